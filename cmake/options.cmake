@@ -1,0 +1,17 @@
+# Compiler flags of every target of ours.
+option(TRANCHE_WERROR "warnings are errors" ON)
+set(TRANCHE_SANITIZE "" CACHE STRING "address,undefined or thread: build with sanitizers")
+
+function(tr_target_options target)
+    set_target_properties(${target} PROPERTIES C_STANDARD 17 C_STANDARD_REQUIRED ON
+        C_EXTENSIONS ON POSITION_INDEPENDENT_CODE ON)
+    target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wpointer-arith
+        -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wundef
+        $<$<BOOL:${TRANCHE_WERROR}>:-Werror> -fno-math-errno -ffp-contract=fast)
+    if(TRANCHE_SANITIZE)
+        target_compile_options(${target} PRIVATE -fsanitize=${TRANCHE_SANITIZE}
+            -fno-omit-frame-pointer -fno-sanitize-recover=all)
+        target_link_options(${target} PRIVATE -fsanitize=${TRANCHE_SANITIZE})
+    endif()
+endfunction()

@@ -1,0 +1,167 @@
+// One op: its shape rule, its backward rule as data, and its kernels.
+//
+// An op is a constant table (`tr_op`). A model's graph holds nodes, each an op with its
+// attributes and operands. The graph derives the backward from the op's rules; the plan
+// asks the chosen kernel what it costs and needs; the executor only launches. A kernel
+// never allocates, never waits and never fails while it is launched: whatever can go
+// wrong goes wrong in `supports` or `prepare`.
+#ifndef TRANCHE_OP_H
+#define TRANCHE_OP_H
+
+#include <tranche/status.h>
+#include <tranche/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    TR_OP_IN_MAX = 8,
+    TR_OP_OUT_MAX = 6,
+    TR_OP_ATTR_BYTES = 64,
+    TR_OP_RULES_MAX = 4,
+};
+
+typedef struct tr_op tr_op;
+
+// What a kernel is asked to do. Shapes are concrete (no TR_BATCH).
+typedef struct tr_op_desc {
+    const tr_op *op;
+    _Alignas(8) unsigned char attr[TR_OP_ATTR_BYTES]; // the op's own attribute struct
+    int in_count, out_count;
+    tr_tensor_desc in[TR_OP_IN_MAX];   // dtype TR_NONE: an optional operand left out
+    tr_tensor_desc out[TR_OP_OUT_MAX]; // dtype TR_NONE: a result nobody wants
+    // Bit i of `fresh`: out[i] may be asked for as `out = ...`; bit i of `accumulate`:
+    // as `out += ...`. Both bits are set where a launch decides (weight gradients: the
+    // first micro-batch writes, the others add).
+    uint32_t fresh, accumulate;
+    int threads; // OpenMP threads that will launch it
+} tr_op_desc;
+
+// What is the same for every op of one unit program's run.
+typedef struct tr_run_context {
+    uint64_t seed;   // of the run; random draws use base/rng.h, see below
+    uint64_t step;   // attempted optimizer step, from 0
+    uint64_t sample; // global sample index of the micro-batch's first row
+    uint32_t unit;   // index of the unit in the model
+    float loss_seed; // what the loss's backward is multiplied with: scale / 2^k
+} tr_run_context;
+
+typedef struct tr_launch {
+    const void *in[TR_OP_IN_MAX]; // NULL where absent
+    void *out[TR_OP_OUT_MAX];
+    uint32_t accumulate; // bit i: out[i] += instead of =
+    void *workspace;     // 64-byte aligned, as many bytes as `workspace` said
+    const tr_run_context *run;
+} tr_launch;
+
+typedef struct tr_cost {
+    double flops;
+    double bytes; // read and written, each operand once
+} tr_cost;
+
+// One implementation of one op on one backend. Every function but `launch` and
+// `supports` may be NULL (no cost known, no workspace, nothing to prepare).
+typedef struct tr_kernel {
+    const char *name; // "linear.cpu.avx512"
+    bool (*supports)(const tr_op_desc *desc);
+    void (*cost)(const tr_op_desc *desc, tr_cost *cost);
+    // Plan time. `*state` is the kernel's own, freed by `release`.
+    tr_status (*prepare)(const tr_op_desc *desc, void **state, tr_error *err);
+    size_t (*workspace)(const tr_op_desc *desc, const void *state); // bytes
+    void (*launch)(const tr_op_desc *desc, void *state, const tr_launch *launch);
+    void (*release)(void *state); // NULL-safe
+} tr_kernel;
+
+// ---- rules as data
+// -------------------------------------------------------------------
+
+// A reference, in an op's rule, to a value of the node that the rule is applied to.
+typedef enum tr_ref_kind {
+    TR_REF_NONE,     // optional operand left out / result not wanted
+    TR_REF_IN,       // the node's input i (its forward value)
+    TR_REF_OUT,      // the node's output i (its forward value)
+    TR_REF_GRAD_IN,  // gradient of input i: as a result it is added to what is there
+    TR_REF_GRAD_OUT, // gradient of output i: complete when read by the first rule; as a
+                     // result it is added to (a fused op folds a gradient into one of
+                     // its own outputs' before passing it on)
+    TR_REF_TEMP, // temporary i of this rule list, written by one rule, read by later
+} tr_ref_kind;
+
+typedef struct tr_ref {
+    tr_ref_kind kind;
+    int index;
+} tr_ref;
+
+#define TR_IN(i)                                                                       \
+    { TR_REF_IN, (i) }
+#define TR_OUT(i)                                                                      \
+    { TR_REF_OUT, (i) }
+#define TR_GRAD_IN(i)                                                                  \
+    { TR_REF_GRAD_IN, (i) }
+#define TR_GRAD_OUT(i)                                                                 \
+    { TR_REF_GRAD_OUT, (i) }
+#define TR_TEMP(i)                                                                     \
+    { TR_REF_TEMP, (i) }
+#define TR_ABSENT                                                                      \
+    { TR_REF_NONE, 0 }
+
+// One op to run in the backward. With op == NULL the rule is a copy of the gradient
+// in[0] to out[0] (the graph makes it an alias where it can).
+typedef struct tr_rule {
+    const tr_op *op;
+    tr_ref in[TR_OP_IN_MAX];
+    tr_ref out[TR_OP_OUT_MAX];
+    _Alignas(8) unsigned char attr[TR_OP_ATTR_BYTES]; // the rule op's attributes
+    tr_tensor_desc temp[2]; // TR_TEMP(0), TR_TEMP(1); dtype TR_NONE: none. Symbolic
+                            // shapes as the node's. Set on the rule that writes it
+} tr_rule;
+
+// A node as the rules see it; shapes may hold TR_BATCH.
+typedef struct tr_op_node {
+    const tr_op *op;
+    const void *attr;
+    int in_count, out_count;
+    const tr_tensor_desc *in;
+    const tr_tensor_desc *out;
+} tr_op_node;
+
+enum {
+    TR_OP_LOSS = 1, // output 0 is the sums (see below); in training the forward is left
+                    // out and the first backward rule computes sums and gradients at
+                    // once
+};
+
+struct tr_op {
+    const char *name;
+    size_t attr_bytes; // sizeof its attribute struct, <= TR_OP_ATTR_BYTES
+    uint32_t flags;
+    uint32_t no_gradient; // bit i: input i never has a gradient (indices, targets)
+    // Fills node outputs from inputs. An error names the shapes.
+    tr_status (*infer)(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
+                       tr_error *err);
+    // Writes the rules of its backward, in order, and returns how many. NULL: the op
+    // cannot be differentiated (backward ops).
+    int (*backward)(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]);
+    // How to get cheap outputs back in the backward from saved values instead of saving
+    // them: one rule over TR_IN / TR_OUT whose results are the cheap outputs. Returns
+    // false when nothing of the node is cheap. NULL: nothing is cheap. Must give the
+    // same bits as the forward did.
+    bool (*recompute)(const tr_op_node *node, tr_rule *rule);
+    const tr_kernel *reference; // plain C, double accumulation, any shape
+    // Kernels of the CPU backend by instruction set (index: tr_isa of backend/cpu);
+    // NULL entries fall back to the next lower one, then to `reference`.
+    const tr_kernel *const *cpu;
+};
+
+// ---- sums of a loss
+// ------------------------------------------------------------------ A loss op adds to
+// double[TR_SUMS]: the sum of the losses of all targets, the count of targets, and how
+// many of them the model's best guess got right. Always added, never written fresh; the
+// plan clears them once per optimizer step. A target < 0 (-100) is no target.
+enum { TR_SUM_LOSS, TR_SUM_COUNT, TR_SUM_CORRECT, TR_SUMS };
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,54 @@
+// Status codes and the error object that carries the first message.
+#ifndef TRANCHE_STATUS_H
+#define TRANCHE_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// X(name, exit status of the program, words)
+#define TR_STATUS_LIST(X)                                                              \
+    X(OK, 0, "ok")                                                                     \
+    X(DIFFERENT, 1, "different")                                                       \
+    X(USAGE, 2, "usage or configuration")                                              \
+    X(BUDGET, 3, "no plan fits the budgets")                                           \
+    X(DATA, 4, "data")                                                                 \
+    X(IO, 5, "checkpoint or other input/output")                                       \
+    X(COMM, 6, "ranks or communication")                                               \
+    X(NUMBERS, 7, "numbers")                                                           \
+    X(INTERNAL, 8, "internal")                                                         \
+    X(MEMORY, 8, "out of memory")                                                      \
+    X(INTERRUPTED, 128, "interrupted")
+
+typedef enum tr_status {
+#define TR_STATUS_ENUM(name, exit_status, words) TR_##name,
+    TR_STATUS_LIST(TR_STATUS_ENUM)
+#undef TR_STATUS_ENUM
+        TR_STATUS_COUNT
+} tr_status;
+
+enum { TR_MESSAGE_MAX = 1024 };
+
+// What went wrong, written once by the first function to see it. Zero-initialize it;
+// the caller owns it. Functions that take a `tr_error *` accept NULL.
+typedef struct tr_error {
+    tr_status status;
+    char message[TR_MESSAGE_MAX];
+} tr_error;
+
+// The words for a status ("data"), never NULL.
+const char *tr_status_words(tr_status status);
+
+// The program's exit status for a status (0..8, or 128 for an interruption, to which
+// the program adds the signal's number).
+int tr_status_exit(tr_status status);
+
+// Writes the message unless one is already there, and returns `status`, so that
+// `return tr_fail(err, TR_DATA, "...")` is the way to end a function.
+tr_status tr_fail(tr_error *err, tr_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#ifdef __cplusplus
+}
+#endif
+#endif

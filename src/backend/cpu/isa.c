@@ -1,0 +1,19 @@
+#include "backend/cpu/isa.h"
+
+tr_isa tr__cpu_isa(void) {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+        return TR_ISA_AVX512;
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        return TR_ISA_AVX2;
+    }
+#endif
+    return TR_ISA_GENERIC;
+}
+
+const char *tr__isa_name(tr_isa isa) {
+    static const char *const names[] = {"generic", "avx2", "avx512"};
+    return (unsigned)isa < TR_ISA_COUNT ? names[isa] : "unknown";
+}

@@ -1,0 +1,25 @@
+// One arena: the tensor memory of one memory space. Taken once, at the size the plan
+// fixed; buffers are views at planned offsets.
+#ifndef TR_BASE_ARENA_H
+#define TR_BASE_ARENA_H
+
+#include <tranche/status.h>
+
+#include <stddef.h>
+
+typedef struct tr_arena tr_arena;
+
+// Zeroed memory of `bytes` bytes, aligned to 2 MiB, not touched yet. `space` ("device")
+// names it in messages. TR_MEMORY when the system refuses.
+tr_status tr__arena_create(const char *space, size_t bytes, tr_arena **out,
+                           tr_error *err);
+void tr__arena_destroy(tr_arena *arena); // NULL-safe
+
+// The memory at [offset, offset + bytes). Aborts on a view outside of the arena: the
+// plan's checker has excluded it. Raises the high-water mark.
+void *tr__arena_view(tr_arena *arena, size_t offset, size_t bytes);
+
+size_t tr__arena_bytes(const tr_arena *arena);
+size_t tr__arena_high_water(const tr_arena *arena); // bytes, the largest end of a view
+
+#endif

@@ -1,0 +1,195 @@
+#include "base/files.h"
+
+#include "base/memory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static tr_status fail(tr_error *err, const char *path, const char *what) {
+    return tr_fail(err, TR_IO, "%s: cannot %s: %s", path, what, strerror(errno));
+}
+
+tr_status tr__pread(int file, const char *path, void *data, size_t bytes,
+                    int64_t offset, tr_error *err) {
+    char *to = data;
+    while (bytes > 0) {
+        ssize_t got = pread(file, to, bytes, offset);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return fail(err, path, "read");
+        }
+        if (got == 0) {
+            return tr_fail(err, TR_IO, "%s: ends %zu bytes early", path, bytes);
+        }
+        to += got;
+        bytes -= (size_t)got;
+        offset += got;
+    }
+    return TR_OK;
+}
+
+tr_status tr__pwrite(int file, const char *path, const void *data, size_t bytes,
+                     int64_t offset, tr_error *err) {
+    const char *from = data;
+    while (bytes > 0) {
+        ssize_t put = pwrite(file, from, bytes, offset);
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put <= 0) {
+            if (put == 0) {
+                errno = ENOSPC;
+            }
+            return fail(err, path, "write");
+        }
+        from += put;
+        bytes -= (size_t)put;
+        offset += put;
+    }
+    return TR_OK;
+}
+
+tr_status tr__file_read(const char *path, size_t limit, char **text, size_t *bytes,
+                        tr_error *err) {
+    struct stat info;
+    tr_status status = TR_OK;
+    char *data = NULL;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return fail(err, path, "open");
+    }
+    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+        status = tr_fail(err, TR_IO, "%s: not a regular file", path);
+        goto cleanup;
+    }
+    if ((uint64_t)info.st_size > limit) {
+        status = tr_fail(err, TR_IO,
+                         "%s: %lld bytes, more than the %zu expected of "
+                         "such a file",
+                         path, (long long)info.st_size, limit);
+        goto cleanup;
+    }
+    data = tr__calloc(1, (size_t)info.st_size + 1);
+    if (!data) {
+        status = tr_fail(err, TR_MEMORY, "no memory to read %s", path);
+        goto cleanup;
+    }
+    status = tr__pread(file, path, data, (size_t)info.st_size, 0, err);
+    if (status == TR_OK) {
+        *text = data;
+        *bytes = (size_t)info.st_size;
+        data = NULL;
+    }
+cleanup:
+    tr__free(data);
+    close(file);
+    return status;
+}
+
+tr_status tr__file_replace(const char *path, const void *data, size_t bytes,
+                           tr_error *err) {
+    char temporary[PATH_MAX];
+    int length = snprintf(temporary, sizeof temporary, "%s.new", path);
+    if (length < 0 || (size_t)length >= sizeof temporary) {
+        return tr_fail(err, TR_IO, "%s: path too long", path);
+    }
+    int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0) {
+        return fail(err, temporary, "create");
+    }
+    tr_status status = tr__pwrite(file, temporary, data, bytes, 0, err);
+    if (status == TR_OK && fsync(file) != 0) {
+        status = fail(err, temporary, "sync");
+    }
+    if (close(file) != 0 && status == TR_OK) {
+        status = fail(err, temporary, "close");
+    }
+    if (status == TR_OK && rename(temporary, path) != 0) {
+        status = fail(err, path, "replace");
+    }
+    if (status != TR_OK) {
+        unlink(temporary);
+    }
+    return status;
+}
+
+tr_status tr__folder_create(const char *path, tr_error *err) {
+    char part[PATH_MAX];
+    size_t length = strlen(path);
+    if (length == 0 || length >= sizeof part) {
+        return tr_fail(err, TR_IO, "'%s': not a usable folder name", path);
+    }
+    memcpy(part, path, length + 1);
+    for (size_t i = 1; i <= length; i++) {
+        if (part[i] != '/' && part[i] != '\0') {
+            continue;
+        }
+        part[i] = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST) {
+            return fail(err, part, "create folder");
+        }
+        part[i] = path[i];
+    }
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
+        return tr_fail(err, TR_IO, "%s: is not a folder", path);
+    }
+    return TR_OK;
+}
+
+tr_status tr__folder_sync(const char *path, tr_error *err) {
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) {
+        return fail(err, path, "open");
+    }
+    tr_status status = fsync(folder) == 0 ? TR_OK : fail(err, path, "sync");
+    close(folder);
+    return status;
+}
+
+tr_status tr__folder_remove(const char *path, tr_error *err) {
+    DIR *folder = opendir(path);
+    if (!folder) {
+        return errno == ENOENT ? TR_OK : fail(err, path, "open");
+    }
+    tr_status status = TR_OK;
+    struct dirent *entry;
+    while (status == TR_OK && (entry = readdir(folder)) != NULL) {
+        char inner[PATH_MAX];
+        struct stat info;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
+            continue;
+        }
+        status = tr__path_join(inner, sizeof inner, path, entry->d_name, err);
+        if (status != TR_OK) {
+            break;
+        }
+        if (lstat(inner, &info) == 0 && S_ISDIR(info.st_mode)) {
+            status = tr__folder_remove(inner, err);
+        } else if (unlink(inner) != 0 && errno != ENOENT) {
+            status = fail(err, inner, "remove");
+        }
+    }
+    closedir(folder);
+    if (status == TR_OK && rmdir(path) != 0 && errno != ENOENT) {
+        status = fail(err, path, "remove");
+    }
+    return status;
+}
+
+tr_status tr__path_join(char *dst, size_t size, const char *folder, const char *name,
+                        tr_error *err) {
+    int length = snprintf(dst, size, "%s/%s", folder, name);
+    if (length < 0 || (size_t)length >= size) {
+        return tr_fail(err, TR_IO, "%s/%s: path too long", folder, name);
+    }
+    return TR_OK;
+}

@@ -1,0 +1,32 @@
+// Files and folders: whole reads, exact pread and pwrite, durable replacement.
+// Every error is TR_IO and names the path.
+#ifndef TR_BASE_FILES_H
+#define TR_BASE_FILES_H
+
+#include <tranche/status.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+// The whole file, with a zero byte after its end; the caller frees it with tr__free.
+// Refuses files over `limit` bytes.
+tr_status tr__file_read(const char *path, size_t limit, char **text, size_t *bytes,
+                        tr_error *err);
+// Writes, syncs and renames over `path`, so that a reader sees the old or the new.
+tr_status tr__file_replace(const char *path, const void *data, size_t bytes,
+                           tr_error *err);
+// Exactly `bytes` bytes at `offset`; a short file is an error that says so.
+tr_status tr__pread(int file, const char *path, void *data, size_t bytes,
+                    int64_t offset, tr_error *err);
+tr_status tr__pwrite(int file, const char *path, const void *data, size_t bytes,
+                     int64_t offset, tr_error *err);
+// The folder and its parents.
+tr_status tr__folder_create(const char *path, tr_error *err);
+tr_status tr__folder_sync(const char *path, tr_error *err);
+// A folder and all below it; missing is no error. Does not follow symbolic links.
+tr_status tr__folder_remove(const char *path, tr_error *err);
+// dst: [size]; TR_IO when the joined path does not fit.
+tr_status tr__path_join(char *dst, size_t size, const char *folder, const char *name,
+                        tr_error *err);
+
+#endif

@@ -1,0 +1,114 @@
+#include "base/text.h"
+
+#include "base/checked.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { WORD_MAX = 64, FAR = 255 };
+
+static int min3(int a, int b, int c) {
+    int least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+// Optimal string alignment distance, three rows at a time.
+int tr__edit_distance(const char *a, const char *b) {
+    size_t la = strlen(a), lb = strlen(b);
+    if (la > WORD_MAX || lb > WORD_MAX) {
+        return FAR;
+    }
+    int rows[3][WORD_MAX + 1];
+    for (size_t j = 0; j <= lb; j++) {
+        rows[0][j] = (int)j;
+    }
+    for (size_t i = 1; i <= la; i++) {
+        int *now = rows[i % 3], *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
+        now[0] = (int)i;
+        for (size_t j = 1; j <= lb; j++) {
+            int change = last[j - 1] + (a[i - 1] != b[j - 1]);
+            now[j] = min3(last[j] + 1, now[j - 1] + 1, change);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+                now[j] = min3(now[j], before[j - 2] + 1, FAR);
+            }
+        }
+    }
+    return rows[la % 3][lb];
+}
+
+const char *tr__nearest(const char *word, const char *const *names, size_t count) {
+    const char *best = NULL;
+    int limit = 1 + (int)strlen(word) / 3, least = limit + 1;
+    for (size_t i = 0; i < count; i++) {
+        int distance = tr__edit_distance(word, names[i]);
+        if (distance < least) {
+            least = distance;
+            best = names[i];
+        }
+    }
+    return best;
+}
+
+bool tr__parse_size(const char *text, int64_t *bytes) {
+    static const struct {
+        const char *name;
+        double factor;
+    } units[] = {{"", 1},         {"B", 1},       {"KB", 1e3},     {"MB", 1e6},
+                 {"GB", 1e9},     {"TB", 1e12},   {"K", 0x1p10},   {"M", 0x1p20},
+                 {"G", 0x1p30},   {"T", 0x1p40},  {"KiB", 0x1p10}, {"MiB", 0x1p20},
+                 {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+    char *end = NULL;
+    double value = strtod(text, &end);
+    if (end == text || !(value >= 0)) {
+        return false;
+    }
+    while (*end == ' ') {
+        end++;
+    }
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcasecmp(end, units[i].name) == 0) {
+            double total = value * units[i].factor;
+            if (!(total <= 0x1p62)) {
+                return false;
+            }
+            *bytes = (int64_t)total;
+            return true;
+        }
+    }
+    return false;
+}
+
+void tr__print_size(char *dst, size_t size, int64_t bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    while (value >= 1024 && unit + 1 < sizeof units / sizeof *units) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(dst, size, unit ? "%.2f %s" : "%.0f %s", value, units[unit]);
+}
+
+bool tr__glob_match(const char *pattern, const char *name) {
+    const char *star = NULL, *resume = NULL;
+    while (*name) {
+        if (*pattern == '*') {
+            star = pattern++;
+            resume = name;
+        } else if (*pattern == '?' || *pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star) {
+            pattern = star + 1;
+            name = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*') {
+        pattern++;
+    }
+    return *pattern == '\0';
+}

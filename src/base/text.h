@@ -1,0 +1,23 @@
+// Small text work: nearest names, sizes, glob patterns.
+#ifndef TR_BASE_TEXT_H
+#define TR_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Edits (insert, delete, change, swap neighbours) from a to b, capped at 255.
+int tr__edit_distance(const char *a, const char *b);
+// The nearest of `names` to `word`, NULL when none is near enough to be meant.
+const char *tr__nearest(const char *word, const char *const *names, size_t count);
+
+// "6GiB", "500MB", "1024", "2.3GiB" to bytes. false: not a size, negative, or over
+// 2^62.
+bool tr__parse_size(const char *text, int64_t *bytes);
+// dst: [size], "2.31 GiB".
+void tr__print_size(char *dst, size_t size, int64_t bytes);
+
+// Does `name` match `pattern`, where '*' stands for any run and '?' for any character?
+bool tr__glob_match(const char *pattern, const char *name);
+
+#endif

@@ -1,0 +1,46 @@
+// What the conformance runner (tests/ops) tries an op on. Each op folder has a cases.c
+// with `const tr_case_list tr__cases_<op>`; tests/ops lists them in one table.
+//
+// For each case the runner: fills the inputs (counter-based, the same everywhere); runs
+// the forward by the reference; compares the backward that the op's rules give, run by
+// reference kernels, with central finite differences of a random projection of the
+// outputs; then runs forward, recompute rule and backward rules by each instruction
+// set's kernel, both fresh and accumulating, on memory with guard zones, and compares
+// with the reference.
+#ifndef TR_OPS_CASES_H
+#define TR_OPS_CASES_H
+
+#include <tranche/op.h>
+
+typedef enum tr_case_fill {
+    TR_FILL_NORMAL, // f32, normal times `scale` (0: 1)
+    TR_FILL_INDEX,  // i32, uniform in [0, bound)
+    TR_FILL_TARGET, // i32, as INDEX, every fifth -100
+} tr_case_fill;
+
+typedef struct tr_case_input {
+    tr_tensor_desc desc; // concrete; dtype TR_NONE: left out
+    tr_case_fill fill;
+    int64_t bound;
+    float scale;
+} tr_case_input;
+
+typedef struct tr_case {
+    const char *name;
+    const tr_op *op;
+    _Alignas(8) unsigned char attr[TR_OP_ATTR_BYTES];
+    int in_count;
+    tr_case_input in[TR_OP_IN_MAX];
+    // Largest |fast - reference| over the largest |reference| of the tensor.
+    double tolerance;
+    // The same for reference gradients against finite differences; 0: not tried.
+    double gradient_tolerance;
+} tr_case;
+
+typedef struct tr_case_list {
+    const char *op_name;
+    // Writes case `index` and returns true; false after the last.
+    bool (*get)(int index, tr_case *out);
+} tr_case_list;
+
+#endif

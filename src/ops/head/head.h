@@ -1,0 +1,26 @@
+// The last product and the cross-entropy in one: logits = x W + b, loss = -log
+// softmax(logits)[target]. Works through chunks of rows, so the logits are never whole.
+#ifndef TR_OPS_HEAD_H
+#define TR_OPS_HEAD_H
+
+#include <tranche/op.h>
+
+#include "ops/linear/linear.h"
+
+typedef struct tr_head_attr {
+    tr_weight_layout layout;
+    int32_t chunk_rows; // 0: the kernel's choice
+} tr_head_attr;
+
+// in:  x [..., C] f32, weight [V, C] or [C, V] f32, bias [V] f32 or absent,
+//      targets [...] i32 (< 0: no target)
+// out: sums [TR_SUMS] f64, added to. A loss (TR_OP_LOSS).
+extern const tr_op tr__op_head;
+// The same inputs; everything at once, scaled with run->loss_seed:
+// out: dx [..., C], dweight, dbias or absent, sums [TR_SUMS] f64 (always added to)
+extern const tr_op tr__op_head_backward;
+// The same inputs; out: logits [B, V] f32, B = x's first dimension: of each sample, the
+// logits of its last row that has a target >= 0 (zeros where none has).
+extern const tr_op tr__op_head_logits;
+
+#endif

@@ -1,0 +1,13 @@
+// ReLU: max(x, 0).
+#ifndef TR_OPS_RELU_H
+#define TR_OPS_RELU_H
+
+#include <tranche/op.h>
+
+// No attributes.
+// in: x [...]             out: y [...]
+extern const tr_op tr__op_relu;
+// in: dy [...], y [...]   out: dx [...] = dy where y > 0, else 0
+extern const tr_op tr__op_relu_backward;
+
+#endif
