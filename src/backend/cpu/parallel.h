@@ -1,0 +1,36 @@
+// How a kernel shares its work between the threads of an OpenMP region.
+#ifndef TR_BACKEND_CPU_PARALLEL_H
+#define TR_BACKEND_CPU_PARALLEL_H
+
+#include <stdint.h>
+
+// Work worth waking a thread for, in the time of moving one f32 through a core's cache
+// (about 0.1 ns): a region costs one to a few microseconds.
+enum { TR_GRAIN = 32768 };
+
+// Threads for `count` elements that each cost as much as `weight` moved ones: 1 where a
+// parallel region would not pay, never more than `threads`.
+static inline int tr__threads_for(int64_t count, int64_t weight, int threads) {
+    int64_t worth = count / (TR_GRAIN / weight);
+    return worth < 2 ? 1 : worth < threads ? (int)worth : threads;
+}
+
+typedef struct tr_range {
+    int64_t begin, end;
+} tr_range;
+
+// Part `part` of `parts` of [0, count), cut at multiples of `unit`. A function of its
+// arguments alone. Later parts may be empty.
+static inline tr_range tr__range_part(int64_t count, int64_t unit, int part,
+                                      int parts) {
+    int64_t units = (count + unit - 1) / unit;
+    int64_t base = units / parts, more = units % parts;
+    int64_t first = part * base + (part < more ? part : more);
+    int64_t last = first + base + (part < more);
+    tr_range range = {first * unit, last * unit};
+    range.begin = range.begin < count ? range.begin : count;
+    range.end = range.end < count ? range.end : count;
+    return range;
+}
+
+#endif

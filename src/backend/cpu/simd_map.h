@@ -1,0 +1,32 @@
+// Elementwise loops over contiguous floats, whole vectors first, then the rest.
+//
+// The function is a constant at every call, so the compiler inlines it into the loop.
+#ifndef TR_BACKEND_CPU_SIMD_MAP_H
+#define TR_BACKEND_CPU_SIMD_MAP_H
+
+#include "backend/cpu/simd.h"
+
+#include <stdbool.h>
+
+typedef tr_vf (*tr_v_function2)(tr_vf a, tr_vf b);
+
+// out[i] = f(a[i], b[i]), or += with `add`. a, b, out: [count]; `out` may be `a` or
+// `b`.
+__attribute__((always_inline)) static inline void tr_v_map2(tr_v_function2 f,
+                                                            const float *a,
+                                                            const float *b, float *out,
+                                                            int64_t count, bool add) {
+    int64_t i = 0;
+    for (; i + TR_VW <= count; i += TR_VW) {
+        tr_vf value = f(tr_v_load(a + i), tr_v_load(b + i));
+        tr_v_store(out + i, add ? tr_v_load(out + i) + value : value);
+    }
+    int rest = (int)(count - i);
+    if (rest > 0) {
+        tr_vf value = f(tr_v_load_part(a + i, rest, 0), tr_v_load_part(b + i, rest, 0));
+        value = add ? tr_v_load_part(out + i, rest, 0) + value : value;
+        tr_v_store_part(out + i, value, rest);
+    }
+}
+
+#endif

@@ -1,0 +1,113 @@
+#include "ops/operand.h"
+
+#include <stdio.h>
+
+char *tr__shape_text(tr_shape shape, char *dst) {
+    size_t at = (size_t)snprintf(dst, TR_SHAPE_TEXT, "[");
+    for (int d = 0; d < shape.rank && d < TR_RANK_MAX; d++) {
+        const char *comma = d ? ", " : "";
+        if (shape.dim[d] == TR_BATCH) {
+            at += (size_t)snprintf(dst + at, TR_SHAPE_TEXT - at, "%sB", comma);
+        } else {
+            at += (size_t)snprintf(dst + at, TR_SHAPE_TEXT - at, "%s%lld", comma,
+                                   (long long)shape.dim[d]);
+        }
+    }
+    snprintf(dst + at, TR_SHAPE_TEXT - at, "]");
+    return dst;
+}
+
+tr_status tr__operand_count(const tr_op_node *node, int least, int most,
+                            tr_error *err) {
+    if (node->in_count < least || node->in_count > most) {
+        return tr_fail(err, TR_USAGE, "%s takes %d to %d inputs, not %d",
+                       node->op->name, least, most, node->in_count);
+    }
+    return TR_OK;
+}
+
+static bool shape_is_whole(tr_shape shape) {
+    if (shape.rank < 1 || shape.rank > TR_RANK_MAX) {
+        return false;
+    }
+    for (int d = 0; d < shape.rank; d++) {
+        if (shape.dim[d] < 1 && !(d == 0 && shape.dim[d] == TR_BATCH)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+tr_status tr__operand_dtype(const tr_op_node *node, int i, tr_dtype dtype,
+                            tr_error *err) {
+    char text[TR_SHAPE_TEXT];
+    tr_tensor_desc in = node->in[i];
+    if (in.dtype != dtype) {
+        return tr_fail(err, TR_USAGE, "%s: input %d is %s, not %s", node->op->name, i,
+                       in.dtype == TR_NONE ? "left out" : tr_dtype_name(in.dtype),
+                       tr_dtype_name(dtype));
+    }
+    if (!shape_is_whole(in.shape)) {
+        return tr_fail(err, TR_USAGE, "%s: input %d has the shape %s", node->op->name,
+                       i, tr__shape_text(in.shape, text));
+    }
+    return TR_OK;
+}
+
+tr_status tr__operand_shape(const tr_op_node *node, int i, tr_dtype dtype,
+                            tr_shape shape, tr_error *err) {
+    char got[TR_SHAPE_TEXT], want[TR_SHAPE_TEXT];
+    tr_status status = tr__operand_dtype(node, i, dtype, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    if (!tr_shape_equal(node->in[i].shape, shape)) {
+        return tr_fail(err, TR_USAGE, "%s: input %d has the shape %s, not %s",
+                       node->op->name, i, tr__shape_text(node->in[i].shape, got),
+                       tr__shape_text(shape, want));
+    }
+    return TR_OK;
+}
+
+tr_status tr__operand_same(const tr_op_node *node, int count, tr_tensor_desc *out,
+                           int *out_count, tr_error *err) {
+    tr_status status = tr__operand_count(node, count, count, err);
+    if (status == TR_OK) {
+        status = tr__operand_dtype(node, 0, TR_F32, err);
+    }
+    for (int i = 1; i < count && status == TR_OK; i++) {
+        status = tr__operand_shape(node, i, TR_F32, node->in[0].shape, err);
+    }
+    if (status == TR_OK) {
+        out[0] = node->in[0];
+        *out_count = 1;
+    }
+    return status;
+}
+
+static bool is_f32_or_absent(const tr_tensor_desc *tensor, int count) {
+    for (int i = 0; i < count; i++) {
+        if (tensor[i].dtype != TR_F32 && tensor[i].dtype != TR_NONE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool tr__desc_f32(const tr_op_desc *desc) {
+    return is_f32_or_absent(desc->in, desc->in_count) &&
+           is_f32_or_absent(desc->out, desc->out_count);
+}
+
+void tr__desc_cost(const tr_op_desc *desc, double flops, tr_cost *cost) {
+    cost->bytes = 0;
+    for (int i = 0; i < desc->in_count; i++) {
+        cost->bytes += (double)tr_tensor_bytes(desc->in[i]);
+    }
+    for (int i = 0; i < desc->out_count; i++) {
+        cost->bytes += (double)tr_tensor_bytes(desc->out[i]);
+    }
+    bool wanted = desc->out[0].dtype != TR_NONE;
+    tr_shape shape = wanted ? desc->out[0].shape : desc->in[0].shape;
+    cost->flops = flops * (double)tr_shape_count(shape);
+}

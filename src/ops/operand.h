@@ -1,0 +1,53 @@
+// What the shape rules and kernels of many ops ask of their operands.
+#ifndef TR_OPS_OPERAND_H
+#define TR_OPS_OPERAND_H
+
+#include <tranche/op.h>
+
+enum { TR_SHAPE_TEXT = 128 };
+
+// "[B, 64, 768]" into dst [TR_SHAPE_TEXT]; returns dst.
+char *tr__shape_text(tr_shape shape, char *dst);
+
+// ---- in shape rules. Errors are TR_USAGE (a model that does not fit together) and
+// name the op, the operand and its shape.
+
+// The node has `least` to `most` inputs.
+tr_status tr__operand_count(const tr_op_node *node, int least, int most, tr_error *err);
+// Input i is there, of that dtype, of rank 1 or more, with no empty dimension; the
+// first may be TR_BATCH.
+tr_status tr__operand_dtype(const tr_op_node *node, int i, tr_dtype dtype,
+                            tr_error *err);
+// Input i is as above and of that shape.
+tr_status tr__operand_shape(const tr_op_node *node, int i, tr_dtype dtype,
+                            tr_shape shape, tr_error *err);
+// A shape rule: every one of the node's `count` inputs is f32 and of one shape, and so
+// is its only output.
+tr_status tr__operand_same(const tr_op_node *node, int count, tr_tensor_desc *out,
+                           int *out_count, tr_error *err);
+
+// ---- in kernels
+
+// Is every operand that is there f32?
+bool tr__desc_f32(const tr_op_desc *desc);
+// Every operand moved once, and `flops` for each element of out[0] (in[0] where out[0]
+// is left out).
+void tr__desc_cost(const tr_op_desc *desc, double flops, tr_cost *cost);
+
+// The shape without its last dimension.
+static inline tr_shape tr__shape_lead(tr_shape shape) {
+    shape.rank--;
+    shape.dim[shape.rank] = 0;
+    return shape;
+}
+
+static inline int64_t tr__shape_width(tr_shape shape) {
+    return shape.rank ? shape.dim[shape.rank - 1] : 1;
+}
+
+// Rows of `tr__shape_width` elements, of a concrete shape.
+static inline int64_t tr__shape_rows(tr_shape shape) {
+    return shape.rank ? tr_shape_count(tr__shape_lead(shape)) : 1;
+}
+
+#endif

@@ -1,0 +1,66 @@
+#include "backend/cpu/isa.h"
+#include "backend/cpu/parallel.h"
+#include "backend/cpu/simd_map.h"
+#include "ops/operand.h"
+#include "ops/relu/relu.h"
+
+extern const tr_kernel TR_ISA_NAME(tr__relu_kernel);
+extern const tr_kernel TR_ISA_NAME(tr__relu_backward_kernel);
+
+static tr_vf relu(tr_vf x, tr_vf same) {
+    (void)same;
+    return tr_v_select(x < tr_v_set(0), tr_v_set(0), x); // NaN stays
+}
+
+static tr_vf relu_backward(tr_vf dy, tr_vf y) {
+    return tr_v_select(y > tr_v_set(0), dy, tr_v_set(0));
+}
+
+static void launch_relu(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    const float *x = launch->in[0]; // [count]
+    float *y = launch->out[0];      // [count]
+    int64_t count = tr_shape_count(desc->in[0].shape);
+    int threads = tr__threads_for(count, 1, desc->threads);
+    bool add = launch->accumulate & 1;
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int t = 0; t < threads; t++) {
+        tr_range r = tr__range_part(count, TR_VW, t, threads);
+        const float *from = x + r.begin;
+        tr_v_map2(relu, from, from, y + r.begin, r.end - r.begin, add);
+    }
+}
+
+static void launch_relu_backward(const tr_op_desc *desc, void *state,
+                                 const tr_launch *launch) {
+    (void)state;
+    const float *dy = launch->in[0], *y = launch->in[1]; // [count]
+    float *dx = launch->out[0];                          // [count]
+    int64_t count = tr_shape_count(desc->in[0].shape);
+    int threads = tr__threads_for(count, 1, desc->threads);
+    bool add = launch->accumulate & 1;
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int t = 0; t < threads; t++) {
+        tr_range r = tr__range_part(count, TR_VW, t, threads);
+        tr_v_map2(relu_backward, dy + r.begin, y + r.begin, dx + r.begin,
+                  r.end - r.begin, add);
+    }
+}
+
+static void cost(const tr_op_desc *desc, tr_cost *out) {
+    tr__desc_cost(desc, 1, out);
+}
+
+const tr_kernel TR_ISA_NAME(tr__relu_kernel) = {
+    .name = "relu.cpu." TR_ISA_TEXT,
+    .supports = tr__desc_f32,
+    .cost = cost,
+    .launch = launch_relu,
+};
+
+const tr_kernel TR_ISA_NAME(tr__relu_backward_kernel) = {
+    .name = "relu_backward.cpu." TR_ISA_TEXT,
+    .supports = tr__desc_f32,
+    .cost = cost,
+    .launch = launch_relu_backward,
+};
