@@ -6,6 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #if defined(__AVX512F__)
 #define TR_VW 16
 #elif defined(__AVX2__)
@@ -16,6 +20,7 @@
 
 typedef float tr_vf __attribute__((vector_size(TR_VW * 4)));
 typedef int32_t tr_vi __attribute__((vector_size(TR_VW * 4)));
+typedef uint32_t tr_vu __attribute__((vector_size(TR_VW * 4)));
 
 static inline tr_vf tr_v_load(const float *p) {
     tr_vf v;
@@ -107,5 +112,47 @@ static inline tr_vf tr_v_exp(tr_vf x) {
     result = tr_v_select(under, tr_v_set(0), result);
     return tr_v_select(x == x, result, x);
 }
+
+// ---- unsigned integers
+
+static inline tr_vu tr_v_set_u(uint32_t x) {
+    return x - (tr_vu){0};
+}
+
+// first, first + 1, ...
+static inline tr_vu tr_v_count_u(uint32_t first) {
+    tr_vu v;
+    for (int i = 0; i < TR_VW; i++) {
+        v[i] = first + (uint32_t)i;
+    }
+    return v;
+}
+
+// Products of 32 by 32 bits: the low halves; the high ones go to `*high`. The compiler
+// does not find the instruction for it by itself: it multiplies every second lane.
+#if defined(__AVX512F__)
+static inline tr_vu tr_v_mul_wide(tr_vu a, tr_vu b, tr_vu *high) {
+    __m512i even = _mm512_mul_epu32((__m512i)a, (__m512i)b);
+    __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32),
+                                   _mm512_srli_epi64((__m512i)b, 32));
+    *high = (tr_vu)_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB);
+    return (tr_vu)_mm512_mask_shuffle_epi32(even, 0xAAAA, odd, _MM_PERM_CCAA);
+}
+#elif defined(__AVX2__)
+static inline tr_vu tr_v_mul_wide(tr_vu a, tr_vu b, tr_vu *high) {
+    __m256i even = _mm256_mul_epu32((__m256i)a, (__m256i)b);
+    __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a, 32),
+                                   _mm256_srli_epi64((__m256i)b, 32));
+    *high = (tr_vu)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
+    return (tr_vu)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
+}
+#else
+static inline tr_vu tr_v_mul_wide(tr_vu a, tr_vu b, tr_vu *high) {
+    for (int i = 0; i < TR_VW; i++) {
+        (*high)[i] = (uint32_t)((uint64_t)a[i] * b[i] >> 32);
+    }
+    return a * b;
+}
+#endif
 
 #endif

@@ -1,0 +1,71 @@
+// The draws of dropout: which elements are kept. A function of the run's seed, the
+// step, the global sample, the unit, the draw within the unit and the element within
+// the sample, so the mask is the same however the batch is cut, whoever draws it, in
+// the forward, the backward and when recomputed.
+//
+// A draw is 16 bits wide; one Philox block makes eight. Draws come in groups of 128
+// consecutive elements: 16 blocks side by side, one for each of 16 lanes, each block's
+// eight draws 16 elements apart. So 16 blocks computed as vectors are already in the
+// order of the elements (draw_simd.h).
+#ifndef TR_OPS_DROPOUT_DRAW_H
+#define TR_OPS_DROPOUT_DRAW_H
+
+#include "base/rng.h"
+
+#include <tranche/op.h>
+
+enum {
+    TR_DRAW_LANES = 16,
+    TR_DRAW_ROWS = 8, // draws of one block
+    TR_DRAW_GROUP = TR_DRAW_LANES * TR_DRAW_ROWS,
+};
+
+// One sample's stream of draws.
+typedef struct tr_draw {
+    uint32_t place, sample, step; // the counter's words 1 .. 3; word 0 is the block
+    uint32_t key[2];
+    uint32_t threshold; // an element is dropped when its draw is below
+    float scale;        // of the kept ones
+} tr_draw;
+
+// The draws of row `row` of the micro-batch (global sample run->sample + row).
+// probability: in [0, 1), rounded to 1/65536; `scale` is the inverse of the rounded
+// probability to keep, so the mean is kept exactly. Streams differ for units and draw
+// ids below 2^16, samples below 2^48, steps below 2^32, elements below 2^51.
+static inline tr_draw tr__draw_open(const tr_run_context *run, int64_t row,
+                                    uint32_t draw_id, float probability) {
+    uint64_t sample = run->sample + (uint64_t)row;
+    uint32_t threshold = (uint32_t)(probability * 65536.0f + 0.5f);
+    threshold = threshold < 65535 ? threshold : 65535;
+    return (tr_draw){
+        .place = run->unit << 16 | draw_id,
+        .sample = (uint32_t)sample,
+        .step = (uint32_t)run->step,
+        .key = {(uint32_t)run->seed,
+                (uint32_t)(run->seed >> 32) ^ (uint32_t)(sample >> 32)},
+        .threshold = threshold,
+        .scale = 65536.0f / (float)(65536 - threshold),
+    };
+}
+
+// The second key word also holds what the block's index has above 32 bits.
+static inline uint32_t tr__draw_key1(const tr_draw *draw, uint64_t block) {
+    return draw->key[1] ^ (uint32_t)(block >> 32) << 16;
+}
+
+static inline bool tr__draw_keep(const tr_draw *draw, uint64_t element) {
+    uint64_t block = element / TR_DRAW_GROUP * TR_DRAW_LANES + element % TR_DRAW_LANES;
+    uint32_t row = (uint32_t)(element / TR_DRAW_LANES % TR_DRAW_ROWS);
+    uint32_t counter[4] = {(uint32_t)block, draw->place, draw->sample, draw->step};
+    uint32_t key[2] = {draw->key[0], tr__draw_key1(draw, block)};
+    uint32_t bits[4];
+    tr__philox(counter, key, TR_PHILOX_ROUNDS, bits);
+    return (bits[row / 2] >> 16 * (row % 2) & 0xFFFF) >= draw->threshold;
+}
+
+// What the element is multiplied with: 0 or `scale`.
+static inline float tr__draw_multiplier(const tr_draw *draw, uint64_t element) {
+    return tr__draw_keep(draw, element) ? draw->scale : 0.0f;
+}
+
+#endif
