@@ -1,0 +1,24 @@
+// Adam (Kingma and Ba, arXiv 1412.6980) and AdamW (Loshchilov and Hutter, arXiv
+// 1711.05101), in the form in which PyTorch computes them:
+//
+//     g = grad_scale * grad          (+ weight_decay * p when not decoupled)
+//     p = p * (1 - lr * weight_decay)                      when decoupled
+//     m = m + (1 - beta1) * (g - m)
+//     v = beta2 * v + (1 - beta2) * g^2
+//     p = p - lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps)
+#include "ops/adam/adam.h"
+
+void tr__adam_cpu_generic(const tr_hyper *hyper, const tr_update *update);
+#if defined(__x86_64__)
+void tr__adam_cpu_avx2(const tr_hyper *hyper, const tr_update *update);
+void tr__adam_cpu_avx512(const tr_hyper *hyper, const tr_update *update);
+#endif
+
+const tr_optimizer tr__optimizer_adam = {
+    .name = "adam",
+    .state_count = 2,
+    .state_names = {"exp_avg", "exp_avg_sq"},
+    .flops_per_element = 14,
+    .reference = tr__adam_reference,
+    .cpu = TR_ISA_TABLE(tr__adam_cpu),
+};

@@ -1,0 +1,10 @@
+#include "ops/optimizer.h"
+
+tr_update_function tr__optimizer_choose(const tr_optimizer *optimizer, tr_isa isa) {
+    for (int i = (int)isa; i >= 0; i--) {
+        if (i < TR_ISA_COUNT && optimizer->cpu[i]) {
+            return optimizer->cpu[i];
+        }
+    }
+    return optimizer->reference;
+}

@@ -1,0 +1,75 @@
+// How the CPU kernels of optimizers walk a range: in blocks of one length, shared
+// between threads.
+//
+// Every element goes through the same compiled loop over TR_UPDATE_BLOCK elements, the
+// last of a range through a copy, so that an element's bits do not depend on where a
+// range begins or ends.
+#ifndef TR_OPS_OPTIMIZER_BLOCKS_H
+#define TR_OPS_OPTIMIZER_BLOCKS_H
+
+#include "backend/cpu/parallel.h"
+#include "ops/optimizer.h"
+
+#include <omp.h>
+#include <string.h>
+
+enum { TR_UPDATE_BLOCK = 64 };
+
+// p, g, a, b: [TR_UPDATE_BLOCK], the parameters, gradients and states; a state that
+// the update does without is NULL. numbers: what is the same for all elements.
+typedef void (*tr_update_block)(const void *numbers, float *restrict p,
+                                const float *restrict g, float *restrict a,
+                                float *restrict b);
+
+static inline float *tr__update_state(const tr_update *update, int states, int i,
+                                      int64_t first) {
+    return i < states ? update->state[i] + first : NULL;
+}
+
+// The elements [first, first + count), count < TR_UPDATE_BLOCK.
+static inline void tr__update_rest(const tr_update *update, int states,
+                                   tr_update_block block, const void *numbers,
+                                   int64_t first, size_t count) {
+    float part[2 + TR_OPTIMIZER_STATES][TR_UPDATE_BLOCK] = {{0}};
+    size_t bytes = count * sizeof(float);
+    memcpy(part[0], update->param + first, bytes);
+    memcpy(part[1], update->grad + first, bytes);
+    for (int i = 0; i < states; i++) {
+        memcpy(part[2 + i], update->state[i] + first, bytes);
+    }
+    block(numbers, part[0], part[1], states > 0 ? part[2] : NULL,
+          states > 1 ? part[3] : NULL);
+    memcpy(update->param + first, part[0], bytes);
+    for (int i = 0; i < states; i++) {
+        memcpy(update->state[i] + first, part[2 + i], bytes);
+    }
+}
+
+static inline void tr__update_part(const tr_update *update, int states,
+                                   tr_update_block block, const void *numbers,
+                                   tr_range range) {
+    int64_t i = range.begin;
+    for (; i + TR_UPDATE_BLOCK <= range.end; i += TR_UPDATE_BLOCK) {
+        block(numbers, update->param + i, update->grad + i,
+              tr__update_state(update, states, 0, i),
+              tr__update_state(update, states, 1, i));
+    }
+    if (i < range.end) {
+        tr__update_rest(update, states, block, numbers, i, (size_t)(range.end - i));
+    }
+}
+
+// Updates the whole range with `states` states in use, where one element costs as much
+// as `weight` moved ones.
+static inline void tr__update_all(const tr_update *update, int states, int weight,
+                                  tr_update_block block, const void *numbers) {
+    int64_t count = update->count;
+    int threads = tr__threads_for(count, weight, omp_get_max_threads());
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int t = 0; t < threads; t++) {
+        tr__update_part(update, states, block, numbers,
+                        tr__range_part(count, TR_UPDATE_BLOCK, t, threads));
+    }
+}
+
+#endif

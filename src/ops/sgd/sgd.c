@@ -1,0 +1,25 @@
+// Stochastic gradient descent with momentum, in the form in which PyTorch computes it
+// (Sutskever, Martens, Dahl, Hinton, ICML 2013, for Nesterov's momentum; the rate is
+// outside of the buffer):
+//
+//     g = grad_scale * grad + weight_decay * p
+//     b = g at the first update, else momentum * b + (1 - dampening) * g
+//     p = p - lr * (nesterov ? g + momentum * b : b)
+//
+// Without momentum b = g, and the buffer is neither read nor written.
+#include "ops/sgd/sgd.h"
+
+void tr__sgd_cpu_generic(const tr_hyper *hyper, const tr_update *update);
+#if defined(__x86_64__)
+void tr__sgd_cpu_avx2(const tr_hyper *hyper, const tr_update *update);
+void tr__sgd_cpu_avx512(const tr_hyper *hyper, const tr_update *update);
+#endif
+
+const tr_optimizer tr__optimizer_sgd = {
+    .name = "sgd",
+    .state_count = 1,
+    .state_names = {"momentum_buffer"},
+    .flops_per_element = 8,
+    .reference = tr__sgd_reference,
+    .cpu = TR_ISA_TABLE(tr__sgd_cpu),
+};
