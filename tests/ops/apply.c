@@ -1,0 +1,125 @@
+#include "ops/apply.h"
+
+#include "base/hash.h"
+
+#include <omp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+const tr_run_context test_context = {
+    .seed = 7, .step = 5, .sample = 11, .unit = 3, .loss_seed = 0.375f};
+
+static const tr_kernel *find_kernel(const tr_op *op, const tr_op_desc *desc, int isa) {
+    for (int i = isa; i >= 0; i--) {
+        const tr_kernel *kernel = op->cpu ? op->cpu[i] : NULL;
+        if (kernel && kernel->supports(desc)) {
+            return kernel;
+        }
+    }
+    if (!op->reference->supports(desc)) {
+        fail_msg("the reference of %s does not support the case", op->name);
+    }
+    return op->reference;
+}
+
+static void describe_result(const test_tensor *result, bool both, int i,
+                            tr_op_desc *desc, tr_launch *launch) {
+    uint32_t bit = 1u << i;
+    both = both && result->desc.dtype != TR_F64; // sums are only ever added to
+    desc->out[i] = result->desc;
+    launch->out[i] = result->memory.data;
+    launch->accumulate |= result->there ? bit : 0;
+    desc->accumulate |= result->there || both ? bit : 0;
+    desc->fresh |= !result->there || both ? bit : 0;
+}
+
+static void describe(const test_operands *o, const test_way *way, tr_op_desc *desc,
+                     tr_launch *launch) {
+    *launch = (tr_launch){.run = &test_context};
+    *desc = (tr_op_desc){
+        .op = o->op,
+        .in_count = o->in_count,
+        .out_count = o->out_count,
+        .threads = way->threads > 0 ? way->threads : 1,
+    };
+    if (o->op->attr_bytes > 0) {
+        memcpy(desc->attr, o->attr, o->op->attr_bytes);
+    }
+    for (int i = 0; i < o->in_count; i++) {
+        if (o->in[i]) {
+            desc->in[i] = o->in[i]->desc;
+            launch->in[i] = o->in[i]->memory.data;
+        }
+    }
+    for (int i = 0; i < o->out_count; i++) {
+        if (o->out[i]) {
+            describe_result(o->out[i], way->both, i, desc, launch);
+        }
+    }
+}
+
+static uint64_t inputs_hash(const test_operands *o) {
+    uint64_t hash = 0;
+    for (int i = 0; i < o->in_count; i++) {
+        if (o->in[i] && o->in[i]->memory.bytes > 0) {
+            hash = tr__hash_more(hash, o->in[i]->memory.data, o->in[i]->memory.bytes);
+        }
+    }
+    return hash;
+}
+
+static bool all_intact(test_tensor *const *tensors, int count) {
+    for (int i = 0; i < count; i++) {
+        if (tensors[i] && !test_memory_intact(&tensors[i]->memory)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static const char *launch_checked(const tr_kernel *kernel, const tr_op_desc *desc,
+                                  void *state, tr_launch *launch,
+                                  const test_operands *o) {
+    size_t bytes = kernel->workspace ? kernel->workspace(desc, state) : 0;
+    test_memory workspace = test_memory_take(bytes);
+    const char *broken = NULL;
+    uint64_t before = inputs_hash(o);
+    launch->workspace = workspace.data;
+    kernel->launch(desc, state, launch);
+    if (!all_intact(o->in, o->in_count) || !all_intact(o->out, o->out_count)) {
+        broken = "wrote outside of its operands";
+    } else if (!test_memory_intact(&workspace)) {
+        broken = "wrote outside of its workspace";
+    } else if (inputs_hash(o) != before) {
+        broken = "wrote to an input";
+    }
+    test_memory_give(&workspace);
+    return broken;
+}
+
+const char *test_apply(const test_operands *o, const test_way *way) {
+    tr_op_desc desc;
+    tr_launch launch;
+    tr_error err = {0};
+    void *state = NULL;
+    describe(o, way, &desc, &launch);
+    const tr_kernel *kernel = find_kernel(o->op, &desc, way->isa);
+    omp_set_num_threads(desc.threads);
+    if (kernel->prepare && kernel->prepare(&desc, &state, &err) != TR_OK) {
+        fail_msg("%s: cannot be prepared: %s", kernel->name, err.message);
+    }
+    const char *broken = launch_checked(kernel, &desc, state, &launch, o);
+    if (kernel->release) {
+        kernel->release(state);
+    }
+    for (int i = 0; i < o->out_count; i++) {
+        if (o->out[i]) {
+            o->out[i]->there = true;
+        }
+    }
+    return broken;
+}

@@ -1,0 +1,310 @@
+#include "ops/conformance.h"
+
+#include "backend/cpu/isa.h"
+#include "ops/finite.h"
+#include "ops/node.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { THREADS_MAX = 3 };
+
+// What the checks of one case share.
+typedef struct checks {
+    const tr_case_list *list;
+    int index; // of the case
+    tr_case the_case;
+    test_way way;
+    const char *what; // is being done: "forward"
+    int failed;
+    test_node want;                 // outputs by the reference
+    test_node fresh, added;         // with gradients from nothing, from a base
+    double grad_size[TR_OP_IN_MAX]; // largest element of each gradient
+} checks;
+
+static void __attribute__((format(printf, 2, 3)))
+report(checks *c, const char *format, ...) {
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    print_error("%s, case %d (%s), %s, %d threads: %s: %s\n", c->list->op_name,
+                c->index, c->the_case.name,
+                c->way.isa < 0 ? "reference" : tr__isa_name((tr_isa)c->way.isa),
+                c->way.threads, c->what, text);
+    c->failed++;
+}
+
+static void check_unbroken(checks *c, const test_node *node) {
+    if (node->broken) {
+        report(c, "%s", node->broken);
+    }
+}
+
+static void check_near(checks *c, const char *name, int i, const test_tensor *got,
+                       const test_tensor *want, double tolerance) {
+    double distance = test_tensor_distance(got, want);
+    double size = test_tensor_largest(want);
+    if (!(distance <= tolerance * (size > 0 ? size : 1))) {
+        report(c, "%s %d is off by %.3g of %.3g, allowed %.3g of it", name, i, distance,
+               size, tolerance);
+    }
+}
+
+static void check_same(checks *c, const char *name, int i, const test_tensor *got,
+                       const test_tensor *want) {
+    if (!test_tensor_same_bits(got, want)) {
+        report(c, "%s %d differs in its bits, by %.3g of %.3g", name, i,
+               test_tensor_distance(got, want), test_tensor_largest(want));
+    }
+}
+
+// The loss may be off by the tolerance; the counts must be exact.
+static void check_sums(checks *c, const test_tensor *got, const test_tensor *want) {
+    for (int i = 0; i < TR_SUMS; i++) {
+        double is = test_tensor_at(got, i), ought = test_tensor_at(want, i);
+        double allowed = i == TR_SUM_LOSS ? c->the_case.tolerance * fabs(ought) : 0;
+        if (!(fabs(is - ought) <= allowed)) {
+            report(c, "sum %d is %.9g, not %.9g", i, is, ought);
+        }
+    }
+}
+
+static bool is_loss(const checks *c) {
+    return c->the_case.op->flags & TR_OP_LOSS;
+}
+
+// ---- forward
+
+static void check_outputs(checks *c, const test_node *got, uint32_t which) {
+    for (int i = 0; i < got->out_count; i++) {
+        if (!(which & 1u << i)) {
+            continue;
+        }
+        if (is_loss(c) && i == 0) {
+            check_sums(c, &got->out[i], &c->want.out[i]);
+        } else {
+            check_near(c, "output", i, &got->out[i], &c->want.out[i],
+                       c->the_case.tolerance);
+        }
+    }
+}
+
+// Leaves each output but the first out in turn: the others must not change.
+static void check_unwanted_outputs(checks *c, test_node *got) {
+    c->what = "forward with an output left out";
+    for (int left = 1; left < got->out_count; left++) {
+        test_way way = c->way;
+        way.unwanted_out = 1u << left;
+        test_node_forward(got, &way);
+        check_outputs(c, got, ~way.unwanted_out);
+    }
+}
+
+static void check_recompute(checks *c, test_node *got) {
+    test_node again;
+    c->what = "recompute";
+    test_node_open(&again, &c->the_case);
+    test_node_forward(got, &c->way);
+    test_node_copy_out(&again, got);
+    uint32_t cheap = test_node_recompute(&again, &c->way);
+    for (int i = 0; i < again.out_count; i++) {
+        if (cheap & 1u << i) {
+            check_same(c, "output", i, &again.out[i], &got->out[i]);
+        }
+    }
+    check_unbroken(c, &again);
+    test_node_close(&again);
+}
+
+static void check_forward(checks *c) {
+    test_node got, again;
+    c->what = "forward";
+    test_node_open(&got, &c->the_case);
+    test_node_open(&again, &c->the_case);
+    test_node_forward(&got, &c->way);
+    check_outputs(c, &got, UINT32_MAX);
+    test_node_forward(&again, &c->way);
+    c->what = "forward, again";
+    for (int i = 0; i < got.out_count; i++) {
+        check_same(c, "output", i, &again.out[i], &got.out[i]);
+    }
+    check_unwanted_outputs(c, &got);
+    check_recompute(c, &got);
+    check_unbroken(c, &got);
+    test_node_close(&again);
+    test_node_close(&got);
+}
+
+// ---- backward
+
+// Runs the backward on the reference's forward values.
+static void run_backward(checks *c, test_node *node, const test_way *way) {
+    test_node_open(node, &c->the_case);
+    test_node_copy_out(node, &c->want);
+    test_node_backward(node, way, c->grad_size);
+}
+
+static void check_gradients(checks *c, const test_node *got, const test_node *want,
+                            double tolerance) {
+    for (int i = 0; i < c->the_case.in_count; i++) {
+        if (got->grad_in[i].desc.dtype != TR_NONE) {
+            check_near(c, "gradient", i, &got->grad_in[i], &want->grad_in[i],
+                       tolerance);
+        }
+    }
+    for (int i = 0; i < got->out_count; i++) {
+        if (got->grad_out[i].desc.dtype != TR_NONE) {
+            check_near(c, "gradient of output", i, &got->grad_out[i],
+                       &want->grad_out[i], tolerance);
+        }
+    }
+    if (is_loss(c)) {
+        check_sums(c, &got->out[0], &want->out[0]);
+    }
+}
+
+static void check_fresh(checks *c, bool both) {
+    test_node got, again;
+    test_way way = c->way;
+    way.both = both;
+    c->what = both ? "backward, prepared for both" : "backward";
+    run_backward(c, &got, &way);
+    check_gradients(c, &got, &c->fresh, c->the_case.tolerance);
+    check_unbroken(c, &got);
+    run_backward(c, &again, &way);
+    for (int i = 0; i < c->the_case.in_count; i++) {
+        check_same(c, "again: gradient", i, &again.grad_in[i], &got.grad_in[i]);
+    }
+    test_node_close(&again);
+    test_node_close(&got);
+}
+
+static void check_added(checks *c, bool both) {
+    test_node got;
+    test_way way = c->way;
+    way.both = both;
+    way.accumulate = way.given = true;
+    c->what =
+        both ? "accumulating backward, prepared for both" : "accumulating backward";
+    run_backward(c, &got, &way);
+    // One more rounding to f32 of the sum, in the one or in the other.
+    check_gradients(c, &got, &c->added, c->the_case.tolerance + 0x1p-23);
+    check_unbroken(c, &got);
+    test_node_close(&got);
+}
+
+// Leaves the gradient of each input out in turn: the others must not change.
+static void check_unwanted_gradients(checks *c) {
+    uint32_t written = test_node_grads_written(&c->want);
+    c->what = "backward with a gradient left out";
+    for (int i = 0; i < c->the_case.in_count; i++) {
+        if (written & 1u << i) {
+            test_node got;
+            test_way way = c->way;
+            way.unwanted_in = 1u << i;
+            run_backward(c, &got, &way);
+            check_gradients(c, &got, &c->fresh, c->the_case.tolerance);
+            check_unbroken(c, &got);
+            test_node_close(&got);
+        }
+    }
+}
+
+static void check_kernels(checks *c) {
+    for (int isa = -1; isa <= (int)tr__cpu_isa(); isa++) {
+        for (int threads = 1; threads <= THREADS_MAX; threads++) {
+            c->way = (test_way){.isa = isa, .threads = threads};
+            check_forward(c);
+            if (c->the_case.op->backward) {
+                check_fresh(c, false);
+                check_fresh(c, true);
+                check_added(c, false);
+                check_added(c, true);
+                check_unwanted_gradients(c);
+            }
+        }
+    }
+}
+
+// ---- the reference itself
+
+static void check_input_slope(checks *c, test_node *node, int i) {
+    double largest = test_tensor_largest(&node->grad_in[i]);
+    double wrong = test_finite_distance(node, i);
+    if (!(wrong <= c->the_case.gradient_tolerance * (largest > 0 ? largest : 1))) {
+        report(c, "gradient %d is off by %.3g of %.3g, allowed %.3g of it", i, wrong,
+               largest, c->the_case.gradient_tolerance);
+    }
+}
+
+static void check_slopes(checks *c) {
+    test_node node;
+    test_way way = c->way;
+    uint32_t written = test_node_grads_written(&c->want);
+    way.given = true;
+    c->what = "against finite differences";
+    run_backward(c, &node, &way);
+    for (int i = 0; i < c->the_case.in_count; i++) {
+        bool differentiable =
+            !(c->the_case.op->no_gradient & 1u << i) && node.in[i].desc.dtype == TR_F32;
+        if (differentiable && !(written & 1u << i)) {
+            report(c, "no rule gives the gradient of input %d", i);
+        } else if (differentiable) {
+            check_input_slope(c, &node, i);
+        }
+    }
+    test_node_close(&node);
+}
+
+static void check_finite_values(checks *c) {
+    c->what = "reference";
+    for (int i = 0; i < c->want.out_count; i++) {
+        if (!isfinite(test_tensor_largest(&c->want.out[i]))) {
+            report(c, "output %d is not finite", i);
+        }
+    }
+    for (int i = 0; i < c->the_case.in_count; i++) {
+        c->grad_size[i] = test_tensor_largest(&c->fresh.grad_in[i]);
+        if (!isfinite(c->grad_size[i])) {
+            report(c, "gradient %d is not finite", i);
+        }
+        c->grad_size[i] = c->grad_size[i] > 0 ? c->grad_size[i] : 1;
+    }
+}
+
+static int conform_case(const tr_case_list *list, int index, const tr_case *the_case) {
+    checks c = {.list = list, .index = index, .the_case = *the_case};
+    c.way = (test_way){.isa = -1, .threads = 1};
+    test_way adding = c.way;
+    adding.accumulate = adding.given = true;
+    test_node_open(&c.want, &c.the_case);
+    test_node_forward(&c.want, &c.way);
+    run_backward(&c, &c.fresh, &c.way);
+    check_finite_values(&c);
+    run_backward(&c, &c.added, &adding);
+    if (c.the_case.gradient_tolerance > 0) {
+        check_slopes(&c);
+    }
+    check_kernels(&c);
+    test_node_close(&c.added);
+    test_node_close(&c.fresh);
+    test_node_close(&c.want);
+    return c.failed;
+}
+
+int test_conform(const tr_case_list *list) {
+    tr_case the_case;
+    int failed = 0, index = 0;
+    for (; list->get(index, &the_case); index++) {
+        failed += conform_case(list, index, &the_case);
+    }
+    assert_true(index > 0);
+    return failed;
+}

@@ -1,0 +1,299 @@
+#include "ops/node.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+// Streams of random numbers, one for each thing that is filled.
+enum { STREAM_IN = 0, STREAM_GRAD_OUT = 16, STREAM_BASE = 32, STREAM_SUMS = 48 };
+
+tr_op_node test_node_symbolic(const test_node *node, tr_tensor_desc in[TR_OP_IN_MAX],
+                              tr_tensor_desc out[TR_OP_OUT_MAX]) {
+    for (int i = 0; i < TR_OP_IN_MAX; i++) {
+        in[i] = node->in[i].desc;
+    }
+    for (int i = 0; i < TR_OP_OUT_MAX; i++) {
+        out[i] = node->out[i].desc;
+    }
+    return (tr_op_node){
+        .op = node->the_case->op,
+        .attr = node->the_case->attr,
+        .in_count = node->the_case->in_count,
+        .out_count = node->out_count,
+        .in = in,
+        .out = out,
+    };
+}
+
+void test_node_open(test_node *node, const tr_case *the_case) {
+    *node = (test_node){.the_case = the_case};
+    for (int i = 0; i < the_case->in_count; i++) {
+        if (the_case->in[i].desc.dtype != TR_NONE) {
+            test_tensor_take(&node->in[i], the_case->in[i].desc);
+            test_tensor_fill_input(&node->in[i], &the_case->in[i],
+                                   STREAM_IN + (uint64_t)i);
+        }
+    }
+    tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
+    tr_error err = {0};
+    tr_op_node view = test_node_symbolic(node, in, out);
+    if (the_case->op->infer(&view, out, &node->out_count, &err) != TR_OK) {
+        fail_msg("%s: the shape rule refuses the case: %s", the_case->name,
+                 err.message);
+    }
+    for (int i = 0; i < node->out_count; i++) {
+        test_tensor_take(&node->out[i], out[i]);
+    }
+}
+
+static void give_all(test_tensor *tensors, int count) {
+    for (int i = 0; i < count; i++) {
+        test_tensor_give(&tensors[i]);
+    }
+}
+
+void test_node_close(test_node *node) {
+    give_all(node->in, TR_OP_IN_MAX);
+    give_all(node->out, TR_OP_OUT_MAX);
+    give_all(node->grad_in, TR_OP_IN_MAX);
+    give_all(node->grad_out, TR_OP_OUT_MAX);
+    give_all(node->temp, 2);
+}
+
+static void apply(test_node *node, const test_operands *operands, const test_way *way) {
+    const char *broken = test_apply(operands, way);
+    node->broken = node->broken ? node->broken : broken;
+}
+
+static test_tensor *if_there(test_tensor *tensor) {
+    return tensor->desc.dtype == TR_NONE ? NULL : tensor;
+}
+
+// The outputs before a run that makes them: nothing, but sums are added to.
+static void clear_out(test_node *node, uint32_t which) {
+    for (int i = 0; i < node->out_count; i++) {
+        if (which & 1u << i) {
+            test_tensor_take(&node->out[i], node->out[i].desc);
+            if (i == 0 && node->the_case->op->flags & TR_OP_LOSS) {
+                test_tensor_fill(&node->out[i], 0.5, STREAM_SUMS);
+            }
+        }
+    }
+}
+
+void test_node_forward(test_node *node, const test_way *way) {
+    test_operands o = {
+        .op = node->the_case->op,
+        .attr = node->the_case->attr,
+        .in_count = node->the_case->in_count,
+        .out_count = node->out_count,
+    };
+    clear_out(node, UINT32_MAX);
+    for (int i = 0; i < o.in_count; i++) {
+        o.in[i] = if_there(&node->in[i]);
+    }
+    for (int i = 0; i < o.out_count; i++) {
+        o.out[i] = way->unwanted_out & 1u << i ? NULL : if_there(&node->out[i]);
+    }
+    apply(node, &o, way);
+}
+
+void test_node_copy_out(test_node *node, const test_node *from) {
+    for (int i = 0; i < node->out_count; i++) {
+        test_tensor_copy(&node->out[i], &from->out[i]);
+    }
+}
+
+// ---- rules
+
+static test_tensor *resolve(test_node *node, tr_ref ref) {
+    switch (ref.kind) {
+    case TR_REF_IN:
+        return if_there(&node->in[ref.index]);
+    case TR_REF_OUT:
+        return if_there(&node->out[ref.index]);
+    case TR_REF_GRAD_IN:
+        return if_there(&node->grad_in[ref.index]);
+    case TR_REF_GRAD_OUT:
+        return if_there(&node->grad_out[ref.index]);
+    case TR_REF_TEMP:
+        return if_there(&node->temp[ref.index]);
+    default:
+        return NULL;
+    }
+}
+
+static void take_temporaries(test_node *node, const tr_rule *rule) {
+    for (int i = 0; i < TR_OP_OUT_MAX; i++) {
+        if (rule->out[i].kind == TR_REF_TEMP) {
+            int index = rule->out[i].index;
+            assert_int_not_equal(rule->temp[index].dtype, TR_NONE);
+            test_tensor_take(&node->temp[index], rule->temp[index]);
+        }
+    }
+}
+
+static void copy_gradient(const test_tensor *from, test_tensor *to) {
+    const float *source = from->memory.data;
+    float *target = to->memory.data;
+    assert_true(tr_shape_equal(from->desc.shape, to->desc.shape));
+    for (int64_t i = 0; i < tr_shape_count(to->desc.shape); i++) {
+        target[i] = to->there ? target[i] + source[i] : source[i];
+    }
+    to->there = true;
+}
+
+// The results of a rule must have the shapes that its op's shape rule gives.
+static void check_shapes(const tr_rule *rule, test_operands *o) {
+    tr_tensor_desc in[TR_OP_IN_MAX] = {{0}}, out[TR_OP_OUT_MAX] = {{0}};
+    tr_error err = {0};
+    int count = 0;
+    for (int i = 0; i < o->in_count; i++) {
+        in[i] = o->in[i] ? o->in[i]->desc : in[i];
+    }
+    tr_op_node view = {
+        .op = rule->op, .attr = rule->attr, .in_count = o->in_count, .in = in};
+    if (rule->op->infer(&view, out, &count, &err) != TR_OK) {
+        fail_msg("a rule uses %s wrongly: %s", rule->op->name, err.message);
+    }
+    for (int i = 0; i < TR_OP_OUT_MAX; i++) {
+        if (o->out[i]) {
+            assert_true(i < count);
+            assert_int_equal(out[i].dtype, o->out[i]->desc.dtype);
+            assert_true(tr_shape_equal(out[i].shape, o->out[i]->desc.shape));
+        }
+    }
+    o->out_count = count;
+}
+
+static void run_rule(test_node *node, const test_way *way, const tr_rule *rule) {
+    test_operands o = {.op = rule->op, .attr = rule->attr};
+    bool wanted = false;
+    take_temporaries(node, rule);
+    for (int i = 0; i < TR_OP_IN_MAX; i++) {
+        o.in[i] = resolve(node, rule->in[i]);
+        o.in_count = rule->in[i].kind != TR_REF_NONE ? i + 1 : o.in_count;
+        assert_true(!o.in[i] || o.in[i]->there); // reads only what was written
+    }
+    for (int i = 0; i < TR_OP_OUT_MAX; i++) {
+        o.out[i] = resolve(node, rule->out[i]);
+        wanted = wanted || o.out[i];
+    }
+    if (wanted && !rule->op) {
+        copy_gradient(o.in[0], o.out[0]);
+    } else if (wanted) {
+        check_shapes(rule, &o);
+        apply(node, &o, way);
+    }
+}
+
+static int backward_rules(const test_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
+    tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
+    tr_op_node view = test_node_symbolic(node, in, out);
+    memset(rules, 0, TR_OP_RULES_MAX * sizeof *rules);
+    int count = view.op->backward ? view.op->backward(&view, rules) : 0;
+    assert_true(count >= 0 && count <= TR_OP_RULES_MAX);
+    return count;
+}
+
+static uint32_t bit_if(tr_ref ref, tr_ref_kind kind) {
+    return ref.kind == kind ? 1u << ref.index : 0;
+}
+
+uint32_t test_node_grads_written(const test_node *node) {
+    tr_rule rules[TR_OP_RULES_MAX];
+    int count = backward_rules(node, rules);
+    uint32_t written = 0;
+    for (int r = 0; r < count; r++) {
+        for (int i = 0; i < TR_OP_OUT_MAX; i++) {
+            written |= bit_if(rules[r].out[i], TR_REF_GRAD_IN);
+        }
+    }
+    return written;
+}
+
+// What is read before it is written, and in `*written` what is written.
+static uint32_t grads_out(const test_node *node, uint32_t *written) {
+    tr_rule rules[TR_OP_RULES_MAX];
+    int count = backward_rules(node, rules);
+    uint32_t read = 0;
+    *written = 0;
+    for (int r = 0; r < count; r++) {
+        for (int i = 0; i < TR_OP_IN_MAX; i++) {
+            read |= bit_if(rules[r].in[i], TR_REF_GRAD_OUT) & ~*written;
+        }
+        for (int i = 0; i < TR_OP_OUT_MAX; i++) {
+            *written |= bit_if(rules[r].out[i], TR_REF_GRAD_OUT);
+        }
+    }
+    return read;
+}
+
+uint32_t test_node_grads_read(const test_node *node) {
+    uint32_t written;
+    return grads_out(node, &written);
+}
+
+uint32_t test_node_grads_used(const test_node *node) {
+    uint32_t written, read = grads_out(node, &written);
+    return read | written;
+}
+
+void test_node_grad_start(const test_node *node, int i, test_tensor *grad) {
+    test_tensor_take(grad, node->out[i].desc);
+    test_tensor_fill(grad, 1, STREAM_GRAD_OUT + (uint64_t)i);
+}
+
+static void start_gradients(test_node *node, const test_way *way, const double *base) {
+    uint32_t read = test_node_grads_read(node), used = test_node_grads_used(node);
+    uint32_t written = test_node_grads_written(node) & ~way->unwanted_in;
+    give_all(node->grad_in, TR_OP_IN_MAX);
+    give_all(node->grad_out, TR_OP_OUT_MAX);
+    for (int i = 0; i < node->out_count; i++) {
+        if (read & 1u << i || (way->given && used & 1u << i)) {
+            test_node_grad_start(node, i, &node->grad_out[i]);
+        } else if (used & 1u << i) {
+            test_tensor_take(&node->grad_out[i], node->out[i].desc);
+        }
+    }
+    for (int i = 0; i < node->the_case->in_count; i++) {
+        if (written & 1u << i && node->in[i].desc.dtype != TR_NONE) {
+            test_tensor_take(&node->grad_in[i], node->in[i].desc);
+            if (way->accumulate) {
+                test_tensor_fill(&node->grad_in[i], base ? base[i] : 1,
+                                 STREAM_BASE + (uint64_t)i);
+            }
+        }
+    }
+}
+
+void test_node_backward(test_node *node, const test_way *way, const double *base) {
+    tr_rule rules[TR_OP_RULES_MAX];
+    int count = backward_rules(node, rules);
+    start_gradients(node, way, base);
+    if (node->the_case->op->flags & TR_OP_LOSS) {
+        clear_out(node, 1);
+    }
+    for (int r = 0; r < count; r++) {
+        run_rule(node, way, &rules[r]);
+    }
+}
+
+uint32_t test_node_recompute(test_node *node, const test_way *way) {
+    tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
+    tr_rule rule = {0};
+    tr_op_node view = test_node_symbolic(node, in, out);
+    if (!view.op->recompute || !view.op->recompute(&view, &rule)) {
+        return 0;
+    }
+    uint32_t cheap = 0;
+    for (int i = 0; i < TR_OP_OUT_MAX; i++) {
+        cheap |= bit_if(rule.out[i], TR_REF_OUT);
+    }
+    clear_out(node, cheap);
+    run_rule(node, way, &rule);
+    return cheap;
+}

@@ -1,0 +1,44 @@
+// One node of a graph with its values and gradients: runs its op, its recompute rule
+// and its backward rules as a graph would.
+#ifndef TESTS_OPS_NODE_H
+#define TESTS_OPS_NODE_H
+
+#include "ops/apply.h"
+
+typedef struct test_node {
+    const tr_case *the_case;
+    const char *broken; // the first thing that a launch did wrong, NULL: nothing
+    int out_count;
+    test_tensor in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
+    test_tensor grad_in[TR_OP_IN_MAX], grad_out[TR_OP_OUT_MAX];
+    test_tensor temp[2];
+} test_node;
+
+// Fills the inputs. Fails the test when the shape rule refuses the case.
+void test_node_open(test_node *node, const tr_case *the_case);
+void test_node_close(test_node *node);
+
+// The op itself, all outputs from nothing (a loss's sums: from a base).
+void test_node_forward(test_node *node, const test_way *way);
+void test_node_copy_out(test_node *node, const test_node *from);
+// The recompute rule. Bit i of the result: output i is cheap and came from the rule
+// alone; 0 when nothing is cheap.
+uint32_t test_node_recompute(test_node *node, const test_way *way);
+// All backward rules, from random gradients of the outputs. base: [in_count], how large
+// the values are that gradients of inputs start from when way->accumulate (NULL: 1).
+void test_node_backward(test_node *node, const test_way *way, const double *base);
+
+// Bit i: some rule writes the gradient of input i.
+uint32_t test_node_grads_written(const test_node *node);
+// Bit i: some rule needs the gradient of output i before any has written it.
+uint32_t test_node_grads_read(const test_node *node);
+// Bit i: some rule reads or writes the gradient of output i.
+uint32_t test_node_grads_used(const test_node *node);
+// The random gradient of output i that test_node_backward starts from.
+void test_node_grad_start(const test_node *node, int i, test_tensor *grad);
+
+// The node as rules see it; in and out are the descriptors' place.
+tr_op_node test_node_symbolic(const test_node *node, tr_tensor_desc in[TR_OP_IN_MAX],
+                              tr_tensor_desc out[TR_OP_OUT_MAX]);
+
+#endif

@@ -1,0 +1,37 @@
+// Every op against its reference, every reference against finite differences.
+#include "ops/conformance.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+extern const tr_case_list tr__cases_relu;
+
+static const tr_case_list *const lists[] = {
+    &tr__cases_relu,
+};
+
+enum { LISTS = sizeof lists / sizeof *lists };
+
+static void kernels_conform(void **state) {
+    assert_int_equal(test_conform(*state), 0);
+}
+
+static void wrong_shapes_are_refused(void **state) {
+    assert_int_equal(test_conform_refusals(*state), 0);
+}
+
+int main(void) {
+    struct CMUnitTest tests[2 * LISTS];
+    for (int i = 0; i < LISTS; i++) {
+        tests[2 * i] = (struct CMUnitTest){.name = lists[i]->op_name,
+                                           .test_func = kernels_conform,
+                                           .initial_state = (void *)lists[i]};
+        tests[2 * i + 1] = (struct CMUnitTest){.name = "wrong shapes are refused",
+                                               .test_func = wrong_shapes_are_refused,
+                                               .initial_state = (void *)lists[i]};
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
