@@ -1,0 +1,61 @@
+#include "ops/gelu/gelu.h"
+
+#include "backend/cpu/isa.h"
+#include "ops/operand.h"
+
+#include <string.h>
+
+extern const tr_kernel tr__gelu_reference, tr__gelu_backward_reference;
+extern const tr_kernel tr__gelu_kernel_generic, tr__gelu_backward_kernel_generic;
+#if defined(__x86_64__)
+extern const tr_kernel tr__gelu_kernel_avx2, tr__gelu_backward_kernel_avx2;
+extern const tr_kernel tr__gelu_kernel_avx512, tr__gelu_backward_kernel_avx512;
+#endif
+
+static const tr_kernel *const gelu_cpu[TR_ISA_COUNT] = TR_ISA_TABLE(&tr__gelu_kernel);
+static const tr_kernel *const gelu_backward_cpu[TR_ISA_COUNT] =
+    TR_ISA_TABLE(&tr__gelu_backward_kernel);
+
+static tr_status gelu_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
+                            tr_error *err) {
+    return tr__operand_same(node, 1, out, out_count, err);
+}
+
+static tr_status gelu_backward_infer(const tr_op_node *node, tr_tensor_desc *out,
+                                     int *out_count, tr_error *err) {
+    return tr__operand_same(node, 2, out, out_count, err);
+}
+
+static int gelu_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
+    rules[0] = (tr_rule){
+        .op = &tr__op_gelu_backward,
+        .in = {TR_GRAD_OUT(0), TR_IN(0)},
+        .out = {TR_GRAD_IN(0)},
+    };
+    memcpy(rules[0].attr, node->attr, sizeof(tr_gelu_attr));
+    return 1;
+}
+
+static bool gelu_recompute(const tr_op_node *node, tr_rule *rule) {
+    *rule = (tr_rule){.op = &tr__op_gelu, .in = {TR_IN(0)}, .out = {TR_OUT(0)}};
+    memcpy(rule->attr, node->attr, sizeof(tr_gelu_attr));
+    return true;
+}
+
+const tr_op tr__op_gelu = {
+    .name = "gelu",
+    .attr_bytes = sizeof(tr_gelu_attr),
+    .infer = gelu_infer,
+    .backward = gelu_backward,
+    .recompute = gelu_recompute,
+    .reference = &tr__gelu_reference,
+    .cpu = gelu_cpu,
+};
+
+const tr_op tr__op_gelu_backward = {
+    .name = "gelu_backward",
+    .attr_bytes = sizeof(tr_gelu_attr),
+    .infer = gelu_backward_infer,
+    .reference = &tr__gelu_backward_reference,
+    .cpu = gelu_backward_cpu,
+};
