@@ -1,0 +1,141 @@
+#include "backend/cpu/isa.h"
+#include "backend/cpu/parallel.h"
+#include "backend/cpu/simd_map.h"
+#include "ops/embedding/embedding.h"
+#include "ops/embedding/support.h"
+
+extern const tr_kernel TR_ISA_NAME(tr__embedding_kernel);
+extern const tr_kernel TR_ISA_NAME(tr__embedding_backward_kernel);
+
+// Threads of the backward own columns in whole cache lines.
+enum { LINE = 16 };
+
+static tr_vf sum(tr_vf a, tr_vf b) {
+    return a + b;
+}
+
+static tr_vf first(tr_vf a, tr_vf b) {
+    (void)b;
+    return a;
+}
+
+static void embed_rows(const tr_op_desc *desc, const tr_launch *launch,
+                       tr_range range) {
+    const int32_t *ids = launch->in[0]; // [B, S]
+    const float *wte = launch->in[1];   // [V, C]
+    const float *wpe = launch->in[2];   // [P, C] or NULL
+    float *y = launch->out[0];          // [B, S, C]
+    int64_t length = desc->in[0].shape.dim[1], width = desc->in[1].shape.dim[1];
+    bool add = launch->accumulate & 1;
+    for (int64_t row = range.begin; row < range.end; row++) {
+        const float *token = wte + ids[row] * width;
+        if (wpe) {
+            const float *position = wpe + row % length * width;
+            tr_v_map2(sum, token, position, y + row * width, width, add);
+        } else {
+            tr_v_map2(first, token, token, y + row * width, width, add);
+        }
+    }
+}
+
+static void launch_embedding(const tr_op_desc *desc, void *state,
+                             const tr_launch *launch) {
+    (void)state;
+    int64_t rows = tr_shape_count(desc->in[0].shape);
+    int64_t width = desc->in[1].shape.dim[1];
+    int threads = tr__threads_for(rows * width, 1, desc->threads);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int t = 0; t < threads; t++) {
+        embed_rows(desc, launch, tr__range_part(rows, 1, t, threads));
+    }
+}
+
+static void clear_part(float *to, tr_shape shape, int part, int parts) {
+    tr_range r = tr__range_part(tr_shape_count(shape), LINE, part, parts);
+    memset(to + r.begin, 0, (size_t)(r.end - r.begin) * sizeof *to);
+}
+
+// The part of the tables that is written fresh starts at zero.
+static void clear_fresh(const tr_op_desc *desc, const tr_launch *launch, int part,
+                        int parts) {
+    for (int i = 0; i < 2; i++) {
+        if (launch->out[i] && !(launch->accumulate >> i & 1)) {
+            clear_part(launch->out[i], desc->in[2 + i].shape, part, parts);
+        }
+    }
+}
+
+// Adds the columns [columns.begin, columns.end) of every row, in the order of rows, so
+// the sums do not depend on how many threads share the columns.
+static void scatter_columns(const tr_op_desc *desc, const tr_launch *launch,
+                            tr_range columns) {
+    const float *dy = launch->in[0];    // [B, S, C]
+    const int32_t *ids = launch->in[1]; // [B, S]
+    float *dwte = launch->out[0];       // [V, C] or NULL
+    float *dwpe = launch->out[1];       // [P, C] or NULL
+    int64_t rows = tr_shape_count(desc->in[1].shape);
+    int64_t length = desc->in[1].shape.dim[1], width = desc->in[2].shape.dim[1];
+    int64_t count = columns.end - columns.begin;
+    for (int64_t row = 0; count > 0 && row < rows; row++) {
+        const float *from = dy + row * width + columns.begin;
+        if (dwte) {
+            float *to = dwte + ids[row] * width + columns.begin;
+            tr_v_map2(first, from, from, to, count, true);
+        }
+        if (dwpe) {
+            float *to = dwpe + row % length * width + columns.begin;
+            tr_v_map2(first, from, from, to, count, true);
+        }
+    }
+}
+
+// Elements that the backward moves: those of dy, and the tables it clears.
+static int64_t backward_work(const tr_op_desc *desc, const tr_launch *launch) {
+    int64_t work = 2 * tr_shape_count(desc->in[0].shape);
+    for (int i = 0; i < 2; i++) {
+        if (launch->out[i] && !(launch->accumulate >> i & 1)) {
+            work += tr_shape_count(desc->in[2 + i].shape);
+        }
+    }
+    return work;
+}
+
+static void launch_embedding_backward(const tr_op_desc *desc, void *state,
+                                      const tr_launch *launch) {
+    (void)state;
+    int64_t width = desc->in[2].shape.dim[1];
+    int threads = tr__threads_for(backward_work(desc, launch), 1, desc->threads);
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+#pragma omp for
+        for (int t = 0; t < threads; t++) {
+            clear_fresh(desc, launch, t, threads);
+        }
+#pragma omp for
+        for (int t = 0; t < threads; t++) {
+            scatter_columns(desc, launch, tr__range_part(width, LINE, t, threads));
+        }
+    }
+}
+
+static bool supports(const tr_op_desc *desc) {
+    return tr__embedding_supports(desc, 0);
+}
+
+static bool supports_backward(const tr_op_desc *desc) {
+    return tr__embedding_supports(desc, 1);
+}
+
+const tr_kernel TR_ISA_NAME(tr__embedding_kernel) = {
+    .name = "embedding.cpu." TR_ISA_TEXT,
+    .supports = supports,
+    .cost = tr__embedding_cost,
+    .launch = launch_embedding,
+};
+
+const tr_kernel TR_ISA_NAME(tr__embedding_backward_kernel) = {
+    .name = "embedding_backward.cpu." TR_ISA_TEXT,
+    .supports = supports_backward,
+    .cost = tr__embedding_backward_cost,
+    .launch = launch_embedding_backward,
+};

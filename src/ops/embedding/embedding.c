@@ -1,0 +1,118 @@
+#include "ops/embedding/embedding.h"
+
+#include "backend/cpu/isa.h"
+#include "ops/operand.h"
+
+extern const tr_kernel tr__embedding_reference, tr__embedding_backward_reference;
+extern const tr_kernel tr__embedding_kernel_generic;
+extern const tr_kernel tr__embedding_backward_kernel_generic;
+#if defined(__x86_64__)
+extern const tr_kernel tr__embedding_kernel_avx2, tr__embedding_backward_kernel_avx2;
+extern const tr_kernel tr__embedding_kernel_avx512;
+extern const tr_kernel tr__embedding_backward_kernel_avx512;
+#endif
+
+static const tr_kernel *const embedding_cpu[TR_ISA_COUNT] =
+    TR_ISA_TABLE(&tr__embedding_kernel);
+static const tr_kernel *const embedding_backward_cpu[TR_ISA_COUNT] =
+    TR_ISA_TABLE(&tr__embedding_backward_kernel);
+
+// Is input i, which may be left out, there?
+static bool has(const tr_op_node *node, int i) {
+    return i < node->in_count && node->in[i].dtype != TR_NONE;
+}
+
+// Do ids, wte and wpe (inputs first, first + 1, first + 2) fit together?
+static tr_status check_tables(const tr_op_node *node, int first, tr_error *err) {
+    char text[TR_SHAPE_TEXT];
+    const tr_tensor_desc *in = node->in + first;
+    tr_status status = tr__operand_dtype(node, first, TR_I32, err);
+    if (status == TR_OK) {
+        status = tr__operand_dtype(node, first + 1, TR_F32, err);
+    }
+    if (status == TR_OK && has(node, first + 2)) {
+        status = tr__operand_dtype(node, first + 2, TR_F32, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    if (in[0].shape.rank != 2 || in[1].shape.rank != 2) {
+        const tr_shape wrong = in[in[0].shape.rank != 2 ? 0 : 1].shape;
+        return tr_fail(err, TR_USAGE, "%s: ids and table must have rank 2, not %s",
+                       node->op->name, tr__shape_text(wrong, text));
+    }
+    if (has(node, first + 2) &&
+        (in[2].shape.rank != 2 || in[2].shape.dim[1] != in[1].shape.dim[1] ||
+         in[2].shape.dim[0] < in[0].shape.dim[1])) {
+        return tr_fail(err, TR_USAGE,
+                       "%s: the table of positions has the shape %s, needs [%lld or "
+                       "more, %lld]",
+                       node->op->name, tr__shape_text(in[2].shape, text),
+                       (long long)in[0].shape.dim[1], (long long)in[1].shape.dim[1]);
+    }
+    return TR_OK;
+}
+
+static tr_shape result_shape(const tr_tensor_desc *tables) {
+    return TR_SHAPE3(tables[0].shape.dim[0], tables[0].shape.dim[1],
+                     tables[1].shape.dim[1]);
+}
+
+static tr_status embedding_infer(const tr_op_node *node, tr_tensor_desc *out,
+                                 int *out_count, tr_error *err) {
+    tr_status status = tr__operand_count(node, 2, 3, err);
+    if (status == TR_OK) {
+        status = check_tables(node, 0, err);
+    }
+    if (status == TR_OK) {
+        out[0] = (tr_tensor_desc){TR_F32, result_shape(node->in)};
+        *out_count = 1;
+    }
+    return status;
+}
+
+static tr_status embedding_backward_infer(const tr_op_node *node, tr_tensor_desc *out,
+                                          int *out_count, tr_error *err) {
+    tr_status status = tr__operand_count(node, 3, 4, err);
+    if (status == TR_OK) {
+        status = check_tables(node, 1, err);
+    }
+    if (status == TR_OK) {
+        status = tr__operand_shape(node, 0, TR_F32, result_shape(node->in + 1), err);
+    }
+    if (status == TR_OK) {
+        out[0] = node->in[2];
+        out[1] = has(node, 3) ? node->in[3] : (tr_tensor_desc){.dtype = TR_NONE};
+        *out_count = 2;
+    }
+    return status;
+}
+
+static int embedding_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
+    rules[0] = (tr_rule){
+        .op = &tr__op_embedding_backward,
+        .in = {TR_GRAD_OUT(0), TR_IN(0), TR_IN(1)},
+        .out = {TR_GRAD_IN(1)},
+    };
+    if (has(node, 2)) {
+        rules[0].in[3] = (tr_ref)TR_IN(2);
+        rules[0].out[1] = (tr_ref)TR_GRAD_IN(2);
+    }
+    return 1;
+}
+
+const tr_op tr__op_embedding = {
+    .name = "embedding",
+    .no_gradient = 1, // the ids
+    .infer = embedding_infer,
+    .backward = embedding_backward,
+    .reference = &tr__embedding_reference,
+    .cpu = embedding_cpu,
+};
+
+const tr_op tr__op_embedding_backward = {
+    .name = "embedding_backward",
+    .infer = embedding_backward_infer,
+    .reference = &tr__embedding_backward_reference,
+    .cpu = embedding_backward_cpu,
+};

@@ -1,0 +1,40 @@
+// What the reference and the kernels of the embedding say of themselves.
+#ifndef TR_OPS_EMBEDDING_SUPPORT_H
+#define TR_OPS_EMBEDDING_SUPPORT_H
+
+#include <tranche/op.h>
+
+// Does every operand have the type that the op's contract gives it (ids: input `ids`)?
+static inline bool tr__embedding_supports(const tr_op_desc *desc, int ids) {
+    bool good = desc->in[ids].dtype == TR_I32;
+    for (int i = 0; i < desc->in_count; i++) {
+        tr_dtype dtype = desc->in[i].dtype;
+        good = good && (i == ids || dtype == TR_F32 || dtype == TR_NONE);
+    }
+    for (int i = 0; i < desc->out_count; i++) {
+        tr_dtype dtype = desc->out[i].dtype;
+        good = good && (dtype == TR_F32 || dtype == TR_NONE);
+    }
+    return good;
+}
+
+// Bytes of the rows that are read and written, not of whole tables.
+static inline void tr__embedding_cost(const tr_op_desc *desc, tr_cost *cost) {
+    double count = (double)tr_shape_count(desc->out[0].shape);
+    cost->flops = count;
+    cost->bytes = 3 * 4 * count;
+}
+
+// `fresh`: the whole tables are cleared first.
+static inline void tr__embedding_backward_cost(const tr_op_desc *desc, tr_cost *cost) {
+    double count = (double)tr_shape_count(desc->in[0].shape);
+    cost->flops = 2 * count;
+    cost->bytes = 5 * 4 * count;
+    for (int i = 0; i < desc->out_count; i++) {
+        if (desc->fresh >> i & 1) {
+            cost->bytes += (double)tr_tensor_bytes(desc->out[i]);
+        }
+    }
+}
+
+#endif
