@@ -10,6 +10,15 @@
 
 typedef tr_vf (*tr_v_function2)(tr_vf a, tr_vf b);
 
+static inline tr_vf tr_v_first(tr_vf a, tr_vf b) {
+    (void)b;
+    return a;
+}
+
+static inline tr_vf tr_v_add(tr_vf a, tr_vf b) {
+    return a + b;
+}
+
 // out[i] = f(a[i], b[i]), or += with `add`. a, b, out: [count]; `out` may be `a` or
 // `b`.
 __attribute__((always_inline)) static inline void tr_v_map2(tr_v_function2 f,

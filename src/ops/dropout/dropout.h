@@ -12,4 +12,11 @@ typedef struct tr_dropout_attr {
 // in: x [B, ...]   out: y [B, ...]. Its backward is itself on the gradient.
 extern const tr_op tr__op_dropout;
 
+// For shape rules of ops that drop: TR_USAGE unless probability is in [0, 1).
+tr_status tr__dropout_check(const char *op_name, float probability, tr_error *err);
+// Writes the rule of dropout's backward, from gradient `from` to gradient `to`: the
+// same draw again, or a copy where nothing is dropped.
+void tr__dropout_rule(const tr_dropout_attr *attr, tr_ref from, tr_ref to,
+                      tr_rule *rule);
+
 #endif

@@ -10,15 +10,6 @@ extern const tr_kernel TR_ISA_NAME(tr__embedding_backward_kernel);
 // Threads of the backward own columns in whole cache lines.
 enum { LINE = 16 };
 
-static tr_vf sum(tr_vf a, tr_vf b) {
-    return a + b;
-}
-
-static tr_vf first(tr_vf a, tr_vf b) {
-    (void)b;
-    return a;
-}
-
 static void embed_rows(const tr_op_desc *desc, const tr_launch *launch,
                        tr_range range) {
     const int32_t *ids = launch->in[0]; // [B, S]
@@ -31,9 +22,9 @@ static void embed_rows(const tr_op_desc *desc, const tr_launch *launch,
         const float *token = wte + ids[row] * width;
         if (wpe) {
             const float *position = wpe + row % length * width;
-            tr_v_map2(sum, token, position, y + row * width, width, add);
+            tr_v_map2(tr_v_add, token, position, y + row * width, width, add);
         } else {
-            tr_v_map2(first, token, token, y + row * width, width, add);
+            tr_v_map2(tr_v_first, token, token, y + row * width, width, add);
         }
     }
 }
@@ -80,11 +71,11 @@ static void scatter_columns(const tr_op_desc *desc, const tr_launch *launch,
         const float *from = dy + row * width + columns.begin;
         if (dwte) {
             float *to = dwte + ids[row] * width + columns.begin;
-            tr_v_map2(first, from, from, to, count, true);
+            tr_v_map2(tr_v_first, from, from, to, count, true);
         }
         if (dwpe) {
             float *to = dwpe + row % length * width + columns.begin;
-            tr_v_map2(first, from, from, to, count, true);
+            tr_v_map2(tr_v_first, from, from, to, count, true);
         }
     }
 }
