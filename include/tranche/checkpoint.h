@@ -1,0 +1,123 @@
+// Looking at checkpoints and safetensors files: what is in them, how two differ, which
+// ones a run has.
+//
+// Where a function takes a path, it may be a safetensors file, a Hugging Face folder
+// (model.safetensors, or model.safetensors.index.json and its shards), a checkpoint
+// folder, or a run's out folder (its latest checkpoint is meant).
+#ifndef TRANCHE_CHECKPOINT_H
+#define TRANCHE_CHECKPOINT_H
+
+#include <tranche/status.h>
+#include <tranche/types.h>
+
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { TR_STORED_RANK_MAX = 8 };
+
+// A tensor in a file.
+typedef struct tr_stored_tensor {
+    const char *name; // owned by whoever gave the struct
+    tr_dtype dtype;
+    int rank; // 0: a scalar
+    int64_t dim[TR_STORED_RANK_MAX];
+    int64_t count;  // elements
+    int64_t bytes;  // count * size of an element
+    int64_t offset; // of its first byte in its file
+    int file;       // which file of a sharded folder, from 0
+} tr_stored_tensor;
+
+// ---- where
+
+// Resolves `path` as above to a file or to a folder with weights in it.
+// dst: [size] bytes, PATH_MAX is always enough. TR_IO: nothing readable there.
+tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size, tr_error *err);
+
+// ---- which
+
+typedef struct tr_checkpoint_entry {
+    char *path;    // of the folder
+    int64_t step;  // by its name
+    int64_t bytes; // of its files by its manifest, 0 when damaged
+    bool latest;   // the `latest` link points to it
+    bool complete; // state is readable, and every file is there at its recorded size
+} tr_checkpoint_entry;
+
+// The checkpoints below an out folder, oldest first. `*entries` is freed with
+// tr_checkpoint_list_destroy. No such folder, or nothing in it: count 0 and TR_OK.
+tr_status tr_checkpoint_list(const char *out_folder, tr_checkpoint_entry **entries,
+                             size_t *count, tr_error *err);
+void tr_checkpoint_list_destroy(tr_checkpoint_entry *entries, size_t count);
+
+// ---- what is in it
+
+typedef struct tr_inspection tr_inspection;
+
+// Reads the headers (and a checkpoint's state), no tensor data. TR_IO: unreadable, not
+// such a file, or damaged; the message names file, tensor and problem.
+tr_status tr_checkpoint_inspect(const char *path, tr_inspection **out, tr_error *err);
+void tr_inspection_destroy(tr_inspection *inspection); // NULL-safe
+
+size_t tr_inspection_count(const tr_inspection *inspection); // tensors of the model
+// The i-th, by name. Owned by the inspection.
+const tr_stored_tensor *tr_inspection_tensor(const tr_inspection *inspection, size_t i);
+
+// As a table for people, or as one JSON object.
+void tr_inspection_print(const tr_inspection *inspection, FILE *to);
+tr_status tr_inspection_print_json(const tr_inspection *inspection, FILE *to,
+                                   tr_error *err);
+
+// ---- how two differ
+
+typedef enum tr_diff_kind {
+    TR_DIFF_SAME,   // dtype, shape and every bit
+    TR_DIFF_VALUES, // some elements differ
+    TR_DIFF_DTYPE,  // same shape, other dtype; values compared as numbers
+    TR_DIFF_SHAPE,  // not comparable
+    TR_DIFF_ONLY_A, // missing in b
+    TR_DIFF_ONLY_B, // missing in a
+} tr_diff_kind;
+
+typedef struct tr_diff_tensor {
+    const char *file; // "model" or "optimizer"
+    char *name;       // as in a, or in b when only there
+    tr_diff_kind kind;
+    int64_t count;      // elements (of a, or of b when only there)
+    int64_t different;  // elements whose bits (other dtype: whose values) differ
+    int64_t not_finite; // those of them with an infinity or NaN on either side; left
+                        // out of the figures below
+    double max_abs;     // largest |a - b|
+    double max_rel;     // largest |a - b| / max(|a|, |b|)
+    double l2;          // square root of the sum of (a - b)^2
+    double l2_a;        // square root of the sum of a^2, over finite a
+} tr_diff_tensor;
+
+typedef struct tr_diff {
+    char *a, *b; // the paths compared
+    tr_diff_tensor *tensors;
+    size_t count;
+    size_t different_tensors; // all kinds but TR_DIFF_SAME
+    int64_t elements, different, not_finite;
+    double max_abs, max_rel; // over all tensors
+    bool identical;          // every compared tensor is TR_DIFF_SAME
+    // Optimizer states are compared when both sides have them.
+    bool optimizer_a, optimizer_b;
+} tr_diff;
+
+// Compares tensor by tensor, in pieces of 1 MiB. Names match exactly or but for a
+// leading "transformer.". Returns TR_OK also when they differ (see `identical`).
+tr_status tr_checkpoint_diff(const char *a, const char *b, tr_diff **out,
+                             tr_error *err);
+void tr_diff_destroy(tr_diff *diff); // NULL-safe
+
+// The tensors that differ and a closing line; or everything as one JSON object.
+void tr_diff_print(const tr_diff *diff, FILE *to);
+tr_status tr_diff_print_json(const tr_diff *diff, FILE *to, tr_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

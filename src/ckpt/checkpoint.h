@@ -1,0 +1,82 @@
+// Checkpoints: a folder of plain files, complete or absent.
+//
+//   config.json, model.safetensors      a Hugging Face folder of the f32 master weights
+//   optimizer.safetensors               "<name>.exp_avg", …
+//   state.json                          the rest, and size and hash of each file above
+#ifndef TR_CKPT_CHECKPOINT_H
+#define TR_CKPT_CHECKPOINT_H
+
+#include <tranche/types.h>
+
+#include "base/log.h"
+#include "ckpt/folder.h"
+#include "ckpt/state.h"
+#include "ckpt/tensor_set.h"
+
+// Told after every piece of long work; `report` may be NULL.
+typedef struct tr_progress {
+    void (*report)(void *user, int64_t done, int64_t total); // bytes
+    void *user;
+} tr_progress;
+
+typedef struct tr_checkpoint_tensor {
+    const char *name;
+    tr_shape shape;
+    const float *data; // [shape], contiguous
+} tr_checkpoint_tensor;
+
+typedef struct tr_checkpoint_input {
+    const char *out_folder;
+    int keep; // checkpoints to keep, this one included; < 1: all
+    const tr_state *state;
+    const char *config; // text of config.json
+    const tr_checkpoint_tensor *model;
+    size_t model_count;
+    const tr_checkpoint_tensor *optimizer; // names with the state's ("<name>.exp_avg")
+    size_t optimizer_count;
+    const tr_log *log;    // gets a warning when an old checkpoint cannot be removed
+    tr_progress progress; // of the tensors' bytes
+} tr_checkpoint_input;
+
+// Saves <out>/checkpoints/step-<state.step>, moves `latest` to it and removes those
+// beyond `keep`. Everything is synced before it gets its name: after TR_OK the
+// checkpoint survives a power cut; on an error (TR_IO: full disk, no permission) or a
+// kill at any moment, `latest` is what it was or what it is to be, and complete. A
+// checkpoint of the same step is replaced. Memory: the headers' alone.
+tr_status tr__checkpoint_save(const tr_checkpoint_input *input, tr_error *err);
+
+// An open checkpoint: its state, its config and its tensors ready to be read.
+typedef struct tr_checkpoint {
+    char *folder;
+    tr_state state;
+    tr_manifest manifest;
+    char *config; // text of config.json
+    tr_tensor_set *model, *optimizer;
+} tr_checkpoint;
+
+typedef enum tr_verify {
+    TR_VERIFY_SIZES,  // every file is there, with its recorded size
+    TR_VERIFY_HASHES, // and its recorded hash (reads all of it)
+} tr_verify;
+
+// Opens a checkpoint folder. TR_IO: not a checkpoint, or damaged; the message says
+// which file and how. Closed with tr__checkpoint_close (NULL-safe).
+tr_status tr__checkpoint_open(const char *folder, tr_verify verify,
+                              const tr_progress *progress, tr_checkpoint **out,
+                              tr_error *err);
+void tr__checkpoint_close(tr_checkpoint *checkpoint);
+
+// Just the checks of tr__checkpoint_open; state and manifest may be NULL.
+tr_status tr__checkpoint_verify(const char *folder, tr_verify verify,
+                                const tr_progress *progress, tr_state *state,
+                                tr_manifest *manifest, tr_error *err);
+
+// The folder to resume from: what `latest` points to, else (no such link, or one that
+// leads nowhere) the newest. dst: [size], "" when there is no checkpoint at all
+// (TR_OK). TR_IO: it is damaged; nothing older is taken silently, but the message names
+// the newest good one before it. Call tr__checkpoint_clean first where a run starts.
+tr_status tr__checkpoint_find_latest(const char *out_folder, tr_verify verify,
+                                     const tr_progress *progress, char *dst,
+                                     size_t size, tr_error *err);
+
+#endif

@@ -1,0 +1,88 @@
+#include <tranche/checkpoint.h>
+
+#include "ckpt/json.h"
+
+#include <inttypes.h>
+
+static const struct {
+    const char *key, *words;
+} kinds[] = {
+    [TR_DIFF_SAME] = {"same", "same"},
+    [TR_DIFF_VALUES] = {"values", "values differ"},
+    [TR_DIFF_DTYPE] = {"dtype", "other data type"},
+    [TR_DIFF_SHAPE] = {"shape", "other shape"},
+    [TR_DIFF_ONLY_A] = {"only_a", "only in the first"},
+    [TR_DIFF_ONLY_B] = {"only_b", "only in the second"},
+};
+
+static void print_tensor(const tr_diff_tensor *tensor, FILE *to) {
+    fprintf(to, "%-9s  %-44s ", tensor->file, tensor->name);
+    if (tensor->kind != TR_DIFF_VALUES && tensor->kind != TR_DIFF_DTYPE) {
+        fprintf(to, " %s\n", kinds[tensor->kind].words);
+        return;
+    }
+    fprintf(to, "%12" PRId64 " of %-12" PRId64 " max abs %-9.3g max rel %-9.3g",
+            tensor->different, tensor->count, tensor->max_abs, tensor->max_rel);
+    if (tensor->not_finite > 0) {
+        fprintf(to, " not finite %" PRId64, tensor->not_finite);
+    }
+    if (tensor->kind == TR_DIFF_DTYPE) {
+        fprintf(to, " %s", kinds[tensor->kind].words);
+    }
+    fputc('\n', to);
+}
+
+void tr_diff_print(const tr_diff *diff, FILE *to) {
+    fprintf(to, "first   %s\nsecond  %s\n", diff->a, diff->b);
+    for (size_t i = 0; i < diff->count; i++) {
+        if (diff->tensors[i].kind != TR_DIFF_SAME) {
+            print_tensor(&diff->tensors[i], to);
+        }
+    }
+    if (diff->optimizer_a != diff->optimizer_b) {
+        fprintf(to, "optimizer state only in the %s: not compared\n",
+                diff->optimizer_a ? "first" : "second");
+    }
+    if (diff->identical) {
+        fprintf(to, "bit-identical: %zu tensors, %" PRId64 " elements\n", diff->count,
+                diff->elements);
+        return;
+    }
+    fprintf(to,
+            "%zu of %zu tensors differ, %" PRId64 " of %" PRId64
+            " elements; max abs %.3g, max rel %.3g\n",
+            diff->different_tensors, diff->count, diff->different, diff->elements,
+            diff->max_abs, diff->max_rel);
+}
+
+static json_t *tensor_json(const tr_diff_tensor *tensor) {
+    return json_pack(
+        "{s:s, s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "file", tensor->file,
+        "name", tensor->name, "status", kinds[tensor->kind].key, "elements",
+        (json_int_t)tensor->count, "different", (json_int_t)tensor->different,
+        "not_finite", (json_int_t)tensor->not_finite, "max_abs",
+        tr__json_double(tensor->max_abs), "max_rel", tr__json_double(tensor->max_rel),
+        "l2", tr__json_double(tensor->l2), "l2_a", tr__json_double(tensor->l2_a));
+}
+
+tr_status tr_diff_print_json(const tr_diff *diff, FILE *to, tr_error *err) {
+    json_t *list = json_array();
+    int failed = 0;
+    for (size_t i = 0; i < diff->count; i++) {
+        failed |= json_array_append_new(list, tensor_json(&diff->tensors[i]));
+    }
+    if (failed) {
+        json_decref(list);
+        return tr_fail(err, TR_MEMORY, "no memory to write JSON");
+    }
+    json_t *root = json_pack(
+        "{s:s, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "a", diff->a,
+        "b", diff->b, "identical", diff->identical, "optimizer_compared",
+        diff->optimizer_a && diff->optimizer_b, "tensor_count", (json_int_t)diff->count,
+        "different_tensors", (json_int_t)diff->different_tensors, "elements",
+        (json_int_t)diff->elements, "different", (json_int_t)diff->different,
+        "not_finite", (json_int_t)diff->not_finite, "max_abs",
+        tr__json_double(diff->max_abs), "max_rel", tr__json_double(diff->max_rel),
+        "tensors", list);
+    return tr__json_print(root, to, err);
+}

@@ -1,0 +1,178 @@
+#include "ckpt/tensor_writer.h"
+
+#include "base/checked.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+// Small enough to be still in the cache when it is written after it was hashed.
+enum { PIECE_BYTES = 1 << 20 };
+
+struct tr_tensor_writer {
+    char *path;
+    int file;
+    size_t count;
+    tr_tensor_desc *desc; // [count]
+    int64_t *offset;      // [count] in the file
+    size_t *order;        // [count]
+    int64_t bytes;        // of the file
+    int64_t written;      // bytes, header included
+    XXH3_state_t *hash;   // of the first `hashed` bytes of the file
+    int64_t hashed;
+};
+
+static tr_status write_out(tr_tensor_writer *writer, const char *data, int64_t bytes,
+                           int64_t offset, tr_error *err) {
+    for (int64_t done = 0; done < bytes; done += PIECE_BYTES) {
+        size_t now = (size_t)tr__min_i64(PIECE_BYTES, bytes - done);
+        if (offset + done == writer->hashed) {
+            XXH3_64bits_update(writer->hash, data + done, now);
+            writer->hashed += (int64_t)now;
+        }
+        tr_status status = tr__pwrite(writer->file, writer->path, data + done, now,
+                                      offset + done, err);
+        if (status != TR_OK) {
+            return status;
+        }
+#ifdef SYNC_FILE_RANGE_WRITE
+        // A hint: the disk starts now and not at the sync.
+        sync_file_range(writer->file, offset + done, (off_t)now, SYNC_FILE_RANGE_WRITE);
+#endif
+    }
+    writer->written += bytes;
+    return TR_OK;
+}
+
+static tr_status reserve(const tr_tensor_writer *writer, tr_error *err) {
+    int result = 0;
+    do {
+        result = fallocate(writer->file, 0, 0, writer->bytes);
+    } while (result != 0 && errno == EINTR);
+    if (result != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
+        result = ftruncate(writer->file, writer->bytes);
+    }
+    if (result != 0) {
+        return tr_fail(err, TR_IO, "%s: cannot reserve %" PRId64 " bytes: %s",
+                       writer->path, writer->bytes, strerror(errno));
+    }
+    return TR_OK;
+}
+
+static tr_status begin(tr_tensor_writer *writer, const tr_tensor_spec *tensors,
+                       tr_error *err) {
+    char *header = NULL;
+    size_t header_bytes = 0;
+    tr_status status =
+        tr__header_compose(tensors, writer->count, writer->offset, writer->order,
+                           &header, &header_bytes, &writer->bytes, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    writer->file =
+        open(writer->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, (mode_t)0666);
+    if (writer->file < 0) {
+        status =
+            tr_fail(err, TR_IO, "%s: cannot create: %s", writer->path, strerror(errno));
+    }
+    if (status == TR_OK) {
+        status = reserve(writer, err);
+    }
+    if (status == TR_OK) {
+        status = write_out(writer, header, (int64_t)header_bytes, 0, err);
+    }
+    tr__free(header);
+    return status;
+}
+
+tr_status tr__tensor_writer_create(const char *path, const tr_tensor_spec *tensors,
+                                   size_t count, tr_tensor_writer **out,
+                                   tr_error *err) {
+    tr_status status;
+    tr_tensor_writer *writer = tr__calloc(1, sizeof *writer);
+    if (!writer) {
+        return tr_fail(err, TR_MEMORY, "no memory to write %s", path);
+    }
+    writer->file = -1;
+    writer->count = count;
+    writer->path = tr__strdup(path);
+    writer->desc = tr__calloc(count, sizeof *writer->desc);
+    writer->offset = tr__calloc(count, sizeof *writer->offset);
+    writer->order = tr__calloc(count, sizeof *writer->order);
+    writer->hash = XXH3_createState();
+    if (!writer->path || !writer->desc || !writer->offset || !writer->order ||
+        !writer->hash) {
+        status = tr_fail(err, TR_MEMORY, "no memory to write %s", path);
+        goto failed;
+    }
+    XXH3_64bits_reset(writer->hash);
+    for (size_t i = 0; i < count; i++) {
+        writer->desc[i] = (tr_tensor_desc){tensors[i].dtype, tensors[i].shape};
+    }
+    status = begin(writer, tensors, err);
+    if (status == TR_OK) {
+        *out = writer;
+        return TR_OK;
+    }
+failed:
+    tr__tensor_writer_destroy(writer);
+    return status;
+}
+
+size_t tr__tensor_writer_order(const tr_tensor_writer *writer, size_t i) {
+    return writer->order[i];
+}
+
+tr_status tr__tensor_writer_put(tr_tensor_writer *writer, size_t index, int64_t first,
+                                int64_t count, const void *data, tr_error *err) {
+    int64_t bytes =
+        index < writer->count ? (int64_t)tr_dtype_bytes(writer->desc[index].dtype) : 0;
+    int64_t total = bytes > 0 ? tr_shape_count(writer->desc[index].shape) : 0;
+    if (bytes == 0 || first < 0 || count < 0 || first > total ||
+        count > total - first) {
+        return tr_fail(err, TR_INTERNAL,
+                       "%s: %" PRId64 " elements from %" PRId64 " put into tensor %zu",
+                       writer->path, count, first, index);
+    }
+    return write_out(writer, data, count * bytes, writer->offset[index] + first * bytes,
+                     err);
+}
+
+tr_status tr__tensor_writer_finish(tr_tensor_writer *writer, int64_t *bytes,
+                                   uint64_t *hash, tr_error *err) {
+    if (writer->written != writer->bytes) {
+        return tr_fail(err, TR_INTERNAL, "%s: %" PRId64 " of %" PRId64 " bytes written",
+                       writer->path, writer->written, writer->bytes);
+    }
+    if (fsync(writer->file) != 0) {
+        return tr_fail(err, TR_IO, "%s: cannot sync: %s", writer->path,
+                       strerror(errno));
+    }
+    *bytes = writer->bytes;
+    if (writer->hashed == writer->bytes) {
+        *hash = XXH3_64bits_digest(writer->hash);
+        return TR_OK;
+    }
+    return tr__hash_file(writer->path, hash, err);
+}
+
+void tr__tensor_writer_destroy(tr_tensor_writer *writer) {
+    if (!writer) {
+        return;
+    }
+    if (writer->file >= 0) {
+        close(writer->file);
+    }
+    XXH3_freeState(writer->hash);
+    tr__free(writer->order);
+    tr__free(writer->offset);
+    tr__free(writer->desc);
+    tr__free(writer->path);
+    tr__free(writer);
+}
