@@ -137,6 +137,9 @@ struct tr_op {
     size_t attr_bytes; // sizeof its attribute struct, <= TR_OP_ATTR_BYTES
     uint32_t flags;
     uint32_t no_gradient; // bit i: input i never has a gradient (indices, targets)
+    // Bit i: output i is one tensor for the whole wave, to which the op adds for every
+    // micro-batch. The first op that reads it begins a new segment.
+    uint32_t wave_outputs;
     // Fills node outputs from inputs. An error names the shapes.
     tr_status (*infer)(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                        tr_error *err);

@@ -1,0 +1,93 @@
+// The graph of one unit: a model file writes it as if for one micro-batch on one device.
+//
+// Every function but tr_graph_status returns at once, with TR_NO_VALUE, after the first
+// error; the model file therefore reads straight through and the caller asks once.
+#ifndef TRANCHE_GRAPH_H
+#define TRANCHE_GRAPH_H
+
+#include <tranche/op.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tr_graph tr_graph;
+typedef int32_t tr_value;
+#define TR_NO_VALUE ((tr_value)-1)
+
+// How a parameter is drawn before training.
+typedef enum tr_init_kind {
+    TR_INIT_CONSTANT, // a everywhere
+    TR_INIT_NORMAL,   // mean a, standard deviation b
+    TR_INIT_UNIFORM,  // [a, b)
+} tr_init_kind;
+
+typedef struct tr_init {
+    tr_init_kind kind;
+    float a, b;
+} tr_init;
+
+typedef enum tr_data_kind { TR_DATA_INPUT, TR_DATA_TARGET, TR_DATA_KINDS } tr_data_kind;
+
+// ---- what comes in and goes out ------------------------------------------------------
+
+// Tensor `index` that the unit before handed on.
+tr_value tr_graph_input(tr_graph *graph, int index);
+// The batch's own tensors: a first dimension of TR_BATCH, then the sample's.
+tr_value tr_graph_data(tr_graph *graph, tr_data_kind kind);
+// A parameter of this unit, f32. `name` is completed by the unit's prefix.
+tr_value tr_graph_param(tr_graph *graph, const char *name, tr_shape shape, tr_init init);
+// A parameter that several units use (tied weights). `name` is the full name; the first
+// user's `init` counts.
+tr_value tr_graph_shared(tr_graph *graph, const char *name, tr_shape shape,
+                         tr_init init);
+// Hands `value` on to the next unit; called once for each, in order.
+void tr_graph_output(tr_graph *graph, tr_value value);
+
+// ---- ops -----------------------------------------------------------------------------
+
+// Any op, also one of the caller's own. attr: op->attr_bytes; in: [in_count], TR_NO_VALUE
+// where left out; out: [the op's outputs], may be NULL. Returns output 0.
+tr_value tr_graph_op(tr_graph *graph, const tr_op *op, const void *attr,
+                     const tr_value *in, int in_count, tr_value *out);
+
+typedef enum tr_linear_form {
+    TR_LINEAR_OUT_IN, // weight [out, in], torch.nn.Linear
+    TR_LINEAR_IN_OUT, // weight [in, out], GPT-2's Conv1D
+} tr_linear_form;
+
+// x [..., in] -> [..., out]; bias [out] or TR_NO_VALUE.
+tr_value tr_linear(tr_graph *graph, tr_linear_form form, tr_value x, tr_value weight,
+                   tr_value bias);
+tr_value tr_linear_relu(tr_graph *graph, tr_linear_form form, tr_value x,
+                        tr_value weight, tr_value bias);
+// ids [B, S], wte [V, C], wpe [P, C] -> [B, S, C]
+tr_value tr_embedding(tr_graph *graph, tr_value ids, tr_value wte, tr_value wpe);
+tr_value tr_layer_norm(tr_graph *graph, tr_value x, tr_value weight, tr_value bias,
+                       float epsilon);
+// y = r + dropout(x); the normalized y goes to `*norm`.
+tr_value tr_residual_norm(tr_graph *graph, tr_value r, tr_value x, float dropout,
+                          tr_value weight, tr_value bias, float epsilon,
+                          tr_value *norm);
+tr_value tr_residual(tr_graph *graph, tr_value r, tr_value x, float dropout);
+// qkv [B, S, 3 C] -> [B, S, C]
+tr_value tr_attention(tr_graph *graph, tr_value qkv, int heads, float dropout);
+tr_value tr_gelu(tr_graph *graph, tr_value x, bool tanh_form);
+tr_value tr_relu(tr_graph *graph, tr_value x);
+tr_value tr_dropout(tr_graph *graph, tr_value x, float probability);
+// The loss: product and cross-entropy in one; ends the last unit.
+void tr_head(tr_graph *graph, tr_linear_form form, tr_value x, tr_value weight,
+             tr_value bias, tr_value targets);
+
+// ---- asking --------------------------------------------------------------------------
+
+tr_tensor_desc tr_graph_desc(const tr_graph *graph, tr_value value);
+// Stops the graph with an error of the model's own.
+void tr_graph_fail(tr_graph *graph, tr_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+tr_status tr_graph_status(const tr_graph *graph, tr_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

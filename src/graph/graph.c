@@ -1,0 +1,223 @@
+#include "graph/graph.h"
+
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+tr_graph *tr__graph_create(const tr_tensor_desc *given, int given_count,
+                           const tr_tensor_desc data[TR_DATA_KINDS]) {
+    tr_graph *graph = tr__calloc(1, sizeof *graph);
+    if (!graph) {
+        return NULL;
+    }
+    for (int i = 0; i < given_count; i++) {
+        graph->given[i] = given[i];
+    }
+    graph->given_count = given_count;
+    for (int i = 0; i < TR_DATA_KINDS; i++) {
+        graph->data[i] = data[i];
+        graph->data_value[i] = TR_NO_VALUE;
+    }
+    for (int i = 0; i < TR_GRAPH_IO_MAX; i++) {
+        graph->input_value[i] = TR_NO_VALUE;
+    }
+    graph->segment_count = 1;
+    return graph;
+}
+
+void tr__graph_destroy(tr_graph *graph) {
+    if (!graph) {
+        return;
+    }
+    for (size_t i = 0; i < graph->param_count; i++) {
+        tr__free(graph->params[i].name);
+    }
+    tr__free(graph->params);
+    tr__free(graph->values);
+    tr__free(graph->nodes);
+    tr__free(graph);
+}
+
+void tr_graph_fail(tr_graph *graph, tr_status status, const char *format, ...) {
+    char message[TR_MESSAGE_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    tr_fail(&graph->err, status, "%s", message);
+}
+
+tr_status tr_graph_status(const tr_graph *graph, tr_error *err) {
+    if (graph->err.status != TR_OK) {
+        tr_fail(err, graph->err.status, "%s", graph->err.message);
+    }
+    return graph->err.status;
+}
+
+tr_tensor_desc tr_graph_desc(const tr_graph *graph, tr_value value) {
+    if (value < 0 || (size_t)value >= graph->value_count) {
+        return (tr_tensor_desc){0};
+    }
+    return graph->values[value].desc;
+}
+
+tr_value tr__graph_value(tr_graph *graph, tr_value_info info) {
+    if (!tr__grow((void **)&graph->values, &graph->value_capacity,
+                  graph->value_count + 1, sizeof *graph->values)) {
+        tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's graph");
+        return TR_NO_VALUE;
+    }
+    graph->values[graph->value_count] = info;
+    return (tr_value)graph->value_count++;
+}
+
+tr_value tr_graph_input(tr_graph *graph, int index) {
+    if (graph->err.status != TR_OK) {
+        return TR_NO_VALUE;
+    }
+    if (index < 0 || index >= graph->given_count) {
+        tr_graph_fail(graph, TR_INTERNAL,
+                      "a unit asks for tensor %d of the unit before, which hands on %d",
+                      index, graph->given_count);
+        return TR_NO_VALUE;
+    }
+    if (graph->input_value[index] == TR_NO_VALUE) {
+        tr_value_info info = {
+            .desc = graph->given[index], .kind = TR_VALUE_INPUT, .index = index};
+        graph->input_value[index] = tr__graph_value(graph, info);
+    }
+    return graph->input_value[index];
+}
+
+tr_value tr_graph_data(tr_graph *graph, tr_data_kind kind) {
+    if (graph->err.status != TR_OK) {
+        return TR_NO_VALUE;
+    }
+    if (graph->data_value[kind] == TR_NO_VALUE) {
+        tr_value_info info = {
+            .desc = graph->data[kind], .kind = TR_VALUE_DATA, .index = (int)kind};
+        graph->data_value[kind] = tr__graph_value(graph, info);
+    }
+    return graph->data_value[kind];
+}
+
+static tr_value param(tr_graph *graph, const char *name, tr_shape shape, tr_init init,
+                      bool shared) {
+    if (graph->err.status != TR_OK) {
+        return TR_NO_VALUE;
+    }
+    if (tr_shape_count(shape) <= 0) {
+        tr_graph_fail(graph, TR_USAGE, "parameter %s has an impossible shape", name);
+        return TR_NO_VALUE;
+    }
+    char *copy = tr__strdup(name);
+    if (!copy || !tr__grow((void **)&graph->params, &graph->param_capacity,
+                           graph->param_count + 1, sizeof *graph->params)) {
+        tr__free(copy);
+        tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's parameters");
+        return TR_NO_VALUE;
+    }
+    tr_value_info value = {.desc = {TR_F32, shape},
+                           .kind = TR_VALUE_PARAM,
+                           .index = (int)graph->param_count};
+    tr_param_info *info = &graph->params[graph->param_count++];
+    *info = (tr_param_info){.name = copy, .shape = shape, .init = init, .shared = shared};
+    info->value = tr__graph_value(graph, value);
+    return info->value;
+}
+
+tr_value tr_graph_param(tr_graph *graph, const char *name, tr_shape shape,
+                        tr_init init) {
+    return param(graph, name, shape, init, false);
+}
+
+tr_value tr_graph_shared(tr_graph *graph, const char *name, tr_shape shape,
+                         tr_init init) {
+    return param(graph, name, shape, init, true);
+}
+
+void tr_graph_output(tr_graph *graph, tr_value value) {
+    if (graph->err.status != TR_OK) {
+        return;
+    }
+    if (value < 0 || graph->values[value].kind != TR_VALUE_NODE) {
+        tr_graph_fail(graph, TR_INTERNAL, "a unit hands on what no op of it made");
+    } else if (graph->output_count == TR_GRAPH_IO_MAX) {
+        tr_graph_fail(graph, TR_INTERNAL, "a unit hands on more than %d tensors",
+                      (int)TR_GRAPH_IO_MAX);
+    } else {
+        graph->output[graph->output_count++] = value;
+    }
+}
+
+// Nodes are in segments: one that reads a wave tensor of the running segment begins the
+// next.
+static int node_segment(const tr_graph *graph, const tr_call *node) {
+    int segment = graph->segment_count - 1;
+    for (int i = 0; i < node->in_count; i++) {
+        if (node->in[i] == TR_NO_VALUE) {
+            continue;
+        }
+        const tr_value_info *value = &graph->values[node->in[i]];
+        if (value->wave && value->segment == segment) {
+            return segment + 1;
+        }
+    }
+    return segment;
+}
+
+static bool infer(tr_graph *graph, tr_call *node, tr_tensor_desc *out) {
+    tr_tensor_desc in[TR_OP_IN_MAX] = {0};
+    for (int i = 0; i < node->in_count; i++) {
+        in[i] = tr_graph_desc(graph, node->in[i]);
+    }
+    tr_op_node view = {
+        .op = node->op, .attr = node->attr, .in_count = node->in_count, .in = in};
+    return node->op->infer(&view, out, &node->out_count, &graph->err) == TR_OK;
+}
+
+static bool operands_fit(tr_graph *graph, const tr_op *op, int in_count) {
+    if (in_count > TR_OP_IN_MAX || op->attr_bytes > TR_OP_ATTR_BYTES) {
+        tr_graph_fail(graph, TR_INTERNAL, "op %s: too many operands or attributes",
+                      op->name);
+    } else if (!tr__grow((void **)&graph->nodes, &graph->node_capacity,
+                         graph->node_count + 1, sizeof *graph->nodes)) {
+        tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's graph");
+    }
+    return graph->err.status == TR_OK;
+}
+
+tr_value tr_graph_op(tr_graph *graph, const tr_op *op, const void *attr,
+                     const tr_value *in, int in_count, tr_value *out) {
+    tr_call node = {.op = op, .in_count = in_count};
+    tr_tensor_desc desc[TR_OP_OUT_MAX] = {0};
+    if (graph->err.status != TR_OK || !operands_fit(graph, op, in_count)) {
+        return TR_NO_VALUE;
+    }
+    if (op->attr_bytes) {
+        memcpy(node.attr, attr, op->attr_bytes);
+    }
+    memcpy(node.in, in, (size_t)in_count * sizeof *in);
+    if (!infer(graph, &node, desc)) {
+        return TR_NO_VALUE;
+    }
+    node.segment = node_segment(graph, &node);
+    graph->segment_count = node.segment + 1;
+    for (int i = 0; i < node.out_count; i++) {
+        tr_value_info info = {.desc = desc[i],
+                              .kind = TR_VALUE_NODE,
+                              .index = i,
+                              .node = (int)graph->node_count,
+                              .segment = node.segment,
+                              .wave = (op->wave_outputs >> i & 1) != 0,
+                              .sums = (op->flags & TR_OP_LOSS) && i == 0};
+        node.out[i] = tr__graph_value(graph, info);
+        if (out) {
+            out[i] = node.out[i];
+        }
+    }
+    graph->nodes[graph->node_count++] = node;
+    return node.out[0];
+}

@@ -1,0 +1,78 @@
+// Inside of a unit's graph, and what is derived from it.
+#ifndef TR_GRAPH_GRAPH_H
+#define TR_GRAPH_GRAPH_H
+
+#include <tranche/graph.h>
+
+enum { TR_GRAPH_IO_MAX = 8 };
+
+typedef enum tr_value_kind {
+    TR_VALUE_INPUT, // from the unit before
+    TR_VALUE_DATA,  // the batch's
+    TR_VALUE_PARAM,
+    TR_VALUE_NODE, // an op's output
+    TR_VALUE_GRAD, // derived: gradient storage
+    TR_VALUE_TEMP, // derived: between the rules of one node
+} tr_value_kind;
+
+typedef struct tr_value_info {
+    tr_tensor_desc desc; // shapes may hold TR_BATCH
+    tr_value_kind kind;
+    int index;   // of the input, data kind, parameter, or output of its node
+    int node;    // TR_VALUE_NODE: the node
+    int segment; // TR_VALUE_NODE: the segment that writes it
+    bool wave;   // one for the whole wave
+    bool sums;   // a loss's sums
+} tr_value_info;
+
+// One op to run: a node of the forward, or a call of the backward.
+typedef struct tr_call {
+    const tr_op *op;
+    _Alignas(8) unsigned char attr[TR_OP_ATTR_BYTES];
+    int in_count, out_count;
+    tr_value in[TR_OP_IN_MAX];   // TR_NO_VALUE: absent
+    tr_value out[TR_OP_OUT_MAX]; // TR_NO_VALUE: not wanted
+    uint32_t accumulate;         // bit i: out[i] += always
+    // Bit i: out[i] is the program's first contribution to the gradient of a parameter
+    // or of a wave tensor: += unless the step says that the gradient is fresh.
+    uint32_t first;
+    int segment;
+} tr_call;
+
+typedef struct tr_param_info {
+    char *name; // local, or full when shared
+    tr_shape shape;
+    tr_init init;
+    bool shared;
+    tr_value value;
+} tr_param_info;
+
+struct tr_graph {
+    tr_error err;
+    uint32_t draw_count;                   // random draws so far: their ids
+    tr_tensor_desc given[TR_GRAPH_IO_MAX]; // what the unit before hands on
+    int given_count;
+    tr_tensor_desc data[TR_DATA_KINDS]; // with the batch dimension
+    tr_value data_value[TR_DATA_KINDS];
+    tr_value input_value[TR_GRAPH_IO_MAX];
+    tr_value_info *values;
+    size_t value_count, value_capacity;
+    tr_call *nodes;
+    size_t node_count, node_capacity;
+    tr_param_info *params;
+    size_t param_count, param_capacity;
+    tr_value output[TR_GRAPH_IO_MAX];
+    int output_count;
+    int segment_count;
+};
+
+// A new graph for a unit that is given `given` [given_count] (shapes with TR_BATCH) and
+// data of these descriptions. NULL when there is no memory.
+tr_graph *tr__graph_create(const tr_tensor_desc *given, int given_count,
+                           const tr_tensor_desc data[TR_DATA_KINDS]);
+void tr__graph_destroy(tr_graph *graph); // NULL-safe
+
+// A value of any kind; TR_NO_VALUE (and the graph's error) when there is no memory.
+tr_value tr__graph_value(tr_graph *graph, tr_value_info info);
+
+#endif

@@ -1,0 +1,91 @@
+// The ops as a model file calls them.
+#include <tranche/graph.h>
+
+#include "graph/graph.h"
+#include "ops/attention/attention.h"
+#include "ops/dropout/dropout.h"
+#include "ops/embedding/embedding.h"
+#include "ops/gelu/gelu.h"
+#include "ops/head/head.h"
+#include "ops/layer_norm/layer_norm.h"
+#include "ops/linear/linear.h"
+#include "ops/relu/relu.h"
+#include "ops/residual/residual.h"
+
+static tr_weight_layout layout_of(tr_linear_form form) {
+    return form == TR_LINEAR_IN_OUT ? TR_WEIGHT_IN_OUT : TR_WEIGHT_OUT_IN;
+}
+
+static tr_value linear(tr_graph *graph, tr_linear_form form, tr_activation activation,
+                       tr_value x, tr_value weight, tr_value bias) {
+    tr_linear_attr attr = {layout_of(form), activation};
+    return tr_graph_op(graph, &tr__op_linear, &attr, (tr_value[]){x, weight, bias}, 3,
+                       NULL);
+}
+
+tr_value tr_linear(tr_graph *graph, tr_linear_form form, tr_value x, tr_value weight,
+                   tr_value bias) {
+    return linear(graph, form, TR_ACTIVATION_NONE, x, weight, bias);
+}
+
+tr_value tr_linear_relu(tr_graph *graph, tr_linear_form form, tr_value x,
+                        tr_value weight, tr_value bias) {
+    return linear(graph, form, TR_ACTIVATION_RELU, x, weight, bias);
+}
+
+tr_value tr_embedding(tr_graph *graph, tr_value ids, tr_value wte, tr_value wpe) {
+    return tr_graph_op(graph, &tr__op_embedding, NULL, (tr_value[]){ids, wte, wpe}, 3,
+                       NULL);
+}
+
+tr_value tr_layer_norm(tr_graph *graph, tr_value x, tr_value weight, tr_value bias,
+                       float epsilon) {
+    tr_layer_norm_attr attr = {.epsilon = epsilon};
+    return tr_graph_op(graph, &tr__op_layer_norm, &attr, (tr_value[]){x, weight, bias},
+                       3, NULL);
+}
+
+tr_value tr_residual_norm(tr_graph *graph, tr_value r, tr_value x, float dropout,
+                          tr_value weight, tr_value bias, float epsilon,
+                          tr_value *norm) {
+    tr_value out[TR_OP_OUT_MAX] = {TR_NO_VALUE, TR_NO_VALUE};
+    tr_layer_norm_attr attr = {epsilon, dropout, graph->draw_count++};
+    tr_graph_op(graph, &tr__op_residual_norm, &attr,
+                (tr_value[]){r, x, weight, bias}, 4, out);
+    *norm = out[1];
+    return out[0];
+}
+
+tr_value tr_residual(tr_graph *graph, tr_value r, tr_value x, float dropout) {
+    tr_dropout_attr attr = {dropout, graph->draw_count++};
+    return tr_graph_op(graph, &tr__op_residual, &attr, (tr_value[]){r, x}, 2, NULL);
+}
+
+tr_value tr_attention(tr_graph *graph, tr_value qkv, int heads, float dropout) {
+    tr_attention_attr attr = {heads, dropout, graph->draw_count++};
+    return tr_graph_op(graph, &tr__op_attention, &attr, &qkv, 1, NULL);
+}
+
+tr_value tr_gelu(tr_graph *graph, tr_value x, bool tanh_form) {
+    tr_gelu_attr attr = {tanh_form ? TR_GELU_TANH : TR_GELU_ERF};
+    return tr_graph_op(graph, &tr__op_gelu, &attr, &x, 1, NULL);
+}
+
+tr_value tr_relu(tr_graph *graph, tr_value x) {
+    return tr_graph_op(graph, &tr__op_relu, NULL, &x, 1, NULL);
+}
+
+tr_value tr_dropout(tr_graph *graph, tr_value x, float probability) {
+    tr_dropout_attr attr = {probability, graph->draw_count++};
+    if (probability == 0) {
+        return x;
+    }
+    return tr_graph_op(graph, &tr__op_dropout, &attr, &x, 1, NULL);
+}
+
+void tr_head(tr_graph *graph, tr_linear_form form, tr_value x, tr_value weight,
+             tr_value bias, tr_value targets) {
+    tr_head_attr attr = {.layout = layout_of(form)};
+    tr_graph_op(graph, &tr__op_head, &attr, (tr_value[]){x, weight, bias, targets}, 4,
+                NULL);
+}
