@@ -1,0 +1,30 @@
+// The backward of a unit, derived from the rules of its ops.
+//
+// Walks the nodes from last to first. Gradients of values with several uses are summed
+// in place by the ops' own `accumulate`; a copy of a gradient is an alias as long as
+// nobody needs the original when the alias is added to. Cheap values (norms, GELU) are
+// recomputed before their first use; other values that the backward reads are `saved`.
+#ifndef TR_GRAPH_DERIVE_H
+#define TR_GRAPH_DERIVE_H
+
+#include "graph/graph.h"
+
+typedef struct tr_derivation {
+    tr_call *backward; // in order, segments from last to first; the caller's to free
+    size_t backward_count, backward_capacity;
+    bool *saved;      // [values] kept from the forward for the backward, per micro-batch
+    bool *recomputed; // [values] made again in the backward
+    bool *needed;     // [nodes] run again when the unit is recomputed from its boundary
+    bool reads_input[TR_GRAPH_IO_MAX];  // the backward reads the tensor handed in
+    bool reads_output[TR_GRAPH_IO_MAX]; // ... the tensor handed on
+    tr_value output_grad[TR_GRAPH_IO_MAX]; // storage of the gradients handed in
+    tr_value input_grad[TR_GRAPH_IO_MAX];  // storage of those handed on
+    // The gradient of the one input lies where that of the one output lay.
+    bool in_place;
+} tr_derivation;
+
+// Adds the derived values to the graph. Frees nothing on error but its own.
+tr_status tr__derive(tr_graph *graph, tr_derivation *out, tr_error *err);
+void tr__derivation_clear(tr_derivation *derivation); // NULL-safe
+
+#endif
