@@ -1,4 +1,5 @@
-// The graph of one unit: a model file writes it as if for one micro-batch on one device.
+// The graph of one unit: a model file writes it as if for one micro-batch on one
+// device.
 //
 // Every function but tr_graph_status returns at once, with TR_NO_VALUE, after the first
 // error; the model file therefore reads straight through and the caller asks once.
@@ -29,14 +30,16 @@ typedef struct tr_init {
 
 typedef enum tr_data_kind { TR_DATA_INPUT, TR_DATA_TARGET, TR_DATA_KINDS } tr_data_kind;
 
-// ---- what comes in and goes out ------------------------------------------------------
+// ---- what comes in and goes out
+// ------------------------------------------------------
 
 // Tensor `index` that the unit before handed on.
 tr_value tr_graph_input(tr_graph *graph, int index);
 // The batch's own tensors: a first dimension of TR_BATCH, then the sample's.
 tr_value tr_graph_data(tr_graph *graph, tr_data_kind kind);
 // A parameter of this unit, f32. `name` is completed by the unit's prefix.
-tr_value tr_graph_param(tr_graph *graph, const char *name, tr_shape shape, tr_init init);
+tr_value tr_graph_param(tr_graph *graph, const char *name, tr_shape shape,
+                        tr_init init);
 // A parameter that several units use (tied weights). `name` is the full name; the first
 // user's `init` counts.
 tr_value tr_graph_shared(tr_graph *graph, const char *name, tr_shape shape,
@@ -44,10 +47,11 @@ tr_value tr_graph_shared(tr_graph *graph, const char *name, tr_shape shape,
 // Hands `value` on to the next unit; called once for each, in order.
 void tr_graph_output(tr_graph *graph, tr_value value);
 
-// ---- ops -----------------------------------------------------------------------------
+// ---- ops
+// -----------------------------------------------------------------------------
 
-// Any op, also one of the caller's own. attr: op->attr_bytes; in: [in_count], TR_NO_VALUE
-// where left out; out: [the op's outputs], may be NULL. Returns output 0.
+// Any op, also one of the caller's own. attr: op->attr_bytes; in: [in_count],
+// TR_NO_VALUE where left out; out: [the op's outputs], may be NULL. Returns output 0.
 tr_value tr_graph_op(tr_graph *graph, const tr_op *op, const void *attr,
                      const tr_value *in, int in_count, tr_value *out);
 
@@ -79,7 +83,8 @@ tr_value tr_dropout(tr_graph *graph, tr_value x, float probability);
 void tr_head(tr_graph *graph, tr_linear_form form, tr_value x, tr_value weight,
              tr_value bias, tr_value targets);
 
-// ---- asking --------------------------------------------------------------------------
+// ---- asking
+// --------------------------------------------------------------------------
 
 tr_tensor_desc tr_graph_desc(const tr_graph *graph, tr_value value);
 // Stops the graph with an error of the model's own.

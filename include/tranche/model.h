@@ -8,28 +8,28 @@
 extern "C" {
 #endif
 
-// The grain of sharding, gathering, recomputing and offloading. Units of the same `kind`
-// must build the same graph; they share one compiled program.
+// The grain of sharding, gathering, recomputing and offloading. Units of the same
+// `kind` must build the same graph; they share one compiled program.
 typedef struct tr_model_unit {
     const char *name;   // "h.3"
     const char *kind;   // "block"
     const char *prefix; // put before its parameters' names: "transformer.h.3."
     void (*build)(tr_graph *graph, const void *config);
+    const void *config; // handed to `build`
 } tr_model_unit;
 
 typedef struct tr_model {
     const char *type;           // "gpt2", "mlp", or a name of the caller's
     int unit_count;             // in order; the last one ends with the loss
     const tr_model_unit *units; // [unit_count]
-    const void *config;         // handed to every build
-    // Of one sample, without the batch dimension: token ids [S] i32 or features [F] f32,
-    // and targets [S] or [] i32.
+    // Of one sample, without the batch dimension: token ids [S] i32 or features [F]
+    // f32, and targets [S] or [] i32.
     tr_tensor_desc input, target;
-    int64_t classes;      // targets and, for tokens, inputs lie in [0, classes)
-    bool classifier;      // accuracy is worth telling
+    int64_t classes;         // targets and, for tokens, inputs lie in [0, classes)
+    bool classifier;         // accuracy is worth telling
     const char *config_json; // written to checkpoints as config.json
-    void *owned;             // freed by tr_model_destroy through `release`
-    void (*release)(struct tr_model *model);
+    void *owned;             // the maker's; freed by `release`
+    void (*release)(struct tr_model *model); // NULL: the caller keeps it all
 } tr_model;
 
 // Targets that one sample has at most.

@@ -74,8 +74,8 @@ static bool is_shared(walk *w, tr_value value) {
     return false;
 }
 
-// Storage for one more contribution to the gradient of `value`: `*accumulate` when there
-// is one already, `*first` when the step decides.
+// Storage for one more contribution to the gradient of `value`: `*accumulate` when
+// there is one already, `*first` when the step decides.
 static tr_value contribute(walk *w, tr_value value, int segment, bool *accumulate,
                            bool *first) {
     *accumulate = *first = false;
@@ -93,26 +93,34 @@ static tr_value contribute(walk *w, tr_value value, int segment, bool *accumulat
     return w->storage[value];
 }
 
+// A node as its op's rules see it.
+typedef struct node_view {
+    tr_op_node node;
+    tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
+} node_view;
+
+static void view_node(walk *w, const tr_call *node, node_view *view) {
+    for (int i = 0; i < node->in_count; i++) {
+        view->in[i] = tr_graph_desc(w->graph, node->in[i]);
+    }
+    for (int i = 0; i < node->out_count; i++) {
+        view->out[i] = tr_graph_desc(w->graph, node->out[i]);
+    }
+    view->node = (tr_op_node){node->op,        node->attr, node->in_count,
+                              node->out_count, view->in,   view->out};
+}
+
 static void need(walk *w, tr_value value, int segment);
 
-// Runs the recompute rule of a node in the backward, unless it has been. false: the rule
-// does not give this value.
+// Runs the recompute rule of a node in the backward, unless it has been. false: the
+// rule does not give this value.
 static bool recompute(walk *w, tr_value value, int segment) {
     int node_index = info(w, value)->node, ignored;
     tr_call node = w->graph->nodes[node_index];
-    tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
-    tr_op_node view = {node.op, node.attr, node.in_count, node.out_count, in, out};
+    node_view view;
     tr_rule rule = {0};
-    if (!node.op->recompute) {
-        return false;
-    }
-    for (int i = 0; i < node.in_count; i++) {
-        in[i] = tr_graph_desc(w->graph, node.in[i]);
-    }
-    for (int i = 0; i < node.out_count; i++) {
-        out[i] = tr_graph_desc(w->graph, node.out[i]);
-    }
-    if (!node.op->recompute(&view, &rule)) {
+    view_node(w, &node, &view);
+    if (!node.op->recompute || !node.op->recompute(&view.node, &rule)) {
         return false;
     }
     tr_call call = {.op = rule.op, .segment = segment};
@@ -211,9 +219,9 @@ static tr_value rule_result(walk *w, const tr_call *node, const tr_rule *rule,
         *accumulate = true;
         return node->out[ref.index];
     case TR_REF_TEMP:
-        temp[ref.index] = tr__graph_value(
-            w->graph,
-            (tr_value_info){.desc = rule->temp[ref.index], .kind = TR_VALUE_TEMP});
+        temp[ref.index] =
+            tr__graph_value(w->graph, (tr_value_info){.desc = rule->temp[ref.index],
+                                                      .kind = TR_VALUE_TEMP});
         return temp[ref.index];
     default:
         return TR_NO_VALUE;
@@ -272,8 +280,7 @@ static bool has_gradient(walk *w, const tr_call *node) {
 
 static void walk_node(walk *w, size_t index) {
     tr_call node = w->graph->nodes[index]; // a copy: the table may move
-    tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
-    tr_op_node view = {node.op, node.attr, node.in_count, node.out_count, in, out};
+    node_view view;
     tr_rule rules[TR_OP_RULES_MAX];
     tr_value temp[2] = {TR_NO_VALUE, TR_NO_VALUE};
     if (!has_gradient(w, &node)) {
@@ -283,14 +290,9 @@ static void walk_node(walk *w, size_t index) {
         tr_graph_fail(w->graph, TR_INTERNAL, "op %s has no backward", node.op->name);
         return;
     }
-    for (int i = 0; i < node.in_count; i++) {
-        in[i] = tr_graph_desc(w->graph, node.in[i]);
-    }
-    for (int i = 0; i < node.out_count; i++) {
-        out[i] = tr_graph_desc(w->graph, node.out[i]);
-    }
+    view_node(w, &node, &view);
     memset(rules, 0, sizeof rules);
-    int count = node.op->backward(&view, rules);
+    int count = node.op->backward(&view.node, rules);
     for (int i = 0; i < count; i++) {
         if (rules[i].op) {
             apply_rule(w, &node, &rules[i], temp);

@@ -12,11 +12,11 @@
 typedef struct tr_derivation {
     tr_call *backward; // in order, segments from last to first; the caller's to free
     size_t backward_count, backward_capacity;
-    bool *saved;      // [values] kept from the forward for the backward, per micro-batch
+    bool *saved; // [values] kept from the forward for the backward, per micro-batch
     bool *recomputed; // [values] made again in the backward
     bool *needed;     // [nodes] run again when the unit is recomputed from its boundary
-    bool reads_input[TR_GRAPH_IO_MAX];  // the backward reads the tensor handed in
-    bool reads_output[TR_GRAPH_IO_MAX]; // ... the tensor handed on
+    bool reads_input[TR_GRAPH_IO_MAX];     // the backward reads the tensor handed in
+    bool reads_output[TR_GRAPH_IO_MAX];    // ... the tensor handed on
     tr_value output_grad[TR_GRAPH_IO_MAX]; // storage of the gradients handed in
     tr_value input_grad[TR_GRAPH_IO_MAX];  // storage of those handed on
     // The gradient of the one input lies where that of the one output lay.

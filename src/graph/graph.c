@@ -123,7 +123,8 @@ static tr_value param(tr_graph *graph, const char *name, tr_shape shape, tr_init
                            .kind = TR_VALUE_PARAM,
                            .index = (int)graph->param_count};
     tr_param_info *info = &graph->params[graph->param_count++];
-    *info = (tr_param_info){.name = copy, .shape = shape, .init = init, .shared = shared};
+    *info =
+        (tr_param_info){.name = copy, .shape = shape, .init = init, .shared = shared};
     info->value = tr__graph_value(graph, value);
     return info->value;
 }

@@ -50,8 +50,8 @@ tr_value tr_residual_norm(tr_graph *graph, tr_value r, tr_value x, float dropout
                           tr_value *norm) {
     tr_value out[TR_OP_OUT_MAX] = {TR_NO_VALUE, TR_NO_VALUE};
     tr_layer_norm_attr attr = {epsilon, dropout, graph->draw_count++};
-    tr_graph_op(graph, &tr__op_residual_norm, &attr,
-                (tr_value[]){r, x, weight, bias}, 4, out);
+    tr_graph_op(graph, &tr__op_residual_norm, &attr, (tr_value[]){r, x, weight, bias},
+                4, out);
     *norm = out[1];
     return out[0];
 }

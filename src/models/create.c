@@ -1,0 +1,157 @@
+// Lists of units from an architecture's numbers.
+#include "models/models.h"
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// Everything a model of ours owns, freed in one go.
+typedef struct owned {
+    tr_model model;
+    tr_model_unit *units;
+    char (*texts)[3][64]; // [units]: name, kind, prefix
+    char *config_json;
+    tr_gpt2_config gpt2;
+    tr_mlp_layer *layers;
+} owned;
+
+static void release(tr_model *model) {
+    owned *own = model->owned;
+    tr__free(own->units);
+    tr__free(own->texts);
+    tr__free(own->layers);
+    free(own->config_json);
+    tr__free(own);
+}
+
+void tr_model_destroy(tr_model *model) {
+    if (model && model->release) {
+        model->release(model);
+    }
+}
+
+int64_t tr_model_targets(const tr_model *model) {
+    return tr_shape_count(model->target.shape);
+}
+
+static owned *create(int units) {
+    owned *own = tr__calloc(1, sizeof *own);
+    if (!own) {
+        return NULL;
+    }
+    own->model.owned = own;
+    own->model.release = release;
+    own->model.unit_count = units;
+    own->units = tr__calloc((size_t)units, sizeof *own->units);
+    own->texts = tr__calloc((size_t)units, sizeof *own->texts);
+    own->model.units = own->units;
+    if (!own->units || !own->texts) {
+        release(&own->model);
+        return NULL;
+    }
+    return own;
+}
+
+// Unit `index` with texts of its own; numbers are put into the names by the caller.
+static void set_unit(owned *own, int index, tr_model_unit unit) {
+    char(*text)[64] = own->texts[index];
+    snprintf(text[0], sizeof text[0], "%s", unit.name);
+    snprintf(text[1], sizeof text[1], "%s", unit.kind);
+    snprintf(text[2], sizeof text[2], "%s", unit.prefix);
+    unit.name = text[0];
+    unit.kind = text[1];
+    unit.prefix = text[2];
+    own->units[index] = unit;
+}
+
+static tr_status finish(owned *own, json_t *json, tr_model **out, tr_error *err) {
+    own->config_json = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+    json_decref(json);
+    if (!own->config_json) {
+        release(&own->model);
+        return tr_fail(err, TR_MEMORY, "no memory for a model's config.json");
+    }
+    own->model.config_json = own->config_json;
+    *out = &own->model;
+    return TR_OK;
+}
+
+static json_t *gpt2_json(const tr_gpt2_config *c) {
+    return json_pack(
+        "{s:s, s:[s], s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:f, s:f, s:f, "
+        "s:b}",
+        "model_type", "gpt2", "architectures", "GPT2LMHeadModel", "n_layer",
+        (json_int_t)c->n_layer, "n_embd", (json_int_t)c->n_embd, "n_head",
+        (json_int_t)c->n_head, "n_positions", (json_int_t)c->n_positions, "n_ctx",
+        (json_int_t)c->n_positions, "vocab_size", (json_int_t)c->vocab_size, "n_inner",
+        (json_int_t)c->n_inner, "activation_function",
+        c->gelu_tanh ? "gelu_new" : "gelu", "layer_norm_epsilon", c->layer_norm_epsilon,
+        "initializer_range", c->initializer_range, "resid_pdrop", c->resid_pdrop,
+        "embd_pdrop", c->embd_pdrop, "attn_pdrop", c->attn_pdrop, "tie_word_embeddings",
+        1);
+}
+
+tr_status tr__model_gpt2(const tr_gpt2_config *config, tr_model **out, tr_error *err) {
+    owned *own = create((int)config->n_layer + 2);
+    if (!own) {
+        return tr_fail(err, TR_MEMORY, "no memory for a model's units");
+    }
+    own->gpt2 = *config;
+    const tr_gpt2_config *c = &own->gpt2;
+    set_unit(own, 0,
+             (tr_model_unit){"embedding", "embedding", "transformer.",
+                             tr__gpt2_embedding, c});
+    for (int i = 0; i < (int)c->n_layer; i++) {
+        char name[32], prefix[48];
+        snprintf(name, sizeof name, "h.%d", i);
+        snprintf(prefix, sizeof prefix, "transformer.h.%d.", i);
+        set_unit(own, i + 1, (tr_model_unit){name, "block", prefix, tr__gpt2_block, c});
+    }
+    set_unit(own, (int)c->n_layer + 1,
+             (tr_model_unit){"head", "head", "transformer.", tr__gpt2_head, c});
+    own->model.type = "gpt2";
+    own->model.input = own->model.target =
+        (tr_tensor_desc){TR_I32, TR_SHAPE1(c->n_positions)};
+    own->model.classes = c->vocab_size;
+    return finish(own, gpt2_json(c), out, err);
+}
+
+static json_t *mlp_json(const tr_mlp_config *c) {
+    json_t *sizes = json_array();
+    for (int i = 0; i <= c->layers; i++) {
+        json_array_append_new(sizes, json_integer(c->size[i]));
+    }
+    return json_pack("{s:s, s:o, s:s}", "model_type", "mlp", "layer_sizes", sizes,
+                     "activation", "relu");
+}
+
+tr_status tr__model_mlp(const tr_mlp_config *config, tr_model **out, tr_error *err) {
+    owned *own = create(config->layers);
+    if (own) {
+        own->layers = tr__calloc((size_t)config->layers, sizeof *own->layers);
+    }
+    if (!own || !own->layers) {
+        tr_model_destroy(own ? &own->model : NULL);
+        return tr_fail(err, TR_MEMORY, "no memory for a model's layers");
+    }
+    for (int i = 0; i < config->layers; i++) {
+        bool last = i + 1 == config->layers;
+        tr_mlp_layer *layer = &own->layers[i];
+        *layer = (tr_mlp_layer){config->size[i], config->size[i + 1], i == 0};
+        char name[32], kind[64], prefix[32];
+        snprintf(name, sizeof name, "layer.%d", i);
+        snprintf(kind, sizeof kind, "%s %lld x %lld%s", last ? "head" : "hidden",
+                 (long long)layer->in, (long long)layer->out, i ? "" : " first");
+        snprintf(prefix, sizeof prefix, "layers.%d.", i);
+        set_unit(own, i,
+                 (tr_model_unit){name, kind, prefix,
+                                 last ? tr__mlp_head : tr__mlp_hidden, layer});
+    }
+    own->model.type = "mlp";
+    own->model.input = (tr_tensor_desc){TR_F32, TR_SHAPE1(config->size[0])};
+    own->model.target = (tr_tensor_desc){TR_I32, {0}};
+    own->model.classes = config->size[config->layers];
+    own->model.classifier = true;
+    return finish(own, mlp_json(config), out, err);
+}

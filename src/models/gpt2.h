@@ -1,0 +1,20 @@
+// GPT-2 (Radford et al. 2019), in the parameter names and layouts of Hugging Face.
+#ifndef TR_MODELS_GPT2_H
+#define TR_MODELS_GPT2_H
+
+#include <tranche/model.h>
+
+typedef struct tr_gpt2_config {
+    int64_t n_layer, n_embd, n_head, n_positions, vocab_size;
+    int64_t n_inner; // width inside of the MLP; 4 n_embd unless given
+    bool gelu_tanh;  // activation_function: gelu_new, or gelu
+    double layer_norm_epsilon, initializer_range;
+    double resid_pdrop, embd_pdrop, attn_pdrop;
+} tr_gpt2_config;
+
+// The units' graphs; `config` is a tr_gpt2_config.
+void tr__gpt2_embedding(tr_graph *graph, const void *config);
+void tr__gpt2_block(tr_graph *graph, const void *config);
+void tr__gpt2_head(tr_graph *graph, const void *config);
+
+#endif

@@ -1,0 +1,26 @@
+// The architectures that come with Tranche.
+#ifndef TR_MODELS_MODELS_H
+#define TR_MODELS_MODELS_H
+
+#include "models/gpt2.h"
+#include "models/mlp.h"
+
+#include <jansson.h>
+
+// From an architecture's own numbers. The caller destroys the model.
+tr_status tr__model_gpt2(const tr_gpt2_config *config, tr_model **out, tr_error *err);
+tr_status tr__model_mlp(const tr_mlp_config *config, tr_model **out, tr_error *err);
+
+// From the keys of a Hugging Face config.json (or those of an "mlp"). `origin` names
+// them in messages ("model", or a file). With `strict`, a key that is unknown is an
+// error that names the nearest one; a Hugging Face folder has many that do not matter.
+tr_status tr__model_from_json(const json_t *keys, const char *origin, bool strict,
+                              tr_model **out, tr_error *err);
+
+// The published shapes behind a name ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")
+// as config.json keys; NULL when there is none. The caller decrefs.
+json_t *tr__model_preset(const char *name);
+// All such names, for messages. Returns how many.
+size_t tr__model_preset_names(const char *const **names);
+
+#endif
