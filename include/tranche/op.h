@@ -151,6 +151,9 @@ struct tr_op {
     // false when nothing of the node is cheap. NULL: nothing is cheap. Must give the
     // same bits as the forward did.
     bool (*recompute)(const tr_op_node *node, tr_rule *rule);
+    // A loss: the op that runs in its place, on the same inputs, when the model is
+    // asked rather than trained. Output 0 is the answer (logits).
+    const tr_op *inference;
     const tr_kernel *reference; // plain C, double accumulation, any shape
     // Kernels of the CPU backend by instruction set (index: tr_isa of backend/cpu);
     // NULL entries fall back to the next lower one, then to `reference`.

@@ -13,6 +13,7 @@ typedef enum tr_value_kind {
     TR_VALUE_NODE, // an op's output
     TR_VALUE_GRAD, // derived: gradient storage
     TR_VALUE_TEMP, // derived: between the rules of one node
+    TR_VALUE_ANSWER, // what a loss's inference op gives
 } tr_value_kind;
 
 typedef struct tr_value_info {

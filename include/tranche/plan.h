@@ -1,0 +1,86 @@
+// The static plan of one optimizer step.
+#ifndef TRANCHE_PLAN_H
+#define TRANCHE_PLAN_H
+
+#include <tranche/model.h>
+
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tr_plan tr_plan;
+
+// Everything a plan is a function of. Counts are samples.
+typedef struct tr_plan_request {
+    const tr_model *model;      // must outlive the plan
+    int64_t train_batch_size;   // T
+    int64_t micro_batch;        // m
+    int64_t accumulation_steps; // g
+    int64_t ranks;              // W
+    int64_t wave;               // 1..g; 0: 1, or g where an op needs the whole wave
+    int stage;                  // ZeRO stage 0..3
+    int64_t recomputed_units;   // the first this many units are recomputed; -1: all
+                                // but the last
+    int optimizer_states;       // f32 buffers per parameter
+    bool inference;             // forward only, of one micro-batch, with an answer
+    int64_t host_data_bytes;    // held by the data sets in memory: in the ledger
+    int threads;                // OpenMP threads; 0: those of the machine
+    int isa_limit;              // 0: no limit; else 1 + the best instruction set to use
+    bool reference_kernels;     // only the plain ones: slow, for tests
+} tr_plan_request;
+
+// X(name): the categories of the ledger
+#define TR_LEDGER_LIST(X)                                                              \
+    X(parameters)                                                                      \
+    X(gradients)                                                                       \
+    X(optimizer)                                                                       \
+    X(activations)                                                                     \
+    X(boundary)                                                                        \
+    X(workspace)                                                                       \
+    X(communication)                                                                   \
+    X(staging)                                                                         \
+    X(data)                                                                            \
+    X(unused)
+
+typedef enum tr_ledger_category {
+#define TR_LEDGER_ENUM(name) TR_LEDGER_##name,
+    TR_LEDGER_LIST(TR_LEDGER_ENUM)
+#undef TR_LEDGER_ENUM
+        TR_LEDGER_COUNT
+} tr_ledger_category;
+
+typedef enum tr_space {
+    TR_SPACE_DEVICE,
+    TR_SPACE_HOST,
+    TR_SPACE_NVME,
+    TR_SPACES
+} tr_space;
+
+// Bytes at the fullest moment of the step, by category; they add up to the total, which
+// is the arena's size. "unused" is what lies between buffers at that moment.
+typedef struct tr_ledger {
+    int64_t bytes[TR_SPACES][TR_LEDGER_COUNT];
+    int64_t total[TR_SPACES];
+} tr_ledger;
+
+// Makes the plan: a function of the request alone. Allocates no tensor memory.
+// Collective: no. Errors: TR_USAGE (a request that cannot be), TR_MEMORY.
+tr_status tr_plan_make(const tr_plan_request *request, tr_plan **out, tr_error *err);
+void tr_plan_destroy(tr_plan *plan); // NULL-safe
+
+const tr_ledger *tr_plan_ledger(const tr_plan *plan);
+const char *tr_ledger_name(tr_ledger_category category);
+const char *tr_space_name(tr_space space);
+int64_t tr_plan_parameters(const tr_plan *plan); // elements, without padding
+double tr_plan_flops(const tr_plan *plan);       // of one step on one rank
+
+// The plan for people, repeats folded. The whole plan as one JSON object.
+tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err);
+tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,72 @@
+// Pass: one program for each kind of unit.
+#include "base/memory.h"
+#include "plan/plan.h"
+
+#include <string.h>
+
+// An earlier unit of the same kind, -1: none.
+static int same_kind(const tr_plan *plan, int unit) {
+    const tr_model_unit *units = plan->request.model->units;
+    for (int u = 0; u < unit; u++) {
+        if (strcmp(units[u].kind, units[unit].kind) == 0 &&
+            units[u].build == units[unit].build) {
+            return u;
+        }
+    }
+    return -1;
+}
+
+static void outputs_of(const tr_graph *graph, tr_tensor_desc *desc, int *count) {
+    for (int i = 0; i < graph->output_count; i++) {
+        desc[i] = tr_graph_desc(graph, graph->output[i]);
+    }
+    *count = graph->output_count;
+}
+
+static tr_status same_inputs(const tr_graph *graph, const tr_tensor_desc *given,
+                             int count, const char *name, tr_error *err) {
+    bool same = graph->given_count == count;
+    for (int i = 0; same && i < count; i++) {
+        same = graph->given[i].dtype == given[i].dtype &&
+               tr_shape_equal(graph->given[i].shape, given[i].shape);
+    }
+    return same ? TR_OK
+                : tr_fail(err, TR_USAGE,
+                          "unit %s is given other shapes than the first of its kind",
+                          name);
+}
+
+tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    tr_compile_request request = {.micro_batch = r->micro_batch,
+                                  .many = r->accumulation_steps > 1,
+                                  .train = !r->inference,
+                                  .isa = plan->isa,
+                                  .threads = r->threads,
+                                  .reference = r->reference_kernels};
+    tr_tensor_desc given[TR_GRAPH_IO_MAX];
+    int given_count = 0;
+    plan->units = tr__calloc((size_t)plan->unit_count, sizeof *plan->units);
+    if (!plan->units) {
+        return tr_fail(err, TR_MEMORY, "no memory for the plan's units");
+    }
+    for (int u = 0; u < plan->unit_count; u++) {
+        const tr_model_unit *unit = &r->model->units[u];
+        int twin = same_kind(plan, u);
+        tr_status status;
+        if (twin >= 0) {
+            plan->units[u].program = plan->units[twin].program;
+            status = same_inputs(plan->units[u].program->graph, given, given_count,
+                                 unit->name, err);
+        } else {
+            status = tr__unit_compile(&request, unit, given, given_count, plan->data,
+                                      &plan->units[u].program, err);
+            plan->units[u].owns_program = status == TR_OK;
+        }
+        if (status != TR_OK) {
+            return status;
+        }
+        outputs_of(plan->units[u].program->graph, given, &given_count);
+    }
+    return TR_OK;
+}

@@ -1,0 +1,77 @@
+// Pass: the arena's bytes by category, at the fullest moment of all sequences.
+#include "base/checked.h"
+#include "base/memory.h"
+#include "plan/plan.h"
+
+// Bytes of the passing buffers of a sequence that live at `step`.
+static int64_t live_at(const tr_plan *plan, int sequence, int32_t step,
+                       int64_t *category) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < plan->buffer_count; i++) {
+        const tr_buffer *buffer = &plan->buffers[i];
+        if (buffer->sequence == sequence && buffer->first <= step &&
+            step <= buffer->last) {
+            sum += buffer->bytes;
+            category[buffer->category] += buffer->bytes;
+        }
+    }
+    return sum;
+}
+
+// The step of a sequence at which most bytes live, and how many.
+static tr_status fullest(const tr_plan *plan, int sequence, int32_t *step,
+                         int64_t *bytes, tr_error *err) {
+    size_t count = plan->sequences[sequence].count;
+    int64_t *change = tr__calloc(count + 1, sizeof *change);
+    int64_t live = 0;
+    if (!change) {
+        return tr_fail(err, TR_MEMORY, "no memory for the ledger");
+    }
+    for (size_t i = 0; i < plan->buffer_count; i++) {
+        const tr_buffer *buffer = &plan->buffers[i];
+        if (buffer->sequence == sequence) {
+            change[buffer->first] += buffer->bytes;
+            change[buffer->last + 1] -= buffer->bytes;
+        }
+    }
+    *bytes = 0;
+    *step = 0;
+    for (size_t i = 0; i < count; i++) {
+        live += change[i];
+        if (live > *bytes) {
+            *bytes = live;
+            *step = (int32_t)i;
+        }
+    }
+    tr__free(change);
+    return TR_OK;
+}
+
+tr_status tr__pass_ledger(tr_plan *plan, tr_error *err) {
+    int64_t *device = plan->ledger.bytes[TR_SPACE_DEVICE];
+    int64_t most = -1, used = 0;
+    int at_sequence = 0;
+    int32_t at_step = 0;
+    for (int s = 0; s < TR_SEQUENCES; s++) {
+        int64_t bytes;
+        int32_t step;
+        tr_status status = fullest(plan, s, &step, &bytes, err);
+        if (status != TR_OK) {
+            return status;
+        }
+        if (bytes > most) {
+            most = bytes;
+            at_sequence = s;
+            at_step = step;
+        }
+    }
+    live_at(plan, -1, 0, device);
+    live_at(plan, at_sequence, at_step, device);
+    for (int c = 0; c < TR_LEDGER_COUNT; c++) {
+        used += device[c];
+    }
+    device[TR_LEDGER_unused] = plan->ledger.total[TR_SPACE_DEVICE] - used;
+    plan->ledger.bytes[TR_SPACE_HOST][TR_LEDGER_data] = plan->request.host_data_bytes;
+    plan->ledger.total[TR_SPACE_HOST] = plan->request.host_data_bytes;
+    return TR_OK;
+}

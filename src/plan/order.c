@@ -1,0 +1,168 @@
+// Pass: the order of work. Breadth-first accumulation (Lamy-Poirier, arXiv 2211.05953):
+// the micro-batches of a wave go through a unit together, before the next unit runs.
+#include "base/checked.h"
+#include "base/memory.h"
+#include "plan/plan.h"
+
+typedef struct writer {
+    tr_plan *plan;
+    tr_sequence *sequence;
+    bool *begun; // [flats] of tied ones: some step has written the gradient
+    bool lean;
+    int64_t first, end; // the micro-batches of the running wave
+    tr_error *err;
+    tr_status status;
+} writer;
+
+static void add(writer *w, tr_plan_step step) {
+    if (w->status == TR_OK) {
+        w->status = tr__sequence_add(w->sequence, step, w->err);
+    }
+}
+
+static bool touches(const tr_program *program, int flat) {
+    for (size_t i = 0; i < program->count; i++) {
+        for (int k = 0; k < program->instructions[i].desc.out_count; k++) {
+            const tr_operand *out = &program->instructions[i].out[k];
+            if (out->place == TR_PLACE_PARAM_GRAD && out->flat == flat) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+// A unit's own gradients are fresh at the step's first micro-batch; a tied tensor's at
+// the first step that adds to it, whichever unit's that is.
+static uint32_t fresh_flats(writer *w, int u, int segment, int64_t micro) {
+    const tr_plan_unit *unit = &w->plan->units[u];
+    uint32_t fresh = micro == 0;
+    for (int f = 1; f < unit->program->flat_count; f++) {
+        int flat = unit->flats[f];
+        if (!w->begun[flat] && touches(&unit->program->backward[segment], f)) {
+            w->begun[flat] = true;
+            fresh |= UINT32_C(1) << f;
+        }
+    }
+    return fresh;
+}
+
+static void add_forward(writer *w, int u, int segment, int64_t micro) {
+    if (u == 0 && segment == 0) {
+        add(w, (tr_plan_step){
+                   .kind = TR_STEP_load, .stream = TR_STREAM_DATA, .micro = micro});
+    }
+    add(w, (tr_plan_step){.kind = TR_STEP_forward,
+                          .unit = u,
+                          .segment = segment,
+                          .micro = micro,
+                          .lean = w->lean,
+                          .fresh_wave = micro == w->first});
+}
+
+static void add_backward(writer *w, int u, int segment, int64_t micro) {
+    add(w, (tr_plan_step){.kind = TR_STEP_backward,
+                          .unit = u,
+                          .segment = segment,
+                          .micro = micro,
+                          .fresh = fresh_flats(w, u, segment, micro),
+                          .fresh_wave = micro == w->first});
+    if (u == 0 && segment == 0) {
+        add(w, (tr_plan_step){
+                   .kind = TR_STEP_unload, .stream = TR_STREAM_DATA, .micro = micro});
+    }
+}
+
+static void forward_unit(writer *w, int u) {
+    int segments = w->plan->units[u].program->segments;
+    for (int s = 0; s < segments; s++) {
+        for (int64_t j = w->first; j < w->end; j++) {
+            add_forward(w, u, s, j);
+        }
+        if (s + 1 < segments) {
+            add(w, (tr_plan_step){.kind = TR_STEP_combine, .unit = u, .segment = s});
+        }
+    }
+}
+
+static void backward_unit(writer *w, int u) {
+    for (int s = w->plan->units[u].program->segments - 1; s >= 0; s--) {
+        for (int64_t j = w->first; j < w->end; j++) {
+            add_backward(w, u, s, j);
+        }
+        if (s > 0) {
+            add(w, (tr_plan_step){.kind = TR_STEP_combine, .unit = u, .segment = s});
+        }
+    }
+}
+
+// The last unit turns each micro-batch around at once, so that what it saves lives for
+// two steps only.
+static void turn(writer *w, int u) {
+    if (w->plan->units[u].program->segments > 1) {
+        forward_unit(w, u);
+        backward_unit(w, u);
+        return;
+    }
+    for (int64_t j = w->first; j < w->end; j++) {
+        add_forward(w, u, 0, j);
+        add_backward(w, u, 0, j);
+    }
+}
+
+static void train_step(writer *w) {
+    tr_plan *plan = w->plan;
+    int last = plan->unit_count - 1;
+    int64_t g = plan->request.accumulation_steps, wave = plan->request.wave;
+    add(w, (tr_plan_step){.kind = TR_STEP_clear});
+    for (int64_t first = 0; first < g; first += wave) {
+        w->first = first;
+        w->end = tr__min_i64(first + wave, g);
+        for (int u = 0; u < last; u++) {
+            forward_unit(w, u);
+        }
+        turn(w, last);
+        for (int u = last - 1; u >= 0; u--) {
+            backward_unit(w, u);
+        }
+    }
+    add(w, (tr_plan_step){.kind = TR_STEP_norm});
+    plan->update_begin = w->sequence->count;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        add(w, (tr_plan_step){.kind = TR_STEP_update, .unit = (int32_t)f});
+    }
+}
+
+// One micro-batch, forward only. An op over the effective batch has, here, that of one.
+static void forward_only(writer *w, bool answer) {
+    w->lean = true;
+    w->first = 0;
+    w->end = 1;
+    for (int u = 0; u < w->plan->unit_count; u++) {
+        if (answer) { // all segments in one program
+            add_forward(w, u, 0, 0);
+        } else {
+            forward_unit(w, u);
+        }
+    }
+    add(w, (tr_plan_step){.kind = TR_STEP_unload, .stream = TR_STREAM_DATA});
+}
+
+tr_status tr__pass_order(tr_plan *plan, tr_error *err) {
+    writer w = {.plan = plan, .err = err};
+    w.begun = tr__calloc(plan->flat_count, sizeof *w.begun);
+    if (!w.begun) {
+        return tr_fail(err, TR_MEMORY, "no memory to order the plan");
+    }
+    if (plan->request.inference) {
+        w.sequence = &plan->sequences[TR_SEQUENCE_ANSWER];
+        forward_only(&w, true);
+    } else {
+        w.sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
+        train_step(&w);
+        w.sequence = &plan->sequences[TR_SEQUENCE_EVALUATE];
+        forward_only(&w, false);
+    }
+    tr__free(w.begun);
+    return w.status;
+}

@@ -1,0 +1,231 @@
+#include "plan/plan.h"
+
+#include "base/checked.h"
+#include "base/memory.h"
+
+#include <omp.h>
+#include <stdlib.h>
+
+const char *tr_ledger_name(tr_ledger_category category) {
+    static const char *const names[] = {
+#define TR_LEDGER_NAME(name) #name,
+        TR_LEDGER_LIST(TR_LEDGER_NAME)
+#undef TR_LEDGER_NAME
+    };
+    return (unsigned)category < TR_LEDGER_COUNT ? names[category] : "";
+}
+
+const char *tr_space_name(tr_space space) {
+    static const char *const names[] = {"device", "host", "nvme"};
+    return (unsigned)space < TR_SPACES ? names[space] : "";
+}
+
+const char *tr__step_name(tr_step_kind kind) {
+    static const char *const names[] = {
+#define TR_STEP_NAME(name) #name,
+        TR_STEP_LIST(TR_STEP_NAME)
+#undef TR_STEP_NAME
+    };
+    return (unsigned)kind < TR_STEP_KINDS ? names[kind] : "";
+}
+
+const char *tr__sequence_name(tr_sequence_kind kind) {
+    static const char *const names[] = {"train", "evaluate", "answer"};
+    return (unsigned)kind < TR_SEQUENCES ? names[kind] : "";
+}
+
+int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err) {
+    if (!tr__grow((void **)&plan->buffers, &plan->buffer_capacity,
+                  plan->buffer_count + 1, sizeof *plan->buffers)) {
+        tr_fail(err, TR_MEMORY, "no memory for the plan's buffers");
+        return -1;
+    }
+    plan->buffers[plan->buffer_count] = buffer;
+    return (int)plan->buffer_count++;
+}
+
+tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *err) {
+    if (!tr__grow((void **)&sequence->steps, &sequence->capacity, sequence->count + 1,
+                  sizeof *sequence->steps)) {
+        return tr_fail(err, TR_MEMORY, "no memory for the plan's steps");
+    }
+    for (int i = 0; i < TR_SLOTS; i++) {
+        step.buffer[i] = -1;
+    }
+    sequence->steps[sequence->count++] = step;
+    return TR_OK;
+}
+
+const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step,
+                                   tr_sequence_kind sequence) {
+    const tr_unit_program *unit = NULL;
+    if (step->kind == TR_STEP_forward || step->kind == TR_STEP_backward ||
+        step->kind == TR_STEP_recompute) {
+        unit = plan->units[step->unit].program;
+    }
+    switch (step->kind) {
+    case TR_STEP_forward:
+        if (sequence == TR_SEQUENCE_ANSWER) {
+            return &unit->answer;
+        }
+        return step->lean ? &unit->lean[step->segment] : &unit->forward[step->segment];
+    case TR_STEP_backward:
+        return &unit->backward[step->segment];
+    case TR_STEP_recompute:
+        return &unit->recompute;
+    default:
+        return NULL;
+    }
+}
+
+static tr_status check_request(const tr_plan_request *r, tr_error *err) {
+    if (!r->model || r->model->unit_count < 1) {
+        return tr_fail(err, TR_USAGE, "a plan needs a model of at least one unit");
+    }
+    if (r->micro_batch < 1 || r->train_batch_size < 1 || r->accumulation_steps < 1) {
+        return tr_fail(err, TR_USAGE,
+                       "batch sizes and accumulation steps must be 1 or more");
+    }
+    if (r->ranks != 1) {
+        return tr_fail(err, TR_USAGE,
+                       "%lld ranks: this build plans for one rank; more are not yet "
+                       "supported",
+                       (long long)r->ranks);
+    }
+    if (r->wave < 0 || r->wave > r->accumulation_steps) {
+        return tr_fail(err, TR_USAGE,
+                       "execution.wave is %lld; it must be 1 to the %lld accumulation "
+                       "steps, or \"auto\"",
+                       (long long)r->wave, (long long)r->accumulation_steps);
+    }
+    if (r->stage < 0 || r->stage > 3) {
+        return tr_fail(err, TR_USAGE,
+                       "zero_optimization.stage is %d; it must be 0 to 3", r->stage);
+    }
+    return TR_OK;
+}
+
+// An op over the whole wave needs every micro-batch of the step in it.
+static tr_status choose_wave(tr_plan *plan, tr_error *err) {
+    tr_plan_request *r = &plan->request;
+    const char *barrier = NULL;
+    for (int u = 0; u < plan->unit_count; u++) {
+        if (plan->units[u].program->segments > 1) {
+            barrier = r->model->units[u].name;
+        }
+    }
+    if (!barrier) {
+        r->wave = r->wave ? r->wave : 1;
+        return TR_OK;
+    }
+    if (r->wave && r->wave != r->accumulation_steps) {
+        return tr_fail(err, TR_USAGE,
+                       "execution.wave is %lld, but unit %s has an op over the whole "
+                       "effective batch: set it to %lld or \"auto\"",
+                       (long long)r->wave, barrier, (long long)r->accumulation_steps);
+    }
+    r->wave = r->accumulation_steps;
+    plan->why_wave =
+        tr__format("unit %s has an op over the whole effective batch", barrier);
+    return plan->why_wave ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a plan");
+}
+
+static tr_status run_passes(tr_plan *plan, tr_error *err) {
+    static tr_status (*const passes[])(tr_plan *, tr_error *) = {
+        tr__pass_compile,   tr__pass_partition, choose_wave,      tr__pass_order,
+        tr__pass_recompute, tr__pass_lifetimes, tr__pass_offsets, tr__pass_ledger,
+    };
+    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+        tr_status status = passes[i](plan, err);
+        if (status != TR_OK) {
+            return status;
+        }
+    }
+    return tr__plan_check(plan, err);
+}
+
+static tr_tensor_desc with_batch(tr_tensor_desc sample) {
+    tr_tensor_desc desc = {sample.dtype, {.rank = sample.shape.rank + 1}};
+    desc.shape.dim[0] = TR_BATCH;
+    for (int i = 0; i < sample.shape.rank; i++) {
+        desc.shape.dim[i + 1] = sample.shape.dim[i];
+    }
+    return desc;
+}
+
+static void resolve(tr_plan *plan) {
+    tr_plan_request *r = &plan->request;
+    plan->isa = tr__cpu_isa();
+    if (r->isa_limit > 0 && r->isa_limit - 1 < (int)plan->isa) {
+        plan->isa = (tr_isa)(r->isa_limit - 1);
+    }
+    if (r->threads <= 0) {
+        r->threads = omp_get_max_threads();
+    }
+    if (r->recomputed_units < 0 || r->recomputed_units > r->model->unit_count - 1) {
+        r->recomputed_units = r->model->unit_count - 1;
+    }
+    plan->data[TR_DATA_INPUT] = with_batch(r->model->input);
+    plan->data[TR_DATA_TARGET] = with_batch(r->model->target);
+    plan->unit_count = r->model->unit_count;
+    plan->answer = -1;
+}
+
+tr_status tr_plan_make(const tr_plan_request *request, tr_plan **out, tr_error *err) {
+    tr_status status = check_request(request, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    tr_plan *plan = tr__calloc(1, sizeof *plan);
+    if (!plan) {
+        return tr_fail(err, TR_MEMORY, "no memory for a plan");
+    }
+    plan->request = *request;
+    resolve(plan);
+    status = run_passes(plan, err);
+    if (status != TR_OK) {
+        tr_plan_destroy(plan);
+        return status;
+    }
+    *out = plan;
+    return TR_OK;
+}
+
+void tr_plan_destroy(tr_plan *plan) {
+    if (!plan) {
+        return;
+    }
+    for (int u = 0; plan->units && u < plan->unit_count; u++) {
+        if (plan->units[u].owns_program) {
+            tr__unit_program_destroy(plan->units[u].program);
+        }
+    }
+    for (size_t i = 0; i < plan->param_count; i++) {
+        tr__free(plan->params[i].name);
+    }
+    for (int s = 0; s < TR_SEQUENCES; s++) {
+        tr__free(plan->sequences[s].steps);
+    }
+    tr__free(plan->units);
+    tr__free(plan->flats);
+    tr__free(plan->params);
+    tr__free(plan->buffers);
+    tr__free(plan->why_wave);
+    tr__free(plan);
+}
+
+const tr_ledger *tr_plan_ledger(const tr_plan *plan) {
+    return &plan->ledger;
+}
+
+double tr_plan_flops(const tr_plan *plan) {
+    return plan->flops;
+}
+
+int64_t tr_plan_parameters(const tr_plan *plan) {
+    int64_t count = 0;
+    for (size_t i = 0; i < plan->param_count; i++) {
+        count += plan->params[i].count;
+    }
+    return count;
+}

@@ -1,0 +1,102 @@
+// Unit programs: the ops of one unit (or segment of it), compiled once for each kind of
+// unit, with operands at offsets relative to blocks that a step of the plan names.
+#ifndef TR_PLAN_PROGRAM_H
+#define TR_PLAN_PROGRAM_H
+
+#include "backend/cpu/isa.h"
+#include "graph/derive.h"
+
+#include <tranche/model.h>
+
+// Which block an operand lies in.
+typedef enum tr_place {
+    TR_PLACE_NONE,
+    TR_PLACE_PARAM,       // one of the unit's flat buffers
+    TR_PLACE_PARAM_GRAD,  // the accumulator of one
+    TR_PLACE_DATA,        // the micro-batch's slot of the data ring
+    TR_PLACE_INPUT,       // boundary before the unit
+    TR_PLACE_OUTPUT,      // boundary after it
+    TR_PLACE_INPUT_GRAD,  // gradients of the two
+    TR_PLACE_OUTPUT_GRAD, //
+    TR_PLACE_SAVED,       // kept from forward to backward, or from segment to segment
+    TR_PLACE_WAVE,        // one for all micro-batches of the wave
+    TR_PLACE_WAVE_GRAD,   //
+    TR_PLACE_TEMP,        // within one program, workspaces included
+    TR_PLACE_SUMS,        // the loss's
+    TR_PLACE_ANSWER,      // inference: the logits
+    TR_PLACE_COUNT
+} tr_place;
+
+// A unit's flat buffers: 0 its own, then the tied tensors that it uses.
+enum { TR_UNIT_FLATS_MAX = 5 };
+
+typedef struct tr_operand {
+    tr_place place; // TR_PLACE_NONE: absent
+    int flat;       // of a parameter: which of the unit's flat buffers
+    int64_t offset; // bytes
+} tr_operand;
+
+typedef struct tr_instruction {
+    tr_op_desc desc;
+    const tr_kernel *kernel;
+    void *state; // the kernel's, from `prepare`
+    tr_operand in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
+    int64_t workspace;   // offset in TR_PLACE_TEMP
+    uint32_t accumulate; // always
+    uint32_t first;      // unless fresh (graph.h, tr_call.first)
+} tr_instruction;
+
+typedef struct tr_program {
+    tr_instruction *instructions;
+    size_t count;
+    int64_t temp_bytes;
+    tr_cost cost;
+} tr_program;
+
+typedef struct tr_program_param {
+    int flat;       // of the unit
+    int64_t offset; // elements
+} tr_program_param;
+
+typedef struct tr_unit_program {
+    const char *kind;
+    tr_graph *graph;
+    tr_derivation derived;
+    int segments;
+    tr_program *forward;  // [segments] keeps what the backward reads
+    tr_program *lean;     // [segments] keeps nothing: evaluation, recomputed units
+    tr_program *backward; // [segments]
+    tr_program recompute; // makes again what the forward would have kept
+    tr_program answer;    // inference, whole unit
+    int64_t input_bytes, output_bytes; // of one micro-batch's boundary
+    int64_t saved_bytes;               // of one micro-batch
+    int64_t wave_bytes;                // of the unit
+    int64_t answer_bytes;
+    tr_program_param *params;            // [graph->param_count]
+    int flat_count;                      // own and tied
+    int64_t flat_elements;               // of the unit's own flat buffer
+    const char *tied[TR_UNIT_FLATS_MAX]; // names of the others, from 1
+} tr_unit_program;
+
+typedef struct tr_compile_request {
+    int64_t micro_batch;
+    bool many;  // more than one micro-batch adds to a gradient
+    bool train; // else inference: only `answer` is compiled
+    tr_isa isa;
+    int threads;
+    bool reference; // reference kernels only
+} tr_compile_request;
+
+// Compiles a unit that is given `given`. Prepares its kernels; allocates no tensors.
+tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_unit *unit,
+                           const tr_tensor_desc *given, int given_count,
+                           const tr_tensor_desc data[TR_DATA_KINDS],
+                           tr_unit_program **out, tr_error *err);
+void tr__unit_program_destroy(tr_unit_program *program); // NULL-safe
+
+// Bytes of the data ring's slot before the targets: a slot is the input rows, then the
+// target rows, each at a multiple of TR_ALIGNMENT.
+int64_t tr__data_offset(const tr_tensor_desc data[TR_DATA_KINDS], int64_t micro_batch,
+                        tr_data_kind kind);
+
+#endif
