@@ -72,7 +72,7 @@ static void leave(alive *a, int buffer) {
 }
 
 // Is this slot, at this kind of step, only read?
-static bool only_reads(tr_step_kind kind, int slot) {
+static bool only_reads(tr_plan_step_kind kind, int slot) {
     switch (slot) {
     case TR_SLOT_INPUT:
     case TR_SLOT_OUTPUT_GRAD:
@@ -94,7 +94,7 @@ static tr_status check_reads(const tr_plan_step *step, size_t index, bool *writt
             return tr_fail(err, TR_INTERNAL,
                            "plan: step %zu (%s, unit %d) reads buffer %d before any "
                            "step writes it",
-                           index, tr__step_name(step->kind), (int)step->unit, buffer);
+                           index, tr__plan_step_name(step->kind), (int)step->unit, buffer);
         }
     }
     for (int slot = 0; slot < TR_SLOTS; slot++) {

@@ -20,7 +20,7 @@ const char *tr_space_name(tr_space space) {
     return (unsigned)space < TR_SPACES ? names[space] : "";
 }
 
-const char *tr__step_name(tr_step_kind kind) {
+const char *tr__plan_step_name(tr_plan_step_kind kind) {
     static const char *const names[] = {
 #define TR_STEP_NAME(name) #name,
         TR_STEP_LIST(TR_STEP_NAME)

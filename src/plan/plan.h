@@ -23,12 +23,12 @@
     X(forward) X(combine) X(recompute) X(backward) X(unload) X(clear) X(norm)          \
         X(update)
 
-typedef enum tr_step_kind {
+typedef enum tr_plan_step_kind {
 #define TR_STEP_ENUM(name) TR_STEP_##name,
     TR_STEP_LIST(TR_STEP_ENUM)
 #undef TR_STEP_ENUM
         TR_STEP_KINDS
-} tr_step_kind;
+} tr_plan_step_kind;
 
 typedef enum tr_stream { TR_STREAM_COMPUTE, TR_STREAM_DATA } tr_stream;
 
@@ -46,7 +46,7 @@ typedef enum tr_slot {
 } tr_slot;
 
 typedef struct tr_plan_step {
-    tr_step_kind kind;
+    tr_plan_step_kind kind;
     tr_stream stream;
     int32_t unit; // update: the flat buffer
     int32_t segment;
@@ -155,7 +155,7 @@ tr_status tr__plan_check(const tr_plan *plan, tr_error *err);
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
 // Appends a step to a sequence.
 tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *err);
-const char *tr__step_name(tr_step_kind kind);
+const char *tr__plan_step_name(tr_plan_step_kind kind);
 const char *tr__sequence_name(tr_sequence_kind kind);
 // The program that a forward, recompute or backward step runs, NULL for other kinds.
 const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step,

@@ -1,0 +1,78 @@
+// The engine: trains a run by its plan, a step at a time or all at once.
+//
+//     tr_run_open -> tr_plan_make -> tr_engine_create -> tr_engine_step ...
+//                                                     -> tr_engine_save
+#ifndef TRANCHE_ENGINE_H
+#define TRANCHE_ENGINE_H
+
+#include <tranche/run.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tr_engine tr_engine;
+
+typedef struct tr_step_result {
+    int64_t step;    // attempts so far, this one included
+    int64_t update;  // of them applied
+    int64_t epoch;   // of the step's first sample, from 0
+    int64_t samples; // consumed so far, this step included
+    int64_t batch;   // samples of this step
+    double targets;  // of this step
+    double loss;     // sum over all targets / their count: what was optimized
+    double accuracy; // share of targets that the best guess got right
+    double lr;       // of the first parameter group
+    double grad_norm; // before clipping
+    bool skipped;     // not finite (or nothing to learn from): nothing was changed
+    double loss_scale;
+    double seconds;
+    double wait_seconds; // of them, spent waiting for data
+} tr_step_result;
+
+typedef struct tr_evaluation {
+    double loss;
+    double accuracy;
+    int64_t samples;
+} tr_evaluation;
+
+// Takes all memory of the run, draws or loads the weights, and resumes from a checkpoint
+// as the run's options say. `run` and `plan` must outlive the engine. Collective.
+// Errors: TR_MEMORY; TR_IO: a checkpoint or weights that do not fit, with the reason;
+// TR_DATA.
+tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
+                           tr_error *err);
+void tr_engine_destroy(tr_engine *engine); // NULL-safe
+
+// One optimizer step. Collective. TR_OK also when the step was skipped. Does not write
+// metrics or checkpoints. A failed step changed nothing.
+tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *err);
+
+// Loss (and accuracy) over the first `samples` validation samples (0: all), in order.
+// TR_USAGE when the run has no validation data. Collective.
+tr_status tr_engine_evaluate(tr_engine *engine, int64_t samples, tr_evaluation *result,
+                             tr_error *err);
+
+// A checkpoint of the last applied update below the run's out folder. Collective.
+tr_status tr_engine_save(tr_engine *engine, tr_error *err);
+
+// Steps, metrics, evaluations and checkpoints until the run's end, as `tranche train`
+// does. Asks `stop` (may be NULL) between the steps of the plan: when true, the
+// unfinished step is dropped, the last update is saved, and TR_INTERRUPTED comes back.
+tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *user,
+                          tr_error *err);
+
+int64_t tr_engine_steps_done(const tr_engine *engine); // attempts
+
+// A parameter by its full name: its current values, owned by the engine; NULL when there
+// is none. `count` may be NULL.
+const float *tr_engine_parameter(const tr_engine *engine, const char *name,
+                                 int64_t *count);
+// Bytes: the arena's high-water mark, and the most memory that the process has had.
+int64_t tr_engine_arena_peak(const tr_engine *engine);
+int64_t tr_engine_process_peak(const tr_engine *engine);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

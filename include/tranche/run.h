@@ -1,0 +1,57 @@
+// A run: a run file, the command line's changes to it, and what they resolve to.
+#ifndef TRANCHE_RUN_H
+#define TRANCHE_RUN_H
+
+#include <tranche/data.h>
+#include <tranche/model.h>
+#include <tranche/plan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tr_run tr_run;
+
+typedef enum tr_message_level { TR_MESSAGE_NOTE, TR_MESSAGE_WARNING } tr_message_level;
+
+// Where a run's notes and warnings go; lines carry no newline.
+typedef struct tr_messages {
+    void (*write)(void *user, tr_message_level level, const char *line); // NULL: nowhere
+    void *user;
+} tr_messages;
+
+// All texts are read during the call only. Zero or NULL: not given.
+typedef struct tr_run_options {
+    const char *file;       // a run file
+    const char *text;       // or its text
+    const char *const *set; // "KEY.PATH=VALUE"
+    size_t set_count;
+    const char *const *data; // in place of data.train
+    size_t data_count;
+    const char *model;  // a name, a config.json, or a folder, in place of "model"
+    const char *out;    // in place of "out"
+    int64_t steps;      // in place of "steps"; 0: as the file says
+    const char *resume; // "auto" (default), "never", or a checkpoint folder
+    int64_t ranks;      // to plan for; 0: those there are
+    bool plan_only;     // no weights and no data are needed: the data may be missing
+    // The caller's own, in place of the file's; they must outlive the run and stay the
+    // caller's.
+    const tr_model *own_model;
+    tr_dataset *own_train, *own_validation;
+    tr_messages messages;
+} tr_run_options;
+
+// Reads and resolves. Errors: TR_USAGE names file, key and the nearest known; TR_DATA,
+// TR_IO as the data and the model's folder have it.
+tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err);
+void tr_run_close(tr_run *run); // NULL-safe
+
+// What tr_plan_make needs for this run.
+const tr_plan_request *tr_run_plan_request(const tr_run *run);
+const tr_model *tr_run_model(const tr_run *run);
+int64_t tr_run_steps(const tr_run *run); // optimizer steps in all
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,61 @@
+// Walks a finished plan. Knows the kinds of steps, and no technique by name.
+#ifndef TR_EXEC_EXECUTOR_H
+#define TR_EXEC_EXECUTOR_H
+
+#include "base/arena.h"
+#include "data/feed.h"
+#include "ops/optimizer.h"
+#include "plan/plan.h"
+
+typedef struct tr_executor tr_executor;
+
+// A run of parameters of one flat buffer that share their hyper-parameters.
+typedef struct tr_update_range {
+    int flat;
+    int64_t offset, count; // elements
+    int group;             // index into tr_update_order.hyper
+} tr_update_range;
+
+// What the update steps of one optimizer step do.
+typedef struct tr_update_order {
+    const tr_optimizer *optimizer;
+    const tr_update_range *ranges; // [range_count], by flat buffer
+    size_t range_count;
+    const tr_hyper *hyper; // [groups]
+    double grad_scale;
+    int64_t number;             // of the update, from 1
+    const double (*power)[2];   // [groups] products of the betas of updates 1..number
+} tr_update_order;
+
+// Binds a plan to its arena. Both must outlive the executor.
+tr_status tr__executor_create(const tr_plan *plan, tr_arena *device, tr_executor **out,
+                              tr_error *err);
+void tr__executor_destroy(tr_executor *executor); // NULL-safe
+
+// Where micro-batches come from, for training (0) and evaluation (1). Borrowed.
+void tr__executor_feed(tr_executor *executor, int ring, tr_feed *feed);
+// The memory of a ring of data slots, for its feed.
+void *tr__executor_ring(tr_executor *executor, int ring);
+
+// Runs the steps [first, end) of a sequence. No allocation, no file opened. Errors: what
+// the feed says. `stop` (may be NULL) is asked between steps; TR_INTERRUPTED when true.
+tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
+                           size_t first, size_t end, const tr_run_context *context,
+                           bool (*stop)(void *user), void *user, tr_error *err);
+
+// double [TR_SUMS] of training (0) or evaluation (1) since they were last cleared.
+double *tr__executor_sums(tr_executor *executor, int ring);
+// Sum of squares of all gradients, as they lie in the accumulators, by the last norm
+// step.
+double tr__executor_norm_squares(const tr_executor *executor);
+// For the next update steps. Copied.
+void tr__executor_order(tr_executor *executor, const tr_update_order *order);
+
+// Memory of a parameter of the plan: its values (state -1) or an optimizer state.
+float *tr__executor_param(tr_executor *executor, int param, int state);
+// The same of its gradient accumulator; NULL in an inference plan.
+float *tr__executor_grad(tr_executor *executor, int param);
+// The logits of an inference plan, f32.
+const float *tr__executor_answer(tr_executor *executor);
+
+#endif

@@ -1,0 +1,35 @@
+// A run's numbers, resolved: what the engine works with.
+#ifndef TR_TRAIN_SETTINGS_H
+#define TR_TRAIN_SETTINGS_H
+
+#include "ops/optimizer.h"
+#include "train/schedule.h"
+
+#include <stdint.h>
+
+// Parameters whose names match one of the patterns; the first group that matches counts.
+typedef struct tr_param_group {
+    char **patterns; // globs
+    size_t pattern_count;
+    double lr_factor; // of the schedule's rate
+    tr_hyper hyper;
+} tr_param_group;
+
+typedef struct tr_settings {
+    int64_t steps;     // optimizer steps in all
+    uint64_t seed;
+    bool shuffled, drop_last;
+    double clip;       // largest gradient norm; 0: no clipping
+    const tr_optimizer *optimizer;
+    tr_param_group *groups; // [group_count], the last one matches everything
+    size_t group_count;
+    tr_schedule schedule;
+    int64_t evaluate_every, evaluate_samples; // 0: at the end only, all
+    int64_t checkpoint_every;                 // 0: at the end only
+    int keep;                                 // 0: all
+    char *out;    // folder
+    char *resume; // "auto", "never", a folder
+    double log_seconds;
+} tr_settings;
+
+#endif
