@@ -14,15 +14,15 @@ extern "C" {
 typedef struct tr_engine tr_engine;
 
 typedef struct tr_step_result {
-    int64_t step;    // attempts so far, this one included
-    int64_t update;  // of them applied
-    int64_t epoch;   // of the step's first sample, from 0
-    int64_t samples; // consumed so far, this step included
-    int64_t batch;   // samples of this step
-    double targets;  // of this step
-    double loss;     // sum over all targets / their count: what was optimized
-    double accuracy; // share of targets that the best guess got right
-    double lr;       // of the first parameter group
+    int64_t step;     // attempts so far, this one included
+    int64_t update;   // of them applied
+    int64_t epoch;    // of the step's first sample, from 0
+    int64_t samples;  // consumed so far, this step included
+    int64_t batch;    // samples of this step
+    double targets;   // of this step
+    double loss;      // sum over all targets / their count: what was optimized
+    double accuracy;  // share of targets that the best guess got right
+    double lr;        // of the first parameter group
     double grad_norm; // before clipping
     bool skipped;     // not finite (or nothing to learn from): nothing was changed
     double loss_scale;
@@ -36,10 +36,10 @@ typedef struct tr_evaluation {
     int64_t samples;
 } tr_evaluation;
 
-// Takes all memory of the run, draws or loads the weights, and resumes from a checkpoint
-// as the run's options say. `run` and `plan` must outlive the engine. Collective.
-// Errors: TR_MEMORY; TR_IO: a checkpoint or weights that do not fit, with the reason;
-// TR_DATA.
+// Takes all memory of the run, draws or loads the weights, and resumes from a
+// checkpoint as the run's options say. `run` and `plan` must outlive the engine.
+// Collective. Errors: TR_MEMORY; TR_IO: a checkpoint or weights that do not fit, with
+// the reason; TR_DATA.
 tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
                            tr_error *err);
 void tr_engine_destroy(tr_engine *engine); // NULL-safe
@@ -64,8 +64,8 @@ tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *use
 
 int64_t tr_engine_steps_done(const tr_engine *engine); // attempts
 
-// A parameter by its full name: its current values, owned by the engine; NULL when there
-// is none. `count` may be NULL.
+// A parameter by its full name: its current values, owned by the engine; NULL when
+// there is none. `count` may be NULL.
 const float *tr_engine_parameter(const tr_engine *engine, const char *name,
                                  int64_t *count);
 // Bytes: the arena's high-water mark, and the most memory that the process has had.

@@ -16,7 +16,8 @@ typedef enum tr_message_level { TR_MESSAGE_NOTE, TR_MESSAGE_WARNING } tr_message
 
 // Where a run's notes and warnings go; lines carry no newline.
 typedef struct tr_messages {
-    void (*write)(void *user, tr_message_level level, const char *line); // NULL: nowhere
+    void (*write)(void *user, tr_message_level level,
+                  const char *line); // NULL: nowhere
     void *user;
 } tr_messages;
 

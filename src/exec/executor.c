@@ -37,7 +37,8 @@ static int ring_of(tr_sequence_kind sequence) {
     return sequence == TR_SEQUENCE_TRAIN ? 0 : 1;
 }
 
-// ---- unit programs -------------------------------------------------------------------
+// ---- unit programs
+// -------------------------------------------------------------------
 
 typedef struct tr_bases {
     char *place[TR_PLACE_COUNT];
@@ -123,7 +124,8 @@ static tr_status run_program(const tr_work *work, const tr_plan_step *step) {
     return TR_OK;
 }
 
-// ---- the other kinds of steps --------------------------------------------------------
+// ---- the other kinds of steps
+// --------------------------------------------------------
 
 static tr_status run_load(const tr_work *work, const tr_plan_step *step) {
     tr_executor *ex = work->ex;
@@ -197,10 +199,10 @@ static tr_status run_update(const tr_work *work, const tr_plan_step *step) {
 
 static tr_status (*const run_kind[TR_STEP_KINDS])(const tr_work *,
                                                   const tr_plan_step *) = {
-    [TR_STEP_load] = run_load,         [TR_STEP_forward] = run_program,
-    [TR_STEP_combine] = run_combine,   [TR_STEP_recompute] = run_program,
-    [TR_STEP_backward] = run_program,  [TR_STEP_unload] = run_unload,
-    [TR_STEP_clear] = run_clear,       [TR_STEP_norm] = run_norm,
+    [TR_STEP_load] = run_load,        [TR_STEP_forward] = run_program,
+    [TR_STEP_combine] = run_combine,  [TR_STEP_recompute] = run_program,
+    [TR_STEP_backward] = run_program, [TR_STEP_unload] = run_unload,
+    [TR_STEP_clear] = run_clear,      [TR_STEP_norm] = run_norm,
     [TR_STEP_update] = run_update,
 };
 
@@ -222,7 +224,8 @@ tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
     return TR_OK;
 }
 
-// ---- set-up --------------------------------------------------------------------------
+// ---- set-up
+// --------------------------------------------------------------------------
 
 tr_status tr__executor_create(const tr_plan *plan, tr_arena *device, tr_executor **out,
                               tr_error *err) {

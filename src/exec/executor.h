@@ -23,8 +23,8 @@ typedef struct tr_update_order {
     size_t range_count;
     const tr_hyper *hyper; // [groups]
     double grad_scale;
-    int64_t number;             // of the update, from 1
-    const double (*power)[2];   // [groups] products of the betas of updates 1..number
+    int64_t number;           // of the update, from 1
+    const double (*power)[2]; // [groups] products of the betas of updates 1..number
 } tr_update_order;
 
 // Binds a plan to its arena. Both must outlive the executor.
@@ -37,8 +37,9 @@ void tr__executor_feed(tr_executor *executor, int ring, tr_feed *feed);
 // The memory of a ring of data slots, for its feed.
 void *tr__executor_ring(tr_executor *executor, int ring);
 
-// Runs the steps [first, end) of a sequence. No allocation, no file opened. Errors: what
-// the feed says. `stop` (may be NULL) is asked between steps; TR_INTERRUPTED when true.
+// Runs the steps [first, end) of a sequence. No allocation, no file opened. Errors:
+// what the feed says. `stop` (may be NULL) is asked between steps; TR_INTERRUPTED when
+// true.
 tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
                            size_t first, size_t end, const tr_run_context *context,
                            bool (*stop)(void *user), void *user, tr_error *err);

@@ -94,7 +94,8 @@ static tr_status check_reads(const tr_plan_step *step, size_t index, bool *writt
             return tr_fail(err, TR_INTERNAL,
                            "plan: step %zu (%s, unit %d) reads buffer %d before any "
                            "step writes it",
-                           index, tr__plan_step_name(step->kind), (int)step->unit, buffer);
+                           index, tr__plan_step_name(step->kind), (int)step->unit,
+                           buffer);
         }
     }
     for (int slot = 0; slot < TR_SLOTS; slot++) {

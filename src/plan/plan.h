@@ -20,8 +20,7 @@
 //          update    the optimizer, on one flat buffer
 #define TR_STEP_LIST(X)                                                                \
     X(load)                                                                            \
-    X(forward) X(combine) X(recompute) X(backward) X(unload) X(clear) X(norm)          \
-        X(update)
+    X(forward) X(combine) X(recompute) X(backward) X(unload) X(clear) X(norm) X(update)
 
 typedef enum tr_plan_step_kind {
 #define TR_STEP_ENUM(name) TR_STEP_##name,

@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-// Parameters whose names match one of the patterns; the first group that matches counts.
+// Parameters whose names match one of the patterns; the first group that matches
+// counts.
 typedef struct tr_param_group {
     char **patterns; // globs
     size_t pattern_count;
@@ -16,10 +17,10 @@ typedef struct tr_param_group {
 } tr_param_group;
 
 typedef struct tr_settings {
-    int64_t steps;     // optimizer steps in all
+    int64_t steps; // optimizer steps in all
     uint64_t seed;
     bool shuffled, drop_last;
-    double clip;       // largest gradient norm; 0: no clipping
+    double clip; // largest gradient norm; 0: no clipping
     const tr_optimizer *optimizer;
     tr_param_group *groups; // [group_count], the last one matches everything
     size_t group_count;
@@ -27,8 +28,8 @@ typedef struct tr_settings {
     int64_t evaluate_every, evaluate_samples; // 0: at the end only, all
     int64_t checkpoint_every;                 // 0: at the end only
     int keep;                                 // 0: all
-    char *out;    // folder
-    char *resume; // "auto", "never", a folder
+    char *out;                                // folder
+    char *resume;                             // "auto", "never", a folder
     double log_seconds;
 } tr_settings;
 

@@ -1,0 +1,226 @@
+// A plan for people: what it is made of, its bytes, and its steps with repeats folded.
+#include "base/memory.h"
+#include "base/text.h"
+#include "plan/plan.h"
+
+#include <inttypes.h>
+
+// A run of steps of one kind: one micro-batch through units that follow each other, or
+// one unit over micro-batches that follow each other.
+typedef struct item {
+    tr_plan_step_kind kind;
+    bool lean;
+    int32_t unit, last_unit;
+    int32_t segment;
+    int64_t micro, last_micro;
+} item;
+
+enum { PERIOD_MAX = 64 };
+
+static bool is_micro(tr_plan_step_kind kind) {
+    return kind == TR_STEP_load || kind == TR_STEP_forward ||
+           kind == TR_STEP_recompute || kind == TR_STEP_backward ||
+           kind == TR_STEP_unload;
+}
+
+static bool extends(const item *last, const tr_plan_step *step) {
+    if (last->kind != step->kind || last->segment != step->segment ||
+        last->lean != step->lean) {
+        return false;
+    }
+    bool same_micro = last->micro == last->last_micro && step->micro == last->micro;
+    bool same_unit = last->unit == last->last_unit && step->unit == last->unit;
+    int direction = last->last_unit >= last->unit ? 1 : -1;
+    bool next_unit = step->unit == last->last_unit + direction ||
+                     (last->unit == last->last_unit && step->unit == last->unit - 1);
+    return (same_micro && next_unit) ||
+           (same_unit && step->micro == last->last_micro + 1);
+}
+
+static size_t fold_runs(const tr_sequence *sequence, item *items) {
+    size_t count = 0;
+    for (size_t i = 0; i < sequence->count; i++) {
+        const tr_plan_step *step = &sequence->steps[i];
+        if (count > 0 && extends(&items[count - 1], step)) {
+            items[count - 1].last_unit = step->unit;
+            items[count - 1].last_micro = step->micro;
+        } else {
+            items[count++] = (item){step->kind,    step->lean,  step->unit, step->unit,
+                                    step->segment, step->micro, step->micro};
+        }
+    }
+    return count;
+}
+
+// Is b the same work as a, `shift` micro-batches (and `units` units) later?
+static bool is_shifted(const item *a, const item *b, int64_t shift, int32_t units) {
+    int64_t micro = is_micro(a->kind) ? shift : 0;
+    return a->kind == b->kind && a->lean == b->lean && a->segment == b->segment &&
+           a->unit + units == b->unit && a->last_unit + units == b->last_unit &&
+           a->micro + micro == b->micro && a->last_micro + micro == b->last_micro;
+}
+
+typedef struct repeat {
+    size_t period, times;
+    int64_t shift;
+    int32_t units;
+} repeat;
+
+static size_t times_repeated(const item *items, size_t count, size_t period,
+                             int64_t shift, int32_t units) {
+    size_t times = 1;
+    while ((times + 1) * period <= count) {
+        for (size_t i = 0; i < period; i++) {
+            const item *before = &items[(times - 1) * period + i];
+            if (!is_shifted(before, &items[times * period + i], shift, units)) {
+                return times;
+            }
+        }
+        times++;
+    }
+    return times;
+}
+
+// The repeat at the start of `items` that covers most of them.
+static repeat find_repeat(const item *items, size_t count) {
+    repeat best = {1, 1, 0, 0};
+    for (size_t period = 1; period <= PERIOD_MAX && 2 * period <= count; period++) {
+        size_t k = 0;
+        while (k < period && !is_micro(items[k].kind)) {
+            k++;
+        }
+        if (k == period) {
+            continue;
+        }
+        int64_t shift = items[period + k].micro - items[k].micro;
+        int32_t units = items[period + k].unit - items[k].unit;
+        size_t times = times_repeated(items, count, period, shift, units);
+        if (times > 1 && period * times > best.period * best.times) {
+            best = (repeat){period, times, shift, units};
+        }
+    }
+    return best;
+}
+
+static const char *unit_name(const tr_plan *plan, const item *it, int32_t unit) {
+    return it->kind == TR_STEP_update ? plan->flats[unit].name
+                                      : plan->request.model->units[unit].name;
+}
+
+static void print_item(const tr_plan *plan, const item *it, const char *indent,
+                       FILE *to) {
+    fprintf(to, "%s%-9s", indent, tr__plan_step_name(it->kind));
+    bool on_unit = it->kind != TR_STEP_load && it->kind != TR_STEP_unload &&
+                   it->kind != TR_STEP_clear && it->kind != TR_STEP_norm;
+    if (on_unit) {
+        fprintf(to, " %s", unit_name(plan, it, it->unit));
+        if (it->last_unit != it->unit) {
+            fprintf(to, " .. %s", unit_name(plan, it, it->last_unit));
+        }
+        if (it->kind != TR_STEP_update && plan->units[it->unit].program->segments > 1) {
+            fprintf(to, ", segment %d", (int)it->segment);
+        }
+    }
+    if (is_micro(it->kind)) {
+        bool many = it->last_micro != it->micro;
+        fprintf(to, many ? "  micro-batches %" PRId64 : "  micro-batch %" PRId64,
+                it->micro);
+        if (many) {
+            fprintf(to, " .. %" PRId64, it->last_micro);
+        }
+    }
+    fprintf(to, it->lean ? "  (keeps nothing)\n" : "\n");
+}
+
+static void print_items(const tr_plan *plan, const item *items, size_t count,
+                        FILE *to) {
+    for (size_t i = 0; i < count;) {
+        repeat r = find_repeat(items + i, count - i);
+        for (size_t k = 0; k < r.period; k++) {
+            print_item(plan, &items[i + k], r.times > 1 ? "    | " : "    ", to);
+        }
+        if (r.times > 1) {
+            fprintf(to, "    | ... %zu times in all", r.times);
+            if (r.shift) {
+                fprintf(to, ", each %" PRId64 " micro-batch%s on", r.shift,
+                        r.shift == 1 ? "" : "es");
+            }
+            if (r.units) {
+                fprintf(to, ", each %d unit%s %s", r.units < 0 ? -r.units : r.units,
+                        r.units == 1 || r.units == -1 ? "" : "s",
+                        r.units < 0 ? "down" : "up");
+            }
+            fprintf(to, "\n");
+        }
+        i += r.period * r.times;
+    }
+}
+
+static tr_status print_sequence(const tr_plan *plan, tr_sequence_kind kind, FILE *to,
+                                tr_error *err) {
+    const tr_sequence *sequence = &plan->sequences[kind];
+    if (sequence->count == 0) {
+        return TR_OK;
+    }
+    item *items = tr__calloc(sequence->count, sizeof *items);
+    if (!items) {
+        return tr_fail(err, TR_MEMORY, "no memory to print the plan");
+    }
+    size_t count = fold_runs(sequence, items);
+    fprintf(to, "\n%s: %zu steps\n", tr__sequence_name(kind), sequence->count);
+    print_items(plan, items, count, to);
+    tr__free(items);
+    return TR_OK;
+}
+
+static void print_ledger(const tr_plan *plan, FILE *to) {
+    char text[32];
+    fprintf(to, "\nledger at the fullest moment\n");
+    for (int s = 0; s < TR_SPACES; s++) {
+        if (plan->ledger.total[s] == 0) {
+            continue;
+        }
+        for (int c = 0; c < TR_LEDGER_COUNT; c++) {
+            if (plan->ledger.bytes[s][c] > 0) {
+                tr__print_size(text, sizeof text, plan->ledger.bytes[s][c]);
+                fprintf(to, "    %-7s %-14s %14" PRId64 "  %12s\n",
+                        tr_space_name((tr_space)s),
+                        tr_ledger_name((tr_ledger_category)c), plan->ledger.bytes[s][c],
+                        text);
+            }
+        }
+        tr__print_size(text, sizeof text, plan->ledger.total[s]);
+        fprintf(to, "    %-7s %-14s %14" PRId64 "  %12s\n", tr_space_name((tr_space)s),
+                "total", plan->ledger.total[s], text);
+    }
+}
+
+tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    int recomputed = 0;
+    for (int u = 0; u < plan->unit_count; u++) {
+        recomputed += plan->units[u].recomputed;
+    }
+    fprintf(to,
+            "model %s: %d units, %" PRId64 " parameters\n"
+            "batch %" PRId64 " = micro-batch %" PRId64 " x %" PRId64
+            " accumulation steps x %" PRId64 " ranks%s; wave %" PRId64
+            "%s%s; stage %d\n"
+            "recomputed: %d units; %.3f GFLOP a step; kernels: %s, %d threads\n",
+            r->model->type, plan->unit_count, tr_plan_parameters(plan),
+            r->train_batch_size, r->micro_batch, r->accumulation_steps, r->ranks,
+            r->train_batch_size == r->micro_batch * r->accumulation_steps * r->ranks
+                ? ""
+                : " (the last one short)",
+            r->wave, plan->why_wave ? ": " : "", plan->why_wave ? plan->why_wave : "",
+            r->stage, recomputed, plan->flops / 1e9,
+            r->reference_kernels ? "reference" : tr__isa_name(plan->isa), r->threads);
+    print_ledger(plan, to);
+    for (int s = 0; s < TR_SEQUENCES; s++) {
+        tr_status status = print_sequence(plan, (tr_sequence_kind)s, to, err);
+        if (status != TR_OK) {
+            return status;
+        }
+    }
+    return ferror(to) ? tr_fail(err, TR_IO, "cannot write the plan") : TR_OK;
+}
