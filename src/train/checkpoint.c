@@ -1,0 +1,196 @@
+// Saving and resuming a run.
+#include "base/hash.h"
+#include "base/memory.h"
+#include "train/engine.h"
+#include "train/tensors.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+void tr__engine_tensor_name(const tr_engine *engine, int param, int state, char *dst) {
+    const char *name = engine->plan->params[param].name;
+    if (state < 0) {
+        snprintf(dst, TR_TENSOR_NAME_MAX, "%s", name);
+    } else {
+        snprintf(dst, TR_TENSOR_NAME_MAX, "%s.%s", name,
+                 engine->settings->optimizer->state_names[state]);
+    }
+}
+
+uint64_t tr__engine_model_hash(const tr_engine *engine) {
+    uint64_t hash = 0;
+    for (size_t i = 0; i < engine->plan->param_count; i++) {
+        const tr_plan_param *param = &engine->plan->params[i];
+        hash = tr__hash_more(hash, param->name, strlen(param->name));
+        hash = tr__hash_more(hash, param->shape.dim,
+                             (size_t)param->shape.rank * sizeof *param->shape.dim);
+    }
+    return hash;
+}
+
+// ---- saving --------------------------------------------------------------------------
+
+typedef struct tensor_list {
+    tr_checkpoint_tensor *tensors;
+    char (*names)[TR_TENSOR_NAME_MAX];
+    size_t count;
+} tensor_list;
+
+static void list_free(tensor_list *list) {
+    tr__free(list->tensors);
+    tr__free(list->names);
+}
+
+// All parameters in each of the states [first, end).
+static bool list_tensors(tr_engine *engine, int first, int end, tensor_list *list) {
+    size_t params = engine->plan->param_count, states = (size_t)(end - first);
+    *list = (tensor_list){0};
+    list->tensors = tr__calloc(params * states, sizeof *list->tensors);
+    list->names = tr__calloc(params * states, sizeof *list->names);
+    if (!list->tensors || !list->names) {
+        return false;
+    }
+    for (int state = first; state < end; state++) {
+        for (size_t i = 0; i < params; i++) {
+            char *name = list->names[list->count];
+            tr__engine_tensor_name(engine, (int)i, state, name);
+            list->tensors[list->count++] = (tr_checkpoint_tensor){
+                .name = name,
+                .shape = engine->plan->params[i].shape,
+                .data = tr__executor_param(engine->executor, (int)i, state)};
+        }
+    }
+    return true;
+}
+
+static tr_state state_of(const tr_engine *engine) {
+    const tr_batcher *batcher = tr__run_batcher(engine->run);
+    tr_state state = {
+        .step = engine->count.step,
+        .update = engine->count.update,
+        .skipped = engine->count.skipped,
+        .cursor = engine->count.cursor,
+        .epoch = tr__batcher_next(batcher, engine->count.cursor).epoch,
+        .seed = engine->settings->seed,
+        .dataset_hash = tr_dataset_hash(tr__run_train_data(engine->run)),
+        .model_hash = tr__engine_model_hash(engine),
+        .loss_scale = engine->loss_scale,
+        .group_count = (int64_t)engine->settings->group_count,
+    };
+    memcpy(state.beta_power, engine->power,
+           engine->settings->group_count * sizeof *engine->power);
+    return state;
+}
+
+tr_status tr_engine_save(tr_engine *engine, tr_error *err) {
+    tensor_list model, optimizer;
+    int states = engine->settings->optimizer->state_count;
+    tr_state state = state_of(engine);
+    tr_status status = TR_OK;
+    bool good = list_tensors(engine, -1, 0, &model);
+    good = list_tensors(engine, 0, states, &optimizer) && good;
+    if (!good) {
+        status = tr_fail(err, TR_MEMORY, "no memory to list a checkpoint's tensors");
+    } else {
+        tr_checkpoint_input input = {
+            .out_folder = engine->settings->out,
+            .keep = engine->settings->keep,
+            .state = &state,
+            .config = tr_run_model(engine->run)->config_json,
+            .model = model.tensors,
+            .model_count = model.count,
+            .optimizer = optimizer.tensors,
+            .optimizer_count = optimizer.count,
+            .log = tr__run_log(engine->run),
+        };
+        status = tr__checkpoint_save(&input, err);
+    }
+    list_free(&model);
+    list_free(&optimizer);
+    return status;
+}
+
+// ---- resuming ------------------------------------------------------------------------
+
+static tr_status check_state(tr_engine *engine, const tr_checkpoint *from, tr_error *err) {
+    const tr_state *state = &from->state;
+    if (state->model_hash != tr__engine_model_hash(engine)) {
+        return tr_fail(err, TR_IO,
+                       "%s: is a checkpoint of another model (names or shapes differ); "
+                       "choose another \"out\" folder, or --resume never",
+                       from->folder);
+    }
+    if (state->dataset_hash != tr_dataset_hash(tr__run_train_data(engine->run))) {
+        return tr_fail(err, TR_IO,
+                       "%s: was trained on other data; to train its weights on this "
+                       "data, give the folder as the model and another \"out\" folder",
+                       from->folder);
+    }
+    if (state->seed != engine->settings->seed) {
+        return tr_fail(err, TR_IO,
+                       "%s: was trained with seed %llu, this run has seed %llu: the "
+                       "order of the data would change in the middle",
+                       from->folder, (unsigned long long)state->seed,
+                       (unsigned long long)engine->settings->seed);
+    }
+    if (state->group_count != (int64_t)engine->settings->group_count) {
+        return tr_fail(err, TR_IO, "%s: has %lld parameter groups, this run has %zu",
+                       from->folder, (long long)state->group_count,
+                       engine->settings->group_count);
+    }
+    return TR_OK;
+}
+
+static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *err) {
+    tr_status status = check_state(engine, from, err);
+    if (status == TR_OK) {
+        status = tr__engine_read_tensors(engine, from->model, from->folder, -1, err);
+    }
+    for (int s = 0; s < engine->settings->optimizer->state_count && status == TR_OK;
+         s++) {
+        status = tr__engine_read_tensors(engine, from->optimizer, from->folder, s, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    engine->count = (tr_counters){from->state.step, from->state.update,
+                                  from->state.skipped, from->state.cursor};
+    engine->loss_scale = from->state.loss_scale;
+    memcpy(engine->power, from->state.beta_power,
+           engine->settings->group_count * sizeof *engine->power);
+    tr__note(tr__run_log(engine->run), "resumed from %s (step %lld)", from->folder,
+             (long long)engine->count.step);
+    return TR_OK;
+}
+
+static tr_status load_folder(tr_engine *engine, const char *folder, tr_error *err) {
+    tr_checkpoint *from = NULL;
+    tr_status status = tr__checkpoint_open(folder, TR_VERIFY_HASHES, NULL, &from, err);
+    if (status == TR_OK) {
+        status = load(engine, from, err);
+    }
+    tr__checkpoint_close(from);
+    return status;
+}
+
+tr_status tr__engine_resume(tr_engine *engine, tr_error *err) {
+    const tr_settings *settings = engine->settings;
+    char folder[PATH_MAX] = "";
+    if (strcmp(settings->resume, "never") == 0) {
+        return tr__engine_weights(engine, err);
+    }
+    if (strcmp(settings->resume, "auto") != 0) {
+        return load_folder(engine, settings->resume, err);
+    }
+    tr_status status = tr__checkpoint_clean(settings->out, err);
+    if (status == TR_OK) {
+        status = tr__checkpoint_find_latest(settings->out, TR_VERIFY_SIZES, NULL, folder,
+                                            sizeof folder, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    return folder[0] ? load_folder(engine, folder, err)
+                     : tr__engine_weights(engine, err);
+}

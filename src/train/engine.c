@@ -1,0 +1,214 @@
+#include "train/engine.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static double power_of_two(double least) {
+    double power = 1;
+    while (power < least) {
+        power *= 2;
+    }
+    return power;
+}
+
+static tr_status allocate(tr_engine *engine, tr_error *err) {
+    size_t groups = engine->settings->group_count;
+    engine->power = tr__calloc(groups, sizeof *engine->power);
+    engine->next_power = tr__calloc(groups, sizeof *engine->next_power);
+    engine->hyper = tr__calloc(groups, sizeof *engine->hyper);
+    if (!engine->power || !engine->next_power || !engine->hyper) {
+        return tr_fail(err, TR_MEMORY, "no memory for the optimizer's groups");
+    }
+    for (size_t g = 0; g < groups; g++) {
+        engine->power[g][0] = engine->power[g][1] = 1;
+    }
+    const tr_plan *plan = engine->plan;
+    tr_status status =
+        tr__arena_create("device", (size_t)plan->ledger.total[TR_SPACE_DEVICE],
+                         &engine->arena, err);
+    if (status == TR_OK) {
+        status = tr__executor_create(plan, engine->arena, &engine->executor, err);
+    }
+    return status;
+}
+
+tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err) {
+    const tr_plan_request *r = &engine->plan->request;
+    tr_feed_options options = {
+        .dataset = tr__run_train_data(engine->run),
+        .order = tr__run_order(engine->run),
+        .batcher = tr__run_batcher(engine->run),
+        .cursor = engine->count.cursor,
+        .micro_batch = r->micro_batch,
+        .accumulation_steps = r->accumulation_steps,
+        .slots = engine->plan->slots[0],
+        .memory = tr__executor_ring(engine->executor, 0),
+    };
+    tr__feed_destroy(engine->feed);
+    engine->feed = NULL;
+    tr_status status = tr__feed_create(&options, &engine->feed, err);
+    tr__executor_feed(engine->executor, 0, engine->feed);
+    return status;
+}
+
+tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
+                           tr_error *err) {
+    tr_engine *engine = tr__calloc(1, sizeof *engine);
+    if (!engine) {
+        return tr_fail(err, TR_MEMORY, "no memory for the engine");
+    }
+    const tr_plan_request *r = &plan->request;
+    engine->run = run;
+    engine->settings = tr__run_settings(run);
+    engine->plan = plan;
+    engine->loss_scale = 1;
+    engine->seed_power = power_of_two((double)r->train_batch_size *
+                                      (double)tr_model_targets(r->model));
+    tr_status status = allocate(engine, err);
+    if (status == TR_OK) {
+        status = tr__engine_ranges(engine, err);
+    }
+    if (status == TR_OK) {
+        status = tr__engine_resume(engine, err);
+    }
+    if (status == TR_OK) {
+        status = tr__engine_start_feed(engine, err);
+    }
+    if (status != TR_OK) {
+        tr_engine_destroy(engine);
+        return status;
+    }
+    *out = engine;
+    return TR_OK;
+}
+
+void tr_engine_destroy(tr_engine *engine) {
+    if (!engine) {
+        return;
+    }
+    tr__feed_destroy(engine->feed);
+    tr__executor_destroy(engine->executor);
+    tr__arena_destroy(engine->arena);
+    tr__free(engine->power);
+    tr__free(engine->next_power);
+    tr__free(engine->hyper);
+    tr__free(engine->ranges);
+    tr__free(engine);
+}
+
+// ---- one step ------------------------------------------------------------------------
+
+static void fill_result(tr_engine *engine, const tr_batch *batch,
+                        tr_step_result *result) {
+    const double *sums = tr__executor_sums(engine->executor, 0);
+    *result = (tr_step_result){
+        .step = engine->count.step + 1,
+        .update = engine->count.update,
+        .epoch = batch->epoch,
+        .batch = batch->count,
+        .samples = batch->next,
+        .targets = sums[TR_SUM_COUNT],
+        .loss = sums[TR_SUM_LOSS] / sums[TR_SUM_COUNT],
+        .accuracy = sums[TR_SUM_CORRECT] / sums[TR_SUM_COUNT],
+        .loss_scale = engine->loss_scale,
+    };
+}
+
+// Everything after the norm is known: invariant 2's one multiplication, clipping
+// (DeepSpeed's divisor max(1, (norm + 1e-6) / clip)), and whether to update at all.
+static double decide(tr_engine *engine, tr_step_result *result) {
+    double unscale =
+        engine->seed_power / (engine->loss_scale * fmax(result->targets, 1));
+    result->grad_norm = sqrt(tr__executor_norm_squares(engine->executor)) * unscale;
+    result->skipped = !isfinite(result->grad_norm) || !isfinite(result->loss);
+    double divisor = 1;
+    if (engine->settings->clip > 0) {
+        divisor = fmax(1, (result->grad_norm + 1e-6) / engine->settings->clip);
+    }
+    return unscale / divisor;
+}
+
+static tr_status apply(tr_engine *engine, const tr_run_context *context,
+                       tr_step_result *result, double grad_scale, tr_error *err) {
+    size_t groups = engine->settings->group_count;
+    size_t end = engine->plan->sequences[TR_SEQUENCE_TRAIN].count;
+    int64_t number = engine->count.update + 1;
+    result->lr = tr__engine_order(engine, number, grad_scale);
+    if (result->skipped) {
+        engine->count.skipped++;
+        return TR_OK;
+    }
+    tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN,
+                                        engine->plan->update_begin, end, context, NULL,
+                                        NULL, err);
+    if (status == TR_OK) {
+        memcpy(engine->power, engine->next_power, groups * sizeof *engine->power);
+        result->update = engine->count.update = number;
+    }
+    return status;
+}
+
+tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), void *user,
+                                tr_step_result *result, tr_error *err) {
+    double begin = tr__seconds();
+    double waited = tr__feed_wait_seconds(engine->feed);
+    tr_batch batch = tr__batcher_next(tr__run_batcher(engine->run), engine->count.cursor);
+    tr_run_context context = {
+        .seed = engine->settings->seed,
+        .step = (uint64_t)engine->count.step,
+        .loss_seed = (float)(engine->loss_scale / engine->seed_power),
+    };
+    tr_status status =
+        tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN, 0,
+                         engine->plan->update_begin, &context, stop, user, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    fill_result(engine, &batch, result);
+    double grad_scale = decide(engine, result);
+    status = apply(engine, &context, result, grad_scale, err);
+    if (status == TR_OK) {
+        engine->count.step++;
+        engine->count.cursor = batch.next;
+        result->seconds = tr__seconds() - begin;
+        result->wait_seconds = tr__feed_wait_seconds(engine->feed) - waited;
+    }
+    return status;
+}
+
+tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *err) {
+    return tr__engine_step_until(engine, NULL, NULL, result, err);
+}
+
+// ---- asking --------------------------------------------------------------------------
+
+int64_t tr_engine_steps_done(const tr_engine *engine) {
+    return engine->count.step;
+}
+
+const float *tr_engine_parameter(const tr_engine *engine, const char *name,
+                                 int64_t *count) {
+    for (size_t i = 0; i < engine->plan->param_count; i++) {
+        if (strcmp(engine->plan->params[i].name, name) == 0) {
+            if (count) {
+                *count = engine->plan->params[i].count;
+            }
+            return tr__executor_param(engine->executor, (int)i, -1);
+        }
+    }
+    return NULL;
+}
+
+int64_t tr_engine_arena_peak(const tr_engine *engine) {
+    return (int64_t)tr__arena_high_water(engine->arena);
+}
+
+int64_t tr_engine_process_peak(const tr_engine *engine) {
+    struct rusage usage;
+    (void)engine;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
+}

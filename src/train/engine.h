@@ -1,0 +1,60 @@
+// Inside of the engine.
+#ifndef TR_TRAIN_ENGINE_H
+#define TR_TRAIN_ENGINE_H
+
+#include "ckpt/checkpoint.h"
+#include "data/batcher.h"
+#include "exec/executor.h"
+#include "train/run.h"
+
+#include <tranche/engine.h>
+
+// Everything that a checkpoint brings back, besides the tensors.
+typedef struct tr_counters {
+    int64_t step;    // attempts
+    int64_t update;  // applied
+    int64_t skipped; //
+    int64_t cursor;  // next global sample
+} tr_counters;
+
+struct tr_engine {
+    tr_run *run;
+    const tr_settings *settings; // the run's
+    const tr_plan *plan;
+    tr_arena *arena;
+    tr_executor *executor;
+    tr_feed *feed; // of training
+    tr_counters count;
+    double loss_scale;
+    double seed_power; // 2^k: the first power of two not below T times targets a sample
+    double (*power)[2];      // [groups] products of the betas of the applied updates
+    double (*next_power)[2]; // [groups] with the update that is about to be
+    tr_hyper *hyper;         // [groups] of the update that is about to be
+    tr_update_range *ranges;
+    size_t range_count;
+    struct tr_metrics *metrics; // of tr_engine_train, NULL outside of it
+};
+
+// ---- weights.c
+// Draws every parameter as its unit says, or reads it from the model's folder.
+tr_status tr__engine_weights(tr_engine *engine, tr_error *err);
+
+// ---- update.c
+// Which parameters share hyper-parameters, as ranges of the flat buffers.
+tr_status tr__engine_ranges(tr_engine *engine, tr_error *err);
+// Sets rates, betas and their products for update `number` (from 1) and hands the order
+// to the executor. Returns the first group's rate.
+double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale);
+
+// ---- resume.c
+// Continues from the checkpoint that the run's "resume" names, if there is one.
+tr_status tr__engine_resume(tr_engine *engine, tr_error *err);
+
+// ---- engine.c
+// Begins to read training data at the cursor.
+tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err);
+// A step whose plan can be interrupted.
+tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), void *user,
+                                tr_step_result *result, tr_error *err);
+
+#endif

@@ -1,0 +1,163 @@
+#include "train/metrics.h"
+
+#include "base/files.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LINE_MAX_BYTES = 2048 };
+
+// A line while it is put together; what does not fit is cut, and said at its end.
+typedef struct line {
+    char text[LINE_MAX_BYTES];
+    size_t length;
+} line;
+
+static void put(line *to, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void put(line *to, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    size_t room = sizeof to->text - to->length;
+    int length = vsnprintf(to->text + to->length, room, format, args);
+    va_end(args);
+    if (length > 0) {
+        to->length += (size_t)length < room ? (size_t)length : room - 1;
+    }
+}
+
+// JSON has no NaN: null stands for what is not finite.
+static void put_number(line *to, const char *name, double value) {
+    if (isfinite(value)) {
+        put(to, ", \"%s\": %.9g", name, value);
+    } else {
+        put(to, ", \"%s\": null", name);
+    }
+}
+
+static tr_status end_line(tr_metrics *metrics, line *to, tr_error *err) {
+    put(to, "}\n");
+    size_t done = 0;
+    while (done < to->length) {
+        ssize_t wrote = write(metrics->file, to->text + done, to->length - done);
+        if (wrote < 0 && errno == EINTR) {
+            continue;
+        }
+        if (wrote <= 0) {
+            return tr_fail(err, TR_IO, "%s: cannot write: %s", metrics->path,
+                           strerror(wrote == 0 ? ENOSPC : errno));
+        }
+        done += (size_t)wrote;
+    }
+    return TR_OK;
+}
+
+// The file's bytes up to the first line that is of a later step or not whole.
+static int64_t keep_bytes(FILE *file, int64_t step) {
+    char text[LINE_MAX_BYTES];
+    int64_t kept = 0;
+    while (fgets(text, sizeof text, file)) {
+        long long of = 0;
+        size_t length = strlen(text);
+        if (text[length - 1] != '\n' || sscanf(text, "{\"step\": %lld", &of) != 1 ||
+            of > step) {
+            break;
+        }
+        kept += (int64_t)length;
+    }
+    return kept;
+}
+
+tr_status tr__metrics_open(const char *out, int64_t step, tr_metrics *metrics,
+                           tr_error *err) {
+    int64_t kept = 0;
+    *metrics = (tr_metrics){.file = -1};
+    metrics->path = tr__format("%s/metrics.jsonl", out);
+    if (!metrics->path) {
+        return tr_fail(err, TR_MEMORY, "no memory for the metrics' path");
+    }
+    FILE *old = step > 0 ? fopen(metrics->path, "re") : NULL;
+    if (old) {
+        kept = keep_bytes(old, step);
+        fclose(old);
+    }
+    metrics->file = open(metrics->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (metrics->file < 0 || ftruncate(metrics->file, kept) != 0) {
+        tr_fail(err, TR_IO, "%s: cannot write: %s", metrics->path, strerror(errno));
+        tr__metrics_close(metrics);
+        return TR_IO;
+    }
+    return TR_OK;
+}
+
+void tr__metrics_close(tr_metrics *metrics) {
+    if (metrics) {
+        if (metrics->file >= 0) {
+            close(metrics->file);
+        }
+        tr__free(metrics->path);
+        *metrics = (tr_metrics){.file = -1};
+    }
+}
+
+tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
+                           const tr_step_result *r, tr_error *err) {
+    const tr_ledger *ledger = tr_plan_ledger(engine->plan);
+    int64_t tokens = tr_model_targets(engine->plan->request.model);
+    line to = {.length = 0};
+    put(&to,
+        "{\"step\": %" PRId64 ", \"update\": %" PRId64 ", \"epoch\": %" PRId64
+        ", \"samples\": %" PRId64 ", \"tokens\": %" PRId64,
+        r->step, r->update, r->epoch, r->samples, r->samples * tokens);
+    put_number(&to, "loss", r->loss);
+    if (engine->plan->request.model->classifier) {
+        put_number(&to, "accuracy", r->accuracy);
+    }
+    put_number(&to, "lr", r->lr);
+    put_number(&to, "grad_norm", r->grad_norm);
+    put(&to, ", \"skipped\": %s", r->skipped ? "true" : "false");
+    put_number(&to, "loss_scale", r->loss_scale);
+    put_number(&to, "seconds", r->seconds);
+    put_number(&to, "wait_seconds", r->wait_seconds);
+    put_number(&to, "tokens_per_second",
+               (double)r->batch * (double)tokens / fmax(r->seconds, 1e-9));
+    put(&to,
+        ", \"planned_peak_bytes\": {\"device\": %" PRId64 ", \"host\": %" PRId64
+        "}, \"peak_bytes\": {\"device\": %" PRId64 ", \"process\": %" PRId64 "}",
+        ledger->total[TR_SPACE_DEVICE], ledger->total[TR_SPACE_HOST],
+        tr_engine_arena_peak(engine), tr_engine_process_peak(engine));
+    return end_line(metrics, &to, err);
+}
+
+tr_status tr__metrics_epoch(tr_metrics *metrics, int64_t step, int64_t epoch,
+                            double loss, double accuracy, double seconds,
+                            tr_error *err) {
+    line to = {.length = 0};
+    put(&to, "{\"step\": %" PRId64 ", \"epoch\": %" PRId64, step, epoch);
+    put_number(&to, "epoch_loss", loss);
+    put_number(&to, "epoch_accuracy", accuracy);
+    put_number(&to, "epoch_seconds", seconds);
+    return end_line(metrics, &to, err);
+}
+
+tr_status tr__metrics_evaluation(tr_metrics *metrics, const tr_engine *engine,
+                                 int64_t step, const tr_evaluation *result,
+                                 tr_error *err) {
+    line to = {.length = 0};
+    put(&to, "{\"step\": %" PRId64, step);
+    put_number(&to, "validation_loss", result->loss);
+    if (engine->plan->request.model->classifier) {
+        put_number(&to, "validation_accuracy", result->accuracy);
+    }
+    put(&to, ", \"validation_samples\": %" PRId64, result->samples);
+    return end_line(metrics, &to, err);
+}

@@ -1,0 +1,74 @@
+// Parameter groups: which parameters an update treats alike, and with which numbers.
+#include "base/memory.h"
+#include "base/text.h"
+#include "train/engine.h"
+
+static int group_of(const tr_settings *settings, const char *name) {
+    for (size_t g = 0; g + 1 < settings->group_count; g++) {
+        const tr_param_group *group = &settings->groups[g];
+        for (size_t p = 0; p < group->pattern_count; p++) {
+            if (tr__glob_match(group->patterns[p], name)) {
+                return (int)g;
+            }
+        }
+    }
+    return (int)settings->group_count - 1;
+}
+
+// A parameter joins the range before it when nothing but padding lies between them:
+// padding is zero, has no gradient, and stays zero.
+static bool joins(const tr_engine *engine, const tr_update_range *last, int flat,
+                  int group, int64_t offset) {
+    (void)engine;
+    return last->flat == flat && last->group == group &&
+           offset - (last->offset + last->count) < TR_ALIGNMENT / (int64_t)sizeof(float);
+}
+
+tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
+    const tr_plan *plan = engine->plan;
+    engine->ranges = tr__calloc(plan->param_count, sizeof *engine->ranges);
+    if (!engine->ranges) {
+        return tr_fail(err, TR_MEMORY, "no memory for the parameter groups");
+    }
+    for (size_t i = 0; i < plan->param_count; i++) {
+        const tr_plan_param *param = &plan->params[i];
+        int group = group_of(engine->settings, param->name);
+        tr_update_range *last =
+            engine->range_count ? &engine->ranges[engine->range_count - 1] : NULL;
+        if (last && joins(engine, last, param->flat, group, param->offset)) {
+            last->count = param->offset + param->count - last->offset;
+        } else {
+            engine->ranges[engine->range_count++] = (tr_update_range){
+                param->flat, param->offset, param->count, group};
+        }
+    }
+    return TR_OK;
+}
+
+double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale) {
+    const tr_settings *settings = engine->settings;
+    tr_schedule_point point = tr__schedule_at(&settings->schedule, number);
+    for (size_t g = 0; g < settings->group_count; g++) {
+        tr_hyper *hyper = &engine->hyper[g];
+        *hyper = settings->groups[g].hyper;
+        hyper->lr = point.lr * settings->groups[g].lr_factor;
+        if (point.has_momentum) {
+            hyper->beta1 = point.beta1;
+            hyper->beta2 = point.beta2;
+            hyper->momentum = point.beta1;
+        }
+        engine->next_power[g][0] = engine->power[g][0] * hyper->beta1;
+        engine->next_power[g][1] = engine->power[g][1] * hyper->beta2;
+    }
+    tr_update_order order = {
+        .optimizer = settings->optimizer,
+        .ranges = engine->ranges,
+        .range_count = engine->range_count,
+        .hyper = engine->hyper,
+        .grad_scale = grad_scale,
+        .number = number,
+        .power = (const double(*)[2])engine->next_power,
+    };
+    tr__executor_order(engine->executor, &order);
+    return engine->hyper[0].lr;
+}
