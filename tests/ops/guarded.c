@@ -15,10 +15,25 @@
 #define ASAN_UNPOISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
 #endif
 
-enum { GUARD = 256, FILL = 0xFF };
+enum { GUARD = 256, FILL = 0xFF, NUMBER = 0x3F };
+
+// What a guard holds at `distance` bytes from the data: by turns an f32 of 0.75, which
+// any addition changes, and a NaN, which shows in whatever is made of it.
+static unsigned char guard_byte(size_t distance) {
+    return distance / 4 % 2 ? FILL : NUMBER;
+}
 
 static size_t block_bytes(size_t bytes) {
     return (GUARD + bytes + GUARD + 63) / 64 * 64;
+}
+
+static void fill_guards(unsigned char *block, size_t end, size_t all) {
+    for (size_t i = 0; i < GUARD; i++) {
+        block[GUARD - 1 - i] = guard_byte(i);
+    }
+    for (size_t i = end; i < all; i++) {
+        block[i] = guard_byte(i - end);
+    }
 }
 
 test_memory test_memory_take(size_t bytes) {
@@ -29,20 +44,23 @@ test_memory test_memory_take(size_t bytes) {
     size_t all = block_bytes(bytes);
     memory.block = aligned_alloc(64, all);
     assert_non_null(memory.block);
-    memset(memory.block, FILL, all);
     memory.data = memory.block + GUARD;
+    memset(memory.data, FILL, bytes);
+    fill_guards(memory.block, GUARD + bytes, all);
     ASAN_POISON_MEMORY_REGION(memory.block, GUARD);
     ASAN_POISON_MEMORY_REGION(memory.block + GUARD + bytes, all - GUARD - bytes);
     return memory;
 }
 
-static bool is_filled(const unsigned char *from, size_t bytes) {
-    for (size_t i = 0; i < bytes; i++) {
-        if (from[i] != FILL) {
-            return false;
-        }
+static bool guards_are_filled(const unsigned char *block, size_t end, size_t all) {
+    bool same = true;
+    for (size_t i = 0; i < GUARD; i++) {
+        same = same && block[GUARD - 1 - i] == guard_byte(i);
     }
-    return true;
+    for (size_t i = end; i < all; i++) {
+        same = same && block[i] == guard_byte(i - end);
+    }
+    return same;
 }
 
 bool test_memory_intact(const test_memory *memory) {
@@ -51,8 +69,7 @@ bool test_memory_intact(const test_memory *memory) {
     }
     size_t all = block_bytes(memory->bytes), end = GUARD + memory->bytes;
     ASAN_UNPOISON_MEMORY_REGION(memory->block, all);
-    bool intact =
-        is_filled(memory->block, GUARD) && is_filled(memory->block + end, all - end);
+    bool intact = guards_are_filled(memory->block, end, all);
     ASAN_POISON_MEMORY_REGION(memory->block, GUARD);
     ASAN_POISON_MEMORY_REGION(memory->block + end, all - end);
     return intact;

@@ -11,8 +11,8 @@ typedef struct test_memory {
     unsigned char *block; // the guard before, data, the guard after
 } test_memory;
 
-// Starts as 0xFF bytes: NaN as f32 and f64, -1 as i32. So are the guards, so that what
-// is read of them shows in results. Under ASan the guards are poisoned too.
+// Starts as 0xFF bytes: NaN as f32 and f64, -1 as i32. Under ASan the guards are
+// poisoned too.
 test_memory test_memory_take(size_t bytes);
 bool test_memory_intact(const test_memory *memory); // are the guards untouched?
 void test_memory_give(test_memory *memory);         // back; takes zeroed ones too
