@@ -49,6 +49,16 @@ void test_node_open(test_node *node, const tr_case *the_case) {
     }
 }
 
+void test_node_open_like(test_node *node, const test_node *from) {
+    *node = (test_node){.the_case = from->the_case, .out_count = from->out_count};
+    for (int i = 0; i < TR_OP_IN_MAX; i++) {
+        test_tensor_copy(&node->in[i], &from->in[i]);
+    }
+    for (int i = 0; i < TR_OP_OUT_MAX; i++) {
+        test_tensor_copy(&node->out[i], &from->out[i]);
+    }
+}
+
 static void give_all(test_tensor *tensors, int count) {
     for (int i = 0; i < count; i++) {
         test_tensor_give(&tensors[i]);
@@ -99,12 +109,6 @@ void test_node_forward(test_node *node, const test_way *way) {
         o.out[i] = way->unwanted_out & 1u << i ? NULL : if_there(&node->out[i]);
     }
     apply(node, &o, way);
-}
-
-void test_node_copy_out(test_node *node, const test_node *from) {
-    for (int i = 0; i < node->out_count; i++) {
-        test_tensor_copy(&node->out[i], &from->out[i]);
-    }
 }
 
 // ---- rules

@@ -16,11 +16,12 @@ typedef struct test_node {
 
 // Fills the inputs. Fails the test when the shape rule refuses the case.
 void test_node_open(test_node *node, const tr_case *the_case);
+// A node of the same case, with its inputs and outputs copied.
+void test_node_open_like(test_node *node, const test_node *from);
 void test_node_close(test_node *node);
 
 // The op itself, all outputs from nothing (a loss's sums: from a base).
 void test_node_forward(test_node *node, const test_way *way);
-void test_node_copy_out(test_node *node, const test_node *from);
 // The recompute rule. Bit i of the result: output i is cheap and came from the rule
 // alone; 0 when nothing is cheap.
 uint32_t test_node_recompute(test_node *node, const test_way *way);

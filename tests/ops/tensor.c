@@ -31,6 +31,7 @@ static int64_t count_of(const test_tensor *tensor) {
 
 void test_tensor_fill(test_tensor *tensor, double scale, uint64_t stream) {
     int64_t count = count_of(tensor);
+    float bound = (float)(1.73 * scale);
     tensor->there = true;
     if (tensor->desc.dtype == TR_F64) {
         double *data = tensor->memory.data;
@@ -40,25 +41,27 @@ void test_tensor_fill(test_tensor *tensor, double scale, uint64_t stream) {
         return;
     }
     assert_int_equal(tensor->desc.dtype, TR_F32);
-    tr__fill_normal(tensor->memory.data, 0, count, 0, (float)scale, SEED, stream);
+    tr__fill_uniform(tensor->memory.data, 0, count, -bound, bound, SEED, stream);
 }
 
 void test_tensor_fill_input(test_tensor *tensor, const tr_case_input *input,
                             uint64_t stream) {
+    int64_t count = count_of(tensor);
+    tensor->there = true;
     if (input->fill == TR_FILL_NORMAL) {
-        test_tensor_fill(tensor, input->scale != 0 ? input->scale : 1, stream);
+        float deviation = input->scale != 0 ? input->scale : 1;
+        assert_int_equal(tensor->desc.dtype, TR_F32);
+        tr__fill_normal(tensor->memory.data, 0, count, 0, deviation, SEED, stream);
         return;
     }
     assert_int_equal(tensor->desc.dtype, TR_I32);
     int32_t *data = tensor->memory.data;
-    int64_t count = count_of(tensor);
     for (int64_t i = 0; i < count; i++) {
         bool none = input->fill == TR_FILL_TARGET && i % 5 == 4;
         uint64_t drawn =
             tr__draw_below((uint64_t)input->bound, (uint64_t)i, SEED, stream);
         data[i] = none ? -100 : (int32_t)drawn;
     }
-    tensor->there = true;
 }
 
 void test_tensor_copy(test_tensor *to, const test_tensor *from) {
@@ -90,7 +93,7 @@ static double larger(double a, double b) {
 
 double test_tensor_largest(const test_tensor *tensor) {
     double largest = 0;
-    for (int64_t i = 0; i < count_of(tensor); i++) {
+    for (int64_t i = 0, count = count_of(tensor); i < count; i++) {
         largest = larger(largest, fabs(test_tensor_at(tensor, i)));
     }
     return largest;
@@ -99,7 +102,7 @@ double test_tensor_largest(const test_tensor *tensor) {
 double test_tensor_distance(const test_tensor *got, const test_tensor *want) {
     double largest = 0;
     assert_true(tr_shape_equal(got->desc.shape, want->desc.shape));
-    for (int64_t i = 0; i < count_of(want); i++) {
+    for (int64_t i = 0, count = count_of(want); i < count; i++) {
         double difference = test_tensor_at(got, i) - test_tensor_at(want, i);
         largest = larger(largest, fabs(difference));
     }

@@ -19,9 +19,10 @@ typedef struct test_tensor {
 void test_tensor_take(test_tensor *tensor, tr_tensor_desc desc);
 void test_tensor_give(test_tensor *tensor);
 
-// Values that are a function of (stream, element) alone: normal times `scale` in f32;
-// in f64 multiples of `scale`, from 0 to 7 of them.
+// Values that are a function of (stream, element) alone. f32: uniform, mean 0,
+// deviation `scale`; f64: multiples of `scale`, from 0 to 7 of them.
 void test_tensor_fill(test_tensor *tensor, double scale, uint64_t stream);
+// As the case says.
 void test_tensor_fill_input(test_tensor *tensor, const tr_case_input *input,
                             uint64_t stream);
 void test_tensor_copy(test_tensor *to, const test_tensor *from);
