@@ -7,6 +7,7 @@
 #include "ckpt/tensor_writer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -166,25 +167,41 @@ static tr_status move(const char *from, const char *to, tr_error *err) {
                                            from, to, strerror(errno));
 }
 
-// Gives the written folder its name. One of the same step steps aside until then; were
-// we killed in between, tr__checkpoint_clean moves it back.
-static tr_status publish(const saving *save, tr_error *err) {
-    struct stat info;
+// Puts the written folder in the place of one of the same step, in one step where the
+// file system can: the old one is then under the partial name. Elsewhere (NFS) the old
+// one steps aside; were we killed in between, it is found there, and
+// tr__checkpoint_clean moves it back.
+static tr_status replace(const saving *save, tr_error *err) {
     char state[PATH_MAX];
-    bool again = lstat(save->final, &info) == 0;
-    if (again &&
-        (tr__path_join(state, sizeof state, save->final, "state.json", NULL) != TR_OK ||
-         access(state, F_OK) != 0)) {
+    tr_status status =
+        tr__path_join(state, sizeof state, save->final, "state.json", err);
+    if (status != TR_OK) {
+        return status;
+    }
+    if (access(state, F_OK) != 0) {
         return tr_fail(err, TR_IO, "%s: in the way and not a checkpoint: move it away",
                        save->final);
     }
-    tr_status status = again ? move(save->final, save->replaced, err) : TR_OK;
+    if (renameat2(AT_FDCWD, save->partial, AT_FDCWD, save->final, RENAME_EXCHANGE) ==
+        0) {
+        return TR_OK;
+    }
+    status = move(save->final, save->replaced, err);
     if (status == TR_OK) {
         status = move(save->partial, save->final, err);
-        if (status != TR_OK && again) {
+        if (status != TR_OK) {
             rename(save->replaced, save->final);
         }
     }
+    return status;
+}
+
+// Gives the written folder its name, then moves `latest` to it.
+static tr_status publish(const saving *save, tr_error *err) {
+    struct stat info;
+    bool again = lstat(save->final, &info) == 0;
+    tr_status status =
+        again ? replace(save, err) : move(save->partial, save->final, err);
     if (status == TR_OK) {
         status = tr__folder_sync(save->folder, err);
     }
@@ -198,6 +215,9 @@ static tr_status publish(const saving *save, tr_error *err) {
 static void tidy(const saving *save) {
     tr_error err = {0};
     tr_status status = tr__folder_remove(save->replaced, &err);
+    if (status == TR_OK) {
+        status = tr__folder_remove(save->partial, &err);
+    }
     if (status == TR_OK) {
         status = tr__step_prune(save->folder, save->input->state->step,
                                 save->input->keep, &err);

@@ -13,8 +13,7 @@ enum { PIECE_BYTES = 32 << 10 };
 
 static tr_status check_range(const tr_stored_tensor *tensor, int64_t first,
                              int64_t count, tr_error *err) {
-    if (first < 0 || count < 0 || first > tensor->count ||
-        count > tensor->count - first) {
+    if (first < 0 || count < 0 || count > tensor->count - first) {
         return tr_fail(err, TR_INTERNAL,
                        "tensor '%.200s': %" PRId64 " elements from %" PRId64
                        " asked of %" PRId64,

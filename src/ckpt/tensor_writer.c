@@ -134,8 +134,7 @@ tr_status tr__tensor_writer_put(tr_tensor_writer *writer, size_t index, int64_t 
     int64_t bytes =
         index < writer->count ? (int64_t)tr_dtype_bytes(writer->desc[index].dtype) : 0;
     int64_t total = bytes > 0 ? tr_shape_count(writer->desc[index].shape) : 0;
-    if (bytes == 0 || first < 0 || count < 0 || first > total ||
-        count > total - first) {
+    if (bytes == 0 || first < 0 || count < 0 || count > total - first) {
         return tr_fail(err, TR_INTERNAL,
                        "%s: %" PRId64 " elements from %" PRId64 " put into tensor %zu",
                        writer->path, count, first, index);
