@@ -1,6 +1,7 @@
 // What goes wrong outside: no space, no permission, no memory, a kill at any moment.
 #include "ckpt/support.h"
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/rng.h"
@@ -307,8 +308,20 @@ static void check_names(const char *out) {
     tr_checkpoint_list_destroy(entries, count);
 }
 
+// How long to wait at most, in microseconds: some saves, on this disk.
+static uint64_t longest_wait(const char *out) {
+    char other[PATH_MAX];
+    tr_error err = {0};
+    test_ok(tr__folder_create(test_path(other, out, "timed"), &err), &err);
+    double start = tr__seconds();
+    test_ok(save(other, 1, &err), &err);
+    test_ok(save(other, 1, &err), &err);
+    return 2000 + (uint64_t)(2e6 * (tr__seconds() - start));
+}
+
 static void kill_often(const char *out, uint64_t stream) {
     enum { KILLS = 30 };
+    uint64_t longest = longest_wait(out);
     shared *seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(seen != MAP_FAILED);
@@ -316,7 +329,7 @@ static void kill_often(const char *out, uint64_t stream) {
     for (uint64_t i = 0; i < KILLS; i++) {
         tr_error err = {0};
         kill_after(out, step + 1, seen,
-                   (int64_t)tr__draw_below(20000, i, 2024, stream));
+                   (int64_t)tr__draw_below(longest, i, 2024, stream));
         interrupted += has_partial(out);
         check_names(out);
         assert_true(resume(out) >= seen->saved); // before anything is repaired
