@@ -1,0 +1,89 @@
+#include "models/fields.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+static tr_status read_field(const tr_model_keys *keys, const tr_model_field *field,
+                            tr_error *err) {
+    const json_t *value = json_object_get(keys->object, field->name);
+    if (!value || json_is_null(value)) {
+        return TR_OK;
+    }
+    if (field->integer ? !json_is_integer(value) : !json_is_number(value)) {
+        return tr_fail(err, TR_USAGE, "%s: %s must be %s", keys->origin, field->name,
+                       field->integer ? "a whole number" : "a number");
+    }
+    double number = json_number_value(value);
+    if (!(number >= field->min && number <= field->max)) {
+        return tr_fail(err, TR_USAGE, "%s: %s is %.12g; it must be %.12g to %.12g",
+                       keys->origin, field->name, number, field->min, field->max);
+    }
+    if (field->integer) {
+        *field->integer = json_integer_value(value);
+    } else {
+        *field->number = number;
+    }
+    return TR_OK;
+}
+
+tr_status tr__fields_read(const tr_model_keys *keys, const tr_model_field *fields,
+                          size_t count, tr_error *err) {
+    for (size_t i = 0; i < count; i++) {
+        tr_status status = read_field(keys, &fields[i], err);
+        if (status != TR_OK) {
+            return status;
+        }
+    }
+    return TR_OK;
+}
+
+int tr__field_choice(const tr_model_keys *keys, const char *name,
+                     const char *const *choices, size_t count, int fallback,
+                     tr_error *err) {
+    const json_t *value = json_object_get(keys->object, name);
+    if (!value || json_is_null(value)) {
+        return fallback;
+    }
+    const char *text = json_string_value(value);
+    for (size_t i = 0; text && i < count; i++) {
+        if (strcmp(text, choices[i]) == 0) {
+            return (int)i;
+        }
+    }
+    const char *nearest = text ? tr__nearest(text, choices, count) : NULL;
+    tr_fail(err, TR_USAGE, "%s: %s \"%.64s\" is not known; nearest: \"%s\"",
+            keys->origin, name, text ? text : "(not a text)",
+            nearest ? nearest : choices[0]);
+    return -1;
+}
+
+tr_status tr__field_only(const tr_model_keys *keys, const char *name, bool value,
+                         tr_error *err) {
+    const json_t *given = json_object_get(keys->object, name);
+    if (!given || json_is_null(given) ||
+        (json_is_boolean(given) && json_is_true(given) == value)) {
+        return TR_OK;
+    }
+    return tr_fail(err, TR_USAGE, "%s: %s is not yet supported other than %s",
+                   keys->origin, name, value ? "true" : "false");
+}
+
+tr_status tr__fields_known(const tr_model_keys *keys, const char *const *names,
+                           size_t count, tr_error *err) {
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)keys->object, key, value) {
+        bool known = false;
+        for (size_t i = 0; i < count && !known; i++) {
+            known = strcmp(key, names[i]) == 0;
+        }
+        if (!known) {
+            const char *nearest = tr__nearest(key, names, count);
+            return tr_fail(err, TR_USAGE, "%s: unknown key \"%.64s\"%s%s%s",
+                           keys->origin, key, nearest ? "; did you mean \"" : "",
+                           nearest ? nearest : "", nearest ? "\"?" : "");
+        }
+    }
+    return TR_OK;
+}
