@@ -248,6 +248,7 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *device, tr_executor
         tr__arena_view(device, (size_t)buffer->offset, (size_t)buffer->bytes);
     }
     ex->device = tr__arena_view(device, 0, 0);
+    ex->micros[0].data = memory(ex, plan->data_ring[1]); // where inference is asked
     *out = ex;
     return TR_OK;
 }

@@ -48,7 +48,7 @@ static uint32_t fresh_flats(writer *w, int u, int segment, int64_t micro) {
 }
 
 static void add_forward(writer *w, int u, int segment, int64_t micro) {
-    if (u == 0 && segment == 0) {
+    if (u == 0 && segment == 0 && !w->plan->request.inference) {
         add(w, (tr_plan_step){
                    .kind = TR_STEP_load, .stream = TR_STREAM_DATA, .micro = micro});
     }
@@ -133,7 +133,7 @@ static void train_step(writer *w) {
     }
 }
 
-// One micro-batch, forward only. An op over the effective batch has, here, that of one.
+// One micro-batch, forward only; for an answer the caller has filled the data slot. An op over the effective batch has, here, that of one.
 static void forward_only(writer *w, bool answer) {
     w->lean = true;
     w->first = 0;
@@ -145,7 +145,9 @@ static void forward_only(writer *w, bool answer) {
             forward_unit(w, u);
         }
     }
-    add(w, (tr_plan_step){.kind = TR_STEP_unload, .stream = TR_STREAM_DATA});
+    if (!answer) {
+        add(w, (tr_plan_step){.kind = TR_STEP_unload, .stream = TR_STREAM_DATA});
+    }
 }
 
 tr_status tr__pass_order(tr_plan *plan, tr_error *err) {

@@ -2,23 +2,14 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "train/engine.h"
-#include "train/tensors.h"
+#include "train/folder.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-void tr__engine_tensor_name(const tr_engine *engine, int param, int state, char *dst) {
-    const char *name = engine->plan->params[param].name;
-    if (state < 0) {
-        snprintf(dst, TR_TENSOR_NAME_MAX, "%s", name);
-    } else {
-        snprintf(dst, TR_TENSOR_NAME_MAX, "%s.%s", name,
-                 engine->settings->optimizer->state_names[state]);
-    }
-}
-
-uint64_t tr__engine_model_hash(const tr_engine *engine) {
+// Of names and shapes: tells whether a checkpoint is of this model.
+static uint64_t model_hash(const tr_engine *engine) {
     uint64_t hash = 0;
     for (size_t i = 0; i < engine->plan->param_count; i++) {
         const tr_plan_param *param = &engine->plan->params[i];
@@ -29,7 +20,8 @@ uint64_t tr__engine_model_hash(const tr_engine *engine) {
     return hash;
 }
 
-// ---- saving --------------------------------------------------------------------------
+// ---- saving
+// --------------------------------------------------------------------------
 
 typedef struct tensor_list {
     tr_checkpoint_tensor *tensors;
@@ -44,6 +36,7 @@ static void list_free(tensor_list *list) {
 
 // All parameters in each of the states [first, end).
 static bool list_tensors(tr_engine *engine, int first, int end, tensor_list *list) {
+    const tr_optimizer *optimizer = engine->settings->optimizer;
     size_t params = engine->plan->param_count, states = (size_t)(end - first);
     *list = (tensor_list){0};
     list->tensors = tr__calloc(params * states, sizeof *list->tensors);
@@ -54,7 +47,8 @@ static bool list_tensors(tr_engine *engine, int first, int end, tensor_list *lis
     for (int state = first; state < end; state++) {
         for (size_t i = 0; i < params; i++) {
             char *name = list->names[list->count];
-            tr__engine_tensor_name(engine, (int)i, state, name);
+            tr__tensor_name(engine->plan, (int)i,
+                            state < 0 ? NULL : optimizer->state_names[state], name);
             list->tensors[list->count++] = (tr_checkpoint_tensor){
                 .name = name,
                 .shape = engine->plan->params[i].shape,
@@ -74,7 +68,7 @@ static tr_state state_of(const tr_engine *engine) {
         .epoch = tr__batcher_next(batcher, engine->count.cursor).epoch,
         .seed = engine->settings->seed,
         .dataset_hash = tr_dataset_hash(tr__run_train_data(engine->run)),
-        .model_hash = tr__engine_model_hash(engine),
+        .model_hash = model_hash(engine),
         .loss_scale = engine->loss_scale,
         .group_count = (int64_t)engine->settings->group_count,
     };
@@ -111,11 +105,13 @@ tr_status tr_engine_save(tr_engine *engine, tr_error *err) {
     return status;
 }
 
-// ---- resuming ------------------------------------------------------------------------
+// ---- resuming
+// ------------------------------------------------------------------------
 
-static tr_status check_state(tr_engine *engine, const tr_checkpoint *from, tr_error *err) {
+static tr_status check_state(tr_engine *engine, const tr_checkpoint *from,
+                             tr_error *err) {
     const tr_state *state = &from->state;
-    if (state->model_hash != tr__engine_model_hash(engine)) {
+    if (state->model_hash != model_hash(engine)) {
         return tr_fail(err, TR_IO,
                        "%s: is a checkpoint of another model (names or shapes differ); "
                        "choose another \"out\" folder, or --resume never",
@@ -143,13 +139,16 @@ static tr_status check_state(tr_engine *engine, const tr_checkpoint *from, tr_er
 }
 
 static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *err) {
+    const tr_optimizer *optimizer = engine->settings->optimizer;
     tr_status status = check_state(engine, from, err);
     if (status == TR_OK) {
-        status = tr__engine_read_tensors(engine, from->model, from->folder, -1, err);
+        status = tr__read_parameters(from->model, from->folder, engine->plan,
+                                     engine->executor, -1, NULL, err);
     }
-    for (int s = 0; s < engine->settings->optimizer->state_count && status == TR_OK;
-         s++) {
-        status = tr__engine_read_tensors(engine, from->optimizer, from->folder, s, err);
+    for (int s = 0; s < optimizer->state_count && status == TR_OK; s++) {
+        status =
+            tr__read_parameters(from->optimizer, from->folder, engine->plan,
+                                engine->executor, s, optimizer->state_names[s], err);
     }
     if (status != TR_OK) {
         return status;
@@ -185,8 +184,8 @@ tr_status tr__engine_resume(tr_engine *engine, tr_error *err) {
     }
     tr_status status = tr__checkpoint_clean(settings->out, err);
     if (status == TR_OK) {
-        status = tr__checkpoint_find_latest(settings->out, TR_VERIFY_SIZES, NULL, folder,
-                                            sizeof folder, err);
+        status = tr__checkpoint_find_latest(settings->out, TR_VERIFY_SIZES, NULL,
+                                            folder, sizeof folder, err);
     }
     if (status != TR_OK) {
         return status;

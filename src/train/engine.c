@@ -27,9 +27,8 @@ static tr_status allocate(tr_engine *engine, tr_error *err) {
         engine->power[g][0] = engine->power[g][1] = 1;
     }
     const tr_plan *plan = engine->plan;
-    tr_status status =
-        tr__arena_create("device", (size_t)plan->ledger.total[TR_SPACE_DEVICE],
-                         &engine->arena, err);
+    tr_status status = tr__arena_create(
+        "device", (size_t)plan->ledger.total[TR_SPACE_DEVICE], &engine->arena, err);
     if (status == TR_OK) {
         status = tr__executor_create(plan, engine->arena, &engine->executor, err);
     }
@@ -66,8 +65,8 @@ tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
     engine->settings = tr__run_settings(run);
     engine->plan = plan;
     engine->loss_scale = 1;
-    engine->seed_power = power_of_two((double)r->train_batch_size *
-                                      (double)tr_model_targets(r->model));
+    engine->seed_power =
+        power_of_two((double)r->train_batch_size * (double)tr_model_targets(r->model));
     tr_status status = allocate(engine, err);
     if (status == TR_OK) {
         status = tr__engine_ranges(engine, err);
@@ -100,7 +99,8 @@ void tr_engine_destroy(tr_engine *engine) {
     tr__free(engine);
 }
 
-// ---- one step ------------------------------------------------------------------------
+// ---- one step
+// ------------------------------------------------------------------------
 
 static void fill_result(tr_engine *engine, const tr_batch *batch,
                         tr_step_result *result) {
@@ -142,9 +142,9 @@ static tr_status apply(tr_engine *engine, const tr_run_context *context,
         engine->count.skipped++;
         return TR_OK;
     }
-    tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN,
-                                        engine->plan->update_begin, end, context, NULL,
-                                        NULL, err);
+    tr_status status =
+        tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN,
+                         engine->plan->update_begin, end, context, NULL, NULL, err);
     if (status == TR_OK) {
         memcpy(engine->power, engine->next_power, groups * sizeof *engine->power);
         result->update = engine->count.update = number;
@@ -156,7 +156,8 @@ tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), voi
                                 tr_step_result *result, tr_error *err) {
     double begin = tr__seconds();
     double waited = tr__feed_wait_seconds(engine->feed);
-    tr_batch batch = tr__batcher_next(tr__run_batcher(engine->run), engine->count.cursor);
+    tr_batch batch =
+        tr__batcher_next(tr__run_batcher(engine->run), engine->count.cursor);
     tr_run_context context = {
         .seed = engine->settings->seed,
         .step = (uint64_t)engine->count.step,
@@ -184,7 +185,8 @@ tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *er
     return tr__engine_step_until(engine, NULL, NULL, result, err);
 }
 
-// ---- asking --------------------------------------------------------------------------
+// ---- asking
+// --------------------------------------------------------------------------
 
 int64_t tr_engine_steps_done(const tr_engine *engine) {
     return engine->count.step;

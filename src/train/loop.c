@@ -138,8 +138,8 @@ static tr_status interrupted(loop *l) {
 tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *user,
                           tr_error *err) {
     loop l = {.engine = engine, .saved_step = -1, .err = err};
-    tr_status status = tr__metrics_open(engine->settings->out, engine->count.step,
-                                        &l.metrics, err);
+    tr_status status =
+        tr__metrics_open(engine->settings->out, engine->count.step, &l.metrics, err);
     if (status != TR_OK) {
         return status;
     }

@@ -90,7 +90,8 @@ tr_status tr__metrics_open(const char *out, int64_t step, tr_metrics *metrics,
         kept = keep_bytes(old, step);
         fclose(old);
     }
-    metrics->file = open(metrics->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    metrics->file =
+        open(metrics->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (metrics->file < 0 || ftruncate(metrics->file, kept) != 0) {
         tr_fail(err, TR_IO, "%s: cannot write: %s", metrics->path, strerror(errno));
         tr__metrics_close(metrics);

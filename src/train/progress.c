@@ -46,7 +46,8 @@ static void print_time(double seconds, FILE *to) {
 static void draw(tr_progress_line *line, const tr_engine *engine,
                  const tr_step_result *r) {
     const tr_model *model = engine->plan->request.model;
-    double rate = (double)r->batch * (double)tr_model_targets(model) / line->step_seconds;
+    double rate =
+        (double)r->batch * (double)tr_model_targets(model) / line->step_seconds;
     char memory[32];
     tr__print_size(memory, sizeof memory, tr_engine_process_peak(engine));
     fprintf(line->to,
@@ -59,7 +60,8 @@ static void draw(tr_progress_line *line, const tr_engine *engine,
                     (line->step_seconds * line->flops_limit));
     }
     fprintf(line->to, "  %s  ", memory);
-    print_time((double)(engine->settings->steps - r->step) * line->step_seconds, line->to);
+    print_time((double)(engine->settings->steps - r->step) * line->step_seconds,
+               line->to);
     fputs(" left", line->to);
 }
 

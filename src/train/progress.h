@@ -8,13 +8,13 @@
 
 typedef struct tr_progress_line {
     FILE *to;
-    bool live;      // a terminal: the line is drawn over itself
-    double every;   // seconds between lines
+    bool live;    // a terminal: the line is drawn over itself
+    double every; // seconds between lines
     double begun, last;
-    int64_t first_step;     // steps done before this process
-    double step_seconds;    // smoothed
-    double flops_limit;     // of this machine, measured at the start; 0: not known
-    bool drawn;             // a live line stands there
+    int64_t first_step;  // steps done before this process
+    double step_seconds; // smoothed
+    double flops_limit;  // of this machine, measured at the start; 0: not known
+    bool drawn;          // a live line stands there
 } tr_progress_line;
 
 void tr__progress_begin(tr_progress_line *line, FILE *to, const tr_engine *engine);

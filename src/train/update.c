@@ -21,7 +21,8 @@ static bool joins(const tr_engine *engine, const tr_update_range *last, int flat
                   int group, int64_t offset) {
     (void)engine;
     return last->flat == flat && last->group == group &&
-           offset - (last->offset + last->count) < TR_ALIGNMENT / (int64_t)sizeof(float);
+           offset - (last->offset + last->count) <
+               TR_ALIGNMENT / (int64_t)sizeof(float);
 }
 
 tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
@@ -38,8 +39,8 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
         if (last && joins(engine, last, param->flat, group, param->offset)) {
             last->count = param->offset + param->count - last->offset;
         } else {
-            engine->ranges[engine->range_count++] = (tr_update_range){
-                param->flat, param->offset, param->count, group};
+            engine->ranges[engine->range_count++] =
+                (tr_update_range){param->flat, param->offset, param->count, group};
         }
     }
     return TR_OK;

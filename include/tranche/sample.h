@@ -1,0 +1,38 @@
+// Asking a trained language model for text.
+#ifndef TRANCHE_SAMPLE_H
+#define TRANCHE_SAMPLE_H
+
+#include <tranche/status.h>
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tr_sampler tr_sampler;
+
+// Loads a checkpoint, a Hugging Face folder, or a run's latest checkpoint. `length`:
+// tokens of prompt and answer that are to be seen at once; at most the model's context
+// is used. threads 0: those of the machine. TR_IO, TR_USAGE: not a language model.
+tr_status tr_sampler_create(const char *path, int64_t length, int threads,
+                            tr_sampler **out, tr_error *err);
+void tr_sampler_destroy(tr_sampler *sampler); // NULL-safe
+
+int64_t tr_sampler_vocabulary(const tr_sampler *sampler);
+
+// The logits [vocabulary] f32 of the token after tokens [count] (the last ones that fit
+// the context); owned by the sampler, good until the next call. TR_USAGE: no token, or
+// one outside of the vocabulary.
+tr_status tr_sampler_logits(tr_sampler *sampler, const int32_t *tokens, int64_t count,
+                            const float **logits, tr_error *err);
+
+// Draws from softmax(logits / temperature); temperature 0: the best one. `index` numbers
+// the draw, so that the same seed gives the same text.
+int32_t tr_sample_draw(const float *logits, int64_t vocabulary, double temperature,
+                       uint64_t seed, uint64_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

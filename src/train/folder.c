@@ -1,0 +1,78 @@
+#include "train/folder.h"
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "models/models.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+enum { CONFIG_MAX_BYTES = 1 << 20 };
+
+tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *err) {
+    char path[PATH_MAX];
+    char *text = NULL;
+    size_t bytes = 0;
+    json_error_t problem;
+    tr_status status = tr__path_join(path, sizeof path, folder, "config.json", err);
+    if (status == TR_OK) {
+        status = tr__file_read(path, CONFIG_MAX_BYTES, &text, &bytes, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    json_t *keys = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &problem);
+    tr__free(text);
+    if (!keys) {
+        return tr_fail(err, TR_USAGE, "%s:%d:%d: %s", path, problem.line,
+                       problem.column, problem.text);
+    }
+    status = tr__model_from_json(keys, path, false, out, err);
+    json_decref(keys);
+    return status;
+}
+
+void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *dst) {
+    snprintf(dst, TR_TENSOR_NAME_MAX, "%s%s%s", plan->params[param].name,
+             state ? "." : "", state ? state : "");
+}
+
+static bool same_shape(const tr_stored_tensor *stored, const tr_shape *shape) {
+    bool same = stored->rank == shape->rank;
+    for (int d = 0; same && d < stored->rank; d++) {
+        same = stored->dim[d] == shape->dim[d];
+    }
+    return same;
+}
+
+tr_status tr__read_parameters(const tr_tensor_set *set, const char *path,
+                              const tr_plan *plan, tr_executor *executor, int state,
+                              const char *state_name, tr_error *err) {
+    for (size_t i = 0; i < plan->param_count; i++) {
+        const tr_plan_param *param = &plan->params[i];
+        char name[TR_TENSOR_NAME_MAX];
+        tr__tensor_name(plan, (int)i, state_name, name);
+        const tr_stored_tensor *stored = tr__tensor_set_find_prefixed(set, name);
+        if (!stored) {
+            return tr_fail(err, TR_IO,
+                           "%s: has no tensor %s, which this run needs: it belongs to "
+                           "another model or optimizer",
+                           path, name);
+        }
+        if (!same_shape(stored, &param->shape)) {
+            return tr_fail(err, TR_IO,
+                           "%s: tensor %s (%lld elements) has another shape than in "
+                           "this run's model (%lld elements): it belongs to another "
+                           "model",
+                           path, name, (long long)stored->count,
+                           (long long)param->count);
+        }
+        tr_status status =
+            tr__tensor_read_f32(set, stored, 0, param->count,
+                                tr__executor_param(executor, (int)i, state), err);
+        if (status != TR_OK) {
+            return status;
+        }
+    }
+    return TR_OK;
+}

@@ -1,0 +1,25 @@
+// Models and weights from folders: Hugging Face's, and our checkpoints, which are such.
+#ifndef TR_TRAIN_FOLDER_H
+#define TR_TRAIN_FOLDER_H
+
+#include "ckpt/tensor_set.h"
+#include "exec/executor.h"
+
+#include <tranche/model.h>
+
+enum { TR_TENSOR_NAME_MAX = 256 };
+
+// The model that a folder's config.json describes. TR_IO, TR_USAGE name file and key.
+tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *err);
+
+// The name of a parameter in files, or of one of its optimizer states:
+// "<name>.exp_avg". dst: [TR_TENSOR_NAME_MAX].
+void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *dst);
+
+// Fills all parameters of a plan (state -1, its name NULL), or one optimizer state,
+// from a file; `path` names it in messages. TR_IO: missing, or of another shape.
+tr_status tr__read_parameters(const tr_tensor_set *set, const char *path,
+                              const tr_plan *plan, tr_executor *executor, int state,
+                              const char *state_name, tr_error *err);
+
+#endif
