@@ -52,6 +52,10 @@ const tr_plan_request *tr_run_plan_request(const tr_run *run);
 const tr_model *tr_run_model(const tr_run *run);
 int64_t tr_run_steps(const tr_run *run); // optimizer steps in all
 
+// Makes the out folder, writes run.json (as resolved) and plan.txt into it, and says
+// what the run is going to do. TR_IO names the path.
+tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err);
+
 #ifdef __cplusplus
 }
 #endif

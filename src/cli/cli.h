@@ -1,0 +1,59 @@
+// The program: thin. The only place that exits.
+#ifndef TR_CLI_CLI_H
+#define TR_CLI_CLI_H
+
+#include <tranche/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum cli_kind {
+    CLI_FLAG,   // bool
+    CLI_TEXT,   // const char *
+    CLI_COUNT,  // int64_t, 0 or more
+    CLI_NUMBER, // double
+    CLI_LIST,   // cli_list, may be given again
+} cli_kind;
+
+enum { CLI_LIST_MAX = 64 };
+
+typedef struct cli_list {
+    const char *items[CLI_LIST_MAX];
+    size_t count;
+} cli_list;
+
+typedef struct cli_option {
+    const char *name; // "--set"
+    cli_kind kind;
+    void *to;
+    const char *value; // in the help: "KEY.PATH=VALUE"
+    const char *doc;
+} cli_option;
+
+typedef struct cli_command {
+    const char *name;
+    const char *operands; // "RUN.json"
+    const char *doc;
+    // Runs with what follows the command's name. Returns an exit status.
+    int (*run)(const struct cli_command *command, int argc, char **argv);
+} cli_command;
+
+// Sorts argv into options and operands ([most], of which `*count` are there). Returns
+// false when the command is over: help was printed (*exit_status 0), or the usage is
+// wrong and has been said (2).
+bool cli_parse(const cli_command *command, const cli_option *options,
+               size_t option_count, int argc, char **argv, const char **operands,
+               size_t least, size_t most, size_t *count, int *exit_status);
+
+// Says an error and returns its exit status.
+int cli_fail(const tr_error *err);
+
+int cli_train(const cli_command *command, int argc, char **argv);
+int cli_plan(const cli_command *command, int argc, char **argv);
+int cli_sample(const cli_command *command, int argc, char **argv);
+int cli_inspect(const cli_command *command, int argc, char **argv);
+int cli_diff(const cli_command *command, int argc, char **argv);
+int cli_not_yet(const cli_command *command, int argc, char **argv);
+
+#endif

@@ -1,0 +1,31 @@
+#include "cli/cli.h"
+
+#include <tranche/checkpoint.h>
+
+int cli_diff(const cli_command *command, int argc, char **argv) {
+    bool json = false;
+    tr_error err = {0};
+    tr_diff *diff = NULL;
+    const char *paths[2] = {NULL, NULL};
+    size_t count;
+    int exit_status;
+    const cli_option options[] = {
+        {"--json", CLI_FLAG, &json, NULL, "as one JSON object"},
+    };
+    if (!cli_parse(command, options, 1, argc, argv, paths, 2, 2, &count,
+                   &exit_status)) {
+        return exit_status;
+    }
+    tr_status status = tr_checkpoint_diff(paths[0], paths[1], &diff, &err);
+    if (status == TR_OK && json) {
+        status = tr_diff_print_json(diff, stdout, &err);
+    } else if (status == TR_OK) {
+        tr_diff_print(diff, stdout);
+    }
+    if (status == TR_OK && !diff->identical) {
+        status = TR_DIFFERENT;
+    }
+    tr_diff_destroy(diff);
+    return status == TR_OK || status == TR_DIFFERENT ? tr_status_exit(status)
+                                                     : cli_fail(&err);
+}

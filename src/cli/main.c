@@ -1,0 +1,70 @@
+#include "base/text.h"
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const cli_command commands[] = {
+    {"train", "RUN.json", "Trains what the run file describes.", cli_train},
+    {"plan", "RUN.json",
+     "Prints the plan of one step and its memory; takes none of it.", cli_plan},
+    {"sample", "DIR", "Writes text with a trained model.", cli_sample},
+    {"inspect", "PATH",
+     "Tells what is in a checkpoint, a safetensors file or a data file.", cli_inspect},
+    {"diff", "A B", "Compares two checkpoints tensor by tensor; exit 1 if they differ.",
+     cli_diff},
+    {"simulate", "RUN.json", "The plan under a cost model (not yet).", cli_not_yet},
+    {"check", "RUN.json", "One step in several cuts, compared (not yet).", cli_not_yet},
+};
+
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static void print_usage(FILE *to) {
+    fprintf(to, "usage: tranche COMMAND ...\n");
+    for (int i = 0; i < COMMANDS; i++) {
+        fprintf(to, "    %-9s %-9s  %s\n", commands[i].name, commands[i].operands,
+                commands[i].doc);
+    }
+    fprintf(to, "    --version            the program's version\n"
+                "tranche COMMAND --help tells its options.\n");
+}
+
+int cli_not_yet(const cli_command *command, int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    fprintf(stderr, "tranche %s: not yet supported\n", command->name);
+    return tr_status_exit(TR_USAGE);
+}
+
+static int unknown(const char *word) {
+    const char *names[COMMANDS];
+    for (int i = 0; i < COMMANDS; i++) {
+        names[i] = commands[i].name;
+    }
+    const char *nearest = tr__nearest(word, names, COMMANDS);
+    fprintf(stderr, "tranche: unknown command %s", word);
+    fprintf(stderr, nearest ? "; did you mean %s?\n" : "; see tranche --help\n",
+            nearest);
+    return tr_status_exit(TR_USAGE);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        print_usage(stderr);
+        return tr_status_exit(TR_USAGE);
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_usage(stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("tranche %s\n", TR_VERSION);
+        return 0;
+    }
+    for (int i = 0; i < COMMANDS; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            return commands[i].run(&commands[i], argc - 2, argv + 2);
+        }
+    }
+    return unknown(argv[1]);
+}

@@ -1,0 +1,38 @@
+#include "cli/run_options.h"
+
+#include <tranche/plan.h>
+
+int cli_plan(const cli_command *command, int argc, char **argv) {
+    cli_run run = {0};
+    tr_error err = {0};
+    tr_run *opened = NULL;
+    tr_plan *plan = NULL;
+    const char *file = NULL;
+    size_t count;
+    int exit_status;
+    const cli_option options[] = {
+        {"--ranks", CLI_COUNT, &run.ranks, "W", "plan for this many ranks"},
+        {"--json", CLI_FLAG, &run.json, NULL, "the whole plan as one JSON object"},
+        {"--data", CLI_LIST, &run.data, "PATH", "in place of data.train"},
+        {"--model", CLI_TEXT, &run.model, "FILE|DIR|NAME", "in place of \"model\""},
+        {"--set", CLI_LIST, &run.set, "KEY.PATH=VALUE",
+         "changes one key of the run file"},
+    };
+    if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
+                   &file, 1, 1, &count, &exit_status)) {
+        return exit_status;
+    }
+    tr_run_options run_options = cli_run_options(&run, file);
+    run_options.plan_only = true;
+    tr_status status = tr_run_open(&run_options, &opened, &err);
+    if (status == TR_OK) {
+        status = tr_plan_make(tr_run_plan_request(opened), &plan, &err);
+    }
+    if (status == TR_OK) {
+        status = run.json ? tr_plan_print_json(plan, stdout, &err)
+                          : tr_plan_print(plan, stdout, &err);
+    }
+    tr_plan_destroy(plan);
+    tr_run_close(opened);
+    return status == TR_OK ? 0 : cli_fail(&err);
+}

@@ -1,0 +1,24 @@
+#include "cli/run_options.h"
+
+#include <stdio.h>
+
+static void say(void *user, tr_message_level level, const char *line) {
+    (void)user;
+    fprintf(stderr, "%s%s\n", level == TR_MESSAGE_WARNING ? "warning: " : "", line);
+}
+
+tr_run_options cli_run_options(const cli_run *run, const char *file) {
+    return (tr_run_options){
+        .file = file,
+        .set = run->set.items,
+        .set_count = run->set.count,
+        .data = run->data.items,
+        .data_count = run->data.count,
+        .model = run->model,
+        .out = run->out,
+        .steps = run->steps,
+        .resume = run->resume,
+        .ranks = run->ranks,
+        .messages = {.write = say},
+    };
+}

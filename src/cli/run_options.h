@@ -1,0 +1,19 @@
+// The options that train and plan share.
+#ifndef TR_CLI_RUN_OPTIONS_H
+#define TR_CLI_RUN_OPTIONS_H
+
+#include "cli/cli.h"
+
+#include <tranche/run.h>
+
+typedef struct cli_run {
+    cli_list data, set;
+    const char *model, *out, *resume;
+    int64_t steps, ranks;
+    bool json;
+} cli_run;
+
+// What the library needs, from what was parsed.
+tr_run_options cli_run_options(const cli_run *run, const char *file);
+
+#endif

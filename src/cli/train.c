@@ -1,0 +1,86 @@
+#include "cli/run_options.h"
+
+#include <tranche/engine.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+// The number of the first signal that asked for an end; 0: none yet.
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number) {
+    if (caught) { // the second one ends at once
+        _exit(128 + number);
+    }
+    caught = number;
+}
+
+static void watch_signals(void) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1};
+    struct sigaction action = {.sa_handler = on_signal};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        sigaction(numbers[i], &action, NULL);
+    }
+    // A file over the size limit is an error of the write, which names the file.
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+static bool is_caught(void *user) {
+    (void)user;
+    return caught != 0;
+}
+
+static tr_status train(const tr_run_options *options, tr_error *err) {
+    tr_run *run = NULL;
+    tr_plan *plan = NULL;
+    tr_engine *engine = NULL;
+    tr_status status = tr_run_open(options, &run, err);
+    if (status == TR_OK) {
+        status = tr_plan_make(tr_run_plan_request(run), &plan, err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_begin(run, plan, err);
+    }
+    if (status == TR_OK && !is_caught(NULL)) {
+        status = tr_engine_create(run, plan, &engine, err);
+    }
+    if (status == TR_OK && engine) {
+        status = tr_engine_train(engine, is_caught, NULL, err);
+    }
+    tr_engine_destroy(engine);
+    tr_plan_destroy(plan);
+    tr_run_close(run);
+    return status;
+}
+
+int cli_train(const cli_command *command, int argc, char **argv) {
+    cli_run run = {0};
+    tr_error err = {0};
+    const char *file = NULL;
+    size_t count;
+    int exit_status;
+    const cli_option options[] = {
+        {"--data", CLI_LIST, &run.data, "PATH",
+         "train on this, in place of data.train"},
+        {"--model", CLI_TEXT, &run.model, "FILE|DIR|NAME", "in place of \"model\""},
+        {"--out", CLI_TEXT, &run.out, "DIR", "where everything is written"},
+        {"--set", CLI_LIST, &run.set, "KEY.PATH=VALUE",
+         "changes one key of the run file"},
+        {"--steps", CLI_COUNT, &run.steps, "N", "optimizer steps in all"},
+        {"--resume", CLI_TEXT, &run.resume, "auto|never|DIR",
+         "from the newest checkpoint (auto), from none, or from this one"},
+    };
+    if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
+                   &file, 1, 1, &count, &exit_status)) {
+        return exit_status;
+    }
+    watch_signals();
+    tr_run_options run_options = cli_run_options(&run, file);
+    tr_status status = train(&run_options, &err);
+    if (status == TR_INTERRUPTED || (status == TR_OK && caught)) {
+        return tr_status_exit(TR_INTERRUPTED) + caught;
+    }
+    return status == TR_OK ? 0 : cli_fail(&err);
+}
