@@ -53,8 +53,8 @@ tr_status tr__pass_ledger(tr_plan *plan, tr_error *err) {
     int at_sequence = 0;
     int32_t at_step = 0;
     for (int s = 0; s < TR_SEQUENCES; s++) {
-        int64_t bytes;
-        int32_t step;
+        int64_t bytes = 0;
+        int32_t step = 0;
         tr_status status = fullest(plan, s, &step, &bytes, err);
         if (status != TR_OK) {
             return status;

@@ -163,9 +163,10 @@ static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *er
     return TR_OK;
 }
 
-static tr_status load_folder(tr_engine *engine, const char *folder, tr_error *err) {
+static tr_status load_folder(tr_engine *engine, const char *folder, tr_verify verify,
+                             tr_error *err) {
     tr_checkpoint *from = NULL;
-    tr_status status = tr__checkpoint_open(folder, TR_VERIFY_HASHES, NULL, &from, err);
+    tr_status status = tr__checkpoint_open(folder, verify, NULL, &from, err);
     if (status == TR_OK) {
         status = load(engine, from, err);
     }
@@ -180,16 +181,17 @@ tr_status tr__engine_resume(tr_engine *engine, tr_error *err) {
         return tr__engine_weights(engine, err);
     }
     if (strcmp(settings->resume, "auto") != 0) {
-        return load_folder(engine, settings->resume, err);
+        return load_folder(engine, settings->resume, TR_VERIFY_HASHES, err);
     }
     tr_status status = tr__checkpoint_clean(settings->out, err);
     if (status == TR_OK) {
-        status = tr__checkpoint_find_latest(settings->out, TR_VERIFY_SIZES, NULL,
+        status = tr__checkpoint_find_latest(settings->out, TR_VERIFY_HASHES, NULL,
                                             folder, sizeof folder, err);
     }
     if (status != TR_OK) {
         return status;
     }
-    return folder[0] ? load_folder(engine, folder, err)
+    // Hashes have been verified on the way to the folder.
+    return folder[0] ? load_folder(engine, folder, TR_VERIFY_SIZES, err)
                      : tr__engine_weights(engine, err);
 }
