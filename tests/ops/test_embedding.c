@@ -89,7 +89,7 @@ static void backward_by_hand(void **state) {
 // Large enough for several threads: the bits are those of one thread.
 static void bits_do_not_depend_on_threads(void **state) {
     (void)state;
-    enum { ROWS = 700, WIDE = 100, WORDS = 13 };
+    enum { ROWS = 300, WIDE = 400, WORDS = 13 };
     static float dy[ROWS * WIDE], one[WORDS * WIDE], four[WORDS * WIDE];
     static int32_t many[ROWS];
     uint32_t draw = 1;

@@ -57,6 +57,25 @@ static inline tr_vf tr_v_select(tr_vi mask, tr_vf yes, tr_vf no) {
     return (tr_vf)((mask & (tr_vi)yes) | (~mask & (tr_vi)no));
 }
 
+// a > b ? a : b and a < b ? a : b in each lane; where one is NaN, b. The compiler does
+// not find the instructions by itself.
+#if defined(__AVX512F__)
+static inline tr_vf tr_v_max(tr_vf a, tr_vf b) {
+    return (tr_vf)_mm512_max_ps((__m512)a, (__m512)b);
+}
+
+static inline tr_vf tr_v_min(tr_vf a, tr_vf b) {
+    return (tr_vf)_mm512_min_ps((__m512)a, (__m512)b);
+}
+#elif defined(__AVX2__)
+static inline tr_vf tr_v_max(tr_vf a, tr_vf b) {
+    return (tr_vf)_mm256_max_ps((__m256)a, (__m256)b);
+}
+
+static inline tr_vf tr_v_min(tr_vf a, tr_vf b) {
+    return (tr_vf)_mm256_min_ps((__m256)a, (__m256)b);
+}
+#else
 static inline tr_vf tr_v_max(tr_vf a, tr_vf b) {
     return tr_v_select(a > b, a, b);
 }
@@ -64,54 +83,84 @@ static inline tr_vf tr_v_max(tr_vf a, tr_vf b) {
 static inline tr_vf tr_v_min(tr_vf a, tr_vf b) {
     return tr_v_select(a < b, a, b);
 }
+#endif
+
+// Lane i of the result is lane i ^ bit.
+static inline tr_vf tr_v_swap(tr_vf v, int bit) {
+    tr_vi lane;
+    for (int i = 0; i < TR_VW; i++) {
+        lane[i] = i ^ bit;
+    }
+    return __builtin_shuffle(v, lane);
+}
 
 // Sum and maximum over the lanes, always in the same order (halves).
 static inline float tr_v_sum(tr_vf v) {
-    float part[TR_VW];
-    tr_v_store(part, v);
-    for (int half = TR_VW / 2; half > 0; half /= 2) {
-        for (int i = 0; i < half; i++) {
-            part[i] += part[i + half];
-        }
-    }
-    return part[0];
+#if TR_VW >= 16
+    v += tr_v_swap(v, 8);
+#endif
+#if TR_VW >= 8
+    v += tr_v_swap(v, 4);
+#endif
+    v += tr_v_swap(v, 2);
+    v += tr_v_swap(v, 1);
+    return v[0];
 }
 
 static inline float tr_v_top(tr_vf v) {
-    float part[TR_VW];
-    tr_v_store(part, v);
-    float top = part[0];
-    for (int i = 1; i < TR_VW; i++) {
-        top = part[i] > top ? part[i] : top;
-    }
-    return top;
+#if TR_VW >= 16
+    v = tr_v_max(v, tr_v_swap(v, 8));
+#endif
+#if TR_VW >= 8
+    v = tr_v_max(v, tr_v_swap(v, 4));
+#endif
+    v = tr_v_max(v, tr_v_swap(v, 2));
+    v = tr_v_max(v, tr_v_swap(v, 1));
+    return v[0];
 }
 
-// e^x, within 2 units in the last place for x in [-87, 88]; 0 below, infinity above,
-// NaN stays. Cody and Waite reduction by ln 2 in two parts, then a polynomial of degree
-// 6 in
-// [-ln 2 / 2, ln 2 / 2] (coefficients 1/n!, whose error there is below 2^-26).
+// e^r for r in [-ln 2 / 2, ln 2 / 2], relative error 2^-28 before rounding: 1 + r + r^2
+// q(r) with q fitted (by this project: reweighted least squares at Chebyshev points).
+static inline tr_vf tr_v_exp_near_zero(tr_vf r) {
+    tr_vf q = tr_v_set(1.381453990e-03f);
+    q = q * r + 8.368745126e-03f;
+    q = q * r + 4.166839079e-02f;
+    q = q * r + 1.666652040e-01f;
+    q = q * r + 4.999999343e-01f;
+    q = q * r + 1.0f;
+    return q * r + 1.0f;
+}
+
+// e^x, within 2 units in the last place for x in [-87, 88]; 0 below -87.34, infinity
+// above 88.73 at the latest, NaN stays. Cody and Waite reduction by ln 2 in two parts.
+#if defined(__AVX512F__)
+static inline tr_vf tr_v_exp(tr_vf x) {
+    __mmask16 seen = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(-87.33654f),
+                                        _CMP_NLT_UQ); // NaN is seen
+    tr_vf y = tr_v_min(tr_v_set(1000), x);
+    tr_vf n = (tr_vf)_mm512_roundscale_ps((__m512)(y * 1.44269504088896341f),
+                                          _MM_FROUND_TO_NEAREST_INT);
+    tr_vf r = y - n * 0.693359375f;
+    r = r + n * 2.12194440e-4f;
+    tr_vf p = tr_v_exp_near_zero(r);
+    return (tr_vf)_mm512_maskz_scalef_ps(seen, (__m512)p, (__m512)n);
+}
+#else
 static inline tr_vf tr_v_exp(tr_vf x) {
     const tr_vf low = tr_v_set(-87.33654f), high = tr_v_set(88.37626f);
-    tr_vi over = x > high, under = x < low;
-    tr_vf y = tr_v_min(tr_v_max(x, low), high);
+    tr_vf y = tr_v_min(high, tr_v_max(low, x));             // NaN stays
     tr_vf shifted = y * 1.44269504088896341f + 12582912.0f; // 1.5 * 2^23: rounds
     tr_vf n = shifted - 12582912.0f;
     tr_vf r = y - n * 0.693359375f;
     r = r + n * 2.12194440e-4f;
-    tr_vf p = tr_v_set(1.0f / 720);
-    p = p * r + 1.0f / 120;
-    p = p * r + 1.0f / 24;
-    p = p * r + 1.0f / 6;
-    p = p * r + 0.5f;
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
+    tr_vf p = tr_v_exp_near_zero(r);
     tr_vi exponent = ((tr_vi)shifted - 0x4B400000) << 23;
     tr_vf result = (tr_vf)((tr_vi)p + exponent);
-    result = tr_v_select(over, tr_v_set(__builtin_inff()), result);
-    result = tr_v_select(under, tr_v_set(0), result);
+    result = tr_v_select(x > high, tr_v_set(__builtin_inff()), result);
+    result = (tr_vf)((tr_vi)result & ~(tr_vi)(x < low));
     return tr_v_select(x == x, result, x);
 }
+#endif
 
 // ---- unsigned integers
 

@@ -40,7 +40,7 @@ static inline tr_vf tr_v_erf_large(tr_vf x) {
 static inline tr_vf tr_v_erf(tr_vf x) {
     const tr_vi sign = (tr_vi)tr_v_set(-0.0f);
     tr_vf size = (tr_vf)((tr_vi)x & ~sign);
-    size = tr_v_select(size > tr_v_set(4.0f), tr_v_set(4.0f), size);
+    size = tr_v_min(tr_v_set(4.0f), size); // NaN stays
     tr_vf large = tr_v_erf_large(size);
     tr_vf value = tr_v_select(size < tr_v_set(1.0f), tr_v_erf_small(size), large);
     return (tr_vf)((tr_vi)value | ((tr_vi)x & sign));

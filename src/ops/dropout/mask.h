@@ -10,7 +10,7 @@
 enum { TR_MASK_RUN = 4 * TR_DRAW_GROUP };
 
 // With its draw an element costs about as much as this many moved ones.
-enum { TR_MASK_WEIGHT = 8 };
+enum { TR_MASK_WEIGHT = 4 };
 
 typedef struct tr_mask {
     const tr_run_context *run;

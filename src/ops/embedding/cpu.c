@@ -7,8 +7,11 @@
 extern const tr_kernel TR_ISA_NAME(tr__embedding_kernel);
 extern const tr_kernel TR_ISA_NAME(tr__embedding_backward_kernel);
 
-// Threads of the backward own columns in whole cache lines.
-enum { LINE = 16 };
+enum {
+    LINE = 16,   // floats in a cache line; threads of the backward own whole ones
+    SHARE = 128, // columns a thread should own: with fewer, what one core's prefetcher
+                 // fetches is another core's to write
+};
 
 static void embed_rows(const tr_op_desc *desc, const tr_launch *launch,
                        tr_range range) {
@@ -96,6 +99,8 @@ static void launch_embedding_backward(const tr_op_desc *desc, void *state,
     (void)state;
     int64_t width = desc->in[2].shape.dim[1];
     int threads = tr__threads_for(backward_work(desc, launch), 1, desc->threads);
+    int sharers = width / SHARE < threads ? (int)(width / SHARE) : threads;
+    sharers = sharers > 0 ? sharers : 1;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
 #pragma omp for
@@ -103,8 +108,8 @@ static void launch_embedding_backward(const tr_op_desc *desc, void *state,
             clear_fresh(desc, launch, t, threads);
         }
 #pragma omp for
-        for (int t = 0; t < threads; t++) {
-            scatter_columns(desc, launch, tr__range_part(width, LINE, t, threads));
+        for (int t = 0; t < sharers; t++) {
+            scatter_columns(desc, launch, tr__range_part(width, LINE, t, sharers));
         }
     }
 }

@@ -17,8 +17,7 @@ enum { GELU_WEIGHT = 4 };
 
 // x within [-10, 10], where both forms have reached 0 and x: nothing overflows inside.
 static tr_vf bounded(tr_vf x) {
-    x = tr_v_select(x > tr_v_set(10), tr_v_set(10), x);
-    return tr_v_select(x < tr_v_set(-10), tr_v_set(-10), x); // NaN stays
+    return tr_v_max(tr_v_set(-10), tr_v_min(tr_v_set(10), x)); // NaN stays
 }
 
 // (1 + tanh u) / 2 is the logistic function of 2 u: one exponential, no cancellation.
@@ -46,7 +45,7 @@ static tr_vf gelu_tanh_backward(tr_vf dy, tr_vf x) {
     x = bounded(x);
     tr_vf square = x * x;
     tr_vf twice = 2 * ROOT_2_OVER_PI * x * (1 + CUBIC * square);
-    tr_vf e = tr_v_exp(tr_v_select(twice < tr_v_set(0), twice, -twice));
+    tr_vf e = tr_v_exp(tr_v_min(twice, -twice));
     tr_vf high = 1 / (1 + e), low = e * high;
     tr_vf inner = 2 * ROOT_2_OVER_PI * (1 + 3 * CUBIC * square);
     tr_vf gate = tr_v_select(x < tr_v_set(0), low, high);

@@ -9,7 +9,7 @@ extern const tr_kernel TR_ISA_NAME(tr__relu_backward_kernel);
 
 static tr_vf relu(tr_vf x, tr_vf same) {
     (void)same;
-    return tr_v_select(x < tr_v_set(0), tr_v_set(0), x); // NaN stays
+    return tr_v_max(tr_v_set(0), x); // NaN stays
 }
 
 static tr_vf relu_backward(tr_vf dy, tr_vf y) {
