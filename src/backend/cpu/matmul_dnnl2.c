@@ -1,0 +1,272 @@
+// The matrix products by oneDNN 2.x: the only file that calls it.
+//
+// oneDNN has two ways. The matmul primitive takes its scratch from us, fuses bias and
+// activation and is the faster one where B is stored transposed (by up to a third) and
+// for small products. dnnl_sgemm is 2 to 10% faster where B is stored as it is and
+// nothing is fused, and keeps its rate where k is very long; it allocates its packing
+// buffers itself (73 KB a thread as a rule, at most some MB). Which one is taken is a
+// function of the description.
+#include "backend/cpu/matmul.h"
+
+#include "base/checked.h"
+#include "base/memory.h"
+
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// From this many multiplications on, dnnl_sgemm's work for each call is small.
+#define GEMM_LEAST ((double)(1 << 24))
+
+// One primitive: the product fresh, or accumulating.
+typedef struct way {
+    dnnl_primitive_t primitive;
+    dnnl_memory_t scratch;
+    size_t scratch_bytes;
+} way;
+
+struct tr_matmul {
+    tr_matmul_desc desc;
+    bool gemm; // by dnnl_sgemm: all that follows is NULL
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    dnnl_memory_desc_t a_desc, b_desc, bias_desc, c_desc;
+    dnnl_memory_t a, b, bias, c; // without memory of their own
+    way ways[2];                 // index: accumulate
+};
+
+static bool is_valid(const tr_matmul_desc *d) {
+    return d->m >= 1 && d->n >= 1 && d->k >= 1 && (d->a_row == 1 || d->a_col == 1) &&
+           (d->b_row == 1 || d->b_col == 1) && d->c_row >= d->n && d->threads >= 1 &&
+           (d->fresh || d->accumulate);
+}
+
+static bool is_for_gemm(const tr_matmul_desc *d) {
+    double multiplications = (double)d->m * (double)d->n * (double)d->k;
+    return !d->bias && !d->relu && d->b_col == 1 && multiplications >= GEMM_LEAST;
+}
+
+static tr_status refused(const tr_matmul_desc *d, dnnl_status_t status, tr_error *err) {
+    if (status == dnnl_out_of_memory) {
+        return tr_fail(err, TR_MEMORY, "no memory to prepare a matrix product");
+    }
+    return tr_fail(err, TR_INTERNAL,
+                   "oneDNN refused the matrix product %lld x %lld x %lld (status %d)",
+                   (long long)d->m, (long long)d->n, (long long)d->k, (int)status);
+}
+
+// ---- preparing
+
+static dnnl_status_t describe(dnnl_memory_desc_t *desc, int64_t rows, int64_t columns,
+                              int64_t row, int64_t column) {
+    dnnl_dims_t dims = {rows, columns}, strides = {row, column};
+    return dnnl_memory_desc_init_by_strides(desc, 2, dims, dnnl_f32, strides);
+}
+
+static dnnl_status_t create_memory(tr_matmul *p, const dnnl_memory_desc_t *desc,
+                                   dnnl_memory_t *out) {
+    return dnnl_memory_create(out, desc, p->engine, DNNL_MEMORY_NONE);
+}
+
+static dnnl_status_t create_operands(tr_matmul *p) {
+    const tr_matmul_desc *d = &p->desc;
+    dnnl_status_t status = dnnl_engine_create(&p->engine, dnnl_cpu, 0);
+    status = status
+                 ? status
+                 : dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags);
+    status = status ? status : describe(&p->a_desc, d->m, d->k, d->a_row, d->a_col);
+    status = status ? status : describe(&p->b_desc, d->k, d->n, d->b_row, d->b_col);
+    status = status ? status : describe(&p->c_desc, d->m, d->n, d->c_row, 1);
+    status = status ? status : describe(&p->bias_desc, 1, d->n, d->n, 1);
+    status = status ? status : create_memory(p, &p->a_desc, &p->a);
+    status = status ? status : create_memory(p, &p->b_desc, &p->b);
+    status = status ? status : create_memory(p, &p->c_desc, &p->c);
+    return status ? status : create_memory(p, &p->bias_desc, &p->bias);
+}
+
+// Activation first, then the sum: what is accumulated is the activated product.
+static dnnl_status_t create_attributes(const tr_matmul_desc *d, bool accumulate,
+                                       dnnl_primitive_attr_t *out) {
+    dnnl_post_ops_t ops = NULL;
+    dnnl_status_t status = dnnl_primitive_attr_create(out);
+    status =
+        status
+            ? status
+            : dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
+    status = status ? status : dnnl_post_ops_create(&ops);
+    if (!status && d->relu) {
+        status = dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, 0, 0);
+    }
+    if (!status && accumulate) {
+        status = dnnl_post_ops_append_sum(ops, 1);
+    }
+    status = status ? status : dnnl_primitive_attr_set_post_ops(*out, ops);
+    if (ops) {
+        dnnl_post_ops_destroy(ops);
+    }
+    return status;
+}
+
+static dnnl_status_t create_scratch(tr_matmul *p, const_dnnl_primitive_desc_t desc,
+                                    way *w) {
+    const dnnl_memory_desc_t *scratch =
+        dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+    w->scratch_bytes = dnnl_memory_desc_get_size(scratch);
+    return create_memory(p, scratch, &w->scratch);
+}
+
+static dnnl_status_t create_way(tr_matmul *p, bool accumulate) {
+    way *w = &p->ways[accumulate];
+    dnnl_primitive_attr_t attributes = NULL;
+    dnnl_primitive_desc_t desc = NULL;
+    dnnl_matmul_desc_t matmul;
+    dnnl_status_t status =
+        dnnl_matmul_desc_init(&matmul, &p->a_desc, &p->b_desc,
+                              p->desc.bias ? &p->bias_desc : NULL, &p->c_desc);
+    status = status ? status : create_attributes(&p->desc, accumulate, &attributes);
+    status = status ? status
+                    : dnnl_primitive_desc_create(&desc, &matmul, attributes, p->engine,
+                                                 NULL);
+    status = status ? status : dnnl_primitive_create(&w->primitive, desc);
+    status = status ? status : create_scratch(p, desc, w);
+    if (desc) {
+        dnnl_primitive_desc_destroy(desc);
+    }
+    if (attributes) {
+        dnnl_primitive_attr_destroy(attributes);
+    }
+    return status;
+}
+
+static dnnl_status_t create_ways(tr_matmul *p) {
+    dnnl_status_t status = create_operands(p);
+    if (!status && p->desc.fresh) {
+        status = create_way(p, false);
+    }
+    if (!status && p->desc.accumulate) {
+        status = create_way(p, true);
+    }
+    return status;
+}
+
+tr_status tr__matmul_create(const tr_matmul_desc *desc, tr_matmul **out,
+                            tr_error *err) {
+    *out = NULL;
+    if (!is_valid(desc)) {
+        return refused(desc, dnnl_invalid_arguments, err);
+    }
+    tr_matmul *p = tr__calloc(1, sizeof *p);
+    if (!p) {
+        return refused(desc, dnnl_out_of_memory, err);
+    }
+    p->desc = *desc;
+    p->gemm = is_for_gemm(desc);
+    if (!p->gemm) {
+        // oneDNN cuts the work for as many threads as OpenMP would use now.
+        int threads = omp_get_max_threads();
+        omp_set_num_threads(desc->threads);
+        dnnl_status_t status = create_ways(p);
+        omp_set_num_threads(threads);
+        if (status) {
+            tr__matmul_destroy(p);
+            return refused(desc, status, err);
+        }
+    }
+    *out = p;
+    return TR_OK;
+}
+
+static void destroy_memory(dnnl_memory_t memory) {
+    if (memory) {
+        dnnl_memory_destroy(memory);
+    }
+}
+
+static void destroy_way(way *w) {
+    if (w->primitive) {
+        dnnl_primitive_destroy(w->primitive);
+    }
+    destroy_memory(w->scratch);
+}
+
+void tr__matmul_destroy(tr_matmul *product) {
+    if (!product) {
+        return;
+    }
+    destroy_way(&product->ways[0]);
+    destroy_way(&product->ways[1]);
+    destroy_memory(product->a);
+    destroy_memory(product->b);
+    destroy_memory(product->bias);
+    destroy_memory(product->c);
+    if (product->stream) {
+        dnnl_stream_destroy(product->stream);
+    }
+    if (product->engine) {
+        dnnl_engine_destroy(product->engine);
+    }
+    tr__free(product);
+}
+
+size_t tr__matmul_workspace(const tr_matmul *product) {
+    if (!product) {
+        return 0;
+    }
+    size_t fresh = product->ways[0].scratch_bytes, add = product->ways[1].scratch_bytes;
+    return fresh > add ? fresh : add;
+}
+
+// ---- running
+
+static dnnl_status_t run_gemm(const tr_matmul_desc *d, bool accumulate, const float *a,
+                              const float *b, float *c) {
+    bool transposed = d->a_col != 1;
+    // A leading dimension has no meaning where there is one row, but is checked.
+    int64_t lda =
+        transposed ? tr__max_i64(d->a_col, d->m) : tr__max_i64(d->a_row, d->k);
+    return dnnl_sgemm(transposed ? 'T' : 'N', 'N', d->m, d->n, d->k, 1, a, lda, b,
+                      tr__max_i64(d->b_row, d->n), accumulate ? 1 : 0, c, d->c_row);
+}
+
+static void set_memory(dnnl_memory_t memory, const void *data) {
+    dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)data);
+}
+
+static dnnl_status_t run_way(tr_matmul *p, way *w, const float *a, const float *b,
+                             const float *bias, float *c, void *workspace) {
+    set_memory(p->a, a);
+    set_memory(p->b, b);
+    set_memory(p->c, c);
+    set_memory(w->scratch, workspace);
+    dnnl_exec_arg_t args[5] = {{DNNL_ARG_SRC, p->a},
+                               {DNNL_ARG_WEIGHTS, p->b},
+                               {DNNL_ARG_DST, p->c},
+                               {DNNL_ARG_SCRATCHPAD, w->scratch}};
+    int count = 4;
+    if (p->desc.bias) {
+        set_memory(p->bias, bias);
+        args[count++] = (dnnl_exec_arg_t){DNNL_ARG_BIAS, p->bias};
+    }
+    dnnl_status_t status = dnnl_primitive_execute(w->primitive, p->stream, count, args);
+    return status ? status : dnnl_stream_wait(p->stream);
+}
+
+void tr__matmul_run(tr_matmul *product, bool accumulate, const float *a, const float *b,
+                    const float *bias, float *c, void *workspace) {
+    int threads = omp_get_max_threads();
+    if (threads != product->desc.threads) {
+        omp_set_num_threads(product->desc.threads);
+    }
+    dnnl_status_t status = product->gemm ? run_gemm(&product->desc, accumulate, a, b, c)
+                                         : run_way(product, &product->ways[accumulate],
+                                                   a, b, bias, c, workspace);
+    if (threads != product->desc.threads) {
+        omp_set_num_threads(threads);
+    }
+    if (status) { // the description was accepted: out of memory, or a caller's mistake
+        fprintf(stderr, "tranche: a matrix product failed (oneDNN status %d)\n",
+                (int)status);
+        abort();
+    }
+}

@@ -1,0 +1,37 @@
+// How the head cuts its rows into chunks, the products of a chunk, and where things lie
+// in its workspace.
+#ifndef TR_OPS_HEAD_CHUNKS_H
+#define TR_OPS_HEAD_CHUNKS_H
+
+#include "ops/head/operands.h"
+
+// The products of chunks of one size; NULL where not wanted.
+typedef struct tr_head_products {
+    tr_linear_dims dims; // rows: of the chunk; 0: there is no such chunk
+    tr_matmul *output, *input, *weight;
+} tr_head_products;
+
+typedef struct tr_head_chunks {
+    tr_linear_dims dims;         // rows: all
+    int64_t rows;                // of every chunk but perhaps the last
+    tr_head_products full, last; // last: of the last chunk, where it is smaller
+    // Offsets in the workspace; the logits [rows, V] f32 are at 0.
+    size_t losses;  // [rows] f64
+    size_t correct; // [rows] i32
+    size_t scratch; // of the products and the sums for dbias
+    size_t bytes;
+} tr_head_chunks;
+
+// For tr__op_head (`backward` false) or tr__op_head_backward. The caller owns `*out`.
+tr_status tr__head_chunks_create(const tr_op_desc *desc, bool backward,
+                                 tr_head_chunks **out, tr_error *err);
+void tr__head_chunks_destroy(tr_head_chunks *chunks); // NULL-safe
+
+// The products of the chunk that starts at row `first`.
+static inline const tr_head_products *tr__head_chunk_at(const tr_head_chunks *chunks,
+                                                        int64_t first) {
+    bool whole = chunks->dims.rows - first >= chunks->rows;
+    return whole ? &chunks->full : &chunks->last;
+}
+
+#endif

@@ -1,0 +1,73 @@
+// Logits for sampling and for callers: of each sample the row that has its last target.
+// The rows are gathered, so that it is one small product.
+#include "base/checked.h"
+#include "ops/head/operands.h"
+
+extern const tr_kernel tr__head_logits_kernel;
+
+static tr_linear_dims gathered_dims(const tr_op_desc *desc) {
+    tr_linear_dims dims = tr__head_dims(desc);
+    dims.rows = desc->in[HEAD_X].shape.dim[0];
+    return dims;
+}
+
+// A row of zeros must come out for a sample without target, which a fused sum would
+// not leave alone: the bias is in every row.
+static bool supports(const tr_op_desc *desc) {
+    return tr__head_supports(desc) && !(desc->accumulate & 1);
+}
+
+static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
+    tr_linear_dims dims = gathered_dims(desc);
+    tr_matmul_desc product = tr__product_output(&dims, desc->threads);
+    product.bias = tr__head_has_bias(desc);
+    product.fresh = true;
+    return tr__matmul_create(&product, (tr_matmul **)state, err);
+}
+
+static size_t gathered_bytes(const tr_op_desc *desc) {
+    tr_linear_dims dims = gathered_dims(desc);
+    return (size_t)tr__round_up(dims.rows * dims.in * (int64_t)sizeof(float), 64);
+}
+
+static size_t workspace(const tr_op_desc *desc, const void *state) {
+    return gathered_bytes(desc) + tr__matmul_workspace(state);
+}
+
+static void launch_logits(const tr_op_desc *desc, void *state,
+                          const tr_launch *launch) {
+    const float *x = launch->in[HEAD_X];               // [rows, C]
+    const int32_t *targets = launch->in[HEAD_TARGETS]; // [rows]
+    float *logits = launch->out[0];                    // [B, V]
+    float *gathered = launch->workspace;               // [B, C]
+    tr_linear_dims dims = gathered_dims(desc);
+    int64_t each = tr__head_dims(desc).rows / dims.rows;
+    for (int64_t b = 0; b < dims.rows; b++) {
+        int64_t last = tr__head_last_target(targets + b * each, each);
+        int64_t row = b * each + (last < 0 ? 0 : last);
+        memcpy(gathered + b * dims.in, x + row * dims.in,
+               (size_t)dims.in * sizeof(float));
+    }
+    tr__matmul_run(state, false, gathered, launch->in[HEAD_WEIGHT],
+                   launch->in[HEAD_BIAS], logits,
+                   (char *)launch->workspace + gathered_bytes(desc));
+    for (int64_t b = 0; b < dims.rows; b++) {
+        if (tr__head_last_target(targets + b * each, each) < 0) {
+            memset(logits + b * dims.out, 0, (size_t)dims.out * sizeof(float));
+        }
+    }
+}
+
+static void release(void *state) {
+    tr__matmul_destroy(state);
+}
+
+const tr_kernel tr__head_logits_kernel = {
+    .name = "head_logits.cpu",
+    .supports = supports,
+    .cost = tr__head_logits_cost,
+    .prepare = prepare,
+    .workspace = workspace,
+    .launch = launch_logits,
+    .release = release,
+};

@@ -1,0 +1,87 @@
+// What the kernels of the head's ops read from their descriptors.
+#ifndef TR_OPS_HEAD_OPERANDS_H
+#define TR_OPS_HEAD_OPERANDS_H
+
+#include "ops/head/head.h"
+#include "ops/linear/products.h"
+#include "ops/operand.h"
+
+#include <string.h>
+
+// Inputs of all three ops, results of tr__op_head_backward.
+enum { HEAD_X, HEAD_WEIGHT, HEAD_BIAS, HEAD_TARGETS, HEAD_INPUTS };
+enum { HEAD_DX, HEAD_DWEIGHT, HEAD_DBIAS, HEAD_SUMS };
+
+static inline tr_head_attr tr__head_attr(const tr_op_desc *desc) {
+    tr_head_attr attr;
+    memcpy(&attr, desc->attr, sizeof attr);
+    return attr;
+}
+
+// rows: all; in: C; out: V
+static inline tr_linear_dims tr__head_dims(const tr_op_desc *desc) {
+    tr_weight_layout layout = tr__head_attr(desc).layout;
+    return (tr_linear_dims){
+        .rows = tr__shape_rows(desc->in[HEAD_X].shape),
+        .in = tr__shape_width(desc->in[HEAD_X].shape),
+        .out = desc->in[HEAD_WEIGHT].shape.dim[layout == TR_WEIGHT_IN_OUT ? 1 : 0],
+        .layout = layout,
+    };
+}
+
+static inline bool tr__head_has_bias(const tr_op_desc *desc) {
+    return desc->in[HEAD_BIAS].dtype != TR_NONE;
+}
+
+static inline bool tr__head_wants(const tr_op_desc *desc, int result) {
+    return desc->out_count > result && desc->out[result].dtype != TR_NONE;
+}
+
+static inline bool tr__head_supports(const tr_op_desc *desc) {
+    for (int i = 0; i < desc->out_count; i++) {
+        if (desc->out[i].dtype != TR_NONE && desc->out[i].dtype != TR_F32 &&
+            desc->out[i].dtype != TR_F64) {
+            return false;
+        }
+    }
+    return desc->in_count == HEAD_INPUTS && desc->in[HEAD_X].dtype == TR_F32 &&
+           desc->in[HEAD_WEIGHT].dtype == TR_F32 &&
+           (desc->in[HEAD_BIAS].dtype == TR_F32 || !tr__head_has_bias(desc)) &&
+           desc->in[HEAD_TARGETS].dtype == TR_I32;
+}
+
+// Each operand moved once, and `products` products of the head's size; the softmax,
+// some ten operations for each logit, counts too.
+static inline void tr__head_cost(const tr_op_desc *desc, int64_t rows, int products,
+                                 tr_cost *cost) {
+    tr_linear_dims d = tr__head_dims(desc);
+    double logits = (double)rows * (double)d.out;
+    tr__desc_cost(desc, 0, cost);
+    cost->flops = logits * (2.0 * products * (double)d.in + 10);
+}
+
+static inline void tr__head_forward_cost(const tr_op_desc *desc, tr_cost *cost) {
+    tr__head_cost(desc, tr__head_dims(desc).rows, 1, cost);
+}
+
+static inline void tr__head_backward_cost(const tr_op_desc *desc, tr_cost *cost) {
+    int products =
+        1 + tr__head_wants(desc, HEAD_DX) + tr__head_wants(desc, HEAD_DWEIGHT);
+    tr__head_cost(desc, tr__head_dims(desc).rows, products, cost);
+}
+
+// One row for each sample; no softmax, but that is little beside it.
+static inline void tr__head_logits_cost(const tr_op_desc *desc, tr_cost *cost) {
+    tr__head_cost(desc, desc->in[HEAD_X].shape.dim[0], 1, cost);
+}
+
+// The last of `rows` targets that is one, or -1.
+static inline int64_t tr__head_last_target(const int32_t *targets, int64_t rows) {
+    int64_t r = rows - 1;
+    while (r >= 0 && targets[r] < 0) {
+        r--;
+    }
+    return r;
+}
+
+#endif

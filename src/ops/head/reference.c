@@ -1,0 +1,187 @@
+#include "ops/head/operands.h"
+
+#include <math.h>
+
+extern const tr_kernel tr__head_reference, tr__head_backward_reference,
+    tr__head_logits_reference;
+
+// logits: [V] of the row x: [C]
+static void logits_of(const tr_linear_dims *d, const float *x, const float *w,
+                      const float *bias, double *logits) {
+    int64_t in_step = tr__weight_in_step(d), out_step = tr__weight_out_step(d);
+    for (int64_t v = 0; v < d->out; v++) {
+        logits[v] = bias ? bias[v] : 0;
+        for (int64_t c = 0; c < d->in; c++) {
+            logits[v] += (double)x[c] * w[c * in_step + v * out_step];
+        }
+    }
+}
+
+// logits: [V], becomes the softmax. Adds the row's loss to the sums.
+static void softmax(double *logits, int64_t count, int32_t target, double *sums) {
+    int64_t best = 0;
+    double total = 0;
+    for (int64_t v = 1; v < count; v++) {
+        best = logits[v] > logits[best] ? v : best;
+    }
+    double top = logits[best], wanted = logits[target];
+    for (int64_t v = 0; v < count; v++) {
+        logits[v] = exp(logits[v] - top);
+        total += logits[v];
+    }
+    for (int64_t v = 0; v < count; v++) {
+        logits[v] /= total;
+    }
+    sums[TR_SUM_LOSS] += top + log(total) - wanted;
+    sums[TR_SUM_COUNT] += 1;
+    sums[TR_SUM_CORRECT] += best == target;
+}
+
+static void forward(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    const float *x = launch->in[HEAD_X];               // [rows, C]
+    const int32_t *targets = launch->in[HEAD_TARGETS]; // [rows]
+    double *logits = launch->workspace;                // [V]
+    tr_linear_dims d = tr__head_dims(desc);
+    for (int64_t r = 0; r < d.rows; r++) {
+        if (targets[r] >= 0) {
+            logits_of(&d, x + r * d.in, launch->in[HEAD_WEIGHT], launch->in[HEAD_BIAS],
+                      logits);
+            softmax(logits, d.out, targets[r], launch->out[0]);
+        }
+    }
+}
+
+static size_t forward_workspace(const tr_op_desc *desc, const void *state) {
+    (void)state;
+    return (size_t)tr__head_dims(desc).out * sizeof(double);
+}
+
+// gradients: [rows, V], of the logits
+static void logit_gradients(const tr_op_desc *desc, const tr_launch *launch,
+                            double *gradients) {
+    const float *x = launch->in[HEAD_X];               // [rows, C]
+    const int32_t *targets = launch->in[HEAD_TARGETS]; // [rows]
+    tr_linear_dims d = tr__head_dims(desc);
+    memset(gradients, 0, (size_t)(d.rows * d.out) * sizeof *gradients);
+    for (int64_t r = 0; r < d.rows; r++) {
+        double *row = gradients + r * d.out;
+        if (targets[r] < 0) {
+            continue;
+        }
+        logits_of(&d, x + r * d.in, launch->in[HEAD_WEIGHT], launch->in[HEAD_BIAS],
+                  row);
+        softmax(row, d.out, targets[r], launch->out[HEAD_SUMS]);
+        row[targets[r]] -= 1;
+        for (int64_t v = 0; v < d.out; v++) {
+            row[v] *= launch->run->loss_seed;
+        }
+    }
+}
+
+static void put(float *out, double value, bool accumulate) {
+    *out = (float)(accumulate ? *out + value : value);
+}
+
+static void input_gradient(const tr_linear_dims *d, const double *gradients,
+                           const float *w, bool accumulate, float *dx) {
+    int64_t in_step = tr__weight_in_step(d), out_step = tr__weight_out_step(d);
+    for (int64_t r = 0; r < d->rows; r++) {
+        for (int64_t c = 0; c < d->in; c++) {
+            double sum = 0;
+            for (int64_t v = 0; v < d->out; v++) {
+                sum += gradients[r * d->out + v] * w[c * in_step + v * out_step];
+            }
+            put(&dx[r * d->in + c], sum, accumulate);
+        }
+    }
+}
+
+static void weight_gradient(const tr_linear_dims *d, const double *gradients,
+                            const float *x, bool accumulate, float *dw) {
+    int64_t in_step = tr__weight_in_step(d), out_step = tr__weight_out_step(d);
+    for (int64_t v = 0; v < d->out; v++) {
+        for (int64_t c = 0; c < d->in; c++) {
+            double sum = 0;
+            for (int64_t r = 0; r < d->rows; r++) {
+                sum += gradients[r * d->out + v] * x[r * d->in + c];
+            }
+            put(&dw[c * in_step + v * out_step], sum, accumulate);
+        }
+    }
+}
+
+static void backward(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    double *gradients = launch->workspace; // [rows, V]
+    float *dbias = launch->out[HEAD_DBIAS];
+    tr_linear_dims d = tr__head_dims(desc);
+    uint32_t add = launch->accumulate;
+    logit_gradients(desc, launch, gradients);
+    if (launch->out[HEAD_DX]) {
+        input_gradient(&d, gradients, launch->in[HEAD_WEIGHT], add >> HEAD_DX & 1,
+                       launch->out[HEAD_DX]);
+    }
+    if (launch->out[HEAD_DWEIGHT]) {
+        weight_gradient(&d, gradients, launch->in[HEAD_X], add >> HEAD_DWEIGHT & 1,
+                        launch->out[HEAD_DWEIGHT]);
+    }
+    for (int64_t v = 0; dbias && v < d.out; v++) {
+        double sum = 0;
+        for (int64_t r = 0; r < d.rows; r++) {
+            sum += gradients[r * d.out + v];
+        }
+        put(&dbias[v], sum, add >> HEAD_DBIAS & 1);
+    }
+}
+
+static size_t backward_workspace(const tr_op_desc *desc, const void *state) {
+    (void)state;
+    tr_linear_dims d = tr__head_dims(desc);
+    return (size_t)d.rows * (size_t)d.out * sizeof(double);
+}
+
+static void last_logits(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    const float *x = launch->in[HEAD_X];               // [rows, C]
+    const int32_t *targets = launch->in[HEAD_TARGETS]; // [rows]
+    float *out = launch->out[0];                       // [B, V]
+    double *logits = launch->workspace;                // [V]
+    tr_linear_dims d = tr__head_dims(desc);
+    int64_t samples = desc->in[HEAD_X].shape.dim[0], each = d.rows / samples;
+    for (int64_t b = 0; b < samples; b++) {
+        int64_t last = tr__head_last_target(targets + b * each, each);
+        memset(logits, 0, (size_t)d.out * sizeof *logits);
+        if (last >= 0) {
+            logits_of(&d, x + (b * each + last) * d.in, launch->in[HEAD_WEIGHT],
+                      launch->in[HEAD_BIAS], logits);
+        }
+        for (int64_t v = 0; v < d.out; v++) {
+            put(&out[b * d.out + v], logits[v], launch->accumulate & 1);
+        }
+    }
+}
+
+const tr_kernel tr__head_reference = {
+    .name = "head.reference",
+    .supports = tr__head_supports,
+    .cost = tr__head_forward_cost,
+    .workspace = forward_workspace,
+    .launch = forward,
+};
+
+const tr_kernel tr__head_backward_reference = {
+    .name = "head_backward.reference",
+    .supports = tr__head_supports,
+    .cost = tr__head_backward_cost,
+    .workspace = backward_workspace,
+    .launch = backward,
+};
+
+const tr_kernel tr__head_logits_reference = {
+    .name = "head_logits.reference",
+    .supports = tr__head_supports,
+    .cost = tr__head_logits_cost,
+    .workspace = forward_workspace,
+    .launch = last_logits,
+};
