@@ -112,6 +112,7 @@ const tr_op tr__op_head = {
     .no_gradient = 1u << HEAD_TARGETS,
     .infer = head_infer,
     .backward = backward,
+    .inference = &tr__op_head_logits,
     .reference = &tr__head_reference,
     .cpu = head_cpu,
 };
