@@ -27,7 +27,7 @@ typedef struct tr_op tr_op;
 // What a kernel is asked to do. Shapes are concrete (no TR_BATCH).
 typedef struct tr_op_desc {
     const tr_op *op;
-    _Alignas(8) unsigned char attr[TR_OP_ATTR_BYTES]; // the op's own attribute struct
+    TR_ALIGNAS(8) unsigned char attr[TR_OP_ATTR_BYTES]; // the op's own attribute struct
     int in_count, out_count;
     tr_tensor_desc in[TR_OP_IN_MAX];   // dtype TR_NONE: an optional operand left out
     tr_tensor_desc out[TR_OP_OUT_MAX]; // dtype TR_NONE: a result nobody wants
@@ -112,7 +112,7 @@ typedef struct tr_rule {
     const tr_op *op;
     tr_ref in[TR_OP_IN_MAX];
     tr_ref out[TR_OP_OUT_MAX];
-    _Alignas(8) unsigned char attr[TR_OP_ATTR_BYTES]; // the rule op's attributes
+    TR_ALIGNAS(8) unsigned char attr[TR_OP_ATTR_BYTES]; // the rule op's attributes
     tr_tensor_desc temp[2]; // TR_TEMP(0), TR_TEMP(1); dtype TR_NONE: none. Symbolic
                             // shapes as the node's. Set on the rule that writes it
 } tr_rule;

@@ -7,7 +7,10 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
+#define TR_ALIGNAS(bytes) alignas(bytes)
 extern "C" {
+#else
+#define TR_ALIGNAS(bytes) _Alignas(bytes)
 #endif
 
 // X(name, bytes, safetensors name)

@@ -28,9 +28,11 @@ const char *tr__isa_name(tr_isa isa);
 // { name_generic, name_avx2, name_avx512 }, NULL where this build has none. `name` may
 // begin with '&'; the caller declares the three names.
 #if defined(__x86_64__)
-#define TR_ISA_TABLE(name) {name##_generic, name##_avx2, name##_avx512}
+#define TR_ISA_TABLE(name)                                                             \
+    { name##_generic, name##_avx2, name##_avx512 }
 #else
-#define TR_ISA_TABLE(name) {name##_generic, 0, 0}
+#define TR_ISA_TABLE(name)                                                             \
+    { name##_generic, 0, 0 }
 #endif
 
 #endif
