@@ -1,4 +1,5 @@
-# Compiler flags of every target of ours.
+# Options of the build, and compiler flags of every target of ours.
+option(BUILD_SHARED_LIBS "a shared library instead of a static one" OFF)
 option(TRANCHE_WERROR "warnings are errors" ON)
 set(TRANCHE_SANITIZE "" CACHE STRING "address,undefined or thread: build with sanitizers")
 

@@ -1,0 +1,38 @@
+# Program, library, headers, tranche.pc and the CMake package. The library is static
+# unless BUILD_SHARED_LIBS is on; its dependencies are handed on where it is static.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS tranche EXPORT tranche-targets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET tranche-program)
+    install(TARGETS tranche-program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY include/tranche DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    FILES_MATCHING PATTERN "*.h")
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+set(TR_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tranche)
+install(EXPORT tranche-targets NAMESPACE tranche:: DESTINATION ${TR_PACKAGE_DIR})
+configure_package_config_file(cmake/tranche-config.cmake.in tranche-config.cmake
+    INSTALL_DESTINATION ${TR_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(tranche-config-version.cmake
+    COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tranche-config.cmake
+    ${CMAKE_CURRENT_BINARY_DIR}/tranche-config-version.cmake
+    DESTINATION ${TR_PACKAGE_DIR})
+
+# tranche.pc finds its prefix from where it lies, so that the installed tree can move.
+set(TR_PC_REQUIRES "jansson >= 2.13, libxxhash >= 0.8.0")
+set(libs "-ldnnl ${OpenMP_C_FLAGS} -pthread -lm")
+if(BUILD_SHARED_LIBS)
+    set(TR_PC_PRIVATE ".private")
+    set(TR_PC_LIBS_PRIVATE "${libs}")
+else()
+    set(TR_PC_LIBS "${libs}")
+endif()
+file(RELATIVE_PATH TR_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" TR_PC_PREFIX "${TR_PC_PREFIX}")
+configure_file(cmake/tranche.pc.in tranche.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tranche.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
