@@ -1,0 +1,45 @@
+# A thin front of CMakePresets.json: `make help` says what there is.
+PREFIX ?= /usr/local
+DATA ?=
+BUILD := build
+
+.PHONY: all help setup train test bench install format clean
+
+all:
+	@test -f $(BUILD)/build.ninja || cmake --preset release
+	@cmake --build $(BUILD)
+
+help:
+	@echo 'make                    builds the program ($(BUILD)/tranche) and the library'
+	@echo 'make setup              installs what a build needs (Debian, Ubuntu)'
+	@echo 'make train [DATA=...]   set-up, build, then trains the default model on text'
+	@echo '                        found here, or on your files and folders'
+	@echo 'make test               set-up, then every test'
+	@echo 'make bench              measures, with PyTorch beside it where it is installed'
+	@echo 'make install PREFIX=... program, library, headers, pkg-config and CMake files'
+	@echo 'make format             formats the sources'
+	@echo 'make clean              removes the build folders'
+
+setup:
+	@tools/setup.sh
+
+train:
+	@tools/setup.sh
+	@$(MAKE) --no-print-directory all
+	@tools/train.sh $(DATA)
+
+test:
+	@tools/setup.sh test
+	@tools/test.sh
+
+bench: all
+	@bench/run.sh
+
+install: all
+	@cmake --install $(BUILD) --prefix '$(PREFIX)'
+
+format:
+	@tools/format.sh
+
+clean:
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan

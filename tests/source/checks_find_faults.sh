@@ -1,0 +1,109 @@
+#!/bin/sh
+# The checks of the sources find what they look for: each is shown a small tree with one
+# fault, and the same tree without it. Argument: the folder of the checks.
+set -eu
+tools=$1
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT INT TERM
+rc=0
+
+fresh() {
+    rm -rf "$tree/src" "$tree/include"
+    mkdir -p "$tree/src/base" "$tree/src/plan" "$tree/src/exec" "$tree/src/sim" \
+        "$tree/include/tranche"
+    printf '#ifndef A_H\n#define A_H\nint tr__a(void);\n#endif\n' >"$tree/src/base/a.h"
+    printf '#ifndef B_H\n#define B_H\n#include <stdint.h>\nint64_t tr__b(void);\n#endif\n' \
+        >"$tree/src/plan/b.h"
+    cp "$tree/src/base/a.h" "$tree/src/exec/e.h"
+    printf '#ifndef C_H\n#define C_H\nint tr_c(void);\n#endif\n' \
+        >"$tree/include/tranche/c.h"
+    printf '#include "base/a.h"\n#include "plan/b.h"\n#include <tranche/c.h>\n' \
+        >"$tree/src/plan/b.c"
+}
+
+# expect WANTED NAME CHECK [ARGUMENT]: the check's status is zero (good) or not (bad)
+expect() {
+    wanted=$1 name=$2
+    shift 2
+    got=good
+    "$@" "$tree" >"$tree/output" 2>&1 || got=bad
+    if [ "$got" != "$wanted" ]; then
+        echo "$name: $got, wanted $wanted"
+        cat "$tree/output"
+        rc=1
+    fi
+}
+
+layers=$tools/check_layers.sh
+fresh
+expect good 'a clean tree' "$layers"
+echo '#include "plan/b.h"' >>"$tree/src/base/a.h"
+expect bad 'base includes plan' "$layers"
+fresh
+echo '#include "exec/e.h"' >"$tree/src/sim/s.c"
+expect bad 'sim includes its neighbour exec' "$layers"
+fresh
+echo '#  include "a.h"' >"$tree/src/base/a.c"
+expect bad 'an include without its room' "$layers"
+fresh
+echo '#include "base/gone.h"' >"$tree/src/base/a.c"
+expect bad 'an include of nothing' "$layers"
+fresh
+echo '#include "base/a.h"' >>"$tree/include/tranche/c.h"
+expect bad 'a public header includes an internal one' "$layers"
+fresh
+echo '#include <base/a.h>' >"$tree/src/base/a.c"
+expect bad 'a header of ours in angle brackets' "$layers"
+fresh
+mkdir "$tree/src/attic"
+echo '#include "base/a.h"' >"$tree/src/attic/x.c"
+expect bad 'a room that is not on the list' "$layers"
+rm -rf "$tree/src"
+mkdir "$tree/src"
+rm "$tree/include/tranche/c.h"
+expect bad 'an empty tree' "$layers"
+
+headers=$tools/check_headers.sh
+if command -v "${CXX:-c++}" >/dev/null 2>&1; then
+    fresh
+    expect good 'clean headers' "$headers"
+    fresh
+    echo 'int tr_d(int class);' >>"$tree/include/tranche/c.h"
+    expect bad 'a public header that is not C++' "$headers"
+fi
+fresh
+echo 'uint64_t tr__c(void);' >"$tree/src/base/a.h"
+expect bad 'a header that needs another' "$headers"
+fresh
+echo 'struct tr_twice { int x; };' >"$tree/src/base/a.h"
+expect bad 'a header that cannot be included twice' "$headers"
+
+sizes=$tools/check_sizes.sh
+# long LINES: a function of that many lines, its signature over two of them
+long() {
+    echo 'int tr__long(int a,'
+    echo '             int b) {'
+    seq $(($1 - 3)) | sed 's/.*/    a += b;/'
+    echo '}'
+}
+fresh
+{ long 100; echo 'int after;'; long 100; } >"$tree/src/base/a.c"
+expect good 'functions of 100 lines' "$sizes"
+long 101 >"$tree/src/base/a.c"
+expect bad 'a function of 101 lines' "$sizes"
+seq 800 | sed 's|.*|// &|' >"$tree/src/base/a.c"
+expect good 'a file of 800 lines' "$sizes"
+echo >>"$tree/src/base/a.c"
+expect bad 'a file of 801 lines' "$sizes"
+
+calls=$tools/check_calls.sh
+fresh
+echo 'int x = tr__calloc(1) + p->exit(2); // malloc() is elsewhere' >"$tree/src/base/a.c"
+expect good 'calls by other names' "$calls"
+echo 'void f(void) { char *p = malloc(3); }' >"$tree/src/base/a.c"
+expect bad 'malloc' "$calls"
+echo 'void f(void) { exit(3); }' >"$tree/src/base/a.c"
+expect bad 'exit' "$calls"
+
+[ "$rc" -eq 0 ] && echo 'every fault is found'
+exit "$rc"

@@ -1,0 +1,99 @@
+#!/bin/sh
+# test.sh: every test there is. The release build with the whole suite and the checks of
+# the sources; then the suite under AddressSanitizer and UndefinedBehaviorSanitizer; then
+# the tests of our own threads under ThreadSanitizer. The last line counts them all.
+#
+# ThreadSanitizer does not see the barriers inside GCC's libgomp and takes correct OpenMP
+# code for races, so it runs only the tests labelled "threads", with one OpenMP thread.
+# Tests labelled "serial" measure time or memory and those labelled "slow" would take
+# minutes: sanitizers leave both out.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+jobs=$(nproc 2>/dev/null || echo 2)
+passed=0
+failed=0
+skipped=0
+broken=
+
+# Two tests run side by side: threads that wait in a loop would take the other's core.
+OMP_WAIT_POLICY=passive
+ASAN_OPTIONS=detect_leaks=1:${ASAN_OPTIONS:-}
+UBSAN_OPTIONS=print_stacktrace=1:${UBSAN_OPTIONS:-}
+export OMP_WAIT_POLICY ASAN_OPTIONS UBSAN_OPTIONS
+
+# Counts one run of CTest from its JUnit file. The cases of a cmocka program count one by
+# one, any other test is one; a program that fails without saying where is one failure.
+count() {
+    awk '
+    /<testcase / {
+        status = $0
+        sub(/.* status="/, "", status)
+        sub(/".*/, "", status)
+        good = bad = left = 0
+    }
+    /<skipped message="SKIP_/ { status = "skipped" }
+    /\[  PASSED  \] [0-9]+ test/ { good += number($0) }
+    /\[  FAILED  \] [0-9]+ test/ { bad += number($0) }
+    /\[  SKIPPED \] [0-9]+ test/ { left += number($0) }
+    /<\/testcase>/ {
+        if (status == "run" && good + bad + left == 0) good = 1
+        if (status == "skipped") left = 1
+        if (status != "run" && status != "skipped" && bad == 0) bad = 1
+        pass += good; fail += bad; skip += left
+    }
+    function number(line) {
+        sub(/.*\[  [A-Z]+ +\] /, "", line)
+        return line + 0
+    }
+    END { print pass + 0, fail + 0, skip + 0 }' "$1"
+}
+
+# lost PRESET: a run that could not be made counts as one failure
+lost() {
+    broken="$broken $1"
+    failed=$((failed + 1))
+}
+
+# suite PRESET FOLDER TARGET ARGUMENTS_OF_CTEST...
+suite() {
+    preset=$1 folder=$2 target=$3
+    shift 3
+    echo "== $preset"
+    if ! cmake --preset "$preset" >"$log" 2>&1 ||
+        ! cmake --build "$folder" --target "$target" >>"$log" 2>&1; then
+        tail -n 40 "$log"
+        echo "$preset: the build failed"
+        lost "$preset"
+        return
+    fi
+    results=$PWD/$folder/tests.xml
+    rm -f "$results"
+    ctest --test-dir "$folder" --output-on-failure --parallel "$jobs" \
+        --output-junit "$results" --test-output-size-passed 1000000 \
+        --test-output-size-failed 1000000 "$@" || broken="$broken $preset"
+    if [ ! -s "$results" ]; then
+        lost "$preset"
+        return
+    fi
+    # shellcheck disable=SC2046
+    set -- $(count "$results")
+    passed=$((passed + $1))
+    failed=$((failed + $2))
+    skipped=$((skipped + $3))
+}
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT INT TERM
+
+suite release build all
+suite asan build-asan all --label-exclude 'slow|serial'
+OMP_NUM_THREADS=1
+export OMP_NUM_THREADS
+suite tsan build-tsan tests-threads --label-regex threads
+
+echo
+[ -z "$broken" ] || echo "not clean:$broken"
+line="$passed passed, $failed failed"
+[ "$skipped" -eq 0 ] || line="$line, $skipped skipped"
+echo "$line"
+[ "$failed" -eq 0 ] && [ -z "$broken" ] && [ "$passed" -gt 0 ]
