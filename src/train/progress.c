@@ -1,6 +1,6 @@
 #include "train/progress.h"
 
-#include "backend/cpu/matmul.h"
+#include "backend/cpu/rate.h"
 #include "base/clock.h"
 #include "base/text.h"
 
@@ -21,7 +21,7 @@ void tr__progress_begin(tr_progress_line *line, FILE *to, const tr_engine *engin
     // Utilization is told against the product rate that this machine reaches just now.
     // Short runs are over before that is measured.
     if (tr_plan_flops(engine->plan) * (double)engine->settings->steps > 1e13) {
-        line->flops_limit = tr__matmul_rate(engine->plan->request.threads);
+        line->flops_limit = tr__cpu_product_rate(engine->plan->request.threads);
     }
 }
 

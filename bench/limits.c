@@ -1,0 +1,124 @@
+// The rate of the processor's matrix products on GPT-2's own shapes, forward and both
+// backward products with accumulation, and the tokens a second that they would allow if
+// a step were nothing else.
+//
+//     limits [context] [width] [layers] [vocabulary] [micro-batch]
+#include "backend/cpu/matmul.h"
+#include "base/arena.h"
+#include "base/clock.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PAGE = 4096, HEAD_ROWS = 256 };
+
+typedef struct shape {
+    const char *name;
+    int64_t m, n, k;
+    bool a_transposed, b_transposed, accumulate;
+    double times; // in one micro-batch
+} shape;
+
+static size_t room(int64_t elements) {
+    return ((size_t)elements * sizeof(float) + PAGE - 1) / PAGE * PAGE;
+}
+
+static double best_seconds(tr_matmul *product, const shape *s, tr_arena *memory) {
+    const float *a = tr__arena_view(memory, 0, room(s->m * s->k));
+    size_t at = room(s->m * s->k);
+    const float *b = tr__arena_view(memory, at, room(s->k * s->n));
+    at += room(s->k * s->n);
+    float *c = tr__arena_view(memory, at, room(s->m * s->n));
+    at += room(s->m * s->n);
+    void *workspace = tr__arena_view(memory, at, tr__matmul_workspace(product));
+    double flops = 2.0 * (double)s->m * (double)s->n * (double)s->k, best = 1e30;
+    int tries = flops > 1e10 ? 4 : 12;
+    for (int i = 0; i < tries; i++) {
+        double begin = tr__seconds();
+        tr__matmul_run(product, s->accumulate, a, b, NULL, c, workspace);
+        double took = tr__seconds() - begin;
+        best = took < best ? took : best;
+    }
+    return best;
+}
+
+static double measure(const shape *s) {
+    tr_error err = {0};
+    tr_matmul *product = NULL;
+    tr_arena *memory = NULL;
+    tr_matmul_desc desc = {.m = s->m,
+                           .n = s->n,
+                           .k = s->k,
+                           .a_row = s->a_transposed ? 1 : s->k,
+                           .a_col = s->a_transposed ? s->m : 1,
+                           .b_row = s->b_transposed ? 1 : s->n,
+                           .b_col = s->b_transposed ? s->k : 1,
+                           .c_row = s->n,
+                           .fresh = !s->accumulate,
+                           .accumulate = s->accumulate,
+                           .threads = omp_get_max_threads()};
+    tr_status status = tr__matmul_create(&desc, &product, &err);
+    if (status == TR_OK) {
+        status = tr__arena_create("bench",
+                                  room(s->m * s->k) + room(s->k * s->n) +
+                                      room(s->m * s->n) + tr__matmul_workspace(product),
+                                  &memory, &err);
+    }
+    if (status != TR_OK) {
+        fprintf(stderr, "limits: %s\n", err.message);
+        exit(tr_status_exit(status));
+    }
+    double seconds = best_seconds(product, s, memory);
+    tr__arena_destroy(memory);
+    tr__matmul_destroy(product);
+    return seconds;
+}
+
+// x [rows, in] times a weight [in, out]: forward, dx, dweight.
+static double measure_linear(const char *name, int64_t rows, int64_t in, int64_t out,
+                             bool out_in, double times, double *flops) {
+    const shape shapes[] = {
+        {"y", rows, out, in, false, out_in, false, times},
+        {"dx", rows, in, out, false, !out_in, false, times},
+        {"dw", out_in ? out : in, out_in ? in : out, rows, true, false, true, times},
+    };
+    double seconds = 0;
+    for (int i = 0; i < 3; i++) {
+        const shape *s = &shapes[i];
+        double took = measure(s), work = 2.0 * (double)rows * (double)in * (double)out;
+        printf("    %-8s %-3s %6lld x %6lld x %6lld  %7.1f GFLOP/s\n", name, s->name,
+               (long long)s->m, (long long)s->n, (long long)s->k, work / took / 1e9);
+        seconds += took * times;
+        *flops += work * times;
+    }
+    return seconds;
+}
+
+static int64_t argument(int argc, char **argv, int index, int64_t fallback) {
+    return argc > index ? strtoll(argv[index], NULL, 10) : fallback;
+}
+
+int main(int argc, char **argv) {
+    int64_t context = argument(argc, argv, 1, 1024), C = argument(argc, argv, 2, 768);
+    int64_t layers = argument(argc, argv, 3, 12), V = argument(argc, argv, 4, 50257);
+    int64_t rows = context * argument(argc, argv, 5, 1);
+    int64_t head_rows = rows < HEAD_ROWS ? rows : HEAD_ROWS;
+    double flops = 0, seconds = 0;
+    printf("products (m x n x k), %d threads\n", omp_get_max_threads());
+    seconds += measure_linear("qkv", rows, C, 3 * C, false, (double)layers, &flops);
+    seconds += measure_linear("out", rows, C, C, false, (double)layers, &flops);
+    seconds += measure_linear("fc", rows, C, 4 * C, false, (double)layers, &flops);
+    seconds += measure_linear("proj", rows, 4 * C, C, false, (double)layers, &flops);
+    seconds += measure_linear("head", head_rows, C, V, true,
+                              (double)rows / (double)head_rows, &flops);
+    double rate = flops / seconds;
+    // Causal attention: two products of S x S / 2 x C forward, five backward.
+    double attention =
+        (double)layers * 14 * (double)rows * (double)context / 2 * (double)C;
+    printf("{\"product_gflops\": %.1f, \"step_gflop_per_token\": %.4f, "
+           "\"limit_tokens_per_second\": %.1f}\n",
+           rate / 1e9, (flops + attention) / (double)rows / 1e9,
+           (double)rows / ((flops + attention) / rate));
+    return 0;
+}
