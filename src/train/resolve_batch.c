@@ -1,0 +1,95 @@
+// The batch, the length of the run, and what the plan is asked for.
+#include "base/checked.h"
+#include "plan/batch.h"
+#include "train/run.h"
+
+static tr_status record(tr_run *run, const char *key, int64_t value, tr_error *err) {
+    return tr__config_resolve_int(run->config, key, value, TR_ORIGIN_DERIVED,
+                                  "from the batch's other keys", err);
+}
+
+static int64_t count_of(const tr_run *run, const char *key) {
+    bool asked =
+        tr__config_is_set(run->config, key) && !tr__config_is_auto(run->config, key);
+    return asked ? tr__config_int(run->config, key) : 0;
+}
+
+static tr_status resolve_sizes(tr_run *run, int64_t ranks, tr_error *err) {
+    tr_plan_request *r = &run->request;
+    tr_batch_sizes sizes = {
+        .train_batch_size = count_of(run, "train_batch_size"),
+        .micro_batch = count_of(run, "train_micro_batch_size_per_gpu"),
+        .accumulation_steps = count_of(run, "gradient_accumulation_steps"),
+        .ranks = ranks,
+    };
+    tr_status status = tr__batch_resolve(&sizes, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    r->train_batch_size = sizes.train_batch_size;
+    r->micro_batch = sizes.micro_batch;
+    r->accumulation_steps = sizes.accumulation_steps;
+    r->ranks = ranks;
+    status = record(run, "train_batch_size", r->train_batch_size, err);
+    if (status == TR_OK) {
+        status = record(run, "train_micro_batch_size_per_gpu", r->micro_batch, err);
+    }
+    return status == TR_OK
+               ? record(run, "gradient_accumulation_steps", r->accumulation_steps, err)
+               : status;
+}
+
+static tr_status resolve_length(tr_run *run, const tr_run_options *options,
+                                tr_error *err) {
+    int64_t steps = count_of(run, "steps"), epochs = count_of(run, "epochs");
+    bool by_command = options->steps > 0;
+    if (steps > 0 && epochs > 0 && !by_command) {
+        return tr_fail(
+            err, TR_USAGE,
+            "both \"steps\" (%lld) and \"epochs\" (%lld) are given: keep one",
+            (long long)steps, (long long)epochs);
+    }
+    if (steps == 0 && epochs == 0 && !options->plan_only) {
+        return tr_fail(err, TR_USAGE,
+                       "neither \"steps\" nor \"epochs\" is given: say how long to "
+                       "train, or use --steps");
+    }
+    if (run->train) {
+        run->batcher = (tr_batcher){
+            .samples = tr_dataset_samples(run->train),
+            .batch = run->request.train_batch_size,
+            .drop_last = tr__config_bool(run->config, "data.drop_last") ||
+                         (!tr__config_is_auto(run->config, "dataloader_drop_last") &&
+                          tr__config_bool(run->config, "dataloader_drop_last")),
+        };
+        if (steps == 0 &&
+            !tr__mul_i64(epochs, tr__batcher_steps_per_epoch(&run->batcher), &steps)) {
+            return tr_fail(err, TR_USAGE, "\"epochs\" is too large");
+        }
+    }
+    run->settings.steps = steps;
+    run->settings.drop_last = run->batcher.drop_last;
+    run->settings.shuffled = run->order.shuffled;
+    return steps > 0 ? tr__config_resolve_int(run->config, "steps", steps,
+                                              TR_ORIGIN_DERIVED, "from epochs", err)
+                     : TR_OK;
+}
+
+tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
+                                tr_error *err) {
+    tr_plan_request *r = &run->request;
+    int64_t ranks = options->ranks > 0 ? options->ranks : 1;
+    tr_status status = resolve_sizes(run, ranks, err);
+    if (status == TR_OK) {
+        status = resolve_length(run, options, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    r->model = run->model;
+    r->wave = count_of(run, "execution.wave");
+    r->threads = (int)count_of(run, "execution.threads");
+    r->stage = (int)tr__config_int(run->config, "zero_optimization.stage");
+    r->recomputed_units = count_of(run, "activation_checkpointing.number_checkpoints");
+    return TR_OK;
+}

@@ -1,0 +1,144 @@
+// "data": the samples, and whether the model can take them.
+#include "base/memory.h"
+#include "train/run.h"
+
+#include <string.h>
+
+enum { PATHS_MAX = 4096 };
+
+typedef struct path_list {
+    const char **paths;
+    size_t count;
+} path_list;
+
+static tr_status read_paths(const tr_run *run, const char *key, path_list *list,
+                            tr_error *err) {
+    list->count = tr__config_count(run->config, key);
+    if (list->count > PATHS_MAX) {
+        return tr_fail(err, TR_USAGE, "%s: more than %d paths; name a folder or a glob",
+                       key, PATHS_MAX);
+    }
+    list->paths = tr__calloc(list->count, sizeof *list->paths);
+    if (!list->paths) {
+        return tr_fail(err, TR_MEMORY, "no memory for the data's paths");
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        list->paths[i] = tr__config_text_at(run->config, key, i);
+    }
+    return TR_OK;
+}
+
+static tr_data_options data_options(const tr_run *run) {
+    const tr_config *config = run->config;
+    bool tokens = run->model->input.dtype == TR_I32;
+    return (tr_data_options){
+        .format = tr__config_text(config, "data.format"),
+        .order = tr__config_text(config, "data.order"),
+        .sequence_length = tokens ? tr_shape_count(run->model->input.shape) : 0,
+        .vocabulary = tokens ? run->model->classes : 0,
+        .dtype = tr__config_text(config, "data.dtype"),
+        .labels = tr__config_text(config, "data.labels"),
+        .validation_labels = tr__config_text(config, "data.validation_labels"),
+        .samples = tr__config_int(config, "data.samples"),
+        .features = tr__config_int(config, "data.features"),
+        .classes = tr__config_int(config, "data.classes"),
+        .seed = run->settings.seed,
+    };
+}
+
+// The label's column by name or by number; text: [32], for a number.
+static const char *label_column(const tr_run *run, char *text, size_t size) {
+    if (tr__config_type(run->config, "data.label_column") == TR_KEY_INT) {
+        snprintf(text, size, "%lld",
+                 (long long)tr__config_int(run->config, "data.label_column"));
+        return text;
+    }
+    return tr__config_text(run->config, "data.label_column");
+}
+
+static tr_status open_files(tr_run *run, tr_error *err) {
+    tr_data_options options = data_options(run);
+    path_list train = {0}, validation = {0};
+    char column[32];
+    options.label_column = label_column(run, column, sizeof column);
+    tr_status status = read_paths(run, "data.train", &train, err);
+    bool fraction = tr__config_type(run->config, "data.validation") == TR_KEY_NUMBER;
+    if (fraction) {
+        options.validation_fraction = tr__config_number(run->config, "data.validation");
+    } else if (status == TR_OK) {
+        status = read_paths(run, "data.validation", &validation, err);
+    }
+    if (status == TR_OK) {
+        options.paths = train.paths;
+        options.path_count = train.count;
+        options.validation_paths = validation.paths;
+        options.validation_path_count = validation.count;
+        run->own_data = true;
+        status = tr_dataset_open(&options, &run->train, &run->validation, err);
+    }
+    tr__free(train.paths);
+    tr__free(validation.paths);
+    return status;
+}
+
+static tr_status check_fit(const tr_run *run, const tr_dataset *data, tr_error *err) {
+    const tr_model *model = run->model;
+    tr_sample_desc sample = tr_dataset_sample(data);
+    if (sample.input.dtype != model->input.dtype ||
+        !tr_shape_equal(sample.input.shape, model->input.shape)) {
+        return tr_fail(
+            err, TR_DATA,
+            "the data's samples have %lld %s values, the model takes %lld %s "
+            "values: change the model's first size or the data",
+            (long long)tr_shape_count(sample.input.shape),
+            tr_dtype_name(sample.input.dtype),
+            (long long)tr_shape_count(model->input.shape),
+            tr_dtype_name(model->input.dtype));
+    }
+    if (!tr_shape_equal(sample.target.shape, model->target.shape)) {
+        return tr_fail(err, TR_DATA,
+                       "the data has %lld targets a sample, the model %lld",
+                       (long long)tr_shape_count(sample.target.shape),
+                       (long long)tr_shape_count(model->target.shape));
+    }
+    int64_t classes = tr_dataset_classes(data), words = tr_dataset_vocabulary(data);
+    if (classes > model->classes || words > model->classes) {
+        return tr_fail(err, TR_DATA,
+                       "the data has %lld classes, the model %lld: make the model's %s "
+                       "at least as large",
+                       (long long)(classes > words ? classes : words),
+                       (long long)model->classes,
+                       model->classifier ? "last layer" : "vocab_size");
+    }
+    return TR_OK;
+}
+
+tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,
+                               tr_error *err) {
+    tr_status status = TR_OK;
+    if (options->own_train) {
+        run->train = options->own_train;
+        run->validation = options->own_validation;
+    } else if (options->plan_only && tr__config_count(run->config, "data.train") == 0) {
+        return TR_OK; // a plan needs no data; a run file without any is fine
+    } else {
+        status = open_files(run, err);
+    }
+    if (status == TR_OK) {
+        status = check_fit(run, run->train, err);
+    }
+    if (status == TR_OK && run->validation) {
+        status = check_fit(run, run->validation, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    bool shuffled = strcmp(tr__config_text(run->config, "data.order"), "shuffled") == 0;
+    run->order =
+        (tr_order){tr_dataset_samples(run->train), shuffled, run->settings.seed};
+    run->request.host_data_bytes = tr_dataset_bytes(run->train);
+    if (run->validation) {
+        run->request.host_data_bytes += tr_dataset_bytes(run->validation);
+    }
+    return TR_OK;
+}

@@ -1,0 +1,123 @@
+// "model": a published name, a config.json, a folder, or an object.
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "ckpt/tensor_set.h"
+#include "models/models.h"
+#include "train/folder.h"
+#include "train/run.h"
+
+#include <tranche/checkpoint.h>
+
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { BYTES = 256 };
+
+// Bytes need a vocabulary of 256: that is what an object that names none gets.
+static json_t *with_vocabulary(const tr_run *run, const json_t *given) {
+    json_t *keys = json_deep_copy(given);
+    const char *type = json_string_value(json_object_get(keys, "model_type"));
+    bool bytes = strcmp(tr__config_text(run->config, "data.format"), "bytes") == 0;
+    if (keys && bytes && type && strcmp(type, "gpt2") == 0 &&
+        !json_object_get(keys, "vocab_size")) {
+        json_object_set_new(keys, "vocab_size", json_integer(BYTES));
+    }
+    return keys;
+}
+
+static tr_status from_object(tr_run *run, const json_t *given, tr_error *err) {
+    json_t *keys = with_vocabulary(run, given);
+    if (!keys) {
+        return tr_fail(err, TR_MEMORY, "no memory for the model's keys");
+    }
+    tr_status status = tr__model_from_json(keys, "model", true, &run->own_model, err);
+    json_decref(keys);
+    return status;
+}
+
+static tr_status from_file(tr_run *run, const char *path, tr_error *err) {
+    json_error_t problem;
+    json_t *keys = json_load_file(path, JSON_REJECT_DUPLICATES, &problem);
+    if (!keys) {
+        return tr_fail(err, TR_USAGE, "%s:%d:%d: %s", path, problem.line,
+                       problem.column, problem.text);
+    }
+    tr_status status = tr__model_from_json(keys, path, false, &run->own_model, err);
+    json_decref(keys);
+    return status;
+}
+
+static tr_status from_folder(tr_run *run, const char *path, tr_error *err) {
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", path);
+    // A run's out folder stands for its latest checkpoint.
+    char config[PATH_MAX];
+    struct stat info;
+    tr_status status = tr__path_join(config, sizeof config, path, "config.json", err);
+    if (status == TR_OK && stat(config, &info) != 0) {
+        status = tr_checkpoint_locate(path, folder, sizeof folder, err);
+    }
+    if (status == TR_OK) {
+        status = tr__model_from_folder(folder, &run->own_model, err);
+    }
+    if (status == TR_OK && tr__tensor_folder(folder)) {
+        run->weights = tr__strdup(folder);
+        status = run->weights ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a path");
+    }
+    return status;
+}
+
+static tr_status from_text(tr_run *run, const char *text, tr_error *err) {
+    struct stat info;
+    json_t *preset = tr__model_preset(text);
+    if (preset) {
+        tr_status status = from_object(run, preset, err);
+        json_decref(preset);
+        return status;
+    }
+    if (stat(text, &info) == 0) {
+        return S_ISDIR(info.st_mode) ? from_folder(run, text, err)
+                                     : from_file(run, text, err);
+    }
+    const char *const *names;
+    size_t count = tr__model_preset_names(&names);
+    const char *nearest = tr__nearest(text, names, count);
+    return tr_fail(err, TR_USAGE,
+                   "model \"%s\" is no file, folder or known name; the nearest name is "
+                   "\"%s\"",
+                   text, nearest ? nearest : names[0]);
+}
+
+tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
+                                tr_error *err) {
+    if (options->own_model) {
+        run->model = options->own_model;
+        return TR_OK;
+    }
+    if (!tr__config_is_set(run->config, "model")) {
+        return tr_fail(
+            err, TR_USAGE,
+            "the run file has no \"model\": give a name (\"gpt2\"), a folder, "
+            "or an object such as {\"model_type\": \"gpt2\", ...}; or use "
+            "--model");
+    }
+    tr_status status =
+        tr__config_type(run->config, "model") == TR_KEY_TEXT
+            ? from_text(run, tr__config_text(run->config, "model"), err)
+            : from_object(run, tr__config_json(run->config, "model"), err);
+    if (status != TR_OK) {
+        return status;
+    }
+    run->model = run->own_model;
+    if (run->weights) { // the folder is what a second run needs
+        return TR_OK;
+    }
+    json_t *keys = json_loads(run->model->config_json, 0, NULL);
+    status = keys ? tr__config_resolve_json(run->config, "model", keys,
+                                            TR_ORIGIN_DERIVED, "with its defaults", err)
+                  : tr_fail(err, TR_MEMORY, "no memory for the model's keys");
+    json_decref(keys);
+    return status;
+}

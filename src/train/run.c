@@ -1,0 +1,277 @@
+#include "train/run.h"
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "train/keys.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OVERRIDES_MAX = 256 };
+
+static void pass_on(void *user, tr_log_level level, const char *line) {
+    const tr_messages *messages = user;
+    if (messages->write) {
+        messages->write(messages->user,
+                        level == TR_LOG_WARNING ? TR_MESSAGE_WARNING : TR_MESSAGE_NOTE,
+                        line);
+    }
+}
+
+// The command line's options as overrides of keys, after those of --set.
+static tr_status open_config(tr_run *run, const tr_run_options *o, tr_error *err) {
+    tr_config_override all[OVERRIDES_MAX];
+    size_t count = 0;
+    char steps[32];
+    if (o->set_count + o->data_count + 3 > OVERRIDES_MAX) {
+        return tr_fail(err, TR_USAGE, "more than %d options", OVERRIDES_MAX);
+    }
+    for (size_t i = 0; i < o->set_count; i++) {
+        all[count++] =
+            (tr_config_override){.value = o->set[i], .origin = TR_ORIGIN_SET};
+    }
+    for (size_t i = 0; i < o->data_count; i++) {
+        all[count++] = (tr_config_override){.key = "data.train",
+                                            .value = o->data[i],
+                                            .literal = true,
+                                            .append = true,
+                                            .origin = TR_ORIGIN_COMMAND};
+    }
+    if (o->model) {
+        all[count++] = (tr_config_override){.key = "model",
+                                            .value = o->model,
+                                            .literal = true,
+                                            .origin = TR_ORIGIN_COMMAND};
+    }
+    if (o->out) {
+        all[count++] = (tr_config_override){.key = "out",
+                                            .value = o->out,
+                                            .literal = true,
+                                            .origin = TR_ORIGIN_COMMAND};
+    }
+    if (o->steps > 0) {
+        snprintf(steps, sizeof steps, "%lld", (long long)o->steps);
+        all[count++] = (tr_config_override){
+            .key = "steps", .value = steps, .origin = TR_ORIGIN_COMMAND};
+    }
+    if (o->text) {
+        return tr__config_parse("run", o->text, strlen(o->text), tr__key_tables,
+                                TR_KEY_TABLES, all, count, &run->config, err);
+    }
+    return tr__config_open(o->file, tr__key_tables, TR_KEY_TABLES, all, count,
+                           &run->config, err);
+}
+
+static tr_status resolve(tr_run *run, const tr_run_options *options, tr_error *err) {
+    tr_status status = tr__run_resolve_model(run, options, err);
+    if (status == TR_OK) {
+        status = tr__run_resolve_data(run, options, err);
+    }
+    if (status == TR_OK) {
+        status = tr__run_resolve_batch(run, options, err);
+    }
+    return status == TR_OK ? tr__run_resolve_optimizer(run, err) : status;
+}
+
+static tr_status resolve_folders(tr_run *run, const tr_run_options *options,
+                                 tr_error *err) {
+    tr_settings *settings = &run->settings;
+    settings->out = tr__strdup(tr__config_text(run->config, "out"));
+    settings->resume = tr__strdup(options->resume ? options->resume : "auto");
+    if (!settings->out || !settings->resume) {
+        return tr_fail(err, TR_MEMORY, "no memory for a run");
+    }
+    settings->seed = (uint64_t)tr__config_int(run->config, "seed");
+    settings->evaluate_every = tr__config_int(run->config, "evaluation.every");
+    settings->evaluate_samples = tr__config_int(run->config, "evaluation.samples");
+    settings->checkpoint_every = tr__config_int(run->config, "checkpoint.every");
+    settings->keep = (int)tr__config_int(run->config, "checkpoint.keep");
+    settings->log_seconds = tr__config_number(run->config, "log.every_seconds");
+    return TR_OK;
+}
+
+tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err) {
+    tr_run *run = tr__calloc(1, sizeof *run);
+    if (!run) {
+        return tr_fail(err, TR_MEMORY, "no memory for a run");
+    }
+    run->messages = options->messages;
+    run->log = (tr_log){pass_on, &run->messages};
+    tr_status status = open_config(run, options, err);
+    if (status == TR_OK) {
+        status = resolve_folders(run, options, err);
+    }
+    if (status == TR_OK) {
+        status = resolve(run, options, err);
+    }
+    if (status == TR_OK) {
+        status = tr__config_settle(run->config, err);
+    }
+    if (status != TR_OK) {
+        tr_run_close(run);
+        return status;
+    }
+    const char *idle = tr__config_no_meaning(run->config);
+    if (idle) {
+        tr__note(&run->log, "accepted, but without meaning here: %s", idle);
+    }
+    *out = run;
+    return TR_OK;
+}
+
+void tr__settings_clear(tr_settings *settings) {
+    for (size_t g = 0; g < settings->group_count; g++) {
+        for (size_t p = 0; p < settings->groups[g].pattern_count; p++) {
+            tr__free(settings->groups[g].patterns[p]);
+        }
+        tr__free(settings->groups[g].patterns);
+    }
+    tr__free(settings->groups);
+    tr__free(settings->out);
+    tr__free(settings->resume);
+    *settings = (tr_settings){0};
+}
+
+void tr_run_close(tr_run *run) {
+    if (!run) {
+        return;
+    }
+    if (run->own_data) {
+        tr_dataset_destroy(run->validation);
+        tr_dataset_destroy(run->train);
+    }
+    tr_model_destroy(run->own_model);
+    tr__settings_clear(&run->settings);
+    tr__config_destroy(run->config);
+    tr__free(run->weights);
+    tr__free(run);
+}
+
+// ---- the out folder
+// ------------------------------------------------------------------
+
+static tr_status write_plan(const char *folder, const tr_plan *plan, tr_error *err) {
+    char path[PATH_MAX];
+    char *text = NULL;
+    size_t bytes = 0;
+    tr_status status = tr__path_join(path, sizeof path, folder, "plan.txt", err);
+    if (status != TR_OK) {
+        return status;
+    }
+    FILE *memory = open_memstream(&text, &bytes);
+    if (!memory) {
+        return tr_fail(err, TR_MEMORY, "no memory to print the plan");
+    }
+    status = tr_plan_print(plan, memory, err);
+    if (fclose(memory) != 0 && status == TR_OK) {
+        status = tr_fail(err, TR_MEMORY, "no memory to print the plan");
+    }
+    if (status == TR_OK) {
+        status = tr__file_replace(path, text, bytes, err);
+    }
+    free(text);
+    return status;
+}
+
+static tr_status write_resolved(const tr_run *run, tr_error *err) {
+    char path[PATH_MAX];
+    char *text = NULL;
+    tr_status status =
+        tr__path_join(path, sizeof path, run->settings.out, "run.json", err);
+    if (status == TR_OK) {
+        status = tr__config_write_resolved(run->config, &text, err);
+    }
+    if (status == TR_OK) {
+        status = tr__file_replace(path, text, strlen(text), err);
+    }
+    tr__free(text);
+    return status;
+}
+
+// Defaults that change the training are said, so that nobody is surprised by them.
+static void say_start(const tr_run *run, const tr_plan *plan) {
+    const tr_plan_request *r = &run->request;
+    const tr_settings *s = &run->settings;
+    char memory[32];
+    tr__print_size(memory, sizeof memory, tr_plan_ledger(plan)->total[TR_SPACE_DEVICE]);
+    tr__note(&run->log, "model %s, %lld parameters; data: %s", run->model->type,
+             (long long)tr_plan_parameters(plan), tr_dataset_about(run->train));
+    tr__note(
+        &run->log,
+        "batch %lld = %lld x %lld accumulation steps; %lld optimizer steps; planned "
+        "memory %s",
+        (long long)r->train_batch_size, (long long)r->micro_batch,
+        (long long)r->accumulation_steps, (long long)s->steps, memory);
+    tr__note(&run->log, "%s, gradient_clipping %g%s; rate of update 1: %g",
+             tr__config_text(run->config, "optimizer.type"), s->clip,
+             tr__config_is_given(run->config, "gradient_clipping") ? "" : " (default)",
+             tr__schedule_at(&s->schedule, 1).lr);
+    if (strcmp(run->model->type, "gpt2") == 0) {
+        const json_t *keys = tr__config_json(run->config, "model");
+        tr__note(&run->log, "dropout: residual %g, embedding %g, attention %g",
+                 json_number_value(json_object_get(keys, "resid_pdrop")),
+                 json_number_value(json_object_get(keys, "embd_pdrop")),
+                 json_number_value(json_object_get(keys, "attn_pdrop")));
+    }
+    tr__note(&run->log, "out: %s", s->out);
+}
+
+tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err) {
+    tr_status status = tr__folder_create(run->settings.out, err);
+    if (status == TR_OK) {
+        status = write_resolved(run, err);
+    }
+    if (status == TR_OK) {
+        status = write_plan(run->settings.out, plan, err);
+    }
+    if (status == TR_OK) {
+        say_start(run, plan);
+    }
+    return status;
+}
+
+// ---- asking
+// --------------------------------------------------------------------------
+
+const tr_plan_request *tr_run_plan_request(const tr_run *run) {
+    return &run->request;
+}
+
+const tr_model *tr_run_model(const tr_run *run) {
+    return run->model;
+}
+
+int64_t tr_run_steps(const tr_run *run) {
+    return run->settings.steps;
+}
+
+const tr_settings *tr__run_settings(const tr_run *run) {
+    return &run->settings;
+}
+
+tr_dataset *tr__run_train_data(const tr_run *run) {
+    return run->train;
+}
+
+tr_dataset *tr__run_validation_data(const tr_run *run) {
+    return run->validation;
+}
+
+const tr_order *tr__run_order(const tr_run *run) {
+    return &run->order;
+}
+
+const tr_batcher *tr__run_batcher(const tr_run *run) {
+    return &run->batcher;
+}
+
+const char *tr__run_weights(const tr_run *run) {
+    return run->weights;
+}
+
+const tr_log *tr__run_log(const tr_run *run) {
+    return &run->log;
+}

@@ -1,0 +1,47 @@
+// Inside of a run: what its file and options resolve to.
+#ifndef TR_TRAIN_RUN_H
+#define TR_TRAIN_RUN_H
+
+#include "base/log.h"
+#include "config/config.h"
+#include "data/batcher.h"
+#include "data/order.h"
+#include "train/settings.h"
+
+#include <tranche/run.h>
+
+struct tr_run {
+    tr_config *config;
+    tr_messages messages;
+    tr_log log; // passes lines on to `messages`
+    const tr_model *model;
+    tr_model *own_model; // NULL: the caller's
+    char *weights;       // folder to read them from, NULL: drawn
+    tr_dataset *train, *validation;
+    bool own_data; // destroyed with the run
+    tr_order order;
+    tr_batcher batcher;
+    tr_settings settings;
+    tr_plan_request request;
+};
+
+// ---- resolve_*.c: each reads its part of the config, and records what it came to.
+tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
+                                tr_error *err);
+tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,
+                               tr_error *err);
+tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
+                                tr_error *err);
+tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err);
+void tr__settings_clear(tr_settings *settings);
+
+// ---- asking
+const tr_settings *tr__run_settings(const tr_run *run);
+tr_dataset *tr__run_train_data(const tr_run *run);
+tr_dataset *tr__run_validation_data(const tr_run *run); // NULL: none
+const tr_order *tr__run_order(const tr_run *run);
+const tr_batcher *tr__run_batcher(const tr_run *run);
+const char *tr__run_weights(const tr_run *run); // NULL: to be drawn
+const tr_log *tr__run_log(const tr_run *run);
+
+#endif
