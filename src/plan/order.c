@@ -133,7 +133,8 @@ static void train_step(writer *w) {
     }
 }
 
-// One micro-batch, forward only; for an answer the caller has filled the data slot. An op over the effective batch has, here, that of one.
+// One micro-batch, forward only; for an answer the caller has filled the data slot. An
+// op over the effective batch has, here, that of one.
 static void forward_only(writer *w, bool answer) {
     w->lean = true;
     w->first = 0;

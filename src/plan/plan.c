@@ -68,6 +68,9 @@ const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step
         if (sequence == TR_SEQUENCE_ANSWER) {
             return &unit->answer;
         }
+        if (sequence == TR_SEQUENCE_EVALUATE) {
+            return &unit->evaluate[step->segment];
+        }
         return step->lean ? &unit->lean[step->segment] : &unit->forward[step->segment];
     case TR_STEP_backward:
         return &unit->backward[step->segment];

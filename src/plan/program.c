@@ -10,6 +10,7 @@
 typedef enum variant {
     FORWARD,
     LEAN,
+    EVALUATE,
     BACKWARD,
     RECOMPUTE,
     ANSWER,
@@ -121,8 +122,8 @@ static tr_operand place_node(const compiler *c, draft *d, tr_value value) {
         return (tr_operand){TR_PLACE_OUTPUT, 0,
                             boundary_offset(c, c->graph->output, output)};
     }
-    bool lean = d->kind == LEAN || d->kind == ANSWER;
-    bool crosses = d->kind == LEAN && c->unit->segments > 1;
+    bool lean = d->kind == LEAN || d->kind == EVALUATE || d->kind == ANSWER;
+    bool crosses = d->kind != ANSWER && c->unit->segments > 1;
     if (c->saved_offset[value] >= 0 && (!lean || crosses)) {
         return (tr_operand){TR_PLACE_SAVED, 0, c->saved_offset[value]};
     }
@@ -314,6 +315,8 @@ static bool runs_node(const compiler *c, variant kind, int segment, size_t index
     case FORWARD: // the loss is left to the backward
         return node->segment == segment && !has_loss(node);
     case LEAN:
+        return node->segment == segment && !has_loss(node);
+    case EVALUATE:
         return node->segment == segment;
     case RECOMPUTE:
         return c->unit->derived.needed[index];
@@ -373,6 +376,9 @@ static tr_status compile_nodes(compiler *c, variant kind, int segment,
             continue;
         }
         tr_call call = kind == ANSWER && has_loss(node) ? answer_call(c, node) : *node;
+        if ((kind == EVALUATE || kind == ANSWER) && node->op->evaluate) {
+            node->op->evaluate(call.attr);
+        }
         status = add_instruction(c, &d, &call);
     }
     if (status == TR_OK) {
@@ -525,21 +531,27 @@ static tr_status compile_training(compiler *c) {
     tr_status status = TR_OK;
     unit->forward = tr__calloc(segments, sizeof *unit->forward);
     unit->lean = tr__calloc(segments, sizeof *unit->lean);
+    unit->evaluate = tr__calloc(segments, sizeof *unit->evaluate);
     unit->backward = tr__calloc(segments, sizeof *unit->backward);
-    if (!unit->forward || !unit->lean || !unit->backward) {
+    if (!unit->forward || !unit->lean || !unit->evaluate || !unit->backward) {
         return tr_fail(c->err, TR_MEMORY, "no memory for the program of unit %s",
                        unit->kind);
     }
     for (int s = 0; s < unit->segments && status == TR_OK; s++) {
         status = compile_nodes(c, FORWARD, s, &unit->forward[s]);
-        if (status == TR_OK) {
+        if (status == TR_OK && c->request->recompute) {
             status = compile_nodes(c, LEAN, s, &unit->lean[s]);
+        }
+        if (status == TR_OK) {
+            status = compile_nodes(c, EVALUATE, s, &unit->evaluate[s]);
         }
         if (status == TR_OK) {
             status = compile_backward(c, s, &unit->backward[s]);
         }
     }
-    return status == TR_OK ? compile_nodes(c, RECOMPUTE, 0, &unit->recompute) : status;
+    return status == TR_OK && c->request->recompute
+               ? compile_nodes(c, RECOMPUTE, 0, &unit->recompute)
+               : status;
 }
 
 static tr_status compile_unit(compiler *c, const tr_model_unit *model_unit) {
@@ -619,6 +631,9 @@ void tr__unit_program_destroy(tr_unit_program *unit) {
         if (unit->lean) {
             clear_program(&unit->lean[s]);
         }
+        if (unit->evaluate) {
+            clear_program(&unit->evaluate[s]);
+        }
         if (unit->backward) {
             clear_program(&unit->backward[s]);
         }
@@ -627,6 +642,7 @@ void tr__unit_program_destroy(tr_unit_program *unit) {
     clear_program(&unit->answer);
     tr__free(unit->forward);
     tr__free(unit->lean);
+    tr__free(unit->evaluate);
     tr__free(unit->backward);
     tr__free(unit->params);
     tr__derivation_clear(&unit->derived);

@@ -64,7 +64,8 @@ typedef struct tr_unit_program {
     tr_derivation derived;
     int segments;
     tr_program *forward;  // [segments] keeps what the backward reads
-    tr_program *lean;     // [segments] keeps nothing: evaluation, recomputed units
+    tr_program *lean;     // [segments] keeps nothing: recomputed units; NULL: none
+    tr_program *evaluate; // [segments] keeps nothing, and nothing random is done
     tr_program *backward; // [segments]
     tr_program recompute; // makes again what the forward would have kept
     tr_program answer;    // inference, whole unit

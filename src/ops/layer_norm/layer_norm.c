@@ -173,11 +173,16 @@ const tr_op tr__op_layer_norm_backward = {
     .cpu = layer_norm_backward_cpu,
 };
 
+static void residual_norm_evaluate(void *attr) {
+    ((tr_layer_norm_attr *)attr)->dropout = 0;
+}
+
 const tr_op tr__op_residual_norm = {
     .name = "residual_norm",
     .attr_bytes = sizeof(tr_layer_norm_attr),
     .infer = residual_norm_infer,
     .backward = residual_norm_backward,
+    .evaluate = residual_norm_evaluate,
     .recompute = residual_norm_recompute,
     .reference = &tr__residual_norm_reference,
     .cpu = residual_norm_cpu,
