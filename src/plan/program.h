@@ -81,8 +81,9 @@ typedef struct tr_unit_program {
 
 typedef struct tr_compile_request {
     int64_t micro_batch;
-    bool many;  // more than one micro-batch adds to a gradient
-    bool train; // else inference: only `answer` is compiled
+    bool many;      // more than one micro-batch adds to a gradient
+    bool train;     // else inference: only `answer` is compiled
+    bool recompute; // `lean` programs will be asked for
     tr_isa isa;
     int threads;
     bool reference; // reference kernels only
