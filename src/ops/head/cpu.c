@@ -78,8 +78,8 @@ __attribute__((always_inline)) static inline void soften(const pass *p, bool gra
     }
 }
 
-// Row by row in their order, straight into the sums: the same bits however rows are
-// cut into chunks and micro-batches.
+// Row by row in their order, straight into the sums: no cut into chunks or
+// micro-batches changes the order of the additions.
 static void add_sums(const pass *p, double *sums) {
     const int32_t *targets = targets_of(p);
     for (int64_t r = 0; r < p->products->dims.rows; r++) {

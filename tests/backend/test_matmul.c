@@ -1,0 +1,199 @@
+// Matrix products against a triple loop: sizes, orientations, bias, activation, sums.
+#include "backend/cpu/matmul.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { GUARD = 64, SEED = 12345 };
+
+// Pseudo-random in [-0.5, 0.5), a function of the stream and the index.
+static float draw(uint32_t stream, int64_t i) {
+    uint32_t x = (uint32_t)i * 2654435761u + stream * 40503u + SEED;
+    x ^= x >> 16;
+    x *= 0x7feb352du;
+    x ^= x >> 15;
+    return (float)(x >> 8) / (float)(1 << 24) - 0.5f;
+}
+
+static float *drawn(uint32_t stream, int64_t count) {
+    float *values = malloc((size_t)count * sizeof *values);
+    assert_non_null(values);
+    for (int64_t i = 0; i < count; i++) {
+        values[i] = draw(stream, i);
+    }
+    return values;
+}
+
+static double expected(const tr_matmul_desc *d, bool accumulate, const float *a,
+                       const float *b, const float *bias, double before, int64_t i,
+                       int64_t j) {
+    double sum = d->bias ? bias[j] : 0;
+    for (int64_t p = 0; p < d->k; p++) {
+        sum += (double)a[i * d->a_row + p * d->a_col] * b[p * d->b_row + j * d->b_col];
+    }
+    sum = d->relu && sum < 0 ? 0 : sum;
+    return accumulate ? before + sum : sum;
+}
+
+// Elements of C between its first and its last, guards and gaps of a wider c_row: only
+// [m, n] may change.
+static void check_run(const tr_matmul_desc *d, tr_matmul *product, bool accumulate) {
+    int64_t c_count = (d->m - 1) * d->c_row + d->n + 2 * GUARD;
+    float *a = drawn(1, d->m * d->k), *b = drawn(2, d->k * d->n);
+    float *bias = drawn(3, d->n), *c = drawn(4, c_count);
+    size_t bytes = tr__matmul_workspace(product);
+    void *workspace = aligned_alloc(64, (bytes + 64) / 64 * 64);
+    assert_non_null(workspace);
+    tr__matmul_run(product, accumulate, a, b, d->bias ? bias : NULL, c + GUARD,
+                   workspace);
+    for (int64_t e = 0; e < c_count; e++) {
+        int64_t i = (e - GUARD) / d->c_row, j = (e - GUARD) % d->c_row;
+        double want = draw(4, e);
+        if (e >= GUARD && e < c_count - GUARD && j < d->n) {
+            want = expected(d, accumulate, a, b, bias, want, i, j);
+        }
+        if (!(fabs(c[e] - want) <= 1e-6 * (double)(d->k + 1))) {
+            fail_msg("%lld x %lld x %lld%s: element %lld, %lld is %g, not %g",
+                     (long long)d->m, (long long)d->n, (long long)d->k,
+                     accumulate ? " added" : "", (long long)i, (long long)j, c[e],
+                     want);
+        }
+    }
+    free(a);
+    free(b);
+    free(bias);
+    free(c);
+    free(workspace);
+}
+
+static void check(const tr_matmul_desc *d) {
+    tr_matmul *product = NULL;
+    tr_error err = {0};
+    if (tr__matmul_create(d, &product, &err) != TR_OK) {
+        fail_msg("%s", err.message);
+    }
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        if (accumulate ? d->accumulate : d->fresh) {
+            check_run(d, product, accumulate);
+            check_run(d, product, accumulate); // a product runs more than once
+        }
+    }
+    tr__matmul_destroy(product);
+}
+
+// variant: bits for A transposed, B transposed, bias, activation, a wider row of C.
+static tr_matmul_desc variant_of(int64_t m, int64_t n, int64_t k, int variant) {
+    bool a_transposed = variant & 1, b_transposed = variant & 2;
+    return (tr_matmul_desc){
+        .m = m,
+        .n = n,
+        .k = k,
+        .a_row = a_transposed ? 1 : k,
+        .a_col = a_transposed ? m : 1,
+        .b_row = b_transposed ? 1 : n,
+        .b_col = b_transposed ? k : 1,
+        .c_row = variant & 16 ? n + 5 : n,
+        .bias = variant & 4,
+        .relu = variant & 8,
+        .fresh = true,
+        .accumulate = true,
+        .threads = 2,
+    };
+}
+
+static void odd_sizes(void **state) {
+    (void)state;
+    const int64_t sizes[] = {1, 3, 17, 63};
+    int variant = 0;
+    for (int m = 0; m < 4; m++) {
+        for (int n = 0; n < 4; n++) {
+            for (int k = 0; k < 4; k++) { // all variants come round
+                for (int v = 0; v < 4; v++) {
+                    tr_matmul_desc d = variant_of(sizes[m], sizes[n], sizes[k],
+                                                  (variant++ + v * 9) % 32);
+                    check(&d);
+                }
+            }
+        }
+    }
+}
+
+static void every_variant(void **state) {
+    (void)state;
+    for (int variant = 0; variant < 32; variant++) {
+        tr_matmul_desc d = variant_of(37, 70, 130, variant);
+        check(&d);
+    }
+}
+
+static void large_products(void **state) {
+    (void)state;
+    for (int variant = 0; variant < 4; variant++) {
+        tr_matmul_desc d = variant_of(257, 259, 263, variant);
+        check(&d);
+    }
+    tr_matmul_desc d = variant_of(257, 259, 263, 16);
+    check(&d);
+}
+
+static void threads_are_as_described(void **state) {
+    (void)state;
+    for (int threads = 1; threads <= 5; threads += 2) {
+        tr_matmul_desc d = variant_of(65, 129, 33, 2);
+        d.threads = threads;
+        check(&d);
+    }
+}
+
+static void wrong_descriptions_are_refused(void **state) {
+    (void)state;
+    tr_matmul_desc good = variant_of(3, 4, 5, 0);
+    tr_matmul_desc bad[6];
+    for (int i = 0; i < 6; i++) {
+        bad[i] = good;
+    }
+    bad[0].m = 0;
+    bad[1].k = -1;
+    bad[2].a_col = 2;
+    bad[3].c_row = 3;
+    bad[4].threads = 0;
+    bad[5].fresh = bad[5].accumulate = false;
+    for (int i = 0; i < 6; i++) {
+        tr_matmul *product = NULL;
+        tr_error err = {0};
+        assert_int_equal(tr__matmul_create(&bad[i], &product, &err), TR_INTERNAL);
+        assert_null(product);
+        assert_non_null(strstr(err.message, "refused the matrix product"));
+    }
+    tr__matmul_destroy(NULL);
+    assert_int_equal(tr__matmul_workspace(NULL), 0);
+}
+
+static void no_memory_is_reported(void **state) {
+    (void)state;
+    tr_matmul_desc d = variant_of(3, 4, 5, 0);
+    tr_matmul *product = NULL;
+    tr_error err = {0};
+    tr__memory_fail_at(1);
+    assert_int_equal(tr__matmul_create(&d, &product, &err), TR_MEMORY);
+    tr__memory_fail_at(0);
+    assert_null(product);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(odd_sizes),
+        cmocka_unit_test(every_variant),
+        cmocka_unit_test(large_products),
+        cmocka_unit_test(threads_are_as_described),
+        cmocka_unit_test(wrong_descriptions_are_refused),
+        cmocka_unit_test(no_memory_is_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
