@@ -1,0 +1,266 @@
+// One value against one key: type, range, choices; and its stored form.
+#include "config/internal.h"
+
+#include "base/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { WORDS_MAX = 512 };
+
+// What a check of one value found.
+typedef enum tr_verdict {
+    TR_FITS,
+    TR_WRONG,    // type, range, choice
+    TR_TOO_SOON, // one of key->later
+    TR_NO_MEMORY,
+} tr_verdict;
+
+static bool in_range(const tr_key *key, double value) {
+    if (key->min == 0 && key->max == 0) {
+        return true;
+    }
+    return value >= key->min &&
+           (key->max_excluded ? value < key->max : value <= key->max);
+}
+
+static tr_verdict keep(json_t *stored, json_t **out) {
+    *out = stored;
+    return stored ? TR_FITS : TR_NO_MEMORY;
+}
+
+static tr_verdict check_integer(const tr_key *key, unsigned types, json_int_t value,
+                                json_t **out) {
+    bool size = types & TR_KEY_SIZE && !(types & TR_KEY_INT);
+    if (!(types & (TR_KEY_INT | TR_KEY_SIZE | TR_KEY_NUMBER)) ||
+        !in_range(key, (double)value) || (size && value < 0)) {
+        return TR_WRONG;
+    }
+    if (!(types & (TR_KEY_INT | TR_KEY_SIZE))) {
+        return keep(json_real((double)value), out);
+    }
+    return keep(json_integer(value), out);
+}
+
+static tr_verdict check_real(const tr_key *key, unsigned types, double value,
+                             json_t **out) {
+    if (types & TR_KEY_NUMBER) {
+        return in_range(key, value) ? keep(json_real(value), out) : TR_WRONG;
+    }
+    // 5e8 is how people write bucket sizes. Beyond 2^53 not every integer is a double.
+    if (types & (TR_KEY_INT | TR_KEY_SIZE) && value == floor(value) &&
+        fabs(value) <= 0x1p53) {
+        return check_integer(key, types, (json_int_t)value, out);
+    }
+    return TR_WRONG;
+}
+
+static bool among(const char *const *names, const char *text, const char **spelt) {
+    for (; names && *names; names++) {
+        if (strcasecmp(*names, text) == 0) {
+            *spelt = *names;
+            return true;
+        }
+    }
+    return false;
+}
+
+static tr_verdict check_string(const tr_key *key, unsigned types, json_t *value,
+                               json_t **out) {
+    const char *text = json_string_value(value), *spelt = text;
+    int64_t bytes = 0;
+    if (types & TR_KEY_SIZE && tr__parse_size(text, &bytes)) {
+        return check_integer(key, types, bytes, out);
+    }
+    if (!(types & TR_KEY_TEXT)) {
+        return TR_WRONG;
+    }
+    if (!key->choices) {
+        return keep(json_incref(value), out);
+    }
+    if (!among(key->choices, text, &spelt)) {
+        return among(key->later, text, &spelt) ? TR_TOO_SOON : TR_WRONG;
+    }
+    return keep(json_string(spelt), out);
+}
+
+static tr_verdict check_scalar(const tr_key *key, unsigned types, json_t *value,
+                               json_t **out) {
+    switch (json_typeof(value)) {
+    case JSON_INTEGER:
+        return check_integer(key, types, json_integer_value(value), out);
+    case JSON_REAL:
+        return check_real(key, types, json_real_value(value), out);
+    case JSON_STRING:
+        return check_string(key, types, value, out);
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return types & TR_KEY_BOOL ? keep(json_incref(value), out) : TR_WRONG;
+    case JSON_OBJECT:
+        return types & TR_KEY_OBJECT ? keep(json_incref(value), out) : TR_WRONG;
+    default:
+        return TR_WRONG;
+    }
+}
+
+static tr_status fail_value(const tr_config *config, const tr_key *key,
+                            const char *path, const json_t *value, tr_verdict verdict,
+                            tr_error *err) {
+    char where[WORDS_MAX], given[WORDS_MAX], wanted[WORDS_MAX];
+    tr__config_where(config, path, where, sizeof where);
+    tr__config_show_value(value, given, sizeof given);
+    tr__config_show_wanted(key, wanted, sizeof wanted);
+    if (verdict == TR_NO_MEMORY) {
+        return tr_fail(err, TR_MEMORY, "no memory for %s", path);
+    }
+    if (verdict == TR_TOO_SOON) {
+        return tr_fail(err, TR_USAGE,
+                       "%s%s: %s is not yet supported; this version has %s", where,
+                       path, given, wanted);
+    }
+    const char *near = NULL;
+    if (json_is_string(value) && key->choices) {
+        size_t count = 0;
+        while (key->choices[count]) {
+            count++;
+        }
+        near = tr__nearest(json_string_value(value), key->choices, count);
+    }
+    return tr_fail(err, TR_USAGE, "%s%s is %s; wanted is %s%s%s%s", where, path, given,
+                   wanted, near ? "; did you mean \"" : "", near ? near : "",
+                   near ? "\"?" : "");
+}
+
+static tr_status fail_member(const tr_config *config, const char *path,
+                             const char *pattern, const char *member, tr_error *err) {
+    char where[WORDS_MAX], shown[TR_CONFIG_PATH_MAX], names[WORDS_MAX] = "";
+    size_t prefix = strlen(pattern);
+    tr__config_where(config, path, where, sizeof where);
+    tr__config_show_path(member, shown, sizeof shown);
+    const tr_key *key;
+    for (size_t i = 0; (key = tr__config_key(config, i)) != NULL; i++) {
+        if (strncmp(key->path, pattern, prefix) == 0) {
+            size_t used = strlen(names);
+            snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                     key->path + prefix);
+        }
+    }
+    return tr_fail(err, TR_USAGE, "%s%s.%s: no such key; known here: %s", where, path,
+                   shown, names);
+}
+
+static const tr_key *find_pattern(const tr_config *config, const char *pattern,
+                                  const char *member) {
+    size_t prefix = strlen(pattern);
+    const tr_key *key;
+    for (size_t i = 0; (key = tr__config_key(config, i)) != NULL; i++) {
+        if (strncmp(key->path, pattern, prefix) == 0 &&
+            strcmp(key->path + prefix, member) == 0) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+// An element that is an object with keys of its own ("LIST.*.KEY"): its stored form.
+// `pattern` is "LIST.*.", `path` "LIST[3]".
+static tr_status check_members(const tr_config *config, const char *pattern,
+                               const char *path, json_t *object, json_t **out,
+                               tr_error *err) {
+    const char *member;
+    json_t *value;
+    json_t *stored = json_object();
+    tr_status status =
+        stored ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for %s", path);
+    json_object_foreach(object, member, value) {
+        const tr_key *key = find_pattern(config, pattern, member);
+        if (!key) {
+            status = fail_member(config, path, pattern, member, err);
+        }
+        if (status != TR_OK) {
+            break;
+        }
+        char inner[TR_CONFIG_PATH_MAX * 2];
+        json_t *checked = NULL;
+        snprintf(inner, sizeof inner, "%s.%s", path, member);
+        status = tr__config_check(config, key, inner, value, &checked, err);
+        if (status == TR_OK && json_object_set_new(stored, member, checked) != 0) {
+            status = tr_fail(err, TR_MEMORY, "no memory for %s", path);
+        }
+    }
+    if (status != TR_OK) {
+        json_decref(stored);
+        stored = NULL;
+    }
+    *out = stored;
+    return status;
+}
+
+static bool has_pattern(const tr_config *config, const char *pattern) {
+    const tr_key *key;
+    for (size_t i = 0; (key = tr__config_key(config, i)) != NULL; i++) {
+        if (strncmp(key->path, pattern, strlen(pattern)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static tr_status check_element(const tr_config *config, const tr_key *key,
+                               const char *path, json_t *value, json_t **out,
+                               tr_error *err) {
+    char pattern[TR_CONFIG_PATH_MAX];
+    snprintf(pattern, sizeof pattern, "%s.*.", key->path);
+    if (json_is_object(value) && key->elements & TR_KEY_OBJECT &&
+        has_pattern(config, pattern)) {
+        return check_members(config, pattern, path, value, out, err);
+    }
+    tr_verdict verdict = TR_WRONG;
+    if (key->elements == 0) {
+        verdict = keep(json_incref(value), out);
+    } else if (!json_is_array(value)) {
+        verdict = check_scalar(key, key->elements, value, out);
+    }
+    return verdict == TR_FITS ? TR_OK
+                              : fail_value(config, key, path, value, verdict, err);
+}
+
+static tr_status check_list(const tr_config *config, const tr_key *key,
+                            const char *path, json_t *list, json_t **out,
+                            tr_error *err) {
+    size_t count = json_array_size(list);
+    if (!(key->types & TR_KEY_LIST) || (key->length && count != (size_t)key->length)) {
+        return fail_value(config, key, path, list, TR_WRONG, err);
+    }
+    json_t *stored = json_array();
+    tr_status status =
+        stored ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for %s", path);
+    for (size_t i = 0; i < count && status == TR_OK; i++) {
+        char inner[TR_CONFIG_PATH_MAX + 32];
+        json_t *element = NULL;
+        snprintf(inner, sizeof inner, "%s[%zu]", path, i);
+        status =
+            check_element(config, key, inner, json_array_get(list, i), &element, err);
+        if (status == TR_OK && json_array_append_new(stored, element) != 0) {
+            status = tr_fail(err, TR_MEMORY, "no memory for %s", path);
+        }
+    }
+    if (status != TR_OK) {
+        json_decref(stored);
+        return status;
+    }
+    *out = stored;
+    return TR_OK;
+}
+
+tr_status tr__config_check(const tr_config *config, const tr_key *key, const char *path,
+                           json_t *value, json_t **out, tr_error *err) {
+    if (json_is_array(value)) {
+        return check_list(config, key, path, value, out, err);
+    }
+    tr_verdict verdict = check_scalar(key, key->types, value, out);
+    return verdict == TR_FITS ? TR_OK
+                              : fail_value(config, key, path, value, verdict, err);
+}

@@ -1,0 +1,80 @@
+// What the files of this room share.
+#ifndef TR_CONFIG_INTERNAL_H
+#define TR_CONFIG_INTERNAL_H
+
+#include "config/config.h"
+
+#include <jansson.h>
+
+// One key of the tables (none for keys with a star) and what became of it.
+typedef struct tr_entry {
+    const tr_key *key;
+    json_t *value;    // owned; NULL: not given, or "auto"
+    json_t *fallback; // owned; NULL: none
+    bool given;       // by the user
+    bool is_auto;     // "auto", not resolved
+    tr_origin origin;
+    char *why; // NULL: nothing to add
+} tr_entry;
+
+struct tr_config {
+    char *name; // of the file
+    const char *text;
+    size_t bytes; // the file's text, while it is being opened
+    const tr_key_table *const *tables;
+    size_t table_count;
+    const tr_config_override *overrides;
+    size_t override_count;
+    json_t *root; // file and overrides, merged
+    tr_entry *entries;
+    size_t count;
+    char *no_meaning;
+};
+
+// The entry of `path` that is in force (see tr_key.where); NULL: none.
+tr_entry *tr__config_entry(const tr_config *config, const char *path);
+bool tr__config_in_force(const tr_config *config, const tr_key *key);
+// Given or resolved or default, borrowed; NULL: none.
+json_t *tr__entry_value(const tr_entry *entry);
+// Is `path` in a group whose `enabled` is not true?
+bool tr__config_disabled(const tr_config *config, const char *path);
+// Key number i of all tables in a row; NULL after the last.
+const tr_key *tr__config_key(const tr_config *config, size_t index);
+
+// load.c: the file's text as an object.
+tr_status tr__config_load(const char *name, const char *text, size_t bytes,
+                          json_t **root, tr_error *err);
+// override.c: puts the overrides into the tree.
+tr_status tr__config_override(tr_config *config, tr_error *err);
+// The origin of `path` in the merged tree.
+tr_origin tr__config_path_origin(const tr_config *config, const char *path);
+// walk.c: every key of the tree to its entry, or an error.
+tr_status tr__config_walk(tr_config *config, tr_error *err);
+// unknown.c: the error for a key that no table has.
+tr_status tr__config_unknown(const tr_config *config, const char *path, tr_error *err);
+tr_status tr__config_misplaced(const tr_config *config, const char *path,
+                               const tr_key *key, tr_error *err);
+// check.c: *out is a new reference to the value in its stored form.
+tr_status tr__config_check(const tr_config *config, const tr_key *key, const char *path,
+                           json_t *value, json_t **out, tr_error *err);
+// ready.c: not-yet keys that ask for something are errors; lists those of no meaning.
+tr_status tr__config_ready(tr_config *config, tr_error *err);
+
+// where.c: for messages. dst: [size]. "FILE:LINE: ", "--set: ", for the value at
+// `path`.
+void tr__config_where(const tr_config *config, const char *path, char *dst,
+                      size_t size);
+// `path` without control characters, shortened.
+void tr__config_show_path(const char *path, char *dst, size_t size);
+// `value` as JSON, shortened.
+void tr__config_show_value(const json_t *value, char *dst, size_t size);
+// What the key accepts, in words.
+void tr__config_show_wanted(const tr_key *key, char *dst, size_t size);
+
+// print.c: JSON text; indent 0: on one line. Freed with tr__free; NULL: no memory.
+char *tr__config_print(const json_t *value, int indent);
+
+// Line of the key at `path` in valid JSON text, from 1; 0: not there.
+int tr__config_line(const char *text, size_t bytes, const char *path);
+
+#endif

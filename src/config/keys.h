@@ -1,0 +1,59 @@
+// Tables of keys: what a run file may say. Each room lists its own; this room reads
+// any.
+#ifndef TR_CONFIG_KEYS_H
+#define TR_CONFIG_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// What a value may be; or-ed together.
+enum {
+    TR_KEY_BOOL = 1,
+    TR_KEY_INT = 2,    // 8, and 5e8 (a whole number however it is written)
+    TR_KEY_NUMBER = 4, // read as a double
+    TR_KEY_TEXT = 8,
+    TR_KEY_SIZE = 16, // bytes: 1024, "6GiB", "500MB"
+    TR_KEY_LIST = 32,
+    TR_KEY_OBJECT = 64, // handed on whole, its inside is not looked at
+};
+
+typedef enum tr_key_status {
+    TR_KEY_WORKS,
+    TR_KEY_NO_MEANING, // accepted, does nothing here, said once by name
+    TR_KEY_NOT_YET,    // accepted while it asks for nothing (see `fallback`)
+    TR_KEY_REFUSED,    // an error that says `doc`
+} tr_key_status;
+
+// One key. Fields left out are zero and mean "no such rule".
+typedef struct tr_key {
+    // Names joined by dots: "optimizer.params.lr". In "optimizer.groups.*.lr" the star
+    // stands for each element of the list "optimizer.groups"; such a key is checked,
+    // not read by a getter.
+    const char *path;
+    unsigned types;
+    unsigned elements; // of a list: what each element may be
+    int length;        // of a list: how many elements, 0: any number
+    bool allow_auto;   // "auto": whoever plans decides (never asked of NO_MEANING keys)
+    tr_key_status status;
+    // Default, as JSON text; NULL: none. For NOT_YET the value that asks for nothing.
+    const char *fallback;
+    // Numbers, sizes and their lists lie in [min, max], or [min, max) where
+    // `max_excluded`. Both zero: sizes are at least 0, others unbounded.
+    double min, max;
+    bool max_excluded;
+    // Texts, NULL-terminated, compared without case and stored as spelt here.
+    const char *const *choices;
+    const char *const *later; // known names whose time has not come
+    // The key exists only where the text key `where_key` is one of `where`.
+    const char *where_key;
+    const char *const *where;
+    const char *doc; // one line
+} tr_key;
+
+typedef struct tr_key_table {
+    const char *room; // "train"
+    const tr_key *keys;
+    size_t count;
+} tr_key_table;
+
+#endif

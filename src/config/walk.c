@@ -1,0 +1,133 @@
+// Every key of the run file to its entry.
+#include "config/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// Keys that exist everywhere first, then those that depend on the value of another.
+typedef enum tr_pass { TR_PASS_FIRST, TR_PASS_DEPENDENT } tr_pass;
+
+typedef enum tr_place { TR_NOWHERE, TR_LEAF, TR_GROUP } tr_place;
+
+static tr_place place(const tr_config *config, const char *path) {
+    size_t length = strlen(path);
+    tr_place found = TR_NOWHERE;
+    const tr_key *key;
+    for (size_t i = 0; (key = tr__config_key(config, i)) != NULL; i++) {
+        if (strncmp(key->path, path, length) != 0) {
+            continue;
+        }
+        if (key->path[length] == '\0') {
+            return TR_LEAF;
+        }
+        // "optimizer.groups" is a key, and no group for its "optimizer.groups.*.lr".
+        if (key->path[length] == '.') {
+            found = TR_GROUP;
+        }
+    }
+    return found;
+}
+
+static const tr_key *any_key(const tr_config *config, const char *path) {
+    const tr_key *key;
+    for (size_t i = 0; (key = tr__config_key(config, i)) != NULL; i++) {
+        if (strcmp(key->path, path) == 0) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+static tr_status fail_refused(const tr_config *config, const tr_key *key,
+                              tr_error *err) {
+    char where[TR_CONFIG_PATH_MAX * 2];
+    tr__config_where(config, key->path, where, sizeof where);
+    return tr_fail(err, TR_USAGE, "%s%s: %s", where, key->path, key->doc);
+}
+
+static tr_status assign(tr_config *config, const char *path, json_t *value,
+                        tr_pass pass, tr_error *err) {
+    const tr_key *key = any_key(config, path);
+    if ((key->where != NULL) != (pass == TR_PASS_DEPENDENT) || json_is_null(value)) {
+        return TR_OK;
+    }
+    tr_entry *entry = tr__config_entry(config, path);
+    if (!entry) {
+        return tr__config_misplaced(config, path, key, err);
+    }
+    key = entry->key;
+    if (key->status == TR_KEY_REFUSED) {
+        return fail_refused(config, key, err);
+    }
+    entry->given = true;
+    entry->origin = tr__config_path_origin(config, path);
+    bool may_be_auto = key->allow_auto || key->status == TR_KEY_NO_MEANING;
+    entry->is_auto = may_be_auto && json_is_string(value) &&
+                     strcmp(json_string_value(value), "auto") == 0;
+    if (entry->is_auto) {
+        return TR_OK;
+    }
+    return tr__config_check(config, key, path, value, &entry->value, err);
+}
+
+static tr_status fail_dotted(const tr_config *config, const char *name, tr_error *err) {
+    char shown[TR_CONFIG_PATH_MAX];
+    tr__config_show_path(name, shown, sizeof shown);
+    return tr_fail(err, TR_USAGE,
+                   "%s: \"%s\": names in a run file have no dots; write nested objects",
+                   config->name, shown);
+}
+
+static tr_status fail_not_group(const tr_config *config, const char *path,
+                                const json_t *value, tr_error *err) {
+    char where[TR_CONFIG_PATH_MAX * 2], shown[TR_CONFIG_PATH_MAX];
+    tr__config_where(config, path, where, sizeof where);
+    tr__config_show_value(value, shown, sizeof shown);
+    return tr_fail(err, TR_USAGE, "%s%s is %s; wanted is an object", where, path,
+                   shown);
+}
+
+// `path`: [TR_CONFIG_PATH_MAX], that of `object`, `length` characters; used for its
+// members'.
+static tr_status walk(tr_config *config, json_t *object, char *path, size_t length,
+                      tr_pass pass, tr_error *err) {
+    const char *name;
+    json_t *value;
+    tr_status status = TR_OK;
+    json_object_foreach(object, name, value) {
+        bool ours = length == 0 &&
+                    (strcmp(name, "origins") == 0 || strcmp(name, "derived") == 0);
+        if (ours && json_is_object(value)) {
+            continue;
+        }
+        size_t size = TR_CONFIG_PATH_MAX - length;
+        int written = snprintf(path + length, size, "%s%s", length ? "." : "", name);
+        bool fits = written >= 0 && (size_t)written < size;
+        tr_place found = fits ? place(config, path) : TR_NOWHERE;
+        if (strchr(name, '.')) {
+            status = fail_dotted(config, name, err);
+        } else if (found == TR_NOWHERE) {
+            status = tr__config_unknown(config, path, err);
+        } else if (found == TR_LEAF) {
+            status = assign(config, path, value, pass, err);
+        } else if (json_is_object(value)) {
+            status = walk(config, value, path, length + (size_t)written, pass, err);
+        } else if (!json_is_null(value)) {
+            status = fail_not_group(config, path, value, err);
+        }
+        if (status != TR_OK) {
+            break;
+        }
+    }
+    path[length] = '\0';
+    return status;
+}
+
+tr_status tr__config_walk(tr_config *config, tr_error *err) {
+    char path[TR_CONFIG_PATH_MAX] = "";
+    tr_status status = walk(config, config->root, path, 0, TR_PASS_FIRST, err);
+    if (status == TR_OK) {
+        status = walk(config, config->root, path, 0, TR_PASS_DEPENDENT, err);
+    }
+    return status;
+}

@@ -1,0 +1,23 @@
+// The tables of a run file's keys, in the order in which run.json shows them.
+#ifndef TR_TRAIN_KEYS_H
+#define TR_TRAIN_KEYS_H
+
+#include "config/keys.h"
+
+extern const tr_key_table tr__keys_run;       // model, batch, length, execution, memory
+extern const tr_key_table tr__keys_data;      // data
+extern const tr_key_table tr__keys_optimizer; // optimizer, clipping
+extern const tr_key_table tr__keys_scheduler; // scheduler
+extern const tr_key_table tr__keys_precision; // fp16, bf16, data types
+extern const tr_key_table tr__keys_zero;      // ZeRO, recomputation
+extern const tr_key_table tr__keys_deepspeed; // the rest of DeepSpeed's keys
+
+enum { TR_KEY_TABLES = 7 };
+extern const tr_key_table *const tr__key_tables[TR_KEY_TABLES]; // all of the above
+
+// Upper bounds of the tables, named for what they bound.
+#define TR_KEY_COUNT_MAX  0x1p31 // samples, steps of accumulation
+#define TR_KEY_STEPS_MAX  0x1p40 // optimizer steps
+#define TR_KEY_NUMBER_MAX 1e300  // numbers that have no other bound
+
+#endif

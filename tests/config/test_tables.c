@@ -1,0 +1,71 @@
+// The tables themselves: whatever they promise, they keep.
+#include "config/helper.h"
+
+#include "train/keys.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+static size_t collect(const tr_key **keys, size_t capacity) {
+    size_t count = 0;
+    for (size_t i = 0; i < TR_KEY_TABLES; i++) {
+        for (size_t j = 0; j < tr__key_tables[i]->count; j++) {
+            assert_true(count < capacity);
+            keys[count++] = &tr__key_tables[i]->keys[j];
+        }
+    }
+    return count;
+}
+
+static bool share(const char *const *a, const char *const *b) {
+    for (; a && *a; a++) {
+        for (const char *const *other = b; other && *other; other++) {
+            if (strcmp(*a, *other) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool is_group_of(const char *group, const char *path) {
+    size_t length = strlen(group);
+    return strncmp(group, path, length) == 0 && path[length] == '.' &&
+           path[length + 1] != '*';
+}
+
+static void test_tables(void **state) {
+    (void)state;
+    const tr_key *keys[1000];
+    size_t count = collect(keys, 1000);
+    assert_true(count > 200);
+    for (size_t i = 0; i < count; i++) {
+        const tr_key *key = keys[i];
+        assert_non_null(key->doc);
+        assert_true(key->types != 0);
+        assert_true(strlen(key->path) < TR_CONFIG_PATH_MAX / 2);
+        assert_true((key->where == NULL) == (key->where_key == NULL));
+        assert_true(key->min <= key->max);
+        // Alternatives that JSON could not tell apart.
+        assert_false(key->types & TR_KEY_SIZE &&
+                     key->types & (TR_KEY_INT | TR_KEY_TEXT));
+        for (size_t j = 0; j < count; j++) {
+            if (i != j && strcmp(key->path, keys[j]->path) == 0) {
+                assert_true(key->where && keys[j]->where);
+                assert_false(share(key->where, keys[j]->where));
+            }
+            assert_false(is_group_of(key->path, keys[j]->path));
+        }
+    }
+    // Every default is checked against its own key when a config is made.
+    tr__config_destroy(good_config("{}", NULL));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tables)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
