@@ -1,0 +1,39 @@
+// What the tests of optimizers share: buffers to update, goldens, and what must hold
+// for every optimizer.
+#ifndef TESTS_OPS_UPDATE_H
+#define TESTS_OPS_UPDATE_H
+
+#include "ops/guarded.h"
+#include "ops/optimizer.h"
+
+enum { TEST_BUFFERS = 2 + TR_OPTIMIZER_STATES }; // parameters, gradients, states
+
+typedef struct test_update {
+    int64_t count;
+    test_memory buffer[TEST_BUFFERS]; // [count] f32 each
+} test_update;
+
+// Random parameters and gradients; states as random non-negative numbers.
+void test_update_open(test_update *update, int64_t count);
+void test_update_close(test_update *update);
+// The range [first, first + count) as update `number`, the powers of the betas to fit.
+tr_update test_update_range(const test_update *update, const tr_hyper *hyper,
+                            int number, int64_t first, int64_t count);
+
+// Implementation `which` of an optimizer that this processor can run: 0 the reference,
+// then the instruction sets'. NULL after the last.
+tr_update_function test_update_function(const tr_optimizer *optimizer, int which);
+
+// Follows tests/data/optimizers/<name>.txt with every implementation, with the
+// gradients multiplied by 1 / grad_scale (a power of two) beforehand.
+void test_update_golden(const tr_optimizer *optimizer, const char *name,
+                        double grad_scale);
+// The same bits however a range is cut, by however many threads, and nothing outside of
+// it is touched.
+void test_update_cuts(const tr_optimizer *optimizer, const tr_hyper *hyper, int number);
+// Every instruction set against the reference, at odd sizes: parameters and states
+// within `tolerance` of the largest of each.
+void test_update_agrees(const tr_optimizer *optimizer, const tr_hyper *hyper,
+                        int number, double tolerance);
+
+#endif
