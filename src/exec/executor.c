@@ -129,7 +129,7 @@ static tr_status run_program(const tr_work *work, const tr_plan_step *step) {
 
 static tr_status run_load(const tr_work *work, const tr_plan_step *step) {
     tr_executor *ex = work->ex;
-    tr_feed_slot slot;
+    tr_feed_micro slot;
     tr_status status =
         tr__feed_acquire(ex->feed[ring_of(work->sequence)], &slot, work->err);
     if (status == TR_OK) {

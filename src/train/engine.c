@@ -39,11 +39,11 @@ tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err) {
     const tr_plan_request *r = &engine->plan->request;
     tr_feed_options options = {
         .dataset = tr__run_train_data(engine->run),
-        .order = tr__run_order(engine->run),
-        .batcher = tr__run_batcher(engine->run),
+        .order = *tr__run_order(engine->run),
+        .batcher = *tr__run_batcher(engine->run),
         .cursor = engine->count.cursor,
         .micro_batch = r->micro_batch,
-        .accumulation_steps = r->accumulation_steps,
+        .micros = r->accumulation_steps,
         .slots = engine->plan->slots[0],
         .memory = tr__executor_ring(engine->executor, 0),
     };
@@ -155,7 +155,7 @@ static tr_status apply(tr_engine *engine, const tr_run_context *context,
 tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), void *user,
                                 tr_step_result *result, tr_error *err) {
     double begin = tr__seconds();
-    double waited = tr__feed_wait_seconds(engine->feed);
+    double waited = tr__feed_waits(engine->feed).seconds;
     tr_batch batch =
         tr__batcher_next(tr__run_batcher(engine->run), engine->count.cursor);
     tr_run_context context = {
@@ -176,7 +176,7 @@ tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), voi
         engine->count.step++;
         engine->count.cursor = batch.next;
         result->seconds = tr__seconds() - begin;
-        result->wait_seconds = tr__feed_wait_seconds(engine->feed) - waited;
+        result->wait_seconds = tr__feed_waits(engine->feed).seconds - waited;
     }
     return status;
 }

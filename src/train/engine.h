@@ -43,7 +43,7 @@ tr_status tr__engine_weights(tr_engine *engine, tr_error *err);
 // Which parameters share hyper-parameters, as ranges of the flat buffers.
 tr_status tr__engine_ranges(tr_engine *engine, tr_error *err);
 // Sets rates, betas and their products for update `number` (from 1) and hands the order
-// to the executor. Returns the first group's rate.
+// to the executor. Returns the rate of the parameters that are in no group.
 double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale);
 
 // ---- resume.c

@@ -10,9 +10,8 @@ static tr_status run_micro_batches(tr_engine *engine, int64_t micro_batches,
     const tr_sequence *sequence = &engine->plan->sequences[TR_SEQUENCE_EVALUATE];
     tr_run_context context = {.seed = engine->settings->seed};
     for (int64_t i = 0; i < micro_batches; i++) {
-        tr_status status =
-            tr__executor_run(engine->executor, TR_SEQUENCE_EVALUATE, 0, sequence->count,
-                             &context, NULL, NULL, err);
+        tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_EVALUATE, 0,
+                                            sequence->count, &context, NULL, NULL, err);
         if (status != TR_OK) {
             return status;
         }
@@ -24,21 +23,21 @@ tr_status tr_engine_evaluate(tr_engine *engine, int64_t samples, tr_evaluation *
                              tr_error *err) {
     tr_dataset *data = tr__run_validation_data(engine->run);
     if (!data) {
-        return tr_fail(err, TR_USAGE,
-                       "there is no validation data: set data.validation to files or to "
-                       "a fraction");
+        return tr_fail(
+            err, TR_USAGE,
+            "there is no validation data: set data.validation to files or to "
+            "a fraction");
     }
     int64_t all = tr_dataset_samples(data);
     int64_t count = samples > 0 ? tr__min_i64(samples, all) : all;
     int64_t m = engine->plan->request.micro_batch;
-    tr_order order = {.samples = all, .shuffled = false};
-    tr_batcher batcher = {.samples = count, .batch = m};
     tr_feed_options options = {
         .dataset = data,
-        .order = &order,
-        .batcher = &batcher,
+        .order = {.samples = all, .shuffled = false},
+        .batcher = {.samples = count, .batch = m},
+        .steps = tr__ceil_div(count, m),
         .micro_batch = m,
-        .accumulation_steps = 1,
+        .micros = 1,
         .slots = engine->plan->slots[1],
         .memory = tr__executor_ring(engine->executor, 1),
     };

@@ -16,13 +16,14 @@ static int64_t count_of(const tr_run *run, const char *key) {
 
 static tr_status resolve_sizes(tr_run *run, int64_t ranks, tr_error *err) {
     tr_plan_request *r = &run->request;
-    tr_batch_sizes sizes = {
+    tr_batch_request asked = {
         .train_batch_size = count_of(run, "train_batch_size"),
         .micro_batch = count_of(run, "train_micro_batch_size_per_gpu"),
         .accumulation_steps = count_of(run, "gradient_accumulation_steps"),
         .ranks = ranks,
     };
-    tr_status status = tr__batch_resolve(&sizes, err);
+    tr_batch_cut sizes;
+    tr_status status = tr__batch_resolve(&asked, &sizes, err);
     if (status != TR_OK) {
         return status;
     }

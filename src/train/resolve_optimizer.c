@@ -1,6 +1,7 @@
 // The optimizer, its parameter groups, its schedule, and clipping.
 #include "base/memory.h"
 #include "train/run.h"
+#include "train/schedule_read.h"
 
 #include "ckpt/state.h"
 #include <strings.h>
@@ -55,13 +56,11 @@ static tr_status read_group(const json_t *keys, const tr_hyper *base, size_t ind
                        index);
     }
     group->hyper = *base;
-    group->lr_factor = 1;
     if (json_is_number(decay)) {
         group->hyper.weight_decay = json_number_value(decay);
     }
     if (json_is_number(lr)) {
-        // The schedule moves every group's rate in the same proportion.
-        group->lr_factor = base->lr > 0 ? json_number_value(lr) / base->lr : 0;
+        group->hyper.lr = json_number_value(lr);
     }
     return read_patterns(group, match, err);
 }
@@ -86,7 +85,7 @@ static tr_status read_groups(tr_run *run, const tr_hyper *base, tr_error *err) {
             return status;
         }
     }
-    settings->groups[count] = (tr_param_group){.lr_factor = 1, .hyper = *base};
+    settings->groups[count] = (tr_param_group){.hyper = *base};
     return TR_OK;
 }
 
@@ -106,8 +105,8 @@ tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
     settings->clip = number(run, "gradient_clipping");
     tr_status status = read_groups(run, &base, err);
     if (status == TR_OK) {
-        status = tr__schedule_read(run->config, base.lr, settings->steps,
-                                   &settings->schedule, err);
+        status =
+            tr__schedule_read(run->config, settings->steps, &settings->schedule, err);
     }
     return status;
 }

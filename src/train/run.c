@@ -205,10 +205,11 @@ static void say_start(const tr_run *run, const tr_plan *plan) {
         "memory %s",
         (long long)r->train_batch_size, (long long)r->micro_batch,
         (long long)r->accumulation_steps, (long long)s->steps, memory);
-    tr__note(&run->log, "%s, gradient_clipping %g%s; rate of update 1: %g",
-             tr__config_text(run->config, "optimizer.type"), s->clip,
-             tr__config_is_given(run->config, "gradient_clipping") ? "" : " (default)",
-             tr__schedule_at(&s->schedule, 1).lr);
+    tr__note(
+        &run->log, "%s, gradient_clipping %g%s; rate of update 1: %g",
+        tr__config_text(run->config, "optimizer.type"), s->clip,
+        tr__config_is_given(run->config, "gradient_clipping") ? "" : " (default)",
+        tr__schedule_at(&s->schedule, 1, s->groups[s->group_count - 1].hyper.lr).lr);
     if (strcmp(run->model->type, "gpt2") == 0) {
         const json_t *keys = tr__config_json(run->config, "model");
         tr__note(&run->log, "dropout: residual %g, embedding %g, attention %g",

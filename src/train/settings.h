@@ -12,8 +12,7 @@
 typedef struct tr_param_group {
     char **patterns; // globs
     size_t pattern_count;
-    double lr_factor; // of the schedule's rate
-    tr_hyper hyper;
+    tr_hyper hyper; // `lr`: the group's own rate, that the schedule starts from
 } tr_param_group;
 
 typedef struct tr_settings {

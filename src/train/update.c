@@ -48,15 +48,14 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
 
 double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale) {
     const tr_settings *settings = engine->settings;
-    tr_schedule_point point = tr__schedule_at(&settings->schedule, number);
     for (size_t g = 0; g < settings->group_count; g++) {
         tr_hyper *hyper = &engine->hyper[g];
         *hyper = settings->groups[g].hyper;
-        hyper->lr = point.lr * settings->groups[g].lr_factor;
-        if (point.has_momentum) {
-            hyper->beta1 = point.beta1;
-            hyper->beta2 = point.beta2;
-            hyper->momentum = point.beta1;
+        tr_rates rates = tr__schedule_at(&settings->schedule, number, hyper->lr);
+        hyper->lr = rates.lr;
+        if (rates.has_betas) {
+            hyper->beta1 = rates.beta1;
+            hyper->beta2 = rates.beta2;
         }
         engine->next_power[g][0] = engine->power[g][0] * hyper->beta1;
         engine->next_power[g][1] = engine->power[g][1] * hyper->beta2;
@@ -71,5 +70,5 @@ double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale) {
         .power = (const double(*)[2])engine->next_power,
     };
     tr__executor_order(engine->executor, &order);
-    return engine->hyper[0].lr;
+    return engine->hyper[settings->group_count - 1].lr;
 }
