@@ -5,6 +5,8 @@
 #include "base/text.h"
 #include "train/keys.h"
 
+#include <jansson.h>
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 // Parameter groups: which parameters an update treats alike, and with which numbers.
 #include "base/memory.h"
 #include "base/text.h"
+#include "plan/offsets.h"
 #include "train/engine.h"
 
 static int group_of(const tr_settings *settings, const char *name) {
