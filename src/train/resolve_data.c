@@ -28,6 +28,11 @@ static tr_status read_paths(const tr_run *run, const char *key, path_list *list,
     return TR_OK;
 }
 
+// What the user wrote: a default does not belong to every format.
+static const char *given_text(const tr_config *config, const char *key) {
+    return tr__config_is_given(config, key) ? tr__config_text(config, key) : NULL;
+}
+
 static tr_data_options data_options(const tr_run *run) {
     const tr_config *config = run->config;
     bool tokens = run->model->input.dtype == TR_I32;
@@ -36,7 +41,7 @@ static tr_data_options data_options(const tr_run *run) {
         .order = tr__config_text(config, "data.order"),
         .sequence_length = tokens ? tr_shape_count(run->model->input.shape) : 0,
         .vocabulary = tokens ? run->model->classes : 0,
-        .dtype = tr__config_text(config, "data.dtype"),
+        .dtype = given_text(config, "data.dtype"),
         .labels = tr__config_text(config, "data.labels"),
         .validation_labels = tr__config_text(config, "data.validation_labels"),
         .samples = tr__config_int(config, "data.samples"),
