@@ -1,0 +1,66 @@
+// What the parts of the compiler of unit programs share: layouts (layout of values in
+// blocks), places (which block a value lies in), program (one program, instruction by
+// instruction), unit (all programs of a unit).
+#ifndef TR_PLAN_COMPILER_H
+#define TR_PLAN_COMPILER_H
+
+#include "plan/offsets.h"
+#include "plan/program.h"
+
+// Which of a unit's programs is being compiled: it decides where values lie.
+typedef enum tr_variant {
+    TR_VARIANT_FORWARD,
+    TR_VARIANT_LEAN,
+    TR_VARIANT_EVALUATE,
+    TR_VARIANT_BACKWARD,
+    TR_VARIANT_RECOMPUTE,
+    TR_VARIANT_ANSWER,
+} tr_variant;
+
+typedef struct tr_compiler {
+    const tr_compile_request *request;
+    tr_unit_program *unit;
+    tr_graph *graph;
+    const tr_tensor_desc *data;
+    int64_t *saved_offset; // [values] in TR_PLACE_SAVED; -1: not there
+    int64_t *wave_offset;  // [values] in TR_PLACE_WAVE and TR_PLACE_WAVE_GRAD
+    tr_error *err;
+} tr_compiler;
+
+// A program while it is put together: its temporaries are laid out at its end.
+typedef struct tr_draft {
+    tr_program *program;
+    tr_variant variant;
+    int *temp_of;       // [values] index in `temps`, -1: none yet
+    tr_interval *temps; // values, then one workspace for each instruction
+    size_t temp_count;
+} tr_draft;
+
+// ---- layouts.c: sizes of values, and offsets in the blocks that programs share
+
+// A value's description with the micro-batch in place of TR_BATCH; absent for
+// TR_NO_VALUE.
+tr_tensor_desc tr__value_desc(const tr_compiler *c, tr_value value);
+int64_t tr__value_bytes(const tr_compiler *c, tr_value value);
+// Offset of tensor `index` among those handed in or on, in bytes; with `index` one past
+// the last, the bytes of all.
+int64_t tr__input_offset(const tr_compiler *c, int index);
+int64_t tr__output_offset(const tr_compiler *c, int index);
+// Refuses tensors of absurd sizes, then fills in the unit's parameters, flat buffers
+// and bytes, and the compiler's offsets. `forward_values`: those before the derivation.
+tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values);
+
+// ---- places.c
+
+// Where a value lies, as seen by the draft's next instruction; a temporary's offset is
+// its index in `temps`.
+tr_operand tr__value_place(const tr_compiler *c, tr_draft *d, tr_value value);
+
+// ---- program.c
+
+// Compiles calls [count] into a program. On error the program is for tr__program_clear.
+tr_status tr__program_compile(tr_compiler *c, tr_variant variant, const tr_call *calls,
+                              size_t count, tr_program *program);
+void tr__program_clear(tr_program *program);
+
+#endif

@@ -1,0 +1,207 @@
+#include "plan/compiler.h"
+
+#include "base/checked.h"
+#include "base/memory.h"
+
+static const int64_t largest = INT64_C(1) << 46; // bytes of one tensor
+
+static tr_tensor_desc concrete(tr_tensor_desc desc, int64_t micro_batch) {
+    for (int i = 0; i < desc.shape.rank; i++) {
+        if (desc.shape.dim[i] == TR_BATCH) {
+            desc.shape.dim[i] = micro_batch;
+        }
+    }
+    return desc;
+}
+
+static int64_t room(tr_tensor_desc desc, int64_t micro_batch) {
+    return tr__round_up(tr_tensor_bytes(concrete(desc, micro_batch)), TR_ALIGNMENT);
+}
+
+tr_tensor_desc tr__value_desc(const tr_compiler *c, tr_value value) {
+    return concrete(tr_graph_desc(c->graph, value), c->request->micro_batch);
+}
+
+int64_t tr__value_bytes(const tr_compiler *c, tr_value value) {
+    return tr_tensor_bytes(tr__value_desc(c, value));
+}
+
+int64_t tr__data_offset(const tr_tensor_desc data[TR_DATA_KINDS], int64_t micro_batch,
+                        tr_data_kind kind) {
+    int64_t offset = 0;
+    for (int i = 0; i < (int)kind; i++) {
+        offset += room(data[i], micro_batch);
+    }
+    return offset;
+}
+
+int64_t tr__input_offset(const tr_compiler *c, int index) {
+    int64_t offset = 0;
+    for (int i = 0; i < index; i++) {
+        offset += room(c->graph->given[i], c->request->micro_batch);
+    }
+    return offset;
+}
+
+int64_t tr__output_offset(const tr_compiler *c, int index) {
+    int64_t offset = 0;
+    for (int i = 0; i < index; i++) {
+        tr_tensor_desc desc = tr_graph_desc(c->graph, c->graph->output[i]);
+        offset += room(desc, c->request->micro_batch);
+    }
+    return offset;
+}
+
+static tr_status check_bytes(const tr_compiler *c, int64_t bytes) {
+    if (bytes >= 0 && bytes <= largest) {
+        return TR_OK;
+    }
+    return tr_fail(c->err, TR_USAGE,
+                   "unit %s: a tensor of one micro-batch of %lld samples would be "
+                   "larger than 2^46 bytes; make the micro-batch or the model smaller",
+                   c->unit->kind, (long long)c->request->micro_batch);
+}
+
+static tr_status check_sizes(const tr_compiler *c) {
+    tr_status status = TR_OK;
+    for (int i = 0; i < TR_DATA_KINDS && status == TR_OK; i++) {
+        tr_tensor_desc data = concrete(c->data[i], c->request->micro_batch);
+        status = check_bytes(c, tr_tensor_bytes(data));
+    }
+    for (size_t v = 0; v < c->graph->value_count && status == TR_OK; v++) {
+        status = check_bytes(c, tr__value_bytes(c, (tr_value)v));
+    }
+    return status;
+}
+
+static tr_status no_memory(const tr_compiler *c) {
+    return tr_fail(c->err, TR_MEMORY, "no memory for the layout of unit %s",
+                   c->unit->kind);
+}
+
+static tr_status lay_out_params(tr_compiler *c) {
+    tr_unit_program *unit = c->unit;
+    int64_t next = 0;
+    unit->flat_count = 1;
+    unit->params = tr__calloc(c->graph->param_count, sizeof *unit->params);
+    if (!unit->params) {
+        return no_memory(c);
+    }
+    for (size_t i = 0; i < c->graph->param_count; i++) {
+        const tr_param_info *param = &c->graph->params[i];
+        if (!param->shared) {
+            unit->params[i] = (tr_program_param){0, next};
+            int64_t count = tr_shape_count(param->shape);
+            next += tr__round_up(count, TR_ALIGNMENT / (int64_t)sizeof(float));
+            continue;
+        }
+        if (unit->flat_count == TR_UNIT_FLATS_MAX) {
+            return tr_fail(c->err, TR_INTERNAL,
+                           "unit %s uses more than %d tied tensors", unit->kind,
+                           TR_UNIT_FLATS_MAX - 1);
+        }
+        unit->tied[unit->flat_count] = param->name;
+        unit->params[i] = (tr_program_param){unit->flat_count++, 0};
+    }
+    unit->flat_elements = next;
+    return TR_OK;
+}
+
+// Marks derived values (gradients, recomputed tensors) that pass from one backward
+// segment to another: they live beside the saved ones.
+static void mark_crossing(const tr_compiler *c, bool *crosses, int *segment) {
+    const tr_derivation *derived = &c->unit->derived;
+    for (size_t v = 0; v < c->graph->value_count; v++) {
+        segment[v] = -1;
+    }
+    for (size_t i = 0; i < derived->backward_count; i++) {
+        const tr_call *call = &derived->backward[i];
+        for (int k = 0; k < call->in_count + call->out_count; k++) {
+            tr_value value =
+                k < call->in_count ? call->in[k] : call->out[k - call->in_count];
+            if (value == TR_NO_VALUE) {
+                continue;
+            }
+            tr_value_kind kind = c->graph->values[value].kind;
+            bool derived_value = kind == TR_VALUE_GRAD || kind == TR_VALUE_TEMP ||
+                                 derived->recomputed[value];
+            crosses[value] = crosses[value] || (derived_value && segment[value] >= 0 &&
+                                                segment[value] != call->segment);
+            segment[value] = call->segment;
+        }
+    }
+}
+
+// Has the gradient a place of its own, whatever segments it crosses?
+static bool in_boundary(const tr_compiler *c, tr_value value) {
+    const tr_derivation *derived = &c->unit->derived;
+    const tr_value_info *info = &c->graph->values[value];
+    if (info->kind != TR_VALUE_GRAD) {
+        return false;
+    }
+    for (int i = 0; i < c->graph->output_count; i++) {
+        if (value == derived->output_grad[i]) {
+            return true;
+        }
+    }
+    for (int i = 0; i < c->graph->given_count; i++) {
+        if (value == derived->input_grad[i]) {
+            return true;
+        }
+    }
+    const tr_value_info *of = &c->graph->values[info->index];
+    return of->kind == TR_VALUE_PARAM || of->wave;
+}
+
+static void lay_out_values(tr_compiler *c, const bool *crosses, size_t forward_values) {
+    for (size_t v = 0; v < c->graph->value_count; v++) {
+        int64_t bytes = tr__round_up(tr__value_bytes(c, (tr_value)v), TR_ALIGNMENT);
+        bool saved =
+            v < forward_values && c->request->train && c->unit->derived.saved[v];
+        c->saved_offset[v] = -1;
+        if (saved || (crosses[v] && !in_boundary(c, (tr_value)v))) {
+            c->saved_offset[v] = c->unit->saved_bytes;
+            c->unit->saved_bytes += bytes;
+        }
+        if (c->graph->values[v].wave) {
+            c->wave_offset[v] = c->unit->wave_bytes;
+            c->unit->wave_bytes += bytes;
+        }
+    }
+}
+
+static tr_status lay_out_saved(tr_compiler *c, size_t forward_values) {
+    size_t values = c->graph->value_count;
+    bool *crosses = tr__calloc(values, sizeof *crosses);
+    int *segment = tr__calloc(values, sizeof *segment);
+    tr_status status = TR_OK;
+    c->saved_offset = tr__calloc(values, sizeof *c->saved_offset);
+    c->wave_offset = tr__calloc(values, sizeof *c->wave_offset);
+    if (!crosses || !segment || !c->saved_offset || !c->wave_offset) {
+        status = no_memory(c);
+        goto cleanup;
+    }
+    if (c->unit->segments > 1) {
+        mark_crossing(c, crosses, segment);
+    }
+    lay_out_values(c, crosses, forward_values);
+cleanup:
+    tr__free(crosses);
+    tr__free(segment);
+    return status;
+}
+
+tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values) {
+    tr_status status = check_sizes(c);
+    if (status == TR_OK) {
+        status = lay_out_params(c);
+    }
+    if (status == TR_OK) {
+        status = lay_out_saved(c, forward_values);
+    }
+    if (status == TR_OK) {
+        c->unit->input_bytes = tr__input_offset(c, c->graph->given_count);
+        c->unit->output_bytes = tr__output_offset(c, c->graph->output_count);
+    }
+    return status;
+}

@@ -1,0 +1,109 @@
+#include "plan/compiler.h"
+
+static int output_index(const tr_graph *graph, tr_value value) {
+    for (int i = 0; i < graph->output_count; i++) {
+        if (graph->output[i] == value) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static tr_operand in_temp(tr_draft *d, tr_value value) {
+    if (d->temp_of[value] < 0) {
+        d->temp_of[value] = (int)d->temp_count;
+        d->temps[d->temp_count++] =
+            (tr_interval){.first = (int32_t)d->program->count, .last = -1};
+    }
+    d->temps[d->temp_of[value]].last = (int32_t)d->program->count;
+    return (tr_operand){TR_PLACE_TEMP, 0, d->temp_of[value]};
+}
+
+static tr_operand in_param(const tr_compiler *c, tr_place place, int index) {
+    const tr_program_param *param = &c->unit->params[index];
+    return (tr_operand){place, param->flat, param->offset * (int64_t)sizeof(float)};
+}
+
+// Does this variant keep what passes from the forward to the backward, or, in units of
+// several segments, from one to the next?
+static bool keeps(const tr_compiler *c, tr_variant variant) {
+    switch (variant) {
+    case TR_VARIANT_LEAN:
+    case TR_VARIANT_EVALUATE:
+        return c->unit->segments > 1;
+    case TR_VARIANT_ANSWER: // all segments in one program
+        return false;
+    default:
+        return true;
+    }
+}
+
+static tr_operand node_place(const tr_compiler *c, tr_draft *d, tr_value value) {
+    const tr_value_info *info = &c->graph->values[value];
+    int output = output_index(c->graph, value);
+    if (info->wave) {
+        return (tr_operand){TR_PLACE_WAVE, 0, c->wave_offset[value]};
+    }
+    if (info->sums) {
+        return (tr_operand){TR_PLACE_SUMS, 0, 0};
+    }
+    if (output >= 0 && d->variant != TR_VARIANT_RECOMPUTE) {
+        return (tr_operand){TR_PLACE_OUTPUT, 0, tr__output_offset(c, output)};
+    }
+    if (c->saved_offset[value] >= 0 && keeps(c, d->variant)) {
+        return (tr_operand){TR_PLACE_SAVED, 0, c->saved_offset[value]};
+    }
+    return in_temp(d, value);
+}
+
+static tr_operand grad_place(const tr_compiler *c, tr_draft *d, tr_value value) {
+    const tr_derivation *derived = &c->unit->derived;
+    tr_value of = c->graph->values[value].index;
+    const tr_value_info *forward = &c->graph->values[of];
+    if (forward->kind == TR_VALUE_PARAM) {
+        return in_param(c, TR_PLACE_PARAM_GRAD, forward->index);
+    }
+    if (forward->wave) {
+        return (tr_operand){TR_PLACE_WAVE_GRAD, 0, c->wave_offset[of]};
+    }
+    for (int i = 0; i < c->graph->output_count; i++) {
+        if (derived->output_grad[i] == value) {
+            return (tr_operand){TR_PLACE_OUTPUT_GRAD, 0, tr__output_offset(c, i)};
+        }
+    }
+    for (int i = 0; i < c->graph->given_count; i++) {
+        if (derived->input_grad[i] == value) {
+            return (tr_operand){TR_PLACE_INPUT_GRAD, 0, tr__input_offset(c, i)};
+        }
+    }
+    if (c->saved_offset[value] >= 0) {
+        return (tr_operand){TR_PLACE_SAVED, 0, c->saved_offset[value]};
+    }
+    return in_temp(d, value);
+}
+
+tr_operand tr__value_place(const tr_compiler *c, tr_draft *d, tr_value value) {
+    if (value == TR_NO_VALUE) {
+        return (tr_operand){0};
+    }
+    const tr_value_info *info = &c->graph->values[value];
+    switch (info->kind) {
+    case TR_VALUE_INPUT:
+        return (tr_operand){TR_PLACE_INPUT, 0, tr__input_offset(c, info->index)};
+    case TR_VALUE_DATA:
+        return (tr_operand){TR_PLACE_DATA, 0,
+                            tr__data_offset(c->data, c->request->micro_batch,
+                                            (tr_data_kind)info->index)};
+    case TR_VALUE_PARAM:
+        return in_param(c, TR_PLACE_PARAM, info->index);
+    case TR_VALUE_NODE:
+        return node_place(c, d, value);
+    case TR_VALUE_GRAD:
+        return grad_place(c, d, value);
+    case TR_VALUE_TEMP:
+        return in_temp(d, value);
+    case TR_VALUE_ANSWER:
+        return (tr_operand){TR_PLACE_ANSWER, 0, 0};
+    }
+    return (tr_operand){0};
+}

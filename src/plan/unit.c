@@ -1,0 +1,231 @@
+// All programs of one unit: which calls each is made of.
+#include "plan/compiler.h"
+
+#include "base/memory.h"
+
+static bool has_loss(const tr_call *node) {
+    return (node->op->flags & TR_OP_LOSS) != 0;
+}
+
+static tr_status no_memory(const tr_compiler *c) {
+    return tr_fail(c->err, TR_MEMORY, "no memory for the program of unit %s",
+                   c->unit->kind);
+}
+
+// Does this program run this node of the forward?
+static bool runs_node(const tr_compiler *c, tr_variant variant, int segment,
+                      size_t index) {
+    const tr_call *node = &c->graph->nodes[index];
+    switch (variant) {
+    case TR_VARIANT_FORWARD: // the loss is left to the backward
+    case TR_VARIANT_LEAN:
+        return node->segment == segment && !has_loss(node);
+    case TR_VARIANT_EVALUATE:
+        return node->segment == segment;
+    case TR_VARIANT_RECOMPUTE:
+        return c->unit->derived.needed[index];
+    default:
+        return true;
+    }
+}
+
+// The loss's place is taken by the op that answers.
+static void make_answer(const tr_compiler *c, tr_call *call) {
+    call->op = call->op->inference;
+    call->first = call->accumulate = 0;
+    call->out_count = 1;
+    call->out[0] = (tr_value)c->graph->value_count - 1; // see add_answer
+}
+
+// What was added to for the whole wave is there: made again, it would be there twice.
+static void leave_out_sums(const tr_compiler *c, tr_call *call) {
+    for (int i = 0; i < call->out_count; i++) {
+        const tr_value_info *info = &c->graph->values[call->out[i]];
+        if (info->wave || info->sums) {
+            call->out[i] = TR_NO_VALUE;
+        }
+    }
+}
+
+static tr_call node_call(const tr_compiler *c, tr_variant variant,
+                         const tr_call *node) {
+    tr_call call = *node;
+    bool asks = variant == TR_VARIANT_ANSWER || variant == TR_VARIANT_EVALUATE;
+    if (asks && node->op->evaluate) {
+        node->op->evaluate(call.attr);
+    }
+    if (variant == TR_VARIANT_ANSWER && has_loss(node)) {
+        make_answer(c, &call);
+    }
+    if (variant == TR_VARIANT_RECOMPUTE) {
+        leave_out_sums(c, &call);
+    }
+    return call;
+}
+
+static tr_status compile_nodes(tr_compiler *c, tr_variant variant, int segment,
+                               tr_program *program) {
+    tr_call *calls = tr__calloc(c->graph->node_count, sizeof *calls);
+    size_t count = 0;
+    if (!calls) {
+        return no_memory(c);
+    }
+    for (size_t i = 0; i < c->graph->node_count; i++) {
+        if (runs_node(c, variant, segment, i)) {
+            calls[count++] = node_call(c, variant, &c->graph->nodes[i]);
+        }
+    }
+    tr_status status = tr__program_compile(c, variant, calls, count, program);
+    tr__free(calls);
+    return status;
+}
+
+// The calls of a segment follow each other in the backward.
+static tr_status compile_backward(tr_compiler *c, int segment, tr_program *program) {
+    const tr_derivation *derived = &c->unit->derived;
+    size_t first = 0, count = 0;
+    while (first < derived->backward_count &&
+           derived->backward[first].segment != segment) {
+        first++;
+    }
+    while (first + count < derived->backward_count &&
+           derived->backward[first + count].segment == segment) {
+        count++;
+    }
+    const tr_call *calls = count ? derived->backward + first : NULL;
+    return tr__program_compile(c, TR_VARIANT_BACKWARD, calls, count, program);
+}
+
+// Gives the answer a value of its own, the graph's last.
+static tr_status add_answer(tr_compiler *c, const tr_call *loss) {
+    tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX] = {0};
+    int out_count = 0;
+    if (!loss->op->inference) {
+        return tr_fail(c->err, TR_USAGE, "the loss %s cannot be asked for an answer",
+                       loss->op->name);
+    }
+    for (int k = 0; k < loss->in_count; k++) {
+        in[k] = tr_graph_desc(c->graph, loss->in[k]);
+    }
+    tr_op_node view = {.op = loss->op->inference,
+                       .attr = loss->attr,
+                       .in_count = loss->in_count,
+                       .in = in};
+    tr_status status = view.op->infer(&view, out, &out_count, c->err);
+    if (status != TR_OK) {
+        return status;
+    }
+    tr__graph_value(c->graph, (tr_value_info){.desc = out[0], .kind = TR_VALUE_ANSWER});
+    return tr_graph_status(c->graph, c->err);
+}
+
+static tr_status compile_training(tr_compiler *c) {
+    tr_unit_program *unit = c->unit;
+    size_t segments = (size_t)unit->segments;
+    tr_status status = TR_OK;
+    unit->forward = tr__calloc(segments, sizeof *unit->forward);
+    unit->lean = tr__calloc(segments, sizeof *unit->lean);
+    unit->evaluate = tr__calloc(segments, sizeof *unit->evaluate);
+    unit->backward = tr__calloc(segments, sizeof *unit->backward);
+    if (!unit->forward || !unit->lean || !unit->evaluate || !unit->backward) {
+        return no_memory(c);
+    }
+    for (int s = 0; s < unit->segments && status == TR_OK; s++) {
+        status = compile_nodes(c, TR_VARIANT_FORWARD, s, &unit->forward[s]);
+        if (status == TR_OK && c->request->recompute) {
+            status = compile_nodes(c, TR_VARIANT_LEAN, s, &unit->lean[s]);
+        }
+        if (status == TR_OK) {
+            status = compile_nodes(c, TR_VARIANT_EVALUATE, s, &unit->evaluate[s]);
+        }
+        if (status == TR_OK) {
+            status = compile_backward(c, s, &unit->backward[s]);
+        }
+    }
+    return status == TR_OK && c->request->recompute
+               ? compile_nodes(c, TR_VARIANT_RECOMPUTE, 0, &unit->recompute)
+               : status;
+}
+
+static tr_status compile_answer(tr_compiler *c) {
+    size_t last = c->graph->value_count - 1;
+    if (c->graph->values[last].kind == TR_VALUE_ANSWER) {
+        c->unit->answer_bytes = tr__value_bytes(c, (tr_value)last);
+    }
+    return compile_nodes(c, TR_VARIANT_ANSWER, 0, &c->unit->answer);
+}
+
+static tr_status derive(tr_compiler *c) {
+    tr_graph *graph = c->graph;
+    if (c->request->train) {
+        return tr__derive(graph, &c->unit->derived, c->err);
+    }
+    bool ends = graph->node_count && has_loss(&graph->nodes[graph->node_count - 1]);
+    return ends ? add_answer(c, &graph->nodes[graph->node_count - 1]) : TR_OK;
+}
+
+static tr_status compile_unit(tr_compiler *c, const tr_model_unit *model_unit) {
+    model_unit->build(c->graph, model_unit->config);
+    tr_status status = tr_graph_status(c->graph, c->err);
+    size_t forward_values = c->graph->value_count;
+    if (status == TR_OK) {
+        status = derive(c);
+    }
+    c->unit->segments = c->graph->segment_count;
+    if (status == TR_OK) {
+        status = tr__compiler_layout(c, forward_values);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    return c->request->train ? compile_training(c) : compile_answer(c);
+}
+
+tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_unit *unit,
+                           const tr_tensor_desc *given, int given_count,
+                           const tr_tensor_desc data[TR_DATA_KINDS],
+                           tr_unit_program **out, tr_error *err) {
+    tr_compiler c = {.request = request, .data = data, .err = err};
+    c.unit = tr__calloc(1, sizeof *c.unit);
+    if (!c.unit) {
+        return tr_fail(err, TR_MEMORY, "no memory for the program of unit %s",
+                       unit->name);
+    }
+    c.unit->kind = unit->kind;
+    c.graph = c.unit->graph = tr__graph_create(given, given_count, data);
+    tr_status status =
+        c.graph
+            ? compile_unit(&c, unit)
+            : tr_fail(err, TR_MEMORY, "no memory for the graph of unit %s", unit->name);
+    tr__free(c.saved_offset);
+    tr__free(c.wave_offset);
+    if (status != TR_OK) {
+        tr__unit_program_destroy(c.unit);
+        return status;
+    }
+    *out = c.unit;
+    return TR_OK;
+}
+
+static void destroy_programs(tr_program *programs, int segments) {
+    for (int s = 0; programs && s < segments; s++) {
+        tr__program_clear(&programs[s]);
+    }
+    tr__free(programs);
+}
+
+void tr__unit_program_destroy(tr_unit_program *unit) {
+    if (!unit) {
+        return;
+    }
+    destroy_programs(unit->forward, unit->segments);
+    destroy_programs(unit->lean, unit->segments);
+    destroy_programs(unit->evaluate, unit->segments);
+    destroy_programs(unit->backward, unit->segments);
+    tr__program_clear(&unit->recompute);
+    tr__program_clear(&unit->answer);
+    tr__free(unit->params);
+    tr__derivation_clear(&unit->derived);
+    tr__graph_destroy(unit->graph);
+    tr__free(unit);
+}
