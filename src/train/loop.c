@@ -147,6 +147,7 @@ tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *use
         l.saved_step = engine->count.step;
     }
     tr__progress_begin(&l.line, stdout, engine);
+    tr__progress_say(&l.line, "ready in %.2f s", tr__run_seconds(engine->run));
     status = run_steps(&l, stop, user);
     if (status == TR_INTERRUPTED) {
         status = interrupted(&l);

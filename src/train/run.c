@@ -1,5 +1,6 @@
 #include "train/run.h"
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -100,6 +101,7 @@ tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err
     if (!run) {
         return tr_fail(err, TR_MEMORY, "no memory for a run");
     }
+    run->opened = tr__seconds();
     run->messages = options->messages;
     run->log = (tr_log){pass_on, &run->messages};
     tr_status status = open_config(run, options, err);
@@ -273,6 +275,10 @@ const tr_batcher *tr__run_batcher(const tr_run *run) {
 
 const char *tr__run_weights(const tr_run *run) {
     return run->weights;
+}
+
+double tr__run_seconds(const tr_run *run) {
+    return tr__seconds() - run->opened;
 }
 
 const tr_log *tr__run_log(const tr_run *run) {

@@ -12,6 +12,7 @@
 
 struct tr_run {
     tr_config *config;
+    double opened; // tr__seconds() at which it began
     tr_messages messages;
     tr_log log; // passes lines on to `messages`
     const tr_model *model;
@@ -43,5 +44,6 @@ const tr_order *tr__run_order(const tr_run *run);
 const tr_batcher *tr__run_batcher(const tr_run *run);
 const char *tr__run_weights(const tr_run *run); // NULL: to be drawn
 const tr_log *tr__run_log(const tr_run *run);
+double tr__run_seconds(const tr_run *run); // since it was opened
 
 #endif
