@@ -72,7 +72,9 @@ void tr__progress_step(tr_progress_line *line, const tr_engine *engine,
     line->step_seconds += weight * (result->seconds - line->step_seconds);
     bool last = result->step == engine->settings->steps;
     bool first = result->step == line->first_step + 1;
-    if (now - line->last < line->every && !last && !first) {
+    int64_t steps = line->live ? 0 : engine->settings->log_steps;
+    bool due = steps > 0 ? result->step % steps == 0 : now - line->last >= line->every;
+    if (!due && !last && !first) {
         return;
     }
     line->last = now;

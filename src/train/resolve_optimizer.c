@@ -26,6 +26,17 @@ static void read_sgd(const tr_run *run, tr_hyper *hyper) {
     hyper->nesterov = tr__config_bool(run->config, "optimizer.params.nesterov");
 }
 
+// As torch.optim.SGD has it.
+static tr_status check_sgd(const tr_hyper *hyper, tr_error *err) {
+    if (hyper->nesterov && (hyper->momentum <= 0 || hyper->dampening != 0)) {
+        return tr_fail(err, TR_USAGE,
+                       "optimizer.params.nesterov needs a momentum above 0 and no "
+                       "dampening; they are %g and %g",
+                       hyper->momentum, hyper->dampening);
+    }
+    return TR_OK;
+}
+
 static tr_status read_patterns(tr_param_group *group, const json_t *match,
                                tr_error *err) {
     size_t count = json_is_array(match) ? json_array_size(match) : 1;
@@ -103,7 +114,10 @@ tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
     settings->optimizer = sgd ? &tr__optimizer_sgd : &tr__optimizer_adam;
     run->request.optimizer_states = settings->optimizer->state_count;
     settings->clip = number(run, "gradient_clipping");
-    tr_status status = read_groups(run, &base, err);
+    tr_status status = sgd ? check_sgd(&base, err) : TR_OK;
+    if (status == TR_OK) {
+        status = read_groups(run, &base, err);
+    }
     if (status == TR_OK) {
         status =
             tr__schedule_read(run->config, settings->steps, &settings->schedule, err);

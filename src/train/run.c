@@ -93,6 +93,9 @@ static tr_status resolve_folders(tr_run *run, const tr_run_options *options,
     settings->checkpoint_every = tr__config_int(run->config, "checkpoint.every");
     settings->keep = (int)tr__config_int(run->config, "checkpoint.keep");
     settings->log_seconds = tr__config_number(run->config, "log.every_seconds");
+    if (!tr__config_is_auto(run->config, "steps_per_print")) {
+        settings->log_steps = tr__config_int(run->config, "steps_per_print");
+    }
     return TR_OK;
 }
 

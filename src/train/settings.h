@@ -30,6 +30,7 @@ typedef struct tr_settings {
     char *out;                                // folder
     char *resume;                             // "auto", "never", a folder
     double log_seconds;
+    int64_t log_steps; // > 0: a progress line every so many steps instead
 } tr_settings;
 
 #endif
