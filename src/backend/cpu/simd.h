@@ -162,6 +162,31 @@ static inline tr_vf tr_v_exp(tr_vf x) {
 }
 #endif
 
+// 2^x for x <= 127, within 2 units in the last place; below -126 it is 0 or next to it
+// (at most 2^-126), NaN stays, 2^0 is 1. The polynomial is the minimax one in relative
+// error on [-1/2, 1/2], 2^-28.9, with its first coefficient held at 1.
+static inline tr_vf tr_v_exp2(tr_vf x) {
+#if defined(__AVX512F__)
+    tr_vf n = (tr_vf)_mm512_roundscale_ps((__m512)x, 0);
+#else
+    x = tr_v_max(tr_v_set(-126.0f), x);
+    tr_vf shifted = x + 12582912.0f; // 1.5 * 2^23: rounds
+    tr_vf n = shifted - 12582912.0f;
+#endif
+    tr_vf r = x - n;
+    tr_vf p = r * 1.5353361886e-4f + 1.3398874422e-3f;
+    p = p * r + 9.6184373578e-3f;
+    p = p * r + 5.5503324711e-2f;
+    p = p * r + 2.4022647914e-1f;
+    p = p * r + 6.9314720286e-1f;
+    p = p * r + 1.0f;
+#if defined(__AVX512F__)
+    return (tr_vf)_mm512_scalef_ps((__m512)p, (__m512)n);
+#else
+    return (tr_vf)((tr_vi)p + (((tr_vi)shifted - 0x4B400000) << 23));
+#endif
+}
+
 // ---- unsigned integers
 
 static inline tr_vu tr_v_set_u(uint32_t x) {

@@ -1,0 +1,280 @@
+// Forward, tile by tile: Dao et al., arXiv 2205.14135, algorithm 1, with the loops
+// exchanged (a tile of queries stays, the keys go by). Exponentials are powers of 2; q
+// is scaled by log2(e) / sqrt(D) when it is packed.
+#include "backend/cpu/isa.h"
+#include "ops/attention/cut.h"
+#include "ops/attention/pack.h"
+#include "ops/attention/tile_mask.h"
+#include "ops/operand.h"
+
+extern const tr_kernel TR_ISA_NAME(tr__attention_kernel);
+
+// One thread's part of the workspace; D' is the padded depth, S' the context padded to
+// whole tiles.
+typedef struct space {
+    float *k; // [tiles, D', TR_TILE]: each tile of keys transposed
+    float *v; // [S', D']
+    float *q; // [TR_TILE, D']
+    float *o; // [TR_TILE, D']
+    float *p; // [TR_TILE, TR_TILE]
+} space;
+
+// The running softmax of a tile of queries (TR_TILE rows).
+typedef struct softmax {
+    float top[TR_TILE];   // highest score so far
+    float scale[TR_TILE]; // what the sums so far are multiplied with
+    tr_vf sum[TR_TILE];   // sums of powers, by lanes
+} softmax;
+
+// One head of one sample.
+typedef struct head {
+    const tr_attention_sizes *sizes;
+    const float *qkv; // the head's columns of q: [S, 3 C]
+    tr_draw draw;
+    int64_t index;  // of the head in its sample
+    int64_t packed; // tiles of keys and values packed so far
+} head;
+
+static int64_t space_floats(const tr_attention_sizes *s) {
+    int64_t width = tr_v_padded(s->depth);
+    int64_t rows = tr__round_up(s->context, TR_TILE);
+    return 2 * rows * width + 2 * TR_TILE * width + TR_TILE * TR_TILE;
+}
+
+static space space_at(const tr_attention_sizes *s, float *base) {
+    int64_t width = tr_v_padded(s->depth);
+    int64_t all = tr__round_up(s->context, TR_TILE) * width;
+    return (space){
+        .k = base,
+        .v = base + all,
+        .q = base + 2 * all,
+        .o = base + 2 * all + TR_TILE * width,
+        .p = base + 2 * all + 2 * TR_TILE * width,
+    };
+}
+
+// Packs key and value tiles up to tile `last`. Uses o.
+static void pack_keys(head *h, int64_t last, const space *m) {
+    const tr_attention_sizes *s = h->sizes;
+    int64_t width = tr_v_padded(s->depth), pitch = 3 * s->width;
+    for (; h->packed <= last; h->packed++) {
+        int64_t first = h->packed * TR_TILE;
+        int64_t keys = tr__min_i64(TR_TILE, s->context - first);
+        int64_t padded = tr__round_up(keys, TR_DRAW_LANES);
+        const float *k = h->qkv + first * pitch + s->width;
+        tr_v_pack(k, pitch, keys, s->depth, 1, padded, m->o);
+        tr_v_transpose(m->o, padded, width, m->k + first * width);
+        tr_v_pack(k + s->width, pitch, keys, s->depth, 1, padded, m->v + first * width);
+    }
+}
+
+// The highest of the first `seen` scores of a row.
+static float row_top(const float *score, int64_t seen) {
+    tr_vf top = tr_v_set(-INFINITY);
+    int64_t j = 0;
+    for (; j + TR_VW <= seen; j += TR_VW) {
+        top = tr_v_max(top, tr_v_load(score + j));
+    }
+    if (j < seen) {
+        top = tr_v_max(top, tr_v_first(tr_v_load(score + j), seen - j, -INFINITY));
+    }
+    return tr_v_top(top);
+}
+
+// Takes the tile's highest scores into account.
+static void raise_tops(softmax *soft, int64_t rows, int64_t keys, int64_t diagonal,
+                       const float *p) {
+    float top[TR_TILE];
+    for (int64_t r = 0; r < tr__round_up(rows, TR_VW); r++) {
+        int64_t seen = tr__min_i64(keys, diagonal + r + 1);
+        top[r] = row_top(p + r * TR_TILE, r < rows ? seen : 0);
+    }
+    for (int64_t r = 0; r < rows; r += TR_VW) {
+        tr_vf old = tr_v_load(soft->top + r);
+        tr_vf new = tr_v_max(tr_v_load(top + r), old);
+        tr_v_store(soft->scale + r, tr_v_exp2(old - new));
+        tr_v_store(soft->top + r, new);
+    }
+}
+
+// Scores to powers of 2: zeros from `seen` to `width`. mask: NULL, or the strip's, of
+// which this is row `row`. Returns the sums of the powers, by lanes.
+__attribute__((always_inline)) static inline tr_vf
+row_powers(float *p, float top, int64_t seen, int64_t width, const tr_strip_mask *mask,
+           int64_t row) {
+    tr_vf sum = tr_v_set(0);
+    int64_t j = 0;
+    for (; j + TR_VW <= seen; j += TR_VW) {
+        tr_vf e = tr_v_exp2(tr_v_load(p + j) - top);
+        sum += e;
+        tr_v_store(p + j, mask ? e * tr_v_mask(mask, row, j) : e);
+    }
+    if (j < seen) {
+        tr_vf e = tr_v_exp2(tr_v_load(p + j) - top);
+        e = tr_v_first(e, seen - j, 0);
+        sum += e;
+        tr_v_store(p + j, mask ? e * tr_v_mask(mask, row, j) : e);
+        j += TR_VW;
+    }
+    for (; j < width; j += TR_VW) {
+        tr_v_store(p + j, tr_v_set(0));
+    }
+    return sum;
+}
+
+// Turns the scores of a tile into its part of the softmax. Rows past `rows` of the last
+// strip become zero.
+__attribute__((always_inline)) static inline void
+tile_powers(const head *h, softmax *soft, int64_t query, int64_t rows, int64_t key,
+            int64_t keys, bool dropout, float *p) {
+    int64_t diagonal = query - key;
+    tr_strip_mask mask;
+    for (int64_t i = 0; i < rows; i += TR_STRIP) {
+        int64_t width = tr__min_i64(keys, diagonal + i + TR_STRIP);
+        if (dropout) {
+            tr_v_draw_strip(h->sizes, &h->draw, h->index, query + i, key, width, &mask);
+        }
+        for (int64_t r = i; r < i + TR_STRIP; r++) {
+            int64_t seen = r < rows ? tr__min_i64(keys, diagonal + r + 1) : 0;
+            tr_vf sum = row_powers(p + r * TR_TILE, soft->top[r], seen, width,
+                                   dropout ? &mask : NULL, r - i);
+            soft->sum[r] = soft->sum[r] * soft->scale[r] + sum;
+        }
+    }
+}
+
+static void scale_rows(const softmax *soft, int64_t rows, int64_t width, float *o) {
+    for (int64_t r = 0; r < rows; r++) {
+        if (soft->scale[r] == 1) {
+            continue;
+        }
+        for (int64_t d = 0; d < width; d += TR_VW) {
+            float *at = o + r * width + d;
+            tr_v_store(at, tr_v_load(at) * soft->scale[r]);
+        }
+    }
+}
+
+// Adds the tile of keys from `key` to the tile of queries from `query`.
+static void add_keys(const head *h, softmax *soft, int64_t query, int64_t key,
+                     const space *m) {
+    const tr_attention_sizes *s = h->sizes;
+    int64_t width = tr_v_padded(s->depth);
+    int64_t rows = tr__min_i64(TR_TILE, s->context - query);
+    int64_t padded = tr__round_up(rows, TR_STRIP);
+    int64_t keys = tr__min_i64(TR_TILE, s->context - key);
+    int64_t columns = tr__round_up(keys, TR_DRAW_LANES);
+    tr_product scores = {.a = m->q,
+                         .a_row = width,
+                         .a_step = 1,
+                         .b = m->k + key * width,
+                         .b_row = TR_TILE,
+                         .c = m->p,
+                         .c_row = TR_TILE};
+    tr_v_product(&scores, padded, columns, s->depth, TR_CAUSAL_SCORES, query - key);
+    raise_tops(soft, rows, keys, query - key, m->p);
+    if (s->dropout > 0) {
+        tile_powers(h, soft, query, rows, key, columns, true, m->p);
+    } else {
+        tile_powers(h, soft, query, rows, key, columns, false, m->p);
+    }
+    if (key > 0) {
+        scale_rows(soft, rows, width, m->o);
+    }
+    tr_product values = {.a = m->p,
+                         .a_row = TR_TILE,
+                         .a_step = 1,
+                         .b = m->v + key * width,
+                         .b_row = width,
+                         .c = m->o,
+                         .c_row = width,
+                         .add = key > 0};
+    tr_v_product(&values, padded, width, columns, TR_CAUSAL_QUERIES, query - key);
+}
+
+// y: [S, C] and lse: [S] of the head, from the tile's first row on.
+static void write_rows(const head *h, softmax *soft, int64_t rows, const space *m,
+                       uint32_t accumulate, float *y, float *lse) {
+    const tr_attention_sizes *s = h->sizes;
+    int64_t width = tr_v_padded(s->depth);
+    for (int64_t r = 0; r < rows; r++) {
+        float sum = tr_v_sum(soft->sum[r]);
+        tr_v_unpack(m->o + r * width, 1, s->depth, 1 / sum, accumulate & 1, s->width,
+                    y + r * s->width);
+        if (lse) {
+            float value = (soft->top[r] + log2f(sum)) * 0.693147180559945309f;
+            lse[r] = accumulate & 2 ? lse[r] + value : value;
+        }
+    }
+}
+
+static void run_queries(head *h, int64_t query, const space *m, uint32_t accumulate,
+                        float *y, float *lse) {
+    const tr_attention_sizes *s = h->sizes;
+    int64_t rows = tr__min_i64(TR_TILE, s->context - query), pitch = 3 * s->width;
+    softmax soft;
+    for (int64_t r = 0; r < TR_TILE; r++) {
+        soft.top[r] = -INFINITY;
+        soft.sum[r] = tr_v_set(0);
+    }
+    pack_keys(h, query / TR_TILE, m);
+    float scale = (float)(1.44269504088896341 / sqrt((double)s->depth));
+    tr_v_pack(h->qkv + query * pitch, pitch, rows, s->depth, scale,
+              tr__round_up(rows, TR_STRIP), m->q);
+    for (int64_t key = 0; key <= query; key += TR_TILE) {
+        add_keys(h, &soft, query, key, m);
+    }
+    write_rows(h, &soft, rows, m, accumulate, y + query * s->width,
+               lse ? lse + query : NULL);
+}
+
+static void run_piece(const tr_attention_sizes *s, const tr_launch *launch,
+                      const tr_attention_cut *cut, int piece) {
+    const float *qkv = launch->in[0]; // [B, S, 3 C]
+    float *y = launch->out[0];        // [B, S, C]
+    float *lse = launch->out[1];      // [B, heads, S] or NULL
+    space m = space_at(s, (float *)launch->workspace + piece * space_floats(s));
+    int64_t end = tr__attention_start(cut, piece + 1);
+    head h = {.index = -1};
+    for (int64_t task = tr__attention_start(cut, piece); task < end; task++) {
+        int64_t pair = task / cut->tiles, tile = task % cut->tiles;
+        int64_t row = pair / s->heads, index = pair % s->heads;
+        int64_t first = row * s->context * s->width + index * s->depth;
+        if (h.index < 0 || tile == 0) {
+            h = (head){
+                .sizes = s,
+                .qkv = qkv + row * s->context * 3 * s->width + index * s->depth,
+                .draw = tr__draw_open(launch->run, row, s->draw_id, s->dropout),
+                .index = index,
+            };
+        }
+        run_queries(&h, tile * TR_TILE, &m, launch->accumulate, y + first,
+                    lse ? lse + pair * s->context : NULL);
+    }
+}
+
+static size_t workspace(const tr_op_desc *desc, const void *state) {
+    (void)state;
+    tr_attention_sizes s = tr__attention_sizes(desc->in[0].shape, desc->attr);
+    tr_attention_cut cut = tr__attention_cut(&s, TR_TILE, desc->threads);
+    return (size_t)(cut.pieces * space_floats(&s)) * sizeof(float);
+}
+
+static void launch_attention(const tr_op_desc *desc, void *state,
+                             const tr_launch *launch) {
+    (void)state;
+    tr_attention_sizes s = tr__attention_sizes(desc->in[0].shape, desc->attr);
+    tr_attention_cut cut = tr__attention_cut(&s, TR_TILE, desc->threads);
+#pragma omp parallel for schedule(static) num_threads(cut.pieces) if (cut.pieces > 1)
+    for (int piece = 0; piece < cut.pieces; piece++) {
+        run_piece(&s, launch, &cut, piece);
+    }
+}
+
+const tr_kernel TR_ISA_NAME(tr__attention_kernel) = {
+    .name = "attention.cpu." TR_ISA_TEXT,
+    .supports = tr__desc_f32,
+    .cost = tr__attention_cost,
+    .workspace = workspace,
+    .launch = launch_attention,
+};

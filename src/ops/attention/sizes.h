@@ -1,0 +1,55 @@
+// Sizes of one attention, and where the draws of its dropout are.
+#ifndef TR_OPS_ATTENTION_SIZES_H
+#define TR_OPS_ATTENTION_SIZES_H
+
+#include "base/checked.h"
+#include "ops/attention/attention.h"
+#include "ops/dropout/draw.h"
+
+#include <string.h>
+
+typedef struct tr_attention_sizes {
+    int64_t batch, context, heads, depth; // depth: columns of one head
+    int64_t width;                        // heads * depth
+    float dropout;
+    uint32_t draw_id;
+} tr_attention_sizes;
+
+// qkv: the shape [B, S, 3 C]; attr: tr_attention_attr.
+static inline tr_attention_sizes tr__attention_sizes(tr_shape qkv, const void *attr) {
+    tr_attention_attr a;
+    memcpy(&a, attr, sizeof a);
+    int64_t width = qkv.dim[2] / 3;
+    return (tr_attention_sizes){
+        .batch = qkv.dim[0],
+        .context = qkv.dim[1],
+        .heads = a.heads,
+        .depth = width / a.heads,
+        .width = width,
+        .dropout = a.dropout,
+        .draw_id = a.draw_id,
+    };
+}
+
+// A group of draws is the probabilities of TR_DRAW_ROWS queries by TR_DRAW_LANES keys:
+// the group that holds (query, key) of a head.
+static inline uint64_t tr__attention_group(const tr_attention_sizes *s, int64_t head,
+                                           int64_t query, int64_t key) {
+    int64_t down = tr__ceil_div(s->context, TR_DRAW_ROWS);
+    int64_t across = tr__ceil_div(s->context, TR_DRAW_LANES);
+    int64_t row = head * down + query / TR_DRAW_ROWS;
+    return (uint64_t)(row * across + key / TR_DRAW_LANES);
+}
+
+// The element of the draw for (query, key) of a head.
+static inline uint64_t tr__attention_element(const tr_attention_sizes *s, int64_t head,
+                                             int64_t query, int64_t key) {
+    return tr__attention_group(s, head, query, key) * TR_DRAW_GROUP +
+           (uint64_t)(query % TR_DRAW_ROWS * TR_DRAW_LANES + key % TR_DRAW_LANES);
+}
+
+// The products of the pairs that the mask leaves (attention.c).
+void tr__attention_cost(const tr_op_desc *desc, tr_cost *cost);
+void tr__attention_backward_cost(const tr_op_desc *desc, tr_cost *cost);
+
+#endif
