@@ -108,6 +108,10 @@ static int attention_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_
     return 1;
 }
 
+static void attention_evaluate(void *attr) {
+    ((tr_attention_attr *)attr)->dropout = 0;
+}
+
 // Two products of S (S + 1) / 2 by D in the forward: for each element of y [B, S, C],
 // 2 (S + 1) operations.
 void tr__attention_cost(const tr_op_desc *desc, tr_cost *cost) {
@@ -124,6 +128,7 @@ const tr_op tr__op_attention = {
     .attr_bytes = sizeof(tr_attention_attr),
     .infer = attention_infer,
     .backward = attention_backward,
+    .evaluate = attention_evaluate,
     .reference = &tr__attention_reference,
     .cpu = attention_cpu,
 };
