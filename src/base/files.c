@@ -62,7 +62,8 @@ tr_status tr__file_read(const char *path, size_t limit, char **text, size_t *byt
     struct stat info;
     tr_status status = TR_OK;
     char *data = NULL;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    // O_NONBLOCK: a pipe that nobody writes to must not hold us up.
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) {
         return fail(err, path, "open");
     }
@@ -156,9 +157,14 @@ tr_status tr__folder_sync(const char *path, tr_error *err) {
 }
 
 tr_status tr__folder_remove(const char *path, tr_error *err) {
-    DIR *folder = opendir(path);
+    int file = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0) {
+        return errno == ENOENT ? TR_OK : fail(err, path, "open as a folder");
+    }
+    DIR *folder = fdopendir(file);
     if (!folder) {
-        return errno == ENOENT ? TR_OK : fail(err, path, "open");
+        close(file);
+        return fail(err, path, "read as a folder");
     }
     tr_status status = TR_OK;
     struct dirent *entry;

@@ -26,10 +26,11 @@ static int refused(void) {
 }
 
 void *tr__calloc(size_t count, size_t size) {
-    if (refused()) {
+    size_t bytes = 0;
+    if (refused() || !tr__mul_size(count ? count : 1, size ? size : 1, &bytes)) {
         return NULL;
     }
-    return calloc(count ? count : 1, size ? size : 1);
+    return calloc(bytes, 1);
 }
 
 void *tr__realloc(void *memory, size_t count, size_t size) {

@@ -40,7 +40,11 @@ int tr__edit_distance(const char *a, const char *b) {
 
 const char *tr__nearest(const char *word, const char *const *names, size_t count) {
     const char *best = NULL;
-    int limit = 1 + (int)strlen(word) / 3, least = limit + 1;
+    // At most a third of the word may differ, and never all of it. (A distance of FAR
+    // is not a distance.)
+    int length = (int)tr__min_i64((int64_t)strlen(word), FAR - 1);
+    int limit = 1 + length / 3;
+    int least = limit < length ? limit + 1 : length;
     for (size_t i = 0; i < count; i++) {
         int distance = tr__edit_distance(word, names[i]);
         if (distance < least) {
@@ -60,8 +64,10 @@ bool tr__parse_size(const char *text, int64_t *bytes) {
                  {"G", 0x1p30},   {"T", 0x1p40},  {"KiB", 0x1p10}, {"MiB", 0x1p20},
                  {"GiB", 0x1p30}, {"TiB", 0x1p40}};
     char *end = NULL;
+    // strtod also reads signs, infinities and hexadecimal numbers.
+    size_t number = strspn(text, "0123456789.eE+-");
     double value = strtod(text, &end);
-    if (end == text || !(value >= 0)) {
+    if (end == text || end > text + number || !(value >= 0) || *text == '-') {
         return false;
     }
     while (*end == ' ') {
@@ -84,7 +90,9 @@ void tr__print_size(char *dst, size_t size, int64_t bytes) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     double value = (double)bytes;
     size_t unit = 0;
-    while (value >= 1024 && unit + 1 < sizeof units / sizeof *units) {
+    // 1023.996 KiB would be printed as 1024.00.
+    while (value >= (unit ? 1023.995 : 1024) &&
+           unit + 1 < sizeof units / sizeof *units) {
         value /= 1024;
         unit++;
     }

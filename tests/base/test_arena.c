@@ -1,0 +1,118 @@
+// Arenas: alignment, zeros, the high-water mark, and views outside.
+#include "base/arena.h"
+#include "base/memory.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void zeroed_and_aligned(void **state) {
+    (void)state;
+    enum { BYTES = 5 << 20 };
+    tr_arena *arena = NULL;
+    assert_int_equal(tr__arena_create("device", BYTES, &arena, NULL), TR_OK);
+    unsigned char *all = tr__arena_view(arena, 0, BYTES);
+    assert_int_equal((uintptr_t)all % (2 << 20), 0);
+    for (size_t i = 0; i < BYTES; i += 4093) {
+        assert_int_equal(all[i], 0);
+    }
+    all[0] = all[BYTES - 1] = 1; // the ends can be written
+    assert_ptr_equal(tr__arena_view(arena, 4096, 1), all + 4096);
+    tr__arena_destroy(arena);
+    tr__arena_destroy(NULL);
+}
+
+static void high_water(void **state) {
+    (void)state;
+    tr_arena *arena = NULL;
+    assert_int_equal(tr__arena_create("host", 1000, &arena, NULL), TR_OK);
+    assert_int_equal(tr__arena_bytes(arena), 1000);
+    assert_int_equal(tr__arena_high_water(arena), 0);
+    tr__arena_view(arena, 100, 50);
+    assert_int_equal(tr__arena_high_water(arena), 150);
+    tr__arena_view(arena, 0, 20);
+    assert_int_equal(tr__arena_high_water(arena), 150);
+    tr__arena_view(arena, 1000, 0);
+    assert_int_equal(tr__arena_high_water(arena), 1000);
+    tr__arena_destroy(arena);
+}
+
+static void an_empty_arena(void **state) {
+    (void)state;
+    tr_arena *arena = NULL;
+    assert_int_equal(tr__arena_create("host", 0, &arena, NULL), TR_OK);
+    assert_non_null(tr__arena_view(arena, 0, 0));
+    tr__arena_destroy(arena);
+}
+
+static void what_the_system_refuses(void **state) {
+    (void)state;
+    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - (2 << 20), SIZE_MAX / 2};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        tr_arena *arena = NULL;
+        tr_error err = {0};
+        assert_int_equal(tr__arena_create("device", sizes[i], &arena, &err), TR_MEMORY);
+        assert_null(arena);
+        assert_non_null(strstr(err.message, "device"));
+    }
+}
+
+static void no_memory_for_the_record(void **state) {
+    (void)state;
+    tr_arena *arena = NULL;
+    tr__memory_fail_at(1);
+    assert_int_equal(tr__arena_create("device", 10, &arena, NULL), TR_MEMORY);
+    assert_null(arena);
+}
+
+// Does a view in a process of its own end it with SIGABRT?
+static bool aborts(tr_arena *arena, size_t offset, size_t bytes) {
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        // cmocka catches the signal in the parent only.
+        signal(SIGABRT, SIG_DFL);
+        if (!freopen("/dev/null", "w", stderr)) {
+            _exit(1);
+        }
+        tr__arena_view(arena, offset, bytes);
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+static void views_outside_abort(void **state) {
+    (void)state;
+    tr_arena *arena = NULL;
+    assert_int_equal(tr__arena_create("device", 1000, &arena, NULL), TR_OK);
+    assert_true(aborts(arena, 1, 1000));
+    assert_true(aborts(arena, 1001, 0));
+    assert_true(aborts(arena, SIZE_MAX, 2)); // the sum would overflow
+    assert_true(aborts(arena, 2, SIZE_MAX));
+    assert_false(aborts(arena, 1000, 0));
+    tr__arena_destroy(arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(zeroed_and_aligned),
+        cmocka_unit_test(high_water),
+        cmocka_unit_test(an_empty_arena),
+        cmocka_unit_test(what_the_system_refuses),
+        cmocka_unit_test(no_memory_for_the_record),
+        cmocka_unit_test(views_outside_abort),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
