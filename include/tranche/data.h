@@ -1,0 +1,126 @@
+// Datasets: numbered samples, read by number into rows of a batch.
+//
+// A dataset is a table of functions. Tranche's own formats fill such a table, and a C
+// program that has its samples elsewhere fills one itself (tr_dataset_create_callback).
+#ifndef TRANCHE_DATA_H
+#define TRANCHE_DATA_H
+
+#include <tranche/status.h>
+#include <tranche/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tr_dataset tr_dataset;
+
+// A target that is none: its loss does not count.
+enum { TR_NO_TARGET = -100 };
+
+// The tensors of one sample, without the batch dimension. Text: input I32 [n], target
+// I32 [n]. Features: input F32 [F], target I32 [] (rank 0).
+typedef struct tr_sample_desc {
+    tr_tensor_desc input;  // F32 or I32, rank at most TR_RANK_MAX - 1
+    tr_tensor_desc target; // I32, rank at most TR_RANK_MAX - 1
+} tr_sample_desc;
+
+typedef struct tr_dataset_source {
+    const char *about;     // one line for people, copied; NULL: "callback"
+    int64_t samples;       // > 0
+    tr_sample_desc sample; // shapes without TR_BATCH
+    int64_t vocabulary;    // I32 inputs lie in [0, vocabulary); 0: not known, unchecked
+    int64_t classes; // targets lie in [0, classes) or are TR_NO_TARGET; 0: as above
+    uint64_t hash;   // of what the data is: a resumed run compares it
+    int64_t bytes;   // resident memory that the source holds
+    // Reads the samples index[0 .. count), each in [0, samples), any order, repeats
+    // allowed, into rows of input and target. Called from a reading thread, one call at
+    // a time for each dataset; a source with two datasets over it must stand two calls
+    // at once. An error says where in the data it is.
+    tr_status (*read)(void *user, const int64_t *index, int64_t count, void *input,
+                      void *target, tr_error *err);
+    void (*destroy)(void *user); // NULL: nothing to do
+    void *user;
+} tr_dataset_source;
+
+// A dataset over the caller's own functions; the table is copied. What `read` delivers
+// is checked against vocabulary and classes. On success the dataset owns `user` (it
+// calls `destroy`); on failure the caller still does. TR_USAGE: a table that makes no
+// sense; TR_MEMORY.
+tr_status tr_dataset_create_callback(const tr_dataset_source *source, tr_dataset **out,
+                                     tr_error *err);
+
+int64_t tr_dataset_samples(const tr_dataset *dataset);
+tr_sample_desc tr_dataset_sample(const tr_dataset *dataset);
+int64_t tr_dataset_vocabulary(const tr_dataset *dataset); // 0: not known, or no ids
+int64_t tr_dataset_classes(const tr_dataset *dataset);    // 0: not known
+// 64 bits over what the data is: format, names (without folders) and sizes of its
+// files, lengths, and the part of a split. Not the content.
+uint64_t tr_dataset_hash(const tr_dataset *dataset);
+// Resident memory it holds. What both halves of a split share counts with the training
+// half.
+int64_t tr_dataset_bytes(const tr_dataset *dataset);
+// One line for people, such as "3 files, 1.40 MiB in windows of 64 bytes".
+const char *tr_dataset_about(const tr_dataset *dataset);
+
+// Reads the samples index[0 .. count) into input [count, ...] and target [count, ...],
+// rows packed. No allocation. TR_DATA and TR_IO name the file and the position;
+// TR_USAGE: an index out of range. One call at a time for each dataset.
+tr_status tr_dataset_read(tr_dataset *dataset, const int64_t *index, int64_t count,
+                          void *input, void *target, tr_error *err);
+void tr_dataset_destroy(tr_dataset *dataset); // NULL-safe
+
+// What the "data" object of a run file says, and what the model adds to it. All texts
+// are read during the call only. Zero or NULL: not given.
+//
+// Paths are files, folders (all regular files below, sorted by path; a file or folder
+// that links reach twice is taken once) or globs (* ? [...], as the shell's). Nothing
+// is left out silently: what cannot be read, or is no regular file, is an error.
+//
+// bytes, tokens: the files are joined; sample i is entries [i*n, i*n + n], its input
+//     the first n and its target the last n of them. Files stay on disk.
+//     labels: one file with one entry for each entry of the joined data, int16 or int32
+//     little endian (told apart by its size). The label of an entry replaces it as the
+//     target; -100 there is no target. (The layout of Hugging Face's `labels`.)
+// csv: comma separated, "quoted" where need be. A first line with a name in it (a field
+//     that starts with a letter and is no number) is a header. One column is the label,
+//     an integer; all others are features, f32. Held in memory.
+// npy: one file of numpy.save, features [N, F...] read as F32 [F] (dimensions after the
+//     first flattened, u8 as 0..255), and `labels`, one of integers [N]. Both stay on
+//     disk. Element types f4 f8 i1 u1 i2 u2 i4 u4 i8, C order.
+// random: `samples` rows of `features` standard normal values, labels uniform in
+//     [0, classes), a function of the seed; held nowhere.
+//
+// A validation fraction f of N samples takes round(f * N) of them. bytes, tokens,
+// random: the last ones. csv, npy (often sorted by class): one from each of round(f *
+// N) equal runs of samples, drawn by the seed; both halves keep the order of the file.
+typedef struct tr_data_options {
+    const char *format; // "bytes", "tokens", "csv", "npy", "random"
+    const char *const *paths;
+    size_t path_count;
+    const char *const *validation_paths; // either these or the fraction
+    size_t validation_path_count;
+    double validation_fraction;    // [0, 1)
+    const char *order;             // "shuffled" (default), "sequential"
+    int64_t sequence_length;       // n; bytes, tokens
+    int64_t vocabulary;            // bytes (default 256), tokens
+    const char *dtype;             // tokens: "u16" (default), "u32"
+    const char *labels;            // bytes, tokens, npy
+    const char *validation_labels; // the same for validation_paths
+    const char *label_column;      // csv: a name or a number from 0; default the last
+    int64_t samples;               // random
+    int64_t features;              // random; csv, npy: checked where given
+    int64_t classes;               // random; csv, npy: checked where given
+    uint64_t seed;                 // random, split
+} tr_data_options;
+
+// Opens what the options name. *validation is NULL when they name none; `validation`
+// may be NULL (the split is made all the same). The caller destroys both. TR_USAGE:
+// options that do not fit together; TR_DATA: data that is missing, empty, too short or
+// wrong, with its place; TR_IO; TR_MEMORY.
+tr_status tr_dataset_open(const tr_data_options *options, tr_dataset **train,
+                          tr_dataset **validation, tr_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

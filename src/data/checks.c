@@ -1,0 +1,26 @@
+// Checks that several formats make, with one wording.
+#include "data/formats.h"
+
+tr_status tr__label_check(int64_t label, int64_t classes, const char *path,
+                          int64_t position, tr_error *err) {
+    int64_t bound = classes > 0 ? classes : INT32_MAX;
+    if (label == TR_NO_TARGET || (label >= 0 && label < bound)) {
+        return TR_OK;
+    }
+    return tr_fail(
+        err, TR_DATA,
+        "%s: label %lld at position %lld is not in [0, %lld), nor %d for none; "
+        "correct it, or give the model more outputs",
+        path, (long long)label, (long long)position, (long long)bound, TR_NO_TARGET);
+}
+
+tr_status tr__features_check(int64_t features, int64_t expected, const char *path,
+                             tr_error *err) {
+    if (expected == 0 || features == expected) {
+        return TR_OK;
+    }
+    return tr_fail(err, TR_DATA,
+                   "%s: %lld features in a row where the model takes %lld; change the "
+                   "first of model.layer_sizes to %lld",
+                   path, (long long)features, (long long)expected, (long long)features);
+}

@@ -1,0 +1,279 @@
+#include "data/feed.h"
+
+#include "data/dataset.h"
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    ALIGN = 64,
+    PIECE = 16, // samples read between two looks at `stop`
+};
+
+struct tr_feed {
+    tr_feed_options options;
+    int64_t slot_bytes, input_bytes, target_bytes; // of a slot; of a row
+    int64_t target_offset;                         // of the target rows in a slot
+    tr_feed_micro *micro;                          // [slots]
+    tr_feed_waits waits;                           // of the acquiring thread
+    int64_t acquired, released; // likewise; `released` under the lock
+
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t filled_more, released_more;
+    atomic_bool stop;
+    // Under the lock. Counts of micro-batches since the start: filled - released of
+    // them are in the ring.
+    int64_t filled;
+    bool ended; // nothing will be filled any more: `status` says why (TR_OK: the end)
+    tr_status status;
+    tr_error error;
+};
+
+static int64_t align_up(int64_t bytes) {
+    return tr__round_up(bytes, ALIGN);
+}
+
+int64_t tr__feed_slot_bytes(tr_sample_desc sample, int64_t micro_batch) {
+    int64_t input = tr__sample_input_bytes(sample);
+    int64_t target = tr__sample_target_bytes(sample);
+    int64_t sum = 0;
+    if (input < 0 || target < 0 || micro_batch < 0 ||
+        !tr__mul_i64(input, micro_batch, &input) ||
+        !tr__mul_i64(target, micro_batch, &target) ||
+        !tr__add_i64(input, target, &sum) || sum > INT64_MAX - 2 * ALIGN) {
+        return -1;
+    }
+    return align_up(input) + align_up(target);
+}
+
+// ---- the thread
+
+// rows: [count] of the slot, from row `row` on; `global`: index of the first.
+static tr_status read_rows(tr_feed *feed, char *slot, int64_t row, int64_t count,
+                           int64_t global, tr_error *err) {
+    int64_t index[PIECE];
+    for (int64_t i = 0; i < count; i++) {
+        index[i] = tr__order_global(&feed->options.order, global + i);
+    }
+    return tr_dataset_read(feed->options.dataset, index, count,
+                           slot + row * feed->input_bytes,
+                           slot + feed->target_offset + row * feed->target_bytes, err);
+}
+
+static void pad_rows(const tr_feed *feed, char *slot, int64_t rows) {
+    int64_t missing = feed->options.micro_batch - rows;
+    memset(slot + rows * feed->input_bytes, 0, (size_t)(missing * feed->input_bytes));
+    int32_t *target =
+        (int32_t *)(void *)(slot + feed->target_offset + rows * feed->target_bytes);
+    int64_t count = missing * feed->target_bytes / (int64_t)sizeof *target;
+    for (int64_t i = 0; i < count; i++) {
+        target[i] = TR_NO_TARGET;
+    }
+}
+
+static tr_status fill_slot(tr_feed *feed, int64_t which, tr_batch batch, int64_t micro,
+                           tr_error *err) {
+    char *slot = (char *)feed->options.memory + which * feed->slot_bytes;
+    int64_t m = feed->options.micro_batch, offset = micro * m;
+    int64_t rows = tr__max_i64(0, tr__min_i64(m, batch.count - offset));
+    tr_status status = TR_OK;
+    for (int64_t row = 0; status == TR_OK && row < rows; row += PIECE) {
+        if (atomic_load(&feed->stop)) {
+            return TR_OK; // nobody will look at it
+        }
+        status = read_rows(feed, slot, row, tr__min_i64(PIECE, rows - row),
+                           batch.first + offset + row, err);
+    }
+    if (status == TR_OK) {
+        pad_rows(feed, slot, rows);
+        feed->micro[which] = (tr_feed_micro){slot, slot + feed->target_offset,
+                                             batch.first + offset, rows, batch};
+    }
+    return status;
+}
+
+// Waits for a free slot; false: stop.
+static bool wait_for_slot(tr_feed *feed) {
+    pthread_mutex_lock(&feed->lock);
+    while (feed->filled - feed->released == feed->options.slots &&
+           !atomic_load(&feed->stop)) {
+        pthread_cond_wait(&feed->released_more, &feed->lock);
+    }
+    pthread_mutex_unlock(&feed->lock);
+    return !atomic_load(&feed->stop);
+}
+
+static void publish(tr_feed *feed) {
+    pthread_mutex_lock(&feed->lock);
+    feed->filled++;
+    pthread_cond_signal(&feed->filled_more);
+    pthread_mutex_unlock(&feed->lock);
+}
+
+static void end(tr_feed *feed, tr_status status) {
+    pthread_mutex_lock(&feed->lock);
+    feed->status = status;
+    feed->ended = true;
+    pthread_cond_signal(&feed->filled_more);
+    pthread_mutex_unlock(&feed->lock);
+}
+
+static void *run(void *argument) {
+    tr_feed *feed = argument;
+    const tr_feed_options *options = &feed->options;
+    tr_status status = TR_OK;
+    int64_t cursor = options->cursor, number = 0;
+    omp_set_num_threads(1); // of this thread: the cores belong to the step
+    for (int64_t step = 0; options->steps == 0 || step < options->steps; step++) {
+        tr_batch batch = tr__batcher_next(&options->batcher, cursor);
+        cursor = batch.next;
+        for (int64_t j = 0; j < options->micros; j++) {
+            if (!wait_for_slot(feed)) {
+                return NULL;
+            }
+            status = fill_slot(feed, number++ % options->slots, batch,
+                               options->first_micro + j, &feed->error);
+            if (status != TR_OK) {
+                end(feed, status);
+                return NULL;
+            }
+            publish(feed);
+        }
+    }
+    end(feed, TR_OK);
+    return NULL;
+}
+
+// ---- the caller's side
+
+tr_status tr__feed_acquire(tr_feed *feed, tr_feed_micro *out, tr_error *err) {
+    if (feed->acquired - feed->released == feed->options.slots) {
+        return tr_fail(err, TR_INTERNAL, "all %lld slots of the data feed are held",
+                       (long long)feed->options.slots);
+    }
+    pthread_mutex_lock(&feed->lock);
+    if (feed->filled == feed->acquired && !feed->ended) {
+        double begin = tr__seconds();
+        while (feed->filled == feed->acquired && !feed->ended) {
+            pthread_cond_wait(&feed->filled_more, &feed->lock);
+        }
+        feed->waits.count++;
+        feed->waits.seconds += tr__seconds() - begin;
+    }
+    bool present = feed->filled > feed->acquired;
+    pthread_mutex_unlock(&feed->lock);
+    if (present) {
+        *out = feed->micro[feed->acquired++ % feed->options.slots];
+        return TR_OK;
+    }
+    if (feed->status == TR_OK) {
+        return tr_fail(err, TR_INTERNAL, "the data feed is past its last step");
+    }
+    return tr_fail(err, feed->status, "%s", feed->error.message);
+}
+
+void tr__feed_release(tr_feed *feed) {
+    pthread_mutex_lock(&feed->lock);
+    if (feed->released < feed->acquired) {
+        feed->released++;
+        pthread_cond_signal(&feed->released_more);
+    }
+    pthread_mutex_unlock(&feed->lock);
+}
+
+tr_feed_waits tr__feed_waits(const tr_feed *feed) {
+    return feed->waits;
+}
+
+static tr_status check_options(const tr_feed_options *options, tr_error *err) {
+    int64_t samples = tr_dataset_samples(options->dataset), last = 0, bytes = 0;
+    int64_t slot =
+        tr__feed_slot_bytes(tr_dataset_sample(options->dataset), options->micro_batch);
+    if (options->order.samples != samples || options->batcher.samples != samples ||
+        options->batcher.batch <= 0 || options->cursor < 0 || options->steps < 0) {
+        return tr_fail(err, TR_USAGE, "a data feed whose order does not fit its data");
+    }
+    if (options->micro_batch <= 0 || options->micros <= 0 || options->first_micro < 0 ||
+        !tr__add_i64(options->first_micro, options->micros, &last) ||
+        !tr__mul_i64(last, options->micro_batch, &last)) {
+        return tr_fail(err, TR_USAGE, "a data feed with micro-batches of no sense");
+    }
+    if (options->slots <= 0 || slot < 0 || !tr__mul_i64(slot, options->slots, &bytes) ||
+        !options->memory || (uintptr_t)options->memory % ALIGN != 0) {
+        return tr_fail(err, TR_USAGE, "a data feed without aligned memory");
+    }
+    return TR_OK;
+}
+
+// Signals go to the threads that expect them.
+static int start_thread(tr_feed *feed) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int result = pthread_create(&feed->thread, NULL, run, feed);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return result;
+}
+
+static void free_feed(tr_feed *feed) {
+    pthread_cond_destroy(&feed->filled_more);
+    pthread_cond_destroy(&feed->released_more);
+    pthread_mutex_destroy(&feed->lock);
+    tr__free(feed->micro);
+    tr__free(feed);
+}
+
+tr_status tr__feed_create(const tr_feed_options *options, tr_feed **out,
+                          tr_error *err) {
+    tr_status status = check_options(options, err);
+    *out = NULL;
+    if (status != TR_OK) {
+        return status;
+    }
+    tr_feed *feed = tr__calloc(1, sizeof *feed);
+    tr_feed_micro *micro = tr__calloc((size_t)options->slots, sizeof *micro);
+    if (!feed || !micro) {
+        tr__free(feed);
+        tr__free(micro);
+        return tr_fail(err, TR_MEMORY, "no memory for the data feed");
+    }
+    tr_sample_desc sample = tr_dataset_sample(options->dataset);
+    feed->options = *options;
+    feed->micro = micro;
+    feed->slot_bytes = tr__feed_slot_bytes(sample, options->micro_batch);
+    feed->input_bytes = tr__sample_input_bytes(sample);
+    feed->target_bytes = tr__sample_target_bytes(sample);
+    feed->target_offset = align_up(feed->input_bytes * options->micro_batch);
+    pthread_mutex_init(&feed->lock, NULL);
+    pthread_cond_init(&feed->filled_more, NULL);
+    pthread_cond_init(&feed->released_more, NULL);
+    int result = start_thread(feed);
+    if (result != 0) {
+        free_feed(feed);
+        return tr_fail(err, TR_INTERNAL, "cannot start the reading thread: %s",
+                       strerror(result));
+    }
+    *out = feed;
+    return TR_OK;
+}
+
+void tr__feed_destroy(tr_feed *feed) {
+    if (!feed) {
+        return;
+    }
+    pthread_mutex_lock(&feed->lock);
+    atomic_store(&feed->stop, true);
+    pthread_cond_signal(&feed->released_more);
+    pthread_mutex_unlock(&feed->lock);
+    pthread_join(feed->thread, NULL);
+    free_feed(feed);
+}

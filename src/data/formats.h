@@ -1,0 +1,34 @@
+// The formats: each opens one set of files (training or validation) as a dataset.
+#ifndef TR_DATA_FORMATS_H
+#define TR_DATA_FORMATS_H
+
+#include <tranche/data.h>
+
+#include <stdbool.h>
+
+// One of the two sets of files that the options name.
+typedef struct tr_data_files {
+    const char *const *paths;
+    size_t count;
+    const char *labels;     // NULL: none
+    const char *paths_key;  // "data.train", for messages
+    const char *labels_key; // "data.labels"
+} tr_data_files;
+
+typedef tr_status tr_format_open(const tr_data_options *options,
+                                 const tr_data_files *files, tr_dataset **out,
+                                 tr_error *err);
+
+tr_format_open tr__bytes_open, tr__tokens_open, tr__csv_open, tr__npy_open,
+    tr__random_open;
+
+// Checks of one value, shared by the formats. `path` and `position` (from 0) say where.
+// TR_DATA unless `label` is TR_NO_TARGET or in [0, classes); classes 0: any >= 0 that
+// fits an I32.
+tr_status tr__label_check(int64_t label, int64_t classes, const char *path,
+                          int64_t position, tr_error *err);
+// TR_DATA unless `expected` is 0 or equal to the features found.
+tr_status tr__features_check(int64_t features, int64_t expected, const char *path,
+                             tr_error *err);
+
+#endif

@@ -1,0 +1,182 @@
+// From options to datasets: which format, which files, which split.
+#include "data/dataset.h"
+#include "data/formats.h"
+#include "data/order.h"
+#include "data/split.h"
+
+#include "base/text.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    USES_PATHS = 1,
+    USES_LABELS = 2,
+    USES_DTYPE = 4,
+    USES_COLUMN = 8,
+    USES_SAMPLES = 16
+};
+
+typedef struct data_format {
+    const char *name;
+    tr_format_open *open;
+    unsigned uses; // options with a meaning; others are mistakes
+    tr_split_kind split;
+} data_format;
+
+static const data_format formats[] = {
+    {"bytes", tr__bytes_open, USES_PATHS | USES_LABELS, TR_SPLIT_TAIL},
+    {"tokens", tr__tokens_open, USES_PATHS | USES_LABELS | USES_DTYPE, TR_SPLIT_TAIL},
+    {"csv", tr__csv_open, USES_PATHS | USES_COLUMN, TR_SPLIT_SPREAD},
+    {"npy", tr__npy_open, USES_PATHS | USES_LABELS, TR_SPLIT_SPREAD},
+    {"random", tr__random_open, USES_SAMPLES, TR_SPLIT_TAIL},
+};
+
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static tr_status find_format(const char *name, const data_format **out, tr_error *err) {
+    const char *names[FORMATS];
+    for (int i = 0; i < FORMATS; i++) {
+        names[i] = formats[i].name;
+        if (name && strcmp(name, names[i]) == 0) {
+            *out = &formats[i];
+            return TR_OK;
+        }
+    }
+    const char *near = name ? tr__nearest(name, names, FORMATS) : NULL;
+    return tr_fail(err, TR_USAGE, "data.format: '%s' is not known; %s%s%s",
+                   name ? name : "", near ? "did you mean '" : "", near ? near : "",
+                   near ? "'?" : "it is one of bytes, tokens, csv, npy, random");
+}
+
+static tr_status check_uses(const tr_data_options *options, const data_format *format,
+                            tr_error *err) {
+    const struct {
+        unsigned use;
+        bool given;
+        const char *key;
+    } keys[] = {
+        {USES_PATHS, options->path_count > 0, "data.train"},
+        {USES_PATHS, options->validation_path_count > 0, "data.validation (paths)"},
+        {USES_LABELS, options->labels != NULL, "data.labels"},
+        {USES_LABELS, options->validation_labels != NULL, "data.validation_labels"},
+        {USES_DTYPE, options->dtype != NULL, "data.dtype"},
+        {USES_COLUMN, options->label_column != NULL, "data.label_column"},
+        {USES_SAMPLES, options->samples != 0, "data.samples"},
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (keys[i].given && !(format->uses & keys[i].use)) {
+            return tr_fail(err, TR_USAGE, "%s: has no meaning for format %s; remove it",
+                           keys[i].key, format->name);
+        }
+    }
+    if ((format->uses & USES_PATHS) && options->path_count == 0) {
+        return tr_fail(err, TR_USAGE, "data.train: format %s needs a file or a folder",
+                       format->name);
+    }
+    return TR_OK;
+}
+
+static tr_status check_ranges(const tr_data_options *options, tr_error *err) {
+    double fraction = options->validation_fraction;
+    if (!(fraction >= 0 && fraction < 1)) {
+        return tr_fail(err, TR_USAGE,
+                       "data.validation: a fraction lies in [0, 1), %g does not",
+                       fraction);
+    }
+    if (fraction > 0 && options->validation_path_count > 0) {
+        return tr_fail(err, TR_USAGE, "data.validation: a fraction or paths, not both");
+    }
+    if (options->validation_labels && options->validation_path_count == 0) {
+        return tr_fail(err, TR_USAGE,
+                       "data.validation_labels: needs data.validation to name files");
+    }
+    if (options->classes < 0 || options->classes > INT32_MAX || options->features < 0) {
+        return tr_fail(err, TR_USAGE, "data: %lld classes and %lld features",
+                       (long long)options->classes, (long long)options->features);
+    }
+    bool shuffled;
+    return tr__order_parse(options->order, &shuffled, err);
+}
+
+// Splits *train, or leaves it whole when the fraction is 0.
+static tr_status split(const tr_data_options *options, const data_format *format,
+                       tr_dataset **train, tr_dataset **validation, tr_error *err) {
+    tr_dataset *whole = *train;
+    int64_t samples = tr_dataset_samples(whole);
+    double fraction = options->validation_fraction;
+    if (fraction == 0) {
+        return TR_OK;
+    }
+    int64_t held = llround(fraction * (double)samples);
+    if (held < 1 || held >= samples) {
+        return tr_fail(err, TR_DATA,
+                       "data.validation: a fraction of %g of %lld samples leaves none "
+                       "for %s; %s it or add data",
+                       fraction, (long long)samples,
+                       held < 1 ? "validation" : "training",
+                       held < 1 ? "raise" : "lower");
+    }
+    // The tail does not depend on the seed, so neither does its hash.
+    uint64_t seed = format->split == TR_SPLIT_TAIL ? 0 : options->seed;
+    tr_status status =
+        tr__dataset_split(whole, format->split, held, seed, train, validation, err);
+    if (status == TR_OK) {
+        tr_dataset_destroy(whole); // the parts hold it
+    } else {
+        *train = whole;
+    }
+    return status;
+}
+
+static tr_status open_parts(const tr_data_options *options, const data_format *format,
+                            tr_dataset **train, tr_dataset **validation,
+                            tr_error *err) {
+    tr_data_files files = {options->paths, options->path_count, options->labels,
+                           "data.train", "data.labels"};
+    tr_status status = format->open(options, &files, train, err);
+    if (status != TR_OK || options->validation_path_count == 0) {
+        return status == TR_OK ? split(options, format, train, validation, err)
+                               : status;
+    }
+    // What the training files did not have, the validation files may not have either.
+    tr_data_options same = *options;
+    if (format->split == TR_SPLIT_SPREAD) {
+        same.features = tr_shape_count(tr_dataset_sample(*train).input.shape);
+        same.classes = tr_dataset_classes(*train);
+    }
+    files = (tr_data_files){options->validation_paths, options->validation_path_count,
+                            options->validation_labels, "data.validation",
+                            "data.validation_labels"};
+    return format->open(&same, &files, validation, err);
+}
+
+tr_status tr_dataset_open(const tr_data_options *options, tr_dataset **train,
+                          tr_dataset **validation, tr_error *err) {
+    const data_format *format = NULL;
+    tr_dataset *held = NULL;
+    *train = NULL;
+    if (validation) {
+        *validation = NULL;
+    }
+    tr_status status = find_format(options->format, &format, err);
+    if (status == TR_OK) {
+        status = check_uses(options, format, err);
+    }
+    if (status == TR_OK) {
+        status = check_ranges(options, err);
+    }
+    if (status == TR_OK) {
+        status = open_parts(options, format, train, &held, err);
+    }
+    if (status != TR_OK) {
+        tr_dataset_destroy(*train);
+        *train = NULL;
+    }
+    if (status != TR_OK || !validation) {
+        tr_dataset_destroy(held);
+        return status;
+    }
+    *validation = held;
+    return TR_OK;
+}

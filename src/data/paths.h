@@ -1,0 +1,32 @@
+// From the paths a user names to a list of files.
+#ifndef TR_DATA_PATHS_H
+#define TR_DATA_PATHS_H
+
+#include <tranche/status.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tr_file_entry {
+    char *path;
+    int64_t bytes;
+} tr_file_entry;
+
+typedef struct tr_file_list { // zero-initialized: empty
+    tr_file_entry *entry;
+    size_t count, capacity;
+} tr_file_list;
+
+// Adds what `path` names: a file, the files of a folder (recursively, sorted by path,
+// byte by byte), or the matches of a glob, sorted. Below a folder, a file or folder
+// that several links reach is taken once, so loops of links end. TR_DATA: nothing
+// there, a link to nothing, neither file nor folder, a folder that cannot be read.
+tr_status tr__file_list_add(tr_file_list *list, const char *path, tr_error *err);
+void tr__file_list_clear(tr_file_list *list);
+
+// Bytes of memory that the list holds.
+int64_t tr__file_list_bytes(const tr_file_list *list);
+// Folds names (the last part of each path) and sizes into a hash.
+uint64_t tr__file_list_hash(const tr_file_list *list, uint64_t hash);
+
+#endif

@@ -1,0 +1,254 @@
+#include "data/windows.h"
+
+#include "data/dataset.h"
+#include "data/joined.h"
+
+#include "base/checked.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PIECE = 4096 }; // entries read at once, on the stack
+
+typedef struct windows {
+    tr_joined text, labels; // labels: closed when there are none
+    bool labelled;
+    tr_windows_options options;
+} windows;
+
+// Unsigned or two's complement little endian: the callers widen.
+static uint32_t decode(const unsigned char *raw, int width) {
+    uint32_t value = 0;
+    for (int i = 0; i < width; i++) {
+        value |= (uint32_t)raw[i] << (8 * i);
+    }
+    return value;
+}
+
+// ids: [count]. The number of entries before the first that is no id: count when all
+// are.
+static int64_t decode_ids(const unsigned char *raw, int width, int64_t bound,
+                          int64_t count, int32_t *ids) {
+    uint32_t top = 0, limit = bound > 0 ? (uint32_t)bound - 1 : INT32_MAX;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t id = width == 1 ? raw[i] : decode(raw + i * width, width);
+        top = id > top ? id : top;
+        ids[i] = (int32_t)id;
+    }
+    for (int64_t i = 0; top > limit && i < count; i++) {
+        if ((uint32_t)ids[i] > limit) {
+            return i;
+        }
+    }
+    return count;
+}
+
+static tr_status bad_id(const windows *self, int64_t entry, int32_t id, tr_error *err) {
+    int64_t inner = 0;
+    const char *path = tr__joined_locate(&self->text, entry, &inner);
+    if (self->options.vocabulary == 0) {
+        return tr_fail(err, TR_DATA,
+                       "%s: token %u at position %lld is no 31-bit id; is data.dtype "
+                       "right?",
+                       path, (uint32_t)id, (long long)inner);
+    }
+    return tr_fail(
+        err, TR_DATA,
+        "%s: %s %u at position %lld is outside the vocabulary of %lld; raise "
+        "model.vocab_size to at least %lld, or see whether data.dtype is "
+        "right",
+        path, self->options.width == 1 ? "byte" : "token", (uint32_t)id,
+        (long long)inner, (long long)self->options.vocabulary,
+        (long long)(uint32_t)id + 1);
+}
+
+// ids: [count], entries first ...
+static tr_status read_ids(const windows *self, int64_t first, int64_t count,
+                          int32_t *ids, tr_error *err) {
+    unsigned char raw[PIECE * 4];
+    tr_status status = TR_OK;
+    for (int64_t done = 0; status == TR_OK && done < count; done += PIECE) {
+        int64_t here = tr__min_i64(PIECE, count - done);
+        status = tr__joined_read(&self->text, first + done, here, raw, err);
+        if (status != TR_OK) {
+            break;
+        }
+        int64_t good = decode_ids(raw, self->options.width, self->options.vocabulary,
+                                  here, ids + done);
+        if (good < here) {
+            status = bad_id(self, first + done + good, ids[done + good], err);
+        }
+    }
+    return status;
+}
+
+// targets: [count], labels first ...
+static tr_status read_labels(const windows *self, int64_t first, int64_t count,
+                             int32_t *targets, tr_error *err) {
+    unsigned char raw[PIECE * 4];
+    const char *path = self->labels.files.entry[0].path;
+    int width = self->labels.width;
+    tr_status status = TR_OK;
+    for (int64_t done = 0; status == TR_OK && done < count; done += PIECE) {
+        int64_t here = tr__min_i64(PIECE, count - done);
+        status = tr__joined_read(&self->labels, first + done, here, raw, err);
+        for (int64_t i = 0; status == TR_OK && i < here; i++) {
+            uint32_t bits = decode(raw + i * width, width);
+            int32_t label = width == 2 ? (int16_t)bits : (int32_t)bits;
+            targets[done + i] = label;
+            status = tr__label_check(label, self->options.vocabulary, path,
+                                     first + done + i, err);
+        }
+    }
+    return status;
+}
+
+// input, target: [n]
+static tr_status read_window(const windows *self, int64_t window, int32_t *input,
+                             int32_t *target, tr_error *err) {
+    int64_t n = self->options.length, first = window * n;
+    tr_status status = read_ids(self, first, n, input, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    if (self->labelled) {
+        return read_labels(self, first + 1, n, target, err);
+    }
+    memcpy(target, input + 1, (size_t)(n - 1) * sizeof *target);
+    return read_ids(self, first + n, 1, target + n - 1, err);
+}
+
+static tr_status read_windows(void *user, const int64_t *index, int64_t count,
+                              void *input, void *target, tr_error *err) {
+    const windows *self = user;
+    int64_t n = self->options.length;
+    tr_status status = TR_OK;
+    for (int64_t i = 0; status == TR_OK && i < count; i++) {
+        status = read_window(self, index[i], (int32_t *)input + i * n,
+                             (int32_t *)target + i * n, err);
+    }
+    return status;
+}
+
+static void destroy_windows(void *user) {
+    windows *self = user;
+    tr__joined_close(&self->text);
+    tr__joined_close(&self->labels);
+    tr__free(self);
+}
+
+// The width of the labels follows from their size, which is that of the text.
+static tr_status open_labels(windows *self, const char *path, const char *key,
+                             tr_error *err) {
+    int64_t entries = tr__joined_count(&self->text);
+    tr_status status = tr__joined_open(&self->labels, &path, 1, 1, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    int64_t bytes = tr__joined_count(&self->labels);
+    tr__joined_close(&self->labels);
+    if (bytes != 2 * entries && bytes != 4 * entries) {
+        return tr_fail(err, TR_DATA,
+                       "%s: %s needs one int16 or int32 for each of the %lld %s: %lld "
+                       "or %lld bytes, not %lld",
+                       path, key, (long long)entries, self->options.entries,
+                       (long long)(2 * entries), (long long)(4 * entries),
+                       (long long)bytes);
+    }
+    self->labelled = true;
+    return tr__joined_open(&self->labels, &path, 1, (int)(bytes / entries), err);
+}
+
+static tr_status check_length(const windows *self, const tr_data_files *files,
+                              tr_error *err) {
+    int64_t entries = tr__joined_count(&self->text), n = self->options.length;
+    if (entries > n) {
+        return TR_OK;
+    }
+    return tr_fail(err, TR_DATA,
+                   "%s: %lld %s are too short for one sample of %lld and a target "
+                   "after the last; add data or lower model.n_positions",
+                   files->paths_key, (long long)entries, self->options.entries,
+                   (long long)n);
+}
+
+static uint64_t identity(const windows *self) {
+    const tr_windows_options *options = &self->options;
+    int64_t numbers[] = {options->width, options->length, options->vocabulary,
+                         self->labels.width};
+    uint64_t hash = tr__hash_more(0, options->entries, strlen(options->entries));
+    hash = tr__hash_more(hash, numbers, sizeof numbers);
+    hash = tr__file_list_hash(&self->text.files, hash);
+    return tr__file_list_hash(&self->labels.files, hash);
+}
+
+// Hands `self` over to the dataset.
+static tr_status wrap(windows *self, tr_dataset **out, tr_error *err) {
+    const tr_windows_options *options = &self->options;
+    char size[32], about[160];
+    int64_t entries = tr__joined_count(&self->text);
+    size_t files = self->text.files.count;
+    tr__print_size(size, sizeof size, entries * options->width);
+    snprintf(about, sizeof about, "%zu file%s, %s in windows of %lld %s", files,
+             files == 1 ? "" : "s", size, (long long)options->length, options->entries);
+    tr_dataset_source source = {
+        .about = about,
+        .samples = (entries - 1) / options->length,
+        .sample = tr__sample_text(options->length),
+        .vocabulary = options->vocabulary,
+        .classes = options->vocabulary,
+        .hash = identity(self),
+        .bytes = tr__joined_bytes(&self->text) + (int64_t)sizeof *self,
+        .read = read_windows,
+        .destroy = destroy_windows,
+        .user = self,
+    };
+    if (self->labelled) {
+        source.bytes += tr__joined_bytes(&self->labels);
+    }
+    return tr__dataset_create(&source, out, err);
+}
+
+static tr_status check_options(const tr_windows_options *options, tr_error *err) {
+    if (options->length <= 0 || options->length > INT32_MAX) {
+        return tr_fail(err, TR_USAGE,
+                       "data of %s needs a length of samples in [1, 2^31) "
+                       "(model.n_positions), not %lld",
+                       options->entries, (long long)options->length);
+    }
+    if (options->vocabulary < 0 || options->vocabulary > INT32_MAX) {
+        return tr_fail(err, TR_USAGE, "a vocabulary of %lld is not in [1, 2^31)",
+                       (long long)options->vocabulary);
+    }
+    return TR_OK;
+}
+
+tr_status tr__windows_open(const tr_windows_options *options,
+                           const tr_data_files *files, tr_dataset **out,
+                           tr_error *err) {
+    tr_status status = check_options(options, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    windows *self = tr__calloc(1, sizeof *self);
+    if (!self) {
+        return tr_fail(err, TR_MEMORY, "no memory to open data");
+    }
+    self->options = *options;
+    status =
+        tr__joined_open(&self->text, files->paths, files->count, options->width, err);
+    if (status == TR_OK) {
+        status = check_length(self, files, err);
+    }
+    if (status == TR_OK && files->labels) {
+        status = open_labels(self, files->labels, files->labels_key, err);
+    }
+    if (status != TR_OK) {
+        destroy_windows(self);
+        return status;
+    }
+    return wrap(self, out, err);
+}
