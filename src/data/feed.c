@@ -57,12 +57,14 @@ int64_t tr__feed_slot_bytes(tr_sample_desc sample, int64_t micro_batch) {
 
 // ---- the thread
 
-// rows: [count] of the slot, from row `row` on; `global`: index of the first.
+// rows: [count] of the slot, from row `row` on; `global`: index of the first. A batch
+// lies in one epoch.
 static tr_status read_rows(tr_feed *feed, char *slot, int64_t row, int64_t count,
                            int64_t global, tr_error *err) {
-    int64_t index[PIECE];
+    int64_t index[PIECE], per_epoch = feed->options.batcher.samples;
     for (int64_t i = 0; i < count; i++) {
-        index[i] = tr__order_global(&feed->options.order, global + i);
+        index[i] = tr__order_sample(&feed->options.order, global / per_epoch,
+                                    global % per_epoch + i);
     }
     return tr_dataset_read(feed->options.dataset, index, count,
                            slot + row * feed->input_bytes,
@@ -198,8 +200,9 @@ static tr_status check_options(const tr_feed_options *options, tr_error *err) {
     int64_t samples = tr_dataset_samples(options->dataset), last = 0, bytes = 0;
     int64_t slot =
         tr__feed_slot_bytes(tr_dataset_sample(options->dataset), options->micro_batch);
-    if (options->order.samples != samples || options->batcher.samples != samples ||
-        options->batcher.batch <= 0 || options->cursor < 0 || options->steps < 0) {
+    if (options->order.samples != samples || options->batcher.samples <= 0 ||
+        options->batcher.samples > samples || options->batcher.batch <= 0 ||
+        options->cursor < 0 || options->steps < 0) {
         return tr_fail(err, TR_USAGE, "a data feed whose order does not fit its data");
     }
     if (options->micro_batch <= 0 || options->micros <= 0 || options->first_micro < 0 ||

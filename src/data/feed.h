@@ -18,7 +18,7 @@ typedef struct tr_feed tr_feed;
 typedef struct tr_feed_options {
     tr_dataset *dataset; // not owned; the feed is its only reader while it lives
     tr_order order;      // samples as the dataset has
-    tr_batcher batcher;
+    tr_batcher batcher;  // at most the dataset's samples: the first ones of the order
     int64_t cursor;      // where the first step starts
     int64_t steps;       // how many steps to feed; 0: without end
     int64_t micro_batch; // m, rows of a slot

@@ -53,10 +53,6 @@ int64_t tr__order_sample(const tr_order *order, int64_t epoch, int64_t position)
     return position;
 }
 
-int64_t tr__order_global(const tr_order *order, int64_t global) {
-    return tr__order_sample(order, global / order->samples, global % order->samples);
-}
-
 tr_status tr__order_parse(const char *name, bool *shuffled, tr_error *err) {
     static const char *const names[] = {"shuffled", "sequential"};
     *shuffled = !name || strcmp(name, names[0]) == 0;

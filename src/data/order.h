@@ -22,8 +22,6 @@ typedef struct tr_order {
 
 // The sample at `position` (in [0, samples)) of `epoch`.
 int64_t tr__order_sample(const tr_order *order, int64_t epoch, int64_t position);
-// The sample with the global index `global` (>= 0).
-int64_t tr__order_global(const tr_order *order, int64_t global);
 
 // "shuffled" or "sequential"; NULL: shuffled. TR_USAGE names the nearest.
 tr_status tr__order_parse(const char *name, bool *shuffled, tr_error *err);

@@ -93,7 +93,8 @@ static void tear_down(feed_fixture *fixture) {
 // A micro-batch must be rows [offset, offset + m) of the step, padded.
 static void check_micro(const feed_fixture *fixture, const tr_feed_micro *micro,
                         tr_batch batch, int64_t offset) {
-    int64_t m = fixture->options.micro_batch, rows = batch.count - offset;
+    const tr_feed_options *options = &fixture->options;
+    int64_t m = options->micro_batch, rows = batch.count - offset;
     const float *input = micro->input;
     const int32_t *target = micro->target;
     rows = rows < 0 ? 0 : rows > m ? m : rows;
@@ -105,9 +106,11 @@ static void check_micro(const feed_fixture *fixture, const tr_feed_micro *micro,
     assert_int_equal(micro->batch.count, batch.count);
     for (int64_t row = 0; row < m; row++) {
         bool there = row < rows;
-        int64_t sample = there ? tr__order_global(&fixture->options.order,
-                                                  batch.first + offset + row)
-                               : 0;
+        int64_t sample = 0;
+        if (there) {
+            int64_t global = batch.first + offset + row, n = options->batcher.samples;
+            sample = tr__order_sample(&options->order, global / n, global % n);
+        }
         assert_int_equal(target[row], there ? sample : -100);
         for (int f = 0; f < WIDTH; f++) {
             assert_true(input[row * WIDTH + f] == (there ? (float)(sample + f) : 0));
@@ -159,6 +162,30 @@ static void every_cut_has_the_same_rows(void **state) {
     check_cut(300, 100, 40, 3, 0, 3); // more rows than are read at once
     check_cut(50, 20, 4, 2, 2, 2);    // the second of two ranks and more
     check_cut(50, 20, 4, 2, 4, 2);    // a rank whose last micro-batch is empty
+}
+
+// Evaluation of the first samples: a batcher over fewer than there are.
+static void the_first_samples_only(void **state) {
+    (void)state;
+    feed_fixture fixture;
+    set_up(&fixture, 100, 8, 8, 1, 2);
+    fixture.options.batcher.samples = 20;
+    start(&fixture);
+    int64_t cursor = 0;
+    for (int step = 0; step < 9; step++) {
+        tr_feed_micro micro;
+        tr_batch want = tr__batcher_next(&fixture.options.batcher, cursor);
+        cursor = want.next;
+        assert_int_equal(tr__feed_acquire(fixture.feed, &micro, NULL), TR_OK);
+        check_micro(&fixture, &micro, want, 0);
+        tr__feed_release(fixture.feed);
+    }
+    assert_int_equal(cursor, 60);
+    tear_down(&fixture);
+    set_up(&fixture, 100, 8, 8, 1, 2);
+    fixture.options.batcher.samples = 101;
+    assert_int_equal(tr__feed_create(&fixture.options, &fixture.feed, NULL), TR_USAGE);
+    tear_down(&fixture);
 }
 
 static void errors_come_in_their_place(void **state) {
@@ -317,6 +344,7 @@ static void senseless_options_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cut_has_the_same_rows),
+        cmocka_unit_test(the_first_samples_only),
         cmocka_unit_test(errors_come_in_their_place),
         cmocka_unit_test(holding_everything_is_no_deadlock),
         cmocka_unit_test(stopping_is_prompt),
