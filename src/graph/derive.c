@@ -201,18 +201,21 @@ static tr_value rule_input(walk *w, const tr_call *node, tr_ref ref, tr_value *t
     }
 }
 
+// Is the gradient of the node's input `i` of use to anybody?
+static bool wants_input(walk *w, const tr_call *node, int i) {
+    tr_value value = node->in[i];
+    return value != TR_NO_VALUE && w->wants[value] && !(node->op->no_gradient >> i & 1);
+}
+
 static tr_value rule_result(walk *w, const tr_call *node, const tr_rule *rule,
                             tr_ref ref, tr_value *temp, bool *accumulate, bool *first) {
-    tr_value target = TR_NO_VALUE;
     *accumulate = *first = false;
     switch (ref.kind) {
     case TR_REF_GRAD_IN:
-        target = node->in[ref.index];
-        if (target == TR_NO_VALUE || !w->wants[target] ||
-            (node->op->no_gradient >> ref.index & 1)) {
-            return TR_NO_VALUE;
-        }
-        return contribute(w, target, node->segment, accumulate, first);
+        return wants_input(w, node, ref.index)
+                   ? contribute(w, node->in[ref.index], node->segment, accumulate,
+                                first)
+                   : TR_NO_VALUE;
     case TR_REF_GRAD_OUT:
         return contribute(w, node->out[ref.index], node->segment, accumulate, first);
     case TR_REF_OUT: // a loss's sums
@@ -235,7 +238,9 @@ static void apply_copy(walk *w, const tr_call *node, const tr_rule *rule) {
     if (from == TR_NO_VALUE || target == TR_NO_VALUE || !w->wants[target]) {
         return;
     }
-    if (w->storage[target] == TR_NO_VALUE && !is_collected(w, target)) {
+    // What is collected over micro-batches lies apart from what each has of its own.
+    if (w->storage[target] == TR_NO_VALUE && !is_collected(w, target) &&
+        !is_collected(w, (tr_value)info(w, from)->index)) {
         w->storage[target] = from;
         return;
     }
@@ -243,10 +248,24 @@ static void apply_copy(walk *w, const tr_call *node, const tr_rule *rule) {
     copy(w, from, to, accumulate, first, node->segment);
 }
 
+// A rule of which nobody wants a result asks for no operands either.
+static bool wants_rule(walk *w, const tr_call *node, const tr_rule *rule) {
+    for (int i = 0; i < TR_OP_OUT_MAX; i++) {
+        tr_ref_kind kind = rule->out[i].kind;
+        bool is_input = kind == TR_REF_GRAD_IN;
+        if (is_input ? wants_input(w, node, rule->out[i].index) : kind != TR_REF_NONE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void apply_rule(walk *w, const tr_call *node, const tr_rule *rule,
                        tr_value *temp) {
     tr_call call = {.op = rule->op, .segment = node->segment};
-    bool wanted = false;
+    if (!wants_rule(w, node, rule)) {
+        return;
+    }
     memcpy(call.attr, rule->attr, sizeof call.attr);
     for (int i = 0; i < TR_OP_IN_MAX; i++) {
         call.in[i] = rule_input(w, node, rule->in[i], temp);
@@ -259,11 +278,8 @@ static void apply_rule(walk *w, const tr_call *node, const tr_rule *rule,
         call.out_count = rule->out[i].kind == TR_REF_NONE ? call.out_count : i + 1;
         call.accumulate |= (uint32_t)accumulate << i;
         call.first |= (uint32_t)first << i;
-        wanted = wanted || call.out[i] != TR_NO_VALUE;
     }
-    if (wanted) {
-        emit(w, &call);
-    }
+    emit(w, &call);
 }
 
 static bool has_gradient(walk *w, const tr_call *node) {
@@ -348,6 +364,19 @@ static void begin_with_outputs(walk *w) {
     }
 }
 
+// May the gradient of input `i` be handed on from where it lies?
+static bool is_free(walk *w, tr_value storage, int i) {
+    tr_value of = (tr_value)info(w, storage)->index;
+    bool free = !is_collected(w, of);
+    for (int k = 0; k < w->graph->output_count; k++) {
+        free = free && w->out->output_grad[k] != storage;
+    }
+    for (int k = 0; k < i; k++) {
+        free = free && w->out->input_grad[k] != storage;
+    }
+    return free;
+}
+
 // The gradient of input `i` has to lie in storage of its own, or in that of the output.
 static void end_with_input(walk *w, int i) {
     tr_graph *graph = w->graph;
@@ -356,15 +385,15 @@ static void end_with_input(walk *w, int i) {
     w->out->input_grad[i] = TR_NO_VALUE;
     if (storage == TR_NO_VALUE) {
         tr_graph_fail(graph, TR_INTERNAL,
-                      "a unit does not use tensor %d of the unit before", i);
+                      "nothing that a unit makes depends on tensor %d of the unit "
+                      "before",
+                      i);
         return;
     }
     bool one_each = graph->given_count == 1 && graph->output_count == 1;
-    tr_value_info *where = info(w, storage);
-    if (where->index == (int)input) {
+    if (is_free(w, storage, i)) {
         w->out->input_grad[i] = storage;
-    } else if (one_each && storage == w->out->output_grad[0] &&
-               tr_shape_equal(where->desc.shape, info(w, input)->desc.shape)) {
+    } else if (one_each && storage == w->out->output_grad[0]) {
         w->out->input_grad[i] = storage;
         w->out->in_place = true;
     } else {

@@ -103,6 +103,26 @@ tr_value tr_graph_data(tr_graph *graph, tr_data_kind kind) {
     return graph->data_value[kind];
 }
 
+// Has the unit asked for this parameter before? A shared one is the same again.
+static bool find_param(tr_graph *graph, const char *name, tr_shape shape, bool shared,
+                       tr_value *value) {
+    for (size_t i = 0; i < graph->param_count; i++) {
+        const tr_param_info *info = &graph->params[i];
+        if (info->shared != shared || strcmp(info->name, name) != 0) {
+            continue;
+        }
+        if (!shared) {
+            tr_graph_fail(graph, TR_USAGE, "a unit has two parameters %s", name);
+        } else if (!tr_shape_equal(info->shape, shape)) {
+            tr_graph_fail(graph, TR_USAGE, "tied tensor %s has two shapes", name);
+        } else {
+            *value = info->value;
+        }
+        return true;
+    }
+    return false;
+}
+
 static tr_value param(tr_graph *graph, const char *name, tr_shape shape, tr_init init,
                       bool shared) {
     if (graph->err.status != TR_OK) {
@@ -111,6 +131,10 @@ static tr_value param(tr_graph *graph, const char *name, tr_shape shape, tr_init
     if (tr_shape_count(shape) <= 0) {
         tr_graph_fail(graph, TR_USAGE, "parameter %s has an impossible shape", name);
         return TR_NO_VALUE;
+    }
+    tr_value same = TR_NO_VALUE;
+    if (find_param(graph, name, shape, shared, &same)) {
+        return same;
     }
     char *copy = tr__strdup(name);
     if (!copy || !tr__grow((void **)&graph->params, &graph->param_capacity,
@@ -139,12 +163,27 @@ tr_value tr_graph_shared(tr_graph *graph, const char *name, tr_shape shape,
     return param(graph, name, shape, init, true);
 }
 
+static bool is_output(const tr_graph *graph, tr_value value) {
+    for (int i = 0; i < graph->output_count; i++) {
+        if (graph->output[i] == value) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void tr_graph_output(tr_graph *graph, tr_value value) {
     if (graph->err.status != TR_OK) {
         return;
     }
-    if (value < 0 || graph->values[value].kind != TR_VALUE_NODE) {
+    bool known = value >= 0 && (size_t)value < graph->value_count;
+    if (!known || graph->values[value].kind != TR_VALUE_NODE) {
         tr_graph_fail(graph, TR_INTERNAL, "a unit hands on what no op of it made");
+    } else if (graph->values[value].wave || graph->values[value].sums) {
+        tr_graph_fail(graph, TR_INTERNAL,
+                      "a unit hands on what is not of one micro-batch");
+    } else if (is_output(graph, value)) {
+        tr_graph_fail(graph, TR_INTERNAL, "a unit hands on one tensor twice");
     } else if (graph->output_count == TR_GRAPH_IO_MAX) {
         tr_graph_fail(graph, TR_INTERNAL, "a unit hands on more than %d tensors",
                       (int)TR_GRAPH_IO_MAX);
@@ -179,8 +218,16 @@ static bool infer(tr_graph *graph, tr_call *node, tr_tensor_desc *out) {
     return node->op->infer(&view, out, &node->out_count, &graph->err) == TR_OK;
 }
 
+static bool ends_with_loss(const tr_graph *graph) {
+    return graph->node_count > 0 &&
+           (graph->nodes[graph->node_count - 1].op->flags & TR_OP_LOSS);
+}
+
 static bool operands_fit(tr_graph *graph, const tr_op *op, int in_count) {
-    if (in_count > TR_OP_IN_MAX || op->attr_bytes > TR_OP_ATTR_BYTES) {
+    if (ends_with_loss(graph)) {
+        tr_graph_fail(graph, TR_INTERNAL, "op %s follows the loss, which ends a model",
+                      op->name);
+    } else if (in_count > TR_OP_IN_MAX || op->attr_bytes > TR_OP_ATTR_BYTES) {
         tr_graph_fail(graph, TR_INTERNAL, "op %s: too many operands or attributes",
                       op->name);
     } else if (!tr__grow((void **)&graph->nodes, &graph->node_capacity,

@@ -10,9 +10,9 @@ typedef enum tr_value_kind {
     TR_VALUE_INPUT, // from the unit before
     TR_VALUE_DATA,  // the batch's
     TR_VALUE_PARAM,
-    TR_VALUE_NODE, // an op's output
-    TR_VALUE_GRAD, // derived: gradient storage
-    TR_VALUE_TEMP, // derived: between the rules of one node
+    TR_VALUE_NODE,   // an op's output
+    TR_VALUE_GRAD,   // derived: gradient storage
+    TR_VALUE_TEMP,   // derived: between the rules of one node
     TR_VALUE_ANSWER, // what a loss's inference op gives
 } tr_value_kind;
 
