@@ -1,0 +1,117 @@
+#include "snapshot.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static float *copy_of(const float *values, int64_t count) {
+    float *copy = malloc((size_t)count * sizeof *copy);
+    assert_non_null(copy);
+    memcpy(copy, values, (size_t)count * sizeof *copy);
+    return copy;
+}
+
+static void begin(snapshot *s, const trial *t) {
+    s->count = t->plan->param_count;
+    s->tensors = calloc(s->count, sizeof *s->tensors);
+    assert_non_null(s->tensors);
+    for (size_t i = 0; i < s->count; i++) {
+        s->tensors[i].name = strdup(t->plan->params[i].name);
+        s->tensors[i].count = t->plan->params[i].count;
+    }
+}
+
+void snapshot_take(snapshot *s, const trial *t) {
+    int states = t->plan->request.optimizer_states;
+    begin(s, t);
+    for (size_t i = 0; i < s->count; i++) {
+        for (int state = -1; state < states; state++) {
+            s->tensors[i].part[state + 1] =
+                copy_of(tr__executor_param(t->engine->executor, (int)i, state),
+                        s->tensors[i].count);
+        }
+    }
+}
+
+void snapshot_take_gradients(snapshot *s, const trial *t) {
+    begin(s, t);
+    for (size_t i = 0; i < s->count; i++) {
+        s->tensors[i].part[0] = copy_of(tr__executor_grad(t->engine->executor, (int)i),
+                                        s->tensors[i].count);
+    }
+}
+
+void snapshot_free(snapshot *s) {
+    for (size_t i = 0; i < s->count; i++) {
+        free(s->tensors[i].name);
+        for (int p = 0; p < SNAPSHOT_PARTS; p++) {
+            free(s->tensors[i].part[p]);
+        }
+    }
+    free(s->tensors);
+    *s = (snapshot){0};
+}
+
+const snapshot_tensor *snapshot_find(const snapshot *s, const char *name) {
+    for (size_t i = 0; i < s->count; i++) {
+        if (strcmp(s->tensors[i].name, name) == 0) {
+            return &s->tensors[i];
+        }
+    }
+    fail_msg("no tensor %s", name);
+    return NULL;
+}
+
+void snapshot_assert_same(const snapshot *a, const snapshot *b) {
+    assert_int_equal(a->count, b->count);
+    for (size_t i = 0; i < a->count; i++) {
+        const snapshot_tensor *x = &a->tensors[i];
+        const snapshot_tensor *y = snapshot_find(b, x->name);
+        assert_int_equal(x->count, y->count);
+        for (int p = 0; p < SNAPSHOT_PARTS; p++) {
+            assert_int_equal(!x->part[p], !y->part[p]);
+            if (x->part[p] &&
+                memcmp(x->part[p], y->part[p], (size_t)x->count * sizeof(float)) != 0) {
+                fail_msg("%s: part %d has other bits", x->name, p);
+            }
+        }
+    }
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+// Is this an element of a key bias: the middle third of attn.c_attn.bias?
+static bool left_out(const snapshot_tensor *tensor, int64_t i) {
+    int64_t third = tensor->count / 3;
+    return ends_with(tensor->name, "attn.c_attn.bias") && i >= third && i < 2 * third;
+}
+
+double snapshot_assert_close(const snapshot *start, const snapshot *uncut,
+                             const snapshot *cut, double tolerance, const char *what) {
+    double worst = 0;
+    assert_int_equal(uncut->count, cut->count);
+    for (size_t t = 0; t < uncut->count; t++) {
+        const snapshot_tensor *a = &uncut->tensors[t];
+        const snapshot_tensor *b = snapshot_find(cut, a->name);
+        const float *from = start ? snapshot_find(start, a->name)->part[0] : NULL;
+        double moved = 0, apart = 0;
+        assert_int_equal(a->count, b->count);
+        for (int64_t i = 0; i < a->count; i++) {
+            if (!left_out(a, i)) {
+                moved += pow(a->part[0][i] - (from ? from[i] : 0), 2);
+                apart += pow(a->part[0][i] - b->part[0][i], 2);
+            }
+        }
+        double share = apart > 0 ? sqrt(apart / moved) : 0;
+        if (!(share <= tolerance)) {
+            fail_msg("%s: %s: distance %.3g of %.3g moved: a share of %.3g, at most "
+                     "%.3g",
+                     what, a->name, sqrt(apart), sqrt(moved), share, tolerance);
+        }
+        worst = fmax(worst, share);
+    }
+    return worst;
+}

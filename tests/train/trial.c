@@ -1,0 +1,40 @@
+#include "trial.h"
+
+void trial_ok(tr_status status, const tr_error *err) {
+    if (status != TR_OK) {
+        fail_msg("%s: %s", tr_status_words(status), err->message);
+    }
+}
+
+void trial_open(trial *t, const tr_run_options *options) {
+    tr_error err = {0};
+    *t = (trial){0};
+    trial_ok(tr_run_open(options, &t->run, &err), &err);
+    trial_ok(tr_plan_make(tr_run_plan_request(t->run), &t->plan, &err), &err);
+    trial_ok(tr_engine_create(t->run, t->plan, &t->engine, &err), &err);
+}
+
+void trial_open_text(trial *t, const char *text, tr_dataset *train,
+                     tr_dataset *validation) {
+    tr_run_options options = {.text = text,
+                              .own_train = train,
+                              .own_validation = validation,
+                              .resume = "never"};
+    trial_open(t, &options);
+}
+
+void trial_close(trial *t) {
+    tr_engine_destroy(t->engine);
+    tr_plan_destroy(t->plan);
+    tr_run_close(t->run);
+    *t = (trial){0};
+}
+
+void trial_steps(trial *t, int64_t count, tr_step_result *results) {
+    for (int64_t i = 0; i < count; i++) {
+        tr_error err = {0};
+        tr_step_result ignored;
+        trial_ok(tr_engine_step(t->engine, results ? &results[i] : &ignored, &err),
+                 &err);
+    }
+}

@@ -1,0 +1,33 @@
+// A run, its plan and its engine, opened together; any error fails the test with its
+// message.
+#ifndef TESTS_TRAIN_TRIAL_H
+#define TESTS_TRAIN_TRIAL_H
+
+#include "train/engine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+typedef struct trial {
+    tr_run *run;
+    tr_plan *plan;
+    tr_engine *engine;
+} trial;
+
+// Fails the test with the message of an error unless `status` is TR_OK.
+void trial_ok(tr_status status, const tr_error *err);
+
+void trial_open(trial *t, const tr_run_options *options);
+// A run file's text on data of the test's own; nothing is resumed.
+void trial_open_text(trial *t, const char *text, tr_dataset *train,
+                     tr_dataset *validation);
+void trial_close(trial *t);
+
+// results: [count], may be NULL.
+void trial_steps(trial *t, int64_t count, tr_step_result *results);
+
+#endif
