@@ -58,6 +58,26 @@ static bool list_tensors(tr_engine *engine, int first, int end, tensor_list *lis
     return true;
 }
 
+// The sums of an epoch that a checkpoint cuts in two.
+static void put_epoch(const tr_epoch_sums *sums, tr_state_numbers *numbers) {
+    tr__state_numbers_set(numbers, "epoch", (double)sums->epoch);
+    tr__state_numbers_set(numbers, "epoch_loss", sums->loss);
+    tr__state_numbers_set(numbers, "epoch_correct", sums->correct);
+    tr__state_numbers_set(numbers, "epoch_targets", sums->targets);
+}
+
+// What is missing stays zero: the epoch's line is then about what is left of it.
+static tr_epoch_sums get_epoch(const tr_state_numbers *numbers) {
+    tr_epoch_sums sums = {.epoch = 0};
+    double epoch = 0;
+    tr__state_numbers_get(numbers, "epoch", &epoch);
+    sums.epoch = (int64_t)epoch;
+    tr__state_numbers_get(numbers, "epoch_loss", &sums.loss);
+    tr__state_numbers_get(numbers, "epoch_correct", &sums.correct);
+    tr__state_numbers_get(numbers, "epoch_targets", &sums.targets);
+    return sums;
+}
+
 static tr_state state_of(const tr_engine *engine) {
     const tr_batcher *batcher = tr__run_batcher(engine->run);
     tr_state state = {
@@ -74,6 +94,7 @@ static tr_state state_of(const tr_engine *engine) {
     };
     memcpy(state.beta_power, engine->power,
            engine->settings->group_count * sizeof *engine->power);
+    put_epoch(&engine->epoch, &state.numbers);
     return state;
 }
 
@@ -155,6 +176,7 @@ static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *er
     }
     engine->count = (tr_counters){from->state.step, from->state.update,
                                   from->state.skipped, from->state.cursor};
+    engine->epoch = get_epoch(&from->state.numbers);
     engine->loss_scale = from->state.loss_scale;
     memcpy(engine->power, from->state.beta_power,
            engine->settings->group_count * sizeof *engine->power);

@@ -152,8 +152,21 @@ static tr_status apply(tr_engine *engine, const tr_run_context *context,
     return status;
 }
 
-tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), void *user,
-                                tr_step_result *result, tr_error *err) {
+static void add_to_epoch(tr_engine *engine, const tr_step_result *r) {
+    tr_epoch_sums *sums = &engine->epoch;
+    if (r->epoch != sums->epoch) {
+        *sums = (tr_epoch_sums){.epoch = r->epoch};
+    }
+    if (!r->skipped) {
+        sums->loss += r->loss * r->targets;
+        sums->correct += r->accuracy * r->targets;
+        sums->targets += r->targets;
+    }
+    sums->seconds += r->seconds;
+}
+
+static tr_status run_step(tr_engine *engine, bool (*stop)(void *user), void *user,
+                          tr_step_result *result, tr_error *err) {
     double begin = tr__seconds();
     double waited = tr__feed_waits(engine->feed).seconds;
     tr_batch batch =
@@ -177,6 +190,20 @@ tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), voi
         engine->count.cursor = batch.next;
         result->seconds = tr__seconds() - begin;
         result->wait_seconds = tr__feed_waits(engine->feed).seconds - waited;
+        add_to_epoch(engine, result);
+    }
+    return status;
+}
+
+tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), void *user,
+                                tr_step_result *result, tr_error *err) {
+    tr_status status = TR_OK;
+    if (engine->stale_feed) {
+        status = tr__engine_start_feed(engine, err);
+    }
+    if (status == TR_OK) {
+        status = run_step(engine, stop, user, result, err);
+        engine->stale_feed = status != TR_OK;
     }
     return status;
 }

@@ -17,14 +17,23 @@ typedef struct tr_counters {
     int64_t cursor;  // next global sample
 } tr_counters;
 
+// Sums over the applied steps of the epoch that is at work.
+typedef struct tr_epoch_sums {
+    int64_t epoch;
+    double loss, correct, targets;
+    double seconds; // of this process's steps, skipped ones included
+} tr_epoch_sums;
+
 struct tr_engine {
     tr_run *run;
     const tr_settings *settings; // the run's
     const tr_plan *plan;
     tr_arena *arena;
     tr_executor *executor;
-    tr_feed *feed; // of training
+    tr_feed *feed;   // of training
+    bool stale_feed; // a step was dropped: the feed is past what the next one takes
     tr_counters count;
+    tr_epoch_sums epoch;
     double loss_scale;
     double seed_power; // 2^k: the first power of two not below T times targets a sample
     double (*power)[2];      // [groups] products of the betas of the applied updates

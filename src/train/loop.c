@@ -10,7 +10,6 @@ typedef struct loop {
     tr_engine *engine;
     tr_metrics metrics;
     tr_progress_line line;
-    double epoch_loss, epoch_correct, epoch_targets, epoch_seconds;
     int64_t saved_step; // of the newest checkpoint
     tr_error *err;
 } loop;
@@ -18,20 +17,12 @@ typedef struct loop {
 // An epoch ends with the step after which the next sample is of another one.
 static tr_status note_epoch(loop *l, const tr_step_result *r) {
     const tr_batcher *batcher = tr__run_batcher(l->engine->run);
-    if (!r->skipped) {
-        l->epoch_loss += r->loss * r->targets;
-        l->epoch_correct += r->accuracy * r->targets;
-        l->epoch_targets += r->targets;
-    }
-    l->epoch_seconds += r->seconds;
+    const tr_epoch_sums *sums = &l->engine->epoch;
     if (tr__batcher_next(batcher, r->samples).epoch == r->epoch) {
         return TR_OK;
     }
-    tr_status status = tr__metrics_epoch(
-        &l->metrics, r->step, r->epoch, l->epoch_loss / l->epoch_targets,
-        l->epoch_correct / l->epoch_targets, l->epoch_seconds, l->err);
-    l->epoch_loss = l->epoch_correct = l->epoch_targets = l->epoch_seconds = 0;
-    return status;
+    return tr__metrics_epoch(&l->metrics, r->step, r->epoch, sums->loss / sums->targets,
+                             sums->correct / sums->targets, sums->seconds, l->err);
 }
 
 static tr_status evaluate(loop *l, int64_t step) {

@@ -1,0 +1,257 @@
+// A run that is stopped, saved and resumed is the run that was never stopped: to the
+// bit at the same cut, within invariance's bound at another.
+#include "program.h"
+#include "samples.h"
+#include "scratch.h"
+#include "snapshot.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { STEPS = 11, TEXT_MAX = 2048 };
+
+typedef struct story {
+    const char *model, *optimizer, *scheduler; // parts of the run file
+    samples *data;
+    const char *out;
+} story;
+
+static const char adamw[] =
+    "{\"type\": \"AdamW\", \"params\": {\"lr\": 1e-3, \"weight_decay\": 0.1}, "
+    "\"groups\": [{\"match\": \"*.bias\", \"weight_decay\": 0}]}";
+static const char one_cycle[] =
+    "{\"type\": \"OneCycle\", \"params\": {\"cycle_min_lr\": 1e-4, \"cycle_max_lr\": "
+    "2e-3, \"cycle_first_step_size\": 5, \"decay_step_size\": 3, \"decay_lr_rate\": "
+    "0.1}}";
+static const char gpt2[] =
+    "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 24, \"n_head\": 3, "
+    "\"n_positions\": 9, \"vocab_size\": 53}"; // dropout 0.1 by default
+static const char mlp[] = "{\"model_type\": \"mlp\", \"layer_sizes\": [7, 23, 4]}";
+
+static void print_run(const story *s, int micro, int wave, char text[TEXT_MAX]) {
+    snprintf(text, TEXT_MAX,
+             "{\"model\": %s, \"steps\": %d, \"seed\": 5, \"train_batch_size\": 6, "
+             "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
+             "\"threads\": 2}, \"optimizer\": %s, \"scheduler\": %s, "
+             "\"gradient_clipping\": 0.5, \"checkpoint\": {\"keep\": 1}, "
+             "\"evaluation\": {\"every\": 4}, \"out\": \"%s\"}",
+             s->model, STEPS, micro, wave, s->optimizer, s->scheduler, s->out);
+}
+
+static void open_story(const story *s, int micro, int wave, const char *resume,
+                       trial *t) {
+    char text[TEXT_MAX];
+    print_run(s, micro, wave, text);
+    tr_run_options options = {.text = text,
+                              .own_train = s->data->dataset,
+                              .own_validation = s->data->dataset,
+                              .resume = resume};
+    trial_open(t, &options);
+}
+
+static void unbroken(const story *s, tr_step_result results[STEPS], snapshot *start,
+                     snapshot *end) {
+    trial t;
+    open_story(s, 2, 1, "never", &t);
+    snapshot_take(start, &t);
+    trial_steps(&t, STEPS, results);
+    snapshot_take(end, &t);
+    trial_close(&t);
+}
+
+static void save(trial *t) {
+    tr_error err = {0};
+    trial_ok(tr_engine_save(t->engine, &err), &err);
+    trial_close(t);
+}
+
+static void check_results(const tr_step_result *a, const tr_step_result *b, int count) {
+    for (int i = 0; i < count; i++) {
+        tr_step_result x = a[i], y = b[i];
+        x.seconds = y.seconds = x.wait_seconds = y.wait_seconds = 0;
+        assert_memory_equal(&x, &y, sizeof x);
+    }
+}
+
+// Stops after each possible step, a fresh process's worth of objects each time.
+static void check_story(story *s) {
+    tr_step_result whole[STEPS], part[STEPS];
+    snapshot start, end, resumed;
+    memset(whole, 0, sizeof whole);
+    memset(part, 0, sizeof part);
+    unbroken(s, whole, &start, &end);
+    for (int stop = 1; stop < STEPS; stop += 3) {
+        trial t;
+        open_story(s, 2, 1, "never", &t);
+        trial_steps(&t, stop, part);
+        save(&t);
+        open_story(s, 2, 1, "auto", &t);
+        assert_int_equal(tr_engine_steps_done(t.engine), stop);
+        trial_steps(&t, STEPS - stop, part + stop);
+        snapshot_take(&resumed, &t);
+        snapshot_assert_same(&resumed, &end);
+        check_results(part, whole, STEPS);
+        snapshot_free(&resumed);
+        trial_close(&t);
+    }
+    snapshot_free(&start);
+    snapshot_free(&end);
+}
+
+static void gpt2_with_dropout_over_epochs(void **state) {
+    samples data;
+    samples_tokens(&data, 17, 9, 53, 1);
+    story s = {gpt2, adamw, one_cycle, &data, scratch_path(state, "out")};
+    check_story(&s);
+    samples_free(&data);
+}
+
+static void mlp_with_momentum(void **state) {
+    samples data;
+    samples_features(&data, 32, 7, 4, 2);
+    story s = {mlp, "{\"type\": \"SGD\", \"params\": {\"lr\": 0.1, \"momentum\": 0.9}}",
+               "{\"type\": \"WarmupLR\", \"params\": {\"warmup_num_steps\": 4}}", &data,
+               scratch_path(state, "out")};
+    check_story(&s);
+    samples_free(&data);
+}
+
+// A checkpoint is of no cut: it resumes into another micro-batch and wave.
+static void into_another_cut(void **state) {
+    static const int cuts[][2] = {{1, 6}, {3, 2}, {4, 1}, {6, 1}, {1, 3}};
+    samples data;
+    samples_tokens(&data, 17, 9, 53, 3);
+    story s = {gpt2, adamw, one_cycle, &data, scratch_path(state, "out")};
+    tr_step_result whole[STEPS];
+    snapshot start, end, resumed;
+    unbroken(&s, whole, &start, &end);
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        trial t;
+        open_story(&s, 2, 1, "never", &t);
+        trial_steps(&t, 4, NULL);
+        save(&t);
+        open_story(&s, cuts[i][0], cuts[i][1], "auto", &t);
+        trial_steps(&t, STEPS - 4, NULL);
+        snapshot_take(&resumed, &t);
+        snapshot_assert_close(&start, &end, &resumed, 1e-4, "resumed");
+        snapshot_free(&resumed);
+        trial_close(&t);
+    }
+    snapshot_free(&start);
+    snapshot_free(&end);
+    samples_free(&data);
+}
+
+// ---- the whole loop: metrics, evaluations, checkpoints
+
+typedef struct countdown {
+    int left; // questions until the answer is yes
+} countdown;
+
+static bool is_over(void *user) {
+    countdown *count = user;
+    return count->left-- == 0;
+}
+
+static void train(trial *t, bool (*stop)(void *user), void *user, tr_status expected) {
+    tr_error err = {0};
+    tr_status status = tr_engine_train(t->engine, stop, user, &err);
+    if (status != expected) {
+        fail_msg("%s: %s", tr_status_words(status), err.message);
+    }
+}
+
+static void begin(trial *t) {
+    tr_error err = {0};
+    trial_ok(tr_run_begin(t->run, t->plan, &err), &err);
+}
+
+static void check_metrics(const char *out, const char *whole) {
+    json_t *a = metrics_read(out), *b = metrics_read(whole);
+    assert_int_equal(json_array_size(a), json_array_size(b));
+    for (size_t i = 0; i < json_array_size(a); i++) {
+        char *x = json_dumps(json_array_get(a, i), JSON_COMPACT);
+        char *y = json_dumps(json_array_get(b, i), JSON_COMPACT);
+        assert_string_equal(x, y);
+        free(x);
+        free(y);
+    }
+    json_decref(a);
+    json_decref(b);
+}
+
+// Asked to stop at every possible moment, many times in one run: each time the
+// unfinished step is dropped, and the end is that of the unbroken run, metrics
+// included.
+static void interrupted_anywhere(void **state) {
+    samples data;
+    samples_tokens(&data, 17, 9, 53, 4);
+    story s = {gpt2, adamw, one_cycle, &data, scratch_path(state, "whole")};
+    snapshot end, resumed;
+    trial t;
+    open_story(&s, 2, 1, "never", &t);
+    begin(&t);
+    train(&t, NULL, NULL, TR_OK);
+    size_t steps = t.plan->sequences[TR_SEQUENCE_TRAIN].count;
+    snapshot_take(&end, &t);
+    trial_close(&t);
+    s.out = scratch_path(state, "broken");
+    countdown count = {.left = (int)steps / 2};
+    for (;;) {
+        open_story(&s, 2, 1, "auto", &t);
+        begin(&t);
+        int64_t done = tr_engine_steps_done(t.engine);
+        if (done + 1 >= STEPS) {
+            break;
+        }
+        train(&t, is_over, &count, TR_INTERRUPTED);
+        count.left = (int)(steps + steps / 3 + (size_t)done);
+        trial_close(&t);
+    }
+    train(&t, NULL, NULL, TR_OK);
+    snapshot_take(&resumed, &t);
+    trial_close(&t);
+    snapshot_assert_same(&resumed, &end);
+    check_metrics(s.out, scratch_path(state, "whole"));
+    snapshot_free(&end);
+    snapshot_free(&resumed);
+    samples_free(&data);
+}
+
+// The same engine goes on after an interruption: the dropped step's data come again.
+static void goes_on_after_an_interruption(void **state) {
+    samples data;
+    samples_tokens(&data, 17, 9, 53, 4);
+    story s = {gpt2, adamw, one_cycle, &data, scratch_path(state, "out")};
+    tr_step_result whole[STEPS];
+    snapshot start, end, went_on;
+    unbroken(&s, whole, &start, &end);
+    trial t;
+    open_story(&s, 2, 1, "never", &t);
+    begin(&t);
+    for (int i = 1; i < 4; i++) {
+        countdown count = {.left = 7 * i};
+        train(&t, is_over, &count, TR_INTERRUPTED);
+    }
+    trial_steps(&t, STEPS - tr_engine_steps_done(t.engine), NULL);
+    snapshot_take(&went_on, &t);
+    snapshot_assert_same(&went_on, &end);
+    trial_close(&t);
+    snapshot_free(&start);
+    snapshot_free(&end);
+    snapshot_free(&went_on);
+    samples_free(&data);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_make, scratch_remove)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(gpt2_with_dropout_over_epochs),
+        TEST(mlp_with_momentum),
+        TEST(into_another_cut),
+        TEST(interrupted_anywhere),
+        TEST(goes_on_after_an_interruption),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
