@@ -1,0 +1,252 @@
+"""Writes tests/data/goldens. Needs torch, transformers, safetensors and numpy:
+
+    python tools/goldens/make.py [NAME ...]
+
+Each folder holds a run file with all it needs (paths relative to the folder) and what
+PyTorch makes of it. README.md beside the folders says what is what. The script ends
+with how far PyTorch itself, run in float32, is from the float64 results.
+"""
+import copy
+import json
+import pathlib
+import shutil
+import sys
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from transformers import GPT2Config, GPT2LMHeadModel
+from transformers.utils import logging
+
+import rules
+
+OUT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "goldens"
+STEPS = 10
+BATCH = 6
+
+ADAMW = {
+    "type": "AdamW",
+    "params": {"lr": 3e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.1},
+    "groups": [{"match": ["*.bias", "*.ln_?.weight"], "weight_decay": 0}],
+}
+COSINE = {
+    "type": "WarmupCosineLR",
+    "params": {"total_num_steps": STEPS, "warmup_num_steps": 4,
+               "warmup_min_ratio": 0.1, "cos_min_ratio": 0.1},
+}
+WARMUP = {
+    "type": "WarmupLR",
+    "params": {"warmup_min_lr": 0, "warmup_max_lr": 1e-2, "warmup_num_steps": 4},
+}
+
+
+def write_json(path, value):
+    path.write_text(json.dumps(value, indent=1) + "\n")
+
+
+def write_result(folder, model, history):
+    write_json(folder / "expected.json", {"steps": history})
+    final = {n: t.detach().float().contiguous() for n, t in model.named_parameters()}
+    save_file(final, folder / "final.safetensors", metadata={"format": "pt"})
+
+
+def in_both_precisions(model, logits_of, samples, run):
+    """Trains copies in float64 and float32; returns the first one's history and
+    weights, and the second one's weights."""
+    wide, narrow = copy.deepcopy(model).double(), copy.deepcopy(model)
+    cast = [(x.double() if x.is_floating_point() else x, y) for x, y in samples]
+    history = rules.train(wide, logits_of, cast, run)
+    rules.train(narrow, logits_of, samples, run)
+    return history, wide, narrow
+
+
+def report(name, initial, wide, narrow, skip=None):
+    start = dict(initial.named_parameters())
+    far = rules.distances(start, dict(wide.named_parameters()),
+                          dict(narrow.named_parameters()), skip)
+    worst = max(far, key=far.get)
+    print(f"{name}: PyTorch in float32 is {far[worst]:.1e} away ({worst})")
+
+
+def base_run(optimizer, scheduler):
+    run = {"steps": STEPS, "seed": 1, "train_batch_size": BATCH,
+           "train_micro_batch_size_per_gpu": 2, "gradient_clipping": 1.0,
+           "optimizer": optimizer}
+    if scheduler:
+        run["scheduler"] = scheduler
+    return run
+
+
+# ---- GPT-2
+
+
+def gpt2_model(seed, **shape):
+    torch.manual_seed(seed)
+    config = GPT2Config(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+                        initializer_range=0.08, bos_token_id=0, eos_token_id=0,
+                        **shape)
+    config._attn_implementation = "eager"
+    model = GPT2LMHeadModel(config).eval()
+    with torch.no_grad():  # biases start at 0 and norms at 1: errors there would hide
+        for p in model.parameters():
+            if p.dim() < 2:
+                p.add_(torch.randn_like(p) * 0.05)
+    return model
+
+
+def gpt2_text(rng, vocab, length):
+    """Ids with something to learn: a walk with few branches."""
+    follow = rng.integers(0, vocab, (vocab, 3))
+    ids = np.empty(length, np.int64)
+    ids[0] = 1
+    for i in range(1, length):
+        ids[i] = follow[ids[i - 1], rng.integers(0, 3)]
+    return ids
+
+
+def gpt2_labels(rng, ids, n):
+    """Hugging Face's layout: an entry's label is the entry or -100. Among the windows
+    some have no target at all."""
+    labels = ids.copy()
+    labels[rng.random(len(ids)) < 0.15] = rules.NO_TARGET
+    for window in (4, 13, 14, 15):
+        labels[window * n + 1:window * n + n + 1] = rules.NO_TARGET
+    return labels
+
+
+def key_bias_out(name, tensor):
+    """The gradient of the key's bias is rounding noise, which Adam amplifies."""
+    if not name.endswith("c_attn.bias"):
+        return tensor
+    width = tensor.numel() // 3
+    return torch.cat([tensor[:width], tensor[2 * width:]])
+
+
+def make_gpt2(name, seed, **shape):
+    folder = OUT / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    model = gpt2_model(seed, **shape)
+    n, vocab = shape["n_positions"], shape["vocab_size"]
+    model.save_pretrained(folder / "initial", safe_serialization=True)
+    (folder / "initial" / "generation_config.json").unlink(missing_ok=True)
+
+    rng = np.random.default_rng(seed)
+    ids = gpt2_text(rng, vocab, STEPS * BATCH * n + 1)
+    labels = gpt2_labels(rng, ids, n)
+    ids.astype("<u2").tofile(folder / "tokens.u16")
+    labels.astype("<i2").tofile(folder / "labels.i16")
+    run = base_run(ADAMW, COSINE)
+    run = {"model": "initial",
+           "data": {"format": "tokens", "train": ["tokens.u16"],
+                    "labels": "labels.i16", "order": "sequential"}, **run}
+    write_json(folder / "run.json", run)
+
+    samples = [(torch.from_numpy(ids[i * n:i * n + n])[None],
+                torch.from_numpy(labels[i * n + 1:i * n + n + 1]))
+               for i in range(STEPS * BATCH)]
+    logits_of = lambda m, x: m(input_ids=x, use_cache=False).logits
+    history, wide, narrow = in_both_precisions(model, logits_of, samples, run)
+    write_result(folder, wide, history)
+    report(name, model, wide, narrow, key_bias_out)
+
+    x = torch.from_numpy(ids[:2 * n].reshape(2, n))
+    with torch.no_grad():
+        logits = logits_of(copy.deepcopy(model).double(), x).float()
+    save_file({"input_ids": x.int(), "logits": logits}, folder / "forward.safetensors")
+
+
+# ---- MLP
+
+
+class Mlp(torch.nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(
+            torch.nn.Linear(a, b) for a, b in zip(sizes, sizes[1:]))
+
+    def forward(self, x):
+        for layer in self.layers[:-1]:
+            x = torch.relu(layer(x))
+        return self.layers[-1](x)
+
+
+def write_csv(path, x, y):
+    names = [f"x{i}" for i in range(x.shape[1])] + ["label"]
+    rows = [",".join([f"{v:.3f}" for v in row] + [str(label)]) for row, label in zip(x, y)]
+    path.write_text("\n".join([",".join(names)] + rows) + "\n")
+
+
+def make_mlp(name, seed, sizes, count, optimizer, scheduler, form="csv"):
+    folder = OUT / name
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "initial").mkdir(parents=True)
+    torch.manual_seed(seed)
+    model = Mlp(sizes)
+    write_json(folder / "initial" / "config.json",
+               {"model_type": "mlp", "layer_sizes": sizes, "activation": "relu"})
+    save_file({n: p.detach() for n, p in model.named_parameters()},
+              folder / "initial" / "model.safetensors", metadata={"format": "pt"})
+
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((count, sizes[0])).round(3).astype(np.float32)
+    y = rng.integers(0, sizes[-1], count).astype(np.int64)
+    if form == "csv":
+        write_csv(folder / "data.csv", x, y)
+        data = {"format": "csv", "train": ["data.csv"]}
+    else:
+        np.save(folder / "features.npy", x)
+        np.save(folder / "labels.npy", y)
+        data = {"format": "npy", "train": ["features.npy"], "labels": "labels.npy"}
+    data["order"] = "sequential"
+    run = {"model": "initial", "data": data, **base_run(optimizer, scheduler)}
+    write_json(folder / "run.json", run)
+
+    samples = list(zip(torch.from_numpy(x)[:, None], torch.from_numpy(y)[:, None]))
+    history, wide, narrow = in_both_precisions(model, lambda m, v: m(v), samples, run)
+    write_result(folder, wide, history)
+    report(name, model, wide, narrow)
+
+
+GOLDENS = {
+    "gpt2": lambda: make_gpt2("gpt2", 11, n_layer=2, n_embd=32, n_head=4,
+                              n_positions=16, vocab_size=61),
+    "gpt2-odd": lambda: make_gpt2("gpt2-odd", 12, n_layer=1, n_embd=21, n_head=3,
+                                  n_positions=11, vocab_size=37, n_inner=50,
+                                  activation_function="gelu"),
+    "mlp": lambda: make_mlp("mlp", 13, [7, 13, 5], 57, ADAMW, COSINE),
+    "mlp-npy": lambda: make_mlp("mlp-npy", 14, [20, 50, 10], 23, ADAMW, WARMUP, "npy"),
+    "mlp-adam": lambda: make_mlp(
+        "mlp-adam", 15, [7, 13, 5], 57,
+        {"type": "Adam", "params": {"lr": 1e-2, "betas": [0.8, 0.95], "eps": 1e-6,
+                                    "weight_decay": 0.01, "adam_w_mode": False}}, None),
+    "mlp-sgd": lambda: make_mlp(
+        "mlp-sgd", 16, [7, 13, 5], 57,
+        {"type": "SGD", "params": {"lr": 5e-2, "momentum": 0.9, "nesterov": True,
+                                   "weight_decay": 0.01}}, None),
+    "mlp-momentum": lambda: make_mlp(
+        "mlp-momentum", 17, [7, 13, 5], 57,
+        {"type": "SGD", "params": {"lr": 5e-2, "momentum": 0.9, "dampening": 0.1}},
+        None),
+}
+
+
+def check_rates():
+    """Rows measured with DeepSpeed 0.19.8."""
+    cosine = {"type": "WarmupCosineLR", "params": {
+        "total_num_steps": 8, "warmup_num_steps": 4, "warmup_min_ratio": 0.1}}
+    warmup = {"type": "WarmupLR", "params": {"warmup_max_lr": 1, "warmup_num_steps": 4}}
+    rows = [(cosine, [0, .1, .55, .81323, 1, .85357, .50005, .14653, .0001, .0001]),
+            (warmup, [0, 0, .5, .79248, 1, 1, 1, 1, 1, 1])]
+    for scheduler, row in rows:
+        got = [rules.rate(scheduler, 1.0, u) for u in range(1, 11)]
+        assert np.allclose(got, row, atol=1e-5), (scheduler["type"], got, row)
+
+
+if __name__ == "__main__":
+    check_rates()
+    torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(1)
+    logging.disable_progress_bar()
+    for golden in sys.argv[1:] or GOLDENS:
+        GOLDENS[golden]()

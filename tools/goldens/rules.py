@@ -1,0 +1,125 @@
+"""What the golden runs have in common: DeepSpeed's rules for the rate and for clipping,
+and ten updates of a PyTorch model over whole effective batches, one sample at a time.
+
+Everything is computed in float64 from float32 weights, so that the difference to a run
+in float32 is that run's own rounding.
+"""
+import math
+
+import torch
+import torch.nn.functional as F
+
+NO_TARGET = -100
+
+
+def warmup_shape(t, steps, kind):
+    """How far the warm-up has come at iteration t, 0 to 1."""
+    if t < 0:
+        return 0.0
+    if t >= steps:
+        return 1.0
+    return math.log(t + 1) / math.log(steps) if kind == "log" else t / steps
+
+
+def rate(scheduler, lr, update):
+    """The learning rate of update 1, 2, ... by DeepSpeed's schedulers, which set the
+    rate at start and after each update: update u runs at iteration u - 2."""
+    if scheduler is None:
+        return lr
+    p = scheduler["params"]
+    t = update - 2
+    steps = max(2, p["warmup_num_steps"])
+    gamma = warmup_shape(t, steps, p.get("warmup_type", "log"))
+    if scheduler["type"] == "WarmupLR":
+        low, high = p.get("warmup_min_lr", 0.0), p["warmup_max_lr"]
+        return low + (high - low) * gamma
+    if scheduler["type"] == "WarmupCosineLR":
+        if t < 0:
+            return 0.0
+        if t < steps:
+            low = p.get("warmup_min_ratio", 0.0)
+            return lr * (low + (1 - low) * gamma)
+        end = p.get("cos_min_ratio", 1e-4)
+        done = min(1.0, (t - steps + 1) / max(1, p["total_num_steps"] - steps))
+        return lr * (end + (1 - end) * (1 + math.cos(math.pi * done)) / 2)
+    raise ValueError(scheduler["type"])
+
+
+def clip(parameters, limit):
+    """DeepSpeed's clipping; returns the norm before it."""
+    norm = math.sqrt(sum(float(p.grad.pow(2).sum()) for p in parameters))
+    if limit > 0:
+        divisor = max(1.0, (norm + 1e-6) / limit)
+        for p in parameters:
+            p.grad.div_(divisor)
+    return norm
+
+
+def no_decay(name, parameter):
+    """Biases and norms: everything that is a vector."""
+    return parameter.dim() < 2
+
+
+def make_optimizer(model, settings):
+    """A torch optimizer for the run file's "optimizer" object."""
+    p = dict(settings["params"])
+    decay = p.pop("weight_decay", 0.0)
+    named = list(model.named_parameters())
+    groups = [{"params": [q for _, q in named], "weight_decay": decay}]
+    if "groups" in settings:
+        groups = [
+            {"params": [q for n, q in named if not no_decay(n, q)],
+             "weight_decay": decay},
+            {"params": [q for n, q in named if no_decay(n, q)], "weight_decay": 0.0},
+        ]
+    if settings["type"] == "SGD":
+        return torch.optim.SGD(groups, **p)
+    decoupled = settings["type"] == "AdamW" or p.pop("adam_w_mode", True)
+    kind = torch.optim.AdamW if decoupled else torch.optim.Adam
+    p["betas"] = tuple(p.get("betas", (0.9, 0.999)))
+    p.setdefault("eps", 1e-8)
+    return kind(groups, **p)
+
+
+def train(model, logits_of, samples, run):
+    """run["steps"] updates. `samples` is a list of (input, targets); step s takes the
+    next train_batch_size of them in order, and an epoch's last batch is short. Returns
+    one {"loss", "lr", "grad_norm", "count"} per update."""
+    optimizer = make_optimizer(model, run["optimizer"])
+    size = run["train_batch_size"]
+    history = []
+    at = 0
+    for update in range(1, run["steps"] + 1):
+        batch = samples[at:at + size]
+        at = at + size if at + size < len(samples) else 0
+        count = sum(int((y != NO_TARGET).sum()) for _, y in batch)
+        optimizer.zero_grad()
+        total = 0.0
+        for x, y in batch:
+            logits = logits_of(model, x)
+            loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), y.reshape(-1),
+                                   ignore_index=NO_TARGET, reduction="sum")
+            (loss / count).backward()
+            total += float(loss.detach())
+        lr = rate(run.get("scheduler"), run["optimizer"]["params"]["lr"], update)
+        norm = clip(list(model.parameters()), run["gradient_clipping"])
+        for group in optimizer.param_groups:
+            group["lr"] = lr
+        optimizer.step()
+        history.append({"loss": total / count, "lr": lr, "grad_norm": norm,
+                        "count": count})
+    return history
+
+
+def distances(initial, wanted, got, skip=None):
+    """Per tensor: L2 distance from wanted to got over the distance that wanted moved.
+    `skip(name, tensor)` returns the tensor without what does not count."""
+    result = {}
+    for name, end in wanted.items():
+        parts = [t[name].detach().double() for t in (initial, wanted, got)]
+        if skip:
+            parts = [skip(name, t) for t in parts]
+        moved = (parts[1] - parts[0]).norm()
+        error = (parts[2] - parts[1]).norm()
+        result[name] = float(error / moved) if moved > 0 else float(error)
+    return result
