@@ -1,0 +1,172 @@
+// Ten updates of GPT-2 and of a classifier against PyTorch's, each in several cuts; and
+// GPT-2's logits against Hugging Face's.
+#include "ckpt/tensor_set.h"
+#include "snapshot.h"
+
+#include <tranche/sample.h>
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STEPS = 10, SETTINGS = 3 };
+
+static const char *const cuts[][SETTINGS] = {
+    {"train_micro_batch_size_per_gpu=2", "execution.wave=1",
+     "activation_checkpointing.number_checkpoints=0"},
+    {"train_micro_batch_size_per_gpu=6", "execution.wave=1",
+     "activation_checkpointing.number_checkpoints=1"},
+    {"train_micro_batch_size_per_gpu=1", "execution.wave=6",
+     "activation_checkpointing.number_checkpoints=2"},
+    {"train_micro_batch_size_per_gpu=4", "execution.wave=2",
+     "activation_checkpointing.number_checkpoints=0"},
+    {"train_micro_batch_size_per_gpu=1", "execution.wave=4",
+     "activation_checkpointing.number_checkpoints=1"},
+};
+
+static void go_to(const char *golden) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/goldens/%s", TR_TEST_DATA, golden);
+    assert_int_equal(chdir(path), 0);
+}
+
+// What PyTorch ended with, in the order of `like`.
+static void read_final(const snapshot *like, snapshot *final) {
+    tr_error err = {0};
+    tr_tensor_set *set = NULL;
+    trial_ok(tr__tensor_set_open("final.safetensors", &set, &err), &err);
+    assert_int_equal(tr__tensor_set_count(set), like->count);
+    *final = (snapshot){.count = like->count};
+    final->tensors = calloc(like->count, sizeof *final->tensors);
+    for (size_t i = 0; i < like->count; i++) {
+        snapshot_tensor *to = &final->tensors[i];
+        const tr_stored_tensor *from = tr__tensor_set_find(set, like->tensors[i].name);
+        assert_non_null(from);
+        assert_int_equal(from->count, like->tensors[i].count);
+        to->name = strdup(from->name);
+        to->count = from->count;
+        to->part[0] = malloc((size_t)from->bytes);
+        trial_ok(tr__tensor_read_f32(set, from, 0, from->count, to->part[0], &err),
+                 &err);
+    }
+    tr__tensor_set_close(set);
+}
+
+static double number(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+    assert_true(json_is_number(value));
+    return json_number_value(value);
+}
+
+static void check_step(const char *golden, const tr_step_result *r,
+                       const json_t *expected) {
+    double loss = number(expected, "loss"), lr = number(expected, "lr");
+    double norm = number(expected, "grad_norm");
+    if (!(fabs(r->loss - loss) <= 1e-5) || !(fabs(r->grad_norm / norm - 1) <= 1e-5) ||
+        !(fabs(r->lr - lr) <= 1e-12 * lr)) {
+        fail_msg("%s, step %d: loss %.9g for %.9g, gradient norm %.9g for %.9g, rate "
+                 "%.9g for %.9g",
+                 golden, (int)r->step, r->loss, loss, r->grad_norm, norm, r->lr, lr);
+    }
+    assert_true(r->targets == number(expected, "count"));
+    assert_false(r->skipped);
+}
+
+static void check_cut(const char *golden, const char *const *settings,
+                      const json_t *expected) {
+    tr_run_options options = {
+        .file = "run.json", .set = settings, .set_count = SETTINGS, .resume = "never"};
+    tr_step_result results[STEPS];
+    snapshot start, end, final;
+    trial t;
+    trial_open(&t, &options);
+    assert_int_equal(tr_run_steps(t.run), STEPS);
+    snapshot_take(&start, &t);
+    trial_steps(&t, STEPS, results);
+    snapshot_take(&end, &t);
+    trial_close(&t);
+    for (size_t s = 0; s < STEPS; s++) {
+        check_step(golden, &results[s], json_array_get(expected, s));
+    }
+    read_final(&start, &final);
+    snapshot_assert_close(&start, &final, &end, 1e-4, golden);
+    snapshot_free(&start);
+    snapshot_free(&end);
+    snapshot_free(&final);
+}
+
+static void ten_updates(void **state) {
+    const char *golden = *state;
+    json_error_t error;
+    go_to(golden);
+    json_t *all = json_load_file("expected.json", 0, &error);
+    const json_t *expected = json_object_get(all, "steps");
+    assert_int_equal(json_array_size(expected), STEPS);
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        check_cut(golden, cuts[i], expected);
+    }
+    json_decref(all);
+}
+
+// ---- logits
+
+typedef struct forward {
+    int64_t rows, length, vocabulary;
+    int32_t *ids;  // [rows, length]
+    float *logits; // [rows, length, vocabulary]
+} forward;
+
+static void read_forward(forward *f) {
+    tr_error err = {0};
+    tr_tensor_set *set = NULL;
+    trial_ok(tr__tensor_set_open("forward.safetensors", &set, &err), &err);
+    const tr_stored_tensor *ids = tr__tensor_set_find(set, "input_ids");
+    const tr_stored_tensor *logits = tr__tensor_set_find(set, "logits");
+    assert_true(ids && logits && ids->dtype == TR_I32);
+    *f = (forward){ids->dim[0], ids->dim[1], logits->dim[2], NULL, NULL};
+    f->ids = malloc((size_t)ids->bytes);
+    f->logits = malloc((size_t)logits->bytes);
+    trial_ok(tr__tensor_read(set, ids, 0, ids->count, f->ids, &err), &err);
+    trial_ok(tr__tensor_read_f32(set, logits, 0, logits->count, f->logits, &err), &err);
+    tr__tensor_set_close(set);
+}
+
+// The answer after every prefix of every row.
+static void logits(void **state) {
+    tr_error err = {0};
+    tr_sampler *sampler = NULL;
+    forward f;
+    go_to(*state);
+    read_forward(&f);
+    trial_ok(tr_sampler_create("initial", f.length, 2, &sampler, &err), &err);
+    assert_int_equal(tr_sampler_vocabulary(sampler), f.vocabulary);
+    for (int64_t i = 0; i < f.rows * f.length; i++) {
+        const float *got, *expected = f.logits + i * f.vocabulary;
+        trial_ok(tr_sampler_logits(sampler, f.ids + i / f.length * f.length,
+                                   i % f.length + 1, &got, &err),
+                 &err);
+        for (int64_t v = 0; v < f.vocabulary; v++) {
+            assert_float_equal(got[v], expected[v], 1e-5);
+        }
+    }
+    tr_sampler_destroy(sampler);
+    free(f.ids);
+    free(f.logits);
+}
+
+#define TEN_UPDATES(folder)                                                            \
+    { "ten_updates: " folder, ten_updates, NULL, NULL, folder }
+#define LOGITS(folder)                                                                 \
+    { "logits: " folder, logits, NULL, NULL, folder }
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEN_UPDATES("gpt2"),    TEN_UPDATES("gpt2-odd"),     TEN_UPDATES("mlp"),
+        TEN_UPDATES("mlp-npy"), TEN_UPDATES("mlp-adam"),     TEN_UPDATES("mlp-sgd"),
+        LOGITS("gpt2"),         TEN_UPDATES("mlp-momentum"), LOGITS("gpt2-odd"),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
