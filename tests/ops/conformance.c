@@ -19,6 +19,7 @@ typedef struct checks {
     const tr_case_list *list;
     int index; // of the case
     tr_case the_case;
+    bool trains; // else the forward alone
     test_way way;
     const char *what; // is being done: "forward"
     int failed;
@@ -34,8 +35,8 @@ report(checks *c, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    print_error("%s, case %d (%s), %s, %d threads: %s: %s\n", c->list->op_name,
-                c->index, c->the_case.name,
+    print_error("%s, case %d (%s%s), %s, %d threads: %s: %s\n", c->list->op_name,
+                c->index, c->the_case.name, c->trains ? "" : ", not training",
                 c->way.isa < 0 ? "reference" : tr__isa_name((tr_isa)c->way.isa),
                 c->way.threads, c->what, text);
     c->failed++;
@@ -231,7 +232,7 @@ static void check_kernels(checks *c) {
         for (int threads = 1; threads <= most; threads++) {
             c->way = (test_way){.isa = isa, .threads = threads};
             check_forward(c);
-            if (c->the_case.op->backward) {
+            if (c->trains && c->the_case.op->backward) {
                 check_backward(c);
             }
         }
@@ -284,8 +285,9 @@ static void check_finite_values(checks *c) {
     }
 }
 
-static int conform_case(const tr_case_list *list, int index, const tr_case *the_case) {
-    checks c = {.list = list, .index = index, .the_case = *the_case};
+static int conform_case(const tr_case_list *list, int index, const tr_case *the_case,
+                        bool trains) {
+    checks c = {.list = list, .index = index, .the_case = *the_case, .trains = trains};
     c.way = (test_way){.isa = -1, .threads = 1};
     test_way adding = c.way;
     adding.accumulate = adding.given = true;
@@ -294,7 +296,7 @@ static int conform_case(const tr_case_list *list, int index, const tr_case *the_
     run_backward(&c, &c.fresh, &c.way);
     check_finite_values(&c);
     run_backward(&c, &c.added, &adding);
-    if (c.the_case.gradient_tolerance > 0) {
+    if (trains && c.the_case.gradient_tolerance > 0) {
         check_slopes(&c);
     }
     check_kernels(&c);
@@ -304,11 +306,24 @@ static int conform_case(const tr_case_list *list, int index, const tr_case *the_
     return c.failed;
 }
 
+// What the op does when the model is asked rather than trained.
+static int conform_asked(const tr_case_list *list, int index, const tr_case *the_case) {
+    const tr_op *op = the_case->op;
+    tr_case asked = *the_case;
+    if (op->evaluate) {
+        op->evaluate(asked.attr);
+    }
+    asked.op = op->inference ? op->inference : op;
+    bool differs = op->evaluate || op->inference;
+    return differs ? conform_case(list, index, &asked, false) : 0;
+}
+
 int test_conform(const tr_case_list *list) {
     tr_case the_case;
     int failed = 0, index = 0;
     for (; list->get(index, &the_case); index++) {
-        failed += conform_case(list, index, &the_case);
+        failed += conform_case(list, index, &the_case, true);
+        failed += conform_asked(list, index, &the_case);
     }
     assert_true(index > 0);
     return failed;

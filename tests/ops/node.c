@@ -82,12 +82,18 @@ static test_tensor *if_there(test_tensor *tensor) {
     return tensor->desc.dtype == TR_NONE ? NULL : tensor;
 }
 
-// The outputs before a run that makes them: nothing, but sums are added to.
+// Sums of a loss and tensors of a whole wave are only ever added to.
+static bool is_added_to(const test_node *node, int i) {
+    const tr_op *op = node->the_case->op;
+    return (i == 0 && op->flags & TR_OP_LOSS) || op->wave_outputs >> i & 1;
+}
+
+// The outputs before a run that makes them.
 static void clear_out(test_node *node, uint32_t which) {
     for (int i = 0; i < node->out_count; i++) {
         if (which & 1u << i) {
             test_tensor_take(&node->out[i], node->out[i].desc);
-            if (i == 0 && node->the_case->op->flags & TR_OP_LOSS) {
+            if (is_added_to(node, i)) {
                 test_tensor_fill(&node->out[i], 0.5, STREAM_SUMS);
             }
         }
