@@ -4,22 +4,22 @@
 #include "base/rng.h"
 #include "base/text.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { ROUNDS = 8 };
 
-// The least a with a * a >= n.
+// The least a with a * a >= n, for n up to TR_SAMPLES_MAX. The loops put right what
+// rounding to a double did.
 static int64_t root_up(int64_t n) {
-    int64_t low = 1, high = 3037000500; // its square is over 2^63 - 1
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if ((__int128)middle * middle >= n) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
+    int64_t a = (int64_t)sqrt((double)n);
+    while (a * a < n) {
+        a++;
     }
-    return low;
+    while ((a - 1) * (a - 1) >= n) {
+        a--;
+    }
+    return a;
 }
 
 // A permutation of [0, a * b) as pairs (left, right): an unbalanced Feistel network in
