@@ -22,7 +22,7 @@ typedef struct tr_step_result {
     double targets;   // of this step
     double loss;      // sum over all targets / their count: what was optimized
     double accuracy;  // share of targets that the best guess got right
-    double lr;         // of the parameters that are in no group
+    double lr;        // of the parameters that are in no group
     double grad_norm; // before clipping
     bool skipped;     // not finite (or nothing to learn from): nothing was changed
     double loss_scale;

@@ -151,8 +151,8 @@ struct tr_op {
     // false when nothing of the node is cheap. NULL: nothing is cheap. Must give the
     // same bits as the forward did.
     bool (*recompute)(const tr_op_node *node, tr_rule *rule);
-    // Changes the attributes to what the op does outside of training (dropout: nothing).
-    // NULL: the same.
+    // Changes the attributes to what the op does outside of training (dropout:
+    // nothing). NULL: the same.
     void (*evaluate)(void *attr);
     // A loss: the op that runs in its place, on the same inputs, when the model is
     // asked rather than trained. Output 0 is the answer (logits).

@@ -27,8 +27,8 @@ int64_t tr_sampler_vocabulary(const tr_sampler *sampler);
 tr_status tr_sampler_logits(tr_sampler *sampler, const int32_t *tokens, int64_t count,
                             const float **logits, tr_error *err);
 
-// Draws from softmax(logits / temperature); temperature 0: the best one. `index` numbers
-// the draw, so that the same seed gives the same text.
+// Draws from softmax(logits / temperature); temperature 0: the best one. `index`
+// numbers the draw, so that the same seed gives the same text.
 int32_t tr_sample_draw(const float *logits, int64_t vocabulary, double temperature,
                        uint64_t seed, uint64_t index);
 

@@ -1,3 +1,4 @@
+#include "base/memory.h"
 #include "cli/cli.h"
 
 #include <tranche/sample.h>
@@ -64,7 +65,7 @@ static tr_status generate(tr_sampler *sampler, const request *r, int32_t *tokens
 static tr_status sample(const char *path, const request *r, tr_error *err) {
     tr_sampler *sampler = NULL;
     int64_t length = (int64_t)strlen(r->prompt), count = 0;
-    int32_t *tokens = calloc((size_t)(length + r->tokens) + 1, sizeof *tokens);
+    int32_t *tokens = tr__calloc((size_t)(length + r->tokens) + 1, sizeof *tokens);
     if (!tokens) {
         return tr_fail(err, TR_MEMORY, "no memory for %lld tokens",
                        (long long)r->tokens);
@@ -88,7 +89,7 @@ static tr_status sample(const char *path, const request *r, tr_error *err) {
         status = generate(sampler, r, tokens, count, err);
     }
     tr_sampler_destroy(sampler);
-    free(tokens);
+    tr__free(tokens);
     return status;
 }
 
