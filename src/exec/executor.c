@@ -189,7 +189,7 @@ static tr_status run_update(const tr_work *work, const tr_plan_step *step) {
             .beta1_power = order->power[range->group][0],
             .beta2_power = order->power[range->group][1],
         };
-        for (int s = 0; s < order->optimizer->state_count; s++) {
+        for (int s = 0; s < ex->plan->request.optimizer_states; s++) {
             update.state[s] = (float *)memory(ex, flat->state[s]) + range->offset;
         }
         ex->update(&order->hyper[range->group], &update);

@@ -100,7 +100,7 @@ static tr_state state_of(const tr_engine *engine) {
 
 tr_status tr_engine_save(tr_engine *engine, tr_error *err) {
     tensor_list model, optimizer;
-    int states = engine->settings->optimizer->state_count;
+    int states = engine->plan->request.optimizer_states;
     tr_state state = state_of(engine);
     tr_status status = TR_OK;
     bool good = list_tensors(engine, -1, 0, &model);
@@ -161,12 +161,13 @@ static tr_status check_state(tr_engine *engine, const tr_checkpoint *from,
 
 static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *err) {
     const tr_optimizer *optimizer = engine->settings->optimizer;
+    int states = engine->plan->request.optimizer_states;
     tr_status status = check_state(engine, from, err);
     if (status == TR_OK) {
         status = tr__read_parameters(from->model, from->folder, engine->plan,
                                      engine->executor, -1, NULL, err);
     }
-    for (int s = 0; s < optimizer->state_count && status == TR_OK; s++) {
+    for (int s = 0; s < states && status == TR_OK; s++) {
         status =
             tr__read_parameters(from->optimizer, from->folder, engine->plan,
                                 engine->executor, s, optimizer->state_names[s], err);

@@ -112,7 +112,9 @@ tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
         read_adam(run, type, &base);
     }
     settings->optimizer = sgd ? &tr__optimizer_sgd : &tr__optimizer_adam;
-    run->request.optimizer_states = settings->optimizer->state_count;
+    // Without momentum SGD neither reads nor writes its buffer: there is none.
+    bool stateless = sgd && base.momentum == 0;
+    run->request.optimizer_states = stateless ? 0 : settings->optimizer->state_count;
     settings->clip = number(run, "gradient_clipping");
     tr_status status = sgd ? check_sgd(&base, err) : TR_OK;
     if (status == TR_OK) {

@@ -78,6 +78,30 @@ static void planned_is_used(void **state) {
     samples_free(&features);
 }
 
+static void an_optimizer_without_state_plans_none(void **state) {
+    static const char *const optimizers[] = {
+        "{\"type\": \"SGD\"}", "{\"type\": \"SGD\", \"params\": {\"momentum\": 0.5}}",
+        "{\"type\": \"AdamW\"}"};
+    (void)state;
+    for (int states = 0; states < 3; states++) {
+        char text[TEXT_MAX];
+        samples data;
+        trial t;
+        samples_features(&data, 9, 7, 5, 1);
+        snprintf(text, sizeof text,
+                 "{\"model\": %s, \"steps\": 2, \"train_batch_size\": 4, "
+                 "\"optimizer\": %s}",
+                 mlp, optimizers[states]);
+        trial_open_text(&t, text, data.dataset, NULL);
+        trial_steps(&t, 2, NULL);
+        const int64_t *bytes = tr_plan_ledger(t.plan)->bytes[TR_SPACE_DEVICE];
+        assert_int_equal(bytes[TR_LEDGER_optimizer],
+                         states * bytes[TR_LEDGER_parameters]);
+        trial_close(&t);
+        samples_free(&data);
+    }
+}
+
 static int64_t planned(const char *model, int batch, int micro, int wave) {
     char text[TEXT_MAX];
     tr_error err = {0};
@@ -202,6 +226,7 @@ int main(void) {
         TEST(the_process_stays_below),
         TEST(data_in_memory_counts),
         cmocka_unit_test(planned_is_used),
+        cmocka_unit_test(an_optimizer_without_state_plans_none),
         cmocka_unit_test(accumulation_costs_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

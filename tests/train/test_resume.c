@@ -116,6 +116,16 @@ static void mlp_with_momentum(void **state) {
     samples_free(&data);
 }
 
+// An optimizer without state saves none and needs none.
+static void mlp_without_state(void **state) {
+    samples data;
+    samples_features(&data, 32, 7, 4, 2);
+    story s = {mlp, "{\"type\": \"SGD\", \"params\": {\"lr\": 0.1}}",
+               "{\"type\": \"constant\"}", &data, scratch_path(state, "out")};
+    check_story(&s);
+    samples_free(&data);
+}
+
 // A checkpoint is of no cut: it resumes into another micro-batch and wave.
 static void into_another_cut(void **state) {
     static const int cuts[][2] = {{1, 6}, {3, 2}, {4, 1}, {6, 1}, {1, 3}};
@@ -249,6 +259,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(gpt2_with_dropout_over_epochs),
         TEST(mlp_with_momentum),
+        TEST(mlp_without_state),
         TEST(into_another_cut),
         TEST(interrupted_anywhere),
         TEST(goes_on_after_an_interruption),
