@@ -162,9 +162,10 @@ static inline tr_vf tr_v_exp(tr_vf x) {
 }
 #endif
 
-// 2^x for x <= 127, within 2 units in the last place; below -126 it is 0 or next to it
-// (at most 2^-126), NaN stays, 2^0 is 1. The polynomial is the minimax one in relative
-// error on [-1/2, 1/2], 2^-28.9, with its first coefficient held at 1.
+// 2^x for x <= 127 (above, anything), within 2 units in the last place; below -126 it
+// is 0 or next to it (at most 2^-126), NaN stays, 2^0 is 1. The polynomial is the
+// minimax one in relative error on [-1/2, 1/2], 2^-28.9, with its first coefficient
+// held at 1.
 static inline tr_vf tr_v_exp2(tr_vf x) {
 #if defined(__AVX512F__)
     tr_vf n = (tr_vf)_mm512_roundscale_ps((__m512)x, 0);
@@ -183,7 +184,7 @@ static inline tr_vf tr_v_exp2(tr_vf x) {
 #if defined(__AVX512F__)
     return (tr_vf)_mm512_scalef_ps((__m512)p, (__m512)n);
 #else
-    return (tr_vf)((tr_vi)p + (((tr_vi)shifted - 0x4B400000) << 23));
+    return p * (tr_vf)(((tr_vu)shifted - 0x4B400000u + 127) << 23);
 #endif
 }
 
