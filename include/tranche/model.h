@@ -27,7 +27,7 @@ typedef struct tr_model {
     tr_tensor_desc input, target;
     int64_t classes;         // targets and, for tokens, inputs lie in [0, classes)
     bool classifier;         // accuracy is worth telling
-    const char *config_json; // written to checkpoints as config.json
+    const char *config_json; // written to checkpoints as config.json; NULL: {}
     void *owned;             // the maker's; freed by `release`
     void (*release)(struct tr_model *model); // NULL: the caller keeps it all
 } tr_model;

@@ -102,6 +102,7 @@ tr_status tr_engine_save(tr_engine *engine, tr_error *err) {
     tensor_list model, optimizer;
     int states = engine->plan->request.optimizer_states;
     tr_state state = state_of(engine);
+    const char *config = tr_run_model(engine->run)->config_json;
     tr_status status = TR_OK;
     bool good = list_tensors(engine, -1, 0, &model);
     good = list_tensors(engine, 0, states, &optimizer) && good;
@@ -112,7 +113,7 @@ tr_status tr_engine_save(tr_engine *engine, tr_error *err) {
             .out_folder = engine->settings->out,
             .keep = engine->settings->keep,
             .state = &state,
-            .config = tr_run_model(engine->run)->config_json,
+            .config = config ? config : "{}\n",
             .model = model.tensors,
             .model_count = model.count,
             .optimizer = optimizer.tensors,
