@@ -38,8 +38,8 @@ typedef struct tr_evaluation {
 
 // Takes all memory of the run, draws or loads the weights, and resumes from a
 // checkpoint as the run's options say. `run` and `plan` must outlive the engine.
-// Collective. Errors: TR_MEMORY; TR_IO: a checkpoint or weights that do not fit, with
-// the reason; TR_DATA.
+// Collective. Errors: TR_BUDGET: more memory than there is; TR_MEMORY; TR_IO: a
+// checkpoint or weights that do not fit, with the reason; TR_DATA.
 tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
                            tr_error *err);
 void tr_engine_destroy(tr_engine *engine); // NULL-safe
@@ -56,9 +56,10 @@ tr_status tr_engine_evaluate(tr_engine *engine, int64_t samples, tr_evaluation *
 // A checkpoint of the last applied update below the run's out folder. Collective.
 tr_status tr_engine_save(tr_engine *engine, tr_error *err);
 
-// Steps, metrics, evaluations and checkpoints until the run's end, as `tranche train`
-// does. Asks `stop` (may be NULL) between the steps of the plan: when true, the
-// unfinished step is dropped, the last update is saved, and TR_INTERRUPTED comes back.
+// Writes run.json (the run as resolved) and plan.txt into the out folder; then steps,
+// metrics, evaluations and checkpoints until the run's end, as `tranche train` does.
+// Asks `stop` (may be NULL) between the steps of the plan: when true, the unfinished
+// step is dropped, the last update is saved, and TR_INTERRUPTED comes back.
 tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *user,
                           tr_error *err);
 

@@ -32,7 +32,8 @@ typedef struct tr_run_options {
     const char *model;  // a name, a config.json, or a folder, in place of "model"
     const char *out;    // in place of "out"
     int64_t steps;      // in place of "steps"; 0: as the file says
-    const char *resume; // "auto" (default), "never", or a checkpoint folder
+    const char *resume; // "auto" (default), "never", a checkpoint folder, or an out
+                        // folder, whose latest checkpoint is meant
     int64_t ranks;      // to plan for; 0: those there are
     bool plan_only;     // no weights and no data are needed: the data may be missing
     // The caller's own, in place of the file's; they must outlive the run and stay the
@@ -52,8 +53,9 @@ const tr_plan_request *tr_run_plan_request(const tr_run *run);
 const tr_model *tr_run_model(const tr_run *run);
 int64_t tr_run_steps(const tr_run *run); // optimizer steps in all
 
-// Makes the out folder, writes run.json (as resolved) and plan.txt into it, and says
-// what the run is going to do. TR_IO names the path.
+// Makes the out folder and says what the run is going to do. Nothing that is in the
+// folder is touched. TR_BUDGET: the plan needs more memory than there is; TR_IO names
+// the path.
 tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err);
 
 #ifdef __cplusplus

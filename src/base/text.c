@@ -47,7 +47,7 @@ const char *tr__nearest(const char *word, const char *const *names, size_t count
     int least = limit < length ? limit + 1 : length;
     for (size_t i = 0; i < count; i++) {
         int distance = tr__edit_distance(word, names[i]);
-        if (distance < least) {
+        if (distance < least && distance < FAR) {
             least = distance;
             best = names[i];
         }

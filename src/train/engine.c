@@ -67,7 +67,10 @@ tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
     engine->loss_scale = 1;
     engine->seed_power =
         power_of_two((double)r->train_batch_size * (double)tr_model_targets(r->model));
-    tr_status status = allocate(engine, err);
+    tr_status status = tr__run_fits(run, plan, err);
+    if (status == TR_OK) {
+        status = allocate(engine, err);
+    }
     if (status == TR_OK) {
         status = tr__engine_ranges(engine, err);
     }

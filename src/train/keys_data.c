@@ -5,6 +5,16 @@ static const char *const formats[] = {"bytes", "tokens", "csv", "npy", "random",
 static const char *const orders[] = {"shuffled", "sequential", NULL};
 static const char *const dtypes[] = {"u16", "u32", NULL};
 
+// What a format has a use for: run.json shows no key that its own format refuses.
+static const char *const files[] = {"bytes", "tokens", "csv", "npy", NULL};
+static const char *const tokens[] = {"tokens", NULL};
+static const char *const second_file[] = {"bytes", "tokens", "npy", NULL};
+static const char *const csv[] = {"csv", NULL};
+static const char *const random_set[] = {"random", NULL};
+static const char *const features[] = {"csv", "npy", "random", NULL};
+
+#define OF(list) .where_key = "data.format", .where = (list)
+
 static const tr_key keys[] = {
     {.path = "data.format",
      .types = TR_KEY_TEXT,
@@ -12,6 +22,7 @@ static const tr_key keys[] = {
      .choices = formats,
      .doc = "how the files are read"},
     {.path = "data.train",
+     OF(files),
      .types = TR_KEY_TEXT | TR_KEY_LIST,
      .elements = TR_KEY_TEXT,
      .doc = "files, folders or globs"},
@@ -28,31 +39,38 @@ static const tr_key keys[] = {
      .choices = orders,
      .doc = "sequential: step s takes samples s*T to s*T + T - 1"},
     {.path = "data.dtype",
+     OF(tokens),
      .types = TR_KEY_TEXT,
      .fallback = "\"u16\"",
      .choices = dtypes,
      .doc = "tokens: the type of the ids, little endian"},
     {.path = "data.labels",
+     OF(second_file),
      .types = TR_KEY_TEXT,
      .doc = "a second file of the same shape; -100 is no target"},
     {.path = "data.validation_labels",
+     OF(second_file),
      .types = TR_KEY_TEXT,
      .doc = "the same for the validation files"},
     {.path = "data.label_column",
+     OF(csv),
      .types = TR_KEY_TEXT | TR_KEY_INT,
      .max = TR_KEY_COUNT_MAX,
      .doc = "csv: the label's column, by name or number from 0; left out: the last"},
     {.path = "data.samples",
+     OF(random_set),
      .types = TR_KEY_INT,
      .min = 1,
      .max = TR_KEY_STEPS_MAX,
      .doc = "random: how many"},
     {.path = "data.features",
+     OF(features),
      .types = TR_KEY_INT,
      .min = 1,
      .max = TR_KEY_COUNT_MAX,
      .doc = "random: of one sample; csv, npy: checked where given"},
     {.path = "data.classes",
+     OF(features),
      .types = TR_KEY_INT,
      .min = 1,
      .max = TR_KEY_COUNT_MAX,

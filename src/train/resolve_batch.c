@@ -40,6 +40,27 @@ static tr_status resolve_sizes(tr_run *run, int64_t ranks, tr_error *err) {
                : status;
 }
 
+// A plan is unrolled over micro-batches and units: one of this many is a second's work
+// and a few hundred megabytes.
+enum { UNROLLED_MAX = 1 << 20 };
+
+static tr_status check_unrolled(const tr_run *run, tr_error *err) {
+    const tr_plan_request *r = &run->request;
+    int64_t units = run->model->unit_count;
+    if (r->accumulation_steps <= UNROLLED_MAX / units) {
+        return TR_OK;
+    }
+    int64_t fits = tr__ceil_div(r->train_batch_size, UNROLLED_MAX / units * r->ranks);
+    return tr_fail(
+        err, TR_USAGE,
+        "train_batch_size %lld with train_micro_batch_size_per_gpu %lld makes "
+        "%lld accumulation steps, more than a plan of this model takes "
+        "(%lld): raise train_micro_batch_size_per_gpu to %lld or more",
+        (long long)r->train_batch_size, (long long)r->micro_batch,
+        (long long)r->accumulation_steps, (long long)(UNROLLED_MAX / units),
+        (long long)fits);
+}
+
 static tr_status resolve_length(tr_run *run, const tr_run_options *options,
                                 tr_error *err) {
     int64_t steps = count_of(run, "steps"), epochs = count_of(run, "epochs");
@@ -81,6 +102,9 @@ tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
     tr_plan_request *r = &run->request;
     int64_t ranks = options->ranks > 0 ? options->ranks : 1;
     tr_status status = resolve_sizes(run, ranks, err);
+    if (status == TR_OK) {
+        status = check_unrolled(run, err);
+    }
     if (status == TR_OK) {
         status = resolve_length(run, options, err);
     }

@@ -28,11 +28,6 @@ static tr_status read_paths(const tr_run *run, const char *key, path_list *list,
     return TR_OK;
 }
 
-// What the user wrote: a default does not belong to every format.
-static const char *given_text(const tr_config *config, const char *key) {
-    return tr__config_is_given(config, key) ? tr__config_text(config, key) : NULL;
-}
-
 static tr_data_options data_options(const tr_run *run) {
     const tr_config *config = run->config;
     bool tokens = run->model->input.dtype == TR_I32;
@@ -41,7 +36,7 @@ static tr_data_options data_options(const tr_run *run) {
         .order = tr__config_text(config, "data.order"),
         .sequence_length = tokens ? tr_shape_count(run->model->input.shape) : 0,
         .vocabulary = tokens ? run->model->classes : 0,
-        .dtype = given_text(config, "data.dtype"),
+        .dtype = tr__config_text(config, "data.dtype"),
         .labels = tr__config_text(config, "data.labels"),
         .validation_labels = tr__config_text(config, "data.validation_labels"),
         .samples = tr__config_int(config, "data.samples"),
@@ -86,34 +81,56 @@ static tr_status open_files(tr_run *run, tr_error *err) {
     return status;
 }
 
+static bool is_random(const tr_run *run) {
+    return strcmp(tr__config_text(run->config, "data.format"), "random") == 0;
+}
+
+// Does the run file say what the samples are?
+static bool is_named(const tr_run *run) {
+    return is_random(run) ? tr__config_is_set(run->config, "data.samples")
+                          : tr__config_count(run->config, "data.train") > 0;
+}
+
+static tr_status fail_kind(const tr_model *model, const tr_dataset *data,
+                           tr_error *err) {
+    bool ids = model->input.dtype == TR_I32;
+    return tr_fail(err, TR_DATA,
+                   "the data (%s) is %s, but the model (%s) takes %s: set data.format "
+                   "to %s, or choose another model",
+                   tr_dataset_about(data), ids ? "features" : "token ids", model->type,
+                   ids ? "token ids" : "features",
+                   ids ? "\"bytes\" or \"tokens\"" : "\"csv\" or \"npy\"");
+}
+
 static tr_status check_fit(const tr_run *run, const tr_dataset *data, tr_error *err) {
     const tr_model *model = run->model;
     tr_sample_desc sample = tr_dataset_sample(data);
-    if (sample.input.dtype != model->input.dtype ||
-        !tr_shape_equal(sample.input.shape, model->input.shape)) {
-        return tr_fail(
-            err, TR_DATA,
-            "the data's samples have %lld %s values, the model takes %lld %s "
-            "values: change the model's first size or the data",
-            (long long)tr_shape_count(sample.input.shape),
-            tr_dtype_name(sample.input.dtype),
-            (long long)tr_shape_count(model->input.shape),
-            tr_dtype_name(model->input.dtype));
+    if (sample.input.dtype != model->input.dtype) {
+        return fail_kind(model, data, err);
+    }
+    if (!tr_shape_equal(sample.input.shape, model->input.shape)) {
+        return tr_fail(err, TR_DATA,
+                       "the data (%s) has %lld values a sample, the model takes %lld: "
+                       "change the model's %s or the data",
+                       tr_dataset_about(data),
+                       (long long)tr_shape_count(sample.input.shape),
+                       (long long)tr_shape_count(model->input.shape),
+                       model->classifier ? "first layer" : "n_positions");
     }
     if (!tr_shape_equal(sample.target.shape, model->target.shape)) {
-        return tr_fail(err, TR_DATA,
-                       "the data has %lld targets a sample, the model %lld",
-                       (long long)tr_shape_count(sample.target.shape),
-                       (long long)tr_shape_count(model->target.shape));
+        return tr_fail(
+            err, TR_DATA, "the data (%s) has %lld targets a sample, the model %lld",
+            tr_dataset_about(data), (long long)tr_shape_count(sample.target.shape),
+            (long long)tr_shape_count(model->target.shape));
     }
     int64_t classes = tr_dataset_classes(data), words = tr_dataset_vocabulary(data);
     if (classes > model->classes || words > model->classes) {
-        return tr_fail(err, TR_DATA,
-                       "the data has %lld classes, the model %lld: make the model's %s "
-                       "at least as large",
-                       (long long)(classes > words ? classes : words),
-                       (long long)model->classes,
-                       model->classifier ? "last layer" : "vocab_size");
+        return tr_fail(
+            err, TR_DATA,
+            "the data (%s) has %lld classes, the model %lld: make the "
+            "model's %s at least as large",
+            tr_dataset_about(data), (long long)(classes > words ? classes : words),
+            (long long)model->classes, model->classifier ? "last layer" : "vocab_size");
     }
     return TR_OK;
 }
@@ -124,8 +141,13 @@ tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,
     if (options->own_train) {
         run->train = options->own_train;
         run->validation = options->own_validation;
-    } else if (options->plan_only && tr__config_count(run->config, "data.train") == 0) {
+    } else if (options->plan_only && !is_named(run)) {
         return TR_OK; // a plan needs no data; a run file without any is fine
+    } else if (!is_named(run) && !is_random(run)) {
+        return tr_fail(
+            err, TR_USAGE,
+            "there is no training data: give \"data\": {\"train\": [...]} in "
+            "the run file, or --data PATH");
     } else {
         status = open_files(run, err);
     }

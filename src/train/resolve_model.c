@@ -41,8 +41,9 @@ static tr_status from_file(tr_run *run, const char *path, tr_error *err) {
     json_error_t problem;
     json_t *keys = json_load_file(path, JSON_REJECT_DUPLICATES, &problem);
     if (!keys) {
-        return tr_fail(err, TR_USAGE, "%s:%d:%d: %s", path, problem.line,
-                       problem.column, problem.text);
+        return tr_fail(err, TR_USAGE,
+                       "%s:%d:%d: not valid JSON, as a model's config.json is: %.160s",
+                       path, problem.line, problem.column, problem.text);
     }
     tr_status status = tr__model_from_json(keys, path, false, &run->own_model, err);
     json_decref(keys);
@@ -84,10 +85,11 @@ static tr_status from_text(tr_run *run, const char *text, tr_error *err) {
     const char *const *names;
     size_t count = tr__model_preset_names(&names);
     const char *nearest = tr__nearest(text, names, count);
-    return tr_fail(err, TR_USAGE,
-                   "model \"%s\" is no file, folder or known name; the nearest name is "
-                   "\"%s\"",
-                   text, nearest ? nearest : names[0]);
+    return tr_fail(
+        err, TR_USAGE,
+        "model \"%.200s\" is no file, folder or known name; the nearest name is "
+        "\"%s\"",
+        text, nearest ? nearest : names[0]);
 }
 
 tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,

@@ -6,12 +6,13 @@
 #include "base/text.h"
 #include "train/keys.h"
 
-#include <jansson.h>
+#include <tranche/checkpoint.h>
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { OVERRIDES_MAX = 256 };
 
@@ -68,6 +69,14 @@ static tr_status open_config(tr_run *run, const tr_run_options *o, tr_error *err
                            &run->config, err);
 }
 
+// What the user asked for and will not get.
+static void warn_idle(const tr_run *run) {
+    if (!run->validation && tr__config_int(run->config, "evaluation.every") > 0) {
+        tr__warn(&run->log, "evaluation.every is set, but there is no data.validation: "
+                            "nothing will be evaluated");
+    }
+}
+
 static tr_status resolve(tr_run *run, const tr_run_options *options, tr_error *err) {
     tr_status status = tr__run_resolve_model(run, options, err);
     if (status == TR_OK) {
@@ -79,13 +88,46 @@ static tr_status resolve(tr_run *run, const tr_run_options *options, tr_error *e
     return status == TR_OK ? tr__run_resolve_optimizer(run, err) : status;
 }
 
+// A folder that --resume names is a checkpoint, or an out folder with one in it.
+static tr_status resolve_resume(const char *asked, char **out, tr_error *err) {
+    static const char *const words[] = {"auto", "never"};
+    char folder[PATH_MAX], state[PATH_MAX];
+    struct stat info;
+    tr_status status = TR_OK;
+    bool word = strcmp(asked, words[0]) == 0 || strcmp(asked, words[1]) == 0;
+    snprintf(folder, sizeof folder, "%s", asked);
+    if (!word && (stat(asked, &info) != 0 || !S_ISDIR(info.st_mode))) {
+        const char *near = tr__nearest(asked, words, 2);
+        return tr_fail(err, TR_USAGE,
+                       "--resume %.200s: no such folder; give auto, never, or a "
+                       "checkpoint's folder%s%s%s",
+                       asked, near ? "; did you mean " : "", near ? near : "",
+                       near ? "?" : "");
+    }
+    if (!word) {
+        status = tr__path_join(state, sizeof state, asked, "state.json", err);
+    }
+    if (!word && status == TR_OK && access(state, F_OK) != 0) {
+        status = tr_checkpoint_locate(asked, folder, sizeof folder, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    *out = tr__strdup(folder);
+    return *out ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a run");
+}
+
 static tr_status resolve_folders(tr_run *run, const tr_run_options *options,
                                  tr_error *err) {
     tr_settings *settings = &run->settings;
     settings->out = tr__strdup(tr__config_text(run->config, "out"));
-    settings->resume = tr__strdup(options->resume ? options->resume : "auto");
-    if (!settings->out || !settings->resume) {
+    if (!settings->out) {
         return tr_fail(err, TR_MEMORY, "no memory for a run");
+    }
+    tr_status status = resolve_resume(options->resume ? options->resume : "auto",
+                                      &settings->resume, err);
+    if (status != TR_OK) {
+        return status;
     }
     settings->seed = (uint64_t)tr__config_int(run->config, "seed");
     settings->evaluate_every = tr__config_int(run->config, "evaluation.every");
@@ -125,6 +167,9 @@ tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err
     if (idle) {
         tr__note(&run->log, "accepted, but without meaning here: %s", idle);
     }
+    if (!options->plan_only) {
+        warn_idle(run);
+    }
     *out = run;
     return TR_OK;
 }
@@ -155,90 +200,6 @@ void tr_run_close(tr_run *run) {
     tr__config_destroy(run->config);
     tr__free(run->weights);
     tr__free(run);
-}
-
-// ---- the out folder
-// ------------------------------------------------------------------
-
-static tr_status write_plan(const char *folder, const tr_plan *plan, tr_error *err) {
-    char path[PATH_MAX];
-    char *text = NULL;
-    size_t bytes = 0;
-    tr_status status = tr__path_join(path, sizeof path, folder, "plan.txt", err);
-    if (status != TR_OK) {
-        return status;
-    }
-    FILE *memory = open_memstream(&text, &bytes);
-    if (!memory) {
-        return tr_fail(err, TR_MEMORY, "no memory to print the plan");
-    }
-    status = tr_plan_print(plan, memory, err);
-    if (fclose(memory) != 0 && status == TR_OK) {
-        status = tr_fail(err, TR_MEMORY, "no memory to print the plan");
-    }
-    if (status == TR_OK) {
-        status = tr__file_replace(path, text, bytes, err);
-    }
-    free(text);
-    return status;
-}
-
-static tr_status write_resolved(const tr_run *run, tr_error *err) {
-    char path[PATH_MAX];
-    char *text = NULL;
-    tr_status status =
-        tr__path_join(path, sizeof path, run->settings.out, "run.json", err);
-    if (status == TR_OK) {
-        status = tr__config_write_resolved(run->config, &text, err);
-    }
-    if (status == TR_OK) {
-        status = tr__file_replace(path, text, strlen(text), err);
-    }
-    tr__free(text);
-    return status;
-}
-
-// Defaults that change the training are said, so that nobody is surprised by them.
-static void say_start(const tr_run *run, const tr_plan *plan) {
-    const tr_plan_request *r = &run->request;
-    const tr_settings *s = &run->settings;
-    char memory[32];
-    tr__print_size(memory, sizeof memory, tr_plan_ledger(plan)->total[TR_SPACE_DEVICE]);
-    tr__note(&run->log, "model %s, %lld parameters; data: %s", run->model->type,
-             (long long)tr_plan_parameters(plan), tr_dataset_about(run->train));
-    tr__note(
-        &run->log,
-        "batch %lld = %lld x %lld accumulation steps; %lld optimizer steps; planned "
-        "memory %s",
-        (long long)r->train_batch_size, (long long)r->micro_batch,
-        (long long)r->accumulation_steps, (long long)s->steps, memory);
-    tr__note(
-        &run->log, "%s, gradient_clipping %g%s; rate of update 1: %g",
-        tr__config_text(run->config, "optimizer.type"), s->clip,
-        tr__config_is_given(run->config, "gradient_clipping") ? "" : " (default)",
-        tr__schedule_at(&s->schedule, 1, s->groups[s->group_count - 1].hyper.lr).lr);
-    if (strcmp(run->model->type, "gpt2") == 0) {
-        const json_t *keys = tr__config_json(run->config, "model");
-        tr__note(&run->log, "dropout: residual %g, embedding %g, attention %g",
-                 json_number_value(json_object_get(keys, "resid_pdrop")),
-                 json_number_value(json_object_get(keys, "embd_pdrop")),
-                 json_number_value(json_object_get(keys, "attn_pdrop")));
-    }
-    tr__note(&run->log, "out: %s", s->out);
-}
-
-tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err) {
-    tr_status status = tr__folder_create(run->settings.out, err);
-    if (status == TR_OK) {
-        status = write_resolved(run, err);
-    }
-    if (status == TR_OK) {
-        status = write_plan(run->settings.out, plan, err);
-    }
-    if (status == TR_OK) {
-        say_start(run, plan);
-    }
-    return status;
 }
 
 // ---- asking

@@ -36,6 +36,13 @@ tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
 tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err);
 void tr__settings_clear(tr_settings *settings);
 
+// ---- begin.c
+// TR_BUDGET: the plan needs more memory than the machine has; the message says what
+// would fit.
+tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err);
+// run.json (what the plan has decided included) and plan.txt, in the out folder.
+tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err);
+
 // ---- asking
 const tr_settings *tr__run_settings(const tr_run *run);
 tr_dataset *tr__run_train_data(const tr_run *run);

@@ -38,7 +38,8 @@ static void test_given(void **state) {
     tr_config *config = good_config(
         "{\"train_batch_size\": 5e2, \"optimizer\": {\"type\": \"sgd\", \"params\":"
         "{\"lr\": 1, \"momentum\": 0.9}}, \"model\": {\"model_type\": \"mlp\"},"
-        "\"data\": {\"train\": [\"a\", \"b\"], \"validation\": 0.1,"
+        "\"data\": {\"format\": \"csv\", \"train\": [\"a\", \"b\"], \"validation\": "
+        "0.1,"
         "           \"label_column\": 3}, \"seed\": null,"
         "\"train_micro_batch_size_per_gpu\": \"auto\"}",
         NULL);

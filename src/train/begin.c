@@ -1,0 +1,185 @@
+// The beginning of a run: does it fit, what it will do, what it leaves in its folder.
+#include "base/checked.h"
+#include "base/files.h"
+#include "base/machine.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "plan/plan.h"
+#include "train/run.h"
+
+#include <jansson.h>
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- does it fit
+
+// What the process needs beside its tensors, at most.
+static const int64_t allowance = INT64_C(96) << 20;
+enum { TRIED_MICROS_MAX = 4096 }; // of a plan that is made only to see what it takes
+
+static int64_t needed(const tr_plan *plan) {
+    const tr_ledger *ledger = tr_plan_ledger(plan);
+    return ledger->total[TR_SPACE_DEVICE] + ledger->total[TR_SPACE_HOST] + allowance;
+}
+
+// The largest halving of the micro-batch that fits; 0: none, or none that is tried.
+static int64_t smaller_micro(const tr_plan_request *request, int64_t memory,
+                             int64_t *bytes) {
+    tr_plan_request tried = *request;
+    while (tried.micro_batch > 1) {
+        tr_plan *plan = NULL;
+        tried.micro_batch /= 2;
+        tried.accumulation_steps =
+            tr__ceil_div(request->train_batch_size, tried.micro_batch * tried.ranks);
+        if (tried.accumulation_steps > TRIED_MICROS_MAX ||
+            tr_plan_make(&tried, &plan, NULL) != TR_OK) {
+            return 0;
+        }
+        *bytes = needed(plan);
+        tr_plan_destroy(plan);
+        if (*bytes <= memory) {
+            return tried.micro_batch;
+        }
+    }
+    return 0;
+}
+
+tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err) {
+    int64_t memory = tr__machine_memory(), bytes = 0;
+    if (memory == 0 || needed(plan) <= memory) {
+        return TR_OK;
+    }
+    char want[32], have[32], less[32];
+    int64_t micro = smaller_micro(&run->request, memory, &bytes);
+    tr__print_size(want, sizeof want, needed(plan));
+    tr__print_size(have, sizeof have, memory);
+    tr__print_size(less, sizeof less, bytes);
+    if (micro > 0) {
+        return tr_fail(err, TR_BUDGET,
+                       "the plan needs %s of memory, this machine has %s; with "
+                       "train_micro_batch_size_per_gpu %lld in place of %lld it would "
+                       "need %s",
+                       want, have, (long long)micro,
+                       (long long)run->request.micro_batch, less);
+    }
+    return tr_fail(err, TR_BUDGET,
+                   "the plan needs %s of memory, this machine has %s: lower "
+                   "train_micro_batch_size_per_gpu, set "
+                   "activation_checkpointing.number_checkpoints, or choose a smaller "
+                   "model",
+                   want, have);
+}
+
+// ---- the out folder
+
+static tr_status write_plan(const char *folder, const tr_plan *plan, tr_error *err) {
+    char path[PATH_MAX];
+    char *text = NULL;
+    size_t bytes = 0;
+    tr_status status = tr__path_join(path, sizeof path, folder, "plan.txt", err);
+    if (status != TR_OK) {
+        return status;
+    }
+    FILE *memory = open_memstream(&text, &bytes);
+    if (!memory) {
+        return tr_fail(err, TR_MEMORY, "no memory to print the plan");
+    }
+    status = tr_plan_print(plan, memory, err);
+    if (fclose(memory) != 0 && status == TR_OK) {
+        status = tr_fail(err, TR_MEMORY, "no memory to print the plan");
+    }
+    if (status == TR_OK) {
+        status = tr__file_replace(path, text, bytes, err);
+    }
+    free(text);
+    return status;
+}
+
+static tr_status write_resolved(const tr_run *run, tr_error *err) {
+    char path[PATH_MAX];
+    char *text = NULL, *lines = NULL;
+    tr_status status =
+        tr__path_join(path, sizeof path, run->settings.out, "run.json", err);
+    if (status == TR_OK) {
+        status = tr__config_write_resolved(run->config, &text, err);
+    }
+    if (status == TR_OK) {
+        lines = tr__format("%s\n", text);
+        status = lines ? tr__file_replace(path, lines, strlen(lines), err)
+                       : tr_fail(err, TR_MEMORY, "no memory to write %s", path);
+    }
+    tr__free(lines);
+    tr__free(text);
+    return status;
+}
+
+// What the plan has decided belongs to what reproduces the run.
+static tr_status resolve_execution(tr_run *run, const tr_plan *plan, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    tr_status status =
+        tr__config_resolve_int(run->config, "execution.wave", r->wave, TR_ORIGIN_AUTO,
+                               "chosen by the plan", err);
+    return status == TR_OK
+               ? tr__config_resolve_int(run->config, "execution.threads", r->threads,
+                                        TR_ORIGIN_AUTO, "the processor's cores", err)
+               : status;
+}
+
+tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err) {
+    tr_status status = resolve_execution(run, plan, err);
+    if (status == TR_OK) {
+        status = write_resolved(run, err);
+    }
+    return status == TR_OK ? write_plan(run->settings.out, plan, err) : status;
+}
+
+// ---- what it will do
+
+static void say_dropout(const tr_run *run) {
+    json_t *keys = json_loads(run->model->config_json, 0, NULL);
+    if (strcmp(run->model->type, "gpt2") == 0) {
+        tr__note(&run->log, "dropout: residual %g, embedding %g, attention %g",
+                 json_number_value(json_object_get(keys, "resid_pdrop")),
+                 json_number_value(json_object_get(keys, "embd_pdrop")),
+                 json_number_value(json_object_get(keys, "attn_pdrop")));
+    }
+    json_decref(keys);
+}
+
+// Defaults that change the training are said, so that nobody is surprised by them.
+static void say_start(const tr_run *run, const tr_plan *plan) {
+    const tr_plan_request *r = &run->request;
+    const tr_settings *s = &run->settings;
+    char memory[32];
+    tr__print_size(memory, sizeof memory, tr_plan_ledger(plan)->total[TR_SPACE_DEVICE]);
+    tr__note(&run->log, "model %s, %lld parameters%s%s; data: %s", run->model->type,
+             (long long)tr_plan_parameters(plan), run->weights ? ", from " : "",
+             run->weights ? run->weights : "", tr_dataset_about(run->train));
+    tr__note(&run->log,
+             "batch %lld = %lld x %lld accumulation step%s; %lld optimizer step%s; "
+             "planned memory %s",
+             (long long)r->train_batch_size, (long long)r->micro_batch,
+             (long long)r->accumulation_steps, r->accumulation_steps == 1 ? "" : "s",
+             (long long)s->steps, s->steps == 1 ? "" : "s", memory);
+    tr__note(
+        &run->log, "%s, gradient_clipping %g%s; rate of update 1: %g",
+        tr__config_text(run->config, "optimizer.type"), s->clip,
+        tr__config_is_given(run->config, "gradient_clipping") ? "" : " (default)",
+        tr__schedule_at(&s->schedule, 1, s->groups[s->group_count - 1].hyper.lr).lr);
+    say_dropout(run);
+    tr__note(&run->log, "out: %s", s->out);
+}
+
+tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err) {
+    tr_status status = tr__run_fits(run, plan, err);
+    if (status == TR_OK) {
+        status = tr__folder_create(run->settings.out, err);
+    }
+    if (status == TR_OK) {
+        say_start(run, plan);
+    }
+    return status;
+}
