@@ -1,4 +1,5 @@
 // Saving and resuming a run.
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "train/engine.h"
@@ -98,7 +99,8 @@ static tr_state state_of(const tr_engine *engine) {
     return state;
 }
 
-tr_status tr_engine_save(tr_engine *engine, tr_error *err) {
+tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
+                          tr_error *err) {
     tensor_list model, optimizer;
     int states = engine->plan->request.optimizer_states;
     tr_state state = state_of(engine);
@@ -119,6 +121,7 @@ tr_status tr_engine_save(tr_engine *engine, tr_error *err) {
             .optimizer = optimizer.tensors,
             .optimizer_count = optimizer.count,
             .log = tr__run_log(engine->run),
+            .progress = *progress,
         };
         status = tr__checkpoint_save(&input, err);
     }
@@ -127,8 +130,31 @@ tr_status tr_engine_save(tr_engine *engine, tr_error *err) {
     return status;
 }
 
+tr_status tr_engine_save(tr_engine *engine, tr_error *err) {
+    return tr__engine_save(engine, &(tr_progress){0}, err);
+}
+
 // ---- resuming
 // ------------------------------------------------------------------------
+
+// Reading a checkpoint: told as notes once it takes longer than people like to wait
+// without a word.
+typedef struct reading {
+    const tr_log *log;
+    double next; // tr__seconds() of the next note
+} reading;
+
+static const double reading_every = 2; // seconds
+
+static void tell_reading(void *user, int64_t done, int64_t total) {
+    reading *r = user;
+    double now = tr__seconds();
+    if (now >= r->next && total > 0) {
+        r->next = now + reading_every;
+        tr__note(r->log, "reading the checkpoint: %.0f%%",
+                 100 * (double)done / (double)total);
+    }
+}
 
 static tr_status check_state(tr_engine *engine, const tr_checkpoint *from,
                              tr_error *err) {
@@ -188,9 +214,9 @@ static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *er
 }
 
 static tr_status load_folder(tr_engine *engine, const char *folder, tr_verify verify,
-                             tr_error *err) {
+                             const tr_progress *progress, tr_error *err) {
     tr_checkpoint *from = NULL;
-    tr_status status = tr__checkpoint_open(folder, verify, NULL, &from, err);
+    tr_status status = tr__checkpoint_open(folder, verify, progress, &from, err);
     if (status == TR_OK) {
         status = load(engine, from, err);
     }
@@ -201,21 +227,23 @@ static tr_status load_folder(tr_engine *engine, const char *folder, tr_verify ve
 tr_status tr__engine_resume(tr_engine *engine, tr_error *err) {
     const tr_settings *settings = engine->settings;
     char folder[PATH_MAX] = "";
+    reading read = {tr__run_log(engine->run), tr__seconds() + reading_every};
+    tr_progress progress = {tell_reading, &read};
     if (strcmp(settings->resume, "never") == 0) {
         return tr__engine_weights(engine, err);
     }
     if (strcmp(settings->resume, "auto") != 0) {
-        return load_folder(engine, settings->resume, TR_VERIFY_HASHES, err);
+        return load_folder(engine, settings->resume, TR_VERIFY_HASHES, &progress, err);
     }
     tr_status status = tr__checkpoint_clean(settings->out, err);
     if (status == TR_OK) {
-        status = tr__checkpoint_find_latest(settings->out, TR_VERIFY_HASHES, NULL,
+        status = tr__checkpoint_find_latest(settings->out, TR_VERIFY_HASHES, &progress,
                                             folder, sizeof folder, err);
     }
     if (status != TR_OK) {
         return status;
     }
     // Hashes have been verified on the way to the folder.
-    return folder[0] ? load_folder(engine, folder, TR_VERIFY_SIZES, err)
+    return folder[0] ? load_folder(engine, folder, TR_VERIFY_SIZES, NULL, err)
                      : tr__engine_weights(engine, err);
 }

@@ -55,9 +55,18 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err);
 // to the executor. Returns the rate of the parameters that are in no group.
 double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale);
 
-// ---- resume.c
+// ---- checkpoint.c
+// tr_engine_save that tells how far it is.
+tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
+                          tr_error *err);
 // Continues from the checkpoint that the run's "resume" names, if there is one.
 tr_status tr__engine_resume(tr_engine *engine, tr_error *err);
+
+// ---- evaluate.c
+// An evaluation that can be interrupted.
+tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
+                                    bool (*stop)(void *user), void *user,
+                                    tr_evaluation *result, tr_error *err);
 
 // ---- engine.c
 // Begins to read training data at the cursor.

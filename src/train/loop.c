@@ -10,25 +10,41 @@ typedef struct loop {
     tr_engine *engine;
     tr_metrics metrics;
     tr_progress_line line;
-    int64_t saved_step; // of the newest checkpoint
+    int64_t saved_step;     // of the newest checkpoint
+    int64_t evaluated_step; // of the newest evaluation
+    bool (*stop)(void *user);
+    void *user;
     tr_error *err;
 } loop;
 
 // An epoch ends with the step after which the next sample is of another one.
 static tr_status note_epoch(loop *l, const tr_step_result *r) {
     const tr_batcher *batcher = tr__run_batcher(l->engine->run);
-    const tr_epoch_sums *sums = &l->engine->epoch;
     if (tr__batcher_next(batcher, r->samples).epoch == r->epoch) {
         return TR_OK;
     }
-    return tr__metrics_epoch(&l->metrics, r->step, r->epoch, sums->loss / sums->targets,
-                             sums->correct / sums->targets, sums->seconds, l->err);
+    return tr__metrics_epoch(&l->metrics, l->engine, r, l->err);
 }
 
+static bool is_last(const loop *l, int64_t step) {
+    return step >= l->engine->settings->steps;
+}
+
+static bool is_due(int64_t every, int64_t step) {
+    return every > 0 && step % every == 0;
+}
+
+// The evaluation that belongs to `step`, unless it has been made.
 static tr_status evaluate(loop *l, int64_t step) {
+    const tr_settings *settings = l->engine->settings;
+    bool due = is_due(settings->evaluate_every, step) || is_last(l, step);
+    if (!due || !tr__run_validation_data(l->engine->run) || l->evaluated_step == step) {
+        return TR_OK;
+    }
     tr_evaluation result;
-    tr_status status = tr_engine_evaluate(
-        l->engine, l->engine->settings->evaluate_samples, &result, l->err);
+    tr_status status = tr__engine_evaluate_until(l->engine, settings->evaluate_samples,
+                                                 l->stop, l->user, &result, l->err);
+    l->evaluated_step = step;
     if (status == TR_OK) {
         status = tr__metrics_evaluation(&l->metrics, l->engine, step, &result, l->err);
     }
@@ -48,12 +64,19 @@ static tr_status evaluate(loop *l, int64_t step) {
     return TR_OK;
 }
 
+static void saving(void *user, int64_t done, int64_t total) {
+    tr__progress_work(user, "saving a checkpoint", done, total);
+}
+
 static tr_status save(loop *l) {
     if (l->saved_step == l->engine->count.step) {
         return TR_OK;
     }
     double begin = tr__seconds();
-    tr_status status = tr_engine_save(l->engine, l->err);
+    tr__progress_clear(&l->line); // warnings may come
+    tr_progress progress = {saving, &l->line};
+    saving(&l->line, 0, 0);
+    tr_status status = tr__engine_save(l->engine, &progress, l->err);
     if (status == TR_OK) {
         l->saved_step = l->engine->count.step;
         if (tr__seconds() - begin > 1) {
@@ -64,48 +87,45 @@ static tr_status save(loop *l) {
     return status;
 }
 
+static void say_skipped(loop *l, const tr_step_result *r) {
+    tr__progress_say(
+        &l->line, "step %" PRId64 ": %s: update skipped (%" PRId64 " skipped so far)",
+        r->step,
+        r->targets > 0 ? "loss or gradient is not finite"
+                       : "no sample of the batch has a target",
+        l->engine->count.skipped);
+}
+
+// The checkpoint comes first: an evaluation that fails or is interrupted loses nothing.
 static tr_status after_step(loop *l, const tr_step_result *r) {
-    const tr_settings *settings = l->engine->settings;
-    bool last = r->step >= settings->steps;
     tr_status status = tr__metrics_step(&l->metrics, l->engine, r, l->err);
     if (status == TR_OK) {
         status = note_epoch(l, r);
     }
     if (r->skipped) {
-        tr__progress_say(&l->line,
-                         "step %" PRId64 ": %s: update skipped (%" PRId64
-                         " skipped so far)",
-                         r->step,
-                         r->targets > 0 ? "loss or gradient is not finite"
-                                        : "no sample of the batch has a target",
-                         l->engine->count.skipped);
+        say_skipped(l, r);
     }
     tr__progress_step(&l->line, l->engine, r);
-    bool due = settings->evaluate_every > 0 && r->step % settings->evaluate_every == 0;
-    if (status == TR_OK && tr__run_validation_data(l->engine->run) && (due || last)) {
-        status = evaluate(l, r->step);
-    }
     bool save_due =
-        settings->checkpoint_every > 0 && r->step % settings->checkpoint_every == 0;
-    if (status == TR_OK && (save_due || last)) {
+        is_due(l->engine->settings->checkpoint_every, r->step) || is_last(l, r->step);
+    if (status == TR_OK && save_due) {
         status = save(l);
     }
-    return status;
+    return status == TR_OK ? evaluate(l, r->step) : status;
 }
 
-static tr_status run_steps(loop *l, bool (*stop)(void *user), void *user) {
-    while (l->engine->count.step < l->engine->settings->steps) {
+static tr_status run_steps(loop *l) {
+    tr_engine *engine = l->engine;
+    // What a stopped run owes.
+    tr_status status = engine->count.step > 0 ? evaluate(l, engine->count.step) : TR_OK;
+    while (status == TR_OK && !is_last(l, engine->count.step)) {
         tr_step_result result;
-        tr_status status =
-            tr__engine_step_until(l->engine, stop, user, &result, l->err);
+        status = tr__engine_step_until(engine, l->stop, l->user, &result, l->err);
         if (status == TR_OK) {
             status = after_step(l, &result);
         }
-        if (status != TR_OK) {
-            return status;
-        }
     }
-    return TR_OK;
+    return status;
 }
 
 // The unfinished step is dropped; what is saved is the last applied update.
@@ -126,20 +146,37 @@ static tr_status interrupted(loop *l) {
     return status;
 }
 
+static tr_status open_outputs(loop *l) {
+    const tr_engine *engine = l->engine;
+    int64_t step = engine->count.step;
+    l->saved_step = step > 0 ? step : -1;
+    tr_status status = tr__run_write(engine->run, engine->plan, l->err);
+    return status == TR_OK ? tr__metrics_open(engine->settings->out, step, &l->metrics,
+                                              &l->evaluated_step, l->err)
+                           : status;
+}
+
+static void say_begin(loop *l) {
+    const tr_engine *engine = l->engine;
+    tr__progress_say(&l->line, "ready in %.2f s", tr__run_seconds(engine->run));
+    if (is_last(l, engine->count.step)) {
+        tr__progress_say(&l->line,
+                         "step %" PRId64 " of %" PRId64 ": this run is complete; raise "
+                         "\"steps\" or \"epochs\" to train on",
+                         engine->count.step, engine->settings->steps);
+    }
+}
+
 tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *user,
                           tr_error *err) {
-    loop l = {.engine = engine, .saved_step = -1, .err = err};
-    tr_status status =
-        tr__metrics_open(engine->settings->out, engine->count.step, &l.metrics, err);
+    loop l = {.engine = engine, .stop = stop, .user = user, .err = err};
+    tr_status status = open_outputs(&l);
     if (status != TR_OK) {
         return status;
     }
-    if (engine->count.step > 0) {
-        l.saved_step = engine->count.step;
-    }
     tr__progress_begin(&l.line, stdout, engine);
-    tr__progress_say(&l.line, "ready in %.2f s", tr__run_seconds(engine->run));
-    status = run_steps(&l, stop, user);
+    say_begin(&l);
+    status = run_steps(&l);
     if (status == TR_INTERRUPTED) {
         status = interrupted(&l);
     }

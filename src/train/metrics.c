@@ -1,6 +1,5 @@
 #include "train/metrics.h"
 
-#include "base/files.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -62,7 +61,7 @@ static tr_status end_line(tr_metrics *metrics, line *to, tr_error *err) {
 }
 
 // The file's bytes up to the first line that is of a later step or not whole.
-static int64_t keep_bytes(FILE *file, int64_t step) {
+static int64_t keep_bytes(FILE *file, int64_t step, int64_t *evaluated_step) {
     char text[LINE_MAX_BYTES];
     int64_t kept = 0;
     while (fgets(text, sizeof text, file)) {
@@ -72,22 +71,26 @@ static int64_t keep_bytes(FILE *file, int64_t step) {
             of > step) {
             break;
         }
+        if (strstr(text, "\"validation_loss\":")) {
+            *evaluated_step = of;
+        }
         kept += (int64_t)length;
     }
     return kept;
 }
 
 tr_status tr__metrics_open(const char *out, int64_t step, tr_metrics *metrics,
-                           tr_error *err) {
+                           int64_t *evaluated_step, tr_error *err) {
     int64_t kept = 0;
     *metrics = (tr_metrics){.file = -1};
+    *evaluated_step = -1;
     metrics->path = tr__format("%s/metrics.jsonl", out);
     if (!metrics->path) {
         return tr_fail(err, TR_MEMORY, "no memory for the metrics' path");
     }
     FILE *old = step > 0 ? fopen(metrics->path, "re") : NULL;
     if (old) {
-        kept = keep_bytes(old, step);
+        kept = keep_bytes(old, step, evaluated_step);
         fclose(old);
     }
     metrics->file =
@@ -119,6 +122,7 @@ tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
         "{\"step\": %" PRId64 ", \"update\": %" PRId64 ", \"epoch\": %" PRId64
         ", \"samples\": %" PRId64 ", \"tokens\": %" PRId64,
         r->step, r->update, r->epoch, r->samples, r->samples * tokens);
+    put_number(&to, "targets", r->targets);
     put_number(&to, "loss", r->loss);
     if (engine->plan->request.model->classifier) {
         put_number(&to, "accuracy", r->accuracy);
@@ -133,20 +137,25 @@ tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
                (double)r->batch * (double)tokens / fmax(r->seconds, 1e-9));
     put(&to,
         ", \"planned_peak_bytes\": {\"device\": %" PRId64 ", \"host\": %" PRId64
-        "}, \"peak_bytes\": {\"device\": %" PRId64 ", \"process\": %" PRId64 "}",
+        "}, \"peak_bytes\": {\"device\": %" PRId64 ", \"host\": %" PRId64
+        ", \"process\": %" PRId64 "}",
         ledger->total[TR_SPACE_DEVICE], ledger->total[TR_SPACE_HOST],
-        tr_engine_arena_peak(engine), tr_engine_process_peak(engine));
+        tr_engine_arena_peak(engine), engine->plan->request.host_data_bytes,
+        tr_engine_process_peak(engine));
     return end_line(metrics, &to, err);
 }
 
-tr_status tr__metrics_epoch(tr_metrics *metrics, int64_t step, int64_t epoch,
-                            double loss, double accuracy, double seconds,
-                            tr_error *err) {
+tr_status tr__metrics_epoch(tr_metrics *metrics, const tr_engine *engine,
+                            const tr_step_result *last, tr_error *err) {
+    const tr_epoch_sums *sums = &engine->epoch;
     line to = {.length = 0};
-    put(&to, "{\"step\": %" PRId64 ", \"epoch\": %" PRId64, step, epoch);
-    put_number(&to, "epoch_loss", loss);
-    put_number(&to, "epoch_accuracy", accuracy);
-    put_number(&to, "epoch_seconds", seconds);
+    put(&to, "{\"step\": %" PRId64 ", \"epoch\": %" PRId64, last->step, last->epoch);
+    put_number(&to, "epoch_loss", sums->loss / sums->targets);
+    if (engine->plan->request.model->classifier) {
+        put_number(&to, "epoch_accuracy", sums->correct / sums->targets);
+    }
+    put_number(&to, "epoch_targets", sums->targets);
+    put_number(&to, "epoch_seconds", sums->seconds);
     return end_line(metrics, &to, err);
 }
 

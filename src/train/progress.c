@@ -7,90 +7,140 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { LIVE_EVERY_MS = 100 };
+enum {
+    LIVE_EVERY_MS = 100,
+    TEXT_MAX = 512,
+    COLUMNS = 80,    // of a terminal that does not say
+    SMOOTHED = 10,   // steps that a mean of the time of one step looks back on
+    WORK_SECONDS = 1 // that work takes before it is spoken of
+};
 
 void tr__progress_begin(tr_progress_line *line, FILE *to, const tr_engine *engine) {
     double every = engine->settings->log_seconds;
     *line = (tr_progress_line){.to = to, .live = isatty(fileno(to)) != 0};
     line->every = line->live ? LIVE_EVERY_MS / 1e3 : every;
-    line->begun = line->last = tr__seconds();
+    line->last = tr__seconds();
     line->first_step = engine->count.step;
     // Utilization is told against the product rate that this machine reaches just now.
     // Short runs are over before that is measured.
-    if (tr_plan_flops(engine->plan) * (double)engine->settings->steps > 1e13) {
+    double left = (double)(engine->settings->steps - engine->count.step);
+    if (tr_plan_flops(engine->plan) * left > 1e13) {
         line->flops_limit = tr__cpu_product_rate(engine->plan->request.threads);
     }
 }
 
-static void erase(tr_progress_line *line) {
-    if (line->drawn) {
-        fputs("\r\x1b[K", line->to);
-        line->drawn = false;
+// ---- lines
+
+void tr__progress_clear(tr_progress_line *line) {
+    if (line->drawn > 0) {
+        fprintf(line->to, "\r%*s\r", line->drawn, "");
+        fflush(line->to);
+        line->drawn = 0;
     }
 }
 
-static void print_time(double seconds, FILE *to) {
+static int columns(FILE *to) {
+    struct winsize size;
+    bool said = ioctl(fileno(to), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return said ? size.ws_col : COLUMNS;
+}
+
+// A live line is cut to the terminal: one that wraps could not be drawn over.
+static void draw(tr_progress_line *line, char *text) {
+    if (!line->live) {
+        fprintf(line->to, "%s\n", text);
+        fflush(line->to);
+        return;
+    }
+    int room = columns(line->to) - 1, length = (int)strlen(text);
+    length = length < room ? length : room;
+    fprintf(line->to, "\r%.*s", length, text);
+    if (length < line->drawn) {
+        fprintf(line->to, "%*s\r%.*s", line->drawn - length, "", length, text);
+    }
+    fflush(line->to);
+    line->drawn = length;
+}
+
+__attribute__((format(printf, 2, 3))) static void add(char *text, const char *format,
+                                                      ...) {
+    size_t length = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + length, TEXT_MAX - length, format, args);
+    va_end(args);
+}
+
+static void add_time(char *text, double seconds) {
+    if (!(seconds < 1e9)) {
+        add(text, "?");
+        return;
+    }
     int64_t s = (int64_t)(seconds + 0.5);
     if (s >= 3600) {
-        fprintf(to, "%" PRId64 "h%02d", s / 3600, (int)(s / 60 % 60));
+        add(text, "%" PRId64 "h%02d", s / 3600, (int)(s / 60 % 60));
     } else if (s >= 60) {
-        fprintf(to, "%" PRId64 "m%02ds", s / 60, (int)(s % 60));
+        add(text, "%" PRId64 "m%02ds", s / 60, (int)(s % 60));
     } else {
-        fprintf(to, "%" PRId64 "s", s);
+        add(text, "%" PRId64 "s", s);
     }
 }
 
-static void draw(tr_progress_line *line, const tr_engine *engine,
-                 const tr_step_result *r) {
+static void describe(const tr_progress_line *line, const tr_engine *engine,
+                     const tr_step_result *r, char *text) {
     const tr_model *model = engine->plan->request.model;
     double rate =
-        (double)r->batch * (double)tr_model_targets(model) / line->step_seconds;
+        line->step_samples * (double)tr_model_targets(model) / line->step_seconds;
     char memory[32];
     tr__print_size(memory, sizeof memory, tr_engine_process_peak(engine));
-    fprintf(line->to,
-            "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.3g  norm %.3g  %.0f %s/s",
-            r->step, engine->settings->steps, r->loss, r->lr, r->grad_norm, rate,
-            model->classifier ? "samples" : "tokens");
+    text[0] = '\0';
+    add(text, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.3g  norm %.3g  %.0f %s/s",
+        r->step, engine->settings->steps, r->loss, r->lr, r->grad_norm, rate,
+        model->classifier ? "samples" : "tokens");
     if (line->flops_limit > 0) {
-        fprintf(line->to, "  MFU %.0f%%",
-                100 * tr_plan_flops(engine->plan) /
-                    (line->step_seconds * line->flops_limit));
+        add(text, "  MFU %.0f%%",
+            100 * tr_plan_flops(engine->plan) /
+                (line->step_seconds * line->flops_limit));
     }
-    fprintf(line->to, "  %s  ", memory);
-    print_time((double)(engine->settings->steps - r->step) * line->step_seconds,
-               line->to);
-    fputs(" left", line->to);
+    add(text, "  %s  ", memory);
+    add_time(text, (double)(engine->settings->steps - r->step) * line->step_seconds);
+    add(text, " left");
 }
+
+// A mean over the last steps. The first step of a process touches all memory for the
+// first time and stands for no other.
+static void smooth(tr_progress_line *line, const tr_step_result *result) {
+    int64_t steps = result->step - line->first_step;
+    double weight = steps <= 2 ? 1 : fmax(1.0 / (double)(steps - 1), 1.0 / SMOOTHED);
+    line->step_seconds += weight * (result->seconds - line->step_seconds);
+    line->step_samples += weight * ((double)result->batch - line->step_samples);
+}
+
+// ---- what is said
 
 void tr__progress_step(tr_progress_line *line, const tr_engine *engine,
                        const tr_step_result *result) {
+    char text[TEXT_MAX];
     double now = tr__seconds();
-    double weight = line->step_seconds > 0 ? 0.1 : 1;
-    line->step_seconds += weight * (result->seconds - line->step_seconds);
+    smooth(line, result);
     bool last = result->step == engine->settings->steps;
     bool first = result->step == line->first_step + 1;
     int64_t steps = line->live ? 0 : engine->settings->log_steps;
     bool due = steps > 0 ? result->step % steps == 0 : now - line->last >= line->every;
-    if (!due && !last && !first) {
-        return;
+    if (due || last || first) {
+        line->last = now;
+        describe(line, engine, result, text);
+        draw(line, text);
     }
-    line->last = now;
-    erase(line);
-    draw(line, engine, result);
-    if (line->live) {
-        line->drawn = true;
-    } else {
-        fputc('\n', line->to);
-    }
-    fflush(line->to);
 }
 
 void tr__progress_say(tr_progress_line *line, const char *format, ...) {
     va_list args;
-    erase(line);
+    tr__progress_clear(line);
     va_start(args, format);
     vfprintf(line->to, format, args);
     va_end(args);
@@ -98,10 +148,25 @@ void tr__progress_say(tr_progress_line *line, const char *format, ...) {
     fflush(line->to);
 }
 
+void tr__progress_work(tr_progress_line *line, const char *what, int64_t done,
+                       int64_t total) {
+    char text[TEXT_MAX] = "";
+    double now = tr__seconds();
+    if (done == 0) {
+        line->work_begun = now;
+    }
+    if (now - line->work_begun < WORK_SECONDS || now - line->last < line->every) {
+        return;
+    }
+    line->last = now;
+    add(text, "%s: %.0f%%", what, total > 0 ? 100 * (double)done / (double)total : 0);
+    draw(line, text);
+}
+
 void tr__progress_end(tr_progress_line *line) {
-    if (line->drawn) {
+    if (line->drawn > 0) {
         fputc('\n', line->to);
-        line->drawn = false;
         fflush(line->to);
+        line->drawn = 0;
     }
 }

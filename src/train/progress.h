@@ -1,4 +1,7 @@
 // The terminal: one live line on a TTY, else a plain line every few seconds.
+//
+// The live line is drawn with blanks and carriage returns alone: no escape codes and no
+// colours, so NO_COLOR has nothing to turn off.
 #ifndef TR_TRAIN_PROGRESS_H
 #define TR_TRAIN_PROGRESS_H
 
@@ -8,13 +11,15 @@
 
 typedef struct tr_progress_line {
     FILE *to;
-    bool live;    // a terminal: the line is drawn over itself
-    double every; // seconds between lines
-    double begun, last;
+    bool live;           // a terminal: the line is drawn over itself
+    double every;        // seconds between lines
+    double last;         // when a line was drawn
     int64_t first_step;  // steps done before this process
-    double step_seconds; // smoothed
+    double step_seconds; // smoothed,
+    double step_samples; // and this too
     double flops_limit;  // of this machine, measured at the start; 0: not known
-    bool drawn;          // a live line stands there
+    int drawn;           // characters of the live line that stands there
+    double work_begun;   // of what tr__progress_work reports
 } tr_progress_line;
 
 void tr__progress_begin(tr_progress_line *line, FILE *to, const tr_engine *engine);
@@ -23,6 +28,11 @@ void tr__progress_step(tr_progress_line *line, const tr_engine *engine,
 // A line of its own (an evaluation, a skipped step), above the live one.
 void tr__progress_say(tr_progress_line *line, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+// Long work: how far it has come, once it has taken a second. `done` 0: it begins.
+void tr__progress_work(tr_progress_line *line, const char *what, int64_t done,
+                       int64_t total);
+// Takes the live line away, so that others can write.
+void tr__progress_clear(tr_progress_line *line);
 void tr__progress_end(tr_progress_line *line);
 
 #endif
