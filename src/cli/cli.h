@@ -12,6 +12,7 @@ typedef enum cli_kind {
     CLI_FLAG,   // bool
     CLI_TEXT,   // const char *
     CLI_COUNT,  // int64_t, 0 or more
+    CLI_SOME,   // int64_t, 1 or more
     CLI_NUMBER, // double
     CLI_LIST,   // cli_list, may be given again
 } cli_kind;
@@ -48,6 +49,14 @@ bool cli_parse(const cli_command *command, const cli_option *options,
 
 // Says an error and returns its exit status.
 int cli_fail(const tr_error *err);
+// The exit status of a command whose product is on standard output: `status` where all
+// of it was written; else that is an error, which is said.
+int cli_end(tr_status status);
+
+// A user's word in a message: control characters as '?', cut at CLI_WORD_MAX. Returns
+// dst, [CLI_WORD_MAX + 4].
+enum { CLI_WORD_MAX = 120 };
+const char *cli_word(const char *word, char *dst);
 
 int cli_train(const cli_command *command, int argc, char **argv);
 int cli_plan(const cli_command *command, int argc, char **argv);

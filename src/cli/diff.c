@@ -26,6 +26,5 @@ int cli_diff(const cli_command *command, int argc, char **argv) {
         status = TR_DIFFERENT;
     }
     tr_diff_destroy(diff);
-    return status == TR_OK || status == TR_DIFFERENT ? tr_status_exit(status)
-                                                     : cli_fail(&err);
+    return status == TR_OK || status == TR_DIFFERENT ? cli_end(status) : cli_fail(&err);
 }

@@ -10,7 +10,7 @@ static const cli_command commands[] = {
      "Prints the plan of one step and its memory; takes none of it.", cli_plan},
     {"sample", "DIR", "Writes text with a trained model.", cli_sample},
     {"inspect", "PATH",
-     "Tells what is in a checkpoint, a safetensors file or a data file.", cli_inspect},
+     "Tells what is in a checkpoint, a safetensors file or a dataset.", cli_inspect},
     {"diff", "A B", "Compares two checkpoints tensor by tensor; exit 1 if they differ.",
      cli_diff},
     {"simulate", "RUN.json", "The plan under a cost model (not yet).", cli_not_yet},
@@ -20,18 +20,27 @@ static const cli_command commands[] = {
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void print_usage(FILE *to) {
-    fprintf(to, "usage: tranche COMMAND ...\n");
+    fprintf(to,
+            "usage: tranche COMMAND ...\n"
+            "Trains neural networks at any effective batch size in the memory that is "
+            "there.\n\n");
     for (int i = 0; i < COMMANDS; i++) {
         fprintf(to, "    %-9s %-9s  %s\n", commands[i].name, commands[i].operands,
                 commands[i].doc);
     }
-    fprintf(to, "    --version            the program's version\n"
+    fprintf(to, "\n    --help               this text\n"
+                "    --version            the program's version\n\n"
                 "tranche COMMAND --help tells its options.\n");
 }
 
 int cli_not_yet(const cli_command *command, int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+    const char *operand = NULL;
+    size_t count;
+    int exit_status;
+    if (argc == 1 && !cli_parse(command, NULL, 0, argc, argv, &operand, 0, 1, &count,
+                                &exit_status)) {
+        return exit_status;
+    }
     fprintf(stderr, "tranche %s: not yet supported\n", command->name);
     return tr_status_exit(TR_USAGE);
 }
@@ -42,7 +51,8 @@ static int unknown(const char *word) {
         names[i] = commands[i].name;
     }
     const char *nearest = tr__nearest(word, names, COMMANDS);
-    fprintf(stderr, "tranche: unknown command %s", word);
+    char shown[CLI_WORD_MAX + 4];
+    fprintf(stderr, "tranche: unknown command %s", cli_word(word, shown));
     fprintf(stderr, nearest ? "; did you mean %s?\n" : "; see tranche --help\n",
             nearest);
     return tr_status_exit(TR_USAGE);
@@ -55,11 +65,11 @@ int main(int argc, char **argv) {
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_usage(stdout);
-        return 0;
+        return cli_end(TR_OK);
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("tranche %s\n", TR_VERSION);
-        return 0;
+        return cli_end(TR_OK);
     }
     for (int i = 0; i < COMMANDS; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {

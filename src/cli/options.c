@@ -40,23 +40,40 @@ static void say_unknown(const cli_command *command, const cli_option *options,
     for (size_t i = 0; i < count && known < NAMES_MAX; i++) {
         names[known++] = options[i].name;
     }
-    const char *nearest = tr__nearest(name, names, known);
-    fprintf(stderr, "tranche %s: unknown option %s", command->name, name);
+    char shown[CLI_WORD_MAX + 4], bare[CLI_WORD_MAX + 4];
+    cli_word(name, shown);
+    snprintf(bare, sizeof bare, "%.*s", (int)strcspn(shown, "="), shown);
+    const char *nearest = tr__nearest(bare, names, known);
+    fprintf(stderr, "tranche %s: unknown option %s", command->name, shown);
     fprintf(stderr, nearest ? "; did you mean %s?\n" : "; see --help\n", nearest);
+}
+
+static bool parse_count(const char *value, int64_t least, int64_t *count) {
+    char *end = NULL;
+    errno = 0;
+    long long number = strtoll(value, &end, 10);
+    *count = number;
+    return end != value && *end == '\0' && errno == 0 && number >= least;
+}
+
+static bool parse_number(const char *value, double *number) {
+    char *end = NULL;
+    *number = strtod(value, &end);
+    return end != value && *end == '\0' && *number >= 0 && isfinite(*number);
 }
 
 static bool store(const cli_command *command, const cli_option *option,
                   const char *value) {
-    char *end = NULL;
+    char shown[CLI_WORD_MAX + 4];
     cli_list *list = option->to;
-    errno = 0;
+    bool good = true;
     switch (option->kind) {
     case CLI_FLAG:
         *(bool *)option->to = true;
-        return true;
+        break;
     case CLI_TEXT:
         *(const char **)option->to = value;
-        return true;
+        break;
     case CLI_LIST:
         if (list->count == CLI_LIST_MAX) {
             fprintf(stderr, "tranche %s: %s given more than %d times\n", command->name,
@@ -64,27 +81,21 @@ static bool store(const cli_command *command, const cli_option *option,
             return false;
         }
         list->items[list->count++] = value;
-        return true;
-    case CLI_COUNT: {
-        long long number = strtoll(value, &end, 10);
-        if (end != value && *end == '\0' && errno == 0 && number >= 0) {
-            *(int64_t *)option->to = number;
-            return true;
-        }
+        break;
+    case CLI_COUNT:
+    case CLI_SOME:
+        good = parse_count(value, option->kind == CLI_SOME, option->to);
+        break;
+    case CLI_NUMBER:
+        good = parse_number(value, option->to);
         break;
     }
-    case CLI_NUMBER: {
-        double number = strtod(value, &end);
-        if (end != value && *end == '\0' && number >= 0 && isfinite(number)) {
-            *(double *)option->to = number;
-            return true;
-        }
-        break;
+    if (!good) {
+        fprintf(stderr, "tranche %s: %s %s: wanted is a %snumber of %d or more\n",
+                command->name, option->name, cli_word(value, shown),
+                option->kind == CLI_NUMBER ? "" : "whole ", option->kind == CLI_SOME);
     }
-    }
-    fprintf(stderr, "tranche %s: %s %s: not a number of 0 or more\n", command->name,
-            option->name, value);
-    return false;
+    return good;
 }
 
 // One option at argv[*i], "--name value" or "--name=value".
@@ -116,9 +127,10 @@ static bool take_option(const cli_command *command, const cli_option *options,
 bool cli_parse(const cli_command *command, const cli_option *options,
                size_t option_count, int argc, char **argv, const char **operands,
                size_t least, size_t most, size_t *count, int *exit_status) {
+    bool options_end = false;
     *exit_status = tr_status_exit(TR_USAGE);
     *count = 0;
-    for (int i = 0; i < argc; i++) {
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             print_help(command, options, option_count);
             *exit_status = 0;
@@ -126,27 +138,56 @@ bool cli_parse(const cli_command *command, const cli_option *options,
         }
     }
     for (int i = 0; i < argc; i++) {
-        if (argv[i][0] == '-' && argv[i][1] != '\0') {
+        if (!options_end && strcmp(argv[i], "--") == 0) {
+            options_end = true;
+        } else if (!options_end && argv[i][0] == '-' && argv[i][1] != '\0') {
             if (!take_option(command, options, option_count, argc, argv, &i)) {
                 return false;
             }
         } else if (*count == most) {
+            char shown[CLI_WORD_MAX + 4];
             fprintf(stderr, "tranche %s: one operand too many: %s\n", command->name,
-                    argv[i]);
+                    cli_word(argv[i], shown));
             return false;
         } else {
             operands[(*count)++] = argv[i];
         }
     }
     if (*count < least) {
-        fprintf(stderr, "usage: tranche %s %s [options]; see tranche %s --help\n",
-                command->name, command->operands, command->name);
+        fprintf(stderr, "tranche %s: needs %s; see tranche %s --help\n", command->name,
+                command->operands, command->name);
         return false;
     }
     return true;
 }
 
+const char *cli_word(const char *word, char *dst) {
+    size_t length = strlen(word);
+    bool cut = length > CLI_WORD_MAX;
+    length = cut ? CLI_WORD_MAX : length;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)word[i];
+        dst[i] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
+    }
+    snprintf(dst + length, 4, "%s", cut ? "..." : "");
+    return dst;
+}
+
 int cli_fail(const tr_error *err) {
-    fprintf(stderr, "tranche: %s\n", err->message);
+    char line[TR_MESSAGE_MAX];
+    snprintf(line, sizeof line, "%s", err->message);
+    for (char *c = line; *c; c++) { // names of files may hold anything
+        *c = (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c;
+    }
+    fprintf(stderr, "tranche: %s\n", line);
     return tr_status_exit(err->status);
+}
+
+int cli_end(tr_status status) {
+    tr_error err = {0};
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        tr_fail(&err, TR_IO, "cannot write to standard output: %s", strerror(errno));
+        return cli_fail(&err);
+    }
+    return tr_status_exit(status);
 }

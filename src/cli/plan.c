@@ -11,7 +11,7 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
     size_t count;
     int exit_status;
     const cli_option options[] = {
-        {"--ranks", CLI_COUNT, &run.ranks, "W", "plan for this many ranks"},
+        {"--ranks", CLI_SOME, &run.ranks, "W", "plan for this many ranks"},
         {"--json", CLI_FLAG, &run.json, NULL, "the whole plan as one JSON object"},
         {"--data", CLI_LIST, &run.data, "PATH", "in place of data.train"},
         {"--model", CLI_TEXT, &run.model, "FILE|DIR|NAME", "in place of \"model\""},
@@ -34,5 +34,5 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
     }
     tr_plan_destroy(plan);
     tr_run_close(opened);
-    return status == TR_OK ? 0 : cli_fail(&err);
+    return status == TR_OK ? cli_end(status) : cli_fail(&err);
 }

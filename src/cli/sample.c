@@ -34,7 +34,7 @@ static bool read_prompt(const request *r, int64_t vocabulary, int32_t *tokens,
             return false;
         }
         tokens[(*count)++] = (int32_t)id;
-        at = end + strspn(end, " ,");
+        at = end + strspn(end, " ,\n\t");
     }
     return true;
 }
@@ -56,7 +56,9 @@ static tr_status generate(tr_sampler *sampler, const request *r, int32_t *tokens
         } else {
             printf("%s%d", i ? " " : "", (int)token);
         }
-        fflush(stdout);
+        if (fflush(stdout) != 0) { // cli_end says so
+            break;
+        }
     }
     putchar('\n');
     return TR_OK;
@@ -114,5 +116,5 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
         tr_fail(&err, TR_USAGE, "--tokens: at most %d", 1 << 24);
         return cli_fail(&err);
     }
-    return sample(path, &r, &err) == TR_OK ? 0 : cli_fail(&err);
+    return sample(path, &r, &err) == TR_OK ? cli_end(TR_OK) : cli_fail(&err);
 }

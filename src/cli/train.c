@@ -25,6 +25,8 @@ static void watch_signals(void) {
     }
     // A file over the size limit is an error of the write, which names the file.
     signal(SIGXFSZ, SIG_IGN);
+    // Whoever reads the progress may leave; the training goes on.
+    signal(SIGPIPE, SIG_IGN);
 }
 
 static bool is_caught(void *user) {
@@ -68,7 +70,7 @@ int cli_train(const cli_command *command, int argc, char **argv) {
         {"--out", CLI_TEXT, &run.out, "DIR", "where everything is written"},
         {"--set", CLI_LIST, &run.set, "KEY.PATH=VALUE",
          "changes one key of the run file"},
-        {"--steps", CLI_COUNT, &run.steps, "N", "optimizer steps in all"},
+        {"--steps", CLI_SOME, &run.steps, "N", "optimizer steps in all"},
         {"--resume", CLI_TEXT, &run.resume, "auto|never|DIR",
          "from the newest checkpoint (auto), from none, or from this one"},
     };

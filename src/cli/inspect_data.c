@@ -1,0 +1,112 @@
+#include "cli/inspect_data.h"
+
+#include "base/text.h"
+#include "ckpt/json.h"
+
+#include <tranche/survey.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void print_head(const char *path, const tr_survey *s, const char *what) {
+    char size[32];
+    tr__print_size(size, sizeof size, s->bytes);
+    printf("path     %s\n"
+           "dataset  %s: %" PRId64 " file%s, %s (%" PRId64 " bytes)\n",
+           path, what, s->files, s->files == 1 ? "" : "s", size, s->bytes);
+}
+
+static void print_bytes(const tr_survey *s, int64_t positions) {
+    printf("bytes    {\"format\": \"bytes\"}: %" PRId64 " samples of %" PRId64
+           " positions, vocab_size 256\n",
+           tr_survey_windows(s, 1, positions), positions);
+    if (!s->text && s->bytes % 2 == 0) {
+        printf("tokens   {\"format\": \"tokens\", \"dtype\": \"u16\"}: %" PRId64
+               " samples of %" PRId64 " positions, largest id %" PRId64 "%s\n",
+               tr_survey_windows(s, 2, positions), positions, s->largest_u16,
+               s->looked < s->bytes ? " so far" : "");
+    }
+    if (s->looked < s->bytes) {
+        printf("looked   at the first %" PRId64 " bytes\n", s->looked);
+    }
+}
+
+static void print_npy(const tr_survey *s) {
+    printf("array    %s [", tr_dtype_name(s->dtype));
+    for (int d = 0; d < s->rank; d++) {
+        printf("%s%" PRId64, d ? ", " : "", s->dim[d]);
+    }
+    printf("]: %" PRId64 " samples, %" PRId64 " values each\n", s->rows, s->features);
+}
+
+static void print(const char *path, const tr_survey *s, int64_t positions) {
+    switch (s->kind) {
+    case TR_SURVEY_BYTES:
+        print_head(path, s, s->text ? "text" : "bytes");
+        print_bytes(s, positions);
+        break;
+    case TR_SURVEY_CSV:
+        print_head(path, s, "csv");
+        printf("table    %" PRId64 " samples, %" PRId64
+               " features, labels in [0, %" PRId64 ") in the last column\n",
+               s->rows, s->features, s->classes);
+        break;
+    case TR_SURVEY_NPY:
+        print_head(path, s, "npy");
+        print_npy(s);
+        break;
+    }
+}
+
+// ---- JSON
+
+static json_t *bytes_json(const tr_survey *s, int64_t positions) {
+    return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I}", "format", "bytes", "text",
+                     s->text, "looked_bytes", (json_int_t)s->looked, "largest_u16",
+                     (json_int_t)s->largest_u16, "positions", (json_int_t)positions,
+                     "samples", (json_int_t)tr_survey_windows(s, 1, positions));
+}
+
+static json_t *csv_json(const tr_survey *s) {
+    return json_pack("{s:s, s:I, s:I, s:I}", "format", "csv", "samples",
+                     (json_int_t)s->rows, "features", (json_int_t)s->features,
+                     "classes", (json_int_t)s->classes);
+}
+
+static json_t *npy_json(const tr_survey *s) {
+    json_t *shape = json_array();
+    for (int d = 0; d < s->rank; d++) {
+        json_array_append_new(shape, json_integer(s->dim[d]));
+    }
+    return json_pack("{s:s, s:s, s:o, s:I, s:I}", "format", "npy", "dtype",
+                     tr_dtype_name(s->dtype), "shape", shape, "samples",
+                     (json_int_t)s->rows, "features", (json_int_t)s->features);
+}
+
+static tr_status print_json(const char *path, const tr_survey *s, int64_t positions,
+                            tr_error *err) {
+    json_t *inner = s->kind == TR_SURVEY_BYTES ? bytes_json(s, positions)
+                    : s->kind == TR_SURVEY_CSV ? csv_json(s)
+                                               : npy_json(s);
+    json_t *root =
+        json_pack("{s:s, s:s, s:I, s:I}", "path", path, "kind", "dataset", "files",
+                  (json_int_t)s->files, "bytes", (json_int_t)s->bytes);
+    if (!root || !inner || json_object_update(root, inner) != 0) {
+        json_decref(root);
+        root = NULL;
+    }
+    json_decref(inner);
+    return tr__json_print(root, stdout, err);
+}
+
+tr_status cli_inspect_data(const char *path, int64_t positions, bool json,
+                           tr_error *err) {
+    tr_survey survey;
+    tr_status status = tr_data_survey(path, &survey, err);
+    if (status == TR_OK && json) {
+        status = print_json(path, &survey, positions, err);
+    } else if (status == TR_OK) {
+        print(path, &survey, positions);
+    }
+    return status;
+}

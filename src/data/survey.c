@@ -1,0 +1,189 @@
+#include "data/npy_header.h"
+#include "data/paths.h"
+
+#include "base/checked.h"
+#include "base/files.h"
+#include "base/memory.h"
+
+#include <tranche/data.h>
+#include <tranche/survey.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LOOKED_MAX = 16 << 20, PIECE = 1 << 16 };
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+// ---- bytes
+
+// How far a scan of the joined files has come.
+typedef struct scan {
+    int pending; // bytes of the UTF-8 character that is under way
+    int64_t low; // the first byte of a u16 that is under way; -1: none
+    bool text;
+    int64_t largest;
+} scan;
+
+// The bytes that follow a first byte of UTF-8; -1: it is none.
+static int followers(unsigned char c) {
+    if (c < 0x80) {
+        return 0;
+    }
+    if (c >= 0xc2 && c < 0xe0) {
+        return 1;
+    }
+    if (c >= 0xe0 && c < 0xf0) {
+        return 2;
+    }
+    return c >= 0xf0 && c < 0xf5 ? 3 : -1;
+}
+
+static void scan_byte(scan *s, unsigned char c) {
+    if (s->pending > 0) {
+        s->text = s->text && c >= 0x80 && c < 0xc0;
+        s->pending--;
+    } else {
+        int more = followers(c);
+        s->text = s->text && more >= 0 && c != 0;
+        s->pending = more > 0 ? more : 0;
+    }
+    if (s->low < 0) {
+        s->low = c;
+    } else {
+        int64_t id = s->low | (int64_t)c << 8;
+        s->largest = id > s->largest ? id : s->largest;
+        s->low = -1;
+    }
+}
+
+static tr_status scan_file(const tr_file_entry *entry, int64_t limit, char *piece,
+                           scan *s, tr_error *err) {
+    int file = open(entry->path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return tr_fail(err, TR_DATA, "%s: cannot open: %s", entry->path,
+                       strerror(errno));
+    }
+    tr_status status = TR_OK;
+    int64_t end = tr__min_i64(entry->bytes, limit);
+    for (int64_t at = 0; at < end && status == TR_OK; at += PIECE) {
+        int64_t count = tr__min_i64(PIECE, end - at);
+        status = tr__pread(file, entry->path, piece, (size_t)count, at, err);
+        for (int64_t i = 0; i < count && status == TR_OK; i++) {
+            scan_byte(s, (unsigned char)piece[i]);
+        }
+    }
+    close(file);
+    return status;
+}
+
+static tr_status survey_bytes(const tr_file_list *files, tr_survey *out,
+                              tr_error *err) {
+    scan s = {.low = -1, .text = true};
+    char *piece = tr__calloc(PIECE, 1);
+    tr_status status =
+        piece ? TR_OK : tr_fail(err, TR_MEMORY, "no memory to look at the data");
+    for (size_t i = 0; i < files->count && status == TR_OK; i++) {
+        int64_t left = LOOKED_MAX - out->looked;
+        status = scan_file(&files->entry[i], left, piece, &s, err);
+        out->looked += tr__min_i64(files->entry[i].bytes, left);
+    }
+    tr__free(piece);
+    out->text = s.text;
+    out->largest_u16 = s.largest;
+    return status;
+}
+
+int64_t tr_survey_windows(const tr_survey *survey, int width, int64_t n) {
+    int64_t entries = survey->bytes / width;
+    return entries > 0 && n > 0 ? (entries - 1) / n : 0;
+}
+
+// ---- tables
+
+static tr_status survey_csv(const char *path, tr_survey *out, tr_error *err) {
+    tr_data_options options = {.format = "csv", .paths = &path, .path_count = 1};
+    tr_dataset *data = NULL;
+    tr_status status = tr_dataset_open(&options, &data, NULL, err);
+    if (status == TR_OK) {
+        out->rows = tr_dataset_samples(data);
+        out->features = tr_shape_count(tr_dataset_sample(data).input.shape);
+        out->classes = tr_dataset_classes(data);
+    }
+    tr_dataset_destroy(data);
+    return status;
+}
+
+static bool is_npy(const char *path) {
+    char magic[6] = "";
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    bool same = file >= 0 && pread(file, magic, sizeof magic, 0) == sizeof magic &&
+                memcmp(magic, "\x93NUMPY", sizeof magic) == 0;
+    if (file >= 0) {
+        close(file);
+    }
+    return same;
+}
+
+static tr_status survey_npy(const char *path, tr_survey *out, tr_error *err) {
+    tr_npy_array array;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return tr_fail(err, TR_DATA, "%s: cannot open: %s", path, strerror(errno));
+    }
+    tr_status status = tr__npy_header_read(file, path, &array, err);
+    close(file);
+    if (status != TR_OK) {
+        return status;
+    }
+    out->dtype = array.dtype;
+    out->rank = array.rank;
+    memcpy(out->dim, array.dim, sizeof out->dim);
+    out->rows = array.rank > 0 ? array.dim[0] : 1;
+    out->features = out->rows > 0 ? array.count / out->rows : 0;
+    return TR_OK;
+}
+
+// ---- any
+
+static bool all_csv(const tr_file_list *files) {
+    bool all = files->count > 0;
+    for (size_t i = 0; i < files->count; i++) {
+        all = all && ends_with(files->entry[i].path, ".csv");
+    }
+    return all;
+}
+
+tr_status tr_data_survey(const char *path, tr_survey *out, tr_error *err) {
+    tr_file_list files = {0};
+    *out = (tr_survey){0};
+    tr_status status = tr__file_list_add(&files, path, err);
+    if (status == TR_OK && files.count == 0) {
+        status = tr_fail(err, TR_DATA, "%s: no files in this folder", path);
+    }
+    for (size_t i = 0; i < files.count; i++) {
+        out->bytes += files.entry[i].bytes;
+    }
+    out->files = (int64_t)files.count;
+    if (status != TR_OK) {
+        goto cleanup;
+    }
+    if (files.count == 1 && is_npy(files.entry[0].path)) {
+        out->kind = TR_SURVEY_NPY;
+        status = survey_npy(files.entry[0].path, out, err);
+    } else if (all_csv(&files)) {
+        out->kind = TR_SURVEY_CSV;
+        status = survey_csv(path, out, err);
+    } else {
+        out->kind = TR_SURVEY_BYTES;
+        status = survey_bytes(&files, out, err);
+    }
+cleanup:
+    tr__file_list_clear(&files);
+    return status;
+}
