@@ -105,5 +105,22 @@ expect bad 'malloc' "$calls"
 echo 'void f(void) { exit(3); }' >"$tree/src/base/a.c"
 expect bad 'exit' "$calls"
 
+docs=$tools/check_docs.sh
+fresh
+printf 'See [the plan](docs/plan.md#words) and [elsewhere](https://example.org/x).\n' \
+    >"$tree/README.md"
+mkdir -p "$tree/docs"
+echo 'Back to [the start](../README.md).' >"$tree/docs/plan.md"
+expect good 'links that lead somewhere' "$docs"
+echo 'See [nothing](plan.md).' >>"$tree/README.md"
+expect bad 'a link that leads nowhere' "$docs"
+printf '%120s\n' x >"$tree/README.md"
+printf '| %200s |\n' x >>"$tree/README.md"
+expect good 'a line of 120 columns and a wide table' "$docs"
+printf '%121s\n' x >"$tree/README.md"
+expect bad 'a line of 121 columns' "$docs"
+rm -rf "$tree/docs" "$tree/README.md"
+expect bad 'no documents' "$docs"
+
 [ "$rc" -eq 0 ] && echo 'every fault is found'
 exit "$rc"
