@@ -36,6 +36,21 @@ static tr_status same_inputs(const tr_graph *graph, const tr_tensor_desc *given,
                           name);
 }
 
+// The last unit ends with the loss, and no other has one.
+static tr_status check_loss(const tr_plan *plan, int u, tr_error *err) {
+    const tr_graph *graph = plan->units[u].program->graph;
+    size_t nodes = graph->node_count;
+    bool loss = nodes > 0 && (graph->nodes[nodes - 1].op->flags & TR_OP_LOSS);
+    bool last = u + 1 == plan->unit_count;
+    if (loss == last) {
+        return TR_OK;
+    }
+    return tr_fail(err, TR_USAGE,
+                   last ? "unit %s is the last and has no loss"
+                        : "unit %s has a loss and is not the last",
+                   plan->request.model->units[u].name);
+}
+
 tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     tr_compile_request request = {.micro_batch = r->micro_batch,
@@ -63,6 +78,9 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
             status = tr__unit_compile(&request, unit, given, given_count, plan->data,
                                       &plan->units[u].program, err);
             plan->units[u].owns_program = status == TR_OK;
+        }
+        if (status == TR_OK) {
+            status = check_loss(plan, u, err);
         }
         if (status != TR_OK) {
             return status;

@@ -5,6 +5,8 @@
 #include "plan/offsets.h"
 #include "plan/plan.h"
 
+static const int64_t most = INT64_C(1) << 60; // bytes that live always
+
 static tr_status place_always(tr_plan *plan, tr_error *err) {
     int64_t next = 0;
     for (size_t i = 0; i < plan->buffer_count; i++) {
@@ -13,9 +15,10 @@ static tr_status place_always(tr_plan *plan, tr_error *err) {
             continue;
         }
         buffer->offset = next;
-        if (!tr__add_i64(next, tr__round_up(buffer->bytes, TR_ALIGNMENT), &next)) {
-            return tr_fail(err, TR_USAGE, "the model needs more than 2^63 bytes");
+        if (buffer->bytes > most - next) {
+            return tr_fail(err, TR_USAGE, "the model needs more than 2^60 bytes");
         }
+        next += tr__round_up(buffer->bytes, TR_ALIGNMENT);
     }
     plan->persistent_bytes = next;
     return TR_OK;

@@ -83,6 +83,12 @@ static void use_wave(table *t, tr_plan_step *step, int32_t now) {
         use(t, &t->wave[step->unit], TR_LEDGER_activations, unit->wave_bytes, now);
 }
 
+static void use_wave_grad(table *t, tr_plan_step *step, int32_t now) {
+    const tr_unit_program *unit = t->plan->units[step->unit].program;
+    step->buffer[TR_SLOT_WAVE_GRAD] =
+        use(t, &t->wave_grad[step->unit], TR_LEDGER_activations, unit->wave_bytes, now);
+}
+
 static void use_gradients(table *t, tr_plan_step *step, int32_t now) {
     const tr_unit_program *unit = t->plan->units[step->unit].program;
     int *before = at(t->gradient, t, step->unit, step->micro);
@@ -94,8 +100,7 @@ static void use_gradients(table *t, tr_plan_step *step, int32_t now) {
     }
     step->buffer[TR_SLOT_INPUT_GRAD] =
         use(t, before, TR_LEDGER_boundary, unit->input_bytes, now);
-    step->buffer[TR_SLOT_WAVE_GRAD] =
-        use(t, &t->wave_grad[step->unit], TR_LEDGER_activations, unit->wave_bytes, now);
+    use_wave_grad(t, step, now);
 }
 
 static void use_temp(table *t, tr_plan_step *step, int64_t bytes, int32_t now) {
@@ -143,6 +148,9 @@ static void use_all(table *t, tr_plan_step *step, int32_t now) {
         break;
     case TR_STEP_combine:
         use_wave(t, step, now);
+        if (t->wave_grad[step->unit] >= 0) { // the backward has begun
+            use_wave_grad(t, step, now);
+        }
         break;
     case TR_STEP_norm:
         use_temp(t, step, norm_bytes(t->plan), now);
@@ -188,7 +196,11 @@ static tr_status name_always(tr_plan *plan, tr_error *err) {
     plan->slots[1] = r->inference ? 1 : 2;
     for (int i = 0; i < 2; i++) {
         bool there = i == 1 || !r->inference;
-        int64_t bytes = there ? plan->slots[i] * plan->slot_bytes : 0;
+        int64_t bytes = 0;
+        if (there && !tr__mul_i64(plan->slots[i], plan->slot_bytes, &bytes)) {
+            return tr_fail(err, TR_USAGE,
+                           "the ring of data needs more than 2^63 bytes");
+        }
         plan->data_ring[i] = tr__plan_buffer(
             plan,
             (tr_buffer){.category = TR_LEDGER_data, .sequence = -1, .bytes = bytes},

@@ -1,7 +1,6 @@
 // Pass: flat buffers, the parameters in them, and the buffers that live always.
 #include "base/checked.h"
 #include "base/memory.h"
-#include "ops/norm/norm.h"
 #include "plan/plan.h"
 
 #include <string.h>
@@ -25,6 +24,15 @@ static int add_flat(tr_plan *plan, tr_flat flat, tr_error *err) {
     return (int)plan->flat_count++;
 }
 
+static int find_param(const tr_plan *plan, const char *name) {
+    for (size_t i = 0; i < plan->param_count; i++) {
+        if (strcmp(plan->params[i].name, name) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
 static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char *prefix,
                            int flat, int64_t offset, tr_error *err) {
     if (!tr__grow((void **)&plan->params, &plan->param_capacity, plan->param_count + 1,
@@ -34,6 +42,11 @@ static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char 
     char *name = tr__format("%s%s", prefix, info->name);
     if (!name) {
         return tr_fail(err, TR_MEMORY, "no memory for the plan's parameters");
+    }
+    if (find_param(plan, name) >= 0) {
+        tr_fail(err, TR_USAGE, "the model has two parameters %s", name);
+        tr__free(name);
+        return TR_USAGE;
     }
     plan->params[plan->param_count++] =
         (tr_plan_param){.name = name,

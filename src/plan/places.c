@@ -9,6 +9,10 @@ static int output_index(const tr_graph *graph, tr_value value) {
     return -1;
 }
 
+static tr_operand at(tr_place place, int64_t offset) {
+    return (tr_operand){.place = place, .offset = offset};
+}
+
 static tr_operand in_temp(tr_draft *d, tr_value value) {
     if (d->temp_of[value] < 0) {
         d->temp_of[value] = (int)d->temp_count;
@@ -16,12 +20,14 @@ static tr_operand in_temp(tr_draft *d, tr_value value) {
             (tr_interval){.first = (int32_t)d->program->count, .last = -1};
     }
     d->temps[d->temp_of[value]].last = (int32_t)d->program->count;
-    return (tr_operand){TR_PLACE_TEMP, 0, d->temp_of[value]};
+    return at(TR_PLACE_TEMP, d->temp_of[value]);
 }
 
 static tr_operand in_param(const tr_compiler *c, tr_place place, int index) {
     const tr_program_param *param = &c->unit->params[index];
-    return (tr_operand){place, param->flat, param->offset * (int64_t)sizeof(float)};
+    return (tr_operand){.place = place,
+                        .flat = param->flat,
+                        .offset = param->offset * (int64_t)sizeof(float)};
 }
 
 // Does this variant keep what passes from the forward to the backward, or, in units of
@@ -42,16 +48,16 @@ static tr_operand node_place(const tr_compiler *c, tr_draft *d, tr_value value) 
     const tr_value_info *info = &c->graph->values[value];
     int output = output_index(c->graph, value);
     if (info->wave) {
-        return (tr_operand){TR_PLACE_WAVE, 0, c->wave_offset[value]};
+        return at(TR_PLACE_WAVE, c->wave_offset[value]);
     }
     if (info->sums) {
-        return (tr_operand){TR_PLACE_SUMS, 0, 0};
+        return at(TR_PLACE_SUMS, 0);
     }
     if (output >= 0 && d->variant != TR_VARIANT_RECOMPUTE) {
-        return (tr_operand){TR_PLACE_OUTPUT, 0, tr__output_offset(c, output)};
+        return at(TR_PLACE_OUTPUT, tr__output_offset(c, output));
     }
     if (c->saved_offset[value] >= 0 && keeps(c, d->variant)) {
-        return (tr_operand){TR_PLACE_SAVED, 0, c->saved_offset[value]};
+        return at(TR_PLACE_SAVED, c->saved_offset[value]);
     }
     return in_temp(d, value);
 }
@@ -64,36 +70,32 @@ static tr_operand grad_place(const tr_compiler *c, tr_draft *d, tr_value value) 
         return in_param(c, TR_PLACE_PARAM_GRAD, forward->index);
     }
     if (forward->wave) {
-        return (tr_operand){TR_PLACE_WAVE_GRAD, 0, c->wave_offset[of]};
+        return at(TR_PLACE_WAVE_GRAD, c->wave_offset[of]);
     }
     for (int i = 0; i < c->graph->output_count; i++) {
         if (derived->output_grad[i] == value) {
-            return (tr_operand){TR_PLACE_OUTPUT_GRAD, 0, tr__output_offset(c, i)};
+            return at(TR_PLACE_OUTPUT_GRAD, tr__output_offset(c, i));
         }
     }
     for (int i = 0; i < c->graph->given_count; i++) {
         if (derived->input_grad[i] == value) {
-            return (tr_operand){TR_PLACE_INPUT_GRAD, 0, tr__input_offset(c, i)};
+            return at(TR_PLACE_INPUT_GRAD, tr__input_offset(c, i));
         }
     }
     if (c->saved_offset[value] >= 0) {
-        return (tr_operand){TR_PLACE_SAVED, 0, c->saved_offset[value]};
+        return at(TR_PLACE_SAVED, c->saved_offset[value]);
     }
     return in_temp(d, value);
 }
 
-tr_operand tr__value_place(const tr_compiler *c, tr_draft *d, tr_value value) {
-    if (value == TR_NO_VALUE) {
-        return (tr_operand){0};
-    }
+static tr_operand find_place(const tr_compiler *c, tr_draft *d, tr_value value) {
     const tr_value_info *info = &c->graph->values[value];
     switch (info->kind) {
     case TR_VALUE_INPUT:
-        return (tr_operand){TR_PLACE_INPUT, 0, tr__input_offset(c, info->index)};
+        return at(TR_PLACE_INPUT, tr__input_offset(c, info->index));
     case TR_VALUE_DATA:
-        return (tr_operand){TR_PLACE_DATA, 0,
-                            tr__data_offset(c->data, c->request->micro_batch,
-                                            (tr_data_kind)info->index)};
+        return at(TR_PLACE_DATA, tr__data_offset(c->data, c->request->micro_batch,
+                                                 (tr_data_kind)info->index));
     case TR_VALUE_PARAM:
         return in_param(c, TR_PLACE_PARAM, info->index);
     case TR_VALUE_NODE:
@@ -103,7 +105,14 @@ tr_operand tr__value_place(const tr_compiler *c, tr_draft *d, tr_value value) {
     case TR_VALUE_TEMP:
         return in_temp(d, value);
     case TR_VALUE_ANSWER:
-        return (tr_operand){TR_PLACE_ANSWER, 0, 0};
+        return at(TR_PLACE_ANSWER, 0);
     }
-    return (tr_operand){0};
+    return at(TR_PLACE_NONE, 0);
+}
+
+tr_operand tr__value_place(const tr_compiler *c, tr_draft *d, tr_value value) {
+    tr_operand operand =
+        value == TR_NO_VALUE ? at(TR_PLACE_NONE, 0) : find_place(c, d, value);
+    operand.value = value;
+    return operand;
 }

@@ -2,9 +2,12 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "ops/optimizer.h"
 
 #include <omp.h>
 #include <stdlib.h>
+
+enum { STEPS_MOST = 1 << 24 };
 
 const char *tr_ledger_name(tr_ledger_category category) {
     static const char *const names[] = {
@@ -81,10 +84,8 @@ const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step
     }
 }
 
-static tr_status check_request(const tr_plan_request *r, tr_error *err) {
-    if (!r->model || r->model->unit_count < 1) {
-        return tr_fail(err, TR_USAGE, "a plan needs a model of at least one unit");
-    }
+static tr_status check_batch(const tr_plan_request *r, tr_error *err) {
+    int64_t most = 0;
     if (r->micro_batch < 1 || r->train_batch_size < 1 || r->accumulation_steps < 1) {
         return tr_fail(err, TR_USAGE,
                        "batch sizes and accumulation steps must be 1 or more");
@@ -95,17 +96,57 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
                        "supported",
                        (long long)r->ranks);
     }
+    if (tr__mul_i64(r->micro_batch, r->accumulation_steps, &most) &&
+        r->train_batch_size > most) {
+        return tr_fail(err, TR_USAGE,
+                       "a batch of %lld samples is more than %lld accumulation steps "
+                       "of %lld",
+                       (long long)r->train_batch_size, (long long)r->accumulation_steps,
+                       (long long)r->micro_batch);
+    }
     if (r->wave < 0 || r->wave > r->accumulation_steps) {
         return tr_fail(err, TR_USAGE,
                        "execution.wave is %lld; it must be 1 to the %lld accumulation "
                        "steps, or \"auto\"",
                        (long long)r->wave, (long long)r->accumulation_steps);
     }
+    return TR_OK;
+}
+
+// The steps of a plan are a list: beyond some length it is a mistake.
+static tr_status check_length(const tr_plan_request *r, tr_error *err) {
+    int64_t steps = 0;
+    if (!tr__mul_i64(r->accumulation_steps, r->model->unit_count, &steps) ||
+        steps > STEPS_MOST / 2) {
+        return tr_fail(err, TR_USAGE,
+                       "%lld accumulation steps through %d units make a plan of more "
+                       "than %d steps: make the micro-batch larger",
+                       (long long)r->accumulation_steps, r->model->unit_count,
+                       STEPS_MOST);
+    }
+    return TR_OK;
+}
+
+static tr_status check_request(const tr_plan_request *r, tr_error *err) {
+    if (!r->model || r->model->unit_count < 1) {
+        return tr_fail(err, TR_USAGE, "a plan needs a model of at least one unit");
+    }
+    if (r->model->input.shape.rank >= TR_RANK_MAX ||
+        r->model->target.shape.rank >= TR_RANK_MAX) {
+        return tr_fail(err, TR_USAGE, "a model's samples have at most %d dimensions",
+                       TR_RANK_MAX - 1);
+    }
     if (r->stage < 0 || r->stage > 3) {
         return tr_fail(err, TR_USAGE,
                        "zero_optimization.stage is %d; it must be 0 to 3", r->stage);
     }
-    return TR_OK;
+    if (r->optimizer_states < 0 || r->optimizer_states > TR_OPTIMIZER_STATES) {
+        return tr_fail(err, TR_USAGE,
+                       "an optimizer of %d states a parameter; 0 to %d are possible",
+                       r->optimizer_states, TR_OPTIMIZER_STATES);
+    }
+    tr_status status = check_batch(r, err);
+    return status == TR_OK ? check_length(r, err) : status;
 }
 
 // An op over the whole wave needs every micro-batch of the step in it.

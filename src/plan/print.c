@@ -15,7 +15,7 @@ typedef struct item {
     int64_t micro, last_micro;
 } item;
 
-enum { PERIOD_MAX = 64 };
+enum { PERIOD_MAX = 512, DEPTH_MAX = 4 };
 
 static bool is_micro(tr_plan_step_kind kind) {
     return kind == TR_STEP_load || kind == TR_STEP_forward ||
@@ -107,11 +107,19 @@ static const char *unit_name(const tr_plan *plan, const item *it, int32_t unit) 
                                       : plan->request.model->units[unit].name;
 }
 
-static void print_item(const tr_plan *plan, const item *it, const char *indent,
-                       FILE *to) {
-    fprintf(to, "%s%-9s", indent, tr__plan_step_name(it->kind));
+// "    | | " at depth 2.
+static void print_indent(int depth, FILE *to) {
+    fputs("    ", to);
+    for (int i = 0; i < depth; i++) {
+        fputs("| ", to);
+    }
+}
+
+static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to) {
     bool on_unit = it->kind != TR_STEP_load && it->kind != TR_STEP_unload &&
                    it->kind != TR_STEP_clear && it->kind != TR_STEP_norm;
+    print_indent(depth, to);
+    fputs(tr__plan_step_name(it->kind), to);
     if (on_unit) {
         fprintf(to, " %s", unit_name(plan, it, it->unit));
         if (it->last_unit != it->unit) {
@@ -123,34 +131,43 @@ static void print_item(const tr_plan *plan, const item *it, const char *indent,
     }
     if (is_micro(it->kind)) {
         bool many = it->last_micro != it->micro;
-        fprintf(to, many ? "  micro-batches %" PRId64 : "  micro-batch %" PRId64,
+        fprintf(to, many ? ", micro-batches %" PRId64 : ", micro-batch %" PRId64,
                 it->micro);
         if (many) {
             fprintf(to, " .. %" PRId64, it->last_micro);
         }
     }
-    fprintf(to, it->lean ? "  (keeps nothing)\n" : "\n");
+    fputs(it->lean ? " (keeps nothing)\n" : "\n", to);
 }
 
-static void print_items(const tr_plan *plan, const item *items, size_t count,
+static void print_repeat(const repeat *r, int depth, FILE *to) {
+    int32_t units = r->units < 0 ? -r->units : r->units;
+    print_indent(depth, to);
+    fprintf(to, "... %zu times in all", r->times);
+    if (r->shift) {
+        fprintf(to, ", each %" PRId64 " micro-batch%s on", r->shift,
+                r->shift == 1 ? "" : "es");
+    }
+    if (r->units) {
+        fprintf(to, ", each %d unit%s %s", (int)units, units == 1 ? "" : "s",
+                r->units < 0 ? "down" : "up");
+    }
+    fputc('\n', to);
+}
+
+// Repeats inside of what is repeated are folded, too.
+static void print_items(const tr_plan *plan, const item *items, size_t count, int depth,
                         FILE *to) {
     for (size_t i = 0; i < count;) {
-        repeat r = find_repeat(items + i, count - i);
-        for (size_t k = 0; k < r.period; k++) {
-            print_item(plan, &items[i + k], r.times > 1 ? "    | " : "    ", to);
+        repeat r = {1, 1, 0, 0};
+        if (depth < DEPTH_MAX) {
+            r = find_repeat(items + i, count - i);
         }
         if (r.times > 1) {
-            fprintf(to, "    | ... %zu times in all", r.times);
-            if (r.shift) {
-                fprintf(to, ", each %" PRId64 " micro-batch%s on", r.shift,
-                        r.shift == 1 ? "" : "es");
-            }
-            if (r.units) {
-                fprintf(to, ", each %d unit%s %s", r.units < 0 ? -r.units : r.units,
-                        r.units == 1 || r.units == -1 ? "" : "s",
-                        r.units < 0 ? "down" : "up");
-            }
-            fprintf(to, "\n");
+            print_items(plan, items + i, r.period, depth + 1, to);
+            print_repeat(&r, depth + 1, to);
+        } else {
+            print_item(plan, &items[i], depth, to);
         }
         i += r.period * r.times;
     }
@@ -168,7 +185,7 @@ static tr_status print_sequence(const tr_plan *plan, tr_sequence_kind kind, FILE
     }
     size_t count = fold_runs(sequence, items);
     fprintf(to, "\n%s: %zu steps\n", tr__sequence_name(kind), sequence->count);
-    print_items(plan, items, count, to);
+    print_items(plan, items, count, 0, to);
     tr__free(items);
     return TR_OK;
 }

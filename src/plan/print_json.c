@@ -31,7 +31,8 @@ static void print_ledger(const tr_plan *plan, FILE *to) {
     fprintf(to, "},\n");
 }
 
-static void print_step(const tr_plan *plan, const tr_plan_step *step, FILE *to) {
+static void print_step(const tr_plan *plan, tr_sequence_kind kind,
+                       const tr_plan_step *step, FILE *to) {
     static const char *const slots[TR_SLOTS] = {"input",       "output", "input_grad",
                                                 "output_grad", "saved",  "wave",
                                                 "wave_grad",   "temp"};
@@ -39,7 +40,7 @@ static void print_step(const tr_plan *plan, const tr_plan_step *step, FILE *to) 
             step->stream == TR_STREAM_DATA ? "data" : "compute");
     bool flat = step->kind == TR_STEP_update;
     bool unit = flat || step->kind == TR_STEP_combine ||
-                tr__step_program(plan, step, TR_SEQUENCE_TRAIN) != NULL;
+                tr__step_program(plan, step, kind) != NULL;
     if (unit) {
         fprintf(to, ", \"unit\": ");
         print_text(flat ? plan->flats[step->unit].name
@@ -81,7 +82,7 @@ tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
     fprintf(to, "  \"flops\": %.0f,\n  \"steps\": [", plan->flops);
     for (size_t i = 0; i < sequence->count; i++) {
         fprintf(to, i ? ",\n    " : "\n    ");
-        print_step(plan, &sequence->steps[i], to);
+        print_step(plan, kind, &sequence->steps[i], to);
     }
     fprintf(to, "]\n}\n");
     return ferror(to) ? tr_fail(err, TR_IO, "cannot write the plan") : TR_OK;

@@ -34,6 +34,7 @@ typedef struct tr_operand {
     tr_place place; // TR_PLACE_NONE: absent
     int flat;       // of a parameter: which of the unit's flat buffers
     int64_t offset; // bytes
+    tr_value value; // of the unit's graph; for the checker
 } tr_operand;
 
 typedef struct tr_instruction {

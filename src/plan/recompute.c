@@ -4,8 +4,10 @@
 #include "base/memory.h"
 #include "plan/plan.h"
 
+// What passes from one segment to the next is kept in any case.
 static bool is_worth(const tr_plan *plan, int u) {
-    return plan->units[u].program->saved_bytes > 0;
+    const tr_unit_program *unit = plan->units[u].program;
+    return unit->saved_bytes > 0 && unit->segments == 1;
 }
 
 // A backward's first segment to run is the last one.

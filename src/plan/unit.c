@@ -12,20 +12,37 @@ static tr_status no_memory(const tr_compiler *c) {
                    c->unit->kind);
 }
 
-// Does this program run this node of the forward?
-static bool runs_node(const tr_compiler *c, tr_variant variant, int segment,
-                      size_t index) {
-    const tr_call *node = &c->graph->nodes[index];
-    switch (variant) {
-    case TR_VARIANT_FORWARD: // the loss is left to the backward
-    case TR_VARIANT_LEAN:
-        return node->segment == segment && !has_loss(node);
-    case TR_VARIANT_EVALUATE:
-        return node->segment == segment;
-    case TR_VARIANT_RECOMPUTE:
-        return c->unit->derived.needed[index];
-    default:
-        return true;
+// Must the forward make this value, whether or not another node reads it?
+static bool is_result(const tr_compiler *c, tr_variant variant, tr_value value) {
+    const tr_value_info *info = &c->graph->values[value];
+    bool asks = variant == TR_VARIANT_EVALUATE || variant == TR_VARIANT_ANSWER;
+    for (int i = 0; i < c->graph->output_count; i++) {
+        if (c->graph->output[i] == value) {
+            return variant != TR_VARIANT_RECOMPUTE;
+        }
+    }
+    return info->sums ? asks : info->wave || (c->saved_offset[value] >= 0 && !asks);
+}
+
+// Marks the nodes that lead to a result. In training the loss is left to the backward,
+// and with it what only the loss reads and the backward makes again.
+static void mark_nodes(const tr_compiler *c, tr_variant variant, bool *runs,
+                       bool *read) {
+    for (size_t n = c->graph->node_count; n-- > 0;) {
+        const tr_call *node = &c->graph->nodes[n];
+        for (int i = 0; i < node->out_count; i++) {
+            runs[n] =
+                runs[n] || read[node->out[i]] || is_result(c, variant, node->out[i]);
+        }
+        for (int i = 0; i < node->in_count && runs[n]; i++) {
+            if (node->in[i] != TR_NO_VALUE) {
+                read[node->in[i]] = true;
+            }
+        }
+    }
+    for (size_t n = 0; n < c->graph->node_count && variant == TR_VARIANT_RECOMPUTE;
+         n++) {
+        runs[n] = c->unit->derived.needed[n];
     }
 }
 
@@ -65,18 +82,28 @@ static tr_call node_call(const tr_compiler *c, tr_variant variant,
 
 static tr_status compile_nodes(tr_compiler *c, tr_variant variant, int segment,
                                tr_program *program) {
+    bool whole = variant == TR_VARIANT_RECOMPUTE || variant == TR_VARIANT_ANSWER;
     tr_call *calls = tr__calloc(c->graph->node_count, sizeof *calls);
+    bool *runs = tr__calloc(c->graph->node_count, sizeof *runs);
+    bool *read = tr__calloc(c->graph->value_count, sizeof *read);
     size_t count = 0;
-    if (!calls) {
-        return no_memory(c);
+    tr_status status = TR_OK;
+    if (!calls || !runs || !read) {
+        status = no_memory(c);
+        goto cleanup;
     }
+    mark_nodes(c, variant, runs, read);
     for (size_t i = 0; i < c->graph->node_count; i++) {
-        if (runs_node(c, variant, segment, i)) {
-            calls[count++] = node_call(c, variant, &c->graph->nodes[i]);
+        const tr_call *node = &c->graph->nodes[i];
+        if (runs[i] && (whole || node->segment == segment)) {
+            calls[count++] = node_call(c, variant, node);
         }
     }
-    tr_status status = tr__program_compile(c, variant, calls, count, program);
+    status = tr__program_compile(c, variant, calls, count, program);
+cleanup:
     tr__free(calls);
+    tr__free(runs);
+    tr__free(read);
     return status;
 }
 

@@ -1,0 +1,388 @@
+// Follows the steps and keeps what each buffer holds and how far each micro-batch is in
+// each unit.
+#include "base/memory.h"
+#include "ops/norm/norm.h"
+#include "plan/check_walk.h"
+
+static tr_progress *progress_of(const tr_check_walk *w, int32_t unit, int64_t micro) {
+    return &w->progress[(int64_t)unit * w->micros + micro];
+}
+
+// ---- order
+// --------------------------------------------------------------------------------
+
+static bool is_of_unit(tr_plan_step_kind kind) {
+    return kind == TR_STEP_forward || kind == TR_STEP_combine ||
+           kind == TR_STEP_recompute || kind == TR_STEP_backward;
+}
+
+// Has the step's unit the program that the step asks for?
+static bool is_compiled(const tr_check_walk *w) {
+    const tr_unit_program *unit = tr__check_unit(w);
+    bool training = w->kind == TR_SEQUENCE_TRAIN;
+    switch (w->step->kind) {
+    case TR_STEP_forward:
+        return !training || !w->step->lean || unit->lean;
+    case TR_STEP_recompute:
+        return training && unit->recompute.instructions;
+    case TR_STEP_backward:
+        return training;
+    default:
+        return true;
+    }
+}
+
+static tr_status check_range(const tr_check_walk *w) {
+    const tr_plan_step *step = w->step;
+    int64_t units = step->kind == TR_STEP_update ? (int64_t)w->plan->flat_count
+                                                 : w->plan->unit_count;
+    bool inside = step->unit >= 0 && step->unit < units && step->micro >= 0 &&
+                  step->micro < w->micros && step->segment >= 0;
+    if (inside && is_of_unit(step->kind)) {
+        inside = step->segment < tr__check_unit(w)->segments && is_compiled(w);
+    }
+    return inside ? TR_OK : tr__check_wrong(w, "is of what the model has not");
+}
+
+// A compute step needs its micro-batch's data to be in its slot of the ring.
+static tr_status check_data(const tr_check_walk *w) {
+    bool there = w->kind == TR_SEQUENCE_ANSWER ||
+                 (w->step->micro < w->loaded && w->step->micro >= w->unloaded);
+    return there ? TR_OK : tr__check_wrong(w, "runs while its data is not there");
+}
+
+// Is the step the first of its wave to run its segment, as its flag says? `done`: the
+// segments before it.
+static tr_status check_first(const tr_check_walk *w, int done, bool backward,
+                             bool *begins) {
+    int64_t first = tr__check_wave(w), end = first + w->plan->request.wave;
+    bool fresh = true;
+    if (tr__check_unit(w)->wave_bytes == 0) {
+        return TR_OK;
+    }
+    for (int64_t j = first; j < end && j < w->micros; j++) {
+        const tr_progress *other = progress_of(w, w->step->unit, j);
+        fresh = fresh && (backward ? other->backward : other->forward) <= done;
+    }
+    *begins = fresh && done == 0;
+    return fresh == w->step->fresh_wave
+               ? TR_OK
+               : tr__check_wrong(w, "is wrong about being the first of the wave");
+}
+
+// Every micro-batch of the wave has done the segment before, and it was combined.
+static tr_status check_barrier(const tr_check_walk *w, int done, bool backward) {
+    if (done == 0 || w->kind == TR_SEQUENCE_ANSWER) {
+        return TR_OK;
+    }
+    int64_t first = tr__check_wave(w), end = first + w->plan->request.wave;
+    for (int64_t j = first; j < end && j < w->micros; j++) {
+        const tr_progress *other = progress_of(w, w->step->unit, j);
+        if ((backward ? other->backward : other->forward) < done) {
+            return tr__check_wrong(w, "runs before micro-batch %lld is there",
+                                   (long long)j);
+        }
+    }
+    return w->combined[w->step->unit] == done
+               ? TR_OK
+               : tr__check_wrong(w, "runs before the segment before it is combined");
+}
+
+static tr_status run_forward(tr_check_walk *w) {
+    const tr_plan_step *step = w->step;
+    bool answer = w->kind == TR_SEQUENCE_ANSWER;
+    int segments = answer ? 1 : tr__check_unit(w)->segments;
+    tr_progress *p = progress_of(w, step->unit, step->micro);
+    bool first = step->segment == 0, last = step->segment == segments - 1;
+    tr_content input = {TR_HOLDS_BOUNDARY, step->unit, step->micro, true};
+    tr_content output = {TR_HOLDS_BOUNDARY, step->unit + 1, step->micro, true};
+    tr_content saved = {TR_HOLDS_SAVED, step->unit, step->micro, true};
+    tr_status status = TR_OK;
+    bool begins = false;
+    if (p->forward != step->segment || p->backward > 0) {
+        return tr__check_wrong(w, "is out of its order, or there twice");
+    }
+    if ((status = check_barrier(w, step->segment, false)) != TR_OK ||
+        (status = check_first(w, step->segment, false, &begins)) != TR_OK ||
+        (status = tr__check_expect(w, TR_SLOT_INPUT, input)) != TR_OK ||
+        (status = tr__check_fill(w, TR_SLOT_OUTPUT, output, first, last)) != TR_OK ||
+        (status = tr__check_fill_wave(w, TR_SLOT_WAVE, TR_HOLDS_WAVE, begins)) !=
+            TR_OK) {
+        return status;
+    }
+    p->forward++;
+    if (first) {
+        w->combined[step->unit] = 0;
+    }
+    // A lean forward keeps nothing, whatever it names.
+    return step->lean && w->kind == TR_SEQUENCE_TRAIN
+               ? TR_OK
+               : tr__check_fill(w, TR_SLOT_SAVED, saved, first, last);
+}
+
+static tr_status run_recompute(tr_check_walk *w) {
+    const tr_plan_step *step = w->step;
+    tr_progress *p = progress_of(w, step->unit, step->micro);
+    tr_content input = {TR_HOLDS_BOUNDARY, step->unit, step->micro, true};
+    tr_content wave = {TR_HOLDS_WAVE, step->unit, tr__check_wave(w), true};
+    if (p->forward != tr__check_unit(w)->segments || p->backward > 0 || p->recomputed) {
+        return tr__check_wrong(w, "is out of its order, or there twice");
+    }
+    p->recomputed = true;
+    tr__check_leave(w, TR_SLOT_SAVED,
+                    (tr_content){TR_HOLDS_SAVED, step->unit, step->micro, true});
+    tr_status status = tr__check_expect(w, TR_SLOT_INPUT, input);
+    return status == TR_OK ? tr__check_expect(w, TR_SLOT_WAVE, wave) : status;
+}
+
+// The parameter whose gradient is exactly this operand, -1: none.
+static int64_t param_at(const tr_check_walk *w, const tr_operand *operand,
+                        int64_t bytes) {
+    int flat = w->plan->units[w->step->unit].flats[operand->flat];
+    for (size_t i = 0; i < w->plan->param_count; i++) {
+        const tr_plan_param *param = &w->plan->params[i];
+        int64_t size = (int64_t)sizeof(float);
+        if (param->flat == flat && param->offset * size == operand->offset &&
+            param->count * size == bytes) {
+            return (int64_t)i;
+        }
+    }
+    return -1;
+}
+
+// A gradient is written once, whoever comes first, and added to by all others.
+static tr_status write_gradients(const tr_check_walk *w, const tr_program *program) {
+    for (size_t i = 0; i < program->count; i++) {
+        const tr_instruction *at = &program->instructions[i];
+        for (int k = 0; k < at->desc.out_count; k++) {
+            const tr_operand *out = &at->out[k];
+            if (out->place != TR_PLACE_PARAM_GRAD) {
+                continue;
+            }
+            int64_t param = param_at(w, out, tr_tensor_bytes(at->desc.out[k]));
+            bool first = at->first >> k & 1;
+            bool adds = (at->accumulate >> k & 1) ||
+                        (first && !(w->step->fresh >> out->flat & 1));
+            if (param < 0) {
+                return tr__check_wrong(w, "writes a gradient of no parameter");
+            }
+            if (adds != w->written[param]) {
+                return tr__check_wrong(w, "%s the gradient of %s",
+                                       adds ? "adds to nothing in" : "overwrites",
+                                       w->plan->params[param].name);
+            }
+            w->written[param] = true;
+        }
+    }
+    return TR_OK;
+}
+
+static tr_status run_backward(tr_check_walk *w, const tr_program *program) {
+    const tr_plan_step *step = w->step;
+    const tr_unit_program *unit = tr__check_unit(w);
+    tr_progress *p = progress_of(w, step->unit, step->micro);
+    int done = unit->segments - 1 - step->segment;
+    bool first = done == 0, last = step->segment == 0;
+    tr_content input = {TR_HOLDS_BOUNDARY, step->unit, step->micro, true};
+    tr_content output = {TR_HOLDS_BOUNDARY, step->unit + 1, step->micro, true};
+    tr_content saved = {TR_HOLDS_SAVED, step->unit, step->micro, true};
+    tr_content wave = {TR_HOLDS_WAVE, step->unit, tr__check_wave(w), true};
+    tr_content from = {TR_HOLDS_GRADIENT, step->unit + 1, step->micro, true};
+    tr_content to = {TR_HOLDS_GRADIENT, step->unit, step->micro, true};
+    tr_status status = TR_OK;
+    bool begins = false;
+    if (p->forward != unit->segments || p->backward != done || w->normed) {
+        return tr__check_wrong(w, "is out of its order, or there twice");
+    }
+    w->combined[step->unit] = first ? 0 : w->combined[step->unit];
+    if ((status = check_barrier(w, done, true)) != TR_OK ||
+        (status = check_first(w, done, true, &begins)) != TR_OK ||
+        (status = tr__check_expect(w, TR_SLOT_INPUT, input)) != TR_OK ||
+        (status = tr__check_expect(w, TR_SLOT_OUTPUT, output)) != TR_OK ||
+        (status = tr__check_expect(w, TR_SLOT_SAVED, saved)) != TR_OK ||
+        (status = tr__check_expect(w, TR_SLOT_WAVE, wave)) != TR_OK ||
+        (status = tr__check_fill_wave(w, TR_SLOT_WAVE_GRAD, TR_HOLDS_WAVE_GRADIENT,
+                                      begins)) != TR_OK) {
+        return status;
+    }
+    bool begun_in_place = unit->derived.in_place && !first;
+    if (!begun_in_place) {
+        status = tr__check_expect(w, TR_SLOT_OUTPUT_GRAD, from);
+    }
+    if (status == TR_OK) {
+        status = tr__check_fill(w, TR_SLOT_INPUT_GRAD, to, first, last);
+    }
+    p->backward++;
+    return status == TR_OK ? write_gradients(w, program) : status;
+}
+
+static tr_status run_combine(tr_check_walk *w) {
+    tr_content wave = {TR_HOLDS_WAVE, w->step->unit, tr__check_wave(w), true};
+    tr_content grad = {TR_HOLDS_WAVE_GRADIENT, w->step->unit, tr__check_wave(w), true};
+    if (++w->combined[w->step->unit] >= tr__check_unit(w)->segments) {
+        return tr__check_wrong(w, "is there twice");
+    }
+    tr_status status = tr__check_expect(w, TR_SLOT_WAVE, wave);
+    return status == TR_OK ? tr__check_expect(w, TR_SLOT_WAVE_GRAD, grad) : status;
+}
+
+static tr_status run_ring(tr_check_walk *w) {
+    bool load = w->step->kind == TR_STEP_load;
+    int64_t *next = load ? &w->loaded : &w->unloaded;
+    int64_t slots = w->plan->slots[w->kind == TR_SEQUENCE_TRAIN ? 0 : 1];
+    if (w->step->micro != *next || (!load && w->unloaded == w->loaded)) {
+        return tr__check_wrong(w, "is out of its order, or there twice");
+    }
+    for (int u = 0; !load && u < w->plan->unit_count; u++) {
+        const tr_progress *p = progress_of(w, u, w->step->micro);
+        int segments = w->plan->units[u].program->segments;
+        if (p->forward < segments ||
+            (w->kind == TR_SEQUENCE_TRAIN && p->backward < segments)) {
+            return tr__check_wrong(w, "gives back data that unit %d has yet to read",
+                                   u);
+        }
+    }
+    (*next)++;
+    return w->loaded - w->unloaded <= slots
+               ? TR_OK
+               : tr__check_wrong(w, "overfills the ring of data");
+}
+
+static tr_status run_norm(tr_check_walk *w) {
+    int64_t blocks = 0;
+    int buffer = w->step->buffer[TR_SLOT_TEMP];
+    for (size_t f = 0; f < w->plan->flat_count; f++) {
+        blocks += (w->plan->flats[f].count + TR_NORM_BLOCK - 1) / TR_NORM_BLOCK;
+    }
+    if (w->normed || w->unloaded != w->micros) {
+        return tr__check_wrong(w, "is there twice, or before the last gradient");
+    }
+    if (blocks > 0 && (buffer < 0 || w->plan->buffers[buffer].bytes <
+                                         blocks * (int64_t)sizeof(double))) {
+        return tr__check_wrong(w, "has no room for its partial sums");
+    }
+    w->normed = true;
+    return TR_OK;
+}
+
+static tr_status run_update(tr_check_walk *w) {
+    size_t index = (size_t)(w->step - w->plan->sequences[w->kind].steps);
+    if (!w->normed || w->updated[w->step->unit] || index < w->plan->update_begin) {
+        return tr__check_wrong(w, "is there twice, or before the norm");
+    }
+    w->updated[w->step->unit] = true;
+    return TR_OK;
+}
+
+static tr_status run_step(tr_check_walk *w) {
+    tr_status status = check_range(w);
+    const tr_program *program =
+        status == TR_OK ? tr__step_program(w->plan, w->step, w->kind) : NULL;
+    bool training = w->kind == TR_SEQUENCE_TRAIN;
+    if (status == TR_OK) {
+        status = tr__check_slots(w, program);
+    }
+    if (status == TR_OK && program) {
+        status = check_data(w);
+    }
+    if (status == TR_OK && training && !w->cleared && w->step->kind != TR_STEP_clear) {
+        status = tr__check_wrong(w, "comes before the sums are cleared");
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    switch (w->step->kind) {
+    case TR_STEP_load:
+    case TR_STEP_unload:
+        return run_ring(w);
+    case TR_STEP_forward:
+        return run_forward(w);
+    case TR_STEP_combine:
+        return run_combine(w);
+    case TR_STEP_recompute:
+        return run_recompute(w);
+    case TR_STEP_backward:
+        return run_backward(w, program);
+    case TR_STEP_clear:
+        status = w->cleared ? tr__check_wrong(w, "is there twice") : TR_OK;
+        w->cleared = true;
+        return status;
+    case TR_STEP_norm:
+        return run_norm(w);
+    case TR_STEP_update:
+        return run_update(w);
+    default:
+        return tr__check_wrong(w, "is of no known kind");
+    }
+}
+
+// ---- all of it
+// ----------------------------------------------------------------------------
+
+static tr_status check_end(const tr_check_walk *w) {
+    bool training = w->kind == TR_SEQUENCE_TRAIN;
+    for (int u = 0; u < w->plan->unit_count; u++) {
+        int segments =
+            w->kind == TR_SEQUENCE_ANSWER ? 1 : w->plan->units[u].program->segments;
+        for (int64_t j = 0; j < w->micros; j++) {
+            const tr_progress *p = progress_of(w, u, j);
+            if (p->forward != segments || (training && p->backward != segments)) {
+                return tr_fail(w->err, TR_INTERNAL,
+                               "plan: %s leaves unit %d, micro-batch %lld undone",
+                               tr__sequence_name(w->kind), u, (long long)j);
+            }
+        }
+    }
+    bool whole = w->unloaded == w->loaded && (!training || w->normed);
+    for (size_t f = 0; f < w->plan->flat_count; f++) {
+        whole = whole && (!training || w->updated[f]);
+    }
+    return whole ? TR_OK
+                 : tr_fail(w->err, TR_INTERNAL,
+                           "plan: %s ends before everything is updated or given back",
+                           tr__sequence_name(w->kind));
+}
+
+static tr_status run_all(tr_check_walk *w) {
+    const tr_sequence *sequence = &w->plan->sequences[w->kind];
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < sequence->count && status == TR_OK; i++) {
+        w->step = &sequence->steps[i];
+        status = run_step(w);
+    }
+    return status == TR_OK ? check_end(w) : status;
+}
+
+static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
+                                tr_error *err) {
+    tr_check_walk w = {.plan = plan, .kind = kind, .err = err, .micros = 1};
+    size_t units = (size_t)plan->unit_count;
+    if (kind == TR_SEQUENCE_TRAIN) {
+        w.micros = plan->request.accumulation_steps;
+    }
+    w.contents = tr__calloc(plan->buffer_count, sizeof *w.contents);
+    w.progress = tr__calloc(units * (size_t)w.micros, sizeof *w.progress);
+    w.combined = tr__calloc(units, sizeof *w.combined);
+    w.written = tr__calloc(plan->param_count, sizeof *w.written);
+    w.updated = tr__calloc(plan->flat_count, sizeof *w.updated);
+    bool good = w.contents && w.progress && w.combined && w.written && w.updated;
+    tr_status status =
+        good ? run_all(&w) : tr_fail(err, TR_MEMORY, "no memory to check the plan");
+    tr__free(w.contents);
+    tr__free(w.progress);
+    tr__free(w.combined);
+    tr__free(w.written);
+    tr__free(w.updated);
+    return status;
+}
+
+tr_status tr__check_steps(const tr_plan *plan, tr_error *err) {
+    tr_status status = TR_OK;
+    for (int kind = 0; kind < TR_SEQUENCES && status == TR_OK; kind++) {
+        bool answers = kind == TR_SEQUENCE_ANSWER;
+        if (answers == plan->request.inference) {
+            status = check_sequence(plan, (tr_sequence_kind)kind, err);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,66 @@
+// What the two halves of tr__check_steps share: the walk through a sequence
+// (check_steps) and what each buffer holds meanwhile (check_contents).
+#ifndef TR_PLAN_CHECK_WALK_H
+#define TR_PLAN_CHECK_WALK_H
+
+#include "plan/check.h"
+
+typedef enum tr_content_kind {
+    TR_HOLDS_NOTHING,
+    TR_HOLDS_BOUNDARY, // what unit `unit` is given
+    TR_HOLDS_GRADIENT, // the gradient of that
+    TR_HOLDS_SAVED,
+    TR_HOLDS_WAVE,
+    TR_HOLDS_WAVE_GRADIENT,
+} tr_content_kind;
+
+// What a buffer holds. `micro`: of wave tensors, the first of the wave.
+typedef struct tr_content {
+    tr_content_kind kind;
+    int32_t unit;
+    int64_t micro;
+    bool whole; // else a later segment adds the rest
+} tr_content;
+
+// How far one micro-batch is in one unit: segments that are done.
+typedef struct tr_progress {
+    int forward, backward;
+    bool recomputed;
+} tr_progress;
+
+typedef struct tr_check_walk {
+    const tr_plan *plan;
+    tr_sequence_kind kind;
+    const tr_plan_step *step;
+    int64_t micros;
+    tr_content *contents;  // [buffers]
+    tr_progress *progress; // [units][micros]
+    int *combined;         // [units] combine steps so far in this pass of the wave
+    bool *written;         // [params] the gradient has been written
+    bool *updated;         // [flats]
+    int64_t loaded, unloaded;
+    bool cleared, normed;
+    tr_error *err;
+} tr_check_walk;
+
+// Says which step is wrong, and how.
+tr_status tr__check_wrong(const tr_check_walk *w, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+const tr_unit_program *tr__check_unit(const tr_check_walk *w);
+int64_t tr__check_wave(const tr_check_walk *w); // first micro-batch of the step's wave
+
+// The step's buffers are large enough for its program (NULL: none), there where it
+// touches them, and each in one slot only.
+tr_status tr__check_slots(const tr_check_walk *w, const tr_program *program);
+// What the step reads in this slot must be there.
+tr_status tr__check_expect(const tr_check_walk *w, tr_slot slot, tr_content want);
+// The step leaves this in the slot's buffer.
+void tr__check_leave(const tr_check_walk *w, tr_slot slot, tr_content what);
+// The same, of a block that the segments of a unit fill one after the other.
+tr_status tr__check_fill(const tr_check_walk *w, tr_slot slot, tr_content what,
+                         bool first, bool last);
+// The same, of a block that all micro-batches of a wave add to; `begins`: the first.
+tr_status tr__check_fill_wave(const tr_check_walk *w, tr_slot slot,
+                              tr_content_kind kind, bool begins);
+
+#endif

@@ -1,0 +1,65 @@
+#include "plan/models.h"
+
+#include "models/models.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static tr_model *make_gpt2(tr_gpt2_config config) {
+    tr_model *model = NULL;
+    tr_error err = {0};
+    config.n_inner = 4 * config.n_embd;
+    config.gelu_tanh = true;
+    config.layer_norm_epsilon = 1e-5;
+    config.initializer_range = 0.02;
+    assert_int_equal(tr__model_gpt2(&config, &model, &err), TR_OK);
+    return model;
+}
+
+tr_model *test_model_small_gpt2(double dropout) {
+    return make_gpt2((tr_gpt2_config){.n_layer = 2,
+                                      .n_embd = 8,
+                                      .n_head = 2,
+                                      .n_positions = 4,
+                                      .vocab_size = 11,
+                                      .resid_pdrop = dropout,
+                                      .embd_pdrop = dropout,
+                                      .attn_pdrop = dropout});
+}
+
+tr_model *test_model_gpt2(void) {
+    return make_gpt2((tr_gpt2_config){.n_layer = 12,
+                                      .n_embd = 768,
+                                      .n_head = 12,
+                                      .n_positions = 1024,
+                                      .vocab_size = 50257});
+}
+
+tr_model *test_model_mlp(void) {
+    tr_mlp_config config = {.size = {6, 7, 5, 3}, .layers = 3};
+    tr_model *model = NULL;
+    tr_error err = {0};
+    assert_int_equal(tr__model_mlp(&config, &model, &err), TR_OK);
+    return model;
+}
+
+tr_plan_request test_request(const tr_model *model, int64_t m, int64_t g) {
+    return (tr_plan_request){.model = model,
+                             .train_batch_size = m * g,
+                             .micro_batch = m,
+                             .accumulation_steps = g,
+                             .ranks = 1,
+                             .optimizer_states = 2,
+                             .threads = 1};
+}
+
+tr_plan *test_plan(const tr_plan_request *request) {
+    tr_plan *plan = NULL;
+    tr_error err = {0};
+    if (tr_plan_make(request, &plan, &err) != TR_OK) {
+        fail_msg("no plan: %s", err.message);
+    }
+    return plan;
+}

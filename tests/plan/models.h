@@ -1,0 +1,18 @@
+// Models to plan for.
+#ifndef TEST_PLAN_MODELS_H
+#define TEST_PLAN_MODELS_H
+
+#include "graph/centered_model.h"
+#include "plan/plan.h"
+
+// GPT-2 of two layers, 8 wide, 2 heads, context 4, 11 words. The caller destroys both.
+tr_model *test_model_small_gpt2(double dropout);
+tr_model *test_model_gpt2(void); // the published 124M shape
+tr_model *test_model_mlp(void);  // 6-7-5-3
+
+// g micro-batches of m samples, two optimizer states, one thread; to be changed.
+tr_plan_request test_request(const tr_model *model, int64_t m, int64_t g);
+// Fails the test when there is no plan.
+tr_plan *test_plan(const tr_plan_request *request);
+
+#endif

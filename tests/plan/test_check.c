@@ -1,0 +1,632 @@
+// The checker of plans must find every way in which a plan can be spoilt.
+#include "base/memory.h"
+#include "plan/check.h"
+#include "plan/models.h"
+#include "plan/offsets.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+// ---- valid plans to spoil
+// ---------------------------------------------------------------------
+
+typedef struct subject {
+    const char *name;
+    int64_t g, wave, recomputed;
+    bool centered, inference;
+} subject;
+
+static const subject subjects[] = {
+    {"gpt2, wave 1", 3, 1, 0, false, false},
+    {"gpt2, wave 2", 3, 2, 0, false, false},
+    {"gpt2, wave 3, recomputed", 3, 3, -1, false, false},
+    {"gpt2, one block recomputed", 2, 1, 2, false, false},
+    {"gpt2, once", 1, 1, 0, false, false},
+    {"gpt2, asked", 1, 1, 0, false, true},
+    {"centered", 3, 3, 0, true, false},
+    {"centered, asked", 1, 1, 0, true, true},
+};
+enum { SUBJECTS = sizeof subjects / sizeof *subjects };
+
+static tr_model *gpt2;
+
+static tr_plan *make(const subject *s) {
+    const tr_model *model = s->centered ? &test_model_centered : gpt2;
+    tr_plan_request request = test_request(model, 2, s->g);
+    request.wave = s->wave;
+    request.recomputed_units = s->recomputed;
+    request.inference = s->inference;
+    request.reference_kernels = true; // with workspaces of their own
+    return test_plan(&request);
+}
+
+static bool is_found(const tr_plan *plan) {
+    tr_error err = {0};
+    tr_status status = tr__plan_check(plan, &err);
+    assert_true(status == TR_OK || status == TR_INTERNAL);
+    assert_true((status == TR_OK) == (err.message[0] == 0));
+    return status != TR_OK;
+}
+
+static void must_find(const tr_plan *plan, const subject *s, const char *what, int a,
+                      int b) {
+    if (!is_found(plan)) {
+        fail_msg("%s: %s (%d, %d) is not found", s->name, what, a, b);
+    }
+}
+
+typedef void (*spoiler)(tr_plan *plan, const subject *s);
+
+// Spoils a plan of each subject; each spoiler puts right what it did.
+static void spoil_all(spoiler spoil) {
+    for (int i = 0; i < SUBJECTS; i++) {
+        tr_plan *plan = make(&subjects[i]);
+        assert_false(is_found(plan));
+        spoil(plan, &subjects[i]);
+        assert_false(is_found(plan));
+        tr_plan_destroy(plan);
+    }
+}
+
+// ---- memory
+// --------------------------------------------------------------------------------
+
+static bool live_together(const tr_buffer *x, const tr_buffer *y) {
+    bool always = x->sequence < 0 || y->sequence < 0;
+    return x->bytes > 0 && y->bytes > 0 &&
+           (always ||
+            (x->sequence == y->sequence && x->first <= y->last && y->first <= x->last));
+}
+
+static void overlay(tr_plan *plan, const subject *s) {
+    for (size_t i = 0; i < plan->buffer_count; i++) {
+        tr_buffer *x = &plan->buffers[i];
+        int64_t offset = x->offset;
+        for (size_t k = 0; k < plan->buffer_count; k++) {
+            const tr_buffer *y = &plan->buffers[k];
+            if (i == k || !live_together(x, y)) {
+                continue;
+            }
+            x->offset = y->offset;
+            must_find(plan, s, "a buffer on another", (int)i, (int)k);
+            x->offset = y->offset + (y->bytes - 1) / TR_ALIGNMENT * TR_ALIGNMENT;
+            must_find(plan, s, "a buffer on another's end", (int)i, (int)k);
+        }
+        x->offset = offset;
+    }
+}
+
+static void buffers_on_each_other_are_found(void **state) {
+    (void)state;
+    spoil_all(overlay);
+}
+
+static void displace(tr_plan *plan, const subject *s) {
+    int64_t total = plan->ledger.total[TR_SPACE_DEVICE];
+    for (size_t i = 0; i < plan->buffer_count; i++) {
+        tr_buffer *x = &plan->buffers[i];
+        int64_t offset = x->offset;
+        const int64_t wrong[] = {
+            total, total - x->bytes / TR_ALIGNMENT * TR_ALIGNMENT + TR_ALIGNMENT,
+            -TR_ALIGNMENT, offset + 4, INT64_MAX / TR_ALIGNMENT * TR_ALIGNMENT};
+        for (int k = 0; k < 5 && x->bytes > 0; k++) {
+            x->offset = wrong[k];
+            must_find(plan, s, "a buffer out of place", (int)i, k);
+        }
+        x->offset = offset;
+    }
+    plan->ledger.total[TR_SPACE_DEVICE] = total - TR_ALIGNMENT;
+    must_find(plan, s, "an arena too small", 0, 0);
+    plan->ledger.total[TR_SPACE_DEVICE] = total;
+}
+
+static void buffers_outside_of_the_arena_are_found(void **state) {
+    (void)state;
+    spoil_all(displace);
+}
+
+static void shrink(tr_plan *plan, const subject *s) {
+    for (size_t i = 0; i < plan->buffer_count; i++) {
+        tr_buffer *x = &plan->buffers[i];
+        if (x->sequence >= 0) {
+            x->bytes--;
+            must_find(plan, s, "a buffer too small", (int)i, 0);
+            x->bytes++;
+        }
+    }
+}
+
+static void buffers_too_small_are_found(void **state) {
+    (void)state;
+    spoil_all(shrink);
+}
+
+// ---- steps
+// ---------------------------------------------------------------------------------
+
+// Calls `spoil` on each sequence that has steps.
+static void each_sequence(tr_plan *plan, const subject *s,
+                          void (*spoil)(tr_plan *, const subject *, tr_sequence *)) {
+    for (int kind = 0; kind < TR_SEQUENCES; kind++) {
+        if (plan->sequences[kind].count > 0) {
+            spoil(plan, s, &plan->sequences[kind]);
+        }
+    }
+}
+
+static void remove_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
+    for (size_t i = 0; i < sequence->count; i++) {
+        tr_plan_step step = sequence->steps[i];
+        size_t after = sequence->count - i - 1;
+        tr_plan_step *at = &sequence->steps[i];
+        memmove(at, at + 1, after * sizeof *at);
+        sequence->count--;
+        must_find(plan, s, "a step left out", (int)i, (int)step.kind);
+        memmove(at + 1, at, after * sizeof *at);
+        *at = step;
+        sequence->count++;
+    }
+}
+
+static void remove_steps(tr_plan *plan, const subject *s) {
+    each_sequence(plan, s, remove_each);
+}
+
+static void steps_left_out_are_found(void **state) {
+    (void)state;
+    spoil_all(remove_steps);
+}
+
+// Puts a copy of the step right after it.
+static void double_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
+    tr_sequence whole = *sequence, longer = whole;
+    longer.count++;
+    longer.steps = calloc(longer.count, sizeof *longer.steps);
+    assert_non_null(longer.steps);
+    for (size_t i = 0; i < whole.count; i++) {
+        memcpy(longer.steps, whole.steps, (i + 1) * sizeof *whole.steps);
+        memcpy(longer.steps + i + 1, whole.steps + i,
+               (whole.count - i) * sizeof *whole.steps);
+        *sequence = longer;
+        must_find(plan, s, "a step done twice", (int)i, (int)whole.steps[i].kind);
+        *sequence = whole;
+    }
+    free(longer.steps);
+}
+
+static void double_steps(tr_plan *plan, const subject *s) {
+    each_sequence(plan, s, double_each);
+}
+
+static void steps_done_twice_are_found(void **state) {
+    (void)state;
+    spoil_all(double_steps);
+}
+
+static bool writes(const tr_plan_step *step, int slot) {
+    switch (step->kind) {
+    case TR_STEP_forward:
+        return slot == TR_SLOT_OUTPUT || slot == TR_SLOT_SAVED ||
+               (slot == TR_SLOT_WAVE && step->segment == 0 && step->fresh_wave);
+    case TR_STEP_recompute:
+        return slot == TR_SLOT_SAVED;
+    case TR_STEP_backward:
+        return slot == TR_SLOT_INPUT_GRAD || slot == TR_SLOT_OUTPUT_GRAD ||
+               (slot == TR_SLOT_WAVE_GRAD && step->segment == 1 && step->fresh_wave);
+    default:
+        return false;
+    }
+}
+
+static bool is_compute(const tr_plan_step *step) {
+    return step->kind == TR_STEP_forward || step->kind == TR_STEP_recompute ||
+           step->kind == TR_STEP_backward;
+}
+
+static bool is_ring(const tr_plan_step *step) {
+    return step->kind == TR_STEP_load || step->kind == TR_STEP_unload;
+}
+
+// Must `later` come after `step`?
+static bool depends(const tr_plan_step *step, const tr_plan_step *later) {
+    for (int a = 0; a < TR_SLOTS; a++) {
+        for (int b = 0; b < TR_SLOTS; b++) {
+            bool same = step->buffer[a] >= 0 && step->buffer[a] == later->buffer[b];
+            if (same && (writes(step, a) || writes(later, b))) {
+                return true;
+            }
+        }
+    }
+    bool data = step->micro == later->micro &&
+                ((step->kind == TR_STEP_load && is_compute(later)) ||
+                 (is_compute(step) && later->kind == TR_STEP_unload));
+    bool same_ring = is_ring(step) && step->kind == later->kind;
+    bool combines = (step->kind == TR_STEP_combine || later->kind == TR_STEP_combine) &&
+                    step->unit == later->unit &&
+                    (is_compute(step) || is_compute(later));
+    bool sums = step->kind == TR_STEP_clear || later->kind == TR_STEP_norm ||
+                (step->kind == TR_STEP_norm && later->kind == TR_STEP_update);
+    return data || same_ring || combines || sums;
+}
+
+// Moves each step before one that it depends on.
+static void hasten_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
+    size_t bytes = sequence->count * sizeof *sequence->steps;
+    tr_plan_step *whole = malloc(bytes);
+    assert_non_null(whole);
+    memcpy(whole, sequence->steps, bytes);
+    for (size_t i = 0; i < sequence->count; i++) {
+        for (size_t k = i + 1; k < sequence->count; k++) {
+            if (!depends(&whole[i], &whole[k])) {
+                continue;
+            }
+            memmove(sequence->steps + i + 1, whole + i, (k - i) * sizeof *whole);
+            sequence->steps[i] = whole[k];
+            must_find(plan, s, "a step too early", (int)i, (int)k);
+            memcpy(sequence->steps, whole, bytes);
+        }
+    }
+    free(whole);
+}
+
+static void hasten_steps(tr_plan *plan, const subject *s) {
+    each_sequence(plan, s, hasten_each);
+}
+
+static void steps_too_early_are_found(void **state) {
+    (void)state;
+    spoil_all(hasten_steps);
+}
+
+static void misname_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
+    for (size_t i = 0; i < sequence->count; i++) {
+        for (int slot = 0; slot < TR_SLOTS; slot++) {
+            int32_t *name = &sequence->steps[i].buffer[slot], right = *name;
+            // What no other step reads may lie in any buffer that has the room.
+            bool passes =
+                slot == TR_SLOT_TEMP || (s->inference && slot == TR_SLOT_WAVE);
+            for (int other = 0; right >= 0 && other < (int)plan->buffer_count;
+                 other++) {
+                *name = other;
+                bool own =
+                    plan->buffers[other].sequence == plan->buffers[right].sequence;
+                if (other != right && (!passes || !own)) {
+                    must_find(plan, s, "another buffer", (int)i, slot);
+                }
+            }
+            *name = (int32_t)plan->buffer_count;
+            must_find(plan, s, "a buffer that is not there", (int)i, slot);
+            *name = right;
+        }
+    }
+}
+
+static void misname_buffers(tr_plan *plan, const subject *s) {
+    each_sequence(plan, s, misname_each);
+}
+
+static void wrong_buffers_are_found(void **state) {
+    (void)state;
+    spoil_all(misname_buffers);
+}
+
+// Does the step's program touch the block of this slot?
+static bool touches(const tr_plan *plan, const tr_plan_step *step,
+                    tr_sequence_kind kind, int slot) {
+    static const tr_place places[TR_SLOTS] = {
+        TR_PLACE_INPUT, TR_PLACE_OUTPUT, TR_PLACE_INPUT_GRAD, TR_PLACE_OUTPUT_GRAD,
+        TR_PLACE_SAVED, TR_PLACE_WAVE,   TR_PLACE_WAVE_GRAD,  TR_PLACE_TEMP};
+    const tr_program *program = tr__step_program(plan, step, kind);
+    bool found = false;
+    for (size_t i = 0; program && i < program->count; i++) {
+        const tr_instruction *at = &program->instructions[i];
+        for (int k = 0; k < at->desc.in_count; k++) {
+            found = found || at->in[k].place == places[slot];
+        }
+        for (int k = 0; k < at->desc.out_count; k++) {
+            found = found || at->out[k].place == places[slot];
+        }
+    }
+    return found || (slot == TR_SLOT_TEMP && step->buffer[slot] >= 0);
+}
+
+static void unname_buffers(tr_plan *plan, const subject *s) {
+    for (int kind = 0; kind < TR_SEQUENCES; kind++) {
+        tr_sequence *sequence = &plan->sequences[kind];
+        for (size_t i = 0; i < sequence->count; i++) {
+            for (int slot = 0; slot < TR_SLOTS; slot++) {
+                tr_plan_step *step = &sequence->steps[i];
+                int32_t right = step->buffer[slot];
+                bool needed = touches(plan, step, (tr_sequence_kind)kind, slot);
+                step->buffer[slot] = -1;
+                if (needed) {
+                    must_find(plan, s, "no buffer", (int)i, slot);
+                }
+                step->buffer[slot] = right;
+            }
+        }
+    }
+}
+
+static void missing_buffers_are_found(void **state) {
+    (void)state;
+    spoil_all(unname_buffers);
+}
+
+// The flat buffers of which some result of the program is the first.
+static uint32_t first_flats(const tr_program *program) {
+    uint32_t flats = 0;
+    for (size_t i = 0; i < program->count; i++) {
+        const tr_instruction *at = &program->instructions[i];
+        for (int k = 0; k < at->desc.out_count; k++) {
+            if (at->out[k].place == TR_PLACE_PARAM_GRAD && (at->first >> k & 1)) {
+                flats |= UINT32_C(1) << at->out[k].flat;
+            }
+        }
+    }
+    return flats;
+}
+
+static bool has_first_wave(const tr_program *program) {
+    bool found = false;
+    for (size_t i = 0; i < program->count; i++) {
+        const tr_instruction *at = &program->instructions[i];
+        for (int k = 0; k < at->desc.out_count; k++) {
+            bool wave = at->out[k].place == TR_PLACE_WAVE ||
+                        at->out[k].place == TR_PLACE_WAVE_GRAD;
+            found = found || (wave && (at->first >> k & 1));
+        }
+    }
+    return found;
+}
+
+static void flip_flags(tr_plan *plan, const subject *s) {
+    tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
+    for (size_t i = 0; i < sequence->count; i++) {
+        tr_plan_step *step = &sequence->steps[i];
+        const tr_program *program = tr__step_program(plan, step, TR_SEQUENCE_TRAIN);
+        uint32_t flats =
+            step->kind == TR_STEP_backward ? first_flats(program) : UINT32_C(0);
+        for (int f = 0; f < TR_UNIT_FLATS_MAX; f++) {
+            step->fresh ^= UINT32_C(1) << f;
+            if (flats >> f & 1) {
+                must_find(plan, s, "a wrong first gradient", (int)i, f);
+            }
+            step->fresh ^= UINT32_C(1) << f;
+        }
+        if (program && has_first_wave(program)) {
+            step->fresh_wave = !step->fresh_wave;
+            must_find(plan, s, "a wrong first of the wave", (int)i, 0);
+            step->fresh_wave = !step->fresh_wave;
+        }
+        bool keeps = step->kind == TR_STEP_forward &&
+                     plan->units[step->unit].program->saved_bytes > 0;
+        if (keeps) {
+            step->lean = !step->lean;
+            must_find(plan, s, "a forward that keeps the wrong things", (int)i, 0);
+            step->lean = !step->lean;
+        }
+    }
+}
+
+static void wrong_flags_are_found(void **state) {
+    (void)state;
+    spoil_all(flip_flags);
+}
+
+static void misnumber_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
+    for (size_t i = 0; i < sequence->count; i++) {
+        tr_plan_step right = sequence->steps[i], *step = &sequence->steps[i];
+        bool has_micro = is_compute(step) || is_ring(step);
+        bool has_unit = is_compute(step) || step->kind == TR_STEP_update ||
+                        step->kind == TR_STEP_combine;
+        for (int by = -1; by <= 1; by += 2) {
+            step->micro += by;
+            if (has_micro) {
+                must_find(plan, s, "another micro-batch", (int)i, by);
+            }
+            *step = right;
+            step->unit += by;
+            if (has_unit) {
+                must_find(plan, s, "another unit", (int)i, by);
+            }
+            *step = right;
+            step->segment += by;
+            if (is_compute(step)) {
+                must_find(plan, s, "another segment", (int)i, by);
+            }
+            *step = right;
+        }
+    }
+}
+
+static void misnumber_steps(tr_plan *plan, const subject *s) {
+    each_sequence(plan, s, misnumber_each);
+}
+
+static void wrong_numbers_are_found(void **state) {
+    (void)state;
+    spoil_all(misnumber_steps);
+}
+
+// ---- unit programs
+// --------------------------------------------------------------------------
+
+typedef void (*program_spoiler)(tr_plan *plan, const subject *s, tr_program *program);
+
+static void each_program(tr_plan *plan, const subject *s, program_spoiler spoil) {
+    for (int u = 0; u < plan->unit_count; u++) {
+        tr_unit_program *unit = plan->units[u].program;
+        if (!plan->units[u].owns_program) {
+            continue;
+        }
+        for (int k = 0; k < unit->segments && !s->inference; k++) {
+            spoil(plan, s, &unit->forward[k]);
+            spoil(plan, s, &unit->evaluate[k]);
+            spoil(plan, s, &unit->backward[k]);
+            if (unit->lean && unit->segments == 1) {
+                spoil(plan, s, &unit->lean[k]);
+            }
+        }
+        if (unit->segments == 1) {
+            spoil(plan, s, &unit->recompute);
+        }
+        spoil(plan, s, &unit->answer);
+    }
+}
+
+static void move_operands(tr_plan *plan, const subject *s, tr_program *program) {
+    for (size_t i = 0; i < program->count; i++) {
+        tr_instruction *at = &program->instructions[i];
+        for (int k = 0; k < at->desc.in_count + at->desc.out_count; k++) {
+            bool in = k < at->desc.in_count;
+            tr_operand *operand = in ? &at->in[k] : &at->out[k - at->desc.in_count];
+            tr_operand right = *operand;
+            const int64_t by[] = {-TR_ALIGNMENT, 4, TR_ALIGNMENT, INT64_C(1) << 40};
+            for (int d = 0; d < 4 && right.place != TR_PLACE_NONE; d++) {
+                operand->offset += by[d];
+                // The result may have found room elsewhere that nobody uses.
+                bool free_room = !in && right.place == TR_PLACE_TEMP && d < 3;
+                if (!free_room) {
+                    must_find(plan, s, "an operand out of place", (int)i, k);
+                }
+                *operand = right;
+            }
+        }
+    }
+}
+
+static void spoil_operands(tr_plan *plan, const subject *s) {
+    each_program(plan, s, move_operands);
+}
+
+static void operands_out_of_place_are_found(void **state) {
+    (void)state;
+    spoil_all(spoil_operands);
+}
+
+// Puts each result, and each workspace, on every other operand of its instruction.
+static void stack_operands(tr_plan *plan, const subject *s, tr_program *program) {
+    for (size_t i = 0; i < program->count; i++) {
+        tr_instruction *at = &program->instructions[i];
+        size_t room =
+            at->kernel->workspace ? at->kernel->workspace(&at->desc, at->state) : 0;
+        for (int k = 0; k < at->desc.in_count + at->desc.out_count; k++) {
+            const tr_operand *other =
+                k < at->desc.in_count ? &at->in[k] : &at->out[k - at->desc.in_count];
+            for (int r = 0; r < at->desc.out_count; r++) {
+                tr_operand right = at->out[r];
+                if (other != &at->out[r] && right.place != TR_PLACE_NONE &&
+                    other->place != TR_PLACE_NONE) {
+                    at->out[r] = *other;
+                    must_find(plan, s, "a result on another operand", (int)i, k);
+                    at->out[r] = right;
+                }
+            }
+            int64_t workspace = at->workspace;
+            at->workspace = other->offset;
+            if (other->place == TR_PLACE_TEMP && room > 0 && k >= at->desc.in_count) {
+                must_find(plan, s, "a workspace on a result", (int)i, k);
+            }
+            at->workspace = workspace;
+        }
+    }
+}
+
+static void spoil_stacks(tr_plan *plan, const subject *s) {
+    each_program(plan, s, stack_operands);
+}
+
+static void results_on_other_operands_are_found(void **state) {
+    (void)state;
+    spoil_all(spoil_stacks);
+}
+
+// What is added to is there in any case: that a part is missing does not show.
+static bool only_collects(const tr_instruction *at) {
+    for (int k = 0; k < at->desc.out_count; k++) {
+        tr_place place = at->out[k].place;
+        bool adds = (at->accumulate | at->first) >> k & 1;
+        if (place != TR_PLACE_NONE && place != TR_PLACE_ANSWER && !adds) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void remove_instructions(tr_plan *plan, const subject *s, tr_program *program) {
+    for (size_t i = 0; i < program->count; i++) {
+        tr_instruction *at = &program->instructions[i], left_out = *at;
+        size_t after = (program->count - i - 1) * sizeof *at;
+        if (only_collects(at)) {
+            continue;
+        }
+        memmove(at, at + 1, after);
+        program->count--;
+        must_find(plan, s, "an instruction left out", (int)i, 0);
+        memmove(at + 1, at, after);
+        *at = left_out;
+        program->count++;
+    }
+}
+
+static void spoil_instructions(tr_plan *plan, const subject *s) {
+    each_program(plan, s, remove_instructions);
+}
+
+static void instructions_left_out_are_found(void **state) {
+    (void)state;
+    spoil_all(spoil_instructions);
+}
+
+static void every_missing_allocation_is_an_error(void **state) {
+    (void)state;
+    tr_plan *plan = make(&subjects[2]);
+    int failures = 0;
+    for (tr_status status = TR_MEMORY; status != TR_OK; failures++) {
+        tr_error err = {0};
+        tr__memory_fail_at(failures + 1);
+        status = tr__plan_check(plan, &err);
+        tr__memory_fail_at(0);
+        assert_true(status == TR_OK || status == TR_MEMORY);
+        assert_int_equal(err.status, status);
+    }
+    assert_true(failures > 5);
+    tr_plan_destroy(plan);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    gpt2 = test_model_small_gpt2(0.1);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    tr_model_destroy(gpt2);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buffers_on_each_other_are_found),
+        cmocka_unit_test(buffers_outside_of_the_arena_are_found),
+        cmocka_unit_test(buffers_too_small_are_found),
+        cmocka_unit_test(steps_left_out_are_found),
+        cmocka_unit_test(steps_done_twice_are_found),
+        cmocka_unit_test(steps_too_early_are_found),
+        cmocka_unit_test(wrong_buffers_are_found),
+        cmocka_unit_test(missing_buffers_are_found),
+        cmocka_unit_test(wrong_flags_are_found),
+        cmocka_unit_test(wrong_numbers_are_found),
+        cmocka_unit_test(operands_out_of_place_are_found),
+        cmocka_unit_test(results_on_other_operands_are_found),
+        cmocka_unit_test(instructions_left_out_are_found),
+        cmocka_unit_test(every_missing_allocation_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
