@@ -5,7 +5,12 @@ include(CMakePackageConfigHelpers)
 install(TARGETS tranche EXPORT tranche-targets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set_target_properties(tranche PROPERTIES VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 if(TARGET tranche-program)
+    file(RELATIVE_PATH libraries /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+    set_target_properties(tranche-program PROPERTIES INSTALL_RPATH
+        $ORIGIN/${libraries})
     install(TARGETS tranche-program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(DIRECTORY include/tranche DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

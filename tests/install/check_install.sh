@@ -1,19 +1,26 @@
 #!/bin/sh
-# Installs into a temporary folder, moves the tree, then builds and runs an outside
-# program against it. check_install.sh CMAKE BUILD_DIR pkg-config|cmake CC
+# Installs into a temporary folder, moves the tree, then builds the C example against it
+# as an outside project would, runs it, and reads its checkpoint with the installed
+# program. check_install.sh CMAKE SOURCE_DIR BUILD_DIR pkg-config|cmake CC
 set -eu
-cmake=$1 build=$2 way=$3 cc=$4
+cmake=$1 source=$2 build=$3 way=$4 cc=$5
 here=$(cd "$(dirname "$0")" && pwd)
+example=$source/examples/classifier.c
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT INT TERM
 
-"$cmake" --install "$build" --prefix "$dir/first" >"$dir/log" || {
-    cat "$dir/log"
-    exit 1
+# quietly COMMAND...: shows the output only when the command fails
+quietly() {
+    "$@" >"$dir/log" 2>&1 || {
+        cat "$dir/log"
+        exit 1
+    }
 }
-mv "$dir/first" "$dir/tree" # nothing installed may name where it was put
-if grep -rIl "$build" "$dir/tree"; then
-    echo "the installed files above name the build folder"
+
+quietly "$cmake" --install "$build" --prefix "$dir/first"
+mv "$dir/first" "$dir/tree" # nothing installed may say where it was put
+if grep -rIlF -e "$source/" -e "$dir/first" "$dir/tree"; then
+    echo "the installed files above name a folder of the build"
     exit 1
 fi
 
@@ -23,17 +30,14 @@ pkg-config)
     PKG_CONFIG_PATH=$(dirname "$pc")
     export PKG_CONFIG_PATH
     # shellcheck disable=SC2046
-    "$cc" -std=c17 -o "$dir/outside" "$here/main.c" \
+    quietly "$cc" -std=c17 -o "$dir/outside" "$example" \
         $(pkg-config --cflags --libs tranche)
     ;;
 cmake)
-    "$cmake" -S "$here/project" -B "$dir/outside-build" -DCMAKE_C_COMPILER="$cc" \
-        -DCMAKE_PREFIX_PATH="$dir/tree" >"$dir/log" 2>&1 &&
-        "$cmake" --build "$dir/outside-build" >>"$dir/log" 2>&1 || {
-        cat "$dir/log"
-        exit 1
-    }
-    mv "$dir/outside-build/outside" "$dir/outside"
+    quietly "$cmake" -S "$here/project" -B "$dir/build" -DCMAKE_C_COMPILER="$cc" \
+        -DCMAKE_PREFIX_PATH="$dir/tree" -DOUTSIDE_SOURCE="$example"
+    quietly "$cmake" --build "$dir/build"
+    mv "$dir/build/outside" "$dir/outside"
     ;;
 *)
     echo "no such way: $way"
@@ -42,4 +46,7 @@ cmake)
 esac
 
 lib=$(dirname "$(find "$dir/tree" -name 'libtranche.*' | head -n 1)")
-LD_LIBRARY_PATH=$lib "$dir/outside"
+cd "$dir"
+LD_LIBRARY_PATH=$lib ./outside
+./tree/bin/tranche inspect out/classifier-c >"$dir/log"
+grep -q 'layers.1.weight' "$dir/log"

@@ -1,0 +1,51 @@
+"""GPT-2 124M in eager PyTorch, float32: tokens a second and peak memory.
+
+    torch_gpt2.py [--context 1024] [--micro-batch 1] [--accumulation 4] [--steps 3]
+"""
+import argparse
+import time
+
+import torch
+
+import gpt2
+import measure
+
+
+def step(model, optimizer, batches):
+    for x, y in batches:
+        (model.loss(x, y) / len(batches)).backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--context", type=int, default=1024)
+    options.add_argument("--micro-batch", type=int, default=1)
+    options.add_argument("--accumulation", type=int, default=4)
+    options.add_argument("--steps", type=int, default=3)
+    options.add_argument("--layers", type=int, default=12)
+    options.add_argument("--compile", action="store_true", help="with torch.compile")
+    args = options.parse_args()
+
+    torch.manual_seed(1)
+    vocabulary = 50257
+    model = gpt2.Gpt2(vocabulary, args.context, args.layers, 768, 12)
+    optimizer = gpt2.make_adamw(model, 1e-4, (0.9, 0.999), 0.1)
+    if args.compile:
+        model.loss = torch.compile(model.loss)
+    seconds = []
+    for _ in range(args.steps):
+        batches = []
+        for _ in range(args.accumulation):
+            ids = torch.randint(256, (args.micro_batch, args.context + 1))
+            batches.append((ids[:, :-1], ids[:, 1:]))
+        begin = time.perf_counter()
+        step(model, optimizer, batches)
+        seconds.append(time.perf_counter() - begin)
+    measure.report(args.accumulation * args.micro_batch * args.context, seconds)
+
+
+if __name__ == "__main__":
+    main()
