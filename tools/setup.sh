@@ -4,7 +4,6 @@
 # system. It never asks for anything but what sudo asks.
 set -eu
 wanted=${1:-build}
-TMPDIR=${TMPDIR:-/tmp}
 missing=
 optional=
 
