@@ -162,12 +162,17 @@ static void check_process(void *const *state, const char *run, int64_t least) {
     }
 }
 
+// Its shadow memory is resident, too.
+static void skip_under_sanitizer(void) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip();
+#endif
+}
+
 static void the_process_stays_below(void **state) {
     char text[TEXT_MAX];
+    skip_under_sanitizer();
     const char *words = scratch_words(state, "words.txt", 100000, 1);
-#if defined(__SANITIZE_ADDRESS__)
-    skip(); // its shadow memory is resident, too
-#endif
     snprintf(text, sizeof text,
              "{\"model\": {\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 256, "
              "\"n_head\": 4, \"n_positions\": 128, \"vocab_size\": 8000}, \"data\": "
@@ -197,13 +202,10 @@ static void the_process_stays_below(void **state) {
 static void data_in_memory_counts(void **state) {
     enum { ROWS = 40000, FEATURES = 100 };
     char text[TEXT_MAX];
+    skip_under_sanitizer();
     const char *path = scratch_path(state, "data.csv");
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-#if defined(__SANITIZE_ADDRESS__)
-    fclose(file);
-    skip();
-#endif
     for (int r = 0; r < ROWS; r++) {
         for (int f = 0; f < FEATURES; f++) {
             fprintf(file, "%d,", (r * 31 + f * 17) % 10);
