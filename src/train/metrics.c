@@ -67,8 +67,8 @@ static int64_t keep_bytes(FILE *file, int64_t step, int64_t *evaluated_step) {
     while (fgets(text, sizeof text, file)) {
         long long of = 0;
         size_t length = strlen(text);
-        if (text[length - 1] != '\n' || sscanf(text, "{\"step\": %lld", &of) != 1 ||
-            of > step) {
+        if (length == 0 || text[length - 1] != '\n' ||
+            sscanf(text, "{\"step\": %lld", &of) != 1 || of > step) {
             break;
         }
         if (strstr(text, "\"validation_loss\":")) {
