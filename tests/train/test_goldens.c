@@ -1,5 +1,5 @@
-// Ten updates of GPT-2 and of a classifier against PyTorch's, each in several cuts; and
-// GPT-2's logits against Hugging Face's.
+// Ten updates of GPT-2 and of a classifier against PyTorch's, each in several cuts
+// and with every kind of kernels; and GPT-2's logits against Hugging Face's.
 #include "ckpt/tensor_set.h"
 #include "snapshot.h"
 
@@ -75,14 +75,14 @@ static void check_step(const char *golden, const tr_step_result *r,
     assert_false(r->skipped);
 }
 
-static void check_cut(const char *golden, const char *const *settings,
-                      const json_t *expected) {
+static void check_cut(const char *golden, const char *const *settings, int isa_limit,
+                      bool reference, const json_t *expected) {
     tr_run_options options = {
         .file = "run.json", .set = settings, .set_count = SETTINGS, .resume = "never"};
     tr_step_result results[STEPS];
     snapshot start, end, final;
     trial t;
-    trial_open(&t, &options);
+    trial_open_kernels(&t, &options, isa_limit, reference);
     assert_int_equal(tr_run_steps(t.run), STEPS);
     snapshot_take(&start, &t);
     trial_steps(&t, STEPS, results);
@@ -106,8 +106,12 @@ static void ten_updates(void **state) {
     const json_t *expected = json_object_get(all, "steps");
     assert_int_equal(json_array_size(expected), STEPS);
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
-        check_cut(golden, cuts[i], expected);
+        check_cut(golden, cuts[i], 0, false, expected);
     }
+    for (int limit = 1; limit <= TR_ISA_COUNT; limit++) {
+        check_cut(golden, cuts[3], limit, false, expected);
+    }
+    check_cut(golden, cuts[3], 0, true, expected);
     json_decref(all);
 }
 

@@ -152,6 +152,51 @@ static void into_another_cut(void **state) {
     samples_free(&data);
 }
 
+// ---- checkpoints of something else
+
+static void check_refused(const story *s, const char *setting, const char *says) {
+    char text[TEXT_MAX];
+    tr_error err = {0};
+    trial t = {0};
+    print_run(s, 2, 1, text);
+    tr_run_options options = {.text = text,
+                              .set = &setting,
+                              .set_count = setting != NULL,
+                              .own_train = s->data->dataset,
+                              .resume = "auto"};
+    trial_ok(tr_run_open(&options, &t.run, &err), &err);
+    trial_ok(tr_plan_make(tr_run_plan_request(t.run), &t.plan, &err), &err);
+    assert_int_equal(tr_engine_create(t.run, t.plan, &t.engine, &err), TR_IO);
+    assert_null(t.engine);
+    if (!strstr(err.message, says) || !strstr(err.message, "step-00000002")) {
+        fail_msg("%s", err.message);
+    }
+    trial_close(&t);
+}
+
+static void of_something_else_is_refused(void **state) {
+    samples data, other;
+    trial t;
+    samples_features(&data, 32, 7, 4, 2);
+    samples_features(&other, 33, 7, 4, 2);
+    story s = {mlp, adamw, one_cycle, &data, scratch_path(state, "out")};
+    open_story(&s, 2, 1, "never", &t);
+    trial_steps(&t, 2, NULL);
+    save(&t);
+    check_refused(&s, "seed=6", "was trained with seed 5, this run has seed 6");
+    check_refused(&s, "model.layer_sizes=[7, 24, 4]",
+                  "is a checkpoint of another model");
+    check_refused(&s, "optimizer.groups=[]", "2 parameter groups, this run has 1");
+    s.data = &other;
+    check_refused(&s, NULL, "was trained on other data");
+    s.data = &data;
+    s.optimizer = "{\"type\": \"SGD\", \"params\": {\"momentum\": 0.9}, "
+                  "\"groups\": [{\"match\": \"*.bias\", \"weight_decay\": 0}]}";
+    check_refused(&s, NULL, "momentum_buffer");
+    samples_free(&data);
+    samples_free(&other);
+}
+
 // ---- the whole loop: metrics, evaluations, checkpoints
 
 typedef struct countdown {
@@ -262,6 +307,7 @@ int main(void) {
         TEST(mlp_with_momentum),
         TEST(mlp_without_state),
         TEST(into_another_cut),
+        TEST(of_something_else_is_refused),
         TEST(interrupted_anywhere),
         TEST(goes_on_after_an_interruption),
     };

@@ -6,12 +6,20 @@ void trial_ok(tr_status status, const tr_error *err) {
     }
 }
 
-void trial_open(trial *t, const tr_run_options *options) {
+void trial_open_kernels(trial *t, const tr_run_options *options, int isa_limit,
+                        bool reference) {
     tr_error err = {0};
     *t = (trial){0};
     trial_ok(tr_run_open(options, &t->run, &err), &err);
-    trial_ok(tr_plan_make(tr_run_plan_request(t->run), &t->plan, &err), &err);
+    tr_plan_request request = *tr_run_plan_request(t->run);
+    request.isa_limit = isa_limit;
+    request.reference_kernels = reference;
+    trial_ok(tr_plan_make(&request, &t->plan, &err), &err);
     trial_ok(tr_engine_create(t->run, t->plan, &t->engine, &err), &err);
+}
+
+void trial_open(trial *t, const tr_run_options *options) {
+    trial_open_kernels(t, options, 0, false);
 }
 
 void trial_open_text(trial *t, const char *text, tr_dataset *train,

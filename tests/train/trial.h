@@ -22,6 +22,9 @@ typedef struct trial {
 void trial_ok(tr_status status, const tr_error *err);
 
 void trial_open(trial *t, const tr_run_options *options);
+// With kernels of less than this processor's instruction set (tr_plan_request).
+void trial_open_kernels(trial *t, const tr_run_options *options, int isa_limit,
+                        bool reference);
 // A run file's text on data of the test's own; nothing is resumed.
 void trial_open_text(trial *t, const char *text, tr_dataset *train,
                      tr_dataset *validation);
