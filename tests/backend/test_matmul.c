@@ -175,6 +175,19 @@ static void wrong_descriptions_are_refused(void **state) {
     assert_int_equal(tr__matmul_workspace(NULL), 0);
 }
 
+static void absurd_sizes_are_refused(void **state) {
+    (void)state;
+    for (int shift = 31; shift < 62; shift += 6) {
+        tr_matmul_desc d = variant_of(3, 4, 5, 0);
+        tr_matmul *product = NULL;
+        tr_error err = {0};
+        d.m = INT64_C(1) << shift;
+        assert_int_equal(tr__matmul_create(&d, &product, &err), TR_USAGE);
+        assert_null(product);
+        assert_non_null(strstr(err.message, "smaller"));
+    }
+}
+
 static void no_memory_is_reported(void **state) {
     (void)state;
     tr_matmul_desc d = variant_of(3, 4, 5, 0);
@@ -193,6 +206,7 @@ int main(void) {
         cmocka_unit_test(large_products),
         cmocka_unit_test(threads_are_as_described),
         cmocka_unit_test(wrong_descriptions_are_refused),
+        cmocka_unit_test(absurd_sizes_are_refused),
         cmocka_unit_test(no_memory_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,8 +25,8 @@ typedef struct tr_matmul_desc {
 
 typedef struct tr_matmul tr_matmul;
 
-// Compiles what is needed (under a millisecond). TR_INTERNAL when oneDNN refuses the
-// description, TR_MEMORY. The caller owns `*out`.
+// Compiles what is needed (under a millisecond). TR_USAGE when a side is 2^31 or more,
+// TR_INTERNAL when oneDNN refuses the description, TR_MEMORY. The caller owns `*out`.
 tr_status tr__matmul_create(const tr_matmul_desc *desc, tr_matmul **out, tr_error *err);
 void tr__matmul_destroy(tr_matmul *product); // NULL-safe
 

@@ -42,6 +42,11 @@ static bool is_valid(const tr_matmul_desc *d) {
            (d->fresh || d->accumulate);
 }
 
+// oneDNN 2.6 divides by zero beyond 2^32.
+static bool is_too_large(const tr_matmul_desc *d) {
+    return d->m > INT32_MAX || d->n > INT32_MAX || d->k > INT32_MAX;
+}
+
 static bool is_for_gemm(const tr_matmul_desc *d) {
     double multiplications = (double)d->m * (double)d->n * (double)d->k;
     return !d->bias && !d->relu && d->b_col == 1 && multiplications >= GEMM_LEAST;
@@ -155,6 +160,12 @@ tr_status tr__matmul_create(const tr_matmul_desc *desc, tr_matmul **out,
     *out = NULL;
     if (!is_valid(desc)) {
         return refused(desc, dnnl_invalid_arguments, err);
+    }
+    if (is_too_large(desc)) {
+        return tr_fail(err, TR_USAGE,
+                       "a matrix product of %lld x %lld x %lld has a side of 2^31 or "
+                       "more: make the micro-batch or the model smaller",
+                       (long long)desc->m, (long long)desc->n, (long long)desc->k);
     }
     tr_matmul *p = tr__calloc(1, sizeof *p);
     if (!p) {

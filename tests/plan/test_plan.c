@@ -1,0 +1,694 @@
+// What plans are made of: bytes, order, text.
+#include "base/checked.h"
+#include "base/memory.h"
+#include "plan/models.h"
+#include "plan/offsets.h"
+
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int64_t device(const tr_plan *plan, tr_ledger_category category) {
+    return tr_plan_ledger(plan)->bytes[TR_SPACE_DEVICE][category];
+}
+
+static const tr_sequence *training(const tr_plan *plan) {
+    return &plan->sequences[TR_SEQUENCE_TRAIN];
+}
+
+static int64_t count_steps(const tr_plan *plan, tr_plan_step_kind kind) {
+    int64_t count = 0;
+    for (size_t i = 0; i < training(plan)->count; i++) {
+        count += training(plan)->steps[i].kind == kind;
+    }
+    return count;
+}
+
+// ---- bytes
+// ---------------------------------------------------------------------------------
+
+static void assert_sums(const tr_plan *plan) {
+    const tr_ledger *ledger = tr_plan_ledger(plan);
+    for (int s = 0; s < TR_SPACES; s++) {
+        int64_t sum = 0;
+        for (int c = 0; c < TR_LEDGER_COUNT; c++) {
+            assert_true(ledger->bytes[s][c] >= 0);
+            sum += ledger->bytes[s][c];
+        }
+        assert_int_equal(sum, ledger->total[s]);
+    }
+    int64_t end = 0;
+    for (size_t i = 0; i < plan->buffer_count; i++) {
+        const tr_buffer *buffer = &plan->buffers[i];
+        int64_t bytes = tr__round_up(buffer->bytes, TR_ALIGNMENT);
+        end = tr__max_i64(end, buffer->offset + bytes);
+    }
+    assert_int_equal(end, ledger->total[TR_SPACE_DEVICE]);
+}
+
+static void the_small_classifier_takes_what_it_has(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp(); // 6-7-5-3
+    tr_plan_request request = test_request(model, 4, 3);
+    request.host_data_bytes = 1000;
+    tr_plan *plan = test_plan(&request);
+    // Weights and biases, each rounded up to 16 elements.
+    int64_t elements = (48 + 16) + (48 + 16) + (16 + 16);
+    assert_int_equal(tr_plan_parameters(plan), 6 * 7 + 7 + 7 * 5 + 5 + 5 * 3 + 3);
+    assert_int_equal(device(plan, TR_LEDGER_parameters), elements * 4);
+    assert_int_equal(device(plan, TR_LEDGER_gradients), elements * 4);
+    assert_int_equal(device(plan, TR_LEDGER_optimizer), elements * 8);
+    // A slot: 4 x 6 features and 4 targets, 64-byte aligned; two in each of two rings.
+    assert_int_equal(device(plan, TR_LEDGER_data), 4 * (128 + 64));
+    // ReLU's backward reads the results that are handed on: nothing else is saved.
+    assert_int_equal(device(plan, TR_LEDGER_activations), 0);
+    assert_int_equal(tr_plan_ledger(plan)->total[TR_SPACE_HOST], 1000);
+    assert_sums(plan);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
+// Elements that a block of the small GPT-2 (8 wide, context 4, 2 heads) saves: qkv,
+// attention's result, its row sums, the residual stream in between, the MLP's inside.
+static int64_t block_bytes(int64_t m) {
+    const int64_t elements[] = {m * 4 * 24, m * 4 * 8, m * 2 * 4, m * 4 * 8,
+                                m * 4 * 32};
+    int64_t bytes = 0;
+    for (int i = 0; i < 5; i++) {
+        bytes += tr__round_up(elements[i] * 4, TR_ALIGNMENT);
+    }
+    return bytes;
+}
+
+static void activations_go_with_the_wave(void **state) {
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0);
+    for (int64_t wave = 1; wave <= 5; wave++) {
+        tr_plan_request request = test_request(model, 3, 5);
+        request.wave = wave;
+        tr_plan *plan = test_plan(&request);
+        assert_int_equal(device(plan, TR_LEDGER_activations),
+                         wave * 2 * block_bytes(3));
+        assert_sums(plan);
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(model);
+}
+
+static void recomputed_units_keep_their_boundary_only(void **state) {
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0.1);
+    for (int64_t units = 0; units <= 4; units++) {
+        tr_plan_request request = test_request(model, 1, 4);
+        request.wave = 2;
+        request.recomputed_units = units < 4 ? units : -1;
+        tr_plan *plan = test_plan(&request);
+        int64_t blocks = units < 4 ? tr__max_i64(units - 1, 0) : 2;
+        assert_int_equal(count_steps(plan, TR_STEP_recompute), 4 * blocks);
+        // One that is made again lives at a time; of the others, those of the wave.
+        int64_t most = tr__max_i64((2 - blocks) * 2, blocks > 0);
+        assert_int_equal(device(plan, TR_LEDGER_activations) / block_bytes(1) <= most,
+                         1);
+        assert_sums(plan);
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(model);
+}
+
+static void memory_does_not_depend_on_the_accumulation_steps(void **state) {
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0.1);
+    int64_t total = 0;
+    for (int64_t g = 2; g <= 64; g *= 2) {
+        tr_plan_request request = test_request(model, 2, g);
+        tr_plan *plan = test_plan(&request);
+        int64_t now = tr_plan_ledger(plan)->total[TR_SPACE_DEVICE];
+        assert_true(total == 0 || now == total);
+        total = now;
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(model);
+}
+
+// Bytes of the passing buffers at the fullest step: no layout takes less.
+static int64_t least_passing(const tr_plan *plan, int sequence) {
+    size_t steps = plan->sequences[sequence].count;
+    int64_t *change = calloc(steps + 1, sizeof *change), live = 0, most = 0;
+    assert_non_null(change);
+    for (size_t i = 0; i < plan->buffer_count; i++) {
+        const tr_buffer *b = &plan->buffers[i];
+        if (b->sequence == sequence) {
+            change[b->first] += tr__round_up(b->bytes, TR_ALIGNMENT);
+            change[b->last + 1] -= tr__round_up(b->bytes, TR_ALIGNMENT);
+        }
+    }
+    for (size_t i = 0; i < steps; i++) {
+        live += change[i];
+        most = tr__max_i64(most, live);
+    }
+    free(change);
+    return most;
+}
+
+static void the_published_model_wastes_nothing(void **state) {
+    (void)state;
+    tr_model *model = test_model_gpt2();
+    static const int64_t waves[] = {1, 2, 4, 1, 4}, recomputed[] = {0, 0, 0, -1, -1};
+    for (int i = 0; i < 5; i++) {
+        tr_plan_request request = test_request(model, 1, 4);
+        request.wave = waves[i];
+        request.recomputed_units = recomputed[i];
+        tr_plan *plan = test_plan(&request);
+        int64_t least = plan->persistent_bytes +
+                        tr__max_i64(least_passing(plan, TR_SEQUENCE_TRAIN),
+                                    least_passing(plan, TR_SEQUENCE_EVALUATE));
+        int64_t total = tr_plan_ledger(plan)->total[TR_SPACE_DEVICE];
+        assert_int_equal(tr_plan_parameters(plan), 124439808);
+        assert_int_equal(device(plan, TR_LEDGER_parameters), INT64_C(4) * 124439808);
+        assert_int_equal(device(plan, TR_LEDGER_gradients), INT64_C(4) * 124439808);
+        assert_int_equal(device(plan, TR_LEDGER_optimizer), INT64_C(8) * 124439808);
+        assert_true(total >= least && total - least <= total / 1000);
+        // Of each micro-batch the boundaries before 12 blocks and the head, or the one
+        // gradient that has taken the place of the head's.
+        assert_int_equal(device(plan, TR_LEDGER_boundary),
+                         (13 * waves[i] + 1) * 1024 * 768 * 4);
+        assert_sums(plan);
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(model);
+}
+
+// ---- order
+// ---------------------------------------------------------------------------------
+
+typedef struct request_case {
+    int64_t m, g, wave, recomputed;
+} request_case;
+
+static const request_case cases[] = {
+    {2, 1, 1, 0}, {1, 5, 1, 0}, {1, 5, 2, 0},  {2, 5, 5, 0},
+    {3, 4, 1, 2}, {1, 6, 3, 1}, {1, 5, 2, -1}, {2, 4, 4, -1},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static tr_plan *plan_case(const tr_model *model, const request_case *c) {
+    tr_plan_request request = test_request(model, c->m, c->g);
+    request.wave = c->wave;
+    request.recomputed_units = c->recomputed;
+    return test_plan(&request);
+}
+
+// Each micro-batch goes through each unit once, forward and backward, and those of a
+// wave follow each other.
+static void assert_passes(const tr_plan *plan, tr_plan_step_kind kind) {
+    int64_t g = plan->request.accumulation_steps, wave = plan->request.wave;
+    for (int u = 0; u < plan->unit_count; u++) {
+        int64_t next = 0;
+        for (size_t i = 0; i < training(plan)->count; i++) {
+            const tr_plan_step *step = &training(plan)->steps[i];
+            if (step->kind != kind || step->unit != u) {
+                continue;
+            }
+            assert_int_equal(step->micro, next);
+            next++;
+        }
+        assert_int_equal(next, g);
+    }
+    for (size_t i = 0; i + 1 < training(plan)->count; i++) {
+        const tr_plan_step *step = &training(plan)->steps[i], *after = step + 1;
+        bool same =
+            step->kind == kind && after->kind == kind && step->unit == after->unit;
+        assert_true(!same || step->micro / wave == after->micro / wave);
+    }
+}
+
+// The first to write each flat buffer says so, and nobody else.
+static void assert_fresh_once(const tr_plan *plan) {
+    int *fresh = calloc(plan->flat_count, sizeof *fresh);
+    bool *begun = calloc(plan->flat_count, sizeof *begun);
+    assert_true(fresh && begun);
+    for (size_t i = 0; i < training(plan)->count; i++) {
+        const tr_plan_step *step = &training(plan)->steps[i];
+        if (step->kind != TR_STEP_backward) {
+            continue;
+        }
+        const tr_plan_unit *unit = &plan->units[step->unit];
+        for (int f = 0; f < unit->program->flat_count; f++) {
+            int flat = unit->flats[f];
+            bool says = step->fresh >> f & 1;
+            assert_int_equal(says, !begun[flat]);
+            begun[flat] = true;
+            fresh[flat] += says;
+        }
+    }
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        assert_int_equal(fresh[f], 1);
+    }
+    free(fresh);
+    free(begun);
+}
+
+// From load to unload, in turn, and never more than the ring has slots.
+static void assert_data(const tr_plan *plan) {
+    int64_t loaded = 0, unloaded = 0;
+    for (size_t i = 0; i < training(plan)->count; i++) {
+        const tr_plan_step *step = &training(plan)->steps[i];
+        if (step->kind == TR_STEP_load) {
+            assert_int_equal(step->micro, loaded++);
+        } else if (step->kind == TR_STEP_unload) {
+            assert_int_equal(step->micro, unloaded++);
+        } else if (step->kind == TR_STEP_forward || step->kind == TR_STEP_backward) {
+            assert_true(step->micro < loaded && step->micro >= unloaded);
+        }
+        assert_true(loaded - unloaded <= plan->request.wave);
+    }
+    assert_int_equal(unloaded, plan->request.accumulation_steps);
+}
+
+static void assert_end(const tr_plan *plan) {
+    const tr_sequence *sequence = training(plan);
+    size_t updates = plan->flat_count;
+    assert_int_equal(sequence->steps[0].kind, TR_STEP_clear);
+    assert_int_equal(plan->update_begin, sequence->count - updates);
+    assert_int_equal(sequence->steps[plan->update_begin - 1].kind, TR_STEP_norm);
+    assert_int_equal(count_steps(plan, TR_STEP_norm), 1);
+    for (size_t i = 0; i < updates; i++) {
+        const tr_plan_step *step = &sequence->steps[plan->update_begin + i];
+        assert_int_equal(step->kind, TR_STEP_update);
+        assert_int_equal(step->unit, i);
+    }
+}
+
+static void assert_recomputed(const tr_plan *plan) {
+    for (size_t i = 0; i < training(plan)->count; i++) {
+        const tr_plan_step *step = &training(plan)->steps[i];
+        bool again =
+            plan->units[step->kind == TR_STEP_update ? 0 : step->unit].recomputed;
+        if (step->kind == TR_STEP_forward) {
+            assert_int_equal(step->lean, again);
+        }
+        if (step->kind == TR_STEP_backward && again) {
+            assert_int_equal((step - 1)->kind, TR_STEP_recompute);
+            assert_int_equal((step - 1)->unit, step->unit);
+            assert_int_equal((step - 1)->micro, step->micro);
+        }
+    }
+}
+
+static void steps_are_in_order(void **state) {
+    (void)state;
+    tr_model *gpt2 = test_model_small_gpt2(0.1), *mlp = test_model_mlp();
+    for (int i = 0; i < 2 * CASES; i++) {
+        tr_plan *plan = plan_case(i % 2 ? gpt2 : mlp, &cases[i / 2]);
+        assert_passes(plan, TR_STEP_forward);
+        assert_passes(plan, TR_STEP_backward);
+        assert_fresh_once(plan);
+        assert_data(plan);
+        assert_end(plan);
+        assert_recomputed(plan);
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(gpt2);
+    tr_model_destroy(mlp);
+}
+
+// What an op over the whole batch asks for: every micro-batch of the step in one wave,
+// segment by segment.
+static void a_barrier_needs_the_whole_wave(void **state) {
+    (void)state;
+    tr_plan_request request = test_request(&test_model_centered, 2, 3);
+    tr_plan *plan = test_plan(&request);
+    tr_error err = {0};
+    static const int64_t want[] = {0, 1, 2, -1, 0, 1, 2};
+    size_t at = 0;
+    assert_int_equal(plan->request.wave, 3);
+    for (size_t i = 0; i < training(plan)->count && at < 7; i++) {
+        const tr_plan_step *step = &training(plan)->steps[i];
+        if (step->unit == 0 &&
+            (step->kind == TR_STEP_forward || step->kind == TR_STEP_combine)) {
+            bool barrier = step->kind == TR_STEP_combine;
+            assert_int_equal(barrier ? -1 : step->micro, want[at]);
+            assert_int_equal(step->segment, at > 3);
+            at++;
+        }
+    }
+    assert_int_equal(at, 7);
+    tr_plan_destroy(plan);
+    request.wave = 2;
+    assert_int_equal(tr_plan_make(&request, &plan, &err), TR_USAGE);
+    assert_non_null(strstr(err.message, "unit second"));
+    request.wave = 0;
+    request.recomputed_units = -1; // saves nothing where segments pass on what is saved
+    plan = test_plan(&request);
+    assert_int_equal(count_steps(plan, TR_STEP_recompute), 0);
+    tr_plan_destroy(plan);
+}
+
+// ---- the same again
+// ------------------------------------------------------------------------
+
+static char *text_of(const tr_plan *plan, bool json, size_t *length) {
+    char *text = NULL;
+    FILE *to = open_memstream(&text, length);
+    tr_error err = {0};
+    assert_non_null(to);
+    tr_status status =
+        json ? tr_plan_print_json(plan, to, &err) : tr_plan_print(plan, to, &err);
+    assert_int_equal(status, TR_OK);
+    fclose(to);
+    return text;
+}
+
+static void assert_same(const tr_plan *a, const tr_plan *b) {
+    assert_int_equal(a->buffer_count, b->buffer_count);
+    assert_memory_equal(a->ledger.bytes, b->ledger.bytes, sizeof a->ledger.bytes);
+    for (size_t i = 0; i < a->buffer_count; i++) {
+        assert_int_equal(a->buffers[i].offset, b->buffers[i].offset);
+        assert_int_equal(a->buffers[i].bytes, b->buffers[i].bytes);
+    }
+    for (int json = 0; json < 2; json++) {
+        size_t length_a = 0, length_b = 0;
+        char *text_a = text_of(a, json, &length_a),
+             *text_b = text_of(b, json, &length_b);
+        assert_int_equal(length_a, length_b);
+        assert_memory_equal(text_a, text_b, length_a);
+        free(text_a);
+        free(text_b);
+    }
+}
+
+static void the_same_request_gives_the_same_plan(void **state) {
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0.1);
+    for (int i = 0; i < CASES; i++) {
+        tr_plan *a = plan_case(model, &cases[i]), *b = plan_case(model, &cases[i]);
+        assert_same(a, b);
+        tr_plan_destroy(a);
+        tr_plan_destroy(b);
+    }
+    tr_model_destroy(model);
+}
+
+// ---- text
+// ----------------------------------------------------------------------------------
+
+static size_t count_lines(const char *text) {
+    size_t lines = 0;
+    for (; *text; text++) {
+        lines += *text == '\n';
+        assert_false(text[0] == ' ' && text[1] == '\n');
+    }
+    return lines;
+}
+
+static void repeats_are_folded(void **state) {
+    (void)state;
+    tr_model *model = test_model_gpt2();
+    static const int64_t waves[] = {1, 8, 64, 1, 8, 64, 7},
+                         recomputed[] = {0, 0, 0, -1, -1, -1, 5};
+    for (int i = 0; i < 7; i++) {
+        tr_plan_request request = test_request(model, 1, 64);
+        request.wave = waves[i];
+        request.recomputed_units = recomputed[i];
+        tr_plan *plan = test_plan(&request);
+        size_t length = 0;
+        char *text = text_of(plan, false, &length);
+        assert_true(count_lines(text) < 60);
+        assert_non_null(strstr(text, "64 accumulation steps"));
+        assert_non_null(strstr(text, "backward"));
+        free(text);
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(model);
+}
+
+static void assert_json_ledger(const tr_plan *plan, const json_t *root) {
+    const json_t *ledger = json_object_get(root, "ledger");
+    for (int s = 0; s < TR_SPACES; s++) {
+        const json_t *space = json_object_get(ledger, tr_space_name((tr_space)s));
+        assert_int_equal(json_integer_value(json_object_get(space, "total")),
+                         plan->ledger.total[s]);
+        for (int c = 0; c < TR_LEDGER_COUNT; c++) {
+            const char *name = tr_ledger_name((tr_ledger_category)c);
+            assert_int_equal(json_integer_value(json_object_get(space, name)),
+                             plan->ledger.bytes[s][c]);
+        }
+    }
+}
+
+static void assert_json_steps(const tr_plan *plan, const json_t *root,
+                              tr_sequence_kind kind) {
+    const json_t *steps = json_object_get(root, "steps"), *step;
+    const tr_sequence *sequence = &plan->sequences[kind];
+    size_t i;
+    assert_int_equal(json_array_size(steps), sequence->count);
+    json_array_foreach(steps, i, step) {
+        const tr_plan_step *want = &sequence->steps[i];
+        const char *unit = json_string_value(json_object_get(step, "unit"));
+        const json_t *output = json_object_get(step, "output");
+        assert_string_equal(json_string_value(json_object_get(step, "kind")),
+                            tr__plan_step_name(want->kind));
+        if (want->kind == TR_STEP_forward) {
+            assert_string_equal(unit, plan->request.model->units[want->unit].name);
+        }
+        if (want->buffer[TR_SLOT_OUTPUT] >= 0) {
+            const tr_buffer *buffer = &plan->buffers[want->buffer[TR_SLOT_OUTPUT]];
+            assert_int_equal(json_integer_value(json_array_get(output, 0)),
+                             buffer->offset);
+            assert_int_equal(json_integer_value(json_array_get(output, 1)),
+                             buffer->bytes);
+        }
+    }
+}
+
+static void json_says_what_the_plan_is(void **state) {
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0.1);
+    for (int i = 0; i < 2; i++) {
+        tr_plan_request request = test_request(model, 2, i ? 1 : 3);
+        request.inference = i;
+        request.train_batch_size -= 1;
+        tr_plan *plan = test_plan(&request);
+        size_t length = 0;
+        char *text = text_of(plan, true, &length);
+        json_error_t error;
+        json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+        assert_non_null(root);
+        static const char *const numbers[] = {
+            "ranks", "train_batch_size", "micro_batch", "accumulation_steps", "wave",
+            "stage", "parameters"};
+        const int64_t want[] = {
+            1, i ? 1 : 5, 2, i ? 1 : 3, 1, 0, tr_plan_parameters(plan)};
+        for (int k = 0; k < 7; k++) {
+            const json_t *number = json_object_get(root, numbers[k]);
+            assert_true(json_is_integer(number));
+            assert_int_equal(json_integer_value(number), want[k]);
+        }
+        assert_true(json_number_value(json_object_get(root, "flops")) > 0);
+        assert_int_equal(json_object_size(json_object_get(root, "traffic_bytes")), 4);
+        assert_json_ledger(plan, root);
+        assert_json_steps(plan, root, i ? TR_SEQUENCE_ANSWER : TR_SEQUENCE_TRAIN);
+        json_decref(root);
+        free(text);
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(model);
+}
+
+static void a_full_disk_is_an_error(void **state) {
+    (void)state;
+    tr_plan_request request = test_request(&test_model_centered, 2, 3);
+    tr_plan *plan = test_plan(&request);
+    for (int json = 0; json < 2; json++) {
+        FILE *to = fopen("/dev/full", "w");
+        tr_error err = {0};
+        if (!to) {
+            skip();
+        }
+        setvbuf(to, NULL, _IONBF, 0);
+        tr_status status =
+            json ? tr_plan_print_json(plan, to, &err) : tr_plan_print(plan, to, &err);
+        assert_int_equal(status, TR_IO);
+        fclose(to);
+    }
+    tr_plan_destroy(plan);
+}
+
+// ---- errors
+// --------------------------------------------------------------------------------
+
+static void refuse(const tr_plan_request *request, const char *words) {
+    tr_plan *plan = NULL;
+    tr_error err = {0};
+    tr_status status = tr_plan_make(request, &plan, &err);
+    if (status != TR_USAGE || !strstr(err.message, words)) {
+        fail_msg("status %d, message '%s', not '%s'", (int)status, err.message, words);
+    }
+    assert_null(plan);
+}
+
+static void requests_that_cannot_be_are_refused(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    const tr_plan_request good = test_request(model, 2, 3);
+    tr_plan_request r = good;
+    r.model = NULL;
+    refuse(&r, "model");
+    r = good;
+    r.micro_batch = 0;
+    refuse(&r, "1 or more");
+    r = good;
+    r.accumulation_steps = -1;
+    refuse(&r, "1 or more");
+    r = good;
+    r.train_batch_size = 7;
+    refuse(&r, "7 samples");
+    r = good;
+    r.wave = 4;
+    refuse(&r, "execution.wave is 4");
+    r = good;
+    r.stage = 4;
+    refuse(&r, "zero_optimization.stage is 4");
+    r = good;
+    r.ranks = 2;
+    refuse(&r, "2 ranks");
+    r = good;
+    r.optimizer_states = 3;
+    refuse(&r, "3 states");
+    tr_model_destroy(model);
+}
+
+static void absurd_sizes_are_refused(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    const int64_t huge[] = {INT64_C(1) << 42, INT64_C(1) << 61, INT64_MAX};
+    for (int i = 0; i < 3; i++) {
+        tr_plan_request r = test_request(model, 1, 1);
+        r.micro_batch = huge[i];
+        refuse(&r, "2^46 bytes");
+        r = test_request(model, 1, 1);
+        r.accumulation_steps = huge[i];
+        refuse(&r, "make the micro-batch larger");
+    }
+    tr_plan_request r = test_request(model, INT64_C(1) << 33, 1);
+    refuse(&r, "make the micro-batch or the model smaller");
+    r.reference_kernels = true; // each tensor is possible, all those of a wave are not
+    r.micro_batch = INT64_C(1) << 40;
+    r.accumulation_steps = r.wave = INT64_C(1) << 20;
+    refuse(&r, "bytes");
+    tr_model_destroy(model);
+}
+
+static const tr_init zeros = {TR_INIT_CONSTANT, 0, 0};
+
+static void build_plain(tr_graph *g, const void *config) {
+    (void)config;
+    tr_value w = tr_graph_param(g, "w", TR_SHAPE2(5, 5), zeros);
+    tr_graph_output(g, tr_linear(g, TR_LINEAR_OUT_IN, tr_graph_data(g, TR_DATA_INPUT),
+                                 w, TR_NO_VALUE));
+}
+
+static void build_next(tr_graph *g, const void *config) {
+    const int64_t *width = config;
+    tr_value w = tr_graph_param(g, "w", TR_SHAPE2(*width, 5), zeros);
+    tr_graph_output(
+        g, tr_linear(g, TR_LINEAR_OUT_IN, tr_graph_input(g, 0), w, TR_NO_VALUE));
+}
+
+static void build_head(tr_graph *g, const void *config) {
+    tr_value x = config ? tr_graph_data(g, TR_DATA_INPUT) : tr_graph_input(g, 0);
+    tr_value w = tr_graph_shared(g, "tied", TR_SHAPE2(3, 5), zeros);
+    tr_head(g, TR_LINEAR_OUT_IN, x, w, TR_NO_VALUE, tr_graph_data(g, TR_DATA_TARGET));
+}
+
+static void build_tied(tr_graph *g, const void *config) {
+    (void)config;
+    tr_value w = tr_graph_shared(g, "tied", TR_SHAPE2(5, 5), zeros);
+    tr_graph_output(
+        g, tr_linear(g, TR_LINEAR_OUT_IN, tr_graph_input(g, 0), w, TR_NO_VALUE));
+}
+
+static void refuse_units(const tr_model_unit *units, int count, const char *words) {
+    tr_model model = {.type = "own",
+                      .unit_count = count,
+                      .units = units,
+                      .input = {TR_F32, {1, {5}}},
+                      .target = {TR_I32, {0}}};
+    tr_plan_request request = test_request(&model, 2, 2);
+    refuse(&request, words);
+    model.input.shape.rank = TR_RANK_MAX;
+    refuse(&request, "dimensions");
+}
+
+static void models_that_do_not_fit_together_are_refused(void **state) {
+    (void)state;
+    static const int64_t five = 5, seven = 7;
+    const tr_model_unit plain = {"plain", "plain", "a.", build_plain, NULL};
+    const tr_model_unit head = {"head", "head", "h.", build_head, NULL};
+    const tr_model_unit first = {"first", "first", "f.", build_head, "data"};
+    const tr_model_unit next = {"next", "next", "n.", build_next, &seven};
+    const tr_model_unit twin = {"twin", "next", "t.", build_next, &five};
+    const tr_model_unit again = {"again", "again", "a.", build_next, &five};
+    const tr_model_unit tied = {"tied", "tied", "t.", build_tied, NULL};
+    refuse_units((tr_model_unit[]){plain}, 1, "has no loss");
+    refuse_units((tr_model_unit[]){first, head}, 2, "is not the last");
+    refuse_units((tr_model_unit[]){plain, next, twin, head}, 4, "unit twin");
+    refuse_units((tr_model_unit[]){plain, again, head}, 3, "two parameters a.w");
+    refuse_units((tr_model_unit[]){plain, tied, head}, 3, "tied has two shapes");
+    refuse_units((tr_model_unit[]){plain, next, head}, 3, "head");
+}
+
+static void fail_each_allocation(const tr_plan_request *request) {
+    int failures = 0;
+    for (tr_status status = TR_MEMORY; status != TR_OK; failures++) {
+        tr_plan *plan = NULL;
+        tr_error err = {0};
+        tr__memory_fail_at(failures + 1);
+        status = tr_plan_make(request, &plan, &err);
+        tr__memory_fail_at(0);
+        assert_true(status == TR_OK || status == TR_MEMORY);
+        assert_int_equal(err.status, status);
+        assert_int_equal(plan != NULL, status == TR_OK);
+        tr_plan_destroy(plan);
+    }
+    assert_true(failures > 50);
+}
+
+static void every_missing_allocation_is_an_error(void **state) {
+    (void)state;
+    tr_model *gpt2 = test_model_small_gpt2(0.1);
+    tr_plan_request request = test_request(gpt2, 2, 3);
+    request.recomputed_units = 2;
+    fail_each_allocation(&request);
+    request = test_request(gpt2, 1, 1);
+    request.inference = true;
+    fail_each_allocation(&request);
+    request = test_request(&test_model_centered, 2, 3);
+    fail_each_allocation(&request);
+    tr_model_destroy(gpt2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_small_classifier_takes_what_it_has),
+        cmocka_unit_test(activations_go_with_the_wave),
+        cmocka_unit_test(recomputed_units_keep_their_boundary_only),
+        cmocka_unit_test(memory_does_not_depend_on_the_accumulation_steps),
+        cmocka_unit_test(the_published_model_wastes_nothing),
+        cmocka_unit_test(steps_are_in_order),
+        cmocka_unit_test(a_barrier_needs_the_whole_wave),
+        cmocka_unit_test(the_same_request_gives_the_same_plan),
+        cmocka_unit_test(repeats_are_folded),
+        cmocka_unit_test(json_says_what_the_plan_is),
+        cmocka_unit_test(a_full_disk_is_an_error),
+        cmocka_unit_test(requests_that_cannot_be_are_refused),
+        cmocka_unit_test(absurd_sizes_are_refused),
+        cmocka_unit_test(models_that_do_not_fit_together_are_refused),
+        cmocka_unit_test(every_missing_allocation_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
