@@ -1,0 +1,141 @@
+#include "exec/rig.h"
+
+#include "base/rng.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { PARAM_STREAM = 100, INPUT_STREAM = 1, TARGET_STREAM = 2 };
+
+static const tr_run_context context = {
+    .seed = TEST_SEED, .step = 7, .loss_seed = TEST_LOSS_SEED};
+
+static tr_status read_samples(void *user, const int64_t *index, int64_t count,
+                              void *input, void *target, tr_error *err) {
+    const tr_model *model = user;
+    int64_t width = tr_shape_count(model->input.shape);
+    int64_t targets = tr_model_targets(model);
+    uint64_t classes = (uint64_t)model->classes;
+    (void)err;
+    for (int64_t r = 0; r < count; r++) {
+        int64_t first = index[r] * width;
+        float *features = (float *)input + r * width;
+        int32_t *ids = (int32_t *)input + r * width;
+        int32_t *labels = (int32_t *)target + r * targets;
+        if (model->input.dtype == TR_F32) {
+            tr__fill_normal(features, first, width, 0, 1, TEST_SEED, INPUT_STREAM);
+        }
+        for (int64_t i = 0; i < width && model->input.dtype == TR_I32; i++) {
+            ids[i] = (int32_t)tr__draw_below(classes, (uint64_t)(first + i), TEST_SEED,
+                                             INPUT_STREAM);
+        }
+        for (int64_t i = 0; i < targets; i++) {
+            uint64_t at = (uint64_t)(index[r] * targets + i);
+            labels[i] = (int32_t)tr__draw_below(classes, at, TEST_SEED, TARGET_STREAM);
+            labels[i] = at % 5 == 3 ? TR_NO_TARGET : labels[i];
+        }
+    }
+    return TR_OK;
+}
+
+static void make_dataset(test_rig *rig, const tr_model *model) {
+    tr_error err = {0};
+    tr_dataset_source source = {.samples = TEST_SAMPLES,
+                                .sample = {model->input, model->target},
+                                .read = read_samples,
+                                .user = (void *)model};
+    assert_int_equal(tr_dataset_create_callback(&source, &rig->dataset, &err), TR_OK);
+}
+
+static void draw_params(const test_rig *rig) {
+    for (size_t i = 0; i < rig->plan->param_count; i++) {
+        const tr_plan_param *param = &rig->plan->params[i];
+        float *grad = tr__executor_grad(rig->executor, (int)i);
+        tr__fill_normal(tr__executor_param(rig->executor, (int)i, -1), 0, param->count,
+                        param->shape.rank == 1 ? 0.5f : 0, 0.4f, TEST_SEED,
+                        PARAM_STREAM + i);
+        if (grad) {
+            memset(grad, 0xFF, (size_t)param->count * sizeof *grad);
+        }
+    }
+}
+
+void test_rig_begin(test_rig *rig, const tr_plan_request *request) {
+    tr_error err = {0};
+    *rig = (test_rig){0};
+    if (tr_plan_make(request, &rig->plan, &err) != TR_OK) {
+        fail_msg("no plan: %s", err.message);
+    }
+    size_t total = (size_t)tr_plan_ledger(rig->plan)->total[TR_SPACE_DEVICE];
+    size_t always = (size_t)rig->plan->persistent_bytes;
+    assert_int_equal(tr__arena_create("device", total, &rig->arena, &err), TR_OK);
+    assert_int_equal(tr__executor_create(rig->plan, rig->arena, &rig->executor, &err),
+                     TR_OK);
+    memset(tr__arena_view(rig->arena, always, total - always), 0xFF, total - always);
+    draw_params(rig);
+    make_dataset(rig, request->model);
+}
+
+void test_rig_end(test_rig *rig) {
+    tr__executor_destroy(rig->executor);
+    tr__arena_destroy(rig->arena);
+    tr_dataset_destroy(rig->dataset);
+    tr_plan_destroy(rig->plan);
+}
+
+static tr_feed *make_feed(test_rig *rig, int ring) {
+    const tr_plan_request *r = &rig->plan->request;
+    int64_t batch = ring == 0 ? r->train_batch_size : r->micro_batch;
+    tr_feed_options options = {
+        .dataset = rig->dataset,
+        .order = {.samples = TEST_SAMPLES},
+        .batcher = {.samples = TEST_SAMPLES, .batch = batch},
+        .micro_batch = r->micro_batch,
+        .micros = ring == 0 ? r->accumulation_steps : 1,
+        .slots = rig->plan->slots[ring],
+        .memory = tr__executor_ring(rig->executor, ring),
+    };
+    tr_feed *feed = NULL;
+    tr_error err = {0};
+    if (tr__feed_create(&options, &feed, &err) != TR_OK) {
+        fail_msg("no feed: %s", err.message);
+    }
+    tr__executor_feed(rig->executor, ring, feed);
+    return feed;
+}
+
+static void run(test_rig *rig, tr_sequence_kind kind, size_t end) {
+    tr_error err = {0};
+    if (tr__executor_run(rig->executor, kind, 0, end, &context, NULL, NULL, &err) !=
+        TR_OK) {
+        fail_msg("%s", err.message);
+    }
+}
+
+void test_rig_train(test_rig *rig) {
+    tr_feed *feed = make_feed(rig, 0);
+    run(rig, TR_SEQUENCE_TRAIN, rig->plan->update_begin);
+    tr__feed_destroy(feed);
+}
+
+void test_rig_evaluate(test_rig *rig) {
+    const tr_plan_request *r = &rig->plan->request;
+    tr_feed *feed = make_feed(rig, 1);
+    memset(tr__executor_sums(rig->executor, 1), 0, TR_SUMS * sizeof(double));
+    for (int64_t done = 0; done < r->train_batch_size; done += r->micro_batch) {
+        run(rig, TR_SEQUENCE_EVALUATE,
+            rig->plan->sequences[TR_SEQUENCE_EVALUATE].count);
+    }
+    tr__feed_destroy(feed);
+}
+
+int64_t test_rig_count(const test_rig *rig, int param) {
+    return rig->plan->params[param].count;
+}
+
+const char *test_rig_name(const test_rig *rig, int param) {
+    return rig->plan->params[param].name;
+}

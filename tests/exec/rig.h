@@ -1,0 +1,33 @@
+// A plan with its arena, its executor and drawn data, to run steps and look at what
+// they leave.
+#ifndef TEST_EXEC_RIG_H
+#define TEST_EXEC_RIG_H
+
+#include "exec/executor.h"
+
+enum { TEST_SAMPLES = 24 };
+
+typedef struct test_rig {
+    tr_plan *plan;
+    tr_arena *arena;
+    tr_executor *executor;
+    tr_dataset *dataset;
+} test_rig;
+
+// Parameters and samples are drawn, the same for every plan of a model; what the plan
+// passes through, and the gradients, begin as NaN. One target in five is none.
+void test_rig_begin(test_rig *rig, const tr_plan_request *request);
+void test_rig_end(test_rig *rig);
+
+// Forward and backward of one step over the first train_batch_size samples.
+void test_rig_train(test_rig *rig);
+// Evaluates the same samples.
+void test_rig_evaluate(test_rig *rig);
+
+int64_t test_rig_count(const test_rig *rig, int param);
+const char *test_rig_name(const test_rig *rig, int param);
+
+enum { TEST_SEED = 9 };
+#define TEST_LOSS_SEED 0.25f
+
+#endif
