@@ -46,7 +46,7 @@ END
 median() {
     sed -n 's/.*"tokens_per_second": \([0-9.e+]*\).*"process": \([0-9]*\).*/\1 \2/p' "$1" |
         awk 'NR == 1 { first = $1 } NR > 1 { print $1 } { peak = $2 }
-             END { if (NR == 1) print first; printf "%d\n", -peak }' | sort -g |
+             END { if (NR == 1) print first; printf "%.0f\n", -peak }' | sort -g |
         awk '{ value[NR] = $1 }
              END { printf "%.1f %.0f\n", value[int(NR / 2) + 1], -value[1] / 1e6 }'
 }

@@ -38,6 +38,7 @@ typedef struct cli_command {
     const char *doc;
     // Runs with what follows the command's name. Returns an exit status.
     int (*run)(const struct cli_command *command, int argc, char **argv);
+    bool computes; // with many threads
 } cli_command;
 
 // Sorts argv into options and operands ([most], of which `*count` are there). Returns

@@ -1,20 +1,24 @@
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/spin.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const cli_command commands[] = {
-    {"train", "RUN.json", "Trains what the run file describes.", cli_train},
+    {"train", "RUN.json", "Trains what the run file describes.", cli_train, true},
     {"plan", "RUN.json",
-     "Prints the plan of one step and its memory; takes none of it.", cli_plan},
-    {"sample", "DIR", "Writes text with a trained model.", cli_sample},
+     "Prints the plan of one step and its memory; takes none of it.", cli_plan, false},
+    {"sample", "DIR", "Writes text with a trained model.", cli_sample, true},
     {"inspect", "PATH",
-     "Tells what is in a checkpoint, a safetensors file or a dataset.", cli_inspect},
+     "Tells what is in a checkpoint, a safetensors file or a dataset.", cli_inspect,
+     false},
     {"diff", "A B", "Compares two checkpoints tensor by tensor; exit 1 if they differ.",
-     cli_diff},
-    {"simulate", "RUN.json", "The plan under a cost model (not yet).", cli_not_yet},
-    {"check", "RUN.json", "One step in several cuts, compared (not yet).", cli_not_yet},
+     cli_diff, false},
+    {"simulate", "RUN.json", "The plan under a cost model (not yet).", cli_not_yet,
+     false},
+    {"check", "RUN.json", "One step in several cuts, compared (not yet).", cli_not_yet,
+     false},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -73,6 +77,9 @@ int main(int argc, char **argv) {
     }
     for (int i = 0; i < COMMANDS; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
+            if (commands[i].computes) {
+                cli_limit_spinning(argv);
+            }
             return commands[i].run(&commands[i], argc - 2, argv + 2);
         }
     }

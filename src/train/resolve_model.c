@@ -66,6 +66,9 @@ static tr_status from_folder(tr_run *run, const char *path, tr_error *err) {
     if (status == TR_OK && tr__tensor_folder(folder)) {
         run->weights = tr__strdup(folder);
         status = run->weights ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a path");
+    } else if (status == TR_OK) {
+        tr__warn(&run->log, "%s: has no model.safetensors; the weights are drawn",
+                 path);
     }
     return status;
 }
@@ -73,8 +76,9 @@ static tr_status from_folder(tr_run *run, const char *path, tr_error *err) {
 static tr_status from_text(tr_run *run, const char *text, tr_error *err) {
     struct stat info;
     json_t *preset = tr__model_preset(text);
-    if (preset) {
-        tr_status status = from_object(run, preset, err);
+    if (preset) { // a name stands for its published shape, vocabulary included
+        tr_status status =
+            tr__model_from_json(preset, "model", true, &run->own_model, err);
         json_decref(preset);
         return status;
     }
