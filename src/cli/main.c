@@ -50,11 +50,11 @@ int cli_not_yet(const cli_command *command, int argc, char **argv) {
 }
 
 static int unknown(const char *word) {
-    const char *names[COMMANDS];
+    const char *names[COMMANDS + 2] = {[COMMANDS] = "--help", "--version"};
     for (int i = 0; i < COMMANDS; i++) {
         names[i] = commands[i].name;
     }
-    const char *nearest = tr__nearest(word, names, COMMANDS);
+    const char *nearest = tr__nearest(word, names, COMMANDS + 2);
     char shown[CLI_WORD_MAX + 4];
     fprintf(stderr, "tranche: unknown command %s", cli_word(word, shown));
     fprintf(stderr, nearest ? "; did you mean %s?\n" : "; see tranche --help\n",

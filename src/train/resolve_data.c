@@ -56,12 +56,32 @@ static const char *label_column(const tr_run *run, char *text, size_t size) {
     return tr__config_text(run->config, "data.label_column");
 }
 
+// What a model takes and what there is: numbers, or the ids of tokens.
+static tr_status check_kind(const tr_model *model, bool ids, const char *data,
+                            tr_error *err) {
+    bool wanted = model->input.dtype == TR_I32;
+    if (ids == wanted) {
+        return TR_OK;
+    }
+    return tr_fail(err, TR_USAGE,
+                   "the data (%s) is %s, but the model (%s) takes %s: set data.format "
+                   "to %s, or choose another model",
+                   data, ids ? "tokens" : "features", model->type,
+                   wanted ? "tokens" : "features",
+                   wanted ? "\"bytes\" or \"tokens\"" : "\"csv\" or \"npy\"");
+}
+
 static tr_status open_files(tr_run *run, tr_error *err) {
     tr_data_options options = data_options(run);
     path_list train = {0}, validation = {0};
     char column[32];
     options.label_column = label_column(run, column, sizeof column);
-    tr_status status = read_paths(run, "data.train", &train, err);
+    bool ids =
+        strcmp(options.format, "bytes") == 0 || strcmp(options.format, "tokens") == 0;
+    tr_status status = check_kind(run->model, ids, options.format, err);
+    if (status == TR_OK) {
+        status = read_paths(run, "data.train", &train, err);
+    }
     bool fraction = tr__config_type(run->config, "data.validation") == TR_KEY_NUMBER;
     if (fraction) {
         options.validation_fraction = tr__config_number(run->config, "data.validation");
@@ -91,22 +111,13 @@ static bool is_named(const tr_run *run) {
                           : tr__config_count(run->config, "data.train") > 0;
 }
 
-static tr_status fail_kind(const tr_model *model, const tr_dataset *data,
-                           tr_error *err) {
-    bool ids = model->input.dtype == TR_I32;
-    return tr_fail(err, TR_DATA,
-                   "the data (%s) is %s, but the model (%s) takes %s: set data.format "
-                   "to %s, or choose another model",
-                   tr_dataset_about(data), ids ? "features" : "token ids", model->type,
-                   ids ? "token ids" : "features",
-                   ids ? "\"bytes\" or \"tokens\"" : "\"csv\" or \"npy\"");
-}
-
 static tr_status check_fit(const tr_run *run, const tr_dataset *data, tr_error *err) {
     const tr_model *model = run->model;
     tr_sample_desc sample = tr_dataset_sample(data);
-    if (sample.input.dtype != model->input.dtype) {
-        return fail_kind(model, data, err);
+    tr_status status =
+        check_kind(model, sample.input.dtype == TR_I32, tr_dataset_about(data), err);
+    if (status != TR_OK) {
+        return status;
     }
     if (!tr_shape_equal(sample.input.shape, model->input.shape)) {
         return tr_fail(err, TR_DATA,

@@ -1,0 +1,14 @@
+// Small runs to begin with.
+#ifndef TESTS_CLI_RUNS_H
+#define TESTS_CLI_RUNS_H
+
+// A classifier of 6 features and 3 classes on 20 random samples: 2 epochs of 4 steps,
+// the last of which has 2 samples. An open object, as the next one: see run_file.
+extern const char classifier_run[];
+// A byte-level GPT-2 of 2 layers on the file text.txt, with validation; 6 steps.
+extern const char text_run[];
+
+// Writes `text` as run.json with `more` (", \"key\": value", may be "") in its object.
+void run_file(void *const *state, const char *text, const char *more);
+
+#endif

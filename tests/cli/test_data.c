@@ -1,0 +1,135 @@
+// Data that cannot be trained on: exit status 4, and where it is wrong.
+#include "command.h"
+#include "runs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void refuse_text(void **state, const char *data, const char *const *words) {
+    fail_with(state, NULL, LIST("train", "run.json", "--data", data), 4, words);
+}
+
+static void test_text(void **state) {
+    run_file(state, text_run, "");
+    assert_int_equal(mkdir(file_path(state, "folder"), 0777), 0);
+    file_text(state, "empty.txt", "");
+    file_text(state, "short.txt", "hello");
+    refuse_text(state, "nothere.txt", LIST("nothere.txt: cannot open: No such file"));
+    refuse_text(state, "*.nothing", LIST("*.nothing: no file matches"));
+    refuse_text(state, "folder", LIST("folder: no files in this folder"));
+    refuse_text(state, "empty.txt", LIST("empty.txt: only empty files"));
+    refuse_text(state, "short.txt", LIST("5 bytes", "too short", "n_positions"));
+    refuse_text(state, "/dev/null", LIST("/dev/null: is neither a regular file"));
+    refuse_text(state, "%n%s", LIST("%n%s: cannot open"));
+    fail_with(state, NULL,
+              LIST("train", "run.json", "--set", "data.validation=0.00001"), 4,
+              LIST("data.validation", "leaves none"));
+    file_text(state, "run.json", "{\"train_batch_size\": 4, \"steps\": 1}");
+    fail_with(state, NULL, LIST("train", "run.json", "--model", "gpt2"), 2,
+              LIST("there is no training data", "--data PATH"));
+}
+
+// Found while reading, not while opening: the run ends with the place.
+static void test_vocabulary(void **state) {
+    uint16_t ids[400] = {0};
+    for (int i = 0; i < 400; i++) {
+        ids[i] = (uint16_t)(i == 123 ? 300 : i % 7);
+    }
+    run_file(state, text_run, "");
+    file_write(state, "ids.bin", ids, sizeof ids);
+    fail_with(state, NULL,
+              LIST("train", "run.json", "--data", "ids.bin", "--set",
+                   "data.format=tokens", "--set", "data.validation=null", "--set",
+                   "model.vocab_size=256"),
+              4,
+              LIST("ids.bin: token 300 at position 123", "vocabulary of 256",
+                   "raise model.vocab_size to at least 301"));
+    fail_with(state, NULL, LIST("train", "run.json", "--set", "model.vocab_size=100"),
+              4, LIST("text.txt: byte", "outside the vocabulary of 100"));
+}
+
+static void refuse_csv(void **state, const char *text, const char *const *words) {
+    file_text(state, "data.csv", text);
+    fail_with(state, NULL, LIST("train", "run.json"), 4, words);
+}
+
+static void test_csv(void **state) {
+    file_text(
+        state, "run.json",
+        "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [2, 4, 3]}, "
+        "\"data\": {\"format\": \"csv\", \"train\": \"data.csv\"}, \"epochs\": 1, "
+        "\"train_batch_size\": 2}");
+    refuse_csv(state, "1,2,0\n1,nan,1\n", LIST("data.csv:2:2: 'nan'", "finite"));
+    refuse_csv(state, "1,2,0\n1e99,2,1\n", LIST("data.csv:2:1: '1e99'", "finite"));
+    refuse_csv(state, "1,2,0\n1,x,1\n", LIST("data.csv:2:2: 'x' is not a number"));
+    refuse_csv(state, "1,2,0\n1,2\n", LIST("data.csv:2: 2 columns", "first row has 3"));
+    refuse_csv(state, "1,2,0\n1,2,-1\n", LIST("data.csv:2:3: '-1' is no label"));
+    refuse_csv(state, "1,2,0\n1,2,0.5\n", LIST("data.csv:2:3: '0.5'", "whole number"));
+    refuse_csv(state, "1,2,0\n1,2,7\n",
+               LIST("2 rows of csv", "8 classes, the model 3"));
+    refuse_csv(state, "1,2,3,0\n", LIST("3 values a sample, the model takes 2"));
+    refuse_csv(state, "", LIST("no rows"));
+    refuse_csv(state, "a,b,c\n", LIST("no rows"));
+    file_text(state, "data.csv", "1,2,0\n3,4,2\n5,6,1\n");
+    fail_with(state, NULL,
+              LIST("train", "run.json", "--set", "data.label_column=color"), 4,
+              LIST("no column 'color'", "0 to 2"));
+    fail_with(state, NULL, LIST("train", "run.json", "--set", "data.classes=2"), 4,
+              LIST("data.csv:2:3: '2' is no label in [0, 2)"));
+    fail_with(state, NULL, LIST("train", "run.json", "--set", "data.dtype=u16"), 2,
+              LIST("data.dtype", "data.format is \"csv\""));
+    free(succeed(state, LIST("train", "run.json")));
+}
+
+static void test_npy(void **state) {
+    file_text(state, "run.json",
+              "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [2, 4, 3]}, "
+              "\"data\": {\"format\": \"npy\", \"train\": \"x.npy\", \"labels\": "
+              "\"y.npy\"}, \"epochs\": 1, \"train_batch_size\": 2}");
+    file_text(state, "x.npy", "no array");
+    file_text(state, "y.npy", "\x93NUMPY");
+    fail_with(state, NULL, LIST("train", "run.json"), 4, LIST("x.npy", ".npy"));
+    fail_with(state, NULL, LIST("inspect", "y.npy"), 4, LIST("y.npy"));
+    fail_with(state, NULL, LIST("train", "run.json", "--set", "data.labels=null"), 2,
+              LIST("data.labels", "needs a file"));
+}
+
+// The model and the data are of two worlds.
+static void test_wrong_kind(void **state) {
+    run_file(state, classifier_run, "");
+    fail_with(state, NULL, LIST("train", "run.json", "--model", "gpt2"), 2,
+              LIST("(random) is features", "takes tokens", "\"bytes\" or \"tokens\""));
+    fail_with(state, NULL,
+              LIST("train", "run.json", "--set", "model.layer_sizes=[5, 3]"), 4,
+              LIST("6 values a sample, the model takes 5", "first layer"));
+    fail_with(state, NULL,
+              LIST("train", "run.json", "--set", "model.layer_sizes=[6, 2]"), 4,
+              LIST("3 classes, the model 2", "last layer"));
+    fail_with(state, NULL, LIST("train", "run.json", "--set", "data.samples=null"), 2,
+              LIST("data.samples", "at least 1"));
+    fail_with(state, NULL, LIST("train", "run.json", "--data", "x.txt"), 2,
+              LIST("command line: data.train", "data.format is \"random\""));
+    run_file(state, text_run, "");
+    fail_with(state, NULL,
+              LIST("train", "run.json", "--set",
+                   "model={\"model_type\": \"mlp\", \"layer_sizes\": [2, 2]}"),
+              2, LIST("(bytes) is tokens", "takes features", "\"csv\" or \"npy\""));
+}
+
+// Nothing is left of a run that could not begin.
+static void test_no_traces(void **state) {
+    run_file(state, text_run, "");
+    refuse_text(state, "nothere.txt", LIST("nothere.txt"));
+    assert_int_not_equal(access(file_path(state, "out"), F_OK), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_text), TEST(test_vocabulary), TEST(test_csv),
+        TEST(test_npy),  TEST(test_wrong_kind), TEST(test_no_traces),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
