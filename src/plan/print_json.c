@@ -79,7 +79,10 @@ tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
     fprintf(to,
             "  \"traffic_bytes\": {\"gather\": 0, \"reduce\": 0, \"device_host\": 0, "
             "\"nvme\": 0},\n");
-    fprintf(to, "  \"flops\": %.0f,\n  \"steps\": [", plan->flops);
+    // Beyond 2^53 with an exponent: readers of JSON take long integers for int64.
+    fprintf(to, plan->flops < 0x1p53 ? "  \"flops\": %.0f,\n" : "  \"flops\": %.16e,\n",
+            plan->flops);
+    fprintf(to, "  \"steps\": [");
     for (size_t i = 0; i < sequence->count; i++) {
         fprintf(to, i ? ",\n    " : "\n    ");
         print_step(plan, kind, &sequence->steps[i], to);

@@ -1,0 +1,308 @@
+// help, version, plan, inspect and diff: what scripts rely on.
+#include "command.h"
+#include "runs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// ---- help
+
+static void test_help(void **state) {
+    static const struct {
+        const char *command;
+        const char *options[7];
+    } all[] = {
+        {"train",
+         {"RUN.json", "--data PATH", "--model FILE|DIR|NAME", "--out DIR",
+          "--set KEY.PATH=VALUE", "--steps N", "--resume auto|never|DIR"}},
+        {"plan", {"RUN.json", "--ranks W", "--set KEY.PATH=VALUE", "--json"}},
+        {"sample",
+         {"DIR", "--prompt TEXT", "--tokens N", "--temperature X", "--seed N"}},
+        {"inspect", {"PATH", "--json"}},
+        {"diff", {"A B", "--json"}},
+        {"simulate", {"RUN.json", "not yet"}},
+        {"check", {"RUN.json", "not yet"}},
+    };
+    char *top = succeed(state, LIST("--help"));
+    assert_says(top, "--version");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        assert_says(top, all[i].command);
+        char *text = succeed(state, LIST(all[i].command, "--help"));
+        for (int o = 0; o < 7 && all[i].options[o]; o++) {
+            assert_says(text, all[i].options[o]);
+        }
+        free(text);
+    }
+    free(top);
+    // Help is asked for where something is wrong.
+    free(succeed(state, LIST("train", "nothere.json", "--bad", "--help")));
+}
+
+static void test_version(void **state) {
+    int major, minor, patch, length = 0;
+    char *text = succeed(state, LIST("--version"));
+    assert_int_equal(
+        sscanf(text, "tranche %d.%d.%d\n%n", &major, &minor, &patch, &length), 3);
+    assert_int_equal(length, strlen(text));
+    free(text);
+}
+
+// ---- plan
+
+static double number_in(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+    if (!json_is_number(value)) {
+        fail_msg("%s is missing, or no number", name);
+    }
+    return json_number_value(value);
+}
+
+static void check_ledger(const json_t *ledger) {
+    static const char *const spaces[] = {"device", "host", "nvme"};
+    static const char *const categories[] = {"parameters",    "gradients", "optimizer",
+                                             "activations",   "boundary",  "workspace",
+                                             "communication", "staging",   "data"};
+    for (int s = 0; s < 3; s++) {
+        const json_t *space = json_object_get(ledger, spaces[s]);
+        for (int c = 0; c < 9; c++) {
+            assert_true(number_in(space, categories[c]) >= 0);
+        }
+        double sum = 0;
+        const char *name;
+        json_t *value;
+        json_object_foreach((json_t *)space, name, value) {
+            sum += strcmp(name, "total") == 0 ? 0 : json_number_value(value);
+        }
+        assert_true(sum == number_in(space, "total"));
+    }
+}
+
+static void check_steps(const json_t *plan) {
+    const json_t *steps = json_object_get(plan, "steps");
+    size_t forwards = 0, updates = 0;
+    assert_true(json_array_size(steps) > 0);
+    for (size_t i = 0; i < json_array_size(steps); i++) {
+        const json_t *kind = json_object_get(json_array_get(steps, i), "kind");
+        assert_true(json_is_string(kind));
+        forwards += strcmp(json_string_value(kind), "forward") == 0;
+        updates += strcmp(json_string_value(kind), "update") == 0;
+    }
+    // 4 units, 3 micro-batches.
+    assert_int_equal(forwards, 12);
+    assert_true(updates > 0);
+}
+
+static void test_plan_json(void **state) {
+    static const char *const traffic[] = {"gather", "reduce", "device_host", "nvme"};
+    run_file(state, text_run, "");
+    json_t *plan = succeed_json(state, LIST("plan", "run.json", "--json"));
+    assert_true(number_in(plan, "ranks") == 1);
+    assert_true(number_in(plan, "train_batch_size") == 5);
+    assert_true(number_in(plan, "micro_batch") == 2);
+    assert_true(number_in(plan, "accumulation_steps") == 3);
+    assert_true(number_in(plan, "wave") >= 1);
+    assert_true(number_in(plan, "stage") == 0);
+    assert_true(number_in(plan, "flops") > 0);
+    for (int i = 0; i < 4; i++) {
+        assert_true(number_in(json_object_get(plan, "traffic_bytes"), traffic[i]) == 0);
+    }
+    check_ledger(json_object_get(plan, "ledger"));
+    check_steps(plan);
+    json_decref(plan);
+    assert_int_not_equal(access(file_path(state, "out"), F_OK), 0);
+}
+
+// A model far beyond any memory is planned in little: nothing of it is allocated.
+static void test_plan_takes_nothing(void **state) {
+    static const setting little = {.memory_limit = INT64_C(512) << 20};
+    file_text(state, "run.json",
+              "{\"model\": \"gpt2-xl\", \"train_batch_size\": 64, "
+              "\"train_micro_batch_size_per_gpu\": 1}");
+    outcome o = run_with(state, &little, LIST("plan", "run.json"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.out, "model gpt2: 50 units, 1477609600 parameters");
+    assert_says(o.out, "micro-batch 1 x 64 accumulation steps");
+    outcome_free(&o);
+    o = run_with(
+        state, &little,
+        LIST("plan", "run.json", "--json", "--set",
+             "model={\"model_type\": \"gpt2\", \"n_embd\": 1000000, \"n_head\": "
+             "1000}"));
+    assert_int_equal(o.status, 0);
+    json_t *plan = json_loads(o.out, 0, NULL);
+    const json_t *device = json_object_get(json_object_get(plan, "ledger"), "device");
+    assert_true(number_in(device, "parameters") > 1e14);
+    json_decref(plan);
+    outcome_free(&o);
+}
+
+// A plan needs no data, no length, no out folder; --ranks 1 is what there is.
+static void test_plan_alone(void **state) {
+    file_text(state, "run.json",
+              "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [100, 500, 10]}, "
+              "\"train_batch_size\": 64}");
+    char *a = succeed(state, LIST("plan", "run.json"));
+    char *b = succeed(state, LIST("plan", "run.json", "--ranks", "1"));
+    char *c = succeed(state, LIST("plan", "run.json", "--set", "train_batch_size=65"));
+    assert_says(a, "55510 parameters");
+    assert_string_equal(a, b);
+    assert_string_not_equal(a, c);
+    free(a);
+    free(b);
+    free(c);
+    fail_with(state, NULL, LIST("plan", "run.json", "--ranks", "2"), 2,
+              LIST("2 ranks", "one rank", "not yet supported"));
+    // Data that are named are looked at.
+    fail_with(state, NULL,
+              LIST("plan", "run.json", "--set", "data.format=csv", "--data", "nothere"),
+              4, LIST("nothere: cannot open"));
+}
+
+// ---- inspect
+
+static void test_inspect_weights(void **state) {
+    run_file(state, classifier_run, "");
+    free(succeed(state, LIST("train", "run.json")));
+    static const char *const paths[] = {"out", "out/checkpoints/latest",
+                                        "out/checkpoints/step-00000008",
+                                        "out/checkpoints/latest/model.safetensors"};
+    for (int i = 0; i < 4; i++) {
+        json_t *found = succeed_json(state, LIST("inspect", paths[i], "--json"));
+        const json_t *model = json_object_get(found, "model");
+        assert_string_equal(json_string_value(json_object_get(found, "kind")),
+                            i < 3 ? "checkpoint" : "weights");
+        assert_true(number_in(model, "tensor_count") == 4);
+        assert_true(number_in(model, "elements") == 6 * 9 + 9 + 9 * 3 + 3);
+        if (i < 3) {
+            assert_true(number_in(json_object_get(found, "state"), "step") == 8);
+            assert_true(number_in(json_object_get(found, "optimizer"), "elements") ==
+                        2 * (6 * 9 + 9 + 9 * 3 + 3));
+        }
+        json_decref(found);
+        char *text = succeed(state, LIST("inspect", paths[i]));
+        assert_says(text, "layers.0.weight");
+        assert_says(text, "[9, 6]");
+        free(text);
+    }
+    fail_with(state, NULL, LIST("inspect", "nothere"), 5, LIST("nothere"));
+}
+
+static json_t *survey(void **state, const char *path, const char *format) {
+    json_t *found = succeed_json(state, LIST("inspect", path, "--json"));
+    assert_string_equal(json_string_value(json_object_get(found, "kind")), "dataset");
+    assert_string_equal(json_string_value(json_object_get(found, "format")), format);
+    assert_string_equal(json_string_value(json_object_get(found, "path")), path);
+    assert_true(number_in(found, "files") >= 1);
+    return found;
+}
+
+static void test_inspect_bytes(void **state) {
+    uint16_t ids[1000];
+    for (int i = 0; i < 1000; i++) {
+        ids[i] = (uint16_t)(i % 700);
+    }
+    file_words(state, "text.txt", 4097);
+    file_write(state, "ids.bin", ids, sizeof ids);
+    file_text(state, "utf8.txt",
+              "Gr\xc3\xbc\xc3\x9f\x65 \xe2\x82\xac \xf0\x9f\x98\x80\n");
+    file_text(state, "cut.txt", "\xc3 is no text");
+    json_t *found = survey(state, "text.txt", "bytes");
+    assert_true(json_is_true(json_object_get(found, "text")));
+    assert_true(number_in(found, "bytes") == 4097);
+    assert_true(number_in(found, "positions") == 1024);
+    assert_true(number_in(found, "samples") == 4);
+    json_decref(found);
+    found = survey(state, "ids.bin", "bytes");
+    assert_true(json_is_false(json_object_get(found, "text")));
+    assert_true(number_in(found, "largest_u16") == 699);
+    json_decref(found);
+    found = survey(state, "utf8.txt", "bytes");
+    assert_true(json_is_true(json_object_get(found, "text")));
+    json_decref(found);
+    found = survey(state, "cut.txt", "bytes");
+    assert_true(json_is_false(json_object_get(found, "text")));
+    json_decref(found);
+    found = survey(state, ".", "bytes");
+    assert_true(number_in(found, "files") == 4);
+    json_decref(found);
+    char *text = succeed(state, LIST("inspect", "text.txt", "--positions", "16"));
+    assert_says(text, "text: 1 file");
+    assert_says(text, "256 samples of 16 positions");
+    free(text);
+    text = succeed(state, LIST("inspect", "ids.bin", "--positions", "99"));
+    assert_says(text, "\"tokens\"");
+    assert_says(text, "10 samples of 99 positions, largest id 699");
+    free(text);
+}
+
+static void test_inspect_tables(void **state) {
+    static const char header[] = "{'descr': '<f4', 'fortran_order': False, 'shape': "
+                                 "(3, 2, 2), }";
+    char npy[128 + 48] = "\x93NUMPY\x01";
+    memset(npy + 10, ' ', 118);
+    memcpy(npy + 10, header, sizeof header - 1);
+    npy[8] = 118;
+    npy[127] = '\n';
+    file_write(state, "x.npy", npy, sizeof npy);
+    file_text(state, "data.csv", "width,height,kind\n1,2,0\n3,4,5\n");
+    file_text(state, "bad.csv", "1,2,0\n1,nan,0\n");
+    json_t *found = survey(state, "x.npy", "npy");
+    assert_string_equal(json_string_value(json_object_get(found, "dtype")), "F32");
+    assert_int_equal(json_array_size(json_object_get(found, "shape")), 3);
+    assert_true(number_in(found, "samples") == 3);
+    assert_true(number_in(found, "features") == 4);
+    json_decref(found);
+    found = survey(state, "data.csv", "csv");
+    assert_true(number_in(found, "samples") == 2);
+    assert_true(number_in(found, "features") == 2);
+    assert_true(number_in(found, "classes") == 6);
+    json_decref(found);
+    char *text = succeed(state, LIST("inspect", "x.npy"));
+    assert_says(text, "F32 [3, 2, 2]: 3 samples, 4 values each");
+    free(text);
+    text = succeed(state, LIST("inspect", "data.csv"));
+    assert_says(text, "2 samples, 2 features, labels in [0, 6)");
+    free(text);
+    fail_with(state, NULL, LIST("inspect", "bad.csv"), 4, LIST("bad.csv:2:2: 'nan'"));
+}
+
+// ---- diff
+
+static void test_diff(void **state) {
+    run_file(state, classifier_run, "");
+    free(succeed(state, LIST("train", "run.json", "--out", "a")));
+    free(succeed(state, LIST("train", "run.json", "--out", "b")));
+    free(succeed(state, LIST("train", "run.json", "--out", "c", "--set", "seed=2")));
+    char *text = succeed(state, LIST("diff", "a", "b"));
+    assert_says(text, "bit-identical");
+    free(text);
+    json_t *same = succeed_json(state, LIST("diff", "a", "b", "--json"));
+    assert_true(json_is_true(json_object_get(same, "identical")));
+    json_decref(same);
+    outcome o = run(state, LIST("diff", "a", "c"));
+    assert_int_equal(o.status, 1);
+    assert_string_equal(o.err, "");
+    assert_says(o.out, "layers.0.weight");
+    outcome_free(&o);
+    o = run(state, LIST("diff", "a", "c", "--json"));
+    assert_int_equal(o.status, 1);
+    json_t *found = json_loads(o.out, 0, NULL);
+    assert_true(json_is_false(json_object_get(found, "identical")));
+    json_decref(found);
+    outcome_free(&o);
+    fail_with(state, NULL, LIST("diff", "a", "nothere"), 5, LIST("nothere"));
+    fail_with(state, NULL, LIST("diff", "run.json", "a"), 5, LIST("run.json"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_help),          TEST(test_version),
+        TEST(test_plan_json),     TEST(test_plan_takes_nothing),
+        TEST(test_plan_alone),    TEST(test_inspect_weights),
+        TEST(test_inspect_bytes), TEST(test_inspect_tables),
+        TEST(test_diff),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

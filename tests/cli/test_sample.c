@@ -1,0 +1,107 @@
+// tranche sample: text from a model of bytes, ids from one of tokens.
+#include "command.h"
+#include "runs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void train_text(void **state) {
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json")));
+}
+
+static void test_bytes(void **state) {
+    train_text(state);
+    outcome o =
+        run(state, LIST("sample", "out", "--prompt", "The fox", "--tokens", "9"));
+    assert_int_equal(o.status, 0);
+    assert_memory_equal(o.out, "The fox", 7);
+    outcome_free(&o);
+    char *text =
+        succeed(state, LIST("sample", "out", "--prompt", "abc", "--tokens", "0"));
+    assert_string_equal(text, "abc\n");
+    free(text);
+    // Longer than the context of 16.
+    text = succeed(state, LIST("sample", "out", "--tokens", "40", "--prompt",
+                               "a prompt of more than sixteen bytes"));
+    assert_memory_equal(text, "a prompt of more than", 21);
+    free(text);
+}
+
+// The same seed, the same text; without temperature the seed does not matter.
+static void test_seeds(void **state) {
+    train_text(state);
+    char *a = succeed(state, LIST("sample", "out", "--seed", "5", "--tokens", "50"));
+    char *b = succeed(state, LIST("sample", "out", "--seed", "5", "--tokens", "50"));
+    char *c = succeed(state, LIST("sample", "out", "--seed", "6", "--tokens", "50"));
+    assert_string_equal(a, b);
+    assert_string_not_equal(a, c);
+    free(a);
+    free(b);
+    free(c);
+    a = succeed(state, LIST("sample", "out", "--seed", "5", "--temperature", "0"));
+    b = succeed(state, LIST("sample", "out", "--seed", "6", "--temperature", "0"));
+    assert_string_equal(a, b);
+    free(a);
+    free(b);
+}
+
+// Each place that holds the model gives the same.
+static void test_places(void **state) {
+    static const char *const paths[] = {"out", "out/checkpoints/latest",
+                                        "out/checkpoints/step-00000006"};
+    train_text(state);
+    char *first = succeed(state, LIST("sample", "out", "--tokens", "20"));
+    for (int i = 0; i < 3; i++) {
+        char *text = succeed(state, LIST("sample", paths[i], "--tokens", "20"));
+        assert_string_equal(text, first);
+        free(text);
+    }
+    free(first);
+}
+
+static void test_tokens(void **state) {
+    uint16_t ids[400];
+    for (int i = 0; i < 400; i++) {
+        ids[i] = (uint16_t)(i % 50);
+    }
+    run_file(state, text_run, "");
+    file_write(state, "ids.bin", ids, sizeof ids);
+    free(succeed(state, LIST("train", "run.json", "--data", "ids.bin", "--set",
+                             "data.format=tokens", "--set", "model.vocab_size=50")));
+    char *text =
+        succeed(state, LIST("sample", "out", "--prompt", "1 2, 3", "--tokens", "7"));
+    int count = 0;
+    for (char *at = text, *end = NULL; *at != '\n'; at = end) {
+        long id = strtol(at, &end, 10);
+        assert_true(end != at && id >= 0 && id < 50);
+        count++;
+    }
+    assert_int_equal(count, 7);
+    free(text);
+    static const char *const wrong[] = {"hello", "50", "-1", "1 x",
+                                        "99999999999999999999"};
+    for (int i = 0; i < 5; i++) {
+        fail_with(state, NULL, LIST("sample", "out", "--prompt", wrong[i]), 2,
+                  LIST("--prompt", "token ids", "0 to 49"));
+    }
+}
+
+static void test_refusals(void **state) {
+    run_file(state, classifier_run, "");
+    free(succeed(state, LIST("train", "run.json", "--out", "classifier")));
+    fail_with(state, NULL, LIST("sample", "classifier"), 2,
+              LIST("holds a classifier", "language models"));
+    fail_with(state, NULL, LIST("sample", "nothere"), 5, LIST("nothere"));
+    train_text(state);
+    fail_with(state, NULL, LIST("sample", "out", "--prompt", ""), 2,
+              LIST("--prompt", "at least one token"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_bytes),  TEST(test_seeds),    TEST(test_places),
+        TEST(test_tokens), TEST(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
