@@ -73,10 +73,11 @@ static tr_status save(loop *l) {
         return TR_OK;
     }
     double begin = tr__seconds();
-    tr__progress_clear(&l->line); // warnings may come
+    tr__progress_hide(&l->line); // warnings may come
     tr_progress progress = {saving, &l->line};
     saving(&l->line, 0, 0);
     tr_status status = tr__engine_save(l->engine, &progress, l->err);
+    tr__progress_show(&l->line);
     if (status == TR_OK) {
         l->saved_step = l->engine->count.step;
         if (tr__seconds() - begin > 1) {

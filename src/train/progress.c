@@ -13,7 +13,6 @@
 
 enum {
     LIVE_EVERY_MS = 100,
-    TEXT_MAX = 512,
     COLUMNS = 80,    // of a terminal that does not say
     SMOOTHED = 10,   // steps that a mean of the time of one step looks back on
     WORK_SECONDS = 1 // that work takes before it is spoken of
@@ -35,7 +34,7 @@ void tr__progress_begin(tr_progress_line *line, FILE *to, const tr_engine *engin
 
 // ---- lines
 
-void tr__progress_clear(tr_progress_line *line) {
+void tr__progress_hide(tr_progress_line *line) {
     if (line->drawn > 0) {
         fprintf(line->to, "\r%*s\r", line->drawn, "");
         fflush(line->to);
@@ -50,7 +49,7 @@ static int columns(FILE *to) {
 }
 
 // A live line is cut to the terminal: one that wraps could not be drawn over.
-static void draw(tr_progress_line *line, char *text) {
+static void draw(tr_progress_line *line, const char *text) {
     if (!line->live) {
         fprintf(line->to, "%s\n", text);
         fflush(line->to);
@@ -66,12 +65,18 @@ static void draw(tr_progress_line *line, char *text) {
     line->drawn = length;
 }
 
+void tr__progress_show(tr_progress_line *line) {
+    if (line->live && line->text[0]) {
+        draw(line, line->text);
+    }
+}
+
 __attribute__((format(printf, 2, 3))) static void add(char *text, const char *format,
                                                       ...) {
     size_t length = strlen(text);
     va_list args;
     va_start(args, format);
-    vsnprintf(text + length, TEXT_MAX - length, format, args);
+    vsnprintf(text + length, TR_PROGRESS_TEXT_MAX - length, format, args);
     va_end(args);
 }
 
@@ -126,7 +131,6 @@ static void smooth(tr_progress_line *line, const tr_step_result *result) {
 
 void tr__progress_step(tr_progress_line *line, const tr_engine *engine,
                        const tr_step_result *result) {
-    char text[TEXT_MAX];
     double now = tr__seconds();
     smooth(line, result);
     bool last = result->step == engine->settings->steps;
@@ -135,24 +139,25 @@ void tr__progress_step(tr_progress_line *line, const tr_engine *engine,
     bool due = steps > 0 ? result->step % steps == 0 : now - line->last >= line->every;
     if (due || last || first) {
         line->last = now;
-        describe(line, engine, result, text);
-        draw(line, text);
+        describe(line, engine, result, line->text);
+        draw(line, line->text);
     }
 }
 
 void tr__progress_say(tr_progress_line *line, const char *format, ...) {
     va_list args;
-    tr__progress_clear(line);
+    tr__progress_hide(line);
     va_start(args, format);
     vfprintf(line->to, format, args);
     va_end(args);
     fputc('\n', line->to);
     fflush(line->to);
+    tr__progress_show(line);
 }
 
 void tr__progress_work(tr_progress_line *line, const char *what, int64_t done,
                        int64_t total) {
-    char text[TEXT_MAX] = "";
+    char text[TR_PROGRESS_TEXT_MAX] = "";
     double now = tr__seconds();
     if (done == 0) {
         line->work_begun = now;

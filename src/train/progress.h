@@ -9,6 +9,8 @@
 
 #include <stdio.h>
 
+enum { TR_PROGRESS_TEXT_MAX = 512 };
+
 typedef struct tr_progress_line {
     FILE *to;
     bool live;           // a terminal: the line is drawn over itself
@@ -19,7 +21,8 @@ typedef struct tr_progress_line {
     double step_samples; // and this too
     double flops_limit;  // of this machine, measured at the start; 0: not known
     int drawn;           // characters of the live line that stands there
-    double work_begun;   // of what tr__progress_work reports
+    char text[TR_PROGRESS_TEXT_MAX]; // of the last step's line
+    double work_begun;               // of what tr__progress_work reports
 } tr_progress_line;
 
 void tr__progress_begin(tr_progress_line *line, FILE *to, const tr_engine *engine);
@@ -31,8 +34,9 @@ void tr__progress_say(tr_progress_line *line, const char *format, ...)
 // Long work: how far it has come, once it has taken a second. `done` 0: it begins.
 void tr__progress_work(tr_progress_line *line, const char *what, int64_t done,
                        int64_t total);
-// Takes the live line away, so that others can write.
-void tr__progress_clear(tr_progress_line *line);
+// Takes the live line away, so that others can write, and brings it back.
+void tr__progress_hide(tr_progress_line *line);
+void tr__progress_show(tr_progress_line *line);
 void tr__progress_end(tr_progress_line *line);
 
 #endif

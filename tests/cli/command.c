@@ -113,7 +113,7 @@ static void limit(int which, int64_t bytes) {
 
 static void become(void *const *state, const setting *what, int out, int err,
                    const char *const *arguments) {
-    const char *all[ARGUMENTS_MAX] = {TR_PROGRAM};
+    const char *all[ARGUMENTS_MAX] = {what->program ? what->program : TR_PROGRAM};
     for (int i = 0; arguments[i] && i + 2 < ARGUMENTS_MAX; i++) {
         all[i + 1] = arguments[i];
     }
@@ -129,7 +129,7 @@ static void become(void *const *state, const setting *what, int out, int err,
     limit(RLIMIT_FSIZE, what->file_limit);
     limit(RLIMIT_AS, what->memory_limit);
     if (chdir(*state) == 0) {
-        execv(TR_PROGRAM, (char *const *)all);
+        execv(all[0], (char *const *)all);
     }
     _exit(127);
 }

@@ -29,6 +29,7 @@ json_t *file_json(void *const *state, const char *name); // an object
 
 // How a command is run, besides its arguments. Zero: as usual.
 typedef struct setting {
+    const char *program;     // in place of tranche
     int64_t file_limit;      // RLIMIT_FSIZE, bytes
     int64_t memory_limit;    // RLIMIT_AS, bytes
     const char *out;         // file that gets standard output

@@ -1,0 +1,153 @@
+// What people see while a run is at work: one live line on a terminal, plain lines
+// elsewhere.
+#include "command.h"
+#include "runs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int count(const char *text, const char *words) {
+    int found = 0;
+    while ((text = strstr(text, words)) != NULL) {
+        text += strlen(words);
+        found++;
+    }
+    return found;
+}
+
+// Steps that take no time: the first and the last line are there, each whole.
+static void test_plain(void **state) {
+    run_file(state, text_run, ", \"evaluation\": {\"every\": 3}");
+    outcome o = run(state, LIST("train", "run.json"));
+    assert_int_equal(o.status, 0);
+    assert_null(strpbrk(o.out, "\r\x1b\b"));
+    assert_null(strpbrk(o.err, "\r\x1b\b"));
+    assert_int_equal(count(o.out, "\nstep 1/6  loss "), 1);
+    assert_int_equal(count(o.out, "\nstep 6/6  loss "), 1);
+    assert_int_equal(count(o.out, " left\n"), count(o.out, "/6  loss "));
+    assert_int_equal(count(o.out, "\nstep 3: validation loss "), 1);
+    assert_int_equal(count(o.out, "\nstep 6: validation loss "), 1);
+    assert_true(o.out[strlen(o.out) - 1] == '\n');
+    static const char *const parts[] = {"  lr ", "  norm ", " tokens/s  ", "iB  "};
+    for (int i = 0; i < 4; i++) {
+        assert_says(o.out, parts[i]);
+    }
+    // What the run is comes before, on the other stream.
+    assert_says(o.err, "model gpt2, 10944 parameters; data: 1 file");
+    assert_says(o.err, "batch 5 = 2 x 3 accumulation steps; 6 optimizer steps");
+    assert_says(o.err, "gradient_clipping 1 (default)");
+    assert_says(o.err, "dropout: residual 0.1");
+    outcome_free(&o);
+}
+
+static void test_steps_per_print(void **state) {
+    run_file(state, text_run, ", \"steps_per_print\": 2");
+    char *text = succeed(state, LIST("train", "run.json"));
+    static const int printed[] = {1, 2, 4, 6};
+    for (int i = 0; i < 4; i++) {
+        char words[32];
+        snprintf(words, sizeof words, "\nstep %d/6  loss ", printed[i]);
+        assert_int_equal(count(text, words), 1);
+    }
+    assert_int_equal(count(text, "/6  loss "), 4);
+    free(text);
+}
+
+// What a terminal of so many columns shows in the end: lines, each drawn over with what
+// came after a return. Fails when a line would wrap.
+static char *screen(const char *text, size_t columns) {
+    char *shown = calloc(1, strlen(text) + 1), *line = shown;
+    size_t at = 0, length = 0;
+    for (const char *c = text; *c; c++) {
+        assert_true((unsigned char)*c >= 0x20 || *c == '\n' || *c == '\r');
+        if (*c == '\r') {
+            at = 0;
+        } else if (*c == '\n') {
+            line[length++] = '\n';
+            line += length;
+            at = length = 0;
+        } else {
+            assert_true(at + 1 < columns);
+            line[at++] = *c;
+            length = at > length ? at : length;
+        }
+    }
+    return shown;
+}
+
+// A live line, with no escape code, whatever NO_COLOR is; above it whole lines.
+static void test_live(void **state) {
+    static const setting terminals[] = {
+        {.terminal = true, .columns = 120},
+        {.terminal = true, .columns = 120, .environment = "NO_COLOR=1"},
+        {.terminal = true, .columns = 120, .environment = "TERM=dumb"},
+    };
+    for (int i = 0; i < 3; i++) {
+        run_file(state, text_run, ", \"evaluation\": {\"every\": 3}");
+        outcome o = run_with(state, &terminals[i],
+                             LIST("train", "run.json", "--resume", "never"));
+        assert_int_equal(o.status, 0);
+        assert_null(strchr(o.out, '\x1b'));
+        assert_says(o.out, "\rstep 1/6  loss ");
+        char *shown = screen(o.out, 120);
+        const char *third = strstr(shown, "\nstep 3: validation loss ");
+        const char *sixth = strstr(shown, "\nstep 6: validation loss ");
+        const char *live = strstr(shown, "\nstep 6/6  loss ");
+        assert_true(third && sixth && live && third < sixth && sixth < live);
+        assert_int_equal(count(shown, "/6  loss "), 1);
+        assert_int_equal(shown[strlen(shown) - 1], '\n');
+        free(shown);
+        outcome_free(&o);
+    }
+}
+
+// Narrow: the line is cut, as one that wraps could not be drawn over.
+static void test_narrow(void **state) {
+    static const setting narrow = {.terminal = true, .columns = 30};
+    run_file(state, classifier_run, ", \"checkpoint\": {\"every\": 100}");
+    outcome o = run_with(state, &narrow, LIST("train", "run.json"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.out, "\rstep 1/8  loss ");
+    char *shown = screen(o.out, 30);
+    assert_int_equal(count(shown, "\nstep 8/8  loss "), 1);
+    free(shown);
+    outcome_free(&o);
+}
+
+// A run long enough to be told against the machine's rate: MFU is shown.
+static void test_utilization(void **state) {
+    file_words(state, "text.txt", 40000);
+    file_text(
+        state, "run.json",
+        "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [6, 512, 512, 3]}, "
+        "\"data\": {\"format\": \"random\", \"samples\": 64, \"features\": 6, "
+        "\"classes\": 3}, \"steps\": 1000000, \"train_batch_size\": 64}");
+    // Ended by its own metrics: a file-size limit stands for the hours that it takes.
+    static const setting limited = {.file_limit = 4000};
+    outcome o = run_with(state, &limited, LIST("train", "run.json"));
+    assert_int_equal(o.status, 5);
+    assert_says(o.out, "  MFU ");
+    assert_says(o.err, "metrics.jsonl: cannot write: File too large");
+    outcome_free(&o);
+}
+
+// Whoever reads the progress may leave: the training goes on.
+static void test_closed_output(void **state) {
+    static const setting full = {.out = "/dev/full"};
+    run_file(state, classifier_run, "");
+    outcome o = run_with(state, &full, LIST("train", "run.json"));
+    assert_int_equal(o.status, 0);
+    outcome_free(&o);
+    char *text = succeed(state, LIST("train", "run.json"));
+    assert_says(text, "step 8 of 8: this run is complete");
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_plain),  TEST(test_steps_per_print), TEST(test_live),
+        TEST(test_narrow), TEST(test_utilization),     TEST(test_closed_output),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
