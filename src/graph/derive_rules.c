@@ -1,0 +1,150 @@
+#include "graph/derive_walk.h"
+
+#include <string.h>
+
+static tr_value rule_input(tr_walk *w, const tr_call *node, tr_ref ref,
+                           tr_value *temp) {
+    switch (ref.kind) {
+    case TR_REF_IN:
+        tr__walk_need(w, node->in[ref.index], node->segment);
+        return node->in[ref.index];
+    case TR_REF_OUT:
+        tr__walk_need(w, node->out[ref.index], node->segment);
+        return node->out[ref.index];
+    case TR_REF_GRAD_IN:
+        return w->storage[node->in[ref.index]];
+    case TR_REF_GRAD_OUT:
+        if (w->storage[node->out[ref.index]] == TR_NO_VALUE) {
+            tr_graph_fail(w->graph, TR_INTERNAL,
+                          "op %s: nothing depends on its output %d, so it has no "
+                          "gradient to pass on",
+                          node->op->name, ref.index);
+        }
+        return w->storage[node->out[ref.index]];
+    case TR_REF_TEMP:
+        return temp[ref.index];
+    default:
+        return TR_NO_VALUE;
+    }
+}
+
+// Is the gradient of the node's input `i` of use to anybody?
+static bool wants_input(tr_walk *w, const tr_call *node, int i) {
+    tr_value value = node->in[i];
+    return value != TR_NO_VALUE && w->wants[value] && !(node->op->no_gradient >> i & 1);
+}
+
+static tr_value rule_result(tr_walk *w, const tr_call *node, const tr_rule *rule,
+                            tr_ref ref, tr_value *temp, bool *accumulate, bool *first) {
+    *accumulate = *first = false;
+    switch (ref.kind) {
+    case TR_REF_GRAD_IN:
+        return wants_input(w, node, ref.index)
+                   ? tr__walk_contribute(w, node->in[ref.index], node->segment,
+                                         accumulate, first)
+                   : TR_NO_VALUE;
+    case TR_REF_GRAD_OUT:
+        return tr__walk_contribute(w, node->out[ref.index], node->segment, accumulate,
+                                   first);
+    case TR_REF_OUT: // a loss's sums
+        *accumulate = true;
+        return node->out[ref.index];
+    case TR_REF_TEMP:
+        temp[ref.index] =
+            tr__graph_value(w->graph, (tr_value_info){.desc = rule->temp[ref.index],
+                                                      .kind = TR_VALUE_TEMP});
+        return temp[ref.index];
+    default:
+        return TR_NO_VALUE;
+    }
+}
+
+static void apply_copy(tr_walk *w, const tr_call *node, const tr_rule *rule) {
+    bool accumulate, first;
+    tr_value from = w->storage[node->out[rule->in[0].index]];
+    tr_value target = node->in[rule->out[0].index];
+    if (from == TR_NO_VALUE || target == TR_NO_VALUE || !w->wants[target]) {
+        return;
+    }
+    // What is collected over micro-batches lies apart from what each has of its own.
+    if (w->storage[target] == TR_NO_VALUE && !tr__walk_collected(w, target) &&
+        !tr__walk_collected(w, (tr_value)tr__walk_info(w, from)->index)) {
+        w->storage[target] = from;
+        return;
+    }
+    tr_value to = tr__walk_contribute(w, target, node->segment, &accumulate, &first);
+    tr__walk_copy(w, from, to, accumulate, first, node->segment);
+}
+
+// A rule of which nobody wants a result asks for no operands either.
+static bool wants_rule(tr_walk *w, const tr_call *node, const tr_rule *rule) {
+    for (int i = 0; i < TR_OP_OUT_MAX; i++) {
+        tr_ref_kind kind = rule->out[i].kind;
+        bool is_input = kind == TR_REF_GRAD_IN;
+        if (is_input ? wants_input(w, node, rule->out[i].index) : kind != TR_REF_NONE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void apply_rule(tr_walk *w, const tr_call *node, const tr_rule *rule,
+                       tr_value *temp) {
+    tr_call call = {.op = rule->op, .segment = node->segment};
+    if (!wants_rule(w, node, rule)) {
+        return;
+    }
+    memcpy(call.attr, rule->attr, sizeof call.attr);
+    for (int i = 0; i < TR_OP_IN_MAX; i++) {
+        call.in[i] = rule_input(w, node, rule->in[i], temp);
+        call.in_count = rule->in[i].kind == TR_REF_NONE ? call.in_count : i + 1;
+    }
+    for (int i = 0; i < TR_OP_OUT_MAX; i++) {
+        bool accumulate, first;
+        call.out[i] =
+            rule_result(w, node, rule, rule->out[i], temp, &accumulate, &first);
+        call.out_count = rule->out[i].kind == TR_REF_NONE ? call.out_count : i + 1;
+        call.accumulate |= (uint32_t)accumulate << i;
+        call.first |= (uint32_t)first << i;
+    }
+    tr__walk_emit(w, &call);
+}
+
+static bool has_gradient(tr_walk *w, const tr_call *node) {
+    if (node->op->flags & TR_OP_LOSS) {
+        return true;
+    }
+    for (int i = 0; i < node->out_count; i++) {
+        if (w->storage[node->out[i]] != TR_NO_VALUE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void tr__walk_node(tr_walk *w, size_t index) {
+    tr_call node = w->graph->nodes[index]; // a copy: the table may move
+    tr_node_view view;
+    tr_rule rules[TR_OP_RULES_MAX];
+    tr_value temp[2] = {TR_NO_VALUE, TR_NO_VALUE};
+    if (!has_gradient(w, &node)) {
+        return;
+    }
+    if (!node.op->backward) {
+        tr_graph_fail(w->graph, TR_INTERNAL, "op %s has no backward", node.op->name);
+        return;
+    }
+    tr__walk_view(w, &node, &view);
+    memset(rules, 0, sizeof rules);
+    int count = node.op->backward(&view.node, rules);
+    for (int i = 0; i < count; i++) {
+        if (rules[i].op) {
+            apply_rule(w, &node, &rules[i], temp);
+        } else {
+            apply_copy(w, &node, &rules[i]);
+        }
+    }
+    for (int i = 0; i < node.out_count; i++) {
+        w->consumed[node.out[i]] = true;
+    }
+}

@@ -1,0 +1,157 @@
+#include "graph/derive_walk.h"
+
+#include "base/memory.h"
+#include "ops/copy/copy.h"
+
+#include <string.h>
+
+tr_value_info *tr__walk_info(tr_walk *w, tr_value value) {
+    return &w->graph->values[value];
+}
+
+bool tr__walk_output(const tr_graph *graph, tr_value value, int *index) {
+    for (int i = 0; i < graph->output_count; i++) {
+        if (graph->output[i] == value) {
+            *index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void tr__walk_emit(tr_walk *w, const tr_call *call) {
+    tr_derivation *out = w->out;
+    if (!tr__grow((void **)&out->backward, &out->backward_capacity,
+                  out->backward_count + 1, sizeof *out->backward)) {
+        tr_graph_fail(w->graph, TR_MEMORY, "no memory for a unit's backward");
+        return;
+    }
+    out->backward[out->backward_count++] = *call;
+}
+
+tr_value tr__walk_gradient(tr_walk *w, tr_value value) {
+    return tr__graph_value(w->graph,
+                           (tr_value_info){.desc = tr__walk_info(w, value)->desc,
+                                           .kind = TR_VALUE_GRAD,
+                                           .index = (int)value});
+}
+
+void tr__walk_copy(tr_walk *w, tr_value from, tr_value to, bool accumulate, bool first,
+                   int segment) {
+    tr_call call = {.op = &tr__op_copy,
+                    .in_count = 1,
+                    .out_count = 1,
+                    .in = {from},
+                    .out = {to},
+                    .accumulate = accumulate,
+                    .first = first,
+                    .segment = segment};
+    tr__walk_emit(w, &call);
+}
+
+bool tr__walk_collected(tr_walk *w, tr_value value) {
+    return tr__walk_info(w, value)->kind == TR_VALUE_PARAM ||
+           tr__walk_info(w, value)->wave;
+}
+
+// Does the gradient of another value, not passed on yet, lie in the same storage?
+static bool is_shared(tr_walk *w, tr_value value) {
+    for (size_t i = 0; i < w->forward_count; i++) {
+        if ((tr_value)i != value && w->storage[i] == w->storage[value] &&
+            !w->consumed[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+tr_value tr__walk_contribute(tr_walk *w, tr_value value, int segment, bool *accumulate,
+                             bool *first) {
+    *accumulate = *first = false;
+    if (w->storage[value] == TR_NO_VALUE) {
+        w->storage[value] = tr__walk_gradient(w, value);
+        *first = tr__walk_collected(w, value);
+        return w->storage[value];
+    }
+    if (!tr__walk_collected(w, value) && is_shared(w, value)) {
+        tr_value own = tr__walk_gradient(w, value);
+        tr__walk_copy(w, w->storage[value], own, false, false, segment);
+        w->storage[value] = own;
+    }
+    *accumulate = true;
+    return w->storage[value];
+}
+
+void tr__walk_view(tr_walk *w, const tr_call *node, tr_node_view *view) {
+    for (int i = 0; i < node->in_count; i++) {
+        view->in[i] = tr_graph_desc(w->graph, node->in[i]);
+    }
+    for (int i = 0; i < node->out_count; i++) {
+        view->out[i] = tr_graph_desc(w->graph, node->out[i]);
+    }
+    view->node = (tr_op_node){node->op,        node->attr, node->in_count,
+                              node->out_count, view->in,   view->out};
+}
+
+// Runs the recompute rule of a node in the backward, unless it has been. false: the
+// rule does not give this value.
+static bool recompute(tr_walk *w, tr_value value, int segment) {
+    int node_index = tr__walk_info(w, value)->node, ignored;
+    tr_call node = w->graph->nodes[node_index];
+    tr_node_view view;
+    tr_rule rule = {0};
+    tr__walk_view(w, &node, &view);
+    if (!node.op->recompute || !node.op->recompute(&view.node, &rule)) {
+        return false;
+    }
+    tr_call call = {.op = rule.op, .segment = segment};
+    bool gives = false;
+    for (int i = 0; i < TR_OP_OUT_MAX; i++) {
+        tr_value made =
+            rule.out[i].kind == TR_REF_OUT ? node.out[rule.out[i].index] : TR_NO_VALUE;
+        gives = gives || made == value;
+        bool kept = made == TR_NO_VALUE || w->out->saved[made] ||
+                    tr__walk_output(w->graph, made, &ignored);
+        call.out[i] = kept ? TR_NO_VALUE : made;
+        call.out_count = rule.out[i].kind == TR_REF_NONE ? call.out_count : i + 1;
+    }
+    if (!gives || w->node_again[node_index]) {
+        return gives;
+    }
+    w->node_again[node_index] = true;
+    memcpy(call.attr, rule.attr, sizeof call.attr);
+    for (int i = 0; i < TR_OP_IN_MAX; i++) {
+        tr_ref ref = rule.in[i];
+        call.in[i] = ref.kind == TR_REF_IN    ? node.in[ref.index]
+                     : ref.kind == TR_REF_OUT ? node.out[ref.index]
+                                              : TR_NO_VALUE;
+        if (ref.kind != TR_REF_NONE) {
+            call.in_count = i + 1;
+            tr__walk_need(w, call.in[i], segment);
+        }
+    }
+    for (int i = 0; i < call.out_count; i++) {
+        if (call.out[i] != TR_NO_VALUE) {
+            w->out->recomputed[call.out[i]] = true;
+        }
+    }
+    tr__walk_emit(w, &call);
+    return true;
+}
+
+void tr__walk_need(tr_walk *w, tr_value value, int segment) {
+    int index;
+    if (value == TR_NO_VALUE || (size_t)value >= w->forward_count) {
+        return;
+    }
+    const tr_value_info *what = tr__walk_info(w, value);
+    if (what->kind == TR_VALUE_INPUT) {
+        w->out->reads_input[what->index] = true;
+    } else if (what->kind == TR_VALUE_NODE && !what->wave && !what->sums) {
+        if (tr__walk_output(w->graph, value, &index)) {
+            w->out->reads_output[index] = true;
+        } else if (!w->out->saved[value] && !recompute(w, value, segment)) {
+            w->out->saved[value] = true;
+        }
+    }
+}

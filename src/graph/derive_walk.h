@@ -1,0 +1,49 @@
+// What the parts of the derivation share: derive (the walk as a whole), derive_rules
+// (one node's rules), derive_values (gradients' storage, values made available).
+#ifndef TR_GRAPH_DERIVE_WALK_H
+#define TR_GRAPH_DERIVE_WALK_H
+
+#include "graph/derive.h"
+
+// What the walk knows about the forward's values, while it goes.
+typedef struct tr_walk {
+    tr_graph *graph;
+    tr_derivation *out;
+    size_t forward_count; // values of the forward; derived ones come after
+    bool *wants;          // [forward] depends on a parameter or an input
+    bool *consumed;       // [forward] its gradient has been passed on
+    tr_value *storage;    // [forward] where its gradient lies, TR_NO_VALUE: none yet
+    bool *node_again;     // [nodes] its recompute rule is in the backward already
+} tr_walk;
+
+// A node as its op's rules see it.
+typedef struct tr_node_view {
+    tr_op_node node;
+    tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
+} tr_node_view;
+
+tr_value_info *tr__walk_info(tr_walk *w, tr_value value);
+// Is the value handed on by the unit, and as which?
+bool tr__walk_output(const tr_graph *graph, tr_value value, int *index);
+// Is there one gradient of it for all micro-batches?
+bool tr__walk_collected(tr_walk *w, tr_value value);
+void tr__walk_view(tr_walk *w, const tr_call *node, tr_node_view *view);
+
+// Appends a call to the backward.
+void tr__walk_emit(tr_walk *w, const tr_call *call);
+void tr__walk_copy(tr_walk *w, tr_value from, tr_value to, bool accumulate, bool first,
+                   int segment);
+
+// New storage for a gradient of `value`.
+tr_value tr__walk_gradient(tr_walk *w, tr_value value);
+// Storage for one more contribution to the gradient of `value`: `*accumulate` when
+// there is one already, `*first` when the step decides.
+tr_value tr__walk_contribute(tr_walk *w, tr_value value, int segment, bool *accumulate,
+                             bool *first);
+// Makes a forward value available to the backward call that is about to be emitted.
+void tr__walk_need(tr_walk *w, tr_value value, int segment);
+
+// Emits the backward of node `index`.
+void tr__walk_node(tr_walk *w, size_t index);
+
+#endif
