@@ -122,7 +122,7 @@ static void test_plan_takes_nothing(void **state) {
               "\"train_micro_batch_size_per_gpu\": 1}");
     outcome o = run_with(state, &little, LIST("plan", "run.json"));
     assert_int_equal(o.status, 0);
-    assert_says(o.out, "model gpt2: 50 units, 1477609600 parameters");
+    assert_says(o.out, "model gpt2: 50 units, 1557611200 parameters");
     assert_says(o.out, "micro-batch 1 x 64 accumulation steps");
     outcome_free(&o);
     o = run_with(
