@@ -27,6 +27,13 @@ void file_words(void *const *state, const char *name, size_t bytes);
 char *file_read(void *const *state, const char *name, size_t *bytes);
 json_t *file_json(void *const *state, const char *name); // an object
 
+// Address spaces can be limited: not under AddressSanitizer, which maps terabytes.
+#if defined(__SANITIZE_ADDRESS__)
+enum { CAN_LIMIT_MEMORY = 0 };
+#else
+enum { CAN_LIMIT_MEMORY = 1 };
+#endif
+
 // How a command is run, besides its arguments. Zero: as usual.
 typedef struct setting {
     const char *program;     // in place of tranche

@@ -117,6 +117,9 @@ static void test_plan_json(void **state) {
 // A model far beyond any memory is planned in little: nothing of it is allocated.
 static void test_plan_takes_nothing(void **state) {
     static const setting little = {.memory_limit = INT64_C(512) << 20};
+    if (!CAN_LIMIT_MEMORY) {
+        skip();
+    }
     file_text(state, "run.json",
               "{\"model\": \"gpt2-xl\", \"train_batch_size\": 64, "
               "\"train_micro_batch_size_per_gpu\": 1}");

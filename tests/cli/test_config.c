@@ -133,8 +133,16 @@ static void test_too_large(void **state) {
               3,
               LIST("the plan needs", "this machine has",
                    "with train_micro_batch_size_per_gpu", "in place of 1000000000"));
-    // Where the system refuses the memory itself.
+    fail_with(state, NULL, LIST("inspect", "out"), 4, LIST("out: no files"));
+}
+
+// Where the system refuses the memory itself.
+static void test_memory_refused(void **state) {
     static const setting small = {.memory_limit = INT64_C(1) << 30};
+    if (!CAN_LIMIT_MEMORY) {
+        skip();
+    }
+    run_file(state, classifier_run, "");
     fail_with(state, &small,
               LIST("train", "run.json", "--set", "model.layer_sizes=[6, 40000000, 3]"),
               8, LIST("no memory for"));
@@ -217,7 +225,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_keys),    TEST(test_batch),      TEST(test_model),
         TEST(test_stages),  TEST(test_no_meaning), TEST(test_idle_evaluation),
-        TEST(test_not_yet), TEST(test_too_large),
+        TEST(test_not_yet), TEST(test_too_large),  TEST(test_memory_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
