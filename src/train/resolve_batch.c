@@ -64,8 +64,7 @@ static tr_status check_unrolled(const tr_run *run, tr_error *err) {
 static tr_status resolve_length(tr_run *run, const tr_run_options *options,
                                 tr_error *err) {
     int64_t steps = count_of(run, "steps"), epochs = count_of(run, "epochs");
-    bool by_command = options->steps > 0;
-    if (steps > 0 && epochs > 0 && !by_command) {
+    if (steps > 0 && epochs > 0) {
         return tr_fail(
             err, TR_USAGE,
             "both \"steps\" (%lld) and \"epochs\" (%lld) are given: keep one",

@@ -30,7 +30,7 @@ static tr_status open_config(tr_run *run, const tr_run_options *o, tr_error *err
     tr_config_override all[OVERRIDES_MAX];
     size_t count = 0;
     char steps[32];
-    if (o->set_count + o->data_count + 3 > OVERRIDES_MAX) {
+    if (o->set_count + o->data_count + 4 > OVERRIDES_MAX) {
         return tr_fail(err, TR_USAGE, "more than %d options", OVERRIDES_MAX);
     }
     for (size_t i = 0; i < o->set_count; i++) {
@@ -60,6 +60,9 @@ static tr_status open_config(tr_run *run, const tr_run_options *o, tr_error *err
         snprintf(steps, sizeof steps, "%lld", (long long)o->steps);
         all[count++] = (tr_config_override){
             .key = "steps", .value = steps, .origin = TR_ORIGIN_COMMAND};
+        // Of the two, run.json has the one that counts.
+        all[count++] = (tr_config_override){
+            .key = "epochs", .value = "null", .origin = TR_ORIGIN_COMMAND};
     }
     if (o->text) {
         return tr__config_parse("run", o->text, strlen(o->text), tr__key_tables,

@@ -197,6 +197,18 @@ static void test_run_again(void **state) {
     }
 }
 
+// --steps takes the place of epochs, in run.json too.
+static void test_steps_for_epochs(void **state) {
+    run_file(state, classifier_run, "");
+    free(succeed(state, LIST("train", "run.json", "--steps", "3", "--out", "a")));
+    json_t *run = file_json(state, "a/run.json");
+    assert_int_equal(whole_in(run, "steps"), 3);
+    assert_null(json_object_get(run, "epochs"));
+    json_decref(run);
+    free(succeed(state, LIST("train", "a/run.json", "--out", "b")));
+    free(succeed(state, LIST("diff", "a", "b")));
+}
+
 // The value at "a.b.c".
 static const json_t *value_at(const json_t *object, const char *path) {
     char names[256];
@@ -320,6 +332,7 @@ int main(void) {
         TEST(test_skipped),
         TEST(test_cut_back),
         TEST(test_run_again),
+        TEST(test_steps_for_epochs),
         TEST(test_origins),
         TEST(test_plan_text),
         TEST(test_checkpoints),
