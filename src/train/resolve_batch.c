@@ -89,8 +89,6 @@ static tr_status resolve_length(tr_run *run, const tr_run_options *options,
         }
     }
     run->settings.steps = steps;
-    run->settings.drop_last = run->batcher.drop_last;
-    run->settings.shuffled = run->order.shuffled;
     return steps > 0 ? tr__config_resolve_int(run->config, "steps", steps,
                                               TR_ORIGIN_DERIVED, "from epochs", err)
                      : TR_OK;

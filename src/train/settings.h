@@ -18,7 +18,6 @@ typedef struct tr_param_group {
 typedef struct tr_settings {
     int64_t steps; // optimizer steps in all
     uint64_t seed;
-    bool shuffled, drop_last;
     double clip; // largest gradient norm; 0: no clipping
     const tr_optimizer *optimizer;
     tr_param_group *groups; // [group_count], the last one matches everything

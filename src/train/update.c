@@ -18,9 +18,7 @@ static int group_of(const tr_settings *settings, const char *name) {
 
 // A parameter joins the range before it when nothing but padding lies between them:
 // padding is zero, has no gradient, and stays zero.
-static bool joins(const tr_engine *engine, const tr_update_range *last, int flat,
-                  int group, int64_t offset) {
-    (void)engine;
+static bool joins(const tr_update_range *last, int flat, int group, int64_t offset) {
     return last->flat == flat && last->group == group &&
            offset - (last->offset + last->count) <
                TR_ALIGNMENT / (int64_t)sizeof(float);
@@ -37,7 +35,7 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
         int group = group_of(engine->settings, param->name);
         tr_update_range *last =
             engine->range_count ? &engine->ranges[engine->range_count - 1] : NULL;
-        if (last && joins(engine, last, param->flat, group, param->offset)) {
+        if (last && joins(last, param->flat, group, param->offset)) {
             last->count = param->offset + param->count - last->offset;
         } else {
             engine->ranges[engine->range_count++] =
