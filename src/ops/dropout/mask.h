@@ -3,6 +3,8 @@
 #ifndef TR_OPS_DROPOUT_MASK_H
 #define TR_OPS_DROPOUT_MASK_H
 
+#include "backend/cpu/parallel.h"
+#include "backend/cpu/simd_map.h"
 #include "ops/dropout/draw_simd.h"
 #include "ops/dropout/dropout.h"
 
@@ -53,6 +55,40 @@ static inline void tr__mask_apply(const tr_mask *mask, int64_t first, int64_t co
         tr__mask_multiply(r ? r + done : NULL, x + done, multiplier, out + done, part,
                           add);
         done += part;
+    }
+}
+
+// One thread's part of tr__mask_launch.
+static inline void tr__mask_range(const tr_op_desc *desc, const tr_launch *launch,
+                                  const float *r, const float *x, tr_range range) {
+    const tr_dropout_attr *attr = (const void *)desc->attr;
+    float *y = (float *)launch->out[0] + range.begin; // of [B, ...]
+    int64_t count = range.end - range.begin;
+    bool add = launch->accumulate & 1;
+    r = r ? r + range.begin : NULL;
+    x += range.begin;
+    if (attr->probability > 0) {
+        tr_mask mask = tr__mask_open(attr, launch->run, desc->in[0].shape);
+        tr__mask_apply(&mask, range.begin, count, r, x, y, add);
+    } else if (r) {
+        tr_v_map2(tr_v_add, r, x, y, count, add);
+    } else {
+        tr_v_map2(tr_v_first, x, x, y, count, add);
+    }
+}
+
+// out[0] = r + dropout(x), or += as the launch says, with the attributes of the desc
+// (tr_dropout_attr) on its threads; r (NULL: zeros), x: [B, ...].
+static inline void tr__mask_launch(const tr_op_desc *desc, const tr_launch *launch,
+                                   const float *r, const float *x) {
+    const tr_dropout_attr *attr = (const void *)desc->attr;
+    int64_t count = tr_shape_count(desc->in[0].shape);
+    int64_t weight = attr->probability > 0 ? TR_MASK_WEIGHT : 1;
+    int threads = tr__threads_for(count, weight, desc->threads);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int t = 0; t < threads; t++) {
+        tr__mask_range(desc, launch, r, x,
+                       tr__range_part(count, TR_MASK_RUN, t, threads));
     }
 }
 
