@@ -1,0 +1,45 @@
+// The ranks of a run: this process alone, or the processes that an MPI launcher
+// (mpirun, srun) has started.
+#ifndef TRANCHE_COMM_H
+#define TRANCHE_COMM_H
+
+#include <tranche/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tr_comm tr_comm;
+
+// Joins the ranks that a launcher has started; without a launcher, this process is the
+// only one, and MPI is not touched. Once per process. Collective. TR_COMM: the launcher
+// is of another MPI than the program, the program was built without MPI, or a rank is
+// missing; the message says what to do.
+tr_status tr_comm_open(tr_comm **out, tr_error *err);
+
+// Collective when no error has come up; after one (tr_comm_abandon, or a TR_COMM from
+// any call) it waits for nobody, and the process is to end soon. NULL-safe.
+void tr_comm_close(tr_comm *comm);
+
+int tr_comm_rank(const tr_comm *comm);  // 0 .. ranks - 1
+int tr_comm_ranks(const tr_comm *comm); // W
+
+// OpenMP threads that each rank has to itself: its cores, shared among the ranks that
+// may run on the same ones. The same on every rank (the least of all).
+int tr_comm_threads(const tr_comm *comm);
+
+// Tells all ranks that this one ends with `error`: whatever they wait for in a call of
+// this library comes back with it, its message led by "rank R: ". Not collective. With
+// one rank it does nothing.
+void tr_comm_abandon(tr_comm *comm, const tr_error *error);
+
+// Ranks compare how they fared: TR_OK when all bring TR_OK; else, on all ranks, the
+// status and message of the lowest rank that brings another, led by "rank R: " (unless
+// all ranks bring the same message). `mine`: NULL or status TR_OK: nothing wrong.
+// Collective.
+tr_status tr_comm_agree(tr_comm *comm, const tr_error *mine, tr_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

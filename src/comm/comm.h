@@ -1,0 +1,94 @@
+// What ranks do together. Two kinds of calls:
+//
+//   tr__comm_start ... tr__comm_wait   the step's traffic: queued, and worked off one
+//       after the other, in the order of starting, by the communication thread while
+//       the caller computes. All ranks start the same operations in the same order.
+//       Nothing is allocated; messages go in chunks through memory that the plan gave.
+//   the others                         small and seldom: they wait.
+//
+// All of it is for one calling thread of each rank. A rank that fails, falls silent or
+// ends makes every wait of every rank return TR_COMM (or the status that rank gave)
+// within ten seconds; the comm is then broken: every further call returns the same
+// error at once.
+#ifndef TR_COMM_COMM_H
+#define TR_COMM_COMM_H
+
+#include <tranche/comm.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum tr_comm_type {
+    TR_COMM_BYTE, // gathered only
+    TR_COMM_F32,
+    TR_COMM_I64,
+} tr_comm_type;
+
+typedef enum tr_comm_kind {
+    // Every rank's part is copied to every rank. recv: [count]. send: this rank's part,
+    // or NULL when it lies at its place in recv already.
+    TR_COMM_GATHER,
+    // Every rank gets its part of the sum over ranks. send: [count]; recv: this rank's
+    // part, which may lie inside of send at its own place. The order of additions is
+    // fixed by the number of ranks.
+    TR_COMM_REDUCE,
+} tr_comm_kind;
+
+// `count` elements, of which rank r has [r * shard, min((r + 1) * shard, count)); the
+// last ranks' parts may be short or empty. shard * ranks >= count.
+typedef struct tr_comm_op {
+    tr_comm_kind kind;
+    tr_comm_type type;
+    int64_t count, shard; // elements
+    const void *send;
+    void *recv;
+    bool add; // reduce: recv += the sum, instead of =
+} tr_comm_op;
+
+// Elements [*first, *first + *part) are rank `rank`'s; *part may be 0.
+void tr__comm_part(int64_t count, int64_t shard, int rank, int64_t *first,
+                   int64_t *part);
+
+// Bytes that tr__comm_staging wants: room for the chunks of a reduction on their way.
+// 0 with one rank.
+int64_t tr__comm_staging_bytes(int64_t ranks);
+// Borrowed until the comm is closed, or given another (NULL: none). 64-byte aligned.
+void tr__comm_staging(tr_comm *comm, void *memory);
+
+enum { TR_COMM_QUEUE = 256 }; // operations that may be under way
+
+// Queues an operation; buffers are borrowed until it is done. Returns its ticket, which
+// counts from 1; waits while the queue is full. A broken comm takes it and does
+// nothing.
+int64_t tr__comm_start(tr_comm *comm, const tr_comm_op *op);
+// Until that operation, and so all before it, is done. TR_COMM as said above.
+tr_status tr__comm_wait(tr_comm *comm, int64_t ticket, tr_error *err);
+// The ticket of the newest operation; 0: none yet.
+int64_t tr__comm_newest(const tr_comm *comm);
+
+// start and wait in one, for records outside of the step: own: [bytes] of this rank;
+// all: [ranks][bytes].
+tr_status tr__comm_all_gather(tr_comm *comm, const void *own, size_t bytes, void *all,
+                              tr_error *err);
+tr_status tr__comm_barrier(tr_comm *comm, tr_error *err);
+// Rank `root`'s bytes to all.
+tr_status tr__comm_broadcast(tr_comm *comm, int root, void *data, size_t bytes,
+                             tr_error *err);
+
+// A word to all ranks, out of any order: somebody asked for an end. Not collective.
+// Every rank's tr__comm_noticed is true soon after; until tr__comm_notice_clear, which
+// is collective (a barrier).
+void tr__comm_notice(tr_comm *comm);
+bool tr__comm_noticed(const tr_comm *comm);
+tr_status tr__comm_notice_clear(tr_comm *comm, tr_error *err);
+
+// What this rank has sent so far (payload of messages as handed to the transport), and
+// how long its tr__comm_wait calls have waited.
+typedef struct tr_comm_totals {
+    int64_t gather_bytes, reduce_bytes;
+    double wait_seconds;
+} tr_comm_totals;
+tr_comm_totals tr__comm_totals(const tr_comm *comm);
+
+#endif
