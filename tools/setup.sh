@@ -35,8 +35,9 @@ has_openmp() { preprocesses omp.h -fopenmp; }
 has_cmake() {
     cmake --version | awk 'NR == 1 {
         split($3, v, ".")
-        exit !(v[1] > 3 || (v[1] == 3 && v[2] >= 22))
-    }'
+        good = v[1] > 3 || (v[1] == 3 && v[2] >= 22)
+    }
+    END { exit !good }' # without cmake there is no first line
 }
 has_dnnl() { preprocesses oneapi/dnnl/dnnl.h; }
 has_format() {
