@@ -4,7 +4,10 @@ find_package(OpenMP REQUIRED COMPONENTS C)
 find_package(Threads REQUIRED)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.13)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash>=0.8.0)
-find_package(dnnl CONFIG REQUIRED)
+include(cmake/find_dnnl.cmake)
+if(NOT TARGET DNNL::dnnl)
+    message(FATAL_ERROR "oneDNN is missing (Debian: libdnnl-dev)")
+endif()
 
 set(TR_DEPENDENCIES DNNL::dnnl PkgConfig::JANSSON PkgConfig::XXHASH OpenMP::OpenMP_C
     Threads::Threads m)

@@ -24,7 +24,7 @@ configure_package_config_file(cmake/tranche-config.cmake.in tranche-config.cmake
 write_basic_package_version_file(tranche-config-version.cmake
     COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tranche-config.cmake
-    ${CMAKE_CURRENT_BINARY_DIR}/tranche-config-version.cmake
+    ${CMAKE_CURRENT_BINARY_DIR}/tranche-config-version.cmake cmake/find_dnnl.cmake
     DESTINATION ${TR_PACKAGE_DIR})
 
 # tranche.pc finds its prefix from where it lies, so that the installed tree can move.
