@@ -297,6 +297,16 @@ float *tr__executor_grad(tr_executor *executor, int param) {
     return flat->grad < 0 ? NULL : (float *)memory(executor, flat->grad) + info->offset;
 }
 
+tr_piece tr__executor_held(tr_executor *executor, int param, int state) {
+    return (tr_piece){tr__executor_param(executor, param, state), 0,
+                      executor->plan->params[param].count};
+}
+
+// One rank writes all that it holds.
+tr_piece tr__executor_own(tr_executor *executor, int param, int state) {
+    return tr__executor_held(executor, param, state);
+}
+
 const float *tr__executor_answer(tr_executor *executor) {
     return memory(executor, executor->plan->answer);
 }

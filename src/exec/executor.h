@@ -56,6 +56,20 @@ void tr__executor_order(tr_executor *executor, const tr_update_order *order);
 float *tr__executor_param(tr_executor *executor, int param, int state);
 // The same of its gradient accumulator; NULL in an inference plan.
 float *tr__executor_grad(tr_executor *executor, int param);
+
+// Elements [first, first + count) of a parameter, at `data`; count 0: none.
+typedef struct tr_piece {
+    float *data;
+    int64_t first, count;
+} tr_piece;
+
+// What this rank holds of a parameter (state -1) or of one of its optimizer states, and
+// must be given when weights are drawn or read.
+tr_piece tr__executor_held(tr_executor *executor, int param, int state);
+// What of that this rank writes into a checkpoint: together the ranks' pieces are the
+// whole, each element once.
+tr_piece tr__executor_own(tr_executor *executor, int param, int state);
+
 // The logits of an inference plan, f32.
 const float *tr__executor_answer(tr_executor *executor);
 

@@ -67,9 +67,9 @@ tr_status tr__read_parameters(const tr_tensor_set *set, const char *path,
                            path, name, (long long)stored->count,
                            (long long)param->count);
         }
+        tr_piece piece = tr__executor_held(executor, (int)i, state);
         tr_status status =
-            tr__tensor_read_f32(set, stored, 0, param->count,
-                                tr__executor_param(executor, (int)i, state), err);
+            tr__tensor_read_f32(set, stored, piece.first, piece.count, piece.data, err);
         if (status != TR_OK) {
             return status;
         }

@@ -16,8 +16,9 @@ tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *er
 // "<name>.exp_avg". dst: [TR_TENSOR_NAME_MAX].
 void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *dst);
 
-// Fills all parameters of a plan (state -1, its name NULL), or one optimizer state,
-// from a file; `path` names it in messages. TR_IO: missing, or of another shape.
+// Fills what this rank holds of all parameters of a plan (state -1, its name NULL), or
+// of one optimizer state, from a file; `path` names it in messages. TR_IO: missing, or
+// of another shape.
 tr_status tr__read_parameters(const tr_tensor_set *set, const char *path,
                               const tr_plan *plan, tr_executor *executor, int state,
                               const char *state_name, tr_error *err);

@@ -150,6 +150,7 @@ tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err
         return tr_fail(err, TR_MEMORY, "no memory for a run");
     }
     run->opened = tr__seconds();
+    run->comm = options->comm;
     run->messages = options->messages;
     run->log = (tr_log){pass_on, &run->messages};
     tr_status status = open_config(run, options, err);
@@ -250,4 +251,8 @@ double tr__run_seconds(const tr_run *run) {
 
 const tr_log *tr__run_log(const tr_run *run) {
     return &run->log;
+}
+
+tr_comm *tr__run_comm(const tr_run *run) {
+    return run->comm;
 }

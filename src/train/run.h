@@ -3,6 +3,7 @@
 #define TR_TRAIN_RUN_H
 
 #include "base/log.h"
+#include "comm/comm.h"
 #include "config/config.h"
 #include "data/batcher.h"
 #include "data/order.h"
@@ -12,6 +13,7 @@
 
 struct tr_run {
     tr_config *config;
+    tr_comm *comm; // the caller's, NULL: this process alone
     double opened; // tr__seconds() at which it began
     tr_messages messages;
     tr_log log; // passes lines on to `messages`
@@ -51,6 +53,7 @@ const tr_order *tr__run_order(const tr_run *run);
 const tr_batcher *tr__run_batcher(const tr_run *run);
 const char *tr__run_weights(const tr_run *run); // NULL: to be drawn
 const tr_log *tr__run_log(const tr_run *run);
+tr_comm *tr__run_comm(const tr_run *run);  // NULL: this process alone
 double tr__run_seconds(const tr_run *run); // since it was opened
 
 #endif

@@ -4,20 +4,21 @@
 #include "train/engine.h"
 #include "train/folder.h"
 
+// An element's value depends on where it lies in the parameter, not on who draws it.
 static void draw(tr_engine *engine, int index) {
     const tr_plan_param *param = &engine->plan->params[index];
-    float *values = tr__executor_param(engine->executor, index, -1);
+    tr_piece piece = tr__executor_held(engine->executor, index, -1);
     uint64_t seed = engine->settings->seed, stream = tr__hash_text(param->name);
     float a = param->init.a, b = param->init.b;
     switch (param->init.kind) {
     case TR_INIT_CONSTANT:
-        tr__fill_uniform(values, 0, param->count, a, a, seed, stream);
+        tr__fill_uniform(piece.data, piece.first, piece.count, a, a, seed, stream);
         break;
     case TR_INIT_NORMAL:
-        tr__fill_normal(values, 0, param->count, a, b, seed, stream);
+        tr__fill_normal(piece.data, piece.first, piece.count, a, b, seed, stream);
         break;
     case TR_INIT_UNIFORM:
-        tr__fill_uniform(values, 0, param->count, a, b, seed, stream);
+        tr__fill_uniform(piece.data, piece.first, piece.count, a, b, seed, stream);
         break;
     }
 }
