@@ -77,6 +77,28 @@ static tr_status finish(owned *own, json_t *json, tr_model **out, tr_error *err)
     return TR_OK;
 }
 
+tr_status tr__model_keep(tr_model *model, const json_t *object,
+                         const char *const *names, size_t count, tr_error *err) {
+    owned *own = model->owned;
+    json_t *keys = json_loads(own->config_json, 0, NULL);
+    bool good = keys != NULL;
+    for (size_t i = 0; good && i < count; i++) {
+        json_t *value = json_object_get(object, names[i]);
+        if (value && !json_object_get(keys, names[i])) {
+            good = json_object_set(keys, names[i], value) == 0;
+        }
+    }
+    char *text = good ? json_dumps(keys, JSON_INDENT(2)) : NULL;
+    json_decref(keys);
+    if (!text) {
+        return tr_fail(err, TR_MEMORY, "no memory for a model's config.json");
+    }
+    free(own->config_json);
+    own->config_json = text;
+    own->model.config_json = text;
+    return TR_OK;
+}
+
 static json_t *gpt2_json(const tr_gpt2_config *c) {
     return json_pack(
         "{s:s, s:[s], s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:f, s:f, s:f, "

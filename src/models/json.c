@@ -18,11 +18,28 @@ static const char *const gpt2_names[] = {
     "resid_pdrop", "embd_pdrop", "attn_pdrop", "tie_word_embeddings",
     "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "add_cross_attention",
     // Without meaning for training one GPT-2:
-    "architectures", "reorder_and_upcast_attn", "use_cache", "bos_token_id",
-    "eos_token_id", "pad_token_id", "torch_dtype", "dtype", "transformers_version",
-    "summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels",
-    "summary_first_dropout", "task_specific_params", "_name_or_path",
+    "architectures", "torch_dtype", "dtype", "transformers_version", "_name_or_path",
     "gradient_checkpointing"};
+
+// Nor have these, but those who use the trained model read them.
+static const char *const gpt2_kept[] = {"bos_token_id",
+                                        "eos_token_id",
+                                        "pad_token_id",
+                                        "use_cache",
+                                        "reorder_and_upcast_attn",
+                                        "summary_type",
+                                        "summary_use_proj",
+                                        "summary_activation",
+                                        "summary_proj_to_labels",
+                                        "summary_first_dropout",
+                                        "task_specific_params"};
+
+static tr_status check_gpt2_names(const tr_model_keys *keys, tr_error *err) {
+    const char *names[COUNT_OF(gpt2_names) + COUNT_OF(gpt2_kept)];
+    memcpy(names, gpt2_names, sizeof gpt2_names);
+    memcpy(names + COUNT_OF(gpt2_names), gpt2_kept, sizeof gpt2_kept);
+    return tr__fields_known(keys, names, COUNT_OF(names), err);
+}
 
 static tr_status check_gpt2(const tr_model_keys *keys, const tr_gpt2_config *c,
                             tr_error *err) {
@@ -40,6 +57,22 @@ static tr_status check_gpt2(const tr_model_keys *keys, const tr_gpt2_config *c,
     }
     return status == TR_OK ? tr__field_only(keys, "add_cross_attention", false, err)
                            : status;
+}
+
+static tr_status make_gpt2(const tr_model_keys *keys, const tr_gpt2_config *config,
+                           tr_model **out, tr_error *err) {
+    tr_model *model = NULL;
+    tr_status status = tr__model_gpt2(config, &model, err);
+    if (status == TR_OK) {
+        status =
+            tr__model_keep(model, keys->object, gpt2_kept, COUNT_OF(gpt2_kept), err);
+    }
+    if (status != TR_OK) {
+        tr_model_destroy(model);
+        return status;
+    }
+    *out = model;
+    return TR_OK;
 }
 
 static tr_status gpt2_from_json(const tr_model_keys *keys, bool strict, tr_model **out,
@@ -71,7 +104,7 @@ static tr_status gpt2_from_json(const tr_model_keys *keys, bool strict, tr_model
     };
     tr_status status = TR_OK;
     if (strict) {
-        status = tr__fields_known(keys, gpt2_names, COUNT_OF(gpt2_names), err);
+        status = check_gpt2_names(keys, err);
     }
     if (status == TR_OK) {
         status = tr__fields_read(keys, fields, COUNT_OF(fields), err);
@@ -87,7 +120,7 @@ static tr_status gpt2_from_json(const tr_model_keys *keys, bool strict, tr_model
     c.gelu_tanh = activation != 1;
     c.n_inner = c.n_inner ? c.n_inner : 4 * c.n_embd;
     status = check_gpt2(keys, &c, err);
-    return status == TR_OK ? tr__model_gpt2(&c, out, err) : status;
+    return status == TR_OK ? make_gpt2(keys, &c, out, err) : status;
 }
 
 // ---- mlp

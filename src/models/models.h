@@ -11,9 +11,16 @@
 tr_status tr__model_gpt2(const tr_gpt2_config *config, tr_model **out, tr_error *err);
 tr_status tr__model_mlp(const tr_mlp_config *config, tr_model **out, tr_error *err);
 
+// Adds keys of `object` to the config.json of one of the models above: those of `names`
+// [count] that are there and that it does not write itself.
+tr_status tr__model_keep(tr_model *model, const json_t *object,
+                         const char *const *names, size_t count, tr_error *err);
+
 // From the keys of a Hugging Face config.json (or those of an "mlp"). `origin` names
 // them in messages ("model", or a file). With `strict`, a key that is unknown is an
 // error that names the nearest one; a Hugging Face folder has many that do not matter.
+// Keys that others read in a checkpoint's config.json (which token begins and ends a
+// text) are kept.
 tr_status tr__model_from_json(const json_t *keys, const char *origin, bool strict,
                               tr_model **out, tr_error *err);
 
