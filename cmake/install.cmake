@@ -30,6 +30,10 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tranche-config.cmake
 # tranche.pc finds its prefix from where it lies, so that the installed tree can move.
 set(TR_PC_REQUIRES "jansson >= 2.13, libxxhash >= 0.8.0")
 set(libs "-ldnnl ${OpenMP_C_FLAGS} -pthread -lm")
+if(TR_MPI_LIBRARY)
+    list(JOIN MPI_C_LIBRARIES " " mpi)
+    string(PREPEND libs "${mpi} ")
+endif()
 if(BUILD_SHARED_LIBS)
     set(TR_PC_PRIVATE ".private")
     set(TR_PC_LIBS_PRIVATE "${libs}")

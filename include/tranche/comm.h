@@ -5,6 +5,8 @@
 
 #include <tranche/status.h>
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -32,6 +34,10 @@ int tr_comm_threads(const tr_comm *comm);
 // this library comes back with it, its message led by "rank R: ". Not collective. With
 // one rank it does nothing.
 void tr_comm_abandon(tr_comm *comm, const tr_error *error);
+
+// Whether this rank tells the user: rank 0; after an error one that is known to be there
+// still. NULL (tr_comm_open has failed): rank 0 as the launcher numbers them.
+bool tr_comm_speaks(const tr_comm *comm);
 
 // Ranks compare how they fared: TR_OK when all bring TR_OK; else, on all ranks, the
 // status and message of the lowest rank that brings another, led by "rank R: " (unless

@@ -64,6 +64,9 @@ enum { TR_COMM_QUEUE = 256 }; // operations that may be under way
 int64_t tr__comm_start(tr_comm *comm, const tr_comm_op *op);
 // Until that operation, and so all before it, is done. TR_COMM as said above.
 tr_status tr__comm_wait(tr_comm *comm, int64_t ticket, tr_error *err);
+// Whether an error has come up, as every wait would tell: cheap, for one who has long
+// nothing to wait for.
+bool tr__comm_is_broken(const tr_comm *comm);
 // The ticket of the newest operation; 0: none yet.
 int64_t tr__comm_newest(const tr_comm *comm);
 
@@ -86,8 +89,9 @@ tr_status tr__comm_notice_clear(tr_comm *comm, tr_error *err);
 // What this rank has sent so far (payload of messages as handed to the transport), and
 // how long its tr__comm_wait calls have waited.
 typedef struct tr_comm_totals {
-    int64_t gather_bytes, reduce_bytes;
+    int64_t gather_bytes, reduce_bytes; // of tr__comm_start
     double wait_seconds;
+    int64_t record_bytes; // of the calls for records
 } tr_comm_totals;
 tr_comm_totals tr__comm_totals(const tr_comm *comm);
 

@@ -1,0 +1,187 @@
+// What all transports share: parts, small calls, notices, totals.
+#include "comm/launcher.h"
+#include "comm/mpi.h"
+#include "comm/self.h"
+#include "comm/transport.h"
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+// ---- opening and closing
+
+tr_status tr__comm_prepare(tr_comm *comm, const tr_transport *transport, int rank,
+                           int ranks, tr_error *err) {
+    comm->words = tr__calloc((size_t)ranks, sizeof *comm->words);
+    if (!comm->words) {
+        return tr_fail(err, TR_MEMORY, "no memory for the ranks");
+    }
+    comm->transport = transport;
+    comm->rank = rank;
+    comm->ranks = ranks;
+    comm->threads = 1;
+    return TR_OK;
+}
+
+void tr__comm_release(tr_comm *comm) {
+    tr__free(comm->words);
+    tr__free(comm);
+}
+
+tr_status tr_comm_open(tr_comm **out, tr_error *err) {
+    tr_launcher launcher = tr__launcher_find();
+    *out = NULL;
+    if (!launcher.name || launcher.ranks == 1) {
+        return tr__self_open(out, err);
+    }
+    if (launcher.mute) {
+        return tr_fail(err, TR_COMM,
+                       "%s has started %d ranks that cannot find each other: use srun "
+                       "--mpi=pmix or --mpi=pmi2 (srun --mpi=list tells what there is)",
+                       launcher.name, launcher.ranks);
+    }
+    return tr__mpi_open(&launcher, out, err);
+}
+
+void tr_comm_close(tr_comm *comm) {
+    if (comm) {
+        comm->transport->close(comm);
+    }
+}
+
+bool tr_comm_speaks(const tr_comm *comm) {
+    return comm ? comm->transport->speaks(comm) : tr__launcher_find().rank <= 0;
+}
+
+void tr_comm_abandon(tr_comm *comm, const tr_error *error) {
+    tr_error led = {0};
+    tr_fail(&led, error->status, "rank %d: %s", comm->rank, error->message);
+    comm->transport->abandon(comm, &led);
+}
+
+// ---- facts
+
+int tr_comm_rank(const tr_comm *comm) {
+    return comm->rank;
+}
+
+int tr_comm_ranks(const tr_comm *comm) {
+    return comm->ranks;
+}
+
+int tr_comm_threads(const tr_comm *comm) {
+    return comm->threads;
+}
+
+bool tr__comm_is_broken(const tr_comm *comm) {
+    return comm->transport->is_broken(comm);
+}
+
+tr_comm_totals tr__comm_totals(const tr_comm *comm) {
+    return (tr_comm_totals){atomic_load(&comm->gather_bytes),
+                            atomic_load(&comm->reduce_bytes), comm->waited,
+                            atomic_load(&comm->record_bytes)};
+}
+
+// ---- operations
+
+size_t tr__comm_type_bytes(tr_comm_type type) {
+    return type == TR_COMM_I64 ? 8 : type == TR_COMM_F32 ? 4 : 1;
+}
+
+void tr__comm_part(int64_t count, int64_t shard, int rank, int64_t *first,
+                   int64_t *part) {
+    *first = tr__min_i64(count, rank * shard);
+    *part = tr__min_i64(shard, count - *first);
+}
+
+void tr__task_part(const tr_task *task, int rank, int64_t *first, int64_t *part) {
+    if (task->root < 0) {
+        tr__comm_part(task->op.count, task->op.shard, rank, first, part);
+        return;
+    }
+    *first = 0;
+    *part = rank == task->root ? task->op.count : 0;
+}
+
+void tr__comm_staging(tr_comm *comm, void *memory) {
+    comm->staging = memory;
+}
+
+int64_t tr__comm_start(tr_comm *comm, const tr_comm_op *op) {
+    return comm->transport->start(comm, &(tr_task){*op, -1, false});
+}
+
+tr_status tr__comm_wait(tr_comm *comm, int64_t ticket, tr_error *err) {
+    double begin = tr__seconds();
+    tr_status status = comm->transport->wait(comm, ticket, err);
+    comm->waited += tr__seconds() - begin;
+    return status;
+}
+
+int64_t tr__comm_newest(const tr_comm *comm) {
+    return comm->newest;
+}
+
+// ---- small calls
+
+static tr_status do_at_once(tr_comm *comm, tr_comm_op op, int root, tr_error *err) {
+    int64_t ticket = comm->transport->start(comm, &(tr_task){op, root, true});
+    return comm->transport->wait(comm, ticket, err);
+}
+
+tr_status tr__comm_all_gather(tr_comm *comm, const void *own, size_t bytes, void *all,
+                              tr_error *err) {
+    tr_comm_op op = {.kind = TR_COMM_GATHER,
+                     .type = TR_COMM_BYTE,
+                     .count = (int64_t)bytes * comm->ranks,
+                     .shard = (int64_t)bytes,
+                     .send = own,
+                     .recv = all};
+    return do_at_once(comm, op, -1, err);
+}
+
+tr_status tr__comm_barrier(tr_comm *comm, tr_error *err) {
+    tr_word word = {0};
+    return tr__comm_all_gather(comm, &word, sizeof word, comm->words, err);
+}
+
+tr_status tr__comm_broadcast(tr_comm *comm, int root, void *data, size_t bytes,
+                             tr_error *err) {
+    tr_comm_op op = {.kind = TR_COMM_GATHER,
+                     .type = TR_COMM_BYTE,
+                     .count = (int64_t)bytes,
+                     .shard = (int64_t)bytes,
+                     .recv = data};
+    return do_at_once(comm, op, root, err);
+}
+
+// ---- notices
+
+void tr__comm_note(tr_comm *comm, int64_t epochs) {
+    int64_t known = atomic_load(&comm->noticed);
+    while (known < epochs &&
+           !atomic_compare_exchange_weak(&comm->noticed, &known, epochs)) {
+    }
+}
+
+void tr__comm_notice(tr_comm *comm) {
+    if (!tr__comm_noticed(comm)) {
+        tr__comm_note(comm, comm->notice_epoch + 1);
+        comm->transport->notice(comm);
+    }
+}
+
+bool tr__comm_noticed(const tr_comm *comm) {
+    return atomic_load(&comm->noticed) > comm->notice_epoch;
+}
+
+// What is noticed after the barrier belongs to the next epoch, whichever rank it
+// reaches first; what comes late from before it, to none.
+tr_status tr__comm_notice_clear(tr_comm *comm, tr_error *err) {
+    tr_status status = tr__comm_barrier(comm, err);
+    comm->notice_epoch++;
+    return status;
+}

@@ -1,0 +1,189 @@
+#include "comm/mpi_move.h"
+
+#include "comm/add.h"
+#include "comm/mpi_check.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+enum { TAG = 1 };
+
+int64_t tr__comm_staging_bytes(int64_t ranks) {
+    return ranks > 1 ? (int64_t)TR_WINDOW * TR_CHUNK : 0;
+}
+
+// ---- which message is next
+
+static int peer_of(const tr_mover *m, const tr_lane *lane, int step) {
+    int ranks = m->base->ranks;
+    return (m->base->rank + (lane == &m->out ? step : ranks - step)) % ranks;
+}
+
+// The part of the task that goes over `lane` in `step`, in bytes.
+static void part_of(const tr_mover *m, const tr_lane *lane, int step, int64_t *first,
+                    int64_t *bytes) {
+    bool gather = m->task.op.kind == TR_COMM_GATHER;
+    bool own = gather == (lane == &m->out);
+    int64_t size = (int64_t)tr__comm_type_bytes(m->task.op.type);
+    tr__task_part(&m->task, own ? m->base->rank : peer_of(m, lane, step), first, bytes);
+    *first *= size;
+    *bytes *= size;
+}
+
+// Where in the caller's memory the part is that begins at byte `first` of the whole.
+static char *place_of(const tr_mover *m, const tr_lane *lane, int64_t first) {
+    const tr_comm_op *op = &m->task.op;
+    if (lane == &m->out) {
+        if (op->kind == TR_COMM_REDUCE) {
+            return (char *)(uintptr_t)op->send + first;
+        }
+        return op->send ? (char *)(uintptr_t)op->send : (char *)op->recv + first;
+    }
+    return (char *)op->recv + (op->kind == TR_COMM_GATHER ? first : 0);
+}
+
+// Takes the next piece; false: there is none.
+static bool next_piece(const tr_mover *m, tr_lane *lane, tr_piece *piece) {
+    for (; lane->step < m->base->ranks; lane->step++, lane->offset = 0) {
+        int64_t first, bytes;
+        part_of(m, lane, lane->step, &first, &bytes);
+        if (lane->offset < bytes) {
+            int64_t some = tr__min_i64(TR_CHUNK, bytes - lane->offset);
+            *piece = (tr_piece){lane->step, place_of(m, lane, first) + lane->offset,
+                                lane->offset, (int)some};
+            lane->offset += some;
+            return true;
+        }
+    }
+    return false;
+}
+
+// ---- messages
+
+static char *staging_of(const tr_mover *m, int64_t number) {
+    return (char *)m->base->staging + number % TR_WINDOW * TR_CHUNK;
+}
+
+static void count(tr_mover *m, int bytes) {
+    tr_comm *base = m->base;
+    atomic_fetch_add(m->task.record                      ? &base->record_bytes
+                     : m->task.op.kind == TR_COMM_GATHER ? &base->gather_bytes
+                                                         : &base->reduce_bytes,
+                     bytes);
+}
+
+static tr_status post(tr_mover *m, tr_lane *lane, const tr_piece *piece,
+                      tr_error *err) {
+    int64_t slot = lane->posted % TR_WINDOW;
+    int peer = peer_of(m, lane, piece->step);
+    MPI_Request *request = &lane->requests[slot];
+    lane->pieces[slot] = *piece;
+    if (lane == &m->out) {
+        count(m, piece->bytes);
+        return tr__mpi_check(
+            MPI_Isend(piece->at, piece->bytes, MPI_BYTE, peer, TAG, m->comm, request),
+            "MPI_Isend", err);
+    }
+    void *to =
+        m->task.op.kind == TR_COMM_GATHER ? piece->at : staging_of(m, lane->posted);
+    return tr__mpi_check(
+        MPI_Irecv(to, piece->bytes, MPI_BYTE, peer, TAG, m->comm, request), "MPI_Irecv",
+        err);
+}
+
+// The first to come is added to this rank's own part; the result takes its place.
+static void add_piece(const tr_mover *m, const tr_piece *piece, const char *from) {
+    const tr_comm_op *op = &m->task.op;
+    int64_t size = (int64_t)tr__comm_type_bytes(op->type), first, part;
+    int64_t elements = piece->bytes / size;
+    tr__task_part(&m->task, m->base->rank, &first, &part);
+    const char *own = (const char *)op->send + first * size + piece->offset;
+    if (piece->step == 1 && op->add) {
+        tr__add(op->type, piece->at, own, elements);
+    }
+    if (piece->step > 1 || op->add || own == piece->at) {
+        tr__add(op->type, piece->at, from, elements);
+    } else {
+        tr__add_to(op->type, piece->at, own, from, elements);
+    }
+}
+
+static tr_status complete(tr_mover *m, tr_lane *lane, bool *moved, tr_error *err) {
+    while (lane->done < lane->posted) {
+        int64_t slot = lane->done % TR_WINDOW;
+        int flag = 0;
+        tr_status status = tr__mpi_check(
+            MPI_Test(&lane->requests[slot], &flag, MPI_STATUS_IGNORE), "MPI_Test", err);
+        if (status != TR_OK || !flag) {
+            return status;
+        }
+        if (lane == &m->in && m->task.op.kind == TR_COMM_REDUCE) {
+            add_piece(m, &lane->pieces[slot], staging_of(m, lane->done));
+        }
+        lane->done++;
+        *moved = true;
+    }
+    return TR_OK;
+}
+
+static tr_status advance(tr_mover *m, tr_lane *lane, bool *moved, tr_error *err) {
+    tr_piece piece;
+    tr_status status = complete(m, lane, moved, err);
+    while (status == TR_OK && lane->posted - lane->done < TR_WINDOW &&
+           next_piece(m, lane, &piece)) {
+        status = post(m, lane, &piece, err);
+        lane->posted++;
+        *moved = true;
+    }
+    return status;
+}
+
+tr_status tr__mover_advance(tr_mover *m, bool *moved, bool *finished, tr_error *err) {
+    *moved = *finished = false;
+    tr_status status = advance(m, &m->in, moved, err);
+    if (status == TR_OK) {
+        status = advance(m, &m->out, moved, err);
+    }
+    *finished = m->in.done == m->in.posted && m->out.done == m->out.posted &&
+                m->in.step == m->base->ranks && m->out.step == m->base->ranks;
+    return status;
+}
+
+// A gather's own part goes to its place while the first messages are under way.
+static void copy_own(const tr_mover *m) {
+    const tr_comm_op *op = &m->task.op;
+    int64_t size = (int64_t)tr__comm_type_bytes(op->type), first, part;
+    tr__task_part(&m->task, m->base->rank, &first, &part);
+    char *to = (char *)op->recv + first * size;
+    if (op->kind == TR_COMM_GATHER && op->send && op->send != to && part > 0) {
+        memcpy(to, op->send, (size_t)(part * size));
+    }
+}
+
+tr_status tr__mover_begin(tr_mover *m, const tr_task *task, tr_error *err) {
+    bool moved, finished;
+    m->task = *task;
+    m->in = m->out = (tr_lane){.step = 1};
+    if (task->op.kind == TR_COMM_REDUCE && !m->base->staging) {
+        return tr_fail(err, TR_INTERNAL, "a reduction without memory for its chunks");
+    }
+    tr_status status = tr__mover_advance(m, &moved, &finished, err);
+    copy_own(m);
+    return status;
+}
+
+static void cancel(tr_lane *lane) {
+    for (; lane->done < lane->posted; lane->done++) {
+        MPI_Request *request = &lane->requests[lane->done % TR_WINDOW];
+        if (*request != MPI_REQUEST_NULL) {
+            MPI_Cancel(request);
+        }
+    }
+}
+
+// Only receiving is given up: to cancel what is being sent can take talk with a rank
+// that is no more.
+void tr__mover_cancel(tr_mover *m) {
+    cancel(&m->in);
+}

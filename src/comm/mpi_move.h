@@ -1,0 +1,52 @@
+// Gather and reduce over point-to-point messages. In step i = 1 .. W - 1 a rank sends
+// to rank + i and receives from rank - i (both modulo W), so that at any time every
+// rank sends to one and receives from one. Parts go in chunks, a few of each direction
+// under way at once. Nothing here waits: tr__mover_advance is called again and again.
+//
+// A reduction adds to this rank's own part that of rank - 1, then that of rank - 2, and
+// so on. Bytes that a rank sends: gather: W - 1 times its own part; reduce: the others'
+// parts; nothing besides.
+#ifndef TR_COMM_MPI_MOVE_H
+#define TR_COMM_MPI_MOVE_H
+
+#include "comm/transport.h"
+
+#include <mpi.h>
+
+enum {
+    TR_CHUNK = 512 << 10, // bytes of a message at most
+    TR_WINDOW = 4,        // messages of a direction under way
+};
+
+// A message under way.
+typedef struct tr_piece {
+    int step;
+    char *at;       // in the caller's buffer: where it comes from or goes to
+    int64_t offset; // bytes, in the part
+    int bytes;
+} tr_piece;
+
+// One direction of an operation. Messages are dealt with in their order.
+typedef struct tr_lane {
+    MPI_Request requests[TR_WINDOW];
+    tr_piece pieces[TR_WINDOW];
+    int64_t posted, done;
+    int step;       // of the next piece
+    int64_t offset; // likewise
+} tr_lane;
+
+typedef struct tr_mover {
+    tr_comm *base;
+    MPI_Comm comm;
+    tr_task task; // under way
+    tr_lane out, in;
+} tr_mover;
+
+tr_status tr__mover_begin(tr_mover *mover, const tr_task *task, tr_error *err);
+// *moved: something has happened. *finished: all of it has.
+tr_status tr__mover_advance(tr_mover *mover, bool *moved, bool *finished,
+                            tr_error *err);
+// Gives up what is under way; buffers that MPI has promised to others stay borrowed.
+void tr__mover_cancel(tr_mover *mover);
+
+#endif

@@ -1,0 +1,248 @@
+#include "comm/mpi_world.h"
+
+#include "comm/mpi_check.h"
+
+#include "base/clock.h"
+
+#include <omp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+// Seconds.
+static const double idle_rest = 0.01;  // between two looks at the others' news
+static const double spread_least = .2; // news of an error are given so long to leave
+static const double spread_most = 1;
+static const double bye_most = TR_SILENCE;
+static const double join_most = 3;
+
+// ---- the beginning
+
+// "Open MPI v4.1.4", of a text that goes on for lines.
+static void library_name(char *name, size_t size) {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    text[strcspn(text, ",\n")] = '\0';
+    for (char *c = text; *c; c++) {
+        *c = *c == '\t' ? ' ' : *c;
+    }
+    snprintf(name, size, "%s", text);
+}
+
+static tr_status check_ranks(const tr_launcher *launcher, int rank, int ranks,
+                             tr_error *err) {
+    char name[128];
+    if (launcher->ranks < 0 || (launcher->ranks == ranks && launcher->rank == rank)) {
+        return TR_OK;
+    }
+    library_name(name, sizeof name);
+    return tr_fail(
+        err, TR_COMM,
+        "%s has started %d ranks, but %s, which this program was built with, "
+        "finds %d: start it with that MPI's own mpirun",
+        launcher->name, launcher->ranks, name, ranks);
+}
+
+static tr_status make_comm(MPI_Comm *comm, tr_error *err) {
+    tr_status status =
+        tr__mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, comm), "MPI_Comm_dup", err);
+    if (status == TR_OK) {
+        MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
+    }
+    return status;
+}
+
+static tr_status begin(tr_world *w, tr_error *err) {
+    int got, rank = 0, ranks = 0;
+    tr_status status = tr__mpi_check(
+        MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &got), "MPI_Init_thread", err);
+    if (status != TR_OK) {
+        return status;
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    status = check_ranks(&w->launcher, rank, ranks, err);
+    if (status != TR_OK) {
+        MPI_Finalize();
+        return status;
+    }
+    w->base.rank = rank;
+    w->base.ranks = ranks;
+    status = make_comm(&w->data, err);
+    if (status == TR_OK) {
+        status = make_comm(&w->control, err);
+    }
+    if (status == TR_OK) {
+        status = tr__control_begin(&w->talk, &w->base, w->control, err);
+    }
+    w->mover = (tr_mover){.base = &w->base, .comm = w->data};
+    return status;
+}
+
+// ---- work
+
+// Rests the longer the longer nothing has happened: what arrives is seen within a
+// sixteenth of the time that it took, and a thread that waits leaves the core to those
+// that compute.
+static void rest(double idle_since) {
+    static const double least = 20e-6, most = 1e-3;
+    double idle = tr__seconds() - idle_since, seconds = idle / 16;
+    if (idle < least) {
+        sched_yield();
+        return;
+    }
+    seconds = seconds < least ? least : seconds > most ? most : seconds;
+    nanosleep(&(struct timespec){.tv_nsec = (long)(seconds * 1e9)}, NULL);
+}
+
+static void fail(tr_world *w, const tr_error *error) {
+    tr_error led = {0};
+    tr_fail(&led, error->status, "rank %d: %s", w->base.rank, error->message);
+    tr__control_fail(&w->talk, &led);
+}
+
+// Some work on the tasks; returns whether there was any to do.
+static bool work(tr_world *w) {
+    tr_task task;
+    tr_error error = {0};
+    tr_status status = TR_OK;
+    bool moved = false, finished = false;
+    if (!w->busy) {
+        if (!tr__queue_next(&w->queue, &task)) {
+            return false;
+        }
+        status = tr__mover_begin(&w->mover, &task, &error);
+        w->busy = moved = true;
+    }
+    if (status == TR_OK) {
+        bool more;
+        status = tr__mover_advance(&w->mover, &more, &finished, &error);
+        moved = moved || more;
+    }
+    if (status != TR_OK) {
+        fail(w, &error);
+    }
+    if (finished) {
+        w->busy = false;
+        tr__queue_finish(&w->queue);
+    }
+    return moved;
+}
+
+// Until there is an error or an order.
+static void serve(tr_world *w) {
+    double idle_since = tr__seconds();
+    while (atomic_load(&w->order) == TR_ORDER_NONE &&
+           w->talk.news.error.status == TR_OK) {
+        if (work(w)) {
+            idle_since = tr__seconds();
+        } else if (w->busy) {
+            rest(idle_since);
+        } else {
+            tr__queue_rest(&w->queue, idle_rest);
+            idle_since = tr__seconds();
+        }
+        tr__control_poll(&w->talk);
+    }
+    if (atomic_load(&w->order) == TR_ORDER_FAIL) {
+        tr__control_fail(&w->talk, &w->own_error);
+    }
+}
+
+// ---- the end
+
+static void nap(void) {
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+// The error goes to the others first; then the caller hears of it, and MPI is not
+// called again, because the caller may free what messages under way still point at.
+static void break_off(tr_world *w) {
+    double begin_time = tr__seconds(), passed = 0;
+    if (w->busy) {
+        tr__mover_cancel(&w->mover);
+    }
+    while (passed < spread_least ||
+           (passed < spread_most && !tr__control_is_told(&w->talk))) {
+        tr__control_poll(&w->talk);
+        nap();
+        passed = tr__seconds() - begin_time;
+    }
+    atomic_store(&w->speaks, w->base.rank == 0);
+    tr__queue_break(&w->queue, &w->talk.news.error);
+}
+
+// All ranks have come to the end: nobody waits for data any more.
+static void finalize(tr_world *w) {
+    double begin_time = tr__seconds();
+    tr__control_bye(&w->talk);
+    do {
+        tr__control_poll(&w->talk);
+        if (w->talk.news.error.status != TR_OK ||
+            tr__seconds() - begin_time > bye_most) {
+            return;
+        }
+        nap();
+    } while (!tr__control_is_over(&w->talk));
+    MPI_Comm_free(&w->control);
+    MPI_Comm_free(&w->data);
+    MPI_Finalize();
+}
+
+static void *run(void *argument) {
+    tr_world *w = argument;
+    omp_set_num_threads(1); // of this thread: the cores belong to the step
+    prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL); // nanoseconds: rests are short
+    tr_status status = begin(w, &w->opened);
+    sem_post(&w->open);
+    if (status != TR_OK) {
+        return NULL;
+    }
+    serve(w);
+    if (w->talk.news.error.status != TR_OK) {
+        break_off(w);
+    } else {
+        finalize(w);
+    }
+    return NULL;
+}
+
+// Signals go to the threads that expect them.
+static int start_thread(tr_world *w) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int result = pthread_create(&w->thread, NULL, run, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return result;
+}
+
+tr_status tr__world_start(tr_world *w, tr_error *err) {
+    sem_init(&w->open, 0, 0);
+    int result = start_thread(w);
+    if (result != 0) {
+        sem_destroy(&w->open);
+        return tr_fail(err, TR_INTERNAL, "cannot start the communication thread: %s",
+                       strerror(result));
+    }
+    while (sem_wait(&w->open) != 0) { // a signal
+    }
+    sem_destroy(&w->open);
+    if (w->opened.status != TR_OK) {
+        pthread_join(w->thread, NULL);
+        return tr_fail(err, w->opened.status, "%s", w->opened.message);
+    }
+    return TR_OK;
+}
+
+bool tr__world_join(tr_world *w) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)join_most;
+    return pthread_timedjoin_np(w->thread, NULL, &until) == 0;
+}

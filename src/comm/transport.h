@@ -1,0 +1,62 @@
+// What is behind a tr_comm: the common part, and the table of functions in which the
+// ways of moving bytes differ. A transport's own struct begins with a tr_comm.
+#ifndef TR_COMM_TRANSPORT_H
+#define TR_COMM_TRANSPORT_H
+
+#include "comm/comm.h"
+
+#include <stdatomic.h>
+
+// An operation as the transports get it. They see broadcasts and records too.
+typedef struct tr_task {
+    tr_comm_op op;
+    int root;    // >= 0: all elements are this rank's part (a broadcast is a gather)
+    bool record; // outside of the step's traffic
+} tr_task;
+
+typedef struct tr_transport {
+    int64_t (*start)(tr_comm *comm, const tr_task *task);
+    tr_status (*wait)(tr_comm *comm, int64_t ticket, tr_error *err);
+    bool (*is_broken)(const tr_comm *comm);
+    void (*notice)(tr_comm *comm);                         // tell the others
+    void (*abandon)(tr_comm *comm, const tr_error *error); // its message has a lead
+    bool (*speaks)(const tr_comm *comm);
+    void (*close)(tr_comm *comm); // frees it
+} tr_transport;
+
+// What a rank says of itself in tr_comm_agree.
+typedef struct tr_word {
+    int64_t status;
+    uint64_t message; // hash
+} tr_word;
+
+struct tr_comm {
+    const tr_transport *transport;
+    int rank, ranks, threads;
+    int64_t newest;       // ticket
+    double waited;        // seconds in tr__comm_wait
+    tr_word *words;       // [ranks], for the small calls
+    void *staging;        // [tr__comm_staging_bytes]
+    int64_t notice_epoch; // clears so far
+    // Epochs up to the latest in which a notice was given; 0: never. Also written by
+    // the transport's thread.
+    _Atomic int64_t noticed;
+    _Atomic int64_t gather_bytes, reduce_bytes, record_bytes; // by the transport
+};
+
+// Common part of a new comm of `ranks` ranks. TR_MEMORY.
+tr_status tr__comm_prepare(tr_comm *comm, const tr_transport *transport, int rank,
+                           int ranks, tr_error *err);
+void tr__comm_release(tr_comm *comm);
+
+// A notice was given in the last of so many epochs.
+void tr__comm_note(tr_comm *comm, int64_t epochs);
+
+// The part of a task that is rank `rank`'s.
+void tr__task_part(const tr_task *task, int rank, int64_t *first, int64_t *part);
+size_t tr__comm_type_bytes(tr_comm_type type);
+
+// Threads that each rank has to itself. Collective.
+tr_status tr__comm_count_threads(tr_comm *comm, int *out, tr_error *err);
+
+#endif

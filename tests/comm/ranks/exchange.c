@@ -1,0 +1,382 @@
+// Run on W ranks: gathers and reduces of every shape, small calls, totals. Each rank
+// checks what it got against what it can compute alone; the first difference ends all.
+#include "comm/comm.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static tr_comm *comm;
+static int rank, ranks;
+
+static void fail(const char *format, ...)
+    __attribute__((format(printf, 1, 2), noreturn));
+
+static void fail(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "rank %d: ", rank);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\n");
+    va_end(args);
+    _Exit(1);
+}
+
+static void must(tr_status status, const tr_error *err) {
+    if (status != TR_OK) {
+        fail("%s", err->message);
+    }
+}
+
+static void *take(int64_t bytes) {
+    void *memory = NULL;
+    if (posix_memalign(&memory, 64, (size_t)bytes + 64) != 0) {
+        fail("no memory");
+    }
+    return memory;
+}
+
+static size_t size_of(tr_comm_type type) {
+    return type == TR_COMM_I64 ? 8 : type == TR_COMM_F32 ? 4 : 1;
+}
+
+// ---- what element `i` of rank `r` is; small integers, so that sums are exact
+
+static int64_t value(int r, int64_t i) {
+    return (i * 7 + r * 13 + 1) % 1000;
+}
+
+static void put(tr_comm_type type, void *at, int64_t i, int64_t v) {
+    switch (type) {
+    case TR_COMM_BYTE:
+        ((uint8_t *)at)[i] = (uint8_t)v;
+        break;
+    case TR_COMM_F32:
+        ((float *)at)[i] = (float)v;
+        break;
+    case TR_COMM_I64:
+        ((int64_t *)at)[i] = v << 33; // sums that need more than 32 bits
+        break;
+    }
+}
+
+static int64_t get(tr_comm_type type, const void *at, int64_t i) {
+    switch (type) {
+    case TR_COMM_BYTE:
+        return ((const uint8_t *)at)[i];
+    case TR_COMM_F32:
+        return (int64_t)((const float *)at)[i];
+    default:
+        return ((const int64_t *)at)[i] >> 33;
+    }
+}
+
+static int64_t expected(tr_comm_type type, int64_t v) {
+    return type == TR_COMM_BYTE ? (uint8_t)v : v;
+}
+
+static void check(const char *what, const tr_comm_op *op, int64_t i, int64_t wanted) {
+    int64_t got = get(op->type, op->recv, i);
+    if (got != expected(op->type, wanted)) {
+        fail("%s of %" PRId64 " in shards of %" PRId64 ": element %" PRId64
+             " is %" PRId64 ", not %" PRId64,
+             what, op->count, op->shard, i, got, expected(op->type, wanted));
+    }
+}
+
+static void check_guard(const char *what, const void *end) {
+    for (int i = 0; i < 8; i++) {
+        if (((const uint8_t *)end)[i] != 0xA5) {
+            fail("%s wrote past its end", what);
+        }
+    }
+}
+
+// ---- one operation
+
+static int owner(const tr_comm_op *op, int64_t i) {
+    return (int)(i / op->shard);
+}
+
+static void gather(tr_comm_type type, int64_t count, int64_t shard, bool in_place) {
+    tr_error err = {0};
+    size_t size = size_of(type);
+    int64_t first, part, bytes = count * (int64_t)size;
+    tr_comm_op op = {TR_COMM_GATHER, type, count, shard, NULL, take(bytes), false};
+    memset(op.recv, 0, (size_t)bytes);
+    memset((char *)op.recv + bytes, 0xA5, 8);
+    tr__comm_part(count, shard, rank, &first, &part);
+    char *own =
+        in_place ? (char *)op.recv + first * (int64_t)size : take(part * (int64_t)size);
+    for (int64_t i = 0; i < part; i++) {
+        put(type, own, i, value(rank, first + i));
+    }
+    op.send = in_place ? NULL : own;
+    must(tr__comm_wait(comm, tr__comm_start(comm, &op), &err), &err);
+    for (int64_t i = 0; i < count; i++) {
+        check("gather", &op, i, value(owner(&op, i), i));
+    }
+    check_guard("gather", (char *)op.recv + bytes);
+    free(op.recv);
+    if (!in_place) {
+        free(own);
+    }
+}
+
+static void reduce(tr_comm_type type, int64_t count, int64_t shard, bool in_place,
+                   bool add) {
+    tr_error err = {0};
+    size_t size = size_of(type);
+    int64_t first, part;
+    char *send = take(count * (int64_t)size);
+    for (int64_t i = 0; i < count; i++) {
+        put(type, send, i, value(rank, i));
+    }
+    tr__comm_part(count, shard, rank, &first, &part);
+    char *recv = in_place ? send + first * (int64_t)size : take(part * (int64_t)size);
+    for (int64_t i = 0; i < part && !in_place; i++) {
+        put(type, recv, i, 5);
+    }
+    if (!in_place) {
+        memset(recv + part * (int64_t)size, 0xA5, 8);
+    }
+    tr_comm_op op = {TR_COMM_REDUCE, type, count, shard, send, recv, add};
+    must(tr__comm_wait(comm, tr__comm_start(comm, &op), &err), &err);
+    for (int64_t i = 0; i < part; i++) {
+        int64_t sum = add ? 5 : 0;
+        for (int r = 0; r < ranks; r++) {
+            sum += value(r, first + i);
+        }
+        check("reduce", &op, i, sum);
+    }
+    op.recv = send; // the others' parts are as they were
+    for (int64_t i = 0; i < count; i++) {
+        if (!in_place || owner(&op, i) != rank) {
+            check("what a reduce sent", &op, i, value(rank, i));
+        }
+    }
+    if (!in_place) {
+        check_guard("reduce", recv + part * (int64_t)size);
+        free(recv);
+    }
+    free(send);
+}
+
+static void shapes(void) {
+    static const int64_t counts[] = {0, 1, 3, 1023, 1024, 1025, (1 << 20) + 5};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        int64_t count = counts[i], even = (count + ranks - 1) / ranks;
+        // Even shards; whole blocks, which leave some ranks short or empty; all of it
+        // to the first.
+        const int64_t shards[] = {even > 0 ? even : 1, (even / 1024 + 1) * 1024,
+                                  count > 0 ? count : 1};
+        for (int s = 0; s < 3; s++) {
+            for (int in_place = 0; in_place < 2; in_place++) {
+                gather(TR_COMM_BYTE, count, shards[s], in_place);
+                gather(TR_COMM_F32, count, shards[s], in_place);
+                gather(TR_COMM_I64, count, shards[s], in_place);
+                reduce(TR_COMM_F32, count, shards[s], in_place, false);
+                reduce(TR_COMM_I64, count, shards[s], in_place, false);
+            }
+            reduce(TR_COMM_F32, count, shards[s], false, true);
+            reduce(TR_COMM_I64, count, shards[s], false, true);
+        }
+    }
+}
+
+// ---- many operations at once
+
+enum { MANY = 3 * TR_COMM_QUEUE };
+
+// More than the queue holds, small and large, gathers and reduces in turn; then the
+// whole is waited for by the newest ticket.
+static void many(void) {
+    enum { SHARD = 700 };
+    tr_error err = {0};
+    int64_t count = (int64_t)SHARD * ranks;
+    float *gathered = take(MANY * count * 4), *sent = take(MANY * count * 4);
+    float *sums = take(MANY * SHARD * 4);
+    for (int64_t i = 0; i < MANY * count; i++) {
+        gathered[i] = sent[i] = (float)value(rank, i);
+    }
+    int64_t before = tr__comm_newest(comm);
+    for (int k = 0; k < MANY; k++) {
+        tr_comm_op g = {TR_COMM_GATHER, TR_COMM_F32,          count, SHARD,
+                        NULL,           gathered + k * count, false};
+        tr_comm_op r = {TR_COMM_REDUCE,   TR_COMM_F32,      count, SHARD,
+                        sent + k * count, sums + k * SHARD, false};
+        if (tr__comm_start(comm, k % 2 ? &g : &r) != before + k + 1) {
+            fail("tickets do not count from 1");
+        }
+    }
+    must(tr__comm_wait(comm, tr__comm_newest(comm), &err), &err);
+    for (int64_t k = 0; k < MANY; k++) {
+        for (int64_t i = 0; i < (k % 2 ? count : SHARD); i++) {
+            int64_t sum = 0, at = k * count + i + (k % 2 ? 0 : (int64_t)rank * SHARD);
+            for (int r = 0; r < ranks; r++) {
+                sum += value(r, at);
+            }
+            float wanted = (float)(k % 2 ? value((int)(i / SHARD), at) : sum);
+            float got = k % 2 ? gathered[at] : sums[k * SHARD + i];
+            if (got != wanted) {
+                fail("operation %" PRId64 " of many: element %" PRId64 " is %g, not %g",
+                     k, i, got, wanted);
+            }
+        }
+    }
+    free(gathered);
+    free(sent);
+    free(sums);
+}
+
+// The order of additions is the same every time: equal bits.
+static void repeated(void) {
+    enum { COUNT = 300001 };
+    tr_error err = {0};
+    float *send = take(COUNT * 4), *first = take(COUNT * 4), *again = take(COUNT * 4);
+    int64_t shard = (COUNT + ranks - 1) / ranks, at, part;
+    for (int64_t i = 0; i < COUNT; i++) {
+        send[i] = 1.0f / (float)(value(rank, i) + 1);
+    }
+    tr__comm_part(COUNT, shard, rank, &at, &part);
+    for (int round = 0; round < 5; round++) {
+        tr_comm_op op = {TR_COMM_REDUCE, TR_COMM_F32, COUNT,
+                         shard,          send,        round == 0 ? first : again,
+                         false};
+        must(tr__comm_wait(comm, tr__comm_start(comm, &op), &err), &err);
+        if (round > 0 && memcmp(first, again, (size_t)part * 4) != 0) {
+            fail("the bits of a sum change");
+        }
+    }
+    free(send);
+    free(first);
+    free(again);
+}
+
+// ---- totals
+
+static void totals(void) {
+    tr_error err = {0};
+    int64_t count = 1000003, shard = (count / ranks + 1024) / 1024 * 1024;
+    int64_t first, part;
+    shard = shard * ranks < count ? shard + 1024 : shard;
+    float *whole = take(count * 4), *own = take(shard * 4);
+    memset(whole, 0, (size_t)count * 4);
+    tr__comm_part(count, shard, rank, &first, &part);
+    tr_comm_totals before = tr__comm_totals(comm);
+    tr_comm_op g = {TR_COMM_GATHER, TR_COMM_F32, count, shard, NULL, whole, false};
+    tr_comm_op r = {TR_COMM_REDUCE, TR_COMM_F32, count, shard, whole, own, false};
+    tr__comm_start(comm, &g);
+    must(tr__comm_wait(comm, tr__comm_start(comm, &r), &err), &err);
+    must(tr__comm_barrier(comm, &err), &err);
+    tr_comm_totals after = tr__comm_totals(comm);
+    if (after.gather_bytes - before.gather_bytes != (ranks - 1) * part * 4 ||
+        after.reduce_bytes - before.reduce_bytes != (count - part) * 4) {
+        fail("a gather of %" PRId64 " bytes and a reduce of %" PRId64,
+             after.gather_bytes - before.gather_bytes,
+             after.reduce_bytes - before.reduce_bytes);
+    }
+    free(whole);
+    free(own);
+}
+
+// ---- small calls
+
+static void records(void) {
+    struct {
+        int64_t rank, square;
+    } own = {rank, (int64_t)rank * rank}, all[64];
+    tr_error err = {0};
+    must(tr__comm_all_gather(comm, &own, sizeof own, all, &err), &err);
+    for (int r = 0; r < ranks; r++) {
+        if (all[r].rank != r || all[r].square != (int64_t)r * r) {
+            fail("the record of rank %d is wrong", r);
+        }
+    }
+    for (int root = 0; root < ranks; root++) {
+        enum { BYTES = 1500001 };
+        uint8_t *data = take(BYTES);
+        memset(data, rank == root ? root + 1 : 99, BYTES);
+        must(tr__comm_broadcast(comm, root, data, BYTES, &err), &err);
+        if (data[0] != root + 1 || memcmp(data, data + 1, BYTES - 1) != 0) {
+            fail("the broadcast of rank %d is wrong", root);
+        }
+        free(data);
+    }
+    must(tr__comm_barrier(comm, &err), &err);
+}
+
+static void agreed(tr_status mine, const char *message, tr_status status,
+                   const char *wanted) {
+    tr_error own = {0}, err = {0};
+    if (mine != TR_OK) {
+        tr_fail(&own, mine, "%s", message);
+    }
+    tr_status got = tr_comm_agree(comm, &own, &err);
+    if (got != status || err.status != status || strcmp(err.message, wanted) != 0) {
+        fail("agreed on %d, \"%s\", not on \"%s\"", got, err.message, wanted);
+    }
+    got = tr_comm_agree(comm, &own, &own); // in one object
+    if (got != status || own.status != status || strcmp(own.message, wanted) != 0) {
+        fail("agreed on %d, \"%s\" in one object", got, own.message);
+    }
+}
+
+static void agreement(void) {
+    char text[64], led[80];
+    agreed(TR_OK, "", TR_OK, "");
+    agreed(TR_DATA, "no such file", TR_DATA, "no such file");
+    for (int r = 0; r < ranks; r++) { // one alone, and all from one on
+        snprintf(text, sizeof text, "from %d", rank);
+        snprintf(led, sizeof led, ranks > 1 ? "rank %d: from %d" : "from 0", r, r);
+        agreed(rank == r ? TR_IO : TR_OK, text, TR_IO, led);
+        agreed(rank >= r ? (rank == r ? TR_IO : TR_DATA) : TR_OK, text, TR_IO, led);
+    }
+}
+
+static void notices(void) {
+    tr_error err = {0};
+    for (int from = 0; from < ranks; from++) {
+        if (tr__comm_noticed(comm)) {
+            fail("a notice of nobody");
+        }
+        must(tr__comm_barrier(comm, &err), &err);
+        if (rank == from) {
+            tr__comm_notice(comm);
+        }
+        while (!tr__comm_noticed(comm)) {
+        }
+        must(tr__comm_notice_clear(comm, &err), &err);
+    }
+    must(tr__comm_barrier(comm, &err), &err);
+}
+
+int main(int argc, char **argv) {
+    tr_error err = {0};
+    must(tr_comm_open(&comm, &err), &err);
+    rank = tr_comm_rank(comm);
+    ranks = tr_comm_ranks(comm);
+    if (argc > 1 && ranks != atoi(argv[1])) {
+        fail("%d ranks, not %s", ranks, argv[1]);
+    }
+    if (tr_comm_threads(comm) < 1) {
+        fail("no threads");
+    }
+    void *staging = take(tr__comm_staging_bytes(ranks));
+    tr__comm_staging(comm, staging);
+    shapes();
+    many();
+    repeated();
+    totals();
+    records();
+    agreement();
+    notices();
+    tr_comm_close(comm);
+    free(staging);
+    if (rank == 0) {
+        printf("%d ranks: all is well\n", ranks);
+    }
+    return 0;
+}
