@@ -22,7 +22,13 @@ compiles() {
 }
 
 libraries=$(pkg-config --cflags jansson libxxhash 2>/dev/null || true)
-for header in $(cd src && find . -name '*.h' | sed 's|^\./||' | LC_ALL=C sort); do
+mpi=$(pkg-config --cflags mpi 2>/dev/null || pkg-config --cflags mpich 2>/dev/null || true)
+libraries="$libraries $mpi"
+# Without MPI, what is over it cannot be compiled.
+headers=$(cd src && find . -name '*.h' | sed 's|^\./||' | LC_ALL=C sort)
+printf '#include <mpi.h>\n' | "$cc" -x c $libraries -fsyntax-only - 2>/dev/null ||
+    headers=$(echo "$headers" | grep -v '^comm/mpi_')
+for header in $headers; do
     count=$((count + 1))
     # Kernel files are compiled with the name of their instruction set.
     compiles "$cc" -x c -std=gnu17 -D_GNU_SOURCE -DTR_ISA_SUFFIX=generic -fopenmp \
