@@ -12,20 +12,25 @@
 #include "ckpt/folder.h"
 #include "ckpt/state.h"
 #include "ckpt/tensor_set.h"
+#include "comm/comm.h"
 
-// Told after every piece of long work; `report` may be NULL.
+// Told after every piece of long work, on rank 0; `report` may be NULL.
 typedef struct tr_progress {
     void (*report)(void *user, int64_t done, int64_t total); // bytes
     void *user;
 } tr_progress;
 
+// A tensor, and elements [first, first + count) of it, which this rank writes. The
+// ranks' pieces together are the whole, each element once.
 typedef struct tr_checkpoint_tensor {
     const char *name;
     tr_shape shape;
-    const float *data; // [shape], contiguous
+    int64_t first, count; // count 0: nothing
+    const float *data;    // [count]
 } tr_checkpoint_tensor;
 
 typedef struct tr_checkpoint_input {
+    tr_comm *comm; // NULL: alone
     const char *out_folder;
     int keep; // checkpoints to keep, this one included; < 1: all
     const tr_state *state;
@@ -35,14 +40,19 @@ typedef struct tr_checkpoint_input {
     const tr_checkpoint_tensor *optimizer; // names with the state's ("<name>.exp_avg")
     size_t optimizer_count;
     const tr_log *log;    // gets a warning when an old checkpoint cannot be removed
-    tr_progress progress; // of the tensors' bytes
+    tr_progress progress; // of what rank 0 writes and reads back
 } tr_checkpoint_input;
 
 // Saves <out>/checkpoints/step-<state.step>, moves `latest` to it and removes those
 // beyond `keep`. Everything is synced before it gets its name: after TR_OK the
 // checkpoint survives a power cut; on an error (TR_IO: full disk, no permission) or a
 // kill at any moment, `latest` is what it was or what it is to be, and complete. A
-// checkpoint of the same step is replaced. Memory: the headers' alone.
+// checkpoint of the same step is replaced. Memory: the headers' and, with several
+// ranks, 24 bytes for each rank and tensor.
+//
+// Collective: the ranks' inputs differ in the tensors' pieces alone, and <out> is one
+// folder for all of them. The files are those that one process would write. An error of
+// one rank is everybody's.
 tr_status tr__checkpoint_save(const tr_checkpoint_input *input, tr_error *err);
 
 // An open checkpoint: its state, its config and its tensors ready to be read.
@@ -71,6 +81,12 @@ tr_status tr__checkpoint_verify(const char *folder, tr_verify verify,
                                 const tr_progress *progress, tr_state *state,
                                 tr_manifest *manifest, tr_error *err);
 
+// The same on all ranks: rank 0 verifies as said, the others sizes alone. Collective;
+// comm NULL: alone. TR_IO also when the ranks do not see the same checkpoint.
+tr_status tr__checkpoint_open_all(tr_comm *comm, const char *folder, tr_verify verify,
+                                  const tr_progress *progress, tr_checkpoint **out,
+                                  tr_error *err);
+
 // The folder to resume from: what `latest` points to, else (no such link, or one that
 // leads nowhere) the newest. dst: [size], "" when there is no checkpoint at all
 // (TR_OK). TR_IO: it is damaged; nothing older is taken silently, but the message names
@@ -78,5 +94,10 @@ tr_status tr__checkpoint_verify(const char *folder, tr_verify verify,
 tr_status tr__checkpoint_find_latest(const char *out_folder, tr_verify verify,
                                      const tr_progress *progress, char *dst,
                                      size_t size, tr_error *err);
+
+// For the start of a run: rank 0 cleans, finds the folder to resume from and verifies
+// its hashes; all ranks get it. dst: [PATH_MAX]. Collective; comm NULL: alone.
+tr_status tr__checkpoint_find(tr_comm *comm, const char *out_folder,
+                              const tr_progress *progress, char *dst, tr_error *err);
 
 #endif

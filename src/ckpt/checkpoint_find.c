@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "comm/alone.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -77,6 +78,23 @@ tr_status tr__checkpoint_find_latest(const char *out_folder, tr_verify verify,
 cleanup:
     tr__free(list);
     return status;
+}
+
+tr_status tr__checkpoint_find(tr_comm *comm, const char *out_folder,
+                              const tr_progress *progress, char *dst, tr_error *err) {
+    tr_error mine = {0};
+    tr_status status = TR_OK;
+    memset(dst, 0, PATH_MAX);
+    if (tr__comm_leads(comm)) {
+        status = tr__checkpoint_clean(out_folder, &mine);
+        if (status == TR_OK) {
+            status = tr__checkpoint_find_latest(out_folder, TR_VERIFY_HASHES, progress,
+                                                dst, PATH_MAX, &mine);
+        }
+    }
+    status = tr__agree(comm, status, &mine, err);
+    return status == TR_OK && comm ? tr__comm_broadcast(comm, 0, dst, PATH_MAX, err)
+                                   : status;
 }
 
 static tr_status fill_entry(const char *folder, const tr_step_folder *found,

@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "comm/alone.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -140,6 +141,49 @@ tr_status tr__checkpoint_open(const char *folder, tr_verify verify,
         return status;
     }
     *out = checkpoint;
+    return TR_OK;
+}
+
+// Tells a checkpoint from one of the same name elsewhere: a manifest has every file's
+// hash. checkpoint: NULL when this rank could not open it.
+static tr_status check_same(tr_comm *comm, const tr_checkpoint *checkpoint,
+                            const char *folder, tr_error *err) {
+    tr_manifest first = checkpoint ? checkpoint->manifest : (tr_manifest){0};
+    tr_status status = tr__comm_broadcast(comm, 0, &first, sizeof first, err);
+    if (status == TR_OK && checkpoint &&
+        memcmp(&first, &checkpoint->manifest, sizeof first) != 0) {
+        status = tr_fail(err, TR_IO,
+                         "%s: is not the checkpoint that rank 0 sees there: all ranks "
+                         "need to share the file system",
+                         folder);
+    }
+    return status;
+}
+
+tr_status tr__checkpoint_open_all(tr_comm *comm, const char *folder, tr_verify verify,
+                                  const tr_progress *progress, tr_checkpoint **out,
+                                  tr_error *err) {
+    tr_checkpoint *mine = NULL;
+    tr_error error = {0};
+    tr_status status = TR_OK;
+    if (tr__comm_leads(comm)) {
+        status = tr__checkpoint_open(folder, verify, progress, &mine, &error);
+    }
+    status = tr__agree(comm, status, &error, err);
+    if (status != TR_OK || !comm) {
+        goto cleanup;
+    }
+    if (!tr__comm_leads(comm)) {
+        status = tr__checkpoint_open(folder, TR_VERIFY_SIZES, NULL, &mine, &error);
+    }
+    tr_status same = check_same(comm, mine, folder, &error);
+    status = tr__agree(comm, status == TR_OK ? same : status, &error, err);
+cleanup:
+    if (status != TR_OK) {
+        tr__checkpoint_close(mine);
+        return status;
+    }
+    *out = mine;
     return TR_OK;
 }
 

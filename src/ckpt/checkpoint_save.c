@@ -1,10 +1,10 @@
 #include "ckpt/checkpoint.h"
 
-#include "base/checked.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "ckpt/tensor_writer.h"
+#include "ckpt/shared_file.h"
+#include "comm/alone.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,19 +13,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Elements between two reports of progress: 16 MiB of f32.
-enum { REPORT_ELEMENTS = 4 << 20 };
+static const char *const file_names[] = {"model.safetensors", "optimizer.safetensors"};
+enum { FILES = sizeof file_names / sizeof *file_names };
 
-// A save on its way.
+// A save on its way. Folders, names and the smaller files are rank 0's alone.
 typedef struct saving {
     const tr_checkpoint_input *input;
+    bool leads;             // rank 0
+    bool made;              // the folder that is written is there
     char folder[PATH_MAX];  // <out>/checkpoints
     char partial[PATH_MAX]; // where it is written
     char final[PATH_MAX];
     char replaced[PATH_MAX]; // where an older one of the same step goes
     char name[TR_STEP_NAME_MAX];
+    char path[FILES][PATH_MAX];
+    tr_shared_file file[FILES];
     tr_manifest manifest;
-    int64_t done, total; // bytes of tensors
+    tr_meter meter;
 } saving;
 
 static tr_status name_paths(saving *save, tr_error *err) {
@@ -46,10 +50,13 @@ static tr_status name_paths(saving *save, tr_error *err) {
     if (status == TR_OK) {
         status = tr__path_join(save->replaced, size, save->folder, name, err);
     }
+    for (int f = 0; status == TR_OK && f < FILES; f++) {
+        status = tr__path_join(save->path[f], size, save->partial, file_names[f], err);
+    }
     return status;
 }
 
-static tr_status prepare_folder(const saving *save, tr_error *err) {
+static tr_status prepare_folder(saving *save, tr_error *err) {
     tr_status status = tr__folder_create(save->folder, err);
     if (status == TR_OK) {
         status = tr__folder_sync(save->input->out_folder, err);
@@ -61,72 +68,25 @@ static tr_status prepare_folder(const saving *save, tr_error *err) {
         status = tr_fail(err, TR_IO, "%s: cannot create folder: %s", save->partial,
                          strerror(errno));
     }
+    save->made = status == TR_OK;
     return status;
 }
 
-// A file's path in the partial folder, and its record in the manifest.
-static tr_status add_record(saving *save, const char *name, char *path,
-                            tr_file_record **record, tr_error *err) {
-    *record = &save->manifest.file[save->manifest.count++];
-    snprintf((*record)->name, sizeof(*record)->name, "%s", name);
-    return tr__path_join(path, PATH_MAX, save->partial, name, err);
+static tr_file_record *add_record(saving *save, const char *name) {
+    tr_file_record *record = &save->manifest.file[save->manifest.count++];
+    snprintf(record->name, sizeof record->name, "%s", name);
+    return record;
 }
 
-static tr_status write_text(saving *save, const char *name, const char *text,
-                            tr_error *err) {
+static tr_status write_config(saving *save, tr_error *err) {
+    static const char name[] = "config.json";
     char path[PATH_MAX];
-    tr_file_record *record;
-    tr_status status = add_record(save, name, path, &record, err);
+    const char *text = save->input->config;
+    tr_file_record *record = add_record(save, name);
     record->bytes = (int64_t)strlen(text);
     record->hash = tr__hash(text, strlen(text));
+    tr_status status = tr__path_join(path, sizeof path, save->partial, name, err);
     return status == TR_OK ? tr__file_replace(path, text, strlen(text), err) : status;
-}
-
-static tr_status put_tensor(saving *save, tr_tensor_writer *writer, size_t index,
-                            const tr_checkpoint_tensor *tensor, tr_error *err) {
-    tr_status status = TR_OK;
-    int64_t count = tr_shape_count(tensor->shape);
-    const tr_progress *progress = &save->input->progress;
-    for (int64_t first = 0; status == TR_OK && first < count;) {
-        int64_t now = tr__min_i64(REPORT_ELEMENTS, count - first);
-        status =
-            tr__tensor_writer_put(writer, index, first, now, tensor->data + first, err);
-        first += now;
-        save->done += now * (int64_t)sizeof *tensor->data;
-        if (status == TR_OK && progress->report) {
-            progress->report(progress->user, save->done, save->total);
-        }
-    }
-    return status;
-}
-
-static tr_status write_tensors(saving *save, const char *name,
-                               const tr_checkpoint_tensor *tensors, size_t count,
-                               tr_error *err) {
-    char path[PATH_MAX];
-    tr_file_record *record;
-    tr_tensor_writer *writer = NULL;
-    tr_tensor_spec *specs = tr__calloc(count, sizeof *specs);
-    tr_status status = add_record(save, name, path, &record, err);
-    if (status == TR_OK && !specs) {
-        status = tr_fail(err, TR_MEMORY, "no memory to write %s", path);
-    }
-    for (size_t i = 0; status == TR_OK && i < count; i++) {
-        specs[i] = (tr_tensor_spec){tensors[i].name, TR_F32, tensors[i].shape};
-    }
-    if (status == TR_OK) {
-        status = tr__tensor_writer_create(path, specs, count, &writer, err);
-    }
-    for (size_t i = 0; status == TR_OK && i < count; i++) {
-        size_t index = tr__tensor_writer_order(writer, i);
-        status = put_tensor(save, writer, index, &tensors[index], err);
-    }
-    if (status == TR_OK) {
-        status = tr__tensor_writer_finish(writer, &record->bytes, &record->hash, err);
-    }
-    tr__tensor_writer_destroy(writer);
-    tr__free(specs);
-    return status;
 }
 
 static tr_status write_state(saving *save, tr_error *err) {
@@ -142,23 +102,6 @@ static tr_status write_state(saving *save, tr_error *err) {
     }
     tr__free(text);
     return status;
-}
-
-static tr_status write_files(saving *save, tr_error *err) {
-    const tr_checkpoint_input *input = save->input;
-    tr_status status = write_text(save, "config.json", input->config, err);
-    if (status == TR_OK) {
-        status = write_tensors(save, "model.safetensors", input->model,
-                               input->model_count, err);
-    }
-    if (status == TR_OK) {
-        status = write_tensors(save, "optimizer.safetensors", input->optimizer,
-                               input->optimizer_count, err);
-    }
-    if (status == TR_OK) {
-        status = write_state(save, err);
-    }
-    return status == TR_OK ? tr__folder_sync(save->partial, err) : status;
 }
 
 static tr_status move(const char *from, const char *to, tr_error *err) {
@@ -227,38 +170,104 @@ static void tidy(const saving *save) {
     }
 }
 
-static int64_t total_bytes(const tr_checkpoint_tensor *tensors, size_t count) {
-    int64_t bytes = 0;
-    for (size_t i = 0; i < count; i++) {
-        bytes += tr_shape_count(tensors[i].shape) * (int64_t)sizeof *tensors->data;
+// ---- what each rank does until the next time that all learn how all fared
+
+static tr_status open_files(saving *save, tr_error *err) {
+    tr_status status = TR_OK;
+    for (int f = 0; status == TR_OK && f < FILES; f++) {
+        status = tr__shared_file_open(&save->file[f], err);
     }
-    return bytes;
+    return status;
+}
+
+// Makes the folder and reserves the room: a full disk shows before anything is written.
+static tr_status prepare(saving *save, tr_error *err) {
+    tr_status status = name_paths(save, err);
+    if (status != TR_OK || !save->leads) {
+        return status;
+    }
+    status = prepare_folder(save, err);
+    if (status == TR_OK) {
+        status = write_config(save, err);
+    }
+    return status == TR_OK ? open_files(save, err) : status;
+}
+
+static tr_status write_tensors(saving *save, tr_error *err) {
+    tr_status status = save->leads ? TR_OK : open_files(save, err);
+    for (int f = 0; status == TR_OK && f < FILES; f++) {
+        status = tr__shared_file_write(&save->file[f], &save->meter, err);
+    }
+    return status;
+}
+
+static tr_status complete(saving *save, tr_error *err) {
+    tr_status status = TR_OK;
+    for (int f = 0; f < FILES; f++) { // on all ranks, whatever has come before
+        tr_status gathered = tr__shared_file_gather(&save->file[f], err);
+        status = status == TR_OK ? gathered : status;
+    }
+    if (status != TR_OK || !save->leads) {
+        return status;
+    }
+    for (int f = 0; status == TR_OK && f < FILES; f++) {
+        tr_file_record *record = add_record(save, file_names[f]);
+        status = tr__shared_file_finish(&save->file[f], &save->meter, record, err);
+    }
+    if (status == TR_OK) {
+        status = write_state(save, err);
+    }
+    if (status == TR_OK) {
+        status = tr__folder_sync(save->partial, err);
+    }
+    return status == TR_OK ? publish(save, err) : status;
+}
+
+static tr_status together(saving *save, tr_status (*part)(saving *, tr_error *),
+                          tr_error *err) {
+    tr_error mine = {0};
+    tr_status status = part(save, &mine);
+    return tr__agree(save->input->comm, status, &mine, err);
+}
+
+static void begin(saving *save, const tr_checkpoint_input *input) {
+    const tr_checkpoint_tensor *tensors[FILES] = {input->model, input->optimizer};
+    const size_t counts[FILES] = {input->model_count, input->optimizer_count};
+    int64_t own = 0, all = 0;
+    *save = (saving){.input = input};
+    save->leads = tr__comm_leads(input->comm);
+    for (int f = 0; f < FILES; f++) {
+        save->file[f] = (tr_shared_file){.comm = input->comm,
+                                         .path = save->path[f],
+                                         .tensors = tensors[f],
+                                         .count = counts[f]};
+        own += tr__shared_file_own_bytes(&save->file[f]);
+        all += tr__shared_file_bytes(&save->file[f]);
+    }
+    // What others write, rank 0 reads.
+    save->meter.total = own == all ? all : own + all;
+    if (save->leads) {
+        save->meter.progress = input->progress;
+    }
 }
 
 tr_status tr__checkpoint_save(const tr_checkpoint_input *input, tr_error *err) {
-    saving *save = tr__calloc(1, sizeof *save);
-    if (!save) {
-        return tr_fail(err, TR_MEMORY, "no memory to save a checkpoint");
-    }
-    save->input = input;
-    save->total = total_bytes(input->model, input->model_count) +
-                  total_bytes(input->optimizer, input->optimizer_count);
-    tr_status status = name_paths(save, err);
+    saving save;
+    begin(&save, input);
+    tr_status status = together(&save, prepare, err);
     if (status == TR_OK) {
-        status = prepare_folder(save, err);
+        status = together(&save, write_tensors, err);
     }
     if (status == TR_OK) {
-        status = write_files(save, err);
-        if (status == TR_OK) {
-            status = publish(save, err);
-        }
-        if (status != TR_OK) {
-            tr__folder_remove(save->partial, NULL); // gives its space back
-        }
+        status = together(&save, complete, err);
     }
-    if (status == TR_OK) {
-        tidy(save);
+    for (int f = 0; f < FILES; f++) {
+        tr__shared_file_close(&save.file[f]);
     }
-    tr__free(save);
+    if (status != TR_OK && save.made) {
+        tr__folder_remove(save.partial, NULL); // gives its space back
+    } else if (save.leads && status == TR_OK) {
+        tidy(&save);
+    }
     return status;
 }

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -22,9 +23,10 @@ struct tr_tensor_writer {
     tr_tensor_desc *desc; // [count]
     int64_t *offset;      // [count] in the file
     size_t *order;        // [count]
-    int64_t bytes;        // of the file
-    int64_t written;      // bytes, header included
-    XXH3_state_t *hash;   // of the first `hashed` bytes of the file
+    tr_stretch header;
+    int64_t bytes;      // of the file
+    int64_t written;    // bytes, header included
+    XXH3_state_t *hash; // of the first `hashed` bytes of the file
     int64_t hashed;
 };
 
@@ -65,35 +67,58 @@ static tr_status reserve(const tr_tensor_writer *writer, tr_error *err) {
     return TR_OK;
 }
 
+// The file is opened for writing alone: a network file system that may not read sends
+// the bytes that were written, and never those around them, which another process
+// writes.
+static tr_status create(tr_tensor_writer *writer, const char *header, tr_error *err) {
+    writer->file =
+        open(writer->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, (mode_t)0666);
+    if (writer->file < 0) {
+        return tr_fail(err, TR_IO, "%s: cannot create: %s", writer->path,
+                       strerror(errno));
+    }
+    tr_status status = reserve(writer, err);
+    return status == TR_OK ? write_out(writer, header, writer->header.bytes, 0, err)
+                           : status;
+}
+
+static tr_status join(tr_tensor_writer *writer, const char *header, tr_error *err) {
+    struct stat info;
+    (void)header;
+    writer->file = open(writer->path, O_WRONLY | O_CLOEXEC);
+    if (writer->file < 0) {
+        return tr_fail(err, TR_IO,
+                       "%s: cannot open: %s (rank 0 has made it: all ranks need to "
+                       "share the file system)",
+                       writer->path, strerror(errno));
+    }
+    if (fstat(writer->file, &info) != 0 || info.st_size != writer->bytes) {
+        return tr_fail(err, TR_IO, "%s: %lld bytes, not the %" PRId64 " it was made of",
+                       writer->path, (long long)info.st_size, writer->bytes);
+    }
+    return TR_OK;
+}
+
+typedef tr_status (*open_function)(tr_tensor_writer *writer, const char *header,
+                                   tr_error *err);
+
 static tr_status begin(tr_tensor_writer *writer, const tr_tensor_spec *tensors,
-                       tr_error *err) {
+                       open_function open_file, tr_error *err) {
     char *header = NULL;
-    size_t header_bytes = 0;
+    size_t bytes = 0;
     tr_status status =
         tr__header_compose(tensors, writer->count, writer->offset, writer->order,
-                           &header, &header_bytes, &writer->bytes, err);
-    if (status != TR_OK) {
-        return status;
-    }
-    writer->file =
-        open(writer->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, (mode_t)0666);
-    if (writer->file < 0) {
-        status =
-            tr_fail(err, TR_IO, "%s: cannot create: %s", writer->path, strerror(errno));
-    }
+                           &header, &bytes, &writer->bytes, err);
     if (status == TR_OK) {
-        status = reserve(writer, err);
-    }
-    if (status == TR_OK) {
-        status = write_out(writer, header, (int64_t)header_bytes, 0, err);
+        writer->header = (tr_stretch){0, (int64_t)bytes, tr__hash(header, bytes)};
+        status = open_file(writer, header, err);
     }
     tr__free(header);
     return status;
 }
 
-tr_status tr__tensor_writer_create(const char *path, const tr_tensor_spec *tensors,
-                                   size_t count, tr_tensor_writer **out,
-                                   tr_error *err) {
+static tr_status make(const char *path, const tr_tensor_spec *tensors, size_t count,
+                      open_function open_file, tr_tensor_writer **out, tr_error *err) {
     tr_status status;
     tr_tensor_writer *writer = tr__calloc(1, sizeof *writer);
     if (!writer) {
@@ -115,7 +140,7 @@ tr_status tr__tensor_writer_create(const char *path, const tr_tensor_spec *tenso
     for (size_t i = 0; i < count; i++) {
         writer->desc[i] = (tr_tensor_desc){tensors[i].dtype, tensors[i].shape};
     }
-    status = begin(writer, tensors, err);
+    status = begin(writer, tensors, open_file, err);
     if (status == TR_OK) {
         *out = writer;
         return TR_OK;
@@ -123,6 +148,17 @@ tr_status tr__tensor_writer_create(const char *path, const tr_tensor_spec *tenso
 failed:
     tr__tensor_writer_destroy(writer);
     return status;
+}
+
+tr_status tr__tensor_writer_create(const char *path, const tr_tensor_spec *tensors,
+                                   size_t count, tr_tensor_writer **out,
+                                   tr_error *err) {
+    return make(path, tensors, count, create, out, err);
+}
+
+tr_status tr__tensor_writer_join(const char *path, const tr_tensor_spec *tensors,
+                                 size_t count, tr_tensor_writer **out, tr_error *err) {
+    return make(path, tensors, count, join, out, err);
 }
 
 size_t tr__tensor_writer_order(const tr_tensor_writer *writer, size_t i) {
@@ -143,15 +179,33 @@ tr_status tr__tensor_writer_put(tr_tensor_writer *writer, size_t index, int64_t 
                      err);
 }
 
+tr_stretch tr__tensor_writer_header(const tr_tensor_writer *writer) {
+    return writer->header;
+}
+
+int64_t tr__tensor_writer_offset(const tr_tensor_writer *writer, size_t index) {
+    return writer->offset[index];
+}
+
+int64_t tr__tensor_writer_bytes(const tr_tensor_writer *writer) {
+    return writer->bytes;
+}
+
+tr_status tr__tensor_writer_sync(tr_tensor_writer *writer, tr_error *err) {
+    return fsync(writer->file) == 0 ? TR_OK
+                                    : tr_fail(err, TR_IO, "%s: cannot sync: %s",
+                                              writer->path, strerror(errno));
+}
+
 tr_status tr__tensor_writer_finish(tr_tensor_writer *writer, int64_t *bytes,
                                    uint64_t *hash, tr_error *err) {
     if (writer->written != writer->bytes) {
         return tr_fail(err, TR_INTERNAL, "%s: %" PRId64 " of %" PRId64 " bytes written",
                        writer->path, writer->written, writer->bytes);
     }
-    if (fsync(writer->file) != 0) {
-        return tr_fail(err, TR_IO, "%s: cannot sync: %s", writer->path,
-                       strerror(errno));
+    tr_status status = tr__tensor_writer_sync(writer, err);
+    if (status != TR_OK) {
+        return status;
     }
     *bytes = writer->bytes;
     if (writer->hashed == writer->bytes) {

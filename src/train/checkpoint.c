@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "comm/alone.h"
 #include "train/engine.h"
 #include "train/folder.h"
 
@@ -50,10 +51,13 @@ static bool list_tensors(tr_engine *engine, int first, int end, tensor_list *lis
             char *name = list->names[list->count];
             tr__tensor_name(engine->plan, (int)i,
                             state < 0 ? NULL : optimizer->state_names[state], name);
-            list->tensors[list->count++] = (tr_checkpoint_tensor){
-                .name = name,
-                .shape = engine->plan->params[i].shape,
-                .data = tr__executor_param(engine->executor, (int)i, state)};
+            tr_piece piece = tr__executor_own(engine->executor, (int)i, state);
+            list->tensors[list->count++] =
+                (tr_checkpoint_tensor){.name = name,
+                                       .shape = engine->plan->params[i].shape,
+                                       .first = piece.first,
+                                       .count = piece.count,
+                                       .data = piece.data};
         }
     }
     return true;
@@ -99,19 +103,29 @@ static tr_state state_of(const tr_engine *engine) {
     return state;
 }
 
+static tr_status list_all(tr_engine *engine, tensor_list *model, tensor_list *optimizer,
+                          tr_error *err) {
+    tr_comm *comm = tr__run_comm(engine->run);
+    int states = engine->plan->request.optimizer_states;
+    tr_error mine = {0};
+    tr_status status = TR_OK;
+    bool good = list_tensors(engine, -1, 0, model);
+    good = list_tensors(engine, 0, states, optimizer) && good;
+    if (!good) {
+        status = tr_fail(&mine, TR_MEMORY, "no memory to list a checkpoint's tensors");
+    }
+    return tr__agree(comm, status, &mine, err);
+}
+
 tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
                           tr_error *err) {
     tensor_list model, optimizer;
-    int states = engine->plan->request.optimizer_states;
     tr_state state = state_of(engine);
     const char *config = tr_run_model(engine->run)->config_json;
-    tr_status status = TR_OK;
-    bool good = list_tensors(engine, -1, 0, &model);
-    good = list_tensors(engine, 0, states, &optimizer) && good;
-    if (!good) {
-        status = tr_fail(err, TR_MEMORY, "no memory to list a checkpoint's tensors");
-    } else {
+    tr_status status = list_all(engine, &model, &optimizer, err);
+    if (status == TR_OK) {
         tr_checkpoint_input input = {
+            .comm = tr__run_comm(engine->run),
             .out_folder = engine->settings->out,
             .keep = engine->settings->keep,
             .state = &state,
@@ -208,42 +222,51 @@ static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *er
     engine->loss_scale = from->state.loss_scale;
     memcpy(engine->power, from->state.beta_power,
            engine->settings->group_count * sizeof *engine->power);
-    tr__note(tr__run_log(engine->run), "resumed from %s (step %lld)", from->folder,
-             (long long)engine->count.step);
     return TR_OK;
 }
 
 static tr_status load_folder(tr_engine *engine, const char *folder, tr_verify verify,
                              const tr_progress *progress, tr_error *err) {
+    tr_comm *comm = tr__run_comm(engine->run);
     tr_checkpoint *from = NULL;
-    tr_status status = tr__checkpoint_open(folder, verify, progress, &from, err);
+    tr_status status =
+        tr__checkpoint_open_all(comm, folder, verify, progress, &from, err);
     if (status == TR_OK) {
-        status = load(engine, from, err);
+        tr_error mine = {0};
+        status = load(engine, from, &mine);
+        status = tr__agree(comm, status, &mine, err);
+    }
+    if (status == TR_OK) {
+        tr__note(tr__run_log(engine->run), "resumed from %s (step %lld)", folder,
+                 (long long)engine->count.step);
     }
     tr__checkpoint_close(from);
     return status;
 }
 
+static tr_status begin(tr_engine *engine, tr_error *err) {
+    tr_error mine = {0};
+    tr_status status = tr__engine_weights(engine, &mine);
+    return tr__agree(tr__run_comm(engine->run), status, &mine, err);
+}
+
 tr_status tr__engine_resume(tr_engine *engine, tr_error *err) {
     const tr_settings *settings = engine->settings;
-    char folder[PATH_MAX] = "";
+    char folder[PATH_MAX];
     reading read = {tr__run_log(engine->run), tr__seconds() + reading_every};
     tr_progress progress = {tell_reading, &read};
     if (strcmp(settings->resume, "never") == 0) {
-        return tr__engine_weights(engine, err);
+        return begin(engine, err);
     }
     if (strcmp(settings->resume, "auto") != 0) {
         return load_folder(engine, settings->resume, TR_VERIFY_HASHES, &progress, err);
     }
-    tr_status status = tr__checkpoint_clean(settings->out, err);
-    if (status == TR_OK) {
-        status = tr__checkpoint_find_latest(settings->out, TR_VERIFY_HASHES, &progress,
-                                            folder, sizeof folder, err);
-    }
+    tr_status status = tr__checkpoint_find(tr__run_comm(engine->run), settings->out,
+                                           &progress, folder, err);
     if (status != TR_OK) {
         return status;
     }
     // Hashes have been verified on the way to the folder.
     return folder[0] ? load_folder(engine, folder, TR_VERIFY_SIZES, NULL, err)
-                     : tr__engine_weights(engine, err);
+                     : begin(engine, err);
 }

@@ -56,10 +56,11 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err);
 double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale);
 
 // ---- checkpoint.c
-// tr_engine_save that tells how far it is.
+// tr_engine_save that tells how far it is. Collective.
 tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
                           tr_error *err);
 // Continues from the checkpoint that the run's "resume" names, if there is one.
+// Collective.
 tr_status tr__engine_resume(tr_engine *engine, tr_error *err);
 
 // ---- evaluate.c

@@ -1,0 +1,246 @@
+#include "ckpt/shared_file.h"
+
+#include "base/checked.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "comm/alone.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+enum {
+    REPORT_ELEMENTS = 4 << 20, // between two reports of progress: 16 MiB of f32
+    READ_BYTES = 1 << 20,
+};
+
+static const int64_t element = sizeof(float);
+
+// Some of a long work is done. TR_COMM: a rank has ended, so the rest is for nothing
+// (which rank and why, tr_comm_agree tells).
+static tr_status advance(const tr_shared_file *file, tr_meter *meter, int64_t bytes,
+                         tr_error *err) {
+    meter->done += bytes;
+    if (meter->progress.report) {
+        meter->progress.report(meter->progress.user, meter->done, meter->total);
+    }
+    return file->comm && tr__comm_is_broken(file->comm)
+               ? tr_fail(err, TR_COMM, "%s: a rank has ended", file->path)
+               : TR_OK;
+}
+
+int64_t tr__shared_file_own_bytes(const tr_shared_file *file) {
+    int64_t count = 0;
+    for (size_t i = 0; i < file->count; i++) {
+        count += file->tensors[i].count;
+    }
+    return count * element;
+}
+
+int64_t tr__shared_file_bytes(const tr_shared_file *file) {
+    int64_t count = 0;
+    for (size_t i = 0; i < file->count; i++) {
+        count += tr_shape_count(file->tensors[i].shape);
+    }
+    return count * element;
+}
+
+// ---- opening
+
+static tr_status make_lists(tr_shared_file *file, tr_error *err) {
+    size_t slots = file->count + 1;
+    if (tr__comm_count(file->comm) == 1) {
+        return TR_OK;
+    }
+    file->own = tr__calloc(slots, sizeof *file->own);
+    file->all =
+        tr__calloc(slots, (size_t)tr__comm_count(file->comm) * sizeof *file->all);
+    return file->own && file->all
+               ? TR_OK
+               : tr_fail(err, TR_MEMORY, "no memory to write %s", file->path);
+}
+
+tr_status tr__shared_file_open(tr_shared_file *file, tr_error *err) {
+    tr_tensor_spec *specs = tr__calloc(file->count, sizeof *specs);
+    tr_status status = make_lists(file, err);
+    if (status == TR_OK && !specs) {
+        status = tr_fail(err, TR_MEMORY, "no memory to write %s", file->path);
+    }
+    for (size_t i = 0; status == TR_OK && i < file->count; i++) {
+        specs[i] =
+            (tr_tensor_spec){file->tensors[i].name, TR_F32, file->tensors[i].shape};
+    }
+    if (status == TR_OK) {
+        bool creates = tr__comm_leads(file->comm);
+        status = creates ? tr__tensor_writer_create(file->path, specs, file->count,
+                                                    &file->writer, err)
+                         : tr__tensor_writer_join(file->path, specs, file->count,
+                                                  &file->writer, err);
+    }
+    if (status == TR_OK && file->own && tr__comm_leads(file->comm)) {
+        file->own[0] = tr__tensor_writer_header(file->writer);
+    }
+    tr__free(specs);
+    return status;
+}
+
+void tr__shared_file_close(tr_shared_file *file) {
+    tr__tensor_writer_destroy(file->writer);
+    tr__free(file->all);
+    tr__free(file->own);
+    *file = (tr_shared_file){0};
+}
+
+// ---- writing
+
+static tr_status put(tr_shared_file *file, size_t index, tr_meter *meter,
+                     tr_error *err) {
+    const tr_checkpoint_tensor *tensor = &file->tensors[index];
+    tr_status status = TR_OK;
+    for (int64_t done = 0; status == TR_OK && done < tensor->count;) {
+        int64_t now = tr__min_i64(REPORT_ELEMENTS, tensor->count - done);
+        status = tr__tensor_writer_put(file->writer, index, tensor->first + done, now,
+                                       tensor->data + done, err);
+        done += now;
+        if (status == TR_OK) {
+            status = advance(file, meter, now * element, err);
+        }
+    }
+    if (file->own && tensor->count > 0) {
+        int64_t begin = tr__tensor_writer_offset(file->writer, index);
+        int64_t bytes = tensor->count * element;
+        file->own[index + 1] = (tr_stretch){begin + tensor->first * element, bytes,
+                                            tr__hash(tensor->data, (size_t)bytes)};
+    }
+    return status;
+}
+
+tr_status tr__shared_file_write(tr_shared_file *file, tr_meter *meter, tr_error *err) {
+    tr_status status = TR_OK;
+    for (size_t i = 0; status == TR_OK && i < file->count; i++) {
+        status = put(file, tr__tensor_writer_order(file->writer, i), meter, err);
+    }
+    // Alone, the end syncs it.
+    return status == TR_OK && file->own ? tr__tensor_writer_sync(file->writer, err)
+                                        : status;
+}
+
+tr_status tr__shared_file_gather(tr_shared_file *file, tr_error *err) {
+    return file->own ? tr__comm_all_gather(file->comm, file->own,
+                                           (file->count + 1) * sizeof *file->own,
+                                           file->all, err)
+                     : TR_OK;
+}
+
+// ---- what all have written
+
+static int by_offset(const void *left, const void *right) {
+    const tr_stretch *a = left, *b = right;
+    return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+// Moves what is not empty to the front of file->all, in the file's order.
+static size_t sort_stretches(tr_shared_file *file) {
+    size_t slots = (file->count + 1) * (size_t)tr__comm_count(file->comm), kept = 0;
+    for (size_t i = 0; i < slots; i++) {
+        if (file->all[i].bytes > 0) {
+            file->all[kept++] = file->all[i];
+        }
+    }
+    qsort(file->all, kept, sizeof *file->all, by_offset);
+    return kept;
+}
+
+// Every byte of the file belongs to one stretch.
+static tr_status check_cover(const tr_shared_file *file, size_t count, tr_error *err) {
+    int64_t end = 0;
+    for (size_t i = 0; i <= count; i++) {
+        int64_t next =
+            i < count ? file->all[i].offset : tr__tensor_writer_bytes(file->writer);
+        if (next != end) {
+            return tr_fail(err, TR_INTERNAL,
+                           "%s: from byte %" PRId64 " to %" PRId64
+                           " the ranks' pieces %s",
+                           file->path, tr__min_i64(end, next), tr__max_i64(end, next),
+                           next > end ? "leave a gap" : "overlap");
+        }
+        end += i < count ? file->all[i].bytes : 0;
+    }
+    return TR_OK;
+}
+
+// Reads one stretch into both hashes.
+static tr_status read_stretch(int descriptor, const char *path,
+                              const tr_stretch *stretch, char *piece,
+                              XXH3_state_t *whole, XXH3_state_t *own, tr_error *err) {
+    tr_status status = TR_OK;
+    XXH3_64bits_reset(own);
+    for (int64_t done = 0; status == TR_OK && done < stretch->bytes;) {
+        size_t now = (size_t)tr__min_i64(READ_BYTES, stretch->bytes - done);
+        status = tr__pread(descriptor, path, piece, now, stretch->offset + done, err);
+        if (status == TR_OK) {
+            XXH3_64bits_update(whole, piece, now);
+            XXH3_64bits_update(own, piece, now);
+        }
+        done += (int64_t)now;
+    }
+    if (status == TR_OK && XXH3_64bits_digest(own) != stretch->hash) {
+        status = tr_fail(err, TR_IO,
+                         "%s: bytes %" PRId64 " to %" PRId64
+                         " are not what a rank wrote there: all ranks need to share "
+                         "one file system that keeps what each of them writes",
+                         path, stretch->offset, stretch->offset + stretch->bytes);
+    }
+    return status;
+}
+
+static tr_status read_back(const tr_shared_file *file, size_t count, tr_meter *meter,
+                           uint64_t *hash, tr_error *err) {
+    tr_status status = TR_OK;
+    int descriptor = open(file->path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) {
+        return tr_fail(err, TR_IO, "%s: cannot open: %s", file->path, strerror(errno));
+    }
+    char *piece = tr__calloc(1, READ_BYTES);
+    XXH3_state_t *whole = XXH3_createState(), *own = XXH3_createState();
+    if (!piece || !whole || !own) {
+        status = tr_fail(err, TR_MEMORY, "no memory to hash %s", file->path);
+        goto cleanup;
+    }
+    XXH3_64bits_reset(whole);
+    for (size_t i = 0; status == TR_OK && i < count; i++) {
+        const tr_stretch *stretch = &file->all[i];
+        status = read_stretch(descriptor, file->path, stretch, piece, whole, own, err);
+        if (status == TR_OK && i > 0) { // the header is no tensor
+            status = advance(file, meter, stretch->bytes, err);
+        }
+    }
+    *hash = XXH3_64bits_digest(whole);
+cleanup:
+    XXH3_freeState(own);
+    XXH3_freeState(whole);
+    tr__free(piece);
+    close(descriptor);
+    return status;
+}
+
+tr_status tr__shared_file_finish(tr_shared_file *file, tr_meter *meter,
+                                 tr_file_record *record, tr_error *err) {
+    if (file->all) {
+        size_t count = sort_stretches(file);
+        tr_status status = check_cover(file, count, err);
+        if (status != TR_OK) {
+            return status;
+        }
+        if (tr__shared_file_own_bytes(file) != tr__shared_file_bytes(file)) {
+            record->bytes = tr__tensor_writer_bytes(file->writer);
+            return read_back(file, count, meter, &record->hash, err);
+        }
+    }
+    return tr__tensor_writer_finish(file->writer, &record->bytes, &record->hash, err);
+}
