@@ -33,6 +33,9 @@ typedef struct tr_checkpoint_input {
     tr_comm *comm; // NULL: alone
     const char *out_folder;
     int keep; // checkpoints to keep, this one included; < 1: all
+    // The first checkpoint of a run that began anew where another run has left some:
+    // once it is complete, all the others are removed.
+    bool anew;
     const tr_state *state;
     const char *config; // text of config.json
     const tr_checkpoint_tensor *model;

@@ -156,6 +156,18 @@ static bool is_ours(const char *folder, const char *name) {
            tr__state_read(path, &state, &manifest, NULL) == TR_OK;
 }
 
+// Under a temporary name first: a removal cut short must not look complete.
+static tr_status remove_step(const char *folder, const tr_step_folder *found,
+                             tr_error *err) {
+    char partial[TR_STEP_NAME_MAX];
+    tr__step_name(found->step, TR_STEP_PARTIAL, partial);
+    tr_status status = remove_in(folder, partial, err);
+    if (status == TR_OK) {
+        status = rename_in(folder, found->name, partial, err);
+    }
+    return status == TR_OK ? remove_in(folder, partial, err) : status;
+}
+
 tr_status tr__step_prune(const char *folder, int64_t step, int keep, tr_error *err) {
     tr_step_folder *list = NULL;
     size_t count = 0;
@@ -165,19 +177,26 @@ tr_status tr__step_prune(const char *folder, int64_t step, int keep, tr_error *e
     }
     tr_status status = tr__step_scan(folder, &list, &count, err);
     for (size_t i = count; status == TR_OK && i-- > 0;) {
-        char partial[TR_STEP_NAME_MAX];
-        if (list[i].kind != TR_STEP_PLAIN || list[i].step >= step ||
-            !is_ours(folder, list[i].name) || kept++ < keep) {
-            continue;
+        if (list[i].kind == TR_STEP_PLAIN && list[i].step < step &&
+            is_ours(folder, list[i].name) && kept++ >= keep) {
+            status = remove_step(folder, &list[i], err);
         }
-        // Under a temporary name first: a removal cut short must not look complete.
-        tr__step_name(list[i].step, TR_STEP_PARTIAL, partial);
-        status = remove_in(folder, partial, err);
-        if (status == TR_OK) {
-            status = rename_in(folder, list[i].name, partial, err);
-        }
-        if (status == TR_OK) {
-            status = remove_in(folder, partial, err);
+    }
+    tr__free(list);
+    return status;
+}
+
+tr_status tr__step_clear(const char *folder, int64_t step, int *removed,
+                         tr_error *err) {
+    tr_step_folder *list = NULL;
+    size_t count = 0;
+    *removed = 0;
+    tr_status status = tr__step_scan(folder, &list, &count, err);
+    for (size_t i = count; status == TR_OK && i-- > 0;) { // the newest goes first
+        if (list[i].kind == TR_STEP_PLAIN && list[i].step != step &&
+            is_ours(folder, list[i].name)) {
+            status = remove_step(folder, &list[i], err);
+            *removed += status == TR_OK;
         }
     }
     tr__free(list);

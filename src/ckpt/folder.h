@@ -2,9 +2,8 @@
 //
 //   <out>/checkpoints/step-00000100           complete: folders get this name last
 //   <out>/checkpoints/step-00000100.partial   being written, or being removed
-//   <out>/checkpoints/step-00000100.replaced  the one before, while a step is saved
-//   again <out>/checkpoints/latest                  a symbolic link to one of the first
-//   kind
+//   <out>/checkpoints/step-00000100.replaced  the one before, of a step saved again
+//   <out>/checkpoints/latest                  a symbolic link to one of the first kind
 #ifndef TR_CKPT_FOLDER_H
 #define TR_CKPT_FOLDER_H
 
@@ -47,6 +46,9 @@ tr_status tr__checkpoint_clean(const char *out_folder, tr_error *err);
 // Removes the checkpoints older than `step` but the newest keep - 1 of them (keep < 1:
 // none is removed). Folders without a state.json of ours are left alone.
 tr_status tr__step_prune(const char *folder, int64_t step, int keep, tr_error *err);
+
+// Removes all checkpoints but that of `step`, later ones too; `*removed`: how many.
+tr_status tr__step_clear(const char *folder, int64_t step, int *removed, tr_error *err);
 
 // What `latest` points to, when that is a name of ours and a folder is there: its name
 // to dst: [TR_STEP_NAME_MAX].

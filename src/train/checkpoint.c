@@ -128,6 +128,7 @@ tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
             .comm = tr__run_comm(engine->run),
             .out_folder = engine->settings->out,
             .keep = engine->settings->keep,
+            .anew = engine->anew,
             .state = &state,
             .config = config ? config : "{}\n",
             .model = model.tensors,
@@ -139,6 +140,7 @@ tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
         };
         status = tr__checkpoint_save(&input, err);
     }
+    engine->anew &= status != TR_OK;
     list_free(&model);
     list_free(&optimizer);
     return status;
@@ -250,12 +252,38 @@ static tr_status begin(tr_engine *engine, tr_error *err) {
     return tr__agree(tr__run_comm(engine->run), status, &mine, err);
 }
 
+// Checkpoints of an earlier run that are in this one's folder: resumed from by mistake,
+// they would be another run's. They go, but not before there is something in their
+// place, and not unsaid.
+static void warn_anew(const tr_engine *engine) {
+    const char *out = engine->settings->out;
+    tr_checkpoint_entry *entries = NULL;
+    size_t count = 0, complete = 0;
+    int64_t newest = 0;
+    tr_checkpoint_list(out, &entries, &count, NULL);
+    for (size_t i = 0; i < count; i++) {
+        complete += entries[i].complete;
+        newest = entries[i].complete ? entries[i].step : newest;
+    }
+    if (complete > 0) {
+        tr__warn(tr__run_log(engine->run),
+                 "%s/checkpoints has %zu of an earlier run, up to step %lld: once this "
+                 "run has saved its first, they are removed",
+                 out, complete, (long long)newest);
+    }
+    tr_checkpoint_list_destroy(entries, count);
+}
+
 tr_status tr__engine_resume(tr_engine *engine, tr_error *err) {
     const tr_settings *settings = engine->settings;
     char folder[PATH_MAX];
     reading read = {tr__run_log(engine->run), tr__seconds() + reading_every};
     tr_progress progress = {tell_reading, &read};
     if (strcmp(settings->resume, "never") == 0) {
+        engine->anew = true;
+        if (tr__comm_leads(tr__run_comm(engine->run))) {
+            warn_anew(engine);
+        }
         return begin(engine, err);
     }
     if (strcmp(settings->resume, "auto") != 0) {

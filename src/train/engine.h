@@ -31,6 +31,7 @@ struct tr_engine {
     tr_arena *arena;
     tr_executor *executor;
     tr_feed *feed;   // of training
+    bool anew;       // begun with "resume": "never", and nothing saved since
     bool stale_feed; // a step was dropped: the feed is past what the next one takes
     tr_counters count;
     tr_epoch_sums epoch;

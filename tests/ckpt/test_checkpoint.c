@@ -74,6 +74,42 @@ static void keeps(void **state) {
     check_list(*state, "7*");
 }
 
+static void keep_words(void *user, tr_log_level level, const char *line) {
+    char *words = user;
+    (void)level;
+    snprintf(words, 256, "%s", line);
+}
+
+// A run that began anew where another one had been: what that one left goes, but not
+// before there is something in its place.
+static void takes_over(void **state) {
+    char path[PATH_MAX], words[256] = "";
+    tr_error err = {0};
+    const tr_log log = {keep_words, words};
+    test_run run;
+    for (int again = 0; again < 2; again++) { // the second time the same step is there
+        save(*state, 3, 0);
+        save(*state, 5, 0);
+        save(*state, 9, 0);
+        test_path(path, *state, "checkpoints/step-00000007"); // not ours
+        test_ok(tr__folder_create(path, &err), &err);
+        test_run_fill(&run, *state, 4, 2);
+        run.input.anew = true;
+        run.input.log = &log;
+        run.input.out_folder = "/dev/null"; // fails
+        assert_int_equal(tr__checkpoint_save(&run.input, &err), TR_IO);
+        check_list(*state, again ? "3 4 5 7! 9*" : "3 5 7! 9*");
+        run.input.out_folder = *state;
+        err = (tr_error){0};
+        test_ok(tr__checkpoint_save(&run.input, &err), &err);
+        check_list(*state, "4* 7!");
+        assert_string_equal(words, "3 checkpoints of an earlier run removed");
+    }
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(unlink(test_path(path, *state, "checkpoints/latest")), 0);
+    check_latest(*state, "checkpoints/step-00000004");
+}
+
 static void leaves_strangers_alone(void **state) {
     static const char *const strangers[] = {
         "step-00000001", "step-1", "step-00000002.bak", "notes", "step-0000000a"};
@@ -262,10 +298,12 @@ static void reports_progress(void **state) {
 
 int main(void) {
     void (*const all[])(void **) = {
-        round_trip, keeps,  leaves_strangers_alone, same_step_again, cleans_up,
-        links,      damage, only_one_and_damaged,   locates,         reports_progress};
+        round_trip,           keeps,     takes_over,      leaves_strangers_alone,
+        same_step_again,      cleans_up, links,           damage,
+        only_one_and_damaged, locates,   reports_progress};
     static const char *const names[] = {"round_trip",
                                         "keeps",
+                                        "takes_over",
                                         "leaves_strangers_alone",
                                         "same_step_again",
                                         "cleans_up",

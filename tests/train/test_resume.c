@@ -152,6 +152,59 @@ static void into_another_cut(void **state) {
     samples_free(&data);
 }
 
+// ---- begun anew where another run was
+
+typedef struct heard {
+    char warning[512], note[512]; // the last ones
+} heard;
+
+static void hear(void *user, tr_message_level level, const char *line) {
+    heard *h = user;
+    char *to = level == TR_MESSAGE_WARNING ? h->warning : h->note;
+    snprintf(to, sizeof h->note, "%s", line);
+}
+
+static void open_heard(const story *s, const char *resume, heard *h, trial *t) {
+    char text[TEXT_MAX];
+    print_run(s, 2, 1, text);
+    tr_run_options options = {.text = text,
+                              .own_train = s->data->dataset,
+                              .own_validation = s->data->dataset,
+                              .resume = resume,
+                              .messages = {hear, h}};
+    *h = (heard){"", ""};
+    trial_open(t, &options);
+}
+
+// The earlier run's later checkpoints do not outlive the first one of the new run: else
+// the next resume could take them, were `latest` lost.
+static void begun_anew(void **state) {
+    samples data;
+    heard h;
+    trial t;
+    tr_error err = {0};
+    samples_features(&data, 32, 7, 4, 2);
+    story s = {mlp, adamw, one_cycle, &data, scratch_path(state, "out")};
+    open_heard(&s, "never", &h, &t);
+    assert_string_equal(h.warning, ""); // nothing is there
+    trial_steps(&t, 8, NULL);
+    save(&t);
+    open_heard(&s, "never", &h, &t);
+    assert_non_null(strstr(h.warning, "1 of an earlier run, up to step 8"));
+    trial_steps(&t, 2, NULL);
+    trial_ok(tr_engine_save(t.engine, &err), &err);
+    assert_string_equal(h.note, "1 checkpoint of an earlier run removed");
+    h.note[0] = '\0';
+    trial_steps(&t, 1, NULL);
+    save(&t);
+    assert_string_equal(h.note, ""); // its own are no earlier run's
+    assert_int_equal(remove(scratch_path(state, "out/checkpoints/latest")), 0);
+    open_heard(&s, "auto", &h, &t);
+    assert_int_equal(tr_engine_steps_done(t.engine), 3);
+    trial_close(&t);
+    samples_free(&data);
+}
+
 // ---- checkpoints of something else
 
 static void check_refused(const story *s, const char *setting, const char *says) {
@@ -307,6 +360,7 @@ int main(void) {
         TEST(mlp_with_momentum),
         TEST(mlp_without_state),
         TEST(into_another_cut),
+        TEST(begun_anew),
         TEST(of_something_else_is_refused),
         TEST(interrupted_anywhere),
         TEST(goes_on_after_an_interruption),
