@@ -35,8 +35,8 @@ int tr_comm_threads(const tr_comm *comm);
 // one rank it does nothing.
 void tr_comm_abandon(tr_comm *comm, const tr_error *error);
 
-// Whether this rank tells the user: rank 0; after an error one that is known to be there
-// still. NULL (tr_comm_open has failed): rank 0 as the launcher numbers them.
+// Whether this rank tells the user: rank 0; after an error one that is known to be
+// there still. NULL (tr_comm_open has failed): rank 0 as the launcher numbers them.
 bool tr_comm_speaks(const tr_comm *comm);
 
 // Ranks compare how they fared: TR_OK when all bring TR_OK; else, on all ranks, the

@@ -13,6 +13,11 @@ extern "C" {
 
 typedef struct tr_engine tr_engine;
 
+// A number over the ranks.
+typedef struct tr_spread {
+    double least, mean, most;
+} tr_spread;
+
 typedef struct tr_step_result {
     int64_t step;     // attempts so far, this one included
     int64_t update;   // of them applied
@@ -28,6 +33,10 @@ typedef struct tr_step_result {
     double loss_scale;
     double seconds;
     double wait_seconds; // of them, spent waiting for data
+    // Of each rank, up to the moment at which all have their gradients: seconds,
+    // seconds of them spent waiting for other ranks, and the most bytes that the
+    // process has had.
+    tr_spread rank_seconds, rank_wait_seconds, rank_peak_bytes;
 } tr_step_result;
 
 typedef struct tr_evaluation {
@@ -45,7 +54,8 @@ tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
 void tr_engine_destroy(tr_engine *engine); // NULL-safe
 
 // One optimizer step. Collective. TR_OK also when the step was skipped. Does not write
-// metrics or checkpoints. A failed step changed nothing.
+// metrics or checkpoints. A failed step changed nothing; TR_INTERRUPTED: a rank asked
+// for an end (tr_engine_train's `stop`), and all have dropped the step.
 tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *err);
 
 // Loss (and accuracy) over the first `samples` validation samples (0: all), in order.
@@ -66,9 +76,13 @@ tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *use
 int64_t tr_engine_steps_done(const tr_engine *engine); // attempts
 
 // A parameter by its full name: its current values, owned by the engine; NULL when
-// there is none. `count` may be NULL.
+// there is none, or when this rank keeps only a part of it (stage 3). `count` may be
+// NULL. At stages 1 and 2 the values that other ranks update are those of the last
+// evaluation or step's beginning; tr_engine_refresh makes them current.
 const float *tr_engine_parameter(const tr_engine *engine, const char *name,
                                  int64_t *count);
+// Stages 1 and 2: gives every rank the parameters as they are now. Collective.
+tr_status tr_engine_refresh(tr_engine *engine, tr_error *err);
 // Bytes: the arena's high-water mark, and the most memory that the process has had.
 int64_t tr_engine_arena_peak(const tr_engine *engine);
 int64_t tr_engine_process_peak(const tr_engine *engine);

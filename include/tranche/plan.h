@@ -19,16 +19,20 @@ typedef struct tr_plan_request {
     int64_t micro_batch;        // m
     int64_t accumulation_steps; // g
     int64_t ranks;              // W
+    int64_t rank;               // whose plan this is: 0..W-1
     int64_t wave;               // 1..g; 0: 1, or g where an op needs the whole wave
     int stage;                  // ZeRO stage 0..3
     int64_t recomputed_units;   // the first this many units are recomputed; -1: all
                                 // but the last
     int optimizer_states;       // f32 buffers per parameter
-    bool inference;             // forward only, of one micro-batch, with an answer
-    int64_t host_data_bytes;    // held by the data sets in memory: in the ledger
-    int threads;                // OpenMP threads; 0: those of the machine
-    int isa_limit;              // 0: no limit; else 1 + the best instruction set to use
-    bool reference_kernels;     // only the plain ones: slow, for tests
+    bool no_overlap;            // ranks compute nothing while they communicate
+    bool reproducible;       // gradients are summed in fixed point: the same bits for
+                             // every W, g, wave and stage
+    bool inference;          // forward only, of one micro-batch, with an answer
+    int64_t host_data_bytes; // held by the data sets in memory: in the ledger
+    int threads;             // OpenMP threads; 0: those of the machine
+    int isa_limit;           // 0: no limit; else 1 + the best instruction set to use
+    bool reference_kernels;  // only the plain ones: slow, for tests
 } tr_plan_request;
 
 // X(name): the categories of the ledger

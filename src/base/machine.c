@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 // A file with one number in it; INT64_MAX: none there, or "max".
@@ -66,4 +67,9 @@ int64_t tr__machine_memory(void) {
     int64_t limit = groups_limit();
     int64_t least = limit < all ? limit : all;
     return least == INT64_MAX ? 0 : least;
+}
+
+int64_t tr__process_peak(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
 }

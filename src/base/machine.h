@@ -7,5 +7,7 @@
 // Bytes of memory that the process may come to hold: the machine's, or the limit of the
 // control group that it is in (version 1 or 2) where that is lower. 0: not known.
 int64_t tr__machine_memory(void);
+// The most memory that this process has had, bytes. 0: not known.
+int64_t tr__process_peak(void);
 
 #endif

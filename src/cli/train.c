@@ -1,5 +1,6 @@
 #include "cli/run_options.h"
 
+#include <tranche/comm.h>
 #include <tranche/engine.h>
 
 #include <signal.h>
@@ -80,7 +81,16 @@ int cli_train(const cli_command *command, int argc, char **argv) {
     }
     watch_signals();
     tr_run_options run_options = cli_run_options(&run, file);
-    tr_status status = train(&run_options, &err);
+    tr_comm *comm = NULL;
+    tr_status status = tr_comm_open(&comm, &err);
+    if (status == TR_OK) {
+        run_options.comm = comm;
+        status = train(&run_options, &err);
+        if (status != TR_OK && status != TR_INTERRUPTED) {
+            tr_comm_abandon(comm, &err);
+        }
+    }
+    tr_comm_close(comm);
     if (status == TR_INTERRUPTED || (status == TR_OK && caught)) {
         return tr_status_exit(TR_INTERRUPTED) + caught;
     }

@@ -3,6 +3,7 @@
 #define TR_EXEC_EXECUTOR_H
 
 #include "base/arena.h"
+#include "comm/comm.h"
 #include "data/feed.h"
 #include "ops/optimizer.h"
 #include "plan/plan.h"
@@ -27,9 +28,10 @@ typedef struct tr_update_order {
     const double (*power)[2]; // [groups] products of the betas of updates 1..number
 } tr_update_order;
 
-// Binds a plan to its arena. Both must outlive the executor.
-tr_status tr__executor_create(const tr_plan *plan, tr_arena *device, tr_executor **out,
-                              tr_error *err);
+// Binds a plan to its arena and its ranks (NULL: one rank). They must outlive the
+// executor.
+tr_status tr__executor_create(const tr_plan *plan, tr_arena *device, tr_comm *comm,
+                              tr_executor **out, tr_error *err);
 void tr__executor_destroy(tr_executor *executor); // NULL-safe
 
 // Where micro-batches come from, for training (0) and evaluation (1). Borrowed.
@@ -37,24 +39,43 @@ void tr__executor_feed(tr_executor *executor, int ring, tr_feed *feed);
 // The memory of a ring of data slots, for its feed.
 void *tr__executor_ring(tr_executor *executor, int ring);
 
-// Runs the steps [first, end) of a sequence. No allocation, no file opened. Errors:
-// what the feed says. `stop` (may be NULL) is asked between steps; TR_INTERRUPTED when
-// true.
+// Runs the steps [first, end) of a sequence, and waits for its communication. No
+// allocation, no file opened. Errors: what the feed and the ranks say. `stop` (may be
+// NULL) is asked between steps: when true, one rank returns TR_INTERRUPTED at once;
+// with more ranks, which must not be left waiting, the rest of the sequence moves what
+// it has to move and computes nothing, and TR_INTERRUPTED comes back at its end; the
+// record then tells all ranks.
 tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
                            size_t first, size_t end, const tr_run_context *context,
                            bool (*stop)(void *user), void *user, tr_error *err);
 
-// double [TR_SUMS] of training (0) or evaluation (1) since they were last cleared.
-double *tr__executor_sums(tr_executor *executor, int ring);
-// Sum of squares of all gradients, as they lie in the accumulators, by the last norm
-// step.
-double tr__executor_norm_squares(const tr_executor *executor);
+// double [TR_SUMS] of evaluation, since they were last cleared.
+double *tr__executor_sums(tr_executor *executor);
+
+// Where fixed-point sums stand in the step that comes.
+typedef struct tr_fixed {
+    double scale; // a power of two
+    double limit; // the largest |gradient * scale| of a micro-batch
+} tr_fixed;
+void tr__executor_fix(tr_executor *executor, tr_fixed fixed);
+
+// What all ranks' records of the last step come to, each sum in one fixed order.
+typedef struct tr_verdict {
+    double sums[TR_SUMS];
+    double norm_squares; // of all gradients, as they lie in the accumulators
+    bool stopped, too_large, not_finite; // on any rank
+    double least[TR_RECORD_FLAGS], mean[TR_RECORD_FLAGS], most[TR_RECORD_FLAGS];
+} tr_verdict;
+void tr__executor_verdict(const tr_executor *executor, tr_verdict *verdict);
+
 // For the next update steps. Copied.
 void tr__executor_order(tr_executor *executor, const tr_update_order *order);
 
-// Memory of a parameter of the plan: its values (state -1) or an optimizer state.
+// Memory of a parameter of the plan: its values (state -1) or an optimizer state; NULL
+// where this rank has only a part of it.
 float *tr__executor_param(tr_executor *executor, int param, int state);
-// The same of its gradient accumulator; NULL in an inference plan.
+// The same of its gradient accumulator; NULL in an inference plan, and where the sums
+// are in fixed point.
 float *tr__executor_grad(tr_executor *executor, int param);
 
 // Elements [first, first + count) of a parameter, at `data`; count 0: none.

@@ -1,7 +1,7 @@
 // What lives is what the steps name, from the first to the last that does; and, all the
 // time, what no sequence owns.
 #include "base/memory.h"
-#include "plan/check.h"
+#include "plan/check_walk.h"
 #include "plan/offsets.h"
 
 // The buffers alive at one moment, sorted by offset.
@@ -9,8 +9,9 @@ typedef struct alive {
     const tr_plan *plan;
     int *buffers;
     size_t count;
-    size_t *last; // [buffers] the last step of the sequence that names it
+    size_t *last; // [buffers] the last step of the sequence that needs it
     bool *entered;
+    int *next; // [buffers] of a chain of those that leave together
     tr_error *err;
 } alive;
 
@@ -87,44 +88,122 @@ static void leave(alive *a, int buffer) {
     }
 }
 
+// Slots name what passes; what lives always is named by bindings alone.
+static tr_status check_name(const alive *a, size_t step, int buffer, int kind,
+                            bool always) {
+    if (buffer < 0 || buffer >= (int)a->plan->buffer_count) {
+        return tr_fail(a->err, TR_INTERNAL,
+                       "plan: step %zu names buffer %d, which is not there", step,
+                       buffer);
+    }
+    int owner = a->plan->buffers[buffer].sequence;
+    return owner == kind || (always && owner < 0)
+               ? TR_OK
+               : tr_fail(a->err, TR_INTERNAL,
+                         "plan: step %zu names buffer %d, which is not its sequence's",
+                         step, buffer);
+}
+
+// What communication works on lives until a step has waited for it, or to the end.
+static void keep_until(const alive *a, int kind, size_t *next, int32_t *number,
+                       int32_t done, size_t step) {
+    const tr_sequence *sequence = &a->plan->sequences[kind];
+    int32_t buffers[TR_STEP_BUFFERS_MAX];
+    for (; *number < done && *next < sequence->count; (*next)++) {
+        if (sequence->steps[*next].stream != TR_STREAM_COMM) {
+            continue;
+        }
+        int count = tr__check_named(a->plan, &sequence->steps[*next], buffers);
+        for (int i = 0; i < count; i++) {
+            a->last[buffers[i]] =
+                step > a->last[buffers[i]] ? step : a->last[buffers[i]];
+        }
+        (*number)++;
+    }
+}
+
 static tr_status check_names(const alive *a, int kind) {
     const tr_sequence *sequence = &a->plan->sequences[kind];
+    int32_t buffers[TR_STEP_BUFFERS_MAX], number = 0;
+    size_t next = 0;
     for (size_t i = 0; i < sequence->count; i++) {
+        const tr_plan_step *step = &sequence->steps[i];
         for (int slot = 0; slot < TR_SLOTS; slot++) {
-            int buffer = sequence->steps[i].buffer[slot];
-            if (buffer < -1 || buffer >= (int)a->plan->buffer_count) {
+            if (step->buffer[slot] < -1) {
                 return tr_fail(a->err, TR_INTERNAL,
                                "plan: step %zu names buffer %d, which is not there", i,
-                               buffer);
+                               (int)step->buffer[slot]);
             }
-            if (buffer >= 0 && a->plan->buffers[buffer].sequence != kind) {
-                return tr_fail(a->err, TR_INTERNAL,
-                               "plan: step %zu names buffer %d, which is not its "
-                               "sequence's",
-                               i, buffer);
-            }
-            if (buffer >= 0) {
-                a->last[buffer] = i;
+            tr_status status = step->buffer[slot] < 0
+                                   ? TR_OK
+                                   : check_name(a, i, step->buffer[slot], kind, false);
+            if (status != TR_OK) {
+                return status;
             }
         }
+        int count = tr__check_named(a->plan, step, buffers);
+        for (int k = 0; k < count; k++) {
+            tr_status status = check_name(a, i, buffers[k], kind, true);
+            if (status != TR_OK) {
+                return status;
+            }
+            a->last[buffers[k]] = i > a->last[buffers[k]] ? i : a->last[buffers[k]];
+        }
+        keep_until(a, kind, &next, &number, step->wait, i);
     }
+    keep_until(a, kind, &next, &number, INT32_MAX, sequence->count - 1);
     return TR_OK;
 }
 
-static tr_status run_step(alive *a, const tr_plan_step *step, size_t index) {
+static bool passes(const alive *a, int buffer) {
+    return a->plan->buffers[buffer].sequence >= 0;
+}
+
+// Those that pass enter with the first step that names them.
+static tr_status enter_named(alive *a, const tr_plan_step *step) {
+    int32_t buffers[TR_STEP_BUFFERS_MAX];
+    int count = tr__check_named(a->plan, step, buffers);
     tr_status status = TR_OK;
-    for (int slot = 0; slot < TR_SLOTS && status == TR_OK; slot++) {
-        int buffer = step->buffer[slot];
-        if (buffer >= 0 && !a->entered[buffer]) {
-            a->entered[buffer] = true;
-            status = enter(a, buffer);
+    for (int i = 0; i < count && status == TR_OK; i++) {
+        if (passes(a, buffers[i]) && !a->entered[buffers[i]]) {
+            a->entered[buffers[i]] = true;
+            status = enter(a, buffers[i]);
         }
     }
-    for (int slot = 0; slot < TR_SLOTS && status == TR_OK; slot++) {
-        if (step->buffer[slot] >= 0 && a->last[step->buffer[slot]] == index) {
-            leave(a, step->buffer[slot]);
+    return status;
+}
+
+// The buffers that leave after each step, as chains: heads: [steps], a->next:
+// [buffers]; -1 ends a chain.
+static void chain_leaving(alive *a, int kind, int *heads) {
+    for (size_t i = 0; i < a->plan->sequences[kind].count; i++) {
+        heads[i] = -1;
+    }
+    for (size_t b = 0; b < a->plan->buffer_count; b++) {
+        if (a->plan->buffers[b].sequence == kind) {
+            a->next[b] = heads[a->last[b]];
+            heads[a->last[b]] = (int)b;
         }
     }
+}
+
+static tr_status run_sequence(alive *a, int kind) {
+    const tr_sequence *sequence = &a->plan->sequences[kind];
+    tr_status status = check_names(a, kind);
+    int *heads = status == TR_OK ? tr__calloc(sequence->count, sizeof *heads) : NULL;
+    if (status == TR_OK && !heads) {
+        status = tr_fail(a->err, TR_MEMORY, "no memory to check the plan");
+    }
+    if (status == TR_OK) {
+        chain_leaving(a, kind, heads);
+    }
+    for (size_t i = 0; i < sequence->count && status == TR_OK; i++) {
+        status = enter_named(a, &sequence->steps[i]);
+        for (int b = heads[i]; b >= 0 && status == TR_OK; b = a->next[b]) {
+            leave(a, b);
+        }
+    }
+    tr__free(heads);
     return status;
 }
 
@@ -136,10 +215,8 @@ static tr_status run_all(alive *a) {
         }
     }
     for (int s = 0; s < TR_SEQUENCES && status == TR_OK; s++) {
-        const tr_sequence *sequence = &a->plan->sequences[s];
-        status = check_names(a, s);
-        for (size_t i = 0; i < sequence->count && status == TR_OK; i++) {
-            status = run_step(a, &sequence->steps[i], i);
+        if (a->plan->sequences[s].count > 0) {
+            status = run_sequence(a, s);
         }
     }
     return status;
@@ -151,11 +228,13 @@ tr_status tr__check_memory(const tr_plan *plan, tr_error *err) {
     a.buffers = tr__calloc(count + 1, sizeof *a.buffers);
     a.last = tr__calloc(count, sizeof *a.last);
     a.entered = tr__calloc(count, sizeof *a.entered);
-    tr_status status = a.buffers && a.last && a.entered
+    a.next = tr__calloc(count, sizeof *a.next);
+    tr_status status = a.buffers && a.last && a.entered && a.next
                            ? run_all(&a)
                            : tr_fail(err, TR_MEMORY, "no memory to check the plan");
     tr__free(a.buffers);
     tr__free(a.last);
     tr__free(a.entered);
+    tr__free(a.next);
     return status;
 }

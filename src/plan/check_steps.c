@@ -1,7 +1,6 @@
 // Follows the steps and keeps what each buffer holds and how far each micro-batch is in
 // each unit.
 #include "base/memory.h"
-#include "ops/norm/norm.h"
 #include "plan/check_walk.h"
 
 static tr_progress *progress_of(const tr_check_walk *w, int32_t unit, int64_t micro) {
@@ -11,9 +10,10 @@ static tr_progress *progress_of(const tr_check_walk *w, int32_t unit, int64_t mi
 // ---- order
 // --------------------------------------------------------------------------------
 
-static bool is_of_unit(tr_plan_step_kind kind) {
-    return kind == TR_STEP_forward || kind == TR_STEP_combine ||
-           kind == TR_STEP_recompute || kind == TR_STEP_backward;
+static bool is_of_flat(const tr_plan_step *step) {
+    return step->kind == TR_STEP_update || step->kind == TR_STEP_gather ||
+           step->kind == TR_STEP_reduce || step->kind == TR_STEP_fold ||
+           (step->kind == TR_STEP_clear && step->part == TR_PART_GRAD);
 }
 
 // Has the step's unit the program that the step asks for?
@@ -34,11 +34,11 @@ static bool is_compiled(const tr_check_walk *w) {
 
 static tr_status check_range(const tr_check_walk *w) {
     const tr_plan_step *step = w->step;
-    int64_t units = step->kind == TR_STEP_update ? (int64_t)w->plan->flat_count
-                                                 : w->plan->unit_count;
+    int64_t units =
+        is_of_flat(step) ? (int64_t)w->plan->flat_count : w->plan->unit_count;
     bool inside = step->unit >= 0 && step->unit < units && step->micro >= 0 &&
                   step->micro < w->micros && step->segment >= 0;
-    if (inside && is_of_unit(step->kind)) {
+    if (inside && tr__step_is_of_unit(step)) {
         inside = step->segment < tr__check_unit(w)->segments && is_compiled(w);
     }
     return inside ? TR_OK : tr__check_wrong(w, "is of what the model has not");
@@ -219,6 +219,10 @@ static tr_status run_backward(tr_check_walk *w, const tr_program *program) {
 static tr_status run_combine(tr_check_walk *w) {
     tr_content wave = {TR_HOLDS_WAVE, w->step->unit, tr__check_wave(w), true};
     tr_content grad = {TR_HOLDS_WAVE_GRADIENT, w->step->unit, tr__check_wave(w), true};
+    const tr_progress *first = progress_of(w, w->step->unit, 0);
+    if (w->step->backward != (first->backward > 0)) {
+        return tr__check_wrong(w, "is of the other direction");
+    }
     if (++w->combined[w->step->unit] >= tr__check_unit(w)->segments) {
         return tr__check_wrong(w, "is there twice");
     }
@@ -248,34 +252,52 @@ static tr_status run_ring(tr_check_walk *w) {
                : tr__check_wrong(w, "overfills the ring of data");
 }
 
+// Fixed-point sums are turned into f32 piece by piece, in a buffer of the step.
+static tr_status check_scratch(const tr_check_walk *w) {
+    int32_t buffer = w->step->buffer[TR_SLOT_TEMP];
+    int64_t bytes = TR_UNFOLD_ELEMENTS * (int64_t)sizeof(float);
+    bool good = !w->plan->request.reproducible ||
+                (buffer >= 0 && w->plan->buffers[buffer].bytes >= bytes);
+    return good ? TR_OK : tr__check_wrong(w, "has no room to unfold gradients");
+}
+
 static tr_status run_norm(tr_check_walk *w) {
-    int64_t blocks = 0;
-    int buffer = w->step->buffer[TR_SLOT_TEMP];
-    for (size_t f = 0; f < w->plan->flat_count; f++) {
-        blocks += (w->plan->flats[f].count + TR_NORM_BLOCK - 1) / TR_NORM_BLOCK;
-    }
     if (w->normed || w->unloaded != w->micros) {
         return tr__check_wrong(w, "is there twice, or before the last gradient");
     }
-    if (blocks > 0 && (buffer < 0 || w->plan->buffers[buffer].bytes <
-                                         blocks * (int64_t)sizeof(double))) {
-        return tr__check_wrong(w, "has no room for its partial sums");
-    }
     w->normed = true;
-    return TR_OK;
+    tr_status status = check_scratch(w);
+    return status == TR_OK ? tr__check_gradients(w) : status;
+}
+
+static tr_status run_clear(tr_check_walk *w) {
+    if (w->step->part == TR_PART_GRAD) {
+        return tr__check_clear_gaps(w);
+    }
+    tr_status status = w->cleared ? tr__check_wrong(w, "is there twice") : TR_OK;
+    w->cleared = true;
+    return status;
 }
 
 static tr_status run_update(tr_check_walk *w) {
     size_t index = (size_t)(w->step - w->plan->sequences[w->kind].steps);
-    if (!w->normed || w->updated[w->step->unit] || index < w->plan->update_begin) {
+    bool agreed = w->normed && (w->recorded || w->plan->request.ranks == 1);
+    if (!agreed || w->updated[w->step->unit] || index < w->plan->update_begin) {
         return tr__check_wrong(w, "is there twice, or before the norm");
     }
     w->updated[w->step->unit] = true;
-    return TR_OK;
+    return check_scratch(w);
+}
+
+static bool is_opening(const tr_plan_step *step) {
+    return step->kind == TR_STEP_clear && step->part == TR_PART_RECORD;
 }
 
 static tr_status run_step(tr_check_walk *w) {
     tr_status status = check_range(w);
+    if (w->step->wait > w->done && w->step->wait <= w->issued) {
+        w->done = w->step->wait;
+    }
     const tr_program *program =
         status == TR_OK ? tr__step_program(w->plan, w->step, w->kind) : NULL;
     bool training = w->kind == TR_SEQUENCE_TRAIN;
@@ -285,7 +307,13 @@ static tr_status run_step(tr_check_walk *w) {
     if (status == TR_OK && program) {
         status = check_data(w);
     }
-    if (status == TR_OK && training && !w->cleared && w->step->kind != TR_STEP_clear) {
+    if (status == TR_OK) {
+        status = tr__check_idle(w);
+    }
+    if (status == TR_OK && program) {
+        status = tr__check_binding(w, program);
+    }
+    if (status == TR_OK && training && !w->cleared && !is_opening(w->step)) {
         status = tr__check_wrong(w, "comes before the sums are cleared");
     }
     if (status != TR_OK) {
@@ -304,9 +332,13 @@ static tr_status run_step(tr_check_walk *w) {
     case TR_STEP_backward:
         return run_backward(w, program);
     case TR_STEP_clear:
-        status = w->cleared ? tr__check_wrong(w, "is there twice") : TR_OK;
-        w->cleared = true;
-        return status;
+        return run_clear(w);
+    case TR_STEP_gather:
+        return tr__check_gather(w);
+    case TR_STEP_reduce:
+        return tr__check_reduce(w);
+    case TR_STEP_fold:
+        return tr__check_fold(w);
     case TR_STEP_norm:
         return run_norm(w);
     case TR_STEP_update:
@@ -319,8 +351,23 @@ static tr_status run_step(tr_check_walk *w) {
 // ---- all of it
 // ----------------------------------------------------------------------------
 
+// A fence brings every flat buffer of which ranks update parts.
+static tr_status check_fence(const tr_check_walk *w) {
+    int stage = tr__plan_stage(w->plan);
+    for (size_t f = 0; (stage == 1 || stage == 2) && f < w->plan->flat_count; f++) {
+        if (!w->flats[f].gathered_param) {
+            return tr_fail(w->err, TR_INTERNAL, "plan: the fence leaves out %s",
+                           w->plan->flats[f].name);
+        }
+    }
+    return TR_OK;
+}
+
 static tr_status check_end(const tr_check_walk *w) {
     bool training = w->kind == TR_SEQUENCE_TRAIN;
+    if (w->kind == TR_SEQUENCE_FENCE) {
+        return check_fence(w);
+    }
     for (int u = 0; u < w->plan->unit_count; u++) {
         int segments =
             w->kind == TR_SEQUENCE_ANSWER ? 1 : w->plan->units[u].program->segments;
@@ -365,7 +412,13 @@ static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
     w.combined = tr__calloc(units, sizeof *w.combined);
     w.written = tr__calloc(plan->param_count, sizeof *w.written);
     w.updated = tr__calloc(plan->flat_count, sizeof *w.updated);
-    bool good = w.contents && w.progress && w.combined && w.written && w.updated;
+    w.flats = tr__calloc(plan->flat_count, sizeof *w.flats);
+    w.busy = tr__calloc(plan->buffer_count, sizeof *w.busy);
+    bool good = w.contents && w.progress && w.combined && w.written && w.updated &&
+                w.flats && w.busy;
+    for (size_t f = 0; good && f < plan->flat_count; f++) {
+        w.flats[f].grad = w.flats[f].gaps = w.flats[f].sum = -1;
+    }
     tr_status status =
         good ? run_all(&w) : tr_fail(err, TR_MEMORY, "no memory to check the plan");
     tr__free(w.contents);
@@ -373,6 +426,8 @@ static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
     tr__free(w.combined);
     tr__free(w.written);
     tr__free(w.updated);
+    tr__free(w.flats);
+    tr__free(w.busy);
     return status;
 }
 

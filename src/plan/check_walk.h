@@ -12,6 +12,7 @@ typedef enum tr_content_kind {
     TR_HOLDS_SAVED,
     TR_HOLDS_WAVE,
     TR_HOLDS_WAVE_GRADIENT,
+    TR_HOLDS_PARAMETERS, // all of flat buffer `unit`
 } tr_content_kind;
 
 // What a buffer holds. `micro`: of wave tensors, the first of the wave.
@@ -28,6 +29,17 @@ typedef struct tr_progress {
     bool recomputed;
 } tr_progress;
 
+// Where a flat buffer's gradient is at one moment.
+typedef struct tr_flat_progress {
+    int32_t grad;        // buffer in which it is being made, -1: none
+    int32_t gaps;        // buffer whose gaps have been cleared, -1: none
+    int32_t sum;         // buffer in which it is being folded up, -1: none
+    int64_t reductions;  // of this step
+    bool gathered_grad;  // after the last of them
+    bool gathered_param; // of this step
+    bool folded;         // sums that stay have been written
+} tr_flat_progress;
+
 typedef struct tr_check_walk {
     const tr_plan *plan;
     tr_sequence_kind kind;
@@ -38,6 +50,10 @@ typedef struct tr_check_walk {
     int *combined;         // [units] combine steps so far in this pass of the wave
     bool *written;         // [params] the gradient has been written
     bool *updated;         // [flats]
+    tr_flat_progress *flats;
+    int32_t *busy;        // [buffers] the last communication step to work on it
+    int32_t issued, done; // communication steps
+    bool recorded;        // the record has been brought together
     int64_t loaded, unloaded;
     bool cleared, normed;
     tr_error *err;
@@ -62,5 +78,25 @@ tr_status tr__check_fill(const tr_check_walk *w, tr_slot slot, tr_content what,
 // The same, of a block that all micro-batches of a wave add to; `begins`: the first.
 tr_status tr__check_fill_wave(const tr_check_walk *w, tr_slot slot,
                               tr_content_kind kind, bool begins);
+
+// ---- check_flats.c
+// Steps that move, fold or clear flat buffers.
+tr_status tr__check_gather(tr_check_walk *w);
+tr_status tr__check_reduce(tr_check_walk *w);
+tr_status tr__check_fold(tr_check_walk *w);
+tr_status tr__check_clear_gaps(tr_check_walk *w);
+// What a program reads is there, and what it makes has its place.
+tr_status tr__check_binding(tr_check_walk *w, const tr_program *program);
+// Nothing that the step names is being worked on by the communication thread; waits
+// that the step asks for have been counted before.
+tr_status tr__check_idle(const tr_check_walk *w);
+// Before the norm: every gradient is complete, and is where the norm looks for it.
+tr_status tr__check_gradients(const tr_check_walk *w);
+bool tr__check_grads_pass(const tr_plan *plan);
+
+// Buffers that a step names, each once for each time: in its slots and its binding.
+enum { TR_STEP_BUFFERS_MAX = TR_SLOTS + 2 * TR_UNIT_FLATS_MAX };
+int tr__check_named(const tr_plan *plan, const tr_plan_step *step,
+                    int32_t buffers[TR_STEP_BUFFERS_MAX]);
 
 #endif

@@ -1,7 +1,7 @@
 // Pass: names the buffers of every step, and from which step to which each lives.
 #include "base/checked.h"
 #include "base/memory.h"
-#include "ops/norm/norm.h"
+#include "comm/comm.h"
 #include "plan/plan.h"
 
 // Buffers found so far, by what they hold; -1: none yet.
@@ -12,6 +12,8 @@ typedef struct table {
     int *boundary, *gradient; // [units + 1][micros]
     int *saved;               // [units][micros]
     int *wave, *wave_grad;    // [units]
+    int *param, *grad, *sum;  // [flats] gathered; gradients that pass; their sums
+    int32_t *waited;          // [steps] of a communication step: who waits for it
     tr_error *err;
     tr_status status;
 } table;
@@ -41,7 +43,8 @@ static int use(table *t, int *entry, tr_ledger_category category, int64_t bytes,
         t->status = *entry < 0 ? TR_MEMORY : TR_OK;
         return *entry;
     }
-    t->plan->buffers[*entry].last = step;
+    tr_buffer *buffer = &t->plan->buffers[*entry];
+    buffer->last = buffer->last > step ? buffer->last : step;
     return *entry;
 }
 
@@ -108,13 +111,118 @@ static void use_temp(table *t, tr_plan_step *step, int64_t bytes, int32_t now) {
     step->buffer[TR_SLOT_TEMP] = use(t, &none, TR_LEDGER_workspace, bytes, now);
 }
 
-static int64_t norm_bytes(const tr_plan *plan) {
-    int64_t blocks = 0;
-    for (size_t i = 0; i < plan->flat_count; i++) {
-        blocks += tr__ceil_div(plan->flats[i].count, TR_NORM_BLOCK);
-    }
-    return blocks * (int64_t)sizeof(double);
+// ---- flat buffers
+// ---------------------------------------------------------------------
+
+static int64_t flat_bytes(const tr_flat *flat, size_t element) {
+    return flat->count * (int64_t)element;
 }
+
+// Do parameters lie in the flat's own buffer, whole? Else they are gathered into
+// others.
+static bool params_stay(const table *t) {
+    return tr__plan_stage(t->plan) < 3;
+}
+
+// f32 gradients that pass: of a wave, or of one micro-batch where they are folded.
+static int use_grad(table *t, int flat, int32_t now) {
+    const tr_flat *f = &t->plan->flats[flat];
+    return use(t, &t->grad[flat], TR_LEDGER_gradients, flat_bytes(f, sizeof(float)),
+               now);
+}
+
+static int use_sum(table *t, int flat, int32_t now) {
+    const tr_flat *f = &t->plan->flats[flat];
+    return use(t, &t->sum[flat], TR_LEDGER_gradients, flat_bytes(f, sizeof(int64_t)),
+               now);
+}
+
+static bool grads_pass(const table *t) {
+    return t->plan->request.reproducible || tr__plan_stage(t->plan) >= 2;
+}
+
+static int32_t param_place(table *t, int flat, int32_t now) {
+    const tr_flat *f = &t->plan->flats[flat];
+    return params_stay(t) ? f->param.buffer
+                          : use(t, &t->param[flat], TR_LEDGER_parameters,
+                                flat_bytes(f, sizeof(float)), now);
+}
+
+static int32_t grad_place(table *t, int flat, int32_t now) {
+    return grads_pass(t) ? use_grad(t, flat, now) : t->plan->flats[flat].grad.buffer;
+}
+
+static void bind(table *t, tr_plan_step *step, const tr_program *program, int32_t now) {
+    const tr_plan_unit *unit = &t->plan->units[step->unit];
+    uint32_t reads = tr__program_flats(program, TR_PLACE_PARAM);
+    uint32_t makes = tr__program_flats(program, TR_PLACE_PARAM_GRAD);
+    tr_binding binding;
+    for (int f = 0; f < TR_UNIT_FLATS_MAX; f++) {
+        bool read = reads >> f & 1, made = makes >> f & 1;
+        binding.param[f] = read ? param_place(t, unit->flats[f], now) : -1;
+        binding.grad[f] = made ? grad_place(t, unit->flats[f], now) : -1;
+    }
+    if (t->status == TR_OK) {
+        step->binding = tr__plan_bind(t->plan, &binding, t->err);
+        t->status = step->binding < 0 ? TR_MEMORY : TR_OK;
+    }
+}
+
+// Sums that stay are the flat's own.
+static void use_fold(table *t, tr_plan_step *step, int32_t now) {
+    step->buffer[TR_SLOT_INPUT] = use_grad(t, step->unit, now);
+    if (tr__plan_stage(t->plan) >= 2) {
+        step->buffer[TR_SLOT_OUTPUT] = use_sum(t, step->unit, now);
+    }
+    t->grad[step->unit] = -1; // the next micro-batch makes another
+}
+
+// What is under way lives until somebody has waited for it.
+static void use_reduce(table *t, tr_plan_step *step, int32_t now) {
+    int32_t end = t->waited[now];
+    if (tr__plan_stage(t->plan) < 2) {
+        return; // in place, in what lives always
+    }
+    if (t->plan->request.reproducible) {
+        step->buffer[TR_SLOT_INPUT] = use_sum(t, step->unit, end);
+        t->sum[step->unit] = -1;
+    } else {
+        step->buffer[TR_SLOT_INPUT] = use_grad(t, step->unit, end);
+        t->grad[step->unit] = -1;
+    }
+}
+
+static void use_gather(table *t, tr_plan_step *step, int32_t now) {
+    if (step->part == TR_PART_PARAM && !params_stay(t)) {
+        t->param[step->unit] = -1;
+        step->buffer[TR_SLOT_OUTPUT] = param_place(t, step->unit, now);
+        param_place(t, step->unit, t->waited[now]);
+    }
+}
+
+// For each communication step, the first step that waits for it; the last of all where
+// only the sequence's end does.
+static void find_waits(table *t) {
+    const tr_sequence *sequence = &t->plan->sequences[t->kind];
+    int32_t done = 0, last = (int32_t)sequence->count - 1;
+    size_t next = 0; // whom nobody has waited for yet
+    int32_t number = 0;
+    for (size_t i = 0; i < sequence->count; i++) {
+        t->waited[i] = last;
+    }
+    for (size_t i = 0; i < sequence->count; i++) {
+        done = sequence->steps[i].wait > done ? sequence->steps[i].wait : done;
+        for (; number < done && next < i; next++) {
+            if (sequence->steps[next].stream == TR_STREAM_COMM) {
+                t->waited[next] = (int32_t)i;
+                number++;
+            }
+        }
+    }
+}
+
+// ---- all kinds
+// -----------------------------------------------------------------------
 
 static void use_all(table *t, tr_plan_step *step, int32_t now) {
     const tr_program *program = tr__step_program(t->plan, step, t->kind);
@@ -148,17 +256,35 @@ static void use_all(table *t, tr_plan_step *step, int32_t now) {
         break;
     case TR_STEP_combine:
         use_wave(t, step, now);
-        if (t->wave_grad[step->unit] >= 0) { // the backward has begun
+        if (step->backward) {
             use_wave_grad(t, step, now);
         }
         break;
+    case TR_STEP_clear:
+        if (step->part == TR_PART_GRAD) {
+            step->buffer[TR_SLOT_OUTPUT] = use_grad(t, step->unit, now);
+        }
+        break;
+    case TR_STEP_fold:
+        use_fold(t, step, now);
+        break;
+    case TR_STEP_reduce:
+        use_reduce(t, step, now);
+        break;
+    case TR_STEP_gather:
+        use_gather(t, step, now);
+        break;
     case TR_STEP_norm:
-        use_temp(t, step, norm_bytes(t->plan), now);
+    case TR_STEP_update:
+        if (t->plan->request.reproducible) { // sums, as f32
+            use_temp(t, step, TR_UNFOLD_ELEMENTS * (int64_t)sizeof(float), now);
+        }
         break;
     default:
         break;
     }
     if (program) {
+        bind(t, step, program, now);
         use_temp(t, step, program->temp_bytes, now);
         t->plan->flops += t->kind == TR_SEQUENCE_EVALUATE ? 0 : program->cost.flops;
     }
@@ -174,8 +300,15 @@ static tr_status name_buffers(tr_plan *plan, tr_sequence_kind kind, tr_error *er
     t.saved = entries(units * (size_t)t.micros);
     t.wave = entries(units);
     t.wave_grad = entries(units);
-    if (!t.boundary || !t.gradient || !t.saved || !t.wave || !t.wave_grad) {
+    t.param = entries(plan->flat_count);
+    t.grad = entries(plan->flat_count);
+    t.sum = entries(plan->flat_count);
+    t.waited = tr__calloc(sequence->count, sizeof *t.waited);
+    if (!t.boundary || !t.gradient || !t.saved || !t.wave || !t.wave_grad || !t.param ||
+        !t.grad || !t.sum || !t.waited) {
         t.status = tr_fail(err, TR_MEMORY, "no memory for the plan's lifetimes");
+    } else {
+        find_waits(&t);
     }
     for (size_t i = 0; i < sequence->count && t.status == TR_OK; i++) {
         use_all(&t, &sequence->steps[i], (int32_t)i);
@@ -185,45 +318,76 @@ static tr_status name_buffers(tr_plan *plan, tr_sequence_kind kind, tr_error *er
     tr__free(t.saved);
     tr__free(t.wave);
     tr__free(t.wave_grad);
+    tr__free(t.param);
+    tr__free(t.grad);
+    tr__free(t.sum);
+    tr__free(t.waited);
     return t.status;
 }
 
-// Rings of data slots, sums and the answer: they live always.
-static tr_status name_always(tr_plan *plan, tr_error *err) {
+// ---- what lives always
+// ---------------------------------------------------------------
+
+static tr_status keep(tr_plan *plan, tr_ledger_category category, int64_t bytes,
+                      int *buffer, tr_error *err) {
+    *buffer = tr__plan_buffer(
+        plan, (tr_buffer){.category = category, .sequence = -1, .bytes = bytes}, err);
+    return *buffer < 0 ? TR_MEMORY : TR_OK;
+}
+
+static tr_status keep_rings(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
+    tr_status status = TR_OK;
     plan->slot_bytes = tr__data_offset(plan->data, r->micro_batch, TR_DATA_KINDS);
     plan->slots[0] = 2 * r->wave; // the next wave is read while one is at work
     plan->slots[1] = r->inference ? 1 : 2;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && status == TR_OK; i++) {
         bool there = i == 1 || !r->inference;
         int64_t bytes = 0;
         if (there && !tr__mul_i64(plan->slots[i], plan->slot_bytes, &bytes)) {
             return tr_fail(err, TR_USAGE,
                            "the ring of data needs more than 2^63 bytes");
         }
-        plan->data_ring[i] = tr__plan_buffer(
-            plan,
-            (tr_buffer){.category = TR_LEDGER_data, .sequence = -1, .bytes = bytes},
-            err);
-        plan->sums[i] = tr__plan_buffer(plan,
-                                        (tr_buffer){.category = TR_LEDGER_workspace,
-                                                    .sequence = -1,
-                                                    .bytes = TR_SUMS * sizeof(double)},
-                                        err);
-        if (plan->data_ring[i] < 0 || plan->sums[i] < 0) {
-            return TR_MEMORY;
-        }
+        status = keep(plan, TR_LEDGER_data, bytes, &plan->data_ring[i], err);
     }
-    const tr_unit_program *last = plan->units[plan->unit_count - 1].program;
+    return status;
+}
+
+// The record of the step, of all ranks, and what moves between them on its way.
+static tr_status keep_records(tr_plan *plan, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    int64_t bytes = 0;
     if (r->inference) {
-        plan->answer = tr__plan_buffer(plan,
-                                       (tr_buffer){.category = TR_LEDGER_workspace,
-                                                   .sequence = -1,
-                                                   .bytes = last->answer_bytes},
-                                       err);
-        return plan->answer < 0 ? TR_MEMORY : TR_OK;
+        plan->record.buffer = plan->staging = -1;
+        return TR_OK;
     }
-    return TR_OK;
+    if (!tr__mul_i64(plan->record.doubles, r->ranks * (int64_t)sizeof(double),
+                     &bytes)) {
+        return tr_fail(err, TR_USAGE,
+                       "the record of a step needs more than 2^63 bytes");
+    }
+    tr_status status =
+        keep(plan, r->ranks > 1 ? TR_LEDGER_communication : TR_LEDGER_workspace, bytes,
+             &plan->record.buffer, err);
+    return status == TR_OK ? keep(plan, TR_LEDGER_communication,
+                                  tr__comm_staging_bytes(r->ranks), &plan->staging, err)
+                           : status;
+}
+
+// Rings of data slots, sums and the answer.
+static tr_status name_always(tr_plan *plan, tr_error *err) {
+    const tr_unit_program *last = plan->units[plan->unit_count - 1].program;
+    tr_status status = keep_rings(plan, err);
+    if (status == TR_OK) {
+        status = keep_records(plan, err);
+    }
+    if (status == TR_OK) {
+        status =
+            keep(plan, TR_LEDGER_workspace, TR_SUMS * sizeof(double), &plan->sums, err);
+    }
+    return status == TR_OK && plan->request.inference
+               ? keep(plan, TR_LEDGER_workspace, last->answer_bytes, &plan->answer, err)
+               : status;
 }
 
 tr_status tr__pass_lifetimes(tr_plan *plan, tr_error *err) {

@@ -7,7 +7,7 @@
 typedef struct writer {
     tr_plan *plan;
     tr_sequence *sequence;
-    bool *begun; // [flats] of tied ones: some step has written the gradient
+    bool *begun; // [flats] of tied ones: some step has begun the gradient
     bool lean;
     int64_t first, end; // the micro-batches of the running wave
     tr_error *err;
@@ -20,28 +20,30 @@ static void add(writer *w, tr_plan_step step) {
     }
 }
 
-static bool touches(const tr_program *program, int flat) {
-    for (size_t i = 0; i < program->count; i++) {
-        for (int k = 0; k < program->instructions[i].desc.out_count; k++) {
-            const tr_operand *out = &program->instructions[i].out[k];
-            if (out->place == TR_PLACE_PARAM_GRAD && out->flat == flat) {
-                return true;
-            }
-        }
+// Who is the first to write a gradient: the first micro-batch of the step where it
+// stays, of the wave where it is handed to another rank after each, and every one where
+// each is folded into the sums.
+static bool begins(const writer *w, int64_t micro) {
+    const tr_plan *plan = w->plan;
+    if (plan->request.reproducible) {
+        return true;
     }
-    return false;
+    return micro == (tr__plan_stage(plan) >= 2 ? w->first : 0);
 }
 
-// A unit's own gradients are fresh at the step's first micro-batch; a tied tensor's at
-// the first step that adds to it, whichever unit's that is.
+// A tied tensor's gradient is fresh at the first step that adds to it, whichever unit's
+// that is.
 static uint32_t fresh_flats(writer *w, int u, int segment, int64_t micro) {
     const tr_plan_unit *unit = &w->plan->units[u];
-    uint32_t fresh = micro == 0;
+    const tr_program *program = &unit->program->backward[segment];
+    uint32_t fresh = begins(w, micro);
+    uint32_t touched = tr__program_flats(program, TR_PLACE_PARAM_GRAD);
     for (int f = 1; f < unit->program->flat_count; f++) {
-        int flat = unit->flats[f];
-        if (!w->begun[flat] && touches(&unit->program->backward[segment], f)) {
-            w->begun[flat] = true;
-            fresh |= UINT32_C(1) << f;
+        uint32_t bit = UINT32_C(1) << f;
+        bool *begun = &w->begun[unit->flats[f]];
+        if ((touched & bit) && (!*begun || w->plan->request.reproducible)) {
+            *begun = true;
+            fresh |= bit;
         }
     }
     return fresh;
@@ -60,12 +62,38 @@ static void add_forward(writer *w, int u, int segment, int64_t micro) {
                           .fresh_wave = micro == w->first});
 }
 
+static bool has_gaps(const tr_plan *plan, int flat) {
+    int64_t count = 0;
+    for (size_t i = 0; i < plan->param_count; i++) {
+        count += plan->params[i].flat == flat ? plan->params[i].count : 0;
+    }
+    return count < plan->flats[flat].count;
+}
+
+// Gradients that pass lie where something else lay before: between the parameters'
+// gradients there must be zeros, as there always are where gradients stay.
+static void clear_gaps(writer *w, int u, int segment, uint32_t fresh) {
+    const tr_plan_unit *unit = &w->plan->units[u];
+    uint32_t touched =
+        tr__program_flats(&unit->program->backward[segment], TR_PLACE_PARAM_GRAD);
+    bool passes = w->plan->request.reproducible || tr__plan_stage(w->plan) >= 2;
+    for (int f = 0; passes && f < unit->program->flat_count; f++) {
+        if ((fresh & touched) >> f & 1 && has_gaps(w->plan, unit->flats[f])) {
+            add(w, (tr_plan_step){.kind = TR_STEP_clear,
+                                  .part = TR_PART_GRAD,
+                                  .unit = unit->flats[f]});
+        }
+    }
+}
+
 static void add_backward(writer *w, int u, int segment, int64_t micro) {
+    uint32_t fresh = fresh_flats(w, u, segment, micro);
+    clear_gaps(w, u, segment, fresh);
     add(w, (tr_plan_step){.kind = TR_STEP_backward,
                           .unit = u,
                           .segment = segment,
                           .micro = micro,
-                          .fresh = fresh_flats(w, u, segment, micro),
+                          .fresh = fresh,
                           .fresh_wave = micro == w->first});
     if (u == 0 && segment == 0) {
         add(w, (tr_plan_step){
@@ -91,7 +119,10 @@ static void backward_unit(writer *w, int u) {
             add_backward(w, u, s, j);
         }
         if (s > 0) {
-            add(w, (tr_plan_step){.kind = TR_STEP_combine, .unit = u, .segment = s});
+            add(w, (tr_plan_step){.kind = TR_STEP_combine,
+                                  .unit = u,
+                                  .segment = s,
+                                  .backward = true});
         }
     }
 }
@@ -110,14 +141,21 @@ static void turn(writer *w, int u) {
     }
 }
 
+static void begin_wave(writer *w) {
+    for (size_t f = 0; tr__plan_stage(w->plan) >= 2 && f < w->plan->flat_count; f++) {
+        w->begun[f] = false;
+    }
+}
+
 static void train_step(writer *w) {
     tr_plan *plan = w->plan;
     int last = plan->unit_count - 1;
     int64_t g = plan->request.accumulation_steps, wave = plan->request.wave;
-    add(w, (tr_plan_step){.kind = TR_STEP_clear});
+    add(w, (tr_plan_step){.kind = TR_STEP_clear, .part = TR_PART_RECORD});
     for (int64_t first = 0; first < g; first += wave) {
         w->first = first;
         w->end = tr__min_i64(first + wave, g);
+        begin_wave(w);
         for (int u = 0; u < last; u++) {
             forward_unit(w, u);
         }
@@ -151,6 +189,18 @@ static void forward_only(writer *w, bool answer) {
     }
 }
 
+// Stages 1 and 2: every rank keeps all parameters, and updates its part of them. The
+// next step gathers the rest on its way; whoever else wants them does so here.
+static void fence(writer *w) {
+    int stage = tr__plan_stage(w->plan);
+    for (size_t f = 0; (stage == 1 || stage == 2) && f < w->plan->flat_count; f++) {
+        add(w, (tr_plan_step){.kind = TR_STEP_gather,
+                              .stream = TR_STREAM_COMM,
+                              .part = TR_PART_PARAM,
+                              .unit = (int32_t)f});
+    }
+}
+
 tr_status tr__pass_order(tr_plan *plan, tr_error *err) {
     writer w = {.plan = plan, .err = err};
     w.begun = tr__calloc(plan->flat_count, sizeof *w.begun);
@@ -165,6 +215,8 @@ tr_status tr__pass_order(tr_plan *plan, tr_error *err) {
         train_step(&w);
         w.sequence = &plan->sequences[TR_SEQUENCE_EVALUATE];
         forward_only(&w, false);
+        w.sequence = &plan->sequences[TR_SEQUENCE_FENCE];
+        fence(&w);
     }
     tr__free(w.begun);
     return w.status;

@@ -1,6 +1,7 @@
 // Pass: flat buffers, the parameters in them, and the buffers that live always.
 #include "base/checked.h"
 #include "base/memory.h"
+#include "comm/comm.h"
 #include "plan/plan.h"
 
 #include <string.h>
@@ -72,7 +73,7 @@ static tr_status check_tied(const tr_plan *plan, int flat, const tr_param_info *
 static tr_status add_unit(tr_plan *plan, int u, tr_error *err) {
     const tr_model_unit *unit = &plan->request.model->units[u];
     const tr_unit_program *program = plan->units[u].program;
-    int64_t elements = tr__round_up(program->flat_elements, 16);
+    int64_t elements = tr__round_up(program->flat_elements, TR_FLAT_ELEMENTS);
     int own = add_flat(plan, (tr_flat){.name = unit->name, .count = elements}, err);
     if (own < 0) {
         return TR_MEMORY;
@@ -88,7 +89,7 @@ static tr_status add_unit(tr_plan *plan, int u, tr_error *err) {
             plan->units[u].flats[where->flat] = find_tied(plan, info->name);
             status = check_tied(plan, plan->units[u].flats[where->flat], info, err);
         } else {
-            int64_t count = tr__round_up(tr_shape_count(info->shape), 16);
+            int64_t count = tr__round_up(tr_shape_count(info->shape), TR_FLAT_ELEMENTS);
             int tied = add_flat(
                 plan, (tr_flat){.name = info->name, .tied = true, .count = count}, err);
             plan->units[u].flats[where->flat] = tied;
@@ -101,27 +102,52 @@ static tr_status add_unit(tr_plan *plan, int u, tr_error *err) {
     return TR_OK;
 }
 
-static int always(tr_plan *plan, tr_ledger_category category, int64_t bytes,
-                  tr_error *err) {
-    return tr__plan_buffer(
-        plan, (tr_buffer){.category = category, .sequence = -1, .bytes = bytes}, err);
+// ---- who keeps what
+// ------------------------------------------------------------------
+
+// ZeRO (Rajbhandari et al., arXiv 1910.02054): stage 1 keeps only this rank's part of
+// the optimizer state, stage 2 of the gradients too, stage 3 of the parameters too.
+enum { SHARDS_STATE = 1, SHARDS_GRAD = 2, SHARDS_PARAM = 3 };
+
+static void cut(const tr_plan *plan, tr_flat *flat) {
+    int64_t ranks = plan->request.ranks;
+    int64_t even = tr__round_up(tr__ceil_div(flat->count, ranks), TR_SHARD_ELEMENTS);
+    flat->shard = ranks == 1 ? flat->count : even;
+    tr__comm_part(flat->count, flat->shard, plan->request.rank, &flat->first,
+                  &flat->own);
+}
+
+// A buffer of all of the flat, or of what every rank has room for of its part: plans
+// of all ranks are alike.
+static tr_status keep(tr_plan *plan, const tr_flat *flat, int from_stage,
+                      tr_ledger_category category, size_t element, tr_flat_range *range,
+                      tr_error *err) {
+    bool sharded = tr__plan_stage(plan) >= from_stage;
+    int64_t room = sharded ? tr__min_i64(flat->shard, flat->count) : flat->count;
+    tr_buffer buffer = {
+        .category = category, .sequence = -1, .bytes = room * (int64_t)element};
+    range->first = sharded ? flat->first : 0;
+    range->count = sharded ? flat->own : flat->count;
+    range->buffer = tr__plan_buffer(plan, buffer, err);
+    return range->buffer < 0 ? TR_MEMORY : TR_OK;
 }
 
 static tr_status flat_buffers(tr_plan *plan, tr_flat *flat, tr_error *err) {
-    int64_t bytes = flat->count * (int64_t)sizeof(float);
-    bool train = !plan->request.inference;
-    flat->grad = flat->state[0] = flat->state[1] = -1;
-    flat->param = always(plan, TR_LEDGER_parameters, bytes, err);
-    bool good = flat->param >= 0;
-    if (good && train) {
-        flat->grad = always(plan, TR_LEDGER_gradients, bytes, err);
-        good = flat->grad >= 0;
+    const tr_plan_request *r = &plan->request;
+    size_t sum = r->reproducible ? sizeof(int64_t) : sizeof(float);
+    flat->grad.buffer = flat->state[0].buffer = flat->state[1].buffer = -1;
+    cut(plan, flat);
+    tr_status status = keep(plan, flat, SHARDS_PARAM, TR_LEDGER_parameters,
+                            sizeof(float), &flat->param, err);
+    if (status == TR_OK && !r->inference) {
+        status =
+            keep(plan, flat, SHARDS_GRAD, TR_LEDGER_gradients, sum, &flat->grad, err);
     }
-    for (int i = 0; good && train && i < plan->request.optimizer_states; i++) {
-        flat->state[i] = always(plan, TR_LEDGER_optimizer, bytes, err);
-        good = flat->state[i] >= 0;
+    for (int i = 0; status == TR_OK && !r->inference && i < r->optimizer_states; i++) {
+        status = keep(plan, flat, SHARDS_STATE, TR_LEDGER_optimizer, sizeof(float),
+                      &flat->state[i], err);
     }
-    return good ? TR_OK : TR_MEMORY;
+    return status;
 }
 
 tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {

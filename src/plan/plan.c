@@ -7,7 +7,7 @@
 #include <omp.h>
 #include <stdlib.h>
 
-enum { STEPS_MOST = 1 << 24 };
+enum { STEPS_MOST = 1 << 24, RANKS_MOST = 1 << 20 };
 
 static tr_status check_batch(const tr_plan_request *r, tr_error *err) {
     int64_t most = 0;
@@ -15,19 +15,17 @@ static tr_status check_batch(const tr_plan_request *r, tr_error *err) {
         return tr_fail(err, TR_USAGE,
                        "batch sizes and accumulation steps must be 1 or more");
     }
-    if (r->ranks != 1) {
-        return tr_fail(err, TR_USAGE,
-                       "%lld ranks: this build plans for one rank; more are not yet "
-                       "supported",
-                       (long long)r->ranks);
+    if (r->ranks < 1 || r->ranks > RANKS_MOST || r->rank < 0 || r->rank >= r->ranks) {
+        return tr_fail(err, TR_USAGE, "rank %lld of %lld; possible are 1 to %d ranks",
+                       (long long)r->rank, (long long)r->ranks, RANKS_MOST);
     }
     if (tr__mul_i64(r->micro_batch, r->accumulation_steps, &most) &&
-        r->train_batch_size > most) {
+        tr__mul_i64(most, r->ranks, &most) && r->train_batch_size > most) {
         return tr_fail(err, TR_USAGE,
                        "a batch of %lld samples is more than %lld accumulation steps "
-                       "of %lld",
+                       "of %lld on %lld ranks",
                        (long long)r->train_batch_size, (long long)r->accumulation_steps,
-                       (long long)r->micro_batch);
+                       (long long)r->micro_batch, (long long)r->ranks);
     }
     if (r->wave < 0 || r->wave > r->accumulation_steps) {
         return tr_fail(err, TR_USAGE,
@@ -101,8 +99,10 @@ static tr_status choose_wave(tr_plan *plan, tr_error *err) {
 
 static tr_status run_passes(tr_plan *plan, tr_error *err) {
     static tr_status (*const passes[])(tr_plan *, tr_error *) = {
-        tr__pass_compile,   tr__pass_partition, choose_wave,      tr__pass_order,
-        tr__pass_recompute, tr__pass_lifetimes, tr__pass_offsets, tr__pass_ledger,
+        tr__pass_compile,     tr__pass_partition, choose_wave,
+        tr__pass_order,       tr__pass_recompute, tr__pass_fold,
+        tr__pass_communicate, tr__pass_lifetimes, tr__pass_offsets,
+        tr__pass_ledger,
     };
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
         tr_status status = passes[i](plan, err);
@@ -177,6 +177,7 @@ void tr_plan_destroy(tr_plan *plan) {
     }
     tr__free(plan->units);
     tr__free(plan->flats);
+    tr__free(plan->bindings);
     tr__free(plan->params);
     tr__free(plan->buffers);
     tr__free(plan->why_wave);

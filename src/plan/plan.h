@@ -8,19 +8,26 @@
 
 // What a step of the plan does.
 // X(name): load      waits until the reading thread has filled the micro-batch's slot
+//          gather    brings the ranks' parts of something together: a flat buffer's
+//                    parameters or gradients, or the record of the step
 //          forward   runs one segment of a unit on one micro-batch
 //          combine   ends a segment: every micro-batch of the wave has added to its
-//          wave
-//                    tensors (ranks merge theirs here)
+//                    wave tensors; ranks merge theirs here
 //          recompute makes again what a unit's forward did not keep
 //          backward  runs one segment's backward on one micro-batch
+//          fold      adds a micro-batch's gradient of a flat buffer to the fixed-point
+//                    sums (reproducible mode)
+//          reduce    sums the ranks' gradients of a flat buffer; each gets its shard
 //          unload    gives the micro-batch's slot back
 //          clear     sets the loss's sums to zero
-//          norm      sums the squares of all gradients
+//          norm      the squares of this rank's gradients, by blocks, into the record
 //          update    the optimizer, on one flat buffer
 #define TR_STEP_LIST(X)                                                                \
     X(load)                                                                            \
-    X(forward) X(combine) X(recompute) X(backward) X(unload) X(clear) X(norm) X(update)
+    X(gather)                                                                          \
+    X(forward)                                                                         \
+    X(combine)                                                                         \
+    X(recompute) X(backward) X(fold) X(reduce) X(unload) X(clear) X(norm) X(update)
 
 typedef enum tr_plan_step_kind {
 #define TR_STEP_ENUM(name) TR_STEP_##name,
@@ -29,7 +36,13 @@ typedef enum tr_plan_step_kind {
         TR_STEP_KINDS
 } tr_plan_step_kind;
 
-typedef enum tr_stream { TR_STREAM_COMPUTE, TR_STREAM_DATA } tr_stream;
+// Steps of the compute and data streams are done when the next step begins. Those of
+// the communication stream (gather, reduce) begin when they are reached, one after the
+// other, and go on beside what follows, until a step waits for them.
+typedef enum tr_stream { TR_STREAM_COMPUTE, TR_STREAM_DATA, TR_STREAM_COMM } tr_stream;
+
+// What a gather brings together.
+typedef enum tr_part { TR_PART_PARAM, TR_PART_GRAD, TR_PART_RECORD } tr_part;
 
 // Buffers that a step may name, besides parameters, gradients and data.
 typedef enum tr_slot {
@@ -47,12 +60,20 @@ typedef enum tr_slot {
 typedef struct tr_plan_step {
     tr_plan_step_kind kind;
     tr_stream stream;
-    int32_t unit; // update: the flat buffer
+    int32_t unit; // gather, reduce, fold, update: the flat buffer
     int32_t segment;
-    int64_t micro;   // micro-batch of the step, 0..g-1
+    int64_t micro;   // micro-batch of this rank's step, 0..g-1
+    tr_part part;    // gather
     bool lean;       // forward: keeps nothing for the backward
-    uint32_t fresh;  // backward: bit f: the first to write the gradient of flat f
     bool fresh_wave; // the first of the wave to write its wave tensors
+    bool backward;   // combine: of gradients
+    // Backward, bit f: the first to write the gradient of the unit's flat f. Fold,
+    // reduce: bit 0: writes the sums (else: adds to them).
+    uint32_t fresh;
+    int32_t wait;    // so many of the sequence's communication steps must be done
+    int32_t binding; // where the unit's flat buffers lie: in plan->bindings, -1: none
+    // Fold, reduce: INPUT is what is added, OUTPUT where to (-1: the flat's own).
+    // Gather of parameters: OUTPUT is where they go (-1: in place, in the flat's own).
     int32_t buffer[TR_SLOTS]; // -1: none
 } tr_plan_step;
 
@@ -67,6 +88,7 @@ typedef enum tr_sequence_kind {
     TR_SEQUENCE_TRAIN,    // one optimizer step
     TR_SEQUENCE_EVALUATE, // one micro-batch forward
     TR_SEQUENCE_ANSWER,   // one micro-batch forward, with logits (inference plans)
+    TR_SEQUENCE_FENCE,    // parameters that every rank keeps are made the same on all
     TR_SEQUENCES
 } tr_sequence_kind;
 
@@ -87,13 +109,62 @@ typedef struct tr_plan_param {
     int64_t offset, count; // elements
 } tr_plan_param;
 
+enum {
+    TR_FLAT_ELEMENTS = 16,    // a flat buffer is a multiple of a cache line long
+    TR_SHARD_ELEMENTS = 1024, // shards are cut at multiples: whole blocks of the norm,
+                              // and of what NVMe writes
+    TR_UNFOLD_ELEMENTS = 1 << 16, // fixed-point sums turned into f32 at a time
+};
+
+// Elements [first, first + count) of a flat buffer, in a buffer that lives always.
+typedef struct tr_flat_range {
+    int buffer; // -1: none
+    int64_t first, count;
+} tr_flat_range;
+
 // A flat buffer: all parameters of one unit, or one tied tensor. The grain of sharding.
 typedef struct tr_flat {
     const char *name;
     bool tied;
-    int64_t count;             // elements, padding included
-    int param, grad, state[2]; // buffers, -1: none
+    int64_t count;          // elements, padding included
+    int64_t shard;          // elements of a rank's part (comm.h), a multiple of 1,024
+    int64_t first, own;     // this rank's part: [first, first + own)
+    tr_flat_range param;    // f32
+    tr_flat_range grad;     // f32, or int64 sums where the run is reproducible
+    tr_flat_range state[2]; // f32
 } tr_flat;
+
+// Where a unit's flat buffers lie while a step works on it. Buffers; -1: not touched.
+typedef struct tr_binding {
+    int32_t param[TR_UNIT_FLATS_MAX];
+    int32_t grad[TR_UNIT_FLATS_MAX]; // f32
+} tr_binding;
+
+// The record of a step: what ranks tell each other before the update, doubles.
+// [ranks][doubles], each rank's: its flags, the loss's sums of each of its
+// micro-batches [g][TR_SUMS], the squares of each 1,024 gradients of its parts of the
+// flat buffers.
+typedef enum tr_record_flag {
+    TR_RECORD_STOP,       // 1: somebody asked for an end
+    TR_RECORD_TOO_LARGE,  // gradients that did not fit the fixed-point sums
+    TR_RECORD_NOT_FINITE, // gradients that no sums could hold
+    TR_RECORD_SECONDS,    // of the step so far
+    TR_RECORD_WAIT,       // of them, waiting for other ranks
+    TR_RECORD_PEAK,       // bytes: the most that the process has had
+    TR_RECORD_FLAGS
+} tr_record_flag;
+
+typedef struct tr_record_layout {
+    int buffer;
+    int64_t doubles;  // of one rank
+    int64_t sums;     // where the sums begin
+    int64_t partials; // where the squares begin
+} tr_record_layout;
+
+// Bytes that this rank sends in one optimizer step.
+typedef struct tr_traffic {
+    int64_t gather, reduce;
+} tr_traffic;
 
 typedef struct tr_plan_unit {
     tr_unit_program *program; // shared by units of the same kind
@@ -112,6 +183,8 @@ struct tr_plan {
     size_t flat_count, flat_capacity;
     tr_plan_param *params;
     size_t param_count, param_capacity;
+    tr_binding *bindings;
+    size_t binding_count, binding_capacity;
     tr_sequence sequences[TR_SEQUENCES];
     size_t update_begin; // of TRAIN: steps from here on change parameters
     tr_buffer *buffers;
@@ -119,7 +192,10 @@ struct tr_plan {
     int data_ring[2]; // buffers: of training, of evaluation (or the answer's)
     int64_t slots[2]; // micro-batches in each ring
     int64_t slot_bytes;
-    int sums[2];              // buffers: of training, of evaluation
+    tr_record_layout record; // of training
+    int sums;                // buffer: double [TR_SUMS] of evaluation
+    int staging;             // buffer: what moves between ranks passes through it
+    tr_traffic traffic;
     int answer;               // buffer, -1: none
     int64_t persistent_bytes; // of the arena: buffers that live always come first
     tr_ledger ledger;
@@ -138,6 +214,10 @@ tr_status tr__pass_partition(tr_plan *plan, tr_error *err);
 tr_status tr__pass_order(tr_plan *plan, tr_error *err);
 // Units whose activations are dropped and made again before their backward.
 tr_status tr__pass_recompute(tr_plan *plan, tr_error *err);
+// Reproducible mode: each micro-batch's gradients are folded into fixed-point sums.
+tr_status tr__pass_fold(tr_plan *plan, tr_error *err);
+// What ranks bring together and sum, when, and who waits for it.
+tr_status tr__pass_communicate(tr_plan *plan, tr_error *err);
 // Buffers of every step, and from when to when each lives.
 tr_status tr__pass_lifetimes(tr_plan *plan, tr_error *err);
 // Where each lies.
@@ -154,6 +234,23 @@ tr_status tr__plan_check(const tr_plan *plan, tr_error *err);
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
 // Appends a step to a sequence.
 tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *err);
+// A binding of the plan, one that is there already where it is the same; -1: no memory.
+int32_t tr__plan_bind(tr_plan *plan, const tr_binding *binding, tr_error *err);
+// Bit f: the program reads (TR_PLACE_PARAM) or writes (TR_PLACE_PARAM_GRAD) the unit's
+// flat f.
+uint32_t tr__program_flats(const tr_program *program, tr_place place);
+// The wave tensors that a combine step ends: those to which its segment has added, in
+// the forward, or their gradients. `next`: 0 at first; false: no more.
+typedef struct tr_wave_tensor {
+    int64_t offset, count; // bytes in the step's buffer; f32 elements
+} tr_wave_tensor;
+bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
+                      tr_wave_tensor *tensor);
+int32_t tr__combine_buffer(const tr_plan_step *step); // that of the tensors
+// Steps that run a unit's program, or end its segment.
+bool tr__step_is_of_unit(const tr_plan_step *step);
+// The ZeRO stage that is at work: with one rank there is nothing to shard.
+int tr__plan_stage(const tr_plan *plan);
 const char *tr__plan_step_name(tr_plan_step_kind kind);
 const char *tr__sequence_name(tr_sequence_kind kind);
 // The program that a forward, recompute or backward step runs, NULL for other kinds.

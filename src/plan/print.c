@@ -10,6 +10,7 @@
 typedef struct item {
     tr_plan_step_kind kind;
     bool lean;
+    tr_part part;
     int32_t unit, last_unit;
     int32_t segment;
     int64_t micro, last_micro;
@@ -20,12 +21,18 @@ enum { PERIOD_MAX = 512, DEPTH_MAX = 4 };
 static bool is_micro(tr_plan_step_kind kind) {
     return kind == TR_STEP_load || kind == TR_STEP_forward ||
            kind == TR_STEP_recompute || kind == TR_STEP_backward ||
-           kind == TR_STEP_unload;
+           kind == TR_STEP_unload || kind == TR_STEP_fold;
+}
+
+static bool is_flat(const item *it) {
+    return it->kind == TR_STEP_update || it->kind == TR_STEP_fold ||
+           it->kind == TR_STEP_reduce || it->kind == TR_STEP_gather ||
+           it->kind == TR_STEP_clear;
 }
 
 static bool extends(const item *last, const tr_plan_step *step) {
     if (last->kind != step->kind || last->segment != step->segment ||
-        last->lean != step->lean) {
+        last->lean != step->lean || last->part != step->part) {
         return false;
     }
     bool same_micro = last->micro == last->last_micro && step->micro == last->micro;
@@ -45,8 +52,10 @@ static size_t fold_runs(const tr_sequence *sequence, item *items) {
             items[count - 1].last_unit = step->unit;
             items[count - 1].last_micro = step->micro;
         } else {
-            items[count++] = (item){step->kind,    step->lean,  step->unit, step->unit,
-                                    step->segment, step->micro, step->micro};
+            items[count++] = (item){
+                step->kind, step->lean,    step->part,  step->unit,
+                step->unit, step->segment, step->micro, step->micro,
+            };
         }
     }
     return count;
@@ -56,8 +65,9 @@ static size_t fold_runs(const tr_sequence *sequence, item *items) {
 static bool is_shifted(const item *a, const item *b, int64_t shift, int32_t units) {
     int64_t micro = is_micro(a->kind) ? shift : 0;
     return a->kind == b->kind && a->lean == b->lean && a->segment == b->segment &&
-           a->unit + units == b->unit && a->last_unit + units == b->last_unit &&
-           a->micro + micro == b->micro && a->last_micro + micro == b->last_micro;
+           a->part == b->part && a->unit + units == b->unit &&
+           a->last_unit + units == b->last_unit && a->micro + micro == b->micro &&
+           a->last_micro + micro == b->last_micro;
 }
 
 typedef struct repeat {
@@ -103,8 +113,7 @@ static repeat find_repeat(const item *items, size_t count) {
 }
 
 static const char *unit_name(const tr_plan *plan, const item *it, int32_t unit) {
-    return it->kind == TR_STEP_update ? plan->flats[unit].name
-                                      : plan->request.model->units[unit].name;
+    return is_flat(it) ? plan->flats[unit].name : plan->request.model->units[unit].name;
 }
 
 // "    | | " at depth 2.
@@ -116,16 +125,21 @@ static void print_indent(int depth, FILE *to) {
 }
 
 static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to) {
+    bool whole = is_flat(it) && it->part == TR_PART_RECORD;
     bool on_unit = it->kind != TR_STEP_load && it->kind != TR_STEP_unload &&
-                   it->kind != TR_STEP_clear && it->kind != TR_STEP_norm;
+                   it->kind != TR_STEP_norm && !whole;
     print_indent(depth, to);
     fputs(tr__plan_step_name(it->kind), to);
+    if (it->kind == TR_STEP_gather || it->kind == TR_STEP_clear) {
+        static const char *const parts[] = {"", " gradients of", " record"};
+        fputs(parts[it->part], to);
+    }
     if (on_unit) {
         fprintf(to, " %s", unit_name(plan, it, it->unit));
         if (it->last_unit != it->unit) {
             fprintf(to, " .. %s", unit_name(plan, it, it->last_unit));
         }
-        if (it->kind != TR_STEP_update && plan->units[it->unit].program->segments > 1) {
+        if (!is_flat(it) && plan->units[it->unit].program->segments > 1) {
             fprintf(to, ", segment %d", (int)it->segment);
         }
     }
@@ -190,6 +204,24 @@ static tr_status print_sequence(const tr_plan *plan, tr_sequence_kind kind, FILE
     return TR_OK;
 }
 
+static void print_bytes(const char *label, int64_t bytes, FILE *to) {
+    char text[32];
+    tr__print_size(text, sizeof text, bytes);
+    fprintf(to, "    %-22s %14" PRId64 "  %12s\n", label, bytes, text);
+}
+
+// What this rank sends in one step, beside the most that waits between units.
+static void print_traffic(const tr_plan *plan, FILE *to) {
+    if (plan->request.ranks > 1) {
+        fprintf(to, "\ntraffic of a step, sent by rank %" PRId64 "\n",
+                plan->request.rank);
+        print_bytes("gathered", plan->traffic.gather, to);
+        print_bytes("reduced", plan->traffic.reduce, to);
+        print_bytes("boundary, in memory",
+                    plan->ledger.bytes[TR_SPACE_DEVICE][TR_LEDGER_boundary], to);
+    }
+}
+
 static void print_ledger(const tr_plan *plan, FILE *to) {
     char text[32];
     fprintf(to, "\nledger at the fullest moment\n");
@@ -233,6 +265,7 @@ tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
             r->stage, recomputed, plan->flops / 1e9,
             r->reference_kernels ? "reference" : tr__isa_name(plan->isa), r->threads);
     print_ledger(plan, to);
+    print_traffic(plan, to);
     for (int s = 0; s < TR_SEQUENCES; s++) {
         tr_status status = print_sequence(plan, (tr_sequence_kind)s, to, err);
         if (status != TR_OK) {

@@ -36,9 +36,14 @@ static void print_step(const tr_plan *plan, tr_sequence_kind kind,
     static const char *const slots[TR_SLOTS] = {"input",       "output", "input_grad",
                                                 "output_grad", "saved",  "wave",
                                                 "wave_grad",   "temp"};
+    static const char *const streams[] = {"compute", "data", "communication"};
+    static const char *const parts[] = {"parameters", "gradients", "record"};
     fprintf(to, "{\"kind\": \"%s\", \"stream\": \"%s\"", tr__plan_step_name(step->kind),
-            step->stream == TR_STREAM_DATA ? "data" : "compute");
-    bool flat = step->kind == TR_STEP_update;
+            streams[step->stream]);
+    bool flat = step->kind == TR_STEP_update || step->kind == TR_STEP_fold ||
+                step->kind == TR_STEP_reduce ||
+                (step->kind == TR_STEP_gather && step->part != TR_PART_RECORD) ||
+                (step->kind == TR_STEP_clear && step->part == TR_PART_GRAD);
     bool unit = flat || step->kind == TR_STEP_combine ||
                 tr__step_program(plan, step, kind) != NULL;
     if (unit) {
@@ -47,11 +52,17 @@ static void print_step(const tr_plan *plan, tr_sequence_kind kind,
                         : plan->request.model->units[step->unit].name,
                    to);
     }
+    if (step->kind == TR_STEP_gather) {
+        fprintf(to, ", \"part\": \"%s\"", parts[step->part]);
+    }
+    if (step->wait > 0) {
+        fprintf(to, ", \"wait\": %d", (int)step->wait);
+    }
     if (unit && !flat) {
         fprintf(to, ", \"segment\": %d", (int)step->segment);
     }
-    if (step->kind != TR_STEP_clear && step->kind != TR_STEP_norm && !flat &&
-        step->kind != TR_STEP_combine) {
+    if (step->kind == TR_STEP_load || step->kind == TR_STEP_unload ||
+        step->kind == TR_STEP_fold || tr__step_program(plan, step, kind)) {
         fprintf(to, ", \"micro_batch\": %" PRId64, step->micro);
     }
     for (int slot = 0; slot < TR_SLOTS; slot++) {
@@ -77,8 +88,9 @@ tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
             r->wave, r->stage, tr_plan_parameters(plan));
     print_ledger(plan, to);
     fprintf(to,
-            "  \"traffic_bytes\": {\"gather\": 0, \"reduce\": 0, \"device_host\": 0, "
-            "\"nvme\": 0},\n");
+            "  \"traffic_bytes\": {\"gather\": %" PRId64 ", \"reduce\": %" PRId64
+            ", \"device_host\": 0, \"nvme\": 0},\n",
+            plan->traffic.gather, plan->traffic.reduce);
     // Beyond 2^53 with an exponent: readers of JSON take long integers for int64.
     fprintf(to, plan->flops < 0x1p53 ? "  \"flops\": %.0f,\n" : "  \"flops\": %.16e,\n",
             plan->flops);

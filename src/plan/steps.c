@@ -3,6 +3,10 @@
 #include "base/memory.h"
 #include "plan/plan.h"
 
+#include <string.h>
+
+enum { RECENT = 64 }; // bindings among which an equal one is looked for
+
 const char *tr_ledger_name(tr_ledger_category category) {
     static const char *const names[] = {
 #define TR_LEDGER_NAME(name) #name,
@@ -27,7 +31,7 @@ const char *tr__plan_step_name(tr_plan_step_kind kind) {
 }
 
 const char *tr__sequence_name(tr_sequence_kind kind) {
-    static const char *const names[] = {"train", "evaluate", "answer"};
+    static const char *const names[] = {"train", "evaluate", "answer", "fence"};
     return (unsigned)kind < TR_SEQUENCES ? names[kind] : "";
 }
 
@@ -49,8 +53,103 @@ tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *e
     for (int i = 0; i < TR_SLOTS; i++) {
         step.buffer[i] = -1;
     }
+    step.binding = -1;
     sequence->steps[sequence->count++] = step;
     return TR_OK;
+}
+
+int32_t tr__plan_bind(tr_plan *plan, const tr_binding *binding, tr_error *err) {
+    // Steps of one visit to a unit follow each other, and share theirs.
+    size_t oldest = plan->binding_count > RECENT ? plan->binding_count - RECENT : 0;
+    for (size_t i = plan->binding_count; i-- > oldest;) {
+        if (memcmp(&plan->bindings[i], binding, sizeof *binding) == 0) {
+            return (int32_t)i;
+        }
+    }
+    if (!tr__grow((void **)&plan->bindings, &plan->binding_capacity,
+                  plan->binding_count + 1, sizeof *plan->bindings)) {
+        tr_fail(err, TR_MEMORY, "no memory for the plan's bindings");
+        return -1;
+    }
+    plan->bindings[plan->binding_count] = *binding;
+    return (int32_t)plan->binding_count++;
+}
+
+static bool is_at(const tr_operand *operand, tr_place place) {
+    return operand->place == place;
+}
+
+uint32_t tr__program_flats(const tr_program *program, tr_place place) {
+    uint32_t flats = 0;
+    for (size_t i = 0; i < program->count; i++) {
+        const tr_instruction *at = &program->instructions[i];
+        for (int k = 0; k < at->desc.in_count; k++) {
+            flats |= is_at(&at->in[k], place) ? UINT32_C(1) << at->in[k].flat : 0;
+        }
+        for (int k = 0; k < at->desc.out_count; k++) {
+            flats |= is_at(&at->out[k], place) ? UINT32_C(1) << at->out[k].flat : 0;
+        }
+    }
+    return flats;
+}
+
+int32_t tr__combine_buffer(const tr_plan_step *step) {
+    return step->buffer[step->backward ? TR_SLOT_WAVE_GRAD : TR_SLOT_WAVE];
+}
+
+// Operand `at` of a program's results, counted through all its instructions.
+static const tr_operand *result_at(const tr_program *program, size_t at,
+                                   const tr_tensor_desc **desc) {
+    for (size_t i = 0; i < program->count; i++) {
+        size_t count = (size_t)program->instructions[i].desc.out_count;
+        if (at < count) {
+            *desc = &program->instructions[i].desc.out[at];
+            return &program->instructions[i].out[at];
+        }
+        at -= count;
+    }
+    return NULL;
+}
+
+// Has an earlier result of the program been added to the same tensor?
+static bool is_repeated(const tr_program *program, size_t at,
+                        const tr_operand *result) {
+    const tr_tensor_desc *desc = NULL;
+    for (size_t i = 0; i < at; i++) {
+        const tr_operand *other = result_at(program, i, &desc);
+        if (other->place == result->place && other->offset == result->offset) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
+                      tr_wave_tensor *tensor) {
+    const tr_unit_program *unit = plan->units[step->unit].program;
+    const tr_program *program =
+        step->backward ? &unit->backward[step->segment] : &unit->forward[step->segment];
+    tr_place place = step->backward ? TR_PLACE_WAVE_GRAD : TR_PLACE_WAVE;
+    const tr_tensor_desc *desc = NULL;
+    const tr_operand *result;
+    while ((result = result_at(program, *next, &desc)) != NULL) {
+        size_t at = (*next)++;
+        if (result->place == place && !is_repeated(program, at, result)) {
+            *tensor = (tr_wave_tensor){result->offset,
+                                       tr_tensor_bytes(*desc) / (int64_t)sizeof(float)};
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tr__step_is_of_unit(const tr_plan_step *step) {
+    return step->kind == TR_STEP_forward || step->kind == TR_STEP_combine ||
+           step->kind == TR_STEP_recompute || step->kind == TR_STEP_backward;
+}
+
+int tr__plan_stage(const tr_plan *plan) {
+    return plan->request.ranks > 1 ? plan->request.stage : 0;
 }
 
 const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step,

@@ -1,11 +1,11 @@
 #include "train/engine.h"
 
 #include "base/clock.h"
+#include "base/machine.h"
 #include "base/memory.h"
 
 #include <math.h>
 #include <string.h>
-#include <sys/resource.h>
 
 static double power_of_two(double least) {
     double power = 1;
@@ -30,7 +30,8 @@ static tr_status allocate(tr_engine *engine, tr_error *err) {
     tr_status status = tr__arena_create(
         "device", (size_t)plan->ledger.total[TR_SPACE_DEVICE], &engine->arena, err);
     if (status == TR_OK) {
-        status = tr__executor_create(plan, engine->arena, &engine->executor, err);
+        status = tr__executor_create(plan, engine->arena, engine->comm,
+                                     &engine->executor, err);
     }
     return status;
 }
@@ -43,6 +44,7 @@ tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err) {
         .batcher = *tr__run_batcher(engine->run),
         .cursor = engine->count.cursor,
         .micro_batch = r->micro_batch,
+        .first_micro = r->rank * r->accumulation_steps,
         .micros = r->accumulation_steps,
         .slots = engine->plan->slots[0],
         .memory = tr__executor_ring(engine->executor, 0),
@@ -64,6 +66,7 @@ tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
     engine->run = run;
     engine->settings = tr__run_settings(run);
     engine->plan = plan;
+    engine->comm = r->ranks > 1 ? tr__run_comm(run) : NULL;
     engine->loss_scale = 1;
     engine->seed_power =
         power_of_two((double)r->train_batch_size * (double)tr_model_targets(r->model));
@@ -73,6 +76,7 @@ tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
     }
     if (status == TR_OK) {
         status = tr__engine_ranges(engine, err);
+        engine->fixed_exponent = tr__engine_first_exponent(engine);
     }
     if (status == TR_OK) {
         status = tr__engine_resume(engine, err);
@@ -105,9 +109,13 @@ void tr_engine_destroy(tr_engine *engine) {
 // ---- one step
 // ------------------------------------------------------------------------
 
+static tr_spread spread_of(const tr_verdict *verdict, tr_record_flag flag) {
+    return (tr_spread){verdict->least[flag], verdict->mean[flag], verdict->most[flag]};
+}
+
 static void fill_result(tr_engine *engine, const tr_batch *batch,
-                        tr_step_result *result) {
-    const double *sums = tr__executor_sums(engine->executor, 0);
+                        const tr_verdict *verdict, tr_step_result *result) {
+    const double *sums = verdict->sums;
     *result = (tr_step_result){
         .step = engine->count.step + 1,
         .update = engine->count.update,
@@ -118,15 +126,20 @@ static void fill_result(tr_engine *engine, const tr_batch *batch,
         .loss = sums[TR_SUM_LOSS] / sums[TR_SUM_COUNT],
         .accuracy = sums[TR_SUM_CORRECT] / sums[TR_SUM_COUNT],
         .loss_scale = engine->loss_scale,
+        .rank_seconds = spread_of(verdict, TR_RECORD_SECONDS),
+        .rank_wait_seconds = spread_of(verdict, TR_RECORD_WAIT),
+        .rank_peak_bytes = spread_of(verdict, TR_RECORD_PEAK),
     };
 }
 
 // Everything after the norm is known: invariant 2's one multiplication, clipping
 // (DeepSpeed's divisor max(1, (norm + 1e-6) / clip)), and whether to update at all.
-static double decide(tr_engine *engine, tr_step_result *result) {
+static double decide(const tr_engine *engine, const tr_verdict *verdict,
+                     tr_step_result *result) {
     double unscale =
         engine->seed_power / (engine->loss_scale * fmax(result->targets, 1));
-    result->grad_norm = sqrt(tr__executor_norm_squares(engine->executor)) * unscale;
+    result->grad_norm =
+        verdict->not_finite ? NAN : sqrt(verdict->norm_squares) * unscale;
     result->skipped = !isfinite(result->grad_norm) || !isfinite(result->loss);
     double divisor = 1;
     if (engine->settings->clip > 0) {
@@ -136,7 +149,8 @@ static double decide(tr_engine *engine, tr_step_result *result) {
 }
 
 static tr_status apply(tr_engine *engine, const tr_run_context *context,
-                       tr_step_result *result, double grad_scale, tr_error *err) {
+                       const tr_verdict *verdict, tr_step_result *result,
+                       double grad_scale, tr_error *err) {
     size_t groups = engine->settings->group_count;
     size_t end = engine->plan->sequences[TR_SEQUENCE_TRAIN].count;
     int64_t number = engine->count.update + 1;
@@ -151,6 +165,9 @@ static tr_status apply(tr_engine *engine, const tr_run_context *context,
     if (status == TR_OK) {
         memcpy(engine->power, engine->next_power, groups * sizeof *engine->power);
         result->update = engine->count.update = number;
+        engine->stale_params = true;
+        engine->fixed_exponent =
+            tr__engine_next_exponent(engine, sqrt(verdict->norm_squares));
     }
     return status;
 }
@@ -168,10 +185,55 @@ static void add_to_epoch(tr_engine *engine, const tr_step_result *r) {
     sums->seconds += r->seconds;
 }
 
-static tr_status run_step(tr_engine *engine, bool (*stop)(void *user), void *user,
-                          tr_step_result *result, tr_error *err) {
+// Whether this or another rank has been asked for an end.
+typedef struct asking {
+    tr_comm *comm;
+    bool (*stop)(void *user);
+    void *user;
+} asking;
+
+static bool is_asked(void *user) {
+    const asking *a = user;
+    bool here = a->stop && a->stop(a->user);
+    if (a->comm && here && !tr__comm_noticed(a->comm)) {
+        tr__comm_notice(a->comm);
+    }
+    return here || (a->comm && tr__comm_noticed(a->comm));
+}
+
+// Forward, backward and norm, and what all ranks make of it.
+static tr_status run_gradients(tr_engine *engine, const tr_run_context *context,
+                               asking *ask, tr_verdict *verdict, tr_error *err) {
+    tr__engine_fix(engine);
+    tr_status status =
+        tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN, 0,
+                         engine->plan->update_begin, context, is_asked, ask, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    tr__executor_verdict(engine->executor, verdict);
+    return verdict->stopped ? tr_fail(err, TR_INTERRUPTED, "interrupted") : TR_OK;
+}
+
+// The same; and again with coarser sums as long as gradients do not fit into them.
+static tr_status run_until_fit(tr_engine *engine, const tr_run_context *context,
+                               asking *ask, tr_verdict *verdict, tr_error *err) {
+    tr_status status = run_gradients(engine, context, ask, verdict, err);
+    while (status == TR_OK && verdict->too_large && !verdict->not_finite) {
+        engine->fixed_exponent = tr__engine_coarser(engine->fixed_exponent);
+        status = tr__engine_start_feed(engine, err);
+        if (status == TR_OK) {
+            status = run_gradients(engine, context, ask, verdict, err);
+        }
+    }
+    return status;
+}
+
+static tr_status run_step(tr_engine *engine, asking *ask, tr_step_result *result,
+                          tr_error *err) {
     double begin = tr__seconds();
     double waited = tr__feed_waits(engine->feed).seconds;
+    tr_verdict verdict;
     tr_batch batch =
         tr__batcher_next(tr__run_batcher(engine->run), engine->count.cursor);
     tr_run_context context = {
@@ -179,15 +241,13 @@ static tr_status run_step(tr_engine *engine, bool (*stop)(void *user), void *use
         .step = (uint64_t)engine->count.step,
         .loss_seed = (float)(engine->loss_scale / engine->seed_power),
     };
-    tr_status status =
-        tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN, 0,
-                         engine->plan->update_begin, &context, stop, user, err);
+    tr_status status = run_until_fit(engine, &context, ask, &verdict, err);
     if (status != TR_OK) {
         return status;
     }
-    fill_result(engine, &batch, result);
-    double grad_scale = decide(engine, result);
-    status = apply(engine, &context, result, grad_scale, err);
+    fill_result(engine, &batch, &verdict, result);
+    double grad_scale = decide(engine, &verdict, result);
+    status = apply(engine, &context, &verdict, result, grad_scale, err);
     if (status == TR_OK) {
         engine->count.step++;
         engine->count.cursor = batch.next;
@@ -200,14 +260,27 @@ static tr_status run_step(tr_engine *engine, bool (*stop)(void *user), void *use
 
 tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), void *user,
                                 tr_step_result *result, tr_error *err) {
+    asking ask = {engine->comm, stop, user};
     tr_status status = TR_OK;
     if (engine->stale_feed) {
         status = tr__engine_start_feed(engine, err);
     }
     if (status == TR_OK) {
-        status = run_step(engine, stop, user, result, err);
+        status = run_step(engine, &ask, result, err);
         engine->stale_feed = status != TR_OK;
     }
+    return status;
+}
+
+tr_status tr_engine_refresh(tr_engine *engine, tr_error *err) {
+    const tr_sequence *fence = &engine->plan->sequences[TR_SEQUENCE_FENCE];
+    tr_run_context context = {.seed = engine->settings->seed};
+    if (!engine->stale_params || fence->count == 0) {
+        return TR_OK;
+    }
+    tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_FENCE, 0,
+                                        fence->count, &context, NULL, NULL, err);
+    engine->stale_params = status != TR_OK;
     return status;
 }
 
@@ -240,7 +313,6 @@ int64_t tr_engine_arena_peak(const tr_engine *engine) {
 }
 
 int64_t tr_engine_process_peak(const tr_engine *engine) {
-    struct rusage usage;
     (void)engine;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
+    return tr__process_peak();
 }

@@ -28,11 +28,14 @@ struct tr_engine {
     tr_run *run;
     const tr_settings *settings; // the run's
     const tr_plan *plan;
+    tr_comm *comm; // NULL: one rank
     tr_arena *arena;
     tr_executor *executor;
-    tr_feed *feed;   // of training
-    bool anew;       // begun with "resume": "never", and nothing saved since
-    bool stale_feed; // a step was dropped: the feed is past what the next one takes
+    tr_feed *feed;      // of training
+    bool stale_feed;    // a step was dropped: the feed is past what the next one takes
+    bool anew;          // begun with "resume": "never", and nothing saved since
+    bool stale_params;  // other ranks have updated what this one keeps a copy of
+    int fixed_exponent; // reproducible: of the fixed-point sums of the next step
     tr_counters count;
     tr_epoch_sums epoch;
     double loss_scale;
@@ -48,6 +51,17 @@ struct tr_engine {
 // ---- weights.c
 // Draws every parameter as its unit says, or reads it from the model's folder.
 tr_status tr__engine_weights(tr_engine *engine, tr_error *err);
+
+// ---- fixed.c
+// Where the sums of the first step stand, when nothing is known of its gradients.
+int tr__engine_first_exponent(const tr_engine *engine);
+// The same for the step after one whose gradients, as they lie in the sums, had this
+// norm.
+int tr__engine_next_exponent(const tr_engine *engine, double norm);
+// A coarser one, after gradients that were too large.
+int tr__engine_coarser(int exponent);
+// Hands engine->fixed_exponent to the executor.
+void tr__engine_fix(tr_engine *engine);
 
 // ---- update.c
 // Which parameters share hyper-parameters, as ranges of the flat buffers.

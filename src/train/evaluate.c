@@ -48,7 +48,7 @@ tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
     if (status != TR_OK) {
         return status;
     }
-    double *sums = tr__executor_sums(engine->executor, 1);
+    double *sums = tr__executor_sums(engine->executor);
     memset(sums, 0, TR_SUMS * sizeof *sums);
     tr__executor_feed(engine->executor, 1, feed);
     status = run_micro_batches(engine, tr__ceil_div(count, m), stop, user, err);

@@ -90,12 +90,13 @@ static const tr_key keys[] = {
      .fallback = "\"auto\"",
      .min = 1,
      .max = 4096,
-     .doc = "threads of one rank; \"auto\": the processor's cores"},
+     .doc = "threads of one rank; \"auto\": the processor's cores, shared among the "
+            "ranks of a machine"},
     {.path = "execution.reproducible",
      .types = TR_KEY_BOOL,
-     .status = TR_KEY_NOT_YET,
      .fallback = "false",
-     .doc = "the same bits whatever the cut"},
+     .doc = "the same bits for every W, g, wave and stage, at one micro-batch size: "
+            "gradients are summed in fixed point, in 8 bytes a parameter"},
     {.path = "memory.device",
      .types = TR_KEY_SIZE,
      .allow_auto = true,

@@ -59,7 +59,11 @@ static const tr_key keys[] = {
      .doc = "old name of offload_param"},
     {.path = "zero_optimization.cpu_offload_use_pin_memory", PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.contiguous_gradients", PLANNED(TR_KEY_BOOL)},
-    {.path = "zero_optimization.overlap_comm", PLANNED(TR_KEY_BOOL)},
+    {.path = "zero_optimization.overlap_comm",
+     .types = TR_KEY_BOOL,
+     .fallback = "true",
+     .doc = "ranks communicate while they compute; false: they wait, and need less "
+            "memory"},
     {.path = "zero_optimization.reduce_scatter", PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.reduce_bucket_size", PLANNED(TR_KEY_INT)},
     {.path = "zero_optimization.use_multi_rank_bucket_allreduce", PLANNED(TR_KEY_BOOL)},

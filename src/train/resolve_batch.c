@@ -97,7 +97,12 @@ static tr_status resolve_length(tr_run *run, const tr_run_options *options,
 tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
                                 tr_error *err) {
     tr_plan_request *r = &run->request;
-    int64_t ranks = options->ranks > 0 ? options->ranks : 1;
+    int64_t there = run->comm ? tr_comm_ranks(run->comm) : 1;
+    int64_t ranks = options->ranks > 0 ? options->ranks : there;
+    if (!options->plan_only && ranks != there) {
+        return tr_fail(err, TR_USAGE, "%lld ranks are asked for, and %lld are there",
+                       (long long)ranks, (long long)there);
+    }
     tr_status status = resolve_sizes(run, ranks, err);
     if (status == TR_OK) {
         status = check_unrolled(run, err);
@@ -111,6 +116,12 @@ tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
     r->model = run->model;
     r->wave = count_of(run, "execution.wave");
     r->threads = (int)count_of(run, "execution.threads");
+    if (run->comm) {
+        r->rank = tr_comm_rank(run->comm);
+        r->threads = r->threads > 0 ? r->threads : tr_comm_threads(run->comm);
+    }
+    r->reproducible = tr__config_bool(run->config, "execution.reproducible");
+    r->no_overlap = !tr__config_bool(run->config, "zero_optimization.overlap_comm");
     r->stage = (int)tr__config_int(run->config, "zero_optimization.stage");
     r->recomputed_units = count_of(run, "activation_checkpointing.number_checkpoints");
     return TR_OK;

@@ -70,7 +70,7 @@ static tr_status load(tr_sampler *s, const char *folder, int64_t length, int thr
         status = tr__arena_create("device", bytes, &s->arena, err);
     }
     if (status == TR_OK) {
-        status = tr__executor_create(s->plan, s->arena, &s->executor, err);
+        status = tr__executor_create(s->plan, s->arena, NULL, &s->executor, err);
     }
     return status == TR_OK ? read_weights(s, folder, err) : status;
 }

@@ -32,7 +32,7 @@ static void test_wrong_words(void **state) {
         {{"train", "run.json", "--steps", ""}, {"--steps ", "whole number"}},
         {{"train", "run.json", "--steps", "99999999999999999999"}, {"--steps 9999"}},
         {{"plan", "run.json", "--ranks", "0"}, {"--ranks 0", "1 or more"}},
-        {{"plan", "run.json", "--ranks", "4"}, {"4 ranks", "not yet supported"}},
+        {{"plan", "run.json", "--ranks", "4000000"}, {"rank 0 of 4000000"}},
         {{"sample", "out", "--temperature", "-1"}, {"--temperature -1", "0 or more"}},
         {{"sample", "out", "--temperature", "nan"}, {"--temperature nan"}},
         {{"sample", "out", "--temperature", "1x"}, {"--temperature 1x"}},

@@ -112,7 +112,7 @@ static void test_not_yet(void **state) {
         "{\"zero_optimization\": {\"zero_quantized_gradients\": true}}",
         "{\"memory\": {\"host\": 1000}}",
         "{\"memory\": {\"nvme\": {\"path\": \"/mnt\"}}}",
-        "{\"execution\": {\"reproducible\": true}}",
+        "{\"memory\": {\"host\": 1024}}",
         "{\"activation_checkpointing\": {\"cpu_checkpointing\": true}}",
         "{\"elasticity\": {\"enabled\": true}}",
         "{\"data_types\": {\"grad_accum_dtype\": \"bf16\"}}",

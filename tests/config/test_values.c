@@ -127,13 +127,13 @@ static void test_command_line(void **state) {
 static void test_no_meaning(void **state) {
     (void)state;
     tr_config *config = good_config(
-        "{\"zero_optimization\": {\"stage\": 2, \"overlap_comm\": true,"
+        "{\"zero_optimization\": {\"stage\": 2, \"reduce_scatter\": true,"
         " \"reduce_bucket_size\": 5e8, \"allgather_bucket_size\": \"auto\"},"
         "\"tensorboard\": {\"enabled\": false, \"output_path\": \"x\"},"
         "\"csv_monitor\": {\"enabled\": true, \"job_name\": \"j\"}}",
         NULL);
     assert_string_equal(tr__config_no_meaning(config),
-                        "zero_optimization.overlap_comm, "
+                        "zero_optimization.reduce_scatter, "
                         "zero_optimization.reduce_bucket_size, csv_monitor.enabled, "
                         "csv_monitor.job_name");
     tr__config_destroy(config);
@@ -185,7 +185,7 @@ static void test_round_trip(void **state) {
         "{\"train_batch_size\": 30, \"model\": {\"n\": 1, \"x\": [0.1, null]},"
         "\"optimizer\": {\"params\": {\"lr\": 3.3333333333333331e-5}, \"groups\":"
         " [{\"match\": [\"*.bias\", \"ln_*\"], \"weight_decay\": 0}]},"
-        "\"zero_optimization\": {\"overlap_comm\": true},"
+        "\"zero_optimization\": {\"reduce_scatter\": true},"
         "\"out\": \"a \\\"b\\\" \\\\ %s \\u00e9 \\n\"}",
         WORDS("seed=11", "train_micro_batch_size_per_gpu=4"));
     tr_error err = {0};
@@ -281,7 +281,7 @@ static void test_deepspeed_file(void **state) {
     assert_true(tr__config_is_auto(config, "train_batch_size"));
     assert_int_equal(tr__config_int(config, "steps_per_print"), 2000);
     const char *unused = tr__config_no_meaning(config);
-    assert_non_null(strstr(unused, "zero_optimization.overlap_comm, "));
+    assert_non_null(strstr(unused, "zero_optimization.contiguous_gradients, "));
     assert_non_null(strstr(unused, "wall_clock_breakdown"));
     assert_non_null(strstr(unused, "aio.block_size"));
     assert_null(strstr(unused, "reduce_bucket_size"));

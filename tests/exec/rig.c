@@ -72,8 +72,8 @@ void test_rig_begin(test_rig *rig, const tr_plan_request *request) {
     size_t total = (size_t)tr_plan_ledger(rig->plan)->total[TR_SPACE_DEVICE];
     size_t always = (size_t)rig->plan->persistent_bytes;
     assert_int_equal(tr__arena_create("device", total, &rig->arena, &err), TR_OK);
-    assert_int_equal(tr__executor_create(rig->plan, rig->arena, &rig->executor, &err),
-                     TR_OK);
+    assert_int_equal(
+        tr__executor_create(rig->plan, rig->arena, NULL, &rig->executor, &err), TR_OK);
     memset(tr__arena_view(rig->arena, always, total - always), 0xFF, total - always);
     draw_params(rig);
     make_dataset(rig, request->model);
@@ -121,10 +121,16 @@ void test_rig_train(test_rig *rig) {
     tr__feed_destroy(feed);
 }
 
+tr_verdict test_rig_verdict(const test_rig *rig) {
+    tr_verdict verdict;
+    tr__executor_verdict(rig->executor, &verdict);
+    return verdict;
+}
+
 void test_rig_evaluate(test_rig *rig) {
     const tr_plan_request *r = &rig->plan->request;
     tr_feed *feed = make_feed(rig, 1);
-    memset(tr__executor_sums(rig->executor, 1), 0, TR_SUMS * sizeof(double));
+    memset(tr__executor_sums(rig->executor), 0, TR_SUMS * sizeof(double));
     for (int64_t done = 0; done < r->train_batch_size; done += r->micro_batch) {
         run(rig, TR_SEQUENCE_EVALUATE,
             rig->plan->sequences[TR_SEQUENCE_EVALUATE].count);

@@ -21,6 +21,7 @@ void test_rig_end(test_rig *rig);
 
 // Forward and backward of one step over the first train_batch_size samples.
 void test_rig_train(test_rig *rig);
+tr_verdict test_rig_verdict(const test_rig *rig); // of that step
 // Evaluates the same samples.
 void test_rig_evaluate(test_rig *rig);
 

@@ -68,13 +68,12 @@ static void compare(const test_rig *rig, const test_rig *whole, const char *what
         assert_close(rig, i, tr__executor_grad(rig->executor, i),
                      tr__executor_grad(whole->executor, i), what);
     }
-    const double *got = tr__executor_sums(rig->executor, 0);
-    const double *want = tr__executor_sums(whole->executor, 0);
+    tr_verdict mine = test_rig_verdict(rig), other = test_rig_verdict(whole);
+    const double *got = mine.sums, *want = other.sums;
     assert_true(want[TR_SUM_COUNT] > 0 && got[TR_SUM_COUNT] == want[TR_SUM_COUNT]);
     assert_true(got[TR_SUM_CORRECT] == want[TR_SUM_CORRECT]);
     assert_true(fabs(got[TR_SUM_LOSS] / want[TR_SUM_LOSS] - 1) < 1e-5);
-    double squares = tr__executor_norm_squares(whole->executor);
-    assert_true(fabs(tr__executor_norm_squares(rig->executor) / squares - 1) < 1e-4);
+    assert_true(fabs(mine.norm_squares / other.norm_squares - 1) < 1e-4);
 }
 
 static void try_cuts(const tr_model *model, bool reference) {
@@ -182,10 +181,10 @@ static void assert_slope(const tr_model *model, int64_t m) {
     test_rig_train(&rig);
     move(&rig, step, &slope);
     test_rig_train(&rig);
-    loss[0] = tr__executor_sums(rig.executor, 0)[TR_SUM_LOSS];
+    loss[0] = test_rig_verdict(&rig).sums[TR_SUM_LOSS];
     move(&rig, -2 * step, &ignored);
     test_rig_train(&rig);
-    loss[1] = tr__executor_sums(rig.executor, 0)[TR_SUM_LOSS];
+    loss[1] = test_rig_verdict(&rig).sums[TR_SUM_LOSS];
     double measured = (loss[0] - loss[1]) / (2 * (double)step);
     if (!(fabs(slope - measured) <= 0.01 * fabs(measured))) {
         fail_msg("%s, m = %d: the slope is %g by gradients and %g by losses",
@@ -218,10 +217,11 @@ static void evaluation_has_the_loss_of_training_without_dropout(void **state) {
         tr_plan_request request = request_for(i ? dropped : plain, 3);
         test_rig_begin(&rigs[i], &request);
         test_rig_evaluate(&rigs[i]);
-        sums[i] = tr__executor_sums(rigs[i].executor, 1);
+        sums[i] = tr__executor_sums(rigs[i].executor);
     }
     test_rig_train(&rigs[0]);
-    const double *trained = tr__executor_sums(rigs[0].executor, 0);
+    tr_verdict verdict = test_rig_verdict(&rigs[0]);
+    const double *trained = verdict.sums;
     for (int k = 0; k < TR_SUMS; k++) {
         assert_true(fabs(sums[0][k] - trained[k]) <= 1e-6 * fabs(trained[k]));
         assert_true(sums[0][k] == sums[1][k]); // nothing is dropped
@@ -282,7 +282,7 @@ static void answers_are_what_the_loss_is_made_of(void **state) {
     for (int i = 0; i < 4; i++) {
         loss += targets[i] == TR_NO_TARGET ? 0 : ask(&asked, ids, targets, i);
     }
-    double want = tr__executor_sums(evaluated.executor, 1)[TR_SUM_LOSS];
+    double want = tr__executor_sums(evaluated.executor)[TR_SUM_LOSS];
     assert_true(want > 0 && fabs(loss / want - 1) < 1e-5);
     test_rig_end(&evaluated);
     test_rig_end(&asked);

@@ -22,7 +22,7 @@ static double norm_of(tr_norm_function norm, const float *x, int64_t count) {
     test_memory partials = test_memory_take((size_t)blocks_of(count) * sizeof(double));
     norm(x, count, partials.data);
     assert_true(test_memory_intact(&partials));
-    double sum = tr__norm_sum(partials.data, blocks_of(count));
+    double sum = tr__norm_sum(0, partials.data, blocks_of(count));
     test_memory_give(&partials);
     return sum;
 }
@@ -49,7 +49,7 @@ static void by_hand(void **state) {
         assert_true(norm_of(norm, x, 7) == 28);
         norm(x, 3000, partials);
         assert_true(partials[0] == 146 * 28 + 13); // 1022 and two more
-        assert_true(tr__norm_sum(partials, 3) == 428 * 28 + 14 + 0 + 0);
+        assert_true(tr__norm_sum(0, partials, 3) == 428 * 28 + 14 + 0 + 0);
     }
 }
 

@@ -18,17 +18,31 @@ typedef struct subject {
     const char *name;
     int64_t g, wave, recomputed;
     bool centered, inference;
+    int ranks, stage;
+    bool reproducible, no_overlap;
 } subject;
 
 static const subject subjects[] = {
-    {"gpt2, wave 1", 3, 1, 0, false, false},
-    {"gpt2, wave 2", 3, 2, 0, false, false},
-    {"gpt2, wave 3, recomputed", 3, 3, -1, false, false},
-    {"gpt2, one block recomputed", 2, 1, 2, false, false},
-    {"gpt2, once", 1, 1, 0, false, false},
-    {"gpt2, asked", 1, 1, 0, false, true},
-    {"centered", 3, 3, 0, true, false},
-    {"centered, asked", 1, 1, 0, true, true},
+    {"gpt2, wave 1", 3, 1, 0, false, false, .ranks = 1},
+    {"gpt2, wave 2", 3, 2, 0, false, false, .ranks = 1},
+    {"gpt2, wave 3, recomputed", 3, 3, -1, false, false, .ranks = 1},
+    {"gpt2, one block recomputed", 2, 1, 2, false, false, .ranks = 1},
+    {"gpt2, once", 1, 1, 0, false, false, .ranks = 1},
+    {"gpt2, asked", 1, 1, 0, false, true, .ranks = 1},
+    {"centered", 3, 3, 0, true, false, .ranks = 1},
+    {"centered, asked", 1, 1, 0, true, true, .ranks = 1},
+    {"reproducible", 3, 2, 0, .ranks = 1, .reproducible = true},
+    {"two ranks, stage 0", 2, 1, 0, .ranks = 2},
+    {"two ranks, stage 1", 3, 2, 0, .ranks = 2, .stage = 1},
+    {"three ranks, stage 2", 3, 2, 0, .ranks = 3, .stage = 2},
+    {"three ranks, stage 3", 2, 1, -1, .ranks = 3, .stage = 3},
+    {"two ranks, stage 3, no overlap", 3, 2, 0, .ranks = 2, .stage = 3,
+     .no_overlap = true},
+    {"two ranks, stage 3, reproducible", 3, 2, 0, .ranks = 2, .stage = 3,
+     .reproducible = true},
+    {"two ranks, stage 1, reproducible", 2, 2, 0, .ranks = 2, .stage = 1,
+     .reproducible = true},
+    {"two ranks, centered", 2, 2, 0, true, .ranks = 2, .stage = 3},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -40,6 +54,11 @@ static tr_plan *make(const subject *s) {
     request.wave = s->wave;
     request.recomputed_units = s->recomputed;
     request.inference = s->inference;
+    request.ranks = s->ranks ? s->ranks : 1;
+    request.train_batch_size *= request.ranks;
+    request.stage = s->stage;
+    request.reproducible = s->reproducible;
+    request.no_overlap = s->no_overlap;
     request.reference_kernels = true; // with workspaces of their own
     return test_plan(&request);
 }
@@ -248,7 +267,8 @@ static bool depends(const tr_plan_step *step, const tr_plan_step *later) {
     bool combines = (step->kind == TR_STEP_combine || later->kind == TR_STEP_combine) &&
                     step->unit == later->unit &&
                     (is_compute(step) || is_compute(later));
-    bool sums = step->kind == TR_STEP_clear || later->kind == TR_STEP_norm ||
+    bool sums = (step->kind == TR_STEP_clear && step->part == TR_PART_RECORD) ||
+                later->kind == TR_STEP_norm ||
                 (step->kind == TR_STEP_norm && later->kind == TR_STEP_update);
     return data || same_ring || combines || sums;
 }

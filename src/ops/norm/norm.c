@@ -16,8 +16,8 @@ tr_norm_function tr__norm_choose(tr_isa isa) {
     return tr__norm_reference;
 }
 
-double tr__norm_sum(const double *partials, int64_t blocks) {
-    double sum = 0;
+double tr__norm_sum(double so_far, const double *partials, int64_t blocks) {
+    double sum = so_far;
     for (int64_t i = 0; i < blocks; i++) {
         sum += partials[i];
     }

@@ -14,7 +14,7 @@ enum { TR_NORM_BLOCK = 1024 };
 typedef void (*tr_norm_function)(const float *x, int64_t count, double *partials);
 tr_norm_function tr__norm_choose(tr_isa isa);
 void tr__norm_reference(const float *x, int64_t count, double *partials);
-// The partials, added in order.
-double tr__norm_sum(const double *partials, int64_t blocks);
+// so_far and the partials, added one after the other.
+double tr__norm_sum(double so_far, const double *partials, int64_t blocks);
 
 #endif

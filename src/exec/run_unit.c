@@ -1,0 +1,96 @@
+// Steps that run a unit's program: its operands bound to the step's buffers, its
+// kernels launched one after the other.
+#include "exec/walk.h"
+
+typedef struct tr_bases {
+    char *place[TR_PLACE_COUNT];
+    char *param[TR_UNIT_FLATS_MAX], *grad[TR_UNIT_FLATS_MAX];
+} tr_bases;
+
+// Training keeps the sums of each micro-batch apart: they are added up in one order,
+// whoever computed them.
+static double *sums_of(const tr_work *work, const tr_plan_step *step) {
+    const tr_plan *plan = work->ex->plan;
+    return work->sequence == TR_SEQUENCE_TRAIN
+               ? tr__own_record(work->ex) + plan->record.sums + step->micro * TR_SUMS
+               : tr__memory(work->ex, plan->sums);
+}
+
+static void bind(const tr_work *work, const tr_plan_step *step, tr_bases *bases) {
+    static const tr_place places[TR_SLOTS] = {
+        [TR_SLOT_INPUT] = TR_PLACE_INPUT,
+        [TR_SLOT_OUTPUT] = TR_PLACE_OUTPUT,
+        [TR_SLOT_INPUT_GRAD] = TR_PLACE_INPUT_GRAD,
+        [TR_SLOT_OUTPUT_GRAD] = TR_PLACE_OUTPUT_GRAD,
+        [TR_SLOT_SAVED] = TR_PLACE_SAVED,
+        [TR_SLOT_WAVE] = TR_PLACE_WAVE,
+        [TR_SLOT_WAVE_GRAD] = TR_PLACE_WAVE_GRAD,
+        [TR_SLOT_TEMP] = TR_PLACE_TEMP,
+    };
+    const tr_executor *ex = work->ex;
+    const tr_plan_unit *unit = &ex->plan->units[step->unit];
+    for (int slot = 0; slot < TR_SLOTS; slot++) {
+        bases->place[places[slot]] = tr__memory(ex, step->buffer[slot]);
+    }
+    bases->place[TR_PLACE_DATA] = (char *)ex->micros[step->micro].data;
+    bases->place[TR_PLACE_SUMS] = (char *)sums_of(work, step);
+    bases->place[TR_PLACE_ANSWER] = tr__memory(ex, ex->plan->answer);
+    const tr_binding *binding = &ex->plan->bindings[step->binding];
+    for (int f = 0; f < unit->program->flat_count; f++) {
+        bases->param[f] = tr__memory(ex, binding->param[f]);
+        bases->grad[f] = tr__memory(ex, binding->grad[f]);
+    }
+}
+
+static char *resolve(const tr_bases *bases, const tr_operand *operand) {
+    switch (operand->place) {
+    case TR_PLACE_NONE:
+        return NULL;
+    case TR_PLACE_PARAM:
+        return bases->param[operand->flat] + operand->offset;
+    case TR_PLACE_PARAM_GRAD:
+        return bases->grad[operand->flat] + operand->offset;
+    default:
+        return bases->place[operand->place] + operand->offset;
+    }
+}
+
+// Bits of `first` results that are to be added to, because another micro-batch or unit
+// has written the gradient before.
+static uint32_t later(const tr_instruction *instruction, const tr_plan_step *step) {
+    uint32_t adds = 0;
+    for (int i = 0; i < instruction->desc.out_count; i++) {
+        const tr_operand *out = &instruction->out[i];
+        bool fresh = out->place == TR_PLACE_PARAM_GRAD ? step->fresh >> out->flat & 1
+                                                       : step->fresh_wave;
+        if ((instruction->first >> i & 1) && !fresh) {
+            adds |= UINT32_C(1) << i;
+        }
+    }
+    return adds;
+}
+
+tr_status tr__run_program(const tr_work *work, const tr_plan_step *step) {
+    const tr_program *program = tr__step_program(work->ex->plan, step, work->sequence);
+    tr_run_context run = work->run;
+    tr_bases bases = {0};
+    bind(work, step, &bases);
+    run.unit = (uint32_t)step->unit;
+    run.sample = work->ex->micros[step->micro].sample;
+    for (size_t i = 0; i < program->count; i++) {
+        const tr_instruction *instruction = &program->instructions[i];
+        tr_launch launch = {.run = &run};
+        for (int k = 0; k < instruction->desc.in_count; k++) {
+            launch.in[k] = resolve(&bases, &instruction->in[k]);
+        }
+        for (int k = 0; k < instruction->desc.out_count; k++) {
+            launch.out[k] = resolve(&bases, &instruction->out[k]);
+        }
+        launch.accumulate = instruction->accumulate | later(instruction, step);
+        launch.workspace = bases.place[TR_PLACE_TEMP]
+                               ? bases.place[TR_PLACE_TEMP] + instruction->workspace
+                               : NULL;
+        instruction->kernel->launch(&instruction->desc, instruction->state, &launch);
+    }
+    return TR_OK;
+}

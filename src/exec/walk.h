@@ -1,0 +1,70 @@
+// What the kinds of steps share while a plan is walked.
+#ifndef TR_EXEC_WALK_H
+#define TR_EXEC_WALK_H
+
+#include "exec/executor.h"
+#include "ops/fixed/fixed.h"
+#include "ops/norm/norm.h"
+
+// A micro-batch that is at work: its slot of the data ring.
+typedef struct tr_micro {
+    const char *data;
+    uint64_t sample; // global index of its first row
+} tr_micro;
+
+struct tr_executor {
+    const tr_plan *plan;
+    char *device;  // start of the arena
+    tr_comm *comm; // NULL: one rank
+    tr_feed *feed[2];
+    tr_micro *micros; // [g]
+    tr_norm_function norm;
+    tr_fold_function fold;
+    tr_unfold_function unfold;
+    tr_fixed fixed;
+    tr_update_order order;
+    tr_update_function update;
+};
+
+typedef struct tr_work {
+    tr_executor *ex;
+    tr_sequence_kind sequence;
+    tr_run_context run;
+    int64_t first_ticket; // the newest before this walk's communication
+    double begin, waited; // tr__seconds(), and the waits of ranks, at its beginning
+    tr_error *err;
+} tr_work;
+
+static inline void *tr__memory(const tr_executor *ex, int buffer) {
+    return buffer < 0 ? NULL : ex->device + ex->plan->buffers[buffer].offset;
+}
+
+// Element `element` of a flat buffer, in what this rank keeps of it.
+static inline float *tr__kept_f32(const tr_executor *ex, const tr_flat_range *range,
+                                  int64_t element) {
+    return (float *)tr__memory(ex, range->buffer) + (element - range->first);
+}
+
+static inline int64_t *tr__kept_i64(const tr_executor *ex, const tr_flat_range *range,
+                                    int64_t element) {
+    return (int64_t *)tr__memory(ex, range->buffer) + (element - range->first);
+}
+
+// This rank's record of the step: [plan->record.doubles].
+double *tr__own_record(const tr_executor *ex);
+
+// ---- run_unit.c
+tr_status tr__run_program(const tr_work *work, const tr_plan_step *step);
+// ---- run_flat.c
+tr_status tr__run_fold(const tr_work *work, const tr_plan_step *step);
+tr_status tr__run_norm(const tr_work *work, const tr_plan_step *step);
+tr_status tr__run_update(const tr_work *work, const tr_plan_step *step);
+tr_status tr__run_clear(const tr_work *work, const tr_plan_step *step);
+// ---- run_comm.c
+tr_status tr__run_gather(const tr_work *work, const tr_plan_step *step);
+tr_status tr__run_reduce(const tr_work *work, const tr_plan_step *step);
+tr_status tr__run_combine(const tr_work *work, const tr_plan_step *step);
+// Until `count` communication steps of this walk are done.
+tr_status tr__run_wait(const tr_work *work, int64_t count);
+
+#endif

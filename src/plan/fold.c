@@ -1,0 +1,103 @@
+// Pass: the sums of reproducible mode. Integers add up to the same in any order, so
+// each micro-batch's gradient is made by itself, in a temporary, and added to sums of
+// 64 bits in fixed point (ops/fixed).
+#include "base/checked.h"
+#include "base/memory.h"
+#include "plan/plan.h"
+
+typedef struct folder {
+    tr_plan *plan;
+    tr_sequence edited;
+    int64_t *written; // [flats] 1 + the step or wave that has written the sums
+} folder;
+
+static tr_status refuse(const tr_plan *plan, int u, tr_error *err) {
+    return tr_fail(err, TR_USAGE,
+                   "execution.reproducible: unit %s has an op over the whole effective "
+                   "batch, or makes a gradient in parts; this is not yet supported",
+                   plan->request.model->units[u].name);
+}
+
+// A gradient that several segments make would be folded before it is whole.
+static tr_status check_unit(const tr_plan *plan, int u, tr_error *err) {
+    const tr_unit_program *unit = plan->units[u].program;
+    uint32_t before = 0;
+    if (unit->wave_bytes > 0) {
+        return refuse(plan, u, err);
+    }
+    for (int s = 0; s < unit->segments; s++) {
+        uint32_t flats = tr__program_flats(&unit->backward[s], TR_PLACE_PARAM_GRAD);
+        if (before & flats) {
+            return refuse(plan, u, err);
+        }
+        before |= flats;
+    }
+    return TR_OK;
+}
+
+// Sums that stay are written by the step's first; those that go to other ranks after
+// each wave, by the wave's.
+static bool begins(folder *f, int flat, int64_t micro) {
+    const tr_plan_request *r = &f->plan->request;
+    int64_t scope = 1 + (tr__plan_stage(f->plan) >= 2 ? micro / r->wave : 0);
+    bool first = f->written[flat] != scope;
+    f->written[flat] = scope;
+    return first;
+}
+
+static tr_status add_folds(folder *f, const tr_plan_step *backward, tr_error *err) {
+    const tr_plan_unit *unit = &f->plan->units[backward->unit];
+    uint32_t flats = tr__program_flats(&unit->program->backward[backward->segment],
+                                       TR_PLACE_PARAM_GRAD);
+    tr_status status = TR_OK;
+    for (int k = 0; k < unit->program->flat_count && status == TR_OK; k++) {
+        if (flats >> k & 1) {
+            tr_plan_step fold = {.kind = TR_STEP_fold,
+                                 .unit = unit->flats[k],
+                                 .micro = backward->micro,
+                                 .fresh = begins(f, unit->flats[k], backward->micro)};
+            status = tr__sequence_add(&f->edited, fold, err);
+        }
+    }
+    return status;
+}
+
+static tr_status edit(folder *f, tr_error *err) {
+    const tr_sequence *old = &f->plan->sequences[TR_SEQUENCE_TRAIN];
+    size_t update_begin = 0;
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < old->count && status == TR_OK; i++) {
+        update_begin = i == f->plan->update_begin ? f->edited.count : update_begin;
+        status = tr__sequence_add(&f->edited, old->steps[i], err);
+        if (status == TR_OK && old->steps[i].kind == TR_STEP_backward) {
+            status = add_folds(f, &old->steps[i], err);
+        }
+    }
+    f->plan->update_begin = update_begin;
+    return status;
+}
+
+tr_status tr__pass_fold(tr_plan *plan, tr_error *err) {
+    folder f = {.plan = plan};
+    tr_status status = TR_OK;
+    if (!plan->request.reproducible || plan->request.inference) {
+        return TR_OK;
+    }
+    for (int u = 0; u < plan->unit_count && status == TR_OK; u++) {
+        status = check_unit(plan, u, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    f.written = tr__calloc(plan->flat_count, sizeof *f.written);
+    status = f.written ? edit(&f, err)
+                       : tr_fail(err, TR_MEMORY, "no memory to fold gradients");
+    tr__free(f.written);
+    if (status != TR_OK) {
+        tr__free(f.edited.steps);
+        return status;
+    }
+    tr__free(plan->sequences[TR_SEQUENCE_TRAIN].steps);
+    plan->sequences[TR_SEQUENCE_TRAIN] = f.edited;
+    return TR_OK;
+}
