@@ -100,6 +100,9 @@ static tr_state state_of(const tr_engine *engine) {
     memcpy(state.beta_power, engine->power,
            engine->settings->group_count * sizeof *engine->power);
     put_epoch(&engine->epoch, &state.numbers);
+    if (engine->plan->request.reproducible) {
+        tr__state_numbers_set(&state.numbers, "fixed_exponent", engine->fixed_exponent);
+    }
     return state;
 }
 
@@ -221,6 +224,9 @@ static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *er
     engine->count = (tr_counters){from->state.step, from->state.update,
                                   from->state.skipped, from->state.cursor};
     engine->epoch = get_epoch(&from->state.numbers);
+    double exponent = engine->fixed_exponent; // stays, where none was kept
+    tr__state_numbers_get(&from->state.numbers, "fixed_exponent", &exponent);
+    engine->fixed_exponent = (int)exponent;
     engine->loss_scale = from->state.loss_scale;
     memcpy(engine->power, from->state.beta_power,
            engine->settings->group_count * sizeof *engine->power);
