@@ -20,8 +20,15 @@ typedef struct tr_comm tr_comm;
 tr_status tr_comm_open(tr_comm **out, tr_error *err);
 
 // Collective when no error has come up; after one (tr_comm_abandon, or a TR_COMM from
-// any call) it waits for nobody, and the process is to end soon. NULL-safe.
+// any call) it waits for nobody, and the process is to end soon: see tr_comm_end.
+// NULL-safe. A process that exits with an open comm ends all ranks with TR_COMM.
 void tr_comm_close(tr_comm *comm);
+
+// The last call of a program: closes, and after an error of the ranks, which leaves
+// some that do not end by themselves, has the launcher end them all, so that its own
+// exit status is `exit_status`. Then it does not return; when it does, the program is
+// to exit with that status. NULL-safe.
+void tr_comm_end(tr_comm *comm, int exit_status);
 
 int tr_comm_rank(const tr_comm *comm);  // 0 .. ranks - 1
 int tr_comm_ranks(const tr_comm *comm); // W
@@ -35,8 +42,11 @@ int tr_comm_threads(const tr_comm *comm);
 // one rank it does nothing.
 void tr_comm_abandon(tr_comm *comm, const tr_error *error);
 
-// Whether this rank tells the user: rank 0; after an error one that is known to be
-// there still. NULL (tr_comm_open has failed): rank 0 as the launcher numbers them.
+// Whether this rank tells the user: rank 0. After an error of the ranks it returns true
+// on one of them: where rank 0 does not ask, which may be gone or busy, another waits
+// for a while and then speaks for it; the program should say its message at once and
+// call tr_comm_end. NULL (tr_comm_open has failed): rank 0 as the launcher numbers
+// them.
 bool tr_comm_speaks(const tr_comm *comm);
 
 // Ranks compare how they fared: TR_OK when all bring TR_OK; else, on all ranks, the

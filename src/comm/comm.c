@@ -51,6 +51,12 @@ void tr_comm_close(tr_comm *comm) {
     }
 }
 
+void tr_comm_end(tr_comm *comm, int exit_status) {
+    if (comm) {
+        comm->transport->end(comm, exit_status);
+    }
+}
+
 bool tr_comm_speaks(const tr_comm *comm) {
     return comm ? comm->transport->speaks(comm) : tr__launcher_find().rank <= 0;
 }

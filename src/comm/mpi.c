@@ -2,7 +2,14 @@
 
 #include "comm/mpi_world.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 static tr_world *world_of(const tr_comm *comm) {
     return (tr_world *)(uintptr_t)comm;
@@ -25,53 +32,124 @@ static void notice(tr_comm *comm) {
     tr__queue_poke(&world_of(comm)->queue);
 }
 
-static void order(tr_world *w, tr_order what) {
-    atomic_store(&w->order, what);
-    tr__queue_poke(&w->queue);
-}
-
-static void abandon(tr_comm *comm, const tr_error *error) {
-    tr_world *w = world_of(comm);
-    if (!is_broken(comm)) {
+// Comes back when the others have been told.
+static void fail_as(tr_world *w, const tr_error *error, int speaker) {
+    if (!is_broken(&w->base)) {
         w->own_error = *error;
-        order(w, TR_ORDER_FAIL);
+        w->own_speaker = speaker;
+        tr__world_order(w, TR_ORDER_FAIL);
         tr__queue_wait(&w->queue, INT64_MAX, NULL);
     }
 }
 
+static void abandon(tr_comm *comm, const tr_error *error) {
+    fail_as(world_of(comm), error, 0);
+}
+
+// ---- the end
+
+// The rank that the error names as its speaker speaks, and has the launcher end the
+// others. Whoever is still there after a while takes its place, lower ranks first.
 static bool speaks(const tr_comm *comm) {
+    static const double patience = 1.5, stagger = 0.25;
     const tr_world *w = world_of(comm);
-    return is_broken(comm) ? atomic_load(&w->speaks) : comm->rank == 0;
+    if (!is_broken(comm)) {
+        return comm->rank == 0;
+    }
+    double until = tr__seconds();
+    if (comm->rank != atomic_load(&w->speaker)) {
+        until += patience + stagger * (comm->rank < 8 ? comm->rank : 8);
+        signal(SIGTERM, SIG_DFL); // the launcher's: nothing is left to be done
+    }
+    while (tr__seconds() < until) {
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    return true;
 }
 
 static void release(tr_world *w) {
+    w->guard->world = NULL;
     tr__control_free(&w->talk);
     tr__queue_destroy(&w->queue);
     tr__comm_release(&w->base);
 }
 
 // A thread that does not come back from MPI keeps what it uses.
-static void close(tr_comm *comm) {
+static void shut(tr_comm *comm) {
     tr_world *w = world_of(comm);
     if (!is_broken(comm)) {
         tr__comm_barrier(comm, NULL);
-        order(w, TR_ORDER_LEAVE);
     }
+    tr__world_order(w, TR_ORDER_LEAVE);
     if (tr__world_join(w)) {
         release(w);
+    } else {
+        w->guard->world = NULL;
     }
 }
 
-static const tr_transport mpi = {start,   wait,   is_broken, notice,
-                                 abandon, speaks, close};
+static void end(tr_comm *comm, int exit_status) {
+    tr_world *w = world_of(comm);
+    if (is_broken(comm)) {
+        fflush(NULL);
+        w->exit_status = exit_status;
+        tr__world_order(w, TR_ORDER_ABORT);
+        tr__world_join(w); // it does not return
+    }
+    shut(comm);
+}
+
+// A process that exits while the others count on it. Not in a child, which has no
+// thread, nor in the thread itself, where MPI has given up.
+static void at_exit(int exit_status, void *argument) {
+    tr_guard *guard = argument;
+    tr_world *w = guard->world;
+    tr_error error = {0};
+    if (!w || guard->process != getpid() || pthread_equal(pthread_self(), w->thread)) {
+        return;
+    }
+    tr_fail(&error, TR_COMM, "rank %d: has exited with status %d before the end",
+            w->base.rank, exit_status);
+    fail_as(w, &error, w->base.rank == 0 ? 1 : 0);
+    if (speaks(&w->base)) {
+        end(&w->base, exit_status != 0 ? exit_status : tr_status_exit(TR_COMM));
+    }
+}
+
+static const tr_transport mpi = {.start = start,
+                                 .wait = wait,
+                                 .is_broken = is_broken,
+                                 .notice = notice,
+                                 .abandon = abandon,
+                                 .speaks = speaks,
+                                 .close = shut,
+                                 .end = end};
+
+// ---- the beginning
+
+static tr_status prepare(tr_world *w, tr_error *err) {
+    tr_error mine = {0};
+    tr_comm *base = &w->base;
+    w->guard->world = w;
+    base->transport = &mpi;
+    if (tr__comm_prepare(base, &mpi, base->rank, base->ranks, &mine) != TR_OK) {
+        tr_comm_abandon(base, &mine);
+        return tr_fail(err, mine.status, "%s", mine.message);
+    }
+    return tr__comm_count_threads(base, &base->threads, err);
+}
 
 tr_status tr__mpi_open(const tr_launcher *launcher, tr_comm **out, tr_error *err) {
     tr_world *w = tr__calloc(1, sizeof *w);
-    tr_error mine = {0};
+    tr_guard *guard = tr__calloc(1, sizeof *guard); // until the process ends
     *out = NULL;
-    if (!w) {
+    if (!w || !guard || on_exit(at_exit, guard) != 0) {
+        tr__free(w);
+        tr__free(guard);
         return tr_fail(err, TR_MEMORY, "no memory for the ranks");
     }
+    guard->process = getpid();
+    w->guard = guard;
     w->launcher = *launcher;
     tr__queue_init(&w->queue);
     tr_status status = tr__world_start(w, err);
@@ -80,15 +158,9 @@ tr_status tr__mpi_open(const tr_launcher *launcher, tr_comm **out, tr_error *err
         tr__free(w);
         return status;
     }
-    if (tr__comm_prepare(&w->base, &mpi, w->base.rank, w->base.ranks, &mine) != TR_OK) {
-        w->base.transport = &mpi;
-        tr_comm_abandon(&w->base, &mine);
-        close(&w->base);
-        return tr_fail(err, mine.status, "%s", mine.message);
-    }
-    status = tr__comm_count_threads(&w->base, &w->base.threads, err);
+    status = prepare(w, err);
     if (status != TR_OK) {
-        close(&w->base);
+        shut(&w->base);
         return status;
     }
     *out = &w->base;

@@ -44,7 +44,7 @@ static void learn(tr_control *c, int from, int bytes, double now) {
     peer->bye = peer->bye || c->inbox.bye;
     tr__comm_note(c->base, c->inbox.noticed);
     if (bytes == (int)sizeof c->inbox && c->inbox.error.status != TR_OK) {
-        tr__control_fail(c, &c->inbox.error);
+        tr__control_fail(c, &c->inbox.error, c->inbox.speaker);
     }
 }
 
@@ -84,6 +84,9 @@ static tr_status tell_all(tr_control *c, bool beat, tr_error *err) {
     for (int i = 0; i < c->count && status == TR_OK; i++) {
         tr_peer *peer = &c->peers[i];
         int done = 1;
+        if (peer->lost) {
+            continue;
+        }
         if (peer->sending != MPI_REQUEST_NULL) {
             status = tr__mpi_check(MPI_Test(&peer->sending, &done, MPI_STATUS_IGNORE),
                                    "MPI_Test", err);
@@ -110,13 +113,14 @@ static void forgive(tr_control *c, double now) {
 
 static void find_silent(tr_control *c, double now) {
     for (int i = 0; i < c->count; i++) {
-        const tr_peer *peer = &c->peers[i];
-        if (!peer->bye && now - peer->heard > TR_SILENCE) {
+        tr_peer *peer = &c->peers[i];
+        if (!peer->bye && !peer->lost && now - peer->heard > TR_SILENCE) {
             tr_error error = {0};
+            peer->lost = true;
             tr_fail(&error, TR_COMM,
                     "rank %d has been silent for %d s: it died, or its network did",
                     peer->rank, TR_SILENCE);
-            tr__control_fail(c, &error);
+            tr__control_fail(c, &error, peer->rank == 0 ? 1 : 0);
             return;
         }
     }
@@ -124,9 +128,10 @@ static void find_silent(tr_control *c, double now) {
 
 // ---- the whole
 
-void tr__control_fail(tr_control *c, const tr_error *error) {
+void tr__control_fail(tr_control *c, const tr_error *error, int speaker) {
     if (c->news.error.status == TR_OK) {
         c->news.error = *error;
+        c->news.speaker = speaker;
         change(c);
     }
 }
@@ -158,7 +163,7 @@ void tr__control_poll(tr_control *c) {
     if (status != TR_OK) {
         tr_error led = {0};
         tr_fail(&led, status, "rank %d: %s", c->base->rank, error.message);
-        tr__control_fail(c, &led);
+        tr__control_fail(c, &led, 0);
     }
 }
 

@@ -14,6 +14,7 @@ enum { TR_SILENCE = 8 }; // seconds that end a rank
 typedef struct tr_news {
     int64_t noticed; // as in tr_comm
     int32_t bye;     // nothing comes after this
+    int32_t speaker; // of the error: the rank that best tells the user
     tr_error error;
 } tr_news;
 
@@ -21,6 +22,7 @@ typedef struct tr_peer {
     int rank;
     double heard; // when
     bool bye;     // it has said so
+    bool lost;    // silent: nothing is said to it any more
     int64_t told; // version of the news that it was sent
     MPI_Request sending;
     tr_news outbox;
@@ -44,8 +46,8 @@ tr_status tr__control_begin(tr_control *control, tr_comm *base, MPI_Comm comm,
 // Receives, tells what is to be told, finds the silent. An error that has come up,
 // anywhere, is in news.error from then on.
 void tr__control_poll(tr_control *control);
-// This rank's own error.
-void tr__control_fail(tr_control *control, const tr_error *error);
+// This rank's own error, or one that it has found.
+void tr__control_fail(tr_control *control, const tr_error *error, int speaker);
 void tr__control_bye(tr_control *control);
 
 // The others have been sent all news.

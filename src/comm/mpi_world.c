@@ -17,7 +17,7 @@ static const double idle_rest = 0.01;  // between two looks at the others' news
 static const double spread_least = .2; // news of an error are given so long to leave
 static const double spread_most = 1;
 static const double bye_most = TR_SILENCE;
-static const double join_most = 3;
+static const double join_most = 3, finalize_most = 60;
 
 // ---- the beginning
 
@@ -103,7 +103,7 @@ static void rest(double idle_since) {
 static void fail(tr_world *w, const tr_error *error) {
     tr_error led = {0};
     tr_fail(&led, error->status, "rank %d: %s", w->base.rank, error->message);
-    tr__control_fail(&w->talk, &led);
+    tr__control_fail(&w->talk, &led, 0);
 }
 
 // Some work on the tasks; returns whether there was any to do.
@@ -148,9 +148,10 @@ static void serve(tr_world *w) {
             idle_since = tr__seconds();
         }
         tr__control_poll(&w->talk);
+        tr__queue_live(&w->queue);
     }
     if (atomic_load(&w->order) == TR_ORDER_FAIL) {
-        tr__control_fail(&w->talk, &w->own_error);
+        tr__control_fail(&w->talk, &w->own_error, w->own_speaker);
     }
 }
 
@@ -173,8 +174,19 @@ static void break_off(tr_world *w) {
         nap();
         passed = tr__seconds() - begin_time;
     }
-    atomic_store(&w->speaks, w->base.rank == 0);
+    atomic_store(&w->speaker, w->talk.news.speaker);
     tr__queue_break(&w->queue, &w->talk.news.error);
+}
+
+static void await_end(tr_world *w) {
+    tr_order order = TR_ORDER_NONE;
+    while (order != TR_ORDER_LEAVE && order != TR_ORDER_ABORT) {
+        tr__queue_rest(&w->queue, spread_most);
+        order = atomic_load(&w->order);
+    }
+    if (order == TR_ORDER_ABORT) {
+        MPI_Abort(MPI_COMM_WORLD, w->exit_status);
+    }
 }
 
 // All ranks have come to the end: nobody waits for data any more.
@@ -206,6 +218,7 @@ static void *run(void *argument) {
     serve(w);
     if (w->talk.news.error.status != TR_OK) {
         break_off(w);
+        await_end(w);
     } else {
         finalize(w);
     }
@@ -240,9 +253,16 @@ tr_status tr__world_start(tr_world *w, tr_error *err) {
     return TR_OK;
 }
 
+void tr__world_order(tr_world *w, tr_order order) {
+    atomic_store(&w->order, order);
+    tr__queue_poke(&w->queue);
+}
+
 bool tr__world_join(tr_world *w) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)join_most;
+    // Among healthy ranks the end takes what MPI takes for it.
+    bool broken = atomic_load(&w->queue.broken);
+    until.tv_sec += (time_t)(broken ? join_most : finalize_most);
     return pthread_timedjoin_np(w->thread, NULL, &until) == 0;
 }

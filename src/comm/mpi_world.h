@@ -11,16 +11,30 @@
 #include <semaphore.h>
 
 // What the caller asks of the thread, besides tasks.
-typedef enum tr_order { TR_ORDER_NONE, TR_ORDER_FAIL, TR_ORDER_LEAVE } tr_order;
+typedef enum tr_order {
+    TR_ORDER_NONE,
+    TR_ORDER_FAIL,  // tell `own_error`, and break off
+    TR_ORDER_LEAVE, // the end
+    TR_ORDER_ABORT, // the end of all, by the launcher, with `exit_status`
+} tr_order;
+
+// What outlives a world: the exit of the process looks at it.
+typedef struct tr_guard {
+    struct tr_world *world; // NULL: closed
+    pid_t process;
+} tr_guard;
 
 typedef struct tr_world {
     tr_comm base;
+    tr_guard *guard;
     tr_queue queue;
     tr_launcher launcher;
     pthread_t thread;
     _Atomic tr_order order;
     tr_error own_error; // with TR_ORDER_FAIL
-    atomic_bool speaks; // tells the user of an error
+    int own_speaker;    // likewise
+    int exit_status;    // with TR_ORDER_ABORT
+    atomic_int speaker; // of the error, once the queue is broken
 
     // Open: the caller waits for `open`, then reads `opened`.
     sem_t open;
@@ -35,6 +49,7 @@ typedef struct tr_world {
 
 // Starts the thread and waits until MPI is up and fits the launcher.
 tr_status tr__world_start(tr_world *world, tr_error *err);
+void tr__world_order(tr_world *world, tr_order order);
 // Waits for the thread's end; false: it does not come.
 bool tr__world_join(tr_world *world);
 

@@ -15,7 +15,8 @@ typedef struct tr_queue {
     int64_t started, finished;
     bool poked;
     tr_error error;
-    atomic_bool broken; // written under the lock
+    _Atomic int64_t alive; // changes as long as the thread is at work
+    atomic_bool broken;    // written under the lock
 } tr_queue;
 
 void tr__queue_init(tr_queue *queue);
@@ -23,6 +24,7 @@ void tr__queue_destroy(tr_queue *queue);
 
 // The caller's side. put: waits while the queue is full; returns the ticket.
 int64_t tr__queue_put(tr_queue *queue, const tr_task *task);
+// A thread that does not come back (from a call of MPI that hangs) breaks the queue.
 tr_status tr__queue_wait(tr_queue *queue, int64_t ticket, tr_error *err);
 // Ends the thread's rest.
 void tr__queue_poke(tr_queue *queue);
@@ -31,9 +33,12 @@ void tr__queue_poke(tr_queue *queue);
 // tr__queue_finish; false: none.
 bool tr__queue_next(tr_queue *queue, tr_task *task);
 void tr__queue_finish(tr_queue *queue);
+// The thread is at work.
+void tr__queue_live(tr_queue *queue);
 // Until there is a task, a poke, or `seconds` are over.
 void tr__queue_rest(tr_queue *queue, double seconds);
-// From now on every wait returns this error. The first call counts.
+// From now on every wait returns this error and there is no task. The first call
+// counts.
 void tr__queue_break(tr_queue *queue, const tr_error *error);
 
 #endif

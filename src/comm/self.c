@@ -60,8 +60,19 @@ static void close(tr_comm *comm) {
     tr__comm_release(comm);
 }
 
-static const tr_transport self = {start,   wait,   is_broken, notice,
-                                  abandon, speaks, close};
+static void end(tr_comm *comm, int exit_status) {
+    (void)exit_status;
+    close(comm);
+}
+
+static const tr_transport self = {.start = start,
+                                  .wait = wait,
+                                  .is_broken = is_broken,
+                                  .notice = notice,
+                                  .abandon = abandon,
+                                  .speaks = speaks,
+                                  .close = close,
+                                  .end = end};
 
 tr_status tr__self_open(tr_comm **out, tr_error *err) {
     tr_comm *comm = tr__calloc(1, sizeof *comm);

@@ -22,6 +22,7 @@ typedef struct tr_transport {
     void (*abandon)(tr_comm *comm, const tr_error *error); // its message has a lead
     bool (*speaks)(const tr_comm *comm);
     void (*close)(tr_comm *comm); // frees it
+    void (*end)(tr_comm *comm, int exit_status);
 } tr_transport;
 
 // What a rank says of itself in tr_comm_agree.

@@ -1,0 +1,88 @@
+// failure MODE RANK: W ranks work together until rank RANK ends it in the way MODE; then
+// each does what a program is to do. The driver looks at what is left of them.
+#include "comm/comm.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { COUNT = 1 << 20, STEPS_BEFORE = 20 };
+
+static float values[COUNT] __attribute__((aligned(64)));
+static float sums[COUNT] __attribute__((aligned(64)));
+
+static tr_status strike(tr_comm *comm, const char *mode, tr_error *err) {
+    if (strcmp(mode, "exit") == 0) {
+        exit(0);
+    }
+    if (strcmp(mode, "kill") == 0) {
+        raise(SIGKILL);
+    }
+    if (strcmp(mode, "stop") == 0) {
+        raise(SIGSTOP);
+    }
+    if (strcmp(mode, "slow") == 0) {
+        sleep(12); // the others wait, and know that it is there
+    }
+    if (strcmp(mode, "abandon") == 0) {
+        tr_fail(err, TR_DATA, "the data ended");
+        tr_comm_abandon(comm, err);
+        return TR_DATA;
+    }
+    return TR_OK;
+}
+
+static tr_status step(tr_comm *comm, tr_error *err) {
+    int64_t shard = (COUNT + tr_comm_ranks(comm) - 1) / tr_comm_ranks(comm);
+    tr_comm_op reduce = {TR_COMM_REDUCE, TR_COMM_F32, COUNT, shard, values, sums,
+                         false};
+    tr_comm_op gather = {TR_COMM_GATHER, TR_COMM_F32, COUNT, shard, NULL, values,
+                         false};
+    tr__comm_start(comm, &reduce);
+    return tr__comm_wait(comm, tr__comm_start(comm, &gather), err);
+}
+
+static tr_status work(tr_comm *comm, const char *mode, int victim, tr_error *err) {
+    tr_status status = TR_OK;
+    int steps = strcmp(mode, "slow") == 0 ? STEPS_BEFORE + 5 : 1 << 30;
+    for (int i = 0; status == TR_OK && i < steps; i++) {
+        if (i == STEPS_BEFORE && tr_comm_rank(comm) == victim) {
+            printf("struck %d\n", (int)getpid());
+            fflush(stdout);
+            status = strike(comm, mode, err);
+        }
+        if (i == STEPS_BEFORE && strcmp(mode, "agree") == 0) {
+            tr_error mine = {0};
+            if (tr_comm_rank(comm) == victim) {
+                tr_fail(&mine, TR_BUDGET, "no room");
+            }
+            status = tr_comm_agree(comm, &mine, err);
+        }
+        status = status == TR_OK ? step(comm, err) : status;
+    }
+    return status;
+}
+
+int main(int argc, char **argv) {
+    tr_comm *comm = NULL;
+    tr_error err = {0};
+    void *staging = NULL;
+    const char *mode = argc > 1 ? argv[1] : "";
+    tr_status status = tr_comm_open(&comm, &err);
+    if (status == TR_OK) {
+        size_t bytes = (size_t)tr__comm_staging_bytes(tr_comm_ranks(comm));
+        if (posix_memalign(&staging, 64, bytes + 64) != 0) {
+            return 1;
+        }
+        tr__comm_staging(comm, staging);
+        status = work(comm, mode, argc > 2 ? atoi(argv[2]) : 0, &err);
+    }
+    if (status != TR_OK && tr_comm_speaks(comm)) {
+        fprintf(stderr, "failure: %s\n", err.message);
+    }
+    tr_comm_end(comm, tr_status_exit(status));
+    free(staging);
+    return tr_status_exit(status);
+}
