@@ -1,5 +1,5 @@
-// failure MODE RANK: W ranks work together until rank RANK ends it in the way MODE; then
-// each does what a program is to do. The driver looks at what is left of them.
+// failure MODE RANK: W ranks work together until rank RANK ends it in the way MODE;
+// then each does what a program is to do. The driver looks at what is left of them.
 #include "comm/comm.h"
 
 #include <signal.h>
@@ -36,10 +36,10 @@ static tr_status strike(tr_comm *comm, const char *mode, tr_error *err) {
 
 static tr_status step(tr_comm *comm, tr_error *err) {
     int64_t shard = (COUNT + tr_comm_ranks(comm) - 1) / tr_comm_ranks(comm);
-    tr_comm_op reduce = {TR_COMM_REDUCE, TR_COMM_F32, COUNT, shard, values, sums,
-                         false};
-    tr_comm_op gather = {TR_COMM_GATHER, TR_COMM_F32, COUNT, shard, NULL, values,
-                         false};
+    tr_comm_op reduce = {TR_COMM_REDUCE, TR_COMM_F32, COUNT, shard,
+                         values,         sums,        false};
+    tr_comm_op gather = {TR_COMM_GATHER, TR_COMM_F32, COUNT, shard,
+                         NULL,           values,      false};
     tr__comm_start(comm, &reduce);
     return tr__comm_wait(comm, tr__comm_start(comm, &gather), err);
 }

@@ -1,0 +1,43 @@
+# Tests that run on ranks of the MPI that the build uses; label: ranks.
+#   TR_LAUNCH, TR_MPIRUN   tests/launch.sh, and its first argument; "": no MPI
+set(TR_LAUNCH ${CMAKE_CURRENT_LIST_DIR}/launch.sh)
+set(TR_MPIRUN "")
+if(TR_MPI_FOUND)
+    if(MPI_C_LIB_NAMES MATCHES mpich)
+        find_program(TR_MPIRUN_COMMAND NAMES mpirun.mpich mpiexec.hydra)
+    else()
+        find_program(TR_MPIRUN_COMMAND NAMES mpirun.openmpi)
+    endif()
+    set(TR_MPIRUN ${MPIEXEC_EXECUTABLE})
+    if(TR_MPIRUN_COMMAND)
+        set(TR_MPIRUN ${TR_MPIRUN_COMMAND})
+    endif()
+endif()
+
+# What the MPI libraries lose or race for is theirs.
+set(TR_RANKS_ENVIRONMENT OMP_WAIT_POLICY=passive
+    LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/lsan.supp:print_suppressions=0
+    TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/tsan.supp)
+
+add_custom_target(tests-ranks) # builds what runs on ranks
+
+# tr_ranks_program(<target> <file>): a plain program that runs on ranks
+function(tr_ranks_program target file)
+    add_executable(${target} ${file})
+    tr_target_options(${target})
+    target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src
+        ${CMAKE_SOURCE_DIR}/tests)
+    target_link_libraries(${target} PRIVATE tranche ${TR_DEPENDENCIES})
+    add_dependencies(tests-ranks ${target})
+endfunction()
+
+# tr_ranks_test(<name> <ranks> <labels> <command>...): the command on so many ranks
+function(tr_ranks_test name ranks labels)
+    add_test(NAME ${name} COMMAND sh ${TR_LAUNCH} ${TR_MPIRUN} ${ranks} ${ARGN})
+    tr_ranks_properties(${name} "${labels}")
+endfunction()
+
+function(tr_ranks_properties name labels)
+    set_tests_properties(${name} PROPERTIES LABELS "ranks;${labels}" TIMEOUT 120
+        PROCESSORS 2 ENVIRONMENT "${TR_RANKS_ENVIRONMENT}")
+endfunction()
