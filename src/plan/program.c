@@ -63,7 +63,9 @@ static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *cal
                        call->op->name);
     }
     for (int i = 0; i < call->in_count; i++) {
-        to->in[i] = tr__value_place(c, d, call->in[i]);
+        bool read = !(call->op->shape_only >> i & 1);
+        to->in[i] = read ? tr__value_place(c, d, call->in[i])
+                         : (tr_operand){.place = TR_PLACE_NONE};
     }
     for (int i = 0; i < call->out_count; i++) {
         to->out[i] = tr__value_place(c, d, call->out[i]);

@@ -112,6 +112,7 @@ const tr_op tr__op_embedding = {
 
 const tr_op tr__op_embedding_backward = {
     .name = "embedding_backward",
+    .shape_only = 1 << 2 | 1 << 3, // the tables
     .infer = embedding_backward_infer,
     .reference = &tr__embedding_backward_reference,
     .cpu = embedding_backward_cpu,
