@@ -1,5 +1,8 @@
 // Run on two ranks or more: checkpoints that they write and read together are the files
 // of one process, and one rank's trouble is everybody's.
+//
+// save OUT STEP RANK N: saves a checkpoint of that step, in which the rank is killed at
+// its Nth write, sync or renaming (0: at none; how many there are is said).
 #include "ckpt/support.h"
 
 #include "base/files.h"
@@ -35,11 +38,31 @@ typedef struct shared_run {
     tr_checkpoint_input input;
 } shared_run;
 
-// What this rank's writes come to, when asked for: a byte of them turns on the way.
+// These stand before the C library's. What this rank's writes come to, when asked for:
+// a byte of them turns on the way; or they are its last.
 static bool spoils;
+static int calls, last_call; // last_call 0: there is none
+
+static void count_call(void) {
+    if (++calls == last_call) {
+        kill(getpid(), SIGKILL);
+    }
+}
+
+int fsync(int file) {
+    count_call();
+    return (int)syscall(SYS_fsync, file);
+}
+
+int rename(const char *from, const char *to) {
+    count_call();
+    return (int)syscall(SYS_rename, from, to);
+}
+
 ssize_t pwrite(int file, const void *data, size_t bytes, off_t offset) {
     const char *from = data;
     char turned;
+    count_call();
     if (spoils && bytes > 0) {
         turned = (char)(from[0] ^ 4);
         from = &turned;
@@ -415,7 +438,21 @@ static int take_away(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, take_away)
 
-int main(void) {
+static int save_and_die(char **argument) {
+    tr_error err = {0};
+    int rank = atoi(argument[3]), nth = atoi(argument[4]);
+    calls = 0;
+    last_call = tr_comm_rank(comm) == rank ? nth : 0;
+    tr_status status = save(argument[1], atoi(argument[2]), 3, &err);
+    if (status == TR_OK) {
+        printf("calls of rank %d: %d\n", tr_comm_rank(comm), calls);
+    } else {
+        fprintf(stderr, "%s\n", err.message);
+    }
+    return tr_status_exit(status);
+}
+
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(files_of_one_process),
         TEST(progress),
@@ -433,7 +470,8 @@ int main(void) {
         fprintf(stderr, "%s\n", err.message);
         return 1;
     }
-    int failures = cmocka_run_group_tests(tests, NULL, NULL);
+    int result =
+        argc == 5 ? save_and_die(argv) : cmocka_run_group_tests(tests, NULL, NULL);
     tr_comm_close(comm);
-    return failures;
+    return result;
 }
