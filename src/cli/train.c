@@ -1,6 +1,6 @@
 #include "cli/run_options.h"
+#include "comm/comm.h"
 
-#include <tranche/comm.h>
 #include <tranche/engine.h>
 
 #include <signal.h>
@@ -35,27 +35,45 @@ static bool is_caught(void *user) {
     return caught != 0;
 }
 
+// A plan each, and whether anybody has been asked for an end meanwhile.
+static tr_status make_plan(const tr_run *run, tr_comm *comm, tr_plan **plan,
+                           tr_error *err) {
+    tr_error mine = {0};
+    tr_status status = tr_plan_make(tr_run_plan_request(run), plan, &mine);
+    if (status == TR_OK && is_caught(NULL)) {
+        tr_fail(&mine, TR_INTERRUPTED, "interrupted");
+    }
+    return tr_comm_agree(comm, &mine, err);
+}
+
 static tr_status train(const tr_run_options *options, tr_error *err) {
     tr_run *run = NULL;
     tr_plan *plan = NULL;
     tr_engine *engine = NULL;
     tr_status status = tr_run_open(options, &run, err);
     if (status == TR_OK) {
-        status = tr_plan_make(tr_run_plan_request(run), &plan, err);
+        status = make_plan(run, options->comm, &plan, err);
     }
     if (status == TR_OK) {
         status = tr_run_begin(run, plan, err);
     }
-    if (status == TR_OK && !is_caught(NULL)) {
+    if (status == TR_OK) {
         status = tr_engine_create(run, plan, &engine, err);
     }
-    if (status == TR_OK && engine) {
+    if (status == TR_OK) {
         status = tr_engine_train(engine, is_caught, NULL, err);
     }
     tr_engine_destroy(engine);
     tr_plan_destroy(plan);
     tr_run_close(run);
     return status;
+}
+
+// The number of the signal that asked for an end, on whichever rank; 0: none did.
+static int asked(tr_comm *comm) {
+    int64_t most = caught;
+    tr__comm_most(comm, caught, &most, NULL);
+    return (int)most;
 }
 
 int cli_train(const cli_command *command, int argc, char **argv) {
@@ -86,13 +104,15 @@ int cli_train(const cli_command *command, int argc, char **argv) {
     if (status == TR_OK) {
         run_options.comm = comm;
         status = train(&run_options, &err);
-        if (status != TR_OK && status != TR_INTERRUPTED) {
-            tr_comm_abandon(comm, &err);
-        }
     }
+    int signal_number = status == TR_OK || status == TR_INTERRUPTED ? asked(comm) : 0;
+    bool speaks = tr_comm_speaks(comm);
     tr_comm_close(comm);
-    if (status == TR_INTERRUPTED || (status == TR_OK && caught)) {
-        return tr_status_exit(TR_INTERRUPTED) + caught;
+    if (signal_number > 0) {
+        return tr_status_exit(TR_INTERRUPTED) + signal_number;
     }
-    return status == TR_OK ? 0 : cli_fail(&err);
+    if (status != TR_OK && speaks) {
+        cli_fail(&err);
+    }
+    return tr_status_exit(status);
 }

@@ -2,6 +2,7 @@
 // counts follows only where there is one.
 #include "comm/transport.h"
 
+#include "base/checked.h"
 #include "base/hash.h"
 
 #include <string.h>
@@ -16,6 +17,16 @@ static int find_first(const tr_word *words, int ranks, bool *same) {
                 words[r].message == words[0].message;
     }
     return first;
+}
+
+tr_status tr__comm_most(tr_comm *comm, int64_t mine, int64_t *most, tr_error *err) {
+    tr_word own = {mine, 0};
+    tr_status status = tr__comm_all_gather(comm, &own, sizeof own, comm->words, err);
+    *most = mine;
+    for (int r = 0; r < comm->ranks && status == TR_OK; r++) {
+        *most = tr__max_i64(*most, comm->words[r].status);
+    }
+    return status;
 }
 
 tr_status tr_comm_agree(tr_comm *comm, const tr_error *mine, tr_error *err) {

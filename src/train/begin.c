@@ -4,6 +4,7 @@
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "comm/alone.h"
 #include "plan/plan.h"
 #include "train/run.h"
 
@@ -130,10 +131,13 @@ static tr_status resolve_execution(tr_run *run, const tr_plan *plan, tr_error *e
 
 tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err) {
     tr_status status = resolve_execution(run, plan, err);
-    if (status == TR_OK) {
+    if (status == TR_OK && tr__comm_leads(run->comm)) {
         status = write_resolved(run, err);
     }
-    return status == TR_OK ? write_plan(run->settings.out, plan, err) : status;
+    if (status == TR_OK && tr__comm_leads(run->comm)) {
+        status = write_plan(run->settings.out, plan, err);
+    }
+    return status;
 }
 
 // ---- what it will do
@@ -174,10 +178,12 @@ static void say_start(const tr_run *run, const tr_plan *plan) {
 }
 
 tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err) {
-    tr_status status = tr__run_fits(run, plan, err);
-    if (status == TR_OK) {
-        status = tr__folder_create(run->settings.out, err);
+    tr_error mine = {0};
+    tr_status status = tr__run_fits(run, plan, &mine);
+    if (status == TR_OK && tr__comm_leads(run->comm)) {
+        status = tr__folder_create(run->settings.out, &mine);
     }
+    status = tr__agree(run->comm, status, &mine, err);
     if (status == TR_OK) {
         say_start(run, plan);
     }

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/memory.h"
+#include "comm/alone.h"
 
 #include <math.h>
 #include <string.h>
@@ -56,12 +57,22 @@ tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err) {
     return status;
 }
 
-tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
-                           tr_error *err) {
-    tr_engine *engine = tr__calloc(1, sizeof *engine);
-    if (!engine) {
-        return tr_fail(err, TR_MEMORY, "no memory for the engine");
+// A plan is one rank's of so many.
+static tr_status check_rank(const tr_run *run, const tr_plan *plan, tr_error *err) {
+    const tr_comm *comm = tr__run_comm(run);
+    int64_t rank = comm ? tr_comm_rank(comm) : 0, ranks = tr__comm_count(comm);
+    if (plan->request.rank == rank && plan->request.ranks == ranks) {
+        return TR_OK;
     }
+    return tr_fail(err, TR_USAGE,
+                   "a plan for rank %lld of %lld was given to rank %lld of %lld",
+                   (long long)plan->request.rank, (long long)plan->request.ranks,
+                   (long long)rank, (long long)ranks);
+}
+
+// What each rank does by itself.
+static tr_status prepare(tr_engine *engine, tr_run *run, const tr_plan *plan,
+                         tr_error *err) {
     const tr_plan_request *r = &plan->request;
     engine->run = run;
     engine->settings = tr__run_settings(run);
@@ -70,19 +81,32 @@ tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
     engine->loss_scale = 1;
     engine->seed_power =
         power_of_two((double)r->train_batch_size * (double)tr_model_targets(r->model));
-    tr_status status = tr__run_fits(run, plan, err);
+    engine->stale_params = true; // ranks draw or read their own parts
+    engine->fixed_exponent = tr__engine_first_exponent(engine);
+    tr_status status = check_rank(run, plan, err);
+    if (status == TR_OK) {
+        status = tr__run_fits(run, plan, err);
+    }
     if (status == TR_OK) {
         status = allocate(engine, err);
     }
-    if (status == TR_OK) {
-        status = tr__engine_ranges(engine, err);
-        engine->fixed_exponent = tr__engine_first_exponent(engine);
-    }
+    return status == TR_OK ? tr__engine_ranges(engine, err) : status;
+}
+
+tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
+                           tr_error *err) {
+    tr_comm *comm = tr__run_comm(run);
+    tr_error mine = {0};
+    tr_engine *engine = tr__calloc(1, sizeof *engine);
+    tr_status status = engine ? prepare(engine, run, plan, &mine)
+                              : tr_fail(&mine, TR_MEMORY, "no memory for the engine");
+    status = tr__agree(comm, status, &mine, err);
     if (status == TR_OK) {
         status = tr__engine_resume(engine, err);
     }
     if (status == TR_OK) {
-        status = tr__engine_start_feed(engine, err);
+        status = tr__engine_start_feed(engine, &mine);
+        status = tr__agree(comm, status, &mine, err);
     }
     if (status != TR_OK) {
         tr_engine_destroy(engine);
@@ -261,15 +285,24 @@ static tr_status run_step(tr_engine *engine, asking *ask, tr_step_result *result
 tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), void *user,
                                 tr_step_result *result, tr_error *err) {
     asking ask = {engine->comm, stop, user};
+    tr_error mine = {0};
     tr_status status = TR_OK;
     if (engine->stale_feed) {
-        status = tr__engine_start_feed(engine, err);
+        status = tr__engine_start_feed(engine, &mine);
     }
     if (status == TR_OK) {
-        status = run_step(engine, &ask, result, err);
+        status = run_step(engine, &ask, result, &mine);
         engine->stale_feed = status != TR_OK;
     }
-    return status;
+    if (status == TR_INTERRUPTED && engine->comm) { // the word has reached all ranks
+        mine = (tr_error){0};
+        tr_status cleared = tr__comm_notice_clear(engine->comm, &mine);
+        status = cleared == TR_OK ? status : cleared;
+    }
+    if (status == TR_OK || status == TR_INTERRUPTED) {
+        return status == TR_OK ? status : tr_fail(err, status, "interrupted");
+    }
+    return tr__abandon(engine->comm, status, &mine, err);
 }
 
 tr_status tr_engine_refresh(tr_engine *engine, tr_error *err) {
@@ -278,10 +311,11 @@ tr_status tr_engine_refresh(tr_engine *engine, tr_error *err) {
     if (!engine->stale_params || fence->count == 0) {
         return TR_OK;
     }
+    tr_error mine = {0};
     tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_FENCE, 0,
-                                        fence->count, &context, NULL, NULL, err);
+                                        fence->count, &context, NULL, NULL, &mine);
     engine->stale_params = status != TR_OK;
-    return status;
+    return status == TR_OK ? TR_OK : tr__abandon(engine->comm, status, &mine, err);
 }
 
 tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *err) {

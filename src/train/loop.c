@@ -1,5 +1,7 @@
-// A whole run: steps, metrics, evaluations and checkpoints until its end.
+// A whole run: steps, metrics, evaluations and checkpoints until its end. One rank
+// writes and speaks; the others keep step with it.
 #include "base/clock.h"
+#include "comm/alone.h"
 #include "train/engine.h"
 #include "train/metrics.h"
 #include "train/progress.h"
@@ -8,6 +10,7 @@
 
 typedef struct loop {
     tr_engine *engine;
+    tr_comm *comm; // NULL: this process alone
     tr_metrics metrics;
     tr_progress_line line;
     int64_t saved_step;     // of the newest checkpoint
@@ -17,13 +20,23 @@ typedef struct loop {
     tr_error *err;
 } loop;
 
-// An epoch ends with the step after which the next sample is of another one.
-static tr_status note_epoch(loop *l, const tr_step_result *r) {
+// The step's line, and the epoch's when the next sample is of another one. What the
+// writing rank cannot write ends all.
+static tr_status note_step(loop *l, const tr_step_result *r) {
     const tr_batcher *batcher = tr__run_batcher(l->engine->run);
-    if (tr__batcher_next(batcher, r->samples).epoch == r->epoch) {
-        return TR_OK;
+    tr_error mine = {0};
+    tr_status status = tr__metrics_step(&l->metrics, l->engine, r, &mine);
+    if (status == TR_OK && tr__batcher_next(batcher, r->samples).epoch != r->epoch) {
+        status = tr__metrics_epoch(&l->metrics, l->engine, r, &mine);
     }
-    return tr__metrics_epoch(&l->metrics, l->engine, r, l->err);
+    return status == TR_OK ? TR_OK : tr__abandon(l->comm, status, &mine, l->err);
+}
+
+static tr_status note_evaluation(loop *l, int64_t step, const tr_evaluation *result) {
+    tr_error mine = {0};
+    tr_status status =
+        tr__metrics_evaluation(&l->metrics, l->engine, step, result, &mine);
+    return status == TR_OK ? TR_OK : tr__abandon(l->comm, status, &mine, l->err);
 }
 
 static bool is_last(const loop *l, int64_t step) {
@@ -46,7 +59,7 @@ static tr_status evaluate(loop *l, int64_t step) {
                                                  l->stop, l->user, &result, l->err);
     l->evaluated_step = step;
     if (status == TR_OK) {
-        status = tr__metrics_evaluation(&l->metrics, l->engine, step, &result, l->err);
+        status = note_evaluation(l, step, &result);
     }
     if (status != TR_OK) {
         return status;
@@ -99,10 +112,7 @@ static void say_skipped(loop *l, const tr_step_result *r) {
 
 // The checkpoint comes first: an evaluation that fails or is interrupted loses nothing.
 static tr_status after_step(loop *l, const tr_step_result *r) {
-    tr_status status = tr__metrics_step(&l->metrics, l->engine, r, l->err);
-    if (status == TR_OK) {
-        status = note_epoch(l, r);
-    }
+    tr_status status = note_step(l, r);
     if (r->skipped) {
         say_skipped(l, r);
     }
@@ -147,14 +157,23 @@ static tr_status interrupted(loop *l) {
     return status;
 }
 
+// What the old metrics tell of evaluations, all ranks must know: they make them
+// together.
 static tr_status open_outputs(loop *l) {
     const tr_engine *engine = l->engine;
     int64_t step = engine->count.step;
+    tr_error mine = {0};
     l->saved_step = step > 0 ? step : -1;
-    tr_status status = tr__run_write(engine->run, engine->plan, l->err);
-    return status == TR_OK ? tr__metrics_open(engine->settings->out, step, &l->metrics,
-                                              &l->evaluated_step, l->err)
-                           : status;
+    tr_status status = tr__run_write(engine->run, engine->plan, &mine);
+    if (status == TR_OK && tr__comm_leads(l->comm)) {
+        status = tr__metrics_open(engine->settings->out, step, &l->metrics,
+                                  &l->evaluated_step, &mine);
+    }
+    status = tr__agree(l->comm, status, &mine, l->err);
+    return status == TR_OK && l->comm
+               ? tr__comm_broadcast(l->comm, 0, &l->evaluated_step,
+                                    sizeof l->evaluated_step, l->err)
+               : status;
 }
 
 static void say_begin(loop *l) {
@@ -170,12 +189,18 @@ static void say_begin(loop *l) {
 
 tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *user,
                           tr_error *err) {
-    loop l = {.engine = engine, .stop = stop, .user = user, .err = err};
+    loop l = {.engine = engine,
+              .comm = engine->comm,
+              .metrics = {.file = -1},
+              .stop = stop,
+              .user = user,
+              .err = err};
     tr_status status = open_outputs(&l);
     if (status != TR_OK) {
+        tr__metrics_close(&l.metrics);
         return status;
     }
-    tr__progress_begin(&l.line, stdout, engine);
+    tr__progress_begin(&l.line, tr__comm_leads(l.comm) ? stdout : NULL, engine);
     say_begin(&l);
     status = run_steps(&l);
     if (status == TR_INTERRUPTED) {

@@ -45,7 +45,7 @@ static void put_number(line *to, const char *name, double value) {
 
 static tr_status end_line(tr_metrics *metrics, line *to, tr_error *err) {
     put(to, "}\n");
-    size_t done = 0;
+    size_t done = metrics->file < 0 ? to->length : 0;
     while (done < to->length) {
         ssize_t wrote = write(metrics->file, to->text + done, to->length - done);
         if (wrote < 0 && errno == EINTR) {

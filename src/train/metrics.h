@@ -5,7 +5,7 @@
 #include "train/engine.h"
 
 typedef struct tr_metrics {
-    int file;
+    int file; // -1: lines go nowhere
     char *path;
 } tr_metrics;
 

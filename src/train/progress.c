@@ -20,14 +20,14 @@ enum {
 
 void tr__progress_begin(tr_progress_line *line, FILE *to, const tr_engine *engine) {
     double every = engine->settings->log_seconds;
-    *line = (tr_progress_line){.to = to, .live = isatty(fileno(to)) != 0};
+    *line = (tr_progress_line){.to = to, .live = to && isatty(fileno(to)) != 0};
     line->every = line->live ? LIVE_EVERY_MS / 1e3 : every;
     line->last = tr__seconds();
     line->first_step = engine->count.step;
     // Utilization is told against the product rate that this machine reaches just now.
     // Short runs are over before that is measured.
     double left = (double)(engine->settings->steps - engine->count.step);
-    if (tr_plan_flops(engine->plan) * left > 1e13) {
+    if (to && tr_plan_flops(engine->plan) * left > 1e13) {
         line->flops_limit = tr__cpu_product_rate(engine->plan->request.threads);
     }
 }
@@ -50,6 +50,9 @@ static int columns(FILE *to) {
 
 // A live line is cut to the terminal: one that wraps could not be drawn over.
 static void draw(tr_progress_line *line, const char *text) {
+    if (!line->to) {
+        return;
+    }
     if (!line->live) {
         fprintf(line->to, "%s\n", text);
         fflush(line->to);
@@ -146,6 +149,9 @@ void tr__progress_step(tr_progress_line *line, const tr_engine *engine,
 
 void tr__progress_say(tr_progress_line *line, const char *format, ...) {
     va_list args;
+    if (!line->to) {
+        return;
+    }
     tr__progress_hide(line);
     va_start(args, format);
     vfprintf(line->to, format, args);

@@ -12,7 +12,7 @@
 enum { TR_PROGRESS_TEXT_MAX = 512 };
 
 typedef struct tr_progress_line {
-    FILE *to;
+    FILE *to;            // NULL: nothing is said
     bool live;           // a terminal: the line is drawn over itself
     double every;        // seconds between lines
     double last;         // when a line was drawn
@@ -25,6 +25,7 @@ typedef struct tr_progress_line {
     double work_begun;               // of what tr__progress_work reports
 } tr_progress_line;
 
+// to: NULL: nothing is said.
 void tr__progress_begin(tr_progress_line *line, FILE *to, const tr_engine *engine);
 void tr__progress_step(tr_progress_line *line, const tr_engine *engine,
                        const tr_step_result *result);

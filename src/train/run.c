@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "comm/alone.h"
 #include "train/keys.h"
 
 #include <tranche/checkpoint.h>
@@ -16,9 +17,11 @@
 
 enum { OVERRIDES_MAX = 256 };
 
+// One rank speaks.
 static void pass_on(void *user, tr_log_level level, const char *line) {
-    const tr_messages *messages = user;
-    if (messages->write) {
+    const tr_run *run = user;
+    const tr_messages *messages = &run->messages;
+    if (messages->write && tr__comm_leads(run->comm)) {
         messages->write(messages->user,
                         level == TR_LOG_WARNING ? TR_MESSAGE_WARNING : TR_MESSAGE_NOTE,
                         line);
@@ -144,15 +147,11 @@ static tr_status resolve_folders(tr_run *run, const tr_run_options *options,
     return TR_OK;
 }
 
-tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err) {
-    tr_run *run = tr__calloc(1, sizeof *run);
-    if (!run) {
-        return tr_fail(err, TR_MEMORY, "no memory for a run");
-    }
+static tr_status open_run(tr_run *run, const tr_run_options *options, tr_error *err) {
     run->opened = tr__seconds();
     run->comm = options->comm;
     run->messages = options->messages;
-    run->log = (tr_log){pass_on, &run->messages};
+    run->log = (tr_log){pass_on, run};
     tr_status status = open_config(run, options, err);
     if (status == TR_OK) {
         status = resolve_folders(run, options, err);
@@ -160,9 +159,15 @@ tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err
     if (status == TR_OK) {
         status = resolve(run, options, err);
     }
-    if (status == TR_OK) {
-        status = tr__config_settle(run->config, err);
-    }
+    return status == TR_OK ? tr__config_settle(run->config, err) : status;
+}
+
+tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err) {
+    tr_run *run = tr__calloc(1, sizeof *run);
+    tr_error mine = {0};
+    tr_status status = run ? open_run(run, options, &mine)
+                           : tr_fail(&mine, TR_MEMORY, "no memory for a run");
+    status = tr__agree(options->comm, status, &mine, err);
     if (status != TR_OK) {
         tr_run_close(run);
         return status;
