@@ -1,13 +1,29 @@
 #include "base/text.h"
 #include "cli/cli.h"
 
+#include <tranche/comm.h>
+
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { NAMES_MAX = 32 };
+
+// All ranks get the same words: one tells what is wrong with them.
+__attribute__((format(printf, 2, 3))) static void complain(const cli_command *command,
+                                                           const char *format, ...) {
+    va_list args;
+    if (tr_comm_speaks(NULL)) {
+        fprintf(stderr, "tranche %s: ", command->name);
+        va_start(args, format);
+        vfprintf(stderr, format, args);
+        va_end(args);
+        fputc('\n', stderr);
+    }
+}
 
 static void print_help(const cli_command *command, const cli_option *options,
                        size_t count) {
@@ -44,8 +60,9 @@ static void say_unknown(const cli_command *command, const cli_option *options,
     cli_word(name, shown);
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(shown, "="), shown);
     const char *nearest = tr__nearest(bare, names, known);
-    fprintf(stderr, "tranche %s: unknown option %s", command->name, shown);
-    fprintf(stderr, nearest ? "; did you mean %s?\n" : "; see --help\n", nearest);
+    complain(command, "unknown option %s; %s%s%s", shown,
+             nearest ? "did you mean " : "see --help", nearest ? nearest : "",
+             nearest ? "?" : "");
 }
 
 static bool parse_count(const char *value, int64_t least, int64_t *count) {
@@ -76,8 +93,8 @@ static bool store(const cli_command *command, const cli_option *option,
         break;
     case CLI_LIST:
         if (list->count == CLI_LIST_MAX) {
-            fprintf(stderr, "tranche %s: %s given more than %d times\n", command->name,
-                    option->name, CLI_LIST_MAX);
+            complain(command, "%s given more than %d times", option->name,
+                     CLI_LIST_MAX);
             return false;
         }
         list->items[list->count++] = value;
@@ -91,9 +108,9 @@ static bool store(const cli_command *command, const cli_option *option,
         break;
     }
     if (!good) {
-        fprintf(stderr, "tranche %s: %s %s: wanted is a %snumber of %d or more\n",
-                command->name, option->name, cli_word(value, shown),
-                option->kind == CLI_NUMBER ? "" : "whole ", option->kind == CLI_SOME);
+        complain(command, "%s %s: wanted is a %snumber of %d or more", option->name,
+                 cli_word(value, shown), option->kind == CLI_NUMBER ? "" : "whole ",
+                 option->kind == CLI_SOME);
     }
     return good;
 }
@@ -110,13 +127,12 @@ static bool take_option(const cli_command *command, const cli_option *options,
     }
     const char *value = equals ? equals + 1 : NULL;
     if (option->kind == CLI_FLAG && value) {
-        fprintf(stderr, "tranche %s: %s takes no value\n", command->name, option->name);
+        complain(command, "%s takes no value", option->name);
         return false;
     }
     if (option->kind != CLI_FLAG && !value) {
         if (*i + 1 >= argc) {
-            fprintf(stderr, "tranche %s: %s needs a value: %s\n", command->name,
-                    option->name, option->value);
+            complain(command, "%s needs a value: %s", option->name, option->value);
             return false;
         }
         value = argv[++*i];
@@ -132,7 +148,9 @@ bool cli_parse(const cli_command *command, const cli_option *options,
     *count = 0;
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            print_help(command, options, option_count);
+            if (tr_comm_speaks(NULL)) {
+                print_help(command, options, option_count);
+            }
             *exit_status = 0;
             return false;
         }
@@ -146,16 +164,15 @@ bool cli_parse(const cli_command *command, const cli_option *options,
             }
         } else if (*count == most) {
             char shown[CLI_WORD_MAX + 4];
-            fprintf(stderr, "tranche %s: one operand too many: %s\n", command->name,
-                    cli_word(argv[i], shown));
+            complain(command, "one operand too many: %s", cli_word(argv[i], shown));
             return false;
         } else {
             operands[(*count)++] = argv[i];
         }
     }
     if (*count < least) {
-        fprintf(stderr, "tranche %s: needs %s; see tranche %s --help\n", command->name,
-                command->operands, command->name);
+        complain(command, "needs %s; see tranche %s --help", command->operands,
+                 command->name);
         return false;
     }
     return true;

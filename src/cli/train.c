@@ -105,14 +105,15 @@ int cli_train(const cli_command *command, int argc, char **argv) {
         run_options.comm = comm;
         status = train(&run_options, &err);
     }
-    int signal_number = status == TR_OK || status == TR_INTERRUPTED ? asked(comm) : 0;
-    bool speaks = tr_comm_speaks(comm);
-    tr_comm_close(comm);
-    if (signal_number > 0) {
-        return tr_status_exit(TR_INTERRUPTED) + signal_number;
+    if (status == TR_OK || status == TR_INTERRUPTED) {
+        int number = asked(comm);
+        exit_status = number > 0 ? tr_status_exit(TR_INTERRUPTED) + number : 0;
+    } else {
+        exit_status = tr_status_exit(status);
+        if (tr_comm_speaks(comm)) {
+            cli_fail(&err);
+        }
     }
-    if (status != TR_OK && speaks) {
-        cli_fail(&err);
-    }
-    return tr_status_exit(status);
+    tr_comm_end(comm, exit_status);
+    return exit_status;
 }
