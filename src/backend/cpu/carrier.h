@@ -1,0 +1,72 @@
+// Carries bytes between memory spaces on a thread of its own, one order after the
+// other: the copy stream of the CPU backend, and, with a file, the NVMe stream.
+//
+// Orders are queued and worked off in the order of starting while the caller computes.
+// Nothing is allocated after tr__carrier_create. All calls are for one calling thread.
+#ifndef TR_BACKEND_CPU_CARRIER_H
+#define TR_BACKEND_CPU_CARRIER_H
+
+#include <tranche/status.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct tr_carrier tr_carrier;
+
+typedef enum tr_carry_kind {
+    TR_CARRY_COPY,    // to = from
+    TR_CARRY_ADD_F32, // to += from, f32
+    TR_CARRY_ADD_I64, // to += from, int64 without overflow
+    TR_CARRY_READ,    // to = the file at `offset`
+    TR_CARRY_WRITE,   // the file at `offset` = from
+} tr_carry_kind;
+
+// Memory is borrowed until the order is done. Reads and writes: offset, bytes and the
+// memory's address are multiples of TR_CARRY_ALIGN.
+typedef struct tr_carry {
+    tr_carry_kind kind;
+    const void *from;
+    void *to;
+    int64_t bytes;
+    int64_t offset; // in the file
+} tr_carry;
+
+enum { TR_CARRY_ALIGN = 4096, TR_CARRY_QUEUE = 256 };
+
+// The file of a carrier: created, its bytes reserved on the disk, opened past the page
+// cache (O_DIRECT) and unlinked at once, so that nothing stays behind a process that
+// dies. `folder` "": no file.
+typedef struct tr_carrier_options {
+    const char *folder;
+    int64_t file_bytes;
+    bool
+        plain; // read and write by pread and pwrite even where io_uring is there: tests
+} tr_carrier_options;
+
+// TR_IO names the folder: not there, not writable, full; TR_MEMORY.
+tr_status tr__carrier_create(const tr_carrier_options *options, tr_carrier **out,
+                             tr_error *err);
+// Waits for what is under way. NULL-safe.
+void tr__carrier_destroy(tr_carrier *carrier);
+
+// How it reads and writes: "io_uring", "threads" (io_uring is not permitted), or "" (no
+// file); and whether past the page cache.
+const char *tr__carrier_method(const tr_carrier *carrier, bool *direct);
+
+// Queues an order; returns its ticket, which counts from 1; waits while the queue is
+// full. After an error orders are taken and dropped.
+int64_t tr__carrier_start(tr_carrier *carrier, const tr_carry *order);
+// Until that order, and so all before it, is done. TR_IO: a read or write failed or
+// came short; the message names the folder and the reason; every later wait returns the
+// same.
+tr_status tr__carrier_wait(tr_carrier *carrier, int64_t ticket, tr_error *err);
+int64_t tr__carrier_newest(const tr_carrier *carrier); // ticket; 0: none yet
+
+// What it has carried, and how long waits have waited.
+typedef struct tr_carrier_totals {
+    int64_t copied, read, written; // bytes
+    double wait_seconds;
+} tr_carrier_totals;
+tr_carrier_totals tr__carrier_totals(const tr_carrier *carrier);
+
+#endif
