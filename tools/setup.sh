@@ -14,7 +14,7 @@ need() {
     "$@" >/dev/null 2>&1 || missing="$missing $package"
 }
 
-# wish PACKAGE COMMAND... : the same for what a check can do without
+# wish PACKAGE COMMAND... : the same for what can be done without
 wish() {
     package=$1
     shift
@@ -40,6 +40,8 @@ has_cmake() {
     END { exit !good }' # without cmake there is no first line
 }
 has_dnnl() { preprocesses oneapi/dnnl/dnnl.h; }
+has_mpi() { command -v mpicc; }
+has_mpich() { command -v mpicc.mpich; }
 has_format() {
     clang-format-14 --version || clang-format --version | grep -q 'version 14\.'
 }
@@ -56,7 +58,9 @@ probe() {
     need libdnnl-dev has_dnnl
     need libjansson-dev pkg-config --exists 'jansson >= 2.13'
     need libxxhash-dev pkg-config --exists 'libxxhash >= 0.8.0'
+    wish libopenmpi-dev has_mpi
     if [ "$wanted" = test ]; then
+        wish libmpich-dev has_mpich
         need libcmocka-dev pkg-config --exists cmocka
         wish g++ command -v "${CXX:-c++}"
         wish clang-format-14 has_format
@@ -123,7 +127,7 @@ if [ -n "$missing" ]; then
 fi
 for package in $optional; do
     quietly apt install --no-install-recommends "$package" || {
-        echo "setup: no $package; the check that uses it will be skipped"
+        echo "setup: no $package; what uses it will be left out"
         mkdir -p "$(dirname "$mark")"
         echo "$package" >>"$mark"
     }

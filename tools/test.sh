@@ -1,7 +1,8 @@
 #!/bin/sh
 # test.sh: every test there is. The release build with the whole suite and the checks of
-# the sources; then the suite under AddressSanitizer and UndefinedBehaviorSanitizer; then
-# the tests of our own threads under ThreadSanitizer. The last line counts them all.
+# the sources; then what runs on ranks with the other MPI; then the suite under
+# AddressSanitizer and UndefinedBehaviorSanitizer; then the tests of our own threads under
+# ThreadSanitizer. The last line counts them all.
 #
 # ThreadSanitizer does not see the barriers inside GCC's libgomp and takes correct OpenMP
 # code for races, so it runs only the tests labelled "threads", with one OpenMP thread.
@@ -86,6 +87,12 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT INT TERM
 
 suite release build all
+if command -v mpicc.mpich >/dev/null 2>&1; then
+    suite mpich build-mpich tests-ranks --label-regex ranks
+else
+    echo "== mpich: not installed, skipped"
+    skipped=$((skipped + 1))
+fi
 suite asan build-asan all --label-exclude 'slow|serial'
 OMP_NUM_THREADS=1
 export OMP_NUM_THREADS
