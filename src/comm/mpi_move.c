@@ -9,10 +9,6 @@
 
 enum { TAG = 1 };
 
-int64_t tr__comm_staging_bytes(int64_t ranks) {
-    return ranks > 1 ? (int64_t)TR_WINDOW * TR_CHUNK : 0;
-}
-
 // ---- which message is next
 
 static int peer_of(const tr_mover *m, const tr_lane *lane, int step) {

@@ -13,11 +13,6 @@
 
 #include <mpi.h>
 
-enum {
-    TR_CHUNK = 512 << 10, // bytes of a message at most
-    TR_WINDOW = 4,        // messages of a direction under way
-};
-
 // A message under way.
 typedef struct tr_piece {
     int step;
