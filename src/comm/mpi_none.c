@@ -1,6 +1,8 @@
 // A build without MPI: it runs, but on one rank alone.
 #include "comm/mpi.h"
 
+#include <stddef.h>
+
 tr_status tr__mpi_open(const tr_launcher *launcher, tr_comm **out, tr_error *err) {
     *out = NULL;
     return tr_fail(err, TR_COMM,
