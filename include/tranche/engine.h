@@ -76,9 +76,10 @@ tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *use
 int64_t tr_engine_steps_done(const tr_engine *engine); // attempts
 
 // A parameter by its full name: its current values, owned by the engine; NULL when
-// there is none, or when this rank keeps only a part of it (stage 3). `count` may be
-// NULL. At stages 1 and 2 the values that other ranks update are those of the last
-// evaluation or step's beginning; tr_engine_refresh makes them current.
+// there is none, when this rank keeps only a part of it (stage 3), or when it is used
+// in slices and so lies in several places. `count` may be NULL. At stages 1 and 2 the
+// values that other ranks update are those of the last evaluation or step's beginning;
+// tr_engine_refresh makes them current.
 const float *tr_engine_parameter(const tr_engine *engine, const char *name,
                                  int64_t *count);
 // Stages 1 and 2: gives every rank the parameters as they are now. Collective.

@@ -44,6 +44,14 @@ tr_value tr_graph_param(tr_graph *graph, const char *name, tr_shape shape,
 // user's `init` counts.
 tr_value tr_graph_shared(tr_graph *graph, const char *name, tr_shape shape,
                          tr_init init);
+// The same, of rows [first, first + rows) of a tied tensor of `shape` that is used in
+// slices: each slice is a parameter and a flat buffer of its own, while folders and
+// checkpoints hold the one tensor. All slices together are the whole of it.
+tr_value tr_graph_shared_rows(tr_graph *graph, const char *name, tr_shape shape,
+                              int64_t first, int64_t rows, tr_init init);
+// The next op begins a new segment of the unit: what follows uses other parameters than
+// what was before, and need not be in memory with it.
+void tr_graph_segment(tr_graph *graph);
 // Hands `value` on to the next unit; called once for each, in order.
 void tr_graph_output(tr_graph *graph, tr_value value);
 
@@ -67,6 +75,10 @@ tr_value tr_linear_relu(tr_graph *graph, tr_linear_form form, tr_value x,
                         tr_value weight, tr_value bias);
 // ids [B, S], wte [V, C], wpe [P, C] -> [B, S, C]
 tr_value tr_embedding(tr_graph *graph, tr_value ids, tr_value wte, tr_value wpe);
+// The same with some rows of the table, those of ids from `first`; `before` [B, S, C]
+// is what the other slices have made so far, TR_NO_VALUE: nothing.
+tr_value tr_embedding_slice(tr_graph *graph, tr_value ids, tr_value wte, int64_t first,
+                            tr_value wpe, tr_value before);
 tr_value tr_layer_norm(tr_graph *graph, tr_value x, tr_value weight, tr_value bias,
                        float epsilon);
 // y = r + dropout(x); the normalized y goes to `*norm`.
@@ -82,6 +94,18 @@ tr_value tr_dropout(tr_graph *graph, tr_value x, float probability);
 // The loss: product and cross-entropy in one; ends the last unit.
 void tr_head(tr_graph *graph, tr_linear_form form, tr_value x, tr_value weight,
              tr_value bias, tr_value targets);
+
+// The head in slices. What is running over them, after one:
+typedef struct tr_head_running {
+    tr_value sums, best;
+} tr_head_running;
+#define TR_HEAD_BEGIN ((tr_head_running){TR_NO_VALUE, TR_NO_VALUE})
+// The slice with the classes from `first` on: their weight and bias (or TR_NO_VALUE).
+tr_head_running tr_head_slice(tr_graph *graph, tr_linear_form form, tr_value x,
+                              tr_value weight, tr_value bias, tr_value targets,
+                              int64_t first, tr_head_running before);
+// The loss, after the last slice; ends the last unit.
+void tr_head_slice_loss(tr_graph *graph, tr_head_running last, tr_value targets);
 
 // ---- asking
 // --------------------------------------------------------------------------

@@ -142,6 +142,9 @@ struct tr_op {
     // Bit i: output i is one tensor for the whole wave, to which the op adds for every
     // micro-batch. The first op that reads it begins a new segment.
     uint32_t wave_outputs;
+    // 1 + the input that output 0 may lie on top of, of the same size; 0: none. Where
+    // nobody reads that input after the op, the plan gives both one place.
+    int in_place;
     // Fills node outputs from inputs. An error names the shapes.
     tr_status (*infer)(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                        tr_error *err);

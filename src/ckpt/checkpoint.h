@@ -20,8 +20,9 @@ typedef struct tr_progress {
     void *user;
 } tr_progress;
 
-// A tensor, and elements [first, first + count) of it, which this rank writes. The
-// ranks' pieces together are the whole, each element once.
+// A tensor, and elements [first, first + count) of it, which this rank writes. Entries
+// of one name and shape are pieces of one tensor. The ranks' pieces together are the
+// whole, each element once.
 typedef struct tr_checkpoint_tensor {
     const char *name;
     tr_shape shape;

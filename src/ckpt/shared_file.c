@@ -42,10 +42,21 @@ int64_t tr__shared_file_own_bytes(const tr_shared_file *file) {
     return count * element;
 }
 
+// The first piece of the tensor that piece `i` is one of.
+static size_t first_of_name(const tr_shared_file *file, size_t i) {
+    size_t first = 0;
+    while (strcmp(file->tensors[first].name, file->tensors[i].name) != 0) {
+        first++;
+    }
+    return first;
+}
+
 int64_t tr__shared_file_bytes(const tr_shared_file *file) {
     int64_t count = 0;
     for (size_t i = 0; i < file->count; i++) {
-        count += tr_shape_count(file->tensors[i].shape);
+        if (first_of_name(file, i) == i) {
+            count += tr_shape_count(file->tensors[i].shape);
+        }
     }
     return count * element;
 }
@@ -54,6 +65,11 @@ int64_t tr__shared_file_bytes(const tr_shared_file *file) {
 
 static tr_status make_lists(tr_shared_file *file, tr_error *err) {
     size_t slots = file->count + 1;
+    file->tensor_of = tr__calloc(file->count, sizeof *file->tensor_of);
+    file->order = tr__calloc(file->count, sizeof *file->order);
+    if (!file->tensor_of || !file->order) {
+        return tr_fail(err, TR_MEMORY, "no memory to write %s", file->path);
+    }
     if (tr__comm_count(file->comm) == 1) {
         return TR_OK;
     }
@@ -65,22 +81,60 @@ static tr_status make_lists(tr_shared_file *file, tr_error *err) {
                : tr_fail(err, TR_MEMORY, "no memory to write %s", file->path);
 }
 
+// The tensors that the pieces make up; returns how many. specs: [file->count]
+static size_t list_tensors(tr_shared_file *file, tr_tensor_spec *specs) {
+    size_t count = 0;
+    for (size_t i = 0; i < file->count; i++) {
+        const tr_checkpoint_tensor *tensor = &file->tensors[i];
+        size_t first = first_of_name(file, i);
+        if (first == i) {
+            file->tensor_of[i] = count;
+            specs[count++] = (tr_tensor_spec){tensor->name, TR_F32, tensor->shape};
+        } else {
+            file->tensor_of[i] = file->tensor_of[first];
+        }
+    }
+    return count;
+}
+
+// Tensor by tensor of the file, and of each by the first element.
+static void order_pieces(tr_shared_file *file, size_t tensors) {
+    size_t count = 0;
+    for (size_t t = 0; t < tensors; t++) {
+        size_t tensor = tr__tensor_writer_order(file->writer, t), begin = count;
+        for (size_t i = 0; i < file->count; i++) {
+            size_t at = count;
+            if (file->tensor_of[i] != tensor) {
+                continue;
+            }
+            for (; at > begin &&
+                   file->tensors[file->order[at - 1]].first > file->tensors[i].first;
+                 at--) {
+                file->order[at] = file->order[at - 1];
+            }
+            file->order[at] = i;
+            count++;
+        }
+    }
+}
+
 tr_status tr__shared_file_open(tr_shared_file *file, tr_error *err) {
     tr_tensor_spec *specs = tr__calloc(file->count, sizeof *specs);
+    size_t tensors = 0;
     tr_status status = make_lists(file, err);
     if (status == TR_OK && !specs) {
         status = tr_fail(err, TR_MEMORY, "no memory to write %s", file->path);
     }
-    for (size_t i = 0; status == TR_OK && i < file->count; i++) {
-        specs[i] =
-            (tr_tensor_spec){file->tensors[i].name, TR_F32, file->tensors[i].shape};
-    }
     if (status == TR_OK) {
         bool creates = tr__comm_leads(file->comm);
-        status = creates ? tr__tensor_writer_create(file->path, specs, file->count,
+        tensors = list_tensors(file, specs);
+        status = creates ? tr__tensor_writer_create(file->path, specs, tensors,
                                                     &file->writer, err)
-                         : tr__tensor_writer_join(file->path, specs, file->count,
+                         : tr__tensor_writer_join(file->path, specs, tensors,
                                                   &file->writer, err);
+    }
+    if (status == TR_OK) {
+        order_pieces(file, tensors);
     }
     if (status == TR_OK && file->own && tr__comm_leads(file->comm)) {
         file->own[0] = tr__tensor_writer_header(file->writer);
@@ -91,6 +145,8 @@ tr_status tr__shared_file_open(tr_shared_file *file, tr_error *err) {
 
 void tr__shared_file_close(tr_shared_file *file) {
     tr__tensor_writer_destroy(file->writer);
+    tr__free(file->tensor_of);
+    tr__free(file->order);
     tr__free(file->all);
     tr__free(file->own);
     *file = (tr_shared_file){0};
@@ -101,10 +157,11 @@ void tr__shared_file_close(tr_shared_file *file) {
 static tr_status put(tr_shared_file *file, size_t index, tr_meter *meter,
                      tr_error *err) {
     const tr_checkpoint_tensor *tensor = &file->tensors[index];
+    size_t in_file = file->tensor_of[index];
     tr_status status = TR_OK;
     for (int64_t done = 0; status == TR_OK && done < tensor->count;) {
         int64_t now = tr__min_i64(REPORT_ELEMENTS, tensor->count - done);
-        status = tr__tensor_writer_put(file->writer, index, tensor->first + done, now,
+        status = tr__tensor_writer_put(file->writer, in_file, tensor->first + done, now,
                                        tensor->data + done, err);
         done += now;
         if (status == TR_OK) {
@@ -112,7 +169,7 @@ static tr_status put(tr_shared_file *file, size_t index, tr_meter *meter,
         }
     }
     if (file->own && tensor->count > 0) {
-        int64_t begin = tr__tensor_writer_offset(file->writer, index);
+        int64_t begin = tr__tensor_writer_offset(file->writer, in_file);
         int64_t bytes = tensor->count * element;
         file->own[index + 1] = (tr_stretch){begin + tensor->first * element, bytes,
                                             tr__hash(tensor->data, (size_t)bytes)};
@@ -123,7 +180,7 @@ static tr_status put(tr_shared_file *file, size_t index, tr_meter *meter,
 tr_status tr__shared_file_write(tr_shared_file *file, tr_meter *meter, tr_error *err) {
     tr_status status = TR_OK;
     for (size_t i = 0; status == TR_OK && i < file->count; i++) {
-        status = put(file, tr__tensor_writer_order(file->writer, i), meter, err);
+        status = put(file, file->order[i], meter, err);
     }
     // Alone, the end syncs it.
     return status == TR_OK && file->own ? tr__tensor_writer_sync(file->writer, err)

@@ -248,7 +248,7 @@ static tr_piece piece_of(const tr_executor *ex, int param, int state, int64_t fi
         return (tr_piece){NULL, 0, 0};
     }
     return (tr_piece){tr__kept_f32(ex, range_of(ex, param, state), begin),
-                      begin - info->offset, end - begin};
+                      info->first + begin - info->offset, end - begin};
 }
 
 float *tr__executor_param(tr_executor *executor, int param, int state) {

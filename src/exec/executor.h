@@ -78,7 +78,8 @@ float *tr__executor_param(tr_executor *executor, int param, int state);
 // are in fixed point.
 float *tr__executor_grad(tr_executor *executor, int param);
 
-// Elements [first, first + count) of a parameter, at `data`; count 0: none.
+// Elements [first, first + count) of the tensor that files hold (a parameter may be a
+// slice of one: tr_plan_param), at `data`; count 0: none.
 typedef struct tr_piece {
     float *data;
     int64_t first, count;

@@ -33,7 +33,9 @@ void tr__graph_destroy(tr_graph *graph) {
     }
     for (size_t i = 0; i < graph->param_count; i++) {
         tr__free(graph->params[i].name);
+        tr__free(graph->params[i].whole);
     }
+    tr__free(graph->barriers);
     tr__free(graph->params);
     tr__free(graph->values);
     tr__free(graph->nodes);
@@ -123,6 +125,24 @@ static bool find_param(tr_graph *graph, const char *name, tr_shape shape, bool s
     return false;
 }
 
+// Adds a parameter that the unit has not asked for before; takes over the info's texts.
+static tr_value add_param(tr_graph *graph, tr_param_info info) {
+    if (!tr__grow((void **)&graph->params, &graph->param_capacity,
+                  graph->param_count + 1, sizeof *graph->params)) {
+        tr__free(info.name);
+        tr__free(info.whole);
+        tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's parameters");
+        return TR_NO_VALUE;
+    }
+    tr_value_info value = {.desc = {TR_F32, info.shape},
+                           .kind = TR_VALUE_PARAM,
+                           .index = (int)graph->param_count};
+    graph->params[graph->param_count++] = info;
+    info.value = tr__graph_value(graph, value);
+    graph->params[graph->param_count - 1].value = info.value;
+    return info.value;
+}
+
 static tr_value param(tr_graph *graph, const char *name, tr_shape shape, tr_init init,
                       bool shared) {
     if (graph->err.status != TR_OK) {
@@ -137,20 +157,13 @@ static tr_value param(tr_graph *graph, const char *name, tr_shape shape, tr_init
         return same;
     }
     char *copy = tr__strdup(name);
-    if (!copy || !tr__grow((void **)&graph->params, &graph->param_capacity,
-                           graph->param_count + 1, sizeof *graph->params)) {
-        tr__free(copy);
+    if (!copy) {
         tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's parameters");
         return TR_NO_VALUE;
     }
-    tr_value_info value = {.desc = {TR_F32, shape},
-                           .kind = TR_VALUE_PARAM,
-                           .index = (int)graph->param_count};
-    tr_param_info *info = &graph->params[graph->param_count++];
-    *info =
-        (tr_param_info){.name = copy, .shape = shape, .init = init, .shared = shared};
-    info->value = tr__graph_value(graph, value);
-    return info->value;
+    return add_param(
+        graph,
+        (tr_param_info){.name = copy, .shape = shape, .init = init, .shared = shared});
 }
 
 tr_value tr_graph_param(tr_graph *graph, const char *name, tr_shape shape,
@@ -161,6 +174,51 @@ tr_value tr_graph_param(tr_graph *graph, const char *name, tr_shape shape,
 tr_value tr_graph_shared(tr_graph *graph, const char *name, tr_shape shape,
                          tr_init init) {
     return param(graph, name, shape, init, true);
+}
+
+// The slice's own name: "wte.weight[0:100]".
+static tr_value add_rows(tr_graph *graph, char *name, const char *whole, tr_shape shape,
+                         int64_t first, int64_t rows, tr_init init) {
+    tr_shape own = shape;
+    tr_value same = TR_NO_VALUE;
+    own.dim[0] = rows;
+    if (find_param(graph, name, own, true, &same)) {
+        tr__free(name);
+        return same;
+    }
+    tr_param_info info = {.name = name,
+                          .shape = own,
+                          .whole = tr__strdup(whole),
+                          .whole_shape = shape,
+                          .first = first * (tr_shape_count(shape) / shape.dim[0]),
+                          .init = init,
+                          .shared = true};
+    if (!info.whole) {
+        tr__free(name);
+        tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's parameters");
+        return TR_NO_VALUE;
+    }
+    return add_param(graph, info);
+}
+
+tr_value tr_graph_shared_rows(tr_graph *graph, const char *name, tr_shape shape,
+                              int64_t first, int64_t rows, tr_init init) {
+    if (graph->err.status != TR_OK) {
+        return TR_NO_VALUE;
+    }
+    if (shape.rank < 1 || tr_shape_count(shape) <= 0 || first < 0 || rows < 1 ||
+        rows > shape.dim[0] - first) {
+        tr_graph_fail(graph, TR_USAGE, "parameter %s has no rows [%lld, +%lld)", name,
+                      (long long)first, (long long)rows);
+        return TR_NO_VALUE;
+    }
+    char *own =
+        tr__format("%s[%lld:%lld]", name, (long long)first, (long long)(first + rows));
+    if (!own) {
+        tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's parameters");
+        return TR_NO_VALUE;
+    }
+    return add_rows(graph, own, name, shape, first, rows, init);
 }
 
 static bool is_output(const tr_graph *graph, tr_value value) {
@@ -192,20 +250,60 @@ void tr_graph_output(tr_graph *graph, tr_value value) {
     }
 }
 
-// Nodes are in segments: one that reads a wave tensor of the running segment begins the
-// next.
-static int node_segment(const tr_graph *graph, const tr_call *node) {
-    int segment = graph->segment_count - 1;
+// ---- segments
+
+void tr_graph_segment(tr_graph *graph) {
+    graph->cut = graph->node_count > 0;
+}
+
+int tr__graph_barriers(const tr_graph *graph, int first, int end) {
+    int count = 0;
+    for (int s = first; s < end; s++) {
+        count += graph->barriers[s];
+    }
+    return count;
+}
+
+static bool begin_segment(tr_graph *graph) {
+    size_t count = (size_t)graph->segment_count;
+    if (!tr__grow((void **)&graph->barriers, &graph->barrier_capacity, count + 1,
+                  sizeof *graph->barriers)) {
+        tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's segments");
+        return false;
+    }
+    graph->barriers[count] = false;
+    graph->segment_count++;
+    graph->cut = false;
+    return true;
+}
+
+// The segment that writes the last of the wave tensors that the node reads, -1: none.
+static int wave_segment(const tr_graph *graph, const tr_call *node) {
+    int last = -1;
     for (int i = 0; i < node->in_count; i++) {
-        if (node->in[i] == TR_NO_VALUE) {
-            continue;
-        }
-        const tr_value_info *value = &graph->values[node->in[i]];
-        if (value->wave && value->segment == segment) {
-            return segment + 1;
+        const tr_value_info *value =
+            node->in[i] == TR_NO_VALUE ? NULL : &graph->values[node->in[i]];
+        if (value && value->wave && value->segment > last) {
+            last = value->segment;
         }
     }
-    return segment;
+    return last;
+}
+
+// A node is in the running segment, unless the unit was cut before it or it reads a
+// wave tensor of that segment. Between what adds to a wave tensor and what reads it
+// lies a barrier.
+static bool place_node(tr_graph *graph, tr_call *node) {
+    int wave = wave_segment(graph, node);
+    bool next = graph->cut || wave == graph->segment_count - 1;
+    if (next && !begin_segment(graph)) {
+        return false;
+    }
+    node->segment = graph->segment_count - 1;
+    if (wave >= 0 && tr__graph_barriers(graph, wave + 1, graph->segment_count) == 0) {
+        graph->barriers[node->segment] = true;
+    }
+    return true;
 }
 
 static bool infer(tr_graph *graph, tr_call *node, tr_tensor_desc *out) {
@@ -251,8 +349,9 @@ tr_value tr_graph_op(tr_graph *graph, const tr_op *op, const void *attr,
     if (!infer(graph, &node, desc)) {
         return TR_NO_VALUE;
     }
-    node.segment = node_segment(graph, &node);
-    graph->segment_count = node.segment + 1;
+    if (!place_node(graph, &node)) {
+        return TR_NO_VALUE;
+    }
     for (int i = 0; i < node.out_count; i++) {
         tr_value_info info = {.desc = desc[i],
                               .kind = TR_VALUE_NODE,

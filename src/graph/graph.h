@@ -43,6 +43,10 @@ typedef struct tr_call {
 typedef struct tr_param_info {
     char *name; // local, or full when shared
     tr_shape shape;
+    // Where it is rows of a tensor: that one's name and shape, and the first element.
+    char *whole; // NULL: it is a tensor of its own
+    tr_shape whole_shape;
+    int64_t first;
     tr_init init;
     bool shared;
     tr_value value;
@@ -65,6 +69,9 @@ struct tr_graph {
     tr_value output[TR_GRAPH_IO_MAX];
     int output_count;
     int segment_count;
+    bool *barriers; // [segment_count] from 1: a batch barrier lies before the segment
+    size_t barrier_capacity;
+    bool cut; // the next node begins a new segment
 };
 
 // A new graph for a unit that is given `given` [given_count] (shapes with TR_BATCH) and
@@ -72,6 +79,11 @@ struct tr_graph {
 tr_graph *tr__graph_create(const tr_tensor_desc *given, int given_count,
                            const tr_tensor_desc data[TR_DATA_KINDS]);
 void tr__graph_destroy(tr_graph *graph); // NULL-safe
+
+// How many of the segments [first, end), first >= 1, begin behind a batch barrier:
+// every micro-batch of the wave must have done the segment before. (Others begin where
+// the unit was cut.)
+int tr__graph_barriers(const tr_graph *graph, int first, int end);
 
 // A value of any kind; TR_NO_VALUE (and the graph's error) when there is no memory.
 tr_value tr__graph_value(tr_graph *graph, tr_value_info info);

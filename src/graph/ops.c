@@ -7,6 +7,7 @@
 #include "ops/embedding/embedding.h"
 #include "ops/gelu/gelu.h"
 #include "ops/head/head.h"
+#include "ops/head_slice/head_slice.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/linear/linear.h"
 #include "ops/relu/relu.h"
@@ -34,8 +35,14 @@ tr_value tr_linear_relu(tr_graph *graph, tr_linear_form form, tr_value x,
 }
 
 tr_value tr_embedding(tr_graph *graph, tr_value ids, tr_value wte, tr_value wpe) {
-    return tr_graph_op(graph, &tr__op_embedding, NULL, (tr_value[]){ids, wte, wpe}, 3,
-                       NULL);
+    return tr_embedding_slice(graph, ids, wte, 0, wpe, TR_NO_VALUE);
+}
+
+tr_value tr_embedding_slice(tr_graph *graph, tr_value ids, tr_value wte, int64_t first,
+                            tr_value wpe, tr_value before) {
+    tr_embedding_attr attr = {.first = first};
+    return tr_graph_op(graph, &tr__op_embedding, &attr,
+                       (tr_value[]){ids, wte, wpe, before}, 4, NULL);
 }
 
 tr_value tr_layer_norm(tr_graph *graph, tr_value x, tr_value weight, tr_value bias,
@@ -88,4 +95,19 @@ void tr_head(tr_graph *graph, tr_linear_form form, tr_value x, tr_value weight,
     tr_head_attr attr = {.layout = layout_of(form)};
     tr_graph_op(graph, &tr__op_head, &attr, (tr_value[]){x, weight, bias, targets}, 4,
                 NULL);
+}
+
+tr_head_running tr_head_slice(tr_graph *graph, tr_linear_form form, tr_value x,
+                              tr_value weight, tr_value bias, tr_value targets,
+                              int64_t first, tr_head_running before) {
+    tr_head_slice_attr attr = {.head = {.layout = layout_of(form)}, .first = first};
+    tr_value in[] = {x, weight, bias, targets, before.sums, before.best};
+    tr_value out[TR_OP_OUT_MAX] = {TR_NO_VALUE, TR_NO_VALUE};
+    tr_graph_op(graph, &tr__op_head_slice, &attr, in, 6, out);
+    return (tr_head_running){out[0], out[1]};
+}
+
+void tr_head_slice_loss(tr_graph *graph, tr_head_running last, tr_value targets) {
+    tr_graph_op(graph, &tr__op_head_slice_loss, NULL,
+                (tr_value[]){last.sums, last.best, targets}, 3, NULL);
 }

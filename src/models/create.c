@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 // Everything a model of ours owns, freed in one go.
 typedef struct owned {
@@ -137,6 +138,27 @@ tr_status tr__model_gpt2(const tr_gpt2_config *config, tr_model **out, tr_error 
         (tr_tensor_desc){TR_I32, TR_SHAPE1(c->n_positions)};
     own->model.classes = c->vocab_size;
     return finish(own, gpt2_json(c), out, err);
+}
+
+tr_status tr__model_slice(tr_model *model, int slices, tr_error *err) {
+    owned *own = model->owned;
+    if (slices <= 1) {
+        return TR_OK;
+    }
+    if (strcmp(model->type, "gpt2") != 0) {
+        return tr_fail(err, TR_USAGE,
+                       "execution.vocabulary_slices is %d: a model of type %s has no "
+                       "vocabulary to cut into slices; leave it out, or set it to 1",
+                       slices, model->type);
+    }
+    if (slices > own->gpt2.vocab_size) {
+        return tr_fail(err, TR_USAGE,
+                       "execution.vocabulary_slices is %d, more than the model's "
+                       "vocabulary of %lld",
+                       slices, (long long)own->gpt2.vocab_size);
+    }
+    own->gpt2.vocabulary_slices = slices;
+    return TR_OK;
 }
 
 static json_t *mlp_json(const tr_mlp_config *c) {

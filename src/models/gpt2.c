@@ -18,14 +18,42 @@ static tr_value wte(tr_graph *g, const tr_gpt2_config *c) {
                            normal(c->initializer_range));
 }
 
+// Where slice `k` of the vocabulary begins; slice k of K ends where k + 1 begins.
+static int64_t slice_begin(const tr_gpt2_config *c, int k) {
+    return c->vocab_size * k / c->vocabulary_slices;
+}
+
+static tr_value wte_slice(tr_graph *g, const tr_gpt2_config *c, int k) {
+    int64_t first = slice_begin(c, k), rows = slice_begin(c, k + 1) - first;
+    return tr_graph_shared_rows(g, WTE, TR_SHAPE2(c->vocab_size, c->n_embd), first,
+                                rows, normal(c->initializer_range));
+}
+
+static tr_value wpe(tr_graph *g, const tr_gpt2_config *c) {
+    return tr_graph_param(g, "wpe.weight", TR_SHAPE2(c->n_positions, c->n_embd),
+                          normal(c->initializer_range));
+}
+
+// ids: [B, S] -> [B, S, C]
+static tr_value embed(tr_graph *g, const tr_gpt2_config *c, tr_value ids) {
+    tr_value tokens, x;
+    if (c->vocabulary_slices <= 1) {
+        tokens = wte(g, c);
+        return tr_embedding(g, ids, tokens, wpe(g, c));
+    }
+    tokens = wte_slice(g, c, 0);
+    x = tr_embedding_slice(g, ids, tokens, 0, wpe(g, c), TR_NO_VALUE);
+    for (int k = 1; k < c->vocabulary_slices; k++) {
+        tr_graph_segment(g);
+        tokens = wte_slice(g, c, k);
+        x = tr_embedding_slice(g, ids, tokens, slice_begin(c, k), TR_NO_VALUE, x);
+    }
+    return x;
+}
+
 void tr__gpt2_embedding(tr_graph *g, const void *config) {
     const tr_gpt2_config *c = config;
-    tr_value ids = tr_graph_data(g, TR_DATA_INPUT); // [B, S]
-    tr_value tokens = wte(g, c);
-    tr_value positions =
-        tr_graph_param(g, "wpe.weight", TR_SHAPE2(c->n_positions, c->n_embd),
-                       normal(c->initializer_range));
-    tr_value x = tr_embedding(g, ids, tokens, positions); // [B, S, C]
+    tr_value x = embed(g, c, tr_graph_data(g, TR_DATA_INPUT));
     tr_graph_output(g, tr_dropout(g, x, (float)c->embd_pdrop));
 }
 
@@ -70,5 +98,17 @@ void tr__gpt2_head(tr_graph *g, const void *config) {
     tr_value ln_b = tr_graph_param(g, "ln_f.bias", TR_SHAPE1(c->n_embd), zeros);
     tr_value n = tr_layer_norm(g, x, ln_w, ln_b, (float)c->layer_norm_epsilon);
     tr_value targets = tr_graph_data(g, TR_DATA_TARGET); // [B, S]
-    tr_head(g, TR_LINEAR_OUT_IN, n, wte(g, c), TR_NO_VALUE, targets);
+    if (c->vocabulary_slices <= 1) {
+        tr_head(g, TR_LINEAR_OUT_IN, n, wte(g, c), TR_NO_VALUE, targets);
+        return;
+    }
+    tr_head_running running = TR_HEAD_BEGIN;
+    for (int k = 0; k < c->vocabulary_slices; k++) {
+        if (k > 0) {
+            tr_graph_segment(g);
+        }
+        running = tr_head_slice(g, TR_LINEAR_OUT_IN, n, wte_slice(g, c, k), TR_NO_VALUE,
+                                targets, slice_begin(c, k), running);
+    }
+    tr_head_slice_loss(g, running, targets);
 }

@@ -10,6 +10,7 @@ typedef struct tr_gpt2_config {
     bool gelu_tanh;  // activation_function: gelu_new, or gelu
     double layer_norm_epsilon, initializer_range;
     double resid_pdrop, embd_pdrop, attn_pdrop;
+    int vocabulary_slices; // the token embedding is used in so many; 0: 1
 } tr_gpt2_config;
 
 // The units' graphs; `config` is a tr_gpt2_config.

@@ -16,6 +16,11 @@ tr_status tr__model_mlp(const tr_mlp_config *config, tr_model **out, tr_error *e
 tr_status tr__model_keep(tr_model *model, const json_t *object,
                          const char *const *names, size_t count, tr_error *err);
 
+// Has the model use its vocabulary in `slices`: each is gathered, and its gradient
+// reduced, on its own. Changes neither names nor shapes in files. TR_USAGE: more slices
+// than there are classes, or an architecture that cannot be cut so (any but gpt2).
+tr_status tr__model_slice(tr_model *model, int slices, tr_error *err);
+
 // From the keys of a Hugging Face config.json (or those of an "mlp"). `origin` names
 // them in messages ("model", or a file). With `strict`, a key that is unknown is an
 // error that names the nearest one; a Hugging Face folder has many that do not matter.

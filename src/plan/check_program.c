@@ -260,7 +260,17 @@ static tr_status write_result(walk *w, const region *r) {
     return hold(w, *r);
 }
 
-static tr_status check_apart(const walk *w, const region *result) {
+// May result `k` of the instruction lie where its input `i` does, and does it exactly?
+static bool is_in_place(const walk *w, int k, int i) {
+    const tr_instruction *at = w->at;
+    region in = region_of(&at->in[i], &at->desc.in[i]);
+    region out = region_of(&at->out[k], &at->desc.out[k]);
+    return k == 0 && i == at->desc.op->in_place - 1 &&
+           !((at->accumulate | at->first) & 1) && in.offset == out.offset &&
+           in.bytes == out.bytes;
+}
+
+static tr_status check_apart(const walk *w, int k, const region *result) {
     const tr_instruction *at = w->at;
     region room = workspace_of(at);
     int same = 0;
@@ -269,7 +279,8 @@ static tr_status check_apart(const walk *w, const region *result) {
     }
     for (int i = 0; i < at->desc.in_count; i++) {
         region in = region_of(&at->in[i], &at->desc.in[i]);
-        if (in.place != TR_PLACE_NONE && overlap(result, &in)) {
+        if (in.place != TR_PLACE_NONE && overlap(result, &in) &&
+            !is_in_place(w, k, i)) {
             return wrong(w, "is written while it is read", result);
         }
     }
@@ -293,7 +304,7 @@ static tr_status run_instruction(walk *w) {
         if (out.place == TR_PLACE_NONE) {
             continue;
         }
-        status = check_apart(w, &out);
+        status = check_apart(w, i, &out);
         if (status == TR_OK && (at->accumulate >> i & 1)) {
             status = read_operand(w, &out);
         }

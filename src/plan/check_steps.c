@@ -70,20 +70,27 @@ static tr_status check_first(const tr_check_walk *w, int done, bool backward,
                : tr__check_wrong(w, "is wrong about being the first of the wave");
 }
 
-// Every micro-batch of the wave has done the segment before, and it was combined.
+// Where a batch barrier lies right before the step, every micro-batch of the wave has
+// done the segment before; and as often as one lay before it, there was a combine.
 static tr_status check_barrier(const tr_check_walk *w, int done, bool backward) {
+    const tr_unit_program *unit = tr__check_unit(w);
+    int segment = w->step->segment;
     if (done == 0 || w->kind == TR_SEQUENCE_ANSWER) {
         return TR_OK;
     }
+    int before = backward ? tr__graph_barriers(unit->graph, segment + 1, unit->segments)
+                          : tr__graph_barriers(unit->graph, 1, segment + 1);
+    int border = backward ? segment + 1 : segment;
+    bool barrier = tr__graph_barriers(unit->graph, border, border + 1) > 0;
     int64_t first = tr__check_wave(w), end = first + w->plan->request.wave;
-    for (int64_t j = first; j < end && j < w->micros; j++) {
+    for (int64_t j = first; barrier && j < end && j < w->micros; j++) {
         const tr_progress *other = progress_of(w, w->step->unit, j);
         if ((backward ? other->backward : other->forward) < done) {
             return tr__check_wrong(w, "runs before micro-batch %lld is there",
                                    (long long)j);
         }
     }
-    return w->combined[w->step->unit] == done
+    return w->combined[w->step->unit] == before
                ? TR_OK
                : tr__check_wrong(w, "runs before the segment before it is combined");
 }
@@ -114,10 +121,12 @@ static tr_status run_forward(tr_check_walk *w) {
     if (first) {
         w->combined[step->unit] = 0;
     }
-    // A lean forward keeps nothing, whatever it names.
-    return step->lean && w->kind == TR_SEQUENCE_TRAIN
-               ? TR_OK
-               : tr__check_fill(w, TR_SLOT_SAVED, saved, first, last);
+    // A lean forward keeps nothing, whatever it names, and whatever the others do.
+    if (step->lean && w->kind == TR_SEQUENCE_TRAIN) {
+        tr__check_leave(w, TR_SLOT_SAVED, (tr_content){.kind = TR_HOLDS_NOTHING});
+        return TR_OK;
+    }
+    return tr__check_fill(w, TR_SLOT_SAVED, saved, first, last);
 }
 
 static tr_status run_recompute(tr_check_walk *w) {
@@ -223,7 +232,9 @@ static tr_status run_combine(tr_check_walk *w) {
     if (w->step->backward != (first->backward > 0)) {
         return tr__check_wrong(w, "is of the other direction");
     }
-    if (++w->combined[w->step->unit] >= tr__check_unit(w)->segments) {
+    const tr_unit_program *unit = tr__check_unit(w);
+    int most = tr__graph_barriers(unit->graph, 1, unit->segments);
+    if (++w->combined[w->step->unit] > most) {
         return tr__check_wrong(w, "is there twice");
     }
     tr_status status = tr__check_expect(w, TR_SLOT_WAVE, wave);

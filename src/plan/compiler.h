@@ -1,6 +1,6 @@
 // What the parts of the compiler of unit programs share: layouts (layout of values in
-// blocks), places (which block a value lies in), program (one program, instruction by
-// instruction), unit (all programs of a unit).
+// blocks), homes (values that share a place), places (which block a value lies in),
+// program (one program, instruction by instruction), unit (all programs of a unit).
 #ifndef TR_PLAN_COMPILER_H
 #define TR_PLAN_COMPILER_H
 
@@ -22,6 +22,7 @@ typedef struct tr_compiler {
     tr_unit_program *unit;
     tr_graph *graph;
     const tr_tensor_desc *data;
+    tr_value *home; // [values] the value whose place it shares: most are their own
     int64_t *saved_offset; // [values] in TR_PLACE_SAVED; -1: not there
     int64_t *wave_offset;  // [values] in TR_PLACE_WAVE and TR_PLACE_WAVE_GRAD
     tr_error *err;
@@ -49,6 +50,11 @@ int64_t tr__output_offset(const tr_compiler *c, int index);
 // Refuses tensors of absurd sizes, then fills in the unit's parameters, flat buffers
 // and bytes, and the compiler's offsets. `forward_values`: those before the derivation.
 tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values);
+
+// ---- homes.c
+
+// Fills in `home`.
+tr_status tr__compiler_homes(tr_compiler *c);
 
 // ---- places.c
 

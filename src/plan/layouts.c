@@ -153,13 +153,34 @@ static bool in_boundary(const tr_compiler *c, tr_value value) {
     return of->kind == TR_VALUE_PARAM || of->wave;
 }
 
-static void lay_out_values(tr_compiler *c, const bool *crosses, size_t forward_values) {
+static bool is_handed_on(const tr_compiler *c, tr_value value) {
+    for (int i = 0; i < c->graph->output_count; i++) {
+        if (c->graph->output[i] == value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Turns `crosses` into what lies among the saved: what the forward keeps and what
+// passes from segment to segment, where it shares the place of no boundary.
+static void mark_saved(const tr_compiler *c, size_t forward_values, const bool *crosses,
+                       bool *saved) {
+    for (size_t v = 0; v < c->graph->value_count; v++) {
+        bool kept =
+            v < forward_values && c->request->train && c->unit->derived.saved[v];
+        tr_value home = c->home[v];
+        if ((kept || crosses[v]) && !in_boundary(c, home) && !is_handed_on(c, home)) {
+            saved[home] = true;
+        }
+    }
+}
+
+static void lay_out_values(tr_compiler *c, const bool *saved) {
     for (size_t v = 0; v < c->graph->value_count; v++) {
         int64_t bytes = tr__round_up(tr__value_bytes(c, (tr_value)v), TR_ALIGNMENT);
-        bool saved =
-            v < forward_values && c->request->train && c->unit->derived.saved[v];
         c->saved_offset[v] = -1;
-        if (saved || (crosses[v] && !in_boundary(c, (tr_value)v))) {
+        if (saved[v]) {
             c->saved_offset[v] = c->unit->saved_bytes;
             c->unit->saved_bytes += bytes;
         }
@@ -173,20 +194,23 @@ static void lay_out_values(tr_compiler *c, const bool *crosses, size_t forward_v
 static tr_status lay_out_saved(tr_compiler *c, size_t forward_values) {
     size_t values = c->graph->value_count;
     bool *crosses = tr__calloc(values, sizeof *crosses);
+    bool *saved = tr__calloc(values, sizeof *saved);
     int *segment = tr__calloc(values, sizeof *segment);
     tr_status status = TR_OK;
     c->saved_offset = tr__calloc(values, sizeof *c->saved_offset);
     c->wave_offset = tr__calloc(values, sizeof *c->wave_offset);
-    if (!crosses || !segment || !c->saved_offset || !c->wave_offset) {
+    if (!crosses || !saved || !segment || !c->saved_offset || !c->wave_offset) {
         status = no_memory(c);
         goto cleanup;
     }
     if (c->unit->segments > 1) {
         mark_crossing(c, crosses, segment);
     }
-    lay_out_values(c, crosses, forward_values);
+    mark_saved(c, forward_values, crosses, saved);
+    lay_out_values(c, saved);
 cleanup:
     tr__free(crosses);
+    tr__free(saved);
     tr__free(segment);
     return status;
 }
@@ -195,6 +219,9 @@ tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values) {
     tr_status status = check_sizes(c);
     if (status == TR_OK) {
         status = lay_out_params(c);
+    }
+    if (status == TR_OK) {
+        status = tr__compiler_homes(c);
     }
     if (status == TR_OK) {
         status = lay_out_saved(c, forward_values);

@@ -101,13 +101,21 @@ static void add_backward(writer *w, int u, int segment, int64_t micro) {
     }
 }
 
+// Does a batch barrier lie before the segment? Elsewhere a unit is only cut, so that
+// not all of its parameters need be there at once.
+static bool is_barrier(const writer *w, int u, int segment) {
+    const tr_unit_program *program = w->plan->units[u].program;
+    return segment > 0 && segment < program->segments &&
+           tr__graph_barriers(program->graph, segment, segment + 1) > 0;
+}
+
 static void forward_unit(writer *w, int u) {
     int segments = w->plan->units[u].program->segments;
     for (int s = 0; s < segments; s++) {
         for (int64_t j = w->first; j < w->end; j++) {
             add_forward(w, u, s, j);
         }
-        if (s + 1 < segments) {
+        if (is_barrier(w, u, s + 1)) {
             add(w, (tr_plan_step){.kind = TR_STEP_combine, .unit = u, .segment = s});
         }
     }
@@ -118,7 +126,7 @@ static void backward_unit(writer *w, int u) {
         for (int64_t j = w->first; j < w->end; j++) {
             add_backward(w, u, s, j);
         }
-        if (s > 0) {
+        if (is_barrier(w, u, s)) {
             add(w, (tr_plan_step){.kind = TR_STEP_combine,
                                   .unit = u,
                                   .segment = s,

@@ -52,6 +52,9 @@ static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char 
     plan->params[plan->param_count++] =
         (tr_plan_param){.name = name,
                         .shape = info->shape,
+                        .stored = info->whole ? info->whole : name,
+                        .stored_shape = info->whole ? info->whole_shape : info->shape,
+                        .first = info->first,
                         .init = info->init,
                         .flat = flat,
                         .offset = offset,
@@ -61,9 +64,11 @@ static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char 
 
 static tr_status check_tied(const tr_plan *plan, int flat, const tr_param_info *info,
                             tr_error *err) {
+    tr_shape whole = info->whole ? info->whole_shape : info->shape;
     for (size_t i = 0; i < plan->param_count; i++) {
-        if (plan->params[i].flat == flat &&
-            !tr_shape_equal(plan->params[i].shape, info->shape)) {
+        const tr_plan_param *param = &plan->params[i];
+        if (param->flat == flat && (!tr_shape_equal(param->shape, info->shape) ||
+                                    !tr_shape_equal(param->stored_shape, whole))) {
             return tr_fail(err, TR_USAGE, "tied tensor %s has two shapes", info->name);
         }
     }
@@ -156,6 +161,10 @@ tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {
         if (status != TR_OK) {
             return status;
         }
+    }
+    tr_status sliced = tr__plan_check_slices(plan, err);
+    if (sliced != TR_OK) {
+        return sliced;
     }
     for (size_t i = 0; i < plan->flat_count; i++) {
         tr_status status = flat_buffers(plan, &plan->flats[i], err);

@@ -112,7 +112,7 @@ static tr_operand find_place(const tr_compiler *c, tr_draft *d, tr_value value) 
 
 tr_operand tr__value_place(const tr_compiler *c, tr_draft *d, tr_value value) {
     tr_operand operand =
-        value == TR_NO_VALUE ? at(TR_PLACE_NONE, 0) : find_place(c, d, value);
+        value == TR_NO_VALUE ? at(TR_PLACE_NONE, 0) : find_place(c, d, c->home[value]);
     operand.value = value;
     return operand;
 }

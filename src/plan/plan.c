@@ -77,7 +77,8 @@ static tr_status choose_wave(tr_plan *plan, tr_error *err) {
     tr_plan_request *r = &plan->request;
     const char *barrier = NULL;
     for (int u = 0; u < plan->unit_count; u++) {
-        if (plan->units[u].program->segments > 1) {
+        const tr_unit_program *program = plan->units[u].program;
+        if (tr__graph_barriers(program->graph, 1, program->segments) > 0) {
             barrier = r->model->units[u].name;
         }
     }

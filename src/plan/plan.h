@@ -100,10 +100,15 @@ typedef struct tr_buffer {
     int64_t offset;      // in the device arena
 } tr_buffer;
 
-// One tensor of the model, where it lies in its flat buffer.
+// One tensor of the model, or one slice of it, where it lies in its flat buffer.
 typedef struct tr_plan_param {
     char *name; // full
     tr_shape shape;
+    // The tensor that files hold, and the first element of it that this is: of itself
+    // 0.
+    const char *stored;
+    tr_shape stored_shape;
+    int64_t first;
     tr_init init;
     int flat;
     int64_t offset, count; // elements
@@ -210,6 +215,11 @@ struct tr_plan {
 tr_status tr__pass_compile(tr_plan *plan, tr_error *err);
 // Flat buffers and the parameters in them.
 tr_status tr__pass_partition(tr_plan *plan, tr_error *err);
+// Proves that the slices of every stored tensor are the whole of it, each element once.
+// Called by tr__pass_partition.
+tr_status tr__plan_check_slices(const tr_plan *plan, tr_error *err);
+// In how many slices the plan has a stored tensor at most: 1 where none is sliced.
+int tr__plan_slices(const tr_plan *plan);
 // The order of work: wave by wave, unit by unit, segment by segment.
 tr_status tr__pass_order(tr_plan *plan, tr_error *err);
 // Units whose activations are dropped and made again before their backward.

@@ -61,28 +61,31 @@ static size_t fold_runs(const tr_sequence *sequence, item *items) {
     return count;
 }
 
-// Is b the same work as a, `shift` micro-batches (and `units` units) later?
-static bool is_shifted(const item *a, const item *b, int64_t shift, int32_t units) {
-    int64_t micro = is_micro(a->kind) ? shift : 0;
-    return a->kind == b->kind && a->lean == b->lean && a->segment == b->segment &&
-           a->part == b->part && a->unit + units == b->unit &&
+// `period` items, `times` times, each time so many micro-batches, units (or flat
+// buffers) and segments on.
+typedef struct repeat {
+    size_t period, times;
+    int64_t shift;
+    int32_t units, flats, segments;
+} repeat;
+
+// Is b the same work as a, one repeat later?
+static bool is_shifted(const item *a, const item *b, const repeat *by) {
+    int64_t micro = is_micro(a->kind) ? by->shift : 0;
+    int32_t units = is_flat(a) ? by->flats : by->units;
+    int32_t segments = is_flat(a) ? 0 : by->segments;
+    return a->kind == b->kind && a->lean == b->lean && a->part == b->part &&
+           a->segment + segments == b->segment && a->unit + units == b->unit &&
            a->last_unit + units == b->last_unit && a->micro + micro == b->micro &&
            a->last_micro + micro == b->last_micro;
 }
 
-typedef struct repeat {
-    size_t period, times;
-    int64_t shift;
-    int32_t units;
-} repeat;
-
-static size_t times_repeated(const item *items, size_t count, size_t period,
-                             int64_t shift, int32_t units) {
-    size_t times = 1;
+static size_t times_repeated(const item *items, size_t count, const repeat *by) {
+    size_t times = 1, period = by->period;
     while ((times + 1) * period <= count) {
         for (size_t i = 0; i < period; i++) {
             const item *before = &items[(times - 1) * period + i];
-            if (!is_shifted(before, &items[times * period + i], shift, units)) {
+            if (!is_shifted(before, &items[times * period + i], by)) {
                 return times;
             }
         }
@@ -91,22 +94,38 @@ static size_t times_repeated(const item *items, size_t count, size_t period,
     return times;
 }
 
+// How much each repeat is on, from what the first two differ by. false: they are not of
+// micro-batches.
+static bool guess_repeat(const item *items, size_t period, repeat *out) {
+    const item *work = NULL, *flat = NULL;
+    *out = (repeat){.period = period, .times = 1};
+    for (size_t i = 0; i < period; i++) {
+        bool better = !work || (is_flat(work) && !is_flat(&items[i]));
+        work = is_micro(items[i].kind) && better ? &items[i] : work;
+        flat = flat || !is_flat(&items[i]) ? flat : &items[i];
+    }
+    if (flat) {
+        out->flats = flat[period].unit - flat->unit;
+    }
+    if (work) {
+        out->shift = work[period].micro - work->micro;
+        out->units = is_flat(work) ? 0 : work[period].unit - work->unit;
+        out->segments = work[period].segment - work->segment;
+    }
+    return work;
+}
+
 // The repeat at the start of `items` that covers most of them.
 static repeat find_repeat(const item *items, size_t count) {
-    repeat best = {1, 1, 0, 0};
+    repeat best = {.period = 1, .times = 1};
     for (size_t period = 1; period <= PERIOD_MAX && 2 * period <= count; period++) {
-        size_t k = 0;
-        while (k < period && !is_micro(items[k].kind)) {
-            k++;
-        }
-        if (k == period) {
+        repeat found;
+        if (!guess_repeat(items, period, &found)) {
             continue;
         }
-        int64_t shift = items[period + k].micro - items[k].micro;
-        int32_t units = items[period + k].unit - items[k].unit;
-        size_t times = times_repeated(items, count, period, shift, units);
-        if (times > 1 && period * times > best.period * best.times) {
-            best = (repeat){period, times, shift, units};
+        found.times = times_repeated(items, count, &found);
+        if (found.times > 1 && period * found.times > best.period * best.times) {
+            best = found;
         }
     }
     return best;
@@ -156,6 +175,7 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
 
 static void print_repeat(const repeat *r, int depth, FILE *to) {
     int32_t units = r->units < 0 ? -r->units : r->units;
+    int32_t segments = r->segments < 0 ? -r->segments : r->segments;
     print_indent(depth, to);
     fprintf(to, "... %zu times in all", r->times);
     if (r->shift) {
@@ -166,6 +186,10 @@ static void print_repeat(const repeat *r, int depth, FILE *to) {
         fprintf(to, ", each %d unit%s %s", (int)units, units == 1 ? "" : "s",
                 r->units < 0 ? "down" : "up");
     }
+    if (r->segments) {
+        fprintf(to, ", each %d segment%s %s", (int)segments, segments == 1 ? "" : "s",
+                r->segments < 0 ? "down" : "up");
+    }
     fputc('\n', to);
 }
 
@@ -173,7 +197,7 @@ static void print_repeat(const repeat *r, int depth, FILE *to) {
 static void print_items(const tr_plan *plan, const item *items, size_t count, int depth,
                         FILE *to) {
     for (size_t i = 0; i < count;) {
-        repeat r = {1, 1, 0, 0};
+        repeat r = {.period = 1, .times = 1};
         if (depth < DEPTH_MAX) {
             r = find_repeat(items + i, count - i);
         }
@@ -246,7 +270,7 @@ static void print_ledger(const tr_plan *plan, FILE *to) {
 
 tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
     const tr_plan_request *r = &plan->request;
-    int recomputed = 0;
+    int recomputed = 0, slices = tr__plan_slices(plan);
     for (int u = 0; u < plan->unit_count; u++) {
         recomputed += plan->units[u].recomputed;
     }
@@ -264,6 +288,9 @@ tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
             r->wave, plan->why_wave ? ": " : "", plan->why_wave ? plan->why_wave : "",
             r->stage, recomputed, plan->flops / 1e9,
             r->reference_kernels ? "reference" : tr__isa_name(plan->isa), r->threads);
+    if (slices > 1) {
+        fprintf(to, "vocabulary in %d slices\n", slices);
+    }
     print_ledger(plan, to);
     print_traffic(plan, to);
     for (int s = 0; s < TR_SEQUENCES; s++) {

@@ -83,9 +83,9 @@ tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
             "{\n  \"ranks\": %" PRId64 ",\n  \"train_batch_size\": %" PRId64
             ",\n  \"micro_batch\": %" PRId64 ",\n  \"accumulation_steps\": %" PRId64
             ",\n  \"wave\": %" PRId64 ",\n  \"stage\": %d,\n  \"parameters\": %" PRId64
-            ",\n",
+            ",\n  \"vocabulary_slices\": %d,\n",
             r->ranks, r->train_batch_size, r->micro_batch, r->accumulation_steps,
-            r->wave, r->stage, tr_plan_parameters(plan));
+            r->wave, r->stage, tr_plan_parameters(plan), tr__plan_slices(plan));
     print_ledger(plan, to);
     fprintf(to,
             "  \"traffic_bytes\": {\"gather\": %" PRId64 ", \"reduce\": %" PRId64

@@ -28,7 +28,7 @@ typedef enum tr_place {
 } tr_place;
 
 // A unit's flat buffers: 0 its own, then the tied tensors that it uses.
-enum { TR_UNIT_FLATS_MAX = 5 };
+enum { TR_UNIT_FLATS_MAX = 32 }; // bits of tr_plan_step.fresh
 
 typedef struct tr_operand {
     tr_place place; // TR_PLACE_NONE: absent

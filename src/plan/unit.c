@@ -224,6 +224,7 @@ tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_uni
         c.graph
             ? compile_unit(&c, unit)
             : tr_fail(err, TR_MEMORY, "no memory for the graph of unit %s", unit->name);
+    tr__free(c.home);
     tr__free(c.saved_offset);
     tr__free(c.wave_offset);
     if (status != TR_OK) {

@@ -10,14 +10,17 @@
 #include <stdio.h>
 #include <string.h>
 
-// Of names and shapes: tells whether a checkpoint is of this model.
+// Of names and shapes, as files have them: tells whether a checkpoint is of this model.
 static uint64_t model_hash(const tr_engine *engine) {
     uint64_t hash = 0;
     for (size_t i = 0; i < engine->plan->param_count; i++) {
         const tr_plan_param *param = &engine->plan->params[i];
-        hash = tr__hash_more(hash, param->name, strlen(param->name));
-        hash = tr__hash_more(hash, param->shape.dim,
-                             (size_t)param->shape.rank * sizeof *param->shape.dim);
+        if (param->first == 0) { // a slice stands for the whole
+            const tr_shape *shape = &param->stored_shape;
+            hash = tr__hash_more(hash, param->stored, strlen(param->stored));
+            hash = tr__hash_more(hash, shape->dim,
+                                 (size_t)shape->rank * sizeof *shape->dim);
+        }
     }
     return hash;
 }
@@ -54,7 +57,7 @@ static bool list_tensors(tr_engine *engine, int first, int end, tensor_list *lis
             tr_piece piece = tr__executor_own(engine->executor, (int)i, state);
             list->tensors[list->count++] =
                 (tr_checkpoint_tensor){.name = name,
-                                       .shape = engine->plan->params[i].shape,
+                                       .shape = engine->plan->params[i].stored_shape,
                                        .first = piece.first,
                                        .count = piece.count,
                                        .data = piece.data};

@@ -332,9 +332,11 @@ int64_t tr_engine_steps_done(const tr_engine *engine) {
 const float *tr_engine_parameter(const tr_engine *engine, const char *name,
                                  int64_t *count) {
     for (size_t i = 0; i < engine->plan->param_count; i++) {
-        if (strcmp(engine->plan->params[i].name, name) == 0) {
+        const tr_plan_param *param = &engine->plan->params[i];
+        bool whole = tr_shape_equal(param->shape, param->stored_shape);
+        if (whole && strcmp(param->stored, name) == 0) {
             if (count) {
-                *count = engine->plan->params[i].count;
+                *count = param->count;
             }
             return tr__executor_param(engine->executor, (int)i, -1);
         }

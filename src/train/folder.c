@@ -33,7 +33,7 @@ tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *er
 }
 
 void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *dst) {
-    snprintf(dst, TR_TENSOR_NAME_MAX, "%s%s%s", plan->params[param].name,
+    snprintf(dst, TR_TENSOR_NAME_MAX, "%s%s%s", plan->params[param].stored,
              state ? "." : "", state ? state : "");
 }
 
@@ -59,13 +59,13 @@ tr_status tr__read_parameters(const tr_tensor_set *set, const char *path,
                            "another model or optimizer",
                            path, name);
         }
-        if (!same_shape(stored, &param->shape)) {
+        if (!same_shape(stored, &param->stored_shape)) {
             return tr_fail(err, TR_IO,
                            "%s: tensor %s (%lld elements) has another shape than in "
                            "this run's model (%lld elements): it belongs to another "
                            "model",
                            path, name, (long long)stored->count,
-                           (long long)param->count);
+                           (long long)tr_shape_count(param->stored_shape));
         }
         tr_piece piece = tr__executor_held(executor, (int)i, state);
         tr_status status =

@@ -17,6 +17,7 @@ extern const tr_key_table *const tr__key_tables[TR_KEY_TABLES]; // all of the ab
 
 // Upper bounds of the tables, named for what they bound.
 #define TR_KEY_COUNT_MAX  0x1p31 // samples, steps of accumulation
+#define TR_KEY_SLICES_MAX 16     // slices of the vocabulary
 #define TR_KEY_STEPS_MAX  0x1p40 // optimizer steps
 #define TR_KEY_NUMBER_MAX 1e300  // numbers that have no other bound
 

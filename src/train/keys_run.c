@@ -84,6 +84,14 @@ static const tr_key keys[] = {
      .min = 1,
      .max = TR_KEY_COUNT_MAX,
      .doc = "micro-batches that pass through a unit before the next unit runs"},
+    {.path = "execution.vocabulary_slices",
+     .types = TR_KEY_INT,
+     .fallback = "1",
+     .min = 1,
+     .max = TR_KEY_SLICES_MAX,
+     .doc =
+         "slices of the vocabulary in which a tied token embedding is used, gathered "
+         "and reduced"},
     {.path = "execution.threads",
      .types = TR_KEY_INT,
      .allow_auto = true,

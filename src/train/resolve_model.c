@@ -96,11 +96,25 @@ static tr_status from_text(tr_run *run, const char *text, tr_error *err) {
         text, nearest ? nearest : names[0]);
 }
 
+// The vocabulary in slices, as "execution.vocabulary_slices" says.
+static tr_status slice_model(tr_run *run, tr_error *err) {
+    int64_t slices = tr__config_int(run->config, "execution.vocabulary_slices");
+    if (run->own_model) {
+        return tr__model_slice(run->own_model, (int)slices, err);
+    }
+    return slices <= 1
+               ? TR_OK
+               : tr_fail(err, TR_USAGE,
+                         "execution.vocabulary_slices is %lld, but the model is "
+                         "the caller's own",
+                         (long long)slices);
+}
+
 tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
                                 tr_error *err) {
     if (options->own_model) {
         run->model = options->own_model;
-        return TR_OK;
+        return slice_model(run, err);
     }
     if (!tr__config_is_set(run->config, "model")) {
         return tr_fail(
@@ -113,6 +127,9 @@ tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
         tr__config_type(run->config, "model") == TR_KEY_TEXT
             ? from_text(run, tr__config_text(run->config, "model"), err)
             : from_object(run, tr__config_json(run->config, "model"), err);
+    if (status == TR_OK) {
+        status = slice_model(run, err);
+    }
     if (status != TR_OK) {
         return status;
     }

@@ -32,7 +32,7 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
     }
     for (size_t i = 0; i < plan->param_count; i++) {
         const tr_plan_param *param = &plan->params[i];
-        int group = group_of(engine->settings, param->name);
+        int group = group_of(engine->settings, param->stored);
         tr_update_range *last =
             engine->range_count ? &engine->ranges[engine->range_count - 1] : NULL;
         if (last && joins(last, param->flat, group, param->offset)) {

@@ -4,11 +4,12 @@
 #include "train/engine.h"
 #include "train/folder.h"
 
-// An element's value depends on where it lies in the parameter, not on who draws it.
+// An element's value depends on where it lies in the tensor that files hold, not on who
+// draws it.
 static void draw(tr_engine *engine, int index) {
     const tr_plan_param *param = &engine->plan->params[index];
     tr_piece piece = tr__executor_held(engine->executor, index, -1);
-    uint64_t seed = engine->settings->seed, stream = tr__hash_text(param->name);
+    uint64_t seed = engine->settings->seed, stream = tr__hash_text(param->stored);
     float a = param->init.a, b = param->init.b;
     switch (param->init.kind) {
     case TR_INIT_CONSTANT:

@@ -381,6 +381,59 @@ static void every_barrier_begins_a_segment(void **state) {
                     "n2", "", false);
 }
 
+// A cut is no barrier: what passes it is saved, gradients pass it too.
+static void build_cut(tr_graph *g) {
+    tr_graph_segment(g); // nothing to cut off
+    tr_value h = tr_relu(g, x0(g));
+    tr_graph_segment(g);
+    tr_graph_segment(g); // the same cut
+    h = tr_relu(g, h);
+    tr_graph_segment(g);
+    tr_graph_output(g, tr_relu(g, h));
+    tr_graph_segment(g); // nothing follows
+}
+
+static void a_unit_is_cut_where_it_says(void **state) {
+    (void)state;
+    derived_unit unit;
+    assert_backward(build_cut, 1,
+                    "relu_backward(dn2 n2 -> dn1)\n"
+                    "--\n"
+                    "relu_backward(dn1 n1 -> dn0)\n"
+                    "--\n"
+                    "relu_backward(dn0 n0 -> di0)\n",
+                    "n0 n1", "", false);
+    make(&unit, build_cut, 1);
+    assert_int_equal(unit.graph->segment_count, 3);
+    assert_int_equal(tr__graph_barriers(unit.graph, 1, 3), 0);
+    clear(&unit);
+}
+
+// A cut between what adds to a wave tensor and what reads it: the barrier lies before
+// the first that reads.
+static void build_cut_before_reading(tr_graph *g) {
+    tr_value x = x0(g), stat = tr_graph_op(g, &test_op_batch_sum, NULL, &x, 1, NULL);
+    tr_graph_segment(g);
+    tr_value h = tr_relu(g, x);
+    tr_graph_segment(g);
+    h = tr_graph_op(g, &test_op_batch_center, NULL, (tr_value[]){h, stat}, 2, NULL);
+    tr_graph_segment(g);
+    tr_graph_output(
+        g, tr_graph_op(g, &test_op_batch_center, NULL, (tr_value[]){h, stat}, 2, NULL));
+}
+
+static void a_barrier_lies_between_adding_and_reading(void **state) {
+    (void)state;
+    derived_unit unit;
+    make(&unit, build_cut_before_reading, 1);
+    assert_int_equal(unit.status, TR_OK);
+    assert_int_equal(unit.graph->segment_count, 4);
+    assert_int_equal(tr__graph_barriers(unit.graph, 1, 2), 0);
+    assert_int_equal(tr__graph_barriers(unit.graph, 2, 3), 1);
+    assert_int_equal(tr__graph_barriers(unit.graph, 3, 4), 0);
+    clear(&unit);
+}
+
 // A copy of the wave tensor belongs to one micro-batch; its gradient must not be where
 // the wave's is collected, nor the other way round.
 static void build_copied_sum(tr_graph *g) {
@@ -604,6 +657,8 @@ int main(void) {
         cmocka_unit_test(a_sum_over_the_wave_cuts_the_unit_in_two),
         cmocka_unit_test(what_passes_between_segments_is_saved),
         cmocka_unit_test(every_barrier_begins_a_segment),
+        cmocka_unit_test(a_unit_is_cut_where_it_says),
+        cmocka_unit_test(a_barrier_lies_between_adding_and_reading),
         cmocka_unit_test(a_copy_of_a_wave_tensor_is_not_the_wave_tensor),
         cmocka_unit_test(a_gradient_of_the_wave_is_copied_to_each_micro_batch),
         cmocka_unit_test(units_that_cannot_be_are_refused),

@@ -142,7 +142,7 @@ static tr_graph *make_graph(uint64_t number) {
     plan p = {.number = number};
     tr_tensor_desc given[] = {rows, rows};
     int inputs = below(&p, 3), ops = 1 + below(&p, OPS_MOST);
-    bool waves = below(&p, 2), loss = below(&p, 4) == 0;
+    bool waves = below(&p, 2), loss = below(&p, 4) == 0, cuts = below(&p, 3) == 0;
     p.graph = tr__graph_create(given, inputs, data);
     assert_non_null(p.graph);
     for (int i = 0; i < inputs; i++) {
@@ -152,6 +152,9 @@ static tr_graph *make_graph(uint64_t number) {
         have(&p, tr_graph_data(p.graph, TR_DATA_INPUT));
     }
     for (int i = 0; i < ops; i++) {
+        if (cuts && below(&p, 3) == 0) {
+            tr_graph_segment(p.graph);
+        }
         add_op(&p, waves);
     }
     finish(&p, loss);

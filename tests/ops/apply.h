@@ -14,6 +14,7 @@ typedef struct test_way {
     bool accumulate;       // gradients of inputs start from a random base, not from
                            // nothing
     bool given;            // gradients of outputs that a rule adds to have a value too
+    bool in_place;         // output 0 on top of the input that the op says
     uint32_t unwanted_in;  // bit i: the gradient of input i is left out
     uint32_t unwanted_out; // bit i: output i is left out
 } test_way;

@@ -108,6 +108,23 @@ static void check_unwanted_outputs(checks *c, test_node *got) {
     }
 }
 
+// On top of the input that the op says, output 0 must have the same bits.
+static void check_in_place(checks *c, const test_node *apart) {
+    int under = c->the_case.op->in_place - 1;
+    test_node got;
+    test_way way = c->way;
+    if (under < 0 || c->want.in[under].desc.dtype == TR_NONE) {
+        return;
+    }
+    way.in_place = true;
+    c->what = "forward in place";
+    test_node_open_like(&got, &c->want);
+    test_node_forward(&got, &way);
+    check_same(c, "output", 0, &got.out[0], &apart->out[0]);
+    check_unbroken(c, &got);
+    test_node_close(&got);
+}
+
 static void check_recompute(checks *c, test_node *got) {
     test_node again;
     c->what = "recompute";
@@ -135,6 +152,7 @@ static void check_forward(checks *c) {
     for (int i = 0; i < got.out_count; i++) {
         check_same(c, "output", i, &again.out[i], &got.out[i]);
     }
+    check_in_place(c, &got);
     check_unwanted_outputs(c, &got);
     check_recompute(c, &got);
     check_unbroken(c, &got);
@@ -259,7 +277,8 @@ static void check_slopes(checks *c) {
     run_backward(c, &node, &way);
     for (int i = 0; i < c->the_case.in_count; i++) {
         bool differentiable =
-            !(c->the_case.op->no_gradient & 1u << i) && node.in[i].desc.dtype == TR_F32;
+            !(c->the_case.op->no_gradient & 1u << i) &&
+            (node.in[i].desc.dtype == TR_F32 || node.in[i].desc.dtype == TR_F64);
         if (differentiable && !(written & 1u << i)) {
             report(c, "no rule gives the gradient of input %d", i);
         } else if (differentiable) {

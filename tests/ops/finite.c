@@ -4,7 +4,7 @@
 
 // Exact in f32; the error of the difference quotient, step^2 / 6 of the third
 // derivative, is then near that of the rounding of f32 outputs, 2^-24 / step.
-static const float step = 0x1p-7f;
+static const double step = 0x1p-7;
 
 static double project(const test_node *node, test_tensor *weights) {
     double sum = 0;
@@ -24,17 +24,20 @@ static double project(const test_node *node, test_tensor *weights) {
     return sum;
 }
 
-static double slope(test_node *node, float *element, test_tensor *weights) {
+// The slope along element `j` of `x`, one of the node's inputs.
+static double slope(test_node *node, test_tensor *x, int64_t j, test_tensor *weights) {
     const test_way reference = {.isa = -1};
-    float value = *element, up = value + step, down = value - step;
-    *element = up;
+    double value = test_tensor_at(x, j);
+    test_tensor_put(x, j, value + step);
+    double up = test_tensor_at(x, j);
     test_node_forward(node, &reference);
     double above = project(node, weights);
-    *element = down;
+    test_tensor_put(x, j, value - step);
+    double down = test_tensor_at(x, j);
     test_node_forward(node, &reference);
     double below = project(node, weights);
-    *element = value;
-    return (above - below) / ((double)up - (double)down);
+    test_tensor_put(x, j, value);
+    return (above - below) / (up - down);
 }
 
 double test_finite_distance(test_node *node, int i) {
@@ -45,14 +48,13 @@ double test_finite_distance(test_node *node, int i) {
             test_node_grad_start(node, o, &weights[o]);
         }
     }
-    float *x = node->in[i].memory.data;
     int64_t count = tr_shape_count(node->in[i].desc.shape);
     int64_t tried = count < TEST_FINITE_TRIED ? count : TEST_FINITE_TRIED;
     double largest = 0;
     for (int64_t k = 0; k < tried; k++) {
         int64_t j = k * count / tried;
-        double wrong =
-            fabs(slope(node, x + j, weights) - test_tensor_at(&node->grad_in[i], j));
+        double wrong = fabs(slope(node, &node->in[i], j, weights) -
+                            test_tensor_at(&node->grad_in[i], j));
         largest = isnan(wrong) || wrong > largest ? wrong : largest;
     }
     for (int o = 0; o < node->out_count; o++) {

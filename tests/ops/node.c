@@ -114,6 +114,12 @@ void test_node_forward(test_node *node, const test_way *way) {
     for (int i = 0; i < o.out_count; i++) {
         o.out[i] = way->unwanted_out & 1u << i ? NULL : if_there(&node->out[i]);
     }
+    if (way->in_place) {
+        int under = o.op->in_place - 1;
+        test_tensor_copy(&node->out[0], &node->in[under]);
+        node->out[0].there = false;
+        o.in[under] = &node->out[0];
+    }
     apply(node, &o, way);
 }
 

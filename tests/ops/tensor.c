@@ -49,9 +49,15 @@ void test_tensor_fill_input(test_tensor *tensor, const tr_case_input *input,
     int64_t count = count_of(tensor);
     tensor->there = true;
     if (input->fill == TR_FILL_NORMAL) {
-        float deviation = input->scale != 0 ? input->scale : 1;
-        assert_int_equal(tensor->desc.dtype, TR_F32);
-        tr__fill_normal(tensor->memory.data, 0, count, 0, deviation, SEED, stream);
+        float deviation = input->scale != 0 ? input->scale : 1, value;
+        for (int64_t i = 0; i < count && tensor->desc.dtype == TR_F64; i++) {
+            tr__fill_normal(&value, i, 1, 0, deviation, SEED, stream);
+            test_tensor_put(tensor, i, value);
+        }
+        if (tensor->desc.dtype != TR_F64) {
+            assert_int_equal(tensor->desc.dtype, TR_F32);
+            tr__fill_normal(tensor->memory.data, 0, count, 0, deviation, SEED, stream);
+        }
         return;
     }
     assert_int_equal(tensor->desc.dtype, TR_I32);
@@ -83,6 +89,15 @@ double test_tensor_at(const test_tensor *tensor, int64_t i) {
     default:
         fail_msg("no such elements are known: %s", tr_dtype_name(tensor->desc.dtype));
         return NAN;
+    }
+}
+
+void test_tensor_put(test_tensor *tensor, int64_t i, double value) {
+    if (tensor->desc.dtype == TR_F64) {
+        ((double *)tensor->memory.data)[i] = value;
+    } else {
+        assert_int_equal(tensor->desc.dtype, TR_F32);
+        ((float *)tensor->memory.data)[i] = (float)value;
     }
 }
 

@@ -28,6 +28,7 @@ void test_tensor_fill_input(test_tensor *tensor, const tr_case_input *input,
 void test_tensor_copy(test_tensor *to, const test_tensor *from);
 
 double test_tensor_at(const test_tensor *tensor, int64_t i);
+void test_tensor_put(test_tensor *tensor, int64_t i, double value); // f32, f64
 double test_tensor_largest(const test_tensor *tensor); // |element|, NaN if one is
 // max |got - want|, NaN if one of the two has one. The shapes are equal.
 double test_tensor_distance(const test_tensor *got, const test_tensor *want);

@@ -13,16 +13,18 @@ extern const tr_case_list tr__cases_dropout;
 extern const tr_case_list tr__cases_embedding;
 extern const tr_case_list tr__cases_gelu;
 extern const tr_case_list tr__cases_head;
+extern const tr_case_list tr__cases_head_slice;
+extern const tr_case_list tr__cases_head_slice_loss;
 extern const tr_case_list tr__cases_layer_norm;
 extern const tr_case_list tr__cases_linear;
 extern const tr_case_list tr__cases_relu;
 extern const tr_case_list tr__cases_residual;
 
 static const tr_case_list *const lists[] = {
-    &tr__cases_attention,  &tr__cases_copy,   &tr__cases_dropout,
-    &tr__cases_embedding,  &tr__cases_gelu,   &tr__cases_head,
-    &tr__cases_layer_norm, &tr__cases_linear, &tr__cases_relu,
-    &tr__cases_residual,
+    &tr__cases_attention,  &tr__cases_copy,       &tr__cases_dropout,
+    &tr__cases_embedding,  &tr__cases_gelu,       &tr__cases_head,
+    &tr__cases_layer_norm, &tr__cases_linear,     &tr__cases_relu,
+    &tr__cases_residual,   &tr__cases_head_slice, &tr__cases_head_slice_loss,
 };
 
 enum { LISTS = sizeof lists / sizeof *lists };

@@ -46,6 +46,46 @@ static void forward_by_hand(void **state) {
     }
 }
 
+// The rows of ids 1 and 2, then that of 3, which nobody asks for, then that of 0, each
+// on top of what is there.
+static void slices_by_hand(void **state) {
+    (void)state;
+    const float want[B * S * C] = {7.5f, 8.5f, 9.5f, 100, 200, 300,
+                                   7.5f, 8.5f, 9.5f, 107, 208, 309};
+    tr_op_desc desc = {
+        .op = &tr__op_embedding,
+        .in_count = 4,
+        .out_count = 1,
+        .in = {ids_desc, {TR_F32, TR_SHAPE2(2, C)}, wpe_desc},
+        .out = {y_desc},
+        .fresh = 1,
+        .threads = 2,
+    };
+    const tr_kernel *kernel;
+    float y[B * S * C];
+    for (int k = 0; (kernel = test_kernel(&tr__op_embedding, k)) != NULL; k++) {
+        tr_op_desc later = desc;
+        tr_embedding_attr attr = {.first = 1};
+        memcpy(desc.attr, &attr, sizeof attr);
+        test_launch(kernel, &desc, &(tr_launch){.in = {ids, wte + C, wpe}, .out = {y}});
+        assert_memory_equal(y, want, sizeof y);
+        attr.first = 3;
+        memcpy(later.attr, &attr, sizeof attr);
+        later.in[1].shape = TR_SHAPE2(1, C);
+        later.in[2].dtype = TR_NONE;
+        later.in[3] = y_desc;
+        test_launch(kernel, &later,
+                    &(tr_launch){.in = {ids, wte + 3 * C, NULL, y}, .out = {y}});
+        assert_memory_equal(y, want, sizeof y);
+        attr.first = 0;
+        memcpy(later.attr, &attr, sizeof attr);
+        test_launch(kernel, &later,
+                    &(tr_launch){.in = {ids, wte, NULL, y}, .out = {y}});
+        assert_true(y[3] == 101 && y[4] == 202 && y[5] == 303);
+        assert_memory_equal(y + 6, want + 6, 6 * sizeof *y);
+    }
+}
+
 static void backward_by_hand(void **state) {
     (void)state;
     const float dy[B * S * C] = {1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60};
@@ -127,7 +167,8 @@ static void shapes_are_checked(void **state) {
     tr_tensor_desc out[TR_OP_OUT_MAX];
     int count = 0;
     tr_error err = {0};
-    tr_op_node node = {.op = &tr__op_embedding, .in_count = 3, .in = in};
+    const tr_embedding_attr attr = {0};
+    tr_op_node node = {.op = &tr__op_embedding, .attr = &attr, .in_count = 3, .in = in};
     assert_int_equal(tr__op_embedding.infer(&node, out, &count, &err), TR_OK);
     assert_true(tr_shape_equal(out[0].shape, TR_SHAPE3(TR_BATCH, S, C)));
     in[2].shape = TR_SHAPE2(1, C);
@@ -141,7 +182,8 @@ static void rules_leave_out_what_is_left_out(void **state) {
     (void)state;
     tr_tensor_desc in[3] = {ids_desc, wte_desc, wpe_desc};
     tr_rule rules[TR_OP_RULES_MAX];
-    tr_op_node node = {.op = &tr__op_embedding, .in_count = 3, .in = in};
+    const tr_embedding_attr attr = {0};
+    tr_op_node node = {.op = &tr__op_embedding, .attr = &attr, .in_count = 3, .in = in};
     assert_int_equal(tr__op_embedding.backward(&node, rules), 1);
     assert_int_equal(rules[0].in[3].kind, TR_REF_IN);
     assert_int_equal(rules[0].out[1].kind, TR_REF_GRAD_IN);
@@ -154,6 +196,7 @@ static void rules_leave_out_what_is_left_out(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_by_hand),
+        cmocka_unit_test(slices_by_hand),
         cmocka_unit_test(backward_by_hand),
         cmocka_unit_test(bits_do_not_depend_on_threads),
         cmocka_unit_test(shapes_are_checked),

@@ -29,6 +29,13 @@ tr_model *test_model_small_gpt2(double dropout) {
                                       .attn_pdrop = dropout});
 }
 
+tr_model *test_model_sliced_gpt2(double dropout, int slices) {
+    tr_model *model = test_model_small_gpt2(dropout);
+    tr_error err = {0};
+    assert_int_equal(tr__model_slice(model, slices, &err), TR_OK);
+    return model;
+}
+
 tr_model *test_model_gpt2(void) {
     return make_gpt2((tr_gpt2_config){.n_layer = 12,
                                       .n_embd = 768,

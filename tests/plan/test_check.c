@@ -20,6 +20,7 @@ typedef struct subject {
     bool centered, inference;
     int ranks, stage;
     bool reproducible, no_overlap;
+    bool sliced;
 } subject;
 
 static const subject subjects[] = {
@@ -43,13 +44,19 @@ static const subject subjects[] = {
     {"two ranks, stage 1, reproducible", 2, 2, 0, .ranks = 2, .stage = 1,
      .reproducible = true},
     {"two ranks, centered", 2, 2, 0, true, .ranks = 2, .stage = 3},
+    {"sliced gpt2", 2, 1, 0, .ranks = 1, .sliced = true},
+    {"sliced gpt2, wave 2, recomputed", 3, 2, -1, .ranks = 1, .sliced = true},
+    {"two ranks, stage 3, sliced", 3, 2, 0, .ranks = 2, .stage = 3, .sliced = true},
+    {"two ranks, stage 2, sliced", 2, 1, 0, .ranks = 2, .stage = 2, .sliced = true},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
-static tr_model *gpt2;
+static tr_model *gpt2, *sliced_gpt2;
 
 static tr_plan *make(const subject *s) {
-    const tr_model *model = s->centered ? &test_model_centered : gpt2;
+    const tr_model *model = s->centered ? &test_model_centered
+                            : s->sliced ? sliced_gpt2
+                                        : gpt2;
     tr_plan_request request = test_request(model, 2, s->g);
     request.wave = s->wave;
     request.recomputed_units = s->recomputed;
@@ -622,12 +629,14 @@ static void every_missing_allocation_is_an_error(void **state) {
 static int set_up(void **state) {
     (void)state;
     gpt2 = test_model_small_gpt2(0.1);
+    sliced_gpt2 = test_model_sliced_gpt2(0.1, 3);
     return 0;
 }
 
 static int tear_down(void **state) {
     (void)state;
     tr_model_destroy(gpt2);
+    tr_model_destroy(sliced_gpt2);
     return 0;
 }
 

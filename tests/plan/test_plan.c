@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "plan/models.h"
 #include "plan/offsets.h"
+#include "plan/ordered.h"
 
 #include <jansson.h>
 #include <setjmp.h>
@@ -14,18 +15,6 @@
 
 static int64_t device(const tr_plan *plan, tr_ledger_category category) {
     return tr_plan_ledger(plan)->bytes[TR_SPACE_DEVICE][category];
-}
-
-static const tr_sequence *training(const tr_plan *plan) {
-    return &plan->sequences[TR_SEQUENCE_TRAIN];
-}
-
-static int64_t count_steps(const tr_plan *plan, tr_plan_step_kind kind) {
-    int64_t count = 0;
-    for (size_t i = 0; i < training(plan)->count; i++) {
-        count += training(plan)->steps[i].kind == kind;
-    }
-    return count;
 }
 
 // ---- bytes
@@ -108,7 +97,7 @@ static void recomputed_units_keep_their_boundary_only(void **state) {
         request.recomputed_units = units < 4 ? units : -1;
         tr_plan *plan = test_plan(&request);
         int64_t blocks = units < 4 ? tr__max_i64(units - 1, 0) : 2;
-        assert_int_equal(count_steps(plan, TR_STEP_recompute), 4 * blocks);
+        assert_int_equal(test_count_steps(plan, TR_STEP_recompute), 4 * blocks);
         // One that is made again lives at a time; of the others, those of the wave.
         int64_t most = tr__max_i64((2 - blocks) * 2, blocks > 0);
         assert_int_equal(device(plan, TR_LEDGER_activations) / block_bytes(1) <= most,
@@ -191,31 +180,14 @@ static void the_published_model_wastes_nothing(void **state) {
 // ---- order
 // ---------------------------------------------------------------------------------
 
-typedef struct request_case {
-    int64_t m, g, wave, recomputed;
-} request_case;
-
-static const request_case cases[] = {
-    {2, 1, 1, 0}, {1, 5, 1, 0}, {1, 5, 2, 0},  {2, 5, 5, 0},
-    {3, 4, 1, 2}, {1, 6, 3, 1}, {1, 5, 2, -1}, {2, 4, 4, -1},
-};
-enum { CASES = sizeof cases / sizeof *cases };
-
-static tr_plan *plan_case(const tr_model *model, const request_case *c) {
-    tr_plan_request request = test_request(model, c->m, c->g);
-    request.wave = c->wave;
-    request.recomputed_units = c->recomputed;
-    return test_plan(&request);
-}
-
 // Each micro-batch goes through each unit once, forward and backward, and those of a
 // wave follow each other.
 static void assert_passes(const tr_plan *plan, tr_plan_step_kind kind) {
     int64_t g = plan->request.accumulation_steps, wave = plan->request.wave;
     for (int u = 0; u < plan->unit_count; u++) {
         int64_t next = 0;
-        for (size_t i = 0; i < training(plan)->count; i++) {
-            const tr_plan_step *step = &training(plan)->steps[i];
+        for (size_t i = 0; i < test_training(plan)->count; i++) {
+            const tr_plan_step *step = &test_training(plan)->steps[i];
             if (step->kind != kind || step->unit != u) {
                 continue;
             }
@@ -224,98 +196,25 @@ static void assert_passes(const tr_plan *plan, tr_plan_step_kind kind) {
         }
         assert_int_equal(next, g);
     }
-    for (size_t i = 0; i + 1 < training(plan)->count; i++) {
-        const tr_plan_step *step = &training(plan)->steps[i], *after = step + 1;
+    for (size_t i = 0; i + 1 < test_training(plan)->count; i++) {
+        const tr_plan_step *step = &test_training(plan)->steps[i], *after = step + 1;
         bool same =
             step->kind == kind && after->kind == kind && step->unit == after->unit;
         assert_true(!same || step->micro / wave == after->micro / wave);
     }
 }
 
-// The first to write each flat buffer says so, and nobody else.
-static void assert_fresh_once(const tr_plan *plan) {
-    int *fresh = calloc(plan->flat_count, sizeof *fresh);
-    bool *begun = calloc(plan->flat_count, sizeof *begun);
-    assert_true(fresh && begun);
-    for (size_t i = 0; i < training(plan)->count; i++) {
-        const tr_plan_step *step = &training(plan)->steps[i];
-        if (step->kind != TR_STEP_backward) {
-            continue;
-        }
-        const tr_plan_unit *unit = &plan->units[step->unit];
-        for (int f = 0; f < unit->program->flat_count; f++) {
-            int flat = unit->flats[f];
-            bool says = step->fresh >> f & 1;
-            assert_int_equal(says, !begun[flat]);
-            begun[flat] = true;
-            fresh[flat] += says;
-        }
-    }
-    for (size_t f = 0; f < plan->flat_count; f++) {
-        assert_int_equal(fresh[f], 1);
-    }
-    free(fresh);
-    free(begun);
-}
-
-// From load to unload, in turn, and never more than the ring has slots.
-static void assert_data(const tr_plan *plan) {
-    int64_t loaded = 0, unloaded = 0;
-    for (size_t i = 0; i < training(plan)->count; i++) {
-        const tr_plan_step *step = &training(plan)->steps[i];
-        if (step->kind == TR_STEP_load) {
-            assert_int_equal(step->micro, loaded++);
-        } else if (step->kind == TR_STEP_unload) {
-            assert_int_equal(step->micro, unloaded++);
-        } else if (step->kind == TR_STEP_forward || step->kind == TR_STEP_backward) {
-            assert_true(step->micro < loaded && step->micro >= unloaded);
-        }
-        assert_true(loaded - unloaded <= plan->request.wave);
-    }
-    assert_int_equal(unloaded, plan->request.accumulation_steps);
-}
-
-static void assert_end(const tr_plan *plan) {
-    const tr_sequence *sequence = training(plan);
-    size_t updates = plan->flat_count;
-    assert_int_equal(sequence->steps[0].kind, TR_STEP_clear);
-    assert_int_equal(plan->update_begin, sequence->count - updates);
-    assert_int_equal(sequence->steps[plan->update_begin - 1].kind, TR_STEP_norm);
-    assert_int_equal(count_steps(plan, TR_STEP_norm), 1);
-    for (size_t i = 0; i < updates; i++) {
-        const tr_plan_step *step = &sequence->steps[plan->update_begin + i];
-        assert_int_equal(step->kind, TR_STEP_update);
-        assert_int_equal(step->unit, i);
-    }
-}
-
-static void assert_recomputed(const tr_plan *plan) {
-    for (size_t i = 0; i < training(plan)->count; i++) {
-        const tr_plan_step *step = &training(plan)->steps[i];
-        bool again =
-            plan->units[step->kind == TR_STEP_update ? 0 : step->unit].recomputed;
-        if (step->kind == TR_STEP_forward) {
-            assert_int_equal(step->lean, again);
-        }
-        if (step->kind == TR_STEP_backward && again) {
-            assert_int_equal((step - 1)->kind, TR_STEP_recompute);
-            assert_int_equal((step - 1)->unit, step->unit);
-            assert_int_equal((step - 1)->micro, step->micro);
-        }
-    }
-}
-
 static void steps_are_in_order(void **state) {
     (void)state;
     tr_model *gpt2 = test_model_small_gpt2(0.1), *mlp = test_model_mlp();
-    for (int i = 0; i < 2 * CASES; i++) {
-        tr_plan *plan = plan_case(i % 2 ? gpt2 : mlp, &cases[i / 2]);
+    for (int i = 0; i < 2 * TEST_CASES; i++) {
+        tr_plan *plan = test_plan_case(i % 2 ? gpt2 : mlp, &test_cases[i / 2]);
         assert_passes(plan, TR_STEP_forward);
         assert_passes(plan, TR_STEP_backward);
-        assert_fresh_once(plan);
-        assert_data(plan);
-        assert_end(plan);
-        assert_recomputed(plan);
+        test_assert_fresh_once(plan);
+        test_assert_data(plan);
+        test_assert_end(plan);
+        test_assert_recomputed(plan);
         tr_plan_destroy(plan);
     }
     tr_model_destroy(gpt2);
@@ -332,8 +231,8 @@ static void a_barrier_needs_the_whole_wave(void **state) {
     static const int64_t want[] = {0, 1, 2, -1, 0, 1, 2};
     size_t at = 0;
     assert_int_equal(plan->request.wave, 3);
-    for (size_t i = 0; i < training(plan)->count && at < 7; i++) {
-        const tr_plan_step *step = &training(plan)->steps[i];
+    for (size_t i = 0; i < test_training(plan)->count && at < 7; i++) {
+        const tr_plan_step *step = &test_training(plan)->steps[i];
         if (step->unit == 0 &&
             (step->kind == TR_STEP_forward || step->kind == TR_STEP_combine)) {
             bool barrier = step->kind == TR_STEP_combine;
@@ -350,7 +249,7 @@ static void a_barrier_needs_the_whole_wave(void **state) {
     request.wave = 0;
     request.recomputed_units = -1; // saves nothing where segments pass on what is saved
     plan = test_plan(&request);
-    assert_int_equal(count_steps(plan, TR_STEP_recompute), 0);
+    assert_int_equal(test_count_steps(plan, TR_STEP_recompute), 0);
     tr_plan_destroy(plan);
 }
 
@@ -390,8 +289,9 @@ static void assert_same(const tr_plan *a, const tr_plan *b) {
 static void the_same_request_gives_the_same_plan(void **state) {
     (void)state;
     tr_model *model = test_model_small_gpt2(0.1);
-    for (int i = 0; i < CASES; i++) {
-        tr_plan *a = plan_case(model, &cases[i]), *b = plan_case(model, &cases[i]);
+    for (int i = 0; i < TEST_CASES; i++) {
+        tr_plan *a = test_plan_case(model, &test_cases[i]),
+                *b = test_plan_case(model, &test_cases[i]);
         assert_same(a, b);
         tr_plan_destroy(a);
         tr_plan_destroy(b);
@@ -626,6 +526,28 @@ static void build_tied(tr_graph *g, const void *config) {
         g, tr_linear(g, TR_LINEAR_OUT_IN, tr_graph_input(g, 0), w, TR_NO_VALUE));
 }
 
+static const int64_t all_of_it[][2] = {{0, 1}, {1, 2}, {0, 0}};
+static const int64_t too_little[][2] = {{0, 1}, {1, 1}, {0, 0}};
+static const int64_t not_from_first[][2] = {{1, 2}, {0, 0}};
+static const int64_t overlapping[][2] = {{0, 2}, {1, 2}, {0, 0}};
+static const int64_t too_much[][2] = {{0, 1}, {1, 3}, {0, 0}};
+
+// config: [first, rows] of slices of the three classes, up to {0, 0}
+static void build_sliced(tr_graph *g, const void *config) {
+    const int64_t(*slice)[2] = config;
+    tr_value x = tr_graph_data(g, TR_DATA_INPUT);
+    tr_value targets = tr_graph_data(g, TR_DATA_TARGET);
+    tr_head_running running = TR_HEAD_BEGIN;
+    for (; (*slice)[1] > 0; slice++) {
+        tr_value w = tr_graph_shared_rows(g, "tied", TR_SHAPE2(3, 5), (*slice)[0],
+                                          (*slice)[1], zeros);
+        tr_graph_segment(g);
+        running = tr_head_slice(g, TR_LINEAR_OUT_IN, x, w, TR_NO_VALUE, targets,
+                                (*slice)[0], running);
+    }
+    tr_head_slice_loss(g, running, targets);
+}
+
 static void refuse_units(const tr_model_unit *units, int count, const char *words) {
     tr_model model = {.type = "own",
                       .unit_count = count,
@@ -656,6 +578,31 @@ static void models_that_do_not_fit_together_are_refused(void **state) {
     refuse_units((tr_model_unit[]){plain, next, head}, 3, "head");
 }
 
+static void slices_that_are_not_the_whole_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const int64_t (*slices)[2];
+        const char *words;
+    } sliced[] = {{too_little, "slices of tensor tied"},
+                  {not_from_first, "slices of tensor tied"},
+                  {overlapping, "slices of tensor tied"},
+                  {too_much, "tied has no rows [1, +3)"}};
+    for (int i = 0; i < 4; i++) {
+        const tr_model_unit unit = {"cut", "cut", "c.", build_sliced, sliced[i].slices};
+        refuse_units(&unit, 1, sliced[i].words);
+    }
+    const tr_model_unit good = {"cut", "cut", "c.", build_sliced, all_of_it};
+    tr_model model = {.type = "own",
+                      .unit_count = 1,
+                      .units = &good,
+                      .input = {TR_F32, {1, {5}}},
+                      .target = {TR_I32, {0}}};
+    tr_plan_request request = test_request(&model, 2, 2);
+    tr_plan_destroy(test_plan(&request));
+    request.inference = true;
+    refuse(&request, "cannot be asked for an answer");
+}
+
 static void fail_each_allocation(const tr_plan_request *request) {
     int failures = 0;
     for (tr_status status = TR_MEMORY; status != TR_OK; failures++) {
@@ -683,6 +630,10 @@ static void every_missing_allocation_is_an_error(void **state) {
     fail_each_allocation(&request);
     request = test_request(&test_model_centered, 2, 3);
     fail_each_allocation(&request);
+    tr_model *sliced = test_model_sliced_gpt2(0.1, 3);
+    request = test_request(sliced, 2, 3);
+    fail_each_allocation(&request);
+    tr_model_destroy(sliced);
     tr_model_destroy(gpt2);
 }
 
@@ -702,6 +653,7 @@ int main(void) {
         cmocka_unit_test(requests_that_cannot_be_are_refused),
         cmocka_unit_test(absurd_sizes_are_refused),
         cmocka_unit_test(models_that_do_not_fit_together_are_refused),
+        cmocka_unit_test(slices_that_are_not_the_whole_are_refused),
         cmocka_unit_test(every_missing_allocation_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

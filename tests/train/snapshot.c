@@ -4,40 +4,53 @@
 #include <stdlib.h>
 #include <string.h>
 
-static float *copy_of(const float *values, int64_t count) {
-    float *copy = malloc((size_t)count * sizeof *copy);
-    assert_non_null(copy);
-    memcpy(copy, values, (size_t)count * sizeof *copy);
-    return copy;
+// The tensor that parameter `i` of the plan is, or is a slice of.
+static snapshot_tensor *tensor_of(snapshot *s, const trial *t, size_t i) {
+    const tr_plan_param *param = &t->plan->params[i];
+    for (size_t k = 0; k < s->count; k++) {
+        if (strcmp(s->tensors[k].name, param->stored) == 0) {
+            return &s->tensors[k];
+        }
+    }
+    snapshot_tensor *tensor = &s->tensors[s->count++];
+    tensor->name = strdup(param->stored);
+    tensor->count = tr_shape_count(param->stored_shape);
+    return tensor;
+}
+
+// Puts values of parameter `i` into their place in a part of the tensor.
+static void put(snapshot *s, const trial *t, size_t i, int part, const float *values) {
+    const tr_plan_param *param = &t->plan->params[i];
+    snapshot_tensor *tensor = tensor_of(s, t, i);
+    if (!tensor->part[part]) {
+        tensor->part[part] = calloc((size_t)tensor->count, sizeof *values);
+    }
+    assert_non_null(tensor->part[part]);
+    memcpy(tensor->part[part] + param->first, values,
+           (size_t)param->count * sizeof *values);
 }
 
 static void begin(snapshot *s, const trial *t) {
-    s->count = t->plan->param_count;
-    s->tensors = calloc(s->count, sizeof *s->tensors);
+    s->count = 0;
+    s->tensors = calloc(t->plan->param_count, sizeof *s->tensors);
     assert_non_null(s->tensors);
-    for (size_t i = 0; i < s->count; i++) {
-        s->tensors[i].name = strdup(t->plan->params[i].name);
-        s->tensors[i].count = t->plan->params[i].count;
-    }
 }
 
 void snapshot_take(snapshot *s, const trial *t) {
     int states = t->plan->request.optimizer_states;
     begin(s, t);
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; i < t->plan->param_count; i++) {
         for (int state = -1; state < states; state++) {
-            s->tensors[i].part[state + 1] =
-                copy_of(tr__executor_param(t->engine->executor, (int)i, state),
-                        s->tensors[i].count);
+            put(s, t, i, state + 1,
+                tr__executor_param(t->engine->executor, (int)i, state));
         }
     }
 }
 
 void snapshot_take_gradients(snapshot *s, const trial *t) {
     begin(s, t);
-    for (size_t i = 0; i < s->count; i++) {
-        s->tensors[i].part[0] = copy_of(tr__executor_grad(t->engine->executor, (int)i),
-                                        s->tensors[i].count);
+    for (size_t i = 0; i < t->plan->param_count; i++) {
+        put(s, t, i, 0, tr__executor_grad(t->engine->executor, (int)i));
     }
 }
 

@@ -17,6 +17,7 @@ typedef struct snapshot {
     size_t count;
 } snapshot;
 
+// Tensors as files hold them: those that the plan has in slices are put together.
 void snapshot_take(snapshot *s, const trial *t);
 // The gradients as they lie in the accumulators, in place of the values.
 void snapshot_take_gradients(snapshot *s, const trial *t);

@@ -28,6 +28,7 @@ typedef struct world {
 
 typedef struct cut {
     int64_t micro, wave, recomputed;
+    int slices; // of the vocabulary; 0: 1
 } cut;
 
 // What a run of STEPS steps leaves behind.
@@ -65,15 +66,16 @@ static void print_run(const world *w, const cut *c, char text[TEXT_MAX]) {
              "{\"model\": %s, \"data\": {\"order\": \"%s\", \"drop_last\": %s}, "
              "\"steps\": %d, \"seed\": %d, \"train_batch_size\": %d, "
              "\"train_micro_batch_size_per_gpu\": %d, "
-             "\"execution\": {\"wave\": %d, \"threads\": %d}, "
+             "\"execution\": {\"wave\": %d, \"threads\": %d, "
+             "\"vocabulary_slices\": %d}, "
              "\"activation_checkpointing\": {\"number_checkpoints\": %d}, "
              "\"gradient_clipping\": %g, \"optimizer\": %s, \"scheduler\": "
              "{\"type\": \"WarmupDecayLR\", \"params\": {\"warmup_min_lr\": 5e-4, "
              "\"warmup_max_lr\": 2e-3, \"warmup_num_steps\": 3}}, \"out\": \"unused\"}",
              model, w->shuffled ? "shuffled" : "sequential",
              w->drop_last ? "true" : "false", STEPS, w->index, (int)w->batch,
-             (int)c->micro, (int)c->wave, w->threads, (int)c->recomputed,
-             w->index % 4 ? 0.3 : 0.0, optimizers[w->optimizer]);
+             (int)c->micro, (int)c->wave, w->threads, c->slices ? c->slices : 1,
+             (int)c->recomputed, w->index % 4 ? 0.3 : 0.0, optimizers[w->optimizer]);
 }
 
 static void world_make(world *w, int index, uint64_t *random) {
@@ -149,11 +151,13 @@ static void check_results(const outcome *o, const outcome *uncut, const char *wh
 
 static void check_against(const world *w, const cut *c, const outcome *o,
                           const outcome *uncut) {
-    char what[192];
-    snprintf(what, sizeof what,
-             "world %d: %s, T %d of %d samples, micro-batch %d, wave %d, recomputed %d",
-             w->index, w->tokens ? "GPT-2" : "MLP", (int)w->batch, (int)w->samples,
-             (int)c->micro, (int)c->wave, (int)c->recomputed);
+    char what[224];
+    snprintf(
+        what, sizeof what,
+        "world %d: %s, T %d of %d samples, micro-batch %d, wave %d, recomputed %d, "
+        "%d slices",
+        w->index, w->tokens ? "GPT-2" : "MLP", (int)w->batch, (int)w->samples,
+        (int)c->micro, (int)c->wave, (int)c->recomputed, c->slices);
     check_results(o, uncut, what);
     snapshot_assert_same(&o->start, &uncut->start);
     snapshot_assert_close(NULL, &uncut->gradients, &o->gradients, 1e-5, what);
@@ -179,7 +183,7 @@ static int check_micro_batch(const world *w, int64_t micro, const outcome *uncut
     outcome all[2][2];
     for (int i = 0; i < 2; i++) {
         for (int k = 0; k < 2; k++) {
-            cut c = {micro, wave[i], k ? test_between(random, 1, w->units) : 0};
+            cut c = {micro, wave[i], k ? test_between(random, 1, w->units) : 0, 1};
             outcome_make(w, &c, &all[i][k]);
             check_against(w, &c, &all[i][k], uncut);
         }
@@ -202,7 +206,7 @@ static void cuts_change_nothing(void **state) {
         world w;
         outcome uncut;
         world_make(&w, i, &random);
-        outcome_make(&w, &(cut){w.batch, 1, 0}, &uncut);
+        outcome_make(&w, &(cut){w.batch, 1, 0, 1}, &uncut);
         int64_t first = test_between(&random, 1, w.batch - 1);
         int64_t second = test_between(&random, 1, w.batch);
         cuts += check_micro_batch(&w, first, &uncut, &random);
@@ -231,8 +235,8 @@ static void wave_changes_only_tied_gradients(void **state) {
                .units = 4};
     outcome one, three;
     samples_tokens(&w.data, w.samples, w.positions, 61, test_random(&random));
-    outcome_make(&w, &(cut){2, 1, 0}, &one);
-    outcome_make(&w, &(cut){2, 3, 2}, &three);
+    outcome_make(&w, &(cut){2, 1, 0, 1}, &one);
+    outcome_make(&w, &(cut){2, 3, 2, 1}, &three);
     for (size_t i = 0; i < one.gradients.count; i++) {
         const snapshot_tensor *a = &one.gradients.tensors[i];
         const snapshot_tensor *b = snapshot_find(&three.gradients, a->name);
@@ -246,9 +250,38 @@ static void wave_changes_only_tied_gradients(void **state) {
     samples_free(&w.data);
 }
 
+// Every number of slices of the vocabulary, in every cut: the same update but for
+// rounding; what is recomputed changes no bit of it.
+static void slices_change_nothing(void **state) {
+    static const int slices[] = {2, 3, 7, 16};
+    uint64_t random = 50257;
+    (void)state;
+    for (int i = 0; i < 24; i += 2) { // token worlds
+        world w;
+        outcome uncut, got, again;
+        world_make(&w, i, &random);
+        outcome_make(&w, &(cut){w.batch, 1, 0, 1}, &uncut);
+        for (int k = 0; k < 4; k++) {
+            int64_t micro = test_between(&random, 1, w.batch);
+            int64_t g = (w.batch + micro - 1) / micro;
+            cut c = {micro, test_between(&random, 1, g), 0, slices[k]};
+            outcome_make(&w, &c, &got);
+            check_against(&w, &c, &got, &uncut);
+            c.recomputed = test_between(&random, 1, w.units);
+            outcome_make(&w, &c, &again);
+            check_same(&got, &again);
+            outcome_free(&got);
+            outcome_free(&again);
+        }
+        outcome_free(&uncut);
+        samples_free(&w.data);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuts_change_nothing),
+        cmocka_unit_test(slices_change_nothing),
         cmocka_unit_test(wave_changes_only_tied_gradients),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,8 @@
 #include "scratch.h"
 #include "snapshot.h"
 
+#include <tranche/checkpoint.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -151,6 +153,91 @@ static void into_another_cut(void **state) {
     }
     snapshot_free(&start);
     snapshot_free(&end);
+    samples_free(&data);
+}
+
+// ---- in slices
+
+static void open_sliced(const story *s, int slices, const char *resume, trial *t) {
+    char text[TEXT_MAX], setting[64];
+    const char *set = setting;
+    print_run(s, 2, 3, text);
+    snprintf(setting, sizeof setting, "execution.vocabulary_slices=%d", slices);
+    tr_run_options options = {.text = text,
+                              .set = &set,
+                              .set_count = 1,
+                              .own_train = s->data->dataset,
+                              .resume = resume};
+    trial_open(t, &options);
+}
+
+static void assert_same_files(const char *out, const char *other) {
+    tr_error err = {0};
+    tr_diff *diff = NULL;
+    trial_ok(tr_checkpoint_diff(out, other, &diff, &err), &err);
+    assert_true(diff->identical && diff->optimizer_a && diff->optimizer_b);
+    tr_diff_destroy(diff);
+}
+
+// What one number of slices has saved resumes with another: read, it is the same to the
+// bit, in memory and saved again, and trained on, the same but for rounding.
+static void into_other_slices(void **state) {
+    static const int ways[][2] = {{1, 3}, {3, 1}, {3, 7}};
+    samples data;
+    samples_tokens(&data, 17, 9, 53, 3);
+    story s = {gpt2, adamw, one_cycle, &data, scratch_path(state, "out")};
+    story again = s;
+    tr_step_result whole[STEPS];
+    snapshot start, end, saved, resumed;
+    unbroken(&s, whole, &start, &end);
+    again.out = scratch_path(state, "again");
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        trial t;
+        tr_error err = {0};
+        open_sliced(&s, ways[i][0], "never", &t);
+        snapshot_take(&resumed, &t);
+        snapshot_assert_same(&resumed, &start); // drawn alike
+        snapshot_free(&resumed);
+        trial_steps(&t, 4, NULL);
+        snapshot_take(&saved, &t);
+        save(&t);
+        open_sliced(&again, ways[i][1], s.out, &t);
+        snapshot_take(&resumed, &t);
+        snapshot_assert_same(&resumed, &saved);
+        snapshot_free(&resumed);
+        trial_ok(tr_engine_save(t.engine, &err), &err);
+        assert_same_files(s.out, again.out);
+        trial_steps(&t, STEPS - 4, NULL);
+        snapshot_take(&resumed, &t);
+        snapshot_assert_close(&start, &end, &resumed, 1e-4, "resumed");
+        snapshot_free(&resumed);
+        snapshot_free(&saved);
+        trial_close(&t);
+    }
+    snapshot_free(&start);
+    snapshot_free(&end);
+    samples_free(&data);
+}
+
+// A parameter is its whole tensor: one in slices has no one place.
+static void a_sliced_tensor_is_no_one_parameter(void **state) {
+    samples data;
+    trial t;
+    int64_t count = 0;
+    samples_tokens(&data, 17, 9, 53, 3);
+    story s = {gpt2, adamw, one_cycle, &data, scratch_path(state, "out")};
+    for (int slices = 1; slices <= 2; slices++) {
+        open_sliced(&s, slices, "never", &t);
+        const float *wte =
+            tr_engine_parameter(t.engine, "transformer.wte.weight", &count);
+        assert_int_equal(wte != NULL, slices == 1);
+        assert_null(
+            tr_engine_parameter(t.engine, "transformer.wte.weight[0:26]", NULL));
+        assert_non_null(
+            tr_engine_parameter(t.engine, "transformer.wpe.weight", &count));
+        assert_int_equal(count, 9 * 24);
+        trial_close(&t);
+    }
     samples_free(&data);
 }
 
@@ -362,6 +449,8 @@ int main(void) {
         TEST(mlp_with_momentum),
         TEST(mlp_without_state),
         TEST(into_another_cut),
+        TEST(into_other_slices),
+        TEST(a_sliced_tensor_is_no_one_parameter),
         TEST(begun_anew),
         TEST(of_something_else_is_refused),
         TEST(interrupted_anywhere),

@@ -51,6 +51,7 @@ void tr__dropout_evaluate(void *attr) {
 const tr_op tr__op_dropout = {
     .name = "dropout",
     .attr_bytes = sizeof(tr_dropout_attr),
+    .in_place = 1 + 0,
     .infer = dropout_infer,
     .backward = dropout_backward,
     .evaluate = tr__dropout_evaluate,

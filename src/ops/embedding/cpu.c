@@ -13,22 +13,46 @@ enum {
                  // fetches is another core's to write
 };
 
+// y = the sum of `count` rows, or += with `add`; y may be the first of them. parts:
+// [count] of [width]
+static void put_sum(const float *const *parts, int count, float *y, int64_t width,
+                    bool add) {
+    if (count == 0 && !add) {
+        memset(y, 0, (size_t)width * sizeof *y);
+    } else if (count == 1 && parts[0] != y) {
+        tr_v_map2(tr_v_first, parts[0], parts[0], y, width, add);
+    } else if (count > 1) {
+        tr_v_map2(tr_v_add, parts[0], parts[1], y, width, add);
+    }
+    if (count > 2) {
+        tr_v_map2(tr_v_first, parts[2], parts[2], y, width, true);
+    }
+}
+
 static void embed_rows(const tr_op_desc *desc, const tr_launch *launch,
                        tr_range range) {
-    const int32_t *ids = launch->in[0]; // [B, S]
-    const float *wte = launch->in[1];   // [V, C]
-    const float *wpe = launch->in[2];   // [P, C] or NULL
-    float *y = launch->out[0];          // [B, S, C]
+    const int32_t *ids = launch->in[0];  // [B, S]
+    const float *wte = launch->in[1];    // [V, C]
+    const float *wpe = launch->in[2];    // [P, C] or NULL
+    const float *before = launch->in[3]; // [B, S, C] or NULL
+    float *y = launch->out[0];           // [B, S, C]
+    int64_t tokens = desc->in[1].shape.dim[0];
     int64_t length = desc->in[0].shape.dim[1], width = desc->in[1].shape.dim[1];
     bool add = launch->accumulate & 1;
     for (int64_t row = range.begin; row < range.end; row++) {
-        const float *token = wte + ids[row] * width;
-        if (wpe) {
-            const float *position = wpe + row % length * width;
-            tr_v_map2(tr_v_add, token, position, y + row * width, width, add);
-        } else {
-            tr_v_map2(tr_v_first, token, token, y + row * width, width, add);
+        int64_t token = tr__embedding_row(desc, tokens, ids[row]);
+        const float *parts[3];
+        int count = 0;
+        if (before) {
+            parts[count++] = before + row * width;
         }
+        if (token >= 0) {
+            parts[count++] = wte + token * width;
+        }
+        if (wpe) {
+            parts[count++] = wpe + row % length * width;
+        }
+        put_sum(parts, count, y + row * width, width, add);
     }
 }
 
@@ -69,11 +93,12 @@ static void scatter_columns(const tr_op_desc *desc, const tr_launch *launch,
     float *dwpe = launch->out[1];       // [P, C] or NULL
     int64_t rows = tr_shape_count(desc->in[1].shape);
     int64_t length = desc->in[1].shape.dim[1], width = desc->in[2].shape.dim[1];
-    int64_t count = columns.end - columns.begin;
+    int64_t tokens = desc->in[2].shape.dim[0], count = columns.end - columns.begin;
     for (int64_t row = 0; count > 0 && row < rows; row++) {
         const float *from = dy + row * width + columns.begin;
-        if (dwte) {
-            float *to = dwte + ids[row] * width + columns.begin;
+        int64_t token = tr__embedding_row(desc, tokens, ids[row]);
+        if (dwte && token >= 0) {
+            float *to = dwte + token * width + columns.begin;
             tr_v_map2(tr_v_first, from, from, to, count, true);
         }
         if (dwpe) {

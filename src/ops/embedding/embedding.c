@@ -3,6 +3,8 @@
 #include "backend/cpu/isa.h"
 #include "ops/operand.h"
 
+#include <string.h>
+
 extern const tr_kernel tr__embedding_reference, tr__embedding_backward_reference;
 extern const tr_kernel tr__embedding_kernel_generic;
 extern const tr_kernel tr__embedding_backward_kernel_generic;
@@ -60,9 +62,12 @@ static tr_shape result_shape(const tr_tensor_desc *tables) {
 
 static tr_status embedding_infer(const tr_op_node *node, tr_tensor_desc *out,
                                  int *out_count, tr_error *err) {
-    tr_status status = tr__operand_count(node, 2, 3, err);
+    tr_status status = tr__operand_count(node, 2, 4, err);
     if (status == TR_OK) {
         status = check_tables(node, 0, err);
+    }
+    if (status == TR_OK && has(node, 3)) {
+        status = tr__operand_shape(node, 3, TR_F32, result_shape(node->in), err);
     }
     if (status == TR_OK) {
         out[0] = (tr_tensor_desc){TR_F32, result_shape(node->in)};
@@ -98,12 +103,16 @@ static int embedding_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_
         rules[0].in[3] = (tr_ref)TR_IN(2);
         rules[0].out[1] = (tr_ref)TR_GRAD_IN(2);
     }
-    return 1;
+    memcpy(rules[0].attr, node->attr, sizeof(tr_embedding_attr));
+    rules[1] = (tr_rule){.in = {TR_GRAD_OUT(0)}, .out = {TR_GRAD_IN(3)}};
+    return has(node, 3) ? 2 : 1;
 }
 
 const tr_op tr__op_embedding = {
     .name = "embedding",
+    .attr_bytes = sizeof(tr_embedding_attr),
     .no_gradient = 1, // the ids
+    .in_place = 1 + 3,
     .infer = embedding_infer,
     .backward = embedding_backward,
     .reference = &tr__embedding_reference,
@@ -112,6 +121,7 @@ const tr_op tr__op_embedding = {
 
 const tr_op tr__op_embedding_backward = {
     .name = "embedding_backward",
+    .attr_bytes = sizeof(tr_embedding_attr),
     .shape_only = 1 << 2 | 1 << 3, // the tables
     .infer = embedding_backward_infer,
     .reference = &tr__embedding_backward_reference,

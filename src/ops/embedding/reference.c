@@ -5,15 +5,18 @@ extern const tr_kernel tr__embedding_reference, tr__embedding_backward_reference
 
 static void embedding(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
-    const int32_t *ids = launch->in[0]; // [B, S]
-    const float *wte = launch->in[1];   // [V, C]
-    const float *wpe = launch->in[2];   // [P, C] or NULL
-    float *y = launch->out[0];          // [B, S, C]
+    const int32_t *ids = launch->in[0];  // [B, S]
+    const float *wte = launch->in[1];    // [V, C]
+    const float *wpe = launch->in[2];    // [P, C] or NULL
+    const float *before = launch->in[3]; // [B, S, C] or NULL
+    float *y = launch->out[0];           // [B, S, C]
     int64_t rows = tr_shape_count(desc->in[0].shape);
     int64_t length = desc->in[0].shape.dim[1], width = desc->in[1].shape.dim[1];
     for (int64_t row = 0; row < rows; row++) {
+        int64_t token = tr__embedding_row(desc, desc->in[1].shape.dim[0], ids[row]);
         for (int64_t c = 0; c < width; c++) {
-            float value = wte[ids[row] * width + c];
+            float value = before ? before[row * width + c] : 0;
+            value += token >= 0 ? wte[token * width + c] : 0;
             value += wpe ? wpe[row % length * width + c] : 0;
             float *to = y + row * width + c;
             *to = launch->accumulate & 1 ? *to + value : value;
@@ -21,14 +24,17 @@ static void embedding(const tr_op_desc *desc, void *state, const tr_launch *laun
     }
 }
 
-// The sum of dy[row, c] over the rows whose id is `id`.
-static double sum_of_id(const tr_launch *launch, int64_t rows, int64_t width,
-                        int64_t id, int64_t c) {
+// The sum of dy[row, c] over the rows whose id is that of row `token` of the table.
+static double sum_of_token(const tr_op_desc *desc, const tr_launch *launch,
+                           int64_t token, int64_t c) {
     const float *dy = launch->in[0];
     const int32_t *ids = launch->in[1];
+    int64_t rows = tr_shape_count(desc->in[1].shape);
+    int64_t tokens = desc->in[2].shape.dim[0], width = desc->in[2].shape.dim[1];
     double sum = 0;
     for (int64_t row = 0; row < rows; row++) {
-        sum += ids[row] == id ? (double)dy[row * width + c] : 0;
+        bool same = tr__embedding_row(desc, tokens, ids[row]) == token;
+        sum += same ? (double)dy[row * width + c] : 0;
     }
     return sum;
 }
@@ -57,7 +63,7 @@ static void embedding_backward(const tr_op_desc *desc, void *state,
     int64_t length = desc->in[1].shape.dim[1], width = desc->in[2].shape.dim[1];
     for (int64_t v = 0; dwte && v < desc->in[2].shape.dim[0]; v++) {
         for (int64_t c = 0; c < width; c++) {
-            store(&dwte[v * width + c], sum_of_id(launch, rows, width, v, c),
+            store(&dwte[v * width + c], sum_of_token(desc, launch, v, c),
                   launch->accumulate & 1);
         }
     }

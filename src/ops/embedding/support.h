@@ -2,7 +2,18 @@
 #ifndef TR_OPS_EMBEDDING_SUPPORT_H
 #define TR_OPS_EMBEDDING_SUPPORT_H
 
-#include <tranche/op.h>
+#include "ops/embedding/embedding.h"
+
+#include <string.h>
+
+// The row of an id in a table of `rows` rows, -1: it is none of them.
+static inline int64_t tr__embedding_row(const tr_op_desc *desc, int64_t rows,
+                                        int32_t id) {
+    tr_embedding_attr attr;
+    memcpy(&attr, desc->attr, sizeof attr);
+    int64_t row = id - attr.first;
+    return row >= 0 && row < rows ? row : -1;
+}
 
 // Does every operand have the type that the op's contract gives it (ids: input `ids`)?
 static inline bool tr__embedding_supports(const tr_op_desc *desc, int ids) {

@@ -111,7 +111,7 @@ tr_status tr__head_chunks_create(const tr_op_desc *desc, bool backward,
         status = create_products(desc, backward, several, dims, &chunks->last, err);
     }
     if (status != TR_OK) {
-        tr__head_chunks_destroy(chunks);
+        tr__head_chunks_release(chunks);
         return status;
     }
     lay_out(desc, chunks);
@@ -125,7 +125,13 @@ static void destroy_products(tr_head_products *p) {
     tr__matmul_destroy(p->weight);
 }
 
-void tr__head_chunks_destroy(tr_head_chunks *chunks) {
+size_t tr__head_chunks_workspace(const tr_op_desc *desc, const void *state) {
+    (void)desc;
+    return ((const tr_head_chunks *)state)->bytes;
+}
+
+void tr__head_chunks_release(void *state) {
+    tr_head_chunks *chunks = state;
     if (chunks) {
         destroy_products(&chunks->full);
         destroy_products(&chunks->last);

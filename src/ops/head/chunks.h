@@ -22,10 +22,13 @@ typedef struct tr_head_chunks {
     size_t bytes;
 } tr_head_chunks;
 
-// For tr__op_head (`backward` false) or tr__op_head_backward. The caller owns `*out`.
+// For an op whose inputs begin like the head's, and whose results, with `backward`,
+// like those of tr__op_head_backward. Freed by tr__head_chunks_release.
 tr_status tr__head_chunks_create(const tr_op_desc *desc, bool backward,
                                  tr_head_chunks **out, tr_error *err);
-void tr__head_chunks_destroy(tr_head_chunks *chunks); // NULL-safe
+// tr_kernel.workspace and tr_kernel.release where the kernel's state is these chunks.
+size_t tr__head_chunks_workspace(const tr_op_desc *desc, const void *state);
+void tr__head_chunks_release(void *state); // NULL-safe
 
 // The products of the chunk that starts at row `first`.
 static inline const tr_head_products *tr__head_chunk_at(const tr_head_chunks *chunks,

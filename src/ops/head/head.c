@@ -21,12 +21,11 @@ static const tr_kernel *const head_backward_cpu[TR_ISA_COUNT] =
 // The product chooses its instruction set itself.
 static const tr_kernel *const head_logits_cpu[TR_ISA_COUNT] = {&tr__head_logits_kernel};
 
-// Checks the inputs and gives V.
-static tr_status check_inputs(const tr_op_node *node, int64_t *vocabulary,
-                              tr_error *err) {
+tr_status tr__head_check_inputs(const tr_op_node *node, int64_t *vocabulary,
+                                tr_error *err) {
     const tr_head_attr *attr = node->attr;
     char weight[TR_SHAPE_TEXT], x[TR_SHAPE_TEXT];
-    tr_status status = tr__operand_count(node, HEAD_INPUTS, HEAD_INPUTS, err);
+    tr_status status = TR_OK;
     for (int i = HEAD_X; i <= HEAD_WEIGHT && status == TR_OK; i++) {
         status = tr__operand_dtype(node, i, TR_F32, err);
     }
@@ -50,6 +49,12 @@ static tr_status check_inputs(const tr_op_node *node, int64_t *vocabulary,
     return status != TR_OK ? status
                            : tr__operand_shape(node, HEAD_TARGETS, TR_I32,
                                                tr__shape_lead(of_x), err);
+}
+
+static tr_status check_inputs(const tr_op_node *node, int64_t *vocabulary,
+                              tr_error *err) {
+    tr_status status = tr__operand_count(node, HEAD_INPUTS, HEAD_INPUTS, err);
+    return status == TR_OK ? tr__head_check_inputs(node, vocabulary, err) : status;
 }
 
 static tr_status head_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,

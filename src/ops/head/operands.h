@@ -8,10 +8,12 @@
 
 #include <string.h>
 
-// Inputs of all three ops, results of tr__op_head_backward.
+// The first inputs of all ops here and of slices of the head, the first results of the
+// backwards.
 enum { HEAD_X, HEAD_WEIGHT, HEAD_BIAS, HEAD_TARGETS, HEAD_INPUTS };
 enum { HEAD_DX, HEAD_DWEIGHT, HEAD_DBIAS, HEAD_SUMS };
 
+// Attributes of slices begin with these.
 static inline tr_head_attr tr__head_attr(const tr_op_desc *desc) {
     tr_head_attr attr;
     memcpy(&attr, desc->attr, sizeof attr);
@@ -37,18 +39,27 @@ static inline bool tr__head_wants(const tr_op_desc *desc, int result) {
     return desc->out_count > result && desc->out[result].dtype != TR_NONE;
 }
 
-static inline bool tr__head_supports(const tr_op_desc *desc) {
+// Have the inputs above and the results the types that kernels expect?
+static inline bool tr__head_operands_fit(const tr_op_desc *desc) {
     for (int i = 0; i < desc->out_count; i++) {
         if (desc->out[i].dtype != TR_NONE && desc->out[i].dtype != TR_F32 &&
             desc->out[i].dtype != TR_F64) {
             return false;
         }
     }
-    return desc->in_count == HEAD_INPUTS && desc->in[HEAD_X].dtype == TR_F32 &&
+    return desc->in_count >= HEAD_INPUTS && desc->in[HEAD_X].dtype == TR_F32 &&
            desc->in[HEAD_WEIGHT].dtype == TR_F32 &&
            (desc->in[HEAD_BIAS].dtype == TR_F32 || !tr__head_has_bias(desc)) &&
            desc->in[HEAD_TARGETS].dtype == TR_I32;
 }
+
+static inline bool tr__head_supports(const tr_op_desc *desc) {
+    return desc->in_count == HEAD_INPUTS && tr__head_operands_fit(desc);
+}
+
+// A shape rule: checks the inputs above and gives V.
+tr_status tr__head_check_inputs(const tr_op_node *node, int64_t *vocabulary,
+                                tr_error *err);
 
 // Each operand moved once, and `products` products of the head's size; the softmax,
 // some ten operations for each logit, counts too.

@@ -1,21 +1,9 @@
-#include "ops/head/operands.h"
+#include "ops/head/reference_parts.h"
 
 #include <math.h>
 
 extern const tr_kernel tr__head_reference, tr__head_backward_reference,
     tr__head_logits_reference;
-
-// logits: [V] of the row x: [C]
-static void logits_of(const tr_linear_dims *d, const float *x, const float *w,
-                      const float *bias, double *logits) {
-    int64_t in_step = tr__weight_in_step(d), out_step = tr__weight_out_step(d);
-    for (int64_t v = 0; v < d->out; v++) {
-        logits[v] = bias ? bias[v] : 0;
-        for (int64_t c = 0; c < d->in; c++) {
-            logits[v] += (double)x[c] * w[c * in_step + v * out_step];
-        }
-    }
-}
 
 // logits: [V], becomes the softmax. Adds the row's loss to the sums.
 static void softmax(double *logits, int64_t count, int32_t target, double *sums) {
@@ -45,8 +33,8 @@ static void forward(const tr_op_desc *desc, void *state, const tr_launch *launch
     tr_linear_dims d = tr__head_dims(desc);
     for (int64_t r = 0; r < d.rows; r++) {
         if (targets[r] >= 0) {
-            logits_of(&d, x + r * d.in, launch->in[HEAD_WEIGHT], launch->in[HEAD_BIAS],
-                      logits);
+            tr__head_reference_logits(&d, x + r * d.in, launch->in[HEAD_WEIGHT],
+                                      launch->in[HEAD_BIAS], logits);
             softmax(logits, d.out, targets[r], launch->out[0]);
         }
     }
@@ -69,8 +57,8 @@ static void logit_gradients(const tr_op_desc *desc, const tr_launch *launch,
         if (targets[r] < 0) {
             continue;
         }
-        logits_of(&d, x + r * d.in, launch->in[HEAD_WEIGHT], launch->in[HEAD_BIAS],
-                  row);
+        tr__head_reference_logits(&d, x + r * d.in, launch->in[HEAD_WEIGHT],
+                                  launch->in[HEAD_BIAS], row);
         softmax(row, d.out, targets[r], launch->out[HEAD_SUMS]);
         row[targets[r]] -= 1;
         for (int64_t v = 0; v < d.out; v++) {
@@ -79,60 +67,11 @@ static void logit_gradients(const tr_op_desc *desc, const tr_launch *launch,
     }
 }
 
-static void put(float *out, double value, bool accumulate) {
-    *out = (float)(accumulate ? *out + value : value);
-}
-
-static void input_gradient(const tr_linear_dims *d, const double *gradients,
-                           const float *w, bool accumulate, float *dx) {
-    int64_t in_step = tr__weight_in_step(d), out_step = tr__weight_out_step(d);
-    for (int64_t r = 0; r < d->rows; r++) {
-        for (int64_t c = 0; c < d->in; c++) {
-            double sum = 0;
-            for (int64_t v = 0; v < d->out; v++) {
-                sum += gradients[r * d->out + v] * w[c * in_step + v * out_step];
-            }
-            put(&dx[r * d->in + c], sum, accumulate);
-        }
-    }
-}
-
-static void weight_gradient(const tr_linear_dims *d, const double *gradients,
-                            const float *x, bool accumulate, float *dw) {
-    int64_t in_step = tr__weight_in_step(d), out_step = tr__weight_out_step(d);
-    for (int64_t v = 0; v < d->out; v++) {
-        for (int64_t c = 0; c < d->in; c++) {
-            double sum = 0;
-            for (int64_t r = 0; r < d->rows; r++) {
-                sum += gradients[r * d->out + v] * x[r * d->in + c];
-            }
-            put(&dw[c * in_step + v * out_step], sum, accumulate);
-        }
-    }
-}
-
 static void backward(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     double *gradients = launch->workspace; // [rows, V]
-    float *dbias = launch->out[HEAD_DBIAS];
-    tr_linear_dims d = tr__head_dims(desc);
-    uint32_t add = launch->accumulate;
     logit_gradients(desc, launch, gradients);
-    if (launch->out[HEAD_DX]) {
-        input_gradient(&d, gradients, launch->in[HEAD_WEIGHT], add >> HEAD_DX & 1,
-                       launch->out[HEAD_DX]);
-    }
-    if (launch->out[HEAD_DWEIGHT]) {
-        weight_gradient(&d, gradients, launch->in[HEAD_X], add >> HEAD_DWEIGHT & 1,
-                        launch->out[HEAD_DWEIGHT]);
-    }
-    for (int64_t v = 0; dbias && v < d.out; v++) {
-        double sum = 0;
-        for (int64_t r = 0; r < d.rows; r++) {
-            sum += gradients[r * d.out + v];
-        }
-        put(&dbias[v], sum, add >> HEAD_DBIAS & 1);
-    }
+    tr__head_reference_put(desc, launch, gradients);
 }
 
 static size_t backward_workspace(const tr_op_desc *desc, const void *state) {
@@ -153,11 +92,13 @@ static void last_logits(const tr_op_desc *desc, void *state, const tr_launch *la
         int64_t last = tr__head_last_target(targets + b * each, each);
         memset(logits, 0, (size_t)d.out * sizeof *logits);
         if (last >= 0) {
-            logits_of(&d, x + (b * each + last) * d.in, launch->in[HEAD_WEIGHT],
-                      launch->in[HEAD_BIAS], logits);
+            tr__head_reference_logits(&d, x + (b * each + last) * d.in,
+                                      launch->in[HEAD_WEIGHT], launch->in[HEAD_BIAS],
+                                      logits);
         }
         for (int64_t v = 0; v < d.out; v++) {
-            put(&out[b * d.out + v], logits[v], launch->accumulate & 1);
+            float *to = &out[b * d.out + v];
+            *to = (float)(launch->accumulate & 1 ? *to + logits[v] : logits[v]);
         }
     }
 }

@@ -1,0 +1,109 @@
+#include "plan/ordered.h"
+
+#include "plan/models.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+const test_request_case test_cases[TEST_CASES] = {
+    {2, 1, 1, 0}, {1, 5, 1, 0}, {1, 5, 2, 0},  {2, 5, 5, 0},
+    {3, 4, 1, 2}, {1, 6, 3, 1}, {1, 5, 2, -1}, {2, 4, 4, -1},
+};
+
+tr_plan *test_plan_case(const tr_model *model, const test_request_case *c) {
+    tr_plan_request request = test_request(model, c->m, c->g);
+    request.wave = c->wave;
+    request.recomputed_units = c->recomputed;
+    return test_plan(&request);
+}
+
+const tr_sequence *test_training(const tr_plan *plan) {
+    return &plan->sequences[TR_SEQUENCE_TRAIN];
+}
+
+int64_t test_count_steps(const tr_plan *plan, tr_plan_step_kind kind) {
+    int64_t count = 0;
+    for (size_t i = 0; i < test_training(plan)->count; i++) {
+        count += test_training(plan)->steps[i].kind == kind;
+    }
+    return count;
+}
+
+void test_assert_fresh_once(const tr_plan *plan) {
+    int *fresh = calloc(plan->flat_count, sizeof *fresh);
+    bool *begun = calloc(plan->flat_count, sizeof *begun);
+    assert_true(fresh && begun);
+    for (size_t i = 0; i < test_training(plan)->count; i++) {
+        const tr_plan_step *step = &test_training(plan)->steps[i];
+        if (step->kind != TR_STEP_backward) {
+            continue;
+        }
+        const tr_plan_unit *unit = &plan->units[step->unit];
+        uint32_t touched = tr__program_flats(&unit->program->backward[step->segment],
+                                             TR_PLACE_PARAM_GRAD);
+        for (int f = 0; f < unit->program->flat_count; f++) {
+            int flat = unit->flats[f];
+            bool says = step->fresh >> f & 1;
+            if (!(touched >> f & 1)) {
+                continue;
+            }
+            assert_int_equal(says, !begun[flat]);
+            begun[flat] = true;
+            fresh[flat] += says;
+        }
+    }
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        assert_int_equal(fresh[f], 1);
+    }
+    free(fresh);
+    free(begun);
+}
+
+void test_assert_data(const tr_plan *plan) {
+    int64_t loaded = 0, unloaded = 0;
+    for (size_t i = 0; i < test_training(plan)->count; i++) {
+        const tr_plan_step *step = &test_training(plan)->steps[i];
+        if (step->kind == TR_STEP_load) {
+            assert_int_equal(step->micro, loaded++);
+        } else if (step->kind == TR_STEP_unload) {
+            assert_int_equal(step->micro, unloaded++);
+        } else if (step->kind == TR_STEP_forward || step->kind == TR_STEP_backward) {
+            assert_true(step->micro < loaded && step->micro >= unloaded);
+        }
+        assert_true(loaded - unloaded <= plan->request.wave);
+    }
+    assert_int_equal(unloaded, plan->request.accumulation_steps);
+}
+
+void test_assert_end(const tr_plan *plan) {
+    const tr_sequence *sequence = test_training(plan);
+    size_t updates = plan->flat_count;
+    assert_int_equal(sequence->steps[0].kind, TR_STEP_clear);
+    assert_int_equal(plan->update_begin, sequence->count - updates);
+    assert_int_equal(sequence->steps[plan->update_begin - 1].kind, TR_STEP_norm);
+    assert_int_equal(test_count_steps(plan, TR_STEP_norm), 1);
+    for (size_t i = 0; i < updates; i++) {
+        const tr_plan_step *step = &sequence->steps[plan->update_begin + i];
+        assert_int_equal(step->kind, TR_STEP_update);
+        assert_int_equal(step->unit, i);
+    }
+}
+
+void test_assert_recomputed(const tr_plan *plan) {
+    for (size_t i = 0; i < test_training(plan)->count; i++) {
+        const tr_plan_step *step = &test_training(plan)->steps[i];
+        bool again =
+            plan->units[step->kind == TR_STEP_update ? 0 : step->unit].recomputed;
+        if (step->kind == TR_STEP_forward) {
+            assert_int_equal(step->lean, again);
+        }
+        if (step->kind == TR_STEP_backward && again) {
+            assert_int_equal((step - 1)->kind, TR_STEP_recompute);
+            assert_int_equal((step - 1)->unit, step->unit);
+            assert_int_equal((step - 1)->micro, step->micro);
+        }
+    }
+}
