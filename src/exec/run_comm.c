@@ -74,8 +74,11 @@ static tr_status merge(const tr_work *work, float *values, int64_t count) {
 }
 
 // Every rank has added its micro-batches to the wave's tensors; in the backward, to
-// their gradients.
+// their gradients. In an evaluation each micro-batch is a wave of its own.
 tr_status tr__run_combine(const tr_work *work, const tr_plan_step *step) {
+    if (work->sequence != TR_SEQUENCE_TRAIN) {
+        return TR_OK;
+    }
     char *base = tr__memory(work->ex, tr__combine_buffer(step));
     tr_wave_tensor tensor;
     tr_status status = TR_OK;

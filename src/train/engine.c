@@ -209,15 +209,8 @@ static void add_to_epoch(tr_engine *engine, const tr_step_result *r) {
     sums->seconds += r->seconds;
 }
 
-// Whether this or another rank has been asked for an end.
-typedef struct asking {
-    tr_comm *comm;
-    bool (*stop)(void *user);
-    void *user;
-} asking;
-
-static bool is_asked(void *user) {
-    const asking *a = user;
+bool tr__is_asked(void *asking) {
+    const tr_asking *a = asking;
     bool here = a->stop && a->stop(a->user);
     if (a->comm && here && !tr__comm_noticed(a->comm)) {
         tr__comm_notice(a->comm);
@@ -225,13 +218,28 @@ static bool is_asked(void *user) {
     return here || (a->comm && tr__comm_noticed(a->comm));
 }
 
+// The word for an end has reached all ranks; what they do next is not asked for it.
+static tr_status end_asked(tr_engine *engine, tr_error *err) {
+    tr_status status = engine->comm ? tr__comm_notice_clear(engine->comm, err) : TR_OK;
+    return status == TR_OK ? tr_fail(err, TR_INTERRUPTED, "interrupted") : status;
+}
+
+tr_status tr__engine_end_work(tr_engine *engine, tr_status status, const tr_error *mine,
+                              tr_error *err) {
+    if (status == TR_OK) {
+        return TR_OK;
+    }
+    return status == TR_INTERRUPTED ? end_asked(engine, err)
+                                    : tr__abandon(engine->comm, status, mine, err);
+}
+
 // Forward, backward and norm, and what all ranks make of it.
 static tr_status run_gradients(tr_engine *engine, const tr_run_context *context,
-                               asking *ask, tr_verdict *verdict, tr_error *err) {
+                               tr_asking *ask, tr_verdict *verdict, tr_error *err) {
     tr__engine_fix(engine);
     tr_status status =
         tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN, 0,
-                         engine->plan->update_begin, context, is_asked, ask, err);
+                         engine->plan->update_begin, context, tr__is_asked, ask, err);
     if (status != TR_OK) {
         return status;
     }
@@ -241,7 +249,7 @@ static tr_status run_gradients(tr_engine *engine, const tr_run_context *context,
 
 // The same; and again with coarser sums as long as gradients do not fit into them.
 static tr_status run_until_fit(tr_engine *engine, const tr_run_context *context,
-                               asking *ask, tr_verdict *verdict, tr_error *err) {
+                               tr_asking *ask, tr_verdict *verdict, tr_error *err) {
     tr_status status = run_gradients(engine, context, ask, verdict, err);
     while (status == TR_OK && verdict->too_large && !verdict->not_finite) {
         engine->fixed_exponent = tr__engine_coarser(engine->fixed_exponent);
@@ -253,7 +261,7 @@ static tr_status run_until_fit(tr_engine *engine, const tr_run_context *context,
     return status;
 }
 
-static tr_status run_step(tr_engine *engine, asking *ask, tr_step_result *result,
+static tr_status run_step(tr_engine *engine, tr_asking *ask, tr_step_result *result,
                           tr_error *err) {
     double begin = tr__seconds();
     double waited = tr__feed_waits(engine->feed).seconds;
@@ -284,7 +292,7 @@ static tr_status run_step(tr_engine *engine, asking *ask, tr_step_result *result
 
 tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), void *user,
                                 tr_step_result *result, tr_error *err) {
-    asking ask = {engine->comm, stop, user};
+    tr_asking ask = {engine->comm, stop, user};
     tr_error mine = {0};
     tr_status status = TR_OK;
     if (engine->stale_feed) {
@@ -294,15 +302,7 @@ tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), voi
         status = run_step(engine, &ask, result, &mine);
         engine->stale_feed = status != TR_OK;
     }
-    if (status == TR_INTERRUPTED && engine->comm) { // the word has reached all ranks
-        mine = (tr_error){0};
-        tr_status cleared = tr__comm_notice_clear(engine->comm, &mine);
-        status = cleared == TR_OK ? status : cleared;
-    }
-    if (status == TR_OK || status == TR_INTERRUPTED) {
-        return status == TR_OK ? status : tr_fail(err, status, "interrupted");
-    }
-    return tr__abandon(engine->comm, status, &mine, err);
+    return tr__engine_end_work(engine, status, &mine, err);
 }
 
 tr_status tr_engine_refresh(tr_engine *engine, tr_error *err) {
@@ -315,7 +315,7 @@ tr_status tr_engine_refresh(tr_engine *engine, tr_error *err) {
     tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_FENCE, 0,
                                         fence->count, &context, NULL, NULL, &mine);
     engine->stale_params = status != TR_OK;
-    return status == TR_OK ? TR_OK : tr__abandon(engine->comm, status, &mine, err);
+    return tr__engine_end_work(engine, status, &mine, err);
 }
 
 tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *err) {

@@ -87,6 +87,18 @@ tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
 // ---- engine.c
 // Begins to read training data at the cursor.
 tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err);
+// Whether this or another rank has been asked for an end: a `stop` for the executor,
+// whose `user` is a tr_asking.
+typedef struct tr_asking {
+    tr_comm *comm; // NULL: one rank
+    bool (*stop)(void *user);
+    void *user;
+} tr_asking;
+bool tr__is_asked(void *asking);
+// The end of work that all ranks do together, as this one has found it; TR_INTERRUPTED
+// is what all have found. Another error ends them all.
+tr_status tr__engine_end_work(tr_engine *engine, tr_status status, const tr_error *mine,
+                              tr_error *err);
 // A step whose plan can be interrupted.
 tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), void *user,
                                 tr_step_result *result, tr_error *err);

@@ -1,18 +1,123 @@
-// Evaluation: the model forward over the first validation samples, in order.
+// Evaluation: the model forward over the first validation samples, in order. Ranks take
+// runs of micro-batches; the sums of each are kept apart and added in the order of the
+// samples, so that the loss has the same bits for every number of ranks.
 #include "base/checked.h"
 #include "base/memory.h"
+#include "comm/alone.h"
 #include "train/engine.h"
 
 #include <string.h>
 
-static tr_status run_micro_batches(tr_engine *engine, int64_t micro_batches,
-                                   bool (*stop)(void *user), void *user,
-                                   tr_error *err) {
-    const tr_sequence *sequence = &engine->plan->sequences[TR_SEQUENCE_EVALUATE];
+enum {
+    ROUND_MICROS = 64, // of a rank, at most, before the ranks tell each other
+    STOPPED = 0,       // a record: whether its rank was asked for an end,
+    SUMS = 1,          // then the sums of its micro-batches
+};
+
+typedef struct rounds {
+    tr_engine *engine;
+    tr_asking ask;
+    int64_t rank, ranks;
+    int64_t micros;  // of the evaluation
+    int64_t share;   // of a rank in a round
+    int64_t doubles; // of a record
+    double *own;     // [doubles]
+    double *all;     // [ranks][doubles]
+    tr_feed *feed;
+    double sums[TR_SUMS];
+} rounds;
+
+// Rounds of about the same length, none longer than ROUND_MICROS.
+static void deal(rounds *r, int64_t count) {
+    r->micros = tr__ceil_div(count, r->engine->plan->request.micro_batch);
+    int64_t each = tr__ceil_div(r->micros, r->ranks);
+    r->share = tr__ceil_div(each, tr__ceil_div(each, ROUND_MICROS));
+    r->doubles = SUMS + r->share * TR_SUMS;
+}
+
+static tr_status open_rounds(rounds *r, int64_t count, tr_error *err) {
+    tr_dataset *data = tr__run_validation_data(r->engine->run);
+    int64_t m = r->engine->plan->request.micro_batch;
+    tr_feed_options options = {
+        .dataset = data,
+        .order = {.samples = tr_dataset_samples(data), .shuffled = false},
+        .batcher = {.samples = count, .batch = r->ranks * r->share * m},
+        .steps = tr__ceil_div(r->micros, r->ranks * r->share),
+        .micro_batch = m,
+        .first_micro = r->rank * r->share,
+        .micros = r->share,
+        .slots = r->engine->plan->slots[1],
+        .memory = tr__executor_ring(r->engine->executor, 1),
+    };
+    r->own = tr__calloc((size_t)r->doubles, sizeof *r->own);
+    r->all = tr__calloc((size_t)(r->doubles * r->ranks), sizeof *r->all);
+    if (!r->own || !r->all) {
+        return tr_fail(err, TR_MEMORY, "no memory for an evaluation's sums");
+    }
+    tr_status status = tr__feed_create(&options, &r->feed, err);
+    tr__executor_feed(r->engine->executor, 1, r->feed);
+    return status;
+}
+
+static void close_rounds(rounds *r) {
+    tr__executor_feed(r->engine->executor, 1, NULL);
+    tr__feed_destroy(r->feed);
+    tr__free(r->own);
+    tr__free(r->all);
+}
+
+// This rank's micro-batches of a round. An end that is asked for is noted in the
+// record: ranks stop together, after the round.
+static tr_status run_share(rounds *r, int64_t micros, tr_error *err) {
+    tr_engine *engine = r->engine;
+    size_t end = engine->plan->sequences[TR_SEQUENCE_EVALUATE].count;
     tr_run_context context = {.seed = engine->settings->seed};
-    for (int64_t i = 0; i < micro_batches; i++) {
-        tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_EVALUATE, 0,
-                                            sequence->count, &context, stop, user, err);
+    double *sums = tr__executor_sums(engine->executor);
+    for (int64_t j = 0; j < micros; j++) {
+        memset(sums, 0, TR_SUMS * sizeof *sums);
+        tr_error mine = {0};
+        tr_status status =
+            tr__executor_run(engine->executor, TR_SEQUENCE_EVALUATE, 0, end, &context,
+                             tr__is_asked, &r->ask, &mine);
+        if (status == TR_INTERRUPTED) {
+            r->own[STOPPED] = 1;
+        } else if (status != TR_OK) {
+            return tr_fail(err, status, "%s", mine.message);
+        }
+        memcpy(r->own + SUMS + j * TR_SUMS, sums, TR_SUMS * sizeof *sums);
+    }
+    return TR_OK;
+}
+
+// What all ranks have found, by micro-batch.
+static tr_status add_records(rounds *r, int64_t micros, tr_error *err) {
+    double stopped = 0;
+    tr_status status = TR_OK;
+    if (r->engine->comm) {
+        status = tr__comm_all_gather(r->engine->comm, r->own,
+                                     (size_t)r->doubles * sizeof *r->own, r->all, err);
+    } else {
+        memcpy(r->all, r->own, (size_t)r->doubles * sizeof *r->own);
+    }
+    for (int64_t k = 0; k < r->ranks && status == TR_OK; k++) {
+        const double *record = r->all + k * r->doubles;
+        stopped += record[STOPPED];
+        for (int64_t i = 0; i < micros * TR_SUMS; i++) {
+            r->sums[i % TR_SUMS] += record[SUMS + i];
+        }
+    }
+    return stopped > 0 ? TR_INTERRUPTED : status;
+}
+
+// Every rank runs as many micro-batches, of which the last ones may be empty.
+static tr_status run_rounds(rounds *r, tr_error *err) {
+    int64_t round = r->ranks * r->share;
+    for (int64_t first = 0; first < r->micros; first += round) {
+        int64_t micros = tr__min_i64(r->share, r->micros - first);
+        tr_status status = run_share(r, micros, err);
+        if (status == TR_OK) {
+            status = add_records(r, micros, err);
+        }
         if (status != TR_OK) {
             return status;
         }
@@ -20,9 +125,23 @@ static tr_status run_micro_batches(tr_engine *engine, int64_t micro_batches,
     return TR_OK;
 }
 
+static tr_status evaluate(rounds *r, int64_t count, tr_error *err) {
+    tr_error mine = {0};
+    deal(r, count);
+    tr_status status = open_rounds(r, count, &mine);
+    status = tr__agree(r->engine->comm, status, &mine, err);
+    if (status == TR_OK) {
+        status = run_rounds(r, &mine);
+        status = tr__engine_end_work(r->engine, status, &mine, err);
+    }
+    close_rounds(r);
+    return status;
+}
+
 tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
                                     bool (*stop)(void *user), void *user,
                                     tr_evaluation *result, tr_error *err) {
+    const tr_plan_request *request = &engine->plan->request;
     tr_dataset *data = tr__run_validation_data(engine->run);
     if (!data) {
         return tr_fail(
@@ -32,30 +151,16 @@ tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
     }
     int64_t all = tr_dataset_samples(data);
     int64_t count = samples > 0 ? tr__min_i64(samples, all) : all;
-    int64_t m = engine->plan->request.micro_batch;
-    tr_feed_options options = {
-        .dataset = data,
-        .order = {.samples = all, .shuffled = false},
-        .batcher = {.samples = count, .batch = m},
-        .steps = tr__ceil_div(count, m),
-        .micro_batch = m,
-        .micros = 1,
-        .slots = engine->plan->slots[1],
-        .memory = tr__executor_ring(engine->executor, 1),
-    };
-    tr_feed *feed = NULL;
-    tr_status status = tr__feed_create(&options, &feed, err);
-    if (status != TR_OK) {
-        return status;
+    rounds r = {.engine = engine,
+                .ask = {engine->comm, stop, user},
+                .rank = request->rank,
+                .ranks = request->ranks};
+    tr_status status = tr_engine_refresh(engine, err);
+    if (status == TR_OK) {
+        status = evaluate(&r, count, err);
     }
-    double *sums = tr__executor_sums(engine->executor);
-    memset(sums, 0, TR_SUMS * sizeof *sums);
-    tr__executor_feed(engine->executor, 1, feed);
-    status = run_micro_batches(engine, tr__ceil_div(count, m), stop, user, err);
-    tr__executor_feed(engine->executor, 1, NULL);
-    tr__feed_destroy(feed);
-    *result = (tr_evaluation){.loss = sums[TR_SUM_LOSS] / sums[TR_SUM_COUNT],
-                              .accuracy = sums[TR_SUM_CORRECT] / sums[TR_SUM_COUNT],
+    *result = (tr_evaluation){.loss = r.sums[TR_SUM_LOSS] / r.sums[TR_SUM_COUNT],
+                              .accuracy = r.sums[TR_SUM_CORRECT] / r.sums[TR_SUM_COUNT],
                               .samples = count};
     return status;
 }
