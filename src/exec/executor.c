@@ -5,6 +5,7 @@
 #include "base/memory.h"
 
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 static int ring_of(tr_sequence_kind sequence) {
@@ -14,7 +15,7 @@ static int ring_of(tr_sequence_kind sequence) {
 // ---- steps of the data stream
 // --------------------------------------------------------
 
-static tr_status run_load(const tr_work *work, const tr_plan_step *step) {
+static tr_status run_load(tr_work *work, const tr_plan_step *step) {
     tr_executor *ex = work->ex;
     tr_feed_micro slot;
     tr_status status =
@@ -25,7 +26,7 @@ static tr_status run_load(const tr_work *work, const tr_plan_step *step) {
     return status;
 }
 
-static tr_status run_unload(const tr_work *work, const tr_plan_step *step) {
+static tr_status run_unload(tr_work *work, const tr_plan_step *step) {
     (void)step;
     tr__feed_release(work->ex->feed[ring_of(work->sequence)]);
     return TR_OK;
@@ -34,8 +35,7 @@ static tr_status run_unload(const tr_work *work, const tr_plan_step *step) {
 // ---- the walk
 // ------------------------------------------------------------------------
 
-static tr_status (*const run_kind[TR_STEP_KINDS])(const tr_work *,
-                                                  const tr_plan_step *) = {
+static tr_status (*const run_kind[TR_STEP_KINDS])(tr_work *, const tr_plan_step *) = {
     [TR_STEP_load] = run_load,
     [TR_STEP_gather] = tr__run_gather,
     [TR_STEP_forward] = tr__run_program,
@@ -55,7 +55,7 @@ static bool concerns_others(const tr_plan_step *step) {
     return step->stream == TR_STREAM_COMM || step->kind == TR_STEP_combine;
 }
 
-static tr_status run_step(const tr_work *work, const tr_plan_step *step, bool stopped) {
+static tr_status run_step(tr_work *work, const tr_plan_step *step, bool stopped) {
     tr_status status = TR_OK;
     if (stopped && !concerns_others(step)) {
         return TR_OK;
@@ -71,9 +71,9 @@ static tr_status wait_for_all(const tr_work *work) {
     return comm ? tr__comm_wait(comm, tr__comm_newest(comm), work->err) : TR_OK;
 }
 
-tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
-                           size_t first, size_t end, const tr_run_context *context,
-                           bool (*stop)(void *user), void *user, tr_error *err) {
+static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t first,
+                      size_t end, const tr_run_context *context,
+                      bool (*stop)(void *user), void *user, tr_error *err) {
     const tr_sequence *steps = &executor->plan->sequences[sequence];
     tr_work work = {.ex = executor, .sequence = sequence, .run = *context, .err = err};
     bool stopped = false;
@@ -98,6 +98,18 @@ tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
     tr_status status = wait_for_all(&work);
     return status == TR_OK && stopped ? tr_fail(err, TR_INTERRUPTED, "interrupted")
                                       : status;
+}
+
+// Kernels that no plan has prepared (norms, updates) ask OpenMP how many threads there
+// are: as many as the plan's.
+tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
+                           size_t first, size_t end, const tr_run_context *context,
+                           bool (*stop)(void *user), void *user, tr_error *err) {
+    int before = omp_get_max_threads();
+    omp_set_num_threads(executor->plan->request.threads);
+    tr_status status = walk(executor, sequence, first, end, context, stop, user, err);
+    omp_set_num_threads(before);
+    return status;
 }
 
 // ---- the record

@@ -39,13 +39,13 @@ static tr_comm_op gather_of(const tr_executor *ex, const tr_plan_step *step) {
     return op;
 }
 
-tr_status tr__run_gather(const tr_work *work, const tr_plan_step *step) {
+tr_status tr__run_gather(tr_work *work, const tr_plan_step *step) {
     tr_comm_op op = gather_of(work->ex, step);
     tr__comm_start(work->ex->comm, &op);
     return TR_OK; // a fault comes up where somebody waits
 }
 
-tr_status tr__run_reduce(const tr_work *work, const tr_plan_step *step) {
+tr_status tr__run_reduce(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     const tr_flat *flat = &ex->plan->flats[step->unit];
     int from = step->buffer[TR_SLOT_INPUT];
@@ -62,7 +62,9 @@ tr_status tr__run_reduce(const tr_work *work, const tr_plan_step *step) {
     return TR_OK;
 }
 
-static tr_status merge(const tr_work *work, float *values, int64_t count) {
+// What is started here is no step of the plan: the numbers that others wait for move on
+// by as many, all of them done.
+static tr_status merge(tr_work *work, float *values, int64_t count) {
     const tr_executor *ex = work->ex;
     int64_t first = 0, own = 0, shard = tr__ceil_div(count, ex->plan->request.ranks);
     tr__comm_part(count, shard, (int)ex->plan->request.rank, &first, &own);
@@ -70,12 +72,13 @@ static tr_status merge(const tr_work *work, float *values, int64_t count) {
                      values,         values + first, false};
     tr__comm_start(ex->comm, &op);
     op = (tr_comm_op){TR_COMM_GATHER, TR_COMM_F32, count, shard, NULL, values, false};
+    work->first_ticket += 2;
     return tr__comm_wait(ex->comm, tr__comm_start(ex->comm, &op), work->err);
 }
 
 // Every rank has added its micro-batches to the wave's tensors; in the backward, to
 // their gradients. In an evaluation each micro-batch is a wave of its own.
-tr_status tr__run_combine(const tr_work *work, const tr_plan_step *step) {
+tr_status tr__run_combine(tr_work *work, const tr_plan_step *step) {
     if (work->sequence != TR_SEQUENCE_TRAIN) {
         return TR_OK;
     }

@@ -26,7 +26,7 @@ static void clear_gaps(const tr_executor *ex, const tr_plan_step *step) {
     memset(grad + next, 0, (size_t)rest * sizeof *grad);
 }
 
-tr_status tr__run_clear(const tr_work *work, const tr_plan_step *step) {
+tr_status tr__run_clear(tr_work *work, const tr_plan_step *step) {
     if (step->part == TR_PART_GRAD) {
         clear_gaps(work->ex, step);
         return TR_OK;
@@ -37,7 +37,7 @@ tr_status tr__run_clear(const tr_work *work, const tr_plan_step *step) {
     return TR_OK;
 }
 
-tr_status tr__run_fold(const tr_work *work, const tr_plan_step *step) {
+tr_status tr__run_fold(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     const tr_flat *flat = &ex->plan->flats[step->unit];
     int to = step->buffer[TR_SLOT_OUTPUT];
@@ -77,7 +77,7 @@ static void note_times(const tr_work *work) {
     record[TR_RECORD_PEAK] = (double)tr__process_peak();
 }
 
-tr_status tr__run_norm(const tr_work *work, const tr_plan_step *step) {
+tr_status tr__run_norm(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     float *scratch = tr__memory(ex, step->buffer[TR_SLOT_TEMP]);
     double *partials = tr__own_record(ex) + ex->plan->record.partials;
@@ -116,7 +116,7 @@ static void update_piece(const tr_executor *ex, const tr_update_range *range,
 }
 
 // A rank updates what it keeps the optimizer's state of.
-tr_status tr__run_update(const tr_work *work, const tr_plan_step *step) {
+tr_status tr__run_update(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     const tr_flat *flat = &ex->plan->flats[step->unit];
     bool shards = tr__plan_stage(ex->plan) > 0;

@@ -70,7 +70,7 @@ static uint32_t later(const tr_instruction *instruction, const tr_plan_step *ste
     return adds;
 }
 
-tr_status tr__run_program(const tr_work *work, const tr_plan_step *step) {
+tr_status tr__run_program(tr_work *work, const tr_plan_step *step) {
     const tr_program *program = tr__step_program(work->ex->plan, step, work->sequence);
     tr_run_context run = work->run;
     tr_bases bases = {0};

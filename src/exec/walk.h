@@ -30,7 +30,7 @@ typedef struct tr_work {
     tr_executor *ex;
     tr_sequence_kind sequence;
     tr_run_context run;
-    int64_t first_ticket; // the newest before this walk's communication
+    int64_t first_ticket; // the newest before this walk's communication steps
     double begin, waited; // tr__seconds(), and the waits of ranks, at its beginning
     tr_error *err;
 } tr_work;
@@ -54,16 +54,16 @@ static inline int64_t *tr__kept_i64(const tr_executor *ex, const tr_flat_range *
 double *tr__own_record(const tr_executor *ex);
 
 // ---- run_unit.c
-tr_status tr__run_program(const tr_work *work, const tr_plan_step *step);
+tr_status tr__run_program(tr_work *work, const tr_plan_step *step);
 // ---- run_flat.c
-tr_status tr__run_fold(const tr_work *work, const tr_plan_step *step);
-tr_status tr__run_norm(const tr_work *work, const tr_plan_step *step);
-tr_status tr__run_update(const tr_work *work, const tr_plan_step *step);
-tr_status tr__run_clear(const tr_work *work, const tr_plan_step *step);
+tr_status tr__run_fold(tr_work *work, const tr_plan_step *step);
+tr_status tr__run_norm(tr_work *work, const tr_plan_step *step);
+tr_status tr__run_update(tr_work *work, const tr_plan_step *step);
+tr_status tr__run_clear(tr_work *work, const tr_plan_step *step);
 // ---- run_comm.c
-tr_status tr__run_gather(const tr_work *work, const tr_plan_step *step);
-tr_status tr__run_reduce(const tr_work *work, const tr_plan_step *step);
-tr_status tr__run_combine(const tr_work *work, const tr_plan_step *step);
+tr_status tr__run_gather(tr_work *work, const tr_plan_step *step);
+tr_status tr__run_reduce(tr_work *work, const tr_plan_step *step);
+tr_status tr__run_combine(tr_work *work, const tr_plan_step *step);
 // Until `count` communication steps of this walk are done.
 tr_status tr__run_wait(const tr_work *work, int64_t count);
 

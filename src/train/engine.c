@@ -6,6 +6,7 @@
 #include "comm/alone.h"
 
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 static double power_of_two(double least) {
@@ -93,6 +94,16 @@ static tr_status prepare(tr_engine *engine, tr_run *run, const tr_plan *plan,
     return status == TR_OK ? tr__engine_ranges(engine, err) : status;
 }
 
+// Weights drawn or read, with no more threads than the ranks of a machine have room
+// for.
+static tr_status begin_or_resume(tr_engine *engine, tr_error *err) {
+    int before = omp_get_max_threads();
+    omp_set_num_threads(engine->plan->request.threads);
+    tr_status status = tr__engine_resume(engine, err);
+    omp_set_num_threads(before);
+    return status;
+}
+
 tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
                            tr_error *err) {
     tr_comm *comm = tr__run_comm(run);
@@ -102,7 +113,7 @@ tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
                               : tr_fail(&mine, TR_MEMORY, "no memory for the engine");
     status = tr__agree(comm, status, &mine, err);
     if (status == TR_OK) {
-        status = tr__engine_resume(engine, err);
+        status = begin_or_resume(engine, err);
     }
     if (status == TR_OK) {
         status = tr__engine_start_feed(engine, &mine);

@@ -47,6 +47,50 @@ void snapshot_take(snapshot *s, const trial *t) {
     }
 }
 
+// The elements of all tensors and states, one after the other: this rank's at their
+// places, zeros at the others'.
+static void put_own(const trial *t, int states, uint32_t *to) {
+    for (size_t i = 0; i < t->plan->param_count; i++) {
+        for (int state = -1; state < states; state++) {
+            tr_piece piece = tr__executor_own(t->engine->executor, (int)i, state);
+            if (piece.count > 0) {
+                memcpy(to + piece.first, piece.data,
+                       (size_t)piece.count * sizeof(float));
+            }
+            to += t->plan->params[i].count;
+        }
+    }
+}
+
+void snapshot_gather(snapshot *s, const trial *t) {
+    int states = t->plan->request.optimizer_states;
+    size_t count = (size_t)(tr_plan_parameters(t->plan) * (1 + states));
+    size_t ranks = (size_t)t->plan->request.ranks;
+    uint32_t *own = calloc(count, sizeof *own);
+    uint32_t *all = calloc(ranks * count, sizeof *all), *from = own;
+    tr_error err = {0};
+    assert_true(own && all);
+    put_own(t, states, own);
+    if (t->engine->comm) {
+        trial_ok(
+            tr__comm_all_gather(t->engine->comm, own, count * sizeof *own, all, &err),
+            &err);
+    }
+    for (size_t k = 0; k < ranks * count; k++) {
+        own[k % count] |= all[k];
+    }
+    begin(s, t);
+    for (size_t i = 0; i < s->count; i++) {
+        for (int p = 0; p <= states; p++) {
+            s->tensors[i].part[p] =
+                copy_of((const float *)(const void *)from, s->tensors[i].count);
+            from += s->tensors[i].count;
+        }
+    }
+    free(own);
+    free(all);
+}
+
 void snapshot_take_gradients(snapshot *s, const trial *t) {
     begin(s, t);
     for (size_t i = 0; i < t->plan->param_count; i++) {

@@ -19,6 +19,8 @@ typedef struct snapshot {
 
 // Tensors as files hold them: those that the plan has in slices are put together.
 void snapshot_take(snapshot *s, const trial *t);
+// The same, put together from the parts of all ranks. Collective.
+void snapshot_gather(snapshot *s, const trial *t);
 // The gradients as they lie in the accumulators, in place of the values.
 void snapshot_take_gradients(snapshot *s, const trial *t);
 void snapshot_free(snapshot *s);

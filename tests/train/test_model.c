@@ -1,6 +1,6 @@
 // A program's own model and ops: a list of units with a mean over the effective batch
 // in the middle of one, trained a step at a time and however the batch is cut.
-#include "batch_mean.h"
+#include "own_model.h"
 #include "samples.h"
 #include "scratch.h"
 #include "snapshot.h"
@@ -10,80 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEATURES = 6, WIDE = 16, NARROW = 11, CLASSES = 4, STEPS = 6, TEXT_MAX = 1024 };
-
-static tr_value dense(tr_graph *graph, const char *name, tr_value x, int64_t in,
-                      int64_t out) {
-    char weight[64], bias[64];
-    tr_init draw = {TR_INIT_UNIFORM, -0.5f, 0.5f};
-    snprintf(weight, sizeof weight, "%s.weight", name);
-    snprintf(bias, sizeof bias, "%s.bias", name);
-    return tr_linear(graph, TR_LINEAR_OUT_IN, x,
-                     tr_graph_param(graph, weight, TR_SHAPE2(out, in), draw),
-                     tr_graph_param(graph, bias, TR_SHAPE1(out), draw));
-}
-
-static void build_first(tr_graph *graph, const void *config) {
-    (void)config;
-    tr_value x = tr_graph_data(graph, TR_DATA_INPUT);
-    tr_graph_output(graph, tr_relu(graph, dense(graph, "in", x, FEATURES, WIDE)));
-}
-
-typedef struct middle {
-    bool centered; // the batch's mean is taken out
-    float dropout;
-} middle;
-
-// What is centred has no bias: the mean takes it out, and its gradient would be nothing
-// but rounding, which Adam amplifies.
-static void build_middle(tr_graph *graph, const void *config) {
-    const middle *m = config;
-    tr_init draw = {TR_INIT_UNIFORM, -0.5f, 0.5f};
-    tr_value x = tr_graph_input(graph, 0);
-    tr_value w = tr_graph_param(graph, "before.weight", TR_SHAPE2(NARROW, WIDE), draw);
-    tr_value h = tr_linear(graph, TR_LINEAR_OUT_IN, x, w, TR_NO_VALUE);
-    if (m->centered) {
-        h = test_without_mean(graph, h, tr_graph_data(graph, TR_DATA_TARGET));
-    }
-    h = tr_relu(graph, dense(graph, "after", h, NARROW, WIDE));
-    tr_graph_output(graph, tr_residual(graph, x, h, m->dropout));
-}
-
-static void build_head(tr_graph *graph, const void *config) {
-    tr_init draw = {TR_INIT_NORMAL, 0, 0.2f};
-    (void)config;
-    tr_value x = tr_graph_input(graph, 0);
-    tr_value w = tr_graph_param(graph, "weight", TR_SHAPE2(CLASSES, WIDE), draw);
-    tr_value b = tr_graph_param(graph, "bias", TR_SHAPE1(CLASSES), draw);
-    tr_head(graph, TR_LINEAR_OUT_IN, x, w, b, tr_graph_data(graph, TR_DATA_TARGET));
-}
-
-enum { UNITS = 4 };
-
-typedef struct own_model {
-    middle config;
-    tr_model_unit units[UNITS];
-    tr_model model;
-} own_model;
-
-static void own_model_make(own_model *own, bool centered, float dropout) {
-    const middle *m = &own->config;
-    const tr_model_unit units[UNITS] = {
-        {"first", "first", "first.", build_first, NULL},
-        {"middle", "middle", "middle.", build_middle, m},
-        {"second", "middle", "second.", build_middle, m}, // shares its program
-        {"head", "head", "head.", build_head, NULL},
-    };
-    memcpy(own->units, units, sizeof units);
-    own->config = (middle){centered, dropout};
-    own->model = (tr_model){.type = "own",
-                            .unit_count = UNITS,
-                            .units = own->units,
-                            .input = {TR_F32, TR_SHAPE1(FEATURES)},
-                            .target = {TR_I32, {0}},
-                            .classes = CLASSES,
-                            .classifier = true};
-}
+enum { FEATURES = OWN_FEATURES, CLASSES = OWN_CLASSES, STEPS = 6, TEXT_MAX = 1024 };
 
 // wave 0: "auto"
 static void print_run(int64_t batch, int64_t micro, int64_t wave, int64_t recomputed,

@@ -1,0 +1,345 @@
+// Run on W ranks: whatever the stage, the wave and the batch's cut among ranks,
+// training is that of one process. Within 1e-4 of the distance moved of the uncut
+// batch; in reproducible mode bit for bit that of one process at the same micro-batch.
+// And every step moves the bytes that the plan says.
+#include "train/own_model.h"
+#include "train/samples.h"
+#include "train/snapshot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    STEPS = 5,
+    MICRO = 2,
+    VOCABULARY = 61,
+    FEATURES = 7,
+    CLASSES = 5,
+    TEXT_MAX = 2048
+};
+
+static const double tolerance = 1e-4;
+
+static tr_comm *comm;
+
+enum { DIVIDING, RAGGED, MASKED, DROPOUT, KINDS };
+static const char *const kind_names[] = {"dividing", "ragged", "masked", "dropout"};
+
+enum { GPT2, MLP, OWN };
+static const char *const architecture_names[] = {"GPT-2", "MLP", "own model"};
+
+// Everything that a run is, but for how its batch is cut.
+typedef struct world {
+    int architecture, kind;
+    int64_t batch; // T
+    samples train, validation;
+    own_model own;
+} world;
+
+typedef struct cut {
+    int64_t ranks; // 1: this process alone
+    int64_t micro, wave;
+    int stage, recomputed;
+    bool overlap, reproducible;
+} cut;
+
+typedef struct outcome {
+    snapshot start, end;
+    tr_step_result results[STEPS];
+    tr_evaluation evaluation;
+} outcome;
+
+// ---- what is trained
+
+static void print_model(const world *w, char text[512]) {
+    double dropout = w->kind == DROPOUT ? 0.1 : 0;
+    if (w->architecture == GPT2) {
+        snprintf(
+            text, 512,
+            "\"model\": {\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 32, "
+            "\"n_head\": 4, \"n_positions\": 9, \"vocab_size\": %d, "
+            "\"resid_pdrop\": %g, \"embd_pdrop\": %g, \"attn_pdrop\": %g},",
+            VOCABULARY, dropout, dropout, dropout);
+    } else {
+        snprintf(text, 512,
+                 "\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": "
+                 "[7, 61, 83, 5]},");
+    }
+}
+
+static void print_run(const world *w, const cut *c, char text[TEXT_MAX]) {
+    char model[512] = "";
+    bool adam = w->architecture != MLP || w->kind != RAGGED;
+    if (w->architecture != OWN) {
+        print_model(w, model);
+    }
+    snprintf(
+        text, TEXT_MAX,
+        "{%s \"steps\": %d, \"seed\": 5, \"train_batch_size\": %d, "
+        "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
+        "\"threads\": 1, \"reproducible\": %s}, \"zero_optimization\": {\"stage\": "
+        "%d, \"overlap_comm\": %s}, \"activation_checkpointing\": "
+        "{\"number_checkpoints\": %d}, \"gradient_clipping\": 0.3, \"optimizer\": "
+        "{\"type\": \"%s\", \"params\": {\"lr\": 4e-3%s}}, \"out\": \"unused\"}",
+        model, STEPS, (int)w->batch, (int)c->micro, (int)c->wave,
+        c->reproducible ? "true" : "false", c->stage, c->overlap ? "true" : "false",
+        c->recomputed, adam ? "AdamW" : "SGD",
+        adam ? ", \"weight_decay\": 0.1" : ", \"momentum\": 0.9");
+}
+
+static void make_samples(const world *w, int64_t count, uint64_t seed, samples *s) {
+    if (w->architecture == GPT2) {
+        samples_tokens(s, count, 9, VOCABULARY, seed);
+    } else if (w->architecture == MLP) {
+        samples_features(s, count, FEATURES, CLASSES, seed);
+    } else {
+        samples_features(s, count, OWN_FEATURES, OWN_CLASSES, seed);
+    }
+}
+
+// Three micro-batches for each rank, or fewer for some; data sets that end in the
+// middle of a batch, so that some ranks have nothing of it; targets missing here and
+// there, and all of one rank's.
+static void world_make(world *w, int architecture, int kind) {
+    int64_t full = 3 * MICRO * tr_comm_ranks(comm);
+    w->architecture = architecture;
+    w->kind = kind;
+    w->batch = kind == DIVIDING || kind == MASKED ? full : full - 2 * MICRO - 1;
+    int64_t count = kind == DIVIDING ? 2 * w->batch : 2 * w->batch + 1;
+    make_samples(w, count, 11 + (uint64_t)kind, &w->train);
+    make_samples(w, 2 * MICRO * tr_comm_ranks(comm) + 1, 3, &w->validation);
+    if (kind == MASKED) {
+        samples_mask_some(&w->train, 3, 9);
+        samples_mask(&w->train, 0, 3 * MICRO);
+        samples_mask_some(&w->validation, 3, 10);
+    }
+    own_model_make(&w->own, true, kind == DROPOUT ? 0.1f : 0);
+}
+
+static void world_free(world *w) {
+    samples_free(&w->train);
+    samples_free(&w->validation);
+}
+
+// ---- one run
+
+static void open_trial(const world *w, const cut *c, trial *t) {
+    char text[TEXT_MAX];
+    print_run(w, c, text);
+    tr_run_options options = {.text = text,
+                              .own_train = w->train.dataset,
+                              .own_validation = w->validation.dataset,
+                              .comm = c->ranks > 1 ? comm : NULL,
+                              .resume = "never"};
+    if (w->architecture == OWN) {
+        options.own_model = &w->own.model;
+    }
+    trial_open(t, &options);
+}
+
+// The bytes of a step are those of the plan.
+static void one_step(trial *t, const char *what, tr_step_result *result) {
+    const tr_traffic *planned = &t->plan->traffic;
+    tr_comm_totals before = tr__comm_totals(comm);
+    trial_steps(t, 1, result);
+    tr_comm_totals after = tr__comm_totals(comm);
+    int64_t gathered = after.gather_bytes - before.gather_bytes;
+    int64_t reduced = after.reduce_bytes - before.reduce_bytes;
+    if (gathered != planned->gather || reduced != planned->reduce) {
+        fail_msg("%s: gathered %lld of %lld bytes, reduced %lld of %lld", what,
+                 (long long)gathered, (long long)planned->gather, (long long)reduced,
+                 (long long)planned->reduce);
+    }
+}
+
+// What a rank keeps whole is the same as what all ranks' parts make.
+static void check_copies(trial *t, const snapshot *whole) {
+    tr_error err = {0};
+    trial_ok(tr_engine_refresh(t->engine, &err), &err);
+    for (size_t i = 0; i < whole->count; i++) {
+        const float *copy =
+            tr_engine_parameter(t->engine, whole->tensors[i].name, NULL);
+        bool whole_here = t->plan->request.stage < 3 || t->plan->request.ranks == 1;
+        assert_true(copy || !whole_here);
+        if (copy) {
+            assert_memory_equal(copy, whole->tensors[i].part[0],
+                                (size_t)whole->tensors[i].count * sizeof(float));
+        }
+    }
+}
+
+// Every rank has found the same numbers.
+static void check_agreed(const outcome *o) {
+    double own[2 * STEPS + 1], first[2 * STEPS + 1];
+    tr_error err = {0};
+    for (int s = 0; s < STEPS; s++) {
+        own[2 * s] = o->results[s].loss;
+        own[2 * s + 1] = o->results[s].grad_norm;
+    }
+    own[2 * STEPS] = o->evaluation.loss;
+    memcpy(first, own, sizeof own);
+    trial_ok(tr__comm_broadcast(comm, 0, first, sizeof first, &err), &err);
+    assert_memory_equal(own, first, sizeof own);
+}
+
+static void outcome_make(const world *w, const cut *c, const char *what, outcome *o) {
+    tr_error err = {0};
+    trial t;
+    open_trial(w, c, &t);
+    snapshot_gather(&o->start, &t);
+    for (int s = 0; s < STEPS; s++) {
+        one_step(&t, what, &o->results[s]);
+    }
+    trial_ok(tr_engine_evaluate(t.engine, 0, &o->evaluation, &err), &err);
+    snapshot_gather(&o->end, &t);
+    check_copies(&t, &o->end);
+    assert_int_equal(tr_engine_arena_peak(t.engine),
+                     tr_plan_ledger(t.plan)->total[TR_SPACE_DEVICE]);
+    trial_close(&t);
+    if (c->ranks > 1) {
+        check_agreed(o);
+    }
+}
+
+static void outcome_free(outcome *o) {
+    snapshot_free(&o->start);
+    snapshot_free(&o->end);
+}
+
+// ---- comparing
+
+static bool near(double a, double b, double share) {
+    return (isnan(a) && isnan(b)) || fabs(a - b) <= share * fabs(b);
+}
+
+static void check_close(const world *w, const outcome *o, const outcome *uncut,
+                        const char *what) {
+    for (int s = 0; s < STEPS; s++) {
+        const tr_step_result *a = &o->results[s], *b = &uncut->results[s];
+        if (!near(a->loss, b->loss, 1e-5) ||
+            !near(a->grad_norm, b->grad_norm, tolerance)) {
+            fail_msg("%s: step %d: loss %.9g for %.9g, gradient norm %.9g for %.9g",
+                     what, s + 1, a->loss, b->loss, a->grad_norm, b->grad_norm);
+        }
+        assert_true(a->targets == b->targets && a->samples == b->samples);
+        assert_true(a->epoch == b->epoch && a->skipped == b->skipped);
+    }
+    if (w->architecture != OWN) { // whose evaluation has the mean of a micro-batch
+        assert_true(near(o->evaluation.loss, uncut->evaluation.loss, 1e-4));
+    }
+    snapshot_assert_same(&o->start, &uncut->start);
+    snapshot_assert_close(&uncut->start, &uncut->end, &o->end, tolerance, what);
+}
+
+static void check_same(const outcome *o, const outcome *alone) {
+    snapshot_assert_same(&o->end, &alone->end);
+    for (int s = 0; s < STEPS; s++) {
+        const tr_step_result *a = &o->results[s], *b = &alone->results[s];
+        assert_memory_equal(&a->loss, &b->loss, sizeof(double));
+        assert_memory_equal(&a->grad_norm, &b->grad_norm, sizeof(double));
+    }
+    assert_memory_equal(&o->evaluation.loss, &alone->evaluation.loss, sizeof(double));
+}
+
+static void print_cut(const world *w, const cut *c, char text[256]) {
+    snprintf(
+        text, 256,
+        "%s, %s: T %d, %d ranks, micro-batch %d, stage %d, wave %d, recomputed %d%s%s",
+        architecture_names[w->architecture], kind_names[w->kind], (int)w->batch,
+        (int)c->ranks, (int)c->micro, c->stage, (int)c->wave, c->recomputed,
+        c->overlap ? "" : ", no overlap", c->reproducible ? ", reproducible" : "");
+}
+
+static void run_cut(const world *w, const cut *c, const outcome *uncut,
+                    const outcome *alone) {
+    char what[256];
+    outcome o;
+    print_cut(w, c, what);
+    outcome_make(w, c, what, &o);
+    check_close(w, &o, uncut, what);
+    if (c->reproducible) {
+        check_same(&o, alone);
+    }
+    outcome_free(&o);
+}
+
+// All stages and waves. Recomputation and overlap change along with them.
+static void run_cuts(const world *w, bool reproducible, const outcome *uncut,
+                     const outcome *alone) {
+    int64_t ranks = tr_comm_ranks(comm);
+    int64_t g = (w->batch + MICRO * ranks - 1) / (MICRO * ranks);
+    const int64_t waves[] = {1, 2, g};
+    for (int i = 0; i < 12; i++) {
+        int64_t wave = waves[i % 3];
+        bool again = i % 3 == 2 && g <= 2;
+        bool forced = w->architecture == OWN && wave != g; // to g
+        cut c = {.ranks = ranks,
+                 .micro = MICRO,
+                 .wave = wave,
+                 .stage = i / 3,
+                 .recomputed = i % 4,
+                 .overlap = i % 5 != 0,
+                 .reproducible = reproducible};
+        if (wave <= g && !again && !forced) {
+            run_cut(w, &c, uncut, alone);
+        }
+    }
+}
+
+static void run_world(int architecture, int kind) {
+    cut whole = {.ranks = 1, .wave = 1, .overlap = true};
+    cut one = {.ranks = 1, .micro = MICRO, .wave = 1, .reproducible = true};
+    world w;
+    outcome uncut, alone = {0};
+    world_make(&w, architecture, kind);
+    whole.micro = w.batch;
+    outcome_make(&w, &whole, "uncut", &uncut);
+    run_cuts(&w, false, &uncut, NULL);
+    if (architecture != OWN) { // a mean over the batch is no sum of integers
+        outcome_make(&w, &one, "alone", &alone);
+        run_cuts(&w, true, &uncut, &alone);
+        outcome_free(&alone);
+    }
+    outcome_free(&uncut);
+    world_free(&w);
+}
+
+static void gpt2(void **state) {
+    (void)state;
+    for (int k = 0; k < KINDS; k++) {
+        run_world(GPT2, k);
+    }
+}
+
+static void mlp(void **state) {
+    (void)state;
+    for (int k = 0; k < DROPOUT; k++) {
+        run_world(MLP, k);
+    }
+}
+
+static void batch_mean(void **state) {
+    (void)state;
+    for (int k = 0; k < KINDS; k++) {
+        run_world(OWN, k);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gpt2),
+        cmocka_unit_test(mlp),
+        cmocka_unit_test(batch_mean),
+    };
+    tr_error err = {0};
+    setenv("CMOCKA_TEST_ABORT", "1", 1); // the others would wait for this rank
+    if (tr_comm_open(&comm, &err) != TR_OK) {
+        fprintf(stderr, "%s\n", err.message);
+        return 1;
+    }
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tr_comm_close(comm);
+    return failed;
+}
