@@ -80,11 +80,10 @@ void snapshot_gather(snapshot *s, const trial *t) {
         own[k % count] |= all[k];
     }
     begin(s, t);
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; i < t->plan->param_count; i++) {
         for (int p = 0; p <= states; p++) {
-            s->tensors[i].part[p] =
-                copy_of((const float *)(const void *)from, s->tensors[i].count);
-            from += s->tensors[i].count;
+            put(s, t, i, p, (const float *)(const void *)from);
+            from += t->plan->params[i].count;
         }
     }
     free(own);
