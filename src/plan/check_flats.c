@@ -260,17 +260,42 @@ tr_status tr__check_reduce(tr_check_walk *w) {
                : status;
 }
 
+// Units whose backward makes gradients of the flat.
+static int makers(const tr_plan *plan, int flat) {
+    int count = 0;
+    for (int u = 0; u < plan->unit_count; u++) {
+        const tr_unit_program *unit = plan->units[u].program;
+        uint32_t made = 0;
+        for (int s = 0; s < unit->segments; s++) {
+            made |= tr__program_flats(&unit->backward[s], TR_PLACE_PARAM_GRAD);
+        }
+        for (int f = 0; f < unit->flat_count; f++) {
+            count += plan->units[u].flats[f] == flat && (made >> f & 1);
+        }
+    }
+    return count;
+}
+
+// How often the ranks' gradients of the flat are to be summed in one optimizer step.
+static int64_t reductions(const tr_plan *plan, int flat) {
+    const tr_plan_request *r = &plan->request;
+    if (r->ranks < 2 || tr__plan_stage(plan) < 2) {
+        return r->ranks < 2 ? 0 : 1;
+    }
+    int64_t waves = tr__ceil_div(r->accumulation_steps, r->wave);
+    return waves * (plan->flats[flat].slice ? makers(plan, flat) : 1);
+}
+
 tr_status tr__check_gradients(const tr_check_walk *w) {
     const tr_plan_request *r = &w->plan->request;
     int stage = tr__plan_stage(w->plan);
-    int64_t waves = tr__ceil_div(r->accumulation_steps, r->wave);
-    int64_t wanted = r->ranks < 2 ? 0 : stage >= 2 ? waves : 1;
     if (w->done < w->issued) {
         return tr__check_wrong(w, "comes while gradients are being moved");
     }
     for (size_t f = 0; f < w->plan->flat_count; f++) {
         const tr_flat_progress *flat = &w->flats[f];
-        if (flat->grad >= 0 || flat->sum >= 0 || flat->reductions != wanted ||
+        if (flat->grad >= 0 || flat->sum >= 0 ||
+            flat->reductions != reductions(w->plan, (int)f) ||
             flat->folded != r->reproducible ||
             flat->gathered_grad != (r->ranks > 1 && stage == 0)) {
             return tr__check_wrong(w, "comes before the gradient of %s is complete",

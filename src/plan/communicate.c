@@ -7,7 +7,7 @@
 //     stage 1   they are reduced then; parameters are gathered in the next step, before
 //               the first visit that reads them
 //     stage 2   gradients are reduced after the last visit of each wave that adds to
-//               them; parameters as above
+//               them (slices of a tied tensor: of each unit in it); parameters as above
 //     stage 3   gradients likewise; parameters are gathered for each visit that reads
 //               them, and let go after it
 //
@@ -81,16 +81,17 @@ static void find_visits(walk *w) {
     }
 }
 
-// Backwards: a gradient is complete with the last visit that adds to it, of the step or
-// of the wave. last: [flats] 1 + the wave of the next visit that adds; 0: none.
+// Backwards: a gradient is complete with the last visit that adds to it, of its scope.
+// last: [flats] 1 + the scope of the next visit that adds; 0: none.
 static void find_reductions(walk *w, int64_t *last) {
     for (size_t v = w->count; v-- > 0;) {
         visit *at = &w->visits[v];
         const tr_plan_unit *unit = &w->plan->units[at->unit];
-        int64_t scope = stage_of(w) >= 2 ? 1 + at->wave : 1;
         for (int k = 0; k < unit->program->flat_count; k++) {
-            if ((at->makes >> k & 1) && last[unit->flats[k]] != scope) {
-                last[unit->flats[k]] = scope;
+            int flat = unit->flats[k];
+            int64_t scope = 1 + tr__gradient_scope(w->plan, flat, at->unit, at->wave);
+            if ((at->makes >> k & 1) && last[flat] != scope) {
+                last[flat] = scope;
                 at->reduce |= UINT32_C(1) << k;
             }
         }

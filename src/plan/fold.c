@@ -8,7 +8,7 @@
 typedef struct folder {
     tr_plan *plan;
     tr_sequence edited;
-    int64_t *written; // [flats] 1 + the step or wave that has written the sums
+    int64_t *written; // [flats] 1 + the last scope that has written the sums
 } folder;
 
 static tr_status refuse(const tr_plan *plan, int u, tr_error *err) {
@@ -35,11 +35,10 @@ static tr_status check_unit(const tr_plan *plan, int u, tr_error *err) {
     return TR_OK;
 }
 
-// Sums that stay are written by the step's first; those that go to other ranks after
-// each wave, by the wave's.
-static bool begins(folder *f, int flat, int64_t micro) {
-    const tr_plan_request *r = &f->plan->request;
-    int64_t scope = 1 + (tr__plan_stage(f->plan) >= 2 ? micro / r->wave : 0);
+// Sums are written by the first step of their scope.
+static bool begins(folder *f, int flat, const tr_plan_step *backward) {
+    int64_t wave = backward->micro / f->plan->request.wave;
+    int64_t scope = 1 + tr__gradient_scope(f->plan, flat, backward->unit, wave);
     bool first = f->written[flat] != scope;
     f->written[flat] = scope;
     return first;
@@ -55,7 +54,7 @@ static tr_status add_folds(folder *f, const tr_plan_step *backward, tr_error *er
             tr_plan_step fold = {.kind = TR_STEP_fold,
                                  .unit = unit->flats[k],
                                  .micro = backward->micro,
-                                 .fresh = begins(f, unit->flats[k], backward->micro)};
+                                 .fresh = begins(f, unit->flats[k], backward)};
             status = tr__sequence_add(&f->edited, fold, err);
         }
     }

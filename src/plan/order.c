@@ -7,7 +7,7 @@
 typedef struct writer {
     tr_plan *plan;
     tr_sequence *sequence;
-    bool *begun; // [flats] of tied ones: some step has begun the gradient
+    int64_t *begun; // [flats] of tied ones: 1 + the last scope that has begun it
     bool lean;
     int64_t first, end; // the micro-batches of the running wave
     tr_error *err;
@@ -31,8 +31,8 @@ static bool begins(const writer *w, int64_t micro) {
     return micro == (tr__plan_stage(plan) >= 2 ? w->first : 0);
 }
 
-// A tied tensor's gradient is fresh at the first step that adds to it, whichever unit's
-// that is.
+// A tied tensor's gradient is fresh at the first step of its scope that adds to it,
+// whichever unit's that is.
 static uint32_t fresh_flats(writer *w, int u, int segment, int64_t micro) {
     const tr_plan_unit *unit = &w->plan->units[u];
     const tr_program *program = &unit->program->backward[segment];
@@ -40,9 +40,11 @@ static uint32_t fresh_flats(writer *w, int u, int segment, int64_t micro) {
     uint32_t touched = tr__program_flats(program, TR_PLACE_PARAM_GRAD);
     for (int f = 1; f < unit->program->flat_count; f++) {
         uint32_t bit = UINT32_C(1) << f;
-        bool *begun = &w->begun[unit->flats[f]];
-        if ((touched & bit) && (!*begun || w->plan->request.reproducible)) {
-            *begun = true;
+        int64_t *begun = &w->begun[unit->flats[f]];
+        int64_t wave = micro / w->plan->request.wave;
+        int64_t scope = 1 + tr__gradient_scope(w->plan, unit->flats[f], u, wave);
+        if ((touched & bit) && (*begun != scope || w->plan->request.reproducible)) {
+            *begun = scope;
             fresh |= bit;
         }
     }
@@ -149,12 +151,6 @@ static void turn(writer *w, int u) {
     }
 }
 
-static void begin_wave(writer *w) {
-    for (size_t f = 0; tr__plan_stage(w->plan) >= 2 && f < w->plan->flat_count; f++) {
-        w->begun[f] = false;
-    }
-}
-
 static void train_step(writer *w) {
     tr_plan *plan = w->plan;
     int last = plan->unit_count - 1;
@@ -163,7 +159,6 @@ static void train_step(writer *w) {
     for (int64_t first = 0; first < g; first += wave) {
         w->first = first;
         w->end = tr__min_i64(first + wave, g);
-        begin_wave(w);
         for (int u = 0; u < last; u++) {
             forward_unit(w, u);
         }

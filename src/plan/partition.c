@@ -95,8 +95,11 @@ static tr_status add_unit(tr_plan *plan, int u, tr_error *err) {
             status = check_tied(plan, plan->units[u].flats[where->flat], info, err);
         } else {
             int64_t count = tr__round_up(tr_shape_count(info->shape), TR_FLAT_ELEMENTS);
-            int tied = add_flat(
-                plan, (tr_flat){.name = info->name, .tied = true, .count = count}, err);
+            tr_flat flat = {.name = info->name,
+                            .tied = true,
+                            .slice = info->whole != NULL,
+                            .count = count};
+            int tied = add_flat(plan, flat, err);
             plan->units[u].flats[where->flat] = tied;
             status = tied < 0 ? TR_MEMORY : add_param(plan, info, "", tied, 0, err);
         }

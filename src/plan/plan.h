@@ -131,6 +131,7 @@ typedef struct tr_flat_range {
 typedef struct tr_flat {
     const char *name;
     bool tied;
+    bool slice;             // of a tied tensor that is used in slices
     int64_t count;          // elements, padding included
     int64_t shard;          // elements of a rank's part (comm.h), a multiple of 1,024
     int64_t first, own;     // this rank's part: [first, first + own)
@@ -259,6 +260,12 @@ bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *nex
 int32_t tr__combine_buffer(const tr_plan_step *step); // that of the tensors
 // Steps that run a unit's program, or end its segment.
 bool tr__step_is_of_unit(const tr_plan_step *step);
+// Backward steps of one scope add to one gradient of a flat, before it is handed to
+// other ranks: those of the optimizer step, of the wave (stages 2 and 3) or, for a
+// slice of a tied tensor, of one unit in it. A slice is so never there in full for
+// longer than one of its users is at work, and the ranks' sums take what each user has
+// made.
+int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave);
 // The ZeRO stage that is at work: with one rank there is nothing to shard.
 int tr__plan_stage(const tr_plan *plan);
 const char *tr__plan_step_name(tr_plan_step_kind kind);

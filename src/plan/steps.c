@@ -152,6 +152,13 @@ int tr__plan_stage(const tr_plan *plan) {
     return plan->request.ranks > 1 ? plan->request.stage : 0;
 }
 
+int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave) {
+    if (tr__plan_stage(plan) < 2) {
+        return 0;
+    }
+    return plan->flats[flat].slice ? wave * plan->unit_count + unit : wave;
+}
+
 const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step,
                                    tr_sequence_kind sequence) {
     const tr_unit_program *unit = NULL;

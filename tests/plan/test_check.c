@@ -47,6 +47,8 @@ static const subject subjects[] = {
     {"sliced gpt2", 2, 1, 0, .ranks = 1, .sliced = true},
     {"sliced gpt2, wave 2, recomputed", 3, 2, -1, .ranks = 1, .sliced = true},
     {"two ranks, stage 3, sliced", 3, 2, 0, .ranks = 2, .stage = 3, .sliced = true},
+    {"sliced, reproducible", 3, 2, 0, .ranks = 2, .stage = 3, .reproducible = true,
+     .sliced = true},
     {"two ranks, stage 2, sliced", 2, 1, 0, .ranks = 2, .stage = 2, .sliced = true},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };

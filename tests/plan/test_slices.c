@@ -92,6 +92,63 @@ static void a_slice_is_all_that_a_segment_needs(void **state) {
     }
 }
 
+// The most bytes of a category that pass, in flat-sized buffers, at one step.
+static int64_t most_passing(const tr_plan *plan, tr_ledger_category category) {
+    size_t steps = test_training(plan)->count;
+    int64_t most = 0;
+    for (size_t i = 0; i < steps; i++) {
+        int64_t live = 0;
+        for (size_t b = 0; b < plan->buffer_count; b++) {
+            const tr_buffer *buffer = &plan->buffers[b];
+            bool there = buffer->sequence == TR_SEQUENCE_TRAIN &&
+                         buffer->category == category && buffer->first <= (int32_t)i &&
+                         (int32_t)i <= buffer->last;
+            live += there ? buffer->bytes : 0;
+        }
+        most = tr__max_i64(most, live);
+    }
+    return most;
+}
+
+static int64_t count_reductions(const tr_plan *plan, bool slice) {
+    int64_t count = 0;
+    for (size_t i = 0; i < test_training(plan)->count; i++) {
+        const tr_plan_step *step = &test_training(plan)->steps[i];
+        count += step->kind == TR_STEP_reduce && plan->flats[step->unit].slice == slice;
+    }
+    return count;
+}
+
+// Where ranks share parameters out, no more of a tensor in slices is there at a time
+// than of a block's: what is at work, what was gathered for the next, what is being
+// reduced. Each of its two users' gradients are reduced, each wave.
+static void ranks_hold_few_slices_at_a_time(void **state) {
+    (void)state;
+    enum { SLICES = 16 };
+    tr_model *model = test_model_gpt2();
+    tr_error err = {0};
+    assert_int_equal(tr__model_slice(model, SLICES, &err), TR_OK);
+    for (int wave = 1; wave <= 4; wave *= 2) {
+        tr_plan_request request = test_request(model, 1, 4);
+        request.train_batch_size = 8;
+        request.ranks = 2;
+        request.stage = 3;
+        request.wave = wave;
+        tr_plan *plan = test_plan(&request);
+        int64_t block = 0;
+        for (size_t f = 0; f < plan->flat_count; f++) {
+            block = tr__max_i64(block, plan->flats[f].count * (int64_t)sizeof(float));
+        }
+        assert_true(block < 30 << 20);
+        assert_true(most_passing(plan, TR_LEDGER_parameters) <= 2 * block);
+        assert_true(most_passing(plan, TR_LEDGER_gradients) <= 3 * block);
+        assert_int_equal(count_reductions(plan, true), 2 * SLICES * (4 / wave));
+        assert_int_equal(count_reductions(plan, false), 14 * (4 / wave));
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(model);
+}
+
 // A slice is a parameter and a flat buffer of its own, and rows of the one tensor that
 // files have.
 static void slices_make_up_the_tensor(void **state) {
@@ -170,6 +227,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slices_are_cut_without_a_barrier),
         cmocka_unit_test(a_slice_is_all_that_a_segment_needs),
+        cmocka_unit_test(ranks_hold_few_slices_at_a_time),
         cmocka_unit_test(slices_make_up_the_tensor),
         cmocka_unit_test(the_published_model_in_slices),
         cmocka_unit_test(models_that_cannot_be_sliced_are_refused),
