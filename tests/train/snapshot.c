@@ -54,7 +54,7 @@ static void put_own(const trial *t, int states, uint32_t *to) {
         for (int state = -1; state < states; state++) {
             tr_piece piece = tr__executor_own(t->engine->executor, (int)i, state);
             if (piece.count > 0) {
-                memcpy(to + piece.first, piece.data,
+                memcpy(to + piece.first - t->plan->params[i].first, piece.data,
                        (size_t)piece.count * sizeof(float));
             }
             to += t->plan->params[i].count;
