@@ -258,6 +258,9 @@ typedef struct tr_wave_tensor {
 bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
                       tr_wave_tensor *tensor);
 int32_t tr__combine_buffer(const tr_plan_step *step); // that of the tensors
+// Hash of what ranks do together, of all sequences in their order: equal on all ranks
+// whose plans fit together.
+uint64_t tr__plan_exchanges(const tr_plan *plan);
 // Steps that run a unit's program, or end its segment.
 bool tr__step_is_of_unit(const tr_plan_step *step);
 // Backward steps of one scope add to one gradient of a flat, before it is handed to

@@ -179,7 +179,11 @@ static void say_start(const tr_run *run, const tr_plan *plan) {
 
 tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err) {
     tr_error mine = {0};
-    tr_status status = tr__run_fits(run, plan, &mine);
+    tr_status status = tr__run_agree(run, plan, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    status = tr__run_fits(run, plan, &mine);
     if (status == TR_OK && tr__comm_leads(run->comm)) {
         status = tr__folder_create(run->settings.out, &mine);
     }

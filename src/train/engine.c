@@ -84,10 +84,7 @@ static tr_status prepare(tr_engine *engine, tr_run *run, const tr_plan *plan,
         power_of_two((double)r->train_batch_size * (double)tr_model_targets(r->model));
     engine->stale_params = true; // ranks draw or read their own parts
     engine->fixed_exponent = tr__engine_first_exponent(engine);
-    tr_status status = check_rank(run, plan, err);
-    if (status == TR_OK) {
-        status = tr__run_fits(run, plan, err);
-    }
+    tr_status status = tr__run_fits(run, plan, err);
     if (status == TR_OK) {
         status = allocate(engine, err);
     }
@@ -109,9 +106,16 @@ tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
     tr_comm *comm = tr__run_comm(run);
     tr_error mine = {0};
     tr_engine *engine = tr__calloc(1, sizeof *engine);
-    tr_status status = engine ? prepare(engine, run, plan, &mine)
+    tr_status status = engine ? check_rank(run, plan, &mine)
                               : tr_fail(&mine, TR_MEMORY, "no memory for the engine");
     status = tr__agree(comm, status, &mine, err);
+    if (status == TR_OK) {
+        status = tr__run_agree(run, plan, err);
+    }
+    if (status == TR_OK) {
+        status = prepare(engine, run, plan, &mine);
+        status = tr__agree(comm, status, &mine, err);
+    }
     if (status == TR_OK) {
         status = begin_or_resume(engine, err);
     }

@@ -45,6 +45,11 @@ tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err);
 // run.json (what the plan has decided included) and plan.txt, in the out folder.
 tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err);
 
+// ---- agree.c
+// Whether all ranks run the same run by plans that fit together. TR_COMM names what
+// differs, with both values. Collective.
+tr_status tr__run_agree(const tr_run *run, const tr_plan *plan, tr_error *err);
+
 // ---- asking
 const tr_settings *tr__run_settings(const tr_run *run);
 tr_dataset *tr__run_train_data(const tr_run *run);
