@@ -21,7 +21,7 @@ tr_status tr__comm_prepare(tr_comm *comm, const tr_transport *transport, int ran
     comm->transport = transport;
     comm->rank = rank;
     comm->ranks = ranks;
-    comm->threads = 1;
+    comm->threads = comm->local = 1;
     return TR_OK;
 }
 
@@ -79,6 +79,10 @@ int tr_comm_ranks(const tr_comm *comm) {
 
 int tr_comm_threads(const tr_comm *comm) {
     return comm->threads;
+}
+
+int tr__comm_local_ranks(const tr_comm *comm) {
+    return comm->local;
 }
 
 bool tr__comm_is_broken(const tr_comm *comm) {

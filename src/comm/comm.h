@@ -50,6 +50,9 @@ typedef struct tr_comm_op {
 void tr__comm_part(int64_t count, int64_t shard, int rank, int64_t *first,
                    int64_t *part);
 
+// Ranks on this rank's machine, this one included.
+int tr__comm_local_ranks(const tr_comm *comm);
+
 // Bytes that tr__comm_staging wants: room for the chunks of a reduction on their way.
 // 0 with one rank.
 int64_t tr__comm_staging_bytes(int64_t ranks);

@@ -136,7 +136,7 @@ static tr_status prepare(tr_world *w, tr_error *err) {
         tr_comm_abandon(base, &mine);
         return tr_fail(err, mine.status, "%s", mine.message);
     }
-    return tr__comm_count_threads(base, &base->threads, err);
+    return tr__comm_count_threads(base, err);
 }
 
 tr_status tr__mpi_open(const tr_launcher *launcher, tr_comm **out, tr_error *err) {

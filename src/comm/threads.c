@@ -74,7 +74,15 @@ static int least_threads(const seat *seats, int ranks) {
     return least;
 }
 
-tr_status tr__comm_count_threads(tr_comm *comm, int *out, tr_error *err) {
+static int count_local(const seat *seats, int ranks, uint64_t machine) {
+    int count = 0;
+    for (int r = 0; r < ranks; r++) {
+        count += seats[r].machine == machine;
+    }
+    return count;
+}
+
+tr_status tr__comm_count_threads(tr_comm *comm, tr_error *err) {
     tr_error mine = {0};
     seat own, *all = tr__calloc((size_t)comm->ranks, sizeof *all);
     if (!all) {
@@ -86,7 +94,8 @@ tr_status tr__comm_count_threads(tr_comm *comm, int *out, tr_error *err) {
         status = tr__comm_all_gather(comm, &own, sizeof own, all, err);
     }
     if (status == TR_OK) {
-        *out = least_threads(all, comm->ranks);
+        comm->threads = least_threads(all, comm->ranks);
+        comm->local = count_local(all, comm->ranks, own.machine);
     }
     tr__free(all);
     return status;

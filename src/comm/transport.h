@@ -39,6 +39,7 @@ typedef struct tr_word {
 struct tr_comm {
     const tr_transport *transport;
     int rank, ranks, threads;
+    int local;            // ranks on this machine
     int64_t newest;       // ticket
     double waited;        // seconds in tr__comm_wait
     tr_word *words;       // [ranks], for the small calls
@@ -62,7 +63,8 @@ void tr__comm_note(tr_comm *comm, int64_t epochs);
 void tr__task_part(const tr_task *task, int rank, int64_t *first, int64_t *part);
 size_t tr__comm_type_bytes(tr_comm_type type);
 
-// Threads that each rank has to itself. Collective.
-tr_status tr__comm_count_threads(tr_comm *comm, int *out, tr_error *err);
+// Finds who shares this rank's machine, and sets `local` and `threads`, the threads
+// that each rank has to itself. Collective.
+tr_status tr__comm_count_threads(tr_comm *comm, tr_error *err);
 
 #endif

@@ -48,30 +48,45 @@ static int64_t smaller_micro(const tr_plan_request *request, int64_t memory,
     return 0;
 }
 
+// What there is for this rank: those on one machine share its memory.
+static int64_t share_of_memory(const tr_run *run) {
+    return tr__machine_memory() / (run->comm ? tr__comm_local_ranks(run->comm) : 1);
+}
+
+// "", or " for each of the 4 ranks on it".
+static void print_sharing(const tr_run *run, char *text, size_t size) {
+    int ranks = run->comm ? tr__comm_local_ranks(run->comm) : 1;
+    text[0] = '\0';
+    if (ranks > 1) {
+        snprintf(text, size, " for each of the %d ranks on it", ranks);
+    }
+}
+
 tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err) {
-    int64_t memory = tr__machine_memory(), bytes = 0;
+    int64_t memory = share_of_memory(run), bytes = 0;
     if (memory == 0 || needed(plan) <= memory) {
         return TR_OK;
     }
-    char want[32], have[32], less[32];
+    char want[32], have[32], less[32], sharing[64];
     int64_t micro = smaller_micro(&run->request, memory, &bytes);
     tr__print_size(want, sizeof want, needed(plan));
     tr__print_size(have, sizeof have, memory);
     tr__print_size(less, sizeof less, bytes);
+    print_sharing(run, sharing, sizeof sharing);
     if (micro > 0) {
         return tr_fail(err, TR_BUDGET,
-                       "the plan needs %s of memory, this machine has %s; with "
+                       "the plan needs %s of memory, this machine has %s%s; with "
                        "train_micro_batch_size_per_gpu %lld in place of %lld it would "
                        "need %s",
-                       want, have, (long long)micro,
+                       want, have, sharing, (long long)micro,
                        (long long)run->request.micro_batch, less);
     }
     return tr_fail(err, TR_BUDGET,
-                   "the plan needs %s of memory, this machine has %s: lower "
+                   "the plan needs %s of memory, this machine has %s%s: lower "
                    "train_micro_batch_size_per_gpu, set "
                    "activation_checkpointing.number_checkpoints, or choose a smaller "
                    "model",
-                   want, have);
+                   want, have, sharing);
 }
 
 // ---- the out folder
@@ -153,6 +168,22 @@ static void say_dropout(const tr_run *run) {
     json_decref(keys);
 }
 
+static void say_ranks(const tr_run *run, const tr_plan_request *r) {
+    if (r->ranks == 1) {
+        return;
+    }
+    int room = tr_comm_threads(run->comm);
+    tr__note(&run->log, "%lld ranks of %d thread%s, ZeRO stage %d, wave %lld",
+             (long long)r->ranks, r->threads, r->threads == 1 ? "" : "s", r->stage,
+             (long long)r->wave);
+    if (r->threads > room) {
+        tr__warn(&run->log,
+                 "execution.threads is %d, but there are cores for %d on each rank: "
+                 "ranks will wait for each other",
+                 r->threads, room);
+    }
+}
+
 // Defaults that change the training are said, so that nobody is surprised by them.
 static void say_start(const tr_run *run, const tr_plan *plan) {
     const tr_plan_request *r = &run->request;
@@ -174,6 +205,7 @@ static void say_start(const tr_run *run, const tr_plan *plan) {
         tr__config_is_given(run->config, "gradient_clipping") ? "" : " (default)",
         tr__schedule_at(&s->schedule, 1, s->groups[s->group_count - 1].hyper.lr).lr);
     say_dropout(run);
+    say_ranks(run, &plan->request);
     tr__note(&run->log, "out: %s", s->out);
 }
 
