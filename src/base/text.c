@@ -99,6 +99,18 @@ void tr__print_size(char *dst, size_t size, int64_t bytes) {
     snprintf(dst, size, unit ? "%.2f %s" : "%.0f %s", value, units[unit]);
 }
 
+void tr__print_escaped(const char *text, FILE *to) {
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c == '"' || *c == '\\') {
+            fprintf(to, "\\%c", *c);
+        } else if (*c < 0x20) {
+            fprintf(to, "\\u%04x", *c);
+        } else {
+            fputc(*c, to);
+        }
+    }
+}
+
 bool tr__glob_match(const char *pattern, const char *name) {
     const char *star = NULL, *resume = NULL;
     while (*name) {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 // Edits (insert, delete, change, swap neighbours) from a to b, capped at 255.
 int tr__edit_distance(const char *a, const char *b);
@@ -16,6 +17,8 @@ const char *tr__nearest(const char *word, const char *const *names, size_t count
 bool tr__parse_size(const char *text, int64_t *bytes);
 // dst: [size], "2.31 GiB".
 void tr__print_size(char *dst, size_t size, int64_t bytes);
+// `text` as it stands between the quotes of a JSON string.
+void tr__print_escaped(const char *text, FILE *to);
 
 // Does `name` match `pattern`, where '*' stands for any run and '?' for any character?
 bool tr__glob_match(const char *pattern, const char *name);

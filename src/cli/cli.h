@@ -61,6 +61,7 @@ const char *cli_word(const char *word, char *dst);
 
 int cli_train(const cli_command *command, int argc, char **argv);
 int cli_plan(const cli_command *command, int argc, char **argv);
+int cli_simulate(const cli_command *command, int argc, char **argv);
 int cli_sample(const cli_command *command, int argc, char **argv);
 int cli_inspect(const cli_command *command, int argc, char **argv);
 int cli_diff(const cli_command *command, int argc, char **argv);

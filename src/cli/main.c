@@ -15,8 +15,8 @@ static const cli_command commands[] = {
      false},
     {"diff", "A B", "Compares two checkpoints tensor by tensor; exit 1 if they differ.",
      cli_diff, false},
-    {"simulate", "RUN.json", "The plan under a cost model (not yet).", cli_not_yet,
-     false},
+    {"simulate", "RUN.json", "How long the plan's step takes on a machine of a file.",
+     cli_simulate, false},
     {"check", "RUN.json", "One step in several cuts, compared (not yet).", cli_not_yet,
      false},
 };

@@ -117,7 +117,7 @@ void tr__task_part(const tr_task *task, int rank, int64_t *first, int64_t *part)
 }
 
 int64_t tr__comm_staging_bytes(int64_t ranks) {
-    return ranks > 1 ? (int64_t)TR_WINDOW * TR_CHUNK : 0;
+    return ranks > 1 ? (int64_t)TR_COMM_WINDOW * TR_COMM_CHUNK : 0;
 }
 
 void tr__comm_staging(tr_comm *comm, void *memory) {

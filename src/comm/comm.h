@@ -59,7 +59,11 @@ int64_t tr__comm_staging_bytes(int64_t ranks);
 // Borrowed until the comm is closed, or given another (NULL: none). 64-byte aligned.
 void tr__comm_staging(tr_comm *comm, void *memory);
 
-enum { TR_COMM_QUEUE = 256 }; // operations that may be under way
+enum {
+    TR_COMM_QUEUE = 256,       // operations that may be under way
+    TR_COMM_CHUNK = 512 << 10, // bytes of a message at most
+    TR_COMM_WINDOW = 4,        // messages of a direction under way
+};
 
 // Queues an operation; buffers are borrowed until it is done. Returns its ticket, which
 // counts from 1; waits while the queue is full. A broken comm takes it and does

@@ -45,7 +45,7 @@ static bool next_piece(const tr_mover *m, tr_lane *lane, tr_piece *piece) {
         int64_t first, bytes;
         part_of(m, lane, lane->step, &first, &bytes);
         if (lane->offset < bytes) {
-            int64_t some = tr__min_i64(TR_CHUNK, bytes - lane->offset);
+            int64_t some = tr__min_i64(TR_COMM_CHUNK, bytes - lane->offset);
             *piece = (tr_piece){lane->step, place_of(m, lane, first) + lane->offset,
                                 lane->offset, (int)some};
             lane->offset += some;
@@ -58,7 +58,7 @@ static bool next_piece(const tr_mover *m, tr_lane *lane, tr_piece *piece) {
 // ---- messages
 
 static char *staging_of(const tr_mover *m, int64_t number) {
-    return (char *)m->base->staging + number % TR_WINDOW * TR_CHUNK;
+    return (char *)m->base->staging + number % TR_COMM_WINDOW * TR_COMM_CHUNK;
 }
 
 static void count(tr_mover *m, int bytes) {
@@ -71,7 +71,7 @@ static void count(tr_mover *m, int bytes) {
 
 static tr_status post(tr_mover *m, tr_lane *lane, const tr_piece *piece,
                       tr_error *err) {
-    int64_t slot = lane->posted % TR_WINDOW;
+    int64_t slot = lane->posted % TR_COMM_WINDOW;
     int peer = peer_of(m, lane, piece->step);
     MPI_Request *request = &lane->requests[slot];
     lane->pieces[slot] = *piece;
@@ -107,7 +107,7 @@ static void add_piece(const tr_mover *m, const tr_piece *piece, const char *from
 
 static tr_status complete(tr_mover *m, tr_lane *lane, bool *moved, tr_error *err) {
     while (lane->done < lane->posted) {
-        int64_t slot = lane->done % TR_WINDOW;
+        int64_t slot = lane->done % TR_COMM_WINDOW;
         int flag = 0;
         tr_status status = tr__mpi_check(
             MPI_Test(&lane->requests[slot], &flag, MPI_STATUS_IGNORE), "MPI_Test", err);
@@ -126,7 +126,7 @@ static tr_status complete(tr_mover *m, tr_lane *lane, bool *moved, tr_error *err
 static tr_status advance(tr_mover *m, tr_lane *lane, bool *moved, tr_error *err) {
     tr_piece piece;
     tr_status status = complete(m, lane, moved, err);
-    while (status == TR_OK && lane->posted - lane->done < TR_WINDOW &&
+    while (status == TR_OK && lane->posted - lane->done < TR_COMM_WINDOW &&
            next_piece(m, lane, &piece)) {
         status = post(m, lane, &piece, err);
         lane->posted++;
@@ -171,7 +171,7 @@ tr_status tr__mover_begin(tr_mover *m, const tr_task *task, tr_error *err) {
 
 static void cancel(tr_lane *lane) {
     for (; lane->done < lane->posted; lane->done++) {
-        MPI_Request *request = &lane->requests[lane->done % TR_WINDOW];
+        MPI_Request *request = &lane->requests[lane->done % TR_COMM_WINDOW];
         if (*request != MPI_REQUEST_NULL) {
             MPI_Cancel(request);
         }

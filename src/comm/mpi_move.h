@@ -23,8 +23,8 @@ typedef struct tr_piece {
 
 // One direction of an operation. Messages are dealt with in their order.
 typedef struct tr_lane {
-    MPI_Request requests[TR_WINDOW];
-    tr_piece pieces[TR_WINDOW];
+    MPI_Request requests[TR_COMM_WINDOW];
+    tr_piece pieces[TR_COMM_WINDOW];
     int64_t posted, done;
     int step;       // of the next piece
     int64_t offset; // likewise

@@ -7,11 +7,6 @@
 
 #include <stdatomic.h>
 
-enum {
-    TR_CHUNK = 512 << 10, // bytes of a message at most
-    TR_WINDOW = 4,        // messages of a direction under way
-};
-
 // An operation as the transports get it. They see broadcasts and records too.
 typedef struct tr_task {
     tr_comm_op op;

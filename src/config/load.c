@@ -21,8 +21,8 @@ static tr_status fail_syntax(const char *name, const json_error_t *problem,
 tr_status tr__config_load(const char *name, const char *text, size_t bytes,
                           json_t **root, tr_error *err) {
     if (bytes > TR_CONFIG_BYTES_MAX) {
-        return tr_fail(err, TR_USAGE, "%s: %zu bytes, a run file has at most %d", name,
-                       bytes, (int)TR_CONFIG_BYTES_MAX);
+        return tr_fail(err, TR_USAGE, "%s: %zu bytes, more than the %d that are read",
+                       name, bytes, (int)TR_CONFIG_BYTES_MAX);
     }
     json_error_t problem;
     memset(&problem, 0, sizeof problem);
@@ -32,8 +32,7 @@ tr_status tr__config_load(const char *name, const char *text, size_t bytes,
     }
     if (!json_is_object(value)) {
         json_decref(value);
-        return tr_fail(err, TR_USAGE, "%s: a run file is one JSON object { ... }",
-                       name);
+        return tr_fail(err, TR_USAGE, "%s: it must be one JSON object { ... }", name);
     }
     *root = value;
     return TR_OK;

@@ -74,8 +74,8 @@ static tr_status fail_dotted(const tr_config *config, const char *name, tr_error
     char shown[TR_CONFIG_PATH_MAX];
     tr__config_show_path(name, shown, sizeof shown);
     return tr_fail(err, TR_USAGE,
-                   "%s: \"%s\": names in a run file have no dots; write nested objects",
-                   config->name, shown);
+                   "%s: \"%s\": names have no dots; write nested objects", config->name,
+                   shown);
 }
 
 static tr_status fail_not_group(const tr_config *config, const char *path,

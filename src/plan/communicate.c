@@ -18,8 +18,7 @@
 // before.
 #include "base/checked.h"
 #include "base/memory.h"
-#include "comm/comm.h"
-#include "plan/plan.h"
+#include "plan/work.h"
 
 typedef struct visit {
     int32_t unit, segment;
@@ -259,43 +258,16 @@ static void edit(walk *w) {
 // ---- how much
 // ------------------------------------------------------------------------
 
-static void count_gather(tr_plan *plan, int64_t own_bytes) {
-    plan->traffic.gather += (plan->request.ranks - 1) * own_bytes;
-}
-
-static void count_reduce(tr_plan *plan, int64_t count, int64_t own, size_t element) {
-    plan->traffic.reduce += (count - own) * (int64_t)element;
-}
-
-// A wave tensor is summed and brought together again where a segment ends.
-static void count_combine(tr_plan *plan, const tr_plan_step *step) {
-    tr_wave_tensor tensor;
-    size_t next = 0;
-    while (tr__combine_next(plan, step, &next, &tensor)) {
-        int64_t shard = tr__ceil_div(tensor.count, plan->request.ranks);
-        int64_t first = 0, own = 0;
-        tr__comm_part(tensor.count, shard, (int)plan->request.rank, &first, &own);
-        count_reduce(plan, tensor.count, own, sizeof(float));
-        count_gather(plan, own * (int64_t)sizeof(float));
-    }
-}
-
 static void count_step(tr_plan *plan, const tr_plan_step *step) {
-    size_t sum = plan->request.reproducible ? sizeof(int64_t) : sizeof(float);
-    if (step->kind == TR_STEP_combine) {
-        count_combine(plan, step);
-    }
-    if (step->stream != TR_STREAM_COMM) {
-        return;
-    }
-    const tr_flat *flat = &plan->flats[step->unit];
-    if (step->kind == TR_STEP_reduce) {
-        count_reduce(plan, flat->count, flat->own, sum);
-    } else if (step->part == TR_PART_RECORD) {
-        count_gather(plan, plan->record.doubles * (int64_t)sizeof(double));
-    } else {
-        size_t element = step->part == TR_PART_GRAD ? sum : sizeof(float);
-        count_gather(plan, flat->own * (int64_t)element);
+    tr_transfer transfers[TR_TRANSFERS_AT_ONCE];
+    size_t next = 0;
+    int count;
+    while ((count = tr__step_transfers(plan, step, &next, transfers)) > 0) {
+        for (int i = 0; i < count; i++) {
+            int64_t sent = tr__transfer_sent(plan, &transfers[i]);
+            bool gather = transfers[i].kind == TR_COMM_GATHER;
+            *(gather ? &plan->traffic.gather : &plan->traffic.reduce) += sent;
+        }
     }
 }
 
@@ -330,7 +302,7 @@ tr_status tr__pass_communicate(tr_plan *plan, tr_error *err) {
         plan->sequences[kinds[k]] = w.edited;
     }
     const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
-    for (size_t i = 0; i < train->count && plan->request.ranks > 1; i++) {
+    for (size_t i = 0; i < train->count; i++) {
         count_step(plan, &train->steps[i]);
     }
     return TR_OK;

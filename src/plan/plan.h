@@ -39,7 +39,12 @@ typedef enum tr_plan_step_kind {
 // Steps of the compute and data streams are done when the next step begins. Those of
 // the communication stream (gather, reduce) begin when they are reached, one after the
 // other, and go on beside what follows, until a step waits for them.
-typedef enum tr_stream { TR_STREAM_COMPUTE, TR_STREAM_DATA, TR_STREAM_COMM } tr_stream;
+typedef enum tr_stream {
+    TR_STREAM_COMPUTE,
+    TR_STREAM_DATA,
+    TR_STREAM_COMM,
+    TR_STREAMS
+} tr_stream;
 
 // What a gather brings together.
 typedef enum tr_part { TR_PART_PARAM, TR_PART_GRAD, TR_PART_RECORD } tr_part;
@@ -269,10 +274,17 @@ bool tr__step_is_of_unit(const tr_plan_step *step);
 // longer than one of its users is at work, and the ranks' sums take what each user has
 // made.
 int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave);
+// Steps that work on a flat buffer.
+bool tr__step_is_of_flat(const tr_plan_step *step);
+// Steps that work on one micro-batch.
+bool tr__step_is_of_micro_batch(const tr_plan_step *step);
+// The name of the unit or the flat buffer that the step works on, NULL: of none.
+const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step);
 // The ZeRO stage that is at work: with one rank there is nothing to shard.
 int tr__plan_stage(const tr_plan *plan);
 const char *tr__plan_step_name(tr_plan_step_kind kind);
 const char *tr__sequence_name(tr_sequence_kind kind);
+const char *tr__stream_name(tr_stream stream);
 // The program that a forward, recompute or backward step runs, NULL for other kinds.
 const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step,
                                    tr_sequence_kind sequence);

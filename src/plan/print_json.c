@@ -1,22 +1,9 @@
 // A plan as one JSON object. Written by hand, a line a step: a plan can have 100,000 of
 // them, and every text in it is a number or a name that is escaped here.
+#include "base/text.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
-
-static void print_text(const char *text, FILE *to) {
-    fputc('"', to);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\') {
-            fprintf(to, "\\%c", *c);
-        } else if (*c < 0x20) {
-            fprintf(to, "\\u%04x", *c);
-        } else {
-            fputc(*c, to);
-        }
-    }
-    fputc('"', to);
-}
 
 static void print_ledger(const tr_plan *plan, FILE *to) {
     fprintf(to, "  \"ledger\": {");
@@ -31,26 +18,18 @@ static void print_ledger(const tr_plan *plan, FILE *to) {
     fprintf(to, "},\n");
 }
 
-static void print_step(const tr_plan *plan, tr_sequence_kind kind,
-                       const tr_plan_step *step, FILE *to) {
+static void print_step(const tr_plan *plan, const tr_plan_step *step, FILE *to) {
     static const char *const slots[TR_SLOTS] = {"input",       "output", "input_grad",
                                                 "output_grad", "saved",  "wave",
                                                 "wave_grad",   "temp"};
-    static const char *const streams[] = {"compute", "data", "communication"};
     static const char *const parts[] = {"parameters", "gradients", "record"};
+    const char *subject = tr__step_subject(plan, step);
     fprintf(to, "{\"kind\": \"%s\", \"stream\": \"%s\"", tr__plan_step_name(step->kind),
-            streams[step->stream]);
-    bool flat = step->kind == TR_STEP_update || step->kind == TR_STEP_fold ||
-                step->kind == TR_STEP_reduce ||
-                (step->kind == TR_STEP_gather && step->part != TR_PART_RECORD) ||
-                (step->kind == TR_STEP_clear && step->part == TR_PART_GRAD);
-    bool unit = flat || step->kind == TR_STEP_combine ||
-                tr__step_program(plan, step, kind) != NULL;
-    if (unit) {
-        fprintf(to, ", \"unit\": ");
-        print_text(flat ? plan->flats[step->unit].name
-                        : plan->request.model->units[step->unit].name,
-                   to);
+            tr__stream_name(step->stream));
+    if (subject) {
+        fprintf(to, ", \"unit\": \"");
+        tr__print_escaped(subject, to);
+        fputc('"', to);
     }
     if (step->kind == TR_STEP_gather) {
         fprintf(to, ", \"part\": \"%s\"", parts[step->part]);
@@ -58,11 +37,10 @@ static void print_step(const tr_plan *plan, tr_sequence_kind kind,
     if (step->wait > 0) {
         fprintf(to, ", \"wait\": %d", (int)step->wait);
     }
-    if (unit && !flat) {
+    if (tr__step_is_of_unit(step)) {
         fprintf(to, ", \"segment\": %d", (int)step->segment);
     }
-    if (step->kind == TR_STEP_load || step->kind == TR_STEP_unload ||
-        step->kind == TR_STEP_fold || tr__step_program(plan, step, kind)) {
+    if (tr__step_is_of_micro_batch(step)) {
         fprintf(to, ", \"micro_batch\": %" PRId64, step->micro);
     }
     for (int slot = 0; slot < TR_SLOTS; slot++) {
@@ -97,7 +75,7 @@ tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
     fprintf(to, "  \"steps\": [");
     for (size_t i = 0; i < sequence->count; i++) {
         fprintf(to, i ? ",\n    " : "\n    ");
-        print_step(plan, kind, &sequence->steps[i], to);
+        print_step(plan, &sequence->steps[i], to);
     }
     fprintf(to, "]\n}\n");
     return ferror(to) ? tr_fail(err, TR_IO, "cannot write the plan") : TR_OK;

@@ -35,6 +35,11 @@ const char *tr__sequence_name(tr_sequence_kind kind) {
     return (unsigned)kind < TR_SEQUENCES ? names[kind] : "";
 }
 
+const char *tr__stream_name(tr_stream stream) {
+    static const char *const names[] = {"compute", "data", "communication"};
+    return (unsigned)stream < TR_STREAMS ? names[stream] : "";
+}
+
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err) {
     if (!tr__grow((void **)&plan->buffers, &plan->buffer_capacity,
                   plan->buffer_count + 1, sizeof *plan->buffers)) {
@@ -146,6 +151,27 @@ bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *nex
 bool tr__step_is_of_unit(const tr_plan_step *step) {
     return step->kind == TR_STEP_forward || step->kind == TR_STEP_combine ||
            step->kind == TR_STEP_recompute || step->kind == TR_STEP_backward;
+}
+
+bool tr__step_is_of_flat(const tr_plan_step *step) {
+    return step->kind == TR_STEP_update || step->kind == TR_STEP_fold ||
+           step->kind == TR_STEP_reduce ||
+           (step->kind == TR_STEP_gather && step->part != TR_PART_RECORD) ||
+           (step->kind == TR_STEP_clear && step->part == TR_PART_GRAD);
+}
+
+bool tr__step_is_of_micro_batch(const tr_plan_step *step) {
+    return step->kind == TR_STEP_load || step->kind == TR_STEP_unload ||
+           step->kind == TR_STEP_fold ||
+           (tr__step_is_of_unit(step) && step->kind != TR_STEP_combine);
+}
+
+const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step) {
+    if (tr__step_is_of_flat(step)) {
+        return plan->flats[step->unit].name;
+    }
+    return tr__step_is_of_unit(step) ? plan->request.model->units[step->unit].name
+                                     : NULL;
 }
 
 int tr__plan_stage(const tr_plan *plan) {

@@ -41,7 +41,7 @@ static void test_keys(void **state) {
         {", \n\"optimizer\": {\"params\": {\"max_grad_norm\": 1}}",
          {"run.json:4: optimizer.params.max_grad_norm", "gradient_clipping"}},
         {", \n\"%n%s\": 1", {"run.json:4: %n%s: no such key"}},
-        {", \n\"a.b\": 1", {"\"a.b\": names in a run file have no dots"}},
+        {", \n\"a.b\": 1", {"\"a.b\": names have no dots"}},
         {", \n\"sede\" 3", {"run.json:4:8: not valid JSON"}},
         {", \n\"data\": {}", {"run.json:4:", "duplicate", "data"}},
         {"}{", {"run.json:3:", "not valid JSON"}},

@@ -1,0 +1,79 @@
+#include "cli/run_options.h"
+
+#include <tranche/simulate.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static tr_status write_trace(const tr_simulated *simulated, const char *path,
+                             tr_error *err) {
+    FILE *to = fopen(path, "w");
+    if (!to) {
+        return tr_fail(err, TR_IO, "%.300s: %s", path, strerror(errno));
+    }
+    tr_status status = tr_simulated_trace(simulated, to, err);
+    if (fclose(to) != 0 && status == TR_OK) {
+        status = tr_fail(err, TR_IO, "%.300s: %s", path, strerror(errno));
+    }
+    return status;
+}
+
+static tr_status simulate(const tr_run_options *options, const char *machine_file,
+                          bool json, const char *trace, tr_error *err) {
+    tr_run *run = NULL;
+    tr_plan *plan = NULL;
+    tr_machine *machine = NULL;
+    tr_simulated *simulated = NULL;
+    tr_status status = tr_machine_open(machine_file, &machine, err);
+    if (status == TR_OK) {
+        status = tr_run_open(options, &run, err);
+    }
+    if (status == TR_OK) {
+        status = tr_plan_make(tr_run_plan_request(run), &plan, err);
+    }
+    if (status == TR_OK) {
+        status = tr_simulate(plan, machine, &simulated, err);
+    }
+    if (status == TR_OK && trace) {
+        status = write_trace(simulated, trace, err);
+    }
+    if (status == TR_OK) {
+        status = json ? tr_simulated_print_json(simulated, stdout, err)
+                      : tr_simulated_print(simulated, stdout, err);
+    }
+    tr_simulated_destroy(simulated);
+    tr_plan_destroy(plan);
+    tr_run_close(run);
+    tr_machine_close(machine);
+    return status;
+}
+
+int cli_simulate(const cli_command *command, int argc, char **argv) {
+    cli_run run = {0};
+    tr_error err = {0};
+    const char *file = NULL, *machine = NULL, *trace = NULL;
+    size_t count;
+    int exit_status;
+    const cli_option options[] = {
+        {"--machine", CLI_TEXT, &machine, "FILE", "what the machine can do; needed"},
+        {"--ranks", CLI_SOME, &run.ranks, "W", "this many ranks; 1 if not given"},
+        {"--json", CLI_FLAG, &run.json, NULL, "the result as one JSON object"},
+        {"--trace", CLI_TEXT, &trace, "FILE",
+         "writes what each step does when, for ui.perfetto.dev"},
+        {"--data", CLI_LIST, &run.data, "PATH", "in place of data.train"},
+        {"--model", CLI_TEXT, &run.model, "FILE|DIR|NAME", "in place of \"model\""},
+        {"--set", CLI_LIST, &run.set, "KEY.PATH=VALUE",
+         "changes one key of the run file"},
+    };
+    if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
+                   &file, 1, 1, &count, &exit_status)) {
+        return exit_status;
+    }
+    tr_run_options run_options = cli_run_options(&run, file);
+    run_options.plan_only = true;
+    tr_status status =
+        machine ? simulate(&run_options, machine, run.json, trace, &err)
+                : tr_fail(&err, TR_USAGE, "tranche simulate needs --machine FILE");
+    return status == TR_OK ? cli_end(status) : cli_fail(&err);
+}

@@ -1,0 +1,97 @@
+#include "plan/work.h"
+
+#include "base/checked.h"
+
+enum { F32 = sizeof(float), I64 = sizeof(int64_t), F64 = sizeof(double) };
+
+static int64_t sum_bytes(const tr_plan *plan) {
+    return plan->request.reproducible ? I64 : F32;
+}
+
+// ---- memory
+// --------------------------------------------------------------------------
+
+// Gradients are read, and the sums written, read too where they are added to.
+static double fold_bytes(const tr_plan *plan, const tr_plan_step *step) {
+    int64_t sums = step->fresh & 1 ? I64 : 2 * I64;
+    return (double)plan->flats[step->unit].count * (double)(F32 + sums);
+}
+
+static double norm_bytes(const tr_plan *plan) {
+    double elements = 0;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        elements += (double)plan->flats[f].own;
+    }
+    return elements * (double)sum_bytes(plan);
+}
+
+// Parameters and states are read and written, gradients read.
+static double update_bytes(const tr_plan *plan, const tr_plan_step *step) {
+    const tr_flat *flat = &plan->flats[step->unit];
+    int64_t elements = tr__plan_stage(plan) > 0 ? flat->own : flat->count;
+    int64_t each = 2 * F32 * (1 + plan->request.optimizer_states) + sum_bytes(plan);
+    return (double)elements * (double)each;
+}
+
+double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
+    switch (step->kind) {
+    case TR_STEP_fold:
+        return fold_bytes(plan, step);
+    case TR_STEP_norm:
+        return norm_bytes(plan);
+    case TR_STEP_update:
+        return update_bytes(plan, step);
+    case TR_STEP_clear: // gaps between parameters are too small to count
+        return step->part == TR_PART_RECORD
+                   ? (double)plan->record.partials * (double)F64
+                   : 0;
+    default:
+        return 0;
+    }
+}
+
+// ---- messages
+// ------------------------------------------------------------------------
+
+static tr_transfer flat_transfer(const tr_plan *plan, const tr_plan_step *step) {
+    const tr_flat *flat = &plan->flats[step->unit];
+    bool params = step->kind == TR_STEP_gather && step->part == TR_PART_PARAM;
+    return (tr_transfer){step->kind == TR_STEP_gather ? TR_COMM_GATHER : TR_COMM_REDUCE,
+                         flat->count, flat->shard, params ? F32 : sum_bytes(plan)};
+}
+
+static tr_transfer record_transfer(const tr_plan *plan) {
+    int64_t own = plan->record.doubles;
+    return (tr_transfer){TR_COMM_GATHER, own * plan->request.ranks, own, F64};
+}
+
+int tr__step_transfers(const tr_plan *plan, const tr_plan_step *step, size_t *next,
+                       tr_transfer out[TR_TRANSFERS_AT_ONCE]) {
+    tr_wave_tensor tensor;
+    if (plan->request.ranks == 1) {
+        return 0;
+    }
+    if (step->kind == TR_STEP_combine) { // summed, and brought together again
+        if (!tr__combine_next(plan, step, next, &tensor)) {
+            return 0;
+        }
+        int64_t shard = tr__ceil_div(tensor.count, plan->request.ranks);
+        out[0] = (tr_transfer){TR_COMM_REDUCE, tensor.count, shard, F32};
+        out[1] = (tr_transfer){TR_COMM_GATHER, tensor.count, shard, F32};
+        return 2;
+    }
+    if (step->stream != TR_STREAM_COMM || (*next)++ > 0) {
+        return 0;
+    }
+    bool record = step->kind == TR_STEP_gather && step->part == TR_PART_RECORD;
+    out[0] = record ? record_transfer(plan) : flat_transfer(plan, step);
+    return 1;
+}
+
+int64_t tr__transfer_sent(const tr_plan *plan, const tr_transfer *t) {
+    int64_t first = 0, own = 0;
+    tr__comm_part(t->count, t->shard, (int)plan->request.rank, &first, &own);
+    int64_t elements =
+        t->kind == TR_COMM_GATHER ? (plan->request.ranks - 1) * own : t->count - own;
+    return elements * t->bytes;
+}

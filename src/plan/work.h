@@ -1,0 +1,29 @@
+// What a step of the plan asks of a machine: arithmetic, memory, messages.
+#ifndef TR_PLAN_WORK_H
+#define TR_PLAN_WORK_H
+
+#include "comm/comm.h"
+#include "plan/plan.h"
+
+// Bytes that a step reads and writes in memory by itself, not by the instructions of a
+// unit's program: folds, norms, updates, clears. 0 for other kinds.
+double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step);
+
+// An operation of the ranks (comm.h): elements of `bytes` each.
+typedef struct tr_transfer {
+    tr_comm_kind kind;
+    int64_t count, shard; // elements
+    int64_t bytes;        // of an element
+} tr_transfer;
+
+enum { TR_TRANSFERS_AT_ONCE = 2 };
+
+// The operations that a step starts, up to two with each call, in their order. `next`:
+// 0 at first. Returns how many; 0: no more. One rank starts none.
+int tr__step_transfers(const tr_plan *plan, const tr_plan_step *step, size_t *next,
+                       tr_transfer out[TR_TRANSFERS_AT_ONCE]);
+// Bytes that this plan's rank sends: in a gather its part to every other rank, in a
+// reduction every other rank's part.
+int64_t tr__transfer_sent(const tr_plan *plan, const tr_transfer *transfer);
+
+#endif

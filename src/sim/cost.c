@@ -1,0 +1,122 @@
+#include "sim/cost.h"
+
+#include "base/checked.h"
+
+#include <math.h>
+#include <string.h>
+
+tr_share tr__machine_share(const tr_machine *machine, int64_t ranks) {
+    tr_share share = {.machine = machine, .ranks = ranks, .part = 1};
+    share.sharers = tr__min_i64(machine->ranks_per_node, ranks);
+    if (machine->shared) {
+        share.part = 1 / (double)share.sharers;
+    }
+    return share;
+}
+
+// ---- computing
+// -----------------------------------------------------------------------
+
+static double memory_seconds(const tr_share *share, double bytes) {
+    const tr_machine *m = share->machine;
+    bool cached = bytes <= m->cache_bytes * share->part;
+    return bytes / ((cached ? m->cache_rate : m->memory_rate) * share->part);
+}
+
+static double flops_of(const tr_machine *machine, const char *op) {
+    static const char *const names[TR_RATED_OPS] = {
+#define TR_RATED_OP_NAME(name) #name,
+        TR_RATED_OP_LIST(TR_RATED_OP_NAME)
+#undef TR_RATED_OP_NAME
+    };
+    for (int i = 0; i < TR_RATED_OPS; i++) {
+        if (machine->op_flops[i] > 0 && strcmp(names[i], op) == 0) {
+            return machine->op_flops[i];
+        }
+    }
+    return machine->flops;
+}
+
+// The roofline (Williams, Waterman, Patterson, CACM 52(4), 2009): arithmetic and memory
+// go on beside each other, and the slower one tells.
+double tr__kernel_seconds(const tr_share *share, const tr_instruction *instruction) {
+    tr_cost cost = {0};
+    if (instruction->kernel->cost) {
+        instruction->kernel->cost(&instruction->desc, &cost);
+    }
+    double rate = flops_of(share->machine, instruction->desc.op->name) * share->part;
+    return share->machine->launch +
+           fmax(cost.flops / rate, memory_seconds(share, cost.bytes));
+}
+
+double tr__program_seconds(const tr_share *share, const tr_program *program) {
+    double seconds = 0;
+    for (size_t i = 0; i < program->count; i++) {
+        seconds += tr__kernel_seconds(share, &program->instructions[i]);
+    }
+    return seconds;
+}
+
+// A step that runs no program and moves nothing in memory waits for something at most.
+double tr__step_seconds(const tr_share *share, const tr_plan *plan,
+                        const tr_plan_step *step) {
+    const tr_program *program = tr__step_program(plan, step, TR_SEQUENCE_TRAIN);
+    if (program) {
+        return tr__program_seconds(share, program);
+    }
+    double bytes = tr__step_bytes(plan, step);
+    return bytes > 0 ? share->machine->launch + memory_seconds(share, bytes) : 0;
+}
+
+// ---- messages
+// ------------------------------------------------------------------------
+
+// `peers` messages' worth of `bytes` each, one after the other: a few are under way at
+// a time, which hides the latency of those that are long enough.
+static double direct_way(const tr_share *share, tr_way way, int64_t peers,
+                         double bytes) {
+    double rate = share->machine->way[way].rate;
+    double latency = share->machine->way[way].latency;
+    double messages = fmax(1, ceil(bytes / TR_COMM_CHUNK));
+    double each = fmax(bytes / messages / rate, latency / TR_COMM_WINDOW);
+    return peers > 0 && bytes > 0 ? latency + (double)peers * messages * each : 0;
+}
+
+// The busiest rank is one with a whole part: in a gather it sends its own to each of
+// the others, in a reduction it receives its own from each of them.
+static double direct(const tr_share *share, const tr_transfer *t) {
+    double part = (double)(tr__min_i64(t->shard, t->count) * t->bytes);
+    return direct_way(share, TR_WAY_INSIDE, share->sharers - 1, part) +
+           direct_way(share, TR_WAY_BETWEEN, share->ranks - share->sharers, part);
+}
+
+static double halvings(double count) {
+    return ceil(log2(count));
+}
+
+// What the best libraries come near to. Ranks of the same place in their nodes exchange
+// a node's share of the whole among them; then, or at the same time for what is there
+// already, each node completes its own. Latencies are those of trees.
+static double hierarchical(const tr_share *share, const tr_transfer *t) {
+    const tr_machine *m = share->machine;
+    double whole = (double)t->count * (double)t->bytes;
+    double n = (double)share->sharers;
+    double nodes = (double)tr__ceil_div(share->ranks, share->sharers);
+    double seconds = 0, latency = 0;
+    if (n > 1) {
+        seconds = whole * (n - 1) / n / m->way[TR_WAY_INSIDE].rate;
+        latency = halvings(n) * m->way[TR_WAY_INSIDE].latency;
+    }
+    if (nodes > 1) {
+        double between = whole / n * (nodes - 1) / nodes / m->way[TR_WAY_BETWEEN].rate;
+        seconds = fmax(seconds, between);
+        latency += halvings(nodes) * m->way[TR_WAY_BETWEEN].latency;
+    }
+    return seconds + latency;
+}
+
+double tr__transfer_seconds(const tr_share *share, const tr_transfer *transfer) {
+    return share->machine->exchange == TR_EXCHANGE_DIRECT
+               ? direct(share, transfer)
+               : hierarchical(share, transfer);
+}

@@ -1,0 +1,25 @@
+// How long the work of a plan's steps takes on a machine.
+#ifndef TR_SIM_COST_H
+#define TR_SIM_COST_H
+
+#include "plan/work.h"
+#include "sim/machine.h"
+
+// What one rank has of the machine when all its node's ranks work.
+typedef struct tr_share {
+    const tr_machine *machine;
+    int64_t ranks, sharers; // in all; on its node
+    double part;            // of the node's rates: 1, or 1 / sharers
+} tr_share;
+
+tr_share tr__machine_share(const tr_machine *machine, int64_t ranks);
+
+// Seconds of a kernel, a program, a step of the compute or data stream (but for what it
+// waits for), an operation of the ranks.
+double tr__kernel_seconds(const tr_share *share, const tr_instruction *instruction);
+double tr__program_seconds(const tr_share *share, const tr_program *program);
+double tr__step_seconds(const tr_share *share, const tr_plan *plan,
+                        const tr_plan_step *step);
+double tr__transfer_seconds(const tr_share *share, const tr_transfer *transfer);
+
+#endif

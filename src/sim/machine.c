@@ -1,0 +1,182 @@
+#include "sim/machine.h"
+
+#include "base/memory.h"
+#include "config/config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { KEYS_MAX = 64, PATH_BYTES = 64 };
+
+static const char *const way_keys[TR_WAYS] = {
+#define TR_WAY_KEY(name, key) key,
+    TR_WAY_LIST(TR_WAY_KEY)
+#undef TR_WAY_KEY
+};
+
+static const char *const op_names[TR_RATED_OPS] = {
+#define TR_RATED_OP_NAME(name) #name,
+    TR_RATED_OP_LIST(TR_RATED_OP_NAME)
+#undef TR_RATED_OP_NAME
+};
+
+static const char *const exchanges[] = {"direct", "hierarchical", NULL};
+
+#define PER_SECOND .types = TR_KEY_NUMBER | TR_KEY_SIZE, .min = 1, .max = 1e30
+#define SECONDS    .types = TR_KEY_NUMBER, .min = 0, .max = 3600, .fallback = "0"
+#define CAPACITY   .types = TR_KEY_SIZE
+
+// Keys without a default must be given, but for capacities, ways and rates of ops.
+static const tr_key fixed_keys[] = {
+    {.path = "name", .types = TR_KEY_TEXT, .doc = "what machine this is"},
+    {.path = "sources",
+     .types = TR_KEY_LIST,
+     .elements = TR_KEY_TEXT,
+     .doc = "where the figures are from"},
+    {.path = "ranks_per_node",
+     .types = TR_KEY_INT,
+     .min = 1,
+     .max = 1 << 20,
+     .doc = "ranks on one node"},
+    {.path = "compute.flops", PER_SECOND, .doc = "matrix products, operations/s"},
+    {.path = "compute.bytes", PER_SECOND, .doc = "memory, bytes read and written/s"},
+    {.path = "compute.launch", SECONDS, .doc = "seconds that each kernel takes more"},
+    {.path = "compute.shared",
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .doc = "the ranks of a node share these rates and memory.device"},
+    {.path = "compute.cache.size", CAPACITY, .doc = "the cache between, bytes"},
+    {.path = "compute.cache.bytes", PER_SECOND, .doc = "its rate, bytes/s"},
+    {.path = "memory.device", CAPACITY, .doc = "bytes of a rank"},
+    {.path = "memory.host", CAPACITY, .doc = "bytes of a node"},
+    {.path = "memory.nvme", CAPACITY, .doc = "bytes of a node"},
+    {.path = "link.exchange",
+     .types = TR_KEY_TEXT,
+     .choices = exchanges,
+     .fallback = "\"direct\"",
+     .doc = "how ranks exchange"},
+    {.path = "link.interference",
+     .types = TR_KEY_NUMBER,
+     .min = 0,
+     .max = 0.9,
+     .fallback = "0",
+     .doc = "what computing and messages take from each other"},
+};
+
+typedef struct key_list {
+    tr_key keys[KEYS_MAX];
+    char paths[KEYS_MAX][PATH_BYTES]; // of those that are made here
+    size_t count;
+} key_list;
+
+static void add_key(key_list *list, const char *group, const char *name, tr_key key) {
+    char *path = list->paths[list->count];
+    snprintf(path, PATH_BYTES, "%s.%s", group, name);
+    key.path = path;
+    list->keys[list->count++] = key;
+}
+
+static void fill_keys(key_list *list) {
+    list->count = sizeof fixed_keys / sizeof *fixed_keys;
+    memcpy(list->keys, fixed_keys, sizeof fixed_keys);
+    for (int i = 0; i < TR_RATED_OPS; i++) {
+        add_key(list, "compute.ops", op_names[i],
+                (tr_key){PER_SECOND, .doc = "this op, operations/s"});
+    }
+    for (int i = 0; i < TR_WAYS; i++) {
+        add_key(list, way_keys[i], "bytes", (tr_key){PER_SECOND, .doc = "bytes/s"});
+        add_key(list, way_keys[i], "latency",
+                (tr_key){SECONDS, .doc = "seconds of each message"});
+    }
+}
+
+// ---- reading
+// -------------------------------------------------------------------------
+
+static double number_at(const tr_config *config, const char *group, const char *name) {
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s.%s", group, name);
+    return tr__config_number(config, path);
+}
+
+static void read_rates(const tr_config *config, tr_machine *m) {
+    m->flops = tr__config_number(config, "compute.flops");
+    m->memory_rate = tr__config_number(config, "compute.bytes");
+    m->cache_bytes = (double)tr__config_size(config, "compute.cache.size");
+    m->cache_rate = tr__config_number(config, "compute.cache.bytes");
+    m->launch = tr__config_number(config, "compute.launch");
+    m->shared = tr__config_bool(config, "compute.shared");
+    for (int i = 0; i < TR_RATED_OPS; i++) {
+        m->op_flops[i] = number_at(config, "compute.ops", op_names[i]);
+    }
+    for (int i = 0; i < TR_WAYS; i++) {
+        m->way[i].rate = number_at(config, way_keys[i], "bytes");
+        m->way[i].latency = number_at(config, way_keys[i], "latency");
+    }
+}
+
+static tr_status read_rest(const tr_config *config, tr_machine *m, tr_error *err) {
+    m->ranks_per_node = tr__config_int(config, "ranks_per_node");
+    m->capacity[TR_SPACE_DEVICE] = tr__config_size(config, "memory.device");
+    m->capacity[TR_SPACE_HOST] = tr__config_size(config, "memory.host");
+    m->capacity[TR_SPACE_NVME] = tr__config_size(config, "memory.nvme");
+    m->interference = tr__config_number(config, "link.interference");
+    bool direct = strcmp(tr__config_text(config, "link.exchange"), exchanges[0]) == 0;
+    m->exchange = direct ? TR_EXCHANGE_DIRECT : TR_EXCHANGE_HIERARCHICAL;
+    m->name = tr__strdup(tr__config_text(config, "name"));
+    return m->name ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a machine");
+}
+
+static tr_status check_there(const tr_config *config, const char *path, tr_error *err) {
+    static const char *const needed[] = {"name", "ranks_per_node", "compute.flops",
+                                         "compute.bytes"};
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        if (!tr__config_is_set(config, needed[i])) {
+            return tr_fail(err, TR_USAGE, "%.300s: %s is missing", path, needed[i]);
+        }
+    }
+    bool size = tr__config_is_set(config, "compute.cache.size");
+    if (size != tr__config_is_set(config, "compute.cache.bytes")) {
+        return tr_fail(err, TR_USAGE,
+                       "%.300s: of compute.cache, size and bytes go together", path);
+    }
+    return TR_OK;
+}
+
+tr_status tr_machine_open(const char *path, tr_machine **out, tr_error *err) {
+    tr_config *config = NULL;
+    tr_machine *machine = tr__calloc(1, sizeof *machine);
+    key_list *list = tr__calloc(1, sizeof *list);
+    tr_status status = TR_OK;
+    if (!machine || !list) {
+        status = tr_fail(err, TR_MEMORY, "no memory for a machine");
+        goto cleanup;
+    }
+    fill_keys(list);
+    const tr_key_table table = {"sim", list->keys, list->count};
+    const tr_key_table *const tables[] = {&table};
+    status = tr__config_open(path, tables, 1, NULL, 0, &config, err);
+    if (status == TR_OK) {
+        status = check_there(config, path, err);
+    }
+    if (status == TR_OK) {
+        read_rates(config, machine);
+        status = read_rest(config, machine, err);
+    }
+cleanup:
+    tr__config_destroy(config);
+    tr__free(list);
+    if (status != TR_OK) {
+        tr_machine_close(machine);
+        return status;
+    }
+    *out = machine;
+    return TR_OK;
+}
+
+void tr_machine_close(tr_machine *machine) {
+    if (machine) {
+        tr__free(machine->name);
+        tr__free(machine);
+    }
+}

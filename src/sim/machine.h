@@ -1,0 +1,84 @@
+// What a machine can do, as a machine file says it (docs/simulate.md).
+#ifndef TR_SIM_MACHINE_H
+#define TR_SIM_MACHINE_H
+
+#include <tranche/op.h>
+#include <tranche/simulate.h>
+
+// Ways on which bytes move.
+// X(name, its key)
+#define TR_WAY_LIST(X)                                                                 \
+    X(INSIDE, "link.inside")                                                           \
+    X(BETWEEN, "link.between")                                                         \
+    X(TO_DEVICE, "copy.to_device")                                                     \
+    X(TO_HOST, "copy.to_host")                                                         \
+    X(NVME_READ, "nvme.read")                                                          \
+    X(NVME_WRITE, "nvme.write")
+
+typedef enum tr_way {
+#define TR_WAY_ENUM(name, key) TR_WAY_##name,
+    TR_WAY_LIST(TR_WAY_ENUM)
+#undef TR_WAY_ENUM
+        TR_WAYS
+} tr_way;
+
+// The ops whose rates a machine file may give, by their own names.
+// X(name)
+#define TR_RATED_OP_LIST(X)                                                            \
+    X(attention)                                                                       \
+    X(attention_backward)                                                              \
+    X(copy)                                                                            \
+    X(dropout)                                                                         \
+    X(embedding)                                                                       \
+    X(embedding_backward)                                                              \
+    X(gelu)                                                                            \
+    X(gelu_backward)                                                                   \
+    X(head)                                                                            \
+    X(head_backward)                                                                   \
+    X(layer_norm)                                                                      \
+    X(layer_norm_backward)                                                             \
+    X(residual_norm)                                                                   \
+    X(linear)                                                                          \
+    X(linear_backward_input)                                                           \
+    X(linear_backward_weight)                                                          \
+    X(relu)                                                                            \
+    X(relu_backward)                                                                   \
+    X(residual)
+
+typedef enum tr_rated_op {
+#define TR_RATED_OP_ENUM(name) TR_RATED_##name,
+    TR_RATED_OP_LIST(TR_RATED_OP_ENUM)
+#undef TR_RATED_OP_ENUM
+        TR_RATED_OPS
+} tr_rated_op;
+
+// How ranks exchange what all of them need.
+typedef enum tr_exchange {
+    TR_EXCHANGE_DIRECT,       // every rank with every other (comm/mpi_move.h)
+    TR_EXCHANGE_HIERARCHICAL, // once between nodes, then inside of them
+} tr_exchange;
+
+// Rates are for one rank when all work, but for `shared` ones.
+struct tr_machine {
+    char *name;
+    int64_t ranks_per_node;
+    bool shared;        // compute and device memory are a node's, not a rank's
+    double flops;       // a second, of matrix products
+    double memory_rate; // bytes a second
+    double cache_bytes; // what touches no more moves at cache_rate; 0: no cache
+    double cache_rate;  // bytes a second
+    double launch;      // seconds, of each kernel
+    double op_flops[TR_RATED_OPS]; // a second; 0: as `flops`
+    struct {
+        double rate;    // bytes a second; 0: there is no such way
+        double latency; // seconds
+    } way[TR_WAYS];
+    tr_exchange exchange;
+    // The part of their speed that computing and messages take from each other: 0 where
+    // they have hardware of their own, 0.5 where they share the same cores.
+    double interference;
+    int64_t capacity[TR_SPACES]; // bytes; device: of a rank, others: of a node; 0: not
+                                 // said
+};
+
+#endif

@@ -1,0 +1,18 @@
+// Inside of a simulation.
+#ifndef TR_SIM_SIMULATE_H
+#define TR_SIM_SIMULATE_H
+
+#include "plan/trace.h"
+#include "sim/cost.h"
+
+struct tr_simulated {
+    const tr_plan *plan;
+    const tr_machine *machine;
+    tr_simulation result;
+    double kind_seconds[TR_STEP_KINDS]; // at work: of the stream's time
+    int64_t kind_steps[TR_STEP_KINDS];
+    tr_span *spans;
+    size_t span_count, span_capacity;
+};
+
+#endif
