@@ -143,7 +143,9 @@ static tr_status check_there(const tr_config *config, const char *path, tr_error
     return TR_OK;
 }
 
-tr_status tr_machine_open(const char *path, tr_machine **out, tr_error *err) {
+// `text`: NULL: that of the file `name`.
+static tr_status read_machine(const char *name, const char *text, tr_machine **out,
+                              tr_error *err) {
     tr_config *config = NULL;
     tr_machine *machine = tr__calloc(1, sizeof *machine);
     key_list *list = tr__calloc(1, sizeof *list);
@@ -155,9 +157,11 @@ tr_status tr_machine_open(const char *path, tr_machine **out, tr_error *err) {
     fill_keys(list);
     const tr_key_table table = {"sim", list->keys, list->count};
     const tr_key_table *const tables[] = {&table};
-    status = tr__config_open(path, tables, 1, NULL, 0, &config, err);
+    status = text ? tr__config_parse(name, text, strlen(text), tables, 1, NULL, 0,
+                                     &config, err)
+                  : tr__config_open(name, tables, 1, NULL, 0, &config, err);
     if (status == TR_OK) {
-        status = check_there(config, path, err);
+        status = check_there(config, name, err);
     }
     if (status == TR_OK) {
         read_rates(config, machine);
@@ -172,6 +176,15 @@ cleanup:
     }
     *out = machine;
     return TR_OK;
+}
+
+tr_status tr_machine_open(const char *path, tr_machine **out, tr_error *err) {
+    return read_machine(path, NULL, out, err);
+}
+
+tr_status tr__machine_parse(const char *name, const char *text, tr_machine **out,
+                            tr_error *err) {
+    return read_machine(name, text, out, err);
 }
 
 void tr_machine_close(tr_machine *machine) {

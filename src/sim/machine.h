@@ -81,4 +81,8 @@ struct tr_machine {
                                  // said
 };
 
+// tr_machine_open of text in memory; `name` stands for the file in messages.
+tr_status tr__machine_parse(const char *name, const char *text, tr_machine **out,
+                            tr_error *err);
+
 #endif

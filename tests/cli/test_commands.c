@@ -22,7 +22,7 @@ static void test_help(void **state) {
          {"DIR", "--prompt TEXT", "--tokens N", "--temperature X", "--seed N"}},
         {"inspect", {"PATH", "--json"}},
         {"diff", {"A B", "--json"}},
-        {"simulate", {"RUN.json", "not yet"}},
+        {"simulate", {"RUN.json", "--machine FILE", "--ranks W", "--trace FILE"}},
         {"check", {"RUN.json", "not yet"}},
     };
     char *top = succeed(state, LIST("--help"));
@@ -112,6 +112,36 @@ static void test_plan_json(void **state) {
     check_steps(plan);
     json_decref(plan);
     assert_int_not_equal(access(file_path(state, "out"), F_OK), 0);
+}
+
+// The same plan on a machine of a file: a result, and a trace that is JSON.
+static void test_simulate(void **state) {
+    run_file(state, text_run, "");
+    file_text(state, "m.json",
+              "{\"name\": \"m\", \"ranks_per_node\": 8, \"compute\": {\"flops\": 1e9, "
+              "\"bytes\": 1e9}, \"link\": {\"inside\": {\"bytes\": 1e8}}}");
+    json_t *one = succeed_json(
+        state, LIST("simulate", "run.json", "--machine", "m.json", "--json"));
+    assert_true(number_in(one, "ranks") == 1);
+    assert_true(number_in(one, "seconds") > 0);
+    assert_true(number_in(one, "exposed_seconds") == 0);
+    json_t *two =
+        succeed_json(state, LIST("simulate", "run.json", "--machine", "m.json",
+                                 "--ranks", "2", "--json", "--trace", "t.json"));
+    assert_true(number_in(two, "ranks") == 2);
+    assert_true(number_in(two, "communication_seconds") > 0);
+    json_t *trace = file_json(state, "t.json");
+    assert_true(json_array_size(json_object_get(trace, "traceEvents")) > 20);
+    char *text = succeed(state, LIST("simulate", "run.json", "--machine", "m.json"));
+    assert_says(text, "machine m");
+    assert_says(text, "samples/s");
+    fail_with(state, NULL,
+              LIST("simulate", "run.json", "--machine", "m.json", "--trace", "no/t"), 5,
+              LIST("no/t: No such file"));
+    free(text);
+    json_decref(trace);
+    json_decref(two);
+    json_decref(one);
 }
 
 // A model far beyond any memory is planned in little: nothing of it is allocated.
@@ -303,10 +333,15 @@ static void test_diff(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_help),          TEST(test_version),
-        TEST(test_plan_json),     TEST(test_plan_takes_nothing),
-        TEST(test_plan_alone),    TEST(test_inspect_weights),
-        TEST(test_inspect_bytes), TEST(test_inspect_tables),
+        TEST(test_help),
+        TEST(test_version),
+        TEST(test_plan_json),
+        TEST(test_simulate),
+        TEST(test_plan_takes_nothing),
+        TEST(test_plan_alone),
+        TEST(test_inspect_weights),
+        TEST(test_inspect_bytes),
+        TEST(test_inspect_tables),
         TEST(test_diff),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

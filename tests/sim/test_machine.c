@@ -1,0 +1,155 @@
+// Machine files: what they may say, and what is said of those that are wrong.
+#include "sim/helper.h"
+
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define GOOD                                                                           \
+    "\"name\": \"m\", \"ranks_per_node\": 2, \"compute\": {\"flops\": 5e11, "          \
+    "\"bytes\": \"20GB\""
+
+typedef struct wrong {
+    const char *text;
+    const char *words[4];
+} wrong;
+
+static const wrong all[] = {
+    {"", {"m.json", "not valid JSON"}},
+    {"[]", {"m.json", "one JSON object"}},
+    {"{}", {"m.json: name is missing"}},
+    {"{\"name\": \"m\", \"ranks_per_node\": 1, \"compute\": {\"flops\": 1e9}}",
+     {"m.json: compute.bytes is missing"}},
+    {"{\"name\": \"m\",\n\"rank_per_node\": 1}",
+     {"m.json:2: rank_per_node", "mean \"ranks_per_node\"?"}},
+    {"{" GOOD ",\n\n\"lunch\": 1}}", {"m.json:3: compute.lunch", "compute.launch"}},
+    {"{" GOOD ", \"ops\": {\n\"atention\": 1e9}}}",
+     {"m.json:2: compute.ops.atention", "compute.ops.attention"}},
+    {"{" GOOD "}, \"link\": {\"inside\": {\"byte\": 1}}}", {"link.inside.bytes"}},
+    {"{" GOOD "}, \"link\": {\"exchange\": \"rings\"}}",
+     {"m.json:1: link.exchange is \"rings\"", "\"direct\"", "\"hierarchical\""}},
+    {"{" GOOD "}, \"link\": {\"interference\": 1}}",
+     {"link.interference is 1", "0 to 0.9"}},
+    {"{" GOOD ", \"launch\": -1}}", {"compute.launch is -1"}},
+    {"{" GOOD ", \"flops\": 1}}", {"not valid JSON", "duplicate"}},
+    {"{\"name\": \"m\", \"compute\": {\"flops\": 0}}", {"compute.flops is 0"}},
+    {"{" GOOD ", \"cache\": {\"size\": \"1MiB\"}}}",
+     {"compute.cache", "size and bytes go together"}},
+    {"{" GOOD "}, \"memory\": {\"device\": \"much\"}}",
+     {"memory.device is \"much\"", "a size"}},
+    {"{" GOOD "}, \"memory\": 5}", {"memory is 5", "an object"}},
+};
+
+static void test_wrong_files(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        tr_machine *machine = NULL;
+        tr_error err = {0};
+        tr_status status = tr__machine_parse("m.json", all[i].text, &machine, &err);
+        if (status != TR_USAGE) {
+            fail_msg("status %d of: %s", status, all[i].text);
+        }
+        assert_null(machine);
+        for (size_t k = 0; k < 4 && all[i].words[k]; k++) {
+            if (!strstr(err.message, all[i].words[k])) {
+                fail_msg("\"%s\" is not in: %s", all[i].words[k], err.message);
+            }
+        }
+    }
+}
+
+static void test_no_file(void **state) {
+    (void)state;
+    tr_machine *machine = NULL;
+    tr_error err = {0};
+    assert_int_equal(tr_machine_open("nothere.json", &machine, &err), TR_USAGE);
+    assert_non_null(strstr(err.message, "nothere.json: cannot open"));
+}
+
+static void test_values(void **state) {
+    (void)state;
+    tr_machine *m = test_machine(
+        "{" GOOD ", \"launch\": 2e-6, \"shared\": true, \"cache\": {\"size\": \"1MiB\","
+        " \"bytes\": 1e11}, \"ops\": {\"gelu\": 3e10}},"
+        " \"memory\": {\"device\": \"1GiB\", \"host\": 4000},"
+        " \"link\": {\"interference\": 0.5, \"inside\": {\"bytes\": \"5GB\"},"
+        " \"between\": {\"bytes\": 1e9, \"latency\": 1e-5}},"
+        " \"copy\": {\"to_host\": {\"bytes\": 7}}, \"nvme\": {\"read\": {\"bytes\": 8},"
+        " \"write\": {\"bytes\": 9}}, \"sources\": [\"measured\"]}");
+    assert_string_equal(m->name, "m");
+    assert_int_equal(m->ranks_per_node, 2);
+    assert_true(m->shared);
+    assert_true(m->flops == 5e11 && m->memory_rate == 20e9 && m->launch == 2e-6);
+    assert_true(m->cache_bytes == 1 << 20 && m->cache_rate == 1e11);
+    assert_true(m->op_flops[TR_RATED_gelu] == 3e10);
+    assert_true(m->op_flops[TR_RATED_linear] == 0);
+    assert_int_equal(m->capacity[TR_SPACE_DEVICE], 1 << 30);
+    assert_int_equal(m->capacity[TR_SPACE_HOST], 4000);
+    assert_int_equal(m->capacity[TR_SPACE_NVME], 0);
+    assert_true(m->way[TR_WAY_INSIDE].rate == 5e9 &&
+                m->way[TR_WAY_INSIDE].latency == 0);
+    assert_true(m->way[TR_WAY_BETWEEN].latency == 1e-5);
+    assert_true(m->way[TR_WAY_TO_DEVICE].rate == 0 && m->way[TR_WAY_TO_HOST].rate == 7);
+    assert_true(m->way[TR_WAY_NVME_READ].rate == 8);
+    assert_true(m->way[TR_WAY_NVME_WRITE].rate == 9);
+    assert_int_equal(m->exchange, TR_EXCHANGE_DIRECT);
+    tr_machine_close(m);
+}
+
+// A kernel takes its launch and the longer of its arithmetic and its memory; the ranks
+// of a node share what is shared.
+static void test_roofline(void **state) {
+    (void)state;
+    tr_machine *m = test_machine(
+        "{\"name\": \"m\", \"ranks_per_node\": 2, \"compute\": {\"flops\": 100,"
+        " \"bytes\": 10, \"launch\": 3, \"shared\": true, \"cache\": {\"size\": 100, "
+        "\"bytes\": 50}, \"ops\": {\"relu\": 20}}}");
+    tr_share one = tr__machine_share(m, 1), two = tr__machine_share(m, 7);
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = test_request(model, 2, 1);
+    tr_plan *plan = test_plan(&request);
+    const tr_program *program = plan->units[0].program->forward;
+    assert_int_equal(program->count, 1); // y [2, 7] = x [2, 6] weight [7, 6] + bias
+    double flops = 2 * 2 * 7 * 6, bytes = 4 * (12 + 42 + 7 + 14);
+    assert_true(program->cost.flops == flops && program->cost.bytes == bytes);
+    double memory = 3 + bytes / 10;
+    assert_near(tr__program_seconds(&one, program), memory, 1e-12);
+    assert_near(tr__program_seconds(&two, program), 3 + bytes / 5, 1e-12);
+    m->cache_bytes = bytes;
+    double arithmetic = 3 + bytes / 50; // in the cache
+    assert_near(tr__program_seconds(&one, program), arithmetic, 1e-12);
+    m->op_flops[TR_RATED_linear] = 1;
+    assert_near(tr__program_seconds(&one, program), 3 + flops, 1e-12);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+    tr_machine_close(m);
+}
+
+static void test_examples(void **state) {
+    (void)state;
+    glob_t files = {0};
+    assert_int_equal(glob(TR_SOURCE_DIR "/examples/machines/*.json", 0, NULL, &files),
+                     0);
+    assert_true(files.gl_pathc >= 2);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        tr_machine *machine = NULL;
+        tr_error err = {0};
+        if (tr_machine_open(files.gl_pathv[i], &machine, &err) != TR_OK) {
+            fail_msg("%s", err.message);
+        }
+        tr_machine_close(machine);
+    }
+    globfree(&files);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wrong_files), cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_values),      cmocka_unit_test(test_roofline),
+        cmocka_unit_test(test_examples),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

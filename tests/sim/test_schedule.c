@@ -1,0 +1,328 @@
+// Schedules worked out by hand, and what must hold for all of them.
+#include "sim/helper.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double nearly = 1e-9;
+
+typedef struct expected {
+    double seconds, compute, exposed, slowed;
+} expected;
+
+static void assert_times(const tr_plan_request *request, const char *more,
+                         expected wanted) {
+    tr_plan *plan = test_plan(request);
+    tr_machine *machine = test_clockwork(more);
+    tr_simulated *simulated = test_simulate(plan, machine);
+    const tr_simulation *r = tr_simulated_result(simulated);
+    assert_near(r->seconds, wanted.seconds, nearly);
+    assert_near(r->compute_seconds, wanted.compute, nearly);
+    assert_near(r->exposed_seconds, wanted.exposed, nearly);
+    assert_near(r->slowed_seconds, wanted.slowed, nearly);
+    tr_simulated_destroy(simulated);
+    tr_machine_close(machine);
+    tr_plan_destroy(plan);
+}
+
+// Three linear layers: forwards of 1, 1 and 0 kernels (the last has the loss),
+// backwards of 2, 3 and 1, and a clear, a norm and three updates of one each: 13 s.
+static tr_plan_request layers(const tr_model *model, int64_t ranks, int stage) {
+    tr_plan_request request = test_request(model, 2, 1);
+    request.ranks = ranks;
+    request.train_batch_size *= ranks;
+    request.stage = stage;
+    return request;
+}
+
+static void test_one_rank(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = layers(model, 1, 0);
+    assert_times(&request, "", (expected){13, 13, 0, 0});
+    // A second micro-batch: eight kernels more.
+    request.accumulation_steps = 2;
+    request.train_batch_size = 4;
+    assert_times(&request, "", (expected){21, 21, 0, 0});
+    tr_model_destroy(model);
+}
+
+// Backwards end at 4, 7 and 9. Each has its gradient reduced and gathered: 4 to 8, 8 to
+// 12, 12 to 16. Norm to 17, record to 19, updates to 22.
+static void test_stage_0(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = layers(model, 2, 0);
+    assert_times(&request, TEST_LINK, (expected){22, 13, 9, 0});
+    // Where both take half of each other's speed, the backward of the second layer
+    // needs 6 s from 4 on, that of the first 4 s; 7 s of messages are left then.
+    assert_times(&request,
+                 ", \"link\": {\"exchange\": \"hierarchical\", \"interference\": 0.5, "
+                 "\"inside\": {\"bytes\": 1e30, \"latency\": 2}}",
+                 (expected){27, 13, 9, 5});
+    tr_model_destroy(model);
+}
+
+// Gathers 1 to 3, 3 to 5, 5 to 7, 7 to 9 are each waited for: the forwards run 3 to 4
+// and 5 to 6, the backwards 7 to 8, 9 to 12 and 12 to 14. Reductions 9 to 11, 12 to 14,
+// 14 to 16; norm to 17, record to 19, updates to 22.
+static void test_stage_3(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = layers(model, 2, 3);
+    assert_times(&request, TEST_LINK, (expected){22, 13, 9, 0});
+    tr_model_destroy(model);
+}
+
+// Eight messages with nothing beside them.
+static void test_no_overlap(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = layers(model, 2, 3);
+    request.no_overlap = true;
+    assert_times(&request, TEST_LINK, (expected){29, 13, 16, 0});
+    tr_model_destroy(model);
+}
+
+// The message of a tree over four ranks takes two times as long.
+static void test_four_ranks(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = layers(model, 4, 3);
+    request.no_overlap = true;
+    assert_times(&request, TEST_LINK, (expected){45, 13, 32, 0});
+    tr_model_destroy(model);
+}
+
+// ---- messages by their bytes
+// ---------------------------------------------------------
+
+static double transfer_seconds(const char *link, int64_t ranks, tr_transfer transfer) {
+    tr_machine *machine = test_clockwork(link);
+    tr_share share = tr__machine_share(machine, ranks);
+    double seconds = tr__transfer_seconds(&share, &transfer);
+    tr_machine_close(machine);
+    return seconds;
+}
+
+static void test_exchanges(void **state) {
+    (void)state;
+    static const char direct[] = ", \"link\": {\"inside\": {\"bytes\": 1000}, "
+                                 "\"between\": {\"bytes\": 100}}";
+    static const char late[] = ", \"link\": {\"inside\": {\"bytes\": 1000, "
+                               "\"latency\": 8}}";
+    static const char tree[] = ", \"link\": {\"exchange\": \"hierarchical\", "
+                               "\"inside\": {\"bytes\": 1000}, "
+                               "\"between\": {\"bytes\": 100}}";
+    // 8 ranks, 4 on a node; 250 elements of 4 bytes each: 1,000 bytes to 3 ranks inside
+    // and to 4 between.
+    tr_transfer even = {TR_COMM_GATHER, 2000, 250, 4};
+    assert_near(transfer_seconds(direct, 8, even), 3 + 40, nearly);
+    even.kind = TR_COMM_REDUCE;
+    assert_near(transfer_seconds(direct, 8, even), 3 + 40, nearly);
+    // 8,000 bytes in all: a quarter of it between, half of that from the other node;
+    // three quarters inside.
+    assert_near(transfer_seconds(tree, 8, even), 10, nearly);
+    assert_near(transfer_seconds(tree, 4, even), 6, nearly);
+    // Shorter than a shard: the first rank has it all.
+    tr_transfer small = {TR_COMM_GATHER, 250, 1024, 4};
+    assert_near(transfer_seconds(direct, 4, small), 3, nearly);
+    // Four messages are under way at a time: each of three waits two seconds, once
+    // eight have gone by.
+    assert_near(transfer_seconds(late, 4, small), 8 + 6, nearly);
+    // Nothing to send.
+    tr_transfer none = {TR_COMM_GATHER, 0, 0, 4};
+    assert_near(transfer_seconds(direct, 8, none), 0, nearly);
+}
+
+// ---- what holds for all
+// --------------------------------------------------------------
+
+enum { PLANS = 8 };
+
+static tr_plan_request some_request(const tr_model *model, int index) {
+    tr_plan_request request = test_request(model, 1, 4);
+    request.ranks = index % 2 ? 3 : 6;
+    request.train_batch_size *= request.ranks;
+    request.stage = index / 2;
+    request.wave = index % 3 ? 2 : 4;
+    request.recomputed_units = index % 3;
+    request.reproducible = index == 5;
+    return request;
+}
+
+static double seconds_on(const tr_plan *plan, const char *text) {
+    tr_machine *machine = test_machine(text);
+    tr_simulated *simulated = test_simulate(plan, machine);
+    double seconds = tr_simulated_result(simulated)->seconds;
+    tr_simulated_destroy(simulated);
+    tr_machine_close(machine);
+    return seconds;
+}
+
+// One figure of the machine made better or worse never makes the step go the other way.
+static void test_better_is_faster(void **state) {
+    (void)state;
+    static const char format[] =
+        "{\"name\": \"m\", \"ranks_per_node\": 3, \"compute\": {\"flops\": %g, "
+        "\"bytes\": %g, \"launch\": %g}, \"link\": {\"exchange\": \"%s\", "
+        "\"interference\": %g, \"inside\": {\"bytes\": %g, \"latency\": %g}, "
+        "\"between\": {\"bytes\": %g, \"latency\": %g}}}";
+    enum { FIGURES = 8, TEXT_MAX = 512 };
+    // flops, bytes, launch, interference, inside, its latency, between, its latency
+    static const double usual[FIGURES] = {1e9, 1e9, 1e-6, 0.25, 1e8, 2e-6, 1e7, 5e-6};
+    static const double better[FIGURES] = {2, 2, 0.5, 0.5, 2, 0.5, 2, 0.5};
+    static const char *const exchanges[] = {"direct", "hierarchical"};
+    tr_model *model = test_model_small_gpt2(0);
+    for (int p = 0; p < PLANS; p++) {
+        tr_plan_request request = some_request(model, p);
+        tr_plan *plan = test_plan(&request);
+        for (int e = 0; e < 2; e++) {
+            double base = 0;
+            for (int f = -1; f < FIGURES; f++) {
+                double v[FIGURES];
+                char text[TEXT_MAX];
+                memcpy(v, usual, sizeof v);
+                if (f >= 0) {
+                    v[f] *= better[f];
+                }
+                snprintf(text, sizeof text, format, v[0], v[1], v[2], exchanges[e],
+                         v[3], v[4], v[5], v[6], v[7]);
+                double seconds = seconds_on(plan, text);
+                base = f < 0 ? seconds : base;
+                assert_true(seconds <= base * (1 + 1e-12));
+            }
+        }
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(model);
+}
+
+// Each element of a gather goes from one rank to W - 1; of a reduction, from W - 1 to
+// one: over all ranks, both are the whole times W - 1.
+static double sent_by_all(const tr_plan *plan) {
+    const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
+    double sums = plan->request.reproducible ? 8 : 4, bytes = 0;
+    for (size_t i = 0; i < sequence->count; i++) {
+        const tr_plan_step *step = &sequence->steps[i];
+        tr_wave_tensor tensor;
+        size_t next = 0;
+        if (step->kind == TR_STEP_combine) {
+            while (tr__combine_next(plan, step, &next, &tensor)) {
+                bytes += 2 * 4 * (double)tensor.count;
+            }
+        } else if (step->kind == TR_STEP_gather && step->part == TR_PART_RECORD) {
+            bytes += 8 * (double)(plan->record.doubles * plan->request.ranks);
+        } else if (step->kind == TR_STEP_gather && step->part == TR_PART_PARAM) {
+            bytes += 4 * (double)plan->flats[step->unit].count;
+        } else if (step->kind == TR_STEP_gather || step->kind == TR_STEP_reduce) {
+            bytes += sums * (double)plan->flats[step->unit].count;
+        }
+    }
+    return bytes * (double)(plan->request.ranks - 1);
+}
+
+// What each rank's simulation sends is what its plan says, and in all what must be
+// sent.
+static void assert_conserved(const tr_plan_request *request) {
+    tr_machine *machine = test_clockwork(TEST_LINK);
+    tr_plan_request one = *request;
+    double sent = 0, wanted = 0;
+    for (one.rank = 0; one.rank < one.ranks; one.rank++) {
+        tr_plan *plan = test_plan(&one);
+        machine->ranks_per_node = one.ranks;
+        tr_simulated *simulated = test_simulate(plan, machine);
+        const tr_simulation *r = tr_simulated_result(simulated);
+        assert_int_equal(r->gather_bytes, plan->traffic.gather);
+        assert_int_equal(r->reduce_bytes, plan->traffic.reduce);
+        assert_near(r->flops, tr_plan_flops(plan), r->flops * nearly);
+        sent += (double)(r->gather_bytes + r->reduce_bytes);
+        wanted = sent_by_all(plan);
+        tr_simulated_destroy(simulated);
+        tr_plan_destroy(plan);
+    }
+    assert_near(sent, wanted, 0.5);
+    tr_machine_close(machine);
+}
+
+static void test_traffic(void **state) {
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0.1);
+    for (int p = 0; p < PLANS; p++) {
+        tr_plan_request request = some_request(model, p);
+        assert_conserved(&request);
+    }
+    tr_plan_request request = test_request(&test_model_centered, 2, 2);
+    request.ranks = 3;
+    request.train_batch_size *= 3;
+    for (request.stage = 0; request.stage <= 3; request.stage++) {
+        assert_conserved(&request);
+    }
+    tr_model_destroy(model);
+}
+
+// Many more messages than may be queued: the walk goes on, and none is lost.
+static void test_full_queue(void **state) {
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0);
+    tr_plan_request request = test_request(model, 1, 200);
+    request.ranks = 2;
+    request.train_batch_size *= 2;
+    request.stage = 2;
+    tr_plan *plan = test_plan(&request);
+    tr_machine *machine = test_clockwork(TEST_LINK);
+    machine->launch = 0;
+    tr_simulated *simulated = test_simulate(plan, machine);
+    const tr_simulation *r = tr_simulated_result(simulated);
+    int64_t messages =
+        simulated->kind_steps[TR_STEP_gather] + simulated->kind_steps[TR_STEP_reduce];
+    assert_true(messages > TR_COMM_QUEUE);
+    assert_near(r->seconds, 2 * (double)messages, nearly);
+    assert_near(r->communication_seconds, r->seconds, nearly);
+    assert_int_equal(r->reduce_bytes, plan->traffic.reduce);
+    tr_simulated_destroy(simulated);
+    tr_machine_close(machine);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = layers(model, 2, 0);
+    tr_plan *plan = test_plan(&request);
+    tr_machine *machine = test_clockwork("");
+    tr_simulated *simulated = NULL;
+    tr_error err = {0};
+    assert_int_equal(tr_simulate(plan, machine, &simulated, &err), TR_USAGE);
+    assert_non_null(strstr(err.message, "link.inside.bytes"));
+    machine->ranks_per_node = 1;
+    err = (tr_error){0};
+    assert_int_equal(tr_simulate(plan, machine, &simulated, &err), TR_USAGE);
+    assert_non_null(strstr(err.message, "link.between.bytes"));
+    tr_plan_destroy(plan);
+    request = layers(model, 1, 0);
+    request.inference = true;
+    plan = test_plan(&request);
+    err = (tr_error){0};
+    assert_int_equal(tr_simulate(plan, machine, &simulated, &err), TR_USAGE);
+    assert_null(simulated);
+    tr_plan_destroy(plan);
+    tr_machine_close(machine);
+    tr_model_destroy(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_rank),         cmocka_unit_test(test_stage_0),
+        cmocka_unit_test(test_stage_3),          cmocka_unit_test(test_no_overlap),
+        cmocka_unit_test(test_four_ranks),       cmocka_unit_test(test_exchanges),
+        cmocka_unit_test(test_better_is_faster), cmocka_unit_test(test_traffic),
+        cmocka_unit_test(test_full_queue),       cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
