@@ -61,8 +61,8 @@ void tr__comm_staging(tr_comm *comm, void *memory);
 
 enum {
     TR_COMM_QUEUE = 256,       // operations that may be under way
-    TR_COMM_CHUNK = 512 << 10, // bytes of a message at most
-    TR_COMM_WINDOW = 4,        // messages of a direction under way
+    TR_COMM_CHUNK = 256 << 10, // bytes of a message at most
+    TR_COMM_WINDOW = 4,        // messages under way into the staging
 };
 
 // Queues an operation; buffers are borrowed until it is done. Returns its ticket, which

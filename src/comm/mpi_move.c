@@ -71,7 +71,7 @@ static void count(tr_mover *m, int bytes) {
 
 static tr_status post(tr_mover *m, tr_lane *lane, const tr_piece *piece,
                       tr_error *err) {
-    int64_t slot = lane->posted % TR_COMM_WINDOW;
+    int64_t slot = lane->posted % TR_LANE;
     int peer = peer_of(m, lane, piece->step);
     MPI_Request *request = &lane->requests[slot];
     lane->pieces[slot] = *piece;
@@ -107,7 +107,7 @@ static void add_piece(const tr_mover *m, const tr_piece *piece, const char *from
 
 static tr_status complete(tr_mover *m, tr_lane *lane, bool *moved, tr_error *err) {
     while (lane->done < lane->posted) {
-        int64_t slot = lane->done % TR_COMM_WINDOW;
+        int64_t slot = lane->done % TR_LANE;
         int flag = 0;
         tr_status status = tr__mpi_check(
             MPI_Test(&lane->requests[slot], &flag, MPI_STATUS_IGNORE), "MPI_Test", err);
@@ -125,8 +125,10 @@ static tr_status complete(tr_mover *m, tr_lane *lane, bool *moved, tr_error *err
 
 static tr_status advance(tr_mover *m, tr_lane *lane, bool *moved, tr_error *err) {
     tr_piece piece;
+    bool staged = lane == &m->in && m->task.op.kind == TR_COMM_REDUCE;
+    int window = staged ? TR_COMM_WINDOW : TR_LANE;
     tr_status status = complete(m, lane, moved, err);
-    while (status == TR_OK && lane->posted - lane->done < TR_COMM_WINDOW &&
+    while (status == TR_OK && lane->posted - lane->done < window &&
            next_piece(m, lane, &piece)) {
         status = post(m, lane, &piece, err);
         lane->posted++;
@@ -171,7 +173,7 @@ tr_status tr__mover_begin(tr_mover *m, const tr_task *task, tr_error *err) {
 
 static void cancel(tr_lane *lane) {
     for (; lane->done < lane->posted; lane->done++) {
-        MPI_Request *request = &lane->requests[lane->done % TR_COMM_WINDOW];
+        MPI_Request *request = &lane->requests[lane->done % TR_LANE];
         if (*request != MPI_REQUEST_NULL) {
             MPI_Cancel(request);
         }

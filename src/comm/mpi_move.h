@@ -13,6 +13,9 @@
 
 #include <mpi.h>
 
+// Messages of a direction under way, where the staging does not bound them.
+enum { TR_LANE = 16 };
+
 // A message under way.
 typedef struct tr_piece {
     int step;
@@ -23,8 +26,8 @@ typedef struct tr_piece {
 
 // One direction of an operation. Messages are dealt with in their order.
 typedef struct tr_lane {
-    MPI_Request requests[TR_COMM_WINDOW];
-    tr_piece pieces[TR_COMM_WINDOW];
+    MPI_Request requests[TR_LANE];
+    tr_piece pieces[TR_LANE];
     int64_t posted, done;
     int step;       // of the next piece
     int64_t offset; // likewise

@@ -86,12 +86,12 @@ static tr_status begin(tr_world *w, tr_error *err) {
 
 // ---- work
 
-// Rests the longer the longer nothing has happened: what arrives is seen within a
-// sixteenth of the time that it took, and a thread that waits leaves the core to those
-// that compute.
+// Rests the longer the longer nothing has happened: what arrives is seen soon, measured
+// by the time that it took, and a thread that waits long leaves the core to those that
+// compute.
 static void rest(double idle_since) {
-    static const double least = 20e-6, most = 1e-3;
-    double idle = tr__seconds() - idle_since, seconds = idle / 16;
+    static const double least = 50e-6, most = 4e-3;
+    double idle = tr__seconds() - idle_since, seconds = idle / 32;
     if (idle < least) {
         sched_yield();
         return;
