@@ -121,7 +121,6 @@ static void find_silent(tr_control *c, double now) {
                     "rank %d has been silent for %d s: it died, or its network did",
                     peer->rank, TR_SILENCE);
             tr__control_fail(c, &error, peer->rank == 0 ? 1 : 0);
-            return;
         }
     }
 }

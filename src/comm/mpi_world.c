@@ -15,7 +15,7 @@
 // Seconds.
 static const double idle_rest = 0.01;  // between two looks at the others' news
 static const double spread_least = .2; // news of an error are given so long to leave
-static const double spread_most = 1;
+static const double spread_most = .6;
 static const double bye_most = TR_SILENCE;
 static const double join_most = 3, finalize_most = 60;
 
