@@ -113,6 +113,22 @@ void tr__metrics_close(tr_metrics *metrics) {
     }
 }
 
+static void put_spread(line *to, const char *name, tr_spread of) {
+    put(to, ", \"%s\": [%.9g, %.9g, %.9g]", name, of.least, of.mean, of.most);
+}
+
+// How evenly the ranks fare.
+static void put_ranks(line *to, const tr_engine *engine, const tr_step_result *r) {
+    int64_t ranks = engine->plan->request.ranks;
+    if (ranks > 1) {
+        put(to, ", \"ranks\": {\"count\": %" PRId64, ranks);
+        put_spread(to, "seconds", r->rank_seconds);
+        put_spread(to, "wait_seconds", r->rank_wait_seconds);
+        put_spread(to, "peak_bytes", r->rank_peak_bytes);
+        put(to, "}");
+    }
+}
+
 tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
                            const tr_step_result *r, tr_error *err) {
     const tr_ledger *ledger = tr_plan_ledger(engine->plan);
@@ -142,6 +158,7 @@ tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
         ledger->total[TR_SPACE_DEVICE], ledger->total[TR_SPACE_HOST],
         tr_engine_arena_peak(engine), engine->plan->request.host_data_bytes,
         tr_engine_process_peak(engine));
+    put_ranks(&to, engine, r);
     return end_line(metrics, &to, err);
 }
 
