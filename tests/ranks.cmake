@@ -22,6 +22,7 @@ set(TR_RANKS_ENVIRONMENT OMP_WAIT_POLICY=passive
     TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/tsan.supp)
 
 add_custom_target(tests-ranks) # builds what runs on ranks
+add_dependencies(tests-ranks tranche-program)
 
 # tr_ranks_program(<target> <file>): a plain program that runs on ranks
 function(tr_ranks_program target file)
