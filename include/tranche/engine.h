@@ -58,6 +58,14 @@ void tr_engine_destroy(tr_engine *engine); // NULL-safe
 // for an end (tr_engine_train's `stop`), and all have dropped the step.
 tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *err);
 
+// Notes when each step of the plan is at work, in the step that comes; in each further
+// one anew, until it is written. Takes the memory for it. Collective.
+tr_status tr_engine_watch(tr_engine *engine, tr_error *err);
+// Writes what was noted of the last step, of all ranks, as JSON trace events, which
+// ui.perfetto.dev shows; rank 0 writes. Each rank's time begins with its own step.
+// Collective. TR_USAGE: no step has been watched; TR_IO names the path.
+tr_status tr_engine_write_trace(tr_engine *engine, const char *path, tr_error *err);
+
 // Loss (and accuracy) over the first `samples` validation samples (0: all), in order.
 // TR_USAGE when the run has no validation data. Collective.
 tr_status tr_engine_evaluate(tr_engine *engine, int64_t samples, tr_evaluation *result,

@@ -29,12 +29,15 @@ typedef struct tr_run_options {
     size_t set_count;
     const char *const *data; // in place of data.train
     size_t data_count;
-    const char *model;    // a name, a config.json, or a folder, in place of "model"
-    const char *out;      // in place of "out"
-    int64_t steps;        // in place of "steps"; 0: as the file says
-    const char *resume;   // "auto" (default), "never", a checkpoint folder, or an out
-                          // folder, whose latest checkpoint is meant
-    int64_t ranks;        // to plan for; 0: those there are
+    const char *model;  // a name, a config.json, or a folder, in place of "model"
+    const char *out;    // in place of "out"
+    int64_t steps;      // in place of "steps"; 0: as the file says
+    const char *resume; // "auto" (default), "never", a checkpoint folder, or an out
+                        // folder, whose latest checkpoint is meant
+    const char *trace;  // tr_engine_train writes the trace of a step there; NULL: none
+    int64_t trace_step; // of the steps of this process: which, from 1; 0: the second,
+                        // or the only one
+    int64_t ranks;      // to plan for; 0: those there are
     struct tr_comm *comm; // ranks; NULL: this process alone. Borrowed
     bool plan_only;       // no weights and no data are needed: the data may be missing
     // The caller's own, in place of the file's; they must outlive the run and stay the

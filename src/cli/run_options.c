@@ -18,6 +18,8 @@ tr_run_options cli_run_options(const cli_run *run, const char *file) {
         .out = run->out,
         .steps = run->steps,
         .resume = run->resume,
+        .trace = run->trace,
+        .trace_step = run->trace_step,
         .ranks = run->ranks,
         .messages = {.write = say},
     };

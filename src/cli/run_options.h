@@ -9,7 +9,8 @@
 typedef struct cli_run {
     cli_list data, set;
     const char *model, *out, *resume;
-    int64_t steps, ranks;
+    const char *trace;
+    int64_t steps, ranks, trace_step;
     bool json;
 } cli_run;
 

@@ -92,6 +92,10 @@ int cli_train(const cli_command *command, int argc, char **argv) {
         {"--steps", CLI_SOME, &run.steps, "N", "optimizer steps in all"},
         {"--resume", CLI_TEXT, &run.resume, "auto|never|DIR",
          "from the newest checkpoint (auto), from none, or from this one"},
+        {"--trace", CLI_TEXT, &run.trace, "FILE",
+         "writes when each step of the plan was at work, for ui.perfetto.dev"},
+        {"--trace-step", CLI_SOME, &run.trace_step, "N",
+         "in which step of this process; the second if not given"},
     };
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
                    &file, 1, 1, &count, &exit_status)) {

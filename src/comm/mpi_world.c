@@ -116,6 +116,7 @@ static bool work(tr_world *w) {
         if (!tr__queue_next(&w->queue, &task)) {
             return false;
         }
+        tr__comm_begins(&w->base, w->tasks + 1);
         status = tr__mover_begin(&w->mover, &task, &error);
         w->busy = moved = true;
     }
@@ -129,6 +130,7 @@ static bool work(tr_world *w) {
     }
     if (finished) {
         w->busy = false;
+        tr__comm_ends(&w->base, ++w->tasks);
         tr__queue_finish(&w->queue);
     }
     return moved;

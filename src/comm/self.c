@@ -27,9 +27,11 @@ static void reduce(const tr_comm_op *op, size_t bytes) {
 static int64_t start(tr_comm *comm, const tr_task *task) {
     const tr_comm_op *op = &task->op;
     size_t bytes = (size_t)op->count * tr__comm_type_bytes(op->type);
+    tr__comm_begins(comm, comm->newest + 1);
     if (bytes > 0) {
         (op->kind == TR_COMM_GATHER ? gather : reduce)(op, bytes);
     }
+    tr__comm_ends(comm, comm->newest + 1);
     return ++comm->newest;
 }
 

@@ -55,7 +55,19 @@ static bool concerns_others(const tr_plan_step *step) {
     return step->stream == TR_STREAM_COMM || step->kind == TR_STEP_combine;
 }
 
-static tr_status run_step(tr_work *work, const tr_plan_step *step, bool stopped) {
+// Who watches the walk, NULL: nobody.
+static tr_watch *watch_of(const tr_work *work) {
+    return work->sequence == TR_SEQUENCE_TRAIN ? work->ex->watch : NULL;
+}
+
+static int64_t newest_ticket(const tr_work *work) {
+    return work->ex->comm ? tr__comm_newest(work->ex->comm) : 0;
+}
+
+static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
+    const tr_plan *plan = work->ex->plan;
+    const tr_plan_step *step = &plan->sequences[work->sequence].steps[index];
+    tr_watch *watch = watch_of(work);
     tr_status status = TR_OK;
     if (stopped && !concerns_others(step)) {
         return TR_OK;
@@ -63,7 +75,15 @@ static tr_status run_step(tr_work *work, const tr_plan_step *step, bool stopped)
     if (step->wait > 0) {
         status = tr__run_wait(work, step->wait);
     }
-    return status == TR_OK ? run_kind[step->kind](work, step) : status;
+    double begin = watch ? tr__seconds() : 0;
+    int64_t before = newest_ticket(work);
+    if (status == TR_OK) {
+        status = run_kind[step->kind](work, step);
+    }
+    if (status == TR_OK && watch) {
+        tr__watch_step(watch, index, step->stream, begin, newest_ticket(work) - before);
+    }
+    return status;
 }
 
 static tr_status wait_for_all(const tr_work *work) {
@@ -74,13 +94,15 @@ static tr_status wait_for_all(const tr_work *work) {
 static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t first,
                       size_t end, const tr_run_context *context,
                       bool (*stop)(void *user), void *user, tr_error *err) {
-    const tr_sequence *steps = &executor->plan->sequences[sequence];
     tr_work work = {.ex = executor, .sequence = sequence, .run = *context, .err = err};
     bool stopped = false;
     work.begin = tr__seconds();
     if (executor->comm) {
         work.first_ticket = tr__comm_newest(executor->comm);
         work.waited = tr__comm_totals(executor->comm).wait_seconds;
+    }
+    if (watch_of(&work)) {
+        tr__watch_begin(executor->watch, executor->comm, first == 0);
     }
     for (size_t i = first; i < end; i++) {
         if (!stopped && stop && stop(user)) {
@@ -90,12 +112,15 @@ static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t f
             }
             tr__own_record(executor)[TR_RECORD_STOP] = 1;
         }
-        tr_status status = run_step(&work, &steps->steps[i], stopped);
+        tr_status status = run_step(&work, (int32_t)i, stopped);
         if (status != TR_OK) {
             return status;
         }
     }
     tr_status status = wait_for_all(&work);
+    if (status == TR_OK && watch_of(&work)) {
+        tr__watch_end(executor->watch, executor->comm);
+    }
     return status == TR_OK && stopped ? tr_fail(err, TR_INTERRUPTED, "interrupted")
                                       : status;
 }
@@ -220,6 +245,10 @@ void tr__executor_destroy(tr_executor *executor) {
         tr__free(executor->micros);
         tr__free(executor);
     }
+}
+
+void tr__executor_watch(tr_executor *executor, tr_watch *watch) {
+    executor->watch = watch;
 }
 
 void tr__executor_feed(tr_executor *executor, int ring, tr_feed *feed) {

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "comm/comm.h"
 #include "data/feed.h"
+#include "exec/watch.h"
 #include "ops/optimizer.h"
 #include "plan/plan.h"
 
@@ -48,6 +49,9 @@ void *tr__executor_ring(tr_executor *executor, int ring);
 tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
                            size_t first, size_t end, const tr_run_context *context,
                            bool (*stop)(void *user), void *user, tr_error *err);
+
+// From now on, notes when the steps of training are at work. Borrowed; NULL: no more.
+void tr__executor_watch(tr_executor *executor, tr_watch *watch);
 
 // double [TR_SUMS] of evaluation, since they were last cleared.
 double *tr__executor_sums(tr_executor *executor);

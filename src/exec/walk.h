@@ -14,8 +14,9 @@ typedef struct tr_micro {
 
 struct tr_executor {
     const tr_plan *plan;
-    char *device;  // start of the arena
-    tr_comm *comm; // NULL: one rank
+    char *device;    // start of the arena
+    tr_comm *comm;   // NULL: one rank
+    tr_watch *watch; // NULL: nobody watches
     tr_feed *feed[2];
     tr_micro *micros; // [g]
     tr_norm_function norm;

@@ -137,6 +137,7 @@ void tr_engine_destroy(tr_engine *engine) {
     }
     tr__feed_destroy(engine->feed);
     tr__executor_destroy(engine->executor);
+    tr__watch_destroy(engine->watch);
     tr__arena_destroy(engine->arena);
     tr__free(engine->power);
     tr__free(engine->next_power);

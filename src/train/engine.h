@@ -31,6 +31,7 @@ struct tr_engine {
     tr_comm *comm; // NULL: one rank
     tr_arena *arena;
     tr_executor *executor;
+    tr_watch *watch;    // NULL: no step was watched
     tr_feed *feed;      // of training
     bool stale_feed;    // a step was dropped: the feed is past what the next one takes
     bool anew;          // begun with "resume": "never", and nothing saved since

@@ -125,16 +125,41 @@ static tr_status after_step(loop *l, const tr_step_result *r) {
     return status == TR_OK ? evaluate(l, r->step) : status;
 }
 
+// Which step of this process has a trace, from 1; 0: none. The first one touches memory
+// for the first time.
+static int64_t traced_step(const loop *l) {
+    const tr_settings *settings = l->engine->settings;
+    bool one = settings->steps - l->engine->count.step == 1;
+    if (!settings->trace) {
+        return 0;
+    }
+    return settings->trace_step > 0 ? settings->trace_step : one ? 1 : 2;
+}
+
 static tr_status run_steps(loop *l) {
     tr_engine *engine = l->engine;
+    int64_t number = 0, traced = traced_step(l);
     // What a stopped run owes.
     tr_status status = engine->count.step > 0 ? evaluate(l, engine->count.step) : TR_OK;
     while (status == TR_OK && !is_last(l, engine->count.step)) {
         tr_step_result result;
-        status = tr__engine_step_until(engine, l->stop, l->user, &result, l->err);
+        bool watched = ++number == traced;
+        status = watched ? tr_engine_watch(engine, l->err) : TR_OK;
+        if (status == TR_OK) {
+            status = tr__engine_step_until(engine, l->stop, l->user, &result, l->err);
+        }
+        if (status == TR_OK && watched) {
+            status = tr_engine_write_trace(engine, engine->settings->trace, l->err);
+        }
         if (status == TR_OK) {
             status = after_step(l, &result);
         }
+    }
+    if (status == TR_OK && number < traced) {
+        tr__warn(tr__run_log(engine->run),
+                 "no trace: step %" PRId64
+                 " was asked for, the run ended after %" PRId64,
+                 traced, number);
     }
     return status;
 }

@@ -135,6 +135,11 @@ static tr_status resolve_folders(tr_run *run, const tr_run_options *options,
     if (status != TR_OK) {
         return status;
     }
+    settings->trace_step = options->trace_step;
+    settings->trace = options->trace ? tr__strdup(options->trace) : NULL;
+    if (options->trace && !settings->trace) {
+        return tr_fail(err, TR_MEMORY, "no memory for a run");
+    }
     settings->seed = (uint64_t)tr__config_int(run->config, "seed");
     settings->evaluate_every = tr__config_int(run->config, "evaluation.every");
     settings->evaluate_samples = tr__config_int(run->config, "evaluation.samples");
@@ -193,6 +198,7 @@ void tr__settings_clear(tr_settings *settings) {
     tr__free(settings->groups);
     tr__free(settings->out);
     tr__free(settings->resume);
+    tr__free(settings->trace);
     *settings = (tr_settings){0};
 }
 

@@ -28,6 +28,8 @@ typedef struct tr_settings {
     int keep;                                 // 0: all
     char *out;                                // folder
     char *resume;                             // "auto", "never", a folder
+    char *trace;                              // file, NULL: none
+    int64_t trace_step;                       // of this process's, from 1; 0: any
     double log_seconds;
     int64_t log_steps; // > 0: a progress line every so many steps instead
 } tr_settings;
