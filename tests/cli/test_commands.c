@@ -144,6 +144,27 @@ static void test_simulate(void **state) {
     json_decref(one);
 }
 
+// The trace of a real step has the same form.
+static void test_train_trace(void **state) {
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json", "--trace", "t.json")));
+    json_t *trace = file_json(state, "t.json");
+    const json_t *events = json_object_get(trace, "traceEvents");
+    const json_t *process = json_object_get(json_array_get(events, 0), "args");
+    assert_string_equal(json_string_value(json_object_get(process, "name")),
+                        "rank 0 of 1, step 2");
+    json_decref(trace);
+    outcome o = run(state, LIST("train", "run.json", "--resume", "never", "--trace",
+                                "u.json", "--trace-step", "7"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.err, "no trace: step 7 was asked for, the run ended after 6");
+    outcome_free(&o);
+    assert_int_not_equal(access(file_path(state, "u.json"), F_OK), 0);
+    fail_with(state, NULL,
+              LIST("train", "run.json", "--resume", "never", "--trace", "no/t"), 5,
+              LIST("no/t"));
+}
+
 // A model far beyond any memory is planned in little: nothing of it is allocated.
 static void test_plan_takes_nothing(void **state) {
     static const setting little = {.memory_limit = INT64_C(512) << 20};
@@ -333,15 +354,11 @@ static void test_diff(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_help),
-        TEST(test_version),
-        TEST(test_plan_json),
-        TEST(test_simulate),
-        TEST(test_plan_takes_nothing),
-        TEST(test_plan_alone),
-        TEST(test_inspect_weights),
-        TEST(test_inspect_bytes),
-        TEST(test_inspect_tables),
+        TEST(test_help),          TEST(test_version),
+        TEST(test_plan_json),     TEST(test_simulate),
+        TEST(test_train_trace),   TEST(test_plan_takes_nothing),
+        TEST(test_plan_alone),    TEST(test_inspect_weights),
+        TEST(test_inspect_bytes), TEST(test_inspect_tables),
         TEST(test_diff),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,150 @@
+// Run on W ranks: the trace of a step has every step of the plan of every rank once,
+// with times that can be; a step that is watched takes no memory.
+#include "base/clock.h"
+#include "base/memory.h"
+#include "train/own_model.h"
+#include "train/samples.h"
+#include "train/scratch.h"
+#include "train/trial.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STREAMS = 3, RANKS_MOST = 4 };
+
+static tr_comm *comm;
+static samples data;
+
+// Units with a mean over the batch end their segments together.
+static void open_run(trial *t, own_model *own, int stage) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "{\"steps\": 9, \"train_batch_size\": %d, "
+             "\"train_micro_batch_size_per_gpu\": 2, \"zero_optimization\": "
+             "{\"stage\": %d}, \"execution\": {\"threads\": 1}, \"out\": \"unused\"}",
+             6 * tr_comm_ranks(comm), stage);
+    own_model_make(own, true, 0);
+    tr_run_options options = {.text = text,
+                              .own_model = &own->model,
+                              .own_train = data.dataset,
+                              .comm = tr_comm_ranks(comm) > 1 ? comm : NULL,
+                              .resume = "never"};
+    trial_open(t, &options);
+}
+
+typedef struct seen {
+    int spans[RANKS_MOST];
+    double end[RANKS_MOST][STREAMS]; // of the last span
+    double latest;
+} seen;
+
+static void look_at(const tr_plan *plan, const json_t *event, seen *s) {
+    int rank = (int)json_integer_value(json_object_get(event, "pid"));
+    int stream = (int)json_integer_value(json_object_get(event, "tid"));
+    const json_t *step = json_object_get(json_object_get(event, "args"), "step");
+    double begin = json_real_value(json_object_get(event, "ts"));
+    double takes = json_real_value(json_object_get(event, "dur"));
+    assert_true(rank >= 0 && rank < tr_comm_ranks(comm));
+    if (!step) { // the name of a process or thread
+        return;
+    }
+    const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
+    const tr_plan_step *of = &sequence->steps[json_integer_value(step)];
+    bool combine = of->kind == TR_STEP_combine && tr_comm_ranks(comm) > 1;
+    assert_int_equal(combine ? TR_STREAM_COMM : of->stream, stream);
+    assert_true(takes >= 0 && begin >= s->end[rank][stream] - 0.002); // printed in ns
+    s->end[rank][stream] = begin + takes;
+    s->latest = begin + takes > s->latest ? begin + takes : s->latest;
+    s->spans[rank]++;
+}
+
+static void check_trace(const tr_plan *plan, const char *path, int spans,
+                        double seconds) {
+    json_error_t problem;
+    json_t *root = json_load_file(path, 0, &problem), *event;
+    size_t index;
+    seen s = {0};
+    if (!root) {
+        fail_msg("%s:%d: %s", path, problem.line, problem.text);
+    }
+    json_array_foreach(json_object_get(root, "traceEvents"), index, event) {
+        look_at(plan, event, &s);
+    }
+    for (int r = 0; r < tr_comm_ranks(comm); r++) {
+        assert_int_equal(s.spans[r], spans);
+    }
+    assert_true(s.latest > 0 && s.latest < 1e6 * seconds);
+    json_decref(root);
+}
+
+// A combine step is there with each operation that it starts, another once.
+static int count_spans(const tr_plan *plan) {
+    const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
+    int spans = 0;
+    for (size_t i = 0; i < sequence->count; i++) {
+        tr_wave_tensor tensor;
+        size_t next = 0;
+        bool combine =
+            sequence->steps[i].kind == TR_STEP_combine && tr_comm_ranks(comm) > 1;
+        spans += !combine;
+        while (combine && tr__combine_next(plan, &sequence->steps[i], &next, &tensor)) {
+            spans += 2;
+        }
+    }
+    return spans;
+}
+
+static void check_stage(const char *path, int stage) {
+    own_model own;
+    trial t;
+    tr_error err = {0};
+    open_run(&t, &own, stage);
+    assert_int_equal(tr_engine_write_trace(t.engine, path, &err), TR_USAGE);
+    trial_steps(&t, 2, NULL);
+    double begin = tr__seconds();
+    trial_ok(tr_engine_watch(t.engine, &err), &err);
+    int64_t before = tr__memory_calls();
+    trial_steps(&t, 2, NULL); // what counts is the last
+    assert_int_equal(tr__memory_calls(), before);
+    double seconds = tr__seconds() - begin;
+    err = (tr_error){0};
+    trial_ok(tr_engine_write_trace(t.engine, path, &err), &err);
+    if (tr_comm_rank(comm) == 0) {
+        check_trace(t.plan, path, count_spans(t.plan), seconds);
+    }
+    // Once more, over the first.
+    trial_ok(tr_engine_watch(t.engine, &err), &err);
+    trial_steps(&t, 1, NULL);
+    trial_ok(tr_engine_write_trace(t.engine, path, &err), &err);
+    // All ranks hear of a file that cannot be written.
+    trial_ok(tr_engine_watch(t.engine, &err), &err);
+    trial_steps(&t, 1, NULL);
+    assert_int_equal(tr_engine_write_trace(t.engine, "/no/such/folder", &err), TR_IO);
+    trial_close(&t);
+}
+
+static void every_step_is_there(void **state) {
+    samples_features(&data, 64, OWN_FEATURES, OWN_CLASSES, 7);
+    for (int stage = 0; stage <= 3; stage++) {
+        check_stage(scratch_path(state, "trace.json"), stage);
+    }
+    samples_free(&data);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_step_is_there, scratch_make,
+                                        scratch_remove),
+    };
+    tr_error err = {0};
+    setenv("CMOCKA_TEST_ABORT", "1", 1); // the others would wait for this rank
+    if (tr_comm_open(&comm, &err) != TR_OK) {
+        fprintf(stderr, "%s\n", err.message);
+        return 1;
+    }
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tr_comm_close(comm);
+    return failed;
+}
