@@ -5,8 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-tr_share tr__machine_share(const tr_machine *machine, int64_t ranks) {
-    tr_share share = {.machine = machine, .ranks = ranks, .part = 1};
+tr_share tr__machine_share(const tr_machine *machine, int64_t ranks,
+                           int64_t all_bytes) {
+    tr_share share = {
+        .machine = machine, .ranks = ranks, .part = 1, .all_bytes = (double)all_bytes};
     share.sharers = tr__min_i64(machine->ranks_per_node, ranks);
     if (machine->shared) {
         share.part = 1 / (double)share.sharers;
@@ -17,10 +19,54 @@ tr_share tr__machine_share(const tr_machine *machine, int64_t ranks) {
 // ---- computing
 // -----------------------------------------------------------------------
 
-static double memory_seconds(const tr_share *share, double bytes) {
+// Bytes that come from memory, and bytes that the step before may have left in the
+// cache.
+typedef struct touched {
+    double cold, warm;
+} touched;
+
+static double memory_seconds(const tr_share *share, touched t) {
     const tr_machine *m = share->machine;
-    bool cached = bytes <= m->cache_bytes * share->part;
-    return bytes / ((cached ? m->cache_rate : m->memory_rate) * share->part);
+    double room = m->cache_bytes * share->part;
+    bool warm = t.warm <= room, all = share->all_bytes <= room;
+    double memory = (all ? 0 : t.cold) + (warm ? 0 : t.warm);
+    double cache = (all ? t.cold : 0) + (warm ? t.warm : 0);
+    double seconds = memory / m->memory_rate;
+    if (cache > 0) {
+        seconds += cache / m->cache_rate;
+    }
+    return seconds / share->part;
+}
+
+static void touch(const tr_operand *operand, tr_tensor_desc desc, touched *t) {
+    double bytes = (double)tr_tensor_bytes(desc);
+    switch (operand->place) {
+    case TR_PLACE_NONE:
+        break;
+    case TR_PLACE_PARAM:
+    case TR_PLACE_PARAM_GRAD:
+    case TR_PLACE_SAVED:
+        t->cold += bytes;
+        break;
+    default:
+        t->warm += bytes;
+        break;
+    }
+}
+
+// Parameters, their gradients and what is kept for the backward were last used long
+// ago; what passes between kernels, just now. An op that touches less than its operands
+// looks up rows of a table.
+static touched touched_by(const tr_instruction *instruction, double bytes) {
+    const tr_op_desc *desc = &instruction->desc;
+    touched t = {0, 0};
+    for (int i = 0; i < desc->in_count; i++) {
+        touch(&instruction->in[i], desc->in[i], &t);
+    }
+    for (int i = 0; i < desc->out_count; i++) {
+        touch(&instruction->out[i], desc->out[i], &t);
+    }
+    return bytes < t.cold + t.warm ? (touched){bytes, 0} : t;
 }
 
 static double flops_of(const tr_machine *machine, const char *op) {
@@ -46,7 +92,8 @@ double tr__kernel_seconds(const tr_share *share, const tr_instruction *instructi
     }
     double rate = flops_of(share->machine, instruction->desc.op->name) * share->part;
     return share->machine->launch +
-           fmax(cost.flops / rate, memory_seconds(share, cost.bytes));
+           fmax(cost.flops / rate,
+                memory_seconds(share, touched_by(instruction, cost.bytes)));
 }
 
 double tr__program_seconds(const tr_share *share, const tr_program *program) {
@@ -65,7 +112,9 @@ double tr__step_seconds(const tr_share *share, const tr_plan *plan,
         return tr__program_seconds(share, program);
     }
     double bytes = tr__step_bytes(plan, step);
-    return bytes > 0 ? share->machine->launch + memory_seconds(share, bytes) : 0;
+    return bytes > 0
+               ? share->machine->launch + memory_seconds(share, (touched){bytes, 0})
+               : 0;
 }
 
 // ---- messages

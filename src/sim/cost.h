@@ -10,9 +10,10 @@ typedef struct tr_share {
     const tr_machine *machine;
     int64_t ranks, sharers; // in all; on its node
     double part;            // of the node's rates: 1, or 1 / sharers
+    double all_bytes;       // of one rank's memory: what fits the cache stays there
 } tr_share;
 
-tr_share tr__machine_share(const tr_machine *machine, int64_t ranks);
+tr_share tr__machine_share(const tr_machine *machine, int64_t ranks, int64_t all_bytes);
 
 // Seconds of a kernel, a program, a step of the compute or data stream (but for what it
 // waits for), an operation of the ranks.

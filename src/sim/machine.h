@@ -65,9 +65,10 @@ struct tr_machine {
     bool shared;        // compute and device memory are a node's, not a rank's
     double flops;       // a second, of matrix products
     double memory_rate; // bytes a second
-    double cache_bytes; // what touches no more moves at cache_rate; 0: no cache
-    double cache_rate;  // bytes a second
-    double launch;      // seconds, of each kernel
+    // What passes between kernels, and is no larger, moves at cache_rate. 0: no cache.
+    double cache_bytes;
+    double cache_rate;             // bytes a second
+    double launch;                 // seconds, of each kernel
     double op_flops[TR_RATED_OPS]; // a second; 0: as `flops`
     struct {
         double rate;    // bytes a second; 0: there is no such way

@@ -225,7 +225,8 @@ tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
     }
     *simulated = (tr_simulated){.plan = plan, .machine = machine};
     *w = (walk){.out = simulated, .plan = plan, .err = err};
-    w->share = tr__machine_share(machine, plan->request.ranks);
+    w->share = tr__machine_share(machine, plan->request.ranks,
+                                 plan->ledger.total[TR_SPACE_DEVICE]);
     status = check_ways(&w->share, err);
     if (status == TR_OK) {
         run_all(w);

@@ -107,7 +107,8 @@ static void test_roofline(void **state) {
         "{\"name\": \"m\", \"ranks_per_node\": 2, \"compute\": {\"flops\": 100,"
         " \"bytes\": 10, \"launch\": 3, \"shared\": true, \"cache\": {\"size\": 100, "
         "\"bytes\": 50}, \"ops\": {\"relu\": 20}}}");
-    tr_share one = tr__machine_share(m, 1), two = tr__machine_share(m, 7);
+    const double most = 1 << 20;
+    tr_share one = tr__machine_share(m, 1, most), two = tr__machine_share(m, 7, most);
     tr_model *model = test_model_mlp();
     tr_plan_request request = test_request(model, 2, 1);
     tr_plan *plan = test_plan(&request);
@@ -118,9 +119,14 @@ static void test_roofline(void **state) {
     double memory = 3 + bytes / 10;
     assert_near(tr__program_seconds(&one, program), memory, 1e-12);
     assert_near(tr__program_seconds(&two, program), 3 + bytes / 5, 1e-12);
+    // x and y pass from one to the next; weight and bias come from memory.
+    double warm = 4 * (12 + 14), cold = bytes - warm;
+    m->cache_bytes = warm - 1;
+    assert_near(tr__program_seconds(&one, program), memory, 1e-12);
     m->cache_bytes = bytes;
-    double arithmetic = 3 + bytes / 50; // in the cache
-    assert_near(tr__program_seconds(&one, program), arithmetic, 1e-12);
+    assert_near(tr__program_seconds(&one, program), 3 + cold / 10 + warm / 50, 1e-12);
+    one.all_bytes = bytes; // everything stays there
+    assert_near(tr__program_seconds(&one, program), 3 + bytes / 50, 1e-12);
     m->op_flops[TR_RATED_linear] = 1;
     assert_near(tr__program_seconds(&one, program), 3 + flops, 1e-12);
     tr_plan_destroy(plan);

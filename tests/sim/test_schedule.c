@@ -103,7 +103,7 @@ static void test_four_ranks(void **state) {
 
 static double transfer_seconds(const char *link, int64_t ranks, tr_transfer transfer) {
     tr_machine *machine = test_clockwork(link);
-    tr_share share = tr__machine_share(machine, ranks);
+    tr_share share = tr__machine_share(machine, ranks, 0);
     double seconds = tr__transfer_seconds(&share, &transfer);
     tr_machine_close(machine);
     return seconds;
