@@ -296,11 +296,51 @@ static void reports_progress(void **state) {
     assert_int_equal(s.calls, 3);
 }
 
+// A tensor may come in several pieces, in any order among the others: the files are
+// those of whole tensors.
+static void pieces_make_up_a_tensor(void **state) {
+    tr_error err = {0};
+    test_run run;
+    seen s = {0};
+    char path[PATH_MAX];
+    tr_checkpoint_tensor pieces[TEST_TENSORS + 2];
+    test_run_fill(&run, *state, 100, 0);
+    const tr_checkpoint_tensor *whole = &run.model[0]; // 64 elements
+    pieces[0] = pieces[2] = pieces[4] = *whole;
+    pieces[1] = run.model[1];
+    pieces[3] = run.model[2];
+    const int64_t cuts[][2] = {{40, 24}, {0, 1}, {1, 39}};
+    for (int p = 0; p < 3; p++) {
+        pieces[2 * p].first = cuts[p][0];
+        pieces[2 * p].count = cuts[p][1];
+        pieces[2 * p].data = whole->data + cuts[p][0];
+    }
+    run.input.model = pieces;
+    run.input.model_count = TEST_TENSORS + 2;
+    run.input.progress = (tr_progress){see, &s};
+    test_ok(tr__checkpoint_save(&run.input, &err), &err);
+    assert_int_equal(s.done, s.total);
+    test_run_check(test_path(path, *state, "checkpoints/step-00000100"), 100);
+    s = (seen){0};
+    pieces[4].count--; // an element is missing
+    run.state.step = 101;
+    assert_int_equal(tr__checkpoint_save(&run.input, &err), TR_INTERNAL);
+    check_list(*state, "100*");
+}
+
 int main(void) {
-    void (*const all[])(void **) = {
-        round_trip,           keeps,     takes_over,      leaves_strangers_alone,
-        same_step_again,      cleans_up, links,           damage,
-        only_one_and_damaged, locates,   reports_progress};
+    void (*const all[])(void **) = {round_trip,
+                                    keeps,
+                                    takes_over,
+                                    leaves_strangers_alone,
+                                    same_step_again,
+                                    cleans_up,
+                                    links,
+                                    damage,
+                                    only_one_and_damaged,
+                                    locates,
+                                    reports_progress,
+                                    pieces_make_up_a_tensor};
     static const char *const names[] = {"round_trip",
                                         "keeps",
                                         "takes_over",
@@ -311,7 +351,8 @@ int main(void) {
                                         "damage",
                                         "only_one_and_damaged",
                                         "locates",
-                                        "reports_progress"};
+                                        "reports_progress",
+                                        "pieces_make_up_a_tensor"};
     struct CMUnitTest tests[sizeof all / sizeof *all];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         tests[i] = (struct CMUnitTest){names[i], all[i], test_folder_make,

@@ -200,6 +200,36 @@ static void another_wave_is_an_error(void **state) {
     }
 }
 
+static void refuse_slices(const tr_model *own, const char *text, const char *words) {
+    static const char *const set[] = {"execution.vocabulary_slices=3"};
+    tr_error err = {0};
+    tr_run *run = NULL;
+    tr_run_options options = {
+        .text = text, .own_model = own, .set = set, .set_count = 1, .plan_only = true};
+    assert_int_equal(tr_run_open(&options, &run, &err), TR_USAGE);
+    if (!strstr(err.message, words)) {
+        fail_msg("%s", err.message);
+    }
+}
+
+static void a_model_without_a_vocabulary_has_no_slices(void **state) {
+    own_model own;
+    char text[TEXT_MAX];
+    (void)state;
+    own_model_make(&own, true, 0);
+    print_run(8, 3, 0, 0, "unused", text);
+    refuse_slices(&own.model, text,
+                  "execution.vocabulary_slices is 3, but the model is");
+    refuse_slices(NULL,
+                  "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [3, 2]}, "
+                  "\"steps\": 1, \"train_batch_size\": 1}",
+                  "a model of type mlp has no vocabulary");
+    refuse_slices(NULL,
+                  "{\"model\": {\"model_type\": \"gpt2\", \"vocab_size\": 2}, "
+                  "\"steps\": 1, \"train_batch_size\": 1}",
+                  "more than the model's vocabulary of 2");
+}
+
 // ---- all else that a run can do
 
 static void it_evaluates_saves_and_resumes(void **state) {
@@ -239,6 +269,7 @@ int main(void) {
         cmocka_unit_test(without_the_mean_it_is_another_model),
         cmocka_unit_test(the_plan_says_why_the_wave_is_whole),
         cmocka_unit_test(another_wave_is_an_error),
+        cmocka_unit_test(a_model_without_a_vocabulary_has_no_slices),
         cmocka_unit_test_setup_teardown(it_evaluates_saves_and_resumes, scratch_make,
                                         scratch_remove),
     };
