@@ -1,0 +1,134 @@
+// `tranche plan --ranks W`: what each ZeRO stage keeps and sends, without any rank.
+#include "command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARAMETERS = 124439808 }; // of GPT-2
+
+typedef struct plan {
+    int64_t parameters, gradients, optimizer, total; // bytes of the ledger
+    int64_t gather, reduce;                          // bytes of the traffic
+} plan;
+
+static int64_t number(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+    assert_true(json_is_integer(value));
+    return json_integer_value(value);
+}
+
+// GPT-2, batch 32 in micro-batches of 1: no rank has a tensor of it.
+static plan plan_of(void *const *state, int ranks, int stage, int wave) {
+    char w[32], sets[3][64];
+    snprintf(w, sizeof w, "%d", ranks);
+    snprintf(sets[0], sizeof sets[0], "zero_optimization.stage=%d", stage);
+    snprintf(sets[1], sizeof sets[1], "execution.wave=%d", wave);
+    json_t *json = succeed_json(state, LIST("plan", "run.json", "--json", "--ranks", w,
+                                            "--set", sets[0], "--set", sets[1]));
+    const json_t *ledger = json_object_get(json_object_get(json, "ledger"), "device");
+    const json_t *traffic = json_object_get(json, "traffic_bytes");
+    assert_int_equal(number(json, "ranks"), ranks);
+    assert_int_equal(number(json, "stage"), stage);
+    assert_int_equal(number(json, "wave"), wave);
+    assert_int_equal(number(json, "accumulation_steps"), 32 / ranks);
+    plan found = {number(ledger, "parameters"), number(ledger, "gradients"),
+                  number(ledger, "optimizer"),  number(ledger, "total"),
+                  number(traffic, "gather"),    number(traffic, "reduce")};
+    json_decref(json);
+    return found;
+}
+
+static void write_run(void *const *state) {
+    file_text(
+        state, "run.json",
+        "{\"model\": \"gpt2\", \"train_batch_size\": 32, "
+        "\"train_micro_batch_size_per_gpu\": 1, \"zero_optimization\": {\"stage\": "
+        "0}, \"execution\": {\"threads\": 1}}");
+}
+
+// Of `whole` bytes, about that share: shards are cut at multiples of 4 KiB.
+static void assert_about(int64_t bytes, int64_t whole, double share) {
+    double wanted = (double)whole * share;
+    if (!((double)bytes > 0.99 * wanted - 1e5 && (double)bytes < 1.01 * wanted + 1e5)) {
+        fail_msg("%lld bytes, about %.0f wanted", (long long)bytes, wanted);
+    }
+}
+
+static void test_alone(void **state) {
+    write_run(state);
+    for (int stage = 0; stage < 4; stage++) { // with one rank there is nothing to share
+        plan p = plan_of(state, 1, stage, 1);
+        assert_about(p.parameters, 4L * PARAMETERS, 1);
+        assert_about(p.optimizer, 8L * PARAMETERS, 1);
+        assert_true(p.gather == 0 && p.reduce == 0);
+    }
+}
+
+// What each stage keeps, and what rank 0 sends.
+static void test_stages(void **state) {
+    static const int64_t bytes = 4L * PARAMETERS;
+    write_run(state);
+    for (int ranks = 2; ranks <= 4; ranks *= 2) {
+        double share = 1.0 / ranks, sent = 1 - share;
+        int g = 32 / ranks;
+        plan p[4];
+        for (int stage = 0; stage < 4; stage++) {
+            p[stage] = plan_of(state, ranks, stage, g);
+            assert_about(p[stage].optimizer, 2 * bytes, stage > 0 ? share : 1);
+            assert_about(p[stage].reduce, bytes, sent); // once a step
+        }
+        for (int stage = 0; stage < 3; stage++) {
+            assert_about(p[stage].parameters, bytes, 1);
+            assert_about(p[stage].gather, bytes, sent);
+            assert_true(p[stage + 1].total < p[stage].total);
+        }
+        assert_about(p[0].gradients, bytes, 1);
+        assert_about(p[1].gradients, bytes, 1);
+        assert_true(p[2].gradients < p[1].gradients);
+        assert_true(p[3].parameters < p[2].parameters);
+        assert_true(p[3].gather > p[2].gather && p[3].gather < 3 * p[2].gather);
+    }
+}
+
+// Traffic goes with the number of waves where gradients, or parameters, do not stay.
+static void test_waves(void **state) {
+    enum { RANKS = 4, G = 8 };
+    write_run(state);
+    for (int stage = 0; stage < 4; stage++) {
+        plan one = plan_of(state, RANKS, stage, G),
+             each = plan_of(state, RANKS, stage, 1);
+        plan two = plan_of(state, RANKS, stage, G / 2);
+        assert_int_equal(each.reduce, (stage < 2 ? 1 : G) * one.reduce);
+        assert_int_equal(two.reduce, (stage < 2 ? 1 : 2) * one.reduce);
+        if (stage < 3) {
+            assert_int_equal(each.gather, one.gather);
+        } else {
+            assert_about(each.gather, one.gather, G);
+        }
+    }
+}
+
+static void test_for_people(void **state) {
+    write_run(state);
+    char *text = succeed(state, LIST("plan", "run.json", "--ranks", "4", "--set",
+                                     "zero_optimization.stage=3"));
+    assert_says(text, "x 4 ranks");
+    assert_says(text, "stage 3");
+    assert_says(text, "traffic of a step, sent by rank 0");
+    assert_says(text, "gathered");
+    assert_says(text, "reduced");
+    free(text);
+    fail_with(state, NULL, LIST("plan", "run.json", "--ranks", "0"), 2,
+              LIST("--ranks 0: wanted is a whole number of 1 or more"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_alone),
+        TEST(test_stages),
+        TEST(test_waves),
+        TEST(test_for_people),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
