@@ -68,6 +68,10 @@ static void put_value(FILE *to, const char *name, json_t *value) {
     }
 }
 
+static void put_number(FILE *to, concern of, const char *name, int64_t value) {
+    fprintf(to, "%c%s\t%" PRId64 "\n", (char)of, name, value);
+}
+
 static tr_status put_run(FILE *to, const tr_run *run, tr_error *err) {
     char *text = NULL;
     tr_status status = tr__config_write_resolved(run->config, &text, err);
@@ -82,11 +86,10 @@ static tr_status put_run(FILE *to, const tr_run *run, tr_error *err) {
     put_value(to, "", all);
     json_decref(all);
     fprintf(to, "%c--resume\t%s\n", RUN, run->settings.resume);
+    fprintf(to, "%c--trace\t%s\n", RUN,
+            run->settings.trace ? run->settings.trace : "not given");
+    put_number(to, RUN, "--trace-step", run->settings.trace_step);
     return TR_OK;
-}
-
-static void put_number(FILE *to, concern of, const char *name, int64_t value) {
-    fprintf(to, "%c%s\t%" PRId64 "\n", (char)of, name, value);
 }
 
 static void put_data(FILE *to, const char *name, const tr_dataset *data) {
