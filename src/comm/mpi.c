@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { HUNG_SECONDS = 8 };
+
 static tr_world *world_of(const tr_comm *comm) {
     return (tr_world *)(uintptr_t)comm;
 }
@@ -151,7 +153,14 @@ tr_status tr__mpi_open(const tr_launcher *launcher, tr_comm **out, tr_error *err
     guard->process = getpid();
     w->guard = guard;
     w->launcher = *launcher;
-    tr__queue_init(&w->queue);
+    tr__queue_init(&w->queue, &(tr_queue_options){
+                                  .ring = w->tasks,
+                                  .size = sizeof *w->tasks,
+                                  .capacity = TR_COMM_QUEUE,
+                                  .patience = HUNG_SECONDS,
+                                  .hung_status = TR_COMM,
+                                  .hung_message = "a call of MPI has not returned",
+                              });
     tr_status status = tr__world_start(w, err);
     if (status != TR_OK) {
         tr__queue_destroy(&w->queue);

@@ -3,10 +3,10 @@
 #include "comm/mpi_check.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #include <omp.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -14,6 +14,7 @@
 
 // Seconds.
 static const double idle_rest = 0.01;  // between two looks at the others' news
+static const double nap = 1e-3;        // the same at the end
 static const double spread_least = .2; // news of an error are given so long to leave
 static const double spread_most = .6;
 static const double bye_most = TR_SILENCE;
@@ -97,7 +98,7 @@ static void rest(double idle_since) {
         return;
     }
     seconds = seconds < least ? least : seconds > most ? most : seconds;
-    nanosleep(&(struct timespec){.tv_nsec = (long)(seconds * 1e9)}, NULL);
+    tr__sleep(seconds);
 }
 
 static void fail(tr_world *w, const tr_error *error) {
@@ -113,10 +114,10 @@ static bool work(tr_world *w) {
     tr_status status = TR_OK;
     bool moved = false, finished = false;
     if (!w->busy) {
-        if (!tr__queue_next(&w->queue, &task)) {
+        if (!tr__queue_next(&w->queue, 0, &task)) {
             return false;
         }
-        tr__comm_begins(&w->base, w->tasks + 1);
+        tr__comm_begins(&w->base, w->done + 1);
         status = tr__mover_begin(&w->mover, &task, &error);
         w->busy = moved = true;
     }
@@ -130,7 +131,7 @@ static bool work(tr_world *w) {
     }
     if (finished) {
         w->busy = false;
-        tr__comm_ends(&w->base, ++w->tasks);
+        tr__comm_ends(&w->base, ++w->done);
         tr__queue_finish(&w->queue);
     }
     return moved;
@@ -159,10 +160,6 @@ static void serve(tr_world *w) {
 
 // ---- the end
 
-static void nap(void) {
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
 // The error goes to the others first; then the caller hears of it, and MPI is not
 // called again, because the caller may free what messages under way still point at.
 static void break_off(tr_world *w) {
@@ -173,7 +170,7 @@ static void break_off(tr_world *w) {
     while (passed < spread_least ||
            (passed < spread_most && !tr__control_is_told(&w->talk))) {
         tr__control_poll(&w->talk);
-        nap();
+        tr__sleep(nap);
         passed = tr__seconds() - begin_time;
     }
     atomic_store(&w->speaker, w->talk.news.speaker);
@@ -201,7 +198,7 @@ static void finalize(tr_world *w) {
             tr__seconds() - begin_time > bye_most) {
             return;
         }
-        nap();
+        tr__sleep(nap);
     } while (!tr__control_is_over(&w->talk));
     MPI_Comm_free(&w->control);
     MPI_Comm_free(&w->data);
@@ -227,19 +224,9 @@ static void *run(void *argument) {
     return NULL;
 }
 
-// Signals go to the threads that expect them.
-static int start_thread(tr_world *w) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int result = pthread_create(&w->thread, NULL, run, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return result;
-}
-
 tr_status tr__world_start(tr_world *w, tr_error *err) {
     sem_init(&w->open, 0, 0);
-    int result = start_thread(w);
+    int result = tr__thread_start(run, w, &w->thread);
     if (result != 0) {
         sem_destroy(&w->open);
         return tr_fail(err, TR_INTERNAL, "cannot start the communication thread: %s",

@@ -5,7 +5,8 @@
 #include "comm/launcher.h"
 #include "comm/mpi_control.h"
 #include "comm/mpi_move.h"
-#include "comm/queue.h"
+
+#include "base/queue.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -28,6 +29,7 @@ typedef struct tr_world {
     tr_comm base;
     tr_guard *guard;
     tr_queue queue;
+    tr_task tasks[TR_COMM_QUEUE]; // the queue's
     tr_launcher launcher;
     pthread_t thread;
     _Atomic tr_order order;
@@ -44,8 +46,8 @@ typedef struct tr_world {
     MPI_Comm data, control;
     tr_mover mover;
     tr_control talk;
-    bool busy;     // a task is under way
-    int64_t tasks; // done
+    bool busy;    // a task is under way
+    int64_t done; // tasks
 } tr_world;
 
 // Starts the thread and waits until MPI is up and fits the launcher.

@@ -5,10 +5,10 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 #include <omp.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -217,16 +217,6 @@ static tr_status check_options(const tr_feed_options *options, tr_error *err) {
     return TR_OK;
 }
 
-// Signals go to the threads that expect them.
-static int start_thread(tr_feed *feed) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int result = pthread_create(&feed->thread, NULL, run, feed);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return result;
-}
-
 static void free_feed(tr_feed *feed) {
     pthread_cond_destroy(&feed->filled_more);
     pthread_cond_destroy(&feed->released_more);
@@ -259,7 +249,7 @@ tr_status tr__feed_create(const tr_feed_options *options, tr_feed **out,
     pthread_mutex_init(&feed->lock, NULL);
     pthread_cond_init(&feed->filled_more, NULL);
     pthread_cond_init(&feed->released_more, NULL);
-    int result = start_thread(feed);
+    int result = tr__thread_start(run, feed, &feed->thread);
     if (result != 0) {
         free_feed(feed);
         return tr_fail(err, TR_INTERNAL, "cannot start the reading thread: %s",

@@ -1,17 +1,15 @@
-#include "comm/queue.h"
+#include "base/queue.h"
 
-#include <time.h>
+#include "base/clock.h"
+#include "base/thread.h"
 
-enum { STILL_MOST = 8 }; // seconds
+#include <string.h>
 
-void tr__queue_init(tr_queue *queue) {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+void tr__queue_init(tr_queue *queue, const tr_queue_options *options) {
     pthread_mutex_init(&queue->lock, NULL);
-    pthread_cond_init(&queue->more, &monotonic);
-    pthread_cond_init(&queue->done, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    tr__condition_init(&queue->more);
+    tr__condition_init(&queue->done);
+    queue->options = *options;
     atomic_init(&queue->broken, false);
 }
 
@@ -19,15 +17,6 @@ void tr__queue_destroy(tr_queue *queue) {
     pthread_cond_destroy(&queue->done);
     pthread_cond_destroy(&queue->more);
     pthread_mutex_destroy(&queue->lock);
-}
-
-static struct timespec after(double seconds) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t nanoseconds = until.tv_nsec + (int64_t)(seconds * 1e9);
-    until.tv_sec += nanoseconds / 1000000000;
-    until.tv_nsec = nanoseconds % 1000000000;
-    return until;
 }
 
 static void break_off(tr_queue *queue, const tr_error *error) {
@@ -39,35 +28,45 @@ static void break_off(tr_queue *queue, const tr_error *error) {
     pthread_cond_broadcast(&queue->done);
 }
 
+static void *place_of(const tr_queue *queue, int64_t number) {
+    const tr_queue_options *options = &queue->options;
+    return (char *)options->ring + (size_t)(number % options->capacity) * options->size;
+}
+
 // ---- the caller's side
 
 // Waits a while for `done`. *still: how often in a row the thread had not moved.
 static void wait_done(tr_queue *queue, int *still, int64_t *seen) {
-    struct timespec until = after(1);
+    if (queue->options.patience == 0) {
+        pthread_cond_wait(&queue->done, &queue->lock);
+        return;
+    }
+    struct timespec until = tr__clock_after(1);
     if (pthread_cond_timedwait(&queue->done, &queue->lock, &until) == 0) {
         return;
     }
     int64_t alive = atomic_load(&queue->alive);
     *still = alive == *seen ? *still + 1 : 0;
     *seen = alive;
-    if (*still == STILL_MOST) {
+    if (*still == queue->options.patience) {
         tr_error error = {0};
-        tr_fail(&error, TR_COMM, "a call of MPI has not returned for %d s", STILL_MOST);
+        tr_fail(&error, queue->options.hung_status, "%s for %d s",
+                queue->options.hung_message, queue->options.patience);
         break_off(queue, &error);
     }
 }
 
-int64_t tr__queue_put(tr_queue *queue, const tr_task *task) {
+int64_t tr__queue_put(tr_queue *queue, const void *task) {
     int still = 0;
     int64_t seen = -1;
     pthread_mutex_lock(&queue->lock);
-    while (queue->started - queue->finished == TR_COMM_QUEUE &&
+    while (queue->started - queue->finished == queue->options.capacity &&
            !atomic_load(&queue->broken)) {
         wait_done(queue, &still, &seen);
     }
     int64_t ticket = queue->started + 1;
     if (!atomic_load(&queue->broken)) { // else nobody will look at it
-        queue->ring[queue->started % TR_COMM_QUEUE] = *task;
+        memcpy(place_of(queue, queue->started), task, queue->options.size);
         queue->started = ticket;
         pthread_cond_signal(&queue->more);
     }
@@ -97,11 +96,12 @@ void tr__queue_poke(tr_queue *queue) {
 
 // ---- the thread's side
 
-bool tr__queue_next(tr_queue *queue, tr_task *task) {
+bool tr__queue_next(tr_queue *queue, int64_t behind, void *task) {
     pthread_mutex_lock(&queue->lock);
-    bool present = queue->finished < queue->started;
+    int64_t number = queue->finished + behind;
+    bool present = number < queue->started;
     if (present) {
-        *task = queue->ring[queue->finished % TR_COMM_QUEUE];
+        memcpy(task, place_of(queue, number), queue->options.size);
     }
     pthread_mutex_unlock(&queue->lock);
     return present;
@@ -119,7 +119,7 @@ void tr__queue_live(tr_queue *queue) {
 }
 
 void tr__queue_rest(tr_queue *queue, double seconds) {
-    struct timespec until = after(seconds);
+    struct timespec until = tr__clock_after(seconds);
     int result = 0;
     pthread_mutex_lock(&queue->lock);
     while (queue->finished == queue->started && !queue->poked && result == 0) {
