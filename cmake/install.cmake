@@ -29,6 +29,9 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tranche-config.cmake
 
 # tranche.pc finds its prefix from where it lies, so that the installed tree can move.
 set(TR_PC_REQUIRES "jansson >= 2.13, libxxhash >= 0.8.0")
+if(TR_URING_FOUND)
+    string(APPEND TR_PC_REQUIRES ", liburing >= 2.0")
+endif()
 set(libs "-ldnnl ${OpenMP_C_FLAGS} -pthread -lm")
 if(TR_MPI_LIBRARY)
     list(JOIN MPI_C_LIBRARIES " " mpi)

@@ -59,6 +59,7 @@ probe() {
     need libjansson-dev pkg-config --exists 'jansson >= 2.13'
     need libxxhash-dev pkg-config --exists 'libxxhash >= 0.8.0'
     wish libopenmpi-dev has_mpi
+    wish liburing-dev pkg-config --exists 'liburing >= 2.0'
     if [ "$wanted" = test ]; then
         wish libmpich-dev has_mpich
         need libcmocka-dev pkg-config --exists cmocka

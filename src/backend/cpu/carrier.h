@@ -46,19 +46,24 @@ typedef struct tr_carrier_options {
 // TR_IO names the folder: not there, not writable, full; TR_MEMORY.
 tr_status tr__carrier_create(const tr_carrier_options *options, tr_carrier **out,
                              tr_error *err);
-// Waits for what is under way. NULL-safe.
+// Waits for what is under way and drops the rest. NULL-safe.
 void tr__carrier_destroy(tr_carrier *carrier);
 
 // How it reads and writes: "io_uring", "threads" (io_uring is not permitted), or "" (no
 // file); and whether past the page cache.
 const char *tr__carrier_method(const tr_carrier *carrier, bool *direct);
 
+// Memory that reads and writes will use, before the first order: spares the kernel
+// looking its pages up for each. The pages are taken at once and stay in memory, so it
+// is for staging. false: not to be had, which is no error.
+bool tr__carrier_pin(tr_carrier *carrier, void *memory, int64_t bytes);
+
 // Queues an order; returns its ticket, which counts from 1; waits while the queue is
 // full. After an error orders are taken and dropped.
 int64_t tr__carrier_start(tr_carrier *carrier, const tr_carry *order);
 // Until that order, and so all before it, is done. TR_IO: a read or write failed or
 // came short; the message names the folder and the reason; every later wait returns the
-// same.
+// same. TR_INTERNAL: an order that is not aligned, not in the file, overlaps itself.
 tr_status tr__carrier_wait(tr_carrier *carrier, int64_t ticket, tr_error *err);
 int64_t tr__carrier_newest(const tr_carrier *carrier); // ticket; 0: none yet
 

@@ -1,0 +1,28 @@
+#include "backend/cpu/copy.h"
+
+#include "backend/cpu/isa.h"
+
+#include <string.h>
+
+extern const tr_copy_kernel tr__copy_cpu_generic;
+#if defined(__x86_64__)
+extern const tr_copy_kernel tr__copy_cpu_avx2, tr__copy_cpu_avx512;
+#endif
+
+static const tr_copy_kernel *const kernels[TR_ISA_COUNT] = TR_ISA_TABLE(&tr__copy_cpu);
+
+void tr__copy_bytes(const void *from, int64_t bytes, int past, void *to) {
+    if (past) {
+        kernels[tr__cpu_isa()]->bytes(from, bytes, to);
+    } else {
+        memcpy(to, from, (size_t)bytes);
+    }
+}
+
+void tr__copy_add_f32(const float *from, int64_t count, float *to) {
+    kernels[tr__cpu_isa()]->add_f32(from, count, to);
+}
+
+void tr__copy_add_i64(const int64_t *from, int64_t count, int64_t *to) {
+    kernels[tr__cpu_isa()]->add_i64(from, count, to);
+}

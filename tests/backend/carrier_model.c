@@ -1,0 +1,181 @@
+#include "backend/carrier_model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum {
+    PAGE = TR_CARRY_ALIGN,
+    WORLDS = 2, // f32 and i64: bits of the one have no sum as the other
+    WORLD = MODEL_MEMORY / WORLDS,
+    FILE_WORLD = MODEL_FILE / WORLDS,
+    LEAST_ROOM = PAGE,
+};
+
+typedef struct model {
+    tr_carrier *carrier;
+    bool file;
+    uint64_t random;
+    char *memory;        // [MODEL_MEMORY], the carrier's
+    char *expected;      // [MODEL_MEMORY]
+    char *expected_file; // [MODEL_FILE]
+} model;
+
+void *page_memory(size_t bytes) {
+    void *memory = aligned_alloc(PAGE, bytes);
+    assert_non_null(memory);
+    memset(memory, 0, bytes);
+    return memory;
+}
+
+// Knuth's 64-bit linear congruential generator ("The Art of Computer Programming",
+// volume 2); its high bits.
+uint32_t draw_below(uint64_t *state, uint32_t bound) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33) % bound;
+}
+
+static int64_t draw_multiple(model *m, int64_t least, int64_t most, int64_t unit) {
+    uint32_t choices = (uint32_t)((most - least) / unit + 1);
+    return least + draw_below(&m->random, choices) * unit;
+}
+
+// Mostly small; some longer than a piece of the carrier's work.
+static int64_t draw_bytes(model *m, int64_t most, int64_t unit) {
+    int64_t small = draw_below(&m->random, 4) > 0 ? 16 * PAGE : most;
+    return draw_multiple(m, unit, small, unit);
+}
+
+static void fill(model *m) {
+    float *numbers = (float *)(void *)m->expected;
+    int64_t *whole = (int64_t *)(void *)(m->expected + WORLD);
+    for (int64_t i = 0; i < WORLD / (int64_t)sizeof *numbers; i++) {
+        numbers[i] = (float)draw_below(&m->random, 1000) / 7;
+    }
+    for (int64_t i = 0; i < WORLD / (int64_t)sizeof *whole; i++) {
+        whole[i] = (int64_t)draw_below(&m->random, 1000);
+    }
+    memcpy(m->memory, m->expected, MODEL_MEMORY);
+}
+
+static void do_it(model *m, const tr_carry *order) {
+    char *to = m->expected + ((char *)order->to - m->memory);
+    const char *from = m->expected + ((const char *)order->from - m->memory);
+    switch (order->kind) {
+    case TR_CARRY_COPY:
+        memcpy(to, from, (size_t)order->bytes);
+        break;
+    case TR_CARRY_ADD_F32:
+        for (int64_t i = 0; i < order->bytes / 4; i++) {
+            ((float *)(void *)to)[i] += ((const float *)(const void *)from)[i];
+        }
+        break;
+    case TR_CARRY_ADD_I64:
+        for (int64_t i = 0; i < order->bytes / 8; i++) {
+            ((uint64_t *)(void *)to)[i] += ((const uint64_t *)(const void *)from)[i];
+        }
+        break;
+    case TR_CARRY_READ:
+        memcpy(to, m->expected_file + order->offset, (size_t)order->bytes);
+        break;
+    case TR_CARRY_WRITE:
+        memcpy(m->expected_file + order->offset, from, (size_t)order->bytes);
+        break;
+    }
+}
+
+static tr_carry draw_transfer(model *m, int world) {
+    bool write = draw_below(&m->random, 2);
+    int64_t bytes = draw_bytes(m, WORLD, PAGE);
+    char *memory = m->memory + world * WORLD + draw_multiple(m, 0, WORLD - bytes, PAGE);
+    return (tr_carry){
+        .kind = write ? TR_CARRY_WRITE : TR_CARRY_READ,
+        .from = memory,
+        .to = memory,
+        .bytes = bytes,
+        .offset = world * FILE_WORLD + draw_multiple(m, 0, FILE_WORLD - bytes, PAGE),
+    };
+}
+
+// From one half of what a random cut makes of the world into the other.
+static tr_carry draw_copy(model *m, int world) {
+    static const tr_carry_kind adds[WORLDS] = {TR_CARRY_ADD_F32, TR_CARRY_ADD_I64};
+    int64_t cut = draw_multiple(m, LEAST_ROOM, WORLD - LEAST_ROOM, 8);
+    int64_t most = cut < WORLD - cut ? cut : WORLD - cut;
+    int64_t bytes = draw_bytes(m, most < 16 * PAGE ? 16 * PAGE : most, 8);
+    bytes = bytes < most ? bytes : most;
+    char *base = m->memory + world * WORLD;
+    char *low = base + draw_multiple(m, 0, cut - bytes, 8);
+    char *high = base + cut + draw_multiple(m, 0, WORLD - cut - bytes, 8);
+    bool up = draw_below(&m->random, 2);
+    return (tr_carry){
+        .kind = draw_below(&m->random, 2) ? adds[world] : TR_CARRY_COPY,
+        .from = up ? low : high,
+        .to = up ? high : low,
+        .bytes = bytes,
+    };
+}
+
+static void start_one(model *m) {
+    int world = (int)draw_below(&m->random, WORLDS);
+    bool transfer = m->file && draw_below(&m->random, 2);
+    tr_carry order = transfer ? draw_transfer(m, world) : draw_copy(m, world);
+    tr_carry given = order;
+    if (order.kind == TR_CARRY_READ) {
+        given.from = NULL; // what an order does not need is not looked at
+    } else if (order.kind == TR_CARRY_WRITE) {
+        given.to = NULL;
+    }
+    int64_t before = tr__carrier_newest(m->carrier);
+    int64_t ticket = tr__carrier_start(m->carrier, &given);
+    assert_int_equal(ticket, before + 1);
+    assert_int_equal(tr__carrier_newest(m->carrier), ticket);
+    do_it(m, &order);
+}
+
+static void wait_all(model *m) {
+    tr_error err = {0};
+    tr_status status =
+        tr__carrier_wait(m->carrier, tr__carrier_newest(m->carrier), &err);
+    if (status != TR_OK) {
+        fail_msg("%s", err.message);
+    }
+    assert_memory_equal(m->memory, m->expected, MODEL_MEMORY);
+}
+
+static void check_file(model *m) {
+    for (int64_t at = 0; at < MODEL_FILE; at += MODEL_MEMORY) {
+        int64_t left = MODEL_FILE - at;
+        int64_t bytes = left < MODEL_MEMORY ? left : MODEL_MEMORY;
+        tr_carry order = {TR_CARRY_READ, NULL, m->memory, bytes, at};
+        int64_t ticket = tr__carrier_start(m->carrier, &order);
+        assert_int_equal(tr__carrier_wait(m->carrier, ticket, NULL), TR_OK);
+        assert_memory_equal(m->memory, m->expected_file + at, bytes);
+    }
+}
+
+void model_check(tr_carrier *carrier, bool file, int orders, uint64_t seed,
+                 char *memory) {
+    model m = {carrier,
+               file,
+               seed,
+               memory,
+               page_memory(MODEL_MEMORY),
+               page_memory(MODEL_FILE)};
+    fill(&m);
+    for (int i = 0; i < orders; i++) {
+        start_one(&m);
+        if (draw_below(&m.random, 40) == 0) {
+            wait_all(&m);
+        }
+    }
+    wait_all(&m);
+    if (file) {
+        check_file(&m);
+    }
+    free(m.expected);
+    free(m.expected_file);
+}
