@@ -12,6 +12,13 @@ extern "C" {
 
 typedef struct tr_plan tr_plan;
 
+typedef enum tr_space {
+    TR_SPACE_DEVICE,
+    TR_SPACE_HOST,
+    TR_SPACE_NVME,
+    TR_SPACES
+} tr_space;
+
 // Everything a plan is a function of. Counts are samples.
 typedef struct tr_plan_request {
     const tr_model *model;      // must outlive the plan
@@ -22,6 +29,9 @@ typedef struct tr_plan_request {
     int64_t rank;               // whose plan this is: 0..W-1
     int64_t wave;               // 1..g; 0: 1, or g where an op needs the whole wave
     int stage;                  // ZeRO stage 0..3
+    tr_space optimizer_home;    // where gradients are summed up, and the update is
+    tr_space param_home;        // where parameters live; not the device: units are
+                                // fetched for use; then the optimizer is there too
     int64_t recomputed_units;   // the first this many units are recomputed; -1: all
                                 // but the last
     int optimizer_states;       // f32 buffers per parameter
@@ -54,13 +64,6 @@ typedef enum tr_ledger_category {
 #undef TR_LEDGER_ENUM
         TR_LEDGER_COUNT
 } tr_ledger_category;
-
-typedef enum tr_space {
-    TR_SPACE_DEVICE,
-    TR_SPACE_HOST,
-    TR_SPACE_NVME,
-    TR_SPACES
-} tr_space;
 
 // Bytes at the fullest moment of the step, by category; they add up to the total, which
 // is the arena's size. "unused" is what lies between buffers at that moment.

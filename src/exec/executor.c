@@ -46,13 +46,16 @@ static tr_status (*const run_kind[TR_STEP_KINDS])(tr_work *, const tr_plan_step 
     [TR_STEP_reduce] = tr__run_reduce,
     [TR_STEP_unload] = run_unload,
     [TR_STEP_clear] = tr__run_clear,
+    [TR_STEP_fetch] = tr__run_fetch,
+    [TR_STEP_evict] = tr__run_evict,
     [TR_STEP_norm] = tr__run_norm,
     [TR_STEP_update] = tr__run_update,
 };
 
 // Others wait for what this step moves, whether the walk was stopped or not.
 static bool concerns_others(const tr_plan_step *step) {
-    return step->stream == TR_STREAM_COMM || step->kind == TR_STEP_combine;
+    return step->stream == TR_STREAM_COMM || step->stream == TR_STREAM_COPY ||
+           step->kind == TR_STEP_combine;
 }
 
 // Who watches the walk, NULL: nobody.
@@ -72,8 +75,8 @@ static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
     if (stopped && !concerns_others(step)) {
         return TR_OK;
     }
-    if (step->wait > 0) {
-        status = tr__run_wait(work, step->wait);
+    if (step->wait > 0 || step->wait_copy > 0) {
+        status = tr__run_wait(work, step->wait, step->wait_copy);
     }
     double begin = watch ? tr__seconds() : 0;
     int64_t before = newest_ticket(work);
@@ -88,7 +91,12 @@ static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
 
 static tr_status wait_for_all(const tr_work *work) {
     tr_comm *comm = work->ex->comm;
-    return comm ? tr__comm_wait(comm, tr__comm_newest(comm), work->err) : TR_OK;
+    tr_carrier *copier = work->ex->copier;
+    tr_status status =
+        comm ? tr__comm_wait(comm, tr__comm_newest(comm), work->err) : TR_OK;
+    return status == TR_OK && copier
+               ? tr__carrier_wait(copier, tr__carrier_newest(copier), work->err)
+               : status;
 }
 
 static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t first,
@@ -97,6 +105,7 @@ static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t f
     tr_work work = {.ex = executor, .sequence = sequence, .run = *context, .err = err};
     bool stopped = false;
     work.begin = tr__seconds();
+    work.first_copy = executor->copier ? tr__carrier_newest(executor->copier) : 0;
     if (executor->comm) {
         work.first_ticket = tr__comm_newest(executor->comm);
         work.waited = tr__comm_totals(executor->comm).wait_seconds;
@@ -108,7 +117,9 @@ static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t f
         if (!stopped && stop && stop(user)) {
             stopped = true;
             if (!executor->comm) {
-                return tr_fail(err, TR_INTERRUPTED, "interrupted");
+                tr_status done = wait_for_all(&work);
+                return done == TR_OK ? tr_fail(err, TR_INTERRUPTED, "interrupted")
+                                     : done;
             }
             tr__own_record(executor)[TR_RECORD_STOP] = 1;
         }
@@ -205,8 +216,30 @@ void tr__executor_verdict(const tr_executor *executor, tr_verdict *verdict) {
 // ---- set-up
 // --------------------------------------------------------------------------
 
-tr_status tr__executor_create(const tr_plan *plan, tr_arena *device, tr_comm *comm,
-                              tr_executor **out, tr_error *err) {
+static tr_status start_copier(tr_executor *ex, tr_error *err) {
+    const tr_plan_request *r = &ex->plan->request;
+    tr_carrier_options options = {.folder = ""};
+    bool away =
+        r->optimizer_home != TR_SPACE_DEVICE || r->param_home != TR_SPACE_DEVICE;
+    return away && !r->inference ? tr__carrier_create(&options, &ex->copier, err)
+                                 : TR_OK;
+}
+
+// Every buffer is viewed once: this is what raises an arena's high-water mark to what
+// the plan uses, and what would end the program if the plan lied.
+static void view_all(tr_executor *ex, tr_arena *const arenas[TR_SPACES]) {
+    for (size_t i = 0; i < ex->plan->buffer_count; i++) {
+        const tr_buffer *buffer = &ex->plan->buffers[i];
+        tr__arena_view(arenas[buffer->space], (size_t)buffer->offset,
+                       (size_t)buffer->bytes);
+    }
+    for (int space = 0; space < TR_SPACES; space++) {
+        ex->base[space] = arenas[space] ? tr__arena_view(arenas[space], 0, 0) : NULL;
+    }
+}
+
+tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPACES],
+                              tr_comm *comm, tr_executor **out, tr_error *err) {
     tr_executor *ex = tr__calloc(1, sizeof *ex);
     size_t micros = (size_t)plan->request.accumulation_steps;
     if (ex) {
@@ -221,13 +254,12 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *device, tr_comm *co
     ex->norm = plain ? tr__norm_reference : tr__norm_choose(plan->isa);
     ex->fold = plain ? tr__fold_reference : tr__fold_choose(plan->isa);
     ex->unfold = plain ? tr__unfold_reference : tr__unfold_choose(plan->isa);
-    // Every buffer is viewed once: this is what raises the arena's high-water mark to
-    // what the plan uses, and what would end the program if the plan lied.
-    for (size_t i = 0; i < plan->buffer_count; i++) {
-        const tr_buffer *buffer = &plan->buffers[i];
-        tr__arena_view(device, (size_t)buffer->offset, (size_t)buffer->bytes);
+    view_all(ex, arenas);
+    tr_status status = start_copier(ex, err);
+    if (status != TR_OK) {
+        tr__executor_destroy(ex);
+        return status;
     }
-    ex->device = tr__arena_view(device, 0, 0);
     ex->micros[0].data = tr__memory(ex, plan->data_ring[1]); // where inference is asked
     if (plan->request.ranks > 1) {
         ex->comm = comm;
@@ -239,6 +271,7 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *device, tr_comm *co
 
 void tr__executor_destroy(tr_executor *executor) {
     if (executor) {
+        tr__carrier_destroy(executor->copier);
         if (executor->comm) {
             tr__comm_staging(executor->comm, NULL);
         }
@@ -276,7 +309,7 @@ void tr__executor_order(tr_executor *executor, const tr_update_order *order) {
 
 static const tr_flat_range *range_of(const tr_executor *ex, int param, int state) {
     const tr_flat *flat = &ex->plan->flats[ex->plan->params[param].flat];
-    return state < 0 ? &flat->param : &flat->state[state];
+    return state < 0 ? &flat->master : &flat->state[state];
 }
 
 // What of elements [first, first + count) of its flat buffer is the parameter's.

@@ -29,10 +29,16 @@ typedef struct tr_update_order {
     const double (*power)[2]; // [groups] products of the betas of updates 1..number
 } tr_update_order;
 
-// Binds a plan to its arena and its ranks (NULL: one rank). They must outlive the
-// executor.
-tr_status tr__executor_create(const tr_plan *plan, tr_arena *device, tr_comm *comm,
-                              tr_executor **out, tr_error *err);
+// The memory of a plan, one arena for each space in which it has bytes. `arenas`: all
+// NULL before; tr__arenas_destroy in any case. TR_MEMORY.
+tr_status tr__arenas_create(const tr_plan *plan, tr_arena *arenas[TR_SPACES],
+                            tr_error *err);
+void tr__arenas_destroy(tr_arena *arenas[TR_SPACES]);
+
+// Binds a plan to its arenas (NULL where it has no bytes in a space) and its ranks
+// (NULL: one rank). They must outlive the executor.
+tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPACES],
+                              tr_comm *comm, tr_executor **out, tr_error *err);
 void tr__executor_destroy(tr_executor *executor); // NULL-safe
 
 // Where micro-batches come from, for training (0) and evaluation (1). Borrowed.

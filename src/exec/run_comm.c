@@ -6,10 +6,15 @@ static tr_comm_type grad_type(const tr_executor *ex) {
     return ex->plan->request.reproducible ? TR_COMM_I64 : TR_COMM_F32;
 }
 
-tr_status tr__run_wait(const tr_work *work, int64_t count) {
-    return count > 0 && work->ex->comm
-               ? tr__comm_wait(work->ex->comm, work->first_ticket + count, work->err)
-               : TR_OK;
+tr_status tr__run_wait(const tr_work *work, int64_t moves, int64_t copies) {
+    tr_status status = TR_OK;
+    if (moves > 0) {
+        status = tr__comm_wait(work->ex->comm, work->first_ticket + moves, work->err);
+    }
+    return status == TR_OK && copies > 0
+               ? tr__carrier_wait(work->ex->copier, work->first_copy + copies,
+                                  work->err)
+               : status;
 }
 
 static tr_comm_op gather_of(const tr_executor *ex, const tr_plan_step *step) {
@@ -19,15 +24,15 @@ static tr_comm_op gather_of(const tr_executor *ex, const tr_plan_step *step) {
                      .type = TR_COMM_F32,
                      .count = flat->count,
                      .shard = flat->shard};
-    int to = step->buffer[TR_SLOT_OUTPUT];
+    int from = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
     switch (step->part) {
     case TR_PART_PARAM:
         op.recv = tr__memory(ex, to < 0 ? flat->param.buffer : to);
-        op.send = to < 0 ? NULL : tr__memory(ex, flat->param.buffer);
+        op.send = to < 0 ? NULL : tr__memory(ex, from < 0 ? flat->param.buffer : from);
         break;
     case TR_PART_GRAD:
         op.type = grad_type(ex);
-        op.recv = tr__memory(ex, flat->grad.buffer);
+        op.recv = tr__memory(ex, flat->sums.buffer);
         break;
     case TR_PART_RECORD:
         op.type = TR_COMM_BYTE;
@@ -48,16 +53,20 @@ tr_status tr__run_gather(tr_work *work, const tr_plan_step *step) {
 tr_status tr__run_reduce(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     const tr_flat *flat = &ex->plan->flats[step->unit];
-    int from = step->buffer[TR_SLOT_INPUT];
+    int from = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
     bool folds = ex->plan->request.reproducible;
     tr_comm_op op = {.kind = TR_COMM_REDUCE,
                      .type = grad_type(ex),
                      .count = flat->count,
                      .shard = flat->shard,
                      .add = !(step->fresh & 1)};
-    op.send = tr__memory(ex, from < 0 ? flat->grad.buffer : from);
-    op.recv = folds ? (void *)tr__kept_i64(ex, &flat->grad, flat->first)
-                    : (void *)tr__kept_f32(ex, &flat->grad, flat->first);
+    op.send = tr__memory(ex, from < 0 ? flat->sums.buffer : from);
+    if (to >= 0) {
+        op.recv = tr__memory(ex, to);
+    } else {
+        op.recv = folds ? (void *)tr__kept_i64(ex, &flat->sums, flat->first)
+                        : (void *)tr__kept_f32(ex, &flat->sums, flat->first);
+    }
     tr__comm_start(ex->comm, &op);
     return TR_OK;
 }

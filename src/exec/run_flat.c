@@ -41,7 +41,7 @@ tr_status tr__run_fold(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     const tr_flat *flat = &ex->plan->flats[step->unit];
     int to = step->buffer[TR_SLOT_OUTPUT];
-    int64_t *sums = tr__memory(ex, to < 0 ? flat->grad.buffer : to);
+    int64_t *sums = tr__memory(ex, to < 0 ? flat->sums.buffer : to);
     int bad = ex->fold(tr__memory(ex, step->buffer[TR_SLOT_INPUT]), flat->count,
                        ex->fixed.scale, ex->fixed.limit, !(step->fresh & 1), sums);
     double *record = tr__own_record(ex);
@@ -101,7 +101,7 @@ static void update_piece(const tr_executor *ex, const tr_update_range *range,
     const tr_update_order *order = &ex->order;
     const tr_flat *flat = &ex->plan->flats[range->flat];
     tr_update update = {
-        .param = tr__kept_f32(ex, &flat->param, first),
+        .param = tr__kept_f32(ex, &flat->master, first),
         .grad = grads_at(ex, flat, first, count, scratch),
         .count = count,
         .grad_scale = order->grad_scale,

@@ -2,6 +2,7 @@
 #ifndef TR_EXEC_WALK_H
 #define TR_EXEC_WALK_H
 
+#include "backend/cpu/carrier.h"
 #include "exec/executor.h"
 #include "ops/fixed/fixed.h"
 #include "ops/norm/norm.h"
@@ -14,9 +15,10 @@ typedef struct tr_micro {
 
 struct tr_executor {
     const tr_plan *plan;
-    char *device;    // start of the arena
-    tr_comm *comm;   // NULL: one rank
-    tr_watch *watch; // NULL: nobody watches
+    char *base[TR_SPACES]; // starts of the arenas
+    tr_comm *comm;         // NULL: one rank
+    tr_carrier *copier;    // NULL: nothing is elsewhere
+    tr_watch *watch;       // NULL: nobody watches
     tr_feed *feed[2];
     tr_micro *micros; // [g]
     tr_norm_function norm;
@@ -31,13 +33,15 @@ typedef struct tr_work {
     tr_executor *ex;
     tr_sequence_kind sequence;
     tr_run_context run;
-    int64_t first_ticket; // the newest before this walk's communication steps
+    int64_t first_ticket; // the newest before this walk's communication
+    int64_t first_copy;   // the same of what is copied
     double begin, waited; // tr__seconds(), and the waits of ranks, at its beginning
     tr_error *err;
 } tr_work;
 
 static inline void *tr__memory(const tr_executor *ex, int buffer) {
-    return buffer < 0 ? NULL : ex->device + ex->plan->buffers[buffer].offset;
+    const tr_buffer *at = buffer < 0 ? NULL : &ex->plan->buffers[buffer];
+    return at ? ex->base[at->space] + at->offset : NULL;
 }
 
 // Element `element` of a flat buffer, in what this rank keeps of it.
@@ -65,7 +69,10 @@ tr_status tr__run_clear(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_gather(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_reduce(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_combine(tr_work *work, const tr_plan_step *step);
-// Until `count` communication steps of this walk are done.
-tr_status tr__run_wait(const tr_work *work, int64_t count);
+// Until so many communication and copy steps of this walk are done.
+tr_status tr__run_wait(const tr_work *work, int64_t moves, int64_t copies);
+// ---- run_copy.c
+tr_status tr__run_fetch(tr_work *work, const tr_plan_step *step);
+tr_status tr__run_evict(tr_work *work, const tr_plan_step *step);
 
 #endif

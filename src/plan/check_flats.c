@@ -3,7 +3,7 @@
 #include "plan/check_walk.h"
 
 bool tr__check_grads_pass(const tr_plan *plan) {
-    return plan->request.reproducible || tr__plan_stage(plan) >= 2;
+    return plan->request.reproducible || tr__plan_grads_pass(plan);
 }
 
 int tr__check_named(const tr_plan *plan, const tr_plan_step *step,
@@ -29,17 +29,29 @@ int tr__check_named(const tr_plan *plan, const tr_plan_step *step,
     return count;
 }
 
-// ---- the communication thread
-// --------------------------------------------------------
+// ---- what goes on beside computing
+// ---------------------------------------------------
 
-tr_status tr__check_idle(const tr_check_walk *w) {
-    int32_t buffers[TR_STEP_BUFFERS_MAX];
-    int count = tr__check_named(w->plan, w->step, buffers);
-    if (w->step->wait < 0 || w->step->wait > w->issued) {
-        return tr__check_wrong(w, "waits for communication that has not begun");
+static bool is_busy(const tr_check_walk *w, int32_t buffer) {
+    bool busy = false;
+    for (int s = 0; s < TR_BESIDE; s++) {
+        busy = busy || w->busy[s][buffer] > w->done[s];
     }
+    return busy;
+}
+
+tr_status tr__check_idle(tr_check_walk *w) {
+    int32_t buffers[TR_STEP_BUFFERS_MAX];
+    int32_t waits[TR_BESIDE] = {w->step->wait, w->step->wait_copy};
+    for (int s = 0; s < TR_BESIDE; s++) {
+        if (waits[s] < 0 || waits[s] > w->issued[s]) {
+            return tr__check_wrong(w, "waits for what has not begun");
+        }
+        w->done[s] = waits[s] > w->done[s] ? waits[s] : w->done[s];
+    }
+    int count = tr__check_named(w->plan, w->step, buffers);
     for (int i = 0; i < count; i++) {
-        if (w->busy[buffers[i]] > w->done) {
+        if (is_busy(w, buffers[i])) {
             return tr__check_wrong(w, "touches buffer %d, which is being moved",
                                    (int)buffers[i]);
         }
@@ -47,15 +59,28 @@ tr_status tr__check_idle(const tr_check_walk *w) {
     return TR_OK;
 }
 
-static tr_status begin(tr_check_walk *w, int32_t buffer) {
-    if (w->step->stream != TR_STREAM_COMM) {
-        return tr__check_wrong(w, "is not of the communication stream");
+// The step works on these buffers (-1: none) from now until somebody waits for it.
+static tr_status begin(tr_check_walk *w, tr_stream stream, int32_t from, int32_t to) {
+    int s = stream == TR_STREAM_COMM ? TR_BESIDE_COMM : TR_BESIDE_COPY;
+    if (w->step->stream != stream) {
+        return tr__check_wrong(w, "is of the wrong stream");
     }
-    w->issued++;
-    if (buffer >= 0) { // behind another on the same buffer: they are in order
-        w->busy[buffer] = w->issued;
+    w->issued[s]++;
+    if (from >= 0) {
+        w->busy[s][from] = w->issued[s];
+    }
+    if (to >= 0) { // behind another of the same stream they are in order
+        w->busy[s][to] = w->issued[s];
     }
     return TR_OK;
+}
+
+// A buffer that lives always, and that the step does not name: is the other stream at
+// work on it?
+static bool is_busy_elsewhere(const tr_check_walk *w, tr_stream stream,
+                              int32_t buffer) {
+    int other = stream == TR_STREAM_COMM ? TR_BESIDE_COPY : TR_BESIDE_COMM;
+    return w->busy[other][buffer] > w->done[other];
 }
 
 // ---- parameters
@@ -66,27 +91,77 @@ static bool is_large(const tr_check_walk *w, int32_t buffer, int flat, size_t el
            w->plan->flats[flat].count * (int64_t)element;
 }
 
+// Do parameters stay on the device, and the newest are elsewhere?
+static bool is_stale(const tr_check_walk *w, int flat) {
+    return w->kind != TR_SEQUENCE_EVALUATE &&
+           w->plan->request.optimizer_home != TR_SPACE_DEVICE &&
+           !w->flats[flat].fetched;
+}
+
+static tr_status fill(tr_check_walk *w, int32_t to, tr_content_kind kind,
+                      int64_t bytes) {
+    if (to < 0 || w->plan->buffers[to].bytes < bytes) {
+        return tr__check_wrong(w, "names buffer %d, which is too small", (int)to);
+    }
+    if (w->contents[to].kind == kind) {
+        return tr__check_wrong(w, "brings what is there");
+    }
+    w->contents[to] = (tr_content){kind, w->step->unit, 0, true};
+    return TR_OK;
+}
+
+static bool holds(const tr_check_walk *w, int32_t buffer, tr_content_kind kind) {
+    return buffer >= 0 && w->contents[buffer].kind == kind &&
+           w->contents[buffer].unit == w->step->unit;
+}
+
+tr_status tr__check_fetch(tr_check_walk *w) {
+    const tr_plan_request *r = &w->plan->request;
+    const tr_flat *flat = &w->plan->flats[w->step->unit];
+    tr_flat_progress *progress = &w->flats[w->step->unit];
+    int32_t to = w->step->buffer[TR_SLOT_OUTPUT];
+    bool stays = r->param_home == TR_SPACE_DEVICE;
+    if (r->optimizer_home == TR_SPACE_DEVICE || stays != (to < 0) ||
+        (stays && (progress->fetched || progress->gathered_param))) {
+        return tr__check_wrong(w,
+                               "fetches what it should not, or into the wrong place");
+    }
+    tr_status status = TR_OK;
+    if (!stays) {
+        bool whole = r->ranks == 1;
+        status = fill(w, to, whole ? TR_HOLDS_PARAMETERS : TR_HOLDS_PART,
+                      (whole ? flat->count : tr__min_i64(flat->shard, flat->count)) *
+                          (int64_t)sizeof(float));
+    }
+    progress->fetched = true;
+    return status == TR_OK
+               ? begin(w, TR_STREAM_COPY, -1, stays ? flat->param.buffer : to)
+               : status;
+}
+
 static tr_status gather_param(tr_check_walk *w) {
     const tr_flat *flat = &w->plan->flats[w->step->unit];
-    int32_t to = w->step->buffer[TR_SLOT_OUTPUT];
+    int32_t from = w->step->buffer[TR_SLOT_INPUT], to = w->step->buffer[TR_SLOT_OUTPUT];
+    bool lives_here = w->plan->request.param_home == TR_SPACE_DEVICE;
     bool whole = tr__plan_stage(w->plan) < 3;
-    if (whole != (to < 0)) {
-        return tr__check_wrong(w, "gathers parameters into the wrong place");
+    if (whole != (to < 0) || (whole && w->flats[w->step->unit].gathered_param)) {
+        return tr__check_wrong(w, "is there twice, or gathers into the wrong place");
     }
-    if (whole && w->flats[w->step->unit].gathered_param) {
-        return tr__check_wrong(w, "is there twice");
+    if (lives_here ? is_stale(w, w->step->unit) ||
+                         is_busy_elsewhere(w, TR_STREAM_COMM, flat->param.buffer)
+                   : !holds(w, from, TR_HOLDS_PART)) {
+        return tr__check_wrong(w, "gathers what is not there");
     }
-    if (!whole) {
-        if (w->contents[to].kind == TR_HOLDS_PARAMETERS) {
-            return tr__check_wrong(w, "gathers over what was gathered");
-        }
-        if (!is_large(w, to, w->step->unit, sizeof(float))) {
-            return tr__check_wrong(w, "names buffer %d, which is too small", (int)to);
-        }
-        w->contents[to] = (tr_content){TR_HOLDS_PARAMETERS, w->step->unit, 0, true};
+    tr_status status =
+        whole ? TR_OK
+              : fill(w, to, TR_HOLDS_PARAMETERS, flat->count * (int64_t)sizeof(float));
+    if (!lives_here) {
+        w->contents[from].kind = TR_HOLDS_NOTHING; // each part is gathered once
     }
     w->flats[w->step->unit].gathered_param = true;
-    return begin(w, whole ? flat->param.buffer : to);
+    return status == TR_OK
+               ? begin(w, TR_STREAM_COMM, from, whole ? flat->param.buffer : to)
+               : status;
 }
 
 static tr_status gather_grad(tr_check_walk *w) {
@@ -95,7 +170,7 @@ static tr_status gather_grad(tr_check_walk *w) {
         return tr__check_wrong(w, "gathers gradients that are not reduced");
     }
     flat->gathered_grad = true;
-    return begin(w, w->plan->flats[w->step->unit].grad.buffer);
+    return begin(w, TR_STREAM_COMM, -1, w->plan->flats[w->step->unit].sums.buffer);
 }
 
 tr_status tr__check_gather(tr_check_walk *w) {
@@ -112,7 +187,7 @@ tr_status tr__check_gather(tr_check_walk *w) {
             return tr__check_wrong(w, "is there twice, or before the norm");
         }
         w->recorded = true;
-        return begin(w, w->plan->record.buffer);
+        return begin(w, TR_STREAM_COMM, -1, w->plan->record.buffer);
     }
 }
 
@@ -123,11 +198,11 @@ static tr_status check_param(const tr_check_walk *w, int flat, int32_t buffer) {
         return tr__check_wrong(w, "reads parameters of no buffer");
     }
     if (buffer == f->param.buffer) {
-        bool stale = w->kind == TR_SEQUENCE_TRAIN && (stage == 1 || stage == 2) &&
-                     !w->flats[flat].gathered_param;
+        bool gathers = w->kind == TR_SEQUENCE_TRAIN && (stage == 1 || stage == 2);
+        bool stale = is_stale(w, flat) || (gathers && !w->flats[flat].gathered_param);
         return stage < 3 && !stale
                    ? TR_OK
-                   : tr__check_wrong(w, "reads parameters that are not gathered");
+                   : tr__check_wrong(w, "reads parameters that are not brought");
     }
     tr_content is = w->contents[buffer];
     return is.kind == TR_HOLDS_PARAMETERS && is.unit == flat &&
@@ -145,7 +220,7 @@ static tr_status check_grad(tr_check_walk *w, int flat, int32_t buffer) {
     tr_flat_progress *progress = &w->flats[flat];
     const tr_flat *f = &w->plan->flats[flat];
     if (!tr__check_grads_pass(w->plan)) {
-        return buffer == f->grad.buffer && progress->reductions == 0
+        return buffer == f->sums.buffer && progress->reductions == 0
                    ? TR_OK
                    : tr__check_wrong(w, "makes a gradient in the wrong place");
     }
@@ -220,7 +295,7 @@ tr_status tr__check_clear_gaps(tr_check_walk *w) {
 tr_status tr__check_fold(tr_check_walk *w) {
     tr_flat_progress *flat = &w->flats[w->step->unit];
     int32_t to = w->step->buffer[TR_SLOT_OUTPUT];
-    bool stays = tr__plan_stage(w->plan) < 2;
+    bool stays = !tr__plan_grads_pass(w->plan);
     if (!w->plan->request.reproducible || flat->grad < 0 ||
         w->step->buffer[TR_SLOT_INPUT] != flat->grad || stays != (to < 0) ||
         (!stays && !is_large(w, to, w->step->unit, sizeof(int64_t)))) {
@@ -242,21 +317,78 @@ tr_status tr__check_fold(tr_check_walk *w) {
 
 tr_status tr__check_reduce(tr_check_walk *w) {
     tr_flat_progress *flat = &w->flats[w->step->unit];
-    int32_t from = w->step->buffer[TR_SLOT_INPUT];
-    bool stays = tr__plan_stage(w->plan) < 2, folds = w->plan->request.reproducible;
+    int32_t from = w->step->buffer[TR_SLOT_INPUT], to = w->step->buffer[TR_SLOT_OUTPUT];
+    bool stays = !tr__plan_grads_pass(w->plan), folds = w->plan->request.reproducible;
+    bool away = w->plan->request.optimizer_home != TR_SPACE_DEVICE;
     int32_t made = folds ? flat->sum : flat->grad;
     bool whole = stays ? from < 0 && flat->reductions == 0 : from >= 0 && from == made;
     if (w->plan->request.ranks < 2 || !whole || (folds && flat->grad >= 0)) {
         return tr__check_wrong(w, "reduces what is not there");
     }
-    if ((w->step->fresh & 1) != (flat->reductions == 0)) {
+    if ((w->step->fresh & 1) != (away || flat->reductions == 0)) {
         return tr__check_wrong(w, "is wrong about being the first");
     }
     tr_status status = folds ? TR_OK : check_whole(w, w->step->unit);
+    if (status == TR_OK && away && !stays) {
+        const tr_flat *f = &w->plan->flats[w->step->unit];
+        size_t element = folds ? sizeof(int64_t) : sizeof(float);
+        status = fill(w, to, TR_HOLDS_REDUCED,
+                      tr__min_i64(f->shard, f->count) * (int64_t)element);
+    } else if (status == TR_OK && to >= 0) {
+        status = tr__check_wrong(w, "reduces into the wrong place");
+    }
     flat->reductions++;
     flat->grad = flat->gaps = flat->sum = -1;
     return status == TR_OK
-               ? begin(w, stays ? w->plan->flats[w->step->unit].grad.buffer : from)
+               ? begin(w, TR_STREAM_COMM,
+                       stays ? w->plan->flats[w->step->unit].sums.buffer : from, to)
+               : status;
+}
+
+// What leaves: the sum over ranks, complete or of a wave; with one rank, what a wave
+// has made.
+static tr_status take_leaving(tr_check_walk *w) {
+    const tr_plan_request *r = &w->plan->request;
+    tr_flat_progress *flat = &w->flats[w->step->unit];
+    int32_t from = w->step->buffer[TR_SLOT_INPUT];
+    if (!tr__plan_grads_pass(w->plan)) {
+        int32_t sums = w->plan->flats[w->step->unit].sums.buffer;
+        bool complete = flat->reductions == 1 &&
+                        flat->gathered_grad == (tr__plan_stage(w->plan) == 0) &&
+                        !is_busy_elsewhere(w, TR_STREAM_COPY, sums);
+        return from < 0 && complete ? TR_OK
+                                    : tr__check_wrong(w, "evicts what is not complete");
+    }
+    if (r->ranks > 1) {
+        bool there = holds(w, from, TR_HOLDS_REDUCED);
+        if (there) {
+            w->contents[from].kind = TR_HOLDS_NOTHING;
+        }
+        return there ? TR_OK : tr__check_wrong(w, "evicts what is not reduced");
+    }
+    int32_t made = r->reproducible ? flat->sum : flat->grad;
+    if (from < 0 || from != made || (r->reproducible && flat->grad >= 0)) {
+        return tr__check_wrong(w, "evicts what is not there");
+    }
+    tr_status status = r->reproducible ? TR_OK : check_whole(w, w->step->unit);
+    flat->grad = flat->gaps = flat->sum = -1;
+    return status;
+}
+
+tr_status tr__check_evict(tr_check_walk *w) {
+    tr_flat_progress *flat = &w->flats[w->step->unit];
+    if (w->plan->request.optimizer_home == TR_SPACE_DEVICE) {
+        return tr__check_wrong(w, "has nowhere to evict to");
+    }
+    if ((w->step->fresh & 1) != (flat->evictions == 0)) {
+        return tr__check_wrong(w, "is wrong about being the first");
+    }
+    tr_status status = take_leaving(w);
+    flat->evictions++;
+    int32_t from = w->step->buffer[TR_SLOT_INPUT];
+    return status == TR_OK
+               ? begin(w, TR_STREAM_COPY,
+                       from < 0 ? w->plan->flats[w->step->unit].sums.buffer : from, -1)
                : status;
 }
 
@@ -276,27 +408,30 @@ static int makers(const tr_plan *plan, int flat) {
     return count;
 }
 
-// How often the ranks' gradients of the flat are to be summed in one optimizer step.
-static int64_t reductions(const tr_plan *plan, int flat) {
+// How often gradients of the flat are to be handed on in one optimizer step.
+static int64_t handings(const tr_plan *plan, int flat) {
     const tr_plan_request *r = &plan->request;
-    if (r->ranks < 2 || tr__plan_stage(plan) < 2) {
-        return r->ranks < 2 ? 0 : 1;
-    }
     int64_t waves = tr__ceil_div(r->accumulation_steps, r->wave);
+    if (!tr__plan_grads_pass(plan)) {
+        return 1;
+    }
     return waves * (plan->flats[flat].slice ? makers(plan, flat) : 1);
 }
 
 tr_status tr__check_gradients(const tr_check_walk *w) {
     const tr_plan_request *r = &w->plan->request;
     int stage = tr__plan_stage(w->plan);
-    if (w->done < w->issued) {
+    bool away = r->optimizer_home != TR_SPACE_DEVICE;
+    if (w->done[TR_BESIDE_COMM] < w->issued[TR_BESIDE_COMM] ||
+        w->done[TR_BESIDE_COPY] < w->issued[TR_BESIDE_COPY]) {
         return tr__check_wrong(w, "comes while gradients are being moved");
     }
     for (size_t f = 0; f < w->plan->flat_count; f++) {
         const tr_flat_progress *flat = &w->flats[f];
-        if (flat->grad >= 0 || flat->sum >= 0 ||
-            flat->reductions != reductions(w->plan, (int)f) ||
-            flat->folded != r->reproducible ||
+        int64_t times = handings(w->plan, (int)f);
+        if (flat->grad >= 0 || flat->sum >= 0 || flat->folded != r->reproducible ||
+            flat->reductions != (r->ranks > 1 ? times : 0) ||
+            flat->evictions != (away ? times : 0) ||
             flat->gathered_grad != (r->ranks > 1 && stage == 0)) {
             return tr__check_wrong(w, "comes before the gradient of %s is complete",
                                    w->plan->flats[f].name);

@@ -7,6 +7,7 @@
 // The buffers alive at one moment, sorted by offset.
 typedef struct alive {
     const tr_plan *plan;
+    tr_space space; // one space at a time
     int *buffers;
     size_t count;
     size_t *last; // [buffers] the last step of the sequence that needs it
@@ -42,7 +43,7 @@ static tr_status keep_apart(const alive *a, int left, int right) {
 
 static tr_status check_place(const alive *a, int buffer) {
     const tr_buffer *b = &a->plan->buffers[buffer];
-    int64_t total = a->plan->ledger.total[TR_SPACE_DEVICE];
+    int64_t total = a->plan->arena_bytes[a->space];
     if (b->offset < 0 || b->bytes < 0 || b->offset > total - b->bytes) {
         return tr_fail(a->err, TR_INTERNAL,
                        "plan: buffer %d [%lld, +%lld) lies outside of the arena of "
@@ -105,12 +106,12 @@ static tr_status check_name(const alive *a, size_t step, int buffer, int kind,
 }
 
 // What communication works on lives until a step has waited for it, or to the end.
-static void keep_until(const alive *a, int kind, size_t *next, int32_t *number,
-                       int32_t done, size_t step) {
+static void keep_until(const alive *a, int kind, tr_stream stream, size_t *next,
+                       int32_t *number, int32_t done, size_t step) {
     const tr_sequence *sequence = &a->plan->sequences[kind];
     int32_t buffers[TR_STEP_BUFFERS_MAX];
     for (; *number < done && *next < sequence->count; (*next)++) {
-        if (sequence->steps[*next].stream != TR_STREAM_COMM) {
+        if (sequence->steps[*next].stream != stream) {
             continue;
         }
         int count = tr__check_named(a->plan, &sequence->steps[*next], buffers);
@@ -124,8 +125,8 @@ static void keep_until(const alive *a, int kind, size_t *next, int32_t *number,
 
 static tr_status check_names(const alive *a, int kind) {
     const tr_sequence *sequence = &a->plan->sequences[kind];
-    int32_t buffers[TR_STEP_BUFFERS_MAX], number = 0;
-    size_t next = 0;
+    int32_t buffers[TR_STEP_BUFFERS_MAX], number[2] = {0, 0};
+    size_t next[2] = {0, 0};
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
         for (int slot = 0; slot < TR_SLOTS; slot++) {
@@ -149,14 +150,18 @@ static tr_status check_names(const alive *a, int kind) {
             }
             a->last[buffers[k]] = i > a->last[buffers[k]] ? i : a->last[buffers[k]];
         }
-        keep_until(a, kind, &next, &number, step->wait, i);
+        keep_until(a, kind, TR_STREAM_COMM, &next[0], &number[0], step->wait, i);
+        keep_until(a, kind, TR_STREAM_COPY, &next[1], &number[1], step->wait_copy, i);
     }
-    keep_until(a, kind, &next, &number, INT32_MAX, sequence->count - 1);
+    size_t end = sequence->count - 1;
+    keep_until(a, kind, TR_STREAM_COMM, &next[0], &number[0], INT32_MAX, end);
+    keep_until(a, kind, TR_STREAM_COPY, &next[1], &number[1], INT32_MAX, end);
     return TR_OK;
 }
 
 static bool passes(const alive *a, int buffer) {
-    return a->plan->buffers[buffer].sequence >= 0;
+    const tr_buffer *b = &a->plan->buffers[buffer];
+    return b->sequence >= 0 && b->space == a->space;
 }
 
 // Those that pass enter with the first step that names them.
@@ -180,7 +185,7 @@ static void chain_leaving(alive *a, int kind, int *heads) {
         heads[i] = -1;
     }
     for (size_t b = 0; b < a->plan->buffer_count; b++) {
-        if (a->plan->buffers[b].sequence == kind) {
+        if (a->plan->buffers[b].sequence == kind && passes(a, (int)b)) {
             a->next[b] = heads[a->last[b]];
             heads[a->last[b]] = (int)b;
         }
@@ -210,7 +215,8 @@ static tr_status run_sequence(alive *a, int kind) {
 static tr_status run_all(alive *a) {
     tr_status status = TR_OK;
     for (size_t i = 0; i < a->plan->buffer_count && status == TR_OK; i++) {
-        if (a->plan->buffers[i].sequence < 0) {
+        const tr_buffer *buffer = &a->plan->buffers[i];
+        if (buffer->sequence < 0 && buffer->space == a->space) {
             status = enter(a, (int)i);
         }
     }
@@ -222,9 +228,9 @@ static tr_status run_all(alive *a) {
     return status;
 }
 
-tr_status tr__check_memory(const tr_plan *plan, tr_error *err) {
+static tr_status check_space(const tr_plan *plan, tr_space space, tr_error *err) {
     size_t count = plan->buffer_count;
-    alive a = {.plan = plan, .err = err};
+    alive a = {.plan = plan, .space = space, .err = err};
     a.buffers = tr__calloc(count + 1, sizeof *a.buffers);
     a.last = tr__calloc(count, sizeof *a.last);
     a.entered = tr__calloc(count, sizeof *a.entered);
@@ -236,5 +242,13 @@ tr_status tr__check_memory(const tr_plan *plan, tr_error *err) {
     tr__free(a.last);
     tr__free(a.entered);
     tr__free(a.next);
+    return status;
+}
+
+tr_status tr__check_memory(const tr_plan *plan, tr_error *err) {
+    tr_status status = TR_OK;
+    for (int space = 0; space < TR_SPACES && status == TR_OK; space++) {
+        status = check_space(plan, (tr_space)space, err);
+    }
     return status;
 }

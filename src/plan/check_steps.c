@@ -10,12 +10,6 @@ static tr_progress *progress_of(const tr_check_walk *w, int32_t unit, int64_t mi
 // ---- order
 // --------------------------------------------------------------------------------
 
-static bool is_of_flat(const tr_plan_step *step) {
-    return step->kind == TR_STEP_update || step->kind == TR_STEP_gather ||
-           step->kind == TR_STEP_reduce || step->kind == TR_STEP_fold ||
-           (step->kind == TR_STEP_clear && step->part == TR_PART_GRAD);
-}
-
 // Has the step's unit the program that the step asks for?
 static bool is_compiled(const tr_check_walk *w) {
     const tr_unit_program *unit = tr__check_unit(w);
@@ -35,7 +29,7 @@ static bool is_compiled(const tr_check_walk *w) {
 static tr_status check_range(const tr_check_walk *w) {
     const tr_plan_step *step = w->step;
     int64_t units =
-        is_of_flat(step) ? (int64_t)w->plan->flat_count : w->plan->unit_count;
+        tr__step_is_of_flat(step) ? (int64_t)w->plan->flat_count : w->plan->unit_count;
     bool inside = step->unit >= 0 && step->unit < units && step->micro >= 0 &&
                   step->micro < w->micros && step->segment >= 0;
     if (inside && tr__step_is_of_unit(step)) {
@@ -306,9 +300,6 @@ static bool is_opening(const tr_plan_step *step) {
 
 static tr_status run_step(tr_check_walk *w) {
     tr_status status = check_range(w);
-    if (w->step->wait > w->done && w->step->wait <= w->issued) {
-        w->done = w->step->wait;
-    }
     const tr_program *program =
         status == TR_OK ? tr__step_program(w->plan, w->step, w->kind) : NULL;
     bool training = w->kind == TR_SEQUENCE_TRAIN;
@@ -350,6 +341,10 @@ static tr_status run_step(tr_check_walk *w) {
         return tr__check_reduce(w);
     case TR_STEP_fold:
         return tr__check_fold(w);
+    case TR_STEP_fetch:
+        return tr__check_fetch(w);
+    case TR_STEP_evict:
+        return tr__check_evict(w);
     case TR_STEP_norm:
         return run_norm(w);
     case TR_STEP_update:
@@ -362,11 +357,15 @@ static tr_status run_step(tr_check_walk *w) {
 // ---- all of it
 // ----------------------------------------------------------------------------
 
-// A fence brings every flat buffer of which ranks update parts.
+// A fence brings every flat buffer that stays, and that is updated elsewhere.
 static tr_status check_fence(const tr_check_walk *w) {
+    const tr_plan_request *r = &w->plan->request;
     int stage = tr__plan_stage(w->plan);
-    for (size_t f = 0; (stage == 1 || stage == 2) && f < w->plan->flat_count; f++) {
-        if (!w->flats[f].gathered_param) {
+    bool stays = r->param_home == TR_SPACE_DEVICE;
+    for (size_t f = 0; stays && f < w->plan->flat_count; f++) {
+        bool gathered = w->flats[f].gathered_param || stage == 0 || stage == 3;
+        bool fetched = w->flats[f].fetched || r->optimizer_home == TR_SPACE_DEVICE;
+        if (!gathered || !fetched) {
             return tr_fail(w->err, TR_INTERNAL, "plan: the fence leaves out %s",
                            w->plan->flats[f].name);
         }
@@ -424,9 +423,10 @@ static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
     w.written = tr__calloc(plan->param_count, sizeof *w.written);
     w.updated = tr__calloc(plan->flat_count, sizeof *w.updated);
     w.flats = tr__calloc(plan->flat_count, sizeof *w.flats);
-    w.busy = tr__calloc(plan->buffer_count, sizeof *w.busy);
+    w.busy[TR_BESIDE_COMM] = tr__calloc(plan->buffer_count, sizeof **w.busy);
+    w.busy[TR_BESIDE_COPY] = tr__calloc(plan->buffer_count, sizeof **w.busy);
     bool good = w.contents && w.progress && w.combined && w.written && w.updated &&
-                w.flats && w.busy;
+                w.flats && w.busy[TR_BESIDE_COMM] && w.busy[TR_BESIDE_COPY];
     for (size_t f = 0; good && f < plan->flat_count; f++) {
         w.flats[f].grad = w.flats[f].gaps = w.flats[f].sum = -1;
     }
@@ -438,7 +438,8 @@ static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
     tr__free(w.written);
     tr__free(w.updated);
     tr__free(w.flats);
-    tr__free(w.busy);
+    tr__free(w.busy[TR_BESIDE_COMM]);
+    tr__free(w.busy[TR_BESIDE_COPY]);
     return status;
 }
 

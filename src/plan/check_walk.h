@@ -13,6 +13,8 @@ typedef enum tr_content_kind {
     TR_HOLDS_WAVE,
     TR_HOLDS_WAVE_GRADIENT,
     TR_HOLDS_PARAMETERS, // all of flat buffer `unit`
+    TR_HOLDS_PART,       // this rank's part of its parameters
+    TR_HOLDS_REDUCED,    // and of its gradients, summed over ranks
 } tr_content_kind;
 
 // What a buffer holds. `micro`: of wave tensors, the first of the wave.
@@ -37,8 +39,13 @@ typedef struct tr_flat_progress {
     int64_t reductions;  // of this step
     bool gathered_grad;  // after the last of them
     bool gathered_param; // of this step
+    bool fetched;        // of this step
+    int64_t evictions;   // of this step
     bool folded;         // sums that stay have been written
 } tr_flat_progress;
+
+// Streams that go on beside computing.
+enum { TR_BESIDE_COMM, TR_BESIDE_COPY, TR_BESIDE };
 
 typedef struct tr_check_walk {
     const tr_plan *plan;
@@ -51,9 +58,11 @@ typedef struct tr_check_walk {
     bool *written;         // [params] the gradient has been written
     bool *updated;         // [flats]
     tr_flat_progress *flats;
-    int32_t *busy;        // [buffers] the last communication step to work on it
-    int32_t issued, done; // communication steps
-    bool recorded;        // the record has been brought together
+    // Of the streams beside computing: the last step to work on each
+    // buffer [buffers]; steps begun, steps known to be done.
+    int32_t *busy[TR_BESIDE];
+    int32_t issued[TR_BESIDE], done[TR_BESIDE];
+    bool recorded; // the record has been brought together
     int64_t loaded, unloaded;
     bool cleared, normed;
     tr_error *err;
@@ -84,12 +93,14 @@ tr_status tr__check_fill_wave(const tr_check_walk *w, tr_slot slot,
 tr_status tr__check_gather(tr_check_walk *w);
 tr_status tr__check_reduce(tr_check_walk *w);
 tr_status tr__check_fold(tr_check_walk *w);
+tr_status tr__check_fetch(tr_check_walk *w);
+tr_status tr__check_evict(tr_check_walk *w);
 tr_status tr__check_clear_gaps(tr_check_walk *w);
 // What a program reads is there, and what it makes has its place.
 tr_status tr__check_binding(tr_check_walk *w, const tr_program *program);
-// Nothing that the step names is being worked on by the communication thread; waits
-// that the step asks for have been counted before.
-tr_status tr__check_idle(const tr_check_walk *w);
+// Takes note of what the step waits for, which must have begun; nothing that it names
+// is being worked on beside it.
+tr_status tr__check_idle(tr_check_walk *w);
 // Before the norm: every gradient is complete, and is where the norm looks for it.
 tr_status tr__check_gradients(const tr_check_walk *w);
 bool tr__check_grads_pass(const tr_plan *plan);

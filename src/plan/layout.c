@@ -7,11 +7,11 @@
 
 static const int64_t most = INT64_C(1) << 60; // bytes that live always
 
-static tr_status place_always(tr_plan *plan, tr_error *err) {
+static tr_status place_always(tr_plan *plan, tr_space space, tr_error *err) {
     int64_t next = 0;
     for (size_t i = 0; i < plan->buffer_count; i++) {
         tr_buffer *buffer = &plan->buffers[i];
-        if (buffer->sequence >= 0) {
+        if (buffer->sequence >= 0 || buffer->space != space) {
             continue;
         }
         buffer->offset = next;
@@ -20,40 +20,54 @@ static tr_status place_always(tr_plan *plan, tr_error *err) {
         }
         next += tr__round_up(buffer->bytes, TR_ALIGNMENT);
     }
-    plan->persistent_bytes = next;
+    plan->persistent_bytes[space] = next;
     return TR_OK;
 }
 
-static tr_status place_sequence(tr_plan *plan, int sequence, tr_interval *items,
-                                int64_t *total, tr_error *err) {
+static bool is_passing(const tr_buffer *buffer, tr_space space, int sequence) {
+    return buffer->space == space && buffer->sequence == sequence;
+}
+
+static tr_status place_sequence(tr_plan *plan, tr_space space, int sequence,
+                                tr_interval *items, int64_t *total, tr_error *err) {
     size_t count = 0;
     for (size_t i = 0; i < plan->buffer_count; i++) {
         const tr_buffer *buffer = &plan->buffers[i];
-        if (buffer->sequence == sequence) {
+        if (is_passing(buffer, space, sequence)) {
             items[count++] =
                 (tr_interval){buffer->bytes, buffer->first, buffer->last, 0};
         }
     }
     tr_status status = tr__offsets_assign(items, count, total, err);
     for (size_t i = plan->buffer_count; i-- > 0 && status == TR_OK;) {
-        if (plan->buffers[i].sequence == sequence) {
-            plan->buffers[i].offset = plan->persistent_bytes + items[--count].offset;
+        if (is_passing(&plan->buffers[i], space, sequence)) {
+            plan->buffers[i].offset =
+                plan->persistent_bytes[space] + items[--count].offset;
         }
     }
     return status;
 }
 
-tr_status tr__pass_offsets(tr_plan *plan, tr_error *err) {
-    tr_interval *items = tr__calloc(plan->buffer_count, sizeof *items);
-    tr_status status = items ? place_always(plan, err)
-                             : tr_fail(err, TR_MEMORY, "no memory to lay out the plan");
+static tr_status place_space(tr_plan *plan, tr_space space, tr_interval *items,
+                             tr_error *err) {
     int64_t passing = 0;
+    tr_status status = place_always(plan, space, err);
     for (int s = 0; s < TR_SEQUENCES && status == TR_OK; s++) {
         int64_t total = 0;
-        status = place_sequence(plan, s, items, &total, err);
+        status = place_sequence(plan, space, s, items, &total, err);
         passing = tr__max_i64(passing, total);
     }
-    plan->ledger.total[TR_SPACE_DEVICE] = plan->persistent_bytes + passing;
+    plan->arena_bytes[space] = plan->persistent_bytes[space] + passing;
+    return status;
+}
+
+tr_status tr__pass_offsets(tr_plan *plan, tr_error *err) {
+    tr_interval *items = tr__calloc(plan->buffer_count, sizeof *items);
+    tr_status status =
+        items ? TR_OK : tr_fail(err, TR_MEMORY, "no memory to lay out the plan");
+    for (int space = 0; space < TR_SPACES && status == TR_OK; space++) {
+        status = place_space(plan, (tr_space)space, items, err);
+    }
     tr__free(items);
     return status;
 }

@@ -4,13 +4,13 @@
 #include "plan/plan.h"
 
 // Bytes of the passing buffers of a sequence that live at `step`.
-static int64_t live_at(const tr_plan *plan, int sequence, int32_t step,
+static int64_t live_at(const tr_plan *plan, tr_space space, int sequence, int32_t step,
                        int64_t *category) {
     int64_t sum = 0;
     for (size_t i = 0; i < plan->buffer_count; i++) {
         const tr_buffer *buffer = &plan->buffers[i];
-        if (buffer->sequence == sequence && buffer->first <= step &&
-            step <= buffer->last) {
+        if (buffer->space == space && buffer->sequence == sequence &&
+            buffer->first <= step && step <= buffer->last) {
             sum += buffer->bytes;
             category[buffer->category] += buffer->bytes;
         }
@@ -19,8 +19,8 @@ static int64_t live_at(const tr_plan *plan, int sequence, int32_t step,
 }
 
 // The step of a sequence at which most bytes live, and how many.
-static tr_status fullest(const tr_plan *plan, int sequence, int32_t *step,
-                         int64_t *bytes, tr_error *err) {
+static tr_status fullest(const tr_plan *plan, tr_space space, int sequence,
+                         int32_t *step, int64_t *bytes, tr_error *err) {
     size_t count = plan->sequences[sequence].count;
     int64_t *change = tr__calloc(count + 1, sizeof *change);
     int64_t live = 0;
@@ -29,7 +29,7 @@ static tr_status fullest(const tr_plan *plan, int sequence, int32_t *step,
     }
     for (size_t i = 0; i < plan->buffer_count; i++) {
         const tr_buffer *buffer = &plan->buffers[i];
-        if (buffer->sequence == sequence) {
+        if (buffer->space == space && buffer->sequence == sequence) {
             change[buffer->first] += buffer->bytes;
             change[buffer->last + 1] -= buffer->bytes;
         }
@@ -47,31 +47,41 @@ static tr_status fullest(const tr_plan *plan, int sequence, int32_t *step,
     return TR_OK;
 }
 
-tr_status tr__pass_ledger(tr_plan *plan, tr_error *err) {
-    int64_t *device = plan->ledger.bytes[TR_SPACE_DEVICE];
+static tr_status add_up(tr_plan *plan, tr_space space, tr_error *err) {
+    int64_t *bytes = plan->ledger.bytes[space];
     int64_t most = -1, used = 0;
     int at_sequence = 0;
     int32_t at_step = 0;
     for (int s = 0; s < TR_SEQUENCES; s++) {
-        int64_t bytes = 0;
+        int64_t live = 0;
         int32_t step = 0;
-        tr_status status = fullest(plan, s, &step, &bytes, err);
+        tr_status status = fullest(plan, space, s, &step, &live, err);
         if (status != TR_OK) {
             return status;
         }
-        if (bytes > most) {
-            most = bytes;
+        if (live > most) {
+            most = live;
             at_sequence = s;
             at_step = step;
         }
     }
-    live_at(plan, -1, 0, device);
-    live_at(plan, at_sequence, at_step, device);
+    live_at(plan, space, -1, 0, bytes);
+    live_at(plan, space, at_sequence, at_step, bytes);
     for (int c = 0; c < TR_LEDGER_COUNT; c++) {
-        used += device[c];
+        used += bytes[c];
     }
-    device[TR_LEDGER_unused] = plan->ledger.total[TR_SPACE_DEVICE] - used;
-    plan->ledger.bytes[TR_SPACE_HOST][TR_LEDGER_data] = plan->request.host_data_bytes;
-    plan->ledger.total[TR_SPACE_HOST] = plan->request.host_data_bytes;
+    bytes[TR_LEDGER_unused] = plan->arena_bytes[space] - used;
+    plan->ledger.total[space] = plan->arena_bytes[space];
     return TR_OK;
+}
+
+tr_status tr__pass_ledger(tr_plan *plan, tr_error *err) {
+    tr_status status = TR_OK;
+    for (int space = 0; space < TR_SPACES && status == TR_OK; space++) {
+        status = add_up(plan, (tr_space)space, err);
+    }
+    // Data sets that are held in memory lie beside the arena.
+    plan->ledger.bytes[TR_SPACE_HOST][TR_LEDGER_data] += plan->request.host_data_bytes;
+    plan->ledger.total[TR_SPACE_HOST] += plan->request.host_data_bytes;
+    return status;
 }

@@ -12,8 +12,10 @@ typedef struct table {
     int *boundary, *gradient; // [units + 1][micros]
     int *saved;               // [units][micros]
     int *wave, *wave_grad;    // [units]
-    int *param, *grad, *sum;  // [flats] gathered; gradients that pass; their sums
-    int32_t *waited;          // [steps] of a communication step: who waits for it
+    int *param, *part; // [flats] parameters that are there; this rank's part, fetched
+    int *grad, *sum;   // gradients that pass; their fixed-point sums
+    int *reduced;      // this rank's part of what was reduced
+    int32_t *waited;   // [steps] of a step beside computing: who waits for it
     tr_error *err;
     tr_status status;
 } table;
@@ -118,10 +120,23 @@ static int64_t flat_bytes(const tr_flat *flat, size_t element) {
     return flat->count * (int64_t)element;
 }
 
-// Do parameters lie in the flat's own buffer, whole? Else they are gathered into
-// others.
+// Do parameters lie in the flat's own buffer, whole? Else they are brought into others.
 static bool params_stay(const table *t) {
-    return tr__plan_stage(t->plan) < 3;
+    return tr__plan_stage(t->plan) < 3 &&
+           t->plan->request.param_home == TR_SPACE_DEVICE;
+}
+
+static bool is_away(const table *t) {
+    return t->plan->request.optimizer_home != TR_SPACE_DEVICE;
+}
+
+static int64_t sum_bytes(const table *t) {
+    return t->plan->request.reproducible ? sizeof(int64_t) : sizeof(float);
+}
+
+// What every rank has room for of its part.
+static int64_t part_elements(const tr_flat *flat) {
+    return tr__min_i64(flat->shard, flat->count);
 }
 
 // f32 gradients that pass: of a wave, or of one micro-batch where they are folded.
@@ -137,8 +152,19 @@ static int use_sum(table *t, int flat, int32_t now) {
                now);
 }
 
+static int use_reduced(table *t, int flat, int32_t now) {
+    int64_t bytes = part_elements(&t->plan->flats[flat]) * sum_bytes(t);
+    return use(t, &t->reduced[flat], TR_LEDGER_gradients, bytes, now);
+}
+
+static int use_part(table *t, int flat, int32_t now) {
+    int64_t bytes = part_elements(&t->plan->flats[flat]) * (int64_t)sizeof(float);
+    return use(t, &t->part[flat], TR_LEDGER_parameters, bytes, now);
+}
+
+// Are f32 gradients of buffers that pass?
 static bool grads_pass(const table *t) {
-    return t->plan->request.reproducible || tr__plan_stage(t->plan) >= 2;
+    return t->plan->request.reproducible || tr__plan_grads_pass(t->plan);
 }
 
 static int32_t param_place(table *t, int flat, int32_t now) {
@@ -149,7 +175,7 @@ static int32_t param_place(table *t, int flat, int32_t now) {
 }
 
 static int32_t grad_place(table *t, int flat, int32_t now) {
-    return grads_pass(t) ? use_grad(t, flat, now) : t->plan->flats[flat].grad.buffer;
+    return grads_pass(t) ? use_grad(t, flat, now) : t->plan->flats[flat].sums.buffer;
 }
 
 static void bind(table *t, tr_plan_step *step, const tr_program *program, int32_t now) {
@@ -171,52 +197,89 @@ static void bind(table *t, tr_plan_step *step, const tr_program *program, int32_
 // Sums that stay are the flat's own.
 static void use_fold(table *t, tr_plan_step *step, int32_t now) {
     step->buffer[TR_SLOT_INPUT] = use_grad(t, step->unit, now);
-    if (tr__plan_stage(t->plan) >= 2) {
+    if (tr__plan_grads_pass(t->plan)) {
         step->buffer[TR_SLOT_OUTPUT] = use_sum(t, step->unit, now);
     }
     t->grad[step->unit] = -1; // the next micro-batch makes another
 }
 
+// What a wave has made, until the moving step `now` is done.
+static int take_made(table *t, int flat, int32_t now) {
+    bool folds = t->plan->request.reproducible;
+    int buffer =
+        folds ? use_sum(t, flat, t->waited[now]) : use_grad(t, flat, t->waited[now]);
+    *(folds ? &t->sum[flat] : &t->grad[flat]) = -1;
+    return buffer;
+}
+
 // What is under way lives until somebody has waited for it.
 static void use_reduce(table *t, tr_plan_step *step, int32_t now) {
-    int32_t end = t->waited[now];
-    if (tr__plan_stage(t->plan) < 2) {
+    if (!tr__plan_grads_pass(t->plan)) {
         return; // in place, in what lives always
     }
-    if (t->plan->request.reproducible) {
-        step->buffer[TR_SLOT_INPUT] = use_sum(t, step->unit, end);
-        t->sum[step->unit] = -1;
+    step->buffer[TR_SLOT_INPUT] = take_made(t, step->unit, now);
+    if (is_away(t)) {
+        t->reduced[step->unit] = -1;
+        step->buffer[TR_SLOT_OUTPUT] = use_reduced(t, step->unit, now);
+        use_reduced(t, step->unit, t->waited[now]);
+    }
+}
+
+static void use_evict(table *t, tr_plan_step *step, int32_t now) {
+    if (!tr__plan_grads_pass(t->plan)) {
+        return;
+    }
+    step->buffer[TR_SLOT_INPUT] = t->plan->request.ranks > 1
+                                      ? use_reduced(t, step->unit, t->waited[now])
+                                      : take_made(t, step->unit, now);
+}
+
+// All of it with one rank, else this rank's part, to be gathered.
+static void use_fetch(table *t, tr_plan_step *step, int32_t now) {
+    bool whole = t->plan->request.ranks == 1;
+    if (t->plan->request.param_home == TR_SPACE_DEVICE) {
+        return;
+    }
+    *(whole ? &t->param[step->unit] : &t->part[step->unit]) = -1;
+    step->buffer[TR_SLOT_OUTPUT] =
+        whole ? param_place(t, step->unit, now) : use_part(t, step->unit, now);
+    if (whole) {
+        param_place(t, step->unit, t->waited[now]);
     } else {
-        step->buffer[TR_SLOT_INPUT] = use_grad(t, step->unit, end);
-        t->grad[step->unit] = -1;
+        use_part(t, step->unit, t->waited[now]);
     }
 }
 
 static void use_gather(table *t, tr_plan_step *step, int32_t now) {
-    if (step->part == TR_PART_PARAM && !params_stay(t)) {
-        t->param[step->unit] = -1;
-        step->buffer[TR_SLOT_OUTPUT] = param_place(t, step->unit, now);
-        param_place(t, step->unit, t->waited[now]);
+    if (step->part != TR_PART_PARAM || params_stay(t)) {
+        return;
+    }
+    t->param[step->unit] = -1;
+    step->buffer[TR_SLOT_OUTPUT] = param_place(t, step->unit, now);
+    param_place(t, step->unit, t->waited[now]);
+    if (t->plan->request.param_home != TR_SPACE_DEVICE) {
+        step->buffer[TR_SLOT_INPUT] = use_part(t, step->unit, t->waited[now]);
     }
 }
 
-// For each communication step, the first step that waits for it; the last of all where
+// For each step of `stream`, the first step that waits for it; the last of all where
 // only the sequence's end does.
-static void find_waits(table *t) {
+static void find_waits(table *t, tr_stream stream) {
     const tr_sequence *sequence = &t->plan->sequences[t->kind];
-    int32_t done = 0, last = (int32_t)sequence->count - 1;
+    int32_t done = 0, number = 0;
     size_t next = 0; // whom nobody has waited for yet
-    int32_t number = 0;
     for (size_t i = 0; i < sequence->count; i++) {
-        t->waited[i] = last;
-    }
-    for (size_t i = 0; i < sequence->count; i++) {
-        done = sequence->steps[i].wait > done ? sequence->steps[i].wait : done;
+        const tr_plan_step *step = &sequence->steps[i];
+        int32_t wait = stream == TR_STREAM_COMM ? step->wait : step->wait_copy;
+        done = wait > done ? wait : done;
         for (; number < done && next < i; next++) {
-            if (sequence->steps[next].stream == TR_STREAM_COMM) {
+            if (sequence->steps[next].stream == stream) {
                 t->waited[next] = (int32_t)i;
                 number++;
             }
+        }
+        if (step->stream == stream) {
+            t->waited[i] = (int32_t)sequence->count - 1;
         }
     }
 }
@@ -271,6 +334,12 @@ static void use_all(table *t, tr_plan_step *step, int32_t now) {
     case TR_STEP_reduce:
         use_reduce(t, step, now);
         break;
+    case TR_STEP_evict:
+        use_evict(t, step, now);
+        break;
+    case TR_STEP_fetch:
+        use_fetch(t, step, now);
+        break;
     case TR_STEP_gather:
         use_gather(t, step, now);
         break;
@@ -301,14 +370,17 @@ static tr_status name_buffers(tr_plan *plan, tr_sequence_kind kind, tr_error *er
     t.wave = entries(units);
     t.wave_grad = entries(units);
     t.param = entries(plan->flat_count);
+    t.part = entries(plan->flat_count);
+    t.reduced = entries(plan->flat_count);
     t.grad = entries(plan->flat_count);
     t.sum = entries(plan->flat_count);
     t.waited = tr__calloc(sequence->count, sizeof *t.waited);
     if (!t.boundary || !t.gradient || !t.saved || !t.wave || !t.wave_grad || !t.param ||
-        !t.grad || !t.sum || !t.waited) {
+        !t.part || !t.reduced || !t.grad || !t.sum || !t.waited) {
         t.status = tr_fail(err, TR_MEMORY, "no memory for the plan's lifetimes");
     } else {
-        find_waits(&t);
+        find_waits(&t, TR_STREAM_COMM);
+        find_waits(&t, TR_STREAM_COPY);
     }
     for (size_t i = 0; i < sequence->count && t.status == TR_OK; i++) {
         use_all(&t, &sequence->steps[i], (int32_t)i);
@@ -319,6 +391,8 @@ static tr_status name_buffers(tr_plan *plan, tr_sequence_kind kind, tr_error *er
     tr__free(t.wave);
     tr__free(t.wave_grad);
     tr__free(t.param);
+    tr__free(t.part);
+    tr__free(t.reduced);
     tr__free(t.grad);
     tr__free(t.sum);
     tr__free(t.waited);

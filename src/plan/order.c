@@ -28,7 +28,7 @@ static bool begins(const writer *w, int64_t micro) {
     if (plan->request.reproducible) {
         return true;
     }
-    return micro == (tr__plan_stage(plan) >= 2 ? w->first : 0);
+    return micro == (tr__plan_grads_pass(plan) ? w->first : 0);
 }
 
 // A tied tensor's gradient is fresh at the first step of its scope that adds to it,
@@ -78,7 +78,7 @@ static void clear_gaps(writer *w, int u, int segment, uint32_t fresh) {
     const tr_plan_unit *unit = &w->plan->units[u];
     uint32_t touched =
         tr__program_flats(&unit->program->backward[segment], TR_PLACE_PARAM_GRAD);
-    bool passes = w->plan->request.reproducible || tr__plan_stage(w->plan) >= 2;
+    bool passes = w->plan->request.reproducible || tr__plan_grads_pass(w->plan);
     for (int f = 0; passes && f < unit->program->flat_count; f++) {
         if ((fresh & touched) >> f & 1 && has_gaps(w->plan, unit->flats[f])) {
             add(w, (tr_plan_step){.kind = TR_STEP_clear,
@@ -192,18 +192,6 @@ static void forward_only(writer *w, bool answer) {
     }
 }
 
-// Stages 1 and 2: every rank keeps all parameters, and updates its part of them. The
-// next step gathers the rest on its way; whoever else wants them does so here.
-static void fence(writer *w) {
-    int stage = tr__plan_stage(w->plan);
-    for (size_t f = 0; (stage == 1 || stage == 2) && f < w->plan->flat_count; f++) {
-        add(w, (tr_plan_step){.kind = TR_STEP_gather,
-                              .stream = TR_STREAM_COMM,
-                              .part = TR_PART_PARAM,
-                              .unit = (int32_t)f});
-    }
-}
-
 tr_status tr__pass_order(tr_plan *plan, tr_error *err) {
     writer w = {.plan = plan, .err = err};
     w.begun = tr__calloc(plan->flat_count, sizeof *w.begun);
@@ -218,8 +206,6 @@ tr_status tr__pass_order(tr_plan *plan, tr_error *err) {
         train_step(&w);
         w.sequence = &plan->sequences[TR_SEQUENCE_EVALUATE];
         forward_only(&w, false);
-        w.sequence = &plan->sequences[TR_SEQUENCE_FENCE];
-        fence(&w);
     }
     tr__free(w.begun);
     return w.status;

@@ -127,33 +127,69 @@ static void cut(const tr_plan *plan, tr_flat *flat) {
 
 // A buffer of all of the flat, or of what every rank has room for of its part: plans
 // of all ranks are alike.
-static tr_status keep(tr_plan *plan, const tr_flat *flat, int from_stage,
+static tr_status keep(tr_plan *plan, const tr_flat *flat, bool sharded, tr_space space,
                       tr_ledger_category category, size_t element, tr_flat_range *range,
                       tr_error *err) {
-    bool sharded = tr__plan_stage(plan) >= from_stage;
     int64_t room = sharded ? tr__min_i64(flat->shard, flat->count) : flat->count;
-    tr_buffer buffer = {
-        .category = category, .sequence = -1, .bytes = room * (int64_t)element};
+    tr_buffer buffer = {.category = category,
+                        .space = space,
+                        .sequence = -1,
+                        .bytes = room * (int64_t)element};
     range->first = sharded ? flat->first : 0;
     range->count = sharded ? flat->own : flat->count;
     range->buffer = tr__plan_buffer(plan, buffer, err);
     return range->buffer < 0 ? TR_MEMORY : TR_OK;
 }
 
+static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    int stage = tr__plan_stage(plan);
+    tr_space home =
+        r->param_home == TR_SPACE_DEVICE ? r->optimizer_home : r->param_home;
+    tr_status status = TR_OK;
+    flat->param.buffer = -1;
+    if (r->param_home == TR_SPACE_DEVICE) {
+        status = keep(plan, flat, stage >= SHARDS_PARAM, TR_SPACE_DEVICE,
+                      TR_LEDGER_parameters, sizeof(float), &flat->param, err);
+    }
+    flat->master = flat->param;
+    return status == TR_OK && home != TR_SPACE_DEVICE
+               ? keep(plan, flat, stage >= SHARDS_STATE, home, TR_LEDGER_parameters,
+                      sizeof(float), &flat->master, err)
+               : status;
+}
+
+static tr_status keep_gradients(tr_plan *plan, tr_flat *flat, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    int stage = tr__plan_stage(plan);
+    size_t sum = r->reproducible ? sizeof(int64_t) : sizeof(float);
+    bool away = r->optimizer_home != TR_SPACE_DEVICE;
+    tr_status status = TR_OK;
+    flat->sums.buffer = -1;
+    if (!away || !tr__plan_grads_pass(plan)) {
+        status = keep(plan, flat, stage >= SHARDS_GRAD, TR_SPACE_DEVICE,
+                      TR_LEDGER_gradients, sum, &flat->sums, err);
+    }
+    flat->grad = flat->sums;
+    return status == TR_OK && away
+               ? keep(plan, flat, stage >= SHARDS_STATE, r->optimizer_home,
+                      TR_LEDGER_gradients, sum, &flat->grad, err)
+               : status;
+}
+
 static tr_status flat_buffers(tr_plan *plan, tr_flat *flat, tr_error *err) {
     const tr_plan_request *r = &plan->request;
-    size_t sum = r->reproducible ? sizeof(int64_t) : sizeof(float);
-    flat->grad.buffer = flat->state[0].buffer = flat->state[1].buffer = -1;
+    bool sharded = tr__plan_stage(plan) >= SHARDS_STATE;
+    flat->grad.buffer = flat->sums.buffer = -1;
+    flat->state[0].buffer = flat->state[1].buffer = -1;
     cut(plan, flat);
-    tr_status status = keep(plan, flat, SHARDS_PARAM, TR_LEDGER_parameters,
-                            sizeof(float), &flat->param, err);
+    tr_status status = keep_params(plan, flat, err);
     if (status == TR_OK && !r->inference) {
-        status =
-            keep(plan, flat, SHARDS_GRAD, TR_LEDGER_gradients, sum, &flat->grad, err);
+        status = keep_gradients(plan, flat, err);
     }
     for (int i = 0; status == TR_OK && !r->inference && i < r->optimizer_states; i++) {
-        status = keep(plan, flat, SHARDS_STATE, TR_LEDGER_optimizer, sizeof(float),
-                      &flat->state[i], err);
+        status = keep(plan, flat, sharded, r->optimizer_home, TR_LEDGER_optimizer,
+                      sizeof(float), &flat->state[i], err);
     }
     return status;
 }

@@ -50,6 +50,25 @@ static tr_status check_length(const tr_plan_request *r, tr_error *err) {
     return TR_OK;
 }
 
+static tr_status check_homes(const tr_plan_request *r, tr_error *err) {
+    if (r->optimizer_home == TR_SPACE_NVME || r->param_home == TR_SPACE_NVME) {
+        return tr_fail(err, TR_USAGE, "offload to NVMe is not yet supported");
+    }
+    if (r->param_home != TR_SPACE_DEVICE && r->optimizer_home != r->param_home) {
+        return tr_fail(
+            err, TR_USAGE,
+            "zero_optimization.offload_param without offload_optimizer is not "
+            "yet supported: set the device of both");
+    }
+    if (r->param_home != TR_SPACE_DEVICE && r->ranks > 1 && r->stage < 3) {
+        return tr_fail(err, TR_USAGE,
+                       "zero_optimization.offload_param on %lld ranks needs "
+                       "zero_optimization.stage 3; it is %d",
+                       (long long)r->ranks, r->stage);
+    }
+    return TR_OK;
+}
+
 static tr_status check_request(const tr_plan_request *r, tr_error *err) {
     if (!r->model || r->model->unit_count < 1) {
         return tr_fail(err, TR_USAGE, "a plan needs a model of at least one unit");
@@ -69,41 +88,68 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
                        r->optimizer_states, TR_OPTIMIZER_STATES);
     }
     tr_status status = check_batch(r, err);
+    status = status == TR_OK ? check_homes(r, err) : status;
     return status == TR_OK ? check_length(r, err) : status;
 }
 
-// An op over the whole wave needs every micro-batch of the step in it.
-static tr_status choose_wave(tr_plan *plan, tr_error *err) {
-    tr_plan_request *r = &plan->request;
+// A unit with an op over the whole wave, which needs every micro-batch of the step in
+// it; NULL: none.
+static const char *find_barrier(const tr_plan *plan) {
     const char *barrier = NULL;
     for (int u = 0; u < plan->unit_count; u++) {
         const tr_unit_program *program = plan->units[u].program;
         if (tr__graph_barriers(program->graph, 1, program->segments) > 0) {
-            barrier = r->model->units[u].name;
+            barrier = plan->request.model->units[u].name;
         }
     }
-    if (!barrier) {
-        r->wave = r->wave ? r->wave : 1;
-        return TR_OK;
-    }
-    if (r->wave && r->wave != r->accumulation_steps) {
+    return barrier;
+}
+
+// f32 gradients that are evicted more than once in a step would be added up in another
+// order than those that stay, and residency must not change a bit.
+static bool evicts_sums(const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    return r->optimizer_home != TR_SPACE_DEVICE && !r->reproducible &&
+           tr__plan_grads_pass(plan);
+}
+
+static tr_status take_whole(tr_plan *plan, char *why, tr_error *err) {
+    tr_plan_request *r = &plan->request;
+    plan->why_wave = why;
+    if (why && r->wave && r->wave != r->accumulation_steps) {
         return tr_fail(err, TR_USAGE,
-                       "execution.wave is %lld, but unit %s has an op over the whole "
-                       "effective batch: set it to %lld or \"auto\"",
-                       (long long)r->wave, barrier, (long long)r->accumulation_steps);
+                       "execution.wave is %lld, but %s: set it to %lld or \"auto\"",
+                       (long long)r->wave, why, (long long)r->accumulation_steps);
     }
     r->wave = r->accumulation_steps;
-    plan->why_wave =
-        tr__format("unit %s has an op over the whole effective batch", barrier);
-    return plan->why_wave ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a plan");
+    return why ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a plan");
+}
+
+static tr_status choose_wave(tr_plan *plan, tr_error *err) {
+    tr_plan_request *r = &plan->request;
+    const char *barrier = find_barrier(plan);
+    if (barrier) {
+        char *why =
+            tr__format("unit %s has an op over the whole effective batch", barrier);
+        return take_whole(plan, why, err);
+    }
+    if (evicts_sums(plan) && tr__plan_slices(plan) > 1) {
+        return tr_fail(err, TR_USAGE,
+                       "execution.vocabulary_slices with an offloaded optimizer is not "
+                       "yet supported, but in reproducible mode");
+    }
+    if (evicts_sums(plan)) {
+        return take_whole(plan, tr__format("gradients leave for the host, once"), err);
+    }
+    r->wave = r->wave ? r->wave : 1;
+    return TR_OK;
 }
 
 static tr_status run_passes(tr_plan *plan, tr_error *err) {
     static tr_status (*const passes[])(tr_plan *, tr_error *) = {
-        tr__pass_compile,     tr__pass_partition, choose_wave,
-        tr__pass_order,       tr__pass_recompute, tr__pass_fold,
-        tr__pass_communicate, tr__pass_lifetimes, tr__pass_offsets,
-        tr__pass_ledger,
+        tr__pass_compile,   tr__pass_partition, choose_wave,          tr__pass_order,
+        tr__pass_recompute, tr__pass_fold,      tr__pass_communicate, tr__pass_traffic,
+        tr__pass_lifetimes, tr__pass_offsets,   tr__pass_ledger,
     };
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
         tr_status status = passes[i](plan, err);

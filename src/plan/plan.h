@@ -10,6 +10,7 @@
 // X(name): load      waits until the reading thread has filled the micro-batch's slot
 //          gather    brings the ranks' parts of something together: a flat buffer's
 //                    parameters or gradients, or the record of the step
+//          fetch     brings parameters from where they live to the device
 //          forward   runs one segment of a unit on one micro-batch
 //          combine   ends a segment: every micro-batch of the wave has added to its
 //                    wave tensors; ranks merge theirs here
@@ -18,16 +19,19 @@
 //          fold      adds a micro-batch's gradient of a flat buffer to the fixed-point
 //                    sums (reproducible mode)
 //          reduce    sums the ranks' gradients of a flat buffer; each gets its shard
+//          evict     adds gradients to their sums where the update is
 //          unload    gives the micro-batch's slot back
 //          clear     sets the loss's sums to zero
 //          norm      the squares of this rank's gradients, by blocks, into the record
 //          update    the optimizer, on one flat buffer
 #define TR_STEP_LIST(X)                                                                \
     X(load)                                                                            \
+    X(fetch)                                                                           \
     X(gather)                                                                          \
     X(forward)                                                                         \
     X(combine)                                                                         \
-    X(recompute) X(backward) X(fold) X(reduce) X(unload) X(clear) X(norm) X(update)
+    X(recompute)                                                                       \
+    X(backward) X(fold) X(reduce) X(evict) X(unload) X(clear) X(norm) X(update)
 
 typedef enum tr_plan_step_kind {
 #define TR_STEP_ENUM(name) TR_STEP_##name,
@@ -37,12 +41,14 @@ typedef enum tr_plan_step_kind {
 } tr_plan_step_kind;
 
 // Steps of the compute and data streams are done when the next step begins. Those of
-// the communication stream (gather, reduce) begin when they are reached, one after the
-// other, and go on beside what follows, until a step waits for them.
+// the communication stream (gather, reduce) and of the copy stream (fetch, evict) begin
+// when they are reached, on each stream one after the other, and go on beside what
+// follows, until a step waits for them.
 typedef enum tr_stream {
     TR_STREAM_COMPUTE,
     TR_STREAM_DATA,
     TR_STREAM_COMM,
+    TR_STREAM_COPY,
     TR_STREAMS
 } tr_stream;
 
@@ -75,10 +81,14 @@ typedef struct tr_plan_step {
     // Backward, bit f: the first to write the gradient of the unit's flat f. Fold,
     // reduce: bit 0: writes the sums (else: adds to them).
     uint32_t fresh;
-    int32_t wait;    // so many of the sequence's communication steps must be done
-    int32_t binding; // where the unit's flat buffers lie: in plan->bindings, -1: none
-    // Fold, reduce: INPUT is what is added, OUTPUT where to (-1: the flat's own).
-    // Gather of parameters: OUTPUT is where they go (-1: in place, in the flat's own).
+    int32_t wait;      // so many of the sequence's communication steps must be done,
+    int32_t wait_copy; // and so many of its copy steps
+    int32_t binding;   // where the unit's flat buffers lie: in plan->bindings, -1: none
+    // Fold, reduce, evict: INPUT is what is added (-1: the flat's sums), OUTPUT where
+    // to
+    // (-1: the flat's own). Fetch and gather of parameters: OUTPUT is where they go
+    // (-1: in place, in the flat's own); a gather's INPUT this rank's part (-1: the
+    // flat's).
     int32_t buffer[TR_SLOTS]; // -1: none
 } tr_plan_step;
 
@@ -99,10 +109,11 @@ typedef enum tr_sequence_kind {
 
 typedef struct tr_buffer {
     tr_ledger_category category;
+    tr_space space;
     int sequence; // of tr_sequence_kind, -1: lives always
     int64_t bytes;
     int32_t first, last; // steps of its sequence
-    int64_t offset;      // in the device arena
+    int64_t offset;      // in its space's arena
 } tr_buffer;
 
 // One tensor of the model, or one slice of it, where it lies in its flat buffer.
@@ -136,12 +147,17 @@ typedef struct tr_flat_range {
 typedef struct tr_flat {
     const char *name;
     bool tied;
-    bool slice;             // of a tied tensor that is used in slices
-    int64_t count;          // elements, padding included
-    int64_t shard;          // elements of a rank's part (comm.h), a multiple of 1,024
-    int64_t first, own;     // this rank's part: [first, first + own)
-    tr_flat_range param;    // f32
-    tr_flat_range grad;     // f32, or int64 sums where the run is reproducible
+    bool slice;          // of a tied tensor that is used in slices
+    int64_t count;       // elements, padding included
+    int64_t shard;       // elements of a rank's part (comm.h), a multiple of 1,024
+    int64_t first, own;  // this rank's part: [first, first + own)
+    tr_flat_range param; // f32, on the device; buffer -1: only while it is used
+    tr_flat_range
+        master;         // f32, what the update changes; elsewhere than param, or param
+    tr_flat_range grad; // what the update reads: f32, or int64 where the run is
+                        // reproducible
+    tr_flat_range sums; // gradients that stay on the device until they are complete:
+                        // grad, or what is evicted to it; buffer -1: none stay
     tr_flat_range state[2]; // f32
 } tr_flat;
 
@@ -175,6 +191,7 @@ typedef struct tr_record_layout {
 // Bytes that this rank sends in one optimizer step.
 typedef struct tr_traffic {
     int64_t gather, reduce;
+    int64_t device_host; // both ways
 } tr_traffic;
 
 typedef struct tr_plan_unit {
@@ -207,8 +224,9 @@ struct tr_plan {
     int sums;                // buffer: double [TR_SUMS] of evaluation
     int staging;             // buffer: what moves between ranks passes through it
     tr_traffic traffic;
-    int answer;               // buffer, -1: none
-    int64_t persistent_bytes; // of the arena: buffers that live always come first
+    int answer; // buffer, -1: none
+    // Of each arena: buffers that live always come first; all bytes of it.
+    int64_t persistent_bytes[TR_SPACES], arena_bytes[TR_SPACES];
     tr_ledger ledger;
     double flops;
     char *why_wave; // in words, NULL: as asked
@@ -234,6 +252,8 @@ tr_status tr__pass_recompute(tr_plan *plan, tr_error *err);
 tr_status tr__pass_fold(tr_plan *plan, tr_error *err);
 // What ranks bring together and sum, when, and who waits for it.
 tr_status tr__pass_communicate(tr_plan *plan, tr_error *err);
+// The record of the step, and the bytes that move in it.
+tr_status tr__pass_traffic(tr_plan *plan, tr_error *err);
 // Buffers of every step, and from when to when each lives.
 tr_status tr__pass_lifetimes(tr_plan *plan, tr_error *err);
 // Where each lies.
@@ -282,6 +302,8 @@ bool tr__step_is_of_micro_batch(const tr_plan_step *step);
 const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step);
 // The ZeRO stage that is at work: with one rank there is nothing to shard.
 int tr__plan_stage(const tr_plan *plan);
+// Are gradients handed on after each wave, to another rank or another space?
+bool tr__plan_grads_pass(const tr_plan *plan);
 const char *tr__plan_step_name(tr_plan_step_kind kind);
 const char *tr__sequence_name(tr_sequence_kind kind);
 const char *tr__stream_name(tr_stream stream);

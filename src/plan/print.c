@@ -27,6 +27,7 @@ static bool is_micro(tr_plan_step_kind kind) {
 static bool is_flat(const item *it) {
     return it->kind == TR_STEP_update || it->kind == TR_STEP_fold ||
            it->kind == TR_STEP_reduce || it->kind == TR_STEP_gather ||
+           it->kind == TR_STEP_fetch || it->kind == TR_STEP_evict ||
            it->kind == TR_STEP_clear;
 }
 
@@ -236,9 +237,13 @@ static void print_bytes(const char *label, int64_t bytes, FILE *to) {
 
 // What this rank sends in one step, beside the most that waits between units.
 static void print_traffic(const tr_plan *plan, FILE *to) {
+    if (plan->request.ranks > 1 || plan->traffic.device_host > 0) {
+        fprintf(to, "\ntraffic of a step, of rank %" PRId64 "\n", plan->request.rank);
+    }
+    if (plan->traffic.device_host > 0) {
+        print_bytes("device to host and back", plan->traffic.device_host, to);
+    }
     if (plan->request.ranks > 1) {
-        fprintf(to, "\ntraffic of a step, sent by rank %" PRId64 "\n",
-                plan->request.rank);
         print_bytes("gathered", plan->traffic.gather, to);
         print_bytes("reduced", plan->traffic.reduce, to);
         print_bytes("boundary, in memory",

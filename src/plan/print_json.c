@@ -37,6 +37,9 @@ static void print_step(const tr_plan *plan, const tr_plan_step *step, FILE *to) 
     if (step->wait > 0) {
         fprintf(to, ", \"wait\": %d", (int)step->wait);
     }
+    if (step->wait_copy > 0) {
+        fprintf(to, ", \"wait_copy\": %d", (int)step->wait_copy);
+    }
     if (tr__step_is_of_unit(step)) {
         fprintf(to, ", \"segment\": %d", (int)step->segment);
     }
@@ -67,8 +70,8 @@ tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
     print_ledger(plan, to);
     fprintf(to,
             "  \"traffic_bytes\": {\"gather\": %" PRId64 ", \"reduce\": %" PRId64
-            ", \"device_host\": 0, \"nvme\": 0},\n",
-            plan->traffic.gather, plan->traffic.reduce);
+            ", \"device_host\": %" PRId64 ", \"nvme\": 0},\n",
+            plan->traffic.gather, plan->traffic.reduce, plan->traffic.device_host);
     // Beyond 2^53 with an exponent: readers of JSON take long integers for int64.
     fprintf(to, plan->flops < 0x1p53 ? "  \"flops\": %.0f,\n" : "  \"flops\": %.16e,\n",
             plan->flops);

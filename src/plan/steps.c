@@ -36,7 +36,7 @@ const char *tr__sequence_name(tr_sequence_kind kind) {
 }
 
 const char *tr__stream_name(tr_stream stream) {
-    static const char *const names[] = {"compute", "data", "communication"};
+    static const char *const names[] = {"compute", "data", "communication", "copy"};
     return (unsigned)stream < TR_STREAMS ? names[stream] : "";
 }
 
@@ -155,7 +155,8 @@ bool tr__step_is_of_unit(const tr_plan_step *step) {
 
 bool tr__step_is_of_flat(const tr_plan_step *step) {
     return step->kind == TR_STEP_update || step->kind == TR_STEP_fold ||
-           step->kind == TR_STEP_reduce ||
+           step->kind == TR_STEP_reduce || step->kind == TR_STEP_fetch ||
+           step->kind == TR_STEP_evict ||
            (step->kind == TR_STEP_gather && step->part != TR_PART_RECORD) ||
            (step->kind == TR_STEP_clear && step->part == TR_PART_GRAD);
 }
@@ -174,12 +175,19 @@ const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step) {
                                      : NULL;
 }
 
+// Where ranks sum whole steps, what is evicted is the sum.
+bool tr__plan_grads_pass(const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    return tr__plan_stage(plan) >= 2 ||
+           (r->ranks == 1 && r->optimizer_home != TR_SPACE_DEVICE);
+}
+
 int tr__plan_stage(const tr_plan *plan) {
     return plan->request.ranks > 1 ? plan->request.stage : 0;
 }
 
 int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave) {
-    if (tr__plan_stage(plan) < 2) {
+    if (!tr__plan_grads_pass(plan)) {
         return 0;
     }
     return plan->flats[flat].slice ? wave * plan->unit_count + unit : wave;

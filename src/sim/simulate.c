@@ -216,6 +216,11 @@ tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
     if (plan->request.inference) {
         return tr_fail(err, TR_USAGE, "only a training step can be simulated");
     }
+    if (plan->request.optimizer_home != TR_SPACE_DEVICE) {
+        return tr_fail(err, TR_USAGE,
+                       "offload (zero_optimization.offload_optimizer) is not yet "
+                       "simulated");
+    }
     walk *w = tr__calloc(1, sizeof *w);
     tr_simulated *simulated = tr__calloc(1, sizeof *simulated);
     tr_status status = TR_OK;

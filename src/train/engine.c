@@ -29,10 +29,9 @@ static tr_status allocate(tr_engine *engine, tr_error *err) {
         engine->power[g][0] = engine->power[g][1] = 1;
     }
     const tr_plan *plan = engine->plan;
-    tr_status status = tr__arena_create(
-        "device", (size_t)plan->ledger.total[TR_SPACE_DEVICE], &engine->arena, err);
+    tr_status status = tr__arenas_create(plan, engine->arenas, err);
     if (status == TR_OK) {
-        status = tr__executor_create(plan, engine->arena, engine->comm,
+        status = tr__executor_create(plan, engine->arenas, engine->comm,
                                      &engine->executor, err);
     }
     return status;
@@ -138,7 +137,7 @@ void tr_engine_destroy(tr_engine *engine) {
     tr__feed_destroy(engine->feed);
     tr__executor_destroy(engine->executor);
     tr__watch_destroy(engine->watch);
-    tr__arena_destroy(engine->arena);
+    tr__arenas_destroy(engine->arenas);
     tr__free(engine->power);
     tr__free(engine->next_power);
     tr__free(engine->hyper);
@@ -361,7 +360,7 @@ const float *tr_engine_parameter(const tr_engine *engine, const char *name,
 }
 
 int64_t tr_engine_arena_peak(const tr_engine *engine) {
-    return (int64_t)tr__arena_high_water(engine->arena);
+    return (int64_t)tr__arena_high_water(engine->arenas[TR_SPACE_DEVICE]);
 }
 
 int64_t tr_engine_process_peak(const tr_engine *engine) {

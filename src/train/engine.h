@@ -28,8 +28,8 @@ struct tr_engine {
     tr_run *run;
     const tr_settings *settings; // the run's
     const tr_plan *plan;
-    tr_comm *comm; // NULL: one rank
-    tr_arena *arena;
+    tr_comm *comm;               // NULL: one rank
+    tr_arena *arenas[TR_SPACES]; // NULL: nothing there
     tr_executor *executor;
     tr_watch *watch;    // NULL: no step was watched
     tr_feed *feed;      // of training

@@ -2,7 +2,8 @@
 // decides here.
 #include "train/keys.h"
 
-static const char *const devices[] = {"none", "cpu", "nvme", NULL};
+static const char *const devices[] = {"none", "cpu", NULL};
+static const char *const later_devices[] = {"nvme", NULL};
 
 #define PLANNED(key_types)                                                             \
     .types = (key_types), .status = TR_KEY_NO_MEANING, .doc = "the plan decides"
@@ -19,11 +20,11 @@ static const tr_key keys[] = {
      .doc = "1: optimizer state, 2: and gradients, 3: and parameters are sharded"},
     {.path = "zero_optimization.offload_optimizer.device",
      .types = TR_KEY_TEXT,
-     .allow_auto = true,
-     .status = TR_KEY_NOT_YET,
      .fallback = "\"none\"",
      .choices = devices,
-     .doc = "where optimizer state lives"},
+     .later = later_devices,
+     .doc = "where optimizer state lives, gradients are summed up, and the update is: "
+            "the device, or the host's memory"},
     {.path = "zero_optimization.offload_optimizer.nvme_path", PLANNED(TR_KEY_TEXT)},
     {.path = "zero_optimization.offload_optimizer.pin_memory", PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.offload_optimizer.buffer_count", PLANNED(TR_KEY_INT)},
@@ -38,25 +39,28 @@ static const tr_key keys[] = {
      PLANNED(TR_KEY_NUMBER)},
     {.path = "zero_optimization.offload_param.device",
      .types = TR_KEY_TEXT,
-     .allow_auto = true,
-     .status = TR_KEY_NOT_YET,
      .fallback = "\"none\"",
      .choices = devices,
-     .doc = "where parameters live"},
+     .later = later_devices,
+     .doc = "where parameters live, to be fetched unit by unit: the device, or the "
+            "host's memory (then offload_optimizer is there too)"},
     {.path = "zero_optimization.offload_param.nvme_path", PLANNED(TR_KEY_TEXT)},
     {.path = "zero_optimization.offload_param.pin_memory", PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.offload_param.buffer_count", PLANNED(TR_KEY_INT)},
     {.path = "zero_optimization.offload_param.buffer_size", PLANNED(TR_KEY_INT)},
     {.path = "zero_optimization.offload_param.max_in_cpu", PLANNED(TR_KEY_INT)},
     {.path = "zero_optimization.cpu_offload",
-     OFF("false"),
-     .doc = "old name of offload_optimizer"},
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .doc = "old name of offload_optimizer.device \"cpu\""},
     {.path = "zero_optimization.cpu_offload_params",
-     OFF("false"),
-     .doc = "old name of offload_param"},
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .doc = "old name of offload_param.device \"cpu\""},
     {.path = "zero_optimization.cpu_offload_param",
-     OFF("false"),
-     .doc = "old name of offload_param"},
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .doc = "old name of offload_param.device \"cpu\""},
     {.path = "zero_optimization.cpu_offload_use_pin_memory", PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.contiguous_gradients", PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.overlap_comm",

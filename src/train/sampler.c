@@ -16,7 +16,7 @@ struct tr_sampler {
     tr_model *loaded; // as the folder has it
     tr_model model;   // with the context that is used
     tr_plan *plan;
-    tr_arena *arena;
+    tr_arena *arenas[TR_SPACES];
     tr_executor *executor;
     int64_t context;
 };
@@ -66,11 +66,10 @@ static tr_status load(tr_sampler *s, const char *folder, int64_t length, int thr
                                .threads = threads};
     status = tr_plan_make(&request, &s->plan, err);
     if (status == TR_OK) {
-        size_t bytes = (size_t)tr_plan_ledger(s->plan)->total[TR_SPACE_DEVICE];
-        status = tr__arena_create("device", bytes, &s->arena, err);
+        status = tr__arenas_create(s->plan, s->arenas, err);
     }
     if (status == TR_OK) {
-        status = tr__executor_create(s->plan, s->arena, NULL, &s->executor, err);
+        status = tr__executor_create(s->plan, s->arenas, NULL, &s->executor, err);
     }
     return status == TR_OK ? read_weights(s, folder, err) : status;
 }
@@ -98,7 +97,7 @@ tr_status tr_sampler_create(const char *path, int64_t length, int threads,
 void tr_sampler_destroy(tr_sampler *sampler) {
     if (sampler) {
         tr__executor_destroy(sampler->executor);
-        tr__arena_destroy(sampler->arena);
+        tr__arenas_destroy(sampler->arenas);
         tr_plan_destroy(sampler->plan);
         tr_model_destroy(sampler->loaded);
         tr__free(sampler);

@@ -158,7 +158,7 @@ static void test_accumulating(void **state) {
 static void test_offload(void **state) {
     file_text(state, "ds_config.json",
               "{\"train_batch_size\": 8,\n \"zero_optimization\": {\"stage\": 1,\n"
-              "  \"offload_optimizer\": {\"device\": \"cpu\"}}}");
+              "  \"offload_optimizer\": {\"device\": \"nvme\"}}}");
     file_words(state, "text.txt", DATA_BYTES);
     fail_with(state, NULL,
               LIST("train", "--model", "gpt2", "--data", "text.txt", "ds_config.json",

@@ -69,19 +69,23 @@ void test_rig_begin(test_rig *rig, const tr_plan_request *request) {
     if (tr_plan_make(request, &rig->plan, &err) != TR_OK) {
         fail_msg("no plan: %s", err.message);
     }
-    size_t total = (size_t)tr_plan_ledger(rig->plan)->total[TR_SPACE_DEVICE];
-    size_t always = (size_t)rig->plan->persistent_bytes;
-    assert_int_equal(tr__arena_create("device", total, &rig->arena, &err), TR_OK);
+    assert_int_equal(tr__arenas_create(rig->plan, rig->arenas, &err), TR_OK);
     assert_int_equal(
-        tr__executor_create(rig->plan, rig->arena, NULL, &rig->executor, &err), TR_OK);
-    memset(tr__arena_view(rig->arena, always, total - always), 0xFF, total - always);
+        tr__executor_create(rig->plan, rig->arenas, NULL, &rig->executor, &err), TR_OK);
+    for (int space = 0; space < TR_SPACES; space++) {
+        size_t always = (size_t)rig->plan->persistent_bytes[space];
+        size_t passing = (size_t)rig->plan->arena_bytes[space] - always;
+        if (passing > 0) {
+            memset(tr__arena_view(rig->arenas[space], always, passing), 0xFF, passing);
+        }
+    }
     draw_params(rig);
     make_dataset(rig, request->model);
 }
 
 void test_rig_end(test_rig *rig) {
     tr__executor_destroy(rig->executor);
-    tr__arena_destroy(rig->arena);
+    tr__arenas_destroy(rig->arenas);
     tr_dataset_destroy(rig->dataset);
     tr_plan_destroy(rig->plan);
 }

@@ -9,7 +9,7 @@ enum { TEST_SAMPLES = 24 };
 
 typedef struct test_rig {
     tr_plan *plan;
-    tr_arena *arena;
+    tr_arena *arenas[TR_SPACES];
     tr_executor *executor;
     tr_dataset *dataset;
 } test_rig;

@@ -21,6 +21,7 @@ typedef struct subject {
     int ranks, stage;
     bool reproducible, no_overlap;
     bool sliced;
+    tr_space optimizer, params;
 } subject;
 
 static const subject subjects[] = {
@@ -43,6 +44,23 @@ static const subject subjects[] = {
      .reproducible = true},
     {"two ranks, stage 1, reproducible", 2, 2, 0, .ranks = 2, .stage = 1,
      .reproducible = true},
+    {"optimizer on the host", 3, 3, 0, .ranks = 1, .optimizer = TR_SPACE_HOST},
+    {"all on the host", 3, 3, -1, .ranks = 1, .optimizer = TR_SPACE_HOST,
+     .params = TR_SPACE_HOST},
+    {"two ranks, all on the host, reproducible", 3, 1, 0, .ranks = 2, .stage = 3,
+     .reproducible = true, .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST},
+    {"all on the host, reproducible", 2, 1, 0, .ranks = 1, .reproducible = true,
+     .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST},
+    {"two ranks, stage 0, optimizer on the host", 2, 1, 0, .ranks = 2,
+     .optimizer = TR_SPACE_HOST},
+    {"two ranks, stage 1, optimizer on the host", 3, 2, 0, .ranks = 2, .stage = 1,
+     .optimizer = TR_SPACE_HOST},
+    {"three ranks, stage 2, optimizer on the host", 3, 3, 0, .ranks = 3, .stage = 2,
+     .optimizer = TR_SPACE_HOST},
+    {"two ranks, stage 3, all on the host", 3, 3, 0, .ranks = 2, .stage = 3,
+     .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST},
+    {"two ranks, stage 3, all on the host, no overlap", 2, 2, 0, .ranks = 2, .stage = 3,
+     .no_overlap = true, .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST},
     {"two ranks, centered", 2, 2, 0, true, .ranks = 2, .stage = 3},
     {"sliced gpt2", 2, 1, 0, .ranks = 1, .sliced = true},
     {"sliced gpt2, wave 2, recomputed", 3, 2, -1, .ranks = 1, .sliced = true},
@@ -68,6 +86,8 @@ static tr_plan *make(const subject *s) {
     request.stage = s->stage;
     request.reproducible = s->reproducible;
     request.no_overlap = s->no_overlap;
+    request.optimizer_home = s->optimizer;
+    request.param_home = s->params;
     request.reference_kernels = true; // with workspaces of their own
     return test_plan(&request);
 }
@@ -105,7 +125,7 @@ static void spoil_all(spoiler spoil) {
 
 static bool live_together(const tr_buffer *x, const tr_buffer *y) {
     bool always = x->sequence < 0 || y->sequence < 0;
-    return x->bytes > 0 && y->bytes > 0 &&
+    return x->bytes > 0 && y->bytes > 0 && x->space == y->space &&
            (always ||
             (x->sequence == y->sequence && x->first <= y->last && y->first <= x->last));
 }
@@ -134,10 +154,9 @@ static void buffers_on_each_other_are_found(void **state) {
 }
 
 static void displace(tr_plan *plan, const subject *s) {
-    int64_t total = plan->ledger.total[TR_SPACE_DEVICE];
     for (size_t i = 0; i < plan->buffer_count; i++) {
         tr_buffer *x = &plan->buffers[i];
-        int64_t offset = x->offset;
+        int64_t offset = x->offset, total = plan->arena_bytes[x->space];
         const int64_t wrong[] = {
             total, total - x->bytes / TR_ALIGNMENT * TR_ALIGNMENT + TR_ALIGNMENT,
             -TR_ALIGNMENT, offset + 4, INT64_MAX / TR_ALIGNMENT * TR_ALIGNMENT};
@@ -147,9 +166,9 @@ static void displace(tr_plan *plan, const subject *s) {
         }
         x->offset = offset;
     }
-    plan->ledger.total[TR_SPACE_DEVICE] = total - TR_ALIGNMENT;
+    plan->arena_bytes[TR_SPACE_DEVICE] -= TR_ALIGNMENT;
     must_find(plan, s, "an arena too small", 0, 0);
-    plan->ledger.total[TR_SPACE_DEVICE] = total;
+    plan->arena_bytes[TR_SPACE_DEVICE] += TR_ALIGNMENT;
 }
 
 static void buffers_outside_of_the_arena_are_found(void **state) {

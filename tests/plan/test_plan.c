@@ -158,7 +158,7 @@ static void the_published_model_wastes_nothing(void **state) {
         request.wave = waves[i];
         request.recomputed_units = recomputed[i];
         tr_plan *plan = test_plan(&request);
-        int64_t least = plan->persistent_bytes +
+        int64_t least = plan->persistent_bytes[TR_SPACE_DEVICE] +
                         tr__max_i64(least_passing(plan, TR_SEQUENCE_TRAIN),
                                     least_passing(plan, TR_SEQUENCE_EVALUATE));
         int64_t total = tr_plan_ledger(plan)->total[TR_SPACE_DEVICE];

@@ -1,0 +1,39 @@
+// Steps that move flat buffers between the device and where they live.
+#include "exec/walk.h"
+
+tr_status tr__run_fetch(tr_work *work, const tr_plan_step *step) {
+    const tr_executor *ex = work->ex;
+    const tr_flat *flat = &ex->plan->flats[step->unit];
+    const tr_flat_range *from = &flat->master;
+    int to = step->buffer[TR_SLOT_OUTPUT];
+    tr_carry order = {.kind = TR_CARRY_COPY,
+                      .from = tr__memory(ex, from->buffer),
+                      .bytes = from->count * (int64_t)sizeof(float)};
+    order.to = to < 0 ? (void *)tr__kept_f32(ex, &flat->param, from->first)
+                      : tr__memory(ex, to);
+    tr__carrier_start(ex->copier, &order);
+    return TR_OK; // a fault comes up where somebody waits
+}
+
+tr_status tr__run_evict(tr_work *work, const tr_plan_step *step) {
+    const tr_executor *ex = work->ex;
+    const tr_flat *flat = &ex->plan->flats[step->unit];
+    const tr_flat_range *to = &flat->grad;
+    bool folds = ex->plan->request.reproducible;
+    int from = step->buffer[TR_SLOT_INPUT];
+    size_t element = folds ? sizeof(int64_t) : sizeof(float);
+    tr_carry order = {.kind = TR_CARRY_COPY,
+                      .to = tr__memory(ex, to->buffer),
+                      .bytes = to->count * (int64_t)element};
+    if (from >= 0) {
+        order.from = tr__memory(ex, from);
+    } else {
+        order.from = folds ? (void *)tr__kept_i64(ex, &flat->sums, to->first)
+                           : (void *)tr__kept_f32(ex, &flat->sums, to->first);
+    }
+    if (!(step->fresh & 1)) {
+        order.kind = folds ? TR_CARRY_ADD_I64 : TR_CARRY_ADD_F32;
+    }
+    tr__carrier_start(ex->copier, &order);
+    return TR_OK;
+}

@@ -1,0 +1,52 @@
+// Pass: the record of a step, and how many bytes a rank moves in it.
+#include "base/checked.h"
+#include "plan/work.h"
+
+static void count_transfers(tr_plan *plan, const tr_plan_step *step) {
+    tr_transfer transfers[TR_TRANSFERS_AT_ONCE];
+    size_t next = 0;
+    int count;
+    while ((count = tr__step_transfers(plan, step, &next, transfers)) > 0) {
+        for (int i = 0; i < count; i++) {
+            int64_t sent = tr__transfer_sent(plan, &transfers[i]);
+            bool gather = transfers[i].kind == TR_COMM_GATHER;
+            *(gather ? &plan->traffic.gather : &plan->traffic.reduce) += sent;
+        }
+    }
+}
+
+static void count_step(tr_plan *plan, const tr_plan_step *step) {
+    const tr_flat *flat = &plan->flats[step->unit];
+    size_t sum = plan->request.reproducible ? sizeof(int64_t) : sizeof(float);
+    count_transfers(plan, step);
+    if (step->kind == TR_STEP_fetch) {
+        plan->traffic.device_host += flat->master.count * (int64_t)sizeof(float);
+    } else if (step->kind == TR_STEP_evict) {
+        plan->traffic.device_host += flat->grad.count * (int64_t)sum;
+    }
+}
+
+// What every rank has of it, so that all have the same layout.
+static void lay_record(tr_plan *plan) {
+    int64_t blocks = 0;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        int64_t most = tr__min_i64(plan->flats[f].shard, plan->flats[f].count);
+        blocks += tr__ceil_div(most, TR_SHARD_ELEMENTS);
+    }
+    plan->record.sums = TR_RECORD_FLAGS;
+    plan->record.partials =
+        plan->record.sums + plan->request.accumulation_steps * TR_SUMS;
+    plan->record.doubles = plan->record.partials + blocks;
+}
+
+tr_status tr__pass_traffic(tr_plan *plan, tr_error *err) {
+    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    (void)err;
+    if (!plan->request.inference) {
+        lay_record(plan);
+    }
+    for (size_t i = 0; i < train->count; i++) {
+        count_step(plan, &train->steps[i]);
+    }
+    return TR_OK;
+}

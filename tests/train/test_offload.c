@@ -1,0 +1,181 @@
+// Residency: wherever optimizer state and parameters live, the update has the same
+// bits, and each arena is as large as its ledger says.
+#include "base/arena.h"
+#include "samples.h"
+#include "snapshot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STEPS = 4, TEXT_MAX = 2048 };
+
+typedef struct world {
+    bool tokens;
+    int64_t batch, micro;
+    double dropout;
+    bool reproducible;
+    const char *optimizer;
+    samples data;
+} world;
+
+typedef struct homes {
+    const char *optimizer, *params;
+    int64_t wave, recomputed;
+    bool overlap;
+} homes;
+
+static void print_run(const world *w, const homes *h, char text[TEXT_MAX]) {
+    char model[512];
+    if (w->tokens) {
+        snprintf(model, sizeof model,
+                 "{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 32, "
+                 "\"n_head\": 2, \"n_positions\": 9, \"vocab_size\": 61, "
+                 "\"resid_pdrop\": %g, \"embd_pdrop\": 0, \"attn_pdrop\": 0}",
+                 w->dropout);
+    } else {
+        snprintf(model, sizeof model,
+                 "{\"model_type\": \"mlp\", \"layer_sizes\": [7, 19, 33, 5]}");
+    }
+    snprintf(text, TEXT_MAX,
+             "{\"model\": %s, \"steps\": %d, \"seed\": 3, \"train_batch_size\": %d, "
+             "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
+             "\"reproducible\": %s, \"threads\": 2}, \"zero_optimization\": {"
+             "\"overlap_comm\": %s, \"offload_optimizer\": {\"device\": \"%s\"}, "
+             "\"offload_param\": {\"device\": \"%s\"}}, \"activation_checkpointing\": "
+             "{\"number_checkpoints\": %d}, \"optimizer\": %s, \"out\": \"unused\"}",
+             model, STEPS, (int)w->batch, (int)w->micro, (int)h->wave,
+             w->reproducible ? "true" : "false", h->overlap ? "true" : "false",
+             h->optimizer, h->params, (int)h->recomputed, w->optimizer);
+}
+
+static void check_arenas(const trial *t) {
+    for (int space = 0; space < TR_SPACE_NVME; space++) {
+        const tr_arena *arena = t->engine->arenas[space];
+        int64_t total = tr_plan_ledger(t->plan)->total[space];
+        assert_int_equal(arena ? (int64_t)tr__arena_high_water(arena) : 0, total);
+        assert_int_equal(arena != NULL, total > 0);
+    }
+}
+
+static void run(const world *w, const homes *h, snapshot *end,
+                tr_step_result results[STEPS], tr_evaluation *evaluation) {
+    char text[TEXT_MAX];
+    tr_error err = {0};
+    trial t;
+    print_run(w, h, text);
+    trial_open_text(&t, text, w->data.dataset, w->data.dataset);
+    trial_steps(&t, STEPS - 1, results);
+    trial_ok(tr_engine_evaluate(t.engine, 0, evaluation, &err), &err);
+    trial_steps(&t, 1, results + STEPS - 1);
+    snapshot_take(end, &t);
+    check_arenas(&t);
+    trial_close(&t);
+}
+
+// A batch without a target has no loss.
+static bool same(double a, double b) {
+    return a == b || (isnan(a) && isnan(b));
+}
+
+static void check_world(const world *w) {
+    static const char *const places[] = {"none", "cpu"};
+    int64_t g = (w->batch + w->micro - 1) / w->micro;
+    homes h = {"none", "none", g, 0, true};
+    snapshot want, got;
+    tr_step_result results[STEPS], others[STEPS];
+    tr_evaluation evaluation, other;
+    run(w, &h, &want, results, &evaluation);
+    for (int k = 0; k < 8; k++) {
+        h = (homes){"cpu", places[k & 1], g, k & 2 ? 5 : 0, !(k & 4)};
+        h.wave = w->reproducible ? 1 + k % g : g;
+        run(w, &h, &got, others, &other);
+        snapshot_assert_same(&want, &got);
+        for (int s = 0; s < STEPS; s++) {
+            if (!same(results[s].loss, others[s].loss) ||
+                !same(results[s].grad_norm, others[s].grad_norm)) {
+                fail_msg("case %d, step %d: loss %.17g for %.17g, norm %.17g for %.17g",
+                         k, s, others[s].loss, results[s].loss, others[s].grad_norm,
+                         results[s].grad_norm);
+            }
+        }
+        assert_true(evaluation.loss == other.loss);
+        snapshot_free(&got);
+    }
+    snapshot_free(&want);
+}
+
+static const char adam[] = "{\"type\": \"AdamW\", \"params\": {\"lr\": 1e-3, "
+                           "\"weight_decay\": 0.1}}";
+static const char sgd[] = "{\"type\": \"SGD\", \"params\": {\"lr\": 0.05}}";
+
+static void check(world w) {
+    if (w.tokens) {
+        samples_tokens(&w.data, 2 * w.batch + 1, 9, 61, 5);
+    } else {
+        samples_features(&w.data, 2 * w.batch + 1, 7, 5, 5);
+    }
+    samples_mask_some(&w.data, 3, 7);
+    check_world(&w);
+    samples_free(&w.data);
+}
+
+static void gpt2_on_the_host(void **state) {
+    (void)state;
+    check((world){
+        .tokens = true, .batch = 7, .micro = 2, .dropout = 0.1, .optimizer = adam});
+}
+
+static void gpt2_on_the_host_reproducibly(void **state) {
+    (void)state;
+    check((world){.tokens = true,
+                  .batch = 5,
+                  .micro = 1,
+                  .reproducible = true,
+                  .optimizer = adam});
+}
+
+static void mlp_on_the_host(void **state) {
+    (void)state;
+    check((world){.batch = 8, .micro = 3, .optimizer = adam});
+    check((world){.batch = 6, .micro = 6, .optimizer = sgd});
+}
+
+// What would change bits, or is not there, says so.
+static void what_cannot_be_is_refused(void **state) {
+    (void)state;
+    static const struct {
+        homes homes;
+        const char *words;
+    } cases[] = {
+        {{"cpu", "none", 2, 0, true}, "execution.wave is 2, but gradients leave"},
+        {{"none", "cpu", 4, 0, true}, "offload_param without offload_optimizer"},
+    };
+    world w = {.tokens = true, .batch = 4, .micro = 1, .optimizer = adam};
+    samples_tokens(&w.data, 9, 9, 61, 5);
+    for (int i = 0; i < 2; i++) {
+        char text[TEXT_MAX];
+        tr_error err = {0};
+        tr_run *opened = NULL;
+        tr_plan *plan = NULL;
+        print_run(&w, &cases[i].homes, text);
+        tr_run_options options = {
+            .text = text, .own_train = w.data.dataset, .resume = "never"};
+        trial_ok(tr_run_open(&options, &opened, &err), &err);
+        assert_int_equal(tr_plan_make(tr_run_plan_request(opened), &plan, &err),
+                         TR_USAGE);
+        assert_non_null(strstr(err.message, cases[i].words));
+        tr_run_close(opened);
+    }
+    samples_free(&w.data);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gpt2_on_the_host),
+        cmocka_unit_test(gpt2_on_the_host_reproducibly),
+        cmocka_unit_test(mlp_on_the_host),
+        cmocka_unit_test(what_cannot_be_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
