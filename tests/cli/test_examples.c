@@ -48,6 +48,20 @@ static void test_classifier(void **state) {
     assert_int_equal(step_of(state, "out/classifier"), 80);
 }
 
+// The same run with the optimizer on the host: the same bits.
+static void test_classifier_offload(void **state) {
+    free(succeed(state, LIST("train", example("classifier.json"))));
+    outcome o = run(state, LIST("train", example("classifier_offload.json")));
+    assert_int_equal(o.status, 0);
+    assert_says(o.err, "accepted, but without meaning here: "
+                       "zero_optimization.offload_optimizer.pin_memory");
+    outcome_free(&o);
+    char *same = succeed(state, LIST("diff", "out/classifier/checkpoints/latest",
+                                     "out/classifier-offload/checkpoints/latest"));
+    assert_says(same, "bit-identical");
+    free(same);
+}
+
 // The program on the library: as many updates, and it learns.
 static void test_classifier_program(void **state) {
     static const setting program = {.program = TR_EXAMPLES "/classifier"};
@@ -84,6 +98,7 @@ static void test_text(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_classifier),
+        TEST(test_classifier_offload),
         TEST(test_classifier_program),
         TEST(test_own_model),
         TEST(test_text),
