@@ -360,7 +360,7 @@ static void test_no_memory(void **state) {
             tr__carrier_destroy(carrier);
         }
         assert_int_equal(status, TR_OK);
-        assert_int_equal(calls, 4);
+        assert_in_range(calls, 4, 5); // 5: io_uring is tried in vain
     }
 }
 
