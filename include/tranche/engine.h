@@ -48,13 +48,18 @@ typedef struct tr_evaluation {
 // Takes all memory of the run, draws or loads the weights, and resumes from a
 // checkpoint as the run's options say. `run` and `plan` must outlive the engine.
 // Collective. Errors: TR_BUDGET: more memory than there is; TR_MEMORY; TR_IO: a
-// checkpoint or weights that do not fit, with the reason; TR_DATA.
+// checkpoint or weights that do not fit, with the reason; TR_DATA; TR_COMM: the ranks'
+// runs, plans or data differ.
+//
+// What is collective here ends in the same way on all ranks. An error of one of them in
+// the middle of a step or an evaluation, where the others wait for it, also ends what
+// binds them (tr_comm_abandon): every later call returns it again.
 tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
                            tr_error *err);
 void tr_engine_destroy(tr_engine *engine); // NULL-safe
 
 // One optimizer step. Collective. TR_OK also when the step was skipped. Does not write
-// metrics or checkpoints. A failed step changed nothing; TR_INTERRUPTED: a rank asked
+// metrics or checkpoints. A failed step changed nothing. TR_INTERRUPTED: a rank asked
 // for an end (tr_engine_train's `stop`), and all have dropped the step.
 tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *err);
 

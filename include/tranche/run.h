@@ -47,7 +47,8 @@ typedef struct tr_run_options {
     tr_messages messages;
 } tr_run_options;
 
-// Reads and resolves. Errors: TR_USAGE names file, key and the nearest known; TR_DATA,
+// Reads and resolves. Collective where the options name ranks: what is wrong on one of
+// them is told to all. Errors: TR_USAGE names file, key and the nearest known; TR_DATA,
 // TR_IO as the data and the model's folder have it.
 tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err);
 void tr_run_close(tr_run *run); // NULL-safe
@@ -58,8 +59,8 @@ const tr_model *tr_run_model(const tr_run *run);
 int64_t tr_run_steps(const tr_run *run); // optimizer steps in all
 
 // Makes the out folder and says what the run is going to do. Nothing that is in the
-// folder is touched. TR_BUDGET: the plan needs more memory than there is; TR_IO names
-// the path.
+// folder is touched. Collective. TR_BUDGET: the plan needs more memory than there is;
+// TR_IO names the path; TR_COMM: the ranks' runs, plans or data differ.
 tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err);
 
 #ifdef __cplusplus

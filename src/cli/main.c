@@ -2,6 +2,8 @@
 #include "cli/cli.h"
 #include "cli/spin.h"
 
+#include <tranche/comm.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -56,9 +58,11 @@ static int unknown(const char *word) {
     }
     const char *nearest = tr__nearest(word, names, COMMANDS + 2);
     char shown[CLI_WORD_MAX + 4];
-    fprintf(stderr, "tranche: unknown command %s", cli_word(word, shown));
-    fprintf(stderr, nearest ? "; did you mean %s?\n" : "; see tranche --help\n",
-            nearest);
+    if (tr_comm_speaks(NULL)) {
+        fprintf(stderr, "tranche: unknown command %s", cli_word(word, shown));
+        fprintf(stderr, nearest ? "; did you mean %s?\n" : "; see tranche --help\n",
+                nearest);
+    }
     return tr_status_exit(TR_USAGE);
 }
 

@@ -6,6 +6,8 @@
 #include "train/samples.h"
 #include "train/snapshot.h"
 
+#include "base/memory.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,11 +142,14 @@ static void open_trial(const world *w, const cut *c, trial *t) {
     trial_open(t, &options);
 }
 
-// The bytes of a step are those of the plan.
+// The bytes of a step are those of the plan, and nothing is allocated in it. (In
+// reproducible mode one that has to be run again reads its data again.)
 static void one_step(trial *t, const char *what, tr_step_result *result) {
     const tr_traffic *planned = &t->plan->traffic;
     tr_comm_totals before = tr__comm_totals(comm);
+    int64_t calls = tr__memory_calls();
     trial_steps(t, 1, result);
+    assert_true(t->plan->request.reproducible || tr__memory_calls() == calls);
     tr_comm_totals after = tr__comm_totals(comm);
     int64_t gathered = after.gather_bytes - before.gather_bytes;
     int64_t reduced = after.reduce_bytes - before.reduce_bytes;

@@ -202,16 +202,14 @@ static bool ask(void *user) {
 
 // One rank is asked, in a step or an evaluation: all stop there, nothing is changed,
 // and all can go on.
-static void one_is_asked(void **state) {
-    static const otherwise usual;
+static void check_asked(const otherwise *all) {
     source data;
     trial t;
     tr_error err = {0};
-    (void)state;
     source_make(&data, 0);
-    trial_ok(open_otherwise(&usual, &data, false, &t, &err), &err);
+    trial_ok(open_otherwise(all, &data, false, &t, &err), &err);
     trial_steps(&t, 1, NULL);
-    for (int64_t at = 1; at < 60; at += 7) {
+    for (int64_t at = 1; at < 26; at += 6) {
         asking a = {.at = is_last() ? at : 0};
         tr_step_result result;
         tr_evaluation evaluation, again;
@@ -231,6 +229,18 @@ static void one_is_asked(void **state) {
     assert_int_equal(tr_engine_steps_done(t.engine), 2);
     trial_close(&t);
     source_free(&data);
+}
+
+static void one_is_asked(void **state) {
+    static const otherwise all[] = {{.set = "zero_optimization.stage=0"},
+                                    {.set = "zero_optimization.stage=1"},
+                                    {.set = "zero_optimization.stage=2"},
+                                    {.set = "zero_optimization.stage=3"},
+                                    {.set = "execution.reproducible=true"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        check_asked(&all[i]);
+    }
 }
 
 // ---- one rank's trouble
