@@ -7,48 +7,13 @@
 #     bench/run.sh [gpt2] [cuts] [nano] [classifier] [start]     (default: all of them)
 set -u
 cd "$(dirname "$0")/.." || exit 1
-program=$PWD/build/tranche
-peer=${TRANCHE_PEER_PYTHON:-}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT INT TERM
+. bench/common.sh
 
-text=$work/text.bin
-find /usr/include -type f -name '*.h' | LC_ALL=C sort | xargs cat 2>/dev/null |
-    head -c 8000000 >"$text"
-if [ ! -s "$text" ]; then
-    echo "bench: no text found below /usr/include" >&2
-    exit 1
-fi
-
-# gpt2 NAME CONTEXT T M STEPS [OPTION...]: trains GPT-2 124M without dropout; prints the
-# median of tokens a second after the first step, and the peak of the process in MB.
+# gpt2 NAME CONTEXT T M STEPS: tokens a second, and the peak of the process in MB
 gpt2() {
-    name=$1 context=$2 batch=$3 micro=$4 steps=$5
-    shift 5
-    cat >"$work/$name.json" <<END
-{"model": {"model_type": "gpt2", "vocab_size": 50257, "n_positions": $context,
-           "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0},
- "data": {"format": "bytes", "train": ["$text"]}, "out": "$work/$name",
- "steps": $steps, "train_batch_size": $batch,
- "train_micro_batch_size_per_gpu": $micro, "checkpoint": {"keep": 1},
- "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.1}}}
-END
-    "$program" train "$work/$name.json" "$@" >"$work/$name.log" 2>&1 || {
-        cat "$work/$name.log" >&2
-        exit 1
-    }
-    rm -rf "$work/$name/checkpoints"
-    median "$work/$name/metrics.jsonl"
-}
-
-# The median of tokens_per_second after the first step (the first one touches memory for
-# the first time), and the last peak of the process.
-median() {
-    sed -n 's/.*"tokens_per_second": \([0-9.e+]*\).*"process": \([0-9]*\).*/\1 \2/p' "$1" |
-        awk 'NR == 1 { first = $1 } NR > 1 { print $1 } { peak = $2 }
-             END { if (NR == 1) print first; printf "%.0f\n", -peak }' | sort -g |
-        awk '{ value[NR] = $1 }
-             END { printf "%.1f %.0f\n", value[int(NR / 2) + 1], -value[1] / 1e6 }'
+    gpt2_file "$@"
+    measured "$1" "$program" train "$work/$1.json" |
+        awk '{ printf "%s %.0f\n", $1, $2 / 1e6 }'
 }
 
 row() {
@@ -63,16 +28,15 @@ torch() {
         row "$name" "not installed" ""
         return
     fi
-    "$peer" "bench/peers/$script" "$@" >"$work/peer.json" 2>"$work/peer.log" || {
-        tail -n 3 "$work/peer.log" >&2
+    if ! run_peer "$script" "$@"; then
         row "$name" "failed" ""
         return
-    }
-    rate=$(sed -n 's/.*"tokens_per_second": \([0-9.]*\).*/\1/p' "$work/peer.json")
-    peak=$(sed -n 's/.*"peak_bytes": \([0-9]*\).*/\1/p' "$work/peer.json")
-    loss=$(sed -n 's/.*"validation_loss": \([0-9.]*\).*/\1/p' "$work/peer.json")
+    fi
+    rate=$(figure tokens_per_second "$work/peer.json")
+    peak=$(figure peak_bytes "$work/peer.json")
+    loss=$(figure validation_loss "$work/peer.json")
     row "$name${loss:+, validation loss $loss}" "${rate:-?}" \
-        "$(awk "BEGIN { printf \"%.0f\", ${peak:-0} / 1e6 }")"
+        "$(calculate "${peak:-0} / 1e6")"
 }
 
 bench_gpt2() {
@@ -81,7 +45,7 @@ bench_gpt2() {
     row "product limit, GPT-2 124M, context 1024" "$limit" ""
     # shellcheck disable=SC2046
     set -- $(gpt2 base 1024 4 1 4)
-    row "Tranche, m = 1, g = 4 ($(awk "BEGIN { printf \"%.0f\", 100 * $1 / $limit }") % of the limit)" "$1" "$2"
+    row "Tranche, m = 1, g = 4 ($(calculate "100 * $1 / $limit") % of the limit)" "$1" "$2"
     torch "PyTorch eager, m = 1, g = 4" torch_gpt2.py --context 1024 --micro-batch 1 \
         --accumulation 4 --steps 3
 }
@@ -112,11 +76,11 @@ bench_nano() {
  "scheduler": {"type": "WarmupCosineLR", "params": {"warmup_num_steps": 100,
      "warmup_type": "linear", "total_num_steps": 2000, "cos_min_ratio": 0.1}}}
 END
-    "$program" train "$work/nano.json" >"$work/nano.log" 2>&1 || cat "$work/nano.log" >&2
-    loss=$(sed -n 's/.*validation loss \([0-9.]*\).*/\1/p' "$work/nano.log" | tail -n 1)
     # shellcheck disable=SC2046
-    set -- $(median "$work/nano/metrics.jsonl")
-    row "Tranche, nanoGPT's CPU setting, validation loss $loss" "$1" "$2"
+    set -- $(measured nano "$program" train "$work/nano.json")
+    loss=$(sed -n 's/.*validation loss \([0-9.]*\).*/\1/p' "$work/nano.log" | tail -n 1)
+    row "Tranche, nanoGPT's CPU setting, validation loss $loss" "$1" \
+        "$(calculate "$2 / 1e6")"
     torch "PyTorch eager, the same" torch_nano.py --data "$file"
 }
 
@@ -144,9 +108,7 @@ bench_start() {
         "$(sed -n 's/^ready in \([0-9.]*\) s.*/\1 s/p' "$work/start.log")" ""
 }
 
-printf 'machine: %s, %s cores, %s\n\n' \
-    "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" \
-    "$(date -u +%Y-%m-%d)"
+machine && echo
 row "what" "tokens/s" "peak MB"
 row "----------------------------------------------------------" "------------" "---------"
 for part in "${@:-all}"; do

@@ -59,9 +59,9 @@ static bool speaks(const tr_comm *comm) {
         return comm->rank == 0;
     }
     double until = tr__seconds();
+    signal(SIGTERM, SIG_DFL); // the launcher's: nothing is left to be done
     if (comm->rank != atomic_load(&w->speaker)) {
         until += patience + stagger * (comm->rank < 8 ? comm->rank : 8);
-        signal(SIGTERM, SIG_DFL); // the launcher's: nothing is left to be done
     }
     while (tr__seconds() < until) {
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);

@@ -1,0 +1,104 @@
+# shellcheck shell=sh
+# common.sh: what the scripts of this folder share. Read with "." at the root of the
+# sources; it makes a folder $work, which is removed in the end.
+#
+#     TRANCHE_PEER_PYTHON    a Python that has the peers: PyTorch; transformers and
+#                            DeepSpeed for bench/ranks.sh
+#     TRANCHE_BENCH_LAYERS   of GPT-2, for a quick try (12)
+#     TRANCHE_MPIRUN         the launcher (the one of the MPI that the build found)
+# shellcheck disable=SC2034 # read by those who share it
+program=$PWD/build/tranche
+peer=${TRANCHE_PEER_PYTHON:-}
+layers=${TRANCHE_BENCH_LAYERS:-12}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+
+text=$work/text.bin
+find /usr/include -type f -name '*.h' | LC_ALL=C sort | xargs cat 2>/dev/null |
+    head -c 8000000 >"$text"
+if [ ! -s "$text" ]; then
+    echo "bench: no text found below /usr/include" >&2
+    exit 1
+fi
+
+machine() {
+    printf 'machine: %s, %s cores, %s\n' \
+        "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" \
+        "$(date -u +%Y-%m-%d)"
+}
+
+# gpt2_file NAME CONTEXT T M STEPS: GPT-2 124M without dropout, as $work/NAME.json
+gpt2_file() {
+    cat >"$work/$1.json" <<END
+{"model": {"model_type": "gpt2", "vocab_size": 50257, "n_positions": $2,
+           "n_layer": $layers, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0},
+ "data": {"format": "bytes", "train": ["$text"]}, "out": "$work/$1",
+ "steps": $5, "train_batch_size": $3, "train_micro_batch_size_per_gpu": $4,
+ "checkpoint": {"keep": 1},
+ "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.1}}}
+END
+}
+
+# measured NAME COMMAND...: runs the command, which trains $work/NAME.json; prints the
+# median of tokens a second after the first step (which touches memory for the first
+# time), and the highest peak of a process in bytes.
+measured() {
+    measured=$1
+    shift
+    rm -rf "${work:?}/$measured"
+    "$@" >"$work/$measured.log" 2>&1 || {
+        cat "$work/$measured.log" >&2
+        return 1
+    }
+    rm -rf "${work:?}/$measured/checkpoints"
+    median "$work/$measured/metrics.jsonl"
+}
+
+# Of several ranks: what the one with the highest peak had.
+median() {
+    sed -n 's/.*"tokens_per_second": \([0-9.e+]*\).*"process": \([0-9]*\).*/\1 \2 &/p' "$1" |
+        awk '{ peak = $2 }
+             match($0, /"peak_bytes": \[[^]]*\]/) {
+                 split(substr($0, RSTART, RLENGTH - 1), of, ", ")
+                 peak = of[3] + 0
+             }
+             NR == 1 { first = $1 }
+             NR > 1 { print $1 }
+             peak > most { most = peak }
+             END { if (NR == 1) print first; printf "%.0f\n", -most }' | sort -g |
+        awk '{ value[NR] = $1 }
+             END { printf "%.1f %.0f\n", value[int(NR / 2) + 1], -value[1] }'
+}
+
+# calculate EXPRESSION [FORMAT]
+calculate() {
+    awk "BEGIN { printf \"${2:-%.0f}\", ($1) }"
+}
+
+# figure NAME FILE: the first number NAME in a file of JSON
+figure() {
+    sed -n "s/.*\"$1\": \([0-9][0-9.e+-]*\).*/\1/p" "$2" | head -n 1
+}
+
+# run_peer SCRIPT OPTION...: what it prints is then in $work/peer.json
+run_peer() {
+    script=$1
+    shift
+    "$peer" "bench/peers/$script" "$@" >"$work/peer.json" 2>"$work/peer.log" || {
+        tail -n 3 "$work/peer.log" >&2
+        return 1
+    }
+}
+
+# The launcher of the MPI that the build found, and how it is called on RANKS ranks.
+mpirun() {
+    [ -z "${TRANCHE_MPIRUN:-}" ] || { echo "$TRANCHE_MPIRUN" && return; }
+    for name in TR_MPIRUN_COMMAND MPIEXEC_EXECUTABLE; do
+        sed -n "s/^$name:FILEPATH=\(.*[^D]\)$/\1/p" build/CMakeCache.txt
+    done | grep -v -- '-NOTFOUND$' | head -n 1
+}
+
+on_ranks() { # RANKS COMMAND...
+    sh tests/launch.sh "$(mpirun)" "$@"
+}
