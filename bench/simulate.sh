@@ -1,0 +1,115 @@
+#!/bin/sh
+# simulate.sh: simulated step times beside measured ones, for plans on one and two ranks of
+# this machine: GPT-2 124M without dropout in several cuts. First build/bench/machine
+# measures the machine, once for each number of ranks on the kernels of one plan; with
+# `each`, on those of every plan. Needs 6 GB of memory and disk, and a quiet machine; about
+# ten minutes on two cores. Ends with status 1 when a plan is off by more than 10 %.
+#
+#     bench/simulate.sh [each]
+set -u
+cd "$(dirname "$0")/.." || exit 1
+each=${1:-once}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT INT TERM
+OMP_WAIT_POLICY=passive
+export OMP_WAIT_POLICY
+
+find /usr/include -type f -name '*.h' | LC_ALL=C sort | xargs cat 2>/dev/null |
+    head -c 4000000 >"$work/text.bin"
+if [ ! -s "$work/text.bin" ]; then
+    echo "bench: no text found below /usr/include" >&2
+    exit 1
+fi
+
+# ranked W COMMAND...: on W ranks
+ranked() {
+    ranks=$1
+    shift
+    if [ "$ranks" -eq 1 ]; then
+        "$@"
+    else
+        sh tests/launch.sh "${MPIRUN:-mpirun}" "$ranks" "$@"
+    fi
+}
+
+# run_file CONTEXT
+run_file() {
+    cat >"$work/run.json" <<END
+{"model": {"model_type": "gpt2", "vocab_size": 50257, "n_positions": $1,
+           "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0},
+ "data": {"format": "bytes", "train": ["$work/text.bin"]}, "out": "$work/out", "steps": 4,
+ "train_batch_size": 2, "train_micro_batch_size_per_gpu": 1, "checkpoint": {"keep": 1},
+ "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.1}}}
+END
+}
+
+# The median of the steps after the first, which touches memory for the first time.
+measured() {
+    sed -n 's/.*"loss": .*"seconds": \([0-9.e+-]*\),.*/\1/p' "$work/out/metrics.jsonl" |
+        sed 1d | sort -g | awk '{ value[NR] = $1 } END { print value[int(NR / 2) + 1] }'
+}
+
+# Takes one field of an object of one line a field.
+field() {
+    sed -n "s/^ *\"$1\": \([0-9.e+-]*\),*/\1/p" | head -n 1
+}
+
+# plan NAME RANKS CONTEXT BATCH MICRO [KEY=VALUE...]
+plan() {
+    name=$1 ranks=$2 context=$3 batch=$4 micro=$5
+    shift 5
+    run_file "$context"
+    machine=$work/machine-$ranks.json
+    set -- "train_batch_size=$batch" "train_micro_batch_size_per_gpu=$micro" "$@"
+    if [ "$each" = each ] || [ ! -s "$machine" ]; then
+        ranked "$ranks" build/bench/machine "$work/run.json" "$@" >"$machine" || exit 1
+    fi
+    options=
+    for set in "$@"; do
+        options="$options --set $set"
+    done
+    # shellcheck disable=SC2086
+    simulated=$(build/tranche simulate "$work/run.json" --ranks "$ranks" $options \
+        --machine "$machine" --set "execution.threads=$((threads / ranks))" --json |
+        field seconds)
+    # shellcheck disable=SC2086
+    ranked "$ranks" build/tranche train "$work/run.json" --resume never $options \
+        >"$work/log" 2>&1 || {
+        cat "$work/log" >&2
+        exit 1
+    }
+    took=$(measured)
+    rm -rf "$work/out"
+    awk -v name="$name" -v simulated="$simulated" -v took="$took" 'BEGIN {
+        off = 100 * (simulated / took - 1)
+        printf "| %-52s | %9.3f | %9.3f | %+6.1f %% |\n", name, simulated, took, off
+        exit (off > 10 || off < -10) ? 1 : 0
+    }' || wrong=$((wrong + 1))
+}
+
+threads=$(nproc)
+wrong=0
+blocks=activation_checkpointing.number_checkpoints=13
+echo "| GPT-2 124M                                           | simulated |  measured |      off |"
+echo "|------------------------------------------------------|-----------|-----------|----------|"
+plan "1 rank, context 256, T = 4, m = 2" 1 256 4 2
+plan "1 rank, context 256, T = 4, m = 1" 1 256 4 1
+plan "1 rank, context 256, T = 4, m = 4" 1 256 4 4
+plan "1 rank, context 256, T = 8, m = 1, wave 8" 1 256 8 1 execution.wave=8
+plan "1 rank, context 256, T = 4, m = 1, recomputed" 1 256 4 1 $blocks
+plan "1 rank, context 256, T = 8, m = 4, wave 2, recomputed" 1 256 8 4 execution.wave=2 $blocks
+plan "1 rank, context 1024, T = 2, m = 1" 1 1024 2 1
+plan "1 rank, context 128, T = 8, m = 4" 1 128 8 4
+if [ "$threads" -ge 2 ] && command -v "${MPIRUN:-mpirun}" >/dev/null; then
+    for stage in 0 1 2 3; do
+        plan "2 ranks, context 256, T = 8, m = 2, stage $stage" 2 256 8 2 \
+            zero_optimization.stage=$stage
+    done
+    plan "2 ranks, context 256, T = 8, m = 1, stage 3, wave 4" 2 256 8 1 \
+        zero_optimization.stage=3 execution.wave=4
+    plan "2 ranks, context 256, T = 8, m = 2, stage 3, no overlap" 2 256 8 2 \
+        zero_optimization.stage=3 zero_optimization.overlap_comm=false
+    plan "2 ranks, context 256, T = 2, m = 1, stage 1" 2 256 2 1 zero_optimization.stage=1
+fi
+echo "$wrong plans are off by more than 10 %"
+[ "$wrong" -eq 0 ]
