@@ -237,13 +237,13 @@ static void print_bytes(const char *label, int64_t bytes, FILE *to) {
 
 // What this rank sends in one step, beside the most that waits between units.
 static void print_traffic(const tr_plan *plan, FILE *to) {
-    if (plan->request.ranks > 1 || plan->traffic.device_host > 0) {
-        fprintf(to, "\ntraffic of a step, of rank %" PRId64 "\n", plan->request.rank);
-    }
     if (plan->traffic.device_host > 0) {
-        print_bytes("device to host and back", plan->traffic.device_host, to);
+        fprintf(to, "\ntraffic of a step between device and host\n");
+        print_bytes("copied, both ways", plan->traffic.device_host, to);
     }
     if (plan->request.ranks > 1) {
+        fprintf(to, "\ntraffic of a step, sent by rank %" PRId64 "\n",
+                plan->request.rank);
         print_bytes("gathered", plan->traffic.gather, to);
         print_bytes("reduced", plan->traffic.reduce, to);
         print_bytes("boundary, in memory",
