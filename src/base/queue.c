@@ -94,7 +94,22 @@ void tr__queue_poke(tr_queue *queue) {
     pthread_mutex_unlock(&queue->lock);
 }
 
+void tr__queue_watch(tr_queue *queue, tr_task_span *spans, int64_t count) {
+    pthread_mutex_lock(&queue->lock);
+    queue->watch = spans;
+    queue->watch_from = queue->started;
+    queue->watch_count = count;
+    pthread_mutex_unlock(&queue->lock);
+}
+
 // ---- the thread's side
+
+// The note on task `number`, from 0; NULL: nobody watches it. Under the lock.
+static tr_task_span *note_on(const tr_queue *queue, int64_t number) {
+    int64_t at = number - queue->watch_from;
+    return queue->watch && at >= 0 && at < queue->watch_count ? &queue->watch[at]
+                                                              : NULL;
+}
 
 bool tr__queue_next(tr_queue *queue, int64_t behind, void *task) {
     pthread_mutex_lock(&queue->lock);
@@ -103,12 +118,20 @@ bool tr__queue_next(tr_queue *queue, int64_t behind, void *task) {
     if (present) {
         memcpy(task, place_of(queue, number), queue->options.size);
     }
+    tr_task_span *note = present ? note_on(queue, number) : NULL;
+    if (note) {
+        note->begin = tr__seconds();
+    }
     pthread_mutex_unlock(&queue->lock);
     return present;
 }
 
 void tr__queue_finish(tr_queue *queue) {
     pthread_mutex_lock(&queue->lock);
+    tr_task_span *note = note_on(queue, queue->finished);
+    if (note) {
+        note->end = tr__seconds();
+    }
     queue->finished += queue->finished < queue->started;
     pthread_cond_signal(&queue->done);
     pthread_mutex_unlock(&queue->lock);

@@ -22,6 +22,12 @@ typedef struct tr_queue_options {
     const char *hung_message; // " for 8 s" follows
 } tr_queue_options;
 
+// When a task was at work: tr__seconds(), from when the thread took it until it was
+// finished.
+typedef struct tr_task_span {
+    double begin, end;
+} tr_task_span;
+
 typedef struct tr_queue {
     tr_queue_options options;
     pthread_mutex_t lock;
@@ -30,6 +36,9 @@ typedef struct tr_queue {
     int64_t started, finished;
     bool poked;
     tr_error error;
+    // Tasks after the first `watch_from` are noted; NULL: none.
+    tr_task_span *watch;
+    int64_t watch_from, watch_count;
     _Atomic int64_t alive; // changes as long as the thread is at work
     atomic_bool broken;    // written under the lock
 } tr_queue;
@@ -42,6 +51,10 @@ void tr__queue_destroy(tr_queue *queue);
 // counts from 1.
 int64_t tr__queue_put(tr_queue *queue, const void *task);
 tr_status tr__queue_wait(tr_queue *queue, int64_t ticket, tr_error *err);
+// The tasks that are put in from now on, `count` at most, are noted in spans: [count],
+// borrowed until the next call (NULL: none are noted). Each is there once somebody has
+// waited for it.
+void tr__queue_watch(tr_queue *queue, tr_task_span *spans, int64_t count);
 // Ends the thread's rest.
 void tr__queue_poke(tr_queue *queue);
 

@@ -139,34 +139,8 @@ int64_t tr__comm_newest(const tr_comm *comm) {
     return comm->newest;
 }
 
-// ---- watching
-
-// What is set here is seen by the transport's thread with the next task that it is
-// handed.
-void tr__comm_watch(tr_comm *comm, tr_comm_span *spans, int64_t count) {
-    comm->watched = spans;
-    comm->watch_from = comm->newest + 1;
-    comm->watch_count = count;
-}
-
-static tr_comm_span *watched(const tr_comm *comm, int64_t ticket) {
-    int64_t at = ticket - comm->watch_from;
-    return comm->watched && at >= 0 && at < comm->watch_count ? &comm->watched[at]
-                                                              : NULL;
-}
-
-void tr__comm_begins(tr_comm *comm, int64_t ticket) {
-    tr_comm_span *span = watched(comm, ticket);
-    if (span) {
-        span->begin = tr__seconds();
-    }
-}
-
-void tr__comm_ends(tr_comm *comm, int64_t ticket) {
-    tr_comm_span *span = watched(comm, ticket);
-    if (span) {
-        span->end = tr__seconds();
-    }
+void tr__comm_watch(tr_comm *comm, tr_task_span *spans, int64_t count) {
+    comm->transport->watch(comm, spans, count);
 }
 
 // ---- small calls

@@ -13,6 +13,8 @@
 #ifndef TR_COMM_COMM_H
 #define TR_COMM_COMM_H
 
+#include "base/queue.h"
+
 #include <tranche/comm.h>
 
 #include <stdbool.h>
@@ -95,15 +97,10 @@ void tr__comm_notice(tr_comm *comm);
 bool tr__comm_noticed(const tr_comm *comm);
 tr_status tr__comm_notice_clear(tr_comm *comm, tr_error *err);
 
-// When an operation was at work: tr__seconds(), from the first look at it until it was
-// done.
-typedef struct tr_comm_span {
-    double begin, end;
-} tr_comm_span;
 // The operations that are started from now on, `count` at most, are noted in spans:
 // [count], borrowed until the next call (NULL: none are noted). Each is there once
-// somebody has waited for it. Only while nothing is under way.
-void tr__comm_watch(tr_comm *comm, tr_comm_span *spans, int64_t count);
+// somebody has waited for it. One rank's are done when they are started, and not noted.
+void tr__comm_watch(tr_comm *comm, tr_task_span *spans, int64_t count);
 
 // What this rank has sent so far (payload of messages as handed to the transport), and
 // how long its tr__comm_wait calls have waited.

@@ -118,8 +118,13 @@ static void at_exit(int exit_status, void *argument) {
     }
 }
 
+static void watch(tr_comm *comm, tr_task_span *spans, int64_t count) {
+    tr__queue_watch(&world_of(comm)->queue, spans, count);
+}
+
 static const tr_transport mpi = {.start = start,
                                  .wait = wait,
+                                 .watch = watch,
                                  .is_broken = is_broken,
                                  .notice = notice,
                                  .abandon = abandon,

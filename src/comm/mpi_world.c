@@ -117,7 +117,6 @@ static bool work(tr_world *w) {
         if (!tr__queue_next(&w->queue, 0, &task)) {
             return false;
         }
-        tr__comm_begins(&w->base, w->done + 1);
         status = tr__mover_begin(&w->mover, &task, &error);
         w->busy = moved = true;
     }
@@ -131,7 +130,6 @@ static bool work(tr_world *w) {
     }
     if (finished) {
         w->busy = false;
-        tr__comm_ends(&w->base, ++w->done);
         tr__queue_finish(&w->queue);
     }
     return moved;

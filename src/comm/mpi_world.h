@@ -46,8 +46,7 @@ typedef struct tr_world {
     MPI_Comm data, control;
     tr_mover mover;
     tr_control talk;
-    bool busy;    // a task is under way
-    int64_t done; // tasks
+    bool busy; // a task is under way
 } tr_world;
 
 // Starts the thread and waits until MPI is up and fits the launcher.

@@ -17,6 +17,7 @@ typedef struct tr_task {
 typedef struct tr_transport {
     int64_t (*start)(tr_comm *comm, const tr_task *task);
     tr_status (*wait)(tr_comm *comm, int64_t ticket, tr_error *err);
+    void (*watch)(tr_comm *comm, tr_task_span *spans, int64_t count);
     bool (*is_broken)(const tr_comm *comm);
     void (*notice)(tr_comm *comm);                         // tell the others
     void (*abandon)(tr_comm *comm, const tr_error *error); // its message has a lead
@@ -40,9 +41,6 @@ struct tr_comm {
     tr_word *words;       // [ranks], for the small calls
     void *staging;        // [tr__comm_staging_bytes]
     int64_t notice_epoch; // clears so far
-    // Operations from ticket `watch_from` on are noted; NULL: none.
-    tr_comm_span *watched;
-    int64_t watch_from, watch_count;
     // Epochs up to the latest in which a notice was given; 0: never. Also written by
     // the transport's thread.
     _Atomic int64_t noticed;
@@ -56,10 +54,6 @@ void tr__comm_release(tr_comm *comm);
 
 // A notice was given in the last of so many epochs.
 void tr__comm_note(tr_comm *comm, int64_t epochs);
-
-// By the transport: it begins, and has done, the operation with this ticket.
-void tr__comm_begins(tr_comm *comm, int64_t ticket);
-void tr__comm_ends(tr_comm *comm, int64_t ticket);
 
 // The part of a task that is rank `rank`'s.
 void tr__task_part(const tr_task *task, int rank, int64_t *first, int64_t *part);

@@ -63,8 +63,43 @@ static tr_watch *watch_of(const tr_work *work) {
     return work->sequence == TR_SEQUENCE_TRAIN ? work->ex->watch : NULL;
 }
 
-static int64_t newest_ticket(const tr_work *work) {
-    return work->ex->comm ? tr__comm_newest(work->ex->comm) : 0;
+static tr_tickets tickets(const tr_work *work) {
+    const tr_executor *ex = work->ex;
+    tr_tickets newest = {0};
+    newest.of[TR_STREAM_COMM] = ex->comm ? tr__comm_newest(ex->comm) : 0;
+    newest.of[TR_STREAM_COPY] = ex->copier ? tr__carrier_newest(ex->copier) : 0;
+    return newest;
+}
+
+static void begin_watch(const tr_work *work, bool first) {
+    tr_executor *ex = work->ex;
+    int64_t count;
+    if (!watch_of(work)) {
+        return;
+    }
+    tr__watch_begin(ex->watch, first);
+    if (ex->comm) {
+        tr_task_span *times = tr__watch_times(ex->watch, TR_STREAM_COMM, &count);
+        tr__comm_watch(ex->comm, times, count);
+    }
+    if (ex->copier) {
+        tr_task_span *times = tr__watch_times(ex->watch, TR_STREAM_COPY, &count);
+        tr__carrier_watch(ex->copier, times, count);
+    }
+}
+
+static void end_watch(const tr_work *work) {
+    tr_executor *ex = work->ex;
+    if (!watch_of(work)) {
+        return;
+    }
+    tr__watch_end(ex->watch);
+    if (ex->comm) {
+        tr__comm_watch(ex->comm, NULL, 0);
+    }
+    if (ex->copier) {
+        tr__carrier_watch(ex->copier, NULL, 0);
+    }
 }
 
 static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
@@ -79,12 +114,13 @@ static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
         status = tr__run_wait(work, step->wait, step->wait_copy);
     }
     double begin = watch ? tr__seconds() : 0;
-    int64_t before = newest_ticket(work);
+    tr_tickets before = tickets(work);
     if (status == TR_OK) {
         status = run_kind[step->kind](work, step);
     }
     if (status == TR_OK && watch) {
-        tr__watch_step(watch, index, step->stream, begin, newest_ticket(work) - before);
+        tr_tickets after = tickets(work);
+        tr__watch_step(watch, index, step->stream, begin, &before, &after);
     }
     return status;
 }
@@ -110,9 +146,7 @@ static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t f
         work.first_ticket = tr__comm_newest(executor->comm);
         work.waited = tr__comm_totals(executor->comm).wait_seconds;
     }
-    if (watch_of(&work)) {
-        tr__watch_begin(executor->watch, executor->comm, first == 0);
-    }
+    begin_watch(&work, first == 0);
     for (size_t i = first; i < end; i++) {
         if (!stopped && stop && stop(user)) {
             stopped = true;
@@ -129,8 +163,8 @@ static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t f
         }
     }
     tr_status status = wait_for_all(&work);
-    if (status == TR_OK && watch_of(&work)) {
-        tr__watch_end(executor->watch, executor->comm);
+    if (status == TR_OK) {
+        end_watch(&work);
     }
     return status == TR_OK && stopped ? tr_fail(err, TR_INTERRUPTED, "interrupted")
                                       : status;

@@ -4,27 +4,43 @@
 #include "base/memory.h"
 #include "plan/work.h"
 
+// How many tasks a step hands to each stream.
+static void count_tasks(const tr_plan *plan, const tr_plan_step *step,
+                        size_t count[TR_STREAMS]) {
+    tr_transfer transfers[TR_TRANSFERS_AT_ONCE];
+    size_t next = 0;
+    int some;
+    while ((some = tr__step_transfers(plan, step, &next, transfers)) > 0) {
+        count[TR_STREAM_COMM] += (size_t)some;
+    }
+    count[TR_STREAM_COPY] += step->stream == TR_STREAM_COPY;
+}
+
+static bool take(tr_watch *watch, const size_t count[TR_STREAMS]) {
+    bool there = true;
+    for (int s = 0; s < TR_STREAMS; s++) {
+        tr_watched *stream = &watch->streams[s];
+        stream->capacity = count[s];
+        stream->times = tr__calloc(count[s], sizeof *stream->times);
+        stream->span_of = tr__calloc(count[s], sizeof *stream->span_of);
+        there = there && stream->times && stream->span_of;
+        watch->capacity += count[s];
+    }
+    watch->spans = tr__calloc(watch->capacity, sizeof *watch->spans);
+    return there && watch->spans;
+}
+
 tr_status tr__watch_create(const tr_plan *plan, tr_watch **out, tr_error *err) {
     const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
     tr_watch *watch = tr__calloc(1, sizeof *watch);
-    tr_transfer transfers[TR_TRANSFERS_AT_ONCE];
-    size_t messages = 0;
+    size_t count[TR_STREAMS] = {0};
     for (size_t i = 0; i < sequence->count; i++) {
-        size_t next = 0;
-        int count;
-        while ((count = tr__step_transfers(plan, &sequence->steps[i], &next,
-                                           transfers)) > 0) {
-            messages += (size_t)count;
-        }
+        count_tasks(plan, &sequence->steps[i], count);
     }
     if (watch) {
-        watch->capacity = sequence->count + messages;
-        watch->message_capacity = messages;
-        watch->spans = tr__calloc(watch->capacity, sizeof *watch->spans);
-        watch->messages = tr__calloc(messages, sizeof *watch->messages);
-        watch->span_of = tr__calloc(messages, sizeof *watch->span_of);
+        watch->capacity = sequence->count;
     }
-    if (!watch || !watch->spans || !watch->messages || !watch->span_of) {
+    if (!watch || !take(watch, count)) {
         tr__watch_destroy(watch);
         return tr_fail(err, TR_MEMORY, "no memory to watch a step");
     }
@@ -33,46 +49,67 @@ tr_status tr__watch_create(const tr_plan *plan, tr_watch **out, tr_error *err) {
 }
 
 void tr__watch_destroy(tr_watch *watch) {
+    for (int s = 0; watch && s < TR_STREAMS; s++) {
+        tr__free(watch->streams[s].times);
+        tr__free(watch->streams[s].span_of);
+    }
     if (watch) {
         tr__free(watch->spans);
-        tr__free(watch->messages);
-        tr__free(watch->span_of);
         tr__free(watch);
     }
 }
 
-void tr__watch_begin(tr_watch *watch, tr_comm *comm, bool first) {
+void tr__watch_begin(tr_watch *watch, bool first) {
+    for (int s = 0; s < TR_STREAMS; s++) {
+        tr_watched *stream = &watch->streams[s];
+        stream->count = first ? 0 : stream->count;
+        stream->first = stream->count;
+    }
     if (first) {
-        watch->count = watch->message_count = 0;
+        watch->count = 0;
         watch->origin = tr__seconds();
     }
-    watch->first_message = watch->message_count;
-    if (comm) {
-        tr__comm_watch(comm, watch->messages + watch->first_message,
-                       (int64_t)(watch->message_capacity - watch->first_message));
+}
+
+tr_task_span *tr__watch_times(tr_watch *watch, tr_stream stream, int64_t *count) {
+    tr_watched *of = &watch->streams[stream];
+    *count = (int64_t)(of->capacity - of->first);
+    return of->times + of->first;
+}
+
+static void add_span(tr_watch *watch, tr_span span) {
+    if (watch->count < watch->capacity) {
+        watch->spans[watch->count++] = span;
     }
 }
 
 void tr__watch_step(tr_watch *watch, int32_t step, tr_stream stream, double begin,
-                    int64_t messages) {
+                    const tr_tickets *before, const tr_tickets *after) {
     double now = tr__seconds();
-    if (messages == 0) {
-        watch->spans[watch->count++] =
-            (tr_span){step, stream, begin - watch->origin, now - watch->origin};
+    bool handed = false;
+    for (int s = 0; s < TR_STREAMS; s++) {
+        tr_watched *of = &watch->streams[s];
+        for (int64_t i = before->of[s]; i < after->of[s]; i++) {
+            handed = true;
+            if (of->count < of->capacity) {
+                of->span_of[of->count++] = watch->count;
+                add_span(watch, (tr_span){step, (tr_stream)s, 0, 0});
+            }
+        }
     }
-    for (int64_t i = 0; i < messages; i++) {
-        watch->span_of[watch->message_count++] = watch->count;
-        watch->spans[watch->count++] = (tr_span){step, TR_STREAM_COMM, 0, 0};
+    if (!handed) {
+        add_span(watch,
+                 (tr_span){step, stream, begin - watch->origin, now - watch->origin});
     }
 }
 
-void tr__watch_end(tr_watch *watch, tr_comm *comm) {
-    for (size_t i = watch->first_message; i < watch->message_count; i++) {
-        tr_span *span = &watch->spans[watch->span_of[i]];
-        span->begin = watch->messages[i].begin - watch->origin;
-        span->end = watch->messages[i].end - watch->origin;
-    }
-    if (comm) {
-        tr__comm_watch(comm, NULL, 0);
+void tr__watch_end(tr_watch *watch) {
+    for (int s = 0; s < TR_STREAMS; s++) {
+        tr_watched *of = &watch->streams[s];
+        for (size_t i = of->first; i < of->count; i++) {
+            tr_span *span = &watch->spans[of->span_of[i]];
+            span->begin = of->times[i].begin - watch->origin;
+            span->end = of->times[i].end - watch->origin;
+        }
     }
 }

@@ -102,6 +102,10 @@ int64_t tr__carrier_newest(const tr_carrier *carrier) {
     return carrier->newest;
 }
 
+void tr__carrier_watch(tr_carrier *carrier, tr_task_span *spans, int64_t count) {
+    tr__queue_watch(&carrier->queue, spans, count);
+}
+
 tr_carrier_totals tr__carrier_totals(const tr_carrier *carrier) {
     return (tr_carrier_totals){
         .copied = atomic_load(&carrier->copied),

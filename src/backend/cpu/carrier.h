@@ -6,6 +6,8 @@
 #ifndef TR_BACKEND_CPU_CARRIER_H
 #define TR_BACKEND_CPU_CARRIER_H
 
+#include "base/queue.h"
+
 #include <tranche/status.h>
 
 #include <stdbool.h>
@@ -66,6 +68,10 @@ int64_t tr__carrier_start(tr_carrier *carrier, const tr_carry *order);
 // same. TR_INTERNAL: an order that is not aligned, not in the file, overlaps itself.
 tr_status tr__carrier_wait(tr_carrier *carrier, int64_t ticket, tr_error *err);
 int64_t tr__carrier_newest(const tr_carrier *carrier); // ticket; 0: none yet
+
+// The orders that are started from now on, `count` at most, are noted in spans:
+// [count], borrowed until the next call (NULL: none are noted).
+void tr__carrier_watch(tr_carrier *carrier, tr_task_span *spans, int64_t count);
 
 // What it has carried, and how long waits have waited.
 typedef struct tr_carrier_totals {

@@ -12,19 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STREAMS = 3, RANKS_MOST = 4 };
+enum { RANKS_MOST = 4 };
 
 static tr_comm *comm;
 static samples data;
 
 // Units with a mean over the batch end their segments together.
-static void open_run(trial *t, own_model *own, int stage) {
+static void open_run(trial *t, own_model *own, const char *zero) {
     char text[512];
     snprintf(text, sizeof text,
              "{\"steps\": 9, \"train_batch_size\": %d, "
-             "\"train_micro_batch_size_per_gpu\": 2, \"zero_optimization\": "
-             "{\"stage\": %d}, \"execution\": {\"threads\": 1}, \"out\": \"unused\"}",
-             6 * tr_comm_ranks(comm), stage);
+             "\"train_micro_batch_size_per_gpu\": 2, \"zero_optimization\": {%s}, "
+             "\"execution\": {\"threads\": 1}, \"out\": \"unused\"}",
+             6 * tr_comm_ranks(comm), zero);
     own_model_make(own, true, 0);
     tr_run_options options = {.text = text,
                               .own_model = &own->model,
@@ -36,7 +36,7 @@ static void open_run(trial *t, own_model *own, int stage) {
 
 typedef struct seen {
     int spans[RANKS_MOST];
-    double end[RANKS_MOST][STREAMS]; // of the last span
+    double end[RANKS_MOST][TR_STREAMS]; // of the last span
     double latest;
 } seen;
 
@@ -96,11 +96,11 @@ static int count_spans(const tr_plan *plan) {
     return spans;
 }
 
-static void check_stage(const char *path, int stage) {
+static void check_setting(const char *path, const char *zero) {
     own_model own;
     trial t;
     tr_error err = {0};
-    open_run(&t, &own, stage);
+    open_run(&t, &own, zero);
     assert_int_equal(tr_engine_write_trace(t.engine, path, &err), TR_USAGE);
     trial_steps(&t, 2, NULL);
     double begin = tr__seconds();
@@ -126,9 +126,18 @@ static void check_stage(const char *path, int stage) {
 }
 
 static void every_step_is_there(void **state) {
+    static const char *const settings[] = {
+        "\"stage\": 0",
+        "\"stage\": 1",
+        "\"stage\": 2",
+        "\"stage\": 3",
+        "\"stage\": 1, \"offload_optimizer\": {\"device\": \"cpu\"}",
+        "\"stage\": 3, \"offload_optimizer\": {\"device\": \"cpu\"}, "
+        "\"offload_param\": {\"device\": \"cpu\"}",
+    };
     samples_features(&data, 64, OWN_FEATURES, OWN_CLASSES, 7);
-    for (int stage = 0; stage <= 3; stage++) {
-        check_stage(scratch_path(state, "trace.json"), stage);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        check_setting(scratch_path(state, "trace.json"), settings[i]);
     }
     samples_free(&data);
 }
