@@ -16,14 +16,8 @@ static void count_transfers(tr_plan *plan, const tr_plan_step *step) {
 }
 
 static void count_step(tr_plan *plan, const tr_plan_step *step) {
-    const tr_flat *flat = &plan->flats[step->unit];
-    size_t sum = plan->request.reproducible ? sizeof(int64_t) : sizeof(float);
     count_transfers(plan, step);
-    if (step->kind == TR_STEP_fetch) {
-        plan->traffic.device_host += flat->master.count * (int64_t)sizeof(float);
-    } else if (step->kind == TR_STEP_evict) {
-        plan->traffic.device_host += flat->grad.count * (int64_t)sum;
-    }
+    plan->traffic.device_host += tr__step_copied(plan, step);
 }
 
 // What every rank has of it, so that all have the same layout.

@@ -50,6 +50,18 @@ double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
     }
 }
 
+int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step) {
+    const tr_flat *flat = &plan->flats[step->unit];
+    switch (step->kind) {
+    case TR_STEP_fetch:
+        return flat->master.count * F32;
+    case TR_STEP_evict:
+        return flat->grad.count * sum_bytes(plan);
+    default:
+        return 0;
+    }
+}
+
 // ---- messages
 // ------------------------------------------------------------------------
 

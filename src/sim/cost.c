@@ -104,6 +104,12 @@ double tr__program_seconds(const tr_share *share, const tr_program *program) {
     return seconds;
 }
 
+// The update, and the norm before it, are where the sums of the gradients are.
+static bool is_elsewhere(const tr_plan *plan, const tr_plan_step *step) {
+    return plan->request.optimizer_home != TR_SPACE_DEVICE &&
+           (step->kind == TR_STEP_norm || step->kind == TR_STEP_update);
+}
+
 // A step that runs no program and moves nothing in memory waits for something at most.
 double tr__step_seconds(const tr_share *share, const tr_plan *plan,
                         const tr_plan_step *step) {
@@ -112,9 +118,28 @@ double tr__step_seconds(const tr_share *share, const tr_plan *plan,
         return tr__program_seconds(share, program);
     }
     double bytes = tr__step_bytes(plan, step);
+    if (is_elsewhere(plan, step)) {
+        return bytes / (share->machine->host_rate / (double)share->sharers);
+    }
     return bytes > 0
                ? share->machine->launch + memory_seconds(share, (touched){bytes, 0})
                : 0;
+}
+
+// ---- copies
+// --------------------------------------------------------------------------
+
+tr_way tr__copy_way(const tr_plan_step *step) {
+    return step->kind == TR_STEP_fetch ? TR_WAY_TO_DEVICE : TR_WAY_TO_HOST;
+}
+
+double tr__copy_seconds(const tr_share *share, const tr_plan *plan,
+                        const tr_plan_step *step) {
+    tr_way way = tr__copy_way(step);
+    double bytes = (double)tr__step_copied(plan, step);
+    return bytes > 0 ? share->machine->way[way].latency +
+                           bytes / share->machine->way[way].rate
+                     : 0;
 }
 
 // ---- messages

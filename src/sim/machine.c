@@ -24,6 +24,7 @@ static const char *const exchanges[] = {"direct", "hierarchical", NULL};
 
 #define PER_SECOND .types = TR_KEY_NUMBER | TR_KEY_SIZE, .min = 1, .max = 1e30
 #define SECONDS    .types = TR_KEY_NUMBER, .min = 0, .max = 3600, .fallback = "0"
+#define PART       .types = TR_KEY_NUMBER, .min = 0, .max = 0.9, .fallback = "0"
 #define CAPACITY   .types = TR_KEY_SIZE
 
 // Keys without a default must be given, but for capacities, ways and rates of ops.
@@ -55,12 +56,13 @@ static const tr_key fixed_keys[] = {
      .choices = exchanges,
      .fallback = "\"direct\"",
      .doc = "how ranks exchange"},
+    {.path = "host.bytes", PER_SECOND, .doc = "a node's host memory, bytes/s"},
     {.path = "link.interference",
-     .types = TR_KEY_NUMBER,
-     .min = 0,
-     .max = 0.9,
-     .fallback = "0",
+     PART,
      .doc = "what computing and messages take from each other"},
+    {.path = "copy.interference",
+     PART,
+     .doc = "what computing and copies take from each other"},
 };
 
 typedef struct key_list {
@@ -104,6 +106,7 @@ static void read_rates(const tr_config *config, tr_machine *m) {
     m->memory_rate = tr__config_number(config, "compute.bytes");
     m->cache_bytes = (double)tr__config_size(config, "compute.cache.size");
     m->cache_rate = tr__config_number(config, "compute.cache.bytes");
+    m->host_rate = tr__config_number(config, "host.bytes");
     m->launch = tr__config_number(config, "compute.launch");
     m->shared = tr__config_bool(config, "compute.shared");
     for (int i = 0; i < TR_RATED_OPS; i++) {
@@ -120,7 +123,8 @@ static tr_status read_rest(const tr_config *config, tr_machine *m, tr_error *err
     m->capacity[TR_SPACE_DEVICE] = tr__config_size(config, "memory.device");
     m->capacity[TR_SPACE_HOST] = tr__config_size(config, "memory.host");
     m->capacity[TR_SPACE_NVME] = tr__config_size(config, "memory.nvme");
-    m->interference = tr__config_number(config, "link.interference");
+    m->link_interference = tr__config_number(config, "link.interference");
+    m->copy_interference = tr__config_number(config, "copy.interference");
     bool direct = strcmp(tr__config_text(config, "link.exchange"), exchanges[0]) == 0;
     m->exchange = direct ? TR_EXCHANGE_DIRECT : TR_EXCHANGE_HIERARCHICAL;
     m->name = tr__strdup(tr__config_text(config, "name"));

@@ -75,9 +75,11 @@ struct tr_machine {
         double latency; // seconds
     } way[TR_WAYS];
     tr_exchange exchange;
+    double host_rate; // bytes a second of a node's host memory; 0: not said
     // The part of their speed that computing and messages take from each other: 0 where
-    // they have hardware of their own, 0.5 where they share the same cores.
-    double interference;
+    // they have hardware of their own, 0.5 where they share the same cores. The same of
+    // computing and copies.
+    double link_interference, copy_interference;
     int64_t capacity[TR_SPACES]; // bytes; device: of a rank, others: of a node; 0: not
                                  // said
 };

@@ -24,13 +24,16 @@ static void print_part(const char *name, double seconds, double whole, FILE *to)
 static void print_times(const tr_simulation *r, FILE *to) {
     fprintf(to, "one step, as each rank spends it\n");
     print_part("computing", r->compute_seconds, r->seconds, to);
-    print_part("slowed by messages", r->slowed_seconds, r->seconds, to);
+    print_part("slowed by what moves", r->slowed_seconds, r->seconds, to);
     print_part("waiting for messages", r->exposed_seconds, r->seconds, to);
+    if (r->copied_bytes > 0) {
+        print_part("waiting for copies", r->exposed_copy_seconds, r->seconds, to);
+    }
     print_part("in all", r->seconds, r->seconds, to);
 }
 
 static void print_kinds(const tr_simulated *s, FILE *to) {
-    fprintf(to, "\nits steps by kind (messages go on beside the others)\n");
+    fprintf(to, "\nits steps by kind (what moves does so beside the others)\n");
     for (int k = 0; k < TR_STEP_KINDS; k++) {
         if (s->kind_seconds[k] > 0) {
             fprintf(to, "    %-10s %8" PRId64 " steps %12.6f s\n",
@@ -65,6 +68,14 @@ static void print_traffic(const tr_simulation *r, FILE *to) {
     fprintf(to, "    a rank sends %s in gathers, %s in reductions\n", gather, reduce);
 }
 
+static void print_copies(const tr_simulation *r, FILE *to) {
+    char copied[SIZE_TEXT];
+    if (r->copied_bytes > 0) {
+        tr__print_size(copied, sizeof copied, r->copied_bytes);
+        fprintf(to, "    %s between device and host\n", copied);
+    }
+}
+
 static void print_memory(const tr_simulation *r, FILE *to) {
     for (int s = 0; s < TR_SPACES; s++) {
         char needs[SIZE_TEXT], has[SIZE_TEXT];
@@ -88,6 +99,7 @@ tr_status tr_simulated_print(const tr_simulated *s, FILE *to, tr_error *err) {
     print_kinds(s, to);
     print_rates(&s->result, request, to);
     print_traffic(&s->result, to);
+    print_copies(&s->result, to);
     print_memory(&s->result, to);
     return ferror(to) ? tr_fail(err, TR_IO, "cannot write the simulation") : TR_OK;
 }
@@ -142,6 +154,8 @@ tr_status tr_simulated_print_json(const tr_simulated *s, FILE *to, tr_error *err
     print_number("compute_seconds", r->compute_seconds, to);
     print_number("slowed_seconds", r->slowed_seconds, to);
     print_number("exposed_seconds", r->exposed_seconds, to);
+    print_number("exposed_copy_seconds", r->exposed_copy_seconds, to);
+    print_number("copy_seconds", r->copy_seconds, to);
     print_number("communication_seconds", r->communication_seconds, to);
     print_number("samples_per_second", r->samples_per_second, to);
     print_number("tokens_per_second", r->tokens_per_second, to);
@@ -151,8 +165,8 @@ tr_status tr_simulated_print_json(const tr_simulated *s, FILE *to, tr_error *err
     print_number("model_utilisation", r->model_utilisation, to);
     fprintf(to,
             "  \"traffic_bytes\": {\"gather\": %" PRId64 ", \"reduce\": %" PRId64
-            "},\n",
-            r->gather_bytes, r->reduce_bytes);
+            ", \"device_host\": %" PRId64 "},\n",
+            r->gather_bytes, r->reduce_bytes, r->copied_bytes);
     print_json_memory(r, to);
     print_json_kinds(s, to);
     return ferror(to) ? tr_fail(err, TR_IO, "cannot write the simulation") : TR_OK;

@@ -1,29 +1,40 @@
 // The walk of a plan as the executor does it (exec/executor.c), with a clock in place
-// of kernels. Steps of the compute stream follow each other; messages are queued when
-// they are reached and worked off one after the other beside it, until a step waits.
+// of kernels. Steps of the compute stream follow each other; messages and copies are
+// queued when they are reached, worked off one after the other on their streams, beside
+// each other and what is computed, until a step waits.
 //
 // While a kernel and a message are at work at the same time, each goes on at 1 - i of
-// its speed, where i is the machine's interference.
+// its speed, where i is the machine's interference of the two; so do a kernel and a
+// copy.
 #include "sim/simulate.h"
 
 #include "base/checked.h"
 #include "base/memory.h"
 
-// An operation of the ranks that is queued or under way.
+enum { QUEUE = TR_COMM_QUEUE }; // so many may wait on a stream
+
+#define LEAST_SPEED 0.1 // of computing, whatever goes on beside it
+
+// What is queued or under way on a stream.
 typedef struct job {
     int32_t step;
     double left;  // seconds of work
     double begin; // when it came to the front
 } job;
 
+typedef struct stream {
+    job queue[QUEUE]; // a ring
+    size_t first, count;
+    int64_t done;        // steps of the stream; combines' operations are not of them
+    double interference; // with computing
+} stream;
+
 typedef struct walk {
     tr_simulated *out;
     const tr_plan *plan;
     tr_share share;
     double now;
-    job queue[TR_COMM_QUEUE]; // a ring
-    size_t first, count;
-    int64_t done; // communication steps; combines' operations are not of them
+    stream streams[TR_STREAMS]; // those that work beside the walk
     struct {
         const tr_program *program;
         double seconds;
@@ -32,50 +43,95 @@ typedef struct walk {
     tr_status status;
 } walk;
 
-static void add_span(walk *w, int32_t step, tr_stream stream, double begin) {
+static void add_span(walk *w, int32_t step, tr_stream on, double begin) {
     tr_simulated *out = w->out;
     if (w->status == TR_OK && !tr__grow((void **)&out->spans, &out->span_capacity,
                                         out->span_count + 1, sizeof *out->spans)) {
         w->status = tr_fail(w->err, TR_MEMORY, "no memory for a simulation");
     }
     if (w->status == TR_OK) {
-        out->spans[out->span_count++] = (tr_span){step, stream, begin, w->now};
+        out->spans[out->span_count++] = (tr_span){step, on, begin, w->now};
     }
 }
-
-// ---- messages
-// ------------------------------------------------------------------------
 
 static const tr_plan_step *step_at(const walk *w, int32_t step) {
     return &w->plan->sequences[TR_SEQUENCE_TRAIN].steps[step];
 }
 
-static void finish_job(walk *w) {
-    const job *front = &w->queue[w->first];
+// ---- what goes on beside each other
+// --------------------------------------------------
+
+static void finish_job(walk *w, tr_stream on) {
+    stream *s = &w->streams[on];
+    const job *front = &s->queue[s->first];
     const tr_plan_step *step = step_at(w, front->step);
-    add_span(w, front->step, TR_STREAM_COMM, front->begin);
-    w->out->kind_seconds[step->kind] += w->now - front->begin;
-    w->out->result.communication_seconds += w->now - front->begin;
-    w->done += step->stream == TR_STREAM_COMM;
-    w->first = (w->first + 1) % TR_COMM_QUEUE;
-    w->count--;
-    w->queue[w->first].begin = w->now;
+    double took = w->now - front->begin;
+    add_span(w, front->step, on, front->begin);
+    w->out->kind_seconds[step->kind] += took;
+    *(on == TR_STREAM_COMM ? &w->out->result.communication_seconds
+                           : &w->out->result.copy_seconds) += took;
+    s->done += step->stream == on;
+    s->first = (s->first + 1) % QUEUE;
+    s->count--;
+    s->queue[s->first].begin = w->now;
 }
 
-// Nothing else is at work until the front of the queue is done.
-static void wait_for_front(walk *w) {
-    double left = w->queue[w->first].left;
-    w->now += left;
-    w->out->result.exposed_seconds += left;
-    finish_job(w);
-}
-
-static void add_job(walk *w, int32_t step, double seconds) {
-    if (w->count == TR_COMM_QUEUE) {
-        wait_for_front(w);
+// The speed of computing beside what is under way.
+static double compute_speed(const walk *w) {
+    double speed = 1;
+    for (int i = 0; i < TR_STREAMS; i++) {
+        speed -= w->streams[i].count > 0 ? w->streams[i].interference : 0;
     }
-    size_t at = (w->first + w->count++) % TR_COMM_QUEUE;
-    w->queue[at] = (job){step, seconds, w->now};
+    return speed > LEAST_SPEED ? speed : LEAST_SPEED;
+}
+
+// Until something is done: the front of a stream, or `*compute` seconds of computing
+// (NULL: nothing is computed). Returns the time that it took.
+static double advance(walk *w, double *compute) {
+    double speed = compute ? compute_speed(w) : 1,
+           step = compute ? *compute / speed : -1;
+    for (int i = 0; i < TR_STREAMS; i++) {
+        const stream *s = &w->streams[i];
+        double own = compute ? 1 - s->interference : 1;
+        double needs = s->count > 0 ? s->queue[s->first].left / own : -1;
+        step = needs >= 0 && (step < 0 || needs < step) ? needs : step;
+    }
+    w->now += step;
+    if (compute) {
+        bool ends = *compute / speed <= step;
+        *compute = ends ? 0 : *compute - step * speed;
+    }
+    for (int i = 0; i < TR_STREAMS; i++) {
+        stream *s = &w->streams[i];
+        double own = compute ? 1 - s->interference : 1;
+        if (s->count == 0) {
+            continue;
+        }
+        job *front = &s->queue[s->first];
+        bool ends = front->left / own <= step;
+        front->left -= step * own;
+        if (ends) {
+            finish_job(w, (tr_stream)i);
+        }
+    }
+    return step;
+}
+
+// Waits until `done` steps of a stream are done, or nothing is left on it.
+static void wait_for(walk *w, tr_stream on, int64_t done) {
+    double *exposed = on == TR_STREAM_COMM ? &w->out->result.exposed_seconds
+                                           : &w->out->result.exposed_copy_seconds;
+    while (w->streams[on].done < done && w->streams[on].count > 0) {
+        *exposed += advance(w, NULL);
+    }
+}
+
+static void add_job(walk *w, tr_stream on, int32_t step, double seconds) {
+    stream *s = &w->streams[on];
+    if (s->count == QUEUE) {
+        wait_for(w, on, s->done + 1);
+    }
+    s->queue[(s->first + s->count++) % QUEUE] = (job){step, seconds, w->now};
 }
 
 static void start_transfers(walk *w, int32_t step) {
@@ -89,30 +145,30 @@ static void start_transfers(walk *w, int32_t step) {
             bool gather = transfers[i].kind == TR_COMM_GATHER;
             *(gather ? &result->gather_bytes : &result->reduce_bytes) +=
                 tr__transfer_sent(w->plan, &transfers[i]);
-            add_job(w, step, tr__transfer_seconds(&w->share, &transfers[i]));
+            add_job(w, TR_STREAM_COMM, step,
+                    tr__transfer_seconds(&w->share, &transfers[i]));
         }
     }
+}
+
+static void start_copy(walk *w, int32_t step) {
+    w->out->result.copied_bytes += tr__step_copied(w->plan, step_at(w, step));
+    add_job(w, TR_STREAM_COPY, step,
+            tr__copy_seconds(&w->share, w->plan, step_at(w, step)));
 }
 
 // ---- computing
 // -----------------------------------------------------------------------
 
 static void compute(walk *w, double seconds) {
-    double taken = w->share.machine->interference, left = seconds;
-    while (left > 0 && w->count > 0) {
-        job *front = &w->queue[w->first];
-        double both = left < front->left ? left : front->left;
-        double slowed = both * taken / (1 - taken);
-        w->now += both + slowed;
-        w->out->result.slowed_seconds += slowed;
-        left -= both;
-        front->left -= both;
-        if (front->left <= 0) {
-            finish_job(w);
-        }
-    }
-    w->now += left;
+    double left = seconds;
     w->out->result.compute_seconds += seconds;
+    while (left > 0) {
+        double before = left;
+        double took = advance(w, &left);
+        double slowed = took - (before - left);
+        w->out->result.slowed_seconds += slowed > 0 ? slowed : 0;
+    }
 }
 
 // Most steps of a kind run the same program as the last.
@@ -141,21 +197,20 @@ static void count_flops(walk *w, const tr_plan_step *step) {
 static void run_step(walk *w, int32_t index) {
     const tr_plan_step *step = step_at(w, index);
     w->out->kind_steps[step->kind]++;
-    while (w->done < step->wait && w->count > 0) {
-        wait_for_front(w);
-    }
-    if (step->stream == TR_STREAM_COMM) {
-        start_transfers(w, index);
+    wait_for(w, TR_STREAM_COMM, step->wait);
+    wait_for(w, TR_STREAM_COPY, step->wait_copy);
+    if (step->stream == TR_STREAM_COPY) {
+        start_copy(w, index);
         return;
     }
-    double begin = w->now;
-    if (step->kind == TR_STEP_combine) { // waits for what it starts
+    if (step->stream == TR_STREAM_COMM || step->kind == TR_STEP_combine) {
         start_transfers(w, index);
-        while (w->count > 0) {
-            wait_for_front(w);
+        if (step->kind == TR_STEP_combine) { // waits for what it has started
+            wait_for(w, TR_STREAM_COMM, INT64_MAX);
         }
         return;
     }
+    double begin = w->now;
     compute(w, seconds_of(w, step));
     count_flops(w, step);
     w->out->kind_seconds[step->kind] += w->now - begin;
@@ -167,9 +222,8 @@ static void run_all(walk *w) {
     size_t count = w->plan->sequences[TR_SEQUENCE_TRAIN].count;
     for (size_t i = 0; i <= count && w->status == TR_OK; i++) {
         if (i == w->plan->update_begin || i == count) {
-            while (w->count > 0) {
-                wait_for_front(w);
-            }
+            wait_for(w, TR_STREAM_COMM, INT64_MAX);
+            wait_for(w, TR_STREAM_COPY, INT64_MAX);
         }
         if (i < count) {
             run_step(w, (int32_t)i);
@@ -195,31 +249,60 @@ static void conclude(const walk *w) {
     }
 }
 
-static tr_status check_ways(const tr_share *share, tr_error *err) {
-    bool inside = share->sharers > 1, between = share->ranks > share->sharers;
-    tr_way missing = inside && share->machine->way[TR_WAY_INSIDE].rate == 0
-                         ? TR_WAY_INSIDE
-                         : TR_WAY_BETWEEN;
-    bool misses = missing == TR_WAY_INSIDE ||
-                  (between && share->machine->way[TR_WAY_BETWEEN].rate == 0);
-    return misses ? tr_fail(err, TR_USAGE,
-                            "machine %.200s: %lld ranks, %lld on a node, need "
-                            "link.%s.bytes, which is not there",
-                            share->machine->name, (long long)share->ranks,
-                            (long long)share->machine->ranks_per_node,
-                            missing == TR_WAY_INSIDE ? "inside" : "between")
-                  : TR_OK;
+static tr_status check_way(const tr_machine *machine, tr_way way, const char *who,
+                           tr_error *err) {
+    static const char *const keys[TR_WAYS] = {
+#define TR_WAY_KEY(name, key) key,
+        TR_WAY_LIST(TR_WAY_KEY)
+#undef TR_WAY_KEY
+    };
+    return machine->way[way].rate > 0
+               ? TR_OK
+               : tr_fail(err, TR_USAGE,
+                         "machine %.200s: %s need %s.bytes, which is not there",
+                         machine->name, who, keys[way]);
+}
+
+static bool copies(const tr_plan *plan) {
+    const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
+    for (size_t i = 0; i < sequence->count; i++) {
+        if (tr__step_copied(plan, &sequence->steps[i]) > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Has the machine all that the plan uses?
+static tr_status check_ways(const tr_share *share, const tr_plan *plan, tr_error *err) {
+    const tr_machine *m = share->machine;
+    tr_status status = TR_OK;
+    if (share->sharers > 1) {
+        status = check_way(m, TR_WAY_INSIDE, "several ranks on a node", err);
+    }
+    if (status == TR_OK && share->ranks > share->sharers) {
+        status = check_way(m, TR_WAY_BETWEEN, "several nodes", err);
+    }
+    if (status == TR_OK && copies(plan)) {
+        status = check_way(m, TR_WAY_TO_DEVICE, "plans that offload", err);
+    }
+    if (status == TR_OK && copies(plan)) {
+        status = check_way(m, TR_WAY_TO_HOST, "plans that offload", err);
+    }
+    bool away = plan->request.optimizer_home != TR_SPACE_DEVICE;
+    if (status == TR_OK && away && m->host_rate == 0) {
+        return tr_fail(err, TR_USAGE,
+                       "machine %.200s: an optimizer on the host needs host.bytes, "
+                       "which is not there",
+                       m->name);
+    }
+    return status;
 }
 
 tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
                       tr_simulated **out, tr_error *err) {
     if (plan->request.inference) {
         return tr_fail(err, TR_USAGE, "only a training step can be simulated");
-    }
-    if (plan->request.optimizer_home != TR_SPACE_DEVICE) {
-        return tr_fail(err, TR_USAGE,
-                       "offload (zero_optimization.offload_optimizer) is not yet "
-                       "simulated");
     }
     walk *w = tr__calloc(1, sizeof *w);
     tr_simulated *simulated = tr__calloc(1, sizeof *simulated);
@@ -232,7 +315,9 @@ tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
     *w = (walk){.out = simulated, .plan = plan, .err = err};
     w->share = tr__machine_share(machine, plan->request.ranks,
                                  plan->ledger.total[TR_SPACE_DEVICE]);
-    status = check_ways(&w->share, err);
+    w->streams[TR_STREAM_COMM].interference = machine->link_interference;
+    w->streams[TR_STREAM_COPY].interference = machine->copy_interference;
+    status = check_ways(&w->share, plan, err);
     if (status == TR_OK) {
         run_all(w);
         conclude(w);

@@ -98,6 +98,72 @@ static void test_four_ranks(void **state) {
     tr_model_destroy(model);
 }
 
+// ---- offload
+// ---------------------------------------------------------------------
+
+#define TEST_COPY(interference)                                                        \
+    ", \"host\": {\"bytes\": 1e30}, \"copy\": {\"interference\": " interference        \
+    ", \"to_device\": {\"bytes\": 1e30, \"latency\": 2}, "                             \
+    "\"to_host\": {\"bytes\": 1e30, \"latency\": 2}}"
+
+static void assert_offloads(const tr_plan_request *request, const char *more,
+                            expected wanted) {
+    tr_plan *plan = test_plan(request);
+    tr_machine *machine = test_clockwork(more);
+    tr_simulated *simulated = test_simulate(plan, machine);
+    const tr_simulation *r = tr_simulated_result(simulated);
+    assert_near(r->seconds, wanted.seconds, nearly);
+    assert_near(r->compute_seconds, wanted.compute, nearly);
+    assert_near(r->exposed_copy_seconds, wanted.exposed, nearly);
+    assert_near(r->exposed_seconds, 0, nearly);
+    assert_near(r->slowed_seconds, wanted.slowed, nearly);
+    assert_true(plan->traffic.device_host > 0);
+    assert_int_equal(r->copied_bytes, plan->traffic.device_host);
+    tr_simulated_destroy(simulated);
+    tr_machine_close(machine);
+    tr_plan_destroy(plan);
+}
+
+// What was updated is fetched while the step begins; gradients leave behind the
+// backward. Norm and updates, on the host, take no time here.
+static void test_offload(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = layers(model, 1, 0);
+    request.optimizer_home = TR_SPACE_HOST;
+    assert_offloads(&request, TEST_COPY("0"), (expected){15, 9, 6, 0});
+    assert_offloads(&request, TEST_COPY("0.5"), (expected){21, 9, 6, 6});
+    request.param_home = TR_SPACE_HOST;
+    assert_offloads(&request, TEST_COPY("0"), (expected){16, 9, 7, 0});
+    tr_model_destroy(model);
+}
+
+static void assert_refused(const tr_plan *plan, const tr_machine *machine,
+                           const char *key) {
+    tr_simulated *simulated = NULL;
+    tr_error err = {0};
+    assert_int_equal(tr_simulate(plan, machine, &simulated, &err), TR_USAGE);
+    assert_non_null(strstr(err.message, key));
+    assert_null(simulated);
+}
+
+static void test_offload_refusals(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = layers(model, 1, 0);
+    request.optimizer_home = TR_SPACE_HOST;
+    tr_plan *plan = test_plan(&request);
+    tr_machine *machine = test_clockwork("");
+    assert_refused(plan, machine, "copy.to_device.bytes");
+    machine->way[TR_WAY_TO_DEVICE].rate = 1;
+    assert_refused(plan, machine, "copy.to_host.bytes");
+    machine->way[TR_WAY_TO_HOST].rate = 1;
+    assert_refused(plan, machine, "host.bytes");
+    tr_machine_close(machine);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
 // ---- messages by their bytes
 // ---------------------------------------------------------
 
@@ -318,11 +384,18 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_rank),         cmocka_unit_test(test_stage_0),
-        cmocka_unit_test(test_stage_3),          cmocka_unit_test(test_no_overlap),
-        cmocka_unit_test(test_four_ranks),       cmocka_unit_test(test_exchanges),
-        cmocka_unit_test(test_better_is_faster), cmocka_unit_test(test_traffic),
-        cmocka_unit_test(test_full_queue),       cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_one_rank),
+        cmocka_unit_test(test_stage_0),
+        cmocka_unit_test(test_stage_3),
+        cmocka_unit_test(test_no_overlap),
+        cmocka_unit_test(test_four_ranks),
+        cmocka_unit_test(test_exchanges),
+        cmocka_unit_test(test_better_is_faster),
+        cmocka_unit_test(test_traffic),
+        cmocka_unit_test(test_full_queue),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_offload),
+        cmocka_unit_test(test_offload_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
