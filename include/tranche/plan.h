@@ -29,20 +29,30 @@ typedef struct tr_plan_request {
     int64_t rank;               // whose plan this is: 0..W-1
     int64_t wave;               // 1..g; 0: 1, or g where an op needs the whole wave
     int stage;                  // ZeRO stage 0..3
-    tr_space optimizer_home;    // where gradients are summed up, and the update is
-    tr_space param_home;        // where parameters live; not the device: units are
-                                // fetched for use; then the optimizer is there too
-    int64_t recomputed_units;   // the first this many units are recomputed; -1: all
-                                // but the last
-    int optimizer_states;       // f32 buffers per parameter
-    bool no_overlap;            // ranks compute nothing while they communicate
-    bool reproducible;       // gradients are summed in fixed point: the same bits for
-                             // every W, g, wave and stage
-    bool inference;          // forward only, of one micro-batch, with an answer
-    int64_t host_data_bytes; // held by the data sets in memory: in the ledger
-    int threads;             // OpenMP threads; 0: those of the machine
-    int isa_limit;           // 0: no limit; else 1 + the best instruction set to use
-    bool reference_kernels;  // only the plain ones: slow, for tests
+    // Where the optimizer's state lives, and the master copy of parameters that have
+    // only a copy on the device. Not the device: the update is on the host.
+    tr_space optimizer_home;
+    // Where parameters live. Not the device: units are fetched for use; then the
+    // optimizer is not on the device either.
+    tr_space param_home;
+    // Where complete gradients wait for the update: where it is (device: choose), or
+    // NVMe, which needs the optimizer's state to be there, too.
+    tr_space grad_home;
+    // Elements of a flat buffer that the update takes at a time where it reads from
+    // NVMe, a multiple of 1,024, and how many times that is staged; 0: chosen.
+    int64_t update_elements;
+    int update_slots;
+    int64_t recomputed_units; // the first this many units are recomputed; -1: all
+                              // but the last
+    int optimizer_states;     // f32 buffers per parameter
+    bool no_overlap;          // ranks compute nothing while they communicate
+    bool reproducible;        // gradients are summed in fixed point: the same bits for
+                              // every W, g, wave and stage
+    bool inference;           // forward only, of one micro-batch, with an answer
+    int64_t host_data_bytes;  // held by the data sets in memory: in the ledger
+    int threads;              // OpenMP threads; 0: those of the machine
+    int isa_limit;            // 0: no limit; else 1 + the best instruction set to use
+    bool reference_kernels;   // only the plain ones: slow, for tests
 } tr_plan_request;
 
 // X(name): the categories of the ledger

@@ -50,11 +50,33 @@ static tr_status check_length(const tr_plan_request *r, tr_error *err) {
     return TR_OK;
 }
 
+// Sizes that something on NVMe is cut and staged in.
+static tr_status check_staging(const tr_plan_request *r, tr_error *err) {
+    if (r->update_elements < 0 || r->update_elements % TR_SHARD_ELEMENTS != 0) {
+        return tr_fail(err, TR_USAGE,
+                       "an update of %lld elements at a time; it must be a multiple of "
+                       "%d",
+                       (long long)r->update_elements, TR_SHARD_ELEMENTS);
+    }
+    if (r->update_slots < 0 || r->update_slots == 1 ||
+        r->update_slots > TR_UPDATE_SLOTS_MAX) {
+        return tr_fail(err, TR_USAGE,
+                       "%d slots to stage the update in; 2 to %d are possible",
+                       r->update_slots, TR_UPDATE_SLOTS_MAX);
+    }
+    return TR_OK;
+}
+
 static tr_status check_homes(const tr_plan_request *r, tr_error *err) {
-    if (r->optimizer_home == TR_SPACE_NVME || r->param_home == TR_SPACE_NVME) {
+    if (r->optimizer_home == TR_SPACE_NVME || r->param_home == TR_SPACE_NVME ||
+        r->grad_home == TR_SPACE_NVME) {
         return tr_fail(err, TR_USAGE, "offload to NVMe is not yet supported");
     }
-    if (r->param_home != TR_SPACE_DEVICE && r->optimizer_home != r->param_home) {
+    if (r->grad_home != TR_SPACE_DEVICE && r->optimizer_home == TR_SPACE_DEVICE) {
+        return tr_fail(err, TR_USAGE,
+                       "gradients that wait elsewhere than where the update is");
+    }
+    if (r->param_home != TR_SPACE_DEVICE && r->optimizer_home == TR_SPACE_DEVICE) {
         return tr_fail(
             err, TR_USAGE,
             "zero_optimization.offload_param without offload_optimizer is not "
@@ -89,6 +111,7 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
     }
     tr_status status = check_batch(r, err);
     status = status == TR_OK ? check_homes(r, err) : status;
+    status = status == TR_OK ? check_staging(r, err) : status;
     return status == TR_OK ? check_length(r, err) : status;
 }
 

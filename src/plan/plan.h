@@ -135,6 +135,7 @@ enum {
     TR_SHARD_ELEMENTS = 1024, // shards are cut at multiples: whole blocks of the norm,
                               // and of what NVMe writes
     TR_UNFOLD_ELEMENTS = 1 << 16, // fixed-point sums turned into f32 at a time
+    TR_UPDATE_SLOTS_MAX = 64,     // of the ring that an update from NVMe is staged in
 };
 
 // Elements [first, first + count) of a flat buffer, in a buffer that lives always.
