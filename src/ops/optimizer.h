@@ -11,11 +11,14 @@ enum { TR_OPTIMIZER_STATES = 2 };
 // What an update is made with; each optimizer reads the fields it knows.
 typedef struct tr_hyper {
     double lr, weight_decay;
-    double beta1, beta2, eps;   // Adam
+    double beta1, beta2;        // Adam, Lion
+    double eps;                 // Adam, Adagrad
     bool decoupled;             // Adam: AdamW's decay (Loshchilov, Hutter 1711.05101)
     bool bias_correction;       // Adam
     double momentum, dampening; // SGD
-    bool nesterov;
+    bool nesterov;              // SGD
+    double initial_accumulator; // Adagrad
+    double lr_decay;            // Adagrad
 } tr_hyper;
 
 // One contiguous range of parameters with one set of hyper-parameters.
@@ -32,6 +35,7 @@ typedef struct tr_update {
 
 typedef struct tr_optimizer {
     const char *name; // "adam"
+    int number;       // in checkpoints: stays the same for ever
     int state_count;
     const char *state_names[TR_OPTIMIZER_STATES]; // in checkpoints: "exp_avg"
     double flops_per_element;
@@ -43,6 +47,8 @@ typedef struct tr_optimizer {
 
 extern const tr_optimizer tr__optimizer_adam; // Adam and AdamW
 extern const tr_optimizer tr__optimizer_sgd;
+extern const tr_optimizer tr__optimizer_lion;
+extern const tr_optimizer tr__optimizer_adagrad;
 
 // The update for this processor (the best `cpu` entry up to `isa`, else the reference).
 typedef void (*tr_update_function)(const tr_hyper *hyper, const tr_update *update);

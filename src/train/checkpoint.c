@@ -103,6 +103,8 @@ static tr_state state_of(const tr_engine *engine) {
     memcpy(state.beta_power, engine->power,
            engine->settings->group_count * sizeof *engine->power);
     put_epoch(&engine->epoch, &state.numbers);
+    tr__state_numbers_set(&state.numbers, "optimizer",
+                          engine->settings->optimizer->number);
     if (engine->plan->request.reproducible) {
         tr__state_numbers_set(&state.numbers, "fixed_exponent", engine->fixed_exponent);
     }
@@ -208,10 +210,28 @@ static tr_status check_state(tr_engine *engine, const tr_checkpoint *from,
     return TR_OK;
 }
 
+// States of one name may mean different things: a mean in Adam and in Lion.
+static tr_status check_optimizer(const tr_engine *engine, const tr_checkpoint *from,
+                                 tr_error *err) {
+    const tr_optimizer *optimizer = engine->settings->optimizer;
+    double number = optimizer->number; // where none was kept
+    tr__state_numbers_get(&from->state.numbers, "optimizer", &number);
+    return (int)number == optimizer->number
+               ? TR_OK
+               : tr_fail(
+                     err, TR_IO,
+                     "%s: was trained with another optimizer than this run's, which "
+                     "is %s",
+                     from->folder, optimizer->name);
+}
+
 static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *err) {
     const tr_optimizer *optimizer = engine->settings->optimizer;
     int states = engine->plan->request.optimizer_states;
     tr_status status = check_state(engine, from, err);
+    if (status == TR_OK) {
+        status = check_optimizer(engine, from, err);
+    }
     if (status == TR_OK) {
         status = tr__read_parameters(from->model, from->folder, engine->plan,
                                      engine->executor, -1, NULL, err);

@@ -1,18 +1,21 @@
 // The optimizer, its parameters and groups, and clipping. Defaults are those of
-// DeepSpeed 0.19 and, for SGD, of PyTorch.
+// DeepSpeed 0.19 and, for what it does not have, of PyTorch; where they depend on the
+// type, resolve_optimizer.c has them.
 #include "train/keys.h"
 
-static const char *const types[] = {"Adam", "AdamW", "SGD", NULL};
+static const char *const types[] = {"Adam", "AdamW", "SGD", "Lion", "Adagrad", NULL};
 static const char *const later[] = {
-    "Lamb",       "Lion",   "Adagrad", "OneBitAdam", "OneBitLamb", "ZeroOneAdam",
-    "Muon",       "MuAdam", "MuAdamW", "MuSGD",      "Adadelta",   "Adafactor",
-    "Adamax",     "ASGD",   "LBFGS",   "NAdam",      "RAdam",      "RMSprop",
-    "SparseAdam", "Rprop",  "LARS",    NULL};
+    "Lamb",    "LARS",  "OneBitAdam", "OneBitLamb", "ZeroOneAdam", "Muon", "MuAdam",
+    "MuAdamW", "MuSGD", "Adadelta",   "Adafactor",  "Adamax",      "ASGD", "LBFGS",
+    "NAdam",   "RAdam", "RMSprop",    "SparseAdam", "Rprop",       NULL};
 static const char *const adam[] = {"Adam", "AdamW", NULL};
 static const char *const sgd[] = {"SGD", NULL};
+static const char *const adagrad[] = {"Adagrad", NULL};
+static const char *const has_betas[] = {"Adam", "AdamW", "Lion", NULL};
+static const char *const has_eps[] = {"Adam", "AdamW", "Adagrad", NULL};
+static const char *const has_states[] = {"Adam", "AdamW", "Lion", "Adagrad", NULL};
 
-#define OF_ADAM .where_key = "optimizer.type", .where = adam
-#define OF_SGD  .where_key = "optimizer.type", .where = sgd
+#define OF(list) .where_key = "optimizer.type", .where = (list)
 
 static const tr_key keys[] = {
     {.path = "optimizer.type",
@@ -26,13 +29,13 @@ static const tr_key keys[] = {
      .allow_auto = true,
      .fallback = "1e-3",
      .max = TR_KEY_NUMBER_MAX,
-     .doc = "learning rate"},
+     .doc = "learning rate; Adagrad: 1e-2"},
     {.path = "optimizer.params.weight_decay",
      .types = TR_KEY_NUMBER,
      .allow_auto = true,
      .fallback = "0",
      .max = TR_KEY_NUMBER_MAX,
-     .doc = "decoupled from the gradient in AdamW, added to it elsewhere"},
+     .doc = "decoupled from the gradient in AdamW and Lion, added to it elsewhere"},
     {.path = "optimizer.params.betas",
      .types = TR_KEY_LIST,
      .elements = TR_KEY_NUMBER,
@@ -41,41 +44,42 @@ static const tr_key keys[] = {
      .fallback = "[0.9, 0.999]",
      .max = 1,
      .max_excluded = true,
-     OF_ADAM,
-     .doc = "decay of the two running means"},
+     OF(has_betas),
+     .doc = "Adam: decay of the two running means; Lion: the mean's share of the "
+            "direction, its decay"},
     {.path = "optimizer.params.eps",
      .types = TR_KEY_NUMBER,
      .allow_auto = true,
      .fallback = "1e-8",
      .max = TR_KEY_NUMBER_MAX,
-     OF_ADAM,
-     .doc = "added to the root of the second mean"},
+     OF(has_eps),
+     .doc = "added to the root of the squares; Adagrad: 1e-10"},
     {.path = "optimizer.params.bias_correction",
      .types = TR_KEY_BOOL,
      .fallback = "true",
-     OF_ADAM,
+     OF(adam),
      .doc = "divide the means by 1 - beta^t"},
     {.path = "optimizer.params.adam_w_mode",
      .types = TR_KEY_BOOL,
      .fallback = "true",
-     OF_ADAM,
+     OF(adam),
      .doc = "with type Adam: false adds the weight decay to the gradient"},
     {.path = "optimizer.params.amsgrad",
      .types = TR_KEY_BOOL,
      .status = TR_KEY_NOT_YET,
      .fallback = "false",
-     OF_ADAM,
+     OF(has_eps),
      .doc = "keep the largest second mean"},
     {.path = "optimizer.params.fp32_optimizer_states",
      .types = TR_KEY_BOOL,
      .status = TR_KEY_NOT_YET,
      .fallback = "true",
-     OF_ADAM,
+     OF(has_states),
      .doc = "optimizer state is fp32"},
     {.path = "optimizer.params.torch_adam",
      .types = TR_KEY_BOOL,
      .status = TR_KEY_NO_MEANING,
-     OF_ADAM,
+     OF(adam),
      .doc = "there is one implementation"},
     {.path = "optimizer.params.momentum",
      .types = TR_KEY_NUMBER,
@@ -83,19 +87,31 @@ static const tr_key keys[] = {
      .fallback = "0",
      .max = 1,
      .max_excluded = true,
-     OF_SGD,
+     OF(sgd),
      .doc = "decay of the running sum of gradients"},
     {.path = "optimizer.params.dampening",
      .types = TR_KEY_NUMBER,
      .fallback = "0",
      .max = 1,
-     OF_SGD,
+     OF(sgd),
      .doc = "the share of a gradient that does not enter the momentum"},
     {.path = "optimizer.params.nesterov",
      .types = TR_KEY_BOOL,
      .fallback = "false",
-     OF_SGD,
+     OF(sgd),
      .doc = "look ahead along the momentum"},
+    {.path = "optimizer.params.initial_accumulator_value",
+     .types = TR_KEY_NUMBER,
+     .fallback = "0",
+     .max = TR_KEY_NUMBER_MAX,
+     OF(adagrad),
+     .doc = "what the sums of squares begin with"},
+    {.path = "optimizer.params.lr_decay",
+     .types = TR_KEY_NUMBER,
+     .fallback = "0",
+     .max = TR_KEY_NUMBER_MAX,
+     OF(adagrad),
+     .doc = "the rate is divided by 1 + this times the updates before"},
     {.path = "optimizer.params.maximize",
      .types = TR_KEY_BOOL,
      .status = TR_KEY_NOT_YET,

@@ -4,30 +4,32 @@
 #include "train/schedule_read.h"
 
 #include "ckpt/state.h"
+#include <stdio.h>
 #include <strings.h>
 
 static double number(const tr_run *run, const char *key) {
     return tr__config_number(run->config, key);
 }
 
-static void read_adam(const tr_run *run, const char *type, tr_hyper *hyper) {
+static void read_betas(const tr_run *run, tr_hyper *hyper) {
     hyper->beta1 = tr__config_number_at(run->config, "optimizer.params.betas", 0);
     hyper->beta2 = tr__config_number_at(run->config, "optimizer.params.betas", 1);
+}
+
+static tr_status read_adam(const tr_run *run, tr_hyper *hyper, tr_error *err) {
+    const char *type = tr__config_text(run->config, "optimizer.type");
+    (void)err;
+    read_betas(run, hyper);
     hyper->eps = number(run, "optimizer.params.eps");
     hyper->bias_correction =
         tr__config_bool(run->config, "optimizer.params.bias_correction");
     hyper->decoupled = strcasecmp(type, "AdamW") == 0 ||
                        tr__config_bool(run->config, "optimizer.params.adam_w_mode");
-}
-
-static void read_sgd(const tr_run *run, tr_hyper *hyper) {
-    hyper->momentum = number(run, "optimizer.params.momentum");
-    hyper->dampening = number(run, "optimizer.params.dampening");
-    hyper->nesterov = tr__config_bool(run->config, "optimizer.params.nesterov");
+    return TR_OK;
 }
 
 // As torch.optim.SGD has it.
-static tr_status check_sgd(const tr_hyper *hyper, tr_error *err) {
+static tr_status check_nesterov(const tr_hyper *hyper, tr_error *err) {
     if (hyper->nesterov && (hyper->momentum <= 0 || hyper->dampening != 0)) {
         return tr_fail(err, TR_USAGE,
                        "optimizer.params.nesterov needs a momentum above 0 and no "
@@ -35,6 +37,77 @@ static tr_status check_sgd(const tr_hyper *hyper, tr_error *err) {
                        hyper->momentum, hyper->dampening);
     }
     return TR_OK;
+}
+
+static tr_status read_sgd(const tr_run *run, tr_hyper *hyper, tr_error *err) {
+    hyper->momentum = number(run, "optimizer.params.momentum");
+    hyper->dampening = number(run, "optimizer.params.dampening");
+    hyper->nesterov = tr__config_bool(run->config, "optimizer.params.nesterov");
+    return check_nesterov(hyper, err);
+}
+
+static tr_status read_lion(const tr_run *run, tr_hyper *hyper, tr_error *err) {
+    (void)err;
+    read_betas(run, hyper);
+    return TR_OK;
+}
+
+static tr_status read_adagrad(const tr_run *run, tr_hyper *hyper, tr_error *err) {
+    (void)err;
+    hyper->eps = number(run, "optimizer.params.eps");
+    hyper->initial_accumulator =
+        number(run, "optimizer.params.initial_accumulator_value");
+    hyper->lr_decay = number(run, "optimizer.params.lr_decay");
+    return TR_OK;
+}
+
+// An optimizer by its name in run files. lr, eps: its own defaults; 0: the key's.
+typedef struct kind {
+    const char *type;
+    const tr_optimizer *optimizer;
+    tr_status (*read)(const tr_run *run, tr_hyper *hyper, tr_error *err);
+    double lr, eps;
+} kind;
+
+static const kind kinds[] = {
+    {"Adam", &tr__optimizer_adam, read_adam, 0, 0},
+    {"AdamW", &tr__optimizer_adam, read_adam, 0, 0},
+    {"SGD", &tr__optimizer_sgd, read_sgd, 0, 0},
+    {"Lion", &tr__optimizer_lion, read_lion, 0, 0},
+    {"Adagrad", &tr__optimizer_adagrad, read_adagrad, 1e-2, 1e-10},
+};
+
+static const kind *find_kind(const tr_run *run) {
+    const char *type = tr__config_text(run->config, "optimizer.type");
+    const kind *found = kinds;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        found = strcasecmp(type, kinds[i].type) == 0 ? &kinds[i] : found;
+    }
+    return found;
+}
+
+static tr_status own_default(tr_run *run, const char *key, double value,
+                             const char *type, tr_error *err) {
+    char why[64];
+    snprintf(why, sizeof why, "the default of %s", type);
+    return value > 0 ? tr__config_resolve_number(run->config, key, value,
+                                                 TR_ORIGIN_AUTO, why, err)
+                     : TR_OK;
+}
+
+// All that the type's keys say.
+static tr_status read_hyper(tr_run *run, const kind *of, tr_hyper *hyper,
+                            tr_error *err) {
+    tr_status status = own_default(run, "optimizer.params.lr", of->lr, of->type, err);
+    if (status == TR_OK) {
+        status = own_default(run, "optimizer.params.eps", of->eps, of->type, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    *hyper = (tr_hyper){.lr = number(run, "optimizer.params.lr"),
+                        .weight_decay = number(run, "optimizer.params.weight_decay")};
+    return of->read(run, hyper, err);
 }
 
 static tr_status read_patterns(tr_param_group *group, const json_t *match,
@@ -101,28 +174,20 @@ static tr_status read_groups(tr_run *run, const tr_hyper *base, tr_error *err) {
 }
 
 tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
-    const char *type = tr__config_text(run->config, "optimizer.type");
+    const kind *of = find_kind(run);
     tr_settings *settings = &run->settings;
-    tr_hyper base = {.lr = number(run, "optimizer.params.lr"),
-                     .weight_decay = number(run, "optimizer.params.weight_decay")};
-    bool sgd = strcasecmp(type, "SGD") == 0;
-    if (sgd) {
-        read_sgd(run, &base);
-    } else {
-        read_adam(run, type, &base);
+    tr_hyper base;
+    tr_status status = read_hyper(run, of, &base, err);
+    if (status != TR_OK) {
+        return status;
     }
-    settings->optimizer = sgd ? &tr__optimizer_sgd : &tr__optimizer_adam;
+    settings->optimizer = of->optimizer;
     // Without momentum SGD neither reads nor writes its buffer: there is none.
-    bool stateless = sgd && base.momentum == 0;
-    run->request.optimizer_states = stateless ? 0 : settings->optimizer->state_count;
+    bool stateless = of->read == read_sgd && base.momentum == 0;
+    run->request.optimizer_states = stateless ? 0 : of->optimizer->state_count;
     settings->clip = number(run, "gradient_clipping");
-    tr_status status = sgd ? check_sgd(&base, err) : TR_OK;
-    if (status == TR_OK) {
-        status = read_groups(run, &base, err);
-    }
-    if (status == TR_OK) {
-        status =
-            tr__schedule_read(run->config, settings->steps, &settings->schedule, err);
-    }
-    return status;
+    status = read_groups(run, &base, err);
+    return status == TR_OK ? tr__schedule_read(run->config, settings->steps,
+                                               &settings->schedule, err)
+                           : status;
 }

@@ -164,7 +164,7 @@ static void test_not_yet(void **state) {
         {", \n\"memory\": {\"nvme\": {\"path\": \"x\"}}",
          {"memory.nvme.path", "not yet"}},
         {", \n\"memory\": {\"host\": 1024}", {":4: memory.host", "not yet supported"}},
-        {", \n\"optimizer\": {\"type\": \"Lamb\"}", {":4: optimizer.type", "not yet"}},
+        {", \n\"optimizer\": {\"type\": \"Muon\"}", {":4: optimizer.type", "not yet"}},
         {", \n\"zero_optimization\": {\"stage\": 4}", {":4:", "stage is 4", "0 to 3"}},
         {", \n\"pipeline\": {\"stages\": 2}", {":4: pipeline", "not yet supported"}},
     };

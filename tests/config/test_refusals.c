@@ -116,7 +116,7 @@ static void test_not_yet(void **state) {
         "{\"elasticity\": {\"enabled\": true}}",
         "{\"data_types\": {\"grad_accum_dtype\": \"bf16\"}}",
         "{\"communication_data_type\": \"fp16\"}",
-        "{\"optimizer\": {\"type\": \"Lion\"}}",
+        "{\"optimizer\": {\"type\": \"Muon\"}}",
         "{\"optimizer\": {\"type\": \"onebitadam\"}}",
         "{\"optimizer\": {\"params\": {\"amsgrad\": true}}}",
         "{\"compression_training\": {\"sparse_pruning\": {\"shared_parameters\":"

@@ -18,42 +18,69 @@ typedef struct golden {
     tr_hyper hyper;
 } golden;
 
-static double read_number(golden *g, const char *name) {
-    char word[32];
-    double value = 0;
-    assert_int_equal(fscanf(g->file, "%31s %lf", word, &value), 2);
-    assert_string_equal(word, name);
-    return value;
+// Hyper-parameters by their names in the file; a bool is 0 or 1 in it.
+static void take(golden *g, const char *name, double value) {
+    tr_hyper *h = &g->hyper;
+    const struct {
+        const char *name;
+        double *number;
+        bool *flag;
+    } all[] = {
+        {"lr", &h->lr, NULL},
+        {"weight_decay", &h->weight_decay, NULL},
+        {"beta1", &h->beta1, NULL},
+        {"beta2", &h->beta2, NULL},
+        {"eps", &h->eps, NULL},
+        {"decoupled", NULL, &h->decoupled},
+        {"momentum", &h->momentum, NULL},
+        {"dampening", &h->dampening, NULL},
+        {"nesterov", NULL, &h->nesterov},
+        {"lr_decay", &h->lr_decay, NULL},
+        {"initial_accumulator_value", &h->initial_accumulator, NULL},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (strcmp(name, all[i].name) == 0 && all[i].number) {
+            *all[i].number = value;
+            return;
+        }
+        if (strcmp(name, all[i].name) == 0) {
+            *all[i].flag = value != 0;
+            return;
+        }
+    }
+    fail_msg("no hyper-parameter %s", name);
 }
 
+// Up to the row of the parameters at the start, whose name it reads.
 static void golden_open(golden *g, const char *name) {
-    char path[512];
+    char path[512], word[32];
+    double value = 0;
     snprintf(path, sizeof path, "%s/optimizers/%s.txt", TR_TEST_DATA, name);
     g->file = fopen(path, "r");
     assert_non_null(g->file);
     assert_int_equal(fscanf(g->file, "#%*[^\n]"), 0);
-    g->count = (int)read_number(g, "count");
+    assert_int_equal(fscanf(g->file, " count %d updates %d", &g->count, &g->updates),
+                     2);
     assert_true(g->count > 0 && g->count <= MOST);
-    g->updates = (int)read_number(g, "updates");
     g->hyper = (tr_hyper){.bias_correction = true};
-    g->hyper.lr = read_number(g, "lr");
-    g->hyper.weight_decay = read_number(g, "weight_decay");
-    g->hyper.beta1 = read_number(g, "beta1");
-    g->hyper.beta2 = read_number(g, "beta2");
-    g->hyper.eps = read_number(g, "eps");
-    g->hyper.decoupled = read_number(g, "decoupled") != 0;
-    g->hyper.momentum = read_number(g, "momentum");
-    g->hyper.dampening = read_number(g, "dampening");
-    g->hyper.nesterov = read_number(g, "nesterov") != 0;
+    while (fscanf(g->file, "%31s", word) == 1 && strcmp(word, "start") != 0) {
+        assert_int_equal(fscanf(g->file, "%lf", &value), 1);
+        take(g, word, value);
+    }
+    assert_string_equal(word, "start");
+}
+
+static void read_values(golden *g, double *row) {
+    for (int i = 0; i < g->count; i++) {
+        assert_int_equal(fscanf(g->file, "%lf", &row[i]), 1);
+    }
 }
 
 static void read_row(golden *g, const char *name, double *row) {
     char word[32];
     assert_int_equal(fscanf(g->file, "%31s", word), 1);
     assert_string_equal(word, name);
-    for (int i = 0; i < g->count; i++) {
-        assert_int_equal(fscanf(g->file, "%lf", &row[i]), 1);
-    }
+    read_values(g, row);
 }
 
 // Within eight units in the last place of PyTorch's f32, which rounds after each of the
@@ -70,15 +97,19 @@ static void check_row(golden *g, const char *name, const float *got, double *see
     }
 }
 
+// May the states hold anything before the first update?
+static bool starts_itself(const tr_optimizer *optimizer) {
+    return optimizer == &tr__optimizer_sgd || optimizer == &tr__optimizer_adagrad;
+}
+
 static void start(golden *g, const tr_optimizer *optimizer, test_update *u) {
     double row[MOST];
     float *param = u->buffer[0].data;
-    read_row(g, "start", row);
+    read_values(g, row);
     for (int i = 0; i < g->count; i++) {
         param[i] = (float)row[i];
         for (int s = 0; s < optimizer->state_count; s++) {
-            // SGD's buffer may hold anything before its first update.
-            ((float *)u->buffer[2 + s].data)[i] = optimizer->state_count == 2 ? 0 : NAN;
+            ((float *)u->buffer[2 + s].data)[i] = starts_itself(optimizer) ? NAN : 0;
         }
     }
 }
@@ -87,7 +118,7 @@ static void follow(golden *g, const tr_optimizer *optimizer, tr_update_function 
                    double grad_scale) {
     test_update u;
     double row[MOST], seen[TEST_BUFFERS][MOST] = {{0}};
-    bool has_states = optimizer->state_count == 2 || g->hyper.momentum != 0;
+    bool has_states = optimizer != &tr__optimizer_sgd || g->hyper.momentum != 0;
     for (int i = 0; i < g->count; i++) {
         seen[0][i] = g->hyper.lr * g->updates; // Adam's steps are of about lr
     }

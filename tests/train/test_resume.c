@@ -120,6 +120,23 @@ static void mlp_with_momentum(void **state) {
     samples_free(&data);
 }
 
+static void other_optimizers(void **state) {
+    static const char *const optimizers[] = {
+        "{\"type\": \"Lion\", \"params\": {\"lr\": 3e-3, \"weight_decay\": 0.1}}",
+        "{\"type\": \"Adagrad\", \"params\": {\"lr\": 3e-2, \"lr_decay\": 0.1, "
+        "\"initial_accumulator_value\": 0.1}}",
+    };
+    samples data;
+    samples_features(&data, 32, 7, 4, 2);
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
+        story s = {mlp, optimizers[i],
+                   "{\"type\": \"WarmupLR\", \"params\": {\"warmup_num_steps\": 4}}",
+                   &data, scratch_path(state, i == 0 ? "out-0" : "out-1")};
+        check_story(&s);
+    }
+    samples_free(&data);
+}
+
 // An optimizer without state saves none and needs none.
 static void mlp_without_state(void **state) {
     samples data;
@@ -334,7 +351,10 @@ static void of_something_else_is_refused(void **state) {
     s.data = &data;
     s.optimizer = "{\"type\": \"SGD\", \"params\": {\"momentum\": 0.9}, "
                   "\"groups\": [{\"match\": \"*.bias\", \"weight_decay\": 0}]}";
-    check_refused(&s, NULL, "momentum_buffer");
+    check_refused(&s, NULL, "another optimizer than this run's, which is sgd");
+    s.optimizer = "{\"type\": \"Lion\", " // whose state has the name of one of Adam's
+                  "\"groups\": [{\"match\": \"*.bias\", \"weight_decay\": 0}]}";
+    check_refused(&s, NULL, "another optimizer than this run's, which is lion");
     samples_free(&data);
     samples_free(&other);
 }
@@ -447,6 +467,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(gpt2_with_dropout_over_epochs),
         TEST(mlp_with_momentum),
+        TEST(other_optimizers),
         TEST(mlp_without_state),
         TEST(into_another_cut),
         TEST(into_other_slices),

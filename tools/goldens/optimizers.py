@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tests/data/optimizers/*.txt: what PyTorch's optimizers make of a few parameters.
+"""Writes tests/data/optimizers/*.txt: what PyTorch's optimizers make of a few
+parameters, and what papers' equations do where PyTorch has no such optimizer.
 
 Each file holds the hyper-parameters, the parameters at the start, and for each update
 the gradients given and the parameters and states after it, all as hexadecimal floats.
@@ -14,6 +15,26 @@ import torch
 
 COUNT, STEPS = 7, 6
 
+
+class Lion(torch.optim.Optimizer):
+    """Chen et al., arXiv 2302.06675, algorithm 2."""
+
+    def __init__(self, parameters, foreach, **options):
+        super().__init__(parameters, options)
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            lr, decay = group["lr"], group["weight_decay"]
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                state = self.state[p]
+                m = state.get("exp_avg", torch.zeros_like(p))
+                update = torch.sign(beta1 * m + (1 - beta1) * p.grad)
+                state["exp_avg"] = beta2 * m + (1 - beta2) * p.grad
+                p -= lr * (update + decay * p)
+
+
 ADAM = dict(lr=0.05, betas=(0.9, 0.999), eps=1e-8)
 SGD = dict(lr=0.05)
 CASES = {
@@ -23,6 +44,19 @@ CASES = {
     "adamw_betas": (
         torch.optim.AdamW,
         dict(lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.01),
+    ),
+    "lion": (Lion, dict(lr=0.01, betas=(0.9, 0.99))),
+    "lion_decay": (Lion, dict(lr=0.01, betas=(0.8, 0.999), weight_decay=0.5)),
+    "adagrad": (torch.optim.Adagrad, dict(lr=0.05, eps=1e-10)),
+    "adagrad_l2": (
+        torch.optim.Adagrad,
+        dict(
+            lr=0.05,
+            eps=1e-3,
+            weight_decay=0.1,
+            lr_decay=0.25,
+            initial_accumulator_value=0.5,
+        ),
     ),
     "sgd": (torch.optim.SGD, SGD),
     "sgd_l2": (torch.optim.SGD, dict(SGD, weight_decay=0.1)),
@@ -36,7 +70,13 @@ CASES = {
         dict(SGD, momentum=0.9, nesterov=True, weight_decay=0.1),
     ),
 }
-STATES = ("exp_avg", "exp_avg_sq", "momentum_buffer")
+STATES = ("exp_avg", "exp_avg_sq", "momentum_buffer", "sum")
+
+
+def origin(optimizer_class):
+    theirs = optimizer_class.__module__.startswith("torch.")
+    name = optimizer_class.__name__
+    return f"torch.optim.{name}" if theirs else f"{name} by its paper's equations"
 
 
 def row(name, tensor):
@@ -75,6 +115,9 @@ def hyper(optimizer_class, options):
         "dampening": options.get("dampening", 0),
         "nesterov": int(options.get("nesterov", False)),
     }
+    for name in ("lr_decay", "initial_accumulator_value"):
+        if name in options:
+            values[name] = options[name]
     return [f"{name} {value!r}" for name, value in values.items()]
 
 
@@ -84,7 +127,7 @@ def main():
     for name, (optimizer_class, options) in CASES.items():
         options = dict({"weight_decay": 0}, **options)
         head = [
-            f"# PyTorch {torch.__version__}, torch.optim.{optimizer_class.__name__}, "
+            f"# PyTorch {torch.__version__}, {origin(optimizer_class)}, "
             "float32, by tools/goldens/optimizers.py",
             f"count {COUNT}",
             f"updates {STEPS}",

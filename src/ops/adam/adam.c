@@ -16,6 +16,7 @@ void tr__adam_cpu_avx512(const tr_hyper *hyper, const tr_update *update);
 
 const tr_optimizer tr__optimizer_adam = {
     .name = "adam",
+    .number = 1,
     .state_count = 2,
     .state_names = {"exp_avg", "exp_avg_sq"},
     .flops_per_element = 14,

@@ -17,6 +17,7 @@ void tr__sgd_cpu_avx512(const tr_hyper *hyper, const tr_update *update);
 
 const tr_optimizer tr__optimizer_sgd = {
     .name = "sgd",
+    .number = 2,
     .state_count = 1,
     .state_names = {"momentum_buffer"},
     .flops_per_element = 8,
