@@ -2,24 +2,27 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "plan/gaps.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 // No sum of two sizes below the limit overflows.
 static const int64_t limit = INT64_C(1) << 60;
 
-// A buffer that has its place: bytes [offset, end) in the steps [first, last].
-typedef struct placed {
-    int64_t offset, end;
-    int32_t first, last;
-} placed;
+// What an item takes, and its last step.
+typedef struct ending {
+    int64_t bytes;
+    int32_t last;
+} ending;
 
-// What placing needs besides the items.
+// Items of a group, and the times that tell them apart: the steps at which one of them
+// begins. Two items live together when one of them lives where the other begins.
 typedef struct layout {
     tr_interval **order; // [count]
-    placed *placed;      // [count] sorted by offset
-    size_t used;
+    ending *ends;        // [count] scratch
+    int32_t *begins;     // [count] ascending, each once
+    int32_t times;
+    tr_gaps *gaps;
 } layout;
 
 static int64_t room(const tr_interval *item) {
@@ -46,68 +49,69 @@ static int by_length(const void *a, const void *b) {
     return long_x != long_y ? (long_x < long_y ? 1 : -1) : by_size(a, b);
 }
 
-// The lowest offset at which `item` overlaps none of the placed that live with it.
-static int64_t lowest_gap(const layout *l, const tr_interval *item) {
-    int64_t offset = 0, bytes = room(item);
-    for (size_t i = 0; i < l->used; i++) {
-        const placed *other = &l->placed[i];
-        bool together = (other->last >= item->first) & (other->first <= item->last);
-        if (together & (other->offset >= offset + bytes)) {
-            break;
-        }
-        offset = together & (other->end > offset) ? other->end : offset;
-    }
-    return offset;
-}
-
-static void insert(layout *l, placed item) {
-    size_t low = 0, high = l->used;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (l->placed[middle].offset <= item.offset) {
-            low = middle + 1;
+// The last of the times that is not after `step`.
+static int32_t time_of(const layout *l, int32_t step) {
+    int32_t low = 0, high = l->times;
+    while (high - low > 1) {
+        int32_t middle = low + (high - low) / 2;
+        if (l->begins[middle] <= step) {
+            low = middle;
         } else {
             high = middle;
         }
     }
-    memmove(l->placed + low + 1, l->placed + low, (l->used - low) * sizeof item);
-    l->placed[low] = item;
-    l->used++;
+    return low;
 }
 
-// Places order[0..count) one after the other; -1 when that takes too much room.
-static int64_t place_in_order(layout *l, tr_interval *const *order, size_t count) {
-    int64_t total = 0;
-    l->used = 0;
+// `order` is sorted by start.
+static void note_times(layout *l, tr_interval *const *order, size_t count) {
+    l->times = 0;
     for (size_t i = 0; i < count; i++) {
-        tr_interval *item = order[i];
-        item->offset = lowest_gap(l, item);
-        placed now = {item->offset, item->offset + room(item), item->first, item->last};
-        if (now.end > limit) {
-            return -1;
+        if (l->times == 0 || l->begins[l->times - 1] != order[i]->first) {
+            l->begins[l->times++] = order[i]->first;
         }
-        insert(l, now);
-        total = tr__max_i64(total, now.end);
     }
-    return total;
+}
+
+// Places order[0..count) one after the other, each in the lowest gap of its time;
+// *total: -1 when that takes too much room.
+static tr_status place_in_order(layout *l, tr_interval *const *order, size_t count,
+                                int64_t *total, tr_error *err) {
+    tr_status status = tr__gaps_create(l->times, &l->gaps, err);
+    *total = 0;
+    for (size_t i = 0; i < count && status == TR_OK && *total >= 0; i++) {
+        tr_interval *item = order[i];
+        int32_t first = time_of(l, item->first), last = time_of(l, item->last);
+        item->offset = tr__gaps_lowest(l->gaps, first, last, room(item));
+        int64_t end = item->offset + room(item);
+        if (end > limit) {
+            *total = -1;
+        } else {
+            status = tr__gaps_take(l->gaps, first, last, item->offset, end, err);
+            *total = tr__max_i64(*total, end);
+        }
+    }
+    tr__gaps_destroy(l->gaps);
+    l->gaps = NULL;
+    return status;
 }
 
 static int by_end(const void *a, const void *b) {
-    const placed *x = a, *y = b;
+    const ending *x = a, *y = b;
     return x->last < y->last ? -1 : x->last > y->last;
 }
 
 // The most that lives at one step; no layout takes less. `order` is sorted by start;
 // `ends` [count] is scratch. -1 when it is beyond the limit.
-static int64_t fullest(tr_interval *const *order, size_t count, placed *ends) {
+static int64_t fullest(tr_interval *const *order, size_t count, ending *ends) {
     int64_t live = 0, most = 0;
     for (size_t i = 0; i < count; i++) {
-        ends[i] = (placed){.end = room(order[i]), .last = order[i]->last};
+        ends[i] = (ending){room(order[i]), order[i]->last};
     }
     qsort(ends, count, sizeof *ends, by_end);
     for (size_t i = 0, ended = 0; i < count; i++) {
         while (ends[ended].last < order[i]->first) {
-            live -= ends[ended++].end;
+            live -= ends[ended++].bytes;
         }
         live += room(order[i]);
         if (live > limit) {
@@ -118,27 +122,32 @@ static int64_t fullest(tr_interval *const *order, size_t count, placed *ends) {
     return most;
 }
 
-// Items of which each lives together with the one before or after it: tries orders
-// until one is as good as any layout can be. Longest first is best where lifetimes are
-// nested, as a forward and its backward make them; largest first where they are not.
-static int64_t place_group(layout *l, tr_interval **order, size_t count) {
+// Items of which each lives together with the one before or after it, sorted by start:
+// tries orders until one is as good as any layout can be. Longest first is best where
+// lifetimes are nested, as a forward and its backward make them; largest first where
+// they are not. *total: -1 where none is below the limit.
+static tr_status place_group(layout *l, tr_interval **order, size_t count,
+                             int64_t *total, tr_error *err) {
     static int (*const orders[])(const void *, const void *) = {by_length, by_size};
-    int64_t least = fullest(order, count, l->placed), best = -1;
+    int64_t least = fullest(order, count, l->ends), found;
     int chosen = 0, tried = -1;
-    for (int i = 0; i < 2 && least >= 0 && best != least; i++) {
+    tr_status status = TR_OK;
+    *total = -1;
+    note_times(l, order, count);
+    for (int i = 0; i < 2 && least >= 0 && *total != least && status == TR_OK; i++) {
         qsort(order, count, sizeof *order, orders[i]);
-        int64_t total = place_in_order(l, order, count);
+        status = place_in_order(l, order, count, &found, err);
         tried = i;
-        if (total >= 0 && (best < 0 || total < best)) {
-            best = total;
+        if (found >= 0 && (*total < 0 || found < *total)) {
+            *total = found;
             chosen = i;
         }
     }
-    if (best >= 0 && chosen != tried) {
+    if (status == TR_OK && *total >= 0 && chosen != tried) {
         qsort(order, count, sizeof *order, orders[chosen]);
-        place_in_order(l, order, count);
+        status = place_in_order(l, order, count, total, err);
     }
-    return best;
+    return status;
 }
 
 // How many of the items, sorted by start, are joined with the first by chains of common
@@ -153,41 +162,47 @@ static size_t group_length(tr_interval *const *order, size_t count) {
     return n;
 }
 
-tr_status tr__offsets_assign(tr_interval *items, size_t count, int64_t *total,
-                             tr_error *err) {
-    layout l = {.order = tr__calloc(count, sizeof *l.order),
-                .placed = tr__calloc(count, sizeof *l.placed)};
-    size_t used = 0;
-    tr_status status = TR_OK;
-    *total = 0;
-    if (!l.order || !l.placed) {
-        status = tr_fail(err, TR_MEMORY, "no memory to lay out %zu buffers", count);
-        goto cleanup;
-    }
+// Those of the items that take room, sorted by start, in l->order.
+static tr_status choose(layout *l, tr_interval *items, size_t count, size_t *used,
+                        tr_error *err) {
+    *used = 0;
     for (size_t i = 0; i < count; i++) {
         items[i].offset = 0;
         if (items[i].bytes < 0 || items[i].bytes > limit) {
-            status = tr_fail(err, TR_USAGE, "a buffer of %lld bytes: too large",
-                             (long long)items[i].bytes);
-            goto cleanup;
+            return tr_fail(err, TR_USAGE, "a buffer of %lld bytes: too large",
+                           (long long)items[i].bytes);
         }
         if (items[i].bytes > 0) {
-            l.order[used++] = &items[i];
+            l->order[(*used)++] = &items[i];
         }
     }
-    qsort(l.order, used, sizeof *l.order, by_start);
-    for (size_t at = 0, length; at < used; at += length) {
+    qsort(l->order, *used, sizeof *l->order, by_start);
+    return TR_OK;
+}
+
+tr_status tr__offsets_assign(tr_interval *items, size_t count, int64_t *total,
+                             tr_error *err) {
+    layout l = {.order = tr__calloc(count, sizeof *l.order),
+                .ends = tr__calloc(count, sizeof *l.ends),
+                .begins = tr__calloc(count, sizeof *l.begins)};
+    size_t used = 0;
+    tr_status status =
+        l.order && l.ends && l.begins
+            ? choose(&l, items, count, &used, err)
+            : tr_fail(err, TR_MEMORY, "no memory to lay out %zu buffers", count);
+    *total = 0;
+    for (size_t at = 0, length; at < used && status == TR_OK; at += length) {
+        int64_t group = 0;
         length = group_length(l.order + at, used - at);
-        int64_t group = place_group(&l, l.order + at, length);
-        if (group < 0) {
+        status = place_group(&l, l.order + at, length, &group, err);
+        if (status == TR_OK && group < 0) {
             status = tr_fail(err, TR_USAGE,
                              "the buffers of one step take more than 2^60 bytes");
-            goto cleanup;
         }
         *total = tr__max_i64(*total, group);
     }
-cleanup:
     tr__free(l.order);
-    tr__free(l.placed);
+    tr__free(l.ends);
+    tr__free(l.begins);
     return status;
 }
