@@ -126,6 +126,20 @@ typedef struct tr_op_node {
     const tr_tensor_desc *out;
 } tr_op_node;
 
+// What an op's results are, for whoever chooses what is made again in the backward
+// instead of being kept (tr_plan_request.recomputed_ops).
+typedef enum tr_remake {
+    TR_REMAKE_NEVER = 0,
+    TR_REMAKE_NORM = 1,            // what a normalization gives
+    TR_REMAKE_ACTIVATION = 2,      // what an activation function gives
+    TR_REMAKE_ATTENTION = 4,       // what attention gives
+    TR_REMAKE_RESIDUAL = 8,        // sums of the residual stream, what dropout leaves
+    TR_REMAKE_PRE_ACTIVATION = 16, // products that only activation functions read: no
+                                   // op says so, it follows from the graph
+    TR_REMAKE_PRODUCT = 32,        // products with a weight
+    TR_REMAKE_ALL = 63,
+} tr_remake;
+
 enum {
     TR_OP_LOSS = 1, // output 0 is the sums (see below); in training the forward is left
                     // out and the first backward rule computes sums and gradients at
@@ -151,10 +165,12 @@ struct tr_op {
     // Writes the rules of its backward, in order, and returns how many. NULL: the op
     // cannot be differentiated (backward ops).
     int (*backward)(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]);
-    // How to get cheap outputs back in the backward from saved values instead of saving
-    // them: one rule over TR_IN / TR_OUT whose results are the cheap outputs. Returns
-    // false when nothing of the node is cheap. NULL: nothing is cheap. Must give the
-    // same bits as the forward did.
+    // What output i is; one that may be made again is made so by the op itself, run
+    // once more on the same inputs, or by the rule below.
+    tr_remake remake[TR_OP_OUT_MAX];
+    // How to get outputs back in the backward for less than all of the op's work: one
+    // rule over TR_IN / TR_OUT whose results are such outputs. Returns false when there
+    // is none for this node. NULL: never. Must give the same bits as the forward did.
     bool (*recompute)(const tr_op_node *node, tr_rule *rule);
     // Changes the attributes to what the op does outside of training (dropout:
     // nothing). NULL: the same.

@@ -3,6 +3,7 @@
 #define TRANCHE_PLAN_H
 
 #include <tranche/model.h>
+#include <tranche/op.h>
 
 #include <stdio.h>
 
@@ -18,6 +19,10 @@ typedef enum tr_space {
     TR_SPACE_NVME,
     TR_SPACES
 } tr_space;
+
+// Values of tr_plan_request.recomputed_ops beside bits of tr_remake.
+#define TR_RECOMPUTE_DEFAULT ((uint32_t)(TR_REMAKE_NORM | TR_REMAKE_ACTIVATION))
+#define TR_RECOMPUTE_NOTHING (UINT32_C(1) << 31)
 
 // Everything a plan is a function of. Counts are samples.
 typedef struct tr_plan_request {
@@ -44,6 +49,14 @@ typedef struct tr_plan_request {
     int update_slots;
     int64_t recomputed_units; // the first this many units are recomputed; -1: all
                               // but the last
+    // Classes of tensors (bits of tr_remake) that the other units do not keep, but make
+    // again right before their backward needs them. 0: TR_RECOMPUTE_DEFAULT;
+    // TR_RECOMPUTE_NOTHING: everything is kept.
+    uint32_t recomputed_ops;
+    int64_t recomputed_ops_units; // only in the first this many units, and
+                                  // TR_RECOMPUTE_DEFAULT in the others; 0: in all
+    // Where the inputs of recomputed units wait between forward and backward.
+    tr_space boundary_home;
     int optimizer_states;     // f32 buffers per parameter
     bool no_overlap;          // ranks compute nothing while they communicate
     bool reproducible;        // gradients are summed in fixed point: the same bits for

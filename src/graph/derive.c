@@ -2,6 +2,8 @@
 
 #include "base/memory.h"
 
+#include <string.h>
+
 // Which values have a gradient at all, and which pass from one segment to another.
 static void look_forward(tr_walk *w) {
     tr_graph *graph = w->graph;
@@ -102,17 +104,19 @@ static void need_node(tr_walk *w, int index) {
     }
 }
 
-static bool allocate(tr_walk *w, size_t nodes) {
+static bool allocate(tr_walk *w) {
     size_t values = w->forward_count;
+    tr_derivation *out = w->out;
     w->wants = tr__calloc(values, sizeof *w->wants);
     w->consumed = tr__calloc(values, sizeof *w->consumed);
     w->storage = tr__calloc(values, sizeof *w->storage);
-    w->node_again = tr__calloc(nodes, sizeof *w->node_again);
-    w->out->saved = tr__calloc(values, sizeof *w->out->saved);
-    w->out->recomputed = tr__calloc(values, sizeof *w->out->recomputed);
-    w->out->needed = tr__calloc(nodes, sizeof *w->out->needed);
-    return w->wants && w->consumed && w->storage && w->node_again && w->out->saved &&
-           w->out->recomputed && w->out->needed;
+    out->read = tr__calloc(values, sizeof *out->read);
+    out->dropped = tr__calloc(values, sizeof *out->dropped);
+    out->saved = tr__calloc(values, sizeof *out->saved);
+    out->recomputed = tr__calloc(values, sizeof *out->recomputed);
+    out->needed = tr__calloc(w->graph->node_count, sizeof *out->needed);
+    return w->wants && w->consumed && w->storage && out->read && out->dropped &&
+           out->saved && out->recomputed && out->needed;
 }
 
 static void run(tr_walk *w) {
@@ -125,6 +129,49 @@ static void run(tr_walk *w) {
     for (int i = 0; i < graph->given_count && graph->err.status == TR_OK; i++) {
         end_with_input(w, i);
     }
+}
+
+static void note_boundaries(tr_walk *w) {
+    tr_derivation *out = w->out;
+    for (int i = 0; i < w->graph->given_count; i++) {
+        if (out->reads_input[i]) {
+            out->read[w->graph->input_value[i]] = true;
+        }
+    }
+    for (int i = 0; i < w->graph->output_count; i++) {
+        if (out->reads_output[i]) {
+            out->read[w->graph->output[i]] = true;
+        }
+    }
+}
+
+// A first walk, in which everything is kept, has found what the backward reads. Lets go
+// of all else that it left, and chooses what the second one drops.
+static bool begin_again(tr_walk *w, uint32_t remade) {
+    size_t values = w->forward_count;
+    tr_derivation *out = w->out;
+    w->graph->value_count = values;
+    memcpy(out->read, out->saved, values * sizeof *out->read);
+    note_boundaries(w);
+    memset(out->saved, 0, values * sizeof *out->saved);
+    memset(w->consumed, 0, values * sizeof *w->consumed);
+    memset(out->reads_input, 0, sizeof out->reads_input);
+    memset(out->reads_output, 0, sizeof out->reads_output);
+    out->backward_count = 0;
+    out->in_place = false;
+    return tr__remake_choose(w->graph, out->read, remade, out->dropped);
+}
+
+static void derive(tr_walk *w, uint32_t remade) {
+    run(w);
+    if (w->graph->err.status != TR_OK) {
+        return;
+    }
+    if (!begin_again(w, remade)) {
+        tr_graph_fail(w->graph, TR_MEMORY, "no memory to derive a unit's backward");
+        return;
+    }
+    run(w);
     for (size_t v = 0; v < w->forward_count; v++) {
         if (w->out->saved[v]) {
             need_node(w, tr__walk_info(w, (tr_value)v)->node);
@@ -132,24 +179,26 @@ static void run(tr_walk *w) {
     }
 }
 
-tr_status tr__derive(tr_graph *graph, tr_derivation *out, tr_error *err) {
+tr_status tr__derive(tr_graph *graph, uint32_t remade, tr_derivation *out,
+                     tr_error *err) {
     tr_walk w = {.graph = graph, .out = out, .forward_count = graph->value_count};
     *out = (tr_derivation){0};
-    if (!allocate(&w, graph->node_count)) {
+    if (!allocate(&w)) {
         tr_graph_fail(graph, TR_MEMORY, "no memory to derive a unit's backward");
     } else {
-        run(&w);
+        derive(&w, remade);
     }
     tr__free(w.wants);
     tr__free(w.consumed);
     tr__free(w.storage);
-    tr__free(w.node_again);
     return tr_graph_status(graph, err);
 }
 
 void tr__derivation_clear(tr_derivation *derivation) {
     if (derivation) {
         tr__free(derivation->backward);
+        tr__free(derivation->read);
+        tr__free(derivation->dropped);
         tr__free(derivation->saved);
         tr__free(derivation->recomputed);
         tr__free(derivation->needed);

@@ -2,17 +2,21 @@
 //
 // Walks the nodes from last to first. Gradients of values with several uses are summed
 // in place by the ops' own `accumulate`; a copy of a gradient is an alias as long as
-// nobody needs the original when the alias is added to. Cheap values (norms, GELU) are
-// recomputed before their first use; other values that the backward reads are `saved`.
+// nobody needs the original when the alias is added to. Values of the classes that the
+// caller names are made again before their first use (remake.h); other values that the
+// backward reads are `saved`.
 #ifndef TR_GRAPH_DERIVE_H
 #define TR_GRAPH_DERIVE_H
 
-#include "graph/graph.h"
+#include "graph/remake.h"
 
 typedef struct tr_derivation {
     tr_call *backward; // in order, segments from last to first; the caller's to free
     size_t backward_count, backward_capacity;
-    bool *saved; // [values] kept from the forward for the backward, per micro-batch
+    bool *read;    // [values] what the forward makes or is given, and the rules of the
+                   // backward read
+    bool *dropped; // [values] made again if they are needed
+    bool *saved;   // [values] kept from the forward for the backward, per micro-batch
     bool *recomputed; // [values] made again in the backward
     bool *needed;     // [nodes] run again when the unit is recomputed from its boundary
     bool reads_input[TR_GRAPH_IO_MAX];     // the backward reads the tensor handed in
@@ -23,8 +27,10 @@ typedef struct tr_derivation {
     bool in_place;
 } tr_derivation;
 
-// Adds the derived values to the graph. Frees nothing on error but its own.
-tr_status tr__derive(tr_graph *graph, tr_derivation *out, tr_error *err);
+// Adds the derived values to the graph. `remade`: the classes of values (tr_remake)
+// that are dropped where that saves memory. Frees nothing on error but its own.
+tr_status tr__derive(tr_graph *graph, uint32_t remade, tr_derivation *out,
+                     tr_error *err);
 void tr__derivation_clear(tr_derivation *derivation); // NULL-safe
 
 #endif

@@ -134,7 +134,7 @@ void tr__walk_node(tr_walk *w, size_t index) {
         tr_graph_fail(w->graph, TR_INTERNAL, "op %s has no backward", node.op->name);
         return;
     }
-    tr__walk_view(w, &node, &view);
+    tr__node_view(w->graph, &node, &view);
     memset(rules, 0, sizeof rules);
     int count = node.op->backward(&view.node, rules);
     for (int i = 0; i < count; i++) {

@@ -82,61 +82,21 @@ tr_value tr__walk_contribute(tr_walk *w, tr_value value, int segment, bool *accu
     return w->storage[value];
 }
 
-void tr__walk_view(tr_walk *w, const tr_call *node, tr_node_view *view) {
-    for (int i = 0; i < node->in_count; i++) {
-        view->in[i] = tr_graph_desc(w->graph, node->in[i]);
-    }
-    for (int i = 0; i < node->out_count; i++) {
-        view->out[i] = tr_graph_desc(w->graph, node->out[i]);
-    }
-    view->node = (tr_op_node){node->op,        node->attr, node->in_count,
-                              node->out_count, view->in,   view->out};
-}
-
-// Runs the recompute rule of a node in the backward, unless it has been. false: the
-// rule does not give this value.
-static bool recompute(tr_walk *w, tr_value value, int segment) {
-    int node_index = tr__walk_info(w, value)->node, ignored;
-    tr_call node = w->graph->nodes[node_index];
-    tr_node_view view;
-    tr_rule rule = {0};
-    tr__walk_view(w, &node, &view);
-    if (!node.op->recompute || !node.op->recompute(&view.node, &rule)) {
-        return false;
-    }
-    tr_call call = {.op = rule.op, .segment = segment};
-    bool gives = false;
-    for (int i = 0; i < TR_OP_OUT_MAX; i++) {
-        tr_value made =
-            rule.out[i].kind == TR_REF_OUT ? node.out[rule.out[i].index] : TR_NO_VALUE;
-        gives = gives || made == value;
-        bool kept = made == TR_NO_VALUE || w->out->saved[made] ||
-                    tr__walk_output(w->graph, made, &ignored);
-        call.out[i] = kept ? TR_NO_VALUE : made;
-        call.out_count = rule.out[i].kind == TR_REF_NONE ? call.out_count : i + 1;
-    }
-    if (!gives || w->node_again[node_index]) {
-        return gives;
-    }
-    w->node_again[node_index] = true;
-    memcpy(call.attr, rule.attr, sizeof call.attr);
-    for (int i = 0; i < TR_OP_IN_MAX; i++) {
-        tr_ref ref = rule.in[i];
-        call.in[i] = ref.kind == TR_REF_IN    ? node.in[ref.index]
-                     : ref.kind == TR_REF_OUT ? node.out[ref.index]
-                                              : TR_NO_VALUE;
-        if (ref.kind != TR_REF_NONE) {
-            call.in_count = i + 1;
-            tr__walk_need(w, call.in[i], segment);
-        }
+// Makes a dropped value again, after what it is made from; with it come the other
+// dropped results of the same call.
+static void remake(tr_walk *w, tr_value value, int segment) {
+    tr_call call;
+    tr__remake_call(w->graph, w->out->dropped, value, &call);
+    for (int i = 0; i < call.in_count; i++) {
+        tr__walk_need(w, call.in[i], segment);
     }
     for (int i = 0; i < call.out_count; i++) {
         if (call.out[i] != TR_NO_VALUE) {
             w->out->recomputed[call.out[i]] = true;
         }
     }
+    call.segment = segment;
     tr__walk_emit(w, &call);
-    return true;
 }
 
 void tr__walk_need(tr_walk *w, tr_value value, int segment) {
@@ -150,8 +110,10 @@ void tr__walk_need(tr_walk *w, tr_value value, int segment) {
     } else if (what->kind == TR_VALUE_NODE && !what->wave && !what->sums) {
         if (tr__walk_output(w->graph, value, &index)) {
             w->out->reads_output[index] = true;
-        } else if (!w->out->saved[value] && !recompute(w, value, segment)) {
+        } else if (!w->out->dropped[value]) {
             w->out->saved[value] = true;
+        } else if (!w->out->recomputed[value]) {
+            remake(w, value, segment);
         }
     }
 }

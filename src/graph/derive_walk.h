@@ -13,21 +13,13 @@ typedef struct tr_walk {
     bool *wants;          // [forward] depends on a parameter or an input
     bool *consumed;       // [forward] its gradient has been passed on
     tr_value *storage;    // [forward] where its gradient lies, TR_NO_VALUE: none yet
-    bool *node_again;     // [nodes] its recompute rule is in the backward already
 } tr_walk;
-
-// A node as its op's rules see it.
-typedef struct tr_node_view {
-    tr_op_node node;
-    tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
-} tr_node_view;
 
 tr_value_info *tr__walk_info(tr_walk *w, tr_value value);
 // Is the value handed on by the unit, and as which?
 bool tr__walk_output(const tr_graph *graph, tr_value value, int *index);
 // Is there one gradient of it for all micro-batches?
 bool tr__walk_collected(tr_walk *w, tr_value value);
-void tr__walk_view(tr_walk *w, const tr_call *node, tr_node_view *view);
 
 // Appends a call to the backward.
 void tr__walk_emit(tr_walk *w, const tr_call *call);

@@ -1,14 +1,26 @@
-// Pass: one program for each kind of unit.
+// Pass: one program for each kind of unit, and each choice of what is made again in it.
 #include "base/memory.h"
 #include "plan/plan.h"
 
 #include <string.h>
 
+// The classes of tensors that the unit makes again. One that is recomputed from its
+// boundary makes again what is cheap only: the rest would be made twice.
+static uint32_t remade_of(const tr_plan_request *r, int unit) {
+    uint32_t asked = r->recomputed_ops & TR_REMAKE_ALL;
+    if (unit < r->recomputed_units) {
+        return asked & TR_RECOMPUTE_DEFAULT;
+    }
+    return unit < r->recomputed_ops_units ? asked : TR_RECOMPUTE_DEFAULT;
+}
+
 // An earlier unit of the same kind, -1: none.
 static int same_kind(const tr_plan *plan, int unit) {
     const tr_model_unit *units = plan->request.model->units;
+    uint32_t remade = remade_of(&plan->request, unit);
     for (int u = 0; u < unit; u++) {
-        if (strcmp(units[u].kind, units[unit].kind) == 0 &&
+        if (plan->units[u].program->remade == remade &&
+            strcmp(units[u].kind, units[unit].kind) == 0 &&
             units[u].build == units[unit].build) {
             return u;
         }
@@ -69,6 +81,7 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
     for (int u = 0; u < plan->unit_count; u++) {
         const tr_model_unit *unit = &r->model->units[u];
         int twin = same_kind(plan, u);
+        request.remade = remade_of(r, u);
         tr_status status;
         if (twin >= 0) {
             plan->units[u].program = plan->units[twin].program;

@@ -91,6 +91,24 @@ static tr_status check_homes(const tr_plan_request *r, tr_error *err) {
     return TR_OK;
 }
 
+static tr_status check_recomputed(const tr_plan_request *r, tr_error *err) {
+    if (r->boundary_home != TR_SPACE_DEVICE) {
+        return tr_fail(err, TR_USAGE,
+                       "activation_checkpointing.cpu_checkpointing is not yet "
+                       "supported");
+    }
+    uint32_t known = TR_REMAKE_ALL | TR_RECOMPUTE_NOTHING;
+    bool both = (r->recomputed_ops & TR_RECOMPUTE_NOTHING) &&
+                (r->recomputed_ops & TR_REMAKE_ALL);
+    if ((r->recomputed_ops & ~known) || both || r->recomputed_ops_units < 0) {
+        return tr_fail(err, TR_USAGE,
+                       "tensors of the classes 0x%x, in the first %lld units, cannot "
+                       "be made again: there are no such",
+                       (unsigned)r->recomputed_ops, (long long)r->recomputed_ops_units);
+    }
+    return TR_OK;
+}
+
 static tr_status check_request(const tr_plan_request *r, tr_error *err) {
     if (!r->model || r->model->unit_count < 1) {
         return tr_fail(err, TR_USAGE, "a plan needs a model of at least one unit");
@@ -112,6 +130,7 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
     tr_status status = check_batch(r, err);
     status = status == TR_OK ? check_homes(r, err) : status;
     status = status == TR_OK ? check_staging(r, err) : status;
+    status = status == TR_OK ? check_recomputed(r, err) : status;
     return status == TR_OK ? check_length(r, err) : status;
 }
 
@@ -203,6 +222,13 @@ static void resolve(tr_plan *plan) {
     }
     if (r->recomputed_units < 0 || r->recomputed_units > r->model->unit_count - 1) {
         r->recomputed_units = r->model->unit_count - 1;
+    }
+    if (r->recomputed_ops == 0) {
+        r->recomputed_ops = TR_RECOMPUTE_DEFAULT;
+    }
+    if (r->recomputed_ops_units == 0 ||
+        r->recomputed_ops_units > r->model->unit_count) {
+        r->recomputed_ops_units = r->model->unit_count;
     }
     plan->data[TR_DATA_INPUT] = with_batch(r->model->input);
     plan->data[TR_DATA_TARGET] = with_batch(r->model->target);

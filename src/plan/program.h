@@ -61,6 +61,7 @@ typedef struct tr_program_param {
 
 typedef struct tr_unit_program {
     const char *kind;
+    uint32_t remade; // classes of tensors that are made again (tr_remake)
     tr_graph *graph;
     tr_derivation derived;
     int segments;
@@ -82,9 +83,10 @@ typedef struct tr_unit_program {
 
 typedef struct tr_compile_request {
     int64_t micro_batch;
-    bool many;      // more than one micro-batch adds to a gradient
-    bool train;     // else inference: only `answer` is compiled
-    bool recompute; // `lean` programs will be asked for
+    bool many;       // more than one micro-batch adds to a gradient
+    bool train;      // else inference: only `answer` is compiled
+    bool recompute;  // `lean` programs will be asked for
+    uint32_t remade; // classes of tensors that the backward makes again
     tr_isa isa;
     int threads;
     bool reference; // reference kernels only

@@ -185,7 +185,7 @@ static tr_status compile_answer(tr_compiler *c) {
 static tr_status derive(tr_compiler *c) {
     tr_graph *graph = c->graph;
     if (c->request->train) {
-        return tr__derive(graph, &c->unit->derived, c->err);
+        return tr__derive(graph, c->request->remade, &c->unit->derived, c->err);
     }
     bool ends = graph->node_count && has_loss(&graph->nodes[graph->node_count - 1]);
     return ends ? add_answer(c, &graph->nodes[graph->node_count - 1]) : TR_OK;
@@ -219,6 +219,7 @@ tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_uni
                        unit->name);
     }
     c.unit->kind = unit->kind;
+    c.unit->remade = request->remade;
     c.graph = c.unit->graph = tr__graph_create(given, given_count, data);
     tr_status status =
         c.graph

@@ -30,7 +30,8 @@ typedef struct derived_unit {
     char text[TEST_TEXT];
 } derived_unit;
 
-static void make(derived_unit *unit, builder build, int given) {
+static void make_remaking(derived_unit *unit, builder build, int given,
+                          uint32_t remade) {
     tr_tensor_desc descs[] = {rows, rows, rows};
     *unit = (derived_unit){.status = TR_MEMORY};
     unit->graph = tr__graph_create(descs, given, data);
@@ -40,8 +41,12 @@ static void make(derived_unit *unit, builder build, int given) {
     build(unit->graph);
     unit->status = tr_graph_status(unit->graph, &unit->err);
     if (unit->status == TR_OK) {
-        unit->status = tr__derive(unit->graph, &unit->derived, &unit->err);
+        unit->status = tr__derive(unit->graph, remade, &unit->derived, &unit->err);
     }
+}
+
+static void make(derived_unit *unit, builder build, int given) {
+    make_remaking(unit, build, given, TR_REMAKE_NORM | TR_REMAKE_ACTIVATION);
 }
 
 static void clear(derived_unit *unit) {
@@ -131,9 +136,10 @@ static void build_branch(tr_graph *g) {
 static void a_residual_branch_adds_in_place(void **state) {
     (void)state;
     assert_backward(build_branch, 1,
+                    "relu(n0 -> n1)\n" // of what the backward reads anyway
                     "relu_backward(dn2 n1 -> dn0)\n"
                     "relu_backward(dn0 n0 -> +dn2)\n",
-                    "n0 n1", "", true);
+                    "n0", "n1", true);
 }
 
 // One op between: its backward reads the incoming gradient while it adds to that of x,
@@ -307,6 +313,61 @@ static void a_block_saves_what_it_must_and_adds_in_place(void **state) {
                     "linear_backward_input(dn6 p2 -> dn0)\n"
                     "layer_norm_backward(dn0 i0 n0.1 n0.2 p0 -> +dn6 ?dp0 ?dp1)\n",
                     "n2 n3", "n0 n0.1 n0.2 n2.1 n2.2 n2.3 n4", true);
+}
+
+// What is kept and what is made again of the block, for each choice of classes.
+static void a_block_makes_again_what_it_is_asked_to(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t remade;
+        const char *saved, *recomputed;
+    } cases[] = {
+        {0, "n0 n0.1 n0.2 n2 n2.1 n2.2 n2.3 n3 n4", ""},
+        {TR_REMAKE_NORM, "n2 n3 n4", "n0 n0.1 n0.2 n2.1 n2.2 n2.3"},
+        {TR_REMAKE_ACTIVATION, "n0 n0.1 n0.2 n2 n2.1 n2.2 n2.3 n3", "n4"},
+        {TR_REMAKE_PRE_ACTIVATION, "n0 n0.1 n0.2 n2 n2.1 n2.2 n2.3 n4", "n3"},
+        // The sum is made from n1, which would have to be kept in its place.
+        {TR_REMAKE_RESIDUAL, "n0 n0.1 n0.2 n2 n2.1 n2.2 n2.3 n3 n4", ""},
+        {TR_REMAKE_RESIDUAL | TR_REMAKE_PRODUCT, "n0 n0.1 n0.2 n2.1 n2.2 n2.3 n4",
+         "n1 n2 n3"},
+        {TR_REMAKE_NORM | TR_REMAKE_PRODUCT, "n2 n4", "n0 n0.1 n0.2 n2.1 n2.2 n2.3 n3"},
+        {TR_REMAKE_ALL, "", "n0 n0.1 n0.2 n1 n2 n2.1 n2.2 n2.3 n3 n4"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        derived_unit unit;
+        make_remaking(&unit, build_block, 1, cases[i].remade);
+        assert_string_equal(unit.err.message, "");
+        assert_string_equal(
+            test_describe_values(unit.graph, unit.derived.saved, unit.text),
+            cases[i].saved);
+        assert_string_equal(
+            test_describe_values(unit.graph, unit.derived.recomputed, unit.text),
+            cases[i].recomputed);
+        clear(&unit);
+    }
+}
+
+// Everything from the boundary: each call once, right before what needs it.
+static void a_block_is_made_again_in_order(void **state) {
+    (void)state;
+    derived_unit unit;
+    make_remaking(&unit, build_block, 1, TR_REMAKE_ALL);
+    assert_string_equal(test_describe(unit.graph, &unit.derived, unit.text),
+                        "layer_norm(i0 p0 p1 -> n0 n0.1 n0.2)\n"
+                        "linear(n0 p2 _ -> n1)\n"
+                        "residual_norm(i0 n1 p3 p4 -> n2 n2.1 n2.2 n2.3)\n"
+                        "linear(n2.1 p5 _ -> n3)\n"
+                        "gelu(n3 -> n4)\n"
+                        "linear_backward_weight(dn6 n4 -> ?dp6)\n"
+                        "linear_backward_input(dn6 p6 -> dn4)\n"
+                        "gelu_backward(dn4 n3 -> dn3)\n"
+                        "linear_backward_weight(dn3 n2.1 -> ?dp5)\n"
+                        "linear_backward_input(dn3 p5 -> dn2.1)\n"
+                        "layer_norm_backward(dn2.1 n2 n2.2 n2.3 p3 -> +dn6 ?dp3 ?dp4)\n"
+                        "linear_backward_weight(dn6 n0 -> ?dp2)\n"
+                        "linear_backward_input(dn6 p2 -> dn0)\n"
+                        "layer_norm_backward(dn0 i0 n0.1 n0.2 p0 -> +dn6 ?dp0 ?dp1)\n");
+    clear(&unit);
 }
 
 static void recomputing_runs_only_what_leads_to_saved_values(void **state) {
@@ -653,6 +714,8 @@ int main(void) {
         cmocka_unit_test(cheap_values_are_made_again),
         cmocka_unit_test(a_unit_without_gradients_has_no_backward),
         cmocka_unit_test(a_block_saves_what_it_must_and_adds_in_place),
+        cmocka_unit_test(a_block_makes_again_what_it_is_asked_to),
+        cmocka_unit_test(a_block_is_made_again_in_order),
         cmocka_unit_test(recomputing_runs_only_what_leads_to_saved_values),
         cmocka_unit_test(a_sum_over_the_wave_cuts_the_unit_in_two),
         cmocka_unit_test(what_passes_between_segments_is_saved),

@@ -128,6 +128,7 @@ const tr_op tr__op_attention = {
     .attr_bytes = sizeof(tr_attention_attr),
     .infer = attention_infer,
     .backward = attention_backward,
+    .remake = {TR_REMAKE_ATTENTION, TR_REMAKE_ATTENTION},
     .evaluate = attention_evaluate,
     .reference = &tr__attention_reference,
     .cpu = attention_cpu,

@@ -36,18 +36,12 @@ static int gelu_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX])
     return 1;
 }
 
-static bool gelu_recompute(const tr_op_node *node, tr_rule *rule) {
-    *rule = (tr_rule){.op = &tr__op_gelu, .in = {TR_IN(0)}, .out = {TR_OUT(0)}};
-    memcpy(rule->attr, node->attr, sizeof(tr_gelu_attr));
-    return true;
-}
-
 const tr_op tr__op_gelu = {
     .name = "gelu",
     .attr_bytes = sizeof(tr_gelu_attr),
     .infer = gelu_infer,
     .backward = gelu_backward,
-    .recompute = gelu_recompute,
+    .remake = {TR_REMAKE_ACTIVATION},
     .reference = &tr__gelu_reference,
     .cpu = gelu_cpu,
 };

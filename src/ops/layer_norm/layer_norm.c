@@ -121,16 +121,6 @@ static int layer_norm_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES
     return 1;
 }
 
-static bool layer_norm_recompute(const tr_op_node *node, tr_rule *rule) {
-    *rule = (tr_rule){
-        .op = &tr__op_layer_norm,
-        .in = {TR_IN(0), TR_IN(1), TR_IN(2)},
-        .out = {TR_OUT(0), TR_OUT(1), TR_OUT(2)},
-    };
-    memcpy(rule->attr, node->attr, sizeof(tr_layer_norm_attr));
-    return true;
-}
-
 // The gradient of s is what came along the residual path plus what the norm adds.
 static int residual_norm_backward(const tr_op_node *node,
                                   tr_rule rules[TR_OP_RULES_MAX]) {
@@ -161,7 +151,7 @@ const tr_op tr__op_layer_norm = {
     .attr_bytes = sizeof(tr_layer_norm_attr),
     .infer = layer_norm_infer,
     .backward = layer_norm_backward,
-    .recompute = layer_norm_recompute,
+    .remake = {TR_REMAKE_NORM, TR_REMAKE_NORM, TR_REMAKE_NORM},
     .reference = &tr__layer_norm_reference,
     .cpu = layer_norm_cpu,
 };
@@ -183,6 +173,7 @@ const tr_op tr__op_residual_norm = {
     .infer = residual_norm_infer,
     .backward = residual_norm_backward,
     .evaluate = residual_norm_evaluate,
+    .remake = {TR_REMAKE_RESIDUAL, TR_REMAKE_NORM, TR_REMAKE_NORM, TR_REMAKE_NORM},
     .recompute = residual_norm_recompute,
     .reference = &tr__residual_norm_reference,
     .cpu = residual_norm_cpu,

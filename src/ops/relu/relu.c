@@ -38,6 +38,7 @@ const tr_op tr__op_relu = {
     .name = "relu",
     .infer = relu_infer,
     .backward = relu_backward,
+    .remake = {TR_REMAKE_ACTIVATION},
     .reference = &tr__relu_reference,
     .cpu = relu_cpu,
 };
