@@ -57,15 +57,15 @@ typedef struct tr_plan_request {
                                   // TR_RECOMPUTE_DEFAULT in the others; 0: in all
     // Where the inputs of recomputed units wait between forward and backward.
     tr_space boundary_home;
-    int optimizer_states;     // f32 buffers per parameter
-    bool no_overlap;          // ranks compute nothing while they communicate
-    bool reproducible;        // gradients are summed in fixed point: the same bits for
-                              // every W, g, wave and stage
-    bool inference;           // forward only, of one micro-batch, with an answer
-    int64_t host_data_bytes;  // held by the data sets in memory: in the ledger
-    int threads;              // OpenMP threads; 0: those of the machine
-    int isa_limit;            // 0: no limit; else 1 + the best instruction set to use
-    bool reference_kernels;   // only the plain ones: slow, for tests
+    int optimizer_states;    // f32 buffers per parameter
+    bool no_overlap;         // ranks compute nothing while they communicate
+    bool reproducible;       // gradients are summed in fixed point: the same bits for
+                             // every W, g, wave and stage
+    bool inference;          // forward only, of one micro-batch, with an answer
+    int64_t host_data_bytes; // held by the data sets in memory: in the ledger
+    int threads;             // OpenMP threads; 0: those of the machine
+    int isa_limit;           // 0: no limit; else 1 + the best instruction set to use
+    bool reference_kernels;  // only the plain ones: slow, for tests
 } tr_plan_request;
 
 // X(name): the categories of the ledger
