@@ -65,6 +65,6 @@ int cli_simulate(const cli_command *command, int argc, char **argv);
 int cli_sample(const cli_command *command, int argc, char **argv);
 int cli_inspect(const cli_command *command, int argc, char **argv);
 int cli_diff(const cli_command *command, int argc, char **argv);
-int cli_not_yet(const cli_command *command, int argc, char **argv);
+int cli_check(const cli_command *command, int argc, char **argv);
 
 #endif

@@ -19,8 +19,8 @@ static const cli_command commands[] = {
      cli_diff, false},
     {"simulate", "RUN.json", "How long the plan's step takes on a machine of a file.",
      cli_simulate, false},
-    {"check", "RUN.json", "One step in several cuts, compared (not yet).", cli_not_yet,
-     false},
+    {"check", "RUN.json",
+     "One step in several cuts and precisions; exit 1 if they differ.", cli_check, true},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -37,18 +37,6 @@ static void print_usage(FILE *to) {
     fprintf(to, "\n    --help               this text\n"
                 "    --version            the program's version\n\n"
                 "tranche COMMAND --help tells its options.\n");
-}
-
-int cli_not_yet(const cli_command *command, int argc, char **argv) {
-    const char *operand = NULL;
-    size_t count;
-    int exit_status;
-    if (argc == 1 && !cli_parse(command, NULL, 0, argc, argv, &operand, 0, 1, &count,
-                                &exit_status)) {
-        return exit_status;
-    }
-    fprintf(stderr, "tranche %s: not yet supported\n", command->name);
-    return tr_status_exit(TR_USAGE);
 }
 
 static int unknown(const char *word) {

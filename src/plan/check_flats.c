@@ -428,11 +428,13 @@ tr_status tr__check_gradients(const tr_check_walk *w) {
     }
     for (size_t f = 0; f < w->plan->flat_count; f++) {
         const tr_flat_progress *flat = &w->flats[f];
-        int64_t times = handings(w->plan, (int)f);
-        if (flat->grad >= 0 || flat->sum >= 0 || flat->folded != r->reproducible ||
+        bool some = w->plan->flats[f].count > 0; // of a unit without parameters: none
+        int64_t times = some ? handings(w->plan, (int)f) : 0;
+        if (flat->grad >= 0 || flat->sum >= 0 ||
+            flat->folded != (some && r->reproducible) ||
             flat->reductions != (r->ranks > 1 ? times : 0) ||
             flat->evictions != (away ? times : 0) ||
-            flat->gathered_grad != (r->ranks > 1 && stage == 0)) {
+            flat->gathered_grad != (some && r->ranks > 1 && stage == 0)) {
             return tr__check_wrong(w, "comes before the gradient of %s is complete",
                                    w->plan->flats[f].name);
         }

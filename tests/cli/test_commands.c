@@ -23,7 +23,7 @@ static void test_help(void **state) {
         {"inspect", {"PATH", "--json"}},
         {"diff", {"A B", "--json"}},
         {"simulate", {"RUN.json", "--machine FILE", "--ranks W", "--trace FILE"}},
-        {"check", {"RUN.json", "not yet"}},
+        {"check", {"RUN.json", "--tolerance X", "--tensors", "--json"}},
     };
     char *top = succeed(state, LIST("--help"));
     assert_says(top, "--version");

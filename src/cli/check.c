@@ -1,0 +1,60 @@
+#include "cli/run_options.h"
+
+#include <tranche/check.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// NULL: 0, which stands for the default.
+static tr_status read_tolerance(const char *text, double *tolerance, tr_error *err) {
+    char *end = NULL;
+    *tolerance = text ? strtod(text, &end) : 0;
+    if (text && (end == text || *end != '\0' || !(*tolerance > 0) || *tolerance > 1)) {
+        char shown[CLI_WORD_MAX + 4];
+        return tr_fail(err, TR_USAGE,
+                       "--tolerance takes a number above 0 and up to 1, "
+                       "not %s",
+                       cli_word(text, shown));
+    }
+    return TR_OK;
+}
+
+int cli_check(const cli_command *command, int argc, char **argv) {
+    cli_run run = {0};
+    tr_error err = {0};
+    bool every = false;
+    tr_check *check = NULL;
+    const char *file = NULL, *tolerance_text = NULL;
+    double tolerance = 0;
+    size_t count;
+    int exit_status;
+    const cli_option options[] = {
+        {"--tolerance", CLI_TEXT, &tolerance_text, "X",
+         "how far a tensor's gradient may be off, relative; 1e-4 if not given"},
+        {"--tensors", CLI_FLAG, &every, NULL, "a line for every tensor of every cut"},
+        {"--json", CLI_FLAG, &run.json, NULL, "everything as one JSON object"},
+        {"--data", CLI_LIST, &run.data, "PATH", "in place of data.train"},
+        {"--model", CLI_TEXT, &run.model, "FILE|DIR|NAME", "in place of \"model\""},
+        {"--set", CLI_LIST, &run.set, "KEY.PATH=VALUE",
+         "changes one key of the run file"},
+    };
+    if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
+                   &file, 1, 1, &count, &exit_status)) {
+        return exit_status;
+    }
+    tr_run_options run_options = cli_run_options(&run, file);
+    tr_status status = read_tolerance(tolerance_text, &tolerance, &err);
+    if (status == TR_OK) {
+        status = tr_check_run(&run_options, tolerance, &check, &err);
+    }
+    if (status == TR_OK && run.json) {
+        status = tr_check_print_json(check, stdout, &err);
+    } else if (status == TR_OK) {
+        tr_check_print(check, every, stdout);
+    }
+    if (status == TR_OK && !check->passed) {
+        status = TR_DIFFERENT;
+    }
+    tr_check_destroy(check);
+    return status == TR_OK || status == TR_DIFFERENT ? cli_end(status) : cli_fail(&err);
+}

@@ -1,0 +1,245 @@
+#include <tranche/check.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "train/check_cuts.h"
+#include "train/engine.h"
+
+#include <math.h>
+#include <string.h>
+
+// Below this part of the whole gradient a tensor's own has no digits.
+#define NEXT_TO_NOTHING 1e-6
+
+typedef struct checker {
+    tr_check *check;
+    tr_run *run;
+    float **first; // [tensors] gradients of the first cut
+    double whole;  // norm of all of them
+    tr_error *err;
+} checker;
+
+// A step of the cut, its gradients still in their accumulators.
+typedef struct attempt {
+    tr_plan *plan;
+    tr_engine *engine;
+    tr_step_result result;
+} attempt;
+
+static void end_attempt(attempt *a) {
+    tr_engine_destroy(a->engine);
+    tr_plan_destroy(a->plan);
+    *a = (attempt){0};
+}
+
+static tr_status make_attempt(checker *c, const tr_plan_request *request, attempt *a,
+                              tr_error *err) {
+    tr_status status = tr_plan_make(request, &a->plan, err);
+    if (status == TR_OK) {
+        status = tr_engine_create(c->run, a->plan, &a->engine, err);
+    }
+    if (status == TR_OK) {
+        status = tr_engine_step(a->engine, &a->result, err);
+    }
+    return status;
+}
+
+// The accumulators hold loss_scale times the gradient's sum.
+static const float *grad_of(const attempt *a, size_t tensor, double *scale) {
+    *scale = 1 / a->result.loss_scale;
+    return tr__executor_grad(a->engine->executor, (int)tensor);
+}
+
+// ---- the first cut
+// --------------------------------------------------------------------
+
+static tr_status list_tensors(checker *c, const tr_plan *plan, tr_error *err) {
+    c->check->tensors = tr__calloc(plan->param_count, sizeof *c->check->tensors);
+    c->first = tr__calloc(plan->param_count, sizeof *c->first);
+    if (!c->check->tensors || !c->first) {
+        return tr_fail(err, TR_MEMORY, "no memory for a check");
+    }
+    c->check->tensor_count = plan->param_count;
+    for (size_t t = 0; t < plan->param_count; t++) {
+        const tr_plan_param *param = &plan->params[t];
+        tr_check_tensor *tensor = &c->check->tensors[t];
+        tensor->name = tr__strdup(param->name);
+        tensor->count = param->count;
+        c->first[t] = tr__calloc((size_t)param->count, sizeof **c->first);
+        if (!tensor->name || !c->first[t]) {
+            return tr_fail(err, TR_MEMORY, "no memory for a copy of the gradients");
+        }
+    }
+    return TR_OK;
+}
+
+static tr_status keep_first(checker *c, const attempt *a, tr_error *err) {
+    tr_status status = list_tensors(c, a->plan, err);
+    double whole = 0;
+    for (size_t t = 0; t < c->check->tensor_count && status == TR_OK; t++) {
+        tr_check_tensor *tensor = &c->check->tensors[t];
+        double scale, sum = 0;
+        const float *grad = grad_of(a, t, &scale);
+        if (!grad) {
+            return tr_fail(err, TR_USAGE,
+                           "a check reads gradients in memory: not those of "
+                           "reproducible mode, nor those on NVMe");
+        }
+        for (int64_t i = 0; i < tensor->count; i++) {
+            c->first[t][i] = (float)(grad[i] * scale);
+            sum += (double)c->first[t][i] * c->first[t][i];
+        }
+        tensor->norm = sqrt(sum);
+        whole += sum;
+    }
+    c->whole = sqrt(whole);
+    if (status == TR_OK && !isfinite(c->whole)) {
+        status = tr_fail(err, TR_NUMBERS,
+                         "the gradients of the first step are not "
+                         "finite");
+    }
+    return status;
+}
+
+// ---- every cut
+// ------------------------------------------------------------------------
+
+static double distance_of(const checker *c, const attempt *a, size_t t, bool *same) {
+    const tr_check_tensor *tensor = &c->check->tensors[t];
+    double scale, sum = 0;
+    const float *grad = grad_of(a, t, &scale);
+    if (!grad) {
+        return NAN;
+    }
+    for (int64_t i = 0; i < tensor->count; i++) {
+        float now = (float)(grad[i] * scale);
+        double off = (double)now - c->first[t][i];
+        *same = *same && memcmp(&now, &c->first[t][i], sizeof now) == 0;
+        sum += off * off;
+    }
+    double least = NEXT_TO_NOTHING * c->whole;
+    double norm = tensor->norm > least ? tensor->norm : least;
+    return sum > 0 ? sqrt(sum) / norm : sum; // NaN stays
+}
+
+static tr_status judge(checker *c, const attempt *a, tr_check_cut *cut, tr_error *err) {
+    const tr_check_cut *first = &c->check->cuts[0];
+    bool same = true, near = true;
+    cut->distance = tr__calloc(c->check->tensor_count, sizeof *cut->distance);
+    if (!cut->distance) {
+        return tr_fail(err, TR_MEMORY, "no memory for a check");
+    }
+    cut->loss = a->result.loss;
+    cut->grad_norm = a->result.grad_norm;
+    for (size_t t = 0; t < c->check->tensor_count; t++) {
+        cut->distance[t] = distance_of(c, a, t, &same);
+        near = near && cut->distance[t] <= cut->tolerance; // NaN is not
+        bool worse = !(cut->distance[t] <= cut->distance[cut->worst]);
+        cut->worst = worse ? t : cut->worst;
+    }
+    double off = fabs(cut->loss - first->loss);
+    cut->passed =
+        near && off <= cut->tolerance * fabs(first->loss) && (same || !cut->same_bits);
+    return TR_OK;
+}
+
+// What cannot be made is skipped with its reason, unless it is the run itself.
+static bool may_skip(tr_status status) {
+    return status == TR_BUDGET || status == TR_USAGE;
+}
+
+static tr_status try_cut(checker *c, const tr_plan_request *request, tr_check_cut *cut,
+                         tr_error *err) {
+    bool is_first = cut == c->check->cuts;
+    attempt a = {0};
+    tr_error mine = {0};
+    tr_status status = make_attempt(c, request, &a, &mine);
+    if (status == TR_OK && is_first) {
+        status = keep_first(c, &a, &mine);
+    }
+    if (status == TR_OK) {
+        cut->loss = a.result.loss;
+        status = judge(c, &a, cut, &mine);
+    }
+    end_attempt(&a);
+    if (status != TR_OK && !is_first && may_skip(status)) {
+        snprintf(cut->skipped, sizeof cut->skipped, "%.*s", TR_CHECK_TEXT - 1,
+                 mine.message);
+        return TR_OK;
+    }
+    return status == TR_OK ? TR_OK : tr_fail(err, status, "%s", mine.message);
+}
+
+static tr_status make_cuts(checker *c, double tolerance, tr_error *err) {
+    tr_cut_request asked[TR_CHECK_CUTS];
+    tr_plan *plan = NULL;
+    tr_status status = tr_plan_make(tr_run_plan_request(c->run), &plan, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    size_t count =
+        tr__check_cuts(&plan->request, tr_plan_flops(plan), tolerance, asked);
+    tr_plan_destroy(plan);
+    c->check->cuts = tr__calloc(count, sizeof *c->check->cuts);
+    if (!c->check->cuts) {
+        return tr_fail(err, TR_MEMORY, "no memory for a check");
+    }
+    c->check->passed = true;
+    for (size_t i = 0; i < count && status == TR_OK; i++) {
+        tr_check_cut *cut = &c->check->cuts[i];
+        *cut = asked[i].cut;
+        c->check->cut_count++;
+        if (!cut->skipped[0]) {
+            status = try_cut(c, &asked[i].request, cut, err);
+        }
+        c->check->passed = c->check->passed && (cut->skipped[0] || cut->passed);
+    }
+    return status;
+}
+
+tr_status tr_check_run(const tr_run_options *options, double tolerance, tr_check **out,
+                       tr_error *err) {
+    tr_run_options own = *options;
+    checker c = {.err = err, .check = tr__calloc(1, sizeof *c.check)};
+    own.resume = "never";
+    own.trace = NULL;
+    own.steps = 1;
+    tr_status status = c.check ? TR_OK : tr_fail(err, TR_MEMORY, "no memory");
+    if (status == TR_OK && options->comm && tr_comm_ranks(options->comm) > 1) {
+        status = tr_fail(err, TR_USAGE,
+                         "a check is made by one process; this is one "
+                         "of several ranks");
+    }
+    if (status == TR_OK) {
+        status = tr_run_open(&own, &c.run, err);
+    }
+    if (status == TR_OK) {
+        status = make_cuts(&c, tolerance > 0 ? tolerance : 1e-4, err);
+    }
+    for (size_t t = 0; c.first && t < c.check->tensor_count; t++) {
+        tr__free(c.first[t]);
+    }
+    tr__free(c.first);
+    tr_run_close(c.run);
+    if (status != TR_OK) {
+        tr_check_destroy(c.check);
+        return status;
+    }
+    *out = c.check;
+    return TR_OK;
+}
+
+void tr_check_destroy(tr_check *check) {
+    if (!check) {
+        return;
+    }
+    for (size_t t = 0; t < check->tensor_count; t++) {
+        tr__free(check->tensors[t].name);
+    }
+    for (size_t i = 0; i < check->cut_count; i++) {
+        tr__free(check->cuts[i].distance);
+    }
+    tr__free(check->tensors);
+    tr__free(check->cuts);
+    tr__free(check);
+}

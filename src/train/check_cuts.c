@@ -1,0 +1,129 @@
+#include "train/check_cuts.h"
+
+#include "base/checked.h"
+
+#include <stdio.h>
+
+// Plain kernels are for tests: more work than this in one step would be minutes.
+#define PLAIN_FLOPS_MOST 2e10
+#define UNROLLED_MOST    4096 // accumulation steps of a cut
+
+typedef struct list {
+    tr_cut_request *cuts;
+    size_t count;
+    double tolerance;
+} list;
+
+static tr_cut_request *add(list *l, const tr_plan_request *request, bool same_bits) {
+    tr_cut_request *at = &l->cuts[l->count++];
+    *at = (tr_cut_request){.cut = {.same_bits = same_bits, .tolerance = l->tolerance},
+                           .request = *request};
+    return at;
+}
+
+static void name_it(tr_cut_request *at, const char *words) {
+    snprintf(at->cut.name, sizeof at->cut.name, "%s", words);
+}
+
+static void cut_micro(list *l, const tr_plan_request *base, int64_t micro) {
+    tr_cut_request *at = add(l, base, false);
+    tr_plan_request *r = &at->request;
+    r->micro_batch = micro;
+    r->accumulation_steps = tr__ceil_div(r->train_batch_size, micro);
+    r->wave = 0;
+    snprintf(at->cut.name, sizeof at->cut.name,
+             "micro-batches of %lld, %lld accumulation steps%s", (long long)micro,
+             (long long)r->accumulation_steps,
+             r->train_batch_size % micro ? ", ragged" : "");
+    if (r->accumulation_steps > UNROLLED_MOST) {
+        snprintf(at->cut.skipped, sizeof at->cut.skipped, "more than %d steps",
+                 UNROLLED_MOST);
+    }
+}
+
+// The smallest micro-batch that does not divide the batch; 0: there is none.
+static int64_t ragged_micro(int64_t batch) {
+    for (int64_t micro = 2; micro < batch; micro++) {
+        if (batch % micro != 0) {
+            return micro;
+        }
+    }
+    return 0;
+}
+
+static void cut_batch(list *l, const tr_plan_request *base) {
+    int64_t ragged = ragged_micro(base->train_batch_size);
+    if (base->micro_batch != base->train_batch_size) {
+        cut_micro(l, base, base->train_batch_size);
+    }
+    if (base->micro_batch != 1) {
+        cut_micro(l, base, 1);
+    }
+    if (ragged > 0 && ragged != base->micro_batch) {
+        cut_micro(l, base, ragged);
+    }
+}
+
+// At a wave of g gradients come to be in another order, in tied tensors alone; so
+// bits may differ there.
+static void cut_wave(list *l, const tr_plan_request *base) {
+    int64_t g = base->accumulation_steps;
+    if (g > 1) {
+        tr_cut_request *at = add(l, base, false);
+        at->request.wave = base->wave == g ? 1 : g;
+        snprintf(at->cut.name, sizeof at->cut.name, "waves of %lld",
+                 (long long)at->request.wave);
+    }
+}
+
+static void cut_recompute(list *l, const tr_plan_request *base) {
+    bool none = base->recomputed_units == 0;
+    tr_cut_request *at = add(l, base, true);
+    at->request.recomputed_units = none ? -1 : 0;
+    name_it(at, none ? "all units but the last recomputed" : "no unit recomputed");
+    at = add(l, base, true);
+    bool all = base->recomputed_ops == TR_RECOMPUTE_NOTHING;
+    at->request.recomputed_ops = all ? TR_RECOMPUTE_DEFAULT : TR_RECOMPUTE_NOTHING;
+    at->request.recomputed_ops_units = 0;
+    name_it(at, all ? "norms and activations recomputed" : "no tensor recomputed");
+}
+
+// Gradients leave for the host once, so g micro-batches make one wave; the bits are
+// those of that wave.
+static void cut_home(list *l, const tr_plan_request *base) {
+    bool away = base->optimizer_home != TR_SPACE_DEVICE;
+    bool same_order =
+        base->accumulation_steps == 1 || base->wave == base->accumulation_steps || away;
+    tr_cut_request *at = add(l, base, same_order);
+    at->request.optimizer_home = away ? TR_SPACE_DEVICE : TR_SPACE_HOST;
+    at->request.param_home = away ? TR_SPACE_DEVICE : TR_SPACE_HOST;
+    at->request.wave = away ? base->wave : 0;
+    name_it(at, away ? "everything on the device"
+                     : "parameters and optimizer state on the host");
+}
+
+static void cut_kernels(list *l, const tr_plan_request *base, double flops) {
+    tr_cut_request *at = add(l, base, false);
+    at->request.isa_limit = 1;
+    name_it(at, "kernels of plain C");
+    at = add(l, base, false);
+    at->request.reference_kernels = true;
+    name_it(at, "reference kernels, which add up in f64");
+    if (flops > PLAIN_FLOPS_MOST) {
+        snprintf(at->cut.skipped, sizeof at->cut.skipped,
+                 "%.0f GFLOP in one step; at most %.0f with kernels this slow",
+                 flops / 1e9, PLAIN_FLOPS_MOST / 1e9);
+    }
+}
+
+size_t tr__check_cuts(const tr_plan_request *base, double flops, double tolerance,
+                      tr_cut_request *cuts) {
+    list l = {cuts, 0, tolerance};
+    name_it(add(&l, base, true), "as the run file has it");
+    cut_batch(&l, base);
+    cut_wave(&l, base);
+    cut_recompute(&l, base);
+    cut_home(&l, base);
+    cut_kernels(&l, base, flops);
+    return l.count;
+}

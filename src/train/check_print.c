@@ -1,0 +1,65 @@
+#include <tranche/check.h>
+
+#include "ckpt/json.h"
+
+#include <inttypes.h>
+
+static void print_cut(const tr_check *check, const tr_check_cut *cut, FILE *to) {
+    if (cut->skipped[0]) {
+        fprintf(to, "    %-54s not made: %s\n", cut->name, cut->skipped);
+        return;
+    }
+    fprintf(to, "%s %-54s loss %-11.8g", cut->passed ? "ok " : "BAD", cut->name,
+            cut->loss);
+    if (cut != check->cuts) {
+        fprintf(to, " off by %-9.3g at most %-7.2g in %s", cut->distance[cut->worst],
+                cut->same_bits ? 0 : cut->tolerance, check->tensors[cut->worst].name);
+    }
+    fputc('\n', to);
+}
+
+static void print_tensors(const tr_check *check, const tr_check_cut *cut, FILE *to) {
+    for (size_t t = 0; t < check->tensor_count && cut->distance; t++) {
+        fprintf(to, "        %-50s %12" PRId64 "  norm %-9.3g off by %.3g\n",
+                check->tensors[t].name, check->tensors[t].count, check->tensors[t].norm,
+                cut->distance[t]);
+    }
+}
+
+void tr_check_print(const tr_check *check, bool every, FILE *to) {
+    for (size_t i = 0; i < check->cut_count; i++) {
+        print_cut(check, &check->cuts[i], to);
+        if (every && i > 0) {
+            print_tensors(check, &check->cuts[i], to);
+        }
+    }
+    fputs(check->passed ? "the cuts agree\n"
+                        : "the cuts differ by more than rounding\n",
+          to);
+}
+
+static json_t *cut_json(const tr_check *check, const tr_check_cut *cut) {
+    json_t *tensors = json_object();
+    for (size_t t = 0; t < check->tensor_count && cut->distance; t++) {
+        json_object_set_new(tensors, check->tensors[t].name,
+                            tr__json_double(cut->distance[t]));
+    }
+    if (cut->skipped[0]) {
+        json_decref(tensors);
+        return json_pack("{s:s, s:s}", "name", cut->name, "skipped", cut->skipped);
+    }
+    return json_pack("{s:s, s:b, s:b, s:o, s:o, s:o, s:o}", "name", cut->name, "passed",
+                     cut->passed, "same_bits", cut->same_bits, "tolerance",
+                     tr__json_double(cut->same_bits ? 0 : cut->tolerance), "loss",
+                     tr__json_double(cut->loss), "grad_norm",
+                     tr__json_double(cut->grad_norm), "distance", tensors);
+}
+
+tr_status tr_check_print_json(const tr_check *check, FILE *to, tr_error *err) {
+    json_t *cuts = json_array();
+    for (size_t i = 0; i < check->cut_count; i++) {
+        json_array_append_new(cuts, cut_json(check, &check->cuts[i]));
+    }
+    json_t *all = json_pack("{s:b, s:o}", "passed", check->passed, "cuts", cuts);
+    return tr__json_print(all, to, err);
+}

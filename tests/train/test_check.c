@@ -1,0 +1,136 @@
+// A check finds that cuts of a right model agree, and a mistake that a cut shows.
+#include "batch_mean.h"
+#include "own_model.h"
+#include "samples.h"
+#include "trial.h"
+
+#include <tranche/check.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { FEATURES = OWN_FEATURES, CLASSES = OWN_CLASSES };
+
+// The mean over each micro-batch alone: what becomes of a batch statistic where
+// somebody forgot about accumulation.
+static tr_op micro_sum;
+
+static void build_mistaken(tr_graph *graph, const void *config) {
+    tr_value x = tr_graph_input(graph, 0);
+    tr_value target = tr_graph_data(graph, TR_DATA_TARGET);
+    tr_value sums[2] = {TR_NO_VALUE, TR_NO_VALUE};
+    (void)config;
+    tr_graph_op(graph, &micro_sum, NULL, (tr_value[]){x, target}, 2, sums);
+    tr_graph_output(graph, tr_graph_op(graph, &test_op_without_mean, NULL,
+                                       (tr_value[]){x, sums[0], sums[1]}, 3, NULL));
+}
+
+static const char own_run[] =
+    "{\"train_batch_size\": 12, \"train_micro_batch_size_per_gpu\": 4, \"steps\": 5,"
+    " \"seed\": 3, \"execution\": {\"threads\": 2}, \"out\": \"not-made\"}";
+
+static tr_check *check_own(bool mistaken, double tolerance) {
+    tr_error err = {0};
+    tr_check *check = NULL;
+    own_model own;
+    samples s;
+    own_model_make(&own, false, 0.1f);
+    if (mistaken) {
+        micro_sum = test_op_wave_sum;
+        micro_sum.wave_outputs = 0;
+        own.units[1] =
+            (tr_model_unit){"middle", "mistaken", "middle.", build_mistaken, NULL};
+    }
+    samples_features(&s, 40, FEATURES, CLASSES, 5);
+    samples_mask(&s, 3, 6);
+    tr_run_options options = {
+        .text = own_run, .own_model = &own.model, .own_train = s.dataset};
+    trial_ok(tr_check_run(&options, tolerance, &check, &err), &err);
+    samples_free(&s);
+    return check;
+}
+
+static const tr_check_cut *find_cut(const tr_check *check, const char *words) {
+    for (size_t i = 0; i < check->cut_count; i++) {
+        if (strstr(check->cuts[i].name, words)) {
+            return &check->cuts[i];
+        }
+    }
+    fail_msg("no cut of %s", words);
+    return NULL;
+}
+
+static void test_right_model(void **state) {
+    static const char *const all[] = {"as the run", "of 12",     "of 1,",     "of 5",
+                                      "waves of 3", "all units", "no tensor", "host",
+                                      "plain C",    "reference"};
+    tr_check *check = check_own(false, 0);
+    (void)state;
+    assert_true(check->passed);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const tr_check_cut *cut = find_cut(check, all[i]);
+        assert_string_equal(cut->skipped, "");
+        assert_true(cut->passed);
+        assert_true(cut->loss > 0);
+    }
+    // They were made: rounding shows where the order of additions differs.
+    assert_true(find_cut(check, "of 5")->distance[find_cut(check, "of 5")->worst] > 0);
+    assert_true(find_cut(check, "all units")->same_bits);
+    for (size_t t = 0; t < check->tensor_count; t++) {
+        assert_true(check->tensors[t].norm > 0);
+        assert_true(find_cut(check, "all units")->distance[t] == 0);
+    }
+    tr_check_destroy(check);
+}
+
+static void test_mistake(void **state) {
+    tr_check *check = check_own(true, 0);
+    (void)state;
+    assert_false(check->passed);
+    const tr_check_cut *whole = find_cut(check, "of 12");
+    assert_false(whole->passed);
+    assert_true(whole->distance[whole->worst] > 1e-3);
+    // What leaves the micro-batches as they are does not show it.
+    assert_true(find_cut(check, "waves of 3")->passed);
+    assert_true(find_cut(check, "all units")->passed);
+    tr_check_destroy(check);
+}
+
+static void test_tolerance(void **state) {
+    tr_check *check = check_own(false, 1e-12);
+    (void)state;
+    assert_false(check->passed); // rounding is more than that
+    assert_true(find_cut(check, "all units")->passed);
+    tr_check_destroy(check);
+}
+
+static void test_refusals(void **state) {
+    tr_error err = {0};
+    tr_check *check = NULL;
+    own_model own;
+    samples s;
+    (void)state;
+    own_model_make(&own, false, 0);
+    samples_features(&s, 40, FEATURES, CLASSES, 5);
+    tr_run_options options = {.text = "{\"train_batch_size\": 4, \"steps\": 1, "
+                                      "\"execution\": {\"reproducible\": true}}",
+                              .own_model = &own.model,
+                              .own_train = s.dataset};
+    assert_int_equal(tr_check_run(&options, 0, &check, &err), TR_USAGE);
+    assert_non_null(strstr(err.message, "reproducible"));
+    s.features[1] = NAN;
+    err = (tr_error){0};
+    options.text = "{\"train_batch_size\": 40, \"steps\": 1}";
+    assert_int_equal(tr_check_run(&options, 0, &check, &err), TR_NUMBERS);
+    samples_free(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_right_model),
+        cmocka_unit_test(test_mistake),
+        cmocka_unit_test(test_tolerance),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
