@@ -20,6 +20,7 @@ enum {
     TR_OP_OUT_MAX = 6,
     TR_OP_ATTR_BYTES = 64,
     TR_OP_RULES_MAX = 4,
+    TR_OP_ISAS = 3, // instruction sets of the CPU backend
 };
 
 typedef struct tr_op tr_op;
@@ -36,6 +37,7 @@ typedef struct tr_op_desc {
     // first micro-batch writes, the others add).
     uint32_t fresh, accumulate;
     int threads; // OpenMP threads that will launch it
+    int isa; // the best instruction set to use (backend/cpu); -1: plain kernels only
 } tr_op_desc;
 
 // What is the same for every op of one unit program's run.
@@ -182,7 +184,12 @@ struct tr_op {
     // Kernels of the CPU backend by instruction set (index: tr_isa of backend/cpu);
     // NULL entries fall back to the next lower one, then to `reference`.
     const tr_kernel *const *cpu;
+    // The same for tensors of a 16-bit format: bf16, f16. NULL: operands are widened to
+    // f32 for the kernels above, and results rounded (ops/kernel.h).
+    const tr_kernel *const (*cpu_half)[TR_OP_ISAS];
 };
+
+enum { TR_OP_HALVES = 2 }; // rows of cpu_half
 
 // ---- sums of a loss
 // ------------------------------------------------------------------ A loss op adds to

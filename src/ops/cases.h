@@ -6,7 +6,8 @@
 // reference kernels, with central finite differences of a random projection of the
 // outputs; then runs forward, recompute rule and backward rules by each instruction
 // set's kernel, both fresh and accumulating, on memory with guard zones, and compares
-// with the reference.
+// with the reference. The reference for 16-bit formats is that for f32 on the same
+// numbers, its results rounded once (ops/kernel.h).
 #ifndef TR_OPS_CASES_H
 #define TR_OPS_CASES_H
 
@@ -35,6 +36,11 @@ typedef struct tr_case {
     double tolerance;
     // The same for reference gradients against finite differences; 0: not tried.
     double gradient_tolerance;
+    // The case is also tried with its f32 inputs, but those whose bit is in
+    // `always_f32`, in each 16-bit format; this is then the tolerance, in distances
+    // between numbers of the format near the largest element. 0: not tried.
+    double half_tolerance;
+    uint32_t always_f32;
 } tr_case;
 
 typedef struct tr_case_list {

@@ -54,6 +54,12 @@ tr_status tr__operand_dtype(const tr_op_node *node, int i, tr_dtype dtype,
     return TR_OK;
 }
 
+tr_status tr__operand_real(const tr_op_node *node, int i, tr_error *err) {
+    tr_dtype dtype = node->in[i].dtype;
+    bool half = dtype == TR_BF16 || dtype == TR_F16;
+    return tr__operand_dtype(node, i, half ? dtype : TR_F32, err);
+}
+
 tr_status tr__operand_shape(const tr_op_node *node, int i, tr_dtype dtype,
                             tr_shape shape, tr_error *err) {
     char got[TR_SHAPE_TEXT], want[TR_SHAPE_TEXT];
@@ -73,10 +79,10 @@ tr_status tr__operand_same(const tr_op_node *node, int count, tr_tensor_desc *ou
                            int *out_count, tr_error *err) {
     tr_status status = tr__operand_count(node, count, count, err);
     if (status == TR_OK) {
-        status = tr__operand_dtype(node, 0, TR_F32, err);
+        status = tr__operand_real(node, 0, err);
     }
     for (int i = 1; i < count && status == TR_OK; i++) {
-        status = tr__operand_shape(node, i, TR_F32, node->in[0].shape, err);
+        status = tr__operand_shape(node, i, node->in[0].dtype, node->in[0].shape, err);
     }
     if (status == TR_OK) {
         out[0] = node->in[0];
@@ -85,18 +91,25 @@ tr_status tr__operand_same(const tr_op_node *node, int count, tr_tensor_desc *ou
     return status;
 }
 
-static bool is_f32_or_absent(const tr_tensor_desc *tensor, int count) {
+static bool are_real(const tr_tensor_desc *tensor, int count, tr_dtype real,
+                     uint32_t plain) {
     for (int i = 0; i < count; i++) {
-        if (tensor[i].dtype != TR_F32 && tensor[i].dtype != TR_NONE) {
+        tr_dtype want = plain >> i & 1 ? TR_F32 : real;
+        if (tensor[i].dtype != want && tensor[i].dtype != TR_NONE) {
             return false;
         }
     }
     return true;
 }
 
+bool tr__desc_real(const tr_op_desc *desc, tr_dtype real, uint32_t plain_in,
+                   uint32_t plain_out) {
+    return are_real(desc->in, desc->in_count, real, plain_in) &&
+           are_real(desc->out, desc->out_count, real, plain_out);
+}
+
 bool tr__desc_f32(const tr_op_desc *desc) {
-    return is_f32_or_absent(desc->in, desc->in_count) &&
-           is_f32_or_absent(desc->out, desc->out_count);
+    return tr__desc_real(desc, TR_F32, 0, 0);
 }
 
 void tr__desc_cost(const tr_op_desc *desc, double flops, tr_cost *cost) {

@@ -18,18 +18,30 @@ tr_status tr__operand_count(const tr_op_node *node, int least, int most, tr_erro
 // first may be TR_BATCH.
 tr_status tr__operand_dtype(const tr_op_node *node, int i, tr_dtype dtype,
                             tr_error *err);
+// The same, of a type that activations and weights may have: f32, bf16 or f16.
+tr_status tr__operand_real(const tr_op_node *node, int i, tr_error *err);
 // Input i is as above and of that shape.
 tr_status tr__operand_shape(const tr_op_node *node, int i, tr_dtype dtype,
                             tr_shape shape, tr_error *err);
-// A shape rule: every one of the node's `count` inputs is f32 and of one shape, and so
-// is its only output.
+// A shape rule: every one of the node's `count` inputs is of one real type and one
+// shape, and so is its only output.
 tr_status tr__operand_same(const tr_op_node *node, int count, tr_tensor_desc *out,
                            int *out_count, tr_error *err);
+
+// What the gradient of a parameter that is used as this tensor is: f32, whatever the
+// parameter's own type.
+static inline tr_tensor_desc tr__param_gradient(tr_tensor_desc param) {
+    return (tr_tensor_desc){param.dtype == TR_NONE ? TR_NONE : TR_F32, param.shape};
+}
 
 // ---- in kernels
 
 // Is every operand that is there f32?
 bool tr__desc_f32(const tr_op_desc *desc);
+// Is every operand that is there of type `real`, but inputs with a bit in `plain_in`
+// and results with one in `plain_out`, which are f32?
+bool tr__desc_real(const tr_op_desc *desc, tr_dtype real, uint32_t plain_in,
+                   uint32_t plain_out);
 // Every operand moved once, and `flops` for each element of out[0] (in[0] where out[0]
 // is left out).
 void tr__desc_cost(const tr_op_desc *desc, double flops, tr_cost *cost);

@@ -1,19 +1,9 @@
 #include "plan/compiler.h"
 
 #include "base/memory.h"
+#include "ops/kernel.h"
 
 #include <string.h>
-
-static const tr_kernel *choose_kernel(const tr_compile_request *request,
-                                      const tr_op_desc *desc) {
-    const tr_op *op = desc->op;
-    for (int isa = request->isa; op->cpu && !request->reference && isa >= 0; isa--) {
-        if (op->cpu[isa] && op->cpu[isa]->supports(desc)) {
-            return op->cpu[isa];
-        }
-    }
-    return op->reference && op->reference->supports(desc) ? op->reference : NULL;
-}
 
 static bool is_tied(const tr_compiler *c, tr_value value) {
     const tr_value_info *info = &c->graph->values[value];
@@ -28,7 +18,8 @@ static void describe(const tr_compiler *c, const tr_call *call, tr_op_desc *desc
     *desc = (tr_op_desc){.op = call->op,
                          .in_count = call->in_count,
                          .out_count = call->out_count,
-                         .threads = c->request->threads};
+                         .threads = c->request->threads,
+                         .isa = c->request->reference ? -1 : (int)c->request->isa};
     memcpy(desc->attr, call->attr, sizeof desc->attr);
     for (int i = 0; i < call->in_count; i++) {
         desc->in[i] = tr__value_desc(c, call->in[i]);
@@ -56,7 +47,7 @@ static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *cal
     size_t workspace = 0;
     *to = (tr_instruction){.accumulate = call->accumulate, .first = call->first};
     describe(c, call, &to->desc);
-    to->kernel = choose_kernel(c->request, &to->desc);
+    to->kernel = tr__kernel_choose(&to->desc);
     if (!to->kernel) {
         return tr_fail(c->err, TR_INTERNAL,
                        "unit %s: no kernel for op %s of this shape", c->unit->kind,

@@ -1,6 +1,7 @@
 #include "ops/apply.h"
 
 #include "base/hash.h"
+#include "ops/kernel.h"
 
 #include <omp.h>
 #include <setjmp.h>
@@ -13,17 +14,12 @@
 const tr_run_context test_context = {
     .seed = 7, .step = 5, .sample = 11, .unit = 3, .loss_seed = 0.375f};
 
-static const tr_kernel *find_kernel(const tr_op *op, const tr_op_desc *desc, int isa) {
-    for (int i = isa; i >= 0; i--) {
-        const tr_kernel *kernel = op->cpu ? op->cpu[i] : NULL;
-        if (kernel && kernel->supports(desc)) {
-            return kernel;
-        }
+static const tr_kernel *find_kernel(const tr_op_desc *desc) {
+    const tr_kernel *kernel = tr__kernel_choose(desc);
+    if (!kernel) {
+        fail_msg("no kernel of %s supports the case", desc->op->name);
     }
-    if (!op->reference->supports(desc)) {
-        fail_msg("the reference of %s does not support the case", op->name);
-    }
-    return op->reference;
+    return kernel;
 }
 
 static void describe_result(const test_tensor *result, bool both, int i,
@@ -45,6 +41,7 @@ static void describe(const test_operands *o, const test_way *way, tr_op_desc *de
         .in_count = o->in_count,
         .out_count = o->out_count,
         .threads = way->threads > 0 ? way->threads : 1,
+        .isa = way->isa,
     };
     if (o->op->attr_bytes > 0) {
         memcpy(desc->attr, o->attr, o->op->attr_bytes);
@@ -108,7 +105,7 @@ const char *test_apply(const test_operands *o, const test_way *way) {
     tr_error err = {0};
     void *state = NULL;
     describe(o, way, &desc, &launch);
-    const tr_kernel *kernel = find_kernel(o->op, &desc, way->isa);
+    const tr_kernel *kernel = find_kernel(&desc);
     omp_set_num_threads(desc.threads);
     if (kernel->prepare && kernel->prepare(&desc, &state, &err) != TR_OK) {
         fail_msg("%s: cannot be prepared: %s", kernel->name, err.message);

@@ -26,6 +26,7 @@ typedef struct checks {
     test_node want;                 // outputs by the reference
     test_node fresh, added;         // with gradients from nothing, from a base
     double grad_size[TR_OP_IN_MAX]; // largest element of each gradient
+    double step; // from one number of the format at work to the next, above 1
 } checks;
 
 static void __attribute__((format(printf, 2, 3)))
@@ -211,8 +212,8 @@ static void check_added(checks *c, bool both) {
     c->what =
         both ? "accumulating backward, prepared for both" : "accumulating backward";
     run_backward(c, &got, &way);
-    // One more rounding to f32 of the sum, in the one or in the other.
-    check_gradients(c, &got, &c->added, c->the_case.tolerance + 0x1p-23);
+    // One more rounding of the sum, in the one or in the other.
+    check_gradients(c, &got, &c->added, c->the_case.tolerance + c->step);
     check_unbroken(c, &got);
     test_node_close(&got);
 }
@@ -241,13 +242,29 @@ static void check_backward(checks *c) {
         check_fresh(c, true);
         check_added(c, true);
     }
-    check_unwanted_gradients(c);
+    if (c->step == 0x1p-23) {
+        check_unwanted_gradients(c);
+    }
+}
+
+// 16-bit formats are loaded and stored by the same kernels: each is tried with one
+// number of threads, large ones for one instruction set, and their reference, which is
+// the f32 one, not against itself.
+static bool is_large(const tr_case *the_case) {
+    int64_t most = 0;
+    for (int i = 0; i < the_case->in_count; i++) {
+        int64_t bytes = tr_tensor_bytes(the_case->in[i].desc);
+        most = bytes > most ? bytes : most;
+    }
+    return most > 8192;
 }
 
 static void check_kernels(checks *c) {
-    for (int isa = -1; isa <= (int)tr__cpu_isa(); isa++) {
+    bool half = c->step > 0x1p-23;
+    int first = !half ? -1 : is_large(&c->the_case) ? (int)tr__cpu_isa() : 0;
+    for (int isa = first; isa <= (int)tr__cpu_isa(); isa++) {
         int most = isa < 0 ? 1 : THREADS_MAX;
-        for (int threads = 1; threads <= most; threads++) {
+        for (int threads = half ? most : 1; threads <= most; threads++) {
             c->way = (test_way){.isa = isa, .threads = threads};
             check_forward(c);
             if (c->trains && c->the_case.op->backward) {
@@ -305,8 +322,12 @@ static void check_finite_values(checks *c) {
 }
 
 static int conform_case(const tr_case_list *list, int index, const tr_case *the_case,
-                        bool trains) {
-    checks c = {.list = list, .index = index, .the_case = *the_case, .trains = trains};
+                        bool trains, double step) {
+    checks c = {.list = list,
+                .index = index,
+                .the_case = *the_case,
+                .trains = trains,
+                .step = step};
     c.way = (test_way){.isa = -1, .threads = 1};
     test_way adding = c.way;
     adding.accumulate = adding.given = true;
@@ -334,15 +355,34 @@ static int conform_asked(const tr_case_list *list, int index, const tr_case *the
     }
     asked.op = op->inference ? op->inference : op;
     bool differs = op->evaluate || op->inference;
-    return differs ? conform_case(list, index, &asked, false) : 0;
+    return differs ? conform_case(list, index, &asked, false, 0x1p-23) : 0;
+}
+
+static int conform_half(const tr_case_list *list, int index, const tr_case *the_case,
+                        tr_dtype half) {
+    tr_case same = *the_case;
+    double step = half == TR_BF16 ? 0x1p-7 : 0x1p-10;
+    if (the_case->half_tolerance == 0) {
+        return 0;
+    }
+    for (int i = 0; i < same.in_count; i++) {
+        bool changes = same.in[i].desc.dtype == TR_F32 && !(same.always_f32 >> i & 1);
+        same.in[i].desc.dtype = changes ? half : same.in[i].desc.dtype;
+    }
+    same.name = tr_dtype_name(half);
+    same.tolerance = the_case->half_tolerance * step;
+    same.gradient_tolerance = 0;
+    return conform_case(list, index, &same, true, step);
 }
 
 int test_conform(const tr_case_list *list) {
     tr_case the_case;
     int failed = 0, index = 0;
     for (; list->get(index, &the_case); index++) {
-        failed += conform_case(list, index, &the_case, true);
+        failed += conform_case(list, index, &the_case, true, 0x1p-23);
         failed += conform_asked(list, index, &the_case);
+        failed += conform_half(list, index, &the_case, TR_BF16);
+        failed += conform_half(list, index, &the_case, TR_F16);
     }
     assert_true(index > 0);
     return failed;

@@ -153,11 +153,10 @@ static void take_temporaries(test_node *node, const tr_rule *rule) {
 }
 
 static void copy_gradient(const test_tensor *from, test_tensor *to) {
-    const float *source = from->memory.data;
-    float *target = to->memory.data;
     assert_true(tr_shape_equal(from->desc.shape, to->desc.shape));
     for (int64_t i = 0; i < tr_shape_count(to->desc.shape); i++) {
-        target[i] = to->there ? target[i] + source[i] : source[i];
+        double before = to->there ? test_tensor_at(to, i) : 0;
+        test_tensor_put(to, i, before + test_tensor_at(from, i));
     }
     to->there = true;
 }
@@ -263,6 +262,46 @@ void test_node_grad_start(const test_node *node, int i, test_tensor *grad) {
     test_tensor_fill(grad, 1, STREAM_GRAD_OUT + (uint64_t)i);
 }
 
+static tr_tensor_desc described(const test_node *node, tr_ref ref) {
+    switch (ref.kind) {
+    case TR_REF_IN:
+    case TR_REF_GRAD_IN:
+        return node->in[ref.index].desc;
+    case TR_REF_OUT:
+    case TR_REF_GRAD_OUT:
+    case TR_REF_TEMP: // of the shape and type of output 0, in all ops there are
+        return node->out[ref.kind == TR_REF_TEMP ? 0 : ref.index].desc;
+    default:
+        return (tr_tensor_desc){0};
+    }
+}
+
+// What the gradient of input i is: as the shape rule of the op that makes it says; that
+// of a parameter is f32.
+static tr_tensor_desc gradient_desc(const test_node *node, int i) {
+    tr_rule rules[TR_OP_RULES_MAX];
+    int count = backward_rules(node, rules);
+    for (int r = 0; r < count; r++) {
+        tr_tensor_desc in[TR_OP_IN_MAX] = {{0}}, out[TR_OP_OUT_MAX] = {{0}};
+        tr_op_node view = {.op = rules[r].op, .attr = rules[r].attr, .in = in};
+        int outs = 0;
+        for (int k = 0; k < TR_OP_IN_MAX; k++) {
+            in[k] = described(node, rules[r].in[k]);
+            view.in_count = rules[r].in[k].kind != TR_REF_NONE ? k + 1 : view.in_count;
+        }
+        if (!view.op || view.op->infer(&view, out, &outs, NULL) != TR_OK) {
+            continue;
+        }
+        for (int k = 0; k < outs; k++) {
+            tr_ref ref = rules[r].out[k];
+            if (ref.kind == TR_REF_GRAD_IN && ref.index == i) {
+                return out[k];
+            }
+        }
+    }
+    return node->in[i].desc;
+}
+
 static void start_gradients(test_node *node, const test_way *way, const double *base) {
     uint32_t read = test_node_grads_read(node), used = test_node_grads_used(node);
     uint32_t written = test_node_grads_written(node) & ~way->unwanted_in;
@@ -277,7 +316,7 @@ static void start_gradients(test_node *node, const test_way *way, const double *
     }
     for (int i = 0; i < node->the_case->in_count; i++) {
         if (written & 1u << i && node->in[i].desc.dtype != TR_NONE) {
-            test_tensor_take(&node->grad_in[i], node->in[i].desc);
+            test_tensor_take(&node->grad_in[i], gradient_desc(node, i));
             if (way->accumulate) {
                 test_tensor_fill(&node->grad_in[i], base ? base[i] : 1,
                                  STREAM_BASE + (uint64_t)i);

@@ -1,5 +1,6 @@
 #include "ops/tensor.h"
 
+#include "base/half.h"
 #include "base/rng.h"
 
 #include <math.h>
@@ -29,6 +30,28 @@ static int64_t count_of(const test_tensor *tensor) {
     return tensor->desc.dtype == TR_NONE ? 0 : tr_shape_count(tensor->desc.shape);
 }
 
+// Element by element: a 16-bit format has the f32's values, rounded.
+static void put_all(test_tensor *tensor, const float *values) {
+    for (int64_t i = 0; i < count_of(tensor); i++) {
+        test_tensor_put(tensor, i, values[i]);
+    }
+}
+
+// Draws f32 values: uniform with that bound, or normal with that deviation (bound 0).
+static void fill_real(test_tensor *tensor, float bound, float deviation,
+                      uint64_t stream) {
+    int64_t count = count_of(tensor);
+    float *values = malloc((size_t)count * sizeof *values + 1);
+    assert_non_null(values);
+    if (bound > 0) {
+        tr__fill_uniform(values, 0, count, -bound, bound, SEED, stream);
+    } else {
+        tr__fill_normal(values, 0, count, 0, deviation, SEED, stream);
+    }
+    put_all(tensor, values);
+    free(values);
+}
+
 void test_tensor_fill(test_tensor *tensor, double scale, uint64_t stream) {
     int64_t count = count_of(tensor);
     float bound = (float)(1.73 * scale);
@@ -40,8 +63,7 @@ void test_tensor_fill(test_tensor *tensor, double scale, uint64_t stream) {
         }
         return;
     }
-    assert_int_equal(tensor->desc.dtype, TR_F32);
-    tr__fill_uniform(tensor->memory.data, 0, count, -bound, bound, SEED, stream);
+    fill_real(tensor, bound, 0, stream);
 }
 
 void test_tensor_fill_input(test_tensor *tensor, const tr_case_input *input,
@@ -49,15 +71,7 @@ void test_tensor_fill_input(test_tensor *tensor, const tr_case_input *input,
     int64_t count = count_of(tensor);
     tensor->there = true;
     if (input->fill == TR_FILL_NORMAL) {
-        float deviation = input->scale != 0 ? input->scale : 1, value;
-        for (int64_t i = 0; i < count && tensor->desc.dtype == TR_F64; i++) {
-            tr__fill_normal(&value, i, 1, 0, deviation, SEED, stream);
-            test_tensor_put(tensor, i, value);
-        }
-        if (tensor->desc.dtype != TR_F64) {
-            assert_int_equal(tensor->desc.dtype, TR_F32);
-            tr__fill_normal(tensor->memory.data, 0, count, 0, deviation, SEED, stream);
-        }
+        fill_real(tensor, 0, input->scale != 0 ? input->scale : 1, stream);
         return;
     }
     assert_int_equal(tensor->desc.dtype, TR_I32);
@@ -82,6 +96,10 @@ double test_tensor_at(const test_tensor *tensor, int64_t i) {
     switch (tensor->desc.dtype) {
     case TR_F32:
         return ((const float *)tensor->memory.data)[i];
+    case TR_BF16:
+        return tr__bf16_to_f32(((const uint16_t *)tensor->memory.data)[i]);
+    case TR_F16:
+        return tr__f16_to_f32(((const uint16_t *)tensor->memory.data)[i]);
     case TR_F64:
         return ((const double *)tensor->memory.data)[i];
     case TR_I32:
@@ -93,8 +111,13 @@ double test_tensor_at(const test_tensor *tensor, int64_t i) {
 }
 
 void test_tensor_put(test_tensor *tensor, int64_t i, double value) {
+    uint16_t *halves = tensor->memory.data;
     if (tensor->desc.dtype == TR_F64) {
         ((double *)tensor->memory.data)[i] = value;
+    } else if (tensor->desc.dtype == TR_BF16) {
+        halves[i] = tr__bf16_of_f32((float)value);
+    } else if (tensor->desc.dtype == TR_F16) {
+        halves[i] = tr__f16_of_f32((float)value);
     } else {
         assert_int_equal(tensor->desc.dtype, TR_F32);
         ((float *)tensor->memory.data)[i] = (float)value;

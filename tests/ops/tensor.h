@@ -19,7 +19,8 @@ typedef struct test_tensor {
 void test_tensor_take(test_tensor *tensor, tr_tensor_desc desc);
 void test_tensor_give(test_tensor *tensor);
 
-// Values that are a function of (stream, element) alone. f32: uniform, mean 0,
+// Values that are a function of (stream, element) alone. f32 and 16-bit formats
+// (rounded): uniform, mean 0,
 // deviation `scale`; f64: multiples of `scale`, from 0 to 7 of them.
 void test_tensor_fill(test_tensor *tensor, double scale, uint64_t stream);
 // As the case says.
@@ -28,7 +29,7 @@ void test_tensor_fill_input(test_tensor *tensor, const tr_case_input *input,
 void test_tensor_copy(test_tensor *to, const test_tensor *from);
 
 double test_tensor_at(const test_tensor *tensor, int64_t i);
-void test_tensor_put(test_tensor *tensor, int64_t i, double value); // f32, f64
+void test_tensor_put(test_tensor *tensor, int64_t i, double value); // real
 double test_tensor_largest(const test_tensor *tensor); // |element|, NaN if one is
 // max |got - want|, NaN if one of the two has one. The shapes are equal.
 double test_tensor_distance(const test_tensor *got, const test_tensor *want);

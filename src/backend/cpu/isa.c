@@ -6,11 +6,20 @@ tr_isa tr__cpu_isa(void) {
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
         return TR_ISA_AVX512;
     }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("f16c")) {
         return TR_ISA_AVX2;
     }
 #endif
     return TR_ISA_GENERIC;
+}
+
+bool tr__cpu_has_bf16(void) {
+#if defined(__x86_64__)
+    return tr__cpu_isa() == TR_ISA_AVX512 && __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
 }
 
 const char *tr__isa_name(tr_isa isa) {

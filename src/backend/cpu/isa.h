@@ -3,6 +3,8 @@
 #ifndef TR_BACKEND_CPU_ISA_H
 #define TR_BACKEND_CPU_ISA_H
 
+#include <stdbool.h>
+
 typedef enum tr_isa {
     TR_ISA_GENERIC, // what the compiler makes of plain C for the base architecture
     TR_ISA_AVX2,    // AVX2 and FMA
@@ -12,6 +14,8 @@ typedef enum tr_isa {
 
 // The best one this processor has.
 tr_isa tr__cpu_isa(void);
+// Does it multiply pairs of bf16 and add them up in f32 (AVX512-BF16)?
+bool tr__cpu_has_bf16(void);
 const char *tr__isa_name(tr_isa isa);
 
 // In a kernel file, TR_ISA_NAME(tr__gelu_kernel) is tr__gelu_kernel_avx512 when the
@@ -33,6 +37,42 @@ const char *tr__isa_name(tr_isa isa);
 #else
 #define TR_ISA_TABLE(name)                                                             \
     { name##_generic, 0, 0 }
+#endif
+
+// The same of a kernel for both 16-bit formats (backend/cpu/real.h), in their order in
+// tr_op.cpu_half.
+#if defined(__x86_64__)
+#define TR_HALF_TABLE(name)                                                            \
+    {                                                                                  \
+        {name##_generic_bf16, name##_avx2_bf16, name##_avx512_bf16}, {                 \
+            name##_generic_f16, name##_avx2_f16, name##_avx512_f16                     \
+        }                                                                              \
+    }
+// The same of kernels that are made of products, where a processor has those of bf16.
+#define TR_PRODUCT_TABLE(name)                                                         \
+    {                                                                                  \
+        {0, 0, name##_avx512_bf16}, {                                                  \
+            0                                                                          \
+        }                                                                              \
+    }
+// Declares the kernels of such tables: for every instruction set, f32 and both others.
+#define TR_REAL_KERNELS(name)                                                          \
+    name##_generic, name##_avx2, name##_avx512, name##_generic_bf16, name##_avx2_bf16, \
+        name##_avx512_bf16, name##_generic_f16, name##_avx2_f16, name##_avx512_f16
+#else
+#define TR_HALF_TABLE(name)                                                            \
+    {                                                                                  \
+        {name##_generic_bf16, 0, 0}, {                                                 \
+            name##_generic_f16, 0, 0                                                   \
+        }                                                                              \
+    }
+#define TR_PRODUCT_TABLE(name)                                                         \
+    {                                                                                  \
+        {0}, {                                                                         \
+            0                                                                          \
+        }                                                                              \
+    }
+#define TR_REAL_KERNELS(name) name##_generic, name##_generic_bf16, name##_generic_f16
 #endif
 
 #endif

@@ -1,4 +1,5 @@
-// Matrix products in f32: C = A B and C += A B, prepared once and run often.
+// Matrix products: C = A B and C += A B, prepared once and run often. Sums are f32,
+// whatever the operands are.
 //
 // A product is described, prepared and run through this interface alone; what computes
 // it (oneDNN) shows nowhere else, so a new major version of it is one new file.
@@ -6,6 +7,7 @@
 #define TR_BACKEND_CPU_MATMUL_H
 
 #include <tranche/status.h>
+#include <tranche/types.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,12 +20,17 @@ typedef struct tr_matmul_desc {
     int64_t a_row, a_col; // elements from one row, one column of A to the next: one of
     int64_t b_row, b_col; // them is 1, so that (1, m) is an A stored transposed
     int64_t c_row;        // C's columns are adjacent; n where C is dense
+    tr_dtype type;        // of A, B and bias: f32 (also TR_NONE) or bf16
+    tr_dtype c_type;      // of C: f32 (also TR_NONE) or `type`
     bool bias, relu;
     bool fresh, accumulate; // which of = and += will be asked for
     int threads;            // OpenMP threads
 } tr_matmul_desc;
 
 typedef struct tr_matmul tr_matmul;
+
+// Has this processor products of such A and B, faster than f32's?  f32 itself: always.
+bool tr__matmul_has(tr_dtype type);
 
 // Compiles what is needed (under a millisecond). TR_USAGE when a side is 2^31 or more,
 // TR_INTERNAL when oneDNN refuses the description, TR_MEMORY. The caller owns `*out`.
@@ -36,7 +43,7 @@ size_t tr__matmul_workspace(const tr_matmul *product);
 // Runs the product with `threads` threads. a, b, c: as described; bias: [n] or NULL.
 // One run at a time for one product. The result is a function of the operands, the
 // description and the processor.
-void tr__matmul_run(tr_matmul *product, bool accumulate, const float *a, const float *b,
-                    const float *bias, float *c, void *workspace);
+void tr__matmul_run(tr_matmul *product, bool accumulate, const void *a, const void *b,
+                    const void *bias, void *c, void *workspace);
 
 #endif

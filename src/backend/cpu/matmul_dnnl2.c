@@ -8,6 +8,7 @@
 // function of the description.
 #include "backend/cpu/matmul.h"
 
+#include "backend/cpu/isa.h"
 #include "base/checked.h"
 #include "base/memory.h"
 
@@ -36,10 +37,20 @@ struct tr_matmul {
     way ways[2];                 // index: accumulate
 };
 
+static bool is_f32(tr_dtype type) {
+    return type == TR_F32 || type == TR_NONE;
+}
+
+// oneDNN has bf16 everywhere, but without the instructions far slower than f32.
+bool tr__matmul_has(tr_dtype type) {
+    return is_f32(type) || (type == TR_BF16 && tr__cpu_has_bf16());
+}
+
 static bool is_valid(const tr_matmul_desc *d) {
     return d->m >= 1 && d->n >= 1 && d->k >= 1 && (d->a_row == 1 || d->a_col == 1) &&
            (d->b_row == 1 || d->b_col == 1) && d->c_row >= d->n && d->threads >= 1 &&
-           (d->fresh || d->accumulate);
+           (d->fresh || d->accumulate) && tr__matmul_has(d->type) &&
+           (is_f32(d->c_type) || d->c_type == d->type);
 }
 
 // oneDNN 2.6 divides by zero beyond 2^32.
@@ -49,7 +60,8 @@ static bool is_too_large(const tr_matmul_desc *d) {
 
 static bool is_for_gemm(const tr_matmul_desc *d) {
     double multiplications = (double)d->m * (double)d->n * (double)d->k;
-    return !d->bias && !d->relu && d->b_col == 1 && multiplications >= GEMM_LEAST;
+    return is_f32(d->type) && !d->bias && !d->relu && d->b_col == 1 &&
+           multiplications >= GEMM_LEAST;
 }
 
 static tr_status refused(const tr_matmul_desc *d, dnnl_status_t status, tr_error *err) {
@@ -63,10 +75,11 @@ static tr_status refused(const tr_matmul_desc *d, dnnl_status_t status, tr_error
 
 // ---- preparing
 
-static dnnl_status_t describe(dnnl_memory_desc_t *desc, int64_t rows, int64_t columns,
-                              int64_t row, int64_t column) {
+static dnnl_status_t describe(dnnl_memory_desc_t *desc, tr_dtype type, int64_t rows,
+                              int64_t columns, int64_t row, int64_t column) {
     dnnl_dims_t dims = {rows, columns}, strides = {row, column};
-    return dnnl_memory_desc_init_by_strides(desc, 2, dims, dnnl_f32, strides);
+    return dnnl_memory_desc_init_by_strides(
+        desc, 2, dims, is_f32(type) ? dnnl_f32 : dnnl_bf16, strides);
 }
 
 static dnnl_status_t create_memory(tr_matmul *p, const dnnl_memory_desc_t *desc,
@@ -80,10 +93,12 @@ static dnnl_status_t create_operands(tr_matmul *p) {
     status = status
                  ? status
                  : dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags);
-    status = status ? status : describe(&p->a_desc, d->m, d->k, d->a_row, d->a_col);
-    status = status ? status : describe(&p->b_desc, d->k, d->n, d->b_row, d->b_col);
-    status = status ? status : describe(&p->c_desc, d->m, d->n, d->c_row, 1);
-    status = status ? status : describe(&p->bias_desc, 1, d->n, d->n, 1);
+    status =
+        status ? status : describe(&p->a_desc, d->type, d->m, d->k, d->a_row, d->a_col);
+    status =
+        status ? status : describe(&p->b_desc, d->type, d->k, d->n, d->b_row, d->b_col);
+    status = status ? status : describe(&p->c_desc, d->c_type, d->m, d->n, d->c_row, 1);
+    status = status ? status : describe(&p->bias_desc, d->type, 1, d->n, d->n, 1);
     status = status ? status : create_memory(p, &p->a_desc, &p->a);
     status = status ? status : create_memory(p, &p->b_desc, &p->b);
     status = status ? status : create_memory(p, &p->c_desc, &p->c);
@@ -244,8 +259,8 @@ static void set_memory(dnnl_memory_t memory, const void *data) {
     dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)data);
 }
 
-static dnnl_status_t run_way(tr_matmul *p, way *w, const float *a, const float *b,
-                             const float *bias, float *c, void *workspace) {
+static dnnl_status_t run_way(tr_matmul *p, way *w, const void *a, const void *b,
+                             const void *bias, void *c, void *workspace) {
     set_memory(p->a, a);
     set_memory(p->b, b);
     set_memory(p->c, c);
@@ -263,8 +278,8 @@ static dnnl_status_t run_way(tr_matmul *p, way *w, const float *a, const float *
     return status ? status : dnnl_stream_wait(p->stream);
 }
 
-void tr__matmul_run(tr_matmul *product, bool accumulate, const float *a, const float *b,
-                    const float *bias, float *c, void *workspace) {
+void tr__matmul_run(tr_matmul *product, bool accumulate, const void *a, const void *b,
+                    const void *bias, void *c, void *workspace) {
     int threads = omp_get_max_threads();
     if (threads != product->desc.threads) {
         omp_set_num_threads(product->desc.threads);

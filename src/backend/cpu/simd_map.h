@@ -1,10 +1,10 @@
-// Elementwise loops over contiguous floats, whole vectors first, then the rest.
+// Elementwise loops over contiguous tensors, whole vectors first, then the rest.
 //
 // The function is a constant at every call, so the compiler inlines it into the loop.
 #ifndef TR_BACKEND_CPU_SIMD_MAP_H
 #define TR_BACKEND_CPU_SIMD_MAP_H
 
-#include "backend/cpu/simd.h"
+#include "backend/cpu/real.h"
 
 #include <stdbool.h>
 
@@ -21,20 +21,33 @@ static inline tr_vf tr_v_add(tr_vf a, tr_vf b) {
 
 // out[i] = f(a[i], b[i]), or += with `add`. a, b, out: [count]; `out` may be `a` or
 // `b`.
-__attribute__((always_inline)) static inline void tr_v_map2(tr_v_function2 f,
-                                                            const float *a,
-                                                            const float *b, float *out,
-                                                            int64_t count, bool add) {
+__attribute__((always_inline)) static inline void
+tr_v_map2(tr_v_function2 f, const tr_real *a, const tr_real *b, tr_real *out,
+          int64_t count, bool add) {
     int64_t i = 0;
     for (; i + TR_VW <= count; i += TR_VW) {
-        tr_vf value = f(tr_v_load(a + i), tr_v_load(b + i));
-        tr_v_store(out + i, add ? tr_v_load(out + i) + value : value);
+        tr_vf value = f(tr_v_load_r(a + i), tr_v_load_r(b + i));
+        tr_v_store_r(out + i, add ? tr_v_load_r(out + i) + value : value);
     }
     int rest = (int)(count - i);
     if (rest > 0) {
-        tr_vf value = f(tr_v_load_part(a + i, rest, 0), tr_v_load_part(b + i, rest, 0));
-        value = add ? tr_v_load_part(out + i, rest, 0) + value : value;
-        tr_v_store_part(out + i, value, rest);
+        tr_vf value =
+            f(tr_v_load_part_r(a + i, rest, 0), tr_v_load_part_r(b + i, rest, 0));
+        value = add ? tr_v_load_part_r(out + i, rest, 0) + value : value;
+        tr_v_store_part_r(out + i, value, rest);
+    }
+}
+
+// out[i] += from[i], or = without `add`. from, out: [count].
+static inline void tr_v_add_to(const tr_real *from, float *out, int64_t count,
+                               bool add) {
+    int64_t i = 0;
+    for (; i + TR_VW <= count; i += TR_VW) {
+        tr_vf value = tr_v_load_r(from + i);
+        tr_v_store(out + i, add ? tr_v_load(out + i) + value : value);
+    }
+    for (; i < count; i++) {
+        out[i] = add ? out[i] + tr_r_get(from[i]) : tr_r_get(from[i]);
     }
 }
 

@@ -5,18 +5,17 @@
 #include "ops/operand.h"
 
 extern const tr_kernel tr__attention_reference, tr__attention_backward_reference;
-extern const tr_kernel tr__attention_kernel_generic;
-extern const tr_kernel tr__attention_backward_kernel_generic;
-#if defined(__x86_64__)
-extern const tr_kernel tr__attention_kernel_avx2, tr__attention_kernel_avx512;
-extern const tr_kernel tr__attention_backward_kernel_avx2;
-extern const tr_kernel tr__attention_backward_kernel_avx512;
-#endif
+extern const tr_kernel TR_REAL_KERNELS(tr__attention_kernel);
+extern const tr_kernel TR_REAL_KERNELS(tr__attention_backward_kernel);
 
 static const tr_kernel *const attention_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__attention_kernel);
+static const tr_kernel *const attention_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_HALF_TABLE(&tr__attention_kernel);
 static const tr_kernel *const attention_backward_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__attention_backward_kernel);
+static const tr_kernel *const attention_backward_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_HALF_TABLE(&tr__attention_backward_kernel);
 
 static tr_status check_attr(const tr_op_node *node, tr_error *err) {
     tr_attention_attr attr;
@@ -36,7 +35,7 @@ static tr_status check_qkv(const tr_op_node *node, int i, tr_error *err) {
     char text[TR_SHAPE_TEXT];
     tr_status status = check_attr(node, err);
     if (status == TR_OK) {
-        status = tr__operand_dtype(node, i, TR_F32, err);
+        status = tr__operand_real(node, i, err);
     }
     if (status != TR_OK) {
         return status;
@@ -70,7 +69,7 @@ static tr_status attention_infer(const tr_op_node *node, tr_tensor_desc *out,
     }
     if (status == TR_OK) {
         tr_shape qkv = node->in[0].shape;
-        out[0] = (tr_tensor_desc){TR_F32, y_shape(qkv)};
+        out[0] = (tr_tensor_desc){node->in[0].dtype, y_shape(qkv)};
         out[1] = (tr_tensor_desc){TR_F32, lse_shape(qkv, node->attr)};
         *out_count = 2;
     }
@@ -89,7 +88,8 @@ static tr_status attention_backward_infer(const tr_op_node *node, tr_tensor_desc
     tr_shape qkv = node->in[1].shape;
     tr_shape want[4] = {y_shape(qkv), qkv, y_shape(qkv), lse_shape(qkv, node->attr)};
     for (int i = 0; i < 4 && status == TR_OK; i++) {
-        status = tr__operand_shape(node, i, TR_F32, want[i], err);
+        tr_dtype dtype = i == 3 ? TR_F32 : node->in[1].dtype;
+        status = tr__operand_shape(node, i, dtype, want[i], err);
     }
     if (status == TR_OK) {
         out[0] = node->in[1];
@@ -132,6 +132,7 @@ const tr_op tr__op_attention = {
     .evaluate = attention_evaluate,
     .reference = &tr__attention_reference,
     .cpu = attention_cpu,
+    .cpu_half = attention_half,
 };
 
 const tr_op tr__op_attention_backward = {
@@ -140,4 +141,5 @@ const tr_op tr__op_attention_backward = {
     .infer = attention_backward_infer,
     .reference = &tr__attention_backward_reference,
     .cpu = attention_backward_cpu,
+    .cpu_half = attention_backward_half,
 };

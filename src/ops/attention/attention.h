@@ -12,8 +12,9 @@ typedef struct tr_attention_attr {
     uint32_t draw_id; // of this draw within the unit (ops/dropout/draw.h)
 } tr_attention_attr;
 
-// in:  qkv [B, S, 3 C] f32: q, k, v side by side, head h at columns h*D .. h*D + D - 1
-// out: y [B, S, C] f32, lse [B, heads, S] f32 (log of the sum of exponentials per row)
+// in:  qkv [B, S, 3 C], f32, bf16 or f16: q, k, v side by side, head h at columns h*D
+// .. h*D + D - 1 out: y [B, S, C], lse [B, heads, S] f32 (log of the sum of
+// exponentials per row)
 extern const tr_op tr__op_attention;
 // in:  dy [B, S, C], qkv, y, lse      out: dqkv [B, S, 3 C]
 extern const tr_op tr__op_attention_backward;

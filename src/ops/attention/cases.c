@@ -33,6 +33,7 @@ static bool get(int index, tr_case *out) {
         .in_count = 1,
         .in = {{.desc = {TR_F32, qkv}}},
         .tolerance = 2e-5,
+        .half_tolerance = 6,
         .gradient_tolerance = cases[index].gradient_tolerance,
     };
     memcpy(out->attr, &attr, sizeof attr);

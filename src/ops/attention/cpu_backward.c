@@ -3,6 +3,7 @@
 // summed in the workspace. Tiles of keys go from the last to the first, so that a task
 // (cut.h) costs more than the one before it.
 #include "backend/cpu/isa.h"
+#include "backend/cpu/real.h"
 #include "ops/attention/cut.h"
 #include "ops/attention/pack.h"
 #include "ops/attention/tile_mask.h"
@@ -26,12 +27,12 @@ typedef struct space {
 // One head of one sample.
 typedef struct head {
     const tr_attention_sizes *sizes;
-    const float *qkv;    // the head's columns of q: [S, 3 C]
-    const float *dy, *y; // the head's columns: [S, C]
-    const float *lse;    // [S]
-    float *dqkv;         // as qkv
-    bool add;            // to dqkv
-    float *dq;           // where its dq is summed
+    const tr_real *qkv;    // the head's columns of q: [S, 3 C]
+    const tr_real *dy, *y; // the head's columns: [S, C]
+    const float *lse;      // [S]
+    tr_real *dqkv;         // as qkv
+    bool add;              // to dqkv
+    float *dq;             // where its dq is summed
     tr_draw draw;
     int64_t index;  // of the head in its sample
     int64_t first;  // the first key tile that this thread takes (the highest)
@@ -73,15 +74,15 @@ static space space_at(const tr_attention_sizes *s, float *workspace, int piece) 
 }
 
 // a . b, both [depth].
-static float dot(const float *a, const float *b, int64_t depth) {
+static float dot(const tr_real *a, const tr_real *b, int64_t depth) {
     tr_vf sum = tr_v_set(0);
     int64_t d = 0;
     for (; d + TR_VW <= depth; d += TR_VW) {
-        sum += tr_v_load(a + d) * tr_v_load(b + d);
+        sum += tr_v_load_r(a + d) * tr_v_load_r(b + d);
     }
     int rest = (int)(depth - d);
     if (rest > 0) {
-        sum += tr_v_load_part(a + d, rest, 0) * tr_v_load_part(b + d, rest, 0);
+        sum += tr_v_load_part_r(a + d, rest, 0) * tr_v_load_part_r(b + d, rest, 0);
     }
     return tr_v_sum(sum);
 }
@@ -95,7 +96,7 @@ static void pack_queries(head *h, int64_t last, const space *m) {
         int64_t first = --h->packed * TR_TILE;
         int64_t rows = tr__min_i64(TR_TILE, s->context - first);
         int64_t padded = tr__round_up(rows, TR_STRIP);
-        const float *dy = h->dy + first * s->width, *y = h->y + first * s->width;
+        const tr_real *dy = h->dy + first * s->width, *y = h->y + first * s->width;
         tr_v_pack(h->qkv + first * pitch, pitch, rows, s->depth, scale, padded,
                   m->q + first * width);
         tr_v_pack(dy, s->width, rows, s->depth, 1, padded, m->dy + first * width);
@@ -112,7 +113,7 @@ static void pack_keys(const head *h, int64_t key, const space *m) {
     int64_t width = tr_v_padded(s->depth), pitch = 3 * s->width;
     int64_t keys = tr__min_i64(TR_TILE, s->context - key);
     int64_t padded = tr__round_up(keys, TR_DRAW_LANES);
-    const float *k = h->qkv + key * pitch + s->width;
+    const tr_real *k = h->qkv + key * pitch + s->width;
     tr_v_pack(k, pitch, keys, s->depth, 1, padded, m->k);
     tr_v_transpose(m->k, padded, width, m->k_turned);
     tr_v_pack(k + s->width, pitch, keys, s->depth, 1, padded, m->dk);
@@ -248,14 +249,14 @@ static void run_keys(head *h, int64_t tile, const space *m) {
         find_gradients(h, query, key, m);
         add_gradients(h, query, key, m);
     }
-    float *dk = h->dqkv + key * 3 * s->width + s->width;
+    tr_real *dk = h->dqkv + key * 3 * s->width + s->width;
     // q is packed with log2(e): the logarithm of 2 takes it out again.
     tr_v_unpack(m->dk, keys, s->depth, 0.693147180559945309f, h->add, 3 * s->width, dk);
     tr_v_unpack(m->dv, keys, s->depth, 1, h->add, 3 * s->width, dk + s->width);
 }
 
 static void write_dq(const tr_attention_sizes *s, const float *dq, bool add,
-                     float *dqkv) {
+                     tr_real *dqkv) {
     float scale = (float)(1 / sqrt((double)s->depth));
     tr_v_unpack(dq, s->context, s->depth, scale, add, 3 * s->width, dqkv);
 }
@@ -267,11 +268,11 @@ static head head_at(const tr_attention_sizes *s, const tr_launch *launch, int64_
     int64_t place = row * s->context * s->width;
     return (head){
         .sizes = s,
-        .dy = (const float *)launch->in[0] + place + column,
-        .qkv = (const float *)launch->in[1] + 3 * place + column,
-        .y = (const float *)launch->in[2] + place + column,
+        .dy = (const tr_real *)launch->in[0] + place + column,
+        .qkv = (const tr_real *)launch->in[1] + 3 * place + column,
+        .y = (const tr_real *)launch->in[2] + place + column,
         .lse = (const float *)launch->in[3] + index * s->context,
-        .dqkv = (float *)launch->out[0] + 3 * place + column,
+        .dqkv = (tr_real *)launch->out[0] + 3 * place + column,
         .add = launch->accumulate & 1,
         .dq = m->dq[first == tiles - 1],
         .draw = tr__draw_open(launch->run, row, s->draw_id, s->dropout),
@@ -360,9 +361,13 @@ static void launch_backward(const tr_op_desc *desc, void *state,
     }
 }
 
+static bool supports(const tr_op_desc *desc) {
+    return tr__desc_real(desc, TR_REAL, 1 << 3, 0); // lse
+}
+
 const tr_kernel TR_ISA_NAME(tr__attention_backward_kernel) = {
     .name = "attention_backward.cpu." TR_ISA_TEXT,
-    .supports = tr__desc_f32,
+    .supports = supports,
     .cost = tr__attention_backward_cost,
     .workspace = workspace,
     .launch = launch_backward,

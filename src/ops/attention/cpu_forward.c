@@ -2,6 +2,7 @@
 // exchanged (a tile of queries stays, the keys go by). Exponentials are powers of 2; q
 // is scaled by log2(e) / sqrt(D) when it is packed.
 #include "backend/cpu/isa.h"
+#include "backend/cpu/real.h"
 #include "ops/attention/cut.h"
 #include "ops/attention/pack.h"
 #include "ops/attention/tile_mask.h"
@@ -29,7 +30,7 @@ typedef struct softmax {
 // One head of one sample.
 typedef struct head {
     const tr_attention_sizes *sizes;
-    const float *qkv; // the head's columns of q: [S, 3 C]
+    const tr_real *qkv; // the head's columns of q: [S, 3 C]
     tr_draw draw;
     int64_t index;  // of the head in its sample
     int64_t packed; // tiles of keys and values packed so far
@@ -61,7 +62,7 @@ static void pack_keys(head *h, int64_t last, const space *m) {
         int64_t first = h->packed * TR_TILE;
         int64_t keys = tr__min_i64(TR_TILE, s->context - first);
         int64_t padded = tr__round_up(keys, TR_DRAW_LANES);
-        const float *k = h->qkv + first * pitch + s->width;
+        const tr_real *k = h->qkv + first * pitch + s->width;
         tr_v_pack(k, pitch, keys, s->depth, 1, padded, m->o);
         tr_v_transpose(m->o, padded, width, m->k + first * width);
         tr_v_pack(k + s->width, pitch, keys, s->depth, 1, padded, m->v + first * width);
@@ -194,7 +195,7 @@ static void add_keys(const head *h, softmax *soft, int64_t query, int64_t key,
 
 // y: [S, C] and lse: [S] of the head, from the tile's first row on.
 static void write_rows(const head *h, softmax *soft, int64_t rows, const space *m,
-                       uint32_t accumulate, float *y, float *lse) {
+                       uint32_t accumulate, tr_real *y, float *lse) {
     const tr_attention_sizes *s = h->sizes;
     int64_t width = tr_v_padded(s->depth);
     for (int64_t r = 0; r < rows; r++) {
@@ -209,7 +210,7 @@ static void write_rows(const head *h, softmax *soft, int64_t rows, const space *
 }
 
 static void run_queries(head *h, int64_t query, const space *m, uint32_t accumulate,
-                        float *y, float *lse) {
+                        tr_real *y, float *lse) {
     const tr_attention_sizes *s = h->sizes;
     int64_t rows = tr__min_i64(TR_TILE, s->context - query), pitch = 3 * s->width;
     softmax soft;
@@ -230,9 +231,9 @@ static void run_queries(head *h, int64_t query, const space *m, uint32_t accumul
 
 static void run_piece(const tr_attention_sizes *s, const tr_launch *launch,
                       const tr_attention_cut *cut, int piece) {
-    const float *qkv = launch->in[0]; // [B, S, 3 C]
-    float *y = launch->out[0];        // [B, S, C]
-    float *lse = launch->out[1];      // [B, heads, S] or NULL
+    const tr_real *qkv = launch->in[0]; // [B, S, 3 C]
+    tr_real *y = launch->out[0];        // [B, S, C]
+    float *lse = launch->out[1];        // [B, heads, S] or NULL
     space m = space_at(s, (float *)launch->workspace + piece * space_floats(s));
     int64_t end = tr__attention_start(cut, piece + 1);
     head h = {.index = -1};
@@ -271,9 +272,13 @@ static void launch_attention(const tr_op_desc *desc, void *state,
     }
 }
 
+static bool supports(const tr_op_desc *desc) {
+    return tr__desc_real(desc, TR_REAL, 0, 1 << 1); // lse
+}
+
 const tr_kernel TR_ISA_NAME(tr__attention_kernel) = {
     .name = "attention.cpu." TR_ISA_TEXT,
-    .supports = tr__desc_f32,
+    .supports = supports,
     .cost = tr__attention_cost,
     .workspace = workspace,
     .launch = launch_attention,

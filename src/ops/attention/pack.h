@@ -3,7 +3,7 @@
 #ifndef TR_OPS_ATTENTION_PACK_H
 #define TR_OPS_ATTENTION_PACK_H
 
-#include "backend/cpu/simd.h"
+#include "backend/cpu/real.h"
 #include "base/checked.h"
 #include "ops/attention/tile.h"
 
@@ -16,17 +16,17 @@ static inline int64_t tr_v_padded(int64_t depth) {
 
 // src: [rows, depth], rows src_row apart. dst: [padded_rows, tr_v_padded(depth)] =
 // scale * src, zeros around it.
-static inline void tr_v_pack(const float *src, int64_t src_row, int64_t rows,
+static inline void tr_v_pack(const tr_real *src, int64_t src_row, int64_t rows,
                              int64_t depth, float scale, int64_t padded_rows,
                              float *dst) {
     int64_t width = tr_v_padded(depth), whole = depth / TR_VW * TR_VW;
     int rest = (int)(depth - whole);
     for (int64_t r = 0; r < rows; r++, src += src_row, dst += width) {
         for (int64_t d = 0; d < whole; d += TR_VW) {
-            tr_v_store(dst + d, tr_v_load(src + d) * scale);
+            tr_v_store(dst + d, tr_v_load_r(src + d) * scale);
         }
         if (rest > 0) {
-            tr_vf part = tr_v_load_part(src + whole, rest, 0);
+            tr_vf part = tr_v_load_part_r(src + whole, rest, 0);
             tr_v_store(dst + whole, part * scale);
         }
     }
@@ -36,18 +36,18 @@ static inline void tr_v_pack(const float *src, int64_t src_row, int64_t rows,
 // dst: [rows, depth], rows dst_row apart, = scale * src, or += with `add`.
 // src: [rows, tr_v_padded(depth)].
 static inline void tr_v_unpack(const float *src, int64_t rows, int64_t depth,
-                               float scale, bool add, int64_t dst_row, float *dst) {
+                               float scale, bool add, int64_t dst_row, tr_real *dst) {
     int64_t width = tr_v_padded(depth), whole = depth / TR_VW * TR_VW;
     int rest = (int)(depth - whole);
     for (int64_t r = 0; r < rows; r++, src += width, dst += dst_row) {
         for (int64_t d = 0; d < whole; d += TR_VW) {
             tr_vf value = tr_v_load(src + d) * scale;
-            tr_v_store(dst + d, add ? tr_v_load(dst + d) + value : value);
+            tr_v_store_r(dst + d, add ? tr_v_load_r(dst + d) + value : value);
         }
         if (rest > 0) {
             tr_vf value = tr_v_load(src + whole) * scale;
-            tr_vf old = tr_v_load_part(dst + whole, add ? rest : 0, 0);
-            tr_v_store_part(dst + whole, old + value, rest);
+            tr_vf old = tr_v_load_part_r(dst + whole, add ? rest : 0, 0);
+            tr_v_store_part_r(dst + whole, old + value, rest);
         }
     }
 }

@@ -1,5 +1,6 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/parallel.h"
+#include "backend/cpu/real.h"
 #include "backend/cpu/simd_map.h"
 #include "ops/copy/copy.h"
 #include "ops/operand.h"
@@ -13,17 +14,21 @@ static tr_vf first(tr_vf x, tr_vf same) {
 
 static void launch_copy(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
-    const float *x = launch->in[0]; // [count]
-    float *y = launch->out[0];      // [count]
+    const tr_real *x = launch->in[0]; // [count]
+    tr_real *y = launch->out[0];      // [count]
     int64_t count = tr_shape_count(desc->in[0].shape);
     int threads = tr__threads_for(count, 1, desc->threads);
     bool add = launch->accumulate & 1;
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int t = 0; t < threads; t++) {
         tr_range r = tr__range_part(count, TR_VW, t, threads);
-        const float *from = x + r.begin;
+        const tr_real *from = x + r.begin;
         tr_v_map2(first, from, from, y + r.begin, r.end - r.begin, add);
     }
+}
+
+static bool supports(const tr_op_desc *desc) {
+    return tr__desc_real(desc, TR_REAL, 0, 0);
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {
@@ -32,7 +37,7 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
 
 const tr_kernel TR_ISA_NAME(tr__copy_kernel) = {
     .name = "copy.cpu." TR_ISA_TEXT,
-    .supports = tr__desc_f32,
+    .supports = supports,
     .cost = cost,
     .launch = launch_copy,
 };

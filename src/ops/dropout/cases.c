@@ -25,6 +25,7 @@ static bool get(int index, tr_case *out) {
         .in_count = 1,
         .in = {{.desc = {TR_F32, cases[index].shape}}},
         .tolerance = 1e-6,
+        .half_tolerance = 1,
         .gradient_tolerance = cases[index].gradient_tolerance,
     };
     memcpy(out->attr, &cases[index].attr, sizeof cases[index].attr);

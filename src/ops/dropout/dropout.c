@@ -5,13 +5,13 @@
 
 #include <string.h>
 
-extern const tr_kernel tr__dropout_reference, tr__dropout_kernel_generic;
-#if defined(__x86_64__)
-extern const tr_kernel tr__dropout_kernel_avx2, tr__dropout_kernel_avx512;
-#endif
+extern const tr_kernel tr__dropout_reference;
+extern const tr_kernel TR_REAL_KERNELS(tr__dropout_kernel);
 
 static const tr_kernel *const dropout_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__dropout_kernel);
+static const tr_kernel *const dropout_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_HALF_TABLE(&tr__dropout_kernel);
 
 tr_status tr__dropout_check(const char *op_name, float probability, tr_error *err) {
     if (!(probability >= 0 && probability < 1)) {
@@ -58,4 +58,5 @@ const tr_op tr__op_dropout = {
     .evaluate = tr__dropout_evaluate,
     .reference = &tr__dropout_reference,
     .cpu = dropout_cpu,
+    .cpu_half = dropout_half,
 };

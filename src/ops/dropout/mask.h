@@ -28,19 +28,30 @@ static inline tr_mask tr__mask_open(const tr_dropout_attr *attr,
 
 // out = r + multiplier x, or += with `add`; r NULL: zeros. r, x, multiplier, out:
 // [count].
-static inline void tr__mask_multiply(const float *r, const float *x,
-                                     const float *multiplier, float *out, int64_t count,
-                                     bool add) {
-    for (int64_t i = 0; i < count; i++) {
-        float value = multiplier[i] * x[i] + (r ? r[i] : 0);
-        out[i] = add ? out[i] + value : value;
+static inline void tr__mask_multiply(const tr_real *r, const tr_real *x,
+                                     const float *multiplier, tr_real *out,
+                                     int64_t count, bool add) {
+    int64_t i = 0;
+    for (; i + TR_VW <= count; i += TR_VW) {
+        tr_vf base = r ? tr_v_load_r(r + i) : tr_v_set(0);
+        tr_vf value = tr_v_load(multiplier + i) * tr_v_load_r(x + i) + base;
+        tr_v_store_r(out + i, add ? tr_v_load_r(out + i) + value : value);
+    }
+    int rest = (int)(count - i);
+    if (rest > 0) {
+        tr_vf base = r ? tr_v_load_part_r(r + i, rest, 0) : tr_v_set(0);
+        tr_vf value =
+            tr_v_load_part(multiplier + i, rest, 0) * tr_v_load_part_r(x + i, rest, 0) +
+            base;
+        value = add ? tr_v_load_part_r(out + i, rest, 0) + value : value;
+        tr_v_store_part_r(out + i, value, rest);
     }
 }
 
 // out = r + dropout(x), or += with `add`, on elements first .. first + count - 1 of the
 // tensor; r (NULL: zeros), x, out: [count], at element `first`.
 static inline void tr__mask_apply(const tr_mask *mask, int64_t first, int64_t count,
-                                  const float *r, const float *x, float *out,
+                                  const tr_real *r, const tr_real *x, tr_real *out,
                                   bool add) {
     float multiplier[TR_MASK_RUN];
     for (int64_t done = 0; done < count;) {
@@ -60,9 +71,9 @@ static inline void tr__mask_apply(const tr_mask *mask, int64_t first, int64_t co
 
 // One thread's part of tr__mask_launch.
 static inline void tr__mask_range(const tr_op_desc *desc, const tr_launch *launch,
-                                  const float *r, const float *x, tr_range range) {
+                                  const tr_real *r, const tr_real *x, tr_range range) {
     const tr_dropout_attr *attr = (const void *)desc->attr;
-    float *y = (float *)launch->out[0] + range.begin; // of [B, ...]
+    tr_real *y = (tr_real *)launch->out[0] + range.begin; // of [B, ...]
     int64_t count = range.end - range.begin;
     bool add = launch->accumulate & 1;
     r = r ? r + range.begin : NULL;
@@ -80,7 +91,7 @@ static inline void tr__mask_range(const tr_op_desc *desc, const tr_launch *launc
 // out[0] = r + dropout(x), or += as the launch says, with the attributes of the desc
 // (tr_dropout_attr) on its threads; r (NULL: zeros), x: [B, ...].
 static inline void tr__mask_launch(const tr_op_desc *desc, const tr_launch *launch,
-                                   const float *r, const float *x) {
+                                   const tr_real *r, const tr_real *x) {
     const tr_dropout_attr *attr = (const void *)desc->attr;
     int64_t count = tr_shape_count(desc->in[0].shape);
     int64_t weight = attr->probability > 0 ? TR_MASK_WEIGHT : 1;

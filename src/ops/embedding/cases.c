@@ -44,6 +44,7 @@ static bool get(int index, tr_case *out) {
                {.desc = {TR_NONE, {0}}},
                {.desc = {TR_NONE, {0}}}},
         .tolerance = 1e-6,
+        .half_tolerance = 2,
         .gradient_tolerance = cases[index].gradient_tolerance,
     };
     if (positions) {

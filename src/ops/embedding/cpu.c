@@ -1,5 +1,6 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/parallel.h"
+#include "backend/cpu/real.h"
 #include "backend/cpu/simd_map.h"
 #include "ops/embedding/embedding.h"
 #include "ops/embedding/support.h"
@@ -15,7 +16,7 @@ enum {
 
 // y = the sum of `count` rows, or += with `add`; y may be the first of them. parts:
 // [count] of [width]
-static void put_sum(const float *const *parts, int count, float *y, int64_t width,
+static void put_sum(const tr_real *const *parts, int count, tr_real *y, int64_t width,
                     bool add) {
     if (count == 0 && !add) {
         memset(y, 0, (size_t)width * sizeof *y);
@@ -31,17 +32,17 @@ static void put_sum(const float *const *parts, int count, float *y, int64_t widt
 
 static void embed_rows(const tr_op_desc *desc, const tr_launch *launch,
                        tr_range range) {
-    const int32_t *ids = launch->in[0];  // [B, S]
-    const float *wte = launch->in[1];    // [V, C]
-    const float *wpe = launch->in[2];    // [P, C] or NULL
-    const float *before = launch->in[3]; // [B, S, C] or NULL
-    float *y = launch->out[0];           // [B, S, C]
+    const int32_t *ids = launch->in[0];    // [B, S]
+    const tr_real *wte = launch->in[1];    // [V, C]
+    const tr_real *wpe = launch->in[2];    // [P, C] or NULL
+    const tr_real *before = launch->in[3]; // [B, S, C] or NULL
+    tr_real *y = launch->out[0];           // [B, S, C]
     int64_t tokens = desc->in[1].shape.dim[0];
     int64_t length = desc->in[0].shape.dim[1], width = desc->in[1].shape.dim[1];
     bool add = launch->accumulate & 1;
     for (int64_t row = range.begin; row < range.end; row++) {
         int64_t token = tr__embedding_row(desc, tokens, ids[row]);
-        const float *parts[3];
+        const tr_real *parts[3];
         int count = 0;
         if (before) {
             parts[count++] = before + row * width;
@@ -87,7 +88,7 @@ static void clear_fresh(const tr_op_desc *desc, const tr_launch *launch, int par
 // the sums do not depend on how many threads share the columns.
 static void scatter_columns(const tr_op_desc *desc, const tr_launch *launch,
                             tr_range columns) {
-    const float *dy = launch->in[0];    // [B, S, C]
+    const tr_real *dy = launch->in[0];  // [B, S, C]
     const int32_t *ids = launch->in[1]; // [B, S]
     float *dwte = launch->out[0];       // [V, C] or NULL
     float *dwpe = launch->out[1];       // [P, C] or NULL
@@ -95,15 +96,15 @@ static void scatter_columns(const tr_op_desc *desc, const tr_launch *launch,
     int64_t length = desc->in[1].shape.dim[1], width = desc->in[2].shape.dim[1];
     int64_t tokens = desc->in[2].shape.dim[0], count = columns.end - columns.begin;
     for (int64_t row = 0; count > 0 && row < rows; row++) {
-        const float *from = dy + row * width + columns.begin;
+        const tr_real *from = dy + row * width + columns.begin;
         int64_t token = tr__embedding_row(desc, tokens, ids[row]);
         if (dwte && token >= 0) {
             float *to = dwte + token * width + columns.begin;
-            tr_v_map2(tr_v_first, from, from, to, count, true);
+            tr_v_add_to(from, to, count, true);
         }
         if (dwpe) {
             float *to = dwpe + row % length * width + columns.begin;
-            tr_v_map2(tr_v_first, from, from, to, count, true);
+            tr_v_add_to(from, to, count, true);
         }
     }
 }
@@ -140,11 +141,11 @@ static void launch_embedding_backward(const tr_op_desc *desc, void *state,
 }
 
 static bool supports(const tr_op_desc *desc) {
-    return tr__embedding_supports(desc, 0);
+    return tr__embedding_supports(desc, 0, TR_REAL);
 }
 
 static bool supports_backward(const tr_op_desc *desc) {
-    return tr__embedding_supports(desc, 1);
+    return tr__embedding_supports(desc, 1, TR_REAL);
 }
 
 const tr_kernel TR_ISA_NAME(tr__embedding_kernel) = {

@@ -6,18 +6,17 @@
 #include <string.h>
 
 extern const tr_kernel tr__embedding_reference, tr__embedding_backward_reference;
-extern const tr_kernel tr__embedding_kernel_generic;
-extern const tr_kernel tr__embedding_backward_kernel_generic;
-#if defined(__x86_64__)
-extern const tr_kernel tr__embedding_kernel_avx2, tr__embedding_backward_kernel_avx2;
-extern const tr_kernel tr__embedding_kernel_avx512;
-extern const tr_kernel tr__embedding_backward_kernel_avx512;
-#endif
+extern const tr_kernel TR_REAL_KERNELS(tr__embedding_kernel);
+extern const tr_kernel TR_REAL_KERNELS(tr__embedding_backward_kernel);
 
 static const tr_kernel *const embedding_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__embedding_kernel);
+static const tr_kernel *const embedding_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_HALF_TABLE(&tr__embedding_kernel);
 static const tr_kernel *const embedding_backward_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__embedding_backward_kernel);
+static const tr_kernel *const embedding_backward_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_HALF_TABLE(&tr__embedding_backward_kernel);
 
 // Is input i, which may be left out, there?
 static bool has(const tr_op_node *node, int i) {
@@ -30,10 +29,10 @@ static tr_status check_tables(const tr_op_node *node, int first, tr_error *err) 
     const tr_tensor_desc *in = node->in + first;
     tr_status status = tr__operand_dtype(node, first, TR_I32, err);
     if (status == TR_OK) {
-        status = tr__operand_dtype(node, first + 1, TR_F32, err);
+        status = tr__operand_real(node, first + 1, err);
     }
     if (status == TR_OK && has(node, first + 2)) {
-        status = tr__operand_dtype(node, first + 2, TR_F32, err);
+        status = tr__operand_dtype(node, first + 2, in[1].dtype, err);
     }
     if (status != TR_OK) {
         return status;
@@ -67,10 +66,11 @@ static tr_status embedding_infer(const tr_op_node *node, tr_tensor_desc *out,
         status = check_tables(node, 0, err);
     }
     if (status == TR_OK && has(node, 3)) {
-        status = tr__operand_shape(node, 3, TR_F32, result_shape(node->in), err);
+        status =
+            tr__operand_shape(node, 3, node->in[1].dtype, result_shape(node->in), err);
     }
     if (status == TR_OK) {
-        out[0] = (tr_tensor_desc){TR_F32, result_shape(node->in)};
+        out[0] = (tr_tensor_desc){node->in[1].dtype, result_shape(node->in)};
         *out_count = 1;
     }
     return status;
@@ -83,11 +83,13 @@ static tr_status embedding_backward_infer(const tr_op_node *node, tr_tensor_desc
         status = check_tables(node, 1, err);
     }
     if (status == TR_OK) {
-        status = tr__operand_shape(node, 0, TR_F32, result_shape(node->in + 1), err);
+        status = tr__operand_shape(node, 0, node->in[2].dtype,
+                                   result_shape(node->in + 1), err);
     }
     if (status == TR_OK) {
-        out[0] = node->in[2];
-        out[1] = has(node, 3) ? node->in[3] : (tr_tensor_desc){.dtype = TR_NONE};
+        out[0] = tr__param_gradient(node->in[2]);
+        out[1] = has(node, 3) ? tr__param_gradient(node->in[3])
+                              : (tr_tensor_desc){.dtype = TR_NONE};
         *out_count = 2;
     }
     return status;
@@ -117,6 +119,7 @@ const tr_op tr__op_embedding = {
     .backward = embedding_backward,
     .reference = &tr__embedding_reference,
     .cpu = embedding_cpu,
+    .cpu_half = embedding_half,
 };
 
 const tr_op tr__op_embedding_backward = {
@@ -126,4 +129,5 @@ const tr_op tr__op_embedding_backward = {
     .infer = embedding_backward_infer,
     .reference = &tr__embedding_backward_reference,
     .cpu = embedding_backward_cpu,
+    .cpu_half = embedding_backward_half,
 };

@@ -11,14 +11,15 @@ typedef struct tr_embedding_attr {
     int64_t first; // id of the first row of wte
 } tr_embedding_attr;
 
-// in:  ids [B, S] i32, wte [V, C] f32 (rows of ids first to first + V - 1; other ids
-//      add nothing), wpe [P, C] f32 with P >= S, or absent, before [B, S, C] f32: added
+// Real tensors are all of one type: f32, bf16 or f16.
+// in:  ids [B, S] i32, wte [V, C] (rows of ids first to first + V - 1; other ids
+//      add nothing), wpe [P, C] with P >= S, or absent, before [B, S, C]: added
 //      to y, or absent
-// out: y [B, S, C] f32
+// out: y [B, S, C]
 extern const tr_op tr__op_embedding;
 // The same attributes.
 // in:  dy [B, S, C], ids, wte and wpe (for their shapes; not read)
-// out: dwte [V, C], dwpe [P, C] or absent
+// out: dwte [V, C] f32, dwpe [P, C] f32 or absent
 extern const tr_op tr__op_embedding_backward;
 
 #endif

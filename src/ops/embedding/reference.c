@@ -77,11 +77,11 @@ static void embedding_backward(const tr_op_desc *desc, void *state,
 }
 
 static bool supports(const tr_op_desc *desc) {
-    return tr__embedding_supports(desc, 0);
+    return tr__embedding_supports(desc, 0, TR_F32);
 }
 
 static bool supports_backward(const tr_op_desc *desc) {
-    return tr__embedding_supports(desc, 1);
+    return tr__embedding_supports(desc, 1, TR_F32);
 }
 
 const tr_kernel tr__embedding_reference = {

@@ -15,16 +15,18 @@ static inline int64_t tr__embedding_row(const tr_op_desc *desc, int64_t rows,
     return row >= 0 && row < rows ? row : -1;
 }
 
-// Does every operand have the type that the op's contract gives it (ids: input `ids`)?
-static inline bool tr__embedding_supports(const tr_op_desc *desc, int ids) {
+// Does every operand have the type that the op's contract gives it where real ones are
+// `real`? Ids: input `ids`, 0 in the forward, 1 in the backward.
+static inline bool tr__embedding_supports(const tr_op_desc *desc, int ids,
+                                          tr_dtype real) {
     bool good = desc->in[ids].dtype == TR_I32;
     for (int i = 0; i < desc->in_count; i++) {
         tr_dtype dtype = desc->in[i].dtype;
-        good = good && (i == ids || dtype == TR_F32 || dtype == TR_NONE);
+        good = good && (i == ids || dtype == real || dtype == TR_NONE);
     }
     for (int i = 0; i < desc->out_count; i++) {
-        tr_dtype dtype = desc->out[i].dtype;
-        good = good && (dtype == TR_F32 || dtype == TR_NONE);
+        tr_dtype dtype = desc->out[i].dtype, want = ids == 0 ? real : TR_F32;
+        good = good && (dtype == want || dtype == TR_NONE);
     }
     return good;
 }
@@ -33,14 +35,14 @@ static inline bool tr__embedding_supports(const tr_op_desc *desc, int ids) {
 static inline void tr__embedding_cost(const tr_op_desc *desc, tr_cost *cost) {
     double count = (double)tr_shape_count(desc->out[0].shape);
     cost->flops = count;
-    cost->bytes = 3 * 4 * count;
+    cost->bytes = 3 * (double)tr_dtype_bytes(desc->out[0].dtype) * count;
 }
 
 // `fresh`: the whole tables are cleared first.
 static inline void tr__embedding_backward_cost(const tr_op_desc *desc, tr_cost *cost) {
     double count = (double)tr_shape_count(desc->in[0].shape);
     cost->flops = 2 * count;
-    cost->bytes = 5 * 4 * count;
+    cost->bytes = ((double)tr_dtype_bytes(desc->in[0].dtype) + 4 * 4) * count;
     for (int i = 0; i < desc->out_count; i++) {
         if (desc->fresh >> i & 1) {
             cost->bytes += (double)tr_tensor_bytes(desc->out[i]);

@@ -1,5 +1,6 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/parallel.h"
+#include "backend/cpu/real.h"
 #include "backend/cpu/simd_map.h"
 #include "backend/cpu/simd_math.h"
 #include "ops/gelu/gelu.h"
@@ -58,7 +59,7 @@ static tr_vf gelu_erf_backward(tr_vf dy, tr_vf x) {
     return dy * (erf_gate(x) + x * density);
 }
 
-static void gelu_range(tr_gelu_form form, const float *x, float *y, int64_t count,
+static void gelu_range(tr_gelu_form form, const tr_real *x, tr_real *y, int64_t count,
                        bool add) {
     if (form == TR_GELU_TANH) {
         tr_v_map2(gelu_tanh, x, x, y, count, add);
@@ -67,8 +68,8 @@ static void gelu_range(tr_gelu_form form, const float *x, float *y, int64_t coun
     }
 }
 
-static void gelu_backward_range(tr_gelu_form form, const float *dy, const float *x,
-                                float *dx, int64_t count, bool add) {
+static void gelu_backward_range(tr_gelu_form form, const tr_real *dy, const tr_real *x,
+                                tr_real *dx, int64_t count, bool add) {
     if (form == TR_GELU_TANH) {
         tr_v_map2(gelu_tanh_backward, dy, x, dx, count, add);
     } else {
@@ -79,8 +80,8 @@ static void gelu_backward_range(tr_gelu_form form, const float *dy, const float 
 static void launch_gelu(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     const tr_gelu_attr *attr = (const void *)desc->attr;
-    const float *x = launch->in[0]; // [count]
-    float *y = launch->out[0];      // [count]
+    const tr_real *x = launch->in[0]; // [count]
+    tr_real *y = launch->out[0];      // [count]
     int64_t count = tr_shape_count(desc->in[0].shape);
     int threads = tr__threads_for(count, GELU_WEIGHT, desc->threads);
     bool add = launch->accumulate & 1;
@@ -95,8 +96,8 @@ static void launch_gelu_backward(const tr_op_desc *desc, void *state,
                                  const tr_launch *launch) {
     (void)state;
     const tr_gelu_attr *attr = (const void *)desc->attr;
-    const float *dy = launch->in[0], *x = launch->in[1]; // [count]
-    float *dx = launch->out[0];                          // [count]
+    const tr_real *dy = launch->in[0], *x = launch->in[1]; // [count]
+    tr_real *dx = launch->out[0];                          // [count]
     int64_t count = tr_shape_count(desc->in[0].shape);
     int threads = tr__threads_for(count, GELU_WEIGHT, desc->threads);
     bool add = launch->accumulate & 1;
@@ -108,20 +109,24 @@ static void launch_gelu_backward(const tr_op_desc *desc, void *state,
     }
 }
 
+static bool supports(const tr_op_desc *desc) {
+    return tr__desc_real(desc, TR_REAL, 0, 0);
+}
+
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     tr__desc_cost(desc, 30, out);
 }
 
 const tr_kernel TR_ISA_NAME(tr__gelu_kernel) = {
     .name = "gelu.cpu." TR_ISA_TEXT,
-    .supports = tr__desc_f32,
+    .supports = supports,
     .cost = cost,
     .launch = launch_gelu,
 };
 
 const tr_kernel TR_ISA_NAME(tr__gelu_backward_kernel) = {
     .name = "gelu_backward.cpu." TR_ISA_TEXT,
-    .supports = tr__desc_f32,
+    .supports = supports,
     .cost = cost,
     .launch = launch_gelu_backward,
 };

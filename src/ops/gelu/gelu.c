@@ -6,15 +6,16 @@
 #include <string.h>
 
 extern const tr_kernel tr__gelu_reference, tr__gelu_backward_reference;
-extern const tr_kernel tr__gelu_kernel_generic, tr__gelu_backward_kernel_generic;
-#if defined(__x86_64__)
-extern const tr_kernel tr__gelu_kernel_avx2, tr__gelu_backward_kernel_avx2;
-extern const tr_kernel tr__gelu_kernel_avx512, tr__gelu_backward_kernel_avx512;
-#endif
+extern const tr_kernel TR_REAL_KERNELS(tr__gelu_kernel);
+extern const tr_kernel TR_REAL_KERNELS(tr__gelu_backward_kernel);
 
 static const tr_kernel *const gelu_cpu[TR_ISA_COUNT] = TR_ISA_TABLE(&tr__gelu_kernel);
+static const tr_kernel *const gelu_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_HALF_TABLE(&tr__gelu_kernel);
 static const tr_kernel *const gelu_backward_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__gelu_backward_kernel);
+static const tr_kernel *const gelu_backward_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_HALF_TABLE(&tr__gelu_backward_kernel);
 
 static tr_status gelu_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                             tr_error *err) {
@@ -44,6 +45,7 @@ const tr_op tr__op_gelu = {
     .remake = {TR_REMAKE_ACTIVATION},
     .reference = &tr__gelu_reference,
     .cpu = gelu_cpu,
+    .cpu_half = gelu_half,
 };
 
 const tr_op tr__op_gelu_backward = {
@@ -52,4 +54,5 @@ const tr_op tr__op_gelu_backward = {
     .infer = gelu_backward_infer,
     .reference = &tr__gelu_backward_reference,
     .cpu = gelu_backward_cpu,
+    .cpu_half = gelu_backward_half,
 };

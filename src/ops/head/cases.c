@@ -48,6 +48,7 @@ static bool get(int index, tr_case *out) {
                {.desc = {TR_NONE}},
                {.desc = {TR_I32, rows}, .fill = TR_FILL_TARGET, .bound = width}},
         .tolerance = 1e-5,
+        .half_tolerance = 2,
         .gradient_tolerance = cases[index].gradient_tolerance,
     };
     if (cases[index].bias) {

@@ -39,8 +39,13 @@ static inline void tr__head_enter(tr_head_pass *p, int64_t first) {
     p->products = tr__head_chunk_at(p->chunks, first);
 }
 
-static inline const float *tr__head_rows(const tr_head_pass *p) {
-    return (const float *)p->launch->in[HEAD_X] + p->first * p->chunks->dims.in;
+static inline const tr_real *tr__head_rows(const tr_head_pass *p) {
+    return (const tr_real *)p->launch->in[HEAD_X] + p->first * p->chunks->dims.in;
+}
+
+// The gradients of the logits, in their place: each row begins where the f32 one did.
+static inline const tr_real *tr__head_gradients(const tr_head_pass *p) {
+    return (const tr_real *)(const void *)p->logits;
 }
 
 static inline const int32_t *tr__head_targets(const tr_head_pass *p) {
@@ -64,10 +69,10 @@ static inline void tr__head_put_input(const tr_head_pass *p, bool any) {
     if (!tr__head_wants(p->desc, HEAD_DX)) {
         return;
     }
-    float *dx = (float *)p->launch->out[HEAD_DX] + p->first * dims.in;
+    tr_real *dx = (tr_real *)p->launch->out[HEAD_DX] + p->first * dims.in;
     if (any) {
-        tr__matmul_run(p->products->input, add, p->logits, p->launch->in[HEAD_WEIGHT],
-                       NULL, dx, p->scratch);
+        tr__matmul_run(p->products->input, add, tr__head_gradients(p),
+                       p->launch->in[HEAD_WEIGHT], NULL, dx, p->scratch);
     } else if (!add) {
         memset(dx, 0, (size_t)(dims.rows * dims.in) * sizeof *dx);
     }
@@ -78,13 +83,14 @@ static inline void tr__head_put_weight(const tr_head_pass *p, bool again) {
     uint32_t add = p->launch->accumulate;
     tr_linear_dims dims = p->products->dims;
     if (tr__head_wants(p->desc, HEAD_DWEIGHT)) {
-        tr__product_weight_run(
-            p->products->weight, &dims, again || (add >> HEAD_DWEIGHT & 1), p->logits,
-            tr__head_rows(p), p->launch->out[HEAD_DWEIGHT], p->scratch);
+        tr__product_weight_run(p->products->weight, &dims,
+                               again || (add >> HEAD_DWEIGHT & 1),
+                               tr__head_gradients(p), tr__head_rows(p),
+                               p->launch->out[HEAD_DWEIGHT], p->scratch);
     }
     if (tr__head_wants(p->desc, HEAD_DBIAS)) {
-        tr__column_sums(p->logits, dims.rows, dims.out, p->desc->threads,
-                        again || (add >> HEAD_DBIAS & 1), p->scratch,
+        tr__column_sums(tr__head_gradients(p), dims.dy_row, dims.rows, dims.out,
+                        p->desc->threads, again || (add >> HEAD_DBIAS & 1), p->scratch,
                         p->launch->out[HEAD_DBIAS]);
     }
 }

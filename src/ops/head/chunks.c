@@ -34,12 +34,14 @@ static tr_status create_backward(const tr_op_desc *desc, bool several,
     tr_status status = TR_OK;
     if (tr__head_wants(desc, HEAD_DX)) {
         tr_matmul_desc input = tr__product_input(&p->dims, desc->threads);
+        input.type = input.c_type = desc->in[HEAD_X].dtype;
         input.fresh = desc->fresh >> HEAD_DX & 1;
         input.accumulate = desc->accumulate >> HEAD_DX & 1;
         status = tr__matmul_create(&input, &p->input, err);
     }
     if (status == TR_OK && tr__head_wants(desc, HEAD_DWEIGHT)) {
         tr_matmul_desc weight = tr__product_weight(&p->dims, desc->threads);
+        weight.type = desc->in[HEAD_X].dtype;
         weight.fresh = desc->fresh >> HEAD_DWEIGHT & 1;
         weight.accumulate = several || (desc->accumulate >> HEAD_DWEIGHT & 1);
         status = tr__matmul_create(&weight, &p->weight, err);
@@ -55,6 +57,7 @@ static tr_status create_products(const tr_op_desc *desc, bool backward, bool sev
         return TR_OK;
     }
     tr_matmul_desc output = tr__product_output(&dims, desc->threads);
+    output.type = desc->in[HEAD_X].dtype;
     output.bias = tr__head_has_bias(desc);
     output.fresh = true;
     tr_status status = tr__matmul_create(&output, &p->output, err);
@@ -100,6 +103,8 @@ tr_status tr__head_chunks_create(const tr_op_desc *desc, bool backward,
         return tr_fail(err, TR_MEMORY, "no memory to prepare the head");
     }
     chunks->dims = tr__head_dims(desc);
+    chunks->dims.dy_row = chunks->dims.out * (int64_t)sizeof(float) /
+                          (int64_t)tr_dtype_bytes(desc->in[HEAD_X].dtype);
     chunks->rows = chunk_rows(&chunks->dims, tr__head_attr(desc).chunk_rows);
     bool several = chunks->dims.rows > chunks->rows;
     tr_linear_dims dims = chunks->dims;

@@ -15,7 +15,8 @@ typedef struct tr_head_chunks {
     tr_linear_dims dims;         // rows: all
     int64_t rows;                // of every chunk but perhaps the last
     tr_head_products full, last; // last: of the last chunk, where it is smaller
-    // Offsets in the workspace; the logits [rows, V] f32 are at 0.
+    // Offsets in the workspace; the logits [rows, V] f32 are at 0. Their gradients, of
+    // the type of x, take their place row by row: dims.dy_row apart.
     size_t losses;  // [rows] f64
     size_t correct; // [rows] i32
     size_t scratch; // of the products and the sums for dbias

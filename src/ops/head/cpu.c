@@ -1,6 +1,7 @@
 // The head, chunk of rows by chunk of rows: product, softmax with loss and gradient in
 // place, then the products of the backward.
 #include "backend/cpu/isa.h"
+#include "backend/cpu/real.h"
 #include "ops/head/chunk_pass.h"
 #include "ops/head/softmax_row.h"
 
@@ -76,9 +77,13 @@ static void backward(const tr_op_desc *desc, void *state, const tr_launch *launc
     tr__head_run_backward(desc, state, launch, soften_backward);
 }
 
+static bool supports(const tr_op_desc *desc) {
+    return tr__matmul_has(TR_REAL) && tr__head_supports(desc, TR_REAL);
+}
+
 const tr_kernel TR_ISA_NAME(tr__head_kernel) = {
     .name = "head.cpu." TR_ISA_TEXT,
-    .supports = tr__head_supports,
+    .supports = supports,
     .cost = tr__head_forward_cost,
     .prepare = forward_prepare,
     .workspace = tr__head_chunks_workspace,
@@ -88,7 +93,7 @@ const tr_kernel TR_ISA_NAME(tr__head_kernel) = {
 
 const tr_kernel TR_ISA_NAME(tr__head_backward_kernel) = {
     .name = "head_backward.cpu." TR_ISA_TEXT,
-    .supports = tr__head_supports,
+    .supports = supports,
     .cost = tr__head_backward_cost,
     .prepare = backward_prepare,
     .workspace = tr__head_chunks_workspace,

@@ -9,25 +9,29 @@
 extern const tr_kernel tr__head_reference, tr__head_backward_reference,
     tr__head_logits_reference;
 extern const tr_kernel tr__head_logits_kernel;
-extern const tr_kernel tr__head_kernel_generic, tr__head_backward_kernel_generic;
-#if defined(__x86_64__)
-extern const tr_kernel tr__head_kernel_avx2, tr__head_backward_kernel_avx2;
-extern const tr_kernel tr__head_kernel_avx512, tr__head_backward_kernel_avx512;
-#endif
+extern const tr_kernel TR_REAL_KERNELS(tr__head_kernel);
+extern const tr_kernel TR_REAL_KERNELS(tr__head_backward_kernel);
 
 static const tr_kernel *const head_cpu[TR_ISA_COUNT] = TR_ISA_TABLE(&tr__head_kernel);
+static const tr_kernel *const head_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_PRODUCT_TABLE(&tr__head_kernel);
 static const tr_kernel *const head_backward_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__head_backward_kernel);
+static const tr_kernel *const head_backward_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_PRODUCT_TABLE(&tr__head_backward_kernel);
 // The product chooses its instruction set itself.
 static const tr_kernel *const head_logits_cpu[TR_ISA_COUNT] = {&tr__head_logits_kernel};
+static const tr_kernel *const head_logits_half[TR_OP_HALVES][TR_OP_ISAS] = {
+    {[TR_ISA_AVX512] = &tr__head_logits_kernel}};
 
 tr_status tr__head_check_inputs(const tr_op_node *node, int64_t *vocabulary,
                                 tr_error *err) {
     const tr_head_attr *attr = node->attr;
     char weight[TR_SHAPE_TEXT], x[TR_SHAPE_TEXT];
-    tr_status status = TR_OK;
-    for (int i = HEAD_X; i <= HEAD_WEIGHT && status == TR_OK; i++) {
-        status = tr__operand_dtype(node, i, TR_F32, err);
+    tr_dtype real = node->in[HEAD_X].dtype;
+    tr_status status = tr__operand_real(node, HEAD_X, err);
+    if (status == TR_OK) {
+        status = tr__operand_dtype(node, HEAD_WEIGHT, real, err);
     }
     if (status != TR_OK) {
         return status;
@@ -43,8 +47,7 @@ tr_status tr__head_check_inputs(const tr_op_node *node, int64_t *vocabulary,
     }
     *vocabulary = shape.dim[in_first ? 1 : 0];
     if (node->in[HEAD_BIAS].dtype != TR_NONE) {
-        status =
-            tr__operand_shape(node, HEAD_BIAS, TR_F32, TR_SHAPE1(*vocabulary), err);
+        status = tr__operand_shape(node, HEAD_BIAS, real, TR_SHAPE1(*vocabulary), err);
     }
     return status != TR_OK ? status
                            : tr__operand_shape(node, HEAD_TARGETS, TR_I32,
@@ -74,8 +77,8 @@ static tr_status backward_infer(const tr_op_node *node, tr_tensor_desc *out,
     tr_status status = check_inputs(node, &vocabulary, err);
     if (status == TR_OK) {
         out[HEAD_DX] = node->in[HEAD_X];
-        out[HEAD_DWEIGHT] = node->in[HEAD_WEIGHT];
-        out[HEAD_DBIAS] = node->in[HEAD_BIAS];
+        out[HEAD_DWEIGHT] = tr__param_gradient(node->in[HEAD_WEIGHT]);
+        out[HEAD_DBIAS] = tr__param_gradient(node->in[HEAD_BIAS]);
         out[HEAD_SUMS] = (tr_tensor_desc){TR_F64, TR_SHAPE1(TR_SUMS)};
         *out_count = 4;
     }
@@ -120,6 +123,7 @@ const tr_op tr__op_head = {
     .inference = &tr__op_head_logits,
     .reference = &tr__head_reference,
     .cpu = head_cpu,
+    .cpu_half = head_half,
 };
 
 const tr_op tr__op_head_backward = {
@@ -128,6 +132,7 @@ const tr_op tr__op_head_backward = {
     .infer = backward_infer,
     .reference = &tr__head_backward_reference,
     .cpu = head_backward_cpu,
+    .cpu_half = head_backward_half,
 };
 
 const tr_op tr__op_head_logits = {
@@ -137,4 +142,5 @@ const tr_op tr__op_head_logits = {
     .infer = logits_infer,
     .reference = &tr__head_logits_reference,
     .cpu = head_logits_cpu,
+    .cpu_half = head_logits_half,
 };

@@ -12,12 +12,14 @@ typedef struct tr_head_attr {
     int32_t chunk_rows; // 0: the kernel's choice
 } tr_head_attr;
 
-// in:  x [..., C] f32, weight [V, C] or [C, V] f32, bias [V] f32 or absent,
+// Real tensors are all of one type: f32, bf16 or f16; logits are f32.
+// in:  x [..., C], weight [V, C] or [C, V], bias [V] or absent,
 //      targets [...] i32 (< 0: no target)
 // out: sums [TR_SUMS] f64, added to. A loss (TR_OP_LOSS).
 extern const tr_op tr__op_head;
 // The same inputs; everything at once, scaled with run->loss_seed:
-// out: dx [..., C], dweight, dbias or absent, sums [TR_SUMS] f64 (always added to)
+// out: dx [..., C], dweight f32, dbias f32 or absent, sums [TR_SUMS] f64 (always added
+// to)
 extern const tr_op tr__op_head_backward;
 // The same inputs; out: logits [B, V] f32, B = x's first dimension: of each sample, the
 // logits of its last row that has a target >= 0 (zeros where none has).

@@ -14,20 +14,27 @@ static tr_linear_dims gathered_dims(const tr_op_desc *desc) {
 // A row of zeros must come out for a sample without target, which a fused sum would
 // not leave alone: the bias is in every row.
 static bool supports(const tr_op_desc *desc) {
-    return tr__head_supports(desc) && !(desc->accumulate & 1);
+    tr_dtype real = desc->in[HEAD_X].dtype;
+    return tr__matmul_has(real) && tr__head_supports(desc, real) &&
+           desc->out[0].dtype == TR_F32 && !(desc->accumulate & 1);
 }
 
 static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
     tr_linear_dims dims = gathered_dims(desc);
     tr_matmul_desc product = tr__product_output(&dims, desc->threads);
+    product.type = desc->in[HEAD_X].dtype;
     product.bias = tr__head_has_bias(desc);
     product.fresh = true;
     return tr__matmul_create(&product, (tr_matmul **)state, err);
 }
 
+static int64_t row_bytes(const tr_op_desc *desc) {
+    return tr__head_dims(desc).in * (int64_t)tr_dtype_bytes(desc->in[HEAD_X].dtype);
+}
+
 static size_t gathered_bytes(const tr_op_desc *desc) {
     tr_linear_dims dims = gathered_dims(desc);
-    return (size_t)tr__round_up(dims.rows * dims.in * (int64_t)sizeof(float), 64);
+    return (size_t)tr__round_up(dims.rows * row_bytes(desc), 64);
 }
 
 static size_t workspace(const tr_op_desc *desc, const void *state) {
@@ -36,17 +43,17 @@ static size_t workspace(const tr_op_desc *desc, const void *state) {
 
 static void launch_logits(const tr_op_desc *desc, void *state,
                           const tr_launch *launch) {
-    const float *x = launch->in[HEAD_X];               // [rows, C]
+    const char *x = launch->in[HEAD_X];                // [rows, C]
     const int32_t *targets = launch->in[HEAD_TARGETS]; // [rows]
     float *logits = launch->out[0];                    // [B, V]
-    float *gathered = launch->workspace;               // [B, C]
+    char *gathered = launch->workspace;                // [B, C]
     tr_linear_dims dims = gathered_dims(desc);
     int64_t each = tr__head_dims(desc).rows / dims.rows;
     for (int64_t b = 0; b < dims.rows; b++) {
         int64_t last = tr__head_last_target(targets + b * each, each);
         int64_t row = b * each + (last < 0 ? 0 : last);
-        memcpy(gathered + b * dims.in, x + row * dims.in,
-               (size_t)dims.in * sizeof(float));
+        memcpy(gathered + b * row_bytes(desc), x + row * row_bytes(desc),
+               (size_t)row_bytes(desc));
     }
     tr__matmul_run(state, false, gathered, launch->in[HEAD_WEIGHT],
                    launch->in[HEAD_BIAS], logits,

@@ -39,22 +39,24 @@ static inline bool tr__head_wants(const tr_op_desc *desc, int result) {
     return desc->out_count > result && desc->out[result].dtype != TR_NONE;
 }
 
-// Have the inputs above and the results the types that kernels expect?
-static inline bool tr__head_operands_fit(const tr_op_desc *desc) {
+// Have the inputs above and the results the types that kernels expect of real ones that
+// are `real`? Only dx, which is first where it is that type, is one of the results.
+static inline bool tr__head_operands_fit(const tr_op_desc *desc, tr_dtype real) {
     for (int i = 0; i < desc->out_count; i++) {
-        if (desc->out[i].dtype != TR_NONE && desc->out[i].dtype != TR_F32 &&
-            desc->out[i].dtype != TR_F64) {
+        tr_dtype dtype = desc->out[i].dtype;
+        if (dtype != TR_NONE && dtype != TR_F32 && dtype != TR_F64 &&
+            !(i == HEAD_DX && dtype == real)) {
             return false;
         }
     }
-    return desc->in_count >= HEAD_INPUTS && desc->in[HEAD_X].dtype == TR_F32 &&
-           desc->in[HEAD_WEIGHT].dtype == TR_F32 &&
-           (desc->in[HEAD_BIAS].dtype == TR_F32 || !tr__head_has_bias(desc)) &&
+    return desc->in_count >= HEAD_INPUTS && desc->in[HEAD_X].dtype == real &&
+           desc->in[HEAD_WEIGHT].dtype == real &&
+           (desc->in[HEAD_BIAS].dtype == real || !tr__head_has_bias(desc)) &&
            desc->in[HEAD_TARGETS].dtype == TR_I32;
 }
 
-static inline bool tr__head_supports(const tr_op_desc *desc) {
-    return desc->in_count == HEAD_INPUTS && tr__head_operands_fit(desc);
+static inline bool tr__head_supports(const tr_op_desc *desc, tr_dtype real) {
+    return desc->in_count == HEAD_INPUTS && tr__head_operands_fit(desc, real);
 }
 
 // A shape rule: checks the inputs above and gives V.

@@ -103,9 +103,13 @@ static void last_logits(const tr_op_desc *desc, void *state, const tr_launch *la
     }
 }
 
+static bool supports(const tr_op_desc *desc) {
+    return tr__head_supports(desc, TR_F32);
+}
+
 const tr_kernel tr__head_reference = {
     .name = "head.reference",
-    .supports = tr__head_supports,
+    .supports = supports,
     .cost = tr__head_forward_cost,
     .workspace = forward_workspace,
     .launch = forward,
@@ -113,7 +117,7 @@ const tr_kernel tr__head_reference = {
 
 const tr_kernel tr__head_backward_reference = {
     .name = "head_backward.reference",
-    .supports = tr__head_supports,
+    .supports = supports,
     .cost = tr__head_backward_cost,
     .workspace = backward_workspace,
     .launch = backward,
@@ -121,7 +125,7 @@ const tr_kernel tr__head_backward_reference = {
 
 const tr_kernel tr__head_logits_reference = {
     .name = "head_logits.reference",
-    .supports = tr__head_supports,
+    .supports = supports,
     .cost = tr__head_logits_cost,
     .workspace = forward_workspace,
     .launch = last_logits,

@@ -3,7 +3,7 @@
 #ifndef TR_OPS_HEAD_SOFTMAX_ROW_H
 #define TR_OPS_HEAD_SOFTMAX_ROW_H
 
-#include "backend/cpu/simd.h"
+#include "backend/cpu/real.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -75,9 +75,29 @@ tr__row_exp(float *row, int64_t count, float top, bool keep) {
     return sum;
 }
 
-static inline void tr__row_scale(float *row, int64_t count, float factor) {
-    for (int64_t i = 0; i < count; i++) {
-        row[i] *= factor;
+// to: [count] = factor * row; may begin where the row does.
+static inline void tr__row_scale(const float *row, int64_t count, float factor,
+                                 tr_real *to) {
+    int64_t i = 0;
+    for (; i + TR_VW <= count; i += TR_VW) {
+        tr_v_store_r(to + i, tr_v_load(row + i) * factor);
+    }
+    if (i < count) {
+        int rest = (int)(count - i);
+        tr_v_store_part_r(to + i, tr_v_load_part(row + i, rest, 0) * factor, rest);
+    }
+}
+
+// row: [count], becomes factor * row, and `more` added to the element `place` (-1:
+// none), as tr_real from where it begins on.
+static inline void tr__row_close(float *row, int64_t count, float factor, int64_t place,
+                                 float more) {
+    tr_real *to = (tr_real *)(void *)row;
+    float special = place >= 0 ? row[place] * factor : 0;
+    tr__row_scale(row, count, factor, to);
+    if (place >= 0) {
+        tr_real value = tr_r_of(special + more);
+        memcpy(to + place, &value, sizeof value);
     }
 }
 
@@ -89,14 +109,13 @@ static inline double tr__row_loss(float *row, int64_t count, int32_t target,
     return log(tr__row_exp(row, count, top, false)) + ((double)top - wanted);
 }
 
-// The same; the row becomes (softmax - [index is target]) * seed.
+// The same; the row becomes (softmax - [index is target]) * seed, as tr_real.
 static inline double tr__row_gradient(float *row, int64_t count, int32_t target,
                                       float seed, int32_t *correct) {
     float top = tr__row_top(row, count), wanted = row[target];
     *correct = tr__row_is_guess(row, target, top);
     double sum = tr__row_exp(row, count, top, true);
-    tr__row_scale(row, count, (float)(seed / sum));
-    row[target] -= seed;
+    tr__row_close(row, count, (float)(seed / sum), target, -seed);
     return log(sum) + ((double)top - wanted);
 }
 

@@ -59,6 +59,8 @@ static bool get(int index, tr_case *out) {
                {.desc = {TR_NONE}},
                targets(x, cases[index].classes)},
         .tolerance = 1e-5,
+        .half_tolerance = 2,
+        .always_f32 = 1u << 5,
         .gradient_tolerance = cases[index].gradient_tolerance,
     };
     if (cases[index].bias) {

@@ -2,6 +2,7 @@
 // folded into the running one; in the backward the product again, gradients in place of
 // logits, and the products that these give.
 #include "backend/cpu/isa.h"
+#include "backend/cpu/real.h"
 #include "ops/head/chunk_pass.h"
 #include "ops/head/softmax_row.h"
 #include "ops/head_slice/operands.h"
@@ -115,10 +116,7 @@ static void soften_row(float *row, int64_t width, int64_t place, const double *a
     float top = (float)after[RUNNING_LSE];
     double factor = dafter[RUNNING_LSE] * exp(top - after[RUNNING_LSE]);
     tr__row_exp(row, width, top, true);
-    tr__row_scale(row, width, (float)factor);
-    if (place >= 0) {
-        row[place] += (float)dafter[RUNNING_PICKED];
-    }
+    tr__row_close(row, width, (float)factor, place, (float)dafter[RUNNING_PICKED]);
 }
 
 // there: the row has a target.
@@ -171,9 +169,17 @@ static void backward(const tr_op_desc *desc, void *state, const tr_launch *launc
     tr__head_run_backward(desc, state, launch, soften);
 }
 
+static bool supports(const tr_op_desc *desc) {
+    return tr__matmul_has(TR_REAL) && tr__head_slice_supports(desc, TR_REAL);
+}
+
+static bool backward_supports(const tr_op_desc *desc) {
+    return tr__matmul_has(TR_REAL) && tr__head_slice_backward_supports(desc, TR_REAL);
+}
+
 const tr_kernel TR_ISA_NAME(tr__head_slice_kernel) = {
     .name = "head_slice.cpu." TR_ISA_TEXT,
-    .supports = tr__head_slice_supports,
+    .supports = supports,
     .cost = tr__head_forward_cost,
     .prepare = forward_prepare,
     .workspace = tr__head_chunks_workspace,
@@ -183,7 +189,7 @@ const tr_kernel TR_ISA_NAME(tr__head_slice_kernel) = {
 
 const tr_kernel TR_ISA_NAME(tr__head_slice_backward_kernel) = {
     .name = "head_slice_backward.cpu." TR_ISA_TEXT,
-    .supports = tr__head_slice_backward_supports,
+    .supports = backward_supports,
     .cost = tr__head_backward_cost,
     .prepare = backward_prepare,
     .workspace = tr__head_chunks_workspace,

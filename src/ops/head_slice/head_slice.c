@@ -4,18 +4,17 @@
 #include "ops/head_slice/operands.h"
 
 extern const tr_kernel tr__head_slice_reference, tr__head_slice_backward_reference;
-extern const tr_kernel tr__head_slice_kernel_generic;
-extern const tr_kernel tr__head_slice_backward_kernel_generic;
-#if defined(__x86_64__)
-extern const tr_kernel tr__head_slice_kernel_avx2, tr__head_slice_kernel_avx512;
-extern const tr_kernel tr__head_slice_backward_kernel_avx2;
-extern const tr_kernel tr__head_slice_backward_kernel_avx512;
-#endif
+extern const tr_kernel TR_REAL_KERNELS(tr__head_slice_kernel);
+extern const tr_kernel TR_REAL_KERNELS(tr__head_slice_backward_kernel);
 
 static const tr_kernel *const slice_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__head_slice_kernel);
+static const tr_kernel *const slice_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_PRODUCT_TABLE(&tr__head_slice_kernel);
 static const tr_kernel *const slice_backward_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__head_slice_backward_kernel);
+static const tr_kernel *const slice_backward_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_PRODUCT_TABLE(&tr__head_slice_backward_kernel);
 
 // The row of each of x's vectors in `running` or `best`.
 static tr_shape row_shape(const tr_op_node *node, int64_t width) {
@@ -66,8 +65,8 @@ static tr_status backward_infer(const tr_op_node *node, tr_tensor_desc *out,
     }
     if (status == TR_OK) {
         out[HEAD_DX] = node->in[HEAD_X];
-        out[HEAD_DWEIGHT] = node->in[HEAD_WEIGHT];
-        out[HEAD_DBIAS] = node->in[HEAD_BIAS];
+        out[HEAD_DWEIGHT] = tr__param_gradient(node->in[HEAD_WEIGHT]);
+        out[HEAD_DBIAS] = tr__param_gradient(node->in[HEAD_BIAS]);
         out[SLICE_DBEFORE] = node->in[SLICE_BEFORE];
         *out_count = SLICE_BACKWARD_RESULTS;
     }
@@ -102,6 +101,7 @@ const tr_op tr__op_head_slice = {
     .backward = backward,
     .reference = &tr__head_slice_reference,
     .cpu = slice_cpu,
+    .cpu_half = slice_half,
 };
 
 const tr_op tr__op_head_slice_backward = {
@@ -110,4 +110,5 @@ const tr_op tr__op_head_slice_backward = {
     .infer = backward_infer,
     .reference = &tr__head_slice_backward_reference,
     .cpu = slice_backward_cpu,
+    .cpu_half = slice_backward_half,
 };

@@ -23,7 +23,7 @@ typedef struct tr_head_slice_attr {
     int64_t first; // class of the slice's first logit
 } tr_head_slice_attr;
 
-// in:  x [..., C] f32, weight [V, C] or [C, V] f32 and bias [V] f32 or absent, of the
+// in:  x [..., C], weight [V, C] or [C, V] and bias [V] or absent (real), of the
 //      slice's V classes, targets [...] i32 (of all classes; < 0: no target),
 //      running [..., 2] f64 (lse, picked) and best [..., 2] f32 of the slices before;
 //      the first slice has neither
@@ -32,7 +32,8 @@ typedef struct tr_head_slice_attr {
 extern const tr_op tr__op_head_slice;
 // in:  x, weight, bias, targets, running before (or absent) and after, the gradient of
 //      the latter
-// out: dx [..., C], dweight, dbias or absent, the gradient of running before or absent
+// out: dx [..., C], dweight f32, dbias f32 or absent, the gradient of running before or
+// absent
 extern const tr_op tr__op_head_slice_backward;
 
 // No attributes.

@@ -27,12 +27,13 @@ static inline int64_t tr__head_slice_place(const tr_op_desc *desc, int32_t targe
     return target >= 0 && place >= 0 && place < tr__head_dims(desc).out ? place : -1;
 }
 
-static inline bool tr__head_slice_supports(const tr_op_desc *desc) {
-    return desc->in_count == SLICE_INPUTS && tr__head_operands_fit(desc);
+static inline bool tr__head_slice_supports(const tr_op_desc *desc, tr_dtype real) {
+    return desc->in_count == SLICE_INPUTS && tr__head_operands_fit(desc, real);
 }
 
-static inline bool tr__head_slice_backward_supports(const tr_op_desc *desc) {
-    return desc->in_count == SLICE_BACKWARD_INPUTS && tr__head_operands_fit(desc);
+static inline bool tr__head_slice_backward_supports(const tr_op_desc *desc,
+                                                    tr_dtype real) {
+    return desc->in_count == SLICE_BACKWARD_INPUTS && tr__head_operands_fit(desc, real);
 }
 
 #endif

@@ -124,9 +124,17 @@ static size_t backward_workspace(const tr_op_desc *desc, const void *state) {
     return (size_t)d.rows * (size_t)d.out * sizeof(double);
 }
 
+static bool supports(const tr_op_desc *desc) {
+    return tr__head_slice_supports(desc, TR_F32);
+}
+
+static bool backward_supports(const tr_op_desc *desc) {
+    return tr__head_slice_backward_supports(desc, TR_F32);
+}
+
 const tr_kernel tr__head_slice_reference = {
     .name = "head_slice.reference",
-    .supports = tr__head_slice_supports,
+    .supports = supports,
     .cost = tr__head_forward_cost,
     .workspace = forward_workspace,
     .launch = forward,
@@ -134,7 +142,7 @@ const tr_kernel tr__head_slice_reference = {
 
 const tr_kernel tr__head_slice_backward_reference = {
     .name = "head_slice_backward.reference",
-    .supports = tr__head_slice_backward_supports,
+    .supports = backward_supports,
     .cost = tr__head_backward_cost,
     .workspace = backward_workspace,
     .launch = backward,

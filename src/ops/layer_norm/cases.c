@@ -34,6 +34,7 @@ static bool get(int index, tr_case *out) {
         .in_count = residual ? 4 : 3,
         .in = {rows, vector, vector},
         .tolerance = 1e-5,
+        .half_tolerance = 4,
         .gradient_tolerance = cases[index].gradient_tolerance,
     };
     if (residual) {

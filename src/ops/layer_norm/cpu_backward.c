@@ -1,6 +1,6 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/parallel.h"
-#include "backend/cpu/simd.h"
+#include "backend/cpu/real.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/operand.h"
 
@@ -31,7 +31,7 @@ static inline void sum_vector(tr_vf dy, tr_vf x, tr_vf w, tr_row_stats stats,
 }
 
 // dy, x, w: [width]; dweight, dbias: [width], added to.
-static tr_row_sums sum_row(const float *dy, const float *x, const float *w,
+static tr_row_sums sum_row(const tr_real *dy, const tr_real *x, const tr_real *w,
                            tr_row_stats stats, float *dweight, float *dbias,
                            int64_t width) {
     tr_vf sums[2] = {{0}, {0}}, columns[2];
@@ -39,8 +39,8 @@ static tr_row_sums sum_row(const float *dy, const float *x, const float *w,
     for (; c + TR_VW <= width; c += TR_VW) {
         columns[0] = tr_v_load(dweight + c);
         columns[1] = tr_v_load(dbias + c);
-        sum_vector(tr_v_load(dy + c), tr_v_load(x + c), tr_v_load(w + c), stats, sums,
-                   columns);
+        sum_vector(tr_v_load_r(dy + c), tr_v_load_r(x + c), tr_v_load_r(w + c), stats,
+                   sums, columns);
         tr_v_store(dweight + c, columns[0]);
         tr_v_store(dbias + c, columns[1]);
     }
@@ -48,8 +48,8 @@ static tr_row_sums sum_row(const float *dy, const float *x, const float *w,
     if (rest > 0) {
         columns[0] = tr_v_load_part(dweight + c, rest, 0);
         columns[1] = tr_v_load_part(dbias + c, rest, 0);
-        sum_vector(tr_v_load_part(dy + c, rest, 0), tr_v_load_part(x + c, rest, 0),
-                   tr_v_load_part(w + c, rest, 0), stats, sums, columns);
+        sum_vector(tr_v_load_part_r(dy + c, rest, 0), tr_v_load_part_r(x + c, rest, 0),
+                   tr_v_load_part_r(w + c, rest, 0), stats, sums, columns);
         tr_v_store_part(dweight + c, columns[0], rest);
         tr_v_store_part(dbias + c, columns[1], rest);
     }
@@ -64,23 +64,23 @@ static inline tr_vf slope(tr_vf dy, tr_vf x, tr_vf w, tr_row_stats stats,
 }
 
 // dy, x, w, dx: [width]
-static void slope_row(const float *dy, const float *x, const float *w,
-                      tr_row_stats stats, tr_row_sums sums, float *dx, int64_t width,
+static void slope_row(const tr_real *dy, const tr_real *x, const tr_real *w,
+                      tr_row_stats stats, tr_row_sums sums, tr_real *dx, int64_t width,
                       bool add) {
     tr_row_sums means = {sums.plain / (float)width, sums.along / (float)width};
     int64_t c = 0;
     for (; c + TR_VW <= width; c += TR_VW) {
-        tr_vf value =
-            slope(tr_v_load(dy + c), tr_v_load(x + c), tr_v_load(w + c), stats, means);
-        tr_v_store(dx + c, add ? tr_v_load(dx + c) + value : value);
+        tr_vf value = slope(tr_v_load_r(dy + c), tr_v_load_r(x + c), tr_v_load_r(w + c),
+                            stats, means);
+        tr_v_store_r(dx + c, add ? tr_v_load_r(dx + c) + value : value);
     }
     int rest = (int)(width - c);
     if (rest > 0) {
         tr_vf value =
-            slope(tr_v_load_part(dy + c, rest, 0), tr_v_load_part(x + c, rest, 0),
-                  tr_v_load_part(w + c, rest, 0), stats, means);
-        value = add ? tr_v_load_part(dx + c, rest, 0) + value : value;
-        tr_v_store_part(dx + c, value, rest);
+            slope(tr_v_load_part_r(dy + c, rest, 0), tr_v_load_part_r(x + c, rest, 0),
+                  tr_v_load_part_r(w + c, rest, 0), stats, means);
+        value = add ? tr_v_load_part_r(dx + c, rest, 0) + value : value;
+        tr_v_store_part_r(dx + c, value, rest);
     }
 }
 
@@ -92,10 +92,10 @@ static int64_t padded(int64_t width) {
 // One thread's rows; partial: [2, padded(width)], its sums for dweight and dbias.
 static void backward_rows(const tr_op_desc *desc, const tr_launch *launch,
                           tr_range range, float *partial) {
-    const float *dy = launch->in[0], *x = launch->in[1];      // [rows, width]
+    const tr_real *dy = launch->in[0], *x = launch->in[1];    // [rows, width]
     const float *mean = launch->in[2], *rstd = launch->in[3]; // [rows]
-    const float *w = launch->in[4];                           // [width]
-    float *dx = launch->out[0];                               // [rows, width] or NULL
+    const tr_real *w = launch->in[4];                         // [width]
+    tr_real *dx = launch->out[0];                             // [rows, width] or NULL
     int64_t width = tr__shape_width(desc->in[0].shape);
     memset(partial, 0, (size_t)(2 * padded(width)) * sizeof *partial);
     for (int64_t row = range.begin; row < range.end; row++) {
@@ -168,13 +168,18 @@ static size_t workspace(const tr_op_desc *desc, const void *state) {
     return (size_t)(thread_count(desc) * 2 * padded(width)) * sizeof(float);
 }
 
+// A row's mean and 1 / deviation are f32, and so are the gradients of the parameters.
+static bool supports(const tr_op_desc *desc) {
+    return tr__desc_real(desc, TR_REAL, 1 << 2 | 1 << 3, 1 << 1 | 1 << 2);
+}
+
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     tr__desc_cost(desc, 15, out);
 }
 
 const tr_kernel TR_ISA_NAME(tr__layer_norm_backward_kernel) = {
     .name = "layer_norm_backward.cpu." TR_ISA_TEXT,
-    .supports = tr__desc_f32,
+    .supports = supports,
     .cost = cost,
     .workspace = workspace,
     .launch = launch_backward,

@@ -8,35 +8,34 @@
 
 extern const tr_kernel tr__layer_norm_reference, tr__layer_norm_backward_reference;
 extern const tr_kernel tr__residual_norm_reference;
-extern const tr_kernel tr__layer_norm_kernel_generic;
-extern const tr_kernel tr__layer_norm_backward_kernel_generic;
-extern const tr_kernel tr__residual_norm_kernel_generic;
-#if defined(__x86_64__)
-extern const tr_kernel tr__layer_norm_kernel_avx2;
-extern const tr_kernel tr__layer_norm_backward_kernel_avx2;
-extern const tr_kernel tr__residual_norm_kernel_avx2;
-extern const tr_kernel tr__layer_norm_kernel_avx512;
-extern const tr_kernel tr__layer_norm_backward_kernel_avx512;
-extern const tr_kernel tr__residual_norm_kernel_avx512;
-#endif
+extern const tr_kernel TR_REAL_KERNELS(tr__layer_norm_kernel);
+extern const tr_kernel TR_REAL_KERNELS(tr__layer_norm_backward_kernel);
+extern const tr_kernel TR_REAL_KERNELS(tr__residual_norm_kernel);
 
 static const tr_kernel *const layer_norm_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__layer_norm_kernel);
+static const tr_kernel *const layer_norm_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_HALF_TABLE(&tr__layer_norm_kernel);
 static const tr_kernel *const layer_norm_backward_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__layer_norm_backward_kernel);
+static const tr_kernel *const layer_norm_backward_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_HALF_TABLE(&tr__layer_norm_backward_kernel);
 static const tr_kernel *const residual_norm_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__residual_norm_kernel);
+static const tr_kernel *const residual_norm_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_HALF_TABLE(&tr__residual_norm_kernel);
 
 // Input i is a vector as wide as a row of x.
 static tr_status check_vector(const tr_op_node *node, int i, tr_shape x,
                               tr_error *err) {
-    return tr__operand_shape(node, i, TR_F32, TR_SHAPE1(tr__shape_width(x)), err);
+    return tr__operand_shape(node, i, node->in[0].dtype, TR_SHAPE1(tr__shape_width(x)),
+                             err);
 }
 
-// Input i is f32 rows.
+// Input i is rows of real numbers.
 static tr_status check_rows(const tr_op_node *node, int i, tr_error *err) {
     char text[TR_SHAPE_TEXT];
-    tr_status status = tr__operand_dtype(node, i, TR_F32, err);
+    tr_status status = tr__operand_real(node, i, err);
     if (status == TR_OK && node->in[i].shape.rank < 2) {
         return tr_fail(err, TR_USAGE, "%s: input %d has the shape %s, not rows",
                        node->op->name, i, tr__shape_text(node->in[i].shape, text));
@@ -72,15 +71,15 @@ static tr_status layer_norm_backward_infer(const tr_op_node *node, tr_tensor_des
         return status;
     }
     tr_shape x = node->in[0].shape, lead = tr__shape_lead(x);
-    if ((status = tr__operand_shape(node, 1, TR_F32, x, err)) != TR_OK ||
+    if ((status = tr__operand_shape(node, 1, node->in[0].dtype, x, err)) != TR_OK ||
         (status = tr__operand_shape(node, 2, TR_F32, lead, err)) != TR_OK ||
         (status = tr__operand_shape(node, 3, TR_F32, lead, err)) != TR_OK ||
         (status = check_vector(node, 4, x, err)) != TR_OK) {
         return status;
     }
     out[0] = node->in[1];
-    out[1] = node->in[4];
-    out[2] = node->in[4];
+    out[1] = tr__param_gradient(node->in[4]);
+    out[2] = out[1];
     *out_count = 3;
     return TR_OK;
 }
@@ -96,7 +95,7 @@ static tr_status residual_norm_infer(const tr_op_node *node, tr_tensor_desc *out
         status = check_rows(node, 0, err);
     }
     if (status == TR_OK) {
-        status = tr__operand_shape(node, 1, TR_F32, node->in[0].shape, err);
+        status = tr__operand_shape(node, 1, node->in[0].dtype, node->in[0].shape, err);
     }
     for (int i = 2; i < 4 && status == TR_OK; i++) {
         status = check_vector(node, i, node->in[0].shape, err);
@@ -154,6 +153,7 @@ const tr_op tr__op_layer_norm = {
     .remake = {TR_REMAKE_NORM, TR_REMAKE_NORM, TR_REMAKE_NORM},
     .reference = &tr__layer_norm_reference,
     .cpu = layer_norm_cpu,
+    .cpu_half = layer_norm_half,
 };
 
 const tr_op tr__op_layer_norm_backward = {
@@ -161,6 +161,7 @@ const tr_op tr__op_layer_norm_backward = {
     .infer = layer_norm_backward_infer,
     .reference = &tr__layer_norm_backward_reference,
     .cpu = layer_norm_backward_cpu,
+    .cpu_half = layer_norm_backward_half,
 };
 
 static void residual_norm_evaluate(void *attr) {
@@ -177,4 +178,5 @@ const tr_op tr__op_residual_norm = {
     .recompute = residual_norm_recompute,
     .reference = &tr__residual_norm_reference,
     .cpu = residual_norm_cpu,
+    .cpu_half = residual_norm_half,
 };

@@ -47,6 +47,7 @@ static bool get(int index, tr_case *out) {
         .in = {input(cases[index].x),
                input(in_first ? TR_SHAPE2(in, width) : TR_SHAPE2(width, in))},
         .tolerance = 1e-5,
+        .half_tolerance = 1,
         .gradient_tolerance = cases[index].gradient_tolerance,
     };
     if (cases[index].bias) {

@@ -1,6 +1,7 @@
 // The gradients of weight and bias: a product, and sums over the rows of dy.
 #include "backend/cpu/column_sums.h"
 #include "backend/cpu/isa.h"
+#include "backend/cpu/real.h"
 #include "ops/linear/operands.h"
 
 extern const tr_kernel TR_ISA_NAME(tr__linear_backward_weight_kernel);
@@ -12,6 +13,7 @@ static bool is_wanted(const tr_op_desc *desc, int i) {
 static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
     tr_linear_dims dims = tr__linear_weight_dims(desc);
     tr_matmul_desc product = tr__product_weight(&dims, desc->threads);
+    product.type = TR_REAL;
     product.fresh = desc->fresh & 1;
     product.accumulate = desc->accumulate & 1;
     *state = NULL;
@@ -30,17 +32,22 @@ static size_t workspace(const tr_op_desc *desc, const void *state) {
 
 static void launch_weight(const tr_op_desc *desc, void *state,
                           const tr_launch *launch) {
-    const float *dy = launch->in[0]; // [rows, out]
-    const float *x = launch->in[1];  // [rows, in]
+    const tr_real *dy = launch->in[0]; // [rows, out]
+    const tr_real *x = launch->in[1];  // [rows, in]
     tr_linear_dims dims = tr__linear_weight_dims(desc);
     if (is_wanted(desc, 1)) {
-        tr__column_sums(dy, dims.rows, dims.out, desc->threads, launch->accumulate & 2,
-                        launch->workspace, launch->out[1]);
+        tr__column_sums(dy, dims.out, dims.rows, dims.out, desc->threads,
+                        launch->accumulate & 2, launch->workspace, launch->out[1]);
     }
     if (is_wanted(desc, 0)) {
         tr__product_weight_run(state, &dims, launch->accumulate & 1, dy, x,
                                launch->out[0], launch->workspace);
     }
+}
+
+// The gradients of the parameters are f32.
+static bool supports(const tr_op_desc *desc) {
+    return tr__matmul_has(TR_REAL) && tr__desc_real(desc, TR_REAL, 0, 1 << 0 | 1 << 1);
 }
 
 static void release(void *state) {
@@ -49,7 +56,7 @@ static void release(void *state) {
 
 const tr_kernel TR_ISA_NAME(tr__linear_backward_weight_kernel) = {
     .name = "linear_backward_weight.cpu." TR_ISA_TEXT,
-    .supports = tr__desc_f32,
+    .supports = supports,
     .cost = tr__linear_weight_cost,
     .prepare = prepare,
     .workspace = workspace,

@@ -11,6 +11,7 @@ static bool asked(uint32_t bits, int i) {
 static tr_status output_prepare(const tr_op_desc *desc, void **state, tr_error *err) {
     tr_linear_dims dims = tr__linear_output_dims(desc);
     tr_matmul_desc product = tr__product_output(&dims, desc->threads);
+    product.type = product.c_type = desc->in[0].dtype;
     product.bias = tr__linear_has_bias(desc);
     product.relu = tr__linear_attr(desc).activation == TR_ACTIVATION_RELU;
     product.fresh = asked(desc->fresh, 0);
@@ -21,6 +22,7 @@ static tr_status output_prepare(const tr_op_desc *desc, void **state, tr_error *
 static tr_status input_prepare(const tr_op_desc *desc, void **state, tr_error *err) {
     tr_linear_dims dims = tr__linear_input_dims(desc);
     tr_matmul_desc product = tr__product_input(&dims, desc->threads);
+    product.type = product.c_type = desc->in[0].dtype;
     product.fresh = asked(desc->fresh, 0);
     product.accumulate = asked(desc->accumulate, 0);
     return tr__matmul_create(&product, (tr_matmul **)state, err);
@@ -44,13 +46,19 @@ static void input_launch(const tr_op_desc *desc, void *state, const tr_launch *l
                    launch->out[0], launch->workspace);
 }
 
+// All operands are of one type.
+static bool supports(const tr_op_desc *desc) {
+    tr_dtype real = desc->in[0].dtype;
+    return tr__matmul_has(real) && tr__desc_real(desc, real, 0, 0);
+}
+
 static void release(void *state) {
     tr__matmul_destroy(state);
 }
 
 const tr_kernel tr__linear_kernel = {
     .name = "linear.cpu",
-    .supports = tr__desc_f32,
+    .supports = supports,
     .cost = tr__linear_output_cost,
     .prepare = output_prepare,
     .workspace = workspace,
@@ -60,7 +68,7 @@ const tr_kernel tr__linear_kernel = {
 
 const tr_kernel tr__linear_backward_input_kernel = {
     .name = "linear_backward_input.cpu",
-    .supports = tr__desc_f32,
+    .supports = supports,
     .cost = tr__linear_input_cost,
     .prepare = input_prepare,
     .workspace = workspace,

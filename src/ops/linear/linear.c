@@ -9,18 +9,20 @@
 extern const tr_kernel tr__linear_reference, tr__linear_backward_input_reference,
     tr__linear_backward_weight_reference;
 extern const tr_kernel tr__linear_kernel, tr__linear_backward_input_kernel;
-extern const tr_kernel tr__linear_backward_weight_kernel_generic;
-#if defined(__x86_64__)
-extern const tr_kernel tr__linear_backward_weight_kernel_avx2;
-extern const tr_kernel tr__linear_backward_weight_kernel_avx512;
-#endif
+extern const tr_kernel TR_REAL_KERNELS(tr__linear_backward_weight_kernel);
 
 // The products choose their instruction set themselves.
 static const tr_kernel *const output_cpu[TR_ISA_COUNT] = {&tr__linear_kernel};
 static const tr_kernel *const input_cpu[TR_ISA_COUNT] = {
     &tr__linear_backward_input_kernel};
+static const tr_kernel *const output_half[TR_OP_HALVES][TR_OP_ISAS] = {
+    {[TR_ISA_AVX512] = &tr__linear_kernel}};
+static const tr_kernel *const input_half[TR_OP_HALVES][TR_OP_ISAS] = {
+    {[TR_ISA_AVX512] = &tr__linear_backward_input_kernel}};
 static const tr_kernel *const weight_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__linear_backward_weight_kernel);
+static const tr_kernel *const weight_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_PRODUCT_TABLE(&tr__linear_backward_weight_kernel);
 
 static const tr_linear_attr *attr_of(const tr_op_node *node) {
     return node->attr;
@@ -40,9 +42,9 @@ static tr_shape weight_shape(const tr_linear_attr *attr, int64_t in, int64_t out
 static tr_status other_side(const tr_op_node *node, bool input_side, int64_t *other,
                             tr_error *err) {
     char text[TR_SHAPE_TEXT], x[TR_SHAPE_TEXT];
-    tr_status status = tr__operand_dtype(node, 0, TR_F32, err);
+    tr_status status = tr__operand_real(node, 0, err);
     if (status == TR_OK) {
-        status = tr__operand_dtype(node, 1, TR_F32, err);
+        status = tr__operand_dtype(node, 1, node->in[0].dtype, err);
     }
     if (status != TR_OK) {
         return status;
@@ -69,10 +71,11 @@ static tr_status output_infer(const tr_op_node *node, tr_tensor_desc *out,
         status = other_side(node, true, &width, err);
     }
     if (status == TR_OK && node->in_count > 2 && node->in[2].dtype != TR_NONE) {
-        status = tr__operand_shape(node, 2, TR_F32, TR_SHAPE1(width), err);
+        status = tr__operand_shape(node, 2, node->in[0].dtype, TR_SHAPE1(width), err);
     }
     if (status == TR_OK) {
-        out[0] = (tr_tensor_desc){TR_F32, with_width(node->in[0].shape, width)};
+        out[0] =
+            (tr_tensor_desc){node->in[0].dtype, with_width(node->in[0].shape, width)};
         *out_count = 1;
     }
     return status;
@@ -86,7 +89,8 @@ static tr_status input_infer(const tr_op_node *node, tr_tensor_desc *out,
         status = other_side(node, false, &width, err);
     }
     if (status == TR_OK) {
-        out[0] = (tr_tensor_desc){TR_F32, with_width(node->in[0].shape, width)};
+        out[0] =
+            (tr_tensor_desc){node->in[0].dtype, with_width(node->in[0].shape, width)};
         *out_count = 1;
     }
     return status;
@@ -96,12 +100,12 @@ static tr_status weight_infer(const tr_op_node *node, tr_tensor_desc *out,
                               int *out_count, tr_error *err) {
     tr_status status = tr__operand_count(node, 2, 2, err);
     if (status == TR_OK) {
-        status = tr__operand_dtype(node, 0, TR_F32, err);
+        status = tr__operand_real(node, 0, err);
     }
     if (status == TR_OK) { // x has dy's shape but for the width
         int64_t in = tr__shape_width(node->in[1].shape);
-        status =
-            tr__operand_shape(node, 1, TR_F32, with_width(node->in[0].shape, in), err);
+        status = tr__operand_shape(node, 1, node->in[0].dtype,
+                                   with_width(node->in[0].shape, in), err);
     }
     if (status == TR_OK) {
         int64_t width = tr__shape_width(node->in[0].shape);
@@ -154,6 +158,7 @@ const tr_op tr__op_linear = {
     .remake = {TR_REMAKE_PRODUCT},
     .reference = &tr__linear_reference,
     .cpu = output_cpu,
+    .cpu_half = output_half,
 };
 
 const tr_op tr__op_linear_backward_input = {
@@ -162,6 +167,7 @@ const tr_op tr__op_linear_backward_input = {
     .infer = input_infer,
     .reference = &tr__linear_backward_input_reference,
     .cpu = input_cpu,
+    .cpu_half = input_half,
 };
 
 const tr_op tr__op_linear_backward_weight = {
@@ -170,4 +176,5 @@ const tr_op tr__op_linear_backward_weight = {
     .infer = weight_infer,
     .reference = &tr__linear_backward_weight_reference,
     .cpu = weight_cpu,
+    .cpu_half = weight_half,
 };

@@ -17,12 +17,14 @@ typedef struct tr_linear_attr {
     tr_activation activation;
 } tr_linear_attr;
 
-// in:  x [..., in] f32, weight f32 (layout), bias [out] f32 or absent
-// out: y [..., out] f32
+// Real tensors are all of one type: f32, bf16 or f16.
+// in:  x [..., in], weight (layout), bias [out] or absent
+// out: y [..., out]
 extern const tr_op tr__op_linear;
 // in:  dy [..., out], weight          out: dx [..., in]
 extern const tr_op tr__op_linear_backward_input;
-// in:  dy [..., out], x [..., in]     out: dweight (layout), dbias [out] or absent
+// in:  dy [..., out], x [..., in]     out: dweight (layout) f32, dbias [out] f32 or
+//                                             absent
 extern const tr_op tr__op_linear_backward_weight;
 
 #endif

@@ -10,7 +10,10 @@
 typedef struct tr_linear_dims {
     int64_t rows, in, out;
     tr_weight_layout layout;
+    int64_t dy_row; // elements from one row of dy to the next; 0: out
 } tr_linear_dims;
+
+// All of f32, if the caller does not set their types.
 
 // y = x W (+ bias, activated). Operands of a run: x, W.
 tr_matmul_desc tr__product_output(const tr_linear_dims *dims, int threads);
@@ -19,7 +22,7 @@ tr_matmul_desc tr__product_input(const tr_linear_dims *dims, int threads);
 // dW = x' dy, or dy' x. Run by tr__product_weight_run.
 tr_matmul_desc tr__product_weight(const tr_linear_dims *dims, int threads);
 void tr__product_weight_run(tr_matmul *product, const tr_linear_dims *dims,
-                            bool accumulate, const float *dy, const float *x,
+                            bool accumulate, const void *dy, const void *x,
                             float *dweight, void *workspace);
 
 // Where W[i, o] is: at w[i * in_step + o * out_step].

@@ -23,6 +23,7 @@ static bool get(int index, tr_case *out) {
         .in_count = 1,
         .in = {{.desc = {TR_F32, cases[index].shape}, .scale = 10}},
         .tolerance = 1e-7,
+        .half_tolerance = 1,
         .gradient_tolerance = cases[index].gradient_tolerance,
     };
     return true;

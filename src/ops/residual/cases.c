@@ -27,6 +27,7 @@ static bool get(int index, tr_case *out) {
         .in_count = 2,
         .in = {{.desc = tensor}, {.desc = tensor}},
         .tolerance = 1e-6,
+        .half_tolerance = 1,
         .gradient_tolerance = cases[index].gradient_tolerance,
     };
     memcpy(out->attr, &cases[index].attr, sizeof cases[index].attr);

@@ -3,13 +3,13 @@
 #include "backend/cpu/isa.h"
 #include "ops/operand.h"
 
-extern const tr_kernel tr__residual_reference, tr__residual_kernel_generic;
-#if defined(__x86_64__)
-extern const tr_kernel tr__residual_kernel_avx2, tr__residual_kernel_avx512;
-#endif
+extern const tr_kernel tr__residual_reference;
+extern const tr_kernel TR_REAL_KERNELS(tr__residual_kernel);
 
 static const tr_kernel *const residual_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__residual_kernel);
+static const tr_kernel *const residual_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_HALF_TABLE(&tr__residual_kernel);
 
 static tr_status residual_infer(const tr_op_node *node, tr_tensor_desc *out,
                                 int *out_count, tr_error *err) {
@@ -34,4 +34,5 @@ const tr_op tr__op_residual = {
     .evaluate = tr__dropout_evaluate,
     .reference = &tr__residual_reference,
     .cpu = residual_cpu,
+    .cpu_half = residual_half,
 };

@@ -1,0 +1,46 @@
+#include "backend/cpu/half.h"
+
+#include "backend/cpu/parallel.h"
+
+extern const tr_half_kernel tr__half_cpu_generic;
+#if defined(__x86_64__)
+extern const tr_half_kernel tr__half_cpu_avx2, tr__half_cpu_avx512;
+#endif
+
+enum { LINE = 64 }; // elements: threads share no cache line
+
+const tr_half_kernel *tr__half_kernel(tr_isa isa) {
+    static const tr_half_kernel *const kernels[TR_ISA_COUNT] =
+        TR_ISA_TABLE(&tr__half_cpu);
+    return kernels[isa];
+}
+
+bool tr__dtype_is_half(tr_dtype dtype) {
+    return dtype == TR_BF16 || dtype == TR_F16;
+}
+
+void tr__half_widen(tr_dtype dtype, const void *from, int64_t count, int threads,
+                    float *to) {
+    const tr_half_kernel *kernel = tr__half_kernel(tr__cpu_isa());
+    const uint16_t *source = from;
+    threads = tr__threads_for(count, 1, threads);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int t = 0; t < threads; t++) {
+        tr_range r = tr__range_part(count, LINE, t, threads);
+        (dtype == TR_BF16 ? kernel->widen_bf16 : kernel->widen_f16)(
+            source + r.begin, r.end - r.begin, to + r.begin);
+    }
+}
+
+void tr__half_narrow(tr_dtype dtype, const float *from, int64_t count, int threads,
+                     void *to) {
+    const tr_half_kernel *kernel = tr__half_kernel(tr__cpu_isa());
+    uint16_t *target = to;
+    threads = tr__threads_for(count, 1, threads);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int t = 0; t < threads; t++) {
+        tr_range r = tr__range_part(count, LINE, t, threads);
+        (dtype == TR_BF16 ? kernel->narrow_bf16 : kernel->narrow_f16)(
+            from + r.begin, r.end - r.begin, target + r.begin);
+    }
+}
