@@ -27,8 +27,18 @@ typedef struct tr_checkpoint_tensor {
     const char *name;
     tr_shape shape;
     int64_t first, count; // count 0: nothing
-    const float *data;    // [count]
+    const float *data;    // [count]; NULL: the input's source has them
+    int64_t key;          // by which the source knows them
 } tr_checkpoint_tensor;
+
+// Whence pieces come that do not lie in memory, a run at a time.
+typedef struct tr_tensor_source {
+    // Elements of a piece from its `at`-th on: *count of them, at least one and good
+    // until the next call. Errors end the save.
+    tr_status (*read)(void *user, int64_t key, int64_t at, const float **data,
+                      int64_t *count, tr_error *err);
+    void *user;
+} tr_tensor_source;
 
 typedef struct tr_checkpoint_input {
     tr_comm *comm; // NULL: alone
@@ -43,8 +53,9 @@ typedef struct tr_checkpoint_input {
     size_t model_count;
     const tr_checkpoint_tensor *optimizer; // names with the state's ("<name>.exp_avg")
     size_t optimizer_count;
-    const tr_log *log;    // gets a warning when an old checkpoint cannot be removed
-    tr_progress progress; // of what rank 0 writes and reads back
+    tr_tensor_source source; // of pieces without data
+    const tr_log *log;       // gets a warning when an old checkpoint cannot be removed
+    tr_progress progress;    // of what rank 0 writes and reads back
 } tr_checkpoint_input;
 
 // Saves <out>/checkpoints/step-<state.step>, moves `latest` to it and removes those

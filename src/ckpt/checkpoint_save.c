@@ -247,7 +247,8 @@ static void begin(saving *save, const tr_checkpoint_input *input) {
         save->file[f] = (tr_shared_file){.comm = input->comm,
                                          .path = save->path[f],
                                          .tensors = tensors[f],
-                                         .count = counts[f]};
+                                         .count = counts[f],
+                                         .source = input->source};
         own += tr__shared_file_own_bytes(&save->file[f]);
         all += tr__shared_file_bytes(&save->file[f]);
     }

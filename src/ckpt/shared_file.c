@@ -154,26 +154,62 @@ void tr__shared_file_close(tr_shared_file *file) {
 
 // ---- writing
 
-static tr_status put(tr_shared_file *file, size_t index, tr_meter *meter,
-                     tr_error *err) {
+// The elements of a piece from its `done`-th on: those that are at hand.
+static tr_status next_run(const tr_shared_file *file,
+                          const tr_checkpoint_tensor *tensor, int64_t done,
+                          const float **data, int64_t *count, tr_error *err) {
+    tr_status status = TR_OK;
+    *count = tensor->count - done;
+    *data = tensor->data + (tensor->data ? done : 0);
+    if (!tensor->data) {
+        status =
+            file->source.read(file->source.user, tensor->key, done, data, count, err);
+    }
+    *count = tr__min_i64(tr__min_i64(*count, tensor->count - done), REPORT_ELEMENTS);
+    return status;
+}
+
+static tr_status put_runs(tr_shared_file *file, size_t index, XXH3_state_t *hash,
+                          tr_meter *meter, tr_error *err) {
     const tr_checkpoint_tensor *tensor = &file->tensors[index];
     size_t in_file = file->tensor_of[index];
     tr_status status = TR_OK;
-    for (int64_t done = 0; status == TR_OK && done < tensor->count;) {
-        int64_t now = tr__min_i64(REPORT_ELEMENTS, tensor->count - done);
-        status = tr__tensor_writer_put(file->writer, in_file, tensor->first + done, now,
-                                       tensor->data + done, err);
-        done += now;
+    for (int64_t done = 0, now = 0; status == TR_OK && done < tensor->count;
+         done += now) {
+        const float *data = NULL;
+        status = next_run(file, tensor, done, &data, &now, err);
+        if (status == TR_OK) {
+            status = tr__tensor_writer_put(file->writer, in_file, tensor->first + done,
+                                           now, data, err);
+        }
+        if (status == TR_OK && hash) {
+            XXH3_64bits_update(hash, data, (size_t)(now * element));
+        }
         if (status == TR_OK) {
             status = advance(file, meter, now * element, err);
         }
     }
-    if (file->own && tensor->count > 0) {
-        int64_t begin = tr__tensor_writer_offset(file->writer, in_file);
-        int64_t bytes = tensor->count * element;
-        file->own[index + 1] = (tr_stretch){begin + tensor->first * element, bytes,
-                                            tr__hash(tensor->data, (size_t)bytes)};
+    return status;
+}
+
+static tr_status put(tr_shared_file *file, size_t index, tr_meter *meter,
+                     tr_error *err) {
+    const tr_checkpoint_tensor *tensor = &file->tensors[index];
+    XXH3_state_t *hash = file->own ? XXH3_createState() : NULL; // others ask for it
+    if (file->own && !hash) {
+        return tr_fail(err, TR_MEMORY, "no memory to write %s", file->path);
     }
+    if (hash) {
+        XXH3_64bits_reset(hash);
+    }
+    tr_status status = put_runs(file, index, hash, meter, err);
+    if (file->own && tensor->count > 0) {
+        int64_t begin = tr__tensor_writer_offset(file->writer, file->tensor_of[index]);
+        file->own[index + 1] =
+            (tr_stretch){begin + tensor->first * element, tensor->count * element,
+                         XXH3_64bits_digest(hash)};
+    }
+    XXH3_freeState(hash);
     return status;
 }
 

@@ -18,8 +18,9 @@ typedef struct tr_shared_file {
     const char *path;
     const tr_checkpoint_tensor *tensors; // [count]; of all ranks but for the pieces
     size_t count;
-    size_t *tensor_of; // [count] which tensor of the writer's each is a piece of
-    size_t *order;     // [count] the pieces as they lie in the file
+    tr_tensor_source source; // of pieces without data
+    size_t *tensor_of;       // [count] which tensor of the writer's each is a piece of
+    size_t *order;           // [count] the pieces as they lie in the file
     tr_tensor_writer *writer;
     tr_stretch *own; // [1 + count] the header (rank 0's), then this rank's of tensors
     tr_stretch *all; // [ranks][1 + count]

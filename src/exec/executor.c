@@ -48,6 +48,9 @@ static tr_status (*const run_kind[TR_STEP_KINDS])(tr_work *, const tr_plan_step 
     [TR_STEP_clear] = tr__run_clear,
     [TR_STEP_fetch] = tr__run_fetch,
     [TR_STEP_evict] = tr__run_evict,
+    [TR_STEP_read] = tr__run_nvme_read,
+    [TR_STEP_write] = tr__run_nvme_write,
+    [TR_STEP_square] = tr__run_square,
     [TR_STEP_norm] = tr__run_norm,
     [TR_STEP_update] = tr__run_update,
 };
@@ -55,7 +58,7 @@ static tr_status (*const run_kind[TR_STEP_KINDS])(tr_work *, const tr_plan_step 
 // Others wait for what this step moves, whether the walk was stopped or not.
 static bool concerns_others(const tr_plan_step *step) {
     return step->stream == TR_STREAM_COMM || step->stream == TR_STREAM_COPY ||
-           step->kind == TR_STEP_combine;
+           step->stream == TR_STREAM_NVME || step->kind == TR_STEP_combine;
 }
 
 // Who watches the walk, NULL: nobody.
@@ -67,7 +70,9 @@ static tr_tickets tickets(const tr_work *work) {
     const tr_executor *ex = work->ex;
     tr_tickets newest = {0};
     newest.of[TR_STREAM_COMM] = ex->comm ? tr__comm_newest(ex->comm) : 0;
-    newest.of[TR_STREAM_COPY] = ex->copier ? tr__carrier_newest(ex->copier) : 0;
+    for (int s = 0; s < TR_STREAMS; s++) {
+        newest.of[s] += ex->carrier[s] ? tr__carrier_newest(ex->carrier[s]) : 0;
+    }
     return newest;
 }
 
@@ -82,9 +87,11 @@ static void begin_watch(const tr_work *work, bool first) {
         tr_task_span *times = tr__watch_times(ex->watch, TR_STREAM_COMM, &count);
         tr__comm_watch(ex->comm, times, count);
     }
-    if (ex->copier) {
-        tr_task_span *times = tr__watch_times(ex->watch, TR_STREAM_COPY, &count);
-        tr__carrier_watch(ex->copier, times, count);
+    for (int s = 0; s < TR_STREAMS; s++) {
+        if (ex->carrier[s]) {
+            tr_task_span *times = tr__watch_times(ex->watch, (tr_stream)s, &count);
+            tr__carrier_watch(ex->carrier[s], times, count);
+        }
     }
 }
 
@@ -97,8 +104,10 @@ static void end_watch(const tr_work *work) {
     if (ex->comm) {
         tr__comm_watch(ex->comm, NULL, 0);
     }
-    if (ex->copier) {
-        tr__carrier_watch(ex->copier, NULL, 0);
+    for (int s = 0; s < TR_STREAMS; s++) {
+        if (ex->carrier[s]) {
+            tr__carrier_watch(ex->carrier[s], NULL, 0);
+        }
     }
 }
 
@@ -110,8 +119,8 @@ static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
     if (stopped && !concerns_others(step)) {
         return TR_OK;
     }
-    if (step->wait > 0 || step->wait_copy > 0) {
-        status = tr__run_wait(work, step->wait, step->wait_copy);
+    if (step->wait > 0 || step->wait_copy > 0 || step->wait_nvme > 0) {
+        status = tr__run_wait(work, step);
     }
     double begin = watch ? tr__seconds() : 0;
     tr_tickets before = tickets(work);
@@ -127,12 +136,27 @@ static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
 
 static tr_status wait_for_all(const tr_work *work) {
     tr_comm *comm = work->ex->comm;
-    tr_carrier *copier = work->ex->copier;
     tr_status status =
         comm ? tr__comm_wait(comm, tr__comm_newest(comm), work->err) : TR_OK;
-    return status == TR_OK && copier
-               ? tr__carrier_wait(copier, tr__carrier_newest(copier), work->err)
-               : status;
+    for (int s = 0; s < TR_STREAMS && status == TR_OK; s++) {
+        tr_carrier *carrier = work->ex->carrier[s];
+        if (carrier) {
+            status = tr__carrier_wait(carrier, tr__carrier_newest(carrier), work->err);
+        }
+    }
+    return status;
+}
+
+// Steps wait for so many of their sequence, and a walk may begin in its middle.
+static void number_tickets(tr_work *work, size_t first) {
+    const tr_executor *ex = work->ex;
+    const tr_plan_step *steps = ex->plan->sequences[work->sequence].steps;
+    for (int s = 0; s < TR_STREAMS; s++) {
+        work->first[s] = ex->carrier[s] ? tr__carrier_newest(ex->carrier[s]) : 0;
+    }
+    for (size_t i = 0; i < first; i++) {
+        work->first[steps[i].stream]--;
+    }
 }
 
 static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t first,
@@ -141,7 +165,7 @@ static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t f
     tr_work work = {.ex = executor, .sequence = sequence, .run = *context, .err = err};
     bool stopped = false;
     work.begin = tr__seconds();
-    work.first_copy = executor->copier ? tr__carrier_newest(executor->copier) : 0;
+    number_tickets(&work, first);
     if (executor->comm) {
         work.first_ticket = tr__comm_newest(executor->comm);
         work.waited = tr__comm_totals(executor->comm).wait_seconds;
@@ -250,13 +274,47 @@ void tr__executor_verdict(const tr_executor *executor, tr_verdict *verdict) {
 // ---- set-up
 // --------------------------------------------------------------------------
 
-static tr_status start_copier(tr_executor *ex, tr_error *err) {
+// The span of host memory that the file is read into and written from: pinned, so that
+// the kernel need not look its pages up for every transfer.
+static void pin_staging(tr_executor *ex) {
+    int64_t first = INT64_MAX, end = 0;
+    for (size_t i = 0; i < ex->plan->buffer_count; i++) {
+        const tr_buffer *b = &ex->plan->buffers[i];
+        if (b->space == TR_SPACE_HOST && b->category == TR_LEDGER_staging) {
+            first = tr__min_i64(first, b->offset);
+            end = tr__max_i64(end, b->offset + b->bytes);
+        }
+    }
+    if (first < end) { // refused: it works without
+        tr__carrier_pin(ex->carrier[TR_STREAM_NVME], ex->base[TR_SPACE_HOST] + first,
+                        end - first);
+    }
+}
+
+static tr_status start_carriers(tr_executor *ex, const char *nvme_folder,
+                                tr_error *err) {
     const tr_plan_request *r = &ex->plan->request;
-    tr_carrier_options options = {.folder = ""};
+    tr_carrier_options copies = {.folder = ""}, file = {.folder = nvme_folder};
     bool away =
         r->optimizer_home != TR_SPACE_DEVICE || r->param_home != TR_SPACE_DEVICE;
-    return away && !r->inference ? tr__carrier_create(&options, &ex->copier, err)
-                                 : TR_OK;
+    tr_status status = TR_OK;
+    if (away && !r->inference) {
+        status = tr__carrier_create(&copies, &ex->carrier[TR_STREAM_COPY], err);
+    }
+    if (status != TR_OK || !tr__plan_uses_nvme(ex->plan)) {
+        return status;
+    }
+    if (!nvme_folder || nvme_folder[0] == '\0') {
+        return tr_fail(err, TR_USAGE,
+                       "the plan keeps something on NVMe: set "
+                       "memory.nvme.path to a folder there");
+    }
+    file.file_bytes = ex->plan->arena_bytes[TR_SPACE_NVME];
+    status = tr__carrier_create(&file, &ex->carrier[TR_STREAM_NVME], err);
+    if (status == TR_OK) {
+        pin_staging(ex);
+    }
+    return status;
 }
 
 // Every buffer is viewed once: this is what raises an arena's high-water mark to what
@@ -264,8 +322,10 @@ static tr_status start_copier(tr_executor *ex, tr_error *err) {
 static void view_all(tr_executor *ex, tr_arena *const arenas[TR_SPACES]) {
     for (size_t i = 0; i < ex->plan->buffer_count; i++) {
         const tr_buffer *buffer = &ex->plan->buffers[i];
-        tr__arena_view(arenas[buffer->space], (size_t)buffer->offset,
-                       (size_t)buffer->bytes);
+        if (buffer->space != TR_SPACE_NVME) {
+            tr__arena_view(arenas[buffer->space], (size_t)buffer->offset,
+                           (size_t)buffer->bytes);
+        }
     }
     for (int space = 0; space < TR_SPACES; space++) {
         ex->base[space] = arenas[space] ? tr__arena_view(arenas[space], 0, 0) : NULL;
@@ -273,7 +333,8 @@ static void view_all(tr_executor *ex, tr_arena *const arenas[TR_SPACES]) {
 }
 
 tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPACES],
-                              tr_comm *comm, tr_executor **out, tr_error *err) {
+                              tr_comm *comm, const char *nvme_folder, tr_executor **out,
+                              tr_error *err) {
     tr_executor *ex = tr__calloc(1, sizeof *ex);
     size_t micros = (size_t)plan->request.accumulation_steps;
     if (ex) {
@@ -289,7 +350,7 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
     ex->fold = plain ? tr__fold_reference : tr__fold_choose(plan->isa);
     ex->unfold = plain ? tr__unfold_reference : tr__unfold_choose(plan->isa);
     view_all(ex, arenas);
-    tr_status status = start_copier(ex, err);
+    tr_status status = start_carriers(ex, nvme_folder, err);
     if (status != TR_OK) {
         tr__executor_destroy(ex);
         return status;
@@ -305,13 +366,21 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
 
 void tr__executor_destroy(tr_executor *executor) {
     if (executor) {
-        tr__carrier_destroy(executor->copier);
+        for (int s = 0; s < TR_STREAMS; s++) {
+            tr__carrier_destroy(executor->carrier[s]);
+        }
         if (executor->comm) {
             tr__comm_staging(executor->comm, NULL);
         }
         tr__free(executor->micros);
         tr__free(executor);
     }
+}
+
+const char *tr__executor_nvme_method(const tr_executor *executor, bool *direct) {
+    const tr_carrier *carrier = executor->carrier[TR_STREAM_NVME];
+    *direct = false;
+    return carrier ? tr__carrier_method(carrier, direct) : "";
 }
 
 void tr__executor_watch(tr_executor *executor, tr_watch *watch) {
@@ -336,53 +405,6 @@ void tr__executor_order(tr_executor *executor, const tr_update_order *order) {
     executor->update = plan->request.reference_kernels
                            ? order->optimizer->reference
                            : tr__optimizer_choose(order->optimizer, plan->isa);
-}
-
-// ---- parameters
-// ----------------------------------------------------------------------
-
-static const tr_flat_range *range_of(const tr_executor *ex, int param, int state) {
-    const tr_flat *flat = &ex->plan->flats[ex->plan->params[param].flat];
-    return state < 0 ? &flat->master : &flat->state[state];
-}
-
-// What of elements [first, first + count) of its flat buffer is the parameter's.
-static tr_piece piece_of(const tr_executor *ex, int param, int state, int64_t first,
-                         int64_t count) {
-    const tr_plan_param *info = &ex->plan->params[param];
-    int64_t begin = tr__max_i64(info->offset, first);
-    int64_t end = tr__min_i64(info->offset + info->count, first + count);
-    if (begin >= end) {
-        return (tr_piece){NULL, 0, 0};
-    }
-    return (tr_piece){tr__kept_f32(ex, range_of(ex, param, state), begin),
-                      info->first + begin - info->offset, end - begin};
-}
-
-float *tr__executor_param(tr_executor *executor, int param, int state) {
-    const tr_flat_range *range = range_of(executor, param, state);
-    tr_piece piece = piece_of(executor, param, state, range->first, range->count);
-    return piece.count == executor->plan->params[param].count ? piece.data : NULL;
-}
-
-float *tr__executor_grad(tr_executor *executor, int param) {
-    const tr_plan_param *info = &executor->plan->params[param];
-    const tr_flat *flat = &executor->plan->flats[info->flat];
-    bool whole = flat->grad.buffer >= 0 && flat->grad.count == flat->count &&
-                 !executor->plan->request.reproducible;
-    return whole ? tr__kept_f32(executor, &flat->grad, info->offset) : NULL;
-}
-
-// Parameters that every rank keeps come by gathering, but for this rank's part.
-tr_piece tr__executor_held(tr_executor *executor, int param, int state) {
-    return tr__plan_stage(executor->plan) > 0
-               ? tr__executor_own(executor, param, state)
-               : piece_of(executor, param, state, 0, INT64_MAX);
-}
-
-tr_piece tr__executor_own(tr_executor *executor, int param, int state) {
-    const tr_flat *flat = &executor->plan->flats[executor->plan->params[param].flat];
-    return piece_of(executor, param, state, flat->first, flat->own);
 }
 
 const float *tr__executor_answer(tr_executor *executor) {

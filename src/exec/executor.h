@@ -36,10 +36,17 @@ tr_status tr__arenas_create(const tr_plan *plan, tr_arena *arenas[TR_SPACES],
 void tr__arenas_destroy(tr_arena *arenas[TR_SPACES]);
 
 // Binds a plan to its arenas (NULL where it has no bytes in a space) and its ranks
-// (NULL: one rank). They must outlive the executor.
+// (NULL: one rank). They must outlive the executor. What the plan has on NVMe gets a
+// file in `nvme_folder` (NULL: nothing is there), which has no name and is gone with
+// the process. TR_IO: no such folder, not writable, too little room.
 tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPACES],
-                              tr_comm *comm, tr_executor **out, tr_error *err);
+                              tr_comm *comm, const char *nvme_folder, tr_executor **out,
+                              tr_error *err);
 void tr__executor_destroy(tr_executor *executor); // NULL-safe
+
+// How NVMe is read: "io_uring", "threads" (io_uring is not permitted), "" (it is not);
+// and whether past the page cache.
+const char *tr__executor_nvme_method(const tr_executor *executor, bool *direct);
 
 // Where micro-batches come from, for training (0) and evaluation (1). Borrowed.
 void tr__executor_feed(tr_executor *executor, int ring, tr_feed *feed);
@@ -82,17 +89,19 @@ void tr__executor_verdict(const tr_executor *executor, tr_verdict *verdict);
 void tr__executor_order(tr_executor *executor, const tr_update_order *order);
 
 // Memory of a parameter of the plan: its values (state -1) or an optimizer state; NULL
-// where this rank has only a part of it.
+// where this rank has only a part of it, and on NVMe.
 float *tr__executor_param(tr_executor *executor, int param, int state);
-// The same of its gradient accumulator; NULL in an inference plan, and where the sums
-// are in fixed point.
+// The same of its gradient accumulator; NULL in an inference plan, where the sums are
+// in fixed point, and on NVMe.
 float *tr__executor_grad(tr_executor *executor, int param);
 
 // Elements [first, first + count) of the tensor that files hold (a parameter may be a
-// slice of one: tr_plan_param), at `data`; count 0: none.
+// slice of one: tr_plan_param), at `data` (NULL: on NVMe, to be borrowed); count 0:
+// none.
 typedef struct tr_piece {
     float *data;
     int64_t first, count;
+    int param, state; // whose it is
 } tr_piece;
 
 // What this rank holds of a parameter (state -1) or of one of its optimizer states, and
@@ -101,6 +110,15 @@ tr_piece tr__executor_held(tr_executor *executor, int param, int state);
 // What of that this rank writes into a checkpoint: together the ranks' pieces are the
 // whole, each element once.
 tr_piece tr__executor_own(tr_executor *executor, int param, int state);
+
+// The run of a piece's elements from its element `at` on that there is room for: at
+// least one, all of them where they are in memory. Good until the next one is borrowed.
+// Errors: TR_IO.
+tr_status tr__executor_borrow(tr_executor *executor, const tr_piece *piece, int64_t at,
+                              tr_piece *run, tr_error *err);
+// Puts a run back that was changed.
+tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
+                              tr_error *err);
 
 // The logits of an inference plan, f32.
 const float *tr__executor_answer(tr_executor *executor);

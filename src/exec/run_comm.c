@@ -6,15 +6,20 @@ static tr_comm_type grad_type(const tr_executor *ex) {
     return ex->plan->request.reproducible ? TR_COMM_I64 : TR_COMM_F32;
 }
 
-tr_status tr__run_wait(const tr_work *work, int64_t moves, int64_t copies) {
+tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step) {
     tr_status status = TR_OK;
-    if (moves > 0) {
-        status = tr__comm_wait(work->ex->comm, work->first_ticket + moves, work->err);
+    if (step->wait > 0) {
+        status =
+            tr__comm_wait(work->ex->comm, work->first_ticket + step->wait, work->err);
     }
-    return status == TR_OK && copies > 0
-               ? tr__carrier_wait(work->ex->copier, work->first_copy + copies,
-                                  work->err)
-               : status;
+    for (int s = 0; s < TR_STREAMS && status == TR_OK; s++) {
+        tr_carrier *carrier = work->ex->carrier[s];
+        int64_t steps = carrier ? tr__step_wait(step, (tr_stream)s) : 0;
+        if (steps > 0) {
+            status = tr__carrier_wait(carrier, work->first[s] + steps, work->err);
+        }
+    }
+    return status;
 }
 
 static tr_comm_op gather_of(const tr_executor *ex, const tr_plan_step *step) {
@@ -39,6 +44,8 @@ static tr_comm_op gather_of(const tr_executor *ex, const tr_plan_step *step) {
         op.shard = record->doubles * (int64_t)sizeof(double);
         op.count = op.shard * ex->plan->request.ranks;
         op.recv = tr__memory(ex, record->buffer);
+        break;
+    default: // nobody gathers optimizer states
         break;
     }
     return op;

@@ -5,13 +5,13 @@ tr_status tr__run_fetch(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     const tr_flat *flat = &ex->plan->flats[step->unit];
     const tr_flat_range *from = &flat->master;
-    int to = step->buffer[TR_SLOT_OUTPUT];
+    int staged = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
     tr_carry order = {.kind = TR_CARRY_COPY,
-                      .from = tr__memory(ex, from->buffer),
+                      .from = tr__memory(ex, staged < 0 ? from->buffer : staged),
                       .bytes = from->count * (int64_t)sizeof(float)};
     order.to = to < 0 ? (void *)tr__kept_f32(ex, &flat->param, from->first)
                       : tr__memory(ex, to);
-    tr__carrier_start(ex->copier, &order);
+    tr__carrier_start(ex->carrier[TR_STREAM_COPY], &order);
     return TR_OK; // a fault comes up where somebody waits
 }
 
@@ -20,10 +20,10 @@ tr_status tr__run_evict(tr_work *work, const tr_plan_step *step) {
     const tr_flat *flat = &ex->plan->flats[step->unit];
     const tr_flat_range *to = &flat->grad;
     bool folds = ex->plan->request.reproducible;
-    int from = step->buffer[TR_SLOT_INPUT];
+    int from = step->buffer[TR_SLOT_INPUT], staged = step->buffer[TR_SLOT_OUTPUT];
     size_t element = folds ? sizeof(int64_t) : sizeof(float);
     tr_carry order = {.kind = TR_CARRY_COPY,
-                      .to = tr__memory(ex, to->buffer),
+                      .to = tr__memory(ex, staged < 0 ? to->buffer : staged),
                       .bytes = to->count * (int64_t)element};
     if (from >= 0) {
         order.from = tr__memory(ex, from);
@@ -34,6 +34,6 @@ tr_status tr__run_evict(tr_work *work, const tr_plan_step *step) {
     if (!(step->fresh & 1)) {
         order.kind = folds ? TR_CARRY_ADD_I64 : TR_CARRY_ADD_F32;
     }
-    tr__carrier_start(ex->copier, &order);
+    tr__carrier_start(ex->carrier[TR_STREAM_COPY], &order);
     return TR_OK;
 }

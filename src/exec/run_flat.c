@@ -50,14 +50,21 @@ tr_status tr__run_fold(tr_work *work, const tr_plan_step *step) {
     return TR_OK;
 }
 
-// This rank's gradients [first, first + count) of a flat buffer, as f32: they lie
-// there, or are unfolded into `scratch`: [TR_UNFOLD_ELEMENTS].
-static const float *grads_at(const tr_executor *ex, const tr_flat *flat, int64_t first,
-                             int64_t count, float *scratch) {
+// Gradients from element `first` on, f32 or fixed-point sums.
+typedef struct gradients {
+    const void *memory;
+    int64_t first;
+} gradients;
+
+// [first, first + count) of them as f32: they lie there, or are unfolded into
+// `scratch`: [TR_UNFOLD_ELEMENTS].
+static const float *grads_at(const tr_executor *ex, const gradients *grads,
+                             int64_t first, int64_t count, float *scratch) {
+    int64_t at = first - grads->first;
     if (!ex->plan->request.reproducible) {
-        return tr__kept_f32(ex, &flat->grad, first);
+        return (const float *)grads->memory + at;
     }
-    ex->unfold(tr__kept_i64(ex, &flat->grad, first), count, ex->fixed.scale, scratch);
+    ex->unfold((const int64_t *)grads->memory + at, count, ex->fixed.scale, scratch);
     return scratch;
 }
 
@@ -65,6 +72,32 @@ static const float *grads_at(const tr_executor *ex, const tr_flat *flat, int64_t
 static int64_t piece_of(const tr_executor *ex, int64_t left) {
     return ex->plan->request.reproducible ? tr__min_i64(left, TR_UNFOLD_ELEMENTS)
                                           : left;
+}
+
+// The squares of this rank's gradients, block by block.
+static void square(const tr_executor *ex, const tr_flat *flat, const gradients *grads,
+                   float *scratch) {
+    double *partials = tr__own_record(ex) + ex->plan->record.partials;
+    for (const tr_flat *f = ex->plan->flats; f < flat; f++) {
+        partials += tr__ceil_div(tr__min_i64(f->shard, f->count), TR_NORM_BLOCK);
+    }
+    for (int64_t done = 0; done < flat->own;) {
+        int64_t now = piece_of(ex, flat->own - done);
+        ex->norm(grads_at(ex, grads, flat->first + done, now, scratch), now,
+                 partials + done / TR_NORM_BLOCK);
+        done += now;
+    }
+}
+
+// What leaves is this rank's part, or lies in the sums that stay.
+tr_status tr__run_square(tr_work *work, const tr_plan_step *step) {
+    const tr_executor *ex = work->ex;
+    const tr_flat *flat = &ex->plan->flats[step->unit];
+    int from = step->buffer[TR_SLOT_INPUT];
+    gradients grads = {tr__memory(ex, from < 0 ? flat->sums.buffer : from),
+                       from < 0 ? flat->sums.first : flat->first};
+    square(ex, flat, &grads, tr__memory(ex, step->buffer[TR_SLOT_TEMP]));
+    return TR_OK;
 }
 
 // What other ranks are told beside the sums: how this one fares.
@@ -79,60 +112,72 @@ static void note_times(const tr_work *work) {
 
 tr_status tr__run_norm(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
-    float *scratch = tr__memory(ex, step->buffer[TR_SLOT_TEMP]);
-    double *partials = tr__own_record(ex) + ex->plan->record.partials;
     for (size_t f = 0; f < ex->plan->flat_count; f++) {
         const tr_flat *flat = &ex->plan->flats[f];
-        for (int64_t done = 0; done < flat->own;) {
-            int64_t now = piece_of(ex, flat->own - done);
-            ex->norm(grads_at(ex, flat, flat->first + done, now, scratch), now,
-                     partials + done / TR_NORM_BLOCK);
-            done += now;
+        gradients grads = {tr__memory(ex, flat->grad.buffer), flat->grad.first};
+        if (grads.memory) { // else their squares were taken when they left
+            square(ex, flat, &grads, tr__memory(ex, step->buffer[TR_SLOT_TEMP]));
         }
-        partials += tr__ceil_div(tr__min_i64(flat->shard, flat->count), TR_NORM_BLOCK);
     }
     note_times(work);
     return TR_OK;
 }
 
+// Where an update finds a part of its flat buffer, from element `first` on.
+typedef struct part {
+    void *memory;
+    int64_t first;
+} part;
+
+// In its place, or staged.
+static part part_of(const tr_executor *ex, const tr_plan_step *step, tr_part which) {
+    const tr_flat_range *range = tr__flat_range(&ex->plan->flats[step->unit], which);
+    return tr__is_on_nvme(ex->plan, range)
+               ? (part){tr__memory(ex, step->buffer[tr__update_slot(which)]),
+                        step->first}
+               : (part){tr__memory(ex, range->buffer), range->first};
+}
+
+static float *element_of(part in, int64_t element) {
+    return (float *)in.memory + (element - in.first);
+}
+
 // Elements [first, first + count) of a flat buffer, of one parameter group.
-static void update_piece(const tr_executor *ex, const tr_update_range *range,
-                         int64_t first, int64_t count, float *scratch) {
+static void update_piece(const tr_executor *ex, const tr_plan_step *step, int group,
+                         int64_t first, int64_t count) {
     const tr_update_order *order = &ex->order;
-    const tr_flat *flat = &ex->plan->flats[range->flat];
+    part grad = part_of(ex, step, TR_PART_GRAD);
+    gradients grads = {grad.memory, grad.first};
+    float *scratch = tr__memory(ex, step->buffer[TR_SLOT_TEMP]);
     tr_update update = {
-        .param = tr__kept_f32(ex, &flat->master, first),
-        .grad = grads_at(ex, flat, first, count, scratch),
+        .param = element_of(part_of(ex, step, TR_PART_PARAM), first),
+        .grad = grads_at(ex, &grads, first, count, scratch),
         .count = count,
         .grad_scale = order->grad_scale,
         .number = order->number,
-        .beta1_power = order->power[range->group][0],
-        .beta2_power = order->power[range->group][1],
+        .beta1_power = order->power[group][0],
+        .beta2_power = order->power[group][1],
     };
     for (int s = 0; s < ex->plan->request.optimizer_states; s++) {
-        update.state[s] = tr__kept_f32(ex, &flat->state[s], first);
+        part state = part_of(ex, step, (tr_part)(TR_PART_STATE + s));
+        update.state[s] = element_of(state, first);
     }
-    ex->update(&order->hyper[range->group], &update);
+    ex->update(&order->hyper[group], &update);
 }
 
-// A rank updates what it keeps the optimizer's state of.
 tr_status tr__run_update(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
-    const tr_flat *flat = &ex->plan->flats[step->unit];
-    bool shards = tr__plan_stage(ex->plan) > 0;
-    int64_t begin = shards ? flat->first : 0;
-    int64_t end = shards ? flat->first + flat->own : flat->count;
     for (size_t i = 0; i < ex->order.range_count; i++) {
         const tr_update_range *range = &ex->order.ranges[i];
         if (range->flat != step->unit) {
             continue;
         }
-        int64_t first = tr__max_i64(range->offset, begin);
-        int64_t last = tr__min_i64(range->offset + range->count, end);
+        int64_t first = tr__max_i64(range->offset, step->first);
+        int64_t last =
+            tr__min_i64(range->offset + range->count, step->first + step->count);
         while (first < last) {
             int64_t now = piece_of(ex, last - first);
-            update_piece(ex, range, first, now,
-                         tr__memory(ex, step->buffer[TR_SLOT_TEMP]));
+            update_piece(ex, step, range->group, first, now);
             first += now;
         }
     }

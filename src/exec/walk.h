@@ -15,10 +15,10 @@ typedef struct tr_micro {
 
 struct tr_executor {
     const tr_plan *plan;
-    char *base[TR_SPACES]; // starts of the arenas
-    tr_comm *comm;         // NULL: one rank
-    tr_carrier *copier;    // NULL: nothing is elsewhere
-    tr_watch *watch;       // NULL: nobody watches
+    char *base[TR_SPACES];           // starts of the arenas
+    tr_comm *comm;                   // NULL: one rank
+    tr_carrier *carrier[TR_STREAMS]; // of copies, of NVMe; NULL: nothing is elsewhere
+    tr_watch *watch;                 // NULL: nobody watches
     tr_feed *feed[2];
     tr_micro *micros; // [g]
     tr_norm_function norm;
@@ -33,15 +33,17 @@ typedef struct tr_work {
     tr_executor *ex;
     tr_sequence_kind sequence;
     tr_run_context run;
-    int64_t first_ticket; // the newest before this walk's communication
-    int64_t first_copy;   // the same of what is copied
+    int64_t first_ticket;      // the newest before this walk's communication
+    int64_t first[TR_STREAMS]; // the same of carriers, as if all of the sequence's
+                               // steps were of this walk
     double begin, waited; // tr__seconds(), and the waits of ranks, at its beginning
     tr_error *err;
 } tr_work;
 
+// NULL: no buffer, or one on NVMe.
 static inline void *tr__memory(const tr_executor *ex, int buffer) {
     const tr_buffer *at = buffer < 0 ? NULL : &ex->plan->buffers[buffer];
-    return at ? ex->base[at->space] + at->offset : NULL;
+    return at && ex->base[at->space] ? ex->base[at->space] + at->offset : NULL;
 }
 
 // Element `element` of a flat buffer, in what this rank keeps of it.
@@ -62,6 +64,7 @@ double *tr__own_record(const tr_executor *ex);
 tr_status tr__run_program(tr_work *work, const tr_plan_step *step);
 // ---- run_flat.c
 tr_status tr__run_fold(tr_work *work, const tr_plan_step *step);
+tr_status tr__run_square(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_norm(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_update(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_clear(tr_work *work, const tr_plan_step *step);
@@ -69,10 +72,16 @@ tr_status tr__run_clear(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_gather(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_reduce(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_combine(tr_work *work, const tr_plan_step *step);
-// Until so many communication and copy steps of this walk are done.
-tr_status tr__run_wait(const tr_work *work, int64_t moves, int64_t copies);
+// Until everything is done that the step waits for.
+tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step);
 // ---- run_copy.c
 tr_status tr__run_fetch(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_evict(tr_work *work, const tr_plan_step *step);
+// ---- run_nvme.c
+tr_status tr__run_nvme_read(tr_work *work, const tr_plan_step *step);
+tr_status tr__run_nvme_write(tr_work *work, const tr_plan_step *step);
+// Where element `element` of a flat buffer's part is in the file, in bytes.
+int64_t tr__stored_at(const tr_plan *plan, const tr_flat *flat, tr_part part,
+                      int64_t element);
 
 #endif

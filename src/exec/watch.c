@@ -14,6 +14,7 @@ static void count_tasks(const tr_plan *plan, const tr_plan_step *step,
         count[TR_STREAM_COMM] += (size_t)some;
     }
     count[TR_STREAM_COPY] += step->stream == TR_STREAM_COPY;
+    count[TR_STREAM_NVME] += step->stream == TR_STREAM_NVME;
 }
 
 static bool take(tr_watch *watch, const size_t count[TR_STREAMS]) {

@@ -138,7 +138,8 @@ tr_status tr__check_fill(const tr_check_walk *w, tr_slot slot, tr_content what,
 
 tr_status tr__check_fill_wave(const tr_check_walk *w, tr_slot slot,
                               tr_content_kind kind, bool begins) {
-    tr_content what = {kind, w->step->unit, tr__check_wave(w), true};
+    tr_content what = {
+        .kind = kind, .unit = w->step->unit, .micro = tr__check_wave(w), .whole = true};
     if (begins) {
         tr__check_leave(w, slot, what);
     }

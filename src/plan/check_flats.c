@@ -40,18 +40,26 @@ static bool is_busy(const tr_check_walk *w, int32_t buffer) {
     return busy;
 }
 
+tr_stream tr__beside_stream(int beside) {
+    static const tr_stream streams[TR_BESIDE] = {TR_STREAM_COMM, TR_STREAM_COPY,
+                                                 TR_STREAM_NVME};
+    return streams[beside];
+}
+
 tr_status tr__check_idle(tr_check_walk *w) {
     int32_t buffers[TR_STEP_BUFFERS_MAX];
-    int32_t waits[TR_BESIDE] = {w->step->wait, w->step->wait_copy};
+    bool in_order = w->step->stream == TR_STREAM_NVME; // with those of its own stream
     for (int s = 0; s < TR_BESIDE; s++) {
-        if (waits[s] < 0 || waits[s] > w->issued[s]) {
+        int32_t wait = tr__step_wait(w->step, tr__beside_stream(s));
+        if (wait < 0 || wait > w->issued[s]) {
             return tr__check_wrong(w, "waits for what has not begun");
         }
-        w->done[s] = waits[s] > w->done[s] ? waits[s] : w->done[s];
+        w->done[s] = wait > w->done[s] ? wait : w->done[s];
     }
     int count = tr__check_named(w->plan, w->step, buffers);
     for (int i = 0; i < count; i++) {
-        if (is_busy(w, buffers[i])) {
+        if (in_order ? tr__check_is_busy_elsewhere(w, TR_STREAM_NVME, buffers[i])
+                     : is_busy(w, buffers[i])) {
             return tr__check_wrong(w, "touches buffer %d, which is being moved",
                                    (int)buffers[i]);
         }
@@ -59,9 +67,12 @@ tr_status tr__check_idle(tr_check_walk *w) {
     return TR_OK;
 }
 
-// The step works on these buffers (-1: none) from now until somebody waits for it.
-static tr_status begin(tr_check_walk *w, tr_stream stream, int32_t from, int32_t to) {
-    int s = stream == TR_STREAM_COMM ? TR_BESIDE_COMM : TR_BESIDE_COPY;
+tr_status tr__check_begin(tr_check_walk *w, tr_stream stream, int32_t from,
+                          int32_t to) {
+    int s = 0;
+    while (tr__beside_stream(s) != stream) {
+        s++;
+    }
     if (w->step->stream != stream) {
         return tr__check_wrong(w, "is of the wrong stream");
     }
@@ -75,12 +86,14 @@ static tr_status begin(tr_check_walk *w, tr_stream stream, int32_t from, int32_t
     return TR_OK;
 }
 
-// A buffer that lives always, and that the step does not name: is the other stream at
-// work on it?
-static bool is_busy_elsewhere(const tr_check_walk *w, tr_stream stream,
-                              int32_t buffer) {
-    int other = stream == TR_STREAM_COMM ? TR_BESIDE_COPY : TR_BESIDE_COMM;
-    return w->busy[other][buffer] > w->done[other];
+bool tr__check_is_busy_elsewhere(const tr_check_walk *w, tr_stream stream,
+                                 int32_t buffer) {
+    bool busy = false;
+    for (int s = 0; s < TR_BESIDE; s++) {
+        bool other = tr__beside_stream(s) != stream;
+        busy = busy || (other && w->busy[s][buffer] > w->done[s]);
+    }
+    return busy;
 }
 
 // ---- parameters
@@ -106,7 +119,8 @@ static tr_status fill(tr_check_walk *w, int32_t to, tr_content_kind kind,
     if (w->contents[to].kind == kind) {
         return tr__check_wrong(w, "brings what is there");
     }
-    w->contents[to] = (tr_content){kind, w->step->unit, 0, true};
+    w->contents[to] =
+        (tr_content){.kind = kind, .unit = w->step->unit, .micro = 0, .whole = true};
     return TR_OK;
 }
 
@@ -126,8 +140,8 @@ tr_status tr__check_fetch(tr_check_walk *w) {
         return tr__check_wrong(w,
                                "fetches what it should not, or into the wrong place");
     }
-    tr_status status = TR_OK;
-    if (!stays) {
+    tr_status status = tr__check_fetch_staged(w);
+    if (status == TR_OK && !stays) {
         bool whole = r->ranks == 1;
         status = fill(w, to, whole ? TR_HOLDS_PARAMETERS : TR_HOLDS_PART,
                       (whole ? flat->count : tr__min_i64(flat->shard, flat->count)) *
@@ -135,7 +149,8 @@ tr_status tr__check_fetch(tr_check_walk *w) {
     }
     progress->fetched = true;
     return status == TR_OK
-               ? begin(w, TR_STREAM_COPY, -1, stays ? flat->param.buffer : to)
+               ? tr__check_begin(w, TR_STREAM_COPY, w->step->buffer[TR_SLOT_INPUT],
+                                 stays ? flat->param.buffer : to)
                : status;
 }
 
@@ -147,9 +162,10 @@ static tr_status gather_param(tr_check_walk *w) {
     if (whole != (to < 0) || (whole && w->flats[w->step->unit].gathered_param)) {
         return tr__check_wrong(w, "is there twice, or gathers into the wrong place");
     }
-    if (lives_here ? is_stale(w, w->step->unit) ||
-                         is_busy_elsewhere(w, TR_STREAM_COMM, flat->param.buffer)
-                   : !holds(w, from, TR_HOLDS_PART)) {
+    if (lives_here
+            ? is_stale(w, w->step->unit) ||
+                  tr__check_is_busy_elsewhere(w, TR_STREAM_COMM, flat->param.buffer)
+            : !holds(w, from, TR_HOLDS_PART)) {
         return tr__check_wrong(w, "gathers what is not there");
     }
     tr_status status =
@@ -159,9 +175,9 @@ static tr_status gather_param(tr_check_walk *w) {
         w->contents[from].kind = TR_HOLDS_NOTHING; // each part is gathered once
     }
     w->flats[w->step->unit].gathered_param = true;
-    return status == TR_OK
-               ? begin(w, TR_STREAM_COMM, from, whole ? flat->param.buffer : to)
-               : status;
+    return status == TR_OK ? tr__check_begin(w, TR_STREAM_COMM, from,
+                                             whole ? flat->param.buffer : to)
+                           : status;
 }
 
 static tr_status gather_grad(tr_check_walk *w) {
@@ -170,7 +186,8 @@ static tr_status gather_grad(tr_check_walk *w) {
         return tr__check_wrong(w, "gathers gradients that are not reduced");
     }
     flat->gathered_grad = true;
-    return begin(w, TR_STREAM_COMM, -1, w->plan->flats[w->step->unit].sums.buffer);
+    return tr__check_begin(w, TR_STREAM_COMM, -1,
+                           w->plan->flats[w->step->unit].sums.buffer);
 }
 
 tr_status tr__check_gather(tr_check_walk *w) {
@@ -187,7 +204,7 @@ tr_status tr__check_gather(tr_check_walk *w) {
             return tr__check_wrong(w, "is there twice, or before the norm");
         }
         w->recorded = true;
-        return begin(w, TR_STREAM_COMM, -1, w->plan->record.buffer);
+        return tr__check_begin(w, TR_STREAM_COMM, -1, w->plan->record.buffer);
     }
 }
 
@@ -340,56 +357,63 @@ tr_status tr__check_reduce(tr_check_walk *w) {
     flat->reductions++;
     flat->grad = flat->gaps = flat->sum = -1;
     return status == TR_OK
-               ? begin(w, TR_STREAM_COMM,
-                       stays ? w->plan->flats[w->step->unit].sums.buffer : from, to)
+               ? tr__check_begin(
+                     w, TR_STREAM_COMM,
+                     stays ? w->plan->flats[w->step->unit].sums.buffer : from, to)
                : status;
 }
 
 // What leaves: the sum over ranks, complete or of a wave; with one rank, what a wave
 // has made.
-static tr_status take_leaving(tr_check_walk *w) {
+tr_status tr__check_leaving(const tr_check_walk *w) {
     const tr_plan_request *r = &w->plan->request;
-    tr_flat_progress *flat = &w->flats[w->step->unit];
+    const tr_flat_progress *flat = &w->flats[w->step->unit];
     int32_t from = w->step->buffer[TR_SLOT_INPUT];
     if (!tr__plan_grads_pass(w->plan)) {
         int32_t sums = w->plan->flats[w->step->unit].sums.buffer;
         bool complete = flat->reductions == 1 &&
                         flat->gathered_grad == (tr__plan_stage(w->plan) == 0) &&
-                        !is_busy_elsewhere(w, TR_STREAM_COPY, sums);
-        return from < 0 && complete ? TR_OK
-                                    : tr__check_wrong(w, "evicts what is not complete");
+                        !tr__check_is_busy_elsewhere(w, TR_STREAM_COPY, sums);
+        return from < 0 && complete
+                   ? TR_OK
+                   : tr__check_wrong(w, "takes away what is not complete");
     }
     if (r->ranks > 1) {
-        bool there = holds(w, from, TR_HOLDS_REDUCED);
-        if (there) {
-            w->contents[from].kind = TR_HOLDS_NOTHING;
-        }
-        return there ? TR_OK : tr__check_wrong(w, "evicts what is not reduced");
+        return holds(w, from, TR_HOLDS_REDUCED)
+                   ? TR_OK
+                   : tr__check_wrong(w, "takes away what is not reduced");
     }
     int32_t made = r->reproducible ? flat->sum : flat->grad;
     if (from < 0 || from != made || (r->reproducible && flat->grad >= 0)) {
-        return tr__check_wrong(w, "evicts what is not there");
+        return tr__check_wrong(w, "takes away what is not there");
     }
-    tr_status status = r->reproducible ? TR_OK : check_whole(w, w->step->unit);
-    flat->grad = flat->gaps = flat->sum = -1;
-    return status;
+    return r->reproducible ? TR_OK : check_whole(w, w->step->unit);
 }
 
 tr_status tr__check_evict(tr_check_walk *w) {
     tr_flat_progress *flat = &w->flats[w->step->unit];
+    int32_t from = w->step->buffer[TR_SLOT_INPUT], to = w->step->buffer[TR_SLOT_OUTPUT];
     if (w->plan->request.optimizer_home == TR_SPACE_DEVICE) {
         return tr__check_wrong(w, "has nowhere to evict to");
     }
     if ((w->step->fresh & 1) != (flat->evictions == 0)) {
         return tr__check_wrong(w, "is wrong about being the first");
     }
-    tr_status status = take_leaving(w);
+    tr_status status = tr__check_leaving(w);
+    if (status == TR_OK) {
+        status = tr__check_evict_staged(w);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    if (from >= 0 && w->plan->request.ranks > 1) { // each is taken once
+        w->contents[from].kind = TR_HOLDS_NOTHING;
+    } else if (from >= 0) {
+        flat->grad = flat->gaps = flat->sum = -1;
+    }
     flat->evictions++;
-    int32_t from = w->step->buffer[TR_SLOT_INPUT];
-    return status == TR_OK
-               ? begin(w, TR_STREAM_COPY,
-                       from < 0 ? w->plan->flats[w->step->unit].sums.buffer : from, -1)
-               : status;
+    int32_t sums = w->plan->flats[w->step->unit].sums.buffer;
+    return tr__check_begin(w, TR_STREAM_COPY, from < 0 ? sums : from, to);
 }
 
 // Units whose backward makes gradients of the flat.
@@ -422,9 +446,11 @@ tr_status tr__check_gradients(const tr_check_walk *w) {
     const tr_plan_request *r = &w->plan->request;
     int stage = tr__plan_stage(w->plan);
     bool away = r->optimizer_home != TR_SPACE_DEVICE;
-    if (w->done[TR_BESIDE_COMM] < w->issued[TR_BESIDE_COMM] ||
-        w->done[TR_BESIDE_COPY] < w->issued[TR_BESIDE_COPY]) {
-        return tr__check_wrong(w, "comes while gradients are being moved");
+    bool stores = tr__part_is_on_nvme(w->plan, TR_PART_GRAD);
+    for (int s = 0; s < TR_BESIDE; s++) {
+        if (w->done[s] < w->issued[s]) {
+            return tr__check_wrong(w, "comes while gradients are being moved");
+        }
     }
     for (size_t f = 0; f < w->plan->flat_count; f++) {
         const tr_flat_progress *flat = &w->flats[f];
@@ -434,6 +460,7 @@ tr_status tr__check_gradients(const tr_check_walk *w) {
             flat->folded != (some && r->reproducible) ||
             flat->reductions != (r->ranks > 1 ? times : 0) ||
             flat->evictions != (away ? times : 0) ||
+            flat->squared != (some && stores) || flat->stored != (some && stores) ||
             flat->gathered_grad != (some && r->ranks > 1 && stage == 0)) {
             return tr__check_wrong(w, "comes before the gradient of %s is complete",
                                    w->plan->flats[f].name);

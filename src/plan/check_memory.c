@@ -51,7 +51,9 @@ static tr_status check_place(const alive *a, int buffer) {
                        buffer, (long long)b->offset, (long long)b->bytes,
                        (long long)total);
     }
-    if (b->offset % TR_ALIGNMENT != 0) {
+    bool file = a->space == TR_SPACE_NVME; // read and written in whole blocks
+    if (b->offset % TR_ALIGNMENT != 0 ||
+        (file && (b->offset | b->bytes) % TR_NVME_ALIGNMENT != 0)) {
         return tr_fail(a->err, TR_INTERNAL, "plan: buffer %d at %lld is not aligned",
                        buffer, (long long)b->offset);
     }
@@ -125,8 +127,8 @@ static void keep_until(const alive *a, int kind, tr_stream stream, size_t *next,
 
 static tr_status check_names(const alive *a, int kind) {
     const tr_sequence *sequence = &a->plan->sequences[kind];
-    int32_t buffers[TR_STEP_BUFFERS_MAX], number[2] = {0, 0};
-    size_t next[2] = {0, 0};
+    int32_t buffers[TR_STEP_BUFFERS_MAX], number[TR_BESIDE] = {0};
+    size_t next[TR_BESIDE] = {0};
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
         for (int slot = 0; slot < TR_SLOTS; slot++) {
@@ -150,12 +152,16 @@ static tr_status check_names(const alive *a, int kind) {
             }
             a->last[buffers[k]] = i > a->last[buffers[k]] ? i : a->last[buffers[k]];
         }
-        keep_until(a, kind, TR_STREAM_COMM, &next[0], &number[0], step->wait, i);
-        keep_until(a, kind, TR_STREAM_COPY, &next[1], &number[1], step->wait_copy, i);
+        for (int s = 0; s < TR_BESIDE; s++) {
+            tr_stream stream = tr__beside_stream(s);
+            int32_t done = tr__step_wait(step, stream);
+            keep_until(a, kind, stream, &next[s], &number[s], done, i);
+        }
     }
     size_t end = sequence->count - 1;
-    keep_until(a, kind, TR_STREAM_COMM, &next[0], &number[0], INT32_MAX, end);
-    keep_until(a, kind, TR_STREAM_COPY, &next[1], &number[1], INT32_MAX, end);
+    for (int s = 0; s < TR_BESIDE; s++) {
+        keep_until(a, kind, tr__beside_stream(s), &next[s], &number[s], INT32_MAX, end);
+    }
     return TR_OK;
 }
 

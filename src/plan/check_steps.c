@@ -95,9 +95,18 @@ static tr_status run_forward(tr_check_walk *w) {
     int segments = answer ? 1 : tr__check_unit(w)->segments;
     tr_progress *p = progress_of(w, step->unit, step->micro);
     bool first = step->segment == 0, last = step->segment == segments - 1;
-    tr_content input = {TR_HOLDS_BOUNDARY, step->unit, step->micro, true};
-    tr_content output = {TR_HOLDS_BOUNDARY, step->unit + 1, step->micro, true};
-    tr_content saved = {TR_HOLDS_SAVED, step->unit, step->micro, true};
+    tr_content input = {.kind = TR_HOLDS_BOUNDARY,
+                        .unit = step->unit,
+                        .micro = step->micro,
+                        .whole = true};
+    tr_content output = {.kind = TR_HOLDS_BOUNDARY,
+                         .unit = step->unit + 1,
+                         .micro = step->micro,
+                         .whole = true};
+    tr_content saved = {.kind = TR_HOLDS_SAVED,
+                        .unit = step->unit,
+                        .micro = step->micro,
+                        .whole = true};
     tr_status status = TR_OK;
     bool begins = false;
     if (p->forward != step->segment || p->backward > 0) {
@@ -126,14 +135,23 @@ static tr_status run_forward(tr_check_walk *w) {
 static tr_status run_recompute(tr_check_walk *w) {
     const tr_plan_step *step = w->step;
     tr_progress *p = progress_of(w, step->unit, step->micro);
-    tr_content input = {TR_HOLDS_BOUNDARY, step->unit, step->micro, true};
-    tr_content wave = {TR_HOLDS_WAVE, step->unit, tr__check_wave(w), true};
+    tr_content input = {.kind = TR_HOLDS_BOUNDARY,
+                        .unit = step->unit,
+                        .micro = step->micro,
+                        .whole = true};
+    tr_content wave = {.kind = TR_HOLDS_WAVE,
+                       .unit = step->unit,
+                       .micro = tr__check_wave(w),
+                       .whole = true};
     if (p->forward != tr__check_unit(w)->segments || p->backward > 0 || p->recomputed) {
         return tr__check_wrong(w, "is out of its order, or there twice");
     }
     p->recomputed = true;
     tr__check_leave(w, TR_SLOT_SAVED,
-                    (tr_content){TR_HOLDS_SAVED, step->unit, step->micro, true});
+                    (tr_content){.kind = TR_HOLDS_SAVED,
+                                 .unit = step->unit,
+                                 .micro = step->micro,
+                                 .whole = true});
     tr_status status = tr__check_expect(w, TR_SLOT_INPUT, input);
     return status == TR_OK ? tr__check_expect(w, TR_SLOT_WAVE, wave) : status;
 }
@@ -186,12 +204,30 @@ static tr_status run_backward(tr_check_walk *w, const tr_program *program) {
     tr_progress *p = progress_of(w, step->unit, step->micro);
     int done = unit->segments - 1 - step->segment;
     bool first = done == 0, last = step->segment == 0;
-    tr_content input = {TR_HOLDS_BOUNDARY, step->unit, step->micro, true};
-    tr_content output = {TR_HOLDS_BOUNDARY, step->unit + 1, step->micro, true};
-    tr_content saved = {TR_HOLDS_SAVED, step->unit, step->micro, true};
-    tr_content wave = {TR_HOLDS_WAVE, step->unit, tr__check_wave(w), true};
-    tr_content from = {TR_HOLDS_GRADIENT, step->unit + 1, step->micro, true};
-    tr_content to = {TR_HOLDS_GRADIENT, step->unit, step->micro, true};
+    tr_content input = {.kind = TR_HOLDS_BOUNDARY,
+                        .unit = step->unit,
+                        .micro = step->micro,
+                        .whole = true};
+    tr_content output = {.kind = TR_HOLDS_BOUNDARY,
+                         .unit = step->unit + 1,
+                         .micro = step->micro,
+                         .whole = true};
+    tr_content saved = {.kind = TR_HOLDS_SAVED,
+                        .unit = step->unit,
+                        .micro = step->micro,
+                        .whole = true};
+    tr_content wave = {.kind = TR_HOLDS_WAVE,
+                       .unit = step->unit,
+                       .micro = tr__check_wave(w),
+                       .whole = true};
+    tr_content from = {.kind = TR_HOLDS_GRADIENT,
+                       .unit = step->unit + 1,
+                       .micro = step->micro,
+                       .whole = true};
+    tr_content to = {.kind = TR_HOLDS_GRADIENT,
+                     .unit = step->unit,
+                     .micro = step->micro,
+                     .whole = true};
     tr_status status = TR_OK;
     bool begins = false;
     if (p->forward != unit->segments || p->backward != done || w->normed) {
@@ -220,8 +256,14 @@ static tr_status run_backward(tr_check_walk *w, const tr_program *program) {
 }
 
 static tr_status run_combine(tr_check_walk *w) {
-    tr_content wave = {TR_HOLDS_WAVE, w->step->unit, tr__check_wave(w), true};
-    tr_content grad = {TR_HOLDS_WAVE_GRADIENT, w->step->unit, tr__check_wave(w), true};
+    tr_content wave = {.kind = TR_HOLDS_WAVE,
+                       .unit = w->step->unit,
+                       .micro = tr__check_wave(w),
+                       .whole = true};
+    tr_content grad = {.kind = TR_HOLDS_WAVE_GRADIENT,
+                       .unit = w->step->unit,
+                       .micro = tr__check_wave(w),
+                       .whole = true};
     const tr_progress *first = progress_of(w, w->step->unit, 0);
     if (w->step->backward != (first->backward > 0)) {
         return tr__check_wrong(w, "is of the other direction");
@@ -257,21 +299,12 @@ static tr_status run_ring(tr_check_walk *w) {
                : tr__check_wrong(w, "overfills the ring of data");
 }
 
-// Fixed-point sums are turned into f32 piece by piece, in a buffer of the step.
-static tr_status check_scratch(const tr_check_walk *w) {
-    int32_t buffer = w->step->buffer[TR_SLOT_TEMP];
-    int64_t bytes = TR_UNFOLD_ELEMENTS * (int64_t)sizeof(float);
-    bool good = !w->plan->request.reproducible ||
-                (buffer >= 0 && w->plan->buffers[buffer].bytes >= bytes);
-    return good ? TR_OK : tr__check_wrong(w, "has no room to unfold gradients");
-}
-
 static tr_status run_norm(tr_check_walk *w) {
     if (w->normed || w->unloaded != w->micros) {
         return tr__check_wrong(w, "is there twice, or before the last gradient");
     }
     w->normed = true;
-    tr_status status = check_scratch(w);
+    tr_status status = tr__check_scratch(w);
     return status == TR_OK ? tr__check_gradients(w) : status;
 }
 
@@ -287,11 +320,9 @@ static tr_status run_clear(tr_check_walk *w) {
 static tr_status run_update(tr_check_walk *w) {
     size_t index = (size_t)(w->step - w->plan->sequences[w->kind].steps);
     bool agreed = w->normed && (w->recorded || w->plan->request.ranks == 1);
-    if (!agreed || w->updated[w->step->unit] || index < w->plan->update_begin) {
-        return tr__check_wrong(w, "is there twice, or before the norm");
-    }
-    w->updated[w->step->unit] = true;
-    return check_scratch(w);
+    return agreed && index >= w->plan->update_begin
+               ? tr__check_update(w)
+               : tr__check_wrong(w, "comes before the norm");
 }
 
 static bool is_opening(const tr_plan_step *step) {
@@ -345,6 +376,12 @@ static tr_status run_step(tr_check_walk *w) {
         return tr__check_fetch(w);
     case TR_STEP_evict:
         return tr__check_evict(w);
+    case TR_STEP_read:
+        return tr__check_read(w);
+    case TR_STEP_write:
+        return tr__check_write(w);
+    case TR_STEP_square:
+        return tr__check_square(w);
     case TR_STEP_norm:
         return run_norm(w);
     case TR_STEP_update:
@@ -392,7 +429,7 @@ static tr_status check_end(const tr_check_walk *w) {
     }
     bool whole = w->unloaded == w->loaded && (!training || w->normed);
     for (size_t f = 0; f < w->plan->flat_count; f++) {
-        whole = whole && (!training || w->updated[f]);
+        whole = whole && (!training || tr__check_is_updated(w, (int)f));
     }
     return whole ? TR_OK
                  : tr_fail(w->err, TR_INTERNAL,
@@ -423,10 +460,12 @@ static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
     w.written = tr__calloc(plan->param_count, sizeof *w.written);
     w.updated = tr__calloc(plan->flat_count, sizeof *w.updated);
     w.flats = tr__calloc(plan->flat_count, sizeof *w.flats);
-    w.busy[TR_BESIDE_COMM] = tr__calloc(plan->buffer_count, sizeof **w.busy);
-    w.busy[TR_BESIDE_COPY] = tr__calloc(plan->buffer_count, sizeof **w.busy);
-    bool good = w.contents && w.progress && w.combined && w.written && w.updated &&
-                w.flats && w.busy[TR_BESIDE_COMM] && w.busy[TR_BESIDE_COPY];
+    bool good =
+        w.contents && w.progress && w.combined && w.written && w.updated && w.flats;
+    for (int s = 0; s < TR_BESIDE; s++) {
+        w.busy[s] = tr__calloc(plan->buffer_count, sizeof **w.busy);
+        good = good && w.busy[s];
+    }
     for (size_t f = 0; good && f < plan->flat_count; f++) {
         w.flats[f].grad = w.flats[f].gaps = w.flats[f].sum = -1;
     }
@@ -438,8 +477,9 @@ static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
     tr__free(w.written);
     tr__free(w.updated);
     tr__free(w.flats);
-    tr__free(w.busy[TR_BESIDE_COMM]);
-    tr__free(w.busy[TR_BESIDE_COPY]);
+    for (int s = 0; s < TR_BESIDE; s++) {
+        tr__free(w.busy[s]);
+    }
     return status;
 }
 

@@ -15,14 +15,19 @@ typedef enum tr_content_kind {
     TR_HOLDS_PARAMETERS, // all of flat buffer `unit`
     TR_HOLDS_PART,       // this rank's part of its parameters
     TR_HOLDS_REDUCED,    // and of its gradients, summed over ranks
+    TR_HOLDS_READ,       // elements of a part of it, as they are on NVMe
+    TR_HOLDS_UNSTORED,   // the same, newer than on NVMe
 } tr_content_kind;
 
-// What a buffer holds. `micro`: of wave tensors, the first of the wave.
+// What a buffer holds. `micro`: of wave tensors, the first of the wave; of what is
+// staged for NVMe, the first element.
 typedef struct tr_content {
     tr_content_kind kind;
     int32_t unit;
     int64_t micro;
     bool whole; // else a later segment adds the rest
+    tr_part part;
+    int64_t count; // elements
 } tr_content;
 
 // How far one micro-batch is in one unit: segments that are done.
@@ -42,10 +47,16 @@ typedef struct tr_flat_progress {
     bool fetched;        // of this step
     int64_t evictions;   // of this step
     bool folded;         // sums that stay have been written
+    bool squared;        // on their way to NVMe
+    bool stored;         // gradients are on NVMe
+    // By the update, elements of this rank's part so far: read and written of each part
+    // on NVMe, and updated.
+    int64_t read[TR_PARTS], written[TR_PARTS], updated;
 } tr_flat_progress;
 
 // Streams that go on beside computing.
-enum { TR_BESIDE_COMM, TR_BESIDE_COPY, TR_BESIDE };
+enum { TR_BESIDE_COMM, TR_BESIDE_COPY, TR_BESIDE_NVME, TR_BESIDE };
+tr_stream tr__beside_stream(int beside);
 
 typedef struct tr_check_walk {
     const tr_plan *plan;
@@ -101,9 +112,33 @@ tr_status tr__check_binding(tr_check_walk *w, const tr_program *program);
 // Takes note of what the step waits for, which must have begun; nothing that it names
 // is being worked on beside it.
 tr_status tr__check_idle(tr_check_walk *w);
+// The step, which must be of this stream, works on these buffers (-1: none) from now
+// until somebody waits for it.
+tr_status tr__check_begin(tr_check_walk *w, tr_stream stream, int32_t from, int32_t to);
+// Is another stream than this one at work on the buffer?
+bool tr__check_is_busy_elsewhere(const tr_check_walk *w, tr_stream stream,
+                                 int32_t buffer);
+// What is to leave, in the slot INPUT or in the flat's sums, is there and complete.
+tr_status tr__check_leaving(const tr_check_walk *w);
 // Before the norm: every gradient is complete, and is where the norm looks for it.
 tr_status tr__check_gradients(const tr_check_walk *w);
 bool tr__check_grads_pass(const tr_plan *plan);
+
+// ---- check_nvme.c
+tr_status tr__check_read(tr_check_walk *w);
+tr_status tr__check_write(tr_check_walk *w);
+tr_status tr__check_square(tr_check_walk *w);
+// Fixed-point sums are turned into f32 piece by piece, in a buffer of the step.
+tr_status tr__check_scratch(const tr_check_walk *w);
+// A fetch has in INPUT what it is to take, an evict in OUTPUT where to put it, as far
+// as these are on NVMe.
+tr_status tr__check_fetch_staged(tr_check_walk *w);
+tr_status tr__check_evict_staged(tr_check_walk *w);
+// The elements of an update are the next of its flat buffer, and what is on NVMe of
+// them is staged.
+tr_status tr__check_update(tr_check_walk *w);
+// At the end of a training step: has the update of a flat buffer read and written all?
+bool tr__check_is_updated(const tr_check_walk *w, int flat);
 
 // Buffers that a step names, each once for each time: in its slots and its binding.
 enum { TR_STEP_BUFFERS_MAX = TR_SLOTS + 2 * TR_UNIT_FLATS_MAX };

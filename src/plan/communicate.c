@@ -1,8 +1,9 @@
 // Pass: what moves between ranks and between memory spaces, when, and who waits for it.
 //
-// Around the visits of a sequence (visits.h), parameters arrive: fetched from where
-// they live, then gathered from the other ranks, as far as they have to be; and
-// gradients leave: reduced over ranks, then evicted to where the update is.
+// Around the visits of a sequence (visits.h), parameters arrive: read from NVMe,
+// fetched from where they live, then gathered from the other ranks, as far as they have
+// to be; and gradients leave: reduced over ranks, then evicted to where the update is,
+// then written to NVMe.
 //
 //     stage 0   a flat's gradients are reduced and gathered once they are complete
 //     stage 1   they are reduced then; parameters are gathered in the next step, before
@@ -19,7 +20,11 @@
 #include "base/memory.h"
 #include "plan/visits.h"
 
-enum { COMM, COPY, STREAMS }; // the streams that go on beside computing
+enum { COMM, COPY, NVME, STREAMS }; // the streams that go on beside computing
+
+// The parts of an arrival and of a departure, in their order.
+typedef enum arrival { READ, FETCH, GATHER, ARRIVALS } arrival;
+typedef enum departure { REDUCE, EVICT, WRITE, DEPARTURES } departure;
 
 // How many steps of each stream have been issued.
 typedef struct issue {
@@ -32,11 +37,13 @@ typedef struct walk {
     tr_visits visits;
     tr_sequence edited;
     issue issued;
-    int ahead;    // visits that an arrival begins before its own
-    int behind;   // visits that a departure takes after its own
-    issue *came;  // [visits] with the last step that brings it something
-    issue *left;  // [visits] with the last step that takes its gradients
-    bool *summed; // [flats] the sums of this step have been begun
+    // Visits that each part of an arrival begins before its own, that each part of a
+    // departure comes after, and the most of the latter.
+    size_t ahead[ARRIVALS], after[DEPARTURES], behind;
+    bool reads, writes; // parameters from NVMe, gradients to it
+    issue *came;        // [visits] with the last step that brings it something
+    issue *left;        // [visits] with the last step that takes its gradients
+    bool *summed;       // [flats] the sums of this step have been begun
     tr_error *err;
     tr_status status;
 } walk;
@@ -49,10 +56,12 @@ static void add(walk *w, tr_plan_step step, const issue *wait) {
     if (wait) {
         step.wait = wait->at[COMM];
         step.wait_copy = wait->at[COPY];
+        step.wait_nvme = wait->at[NVME];
     }
     if (w->status == TR_OK) {
         w->issued.at[COMM] += step.stream == TR_STREAM_COMM;
         w->issued.at[COPY] += step.stream == TR_STREAM_COPY;
+        w->issued.at[NVME] += step.stream == TR_STREAM_NVME;
         w->status = tr__sequence_add(&w->edited, step, w->err);
     }
 }
@@ -60,13 +69,28 @@ static void add(walk *w, tr_plan_step step, const issue *wait) {
 // ---- arrivals
 // ------------------------------------------------------------------------
 
-static void add_fetch(walk *w, int flat) {
+// All that this rank has of a part of the flat, between the file and staging.
+static void add_transfer(walk *w, tr_plan_step_kind kind, tr_part part, int flat,
+                         const issue *wait) {
+    const tr_flat_range *range = tr__flat_range(&w->plan->flats[flat], part);
+    add(w,
+        (tr_plan_step){.kind = kind,
+                       .stream = TR_STREAM_NVME,
+                       .part = part,
+                       .unit = (int32_t)flat,
+                       .first = range->first,
+                       .count = range->count,
+                       .slot = -1},
+        wait);
+}
+
+static void add_fetch(walk *w, int flat, const issue *wait) {
     add(w,
         (tr_plan_step){.kind = TR_STEP_fetch,
                        .stream = TR_STREAM_COPY,
                        .part = TR_PART_PARAM,
                        .unit = (int32_t)flat},
-        NULL);
+        wait);
 }
 
 // What is gathered has been fetched before, where it had to be.
@@ -79,39 +103,60 @@ static void add_gather(walk *w, tr_part part, int flat, const issue *wait) {
         wait);
 }
 
-static void bring(walk *w, size_t v, bool fetches) {
+static void bring(walk *w, size_t v, arrival part) {
     const tr_visit *at = &w->visits.visits[v];
     const tr_plan_unit *unit = &w->plan->units[at->unit];
+    issue *came = &w->came[v];
     for (int k = 0; k < unit->program->flat_count; k++) {
         int flat = unit->flats[k];
-        if (fetches && (at->fetch >> k & 1)) {
-            add_fetch(w, flat);
-            w->came[v].at[COPY] = w->issued.at[COPY];
+        bool fetches = at->fetch >> k & 1, gathers = at->gather >> k & 1;
+        if (part == READ && fetches && w->reads) {
+            add_transfer(w, TR_STEP_read, TR_PART_PARAM, flat, NULL);
+            came->at[NVME] = w->issued.at[NVME];
         }
-        if (!fetches && (at->gather >> k & 1)) {
-            issue fetched = {.at[COPY] = w->came[v].at[COPY]};
+        if (part == FETCH && fetches) {
+            issue read = {.at[NVME] = came->at[NVME]};
+            add_fetch(w, flat, &read);
+            came->at[COPY] = w->issued.at[COPY];
+        }
+        if (part == GATHER && gathers) {
+            issue fetched = {.at[COPY] = came->at[COPY]};
             add_gather(w, TR_PART_PARAM, flat, &fetched);
-            w->came[v].at[COMM] = w->issued.at[COMM];
+            came->at[COMM] = w->issued.at[COMM];
         }
     }
 }
 
-// The arrivals of visit v that begin before visit `now`: each part its own number of
-// visits ahead, or at the very beginning.
-static void bring_ahead(walk *w, size_t v, size_t now) {
-    size_t lead[2] = {(size_t)w->ahead, 1}; // fetch, gather
-    for (int part = 0; part < 2; part++) {
-        size_t when = v > lead[part] ? v - lead[part] : 0;
-        if (when == now) {
-            bring(w, v, part == 0);
-        }
+// This part of visit v's arrivals, where it begins before visit `now`: its own number
+// of visits ahead, or at the very beginning.
+static void bring_ahead(walk *w, size_t v, arrival part, size_t now) {
+    size_t when = v > w->ahead[part] ? v - w->ahead[part] : 0;
+    if (when == now) {
+        bring(w, v, part);
+    }
+}
+
+// What is read is under way before anybody waits for the first of it.
+static void bring_all_ahead(walk *w, size_t now) {
+    size_t end = now + w->ahead[READ] + 1;
+    end = end < w->visits.count ? end : w->visits.count;
+    for (size_t v = now; v < end; v++) {
+        bring_ahead(w, v, READ, now);
+    }
+    for (size_t v = now; v < end; v++) {
+        bring_ahead(w, v, FETCH, now);
+        bring_ahead(w, v, GATHER, now);
     }
 }
 
 // ---- departures
 // ----------------------------------------------------------------------
 
+// What goes on to NVMe has its squares taken before.
 static void add_evict(walk *w, int flat, const issue *wait) {
+    if (w->writes) {
+        add(w, (tr_plan_step){.kind = TR_STEP_square, .unit = (int32_t)flat}, wait);
+    }
     add(w,
         (tr_plan_step){.kind = TR_STEP_evict,
                        .stream = TR_STREAM_COPY,
@@ -135,34 +180,28 @@ static void add_reduce(walk *w, int flat) {
     }
 }
 
-// The first part of visit v's departures: reductions, or, with one rank, evictions.
-static void begin_leaving(walk *w, size_t v) {
-    const tr_visit *at = &w->visits.visits[v];
-    const tr_plan_unit *unit = &w->plan->units[at->unit];
-    for (int k = 0; k < unit->program->flat_count; k++) {
-        if (!(at->leave >> k & 1)) {
-            continue;
-        }
-        if (w->plan->request.ranks > 1) {
-            add_reduce(w, unit->flats[k]);
-        } else if (grads_leave(w)) {
-            add_evict(w, unit->flats[k], NULL);
-        }
-    }
-    w->left[v] = w->issued;
+static bool takes(const walk *w, departure part) {
+    return part == REDUCE  ? w->plan->request.ranks > 1
+           : part == EVICT ? grads_leave(w)
+                           : w->writes;
 }
 
-// The second part: what was reduced is evicted.
-static void end_leaving(walk *w, size_t v) {
+static void take_away(walk *w, size_t v, departure part) {
     const tr_visit *at = &w->visits.visits[v];
     const tr_plan_unit *unit = &w->plan->units[at->unit];
     issue reduced = {.at[COMM] = w->left[v].at[COMM]};
-    if (w->plan->request.ranks == 1 || !grads_leave(w)) {
-        return;
-    }
+    issue evicted = {.at[COPY] = w->left[v].at[COPY]};
     for (int k = 0; k < unit->program->flat_count; k++) {
-        if (at->leave >> k & 1) {
-            add_evict(w, unit->flats[k], &reduced);
+        int flat = unit->flats[k];
+        if (!(at->leave >> k & 1)) {
+            continue;
+        }
+        if (part == REDUCE) {
+            add_reduce(w, flat);
+        } else if (part == EVICT) {
+            add_evict(w, flat, &reduced);
+        } else {
+            add_transfer(w, TR_STEP_write, TR_PART_GRAD, flat, &evicted);
         }
     }
     w->left[v] = w->issued;
@@ -176,21 +215,17 @@ static void add_border(walk *w, size_t v) {
     bool overlap = !w->plan->request.no_overlap;
     size_t count = w->visits.count;
     if (overlap) {
-        for (size_t next = v; next <= v + (size_t)w->ahead && next < count; next++) {
-            bring_ahead(w, next, v);
+        bring_all_ahead(w, v);
+    }
+    for (int i = 0; i < DEPARTURES; i++) { // with overlap, the oldest visit's first
+        departure part = (departure)(overlap ? DEPARTURES - 1 - i : i);
+        size_t after = w->after[part];
+        if (takes(w, part) && v >= after && v - after < count) {
+            take_away(w, v - after, part);
         }
     }
-    if (v > 1 && v - 2 < count && overlap) {
-        end_leaving(w, v - 2);
-    }
-    if (v > 0 && v - 1 < count) {
-        begin_leaving(w, v - 1);
-    }
-    if (v > 0 && v - 1 < count && !overlap) {
-        end_leaving(w, v - 1);
-    }
-    for (int part = 0; part < 2 && !overlap && v < count; part++) {
-        bring(w, v, part == 0);
+    for (int part = 0; part < ARRIVALS && !overlap && v < count; part++) {
+        bring(w, v, (arrival)part);
     }
 }
 
@@ -202,14 +237,15 @@ static void take_later(issue *a, const issue *b) {
 
 // What must be done before visit v runs: its own arrivals, and, so that no more
 // gradients wait to leave than the plan means to hold, the departures before those that
-// are under way. Gradients that stay until they are complete hold up nobody.
+// are under way. Gradients that stay until they are complete hold up nobody, but where
+// they are staged.
 static issue wait_of(const walk *w, size_t v) {
     issue wait = w->came[v];
-    size_t before = (size_t)w->behind + 1;
+    size_t before = w->behind + 1;
     if (w->plan->request.no_overlap) {
         return w->issued;
     }
-    if (v >= before && tr__plan_grads_pass(w->plan)) {
+    if (v >= before && (tr__plan_grads_pass(w->plan) || w->writes)) {
         take_later(&wait, &w->left[v - before]);
     }
     return wait;
@@ -217,8 +253,9 @@ static issue wait_of(const walk *w, size_t v) {
 
 // The norm needs all sums; the update needs what all ranks have found.
 static void add_norm(walk *w, tr_plan_step step) {
-    add_border(w, w->visits.count);
-    add_border(w, w->visits.count + 1);
+    for (size_t i = 0; i < w->behind; i++) {
+        add_border(w, w->visits.count + i);
+    }
     issue all = w->issued;
     add(w, step, &all);
     if (w->plan->request.ranks > 1) {
@@ -250,11 +287,23 @@ static void write_steps(walk *w) {
     }
 }
 
-static void edit(walk *w) {
+// Each part of a way takes the time of a visit, where there is somebody to wait for.
+static void choose_distances(walk *w) {
     const tr_plan_request *r = &w->plan->request;
-    bool away =
-        r->optimizer_home != TR_SPACE_DEVICE || r->param_home != TR_SPACE_DEVICE;
-    w->ahead = w->behind = away && r->ranks > 1 ? 2 : 1;
+    bool ranks = r->ranks > 1, leave = grads_leave(w), overlap = !r->no_overlap;
+    w->reads = tr__part_is_on_nvme(w->plan, TR_PART_PARAM);
+    w->writes = tr__part_is_on_nvme(w->plan, TR_PART_GRAD);
+    w->ahead[GATHER] = 1;
+    w->ahead[FETCH] = ranks && leave ? 2 : 1;
+    w->ahead[READ] = w->ahead[FETCH] + w->reads;
+    w->after[REDUCE] = 1;
+    w->after[EVICT] = overlap && ranks ? 2 : 1;
+    w->after[WRITE] = overlap ? w->after[EVICT] + 1 : 1;
+    w->behind = w->after[w->writes ? WRITE : leave ? EVICT : REDUCE];
+}
+
+static void edit(walk *w) {
+    choose_distances(w);
     w->status = tr__visits_find(w->plan, w->kind, &w->visits, w->err);
     w->came = tr__calloc(w->visits.count + 1, sizeof *w->came);
     w->left = tr__calloc(w->visits.count + 1, sizeof *w->left);
@@ -271,15 +320,33 @@ static void edit(walk *w) {
     tr__free(w->summed);
 }
 
+// The next flat is read while this one is fetched; no more than that is staged. *read:
+// flats so far, empty ones included.
+static void read_for_fence(walk *w, size_t f, size_t *read) {
+    issue fetched = {.at[COPY] = w->issued.at[COPY]};
+    for (; *read < w->plan->flat_count && *read < f + 2; (*read)++) {
+        if (w->plan->flats[*read].count > 0) {
+            add_transfer(w, TR_STEP_read, TR_PART_PARAM, (int)*read, &fetched);
+        }
+    }
+}
+
 // Parameters that stay on the device, but of which other ranks or another space have
 // the newest: everybody who is not a training step wants them brought first.
 static void edit_fence(walk *w) {
     const tr_plan_request *r = &w->plan->request;
     int stage = tr__plan_stage(w->plan);
     bool stay = r->param_home == TR_SPACE_DEVICE;
+    size_t read = 0;
+    issue needs = {{0}}; // of the reads, those up to this flat's
+    choose_distances(w);
     for (size_t f = 0; stay && f < w->plan->flat_count && w->status == TR_OK; f++) {
+        if (w->reads) {
+            read_for_fence(w, f, &read);
+        }
         if (r->optimizer_home != TR_SPACE_DEVICE) {
-            add_fetch(w, (int)f);
+            needs.at[NVME] += w->reads && w->plan->flats[f].count > 0;
+            add_fetch(w, (int)f, &needs);
         }
         if (stage == 1 || stage == 2) {
             issue fetched = {.at[COPY] = w->issued.at[COPY]};

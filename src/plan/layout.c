@@ -7,6 +7,12 @@
 
 static const int64_t most = INT64_C(1) << 60; // bytes that live always
 
+// What NVMe reads and writes, in memory and in the file, lies at whole blocks.
+static int64_t alignment_of(const tr_plan *plan, tr_space space) {
+    bool blocks = space != TR_SPACE_DEVICE && tr__plan_uses_nvme(plan);
+    return blocks ? TR_NVME_ALIGNMENT : TR_ALIGNMENT;
+}
+
 static tr_status place_always(tr_plan *plan, tr_space space, tr_error *err) {
     int64_t next = 0;
     for (size_t i = 0; i < plan->buffer_count; i++) {
@@ -18,7 +24,7 @@ static tr_status place_always(tr_plan *plan, tr_space space, tr_error *err) {
         if (buffer->bytes > most - next) {
             return tr_fail(err, TR_USAGE, "the model needs more than 2^60 bytes");
         }
-        next += tr__round_up(buffer->bytes, TR_ALIGNMENT);
+        next += tr__round_up(buffer->bytes, alignment_of(plan, space));
     }
     plan->persistent_bytes[space] = next;
     return TR_OK;
@@ -34,8 +40,8 @@ static tr_status place_sequence(tr_plan *plan, tr_space space, int sequence,
     for (size_t i = 0; i < plan->buffer_count; i++) {
         const tr_buffer *buffer = &plan->buffers[i];
         if (is_passing(buffer, space, sequence)) {
-            items[count++] =
-                (tr_interval){buffer->bytes, buffer->first, buffer->last, 0};
+            int64_t room = tr__round_up(buffer->bytes, alignment_of(plan, space));
+            items[count++] = (tr_interval){room, buffer->first, buffer->last, 0};
         }
     }
     tr_status status = tr__offsets_assign(items, count, total, err);

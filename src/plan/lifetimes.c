@@ -4,6 +4,8 @@
 #include "comm/comm.h"
 #include "plan/plan.h"
 
+#include <string.h>
+
 // Buffers found so far, by what they hold; -1: none yet.
 typedef struct table {
     tr_plan *plan;
@@ -15,7 +17,11 @@ typedef struct table {
     int *param, *part; // [flats] parameters that are there; this rank's part, fetched
     int *grad, *sum;   // gradients that pass; their fixed-point sums
     int *reduced;      // this rank's part of what was reduced
-    int32_t *waited;   // [steps] of a step beside computing: who waits for it
+    // [flats] parameters from NVMe that are next to be fetched, and those after them;
+    // gradients on their way to NVMe.
+    int *staged_param, *staged_later, *staged_grad;
+    int ring[TR_UPDATE_SLOTS_MAX][TR_PARTS]; // of the update's pieces
+    int32_t *waited; // [steps] of a step beside computing: who waits for it
     tr_error *err;
     tr_status status;
 } table;
@@ -29,14 +35,15 @@ static int *entries(size_t count) {
 }
 
 // The step uses what `*entry` holds: its buffer lives until now at least.
-static int use(table *t, int *entry, tr_ledger_category category, int64_t bytes,
-               int32_t step) {
+static int use_in(table *t, tr_space space, int *entry, tr_ledger_category category,
+                  int64_t bytes, int32_t step) {
     if (bytes == 0 || t->status != TR_OK) {
         return -1;
     }
     if (*entry < 0) {
         *entry = tr__plan_buffer(t->plan,
                                  (tr_buffer){.category = category,
+                                             .space = space,
                                              .sequence = t->kind,
                                              .bytes = bytes,
                                              .first = step,
@@ -48,6 +55,11 @@ static int use(table *t, int *entry, tr_ledger_category category, int64_t bytes,
     tr_buffer *buffer = &t->plan->buffers[*entry];
     buffer->last = buffer->last > step ? buffer->last : step;
     return *entry;
+}
+
+static int use(table *t, int *entry, tr_ledger_category category, int64_t bytes,
+               int32_t step) {
+    return use_in(t, TR_SPACE_DEVICE, entry, category, bytes, step);
 }
 
 static int *at(int *entries_, const table *t, int unit, int64_t micro) {
@@ -162,6 +174,19 @@ static int use_part(table *t, int flat, int32_t now) {
     return use(t, &t->part[flat], TR_LEDGER_parameters, bytes, now);
 }
 
+// All that this rank has of the part.
+static int use_staged(table *t, int *staged, tr_part part, int flat, int32_t now) {
+    const tr_flat_range *range = tr__flat_range(&t->plan->flats[flat], part);
+    return use_in(t, TR_SPACE_HOST, &staged[flat], TR_LEDGER_staging,
+                  t->plan->buffers[range->buffer].bytes, now);
+}
+
+static int use_ring(table *t, int slot, tr_part part, int32_t now) {
+    int64_t bytes = tr__nvme_bytes(t->plan, part, t->plan->request.update_elements);
+    return use_in(t, TR_SPACE_HOST, &t->ring[slot][part], TR_LEDGER_staging, bytes,
+                  now);
+}
+
 // Are f32 gradients of buffers that pass?
 static bool grads_pass(const table *t) {
     return t->plan->request.reproducible || tr__plan_grads_pass(t->plan);
@@ -226,6 +251,12 @@ static void use_reduce(table *t, tr_plan_step *step, int32_t now) {
 }
 
 static void use_evict(table *t, tr_plan_step *step, int32_t now) {
+    if (tr__part_is_on_nvme(t->plan, TR_PART_GRAD)) {
+        t->staged_grad[step->unit] = -1;
+        step->buffer[TR_SLOT_OUTPUT] =
+            use_staged(t, t->staged_grad, TR_PART_GRAD, step->unit, now);
+        use_staged(t, t->staged_grad, TR_PART_GRAD, step->unit, t->waited[now]);
+    }
     if (!tr__plan_grads_pass(t->plan)) {
         return;
     }
@@ -234,9 +265,53 @@ static void use_evict(table *t, tr_plan_step *step, int32_t now) {
                                       : take_made(t, step->unit, now);
 }
 
+// What is about to leave.
+static void use_square(table *t, tr_plan_step *step, int32_t now) {
+    int32_t *input = &step->buffer[TR_SLOT_INPUT];
+    if (tr__plan_grads_pass(t->plan)) {
+        *input = t->plan->request.ranks > 1      ? use_reduced(t, step->unit, now)
+                 : t->plan->request.reproducible ? use_sum(t, step->unit, now)
+                                                 : use_grad(t, step->unit, now);
+    }
+}
+
+// Into or out of staging; of an update's piece, into or out of its slot.
+static void use_transfer(table *t, tr_plan_step *step, int32_t now) {
+    bool read = step->kind == TR_STEP_read;
+    int32_t *buffer = &step->buffer[read ? TR_SLOT_OUTPUT : TR_SLOT_INPUT];
+    if (step->slot >= 0) {
+        *buffer = use_ring(t, step->slot, step->part, now);
+        use_ring(t, step->slot, step->part, t->waited[now]);
+        return;
+    }
+    int *staged = t->staged_grad;
+    if (read) { // perhaps again, before what was read is fetched
+        staged = t->staged_param[step->unit] < 0 ? t->staged_param : t->staged_later;
+    }
+    *buffer = use_staged(t, staged, step->part, step->unit, now);
+    use_staged(t, staged, step->part, step->unit, t->waited[now]);
+}
+
+static void use_update(table *t, tr_plan_step *step, int32_t now) {
+    int parts = TR_PART_STATE + t->plan->request.optimizer_states;
+    for (int part = 0; part < parts && step->slot >= 0 && step->count > 0; part++) {
+        if (tr__part_is_on_nvme(t->plan, (tr_part)part)) {
+            step->buffer[tr__update_slot((tr_part)part)] =
+                use_ring(t, step->slot, (tr_part)part, now);
+        }
+    }
+}
+
 // All of it with one rank, else this rank's part, to be gathered.
 static void use_fetch(table *t, tr_plan_step *step, int32_t now) {
     bool whole = t->plan->request.ranks == 1;
+    if (tr__part_is_on_nvme(t->plan, TR_PART_PARAM) &&
+        t->plan->flats[step->unit].count > 0) {
+        step->buffer[TR_SLOT_INPUT] =
+            use_staged(t, t->staged_param, TR_PART_PARAM, step->unit, t->waited[now]);
+        t->staged_param[step->unit] = t->staged_later[step->unit];
+        t->staged_later[step->unit] = -1;
+    }
     if (t->plan->request.param_home == TR_SPACE_DEVICE) {
         return;
     }
@@ -262,6 +337,13 @@ static void use_gather(table *t, tr_plan_step *step, int32_t now) {
     }
 }
 
+// Fixed-point sums, as f32.
+static void use_unfold(table *t, tr_plan_step *step, int32_t now) {
+    if (t->plan->request.reproducible) {
+        use_temp(t, step, TR_UNFOLD_ELEMENTS * (int64_t)sizeof(float), now);
+    }
+}
+
 // For each step of `stream`, the first step that waits for it; the last of all where
 // only the sequence's end does.
 static void find_waits(table *t, tr_stream stream) {
@@ -270,7 +352,7 @@ static void find_waits(table *t, tr_stream stream) {
     size_t next = 0; // whom nobody has waited for yet
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
-        int32_t wait = stream == TR_STREAM_COMM ? step->wait : step->wait_copy;
+        int32_t wait = tr__step_wait(step, stream);
         done = wait > done ? wait : done;
         for (; number < done && next < i; next++) {
             if (sequence->steps[next].stream == stream) {
@@ -343,11 +425,20 @@ static void use_all(table *t, tr_plan_step *step, int32_t now) {
     case TR_STEP_gather:
         use_gather(t, step, now);
         break;
-    case TR_STEP_norm:
+    case TR_STEP_read:
+    case TR_STEP_write:
+        use_transfer(t, step, now);
+        break;
+    case TR_STEP_square:
+        use_square(t, step, now);
+        use_unfold(t, step, now);
+        break;
     case TR_STEP_update:
-        if (t->plan->request.reproducible) { // sums, as f32
-            use_temp(t, step, TR_UNFOLD_ELEMENTS * (int64_t)sizeof(float), now);
-        }
+        use_update(t, step, now);
+        use_unfold(t, step, now);
+        break;
+    case TR_STEP_norm:
+        use_unfold(t, step, now);
         break;
     default:
         break;
@@ -374,13 +465,19 @@ static tr_status name_buffers(tr_plan *plan, tr_sequence_kind kind, tr_error *er
     t.reduced = entries(plan->flat_count);
     t.grad = entries(plan->flat_count);
     t.sum = entries(plan->flat_count);
+    t.staged_param = entries(plan->flat_count);
+    t.staged_later = entries(plan->flat_count);
+    t.staged_grad = entries(plan->flat_count);
+    memset(t.ring, -1, sizeof t.ring);
     t.waited = tr__calloc(sequence->count, sizeof *t.waited);
     if (!t.boundary || !t.gradient || !t.saved || !t.wave || !t.wave_grad || !t.param ||
-        !t.part || !t.reduced || !t.grad || !t.sum || !t.waited) {
+        !t.part || !t.reduced || !t.grad || !t.sum || !t.waited || !t.staged_param ||
+        !t.staged_later || !t.staged_grad) {
         t.status = tr_fail(err, TR_MEMORY, "no memory for the plan's lifetimes");
     } else {
         find_waits(&t, TR_STREAM_COMM);
         find_waits(&t, TR_STREAM_COPY);
+        find_waits(&t, TR_STREAM_NVME);
     }
     for (size_t i = 0; i < sequence->count && t.status == TR_OK; i++) {
         use_all(&t, &sequence->steps[i], (int32_t)i);
@@ -395,6 +492,9 @@ static tr_status name_buffers(tr_plan *plan, tr_sequence_kind kind, tr_error *er
     tr__free(t.reduced);
     tr__free(t.grad);
     tr__free(t.sum);
+    tr__free(t.staged_param);
+    tr__free(t.staged_later);
+    tr__free(t.staged_grad);
     tr__free(t.waited);
     return t.status;
 }
@@ -402,11 +502,33 @@ static tr_status name_buffers(tr_plan *plan, tr_sequence_kind kind, tr_error *er
 // ---- what lives always
 // ---------------------------------------------------------------
 
+static tr_status keep_in(tr_plan *plan, tr_space space, tr_ledger_category category,
+                         int64_t bytes, int *buffer, tr_error *err) {
+    *buffer = tr__plan_buffer(
+        plan,
+        (tr_buffer){
+            .category = category, .space = space, .sequence = -1, .bytes = bytes},
+        err);
+    return *buffer < 0 ? TR_MEMORY : TR_OK;
+}
+
 static tr_status keep(tr_plan *plan, tr_ledger_category category, int64_t bytes,
                       int *buffer, tr_error *err) {
-    *buffer = tr__plan_buffer(
-        plan, (tr_buffer){.category = category, .sequence = -1, .bytes = bytes}, err);
-    return *buffer < 0 ? TR_MEMORY : TR_OK;
+    return keep_in(plan, TR_SPACE_DEVICE, category, bytes, buffer, err);
+}
+
+// Weights and checkpoints pass through it, block by block.
+static tr_status keep_exchange(tr_plan *plan, tr_error *err) {
+    int64_t bytes = TR_EXCHANGE_ELEMENTS * (int64_t)sizeof(float), most = 0;
+    if (!tr__plan_uses_nvme(plan)) {
+        return TR_OK;
+    }
+    for (size_t i = 0; i < plan->buffer_count; i++) {
+        const tr_buffer *buffer = &plan->buffers[i];
+        most = tr__max_i64(most, buffer->space == TR_SPACE_NVME ? buffer->bytes : 0);
+    }
+    return keep_in(plan, TR_SPACE_HOST, TR_LEDGER_staging, tr__min_i64(bytes, most),
+                   &plan->exchange, err);
 }
 
 static tr_status keep_rings(tr_plan *plan, tr_error *err) {
@@ -454,6 +576,9 @@ static tr_status name_always(tr_plan *plan, tr_error *err) {
     tr_status status = keep_rings(plan, err);
     if (status == TR_OK) {
         status = keep_records(plan, err);
+    }
+    if (status == TR_OK) {
+        status = keep_exchange(plan, err);
     }
     if (status == TR_OK) {
         status =

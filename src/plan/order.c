@@ -170,7 +170,14 @@ static void train_step(writer *w) {
     add(w, (tr_plan_step){.kind = TR_STEP_norm});
     plan->update_begin = w->sequence->count;
     for (size_t f = 0; f < plan->flat_count; f++) {
-        add(w, (tr_plan_step){.kind = TR_STEP_update, .unit = (int32_t)f});
+        // A rank updates what it keeps the optimizer's state of.
+        const tr_flat *flat = &plan->flats[f];
+        bool shards = tr__plan_stage(plan) > 0;
+        add(w, (tr_plan_step){.kind = TR_STEP_update,
+                              .unit = (int32_t)f,
+                              .first = shards ? flat->first : 0,
+                              .count = shards ? flat->own : flat->count,
+                              .slot = -1});
     }
 }
 

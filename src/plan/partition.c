@@ -131,10 +131,13 @@ static tr_status keep(tr_plan *plan, const tr_flat *flat, bool sharded, tr_space
                       tr_ledger_category category, size_t element, tr_flat_range *range,
                       tr_error *err) {
     int64_t room = sharded ? tr__min_i64(flat->shard, flat->count) : flat->count;
+    int64_t bytes = room * (int64_t)element;
     tr_buffer buffer = {.category = category,
                         .space = space,
                         .sequence = -1,
-                        .bytes = room * (int64_t)element};
+                        .bytes = space == TR_SPACE_NVME
+                                     ? tr__round_up(bytes, TR_NVME_ALIGNMENT)
+                                     : bytes};
     range->first = sharded ? flat->first : 0;
     range->count = sharded ? flat->own : flat->count;
     range->buffer = tr__plan_buffer(plan, buffer, err);
@@ -172,7 +175,7 @@ static tr_status keep_gradients(tr_plan *plan, tr_flat *flat, tr_error *err) {
     }
     flat->grad = flat->sums;
     return status == TR_OK && away
-               ? keep(plan, flat, stage >= SHARDS_STATE, r->optimizer_home,
+               ? keep(plan, flat, stage >= SHARDS_STATE, r->grad_home,
                       TR_LEDGER_gradients, sum, &flat->grad, err)
                : status;
 }

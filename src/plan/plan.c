@@ -68,13 +68,13 @@ static tr_status check_staging(const tr_plan_request *r, tr_error *err) {
 }
 
 static tr_status check_homes(const tr_plan_request *r, tr_error *err) {
-    if (r->optimizer_home == TR_SPACE_NVME || r->param_home == TR_SPACE_NVME ||
-        r->grad_home == TR_SPACE_NVME) {
-        return tr_fail(err, TR_USAGE, "offload to NVMe is not yet supported");
-    }
-    if (r->grad_home != TR_SPACE_DEVICE && r->optimizer_home == TR_SPACE_DEVICE) {
+    bool update_here = r->optimizer_home == TR_SPACE_DEVICE;
+    if (update_here ? r->grad_home != TR_SPACE_DEVICE
+                    : r->grad_home > r->optimizer_home) {
         return tr_fail(err, TR_USAGE,
-                       "gradients that wait elsewhere than where the update is");
+                       "gradients are to wait on the %s, and optimizer state is on the "
+                       "%s: the first needs the second to be there, too",
+                       tr_space_name(r->grad_home), tr_space_name(r->optimizer_home));
     }
     if (r->param_home != TR_SPACE_DEVICE && r->optimizer_home == TR_SPACE_DEVICE) {
         return tr_fail(
@@ -148,11 +148,12 @@ static const char *find_barrier(const tr_plan *plan) {
 }
 
 // f32 gradients that are evicted more than once in a step would be added up in another
-// order than those that stay, and residency must not change a bit.
+// order than those that stay, and residency must not change a bit. On NVMe nothing is
+// added up.
 static bool evicts_sums(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
-    return r->optimizer_home != TR_SPACE_DEVICE && !r->reproducible &&
-           tr__plan_grads_pass(plan);
+    bool once = !r->reproducible || r->grad_home == TR_SPACE_NVME;
+    return r->optimizer_home != TR_SPACE_DEVICE && once && tr__plan_grads_pass(plan);
 }
 
 static tr_status take_whole(tr_plan *plan, char *why, tr_error *err) {
@@ -176,12 +177,17 @@ static tr_status choose_wave(tr_plan *plan, tr_error *err) {
         return take_whole(plan, why, err);
     }
     if (evicts_sums(plan) && tr__plan_slices(plan) > 1) {
-        return tr_fail(err, TR_USAGE,
-                       "execution.vocabulary_slices with an offloaded optimizer is not "
-                       "yet supported, but in reproducible mode");
+        return tr_fail(
+            err, TR_USAGE,
+            "execution.vocabulary_slices with an offloaded optimizer is not "
+            "yet supported, but in reproducible mode, gradients on the host");
     }
     if (evicts_sums(plan)) {
-        return take_whole(plan, tr__format("gradients leave for the host, once"), err);
+        return take_whole(
+            plan,
+            tr__format("gradients leave for %s, once",
+                       r->grad_home == TR_SPACE_NVME ? "NVMe" : "the host"),
+            err);
     }
     r->wave = r->wave ? r->wave : 1;
     return TR_OK;
@@ -190,8 +196,8 @@ static tr_status choose_wave(tr_plan *plan, tr_error *err) {
 static tr_status run_passes(tr_plan *plan, tr_error *err) {
     static tr_status (*const passes[])(tr_plan *, tr_error *) = {
         tr__pass_compile,   tr__pass_partition, choose_wave,          tr__pass_order,
-        tr__pass_recompute, tr__pass_fold,      tr__pass_communicate, tr__pass_traffic,
-        tr__pass_lifetimes, tr__pass_offsets,   tr__pass_ledger,
+        tr__pass_recompute, tr__pass_fold,      tr__pass_communicate, tr__pass_stage,
+        tr__pass_traffic,   tr__pass_lifetimes, tr__pass_offsets,     tr__pass_ledger,
     };
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
         tr_status status = passes[i](plan, err);
@@ -233,7 +239,10 @@ static void resolve(tr_plan *plan) {
     plan->data[TR_DATA_INPUT] = with_batch(r->model->input);
     plan->data[TR_DATA_TARGET] = with_batch(r->model->target);
     plan->unit_count = r->model->unit_count;
-    plan->answer = -1;
+    plan->answer = plan->exchange = -1;
+    if (r->optimizer_home != TR_SPACE_DEVICE && r->grad_home == TR_SPACE_DEVICE) {
+        r->grad_home = TR_SPACE_HOST;
+    }
 }
 
 tr_status tr_plan_make(const tr_plan_request *request, tr_plan **out, tr_error *err) {

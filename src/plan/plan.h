@@ -2,6 +2,7 @@
 #ifndef TR_PLAN_PLAN_H
 #define TR_PLAN_PLAN_H
 
+#include "ops/optimizer.h"
 #include "plan/program.h"
 
 #include <tranche/plan.h>
@@ -10,7 +11,9 @@
 // X(name): load      waits until the reading thread has filled the micro-batch's slot
 //          gather    brings the ranks' parts of something together: a flat buffer's
 //                    parameters or gradients, or the record of the step
-//          fetch     brings parameters from where they live to the device
+//          read      brings part of a flat buffer from NVMe to staging in host memory
+//          fetch     brings parameters from where they live, or from staging, to the
+//                    device
 //          forward   runs one segment of a unit on one micro-batch
 //          combine   ends a segment: every micro-batch of the wave has added to its
 //                    wave tensors; ranks merge theirs here
@@ -19,19 +22,28 @@
 //          fold      adds a micro-batch's gradient of a flat buffer to the fixed-point
 //                    sums (reproducible mode)
 //          reduce    sums the ranks' gradients of a flat buffer; each gets its shard
-//          evict     adds gradients to their sums where the update is
+//          square    the squares of a flat buffer's complete gradients, by blocks,
+//                    into the record, before they leave for NVMe
+//          evict     adds gradients to their sums where the update is, or takes them to
+//                    staging
+//          write     brings part of a flat buffer from staging to NVMe
 //          unload    gives the micro-batch's slot back
 //          clear     sets the loss's sums to zero
-//          norm      the squares of this rank's gradients, by blocks, into the record
-//          update    the optimizer, on one flat buffer
+//          norm      the squares of this rank's gradients, by blocks, into the record,
+//                    but for those that have left for NVMe
+//          update    the optimizer, on elements of one flat buffer
 #define TR_STEP_LIST(X)                                                                \
     X(load)                                                                            \
+    X(read)                                                                            \
     X(fetch)                                                                           \
     X(gather)                                                                          \
     X(forward)                                                                         \
     X(combine)                                                                         \
     X(recompute)                                                                       \
-    X(backward) X(fold) X(reduce) X(evict) X(unload) X(clear) X(norm) X(update)
+    X(backward)                                                                        \
+    X(fold)                                                                            \
+    X(reduce)                                                                          \
+    X(square) X(evict) X(write) X(unload) X(clear) X(norm) X(update)
 
 typedef enum tr_plan_step_kind {
 #define TR_STEP_ENUM(name) TR_STEP_##name,
@@ -41,19 +53,26 @@ typedef enum tr_plan_step_kind {
 } tr_plan_step_kind;
 
 // Steps of the compute and data streams are done when the next step begins. Those of
-// the communication stream (gather, reduce) and of the copy stream (fetch, evict) begin
-// when they are reached, on each stream one after the other, and go on beside what
-// follows, until a step waits for them.
+// the communication stream (gather, reduce), of the copy stream (fetch, evict) and of
+// the NVMe stream (read, write) begin when they are reached, on each stream one after
+// the other, and go on beside what follows, until a step waits for them.
 typedef enum tr_stream {
     TR_STREAM_COMPUTE,
     TR_STREAM_DATA,
     TR_STREAM_COMM,
     TR_STREAM_COPY,
+    TR_STREAM_NVME,
     TR_STREAMS
 } tr_stream;
 
-// What a gather brings together.
-typedef enum tr_part { TR_PART_PARAM, TR_PART_GRAD, TR_PART_RECORD } tr_part;
+// What a gather brings together, and what a read or write moves.
+typedef enum tr_part {
+    TR_PART_PARAM, // read, write: what the update changes
+    TR_PART_GRAD,
+    TR_PART_RECORD,
+    TR_PART_STATE, // the optimizer's first; the others follow
+    TR_PARTS = TR_PART_STATE + TR_OPTIMIZER_STATES
+} tr_part;
 
 // Buffers that a step may name, besides parameters, gradients and data.
 typedef enum tr_slot {
@@ -74,7 +93,7 @@ typedef struct tr_plan_step {
     int32_t unit; // gather, reduce, fold, update: the flat buffer
     int32_t segment;
     int64_t micro;   // micro-batch of this rank's step, 0..g-1
-    tr_part part;    // gather
+    tr_part part;    // gather, clear, read, write
     bool lean;       // forward: keeps nothing for the backward
     bool fresh_wave; // the first of the wave to write its wave tensors
     bool backward;   // combine: of gradients
@@ -82,13 +101,18 @@ typedef struct tr_plan_step {
     // reduce: bit 0: writes the sums (else: adds to them).
     uint32_t fresh;
     int32_t wait;      // so many of the sequence's communication steps must be done,
-    int32_t wait_copy; // and so many of its copy steps
+    int32_t wait_copy; // and so many of its copy steps,
+    int32_t wait_nvme; // and so many of its NVMe steps
     int32_t binding;   // where the unit's flat buffers lie: in plan->bindings, -1: none
-    // Fold, reduce, evict: INPUT is what is added (-1: the flat's sums), OUTPUT where
-    // to
-    // (-1: the flat's own). Fetch and gather of parameters: OUTPUT is where they go
-    // (-1: in place, in the flat's own); a gather's INPUT this rank's part (-1: the
-    // flat's).
+    // Read, write, update: elements of the flat buffer, multiples of 1,024 but for the
+    // end, and in which slot of the update's ring they are staged (-1: in none).
+    int64_t first, count;
+    int32_t slot;
+    // Fold, reduce, square, evict: INPUT is what is added (-1: the flat's sums), OUTPUT
+    // where to (-1: the flat's own). Fetch and gather of parameters: OUTPUT is where
+    // they go (-1: in place, in the flat's own); INPUT, of a gather, this rank's part,
+    // of a fetch, where it is staged (-1: the flat's). Read: OUTPUT, write: INPUT. What
+    // of an update is staged: tr__update_slot.
     int32_t buffer[TR_SLOTS]; // -1: none
 } tr_plan_step;
 
@@ -193,6 +217,7 @@ typedef struct tr_record_layout {
 typedef struct tr_traffic {
     int64_t gather, reduce;
     int64_t device_host; // both ways
+    int64_t nvme;        // read and written, whole blocks
 } tr_traffic;
 
 typedef struct tr_plan_unit {
@@ -225,7 +250,8 @@ struct tr_plan {
     int sums;                // buffer: double [TR_SUMS] of evaluation
     int staging;             // buffer: what moves between ranks passes through it
     tr_traffic traffic;
-    int answer; // buffer, -1: none
+    int answer;   // buffer, -1: none
+    int exchange; // buffer: what moves between NVMe and files passes through it; -1: no
     // Of each arena: buffers that live always come first; all bytes of it.
     int64_t persistent_bytes[TR_SPACES], arena_bytes[TR_SPACES];
     tr_ledger ledger;
@@ -253,6 +279,8 @@ tr_status tr__pass_recompute(tr_plan *plan, tr_error *err);
 tr_status tr__pass_fold(tr_plan *plan, tr_error *err);
 // What ranks bring together and sum, when, and who waits for it.
 tr_status tr__pass_communicate(tr_plan *plan, tr_error *err);
+// Updates of what lives on NVMe: cut into pieces, read ahead and written back.
+tr_status tr__pass_stage(tr_plan *plan, tr_error *err);
 // The record of the step, and the bytes that move in it.
 tr_status tr__pass_traffic(tr_plan *plan, tr_error *err);
 // Buffers of every step, and from when to when each lives.
@@ -284,6 +312,23 @@ typedef struct tr_wave_tensor {
 bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
                       tr_wave_tensor *tensor);
 int32_t tr__combine_buffer(const tr_plan_step *step); // that of the tensors
+// ---- on NVMe
+enum {
+    TR_NVME_ALIGNMENT = 4096, // bytes: of offsets, lengths and memory
+    TR_EXCHANGE_ELEMENTS = 1 << 20,
+};
+// Where a flat buffer's part lives.
+const tr_flat_range *tr__flat_range(const tr_flat *flat, tr_part part);
+bool tr__is_on_nvme(const tr_plan *plan, const tr_flat_range *range);
+// Does anything of the plan?
+bool tr__plan_uses_nvme(const tr_plan *plan);
+// The same of a part of its flat buffers, which is alike for all of them.
+bool tr__part_is_on_nvme(const tr_plan *plan, tr_part part);
+// Bytes that so many elements of a part take in the file: whole blocks.
+int64_t tr__nvme_bytes(const tr_plan *plan, tr_part part, int64_t count);
+// Where an update step names the buffer that the part is staged in.
+tr_slot tr__update_slot(tr_part part);
+
 // Hash of what ranks do together, of all sequences in their order: equal on all ranks
 // whose plans fit together.
 uint64_t tr__plan_exchanges(const tr_plan *plan);
@@ -295,6 +340,8 @@ bool tr__step_is_of_unit(const tr_plan_step *step);
 // longer than one of its users is at work, and the ranks' sums take what each user has
 // made.
 int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave);
+// How many of the stream's steps must be done before the step.
+int32_t tr__step_wait(const tr_plan_step *step, tr_stream stream);
 // Steps that work on a flat buffer.
 bool tr__step_is_of_flat(const tr_plan_step *step);
 // Steps that work on one micro-batch.

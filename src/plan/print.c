@@ -28,7 +28,12 @@ static bool is_flat(const item *it) {
     return it->kind == TR_STEP_update || it->kind == TR_STEP_fold ||
            it->kind == TR_STEP_reduce || it->kind == TR_STEP_gather ||
            it->kind == TR_STEP_fetch || it->kind == TR_STEP_evict ||
-           it->kind == TR_STEP_clear;
+           it->kind == TR_STEP_read || it->kind == TR_STEP_write ||
+           it->kind == TR_STEP_square || it->kind == TR_STEP_clear;
+}
+
+static bool is_transfer(const item *it) {
+    return it->kind == TR_STEP_read || it->kind == TR_STEP_write;
 }
 
 static bool extends(const item *last, const tr_plan_step *step) {
@@ -150,8 +155,9 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
                    it->kind != TR_STEP_norm && !whole;
     print_indent(depth, to);
     fputs(tr__plan_step_name(it->kind), to);
-    if (it->kind == TR_STEP_gather || it->kind == TR_STEP_clear) {
-        static const char *const parts[] = {"", " gradients of", " record"};
+    if (it->kind == TR_STEP_gather || it->kind == TR_STEP_clear || is_transfer(it)) {
+        static const char *const parts[TR_PARTS] = {"", " gradients of", " record",
+                                                    " state 0 of", " state 1 of"};
         fputs(parts[it->part], to);
     }
     if (on_unit) {
@@ -240,6 +246,10 @@ static void print_traffic(const tr_plan *plan, FILE *to) {
     if (plan->traffic.device_host > 0) {
         fprintf(to, "\ntraffic of a step between device and host\n");
         print_bytes("copied, both ways", plan->traffic.device_host, to);
+    }
+    if (plan->traffic.nvme > 0) {
+        fprintf(to, "\ntraffic of a step between host and NVMe\n");
+        print_bytes("read and written", plan->traffic.nvme, to);
     }
     if (plan->request.ranks > 1) {
         fprintf(to, "\ntraffic of a step, sent by rank %" PRId64 "\n",

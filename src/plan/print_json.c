@@ -22,7 +22,9 @@ static void print_step(const tr_plan *plan, const tr_plan_step *step, FILE *to) 
     static const char *const slots[TR_SLOTS] = {"input",       "output", "input_grad",
                                                 "output_grad", "saved",  "wave",
                                                 "wave_grad",   "temp"};
-    static const char *const parts[] = {"parameters", "gradients", "record"};
+    static const char *const parts[TR_PARTS] = {"parameters", "gradients", "record",
+                                                "state 0", "state 1"};
+    bool transfers = step->kind == TR_STEP_read || step->kind == TR_STEP_write;
     const char *subject = tr__step_subject(plan, step);
     fprintf(to, "{\"kind\": \"%s\", \"stream\": \"%s\"", tr__plan_step_name(step->kind),
             tr__stream_name(step->stream));
@@ -31,7 +33,7 @@ static void print_step(const tr_plan *plan, const tr_plan_step *step, FILE *to) 
         tr__print_escaped(subject, to);
         fputc('"', to);
     }
-    if (step->kind == TR_STEP_gather) {
+    if (step->kind == TR_STEP_gather || transfers) {
         fprintf(to, ", \"part\": \"%s\"", parts[step->part]);
     }
     if (step->wait > 0) {
@@ -39,6 +41,13 @@ static void print_step(const tr_plan *plan, const tr_plan_step *step, FILE *to) 
     }
     if (step->wait_copy > 0) {
         fprintf(to, ", \"wait_copy\": %d", (int)step->wait_copy);
+    }
+    if (step->wait_nvme > 0) {
+        fprintf(to, ", \"wait_nvme\": %d", (int)step->wait_nvme);
+    }
+    if (transfers || step->kind == TR_STEP_update) {
+        fprintf(to, ", \"elements\": [%" PRId64 ", %" PRId64 "]", step->first,
+                step->count);
     }
     if (tr__step_is_of_unit(step)) {
         fprintf(to, ", \"segment\": %d", (int)step->segment);
@@ -70,8 +79,9 @@ tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
     print_ledger(plan, to);
     fprintf(to,
             "  \"traffic_bytes\": {\"gather\": %" PRId64 ", \"reduce\": %" PRId64
-            ", \"device_host\": %" PRId64 ", \"nvme\": 0},\n",
-            plan->traffic.gather, plan->traffic.reduce, plan->traffic.device_host);
+            ", \"device_host\": %" PRId64 ", \"nvme\": %" PRId64 "},\n",
+            plan->traffic.gather, plan->traffic.reduce, plan->traffic.device_host,
+            plan->traffic.nvme);
     // Beyond 2^53 with an exponent: readers of JSON take long integers for int64.
     fprintf(to, plan->flops < 0x1p53 ? "  \"flops\": %.0f,\n" : "  \"flops\": %.16e,\n",
             plan->flops);

@@ -36,7 +36,8 @@ const char *tr__sequence_name(tr_sequence_kind kind) {
 }
 
 const char *tr__stream_name(tr_stream stream) {
-    static const char *const names[] = {"compute", "data", "communication", "copy"};
+    static const char *const names[] = {"compute", "data", "communication", "copy",
+                                        "nvme"};
     return (unsigned)stream < TR_STREAMS ? names[stream] : "";
 }
 
@@ -148,6 +149,19 @@ bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *nex
     return false;
 }
 
+int32_t tr__step_wait(const tr_plan_step *step, tr_stream stream) {
+    switch (stream) {
+    case TR_STREAM_COMM:
+        return step->wait;
+    case TR_STREAM_COPY:
+        return step->wait_copy;
+    case TR_STREAM_NVME:
+        return step->wait_nvme;
+    default: // done when the next step begins
+        return 0;
+    }
+}
+
 bool tr__step_is_of_unit(const tr_plan_step *step) {
     return step->kind == TR_STEP_forward || step->kind == TR_STEP_combine ||
            step->kind == TR_STEP_recompute || step->kind == TR_STEP_backward;
@@ -156,7 +170,8 @@ bool tr__step_is_of_unit(const tr_plan_step *step) {
 bool tr__step_is_of_flat(const tr_plan_step *step) {
     return step->kind == TR_STEP_update || step->kind == TR_STEP_fold ||
            step->kind == TR_STEP_reduce || step->kind == TR_STEP_fetch ||
-           step->kind == TR_STEP_evict ||
+           step->kind == TR_STEP_evict || step->kind == TR_STEP_square ||
+           step->kind == TR_STEP_read || step->kind == TR_STEP_write ||
            (step->kind == TR_STEP_gather && step->part != TR_PART_RECORD) ||
            (step->kind == TR_STEP_clear && step->part == TR_PART_GRAD);
 }

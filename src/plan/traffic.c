@@ -18,6 +18,7 @@ static void count_transfers(tr_plan *plan, const tr_plan_step *step) {
 static void count_step(tr_plan *plan, const tr_plan_step *step) {
     count_transfers(plan, step);
     plan->traffic.device_host += tr__step_copied(plan, step);
+    plan->traffic.nvme += tr__step_stored(plan, step);
 }
 
 // What every rank has of it, so that all have the same layout.

@@ -20,23 +20,24 @@ static double fold_bytes(const tr_plan *plan, const tr_plan_step *step) {
 static double norm_bytes(const tr_plan *plan) {
     double elements = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
-        elements += (double)plan->flats[f].own;
+        bool squared = tr__is_on_nvme(plan, &plan->flats[f].grad);
+        elements += squared ? 0 : (double)plan->flats[f].own;
     }
     return elements * (double)sum_bytes(plan);
 }
 
 // Parameters and states are read and written, gradients read.
 static double update_bytes(const tr_plan *plan, const tr_plan_step *step) {
-    const tr_flat *flat = &plan->flats[step->unit];
-    int64_t elements = tr__plan_stage(plan) > 0 ? flat->own : flat->count;
     int64_t each = 2 * F32 * (1 + plan->request.optimizer_states) + sum_bytes(plan);
-    return (double)elements * (double)each;
+    return (double)step->count * (double)each;
 }
 
 double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
     switch (step->kind) {
     case TR_STEP_fold:
         return fold_bytes(plan, step);
+    case TR_STEP_square:
+        return (double)plan->flats[step->unit].own * (double)sum_bytes(plan);
     case TR_STEP_norm:
         return norm_bytes(plan);
     case TR_STEP_update:
@@ -60,6 +61,11 @@ int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step) {
     default:
         return 0;
     }
+}
+
+int64_t tr__step_stored(const tr_plan *plan, const tr_plan_step *step) {
+    bool moves = step->kind == TR_STEP_read || step->kind == TR_STEP_write;
+    return moves ? tr__nvme_bytes(plan, step->part, step->count) : 0;
 }
 
 // ---- messages

@@ -12,6 +12,9 @@ double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step);
 // Bytes that a step moves between the device and where a flat buffer lives. 0: none.
 int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step);
 
+// Bytes that a step moves between NVMe and staging. 0: none.
+int64_t tr__step_stored(const tr_plan *plan, const tr_plan_step *step);
+
 // An operation of the ranks (comm.h): elements of `bytes` each.
 typedef struct tr_transfer {
     tr_comm_kind kind;

@@ -301,6 +301,9 @@ static tr_status check_ways(const tr_share *share, const tr_plan *plan, tr_error
 
 tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
                       tr_simulated **out, tr_error *err) {
+    if (tr__plan_uses_nvme(plan)) {
+        return tr_fail(err, TR_USAGE, "offload to NVMe is not yet simulated");
+    }
     if (plan->request.inference) {
         return tr_fail(err, TR_USAGE, "only a training step can be simulated");
     }

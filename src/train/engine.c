@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "comm/alone.h"
 
 #include <math.h>
@@ -15,6 +16,30 @@ static double power_of_two(double least) {
         power *= 2;
     }
     return power;
+}
+
+// How NVMe is read is for nobody to choose, but everybody to know.
+static void say_nvme(const tr_engine *engine) {
+    const tr_log *log = tr__run_log(engine->run);
+    const char *folder = engine->settings->nvme_path;
+    char bytes[32];
+    bool direct = false;
+    const char *method = tr__executor_nvme_method(engine->executor, &direct);
+    if (method[0] == '\0') {
+        return;
+    }
+    tr__print_size(bytes, sizeof bytes, engine->plan->arena_bytes[TR_SPACE_NVME]);
+    tr__note(log, "NVMe: %s below %s, by %s", bytes, folder, method);
+    if (strcmp(method, "threads") == 0) {
+        tr__warn(log, "io_uring is not permitted here: NVMe is read and written by "
+                      "threads");
+    }
+    if (!direct) {
+        tr__warn(log,
+                 "%s: its file system cannot be read past the page cache, which "
+                 "takes memory beside the plan's",
+                 folder);
+    }
 }
 
 static tr_status allocate(tr_engine *engine, tr_error *err) {
@@ -31,8 +56,12 @@ static tr_status allocate(tr_engine *engine, tr_error *err) {
     const tr_plan *plan = engine->plan;
     tr_status status = tr__arenas_create(plan, engine->arenas, err);
     if (status == TR_OK) {
-        status = tr__executor_create(plan, engine->arenas, engine->comm,
-                                     &engine->executor, err);
+        status =
+            tr__executor_create(plan, engine->arenas, engine->comm,
+                                engine->settings->nvme_path, &engine->executor, err);
+    }
+    if (status == TR_OK) {
+        say_nvme(engine);
     }
     return status;
 }

@@ -45,6 +45,24 @@ static bool same_shape(const tr_stored_tensor *stored, const tr_shape *shape) {
     return same;
 }
 
+static tr_status read_piece(const tr_tensor_set *set, const tr_stored_tensor *stored,
+                            tr_executor *executor, const tr_piece *piece,
+                            tr_error *err) {
+    tr_piece run;
+    tr_status status = TR_OK;
+    for (int64_t at = 0; at < piece->count && status == TR_OK; at += run.count) {
+        status = tr__executor_borrow(executor, piece, at, &run, err);
+        if (status == TR_OK) {
+            status =
+                tr__tensor_read_f32(set, stored, run.first, run.count, run.data, err);
+        }
+        if (status == TR_OK) {
+            status = tr__executor_return(executor, &run, err);
+        }
+    }
+    return status;
+}
+
 tr_status tr__read_parameters(const tr_tensor_set *set, const char *path,
                               const tr_plan *plan, tr_executor *executor, int state,
                               const char *state_name, tr_error *err) {
@@ -68,8 +86,7 @@ tr_status tr__read_parameters(const tr_tensor_set *set, const char *path,
                            (long long)tr_shape_count(param->stored_shape));
         }
         tr_piece piece = tr__executor_held(executor, (int)i, state);
-        tr_status status =
-            tr__tensor_read_f32(set, stored, piece.first, piece.count, piece.data, err);
+        tr_status status = read_piece(set, stored, executor, &piece, err);
         if (status != TR_OK) {
             return status;
         }

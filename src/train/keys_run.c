@@ -117,8 +117,13 @@ static const tr_key keys[] = {
      .doc = "budget of host memory on one rank"},
     {.path = "memory.nvme.path",
      .types = TR_KEY_TEXT,
-     .status = TR_KEY_NOT_YET,
-     .doc = "folder for what lives on NVMe"},
+     .doc = "folder for what lives on NVMe: a file for each rank, without a name, gone "
+            "with the run"},
+    {.path = "memory.nvme.gradients",
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .doc = "where optimizer state is on NVMe, complete gradients wait for the update "
+            "there, too, in place of the host's memory"},
     {.path = "memory.nvme.bytes",
      .types = TR_KEY_SIZE,
      .allow_auto = true,

@@ -2,8 +2,7 @@
 // decides here.
 #include "train/keys.h"
 
-static const char *const devices[] = {"none", "cpu", NULL};
-static const char *const later_devices[] = {"nvme", NULL};
+static const char *const devices[] = {"none", "cpu", "nvme", NULL};
 
 #define PLANNED(key_types)                                                             \
     .types = (key_types), .status = TR_KEY_NO_MEANING, .doc = "the plan decides"
@@ -22,10 +21,11 @@ static const tr_key keys[] = {
      .types = TR_KEY_TEXT,
      .fallback = "\"none\"",
      .choices = devices,
-     .later = later_devices,
-     .doc = "where optimizer state lives, gradients are summed up, and the update is: "
-            "the device, or the host's memory"},
-    {.path = "zero_optimization.offload_optimizer.nvme_path", PLANNED(TR_KEY_TEXT)},
+     .doc = "where optimizer state lives: the device, the host's memory, or NVMe. Not "
+            "the device: gradients leave for the host, and the update is there"},
+    {.path = "zero_optimization.offload_optimizer.nvme_path",
+     .types = TR_KEY_TEXT,
+     .doc = "folder for what lives on NVMe, where memory.nvme.path names none"},
     {.path = "zero_optimization.offload_optimizer.pin_memory", PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.offload_optimizer.buffer_count", PLANNED(TR_KEY_INT)},
     {.path = "zero_optimization.offload_optimizer.pipeline_read", PLANNED(TR_KEY_BOOL)},
@@ -41,10 +41,11 @@ static const tr_key keys[] = {
      .types = TR_KEY_TEXT,
      .fallback = "\"none\"",
      .choices = devices,
-     .later = later_devices,
-     .doc = "where parameters live, to be fetched unit by unit: the device, or the "
-            "host's memory (then offload_optimizer is there too)"},
-    {.path = "zero_optimization.offload_param.nvme_path", PLANNED(TR_KEY_TEXT)},
+     .doc = "where parameters live, to be fetched unit by unit: the device, the host's "
+            "memory, or NVMe (then optimizer state is not on the device either)"},
+    {.path = "zero_optimization.offload_param.nvme_path",
+     .types = TR_KEY_TEXT,
+     .doc = "the same of parameters"},
     {.path = "zero_optimization.offload_param.pin_memory", PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.offload_param.buffer_count", PLANNED(TR_KEY_INT)},
     {.path = "zero_optimization.offload_param.buffer_size", PLANNED(TR_KEY_INT)},

@@ -96,23 +96,6 @@ static tr_status resolve_length(tr_run *run, const tr_run_options *options,
                      : TR_OK;
 }
 
-static bool is_on_host(const tr_run *run, const char *key, const char *old_name) {
-    return strcmp(tr__config_text(run->config, key), "cpu") == 0 ||
-           tr__config_bool(run->config, old_name);
-}
-
-// Where things live.
-static void resolve_homes(tr_run *run) {
-    tr_plan_request *r = &run->request;
-    bool params = is_on_host(run, "zero_optimization.offload_param.device",
-                             "zero_optimization.cpu_offload_params") ||
-                  tr__config_bool(run->config, "zero_optimization.cpu_offload_param");
-    bool optimizer = is_on_host(run, "zero_optimization.offload_optimizer.device",
-                                "zero_optimization.cpu_offload");
-    r->optimizer_home = optimizer ? TR_SPACE_HOST : TR_SPACE_DEVICE;
-    r->param_home = params ? TR_SPACE_HOST : TR_SPACE_DEVICE;
-}
-
 tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
                                 tr_error *err) {
     tr_plan_request *r = &run->request;
@@ -142,7 +125,6 @@ tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
     r->reproducible = tr__config_bool(run->config, "execution.reproducible");
     r->no_overlap = !tr__config_bool(run->config, "zero_optimization.overlap_comm");
     r->stage = (int)tr__config_int(run->config, "zero_optimization.stage");
-    resolve_homes(run);
     r->recomputed_units = count_of(run, "activation_checkpointing.number_checkpoints");
-    return TR_OK;
+    return tr__run_resolve_homes(run, options, err);
 }

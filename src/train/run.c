@@ -197,6 +197,7 @@ void tr__settings_clear(tr_settings *settings) {
     }
     tr__free(settings->groups);
     tr__free(settings->out);
+    tr__free(settings->nvme_path);
     tr__free(settings->resume);
     tr__free(settings->trace);
     *settings = (tr_settings){0};

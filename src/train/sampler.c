@@ -69,7 +69,7 @@ static tr_status load(tr_sampler *s, const char *folder, int64_t length, int thr
         status = tr__arenas_create(s->plan, s->arenas, err);
     }
     if (status == TR_OK) {
-        status = tr__executor_create(s->plan, s->arenas, NULL, &s->executor, err);
+        status = tr__executor_create(s->plan, s->arenas, NULL, NULL, &s->executor, err);
     }
     return status == TR_OK ? read_weights(s, folder, err) : status;
 }

@@ -27,6 +27,7 @@ typedef struct tr_settings {
     int64_t checkpoint_every;                 // 0: at the end only
     int keep;                                 // 0: all
     char *out;                                // folder
+    char *nvme_path;                          // folder, NULL: none
     char *resume;                             // "auto", "never", a folder
     char *trace;                              // file, NULL: none
     int64_t trace_step;                       // of this process's, from 1; 0: any

@@ -6,31 +6,44 @@
 
 // An element's value depends on where it lies in the tensor that files hold, not on who
 // draws it.
-static void draw(tr_engine *engine, int index) {
-    const tr_plan_param *param = &engine->plan->params[index];
-    tr_piece piece = tr__executor_held(engine->executor, index, -1);
+static void draw_run(const tr_engine *engine, const tr_plan_param *param,
+                     const tr_piece *run) {
     uint64_t seed = engine->settings->seed, stream = tr__hash_text(param->stored);
     float a = param->init.a, b = param->init.b;
     switch (param->init.kind) {
     case TR_INIT_CONSTANT:
-        tr__fill_uniform(piece.data, piece.first, piece.count, a, a, seed, stream);
+        tr__fill_uniform(run->data, run->first, run->count, a, a, seed, stream);
         break;
     case TR_INIT_NORMAL:
-        tr__fill_normal(piece.data, piece.first, piece.count, a, b, seed, stream);
+        tr__fill_normal(run->data, run->first, run->count, a, b, seed, stream);
         break;
     case TR_INIT_UNIFORM:
-        tr__fill_uniform(piece.data, piece.first, piece.count, a, b, seed, stream);
+        tr__fill_uniform(run->data, run->first, run->count, a, b, seed, stream);
         break;
     }
+}
+
+static tr_status draw(tr_engine *engine, int index, tr_error *err) {
+    tr_piece piece = tr__executor_held(engine->executor, index, -1), run;
+    tr_status status = TR_OK;
+    for (int64_t at = 0; at < piece.count && status == TR_OK; at += run.count) {
+        status = tr__executor_borrow(engine->executor, &piece, at, &run, err);
+        if (status == TR_OK) {
+            draw_run(engine, &engine->plan->params[index], &run);
+            status = tr__executor_return(engine->executor, &run, err);
+        }
+    }
+    return status;
 }
 
 tr_status tr__engine_weights(tr_engine *engine, tr_error *err) {
     const char *folder = tr__run_weights(engine->run);
     if (!folder) {
-        for (size_t i = 0; i < engine->plan->param_count; i++) {
-            draw(engine, (int)i);
+        tr_status drawn = TR_OK;
+        for (size_t i = 0; i < engine->plan->param_count && drawn == TR_OK; i++) {
+            drawn = draw(engine, (int)i, err);
         }
-        return TR_OK;
+        return drawn;
     }
     tr_tensor_set *set = NULL;
     tr_status status = tr__tensor_set_open(folder, &set, err);

@@ -29,10 +29,14 @@ void test_run_fill(test_run *run, const char *out_folder, int64_t step, int keep
             run->optimizer_data[t][i] = -test_value(step, t, i);
         }
         int64_t count = tr_shape_count(shapes[t]);
-        run->model[t] = (tr_checkpoint_tensor){model_names[t], shapes[t], 0, count,
-                                               run->model_data[t]};
-        run->optimizer[t] = (tr_checkpoint_tensor){optimizer_names[t], shapes[t], 0,
-                                                   count, run->optimizer_data[t]};
+        run->model[t] = (tr_checkpoint_tensor){.name = model_names[t],
+                                               .shape = shapes[t],
+                                               .count = count,
+                                               .data = run->model_data[t]};
+        run->optimizer[t] = (tr_checkpoint_tensor){.name = optimizer_names[t],
+                                                   .shape = shapes[t],
+                                                   .count = count,
+                                                   .data = run->optimizer_data[t]};
     }
     run->state = (tr_state){.step = step,
                             .update = step - 1,

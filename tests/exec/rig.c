@@ -71,7 +71,8 @@ void test_rig_begin(test_rig *rig, const tr_plan_request *request) {
     }
     assert_int_equal(tr__arenas_create(rig->plan, rig->arenas, &err), TR_OK);
     assert_int_equal(
-        tr__executor_create(rig->plan, rig->arenas, NULL, &rig->executor, &err), TR_OK);
+        tr__executor_create(rig->plan, rig->arenas, NULL, NULL, &rig->executor, &err),
+        TR_OK);
     for (int space = 0; space < TR_SPACES; space++) {
         size_t always = (size_t)rig->plan->persistent_bytes[space];
         size_t passing = (size_t)rig->plan->arena_bytes[space] - always;

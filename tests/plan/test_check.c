@@ -21,7 +21,7 @@ typedef struct subject {
     int ranks, stage;
     bool reproducible, no_overlap;
     bool sliced;
-    tr_space optimizer, params;
+    tr_space optimizer, params, gradients;
 } subject;
 
 static const subject subjects[] = {
@@ -61,6 +61,22 @@ static const subject subjects[] = {
      .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST},
     {"two ranks, stage 3, all on the host, no overlap", 2, 2, 0, .ranks = 2, .stage = 3,
      .no_overlap = true, .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST},
+    {"all on NVMe", 2, 2, -1, .ranks = 1, .optimizer = TR_SPACE_NVME,
+     .params = TR_SPACE_NVME, .gradients = TR_SPACE_NVME},
+    {"parameters on the host, the rest on NVMe", 2, 2, 0, .ranks = 1,
+     .optimizer = TR_SPACE_NVME, .params = TR_SPACE_HOST, .gradients = TR_SPACE_NVME},
+    {"parameters alone on NVMe", 2, 2, 0, .ranks = 1, .optimizer = TR_SPACE_HOST,
+     .params = TR_SPACE_NVME},
+    {"two ranks, stage 0, gradients on NVMe", 2, 1, 0, .ranks = 2,
+     .optimizer = TR_SPACE_NVME, .gradients = TR_SPACE_NVME},
+    {"two ranks, stage 1, optimizer on NVMe", 2, 1, 0, .ranks = 2, .stage = 1,
+     .optimizer = TR_SPACE_NVME},
+    {"two ranks, stage 3, all on NVMe, reproducible", 2, 2, 0, .ranks = 2, .stage = 3,
+     .reproducible = true, .optimizer = TR_SPACE_NVME, .params = TR_SPACE_NVME,
+     .gradients = TR_SPACE_NVME},
+    {"two ranks, stage 3, all on NVMe, no overlap", 2, 2, 0, .ranks = 2, .stage = 3,
+     .no_overlap = true, .optimizer = TR_SPACE_NVME, .params = TR_SPACE_NVME,
+     .gradients = TR_SPACE_NVME},
     {"two ranks, centered", 2, 2, 0, true, .ranks = 2, .stage = 3},
     {"sliced gpt2", 2, 1, 0, .ranks = 1, .sliced = true},
     {"sliced gpt2, wave 2, recomputed", 3, 2, -1, .ranks = 1, .sliced = true},
@@ -88,6 +104,9 @@ static tr_plan *make(const subject *s) {
     request.no_overlap = s->no_overlap;
     request.optimizer_home = s->optimizer;
     request.param_home = s->params;
+    request.grad_home = s->gradients;
+    request.update_elements = 2048; // so that some flats have several pieces
+    request.update_slots = 3;
     request.reference_kernels = true; // with workspaces of their own
     return test_plan(&request);
 }

@@ -18,16 +18,31 @@ static snapshot_tensor *tensor_of(snapshot *s, const trial *t, size_t i) {
     return tensor;
 }
 
+// A part of the tensor that parameter `i` belongs to.
+static float *part_of(snapshot *s, const trial *t, size_t i, int part) {
+    snapshot_tensor *tensor = tensor_of(s, t, i);
+    if (!tensor->part[part]) {
+        tensor->part[part] = calloc((size_t)tensor->count, sizeof(float));
+    }
+    assert_non_null(tensor->part[part]);
+    return tensor->part[part];
+}
+
 // Puts values of parameter `i` into their place in a part of the tensor.
 static void put(snapshot *s, const trial *t, size_t i, int part, const float *values) {
     const tr_plan_param *param = &t->plan->params[i];
-    snapshot_tensor *tensor = tensor_of(s, t, i);
-    if (!tensor->part[part]) {
-        tensor->part[part] = calloc((size_t)tensor->count, sizeof *values);
-    }
-    assert_non_null(tensor->part[part]);
-    memcpy(tensor->part[part] + param->first, values,
+    memcpy(part_of(s, t, i, part) + param->first, values,
            (size_t)param->count * sizeof *values);
+}
+
+// Copies a piece, wherever it lives, to where the tensor of the files begins.
+static void copy_piece(const trial *t, const tr_piece *piece, float *to) {
+    tr_error err = {0};
+    tr_piece run;
+    for (int64_t at = 0; at < piece->count; at += run.count) {
+        trial_ok(tr__executor_borrow(t->engine->executor, piece, at, &run, &err), &err);
+        memcpy(to + run.first, run.data, (size_t)run.count * sizeof(float));
+    }
 }
 
 static void begin(snapshot *s, const trial *t) {
@@ -41,8 +56,9 @@ void snapshot_take(snapshot *s, const trial *t) {
     begin(s, t);
     for (size_t i = 0; i < t->plan->param_count; i++) {
         for (int state = -1; state < states; state++) {
-            put(s, t, i, state + 1,
-                tr__executor_param(t->engine->executor, (int)i, state));
+            tr_piece piece = tr__executor_held(t->engine->executor, (int)i, state);
+            assert_int_equal(piece.count, t->plan->params[i].count);
+            copy_piece(t, &piece, part_of(s, t, i, state + 1));
         }
     }
 }
@@ -53,10 +69,7 @@ static void put_own(const trial *t, int states, uint32_t *to) {
     for (size_t i = 0; i < t->plan->param_count; i++) {
         for (int state = -1; state < states; state++) {
             tr_piece piece = tr__executor_own(t->engine->executor, (int)i, state);
-            if (piece.count > 0) {
-                memcpy(to + piece.first - t->plan->params[i].first, piece.data,
-                       (size_t)piece.count * sizeof(float));
-            }
+            copy_piece(t, &piece, (float *)to - t->plan->params[i].first);
             to += t->plan->params[i].count;
         }
     }

@@ -23,6 +23,7 @@ typedef struct homes {
     const char *optimizer, *params;
     int64_t wave, recomputed;
     bool overlap;
+    bool gradients; // on NVMe
 } homes;
 
 static void print_run(const world *w, const homes *h, char text[TEXT_MAX]) {
@@ -42,11 +43,13 @@ static void print_run(const world *w, const homes *h, char text[TEXT_MAX]) {
              "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
              "\"reproducible\": %s, \"threads\": 2}, \"zero_optimization\": {"
              "\"overlap_comm\": %s, \"offload_optimizer\": {\"device\": \"%s\"}, "
-             "\"offload_param\": {\"device\": \"%s\"}}, \"activation_checkpointing\": "
+             "\"offload_param\": {\"device\": \"%s\"}}, \"memory\": {\"nvme\": "
+             "{\"path\": \"/tmp\", \"gradients\": %s}}, \"activation_checkpointing\": "
              "{\"number_checkpoints\": %d}, \"optimizer\": %s, \"out\": \"unused\"}",
              model, STEPS, (int)w->batch, (int)w->micro, (int)h->wave,
              w->reproducible ? "true" : "false", h->overlap ? "true" : "false",
-             h->optimizer, h->params, (int)h->recomputed, w->optimizer);
+             h->optimizer, h->params, h->gradients ? "true" : "false",
+             (int)h->recomputed, w->optimizer);
 }
 
 static void check_arenas(const trial *t) {
@@ -79,24 +82,31 @@ static bool same(double a, double b) {
 }
 
 static void check_world(const world *w) {
-    static const char *const places[] = {"none", "cpu"};
+    static const homes cases[] = {
+        {"cpu", "none", 0, 0, true, false},  {"cpu", "cpu", 0, 5, true, false},
+        {"cpu", "none", 0, 5, false, false}, {"cpu", "cpu", 0, 0, false, false},
+        {"nvme", "none", 0, 0, true, false}, {"nvme", "cpu", 0, 5, true, true},
+        {"nvme", "nvme", 0, 0, true, true},  {"cpu", "nvme", 0, 5, true, false},
+        {"nvme", "none", 0, 5, false, true}};
     int64_t g = (w->batch + w->micro - 1) / w->micro;
-    homes h = {"none", "none", g, 0, true};
+    homes h = {"none", "none", g, 0, true, false};
     snapshot want, got;
     tr_step_result results[STEPS], others[STEPS];
     tr_evaluation evaluation, other;
     run(w, &h, &want, results, &evaluation);
-    for (int k = 0; k < 8; k++) {
-        h = (homes){"cpu", places[k & 1], g, k & 2 ? 5 : 0, !(k & 4)};
-        h.wave = w->reproducible ? 1 + k % g : g;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        h = cases[k];
+        bool once = !w->reproducible || h.gradients;
+        h.wave = once ? g : 1 + (int64_t)k % g;
         run(w, &h, &got, others, &other);
         snapshot_assert_same(&want, &got);
         for (int s = 0; s < STEPS; s++) {
             if (!same(results[s].loss, others[s].loss) ||
                 !same(results[s].grad_norm, others[s].grad_norm)) {
-                fail_msg("case %d, step %d: loss %.17g for %.17g, norm %.17g for %.17g",
-                         k, s, others[s].loss, results[s].loss, others[s].grad_norm,
-                         results[s].grad_norm);
+                fail_msg(
+                    "case %zu, step %d: loss %.17g for %.17g, norm %.17g for %.17g", k,
+                    s, others[s].loss, results[s].loss, others[s].grad_norm,
+                    results[s].grad_norm);
             }
         }
         assert_true(evaluation.loss == other.loss);
@@ -148,8 +158,9 @@ static void what_cannot_be_is_refused(void **state) {
         homes homes;
         const char *words;
     } cases[] = {
-        {{"cpu", "none", 2, 0, true}, "execution.wave is 2, but gradients leave"},
-        {{"none", "cpu", 4, 0, true}, "offload_param without offload_optimizer"},
+        {{"cpu", "none", 2, 0, true, false},
+         "execution.wave is 2, but gradients leave"},
+        {{"none", "cpu", 4, 0, true, false}, "offload_param without offload_optimizer"},
     };
     world w = {.tokens = true, .batch = 4, .micro = 1, .optimizer = adam};
     samples_tokens(&w.data, 9, 9, 61, 5);

@@ -1,0 +1,122 @@
+// Parameters and optimizer states as those see them who begin, save and resume a run:
+// in memory, or on NVMe and brought a run of elements at a time.
+#include "base/checked.h"
+#include "exec/walk.h"
+
+static const tr_flat_range *range_of(const tr_executor *ex, int param, int state) {
+    const tr_flat *flat = &ex->plan->flats[ex->plan->params[param].flat];
+    return state < 0 ? &flat->master : &flat->state[state];
+}
+
+// What of elements [first, first + count) of its flat buffer is the parameter's.
+static tr_piece piece_of(const tr_executor *ex, int param, int state, int64_t first,
+                         int64_t count) {
+    const tr_plan_param *info = &ex->plan->params[param];
+    int64_t begin = tr__max_i64(info->offset, first);
+    int64_t end = tr__min_i64(info->offset + info->count, first + count);
+    const tr_flat_range *range = range_of(ex, param, state);
+    if (begin >= end) {
+        return (tr_piece){.data = NULL};
+    }
+    return (tr_piece){
+        .data = tr__is_on_nvme(ex->plan, range) ? NULL : tr__kept_f32(ex, range, begin),
+        .first = info->first + begin - info->offset,
+        .count = end - begin,
+        .param = param,
+        .state = state};
+}
+
+float *tr__executor_param(tr_executor *executor, int param, int state) {
+    const tr_flat_range *range = range_of(executor, param, state);
+    tr_piece piece = piece_of(executor, param, state, range->first, range->count);
+    return piece.count == executor->plan->params[param].count ? piece.data : NULL;
+}
+
+float *tr__executor_grad(tr_executor *executor, int param) {
+    const tr_plan_param *info = &executor->plan->params[param];
+    const tr_flat *flat = &executor->plan->flats[info->flat];
+    bool here = flat->grad.buffer >= 0 && !tr__is_on_nvme(executor->plan, &flat->grad);
+    bool whole = here && flat->grad.count == flat->count &&
+                 !executor->plan->request.reproducible;
+    return whole ? tr__kept_f32(executor, &flat->grad, info->offset) : NULL;
+}
+
+// Parameters that every rank keeps come by gathering, but for this rank's part.
+tr_piece tr__executor_held(tr_executor *executor, int param, int state) {
+    return tr__plan_stage(executor->plan) > 0
+               ? tr__executor_own(executor, param, state)
+               : piece_of(executor, param, state, 0, INT64_MAX);
+}
+
+tr_piece tr__executor_own(tr_executor *executor, int param, int state) {
+    const tr_flat *flat = &executor->plan->flats[executor->plan->params[param].flat];
+    return piece_of(executor, param, state, flat->first, flat->own);
+}
+
+// ---- a run at a time
+// -----------------------------------------------------------------
+
+typedef enum direction { FROM_FILE, TO_FILE } direction;
+
+// Whole blocks of a part, between the file and the exchange.
+static tr_status move_blocks(const tr_executor *ex, const tr_flat *flat, tr_part part,
+                             int64_t first, int64_t count, direction way,
+                             tr_error *err) {
+    tr_carrier *carrier = ex->carrier[TR_STREAM_NVME];
+    void *memory = tr__memory(ex, ex->plan->exchange);
+    tr_carry order = {.kind = way == FROM_FILE ? TR_CARRY_READ : TR_CARRY_WRITE,
+                      .from = way == FROM_FILE ? NULL : memory,
+                      .to = way == FROM_FILE ? memory : NULL,
+                      .bytes = tr__nvme_bytes(ex->plan, part, count),
+                      .offset = tr__stored_at(ex->plan, flat, part, first)};
+    return tr__carrier_wait(carrier, tr__carrier_start(carrier, &order), err);
+}
+
+// The blocks in which element `at` of the parameter's piece lies first.
+typedef struct blocks {
+    const tr_flat *flat;
+    tr_part part;
+    int64_t first, count; // elements of the flat buffer, whole blocks
+    int64_t element;      // of the flat buffer: `at`
+} blocks;
+
+static blocks blocks_of(const tr_executor *ex, const tr_piece *piece, int64_t at) {
+    const tr_plan_param *info = &ex->plan->params[piece->param];
+    const tr_flat *flat = &ex->plan->flats[info->flat];
+    const tr_flat_range *range = range_of(ex, piece->param, piece->state);
+    int64_t room = ex->plan->buffers[ex->plan->exchange].bytes / (int64_t)sizeof(float);
+    blocks b = {.flat = flat};
+    b.part = piece->state < 0 ? TR_PART_PARAM : (tr_part)(TR_PART_STATE + piece->state);
+    b.element = info->offset + piece->first - info->first + at;
+    int64_t in_range = b.element - range->first;
+    b.first = b.element - in_range % TR_SHARD_ELEMENTS;
+    int64_t need = b.element + piece->count - at - b.first;
+    b.count = tr__min_i64(tr__round_up(need, TR_SHARD_ELEMENTS), room);
+    return b;
+}
+
+tr_status tr__executor_borrow(tr_executor *executor, const tr_piece *piece, int64_t at,
+                              tr_piece *run, tr_error *err) {
+    *run = *piece;
+    run->first += at;
+    run->count -= at;
+    if (piece->data || run->count == 0) {
+        run->data = piece->data ? piece->data + at : NULL;
+        return TR_OK;
+    }
+    blocks b = blocks_of(executor, piece, at);
+    float *memory = tr__memory(executor, executor->plan->exchange);
+    run->data = memory + (b.element - b.first);
+    run->count = tr__min_i64(run->count, b.first + b.count - b.element);
+    return move_blocks(executor, b.flat, b.part, b.first, b.count, FROM_FILE, err);
+}
+
+tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
+                              tr_error *err) {
+    const tr_flat_range *range = range_of(executor, run->param, run->state);
+    if (run->count == 0 || !tr__is_on_nvme(executor->plan, range)) {
+        return TR_OK;
+    }
+    blocks b = blocks_of(executor, run, 0);
+    return move_blocks(executor, b.flat, b.part, b.first, b.count, TO_FILE, err);
+}

@@ -1,0 +1,251 @@
+// The part of the walk that follows what is on NVMe: read, staged, changed, written.
+//
+// The file is read and written by one stream in the order of its steps, so what is
+// followed here is that order, and what each staging buffer holds; that nobody touches
+// a buffer while the disk does, check_flats.c sees.
+#include "base/checked.h"
+#include "plan/check_walk.h"
+
+static bool in_update(const tr_check_walk *w) {
+    return w->kind == TR_SEQUENCE_TRAIN && w->normed;
+}
+
+static const tr_flat *flat_of(const tr_check_walk *w) {
+    return &w->plan->flats[w->step->unit];
+}
+
+static const tr_flat_range *range_of(const tr_check_walk *w, tr_part part) {
+    return tr__flat_range(flat_of(w), part);
+}
+
+// What the step moves: elements of a part that is on NVMe.
+static tr_content moved(const tr_check_walk *w, tr_content_kind kind) {
+    const tr_plan_step *step = w->step;
+    return (tr_content){.kind = kind,
+                        .unit = step->unit,
+                        .micro = step->first,
+                        .whole = true,
+                        .part = step->part,
+                        .count = step->count};
+}
+
+static bool is_there(const tr_check_walk *w, int32_t buffer, tr_content want) {
+    const tr_content *is = buffer >= 0 ? &w->contents[buffer] : NULL;
+    return is && is->kind == want.kind && is->unit == want.unit &&
+           is->micro == want.micro && is->part == want.part && is->count == want.count;
+}
+
+static bool is_staged_for(const tr_check_walk *w, int32_t buffer) {
+    return buffer >= 0 && (w->contents[buffer].kind == TR_HOLDS_READ ||
+                           w->contents[buffer].kind == TR_HOLDS_UNSTORED);
+}
+
+// Staging is in host memory, at whole blocks, with room for what every rank moves of a
+// part at a time: `elements`, or all of it (0).
+static bool has_room(const tr_check_walk *w, int32_t buffer, tr_part part,
+                     int64_t elements) {
+    const tr_buffer *b = buffer >= 0 ? &w->plan->buffers[buffer] : NULL;
+    int64_t all = w->plan->buffers[range_of(w, part)->buffer].bytes;
+    int64_t bytes = elements > 0 ? tr__nvme_bytes(w->plan, part, elements) : all;
+    return b && b->space == TR_SPACE_HOST && b->offset % TR_NVME_ALIGNMENT == 0 &&
+           b->bytes >= bytes;
+}
+
+// The elements are of this rank's part and begin at a block.
+static tr_status check_elements(const tr_check_walk *w, tr_part part) {
+    const tr_plan_step *step = w->step;
+    int parts = TR_PART_STATE + w->plan->request.optimizer_states, at_part = (int)part;
+    if (at_part < 0 || at_part >= parts || part == TR_PART_RECORD ||
+        !tr__is_on_nvme(w->plan, range_of(w, part))) {
+        return tr__check_wrong(w, "moves what is not on NVMe");
+    }
+    const tr_flat_range *range = range_of(w, part);
+    const tr_buffer *file = &w->plan->buffers[range->buffer];
+    int64_t at = step->first - range->first;
+    bool good = at >= 0 && at % TR_SHARD_ELEMENTS == 0 && step->count >= 0 &&
+                step->count <= range->count - at &&
+                file->offset % TR_NVME_ALIGNMENT == 0;
+    return good ? TR_OK : tr__check_wrong(w, "moves elements that are not its own");
+}
+
+static bool is_whole(const tr_check_walk *w, tr_part part) {
+    const tr_flat_range *range = range_of(w, part);
+    return w->step->first == range->first && w->step->count == range->count;
+}
+
+// ---- transfers
+// -----------------------------------------------------------------------
+
+// Before the norm, parameters on their way to the device; after it, what the update
+// works on next.
+static tr_status check_wanted(tr_check_walk *w) {
+    const tr_plan_step *step = w->step;
+    tr_flat_progress *progress = &w->flats[step->unit];
+    if (!in_update(w)) {
+        return step->part == TR_PART_PARAM && is_whole(w, TR_PART_PARAM)
+                   ? TR_OK
+                   : tr__check_wrong(w, "reads what nobody has asked for");
+    }
+    int64_t at = step->first - range_of(w, step->part)->first;
+    if (progress->read[step->part] != at || step->count == 0) {
+        return tr__check_wrong(w, "reads other elements than the next");
+    }
+    progress->read[step->part] += step->count;
+    return step->part != TR_PART_GRAD || progress->stored
+               ? TR_OK
+               : tr__check_wrong(w, "reads gradients that are not written");
+}
+
+tr_status tr__check_read(tr_check_walk *w) {
+    int32_t to = w->step->buffer[TR_SLOT_OUTPUT];
+    int64_t elements = in_update(w) ? w->plan->request.update_elements : 0;
+    tr_status status = check_elements(w, w->step->part);
+    if (status == TR_OK) {
+        status = check_wanted(w);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    if (!has_room(w, to, w->step->part, elements)) {
+        return tr__check_wrong(w, "reads into buffer %d, which is not for it", (int)to);
+    }
+    if (is_staged_for(w, to)) {
+        return tr__check_wrong(w, "reads over what is yet to be used");
+    }
+    w->contents[to] = moved(w, TR_HOLDS_READ);
+    return tr__check_begin(w, TR_STREAM_NVME, -1, to);
+}
+
+tr_status tr__check_write(tr_check_walk *w) {
+    const tr_plan_step *step = w->step;
+    tr_flat_progress *progress = &w->flats[step->unit];
+    int32_t from = step->buffer[TR_SLOT_INPUT];
+    tr_status status = check_elements(w, step->part);
+    if (status != TR_OK) {
+        return status;
+    }
+    if (!is_there(w, from, moved(w, TR_HOLDS_UNSTORED))) {
+        return tr__check_wrong(w, "writes what is not there");
+    }
+    w->contents[from].kind = TR_HOLDS_NOTHING;
+    if (in_update(w)) {
+        progress->written[step->part] += step->count;
+    } else if (step->part != TR_PART_GRAD || progress->stored) {
+        return tr__check_wrong(w, "writes what nobody has changed");
+    }
+    progress->stored = progress->stored || step->part == TR_PART_GRAD;
+    return tr__check_begin(w, TR_STREAM_NVME, from, -1);
+}
+
+tr_status tr__check_fetch_staged(tr_check_walk *w) {
+    int32_t from = w->step->buffer[TR_SLOT_INPUT];
+    const tr_flat_range *range = range_of(w, TR_PART_PARAM);
+    if (!tr__is_on_nvme(w->plan, range) || flat_of(w)->count == 0) {
+        return from < 0 ? TR_OK : tr__check_wrong(w, "fetches from the wrong place");
+    }
+    tr_content want = {TR_HOLDS_READ, w->step->unit, range->first,
+                       true,          TR_PART_PARAM, range->count};
+    if (!is_there(w, from, want)) {
+        return tr__check_wrong(w, "fetches what is not read");
+    }
+    w->contents[from].kind = TR_HOLDS_NOTHING; // each is fetched once
+    return TR_OK;
+}
+
+tr_status tr__check_evict_staged(tr_check_walk *w) {
+    int32_t to = w->step->buffer[TR_SLOT_OUTPUT];
+    const tr_flat_range *range = range_of(w, TR_PART_GRAD);
+    const tr_flat_progress *progress = &w->flats[w->step->unit];
+    if (!tr__is_on_nvme(w->plan, range)) {
+        return to < 0 ? TR_OK : tr__check_wrong(w, "evicts to the wrong place");
+    }
+    if (!has_room(w, to, TR_PART_GRAD, 0) || is_staged_for(w, to)) {
+        return tr__check_wrong(w, "evicts to buffer %d, which is not for it", (int)to);
+    }
+    if (!progress->squared || progress->evictions > 0) {
+        return tr__check_wrong(w, "evicts before the squares are taken, or twice");
+    }
+    w->contents[to] = (tr_content){TR_HOLDS_UNSTORED, w->step->unit, range->first, true,
+                                   TR_PART_GRAD,      range->count};
+    return TR_OK;
+}
+
+// ---- computing
+// -----------------------------------------------------------------------
+
+tr_status tr__check_scratch(const tr_check_walk *w) {
+    int32_t buffer = w->step->buffer[TR_SLOT_TEMP];
+    int64_t bytes = TR_UNFOLD_ELEMENTS * (int64_t)sizeof(float);
+    bool good = !w->plan->request.reproducible ||
+                (buffer >= 0 && w->plan->buffers[buffer].bytes >= bytes);
+    return good ? TR_OK : tr__check_wrong(w, "has no room to unfold gradients");
+}
+
+tr_status tr__check_square(tr_check_walk *w) {
+    tr_flat_progress *progress = &w->flats[w->step->unit];
+    if (!tr__part_is_on_nvme(w->plan, TR_PART_GRAD) || progress->squared || w->normed) {
+        return tr__check_wrong(w, "is there twice, or has nothing to do");
+    }
+    progress->squared = true;
+    tr_status status = tr__check_leaving(w);
+    return status == TR_OK ? tr__check_scratch(w) : status;
+}
+
+// What the update takes from staging is there; what it changes is to be written.
+static tr_status check_part(tr_check_walk *w, tr_part part) {
+    int32_t buffer = w->step->buffer[tr__update_slot(part)];
+    tr_content want = moved(w, TR_HOLDS_READ);
+    want.part = part;
+    if (!tr__is_on_nvme(w->plan, range_of(w, part)) || w->step->count == 0) {
+        return buffer < 0 ? TR_OK : tr__check_wrong(w, "names staging for nothing");
+    }
+    if (!is_there(w, buffer, want)) {
+        return tr__check_wrong(w, "changes what is not read");
+    }
+    w->contents[buffer].kind =
+        part == TR_PART_GRAD ? TR_HOLDS_NOTHING : TR_HOLDS_UNSTORED;
+    return TR_OK;
+}
+
+// What of a flat buffer a rank updates: what it has the optimizer's state of.
+static int64_t elements_to_update(const tr_check_walk *w, int flat) {
+    const tr_flat *f = &w->plan->flats[flat];
+    return tr__plan_stage(w->plan) > 0 ? f->own : f->count;
+}
+
+tr_status tr__check_update(tr_check_walk *w) {
+    const tr_plan_step *step = w->step;
+    const tr_flat *flat = flat_of(w);
+    tr_flat_progress *progress = &w->flats[step->unit];
+    int64_t begin = tr__plan_stage(w->plan) > 0 ? flat->first : 0;
+    int64_t all = elements_to_update(w, step->unit);
+    int parts = TR_PART_STATE + w->plan->request.optimizer_states;
+    if (step->first != begin + progress->updated || step->count < 0 ||
+        step->count > all - progress->updated || w->updated[step->unit] ||
+        (step->count == 0 && all > 0)) {
+        return tr__check_wrong(w, "updates other elements than the next");
+    }
+    progress->updated += step->count;
+    w->updated[step->unit] = progress->updated == all;
+    for (int part = 0; part < parts; part++) {
+        tr_status status =
+            part == TR_PART_RECORD ? TR_OK : check_part(w, (tr_part)part);
+        if (status != TR_OK) {
+            return status;
+        }
+    }
+    return tr__check_scratch(w);
+}
+
+bool tr__check_is_updated(const tr_check_walk *w, int flat) {
+    const tr_flat_progress *progress = &w->flats[flat];
+    int64_t all = elements_to_update(w, flat);
+    bool whole = w->updated[flat];
+    for (int part = 0; part < TR_PARTS; part++) {
+        bool staged = tr__part_is_on_nvme(w->plan, (tr_part)part);
+        bool changed = staged && part != TR_PART_GRAD;
+        whole = whole && progress->read[part] == (staged ? all : 0) &&
+                progress->written[part] == (changed ? all : 0);
+    }
+    return whole;
+}

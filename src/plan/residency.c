@@ -1,0 +1,47 @@
+// What of a plan lives on NVMe.
+#include "base/checked.h"
+#include "plan/plan.h"
+
+#include <assert.h>
+
+const tr_flat_range *tr__flat_range(const tr_flat *flat, tr_part part) {
+    switch (part) {
+    case TR_PART_PARAM:
+        return &flat->master;
+    case TR_PART_GRAD:
+        return &flat->grad;
+    default:
+        return &flat->state[part - TR_PART_STATE];
+    }
+}
+
+bool tr__is_on_nvme(const tr_plan *plan, const tr_flat_range *range) {
+    return range->buffer >= 0 && plan->buffers[range->buffer].space == TR_SPACE_NVME;
+}
+
+bool tr__part_is_on_nvme(const tr_plan *plan, tr_part part) {
+    bool there = plan->flat_count > 0 && part != TR_PART_RECORD;
+    return there && tr__is_on_nvme(plan, tr__flat_range(&plan->flats[0], part));
+}
+
+bool tr__plan_uses_nvme(const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    return !r->inference &&
+           (r->optimizer_home == TR_SPACE_NVME || r->param_home == TR_SPACE_NVME);
+}
+
+int64_t tr__nvme_bytes(const tr_plan *plan, tr_part part, int64_t count) {
+    bool fixed = part == TR_PART_GRAD && plan->request.reproducible;
+    size_t element = fixed ? sizeof(int64_t) : sizeof(float);
+    return tr__round_up(count * (int64_t)element, TR_NVME_ALIGNMENT);
+}
+
+tr_slot tr__update_slot(tr_part part) {
+    static const tr_slot slots[TR_PARTS] = {
+        [TR_PART_PARAM] = TR_SLOT_OUTPUT, [TR_PART_GRAD] = TR_SLOT_INPUT,
+        [TR_PART_RECORD] = TR_SLOT_TEMP, // never staged
+        [TR_PART_STATE] = TR_SLOT_SAVED,  [TR_PART_STATE + 1] = TR_SLOT_WAVE,
+    };
+    static_assert(TR_PARTS == TR_PART_STATE + 2, "every state has its slot");
+    return slots[part];
+}

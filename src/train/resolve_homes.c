@@ -1,0 +1,78 @@
+// Where things live, and in which folder those of them that are on NVMe.
+#include "base/memory.h"
+#include "train/run.h"
+
+#include <string.h>
+
+static const char optimizer_path[] = "zero_optimization.offload_optimizer.nvme_path";
+static const char param_path[] = "zero_optimization.offload_param.nvme_path";
+static const char memory_path[] = "memory.nvme.path";
+
+static tr_space home_of(const tr_run *run, const char *key, bool old_name) {
+    const char *device = tr__config_text(run->config, key);
+    if (strcmp(device, "nvme") == 0) {
+        return TR_SPACE_NVME;
+    }
+    return old_name || strcmp(device, "cpu") == 0 ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+}
+
+// NULL: not given.
+static const char *path_at(const tr_run *run, const char *key) {
+    return tr__config_is_given(run->config, key) ? tr__config_text(run->config, key)
+                                                 : NULL;
+}
+
+static tr_status find_folder(const tr_run *run, const char **folder, tr_error *err) {
+    const tr_plan_request *r = &run->request;
+    const char *state =
+        r->optimizer_home == TR_SPACE_NVME ? path_at(run, optimizer_path) : NULL;
+    const char *params =
+        r->param_home == TR_SPACE_NVME ? path_at(run, param_path) : NULL;
+    *folder = path_at(run, memory_path);
+    if (!*folder && state && params && strcmp(state, params) != 0) {
+        return tr_fail(err, TR_USAGE,
+                       "%s is %.200s and %s is %.200s: two folders are not yet "
+                       "supported, name one in %s",
+                       optimizer_path, state, param_path, params, memory_path);
+    }
+    *folder = *folder ? *folder : state ? state : params;
+    return *folder ? TR_OK
+                   : tr_fail(err, TR_USAGE,
+                             "something is to live on NVMe: name a folder there in %s "
+                             "(or nvme_path beside the device)",
+                             memory_path);
+}
+
+static tr_status resolve_folder(tr_run *run, tr_error *err) {
+    const char *folder = NULL;
+    tr_status status = find_folder(run, &folder, err);
+    if (status == TR_OK) {
+        run->settings.nvme_path = tr__strdup(folder);
+        status = run->settings.nvme_path
+                     ? TR_OK
+                     : tr_fail(err, TR_MEMORY, "no memory for a run");
+    }
+    return status;
+}
+
+tr_status tr__run_resolve_homes(tr_run *run, const tr_run_options *options,
+                                tr_error *err) {
+    const tr_config *config = run->config;
+    tr_plan_request *r = &run->request;
+    bool params = tr__config_bool(config, "zero_optimization.cpu_offload_params") ||
+                  tr__config_bool(config, "zero_optimization.cpu_offload_param");
+    bool optimizer = tr__config_bool(config, "zero_optimization.cpu_offload");
+    r->param_home = home_of(run, "zero_optimization.offload_param.device", params);
+    r->optimizer_home =
+        home_of(run, "zero_optimization.offload_optimizer.device", optimizer);
+    if (tr__config_bool(config, "memory.nvme.gradients")) {
+        if (r->optimizer_home != TR_SPACE_NVME) {
+            return tr_fail(err, TR_USAGE,
+                           "memory.nvme.gradients needs "
+                           "zero_optimization.offload_optimizer.device \"nvme\"");
+        }
+        r->grad_home = TR_SPACE_NVME;
+    }
+    bool used = r->optimizer_home == TR_SPACE_NVME || r->param_home == TR_SPACE_NVME;
+    return used && !options->plan_only ? resolve_folder(run, err) : TR_OK;
+}
