@@ -15,6 +15,7 @@ graph
 models
 plan
 exec sim
+calibrate
 train
 cli
 '

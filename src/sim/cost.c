@@ -3,7 +3,6 @@
 #include "base/checked.h"
 
 #include <math.h>
-#include <string.h>
 
 tr_share tr__machine_share(const tr_machine *machine, int64_t ranks,
                            int64_t all_bytes) {
@@ -69,31 +68,24 @@ static touched touched_by(const tr_instruction *instruction, double bytes) {
     return bytes < t.cold + t.warm ? (touched){bytes, 0} : t;
 }
 
-static double flops_of(const tr_machine *machine, const char *op) {
-    static const char *const names[TR_RATED_OPS] = {
-#define TR_RATED_OP_NAME(name) #name,
-        TR_RATED_OP_LIST(TR_RATED_OP_NAME)
-#undef TR_RATED_OP_NAME
-    };
-    for (int i = 0; i < TR_RATED_OPS; i++) {
-        if (machine->op_flops[i] > 0 && strcmp(names[i], op) == 0) {
-            return machine->op_flops[i];
-        }
-    }
-    return machine->flops;
-}
-
 // The roofline (Williams, Waterman, Patterson, CACM 52(4), 2009): arithmetic and memory
-// go on beside each other, and the slower one tells.
+// go on beside each other, and the slower one tells. What was measured has both in it.
 double tr__kernel_seconds(const tr_share *share, const tr_instruction *instruction) {
+    const tr_machine *m = share->machine;
+    tr_rated_op op = tr__rated_op_find(instruction->desc.op->name);
+    bool rated = op < TR_RATED_OPS && m->op_flops[op] > 0;
     tr_cost cost = {0};
     if (instruction->kernel->cost) {
         instruction->kernel->cost(&instruction->desc, &cost);
     }
-    double rate = flops_of(share->machine, instruction->desc.op->name) * share->part;
-    return share->machine->launch +
-           fmax(cost.flops / rate,
-                memory_seconds(share, touched_by(instruction, cost.bytes)));
+    double rate = rated ? m->op_flops[op] : m->flops;
+    double seconds = cost.flops / (rate * share->part);
+    double more = op < TR_RATED_OPS ? m->op_launch[op] : -1;
+    if (rated && more >= 0) {
+        return m->launch + more + seconds;
+    }
+    return m->launch + fmax(more, 0) +
+           fmax(seconds, memory_seconds(share, touched_by(instruction, cost.bytes)));
 }
 
 double tr__program_seconds(const tr_share *share, const tr_program *program) {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEYS_MAX = 64, PATH_BYTES = 64 };
+enum { KEYS_MAX = 24 + 2 * TR_RATED_OPS + 2 * TR_WAYS, PATH_BYTES = 64 };
 
 static const char *const way_keys[TR_WAYS] = {
 #define TR_WAY_KEY(name, key) key,
@@ -24,7 +24,7 @@ static const char *const exchanges[] = {"direct", "hierarchical", NULL};
 
 #define PER_SECOND .types = TR_KEY_NUMBER | TR_KEY_SIZE, .min = 1, .max = 1e30
 #define SECONDS    .types = TR_KEY_NUMBER, .min = 0, .max = 3600, .fallback = "0"
-#define PART       .types = TR_KEY_NUMBER, .min = 0, .max = 0.9, .fallback = "0"
+#define PART       .types = TR_KEY_NUMBER, .min = 0, .max = TR_INTERFERENCE_MOST, .fallback = "0"
 #define CAPACITY   .types = TR_KEY_SIZE
 
 // Keys without a default must be given, but for capacities, ways and rates of ops.
@@ -34,6 +34,9 @@ static const tr_key fixed_keys[] = {
      .types = TR_KEY_LIST,
      .elements = TR_KEY_TEXT,
      .doc = "where the figures are from"},
+    {.path = "fingerprint",
+     .types = TR_KEY_TEXT,
+     .doc = "what a calibration measured: it holds as long as this stays"},
     {.path = "ranks_per_node",
      .types = TR_KEY_INT,
      .min = 1,
@@ -63,6 +66,9 @@ static const tr_key fixed_keys[] = {
     {.path = "copy.interference",
      PART,
      .doc = "what computing and copies take from each other"},
+    {.path = "nvme.interference",
+     PART,
+     .doc = "what computing and NVMe take from each other"},
 };
 
 typedef struct key_list {
@@ -84,6 +90,10 @@ static void fill_keys(key_list *list) {
     for (int i = 0; i < TR_RATED_OPS; i++) {
         add_key(list, "compute.ops", op_names[i],
                 (tr_key){PER_SECOND, .doc = "this op, operations/s"});
+        add_key(list, "compute.launches", op_names[i],
+                (tr_key){.types = TR_KEY_NUMBER,
+                         .max = 3600,
+                         .doc = "seconds that this op takes besides"});
     }
     for (int i = 0; i < TR_WAYS; i++) {
         add_key(list, way_keys[i], "bytes", (tr_key){PER_SECOND, .doc = "bytes/s"});
@@ -94,6 +104,12 @@ static void fill_keys(key_list *list) {
 
 // ---- reading
 // -------------------------------------------------------------------------
+
+static bool is_there(const tr_config *config, const char *group, const char *name) {
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s.%s", group, name);
+    return tr__config_is_set(config, path);
+}
 
 static double number_at(const tr_config *config, const char *group, const char *name) {
     char path[PATH_BYTES];
@@ -111,6 +127,9 @@ static void read_rates(const tr_config *config, tr_machine *m) {
     m->shared = tr__config_bool(config, "compute.shared");
     for (int i = 0; i < TR_RATED_OPS; i++) {
         m->op_flops[i] = number_at(config, "compute.ops", op_names[i]);
+        m->op_launch[i] = is_there(config, "compute.launches", op_names[i])
+                              ? number_at(config, "compute.launches", op_names[i])
+                              : -1;
     }
     for (int i = 0; i < TR_WAYS; i++) {
         m->way[i].rate = number_at(config, way_keys[i], "bytes");
@@ -125,10 +144,15 @@ static tr_status read_rest(const tr_config *config, tr_machine *m, tr_error *err
     m->capacity[TR_SPACE_NVME] = tr__config_size(config, "memory.nvme");
     m->link_interference = tr__config_number(config, "link.interference");
     m->copy_interference = tr__config_number(config, "copy.interference");
+    m->nvme_interference = tr__config_number(config, "nvme.interference");
     bool direct = strcmp(tr__config_text(config, "link.exchange"), exchanges[0]) == 0;
     m->exchange = direct ? TR_EXCHANGE_DIRECT : TR_EXCHANGE_HIERARCHICAL;
+    bool known = tr__config_is_set(config, "fingerprint");
     m->name = tr__strdup(tr__config_text(config, "name"));
-    return m->name ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a machine");
+    m->fingerprint = known ? tr__strdup(tr__config_text(config, "fingerprint")) : NULL;
+    return m->name && (m->fingerprint || !known)
+               ? TR_OK
+               : tr_fail(err, TR_MEMORY, "no memory for a machine");
 }
 
 static tr_status check_there(const tr_config *config, const char *path, tr_error *err) {
@@ -194,6 +218,26 @@ tr_status tr__machine_parse(const char *name, const char *text, tr_machine **out
 void tr_machine_close(tr_machine *machine) {
     if (machine) {
         tr__free(machine->name);
+        tr__free(machine->fingerprint);
         tr__free(machine);
     }
+}
+
+// ---- names
+// ---------------------------------------------------------------------------
+
+const char *tr__rated_op_name(tr_rated_op op) {
+    return op_names[op];
+}
+
+tr_rated_op tr__rated_op_find(const char *name) {
+    int i = 0;
+    while (i < TR_RATED_OPS && strcmp(op_names[i], name) != 0) {
+        i++;
+    }
+    return (tr_rated_op)i;
+}
+
+const char *tr__way_key(tr_way way) {
+    return way_keys[way];
 }

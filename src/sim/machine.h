@@ -5,6 +5,8 @@
 #include <tranche/op.h>
 #include <tranche/simulate.h>
 
+#include <stdio.h>
+
 // Ways on which bytes move.
 // X(name, its key)
 #define TR_WAY_LIST(X)                                                                 \
@@ -35,6 +37,10 @@ typedef enum tr_way {
     X(gelu_backward)                                                                   \
     X(head)                                                                            \
     X(head_backward)                                                                   \
+    X(head_slice)                                                                      \
+    X(head_slice_backward)                                                             \
+    X(head_slice_loss)                                                                 \
+    X(head_slice_loss_backward)                                                        \
     X(layer_norm)                                                                      \
     X(layer_norm_backward)                                                             \
     X(residual_norm)                                                                   \
@@ -58,9 +64,12 @@ typedef enum tr_exchange {
     TR_EXCHANGE_HIERARCHICAL, // once between nodes, then inside of them
 } tr_exchange;
 
+#define TR_INTERFERENCE_MOST 0.9 // of what one thing may take from another
+
 // Rates are for one rank when all work, but for `shared` ones.
 struct tr_machine {
     char *name;
+    char *fingerprint; // of what was measured; NULL: none
     int64_t ranks_per_node;
     bool shared;        // compute and device memory are a node's, not a rank's
     double flops;       // a second, of matrix products
@@ -70,6 +79,9 @@ struct tr_machine {
     double cache_rate;             // bytes a second
     double launch;                 // seconds, of each kernel
     double op_flops[TR_RATED_OPS]; // a second; 0: as `flops`
+    // Seconds that each kernel of an op takes besides `launch`; negative: not said. An
+    // op that has this and a rate was measured: its time at memory is in them.
+    double op_launch[TR_RATED_OPS];
     struct {
         double rate;    // bytes a second; 0: there is no such way
         double latency; // seconds
@@ -78,8 +90,8 @@ struct tr_machine {
     double host_rate; // bytes a second of a node's host memory; 0: not said
     // The part of their speed that computing and messages take from each other: 0 where
     // they have hardware of their own, 0.5 where they share the same cores. The same of
-    // computing and copies.
-    double link_interference, copy_interference;
+    // computing and copies, and of computing and NVMe.
+    double link_interference, copy_interference, nvme_interference;
     int64_t capacity[TR_SPACES]; // bytes; device: of a rank, others: of a node; 0: not
                                  // said
 };
@@ -87,5 +99,13 @@ struct tr_machine {
 // tr_machine_open of text in memory; `name` stands for the file in messages.
 tr_status tr__machine_parse(const char *name, const char *text, tr_machine **out,
                             tr_error *err);
+// Writes the machine as a file that tr_machine_open reads. `sources`: [count] texts,
+// where its figures are from. TR_IO.
+tr_status tr__machine_print(const tr_machine *machine, const char *const *sources,
+                            size_t count, FILE *to, tr_error *err);
+const char *tr__rated_op_name(tr_rated_op op);
+// The op of that name; TR_RATED_OPS: none of them.
+tr_rated_op tr__rated_op_find(const char *name);
+const char *tr__way_key(tr_way way); // "link.inside"
 
 #endif

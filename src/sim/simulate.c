@@ -251,16 +251,11 @@ static void conclude(const walk *w) {
 
 static tr_status check_way(const tr_machine *machine, tr_way way, const char *who,
                            tr_error *err) {
-    static const char *const keys[TR_WAYS] = {
-#define TR_WAY_KEY(name, key) key,
-        TR_WAY_LIST(TR_WAY_KEY)
-#undef TR_WAY_KEY
-    };
     return machine->way[way].rate > 0
                ? TR_OK
                : tr_fail(err, TR_USAGE,
                          "machine %.200s: %s need %s.bytes, which is not there",
-                         machine->name, who, keys[way]);
+                         machine->name, who, tr__way_key(way));
 }
 
 static bool copies(const tr_plan *plan) {

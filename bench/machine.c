@@ -1,0 +1,55 @@
+// Measures this machine with the kernels of a run's plan and prints a machine file for
+// `tranche simulate` (docs/simulate.md). Under mpirun all ranks measure at the same
+// time, as they would compute, and the links between them are measured too.
+//
+//     machine [--nvme FOLDER] RUN.json [KEY.PATH=VALUE]...
+#include "calibrate/calibrate.h"
+#include "comm/alone.h"
+
+#include <tranche/run.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void check(tr_status status, const tr_error *err) {
+    if (status != TR_OK) {
+        fprintf(stderr, "machine: %s\n", err->message);
+        exit(tr_status_exit(status));
+    }
+}
+
+int main(int argc, char **argv) {
+    static const char *const sources[] = {"bench/machine"};
+    const tr_log log = {tr__log_stderr, NULL};
+    tr_calibration how = {.cache = "", .seconds = 20, .log = &log};
+    tr_error err = {0};
+    tr_comm *comm = NULL;
+    tr_run *run = NULL;
+    tr_machine *machine = NULL;
+    if (argc > 2 && strcmp(argv[1], "--nvme") == 0) {
+        how.nvme = argv[2];
+        argc -= 2;
+        argv += 2;
+    }
+    if (argc < 2) {
+        fprintf(stderr,
+                "usage: machine [--nvme FOLDER] RUN.json [KEY.PATH=VALUE]...\n");
+        return tr_status_exit(TR_USAGE);
+    }
+    check(tr_comm_open(&comm, &err), &err);
+    tr_run_options options = {.file = argv[1],
+                              .set = (const char *const *)argv + 2,
+                              .set_count = (size_t)argc - 2,
+                              .comm = comm,
+                              .plan_only = true};
+    check(tr_run_open(&options, &run, &err), &err);
+    check(tr__calibrate(tr_run_plan_request(run), comm, &how, &machine, &err), &err);
+    if (tr__comm_leads(comm)) {
+        check(tr__machine_print(machine, sources, 1, stdout, &err), &err);
+    }
+    tr_machine_close(machine);
+    tr_run_close(run);
+    tr_comm_close(comm);
+    return 0;
+}

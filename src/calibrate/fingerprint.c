@@ -1,0 +1,105 @@
+// What figures hold for, in words.
+#include "base/hash.h"
+#include "base/machine.h"
+#include "base/memory.h"
+#include "calibrate/measure.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+enum { LINE = 256 };
+
+// As Linux names the processor; elsewhere, what kind it is.
+static void processor(char name[LINE]) {
+    struct utsname system;
+    char line[LINE];
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    snprintf(name, LINE, "%s", uname(&system) == 0 ? system.machine : "processor");
+    while (file && fgets(line, sizeof line, file)) {
+        char *value = strchr(line, ':');
+        if (value && strncmp(line, "model name", 10) == 0) {
+            value[strcspn(value, "\n")] = '\0';
+            snprintf(name, LINE, "%s", value + 1 + (value[1] == ' '));
+            break;
+        }
+    }
+    if (file) {
+        fclose(file);
+    }
+}
+
+static uint64_t hash_tensors(uint64_t hash, const tr_tensor_desc *descs, int count) {
+    for (int i = 0; i < count; i++) {
+        int64_t rank = descs[i].shape.rank, type = (int64_t)descs[i].dtype;
+        hash = tr__hash_more(hash, &type, sizeof type);
+        hash = tr__hash_more(hash, &rank, sizeof rank);
+        hash = tr__hash_more(hash, descs[i].shape.dim, (size_t)rank * sizeof(int64_t));
+    }
+    return hash;
+}
+
+static uint64_t hash_program(uint64_t hash, const tr_program *program) {
+    for (size_t i = 0; i < program->count; i++) {
+        const tr_instruction *at = &program->instructions[i];
+        hash = tr__hash_more(hash, at->kernel->name, strlen(at->kernel->name));
+        hash = tr__hash_more(hash, at->desc.attr, at->desc.op->attr_bytes);
+        hash = hash_tensors(hash, at->desc.in, at->desc.in_count);
+        hash = hash_tensors(hash, at->desc.out, at->desc.out_count);
+    }
+    return hash;
+}
+
+// The kernels that are measured, with their shapes.
+static uint64_t hash_kernels(const tr_measuring *m) {
+    uint64_t hash = 0;
+    for (int p = 0; p < m->plan_count; p++) {
+        for (int u = 0; u < m->plans[p]->unit_count; u++) {
+            const tr_plan_unit *unit = &m->plans[p]->units[u];
+            int segments = unit->owns_program ? unit->program->segments : 0;
+            for (int s = 0; s < segments; s++) {
+                hash = hash_program(hash, &unit->program->forward[s]);
+                hash = hash_program(hash, &unit->program->backward[s]);
+            }
+        }
+    }
+    return hash;
+}
+
+// The device that a folder is on, or would be.
+static unsigned long long device_of(const char *folder) {
+    struct stat about;
+    char path[4096];
+    int length = snprintf(path, sizeof path, "%s", folder);
+    while (length > 0 && stat(path, &about) != 0) {
+        char *last = strrchr(path, '/');
+        if (!last) {
+            return stat(".", &about) == 0 ? (unsigned long long)about.st_dev : 0;
+        }
+        *last = '\0';
+        length = (int)strlen(path);
+    }
+    return length > 0 || stat("/", &about) == 0 ? (unsigned long long)about.st_dev : 0;
+}
+
+tr_status tr__calibration_fingerprint(const tr_measuring *m, const char *nvme,
+                                      char **out, tr_error *err) {
+    char cpu[LINE], disk[LINE] = "";
+    const tr_plan_request *r = m->request;
+    processor(cpu);
+    if (nvme && *nvme) {
+        snprintf(disk, sizeof disk, ", nvme on device %llx", device_of(nvme));
+    }
+    *out =
+        tr__format("tranche %s; %s, %s%s, %d processors, %d threads, %lld bytes; "
+                   "%d of %lld ranks, %lld on a node; kernels %016llx%s",
+                   TR_VERSION, cpu, tr__isa_name(m->plans[0]->isa),
+                   r->reference_kernels ? " (plain kernels)" : "", omp_get_num_procs(),
+                   r->threads, (long long)tr__machine_memory(), tr__comm_count(m->comm),
+                   (long long)r->ranks, (long long)m->machine->ranks_per_node,
+                   (unsigned long long)hash_kernels(m), disk);
+    return *out ? TR_OK : tr_fail(err, TR_MEMORY, "no memory to calibrate");
+}

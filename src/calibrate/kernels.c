@@ -1,0 +1,290 @@
+// Kernels of the model, each on operands that lie where the step before would have left
+// them: parameters, gradients and what is kept in memory, the rest in the cache.
+#include "base/clock.h"
+#include "calibrate/measure.h"
+
+#include <string.h>
+
+enum { COLD = 128 << 20 }; // more than a cache has
+
+static const double brief = 0.01; // seconds: no kernel is left out that takes less
+static const double usual =
+    5e-3; // seconds of the kernel that computes beside what moves
+
+static size_t room(tr_tensor_desc desc) {
+    size_t bytes = desc.dtype == TR_NONE ? 0 : (size_t)tr_tensor_bytes(desc);
+    return (bytes + TR_MEASURE_PAGE - 1) / TR_MEASURE_PAGE * TR_MEASURE_PAGE;
+}
+
+// ---- operands
+// ------------------------------------------------------------------------
+
+typedef struct needs {
+    size_t cold, warm, ids;
+} needs;
+
+static bool is_cold(tr_place place) {
+    return place == TR_PLACE_PARAM || place == TR_PLACE_PARAM_GRAD ||
+           place == TR_PLACE_SAVED;
+}
+
+static void need(const tr_operand *operand, tr_tensor_desc desc, needs *n) {
+    size_t bytes = room(desc);
+    if (operand->place == TR_PLACE_NONE) {
+        return;
+    }
+    if (desc.dtype == TR_I32) { // ids, targets
+        n->ids = bytes > n->ids ? bytes : n->ids;
+    } else {
+        *(is_cold(operand->place) ? &n->cold : &n->warm) += bytes;
+    }
+}
+
+static needs needs_of(const tr_instruction *at) {
+    needs n = {0, 0, 0};
+    const tr_kernel *kernel = at->kernel;
+    for (int i = 0; i < at->desc.in_count; i++) {
+        need(&at->in[i], at->desc.in[i], &n);
+    }
+    for (int i = 0; i < at->desc.out_count; i++) {
+        need(&at->out[i], at->desc.out[i], &n);
+    }
+    n.warm += kernel->workspace ? kernel->workspace(&at->desc, at->state) : 0;
+    return n;
+}
+
+static bool fits(const tr_measuring *m, const needs *n) {
+    return n->cold + n->warm + n->ids <= (size_t)m->memory;
+}
+
+static double flops_of(const tr_instruction *at) {
+    tr_cost cost = {0};
+    if (at->kernel->cost) {
+        at->kernel->cost(&at->desc, &cost);
+    }
+    return cost.flops;
+}
+
+// ---- programs
+// ------------------------------------------------------------------------
+
+typedef tr_status visitor(tr_measuring *m, int size, const tr_instruction *at,
+                          void *what);
+
+static tr_status visit(tr_measuring *m, int size, const tr_program *program,
+                       visitor *look, void *what) {
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < program->count && status == TR_OK; i++) {
+        const tr_instruction *at = &program->instructions[i];
+        if (flops_of(at) > 0 && tr__rated_op_find(at->desc.op->name) != TR_RATED_OPS) {
+            status = look(m, size, at, what);
+        }
+    }
+    return status;
+}
+
+// The kernels that do arithmetic, of every kind of unit.
+static tr_status visit_all(tr_measuring *m, int size, visitor *look, void *what) {
+    const tr_plan *plan = m->plans[size];
+    tr_status status = TR_OK;
+    for (int u = 0; u < plan->unit_count; u++) {
+        const tr_plan_unit *unit = &plan->units[u];
+        int segments = unit->owns_program ? unit->program->segments : 0;
+        for (int s = 0; s < segments && status == TR_OK; s++) {
+            status = visit(m, size, &unit->program->forward[s], look, what);
+            if (status == TR_OK) {
+                status = visit(m, size, &unit->program->backward[s], look, what);
+            }
+        }
+    }
+    return status;
+}
+
+// ---- one kernel
+// ----------------------------------------------------------------------
+
+typedef struct launch_work {
+    tr_measuring *m;
+    const tr_instruction *at;
+} launch_work;
+
+static void *place_of(tr_measuring *m, const tr_operand *operand, tr_tensor_desc desc,
+                      size_t *warm_at) {
+    size_t bytes = room(desc), at = *warm_at;
+    if (operand->place == TR_PLACE_NONE) {
+        return NULL;
+    }
+    if (desc.dtype == TR_I32) {
+        return tr__arena_view(m->ids, 0, bytes);
+    }
+    if (!is_cold(operand->place)) {
+        *warm_at += bytes;
+        return tr__arena_view(m->warm, at, bytes);
+    }
+    at = m->cold_at + bytes > m->cold_bytes ? 0 : m->cold_at;
+    m->cold_at = at + bytes;
+    return tr__arena_view(m->cold, at, bytes);
+}
+
+static void launch(void *what) {
+    const launch_work *w = what;
+    const tr_instruction *at = w->at;
+    tr_run_context run = {.loss_seed = 1};
+    tr_launch args = {.run = &run, .accumulate = at->desc.accumulate};
+    size_t warm_at = 0;
+    for (int i = 0; i < at->desc.in_count; i++) {
+        args.in[i] = place_of(w->m, &at->in[i], at->desc.in[i], &warm_at);
+    }
+    for (int i = 0; i < at->desc.out_count; i++) {
+        args.out[i] = place_of(w->m, &at->out[i], at->desc.out[i], &warm_at);
+    }
+    args.workspace = tr__arena_view(w->m->warm, warm_at, 0);
+    at->kernel->launch(&at->desc, at->state, &args);
+}
+
+// Long ones are left out when there is no time for them: all ranks do so together.
+static bool is_too_long(const tr_measuring *m, double flops) {
+    double expected = flops / m->machine->flops;
+    return expected > brief && expected > m->until - tr__seconds();
+}
+
+static bool is_nearer(const tr_measuring *m, double seconds) {
+    double now = m->usual_seconds / usual, then = seconds / usual;
+    now = now < 1 ? 1 / now : now;
+    then = then < 1 ? 1 / then : then;
+    return !m->usual || then < now;
+}
+
+static tr_status measure_one(tr_measuring *m, int size, const tr_instruction *at,
+                             void *what) {
+    double flops = flops_of(at);
+    needs n = needs_of(at);
+    launch_work w = {m, at};
+    int64_t skip = !fits(m, &n) || is_too_long(m, flops), any;
+    (void)what;
+    tr_status status = tr__measure_together(m, skip, &any);
+    if (status != TR_OK || any) {
+        return status;
+    }
+    double seconds = tr__measure(launch, &w) - m->machine->launch;
+    tr_op_sums *sums = &m->sums[size][tr__rated_op_find(at->desc.op->name)];
+    sums->flops += flops;
+    sums->seconds += seconds > 0 ? seconds : 0;
+    sums->calls++;
+    if (size == 0 && is_nearer(m, seconds)) {
+        m->usual = at;
+        m->usual_seconds = seconds;
+    }
+    return TR_OK;
+}
+
+void tr__measure_usual(tr_measuring *m, int times) {
+    launch_work w = {m, m->usual};
+    for (int i = 0; i < times; i++) {
+        launch(&w);
+    }
+}
+
+// ---- rates
+// ---------------------------------------------------------------------------
+
+// seconds = calls * more + flops / rate, through both sizes; without a second size, or
+// where the larger one is slower than that, all is rate.
+static void fit(const tr_op_sums *small, const tr_op_sums *large, double *rate,
+                double *more) {
+    double flops = large->flops - small->flops;
+    double seconds = large->seconds - small->seconds;
+    *more = 0;
+    *rate = 0;
+    if (small->calls > 0 && small->calls == large->calls && flops > 0 && seconds > 0) {
+        *rate = flops / seconds;
+        *more = (small->seconds - small->flops / *rate) / small->calls;
+    }
+    if (small->seconds > 0 && *more <= 0) {
+        bool both = large->seconds > 0 && small->calls == large->calls;
+        *more = 0;
+        *rate = (small->flops + (both ? large->flops : 0)) /
+                (small->seconds + (both ? large->seconds : 0));
+    }
+}
+
+// Products of layers: the rate that utilisation is measured by.
+static double product_rate(const tr_measuring *m) {
+    double flops = 0, seconds = 0;
+    int size = m->plan_count - 1;
+    for (int i = 0; i < TR_RATED_OPS; i++) {
+        const tr_op_sums *sums = &m->sums[size][i];
+        if (strncmp(tr__rated_op_name((tr_rated_op)i), "linear", 6) == 0) {
+            flops += sums->flops;
+            seconds += sums->seconds;
+        }
+    }
+    return seconds > 0 ? flops / seconds : m->machine->flops;
+}
+
+static void conclude(tr_measuring *m) {
+    tr_machine *machine = m->machine;
+    int last = m->plan_count - 1;
+    machine->flops = product_rate(m);
+    for (int i = 0; i < TR_RATED_OPS; i++) {
+        const tr_op_sums *small = &m->sums[0][i];
+        double rate, more;
+        fit(small, last > 0 ? &m->sums[last][i] : &(tr_op_sums){0}, &rate, &more);
+        if (rate >= 1) {
+            machine->op_flops[i] = rate;
+            machine->op_launch[i] = more;
+        }
+    }
+}
+
+// ---- all of them
+// ---------------------------------------------------------------------
+
+static tr_status add_needs(tr_measuring *m, int size, const tr_instruction *at,
+                           void *what) {
+    needs n = needs_of(at), *most = what;
+    (void)size;
+    if (fits(m, &n)) {
+        most->cold = n.cold > most->cold ? n.cold : most->cold;
+        most->warm = n.warm > most->warm ? n.warm : most->warm;
+        most->ids = n.ids > most->ids ? n.ids : most->ids;
+    }
+    return TR_OK;
+}
+
+static tr_status take_memory(tr_measuring *m) {
+    needs most = {0, 0, 0};
+    for (int i = 0; i < m->plan_count; i++) {
+        visit_all(m, i, add_needs, &most);
+    }
+    size_t more = (size_t)m->memory / 4;
+    m->cold_bytes = most.cold + (more < COLD ? more : COLD);
+    tr_status status = tr__arena_create("operands", most.warm, &m->warm, m->err);
+    if (status == TR_OK) {
+        status = tr__arena_create("operands", most.ids, &m->ids, m->err);
+    }
+    if (status == TR_OK) {
+        status = tr__arena_create("operands", m->cold_bytes, &m->cold, m->err);
+    }
+    if (status == TR_OK) {
+        tr__measure_fill(m->warm, most.warm);
+        tr__measure_fill(m->cold, m->cold_bytes);
+    }
+    return status;
+}
+
+tr_status tr__measure_kernels(tr_measuring *m) {
+    tr_error mine = {0}, *err = m->err;
+    m->err = &mine;
+    tr_status status = take_memory(m);
+    m->err = err;
+    status = tr__agree(m->comm, status, &mine, err);
+    m->until = tr__seconds() + m->seconds;
+    for (int i = 0; i < m->plan_count && status == TR_OK; i++) {
+        status = visit_all(m, i, measure_one, NULL);
+    }
+    if (status == TR_OK) {
+        conclude(m);
+    }
+    return status;
+}

@@ -1,0 +1,61 @@
+#include "calibrate/measure.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+enum { TRIES_LEAST = 4, TRIES_MOST = 40 };
+
+static const double enough = 0.02;    // seconds of tries
+static const double lengthy = 0.1;    // two tries
+static const double unbearable = 0.5; // one
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double once(tr_measured_work *work, void *what) {
+    double begin = tr__seconds();
+    work(what);
+    return tr__seconds() - begin;
+}
+
+double tr__measure(tr_measured_work *work, void *what) {
+    double seconds[TRIES_MOST], spent = 0;
+    int tries = 0;
+    double first = once(work, what);
+    if (first > lengthy) {
+        double second = first < unbearable ? once(work, what) : first;
+        return second < first ? second : first;
+    }
+    while (tries < TRIES_LEAST || (spent < enough && tries < TRIES_MOST)) {
+        seconds[tries] = once(work, what);
+        spent += seconds[tries++];
+    }
+    qsort(seconds, (size_t)tries, sizeof *seconds, by_value);
+    return seconds[tries / 4];
+}
+
+tr_status tr__measure_together(tr_measuring *m, int64_t mine, int64_t *most) {
+    *most = mine;
+    return m->comm ? tr__comm_most(m->comm, mine, most, m->err) : TR_OK;
+}
+
+void tr__measure_fill(tr_arena *arena, size_t bytes) {
+    float *values = tr__arena_view(arena, 0, bytes);
+    int64_t count = (int64_t)(bytes / sizeof *values);
+#pragma omp parallel for
+    for (int64_t i = 0; i < count; i++) {
+        values[i] = (float)(i % 1021) / 1021 - 0.4f;
+    }
+}
+
+// While both are at work each goes on at 1 - i of its speed:
+// both = shorter / (1 - i) + longer - shorter.
+double tr__interference(double one, double other, double both) {
+    double shorter = one < other ? one : other;
+    double beside = both - one - other + 2 * shorter;
+    double part = beside > 0 ? 1 - shorter / beside : 0;
+    return part < 0 ? 0 : part > TR_INTERFERENCE_MOST ? TR_INTERFERENCE_MOST : part;
+}

@@ -1,0 +1,53 @@
+// A machine that nobody has measured.
+#include "backend/cpu/isa.h"
+#include "base/checked.h"
+#include "base/memory.h"
+#include "calibrate/calibrate.h"
+
+#include <omp.h>
+
+// Of one thread: products as vectors are wide, memory and copies as servers have them.
+static const double products[TR_ISA_COUNT] = {
+    [TR_ISA_GENERIC] = 8e9, [TR_ISA_AVX2] = 60e9, [TR_ISA_AVX512] = 120e9};
+static const double memory = 10e9, copies = 8e9, link = 3e9, disk = 1e9;
+static const double launch = 2e-6, message = 2e-5, block = 1e-4;
+
+static void set_way(tr_machine *m, tr_way way, double rate, double latency) {
+    m->way[way].rate = rate;
+    m->way[way].latency = latency;
+}
+
+tr_status tr__calibrate_nominal(const tr_plan_request *request, tr_machine **out,
+                                tr_error *err) {
+    tr_machine *m = tr__calloc(1, sizeof *m);
+    if (m) {
+        m->name = tr__strdup("a usual machine, not measured");
+    }
+    if (!m || !m->name) {
+        tr_machine_close(m);
+        return tr_fail(err, TR_MEMORY, "no memory for a machine");
+    }
+    int threads = request->threads > 0 ? request->threads : omp_get_max_threads();
+    int isa = tr__cpu_isa();
+    isa = request->isa_limit > 0 && request->isa_limit - 1 < isa
+              ? request->isa_limit - 1
+              : isa;
+    m->ranks_per_node = tr__max_i64(1, request->ranks);
+    m->flops = products[isa] * threads;
+    m->memory_rate = memory * threads;
+    m->host_rate = memory * threads * (double)m->ranks_per_node;
+    m->launch = launch;
+    for (int i = 0; i < TR_RATED_OPS; i++) {
+        m->op_launch[i] = -1;
+    }
+    set_way(m, TR_WAY_INSIDE, link, message);
+    set_way(m, TR_WAY_BETWEEN, link, message);
+    set_way(m, TR_WAY_TO_DEVICE, copies, launch);
+    set_way(m, TR_WAY_TO_HOST, copies, launch);
+    set_way(m, TR_WAY_NVME_READ, disk, block);
+    set_way(m, TR_WAY_NVME_WRITE, disk, block);
+    m->link_interference = m->copy_interference = 0.5;
+    m->nvme_interference = 0.1;
+    *out = m;
+    return TR_OK;
+}
