@@ -35,7 +35,9 @@ static tr_status plan_size(const tr_plan_request *request, int64_t micro_batch,
     r.optimizer_home = r.param_home = r.grad_home = TR_SPACE_DEVICE;
     r.update_elements = 0;
     r.update_slots = 0;
-    r.recomputed_units = 0;
+    r.recomputed_units = r.recomputed_ops_units = 0;
+    r.recomputed_ops = TR_RECOMPUTE_DEFAULT;
+    r.boundary_home = TR_SPACE_DEVICE;
     r.no_overlap = r.reproducible = r.inference = false;
     r.host_data_bytes = 0;
     return tr_plan_make(&r, out, err);
