@@ -24,8 +24,9 @@ static const char *const exchanges[] = {"direct", "hierarchical", NULL};
 
 #define PER_SECOND .types = TR_KEY_NUMBER | TR_KEY_SIZE, .min = 1, .max = 1e30
 #define SECONDS    .types = TR_KEY_NUMBER, .min = 0, .max = 3600, .fallback = "0"
-#define PART       .types = TR_KEY_NUMBER, .min = 0, .max = TR_INTERFERENCE_MOST, .fallback = "0"
-#define CAPACITY   .types = TR_KEY_SIZE
+#define PART                                                                           \
+    .types = TR_KEY_NUMBER, .min = 0, .max = TR_INTERFERENCE_MOST, .fallback = "0"
+#define CAPACITY .types = TR_KEY_SIZE
 
 // Keys without a default must be given, but for capacities, ways and rates of ops.
 static const tr_key fixed_keys[] = {
