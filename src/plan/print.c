@@ -14,6 +14,7 @@ typedef struct item {
     int32_t unit, last_unit;
     int32_t segment;
     int64_t micro, last_micro;
+    int64_t first, count; // of an update or what it moves: elements
 } item;
 
 enum { PERIOD_MAX = 512, DEPTH_MAX = 4 };
@@ -36,9 +37,24 @@ static bool is_transfer(const item *it) {
     return it->kind == TR_STEP_read || it->kind == TR_STEP_write;
 }
 
+// An update that is staged, and what is moved for it.
+static bool is_cut(const tr_plan_step *step) {
+    bool kind = step->kind == TR_STEP_read || step->kind == TR_STEP_write ||
+                step->kind == TR_STEP_update;
+    return kind && step->slot >= 0;
+}
+
+static bool is_cut_item(const item *it) {
+    return it->count > 0;
+}
+
 static bool extends(const item *last, const tr_plan_step *step) {
     if (last->kind != step->kind || last->segment != step->segment ||
-        last->lean != step->lean || last->part != step->part) {
+        last->lean != step->lean || last->part != step->part ||
+        is_cut(step) != is_cut_item(last)) {
+        return false;
+    }
+    if (is_cut(step)) {
         return false;
     }
     bool same_micro = last->micro == last->last_micro && step->micro == last->micro;
@@ -59,9 +75,13 @@ static size_t fold_runs(const tr_sequence *sequence, item *items) {
             items[count - 1].last_micro = step->micro;
         } else {
             items[count++] = (item){
-                step->kind, step->lean,    step->part,  step->unit,
-                step->unit, step->segment, step->micro, step->micro,
+                step->kind,    step->lean,  step->part,  step->unit, step->unit,
+                step->segment, step->micro, step->micro, 0,          0,
             };
+            if (is_cut(step)) {
+                items[count - 1].first = step->first;
+                items[count - 1].count = step->count;
+            }
         }
     }
     return count;
@@ -71,7 +91,7 @@ static size_t fold_runs(const tr_sequence *sequence, item *items) {
 // buffers) and segments on.
 typedef struct repeat {
     size_t period, times;
-    int64_t shift;
+    int64_t shift, elements;
     int32_t units, flats, segments;
 } repeat;
 
@@ -83,7 +103,8 @@ static bool is_shifted(const item *a, const item *b, const repeat *by) {
     return a->kind == b->kind && a->lean == b->lean && a->part == b->part &&
            a->segment + segments == b->segment && a->unit + units == b->unit &&
            a->last_unit + units == b->last_unit && a->micro + micro == b->micro &&
-           a->last_micro + micro == b->last_micro;
+           a->last_micro + micro == b->last_micro && a->count == b->count &&
+           a->first + (is_cut_item(a) ? by->elements : 0) == b->first;
 }
 
 static size_t times_repeated(const item *items, size_t count, const repeat *by) {
@@ -100,15 +121,19 @@ static size_t times_repeated(const item *items, size_t count, const repeat *by) 
     return times;
 }
 
-// How much each repeat is on, from what the first two differ by. false: they are not of
-// micro-batches.
+// How much each repeat is on, from what the first two differ by. false: they are of
+// neither micro-batches nor pieces of updates.
 static bool guess_repeat(const item *items, size_t period, repeat *out) {
-    const item *work = NULL, *flat = NULL;
+    const item *work = NULL, *flat = NULL, *cut = NULL;
     *out = (repeat){.period = period, .times = 1};
     for (size_t i = 0; i < period; i++) {
         bool better = !work || (is_flat(work) && !is_flat(&items[i]));
         work = is_micro(items[i].kind) && better ? &items[i] : work;
         flat = flat || !is_flat(&items[i]) ? flat : &items[i];
+        cut = cut || !is_cut_item(&items[i]) ? cut : &items[i];
+    }
+    if (cut) {
+        out->elements = cut[period].first - cut->first;
     }
     if (flat) {
         out->flats = flat[period].unit - flat->unit;
@@ -118,7 +143,7 @@ static bool guess_repeat(const item *items, size_t period, repeat *out) {
         out->units = is_flat(work) ? 0 : work[period].unit - work->unit;
         out->segments = work[period].segment - work->segment;
     }
-    return work;
+    return work || cut;
 }
 
 // The repeat at the start of `items` that covers most of them.
@@ -169,6 +194,10 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
             fprintf(to, ", segment %d", (int)it->segment);
         }
     }
+    if (is_cut_item(it)) {
+        fprintf(to, ", elements %" PRId64 " .. %" PRId64, it->first,
+                it->first + it->count - 1);
+    }
     if (is_micro(it->kind)) {
         bool many = it->last_micro != it->micro;
         fprintf(to, many ? ", micro-batches %" PRId64 : ", micro-batch %" PRId64,
@@ -192,6 +221,9 @@ static void print_repeat(const repeat *r, int depth, FILE *to) {
     if (r->units) {
         fprintf(to, ", each %d unit%s %s", (int)units, units == 1 ? "" : "s",
                 r->units < 0 ? "down" : "up");
+    }
+    if (r->elements) {
+        fprintf(to, ", each %" PRId64 " elements on", r->elements);
     }
     if (r->segments) {
         fprintf(to, ", each %d segment%s %s", (int)segments, segments == 1 ? "" : "s",

@@ -520,6 +520,78 @@ static void wrong_numbers_are_found(void **state) {
     spoil_all(misnumber_steps);
 }
 
+// ---- what is moved beside computing
+// -------------------------------------------------------
+
+static bool is_cut(const tr_plan_step *step) {
+    return step->kind == TR_STEP_update || step->kind == TR_STEP_read ||
+           step->kind == TR_STEP_write;
+}
+
+static void miscount_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
+    for (size_t i = 0; i < sequence->count; i++) {
+        tr_plan_step *step = &sequence->steps[i], right = *step;
+        for (int by = -1024; is_cut(step) && by <= 1024; by += 2048) {
+            step->first += by;
+            must_find(plan, s, "other elements", (int)i, by);
+            *step = right;
+            step->count += by;
+            must_find(plan, s, "more or fewer elements", (int)i, by);
+            *step = right;
+        }
+        bool moves = step->kind == TR_STEP_read || step->kind == TR_STEP_write;
+        for (int part = -1; moves && part <= TR_PARTS; part++) {
+            step->part = (tr_part)part;
+            if (step->part != right.part) {
+                must_find(plan, s, "another part", (int)i, part);
+            }
+        }
+        *step = right;
+    }
+}
+
+static void miscount_elements(tr_plan *plan, const subject *s) {
+    each_sequence(plan, s, miscount_each);
+}
+
+static void wrong_elements_are_found(void **state) {
+    (void)state;
+    spoil_all(miscount_elements);
+}
+
+// Steps that wait for what they themselves need, the first to do so.
+static void hurry_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
+    int32_t copies = 0, transfers = 0;
+    for (size_t i = 0; i < sequence->count; i++) {
+        tr_plan_step *step = &sequence->steps[i], right = *step;
+        bool norm = step->kind == TR_STEP_norm;
+        bool takes =
+            norm || step->kind == TR_STEP_fetch || step->kind == TR_STEP_update;
+        step->wait_nvme = takes && right.wait_nvme > transfers ? 0 : right.wait_nvme;
+        if (step->wait_nvme != right.wait_nvme) {
+            must_find(plan, s, "no wait for NVMe", (int)i, right.wait_nvme);
+        }
+        *step = right;
+        takes = norm || (step->kind == TR_STEP_write && step->slot < 0);
+        step->wait_copy = takes && right.wait_copy > copies ? 0 : right.wait_copy;
+        if (step->wait_copy != right.wait_copy) {
+            must_find(plan, s, "no wait for copies", (int)i, right.wait_copy);
+        }
+        *step = right;
+        copies = right.wait_copy > copies ? right.wait_copy : copies;
+        transfers = right.wait_nvme > transfers ? right.wait_nvme : transfers;
+    }
+}
+
+static void hurry_steps(tr_plan *plan, const subject *s) {
+    each_sequence(plan, s, hurry_each);
+}
+
+static void missing_waits_are_found(void **state) {
+    (void)state;
+    spoil_all(hurry_steps);
+}
+
 // ---- unit programs
 // --------------------------------------------------------------------------
 
@@ -692,6 +764,8 @@ int main(void) {
         cmocka_unit_test(missing_buffers_are_found),
         cmocka_unit_test(wrong_flags_are_found),
         cmocka_unit_test(wrong_numbers_are_found),
+        cmocka_unit_test(wrong_elements_are_found),
+        cmocka_unit_test(missing_waits_are_found),
         cmocka_unit_test(operands_out_of_place_are_found),
         cmocka_unit_test(results_on_other_operands_are_found),
         cmocka_unit_test(instructions_left_out_are_found),
