@@ -58,6 +58,7 @@ typedef struct tr_plan_request {
     // Where the inputs of recomputed units wait between forward and backward.
     tr_space boundary_home;
     int optimizer_states;    // f32 buffers per parameter
+    bool tensor_norms;       // the update needs the norms of each tensor (LAMB, LARS)
     bool no_overlap;         // ranks compute nothing while they communicate
     bool reproducible;       // gradients are summed in fixed point: the same bits for
                              // every W, g, wave and stage

@@ -52,6 +52,8 @@ static tr_status (*const run_kind[TR_STEP_KINDS])(tr_work *, const tr_plan_step 
     [TR_STEP_write] = tr__run_nvme_write,
     [TR_STEP_square] = tr__run_square,
     [TR_STEP_norm] = tr__run_norm,
+    [TR_STEP_measure] = tr__run_measure,
+    [TR_STEP_total] = tr__run_total,
     [TR_STEP_update] = tr__run_update,
 };
 
@@ -154,8 +156,13 @@ static void number_tickets(tr_work *work, size_t first) {
     for (int s = 0; s < TR_STREAMS; s++) {
         work->first[s] = ex->carrier[s] ? tr__carrier_newest(ex->carrier[s]) : 0;
     }
+    if (ex->comm) {
+        work->first_ticket = tr__comm_newest(ex->comm);
+        work->waited = tr__comm_totals(ex->comm).wait_seconds;
+    }
     for (size_t i = 0; i < first; i++) {
         work->first[steps[i].stream]--;
+        work->first_ticket -= steps[i].stream == TR_STREAM_COMM;
     }
 }
 
@@ -166,10 +173,6 @@ static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t f
     bool stopped = false;
     work.begin = tr__seconds();
     number_tickets(&work, first);
-    if (executor->comm) {
-        work.first_ticket = tr__comm_newest(executor->comm);
-        work.waited = tr__comm_totals(executor->comm).wait_seconds;
-    }
     begin_watch(&work, first == 0);
     for (size_t i = first; i < end; i++) {
         if (!stopped && stop && stop(user)) {
@@ -405,6 +408,10 @@ void tr__executor_order(tr_executor *executor, const tr_update_order *order) {
     executor->update = plan->request.reference_kernels
                            ? order->optimizer->reference
                            : tr__optimizer_choose(order->optimizer, plan->isa);
+    const tr_adaptation *adaptation = order->optimizer->adaptation;
+    executor->direct = plan->request.reference_kernels && adaptation
+                           ? adaptation->reference
+                           : tr__optimizer_choose_direct(order->optimizer, plan->isa);
 }
 
 const float *tr__executor_answer(tr_executor *executor) {

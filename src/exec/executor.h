@@ -11,11 +11,14 @@
 
 typedef struct tr_executor tr_executor;
 
-// A run of parameters of one flat buffer that share their hyper-parameters.
+// A run of parameters of one flat buffer that share their hyper-parameters; one
+// parameter where the update needs the norms of tensors.
 typedef struct tr_update_range {
     int flat;
     int64_t offset, count; // elements
     int group;             // index into tr_update_order.hyper
+    int param;             // of the plan: the first of the run
+    bool adapts;           // its rate follows its tensor's norms
 } tr_update_range;
 
 // What the update steps of one optimizer step do.

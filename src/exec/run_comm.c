@@ -1,6 +1,7 @@
 // Steps that ranks take together.
 #include "base/checked.h"
 #include "exec/walk.h"
+#include "ops/optimizer_measure.h"
 
 static tr_comm_type grad_type(const tr_executor *ex) {
     return ex->plan->request.reproducible ? TR_COMM_I64 : TR_COMM_F32;
@@ -38,6 +39,12 @@ static tr_comm_op gather_of(const tr_executor *ex, const tr_plan_step *step) {
     case TR_PART_GRAD:
         op.type = grad_type(ex);
         op.recv = tr__memory(ex, flat->sums.buffer);
+        break;
+    case TR_PART_NORMS:
+        op.type = TR_COMM_BYTE;
+        op.shard = ex->plan->norms.parts * (int64_t)sizeof(tr_squares);
+        op.count = op.shard * ex->plan->request.ranks;
+        op.recv = tr__memory(ex, to);
         break;
     case TR_PART_RECORD:
         op.type = TR_COMM_BYTE;

@@ -3,7 +3,9 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "exec/walk.h"
+#include "ops/optimizer_measure.h"
 
+#include <math.h>
 #include <string.h>
 
 double *tr__own_record(const tr_executor *ex) {
@@ -142,9 +144,18 @@ static float *element_of(part in, int64_t element) {
     return (float *)in.memory + (element - in.first);
 }
 
-// Elements [first, first + count) of a flat buffer, of one parameter group.
-static void update_piece(const tr_executor *ex, const tr_plan_step *step, int group,
-                         int64_t first, int64_t count) {
+// A piece of an update: elements of one range, from element `first` of its flat buffer
+// on.
+typedef struct piece {
+    const tr_executor *ex;
+    const tr_plan_step *step;
+    const tr_update_range *range;
+    tr_update update;
+    int64_t first;
+} piece;
+
+static piece piece_make(const tr_executor *ex, const tr_plan_step *step,
+                        const tr_update_range *range, int64_t first, int64_t count) {
     const tr_update_order *order = &ex->order;
     part grad = part_of(ex, step, TR_PART_GRAD);
     gradients grads = {grad.memory, grad.first};
@@ -155,18 +166,25 @@ static void update_piece(const tr_executor *ex, const tr_plan_step *step, int gr
         .count = count,
         .grad_scale = order->grad_scale,
         .number = order->number,
-        .beta1_power = order->power[group][0],
-        .beta2_power = order->power[group][1],
+        .beta1_power = order->power[range->group][0],
+        .beta2_power = order->power[range->group][1],
     };
     for (int s = 0; s < ex->plan->request.optimizer_states; s++) {
         part state = part_of(ex, step, (tr_part)(TR_PART_STATE + s));
         update.state[s] = element_of(state, first);
     }
-    ex->update(&order->hyper[group], &update);
+    return (piece){ex, step, range, update, first};
 }
 
-tr_status tr__run_update(tr_work *work, const tr_plan_step *step) {
-    const tr_executor *ex = work->ex;
+// How many elements from `first` on are taken at a time, of so many that are left:
+// blocks of the norm are not cut.
+static int64_t whole_blocks(const tr_executor *ex, int64_t first, int64_t left) {
+    int64_t now = piece_of(ex, left);
+    return now < left ? now - (first + now) % TR_NORM_BLOCK : now;
+}
+
+static void each_piece(const tr_executor *ex, const tr_plan_step *step,
+                       void (*visit)(const piece *piece)) {
     for (size_t i = 0; i < ex->order.range_count; i++) {
         const tr_update_range *range = &ex->order.ranges[i];
         if (range->flat != step->unit) {
@@ -176,10 +194,68 @@ tr_status tr__run_update(tr_work *work, const tr_plan_step *step) {
         int64_t last =
             tr__min_i64(range->offset + range->count, step->first + step->count);
         while (first < last) {
-            int64_t now = piece_of(ex, last - first);
-            update_piece(ex, step, range->group, first, now);
+            int64_t now = whole_blocks(ex, first, last - first);
+            piece at = piece_make(ex, step, range, first, now);
+            visit(&at);
             first += now;
         }
     }
+}
+
+static void measure_piece(const piece *at) {
+    const tr_executor *ex = at->ex;
+    const tr_plan_param *param = &ex->plan->params[at->range->param];
+    tr_squares *parts = tr__memory(ex, at->step->buffer[TR_SLOT_OUTPUT]);
+    int64_t where = tr__norms_part(ex->plan, param, at->first / TR_NORM_BLOCK);
+    tr__optimizer_measure(ex->direct, ex->norm, &ex->order.hyper[at->range->group],
+                          &at->update, at->first, parts + where);
+}
+
+tr_status tr__run_measure(tr_work *work, const tr_plan_step *step) {
+    each_piece(work->ex, step, measure_piece);
+    return TR_OK;
+}
+
+// A tensor's parts one after the other, whichever ranks have measured them.
+tr_status tr__run_total(tr_work *work, const tr_plan_step *step) {
+    const tr_executor *ex = work->ex;
+    const tr_plan *plan = ex->plan;
+    const tr_squares *parts = tr__memory(ex, step->buffer[TR_SLOT_INPUT]);
+    tr_squares *totals = tr__memory(ex, step->buffer[TR_SLOT_OUTPUT]);
+    memset(totals, 0, plan->param_count * sizeof *totals);
+    for (size_t i = 0; i < plan->param_count; i++) {
+        const tr_plan_param *param = &plan->params[i];
+        tr_squares *total = &totals[param->tensor];
+        int64_t first = param->offset / TR_NORM_BLOCK;
+        int64_t blocks = tr__measure_parts(param->offset, param->count);
+        for (int64_t b = first; b < first + blocks; b++) {
+            const tr_squares *at = &parts[tr__norms_part(plan, param, b)];
+            total->param += at->param;
+            total->direction += at->direction;
+        }
+    }
+    return TR_OK;
+}
+
+static double trust_of(const piece *at, const tr_hyper *hyper) {
+    const tr_executor *ex = at->ex;
+    const tr_adaptation *adaptation = ex->order.optimizer->adaptation;
+    const tr_squares *totals = tr__memory(ex, at->step->buffer[TR_SLOT_INPUT_GRAD]);
+    if (!adaptation || !at->range->adapts) {
+        return 1;
+    }
+    const tr_squares *total = &totals[ex->plan->params[at->range->param].tensor];
+    return adaptation->trust(hyper, sqrt(total->param), sqrt(total->direction));
+}
+
+static void update_piece(const piece *at) {
+    const tr_hyper *hyper = &at->ex->order.hyper[at->range->group];
+    tr_update update = at->update;
+    update.trust = trust_of(at, hyper);
+    at->ex->update(hyper, &update);
+}
+
+tr_status tr__run_update(tr_work *work, const tr_plan_step *step) {
+    each_piece(work->ex, step, update_piece);
     return TR_OK;
 }

@@ -27,6 +27,7 @@ struct tr_executor {
     tr_fixed fixed;
     tr_update_order order;
     tr_update_function update;
+    tr_direct_function direct; // its first phase, NULL: it has none
 };
 
 typedef struct tr_work {
@@ -66,6 +67,8 @@ tr_status tr__run_program(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_fold(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_square(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_norm(tr_work *work, const tr_plan_step *step);
+tr_status tr__run_measure(tr_work *work, const tr_plan_step *step);
+tr_status tr__run_total(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_update(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_clear(tr_work *work, const tr_plan_step *step);
 // ---- run_comm.c

@@ -8,3 +8,14 @@ tr_update_function tr__optimizer_choose(const tr_optimizer *optimizer, tr_isa is
     }
     return optimizer->reference;
 }
+
+tr_direct_function tr__optimizer_choose_direct(const tr_optimizer *optimizer,
+                                               tr_isa isa) {
+    const tr_adaptation *adaptation = optimizer->adaptation;
+    for (int i = (int)isa; adaptation && i >= 0; i--) {
+        if (i < TR_ISA_COUNT && adaptation->cpu[i]) {
+            return adaptation->cpu[i];
+        }
+    }
+    return adaptation ? adaptation->reference : NULL;
+}

@@ -11,14 +11,18 @@ enum { TR_OPTIMIZER_STATES = 2 };
 // What an update is made with; each optimizer reads the fields it knows.
 typedef struct tr_hyper {
     double lr, weight_decay;
-    double beta1, beta2;        // Adam, Lion
-    double eps;                 // Adam, Adagrad
-    bool decoupled;             // Adam: AdamW's decay (Loshchilov, Hutter 1711.05101)
-    bool bias_correction;       // Adam
-    double momentum, dampening; // SGD
-    bool nesterov;              // SGD
-    double initial_accumulator; // Adagrad
-    double lr_decay;            // Adagrad
+    double beta1, beta2;         // Adam, Lion, LAMB
+    double eps;                  // Adam, Adagrad, LAMB, LARS
+    bool decoupled;              // Adam: AdamW's decay (Loshchilov, Hutter 1711.05101)
+    bool bias_correction;        // Adam, LAMB
+    double momentum;             // SGD, LARS
+    double dampening;            // SGD
+    bool nesterov;               // SGD, LARS
+    double initial_accumulator;  // Adagrad
+    double lr_decay;             // Adagrad
+    double min_coeff, max_coeff; // LAMB: bounds of the trust ratio
+    bool corrected;              // LAMB: the direction is of corrected means
+    double trust_coefficient;    // LARS
 } tr_hyper;
 
 // One contiguous range of parameters with one set of hyper-parameters.
@@ -31,7 +35,21 @@ typedef struct tr_update {
         grad_scale; // each gradient is multiplied by this: 2^k / (scale * count * clip)
     int64_t number; // of this applied update, from 1
     double beta1_power, beta2_power; // products of the betas of updates 1 .. number
+    double trust; // what the norms of the whole tensor make of its rate: LAMB, LARS
 } tr_update;
+
+// An optimizer whose rate follows the norms of each tensor updates in two phases. The
+// first moves the states on and gives what is to be measured; then, the norms of whole
+// tensors being known, comes `reference` or `cpu`.
+typedef struct tr_adaptation {
+    // First phase: direction: [count]. One thread. Bits do not depend on how ranges are
+    // cut.
+    void (*reference)(const tr_hyper *hyper, const tr_update *update, float *direction);
+    void (*cpu[TR_ISA_COUNT])(const tr_hyper *hyper, const tr_update *update,
+                              float *direction);
+    // tr_update.trust of a tensor whose parameters and direction have these norms.
+    double (*trust)(const tr_hyper *hyper, double param_norm, double direction_norm);
+} tr_adaptation;
 
 typedef struct tr_optimizer {
     const char *name; // "adam"
@@ -43,15 +61,23 @@ typedef struct tr_optimizer {
     // on how ranges are cut.
     void (*reference)(const tr_hyper *hyper, const tr_update *update);
     void (*cpu[TR_ISA_COUNT])(const tr_hyper *hyper, const tr_update *update);
+    const tr_adaptation *adaptation; // NULL: elements know nothing of their tensor
 } tr_optimizer;
 
 extern const tr_optimizer tr__optimizer_adam; // Adam and AdamW
 extern const tr_optimizer tr__optimizer_sgd;
 extern const tr_optimizer tr__optimizer_lion;
 extern const tr_optimizer tr__optimizer_adagrad;
+extern const tr_optimizer tr__optimizer_lamb;
+extern const tr_optimizer tr__optimizer_lars;
 
 // The update for this processor (the best `cpu` entry up to `isa`, else the reference).
 typedef void (*tr_update_function)(const tr_hyper *hyper, const tr_update *update);
 tr_update_function tr__optimizer_choose(const tr_optimizer *optimizer, tr_isa isa);
+// The first phase likewise; NULL: there is none.
+typedef void (*tr_direct_function)(const tr_hyper *hyper, const tr_update *update,
+                                   float *direction);
+tr_direct_function tr__optimizer_choose_direct(const tr_optimizer *optimizer,
+                                               tr_isa isa);
 
 #endif

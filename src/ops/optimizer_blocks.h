@@ -72,4 +72,43 @@ static inline void tr__update_all(const tr_update *update, int states, int weigh
     }
 }
 
+// The same of a first phase, on the calling thread: d: [TR_UPDATE_BLOCK], the
+// direction.
+typedef void (*tr_direct_block)(const void *numbers, const float *restrict p,
+                                const float *restrict g, float *restrict a,
+                                float *restrict b, float *restrict d);
+
+static inline void tr__direct_rest(const tr_update *update, int states,
+                                   tr_direct_block block, const void *numbers,
+                                   int64_t first, size_t count, float *direction) {
+    float part[3 + TR_OPTIMIZER_STATES][TR_UPDATE_BLOCK] = {{0}};
+    size_t bytes = count * sizeof(float);
+    memcpy(part[0], update->param + first, bytes);
+    memcpy(part[1], update->grad + first, bytes);
+    for (int i = 0; i < states; i++) {
+        memcpy(part[3 + i], update->state[i] + first, bytes);
+    }
+    block(numbers, part[0], part[1], states > 0 ? part[3] : NULL,
+          states > 1 ? part[4] : NULL, part[2]);
+    memcpy(direction + first, part[2], bytes);
+    for (int i = 0; i < states; i++) {
+        memcpy(update->state[i] + first, part[3 + i], bytes);
+    }
+}
+
+static inline void tr__direct_all(const tr_update *update, int states,
+                                  tr_direct_block block, const void *numbers,
+                                  float *direction) {
+    int64_t i = 0;
+    for (; i + TR_UPDATE_BLOCK <= update->count; i += TR_UPDATE_BLOCK) {
+        block(numbers, update->param + i, update->grad + i,
+              tr__update_state(update, states, 0, i),
+              tr__update_state(update, states, 1, i), direction + i);
+    }
+    if (i < update->count) {
+        tr__direct_rest(update, states, block, numbers, i, (size_t)(update->count - i),
+                        direction);
+    }
+}
+
 #endif

@@ -199,6 +199,8 @@ tr_status tr__check_gather(tr_check_walk *w) {
         return gather_param(w);
     case TR_PART_GRAD:
         return gather_grad(w);
+    case TR_PART_NORMS:
+        return tr__check_gather_norms(w);
     default:
         if (!w->normed || w->recorded) {
             return tr__check_wrong(w, "is there twice, or before the norm");

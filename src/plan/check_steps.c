@@ -320,9 +320,11 @@ static tr_status run_clear(tr_check_walk *w) {
 static tr_status run_update(tr_check_walk *w) {
     size_t index = (size_t)(w->step - w->plan->sequences[w->kind].steps);
     bool agreed = w->normed && (w->recorded || w->plan->request.ranks == 1);
-    return agreed && index >= w->plan->update_begin
-               ? tr__check_update(w)
-               : tr__check_wrong(w, "comes before the norm");
+    if (!agreed || index < w->plan->update_begin) {
+        return tr__check_wrong(w, "comes before the norm");
+    }
+    tr_status status = tr__check_norms(w);
+    return status == TR_OK ? tr__check_update(w) : status;
 }
 
 static bool is_opening(const tr_plan_step *step) {
@@ -384,6 +386,10 @@ static tr_status run_step(tr_check_walk *w) {
         return tr__check_square(w);
     case TR_STEP_norm:
         return run_norm(w);
+    case TR_STEP_measure:
+        return tr__check_measure(w);
+    case TR_STEP_total:
+        return tr__check_total(w);
     case TR_STEP_update:
         return run_update(w);
     default:
@@ -449,7 +455,8 @@ static tr_status run_all(tr_check_walk *w) {
 
 static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
                                 tr_error *err) {
-    tr_check_walk w = {.plan = plan, .kind = kind, .err = err, .micros = 1};
+    tr_check_walk w = {
+        .plan = plan, .kind = kind, .err = err, .micros = 1, .measures = -1};
     size_t units = (size_t)plan->unit_count;
     if (kind == TR_SEQUENCE_TRAIN) {
         w.micros = plan->request.accumulation_steps;
@@ -459,9 +466,10 @@ static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
     w.combined = tr__calloc(units, sizeof *w.combined);
     w.written = tr__calloc(plan->param_count, sizeof *w.written);
     w.updated = tr__calloc(plan->flat_count, sizeof *w.updated);
+    w.measured = tr__calloc(plan->flat_count, sizeof *w.measured);
     w.flats = tr__calloc(plan->flat_count, sizeof *w.flats);
-    bool good =
-        w.contents && w.progress && w.combined && w.written && w.updated && w.flats;
+    bool good = w.contents && w.progress && w.combined && w.written && w.updated &&
+                w.measured && w.flats;
     for (int s = 0; s < TR_BESIDE; s++) {
         w.busy[s] = tr__calloc(plan->buffer_count, sizeof **w.busy);
         good = good && w.busy[s];
@@ -476,6 +484,7 @@ static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
     tr__free(w.combined);
     tr__free(w.written);
     tr__free(w.updated);
+    tr__free(w.measured);
     tr__free(w.flats);
     for (int s = 0; s < TR_BESIDE; s++) {
         tr__free(w.busy[s]);

@@ -17,6 +17,8 @@ typedef enum tr_content_kind {
     TR_HOLDS_REDUCED,    // and of its gradients, summed over ranks
     TR_HOLDS_READ,       // elements of a part of it, as they are on NVMe
     TR_HOLDS_UNSTORED,   // the same, newer than on NVMe
+    TR_HOLDS_MEASURES,   // parts of the norms of tensors
+    TR_HOLDS_NORMS,      // of the tensors
 } tr_content_kind;
 
 // What a buffer holds. `micro`: of wave tensors, the first of the wave; of what is
@@ -63,11 +65,14 @@ typedef struct tr_check_walk {
     tr_sequence_kind kind;
     const tr_plan_step *step;
     int64_t micros;
-    tr_content *contents;  // [buffers]
-    tr_progress *progress; // [units][micros]
-    int *combined;         // [units] combine steps so far in this pass of the wave
-    bool *written;         // [params] the gradient has been written
-    bool *updated;         // [flats]
+    tr_content *contents;    // [buffers]
+    tr_progress *progress;   // [units][micros]
+    int *combined;           // [units] combine steps so far in this pass of the wave
+    bool *written;           // [params] the gradient has been written
+    bool *updated;           // [flats]
+    bool *measured;          // [flats]
+    int32_t measures;        // buffer in which they are measured, -1: none
+    bool gathered, totalled; // what ranks have measured; the norms are made
     tr_flat_progress *flats;
     // Of the streams beside computing: the last step to work on each
     // buffer [buffers]; steps begun, steps known to be done.
@@ -109,6 +114,9 @@ tr_status tr__check_evict(tr_check_walk *w);
 tr_status tr__check_clear_gaps(tr_check_walk *w);
 // What a program reads is there, and what it makes has its place.
 tr_status tr__check_binding(tr_check_walk *w, const tr_program *program);
+// The step works on these buffers (-1: none) on this stream from now until somebody
+// waits for it.
+tr_status tr__check_begin(tr_check_walk *w, tr_stream stream, int32_t from, int32_t to);
 // Takes note of what the step waits for, which must have begun; nothing that it names
 // is being worked on beside it.
 tr_status tr__check_idle(tr_check_walk *w);
@@ -139,6 +147,13 @@ tr_status tr__check_evict_staged(tr_check_walk *w);
 tr_status tr__check_update(tr_check_walk *w);
 // At the end of a training step: has the update of a flat buffer read and written all?
 bool tr__check_is_updated(const tr_check_walk *w, int flat);
+
+// ---- check_norms.c
+// The norms of tensors: measured, brought together, made, there for the update.
+tr_status tr__check_measure(tr_check_walk *w);
+tr_status tr__check_gather_norms(tr_check_walk *w);
+tr_status tr__check_total(tr_check_walk *w);
+tr_status tr__check_norms(const tr_check_walk *w);
 
 // Buffers that a step names, each once for each time: in its slots and its binding.
 enum { TR_STEP_BUFFERS_MAX = TR_SLOTS + 2 * TR_UNIT_FLATS_MAX };

@@ -263,6 +263,16 @@ static void add_norm(walk *w, tr_plan_step step) {
     }
 }
 
+// A tensor's norms need what every rank has measured of it.
+static void add_total(walk *w, tr_plan_step step) {
+    issue measured = {{0}};
+    if (tr__norms_ranks(w->plan) > 1) {
+        add_gather(w, TR_PART_NORMS, 0, NULL);
+        measured.at[COMM] = w->issued.at[COMM];
+    }
+    add(w, step, &measured);
+}
+
 static void write_steps(walk *w) {
     const tr_sequence *old = &w->plan->sequences[w->kind];
     size_t update_begin = 0;
@@ -278,6 +288,8 @@ static void write_steps(walk *w) {
         update_begin = i == w->plan->update_begin ? w->edited.count : update_begin;
         if (old->steps[i].kind == TR_STEP_norm) {
             add_norm(w, old->steps[i]);
+        } else if (old->steps[i].kind == TR_STEP_total) {
+            add_total(w, old->steps[i]);
         } else {
             add(w, old->steps[i], begins ? &wait : NULL);
         }

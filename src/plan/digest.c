@@ -30,6 +30,7 @@ static uint64_t add_step(uint64_t hash, const tr_plan *plan, const tr_plan_step 
 uint64_t tr__plan_exchanges(const tr_plan *plan) {
     uint64_t hash = add(0, plan->request.reproducible); // what sums are made of
     hash = add(hash, plan->record.doubles);
+    hash = add(hash, plan->norms.parts);
     for (int s = 0; s < TR_SEQUENCES; s++) {
         const tr_sequence *sequence = &plan->sequences[s];
         hash = add(hash, s);

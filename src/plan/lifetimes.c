@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "comm/comm.h"
+#include "ops/optimizer_measure.h"
 #include "plan/plan.h"
 
 #include <string.h>
@@ -21,6 +22,8 @@ typedef struct table {
     // gradients on their way to NVMe.
     int *staged_param, *staged_later, *staged_grad;
     int ring[TR_UPDATE_SLOTS_MAX][TR_PARTS]; // of the update's pieces
+    int measured;                            // what ranks have measured
+    int totals;                              // the norms of tensors
     int32_t *waited; // [steps] of a step beside computing: who waits for it
     tr_error *err;
     tr_status status;
@@ -325,7 +328,31 @@ static void use_fetch(table *t, tr_plan_step *step, int32_t now) {
     }
 }
 
+// What ranks measure, and the norms that it makes.
+static int use_measured(table *t, int32_t now) {
+    const tr_plan *plan = t->plan;
+    int64_t ranks = tr__norms_ranks(plan);
+    return use(t, &t->measured,
+               ranks > 1 ? TR_LEDGER_communication : TR_LEDGER_workspace,
+               plan->norms.parts * ranks * (int64_t)sizeof(tr_squares), now);
+}
+
+static int use_totals(table *t, int32_t now) {
+    int64_t bytes = (int64_t)t->plan->param_count * (int64_t)sizeof(tr_squares);
+    return t->plan->request.tensor_norms
+               ? use(t, &t->totals, TR_LEDGER_workspace, bytes, now)
+               : -1;
+}
+
+static void use_total(table *t, tr_plan_step *step, int32_t now) {
+    step->buffer[TR_SLOT_INPUT] = use_measured(t, now);
+    step->buffer[TR_SLOT_OUTPUT] = use_totals(t, now);
+}
+
 static void use_gather(table *t, tr_plan_step *step, int32_t now) {
+    if (step->part == TR_PART_NORMS) {
+        step->buffer[TR_SLOT_OUTPUT] = use_measured(t, t->waited[now]);
+    }
     if (step->part != TR_PART_PARAM || params_stay(t)) {
         return;
     }
@@ -433,8 +460,16 @@ static void use_all(table *t, tr_plan_step *step, int32_t now) {
         use_square(t, step, now);
         use_unfold(t, step, now);
         break;
+    case TR_STEP_measure:
+        step->buffer[TR_SLOT_OUTPUT] = use_measured(t, now);
+        use_unfold(t, step, now);
+        break;
+    case TR_STEP_total:
+        use_total(t, step, now);
+        break;
     case TR_STEP_update:
         use_update(t, step, now);
+        step->buffer[TR_SLOT_INPUT_GRAD] = use_totals(t, now);
         use_unfold(t, step, now);
         break;
     case TR_STEP_norm:
@@ -452,7 +487,7 @@ static void use_all(table *t, tr_plan_step *step, int32_t now) {
 
 static tr_status name_buffers(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
     tr_sequence *sequence = &plan->sequences[kind];
-    table t = {.plan = plan, .kind = kind, .err = err};
+    table t = {.plan = plan, .kind = kind, .measured = -1, .totals = -1, .err = err};
     size_t units = (size_t)plan->unit_count;
     t.micros = kind == TR_SEQUENCE_TRAIN ? plan->request.accumulation_steps : 1;
     t.boundary = entries((units + 1) * (size_t)t.micros);

@@ -151,6 +151,17 @@ static void turn(writer *w, int u) {
     }
 }
 
+// A rank updates what it keeps the optimizer's state of.
+static void add_update(writer *w, tr_plan_step_kind kind, size_t f) {
+    const tr_flat *flat = &w->plan->flats[f];
+    bool shards = tr__plan_stage(w->plan) > 0;
+    add(w, (tr_plan_step){.kind = kind,
+                          .unit = (int32_t)f,
+                          .first = shards ? flat->first : 0,
+                          .count = shards ? flat->own : flat->count,
+                          .slot = -1});
+}
+
 static void train_step(writer *w) {
     tr_plan *plan = w->plan;
     int last = plan->unit_count - 1;
@@ -169,15 +180,14 @@ static void train_step(writer *w) {
     }
     add(w, (tr_plan_step){.kind = TR_STEP_norm});
     plan->update_begin = w->sequence->count;
+    for (size_t f = 0; plan->request.tensor_norms && f < plan->flat_count; f++) {
+        add_update(w, TR_STEP_measure, f);
+    }
+    if (plan->request.tensor_norms) {
+        add(w, (tr_plan_step){.kind = TR_STEP_total});
+    }
     for (size_t f = 0; f < plan->flat_count; f++) {
-        // A rank updates what it keeps the optimizer's state of.
-        const tr_flat *flat = &plan->flats[f];
-        bool shards = tr__plan_stage(plan) > 0;
-        add(w, (tr_plan_step){.kind = TR_STEP_update,
-                              .unit = (int32_t)f,
-                              .first = shards ? flat->first : 0,
-                              .count = shards ? flat->own : flat->count,
-                              .slot = -1});
+        add_update(w, TR_STEP_update, f);
     }
 }
 

@@ -49,16 +49,24 @@ static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char 
         tr__free(name);
         return TR_USAGE;
     }
+    const char *stored = info->whole ? info->whole : name;
+    int place = 0, tensor = (int)plan->param_count;
+    for (size_t i = plan->param_count; i-- > 0;) {
+        place += plan->params[i].flat == flat;
+        tensor = strcmp(plan->params[i].stored, stored) == 0 ? (int)i : tensor;
+    }
     plan->params[plan->param_count++] =
         (tr_plan_param){.name = name,
                         .shape = info->shape,
-                        .stored = info->whole ? info->whole : name,
+                        .stored = stored,
                         .stored_shape = info->whole ? info->whole_shape : info->shape,
                         .first = info->first,
                         .init = info->init,
                         .flat = flat,
                         .offset = offset,
-                        .count = tr_shape_count(info->shape)};
+                        .count = tr_shape_count(info->shape),
+                        .place = place,
+                        .tensor = tensor};
     return TR_OK;
 }
 

@@ -127,6 +127,11 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
                        "an optimizer of %d states a parameter; 0 to %d are possible",
                        r->optimizer_states, TR_OPTIMIZER_STATES);
     }
+    if (r->tensor_norms && r->optimizer_home == TR_SPACE_NVME) {
+        return tr_fail(err, TR_USAGE,
+                       "an optimizer that needs the norms of tensors (LAMB, LARS) with "
+                       "its state on NVMe is not yet supported");
+    }
     tr_status status = check_batch(r, err);
     status = status == TR_OK ? check_homes(r, err) : status;
     status = status == TR_OK ? check_staging(r, err) : status;

@@ -31,6 +31,9 @@
 //          clear     sets the loss's sums to zero
 //          norm      the squares of this rank's gradients, by blocks, into the record,
 //                    but for those that have left for NVMe
+//          measure   the first phase of an update that needs the norms of each tensor,
+//                    on elements of one flat buffer
+//          total     each tensor's norms, of what has been measured of it
 //          update    the optimizer, on elements of one flat buffer
 #define TR_STEP_LIST(X)                                                                \
     X(load)                                                                            \
@@ -43,7 +46,8 @@
     X(backward)                                                                        \
     X(fold)                                                                            \
     X(reduce)                                                                          \
-    X(square) X(evict) X(write) X(unload) X(clear) X(norm) X(update)
+    X(square)                                                                          \
+    X(evict) X(write) X(unload) X(clear) X(norm) X(measure) X(total) X(update)
 
 typedef enum tr_plan_step_kind {
 #define TR_STEP_ENUM(name) TR_STEP_##name,
@@ -71,7 +75,8 @@ typedef enum tr_part {
     TR_PART_GRAD,
     TR_PART_RECORD,
     TR_PART_STATE, // the optimizer's first; the others follow
-    TR_PARTS = TR_PART_STATE + TR_OPTIMIZER_STATES
+    TR_PARTS = TR_PART_STATE + TR_OPTIMIZER_STATES,
+    TR_PART_NORMS = TR_PARTS, // what each rank has measured: only gathered
 } tr_part;
 
 // Buffers that a step may name, besides parameters, gradients and data.
@@ -104,15 +109,19 @@ typedef struct tr_plan_step {
     int32_t wait_copy; // and so many of its copy steps,
     int32_t wait_nvme; // and so many of its NVMe steps
     int32_t binding;   // where the unit's flat buffers lie: in plan->bindings, -1: none
-    // Read, write, update: elements of the flat buffer, multiples of 1,024 but for the
-    // end, and in which slot of the update's ring they are staged (-1: in none).
+    // Read, write, measure, update: elements of the flat buffer, multiples of 1,024 but
+    // for the end, and in which slot of the update's ring they are staged (-1: in
+    // none).
     int64_t first, count;
     int32_t slot;
     // Fold, reduce, square, evict: INPUT is what is added (-1: the flat's sums), OUTPUT
     // where to (-1: the flat's own). Fetch and gather of parameters: OUTPUT is where
     // they go (-1: in place, in the flat's own); INPUT, of a gather, this rank's part,
     // of a fetch, where it is staged (-1: the flat's). Read: OUTPUT, write: INPUT. What
-    // of an update is staged: tr__update_slot.
+    // of an update is staged: tr__update_slot. Measure, gather of norms: OUTPUT is
+    // where the parts are; total: INPUT these, OUTPUT tr_squares for each parameter of
+    // the plan (of its tensor: at the index tr_plan_param.tensor); update: INPUT_GRAD
+    // these.
     int32_t buffer[TR_SLOTS]; // -1: none
 } tr_plan_step;
 
@@ -152,6 +161,8 @@ typedef struct tr_plan_param {
     tr_init init;
     int flat;
     int64_t offset, count; // elements
+    int place;             // which of its flat buffer's parameters, by offset
+    int tensor;            // the plan's first parameter that is of the same stored one
 } tr_plan_param;
 
 enum {
@@ -184,6 +195,7 @@ typedef struct tr_flat {
     tr_flat_range sums; // gradients that stay on the device until they are complete:
                         // grad, or what is evicted to it; buffer -1: none stay
     tr_flat_range state[2]; // f32
+    int64_t parts;          // where its tensors' parts begin in what a rank measures
 } tr_flat;
 
 // Where a unit's flat buffers lie while a step works on it. Buffers; -1: not touched.
@@ -212,6 +224,15 @@ typedef struct tr_record_layout {
     int64_t sums;     // where the sums begin
     int64_t partials; // where the squares begin
 } tr_record_layout;
+
+// What a rank measures of its shards of the flat buffers, for the norms of tensors:
+// tr_squares of each block of 1,024 elements and each parameter that has elements in it
+// (ops/optimizer_measure.h). Block b of a rank's shard of a flat buffer and that flat's
+// parameter number k are at flat.parts + b + k; not all of them are used. The passing
+// buffer has [ranks][parts] of it at stages 1 to 3; at stage 0 every rank measures all.
+typedef struct tr_norms_layout {
+    int64_t parts; // of one rank
+} tr_norms_layout;
 
 // Bytes that this rank sends in one optimizer step.
 typedef struct tr_traffic {
@@ -247,6 +268,7 @@ struct tr_plan {
     int64_t slots[2]; // micro-batches in each ring
     int64_t slot_bytes;
     tr_record_layout record; // of training
+    tr_norms_layout norms;   // where request.tensor_norms
     int sums;                // buffer: double [TR_SUMS] of evaluation
     int staging;             // buffer: what moves between ranks passes through it
     tr_traffic traffic;
@@ -350,6 +372,14 @@ bool tr__step_is_of_micro_batch(const tr_plan_step *step);
 const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step);
 // The ZeRO stage that is at work: with one rank there is nothing to shard.
 int tr__plan_stage(const tr_plan *plan);
+// Elements of a flat buffer that a rank updates at most: its shard, or, at stage 0,
+// all.
+int64_t tr__update_shard(const tr_plan *plan, const tr_flat *flat);
+// How many ranks' measures make up all: 1 at stage 0.
+int64_t tr__norms_ranks(const tr_plan *plan);
+// Index of the tr_squares of a block (of 1,024 elements of its flat buffer) in which
+// the parameter has elements.
+int64_t tr__norms_part(const tr_plan *plan, const tr_plan_param *param, int64_t block);
 // Are gradients handed on after each wave, to another rank or another space?
 bool tr__plan_grads_pass(const tr_plan *plan);
 const char *tr__plan_step_name(tr_plan_step_kind kind);

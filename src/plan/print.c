@@ -27,10 +27,11 @@ static bool is_micro(tr_plan_step_kind kind) {
 
 static bool is_flat(const item *it) {
     return it->kind == TR_STEP_update || it->kind == TR_STEP_fold ||
-           it->kind == TR_STEP_reduce || it->kind == TR_STEP_gather ||
-           it->kind == TR_STEP_fetch || it->kind == TR_STEP_evict ||
-           it->kind == TR_STEP_read || it->kind == TR_STEP_write ||
-           it->kind == TR_STEP_square || it->kind == TR_STEP_clear;
+           it->kind == TR_STEP_measure || it->kind == TR_STEP_reduce ||
+           it->kind == TR_STEP_gather || it->kind == TR_STEP_fetch ||
+           it->kind == TR_STEP_evict || it->kind == TR_STEP_read ||
+           it->kind == TR_STEP_write || it->kind == TR_STEP_square ||
+           it->kind == TR_STEP_clear;
 }
 
 static bool is_transfer(const item *it) {
@@ -175,14 +176,15 @@ static void print_indent(int depth, FILE *to) {
 }
 
 static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to) {
-    bool whole = is_flat(it) && it->part == TR_PART_RECORD;
+    bool whole =
+        is_flat(it) && (it->part == TR_PART_RECORD || it->part == TR_PART_NORMS);
     bool on_unit = it->kind != TR_STEP_load && it->kind != TR_STEP_unload &&
-                   it->kind != TR_STEP_norm && !whole;
+                   it->kind != TR_STEP_norm && it->kind != TR_STEP_total && !whole;
     print_indent(depth, to);
     fputs(tr__plan_step_name(it->kind), to);
     if (it->kind == TR_STEP_gather || it->kind == TR_STEP_clear || is_transfer(it)) {
-        static const char *const parts[TR_PARTS] = {"", " gradients of", " record",
-                                                    " state 0 of", " state 1 of"};
+        static const char *const parts[] = {
+            "", " gradients of", " record", " state 0 of", " state 1 of", " norms"};
         fputs(parts[it->part], to);
     }
     if (on_unit) {

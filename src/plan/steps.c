@@ -168,11 +168,12 @@ bool tr__step_is_of_unit(const tr_plan_step *step) {
 }
 
 bool tr__step_is_of_flat(const tr_plan_step *step) {
+    bool whole = step->part == TR_PART_RECORD || step->part == TR_PART_NORMS;
     return step->kind == TR_STEP_update || step->kind == TR_STEP_fold ||
-           step->kind == TR_STEP_reduce || step->kind == TR_STEP_fetch ||
-           step->kind == TR_STEP_evict || step->kind == TR_STEP_square ||
-           step->kind == TR_STEP_read || step->kind == TR_STEP_write ||
-           (step->kind == TR_STEP_gather && step->part != TR_PART_RECORD) ||
+           step->kind == TR_STEP_measure || step->kind == TR_STEP_reduce ||
+           step->kind == TR_STEP_fetch || step->kind == TR_STEP_evict ||
+           step->kind == TR_STEP_square || step->kind == TR_STEP_read ||
+           step->kind == TR_STEP_write || (step->kind == TR_STEP_gather && !whole) ||
            (step->kind == TR_STEP_clear && step->part == TR_PART_GRAD);
 }
 
@@ -195,6 +196,22 @@ bool tr__plan_grads_pass(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     return tr__plan_stage(plan) >= 2 ||
            (r->ranks == 1 && r->optimizer_home != TR_SPACE_DEVICE);
+}
+
+int64_t tr__update_shard(const tr_plan *plan, const tr_flat *flat) {
+    return tr__plan_stage(plan) > 0 ? flat->shard : flat->count;
+}
+
+int64_t tr__norms_ranks(const tr_plan *plan) {
+    return tr__plan_stage(plan) > 0 ? plan->request.ranks : 1;
+}
+
+int64_t tr__norms_part(const tr_plan *plan, const tr_plan_param *param, int64_t block) {
+    const tr_flat *flat = &plan->flats[param->flat];
+    int64_t shard = tr__update_shard(plan, flat);
+    int64_t rank = block * TR_SHARD_ELEMENTS / shard;
+    int64_t within = block - rank * shard / TR_SHARD_ELEMENTS;
+    return rank * plan->norms.parts + flat->parts + within + param->place;
 }
 
 int tr__plan_stage(const tr_plan *plan) {

@@ -1,4 +1,4 @@
-// Pass: the record of a step, and how many bytes a rank moves in it.
+// Pass: the record of a step, what is measured, and how many bytes a rank moves in it.
 #include "base/checked.h"
 #include "plan/work.h"
 
@@ -34,11 +34,28 @@ static void lay_record(tr_plan *plan) {
     plan->record.doubles = plan->record.partials + blocks;
 }
 
+static void lay_norms(tr_plan *plan) {
+    int64_t parts = 0;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        tr_flat *flat = &plan->flats[f];
+        int64_t most = tr__min_i64(tr__update_shard(plan, flat), flat->count);
+        flat->parts = parts;
+        parts += tr__ceil_div(most, TR_SHARD_ELEMENTS);
+        for (size_t i = 0; i < plan->param_count; i++) {
+            parts += plan->params[i].flat == (int)f;
+        }
+    }
+    plan->norms.parts = parts;
+}
+
 tr_status tr__pass_traffic(tr_plan *plan, tr_error *err) {
     const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     (void)err;
     if (!plan->request.inference) {
         lay_record(plan);
+    }
+    if (plan->request.tensor_norms) {
+        lay_norms(plan);
     }
     for (size_t i = 0; i < train->count; i++) {
         count_step(plan, &train->steps[i]);

@@ -1,6 +1,7 @@
 #include "plan/work.h"
 
 #include "base/checked.h"
+#include "ops/optimizer_measure.h"
 
 enum { F32 = sizeof(float), I64 = sizeof(int64_t), F64 = sizeof(double) };
 
@@ -32,6 +33,18 @@ static double update_bytes(const tr_plan *plan, const tr_plan_step *step) {
     return (double)step->count * (double)each;
 }
 
+// The first phase: parameters and gradients are read, states read and written.
+static double measure_bytes(const tr_plan *plan, const tr_plan_step *step) {
+    const tr_flat *flat = &plan->flats[step->unit];
+    int64_t elements = tr__plan_stage(plan) > 0 ? flat->own : flat->count;
+    int64_t each = F32 * (1 + 2 * plan->request.optimizer_states) + sum_bytes(plan);
+    return (double)elements * (double)each;
+}
+
+static int64_t norms_bytes(const tr_plan *plan) {
+    return plan->norms.parts * (int64_t)sizeof(tr_squares);
+}
+
 double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
     switch (step->kind) {
     case TR_STEP_fold:
@@ -40,6 +53,10 @@ double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
         return (double)plan->flats[step->unit].own * (double)sum_bytes(plan);
     case TR_STEP_norm:
         return norm_bytes(plan);
+    case TR_STEP_measure:
+        return measure_bytes(plan, step);
+    case TR_STEP_total:
+        return (double)(norms_bytes(plan) * tr__norms_ranks(plan));
     case TR_STEP_update:
         return update_bytes(plan, step);
     case TR_STEP_clear: // gaps between parameters are too small to count
@@ -83,6 +100,11 @@ static tr_transfer record_transfer(const tr_plan *plan) {
     return (tr_transfer){TR_COMM_GATHER, own * plan->request.ranks, own, F64};
 }
 
+static tr_transfer norms_transfer(const tr_plan *plan) {
+    int64_t own = norms_bytes(plan) / F64;
+    return (tr_transfer){TR_COMM_GATHER, own * plan->request.ranks, own, F64};
+}
+
 int tr__step_transfers(const tr_plan *plan, const tr_plan_step *step, size_t *next,
                        tr_transfer out[TR_TRANSFERS_AT_ONCE]) {
     tr_wave_tensor tensor;
@@ -101,8 +123,14 @@ int tr__step_transfers(const tr_plan *plan, const tr_plan_step *step, size_t *ne
     if (step->stream != TR_STREAM_COMM || (*next)++ > 0) {
         return 0;
     }
-    bool record = step->kind == TR_STEP_gather && step->part == TR_PART_RECORD;
-    out[0] = record ? record_transfer(plan) : flat_transfer(plan, step);
+    bool gather = step->kind == TR_STEP_gather;
+    if (gather && step->part == TR_PART_RECORD) {
+        out[0] = record_transfer(plan);
+    } else if (gather && step->part == TR_PART_NORMS) {
+        out[0] = norms_transfer(plan);
+    } else {
+        out[0] = flat_transfer(plan, step);
+    }
     return 1;
 }
 

@@ -99,7 +99,8 @@ double tr__program_seconds(const tr_share *share, const tr_program *program) {
 // The update, and the norm before it, are where the sums of the gradients are.
 static bool is_elsewhere(const tr_plan *plan, const tr_plan_step *step) {
     return plan->request.optimizer_home != TR_SPACE_DEVICE &&
-           (step->kind == TR_STEP_norm || step->kind == TR_STEP_update);
+           (step->kind == TR_STEP_norm || step->kind == TR_STEP_measure ||
+            step->kind == TR_STEP_update);
 }
 
 // A step that runs no program and moves nothing in memory waits for something at most.

@@ -3,17 +3,25 @@
 // type, resolve_optimizer.c has them.
 #include "train/keys.h"
 
-static const char *const types[] = {"Adam", "AdamW", "SGD", "Lion", "Adagrad", NULL};
+static const char *const types[] = {"Adam",    "AdamW", "SGD",  "Lion",
+                                    "Adagrad", "Lamb",  "LARS", NULL};
 static const char *const later[] = {
-    "Lamb",    "LARS",  "OneBitAdam", "OneBitLamb", "ZeroOneAdam", "Muon", "MuAdam",
-    "MuAdamW", "MuSGD", "Adadelta",   "Adafactor",  "Adamax",      "ASGD", "LBFGS",
-    "NAdam",   "RAdam", "RMSprop",    "SparseAdam", "Rprop",       NULL};
+    "OneBitAdam", "OneBitLamb", "ZeroOneAdam", "Muon",       "MuAdam", "MuAdamW",
+    "MuSGD",      "Adadelta",   "Adafactor",   "Adamax",     "ASGD",   "LBFGS",
+    "NAdam",      "RAdam",      "RMSprop",     "SparseAdam", "Rprop",  NULL};
 static const char *const adam[] = {"Adam", "AdamW", NULL};
 static const char *const sgd[] = {"SGD", NULL};
 static const char *const adagrad[] = {"Adagrad", NULL};
-static const char *const has_betas[] = {"Adam", "AdamW", "Lion", NULL};
-static const char *const has_eps[] = {"Adam", "AdamW", "Adagrad", NULL};
+static const char *const lamb[] = {"Lamb", NULL};
+static const char *const lars[] = {"LARS", NULL};
+static const char *const adapts[] = {"Lamb", "LARS", NULL};
+static const char *const corrects[] = {"Adam", "AdamW", "Lamb", NULL};
+static const char *const has_momentum[] = {"SGD", "LARS", NULL};
+static const char *const has_betas[] = {"Adam", "AdamW", "Lion", "Lamb", NULL};
+static const char *const has_eps[] = {"Adam", "AdamW", "Adagrad", "Lamb", "LARS", NULL};
+static const char *const has_amsgrad[] = {"Adam", "AdamW", "Adagrad", "Lamb", NULL};
 static const char *const has_states[] = {"Adam", "AdamW", "Lion", "Adagrad", NULL};
+static const char *const lamb_forms[] = {"deepspeed", "paper", NULL};
 
 #define OF(list) .where_key = "optimizer.type", .where = (list)
 
@@ -29,7 +37,7 @@ static const tr_key keys[] = {
      .allow_auto = true,
      .fallback = "1e-3",
      .max = TR_KEY_NUMBER_MAX,
-     .doc = "learning rate; Adagrad: 1e-2"},
+     .doc = "learning rate; Adagrad: 1e-2, LARS: 1"},
     {.path = "optimizer.params.weight_decay",
      .types = TR_KEY_NUMBER,
      .allow_auto = true,
@@ -53,11 +61,12 @@ static const tr_key keys[] = {
      .fallback = "1e-8",
      .max = TR_KEY_NUMBER_MAX,
      OF(has_eps),
-     .doc = "added to the root of the squares; Adagrad: 1e-10"},
+     .doc = "added to the root of the squares (Adagrad: 1e-10); LARS: to the norm of "
+            "the gradient"},
     {.path = "optimizer.params.bias_correction",
      .types = TR_KEY_BOOL,
      .fallback = "true",
-     OF(adam),
+     OF(corrects),
      .doc = "divide the means by 1 - beta^t"},
     {.path = "optimizer.params.adam_w_mode",
      .types = TR_KEY_BOOL,
@@ -68,7 +77,7 @@ static const tr_key keys[] = {
      .types = TR_KEY_BOOL,
      .status = TR_KEY_NOT_YET,
      .fallback = "false",
-     OF(has_eps),
+     OF(has_amsgrad),
      .doc = "keep the largest second mean"},
     {.path = "optimizer.params.fp32_optimizer_states",
      .types = TR_KEY_BOOL,
@@ -87,8 +96,8 @@ static const tr_key keys[] = {
      .fallback = "0",
      .max = 1,
      .max_excluded = true,
-     OF(sgd),
-     .doc = "decay of the running sum of gradients"},
+     OF(has_momentum),
+     .doc = "decay of the running sum of gradients; LARS: 0.9"},
     {.path = "optimizer.params.dampening",
      .types = TR_KEY_NUMBER,
      .fallback = "0",
@@ -98,7 +107,7 @@ static const tr_key keys[] = {
     {.path = "optimizer.params.nesterov",
      .types = TR_KEY_BOOL,
      .fallback = "false",
-     OF(sgd),
+     OF(has_momentum),
      .doc = "look ahead along the momentum"},
     {.path = "optimizer.params.initial_accumulator_value",
      .types = TR_KEY_NUMBER,
@@ -112,6 +121,42 @@ static const tr_key keys[] = {
      .max = TR_KEY_NUMBER_MAX,
      OF(adagrad),
      .doc = "the rate is divided by 1 + this times the updates before"},
+    {.path = "optimizer.params.form",
+     .types = TR_KEY_TEXT,
+     .fallback = "\"deepspeed\"",
+     .choices = lamb_forms,
+     OF(lamb),
+     .doc = "\"deepspeed\": the direction is of means without bias correction, which "
+            "the rate has; \"paper\": of corrected means, the ratio without bounds"},
+    {.path = "optimizer.params.max_coeff",
+     .types = TR_KEY_NUMBER,
+     .fallback = "10",
+     .max = TR_KEY_NUMBER_MAX,
+     OF(lamb),
+     .doc = "largest ratio of norms, of the form deepspeed"},
+    {.path = "optimizer.params.min_coeff",
+     .types = TR_KEY_NUMBER,
+     .fallback = "0.01",
+     .max = TR_KEY_NUMBER_MAX,
+     OF(lamb),
+     .doc = "smallest ratio of norms, of the form deepspeed"},
+    {.path = "optimizer.params.eps_inside_sqrt",
+     .types = TR_KEY_BOOL,
+     .status = TR_KEY_NOT_YET,
+     .fallback = "false",
+     OF(lamb),
+     .doc = "eps is added before the root is taken"},
+    {.path = "optimizer.params.trust_coefficient",
+     .types = TR_KEY_NUMBER,
+     .fallback = "0.001",
+     .max = TR_KEY_NUMBER_MAX,
+     OF(lars),
+     .doc = "a tensor's rate is this times the ratio of its norm and its gradient's"},
+    {.path = "optimizer.params.exclude_1d",
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     OF(adapts),
+     .doc = "biases and norms keep the plain rate; LARS: true"},
     {.path = "optimizer.params.maximize",
      .types = TR_KEY_BOOL,
      .status = TR_KEY_NOT_YET,

@@ -4,6 +4,7 @@
 #include "train/schedule_read.h"
 
 #include "ckpt/state.h"
+#include <math.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -61,20 +62,64 @@ static tr_status read_adagrad(const tr_run *run, tr_hyper *hyper, tr_error *err)
     return TR_OK;
 }
 
-// An optimizer by its name in run files. lr, eps: its own defaults; 0: the key's.
+// phi of the paper is the identity: no bounds.
+static tr_status read_lamb_form(const tr_run *run, tr_hyper *hyper, tr_error *err) {
+    static const char *const bounds[] = {"optimizer.params.max_coeff",
+                                         "optimizer.params.min_coeff"};
+    const char *form = tr__config_text(run->config, "optimizer.params.form");
+    hyper->corrected = strcasecmp(form, "paper") == 0;
+    hyper->max_coeff = hyper->corrected ? INFINITY : number(run, bounds[0]);
+    hyper->min_coeff = hyper->corrected ? 0 : number(run, bounds[1]);
+    for (int i = 0; i < 2; i++) {
+        if (hyper->corrected && tr__config_is_given(run->config, bounds[i])) {
+            return tr_fail(err, TR_USAGE,
+                           "%s is of optimizer.params.form \"deepspeed\"; the paper's "
+                           "ratio has no bounds",
+                           bounds[i]);
+        }
+    }
+    if (hyper->min_coeff > hyper->max_coeff) {
+        return tr_fail(err, TR_USAGE, "%s is %g, below %s, which is %g", bounds[0],
+                       hyper->max_coeff, bounds[1], hyper->min_coeff);
+    }
+    return TR_OK;
+}
+
+static tr_status read_lamb(const tr_run *run, tr_hyper *hyper, tr_error *err) {
+    read_betas(run, hyper);
+    hyper->eps = number(run, "optimizer.params.eps");
+    hyper->bias_correction =
+        tr__config_bool(run->config, "optimizer.params.bias_correction");
+    return read_lamb_form(run, hyper, err);
+}
+
+static tr_status read_lars(const tr_run *run, tr_hyper *hyper, tr_error *err) {
+    hyper->momentum = number(run, "optimizer.params.momentum");
+    hyper->nesterov = tr__config_bool(run->config, "optimizer.params.nesterov");
+    hyper->trust_coefficient = number(run, "optimizer.params.trust_coefficient");
+    hyper->eps = number(run, "optimizer.params.eps");
+    return check_nesterov(hyper, err);
+}
+
+// An optimizer by its name in run files. lr, eps, momentum: its own defaults; 0: the
+// key's.
 typedef struct kind {
     const char *type;
     const tr_optimizer *optimizer;
     tr_status (*read)(const tr_run *run, tr_hyper *hyper, tr_error *err);
-    double lr, eps;
+    double lr, eps, momentum;
+    bool exclude_1d; // by default
 } kind;
 
 static const kind kinds[] = {
-    {"Adam", &tr__optimizer_adam, read_adam, 0, 0},
-    {"AdamW", &tr__optimizer_adam, read_adam, 0, 0},
-    {"SGD", &tr__optimizer_sgd, read_sgd, 0, 0},
-    {"Lion", &tr__optimizer_lion, read_lion, 0, 0},
-    {"Adagrad", &tr__optimizer_adagrad, read_adagrad, 1e-2, 1e-10},
+    {"Adam", &tr__optimizer_adam, read_adam, .lr = 0},
+    {"AdamW", &tr__optimizer_adam, read_adam, .lr = 0},
+    {"SGD", &tr__optimizer_sgd, read_sgd, .lr = 0},
+    {"Lion", &tr__optimizer_lion, read_lion, .lr = 0},
+    {"Adagrad", &tr__optimizer_adagrad, read_adagrad, .lr = 1e-2, .eps = 1e-10},
+    {"Lamb", &tr__optimizer_lamb, read_lamb, .lr = 0},
+    {"LARS", &tr__optimizer_lars, read_lars, .lr = 1, .momentum = 0.9,
+     .exclude_1d = true},
 };
 
 static const kind *find_kind(const tr_run *run) {
@@ -95,13 +140,26 @@ static tr_status own_default(tr_run *run, const char *key, double value,
                      : TR_OK;
 }
 
-// All that the type's keys say.
-static tr_status read_hyper(tr_run *run, const kind *of, tr_hyper *hyper,
-                            tr_error *err) {
+static tr_status own_defaults(tr_run *run, const kind *of, tr_error *err) {
     tr_status status = own_default(run, "optimizer.params.lr", of->lr, of->type, err);
     if (status == TR_OK) {
         status = own_default(run, "optimizer.params.eps", of->eps, of->type, err);
     }
+    if (status == TR_OK) {
+        status =
+            own_default(run, "optimizer.params.momentum", of->momentum, of->type, err);
+    }
+    return status == TR_OK && of->exclude_1d
+               ? tr__config_resolve_bool(run->config, "optimizer.params.exclude_1d",
+                                         true, TR_ORIGIN_AUTO, "the default of LARS",
+                                         err)
+               : status;
+}
+
+// All that the type's keys say.
+static tr_status read_hyper(tr_run *run, const kind *of, tr_hyper *hyper,
+                            tr_error *err) {
+    tr_status status = own_defaults(run, of, err);
     if (status != TR_OK) {
         return status;
     }
@@ -182,8 +240,12 @@ tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
         return status;
     }
     settings->optimizer = of->optimizer;
-    // Without momentum SGD neither reads nor writes its buffer: there is none.
-    bool stateless = of->read == read_sgd && base.momentum == 0;
+    settings->exclude_1d = of->optimizer->adaptation &&
+                           tr__config_bool(run->config, "optimizer.params.exclude_1d");
+    run->request.tensor_norms = of->optimizer->adaptation != NULL;
+    // Without momentum SGD and LARS neither read nor write their buffer: there is none.
+    bool has_momentum = of->read == read_sgd || of->read == read_lars;
+    bool stateless = has_momentum && base.momentum == 0;
     run->request.optimizer_states = stateless ? 0 : of->optimizer->state_count;
     settings->clip = number(run, "gradient_clipping");
     status = read_groups(run, &base, err);

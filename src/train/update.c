@@ -35,11 +35,18 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
         int group = group_of(engine->settings, param->stored);
         tr_update_range *last =
             engine->range_count ? &engine->ranges[engine->range_count - 1] : NULL;
-        if (last && joins(last, param->flat, group, param->offset)) {
+        bool alone = engine->settings->optimizer->adaptation != NULL;
+        bool flat_rate = engine->settings->exclude_1d && param->stored_shape.rank < 2;
+        if (last && !alone && joins(last, param->flat, group, param->offset)) {
             last->count = param->offset + param->count - last->offset;
         } else {
             engine->ranges[engine->range_count++] =
-                (tr_update_range){param->flat, param->offset, param->count, group};
+                (tr_update_range){.flat = param->flat,
+                                  .offset = param->offset,
+                                  .count = param->count,
+                                  .group = group,
+                                  .param = (int)i,
+                                  .adapts = !flat_rate};
         }
     }
     return TR_OK;

@@ -40,6 +40,16 @@ static void test_keys(void **state) {
         {", \n\"steps\": 3", {"\"steps\" (3)", "\"epochs\" (2)", "keep one"}},
         {", \n\"optimizer\": {\"params\": {\"max_grad_norm\": 1}}",
          {"run.json:4: optimizer.params.max_grad_norm", "gradient_clipping"}},
+        {", \n\"optimizer\": {\"type\": \"Lion\", \"params\": {\"eps\": 1}}",
+         {"run.json:4: optimizer.params.eps"}},
+        {", \n\"optimizer\": {\"type\": \"Lamb\", \"params\": {\"min_coeff\": 11}}",
+         {"max_coeff is 10", "min_coeff, which is 11"}},
+        {", \n\"optimizer\": {\"type\": \"lamb\", \"params\": {\"form\": \"paper\", "
+         "\"max_coeff\": 2}}",
+         {"optimizer.params.max_coeff is of", "\"deepspeed\""}},
+        {", \n\"optimizer\": {\"type\": \"LARS\", \"params\": {\"nesterov\": true, "
+         "\"momentum\": 0}}",
+         {"nesterov needs a momentum"}},
         {", \n\"%n%s\": 1", {"run.json:4: %n%s: no such key"}},
         {", \n\"a.b\": 1", {"\"a.b\": names have no dots"}},
         {", \n\"sede\" 3", {"run.json:4:8: not valid JSON"}},

@@ -61,6 +61,41 @@ tr_update_function test_update_function(const tr_optimizer *optimizer, int which
     return NULL;
 }
 
+tr_direct_function test_update_direct(const tr_optimizer *optimizer, int which) {
+    const tr_adaptation *adaptation = optimizer->adaptation;
+    for (int isa = 0; adaptation && which > 0; isa++) {
+        if (optimizer->cpu[isa] && --which == 0) {
+            return adaptation->cpu[isa];
+        }
+    }
+    return adaptation ? adaptation->reference : NULL;
+}
+
+static double norm_of(const float *x, int64_t count) {
+    double squares = 0;
+    for (int64_t i = 0; i < count; i++) {
+        squares += (double)x[i] * x[i];
+    }
+    return sqrt(squares);
+}
+
+void test_update_tensor(const tr_optimizer *optimizer, int which, const tr_hyper *hyper,
+                        const tr_update *range) {
+    tr_direct_function direct = test_update_direct(optimizer, which);
+    tr_update update = *range;
+    update.trust = 1;
+    if (direct) {
+        float *direction = calloc((size_t)range->count, sizeof *direction);
+        assert_non_null(direction);
+        direct(hyper, &update, direction);
+        update.trust =
+            optimizer->adaptation->trust(hyper, norm_of(update.param, update.count),
+                                         norm_of(direction, update.count));
+        free(direction);
+    }
+    test_update_function(optimizer, which)(hyper, &update);
+}
+
 static void assert_intact(const test_update *update) {
     for (int b = 0; b < TEST_BUFFERS; b++) {
         assert_true(test_memory_intact(&update->buffer[b]));
@@ -82,6 +117,7 @@ static void check_cut(const tr_optimizer *optimizer, int which, const tr_hyper *
         int64_t left = got.count - first;
         tr_update range =
             test_update_range(&got, hyper, number, first, left < piece ? left : piece);
+        range.trust = 0.5;
         test_update_function(optimizer, which)(hyper, &range);
     }
     assert_intact(&got);
@@ -97,6 +133,7 @@ void test_update_cuts(const tr_optimizer *optimizer, const tr_hyper *hyper,
         test_update want;
         test_update_open(&want, COUNT);
         tr_update all = test_update_range(&want, hyper, number, 0, COUNT);
+        all.trust = 0.5;
         omp_set_num_threads(1);
         test_update_function(optimizer, which)(hyper, &all);
         for (int threads = 1; threads <= 3; threads++) {
@@ -134,8 +171,8 @@ void test_update_agrees(const tr_optimizer *optimizer, const tr_hyper *hyper,
             tr_update a = test_update_range(&got, hyper, number, 0, counts[i]);
             tr_update b = test_update_range(&want, hyper, number, 0, counts[i]);
             a.grad_scale = b.grad_scale = 0.3;
-            test_update_function(optimizer, which)(hyper, &a);
-            optimizer->reference(hyper, &b);
+            test_update_tensor(optimizer, which, hyper, &a);
+            test_update_tensor(optimizer, 0, hyper, &b);
             assert_intact(&got);
             assert_intact(&want);
             for (int k = 0; k < TEST_BUFFERS; k++) {

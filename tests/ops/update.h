@@ -24,6 +24,12 @@ tr_update test_update_range(const test_update *update, const tr_hyper *hyper,
 // then the instruction sets'. NULL after the last.
 tr_update_function test_update_function(const tr_optimizer *optimizer, int which);
 
+// The first phase that goes with implementation `which`; NULL: there is none.
+tr_direct_function test_update_direct(const tr_optimizer *optimizer, int which);
+// One update of a range that is a whole tensor: both phases, where there are two.
+void test_update_tensor(const tr_optimizer *optimizer, int which, const tr_hyper *hyper,
+                        const tr_update *range);
+
 // Follows tests/data/optimizers/<name>.txt with every implementation, with the
 // gradients multiplied by 1 / grad_scale (a power of two) beforehand.
 void test_update_golden(const tr_optimizer *optimizer, const char *name,

@@ -20,7 +20,7 @@ typedef struct subject {
     bool centered, inference;
     int ranks, stage;
     bool reproducible, no_overlap;
-    bool sliced;
+    bool sliced, norms;
     tr_space optimizer, params, gradients;
 } subject;
 
@@ -84,6 +84,13 @@ static const subject subjects[] = {
     {"sliced, reproducible", 3, 2, 0, .ranks = 2, .stage = 3, .reproducible = true,
      .sliced = true},
     {"two ranks, stage 2, sliced", 2, 1, 0, .ranks = 2, .stage = 2, .sliced = true},
+    {"norms of tensors", 2, 1, 0, .ranks = 1, .norms = true},
+    {"norms of tensors, two ranks, stage 0", 1, 1, 0, .ranks = 2, .norms = true},
+    {"norms of tensors, three ranks, stage 1", 1, 1, 0, .ranks = 3, .stage = 1,
+     .norms = true},
+    {"norms of tensors, two ranks, sliced, all on the host, reproducible", 2, 2, 0,
+     .ranks = 2, .stage = 3, .reproducible = true, .sliced = true, .norms = true,
+     .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -102,6 +109,7 @@ static tr_plan *make(const subject *s) {
     request.stage = s->stage;
     request.reproducible = s->reproducible;
     request.no_overlap = s->no_overlap;
+    request.tensor_norms = s->norms;
     request.optimizer_home = s->optimizer;
     request.param_home = s->params;
     request.grad_home = s->gradients;
@@ -293,6 +301,23 @@ static bool is_compute(const tr_plan_step *step) {
            step->kind == TR_STEP_backward;
 }
 
+static bool is_gather(const tr_plan_step *step, tr_part part) {
+    return step->kind == TR_STEP_gather && step->part == part;
+}
+
+// On the way to the update.
+static bool is_next_phase(const tr_plan_step *step, const tr_plan_step *later) {
+    bool changes = later->kind == TR_STEP_measure || later->kind == TR_STEP_update;
+    if (step->kind == TR_STEP_norm || is_gather(step, TR_PART_RECORD)) {
+        return changes;
+    }
+    if (step->kind == TR_STEP_measure) {
+        return is_gather(later, TR_PART_NORMS) || later->kind == TR_STEP_total;
+    }
+    return (is_gather(step, TR_PART_NORMS) && later->kind == TR_STEP_total) ||
+           (step->kind == TR_STEP_total && later->kind == TR_STEP_update);
+}
+
 static bool is_ring(const tr_plan_step *step) {
     return step->kind == TR_STEP_load || step->kind == TR_STEP_unload;
 }
@@ -315,8 +340,7 @@ static bool depends(const tr_plan_step *step, const tr_plan_step *later) {
                     step->unit == later->unit &&
                     (is_compute(step) || is_compute(later));
     bool sums = (step->kind == TR_STEP_clear && step->part == TR_PART_RECORD) ||
-                later->kind == TR_STEP_norm ||
-                (step->kind == TR_STEP_norm && later->kind == TR_STEP_update);
+                later->kind == TR_STEP_norm || is_next_phase(step, later);
     return data || same_ring || combines || sums;
 }
 

@@ -43,6 +43,11 @@ static const char *const optimizers[] = {
     "{\"type\": \"AdamW\", \"params\": {\"lr\": 1e-3, \"weight_decay\": 0.01,"
     " \"betas\": [0.8, 0.95]}, \"groups\": [{\"match\": \"*.weight\", \"lr\": 5e-4}]}",
     "{\"type\": \"SGD\", \"params\": {\"lr\": 0.05, \"momentum\": 0.9}}",
+    // GPT-2's key bias has a gradient of rounding noise, which LAMB would take into the
+    // norm of its tensor: a vector.
+    "{\"type\": \"Lamb\", \"params\": {\"lr\": 5e-3, \"weight_decay\": 0.1, "
+    "\"exclude_1d\": true}}",
+    "{\"type\": \"LARS\", \"params\": {\"lr\": 2, \"weight_decay\": 0.01}}",
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 

@@ -125,13 +125,16 @@ static void other_optimizers(void **state) {
         "{\"type\": \"Lion\", \"params\": {\"lr\": 3e-3, \"weight_decay\": 0.1}}",
         "{\"type\": \"Adagrad\", \"params\": {\"lr\": 3e-2, \"lr_decay\": 0.1, "
         "\"initial_accumulator_value\": 0.1}}",
+        "{\"type\": \"Lamb\", \"params\": {\"lr\": 3e-3, \"weight_decay\": 0.1}}",
+        "{\"type\": \"LARS\", \"params\": {\"lr\": 2}}",
     };
+    static const char *const outs[] = {"out-0", "out-1", "out-2", "out-3"};
     samples data;
     samples_features(&data, 32, 7, 4, 2);
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
         story s = {mlp, optimizers[i],
                    "{\"type\": \"WarmupLR\", \"params\": {\"warmup_num_steps\": 4}}",
-                   &data, scratch_path(state, i == 0 ? "out-0" : "out-1")};
+                   &data, scratch_path(state, outs[i])};
         check_story(&s);
     }
     samples_free(&data);

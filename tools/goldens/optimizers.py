@@ -35,6 +35,60 @@ class Lion(torch.optim.Optimizer):
                 p -= lr * (update + decay * p)
 
 
+class Lamb(torch.optim.Optimizer):
+    """You et al., arXiv 1904.00962, algorithm 2, phi the identity ("paper"); or what
+    DeepSpeed 0.19 makes of it, by its csrc/lamb/fused_lamb_cuda_kernel.cu."""
+
+    def __init__(self, parameters, foreach, **options):
+        super().__init__(parameters, options)
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.update(p, self.state[p], group)
+
+    def update(self, p, state, group):
+        beta1, beta2 = group["betas"]
+        t = state["step"] = state.get("step", 0) + 1
+        m = state.get("exp_avg", torch.zeros_like(p))
+        v = state.get("exp_avg_sq", torch.zeros_like(p))
+        state["exp_avg"] = m = beta1 * m + (1 - beta1) * p.grad
+        state["exp_avg_sq"] = v = beta2 * v + (1 - beta2) * p.grad * p.grad
+        bias1, bias2 = 1 - beta1**t, 1 - beta2**t
+        rate = group["lr"]
+        if group["corrected"]:
+            m, v = m / bias1, v / bias2
+        else:
+            rate *= bias2**0.5 / bias1
+        u = m / (v.sqrt() + group["eps"]) + group["weight_decay"] * p
+        trust = p.norm() / u.norm()
+        if not group["corrected"]:
+            trust = trust.clamp(group["min_coeff"], group["max_coeff"])
+        p -= rate * trust * u
+
+
+class LARS(torch.optim.Optimizer):
+    """You, Gitman, Ginsburg, arXiv 1708.03888, algorithm 1."""
+
+    def __init__(self, parameters, foreach, **options):
+        super().__init__(parameters, options)
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            decay, momentum = group["weight_decay"], group["momentum"]
+            for p in group["params"]:
+                size, slope = p.norm(), p.grad.norm()
+                trust = group["trust_coefficient"] * size
+                trust /= slope + decay * size + group["eps"]
+                step = group["lr"] * trust * (p.grad + decay * p)
+                state = self.state[p]
+                b = momentum * state.get("momentum_buffer", torch.zeros_like(p)) + step
+                state["momentum_buffer"] = b
+                p -= momentum * b + step if group["nesterov"] else b
+
+
 ADAM = dict(lr=0.05, betas=(0.9, 0.999), eps=1e-8)
 SGD = dict(lr=0.05)
 CASES = {
@@ -58,6 +112,40 @@ CASES = {
             initial_accumulator_value=0.5,
         ),
     ),
+    "lamb": (
+        Lamb,
+        dict(ADAM, corrected=False, min_coeff=0.01, max_coeff=10.0, weight_decay=0.1),
+    ),
+    "lamb_bounds": (
+        Lamb,
+        dict(ADAM, corrected=False, min_coeff=0.3, max_coeff=0.7, weight_decay=0.01),
+    ),
+    "lamb_paper": (
+        Lamb,
+        dict(ADAM, corrected=True, weight_decay=0.1),
+    ),
+    "lars": (
+        LARS,
+        dict(
+            lr=2.0,
+            eps=1e-8,
+            momentum=0.9,
+            nesterov=False,
+            trust_coefficient=0.02,
+            weight_decay=0.1,
+        ),
+    ),
+    "lars_nesterov": (
+        LARS,
+        dict(
+            lr=2.0,
+            eps=1e-3,
+            momentum=0.8,
+            nesterov=True,
+            trust_coefficient=0.02,
+            weight_decay=0.01,
+        ),
+    ),
     "sgd": (torch.optim.SGD, SGD),
     "sgd_l2": (torch.optim.SGD, dict(SGD, weight_decay=0.1)),
     "sgd_momentum": (torch.optim.SGD, dict(SGD, momentum=0.9)),
@@ -70,13 +158,21 @@ CASES = {
         dict(SGD, momentum=0.9, nesterov=True, weight_decay=0.1),
     ),
 }
+EXTRA = (
+    "lr_decay",
+    "initial_accumulator_value",
+    "corrected",
+    "min_coeff",
+    "max_coeff",
+    "trust_coefficient",
+)
 STATES = ("exp_avg", "exp_avg_sq", "momentum_buffer", "sum")
 
 
 def origin(optimizer_class):
     theirs = optimizer_class.__module__.startswith("torch.")
     name = optimizer_class.__name__
-    return f"torch.optim.{name}" if theirs else f"{name} by its paper's equations"
+    return f"torch.optim.{name}" if theirs else f"{name} by its equations"
 
 
 def row(name, tensor):
@@ -115,9 +211,9 @@ def hyper(optimizer_class, options):
         "dampening": options.get("dampening", 0),
         "nesterov": int(options.get("nesterov", False)),
     }
-    for name in ("lr_decay", "initial_accumulator_value"):
+    for name in EXTRA:
         if name in options:
-            values[name] = options[name]
+            values[name] = float(options[name])
     return [f"{name} {value!r}" for name, value in values.items()]
 
 

@@ -1,0 +1,49 @@
+// LARS (You, Gitman, Ginsburg, arXiv 1708.03888, algorithm 1):
+//
+//     g = grad_scale * grad
+//     trust = trust_coefficient * norm(p) / (norm(g) + weight_decay * norm(p) + eps)
+//     b = momentum * b + lr * trust * (g + weight_decay * p)   (b begins as 0)
+//     p = p - b
+//
+// norms being of the whole tensor; trust is 1 where one is 0. As in the paper, and
+// other than in SGD, the rate is in the buffer. With Nesterov's momentum p takes
+// momentum * b + lr * trust * (g + weight_decay * p) in place of b. Without momentum
+// the buffer is neither read nor written.
+#include "ops/lars/lars.h"
+
+void tr__lars_cpu_generic(const tr_hyper *hyper, const tr_update *update);
+void tr__lars_direct_cpu_generic(const tr_hyper *hyper, const tr_update *update,
+                                 float *direction);
+#if defined(__x86_64__)
+void tr__lars_cpu_avx2(const tr_hyper *hyper, const tr_update *update);
+void tr__lars_cpu_avx512(const tr_hyper *hyper, const tr_update *update);
+void tr__lars_direct_cpu_avx2(const tr_hyper *hyper, const tr_update *update,
+                              float *direction);
+void tr__lars_direct_cpu_avx512(const tr_hyper *hyper, const tr_update *update,
+                                float *direction);
+#endif
+
+static double trust(const tr_hyper *hyper, double param_norm, double grad_norm) {
+    if (!(param_norm > 0 && grad_norm > 0)) {
+        return 1;
+    }
+    return hyper->trust_coefficient * param_norm /
+           (grad_norm + hyper->weight_decay * param_norm + hyper->eps);
+}
+
+static const tr_adaptation adaptation = {
+    .reference = tr__lars_direct_reference,
+    .cpu = TR_ISA_TABLE(tr__lars_direct_cpu),
+    .trust = trust,
+};
+
+const tr_optimizer tr__optimizer_lars = {
+    .name = "lars",
+    .number = 6,
+    .state_count = 1,
+    .state_names = {"momentum_buffer"},
+    .flops_per_element = 12,
+    .reference = tr__lars_reference,
+    .cpu = TR_ISA_TABLE(tr__lars_cpu),
+    .adaptation = &adaptation,
+};

@@ -1,0 +1,179 @@
+// The norms of tensors in a plan: where each rank measures what, what it costs, and
+// what is left as it was where nobody asks for them.
+#include "base/checked.h"
+#include "ops/optimizer_measure.h"
+#include "plan/models.h"
+#include "plan/work.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static tr_plan_request norms_request(const tr_model *model, int64_t ranks, int stage) {
+    tr_plan_request request = test_request(model, 1, 2);
+    request.ranks = ranks;
+    request.train_batch_size *= ranks;
+    request.stage = stage;
+    request.tensor_norms = true;
+    return request;
+}
+
+static int count_kind(const tr_plan *plan, tr_plan_step_kind kind) {
+    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    int count = 0;
+    for (size_t i = 0; i < train->count; i++) {
+        count += train->steps[i].kind == kind;
+    }
+    return count;
+}
+
+// Every block of every tensor has a part of its own, in the record of the rank whose
+// shard it lies in.
+static void check_parts(const tr_plan *plan) {
+    int64_t all = plan->norms.parts * tr__norms_ranks(plan);
+    char *taken = calloc((size_t)all, 1);
+    assert_non_null(taken);
+    for (size_t i = 0; i < plan->param_count; i++) {
+        const tr_plan_param *param = &plan->params[i];
+        int64_t shard = tr__update_shard(plan, &plan->flats[param->flat]);
+        int64_t first = param->offset / TR_NORM_BLOCK;
+        int64_t blocks = tr__measure_parts(param->offset, param->count);
+        for (int64_t b = first; b < first + blocks; b++) {
+            int64_t part = tr__norms_part(plan, param, b);
+            assert_true(part >= 0 && part < all && !taken[part]);
+            assert_int_equal(part / plan->norms.parts, b * TR_NORM_BLOCK / shard);
+            taken[part] = 1;
+        }
+    }
+    free(taken);
+}
+
+static void parts_have_their_places(void **state) {
+    (void)state;
+    tr_model *models[] = {test_model_small_gpt2(0), test_model_sliced_gpt2(0, 3),
+                          test_model_mlp(), test_model_gpt2()};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        for (int64_t ranks = 1; ranks <= 5; ranks += 2) {
+            tr_plan_request request = norms_request(models[i], ranks, (int)ranks / 2);
+            tr_plan *plan = test_plan(&request);
+            check_parts(plan);
+            request.stage = 0;
+            tr_plan_destroy(plan);
+            plan = test_plan(&request);
+            check_parts(plan);
+            tr_plan_destroy(plan);
+        }
+        tr_model_destroy(models[i]);
+    }
+}
+
+// All ranks lay out alike what they gather.
+static void ranks_agree_on_the_layout(void **state) {
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0);
+    tr_plan_request request = norms_request(model, 3, 2);
+    tr_plan *plans[3];
+    for (request.rank = 0; request.rank < 3; request.rank++) {
+        plans[request.rank] = test_plan(&request);
+    }
+    for (int r = 1; r < 3; r++) {
+        assert_int_equal(plans[r]->norms.parts, plans[0]->norms.parts);
+        assert_true(tr__plan_exchanges(plans[r]) == tr__plan_exchanges(plans[0]));
+        for (size_t f = 0; f < plans[0]->flat_count; f++) {
+            assert_int_equal(plans[r]->flats[f].parts, plans[0]->flats[f].parts);
+        }
+    }
+    for (int r = 0; r < 3; r++) {
+        tr_plan_destroy(plans[r]);
+    }
+    tr_model_destroy(model);
+}
+
+// Slices of a tensor have one norm, all others one each.
+static void slices_are_one_tensor(void **state) {
+    (void)state;
+    tr_model *model = test_model_sliced_gpt2(0, 3);
+    tr_plan_request request = norms_request(model, 1, 0);
+    tr_plan *plan = test_plan(&request);
+    int slices = 0;
+    for (size_t i = 0; i < plan->param_count; i++) {
+        const tr_plan_param *param = &plan->params[i];
+        const tr_plan_param *first = &plan->params[param->tensor];
+        assert_true(param->tensor <= (int)i && first->tensor == param->tensor);
+        assert_string_equal(first->stored, param->stored);
+        slices += strcmp(param->stored, "transformer.wte.weight") == 0;
+        assert_true(param->first > 0 || param->tensor == (int)i);
+    }
+    assert_int_equal(slices, 3);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
+// A gather of 16 bytes a part more, where ranks update parts.
+static void what_it_sends(void **state) {
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0);
+    for (int stage = 0; stage <= 3; stage++) {
+        tr_plan_request request = norms_request(model, 3, stage);
+        tr_plan *with = test_plan(&request);
+        request.tensor_norms = false;
+        tr_plan *without = test_plan(&request);
+        int64_t sent = stage == 0 ? 0 : 2 * 16 * with->norms.parts;
+        int flats = (int)with->flat_count;
+        assert_int_equal(with->traffic.gather, without->traffic.gather + sent);
+        assert_int_equal(with->traffic.reduce, without->traffic.reduce);
+        assert_int_equal(count_kind(with, TR_STEP_measure), flats);
+        assert_int_equal(count_kind(with, TR_STEP_total), 1);
+        assert_int_equal(count_kind(without, TR_STEP_measure), 0);
+        assert_int_equal(count_kind(without, TR_STEP_total), 0);
+        assert_int_equal(count_kind(with, TR_STEP_gather),
+                         count_kind(without, TR_STEP_gather) + (stage > 0));
+        tr_plan_destroy(with);
+        tr_plan_destroy(without);
+    }
+    tr_model_destroy(model);
+}
+
+// What a step of the plan that is made of memory alone asks of it.
+static void what_it_touches(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = norms_request(model, 1, 0);
+    tr_plan *plan = test_plan(&request);
+    tr_plan_step measure = {.kind = TR_STEP_measure, .unit = 0};
+    double elements = (double)plan->flats[0].count;
+    // Parameters, gradients, two states twice.
+    assert_true(tr__step_bytes(plan, &measure) == elements * 6 * 4);
+    tr_plan_step total = {.kind = TR_STEP_total};
+    assert_true(tr__step_bytes(plan, &total) == 16. * (double)plan->norms.parts);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
+static void not_yet_with_states_on_nvme(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = norms_request(model, 1, 0);
+    request.optimizer_home = TR_SPACE_NVME;
+    tr_plan *plan = NULL;
+    tr_error err = {0};
+    assert_int_equal(tr_plan_make(&request, &plan, &err), TR_USAGE);
+    assert_non_null(strstr(err.message, "LAMB, LARS"));
+    assert_non_null(strstr(err.message, "not yet supported"));
+    tr_model_destroy(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_have_their_places),
+        cmocka_unit_test(ranks_agree_on_the_layout),
+        cmocka_unit_test(slices_are_one_tensor),
+        cmocka_unit_test(what_it_sends),
+        cmocka_unit_test(what_it_touches),
+        cmocka_unit_test(not_yet_with_states_on_nvme),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
