@@ -131,7 +131,8 @@ static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
     }
     if (status == TR_OK && watch) {
         tr_tickets after = tickets(work);
-        tr__watch_step(watch, index, step->stream, begin, &before, &after);
+        tr__watch_step(watch, &plan->sequences[work->sequence], index, begin, &before,
+                       &after);
     }
     return status;
 }

@@ -84,8 +84,8 @@ static void add_span(tr_watch *watch, tr_span span) {
     }
 }
 
-void tr__watch_step(tr_watch *watch, int32_t step, tr_stream stream, double begin,
-                    const tr_tickets *before, const tr_tickets *after) {
+void tr__watch_step(tr_watch *watch, const tr_sequence *sequence, int32_t step,
+                    double begin, const tr_tickets *before, const tr_tickets *after) {
     double now = tr__seconds();
     bool handed = false;
     for (int s = 0; s < TR_STREAMS; s++) {
@@ -94,23 +94,28 @@ void tr__watch_step(tr_watch *watch, int32_t step, tr_stream stream, double begi
             handed = true;
             if (of->count < of->capacity) {
                 of->span_of[of->count++] = watch->count;
-                add_span(watch, (tr_span){step, (tr_stream)s, 0, 0});
+                add_span(watch, tr__span_of(sequence, step, (tr_stream)s, 0, 0));
             }
         }
     }
     if (!handed) {
-        add_span(watch,
-                 (tr_span){step, stream, begin - watch->origin, now - watch->origin});
+        add_span(watch, tr__span_of(sequence, step, sequence->steps[step].stream,
+                                    begin - watch->origin, now - watch->origin));
     }
 }
 
+// A thread may take a task while others are still under way: what counts is from where
+// the one before it was done.
 void tr__watch_end(tr_watch *watch) {
     for (int s = 0; s < TR_STREAMS; s++) {
         tr_watched *of = &watch->streams[s];
+        double before = 0;
         for (size_t i = of->first; i < of->count; i++) {
             tr_span *span = &watch->spans[of->span_of[i]];
-            span->begin = of->times[i].begin - watch->origin;
-            span->end = of->times[i].end - watch->origin;
+            double begin = of->times[i].begin > before ? of->times[i].begin : before;
+            before = of->times[i].end;
+            span->begin = begin - watch->origin;
+            span->end = before - watch->origin;
         }
     }
 }

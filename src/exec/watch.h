@@ -37,8 +37,8 @@ void tr__watch_begin(tr_watch *watch, bool first);
 tr_task_span *tr__watch_times(tr_watch *watch, tr_stream stream, int64_t *count);
 // A step was at work from `begin` until now; or, where it has handed tasks to streams,
 // they are.
-void tr__watch_step(tr_watch *watch, int32_t step, tr_stream stream, double begin,
-                    const tr_tickets *before, const tr_tickets *after);
+void tr__watch_step(tr_watch *watch, const tr_sequence *sequence, int32_t step,
+                    double begin, const tr_tickets *before, const tr_tickets *after);
 // All tasks of the walk are done.
 void tr__watch_end(tr_watch *watch);
 

@@ -4,11 +4,18 @@
 
 #include <inttypes.h>
 
-static void write_span(const tr_plan *plan, tr_sequence_kind sequence, int64_t rank,
-                       const tr_span *span, FILE *to) {
-    const tr_plan_step *step = &plan->sequences[sequence].steps[span->step];
-    const char *kind = tr__plan_step_name(step->kind);
-    const char *subject = tr__step_subject(plan, step);
+tr_span tr__span_of(const tr_sequence *sequence, int32_t step, tr_stream stream,
+                    double begin, double end) {
+    const tr_plan_step *at = &sequence->steps[step];
+    return (tr_span){step, at->kind, at->unit, at->micro, stream, begin, end};
+}
+
+static void write_span(const tr_plan *plan, int64_t rank, const tr_span *span,
+                       FILE *to) {
+    const tr_plan_step step = {
+        .kind = span->kind, .unit = span->unit, .micro = span->micro};
+    const char *kind = tr__plan_step_name(span->kind);
+    const char *subject = tr__step_subject(plan, &step);
     fprintf(to, ",\n{\"name\": \"%s", kind);
     if (subject) {
         fputc(' ', to);
@@ -19,8 +26,8 @@ static void write_span(const tr_plan *plan, tr_sequence_kind sequence, int64_t r
             "\"pid\": %" PRId64 ", \"tid\": %d, \"args\": {\"step\": %d",
             kind, span->begin * 1e6, (span->end - span->begin) * 1e6, rank,
             (int)span->stream, (int)span->step);
-    if (tr__step_is_of_micro_batch(step)) {
-        fprintf(to, ", \"micro_batch\": %" PRId64, step->micro);
+    if (tr__step_is_of_micro_batch(&step)) {
+        fprintf(to, ", \"micro_batch\": %" PRId64, step.micro);
     }
     fprintf(to, "}}");
 }
@@ -41,14 +48,14 @@ static void write_names(const tr_plan *plan, const char *what, int64_t rank, boo
     }
 }
 
-tr_status tr__trace_write(const tr_plan *plan, tr_sequence_kind sequence,
-                          const char *what, const tr_rank_spans *ranks, size_t count,
-                          FILE *to, tr_error *err) {
+tr_status tr__trace_write(const tr_plan *plan, const char *what,
+                          const tr_rank_spans *ranks, size_t count, FILE *to,
+                          tr_error *err) {
     fprintf(to, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
     for (size_t r = 0; r < count; r++) {
         write_names(plan, what, ranks[r].rank, r == 0, to);
         for (size_t i = 0; i < ranks[r].count; i++) {
-            write_span(plan, sequence, ranks[r].rank, &ranks[r].spans[i], to);
+            write_span(plan, ranks[r].rank, &ranks[r].spans[i], to);
         }
     }
     fprintf(to, "\n]}\n");

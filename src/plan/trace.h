@@ -7,7 +7,10 @@
 
 // A step, or an operation of the ranks that it has started, at work on a stream.
 typedef struct tr_span {
-    int32_t step; // of the sequence
+    int32_t step; // of the rank's own sequence: ranks may have updates in fewer pieces
+    tr_plan_step_kind kind; // the step's
+    int32_t unit;
+    int64_t micro;
     tr_stream stream;
     double begin, end; // seconds since the sequence began
 } tr_span;
@@ -19,10 +22,14 @@ typedef struct tr_rank_spans {
     size_t count;
 } tr_rank_spans;
 
+// At work on a stream, from and to seconds since the sequence began.
+tr_span tr__span_of(const tr_sequence *sequence, int32_t step, tr_stream stream,
+                    double begin, double end);
+
 // Writes JSON trace events: a process for each rank, a thread for each stream.
 // `what` ("simulated", "step 2") is put beside the rank in its process's name. TR_IO.
-tr_status tr__trace_write(const tr_plan *plan, tr_sequence_kind sequence,
-                          const char *what, const tr_rank_spans *ranks, size_t count,
-                          FILE *to, tr_error *err);
+tr_status tr__trace_write(const tr_plan *plan, const char *what,
+                          const tr_rank_spans *ranks, size_t count, FILE *to,
+                          tr_error *err);
 
 #endif

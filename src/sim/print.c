@@ -186,5 +186,5 @@ tr_status tr_simulated_print_json(const tr_simulated *s, FILE *to, tr_error *err
 
 tr_status tr_simulated_trace(const tr_simulated *s, FILE *to, tr_error *err) {
     tr_rank_spans spans = {s->plan->request.rank, s->spans, s->span_count};
-    return tr__trace_write(s->plan, TR_SEQUENCE_TRAIN, "simulated", &spans, 1, to, err);
+    return tr__trace_write(s->plan, "simulated", &spans, 1, to, err);
 }

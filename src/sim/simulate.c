@@ -51,7 +51,8 @@ static void add_span(walk *w, int32_t step, tr_stream on, double begin) {
         w->status = tr_fail(w->err, TR_MEMORY, "no memory for a simulation");
     }
     if (w->status == TR_OK) {
-        out->spans[out->span_count++] = (tr_span){step, on, begin, w->now};
+        out->spans[out->span_count++] = tr__span_of(
+            &w->plan->sequences[TR_SEQUENCE_TRAIN], step, on, begin, w->now);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 tr_status tr_engine_watch(tr_engine *engine, tr_error *err) {
     tr_error mine = {0};
@@ -23,44 +24,85 @@ tr_status tr_engine_watch(tr_engine *engine, tr_error *err) {
 // ---- what all ranks have noted
 // -------------------------------------------------------
 
-// Ranks run the same steps, so they have noted as many; `all`: [ranks * count].
-static tr_status gather(const tr_engine *engine, tr_span **all, tr_error *err) {
-    const tr_watch *watch = engine->watch;
-    size_t ranks = (size_t)tr__comm_count(engine->comm);
-    tr_error mine = {0};
-    *all = tr__calloc(ranks * watch->count, sizeof **all);
-    tr_status status =
-        *all ? TR_OK : tr_fail(&mine, TR_MEMORY, "no memory for the trace of a step");
-    status = tr__agree(engine->comm, status, &mine, err);
-    if (status != TR_OK || !engine->comm) {
-        for (size_t i = 0; status == TR_OK && i < watch->count; i++) {
-            (*all)[i] = watch->spans[i];
-        }
-        return status;
-    }
-    return tr__comm_all_gather(engine->comm, watch->spans,
-                               watch->count * sizeof *watch->spans, *all, err);
+// What every rank has noted; `most`: of one, the others' are followed by nothing.
+typedef struct noted {
+    int64_t *counts; // [ranks]
+    tr_span *spans;  // [ranks][most]
+    size_t most;
+} noted;
+
+static void release(noted *all) {
+    tr__free(all->counts);
+    tr__free(all->spans);
 }
 
-static tr_status print(const tr_engine *engine, const tr_span *all, FILE *to,
-                       tr_error *err) {
+static tr_status take(const tr_engine *engine, noted *all, tr_span **own,
+                      tr_error *err) {
     size_t ranks = (size_t)tr__comm_count(engine->comm), count = engine->watch->count;
+    tr_error mine = {0};
+    all->counts = tr__calloc(ranks, sizeof *all->counts);
+    all->spans = tr__calloc(ranks * all->most, sizeof *all->spans);
+    *own = tr__calloc(all->most, sizeof **own);
+    tr_status status = TR_OK;
+    if (!all->counts || !all->spans || !*own) {
+        status = tr_fail(&mine, TR_MEMORY, "no memory for the trace of a step");
+    } else {
+        memcpy(*own, engine->watch->spans, count * sizeof **own);
+    }
+    return tr__agree(engine->comm, status, &mine, err);
+}
+
+static tr_status exchange(const tr_engine *engine, noted *all, const tr_span *own,
+                          tr_error *err) {
+    int64_t count = (int64_t)engine->watch->count;
+    size_t bytes = all->most * sizeof *own;
+    if (!engine->comm) {
+        all->counts[0] = count;
+        memcpy(all->spans, own, bytes);
+        return TR_OK;
+    }
+    tr_status status =
+        tr__comm_all_gather(engine->comm, &count, sizeof count, all->counts, err);
+    return status == TR_OK
+               ? tr__comm_all_gather(engine->comm, own, bytes, all->spans, err)
+               : status;
+}
+
+static tr_status gather(const tr_engine *engine, noted *all, tr_error *err) {
+    int64_t most = (int64_t)engine->watch->count;
+    tr_span *own = NULL;
+    tr_status status =
+        engine->comm ? tr__comm_most(engine->comm, most, &most, err) : TR_OK;
+    all->most = (size_t)most;
+    if (status == TR_OK) {
+        status = take(engine, all, &own, err);
+    }
+    if (status == TR_OK) {
+        status = exchange(engine, all, own, err);
+    }
+    tr__free(own);
+    return status;
+}
+
+static tr_status print(const tr_engine *engine, const noted *all, FILE *to,
+                       tr_error *err) {
+    size_t ranks = (size_t)tr__comm_count(engine->comm);
     char what[32];
     tr_rank_spans *spans = tr__calloc(ranks, sizeof *spans);
     if (!spans) {
         return tr_fail(err, TR_MEMORY, "no memory for the trace of a step");
     }
     for (size_t r = 0; r < ranks; r++) {
-        spans[r] = (tr_rank_spans){(int64_t)r, all + r * count, count};
+        spans[r] = (tr_rank_spans){(int64_t)r, all->spans + r * all->most,
+                                   (size_t)all->counts[r]};
     }
     snprintf(what, sizeof what, "step %" PRId64, engine->count.step);
-    tr_status status =
-        tr__trace_write(engine->plan, TR_SEQUENCE_TRAIN, what, spans, ranks, to, err);
+    tr_status status = tr__trace_write(engine->plan, what, spans, ranks, to, err);
     tr__free(spans);
     return status;
 }
 
-static tr_status write(const tr_engine *engine, const tr_span *all, const char *path,
+static tr_status write(const tr_engine *engine, const noted *all, const char *path,
                        tr_error *err) {
     char *text = NULL;
     size_t bytes = 0;
@@ -81,7 +123,7 @@ static tr_status write(const tr_engine *engine, const tr_span *all, const char *
 
 tr_status tr_engine_write_trace(tr_engine *engine, const char *path, tr_error *err) {
     tr_error mine = {0};
-    tr_span *all = NULL;
+    noted all = {NULL, NULL, 0};
     if (!engine->watch || engine->watch->count == 0) {
         return tr_fail(err, TR_USAGE, "no step has been watched");
     }
@@ -89,10 +131,10 @@ tr_status tr_engine_write_trace(tr_engine *engine, const char *path, tr_error *e
     tr_status status = gather(engine, &all, err);
     if (status == TR_OK) {
         if (tr__comm_leads(engine->comm)) {
-            status = write(engine, all, path, &mine);
+            status = write(engine, &all, path, &mine);
         }
         status = tr__agree(engine->comm, status, &mine, err);
     }
-    tr__free(all);
+    release(&all);
     return status;
 }
