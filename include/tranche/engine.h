@@ -19,18 +19,18 @@ typedef struct tr_spread {
 } tr_spread;
 
 typedef struct tr_step_result {
-    int64_t step;     // attempts so far, this one included
-    int64_t update;   // of them applied
-    int64_t epoch;    // of the step's first sample, from 0
-    int64_t samples;  // consumed so far, this step included
-    int64_t batch;    // samples of this step
-    double targets;   // of this step
-    double loss;      // sum over all targets / their count: what was optimized
-    double accuracy;  // share of targets that the best guess got right
-    double lr;        // of the parameters that are in no group
-    double grad_norm; // before clipping
-    bool skipped;     // not finite (or nothing to learn from): nothing was changed
-    double loss_scale;
+    int64_t step;      // attempts so far, this one included
+    int64_t update;    // of them applied
+    int64_t epoch;     // of the step's first sample, from 0
+    int64_t samples;   // consumed so far, this step included
+    int64_t batch;     // samples of this step
+    double targets;    // of this step
+    double loss;       // sum over all targets / their count: what was optimized
+    double accuracy;   // share of targets that the best guess got right
+    double lr;         // of the parameters that are in no group
+    double grad_norm;  // before clipping
+    bool skipped;      // not finite (or nothing to learn from): nothing was changed
+    double loss_scale; // that the gradients were made with
     double seconds;
     double wait_seconds; // of them, spent waiting for data
     // Of each rank, up to the moment at which all have their gradients: seconds,
@@ -87,6 +87,9 @@ tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *use
                           tr_error *err);
 
 int64_t tr_engine_steps_done(const tr_engine *engine); // attempts
+// In fp16, of a last step that was skipped: the first micro-batch and unit that handed
+// on what is not finite, in words; "" where that is not known. Until the next step.
+const char *tr_engine_blame(const tr_engine *engine);
 
 // A parameter by its full name: its current values, owned by the engine; NULL when
 // there is none, when this rank keeps only a part of it (stage 3), or when it is used

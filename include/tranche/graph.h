@@ -35,9 +35,11 @@ typedef enum tr_data_kind { TR_DATA_INPUT, TR_DATA_TARGET, TR_DATA_KINDS } tr_da
 
 // Tensor `index` that the unit before handed on.
 tr_value tr_graph_input(tr_graph *graph, int index);
-// The batch's own tensors: a first dimension of TR_BATCH, then the sample's.
+// The batch's own tensors: a first dimension of TR_BATCH, then the sample's. Features
+// are of the type that the run computes in.
 tr_value tr_graph_data(tr_graph *graph, tr_data_kind kind);
-// A parameter of this unit, f32. `name` is completed by the unit's prefix.
+// A parameter of this unit, of the type that the run computes in. `name` is completed
+// by the unit's prefix.
 tr_value tr_graph_param(tr_graph *graph, const char *name, tr_shape shape,
                         tr_init init);
 // A parameter that several units use (tied weights). `name` is the full name; the first

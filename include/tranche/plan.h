@@ -57,12 +57,15 @@ typedef struct tr_plan_request {
                                   // TR_RECOMPUTE_DEFAULT in the others; 0: in all
     // Where the inputs of recomputed units wait between forward and backward.
     tr_space boundary_home;
-    int optimizer_states;    // f32 buffers per parameter
-    bool tensor_norms;       // the update needs the norms of each tensor (LAMB, LARS)
-    bool no_overlap;         // ranks compute nothing while they communicate
-    bool reproducible;       // gradients are summed in fixed point: the same bits for
-                             // every W, g, wave and stage
-    bool inference;          // forward only, of one micro-batch, with an answer
+    int optimizer_states; // f32 buffers per parameter
+    tr_dtype compute;     // of weights, activations and their gradients: f32 (also
+                          // TR_NONE), bf16 or f16. The weights that the update changes,
+                          // sums of gradients and optimizer state are f32
+    bool tensor_norms;    // the update needs the norms of each tensor (LAMB, LARS)
+    bool no_overlap;      // ranks compute nothing while they communicate
+    bool reproducible;    // gradients are summed in fixed point: the same bits for
+                          // every W, g, wave and stage
+    bool inference;       // forward only, of one micro-batch, with an answer
     int64_t host_data_bytes; // held by the data sets in memory: in the ledger
     int threads;             // OpenMP threads; 0: those of the machine
     int isa_limit;           // 0: no limit; else 1 + the best instruction set to use

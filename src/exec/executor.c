@@ -254,6 +254,11 @@ static double add_squares(const tr_executor *ex) {
 
 static void compare_flags(const tr_executor *ex, tr_verdict *v) {
     int64_t ranks = ex->plan->request.ranks;
+    for (int64_t r = 0; r < ranks; r++) {
+        double bad = record_of(ex, r)[TR_RECORD_FIRST_BAD];
+        bool first = bad > 0 && (v->first_bad == 0 || bad < v->first_bad);
+        v->first_bad = first ? bad : v->first_bad;
+    }
     for (int i = 0; i < TR_RECORD_FLAGS; i++) {
         v->least[i] = v->most[i] = record_of(ex, 0)[i];
         for (int64_t r = 0; r < ranks; r++) {
@@ -413,6 +418,16 @@ void tr__executor_order(tr_executor *executor, const tr_update_order *order) {
     executor->direct = plan->request.reference_kernels && adaptation
                            ? adaptation->reference
                            : tr__optimizer_choose_direct(order->optimizer, plan->isa);
+}
+
+void tr__executor_round(tr_executor *executor) {
+    const tr_plan *plan = executor->plan;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        const tr_flat *flat = &plan->flats[f];
+        bool shards = tr__plan_stage(plan) > 0;
+        tr__round_copy(executor, flat, shards ? flat->first : 0,
+                       shards ? flat->own : flat->count);
+    }
 }
 
 const float *tr__executor_answer(tr_executor *executor) {

@@ -84,6 +84,7 @@ typedef struct tr_verdict {
     double sums[TR_SUMS];
     double norm_squares; // of all gradients, as they lie in the accumulators
     bool stopped, too_large, not_finite; // on any rank
+    double first_bad; // the earliest of all ranks' TR_RECORD_FIRST_BAD; 0: none
     double least[TR_RECORD_FLAGS], mean[TR_RECORD_FLAGS], most[TR_RECORD_FLAGS];
 } tr_verdict;
 void tr__executor_verdict(const tr_executor *executor, tr_verdict *verdict);
@@ -122,6 +123,14 @@ tr_status tr__executor_borrow(tr_executor *executor, const tr_piece *piece, int6
 // Puts a run back that was changed.
 tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
                               tr_error *err);
+
+// After weights have been drawn or read: what units compute with is made of them, where
+// that is of 16 bits.
+void tr__executor_round(tr_executor *executor);
+
+// In words what the record's number says; "" for 0. dst: [bytes].
+void tr__executor_blame(const tr_executor *executor, double first, char *dst,
+                        size_t bytes);
 
 // The logits of an inference plan, f32.
 const float *tr__executor_answer(tr_executor *executor);

@@ -33,6 +33,11 @@ static tr_comm_op gather_of(const tr_executor *ex, const tr_plan_step *step) {
     int from = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
     switch (step->part) {
     case TR_PART_PARAM:
+        if (tr__plan_is_half(ex->plan)) {
+            op.type = TR_COMM_BYTE;
+            op.count *= tr__param_bytes(ex->plan);
+            op.shard *= tr__param_bytes(ex->plan);
+        }
         op.recv = tr__memory(ex, to < 0 ? flat->param.buffer : to);
         op.send = to < 0 ? NULL : tr__memory(ex, from < 0 ? flat->param.buffer : from);
         break;

@@ -4,13 +4,13 @@
 tr_status tr__run_fetch(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     const tr_flat *flat = &ex->plan->flats[step->unit];
-    const tr_flat_range *from = &flat->master;
+    const tr_flat_range *from = &flat->copy;
     int staged = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
     tr_carry order = {.kind = TR_CARRY_COPY,
                       .from = tr__memory(ex, staged < 0 ? from->buffer : staged),
-                      .bytes = from->count * (int64_t)sizeof(float)};
-    order.to = to < 0 ? (void *)tr__kept_f32(ex, &flat->param, from->first)
-                      : tr__memory(ex, to);
+                      .bytes = from->count * tr__param_bytes(ex->plan)};
+    order.to =
+        to < 0 ? tr__kept_param(ex, &flat->param, from->first) : tr__memory(ex, to);
     tr__carrier_start(ex->carrier[TR_STREAM_COPY], &order);
     return TR_OK; // a fault comes up where somebody waits
 }

@@ -1,4 +1,5 @@
 // Steps on flat buffers: gradients folded, their norm, the update.
+#include "backend/cpu/half.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/machine.h"
@@ -70,10 +71,12 @@ static const float *grads_at(const tr_executor *ex, const gradients *grads,
     return scratch;
 }
 
-// How many elements grads_at gives at a time.
+// How many elements grads_at gives at a time; of what is rounded, too, as many as are
+// still in the cache then.
 static int64_t piece_of(const tr_executor *ex, int64_t left) {
-    return ex->plan->request.reproducible ? tr__min_i64(left, TR_UNFOLD_ELEMENTS)
-                                          : left;
+    return ex->plan->request.reproducible || tr__plan_is_half(ex->plan)
+               ? tr__min_i64(left, TR_UNFOLD_ELEMENTS)
+               : left;
 }
 
 // The squares of this rank's gradients, block by block.
@@ -142,6 +145,15 @@ static part part_of(const tr_executor *ex, const tr_plan_step *step, tr_part whi
 
 static float *element_of(part in, int64_t element) {
     return (float *)in.memory + (element - in.first);
+}
+
+void tr__round_copy(const tr_executor *ex, const tr_flat *flat, int64_t first,
+                    int64_t count) {
+    if (tr__plan_is_half(ex->plan) && count > 0) {
+        tr__half_narrow(
+            ex->plan->request.compute, tr__kept_f32(ex, &flat->master, first), count,
+            ex->plan->request.threads, tr__kept_param(ex, &flat->copy, first));
+    }
 }
 
 // A piece of an update: elements of one range, from element `first` of its flat buffer
@@ -253,6 +265,8 @@ static void update_piece(const piece *at) {
     tr_update update = at->update;
     update.trust = trust_of(at, hyper);
     at->ex->update(hyper, &update);
+    tr__round_copy(at->ex, &at->ex->plan->flats[at->step->unit], at->first,
+                   update.count);
 }
 
 tr_status tr__run_update(tr_work *work, const tr_plan_step *step) {

@@ -92,5 +92,6 @@ tr_status tr__run_program(tr_work *work, const tr_plan_step *step) {
                                : NULL;
         instruction->kernel->launch(&instruction->desc, instruction->state, &launch);
     }
+    tr__note_finite(work, step);
     return TR_OK;
 }

@@ -53,6 +53,13 @@ static inline float *tr__kept_f32(const tr_executor *ex, const tr_flat_range *ra
     return (float *)tr__memory(ex, range->buffer) + (element - range->first);
 }
 
+// The same of what units compute with, in its own type.
+static inline void *tr__kept_param(const tr_executor *ex, const tr_flat_range *range,
+                                   int64_t element) {
+    char *base = tr__memory(ex, range->buffer);
+    return base + (element - range->first) * tr__param_bytes(ex->plan);
+}
+
 static inline int64_t *tr__kept_i64(const tr_executor *ex, const tr_flat_range *range,
                                     int64_t element) {
     return (int64_t *)tr__memory(ex, range->buffer) + (element - range->first);
@@ -63,6 +70,9 @@ double *tr__own_record(const tr_executor *ex);
 
 // ---- run_unit.c
 tr_status tr__run_program(tr_work *work, const tr_plan_step *step);
+// ---- finite.c
+// In fp16: is what the step hands on finite? What is first not is noted in the record.
+void tr__note_finite(tr_work *work, const tr_plan_step *step);
 // ---- run_flat.c
 tr_status tr__run_fold(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_square(tr_work *work, const tr_plan_step *step);
@@ -71,6 +81,10 @@ tr_status tr__run_measure(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_total(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_update(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_clear(tr_work *work, const tr_plan_step *step);
+// Elements [first, first + count) of a flat buffer, kept here: where units compute in
+// 16 bits, what they compute with becomes the master weights, rounded.
+void tr__round_copy(const tr_executor *ex, const tr_flat *flat, int64_t first,
+                    int64_t count);
 // ---- run_comm.c
 tr_status tr__run_gather(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_reduce(tr_work *work, const tr_plan_step *step);

@@ -29,11 +29,14 @@ void tr__walk_emit(tr_walk *w, const tr_call *call) {
     out->backward[out->backward_count++] = *call;
 }
 
+// Gradients of parameters are summed in f32, whatever the parameters are.
 tr_value tr__walk_gradient(tr_walk *w, tr_value value) {
-    return tr__graph_value(w->graph,
-                           (tr_value_info){.desc = tr__walk_info(w, value)->desc,
-                                           .kind = TR_VALUE_GRAD,
-                                           .index = (int)value});
+    const tr_value_info *of = tr__walk_info(w, value);
+    tr_tensor_desc desc = of->desc;
+    desc.dtype = of->kind == TR_VALUE_PARAM ? TR_F32 : desc.dtype;
+    return tr__graph_value(
+        w->graph,
+        (tr_value_info){.desc = desc, .kind = TR_VALUE_GRAD, .index = (int)value});
 }
 
 void tr__walk_copy(tr_walk *w, tr_value from, tr_value to, bool accumulate, bool first,

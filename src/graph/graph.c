@@ -1,17 +1,19 @@
 #include "graph/graph.h"
 
 #include "base/memory.h"
+#include "ops/cast/cast.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 tr_graph *tr__graph_create(const tr_tensor_desc *given, int given_count,
-                           const tr_tensor_desc data[TR_DATA_KINDS]) {
+                           const tr_tensor_desc data[TR_DATA_KINDS], tr_dtype real) {
     tr_graph *graph = tr__calloc(1, sizeof *graph);
     if (!graph) {
         return NULL;
     }
+    graph->real = real;
     for (int i = 0; i < given_count; i++) {
         graph->given[i] = given[i];
     }
@@ -100,9 +102,14 @@ tr_value tr_graph_data(tr_graph *graph, tr_data_kind kind) {
     if (graph->data_value[kind] == TR_NO_VALUE) {
         tr_value_info info = {
             .desc = graph->data[kind], .kind = TR_VALUE_DATA, .index = (int)kind};
-        graph->data_value[kind] = tr__graph_value(graph, info);
+        tr_value value = graph->data_value[kind] = tr__graph_value(graph, info);
+        if (info.desc.dtype == TR_F32 && graph->real != TR_F32) {
+            tr_cast_attr attr = {(int32_t)graph->real};
+            value = tr_graph_op(graph, &tr__op_cast, &attr, &value, 1, NULL);
+        }
+        graph->data_seen[kind] = value;
     }
-    return graph->data_value[kind];
+    return graph->data_seen[kind];
 }
 
 // Has the unit asked for this parameter before? A shared one is the same again.
@@ -134,7 +141,7 @@ static tr_value add_param(tr_graph *graph, tr_param_info info) {
         tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's parameters");
         return TR_NO_VALUE;
     }
-    tr_value_info value = {.desc = {TR_F32, info.shape},
+    tr_value_info value = {.desc = {graph->real, info.shape},
                            .kind = TR_VALUE_PARAM,
                            .index = (int)graph->param_count};
     graph->params[graph->param_count++] = info;

@@ -54,11 +54,13 @@ typedef struct tr_param_info {
 
 struct tr_graph {
     tr_error err;
-    uint32_t draw_count;                   // random draws so far: their ids
+    uint32_t draw_count; // random draws so far: their ids
+    tr_dtype real;       // of parameters, and so of what is made of them
     tr_tensor_desc given[TR_GRAPH_IO_MAX]; // what the unit before hands on
     int given_count;
     tr_tensor_desc data[TR_DATA_KINDS]; // with the batch dimension
     tr_value data_value[TR_DATA_KINDS];
+    tr_value data_seen[TR_DATA_KINDS]; // the same, in the type it computes in
     tr_value input_value[TR_GRAPH_IO_MAX];
     tr_value_info *values;
     size_t value_count, value_capacity;
@@ -76,8 +78,9 @@ struct tr_graph {
 
 // A new graph for a unit that is given `given` [given_count] (shapes with TR_BATCH) and
 // data of these descriptions. NULL when there is no memory.
+// real: f32, bf16 or f16, what it computes in; f32 data are cast to it.
 tr_graph *tr__graph_create(const tr_tensor_desc *given, int given_count,
-                           const tr_tensor_desc data[TR_DATA_KINDS]);
+                           const tr_tensor_desc data[TR_DATA_KINDS], tr_dtype real);
 void tr__graph_destroy(tr_graph *graph); // NULL-safe
 
 // How many of the segments [first, end), first >= 1, begin behind a batch barrier:

@@ -145,7 +145,7 @@ tr_status tr__check_fetch(tr_check_walk *w) {
         bool whole = r->ranks == 1;
         status = fill(w, to, whole ? TR_HOLDS_PARAMETERS : TR_HOLDS_PART,
                       (whole ? flat->count : tr__min_i64(flat->shard, flat->count)) *
-                          (int64_t)sizeof(float));
+                          tr__param_bytes(w->plan));
     }
     progress->fetched = true;
     return status == TR_OK
@@ -168,9 +168,9 @@ static tr_status gather_param(tr_check_walk *w) {
             : !holds(w, from, TR_HOLDS_PART)) {
         return tr__check_wrong(w, "gathers what is not there");
     }
-    tr_status status =
-        whole ? TR_OK
-              : fill(w, to, TR_HOLDS_PARAMETERS, flat->count * (int64_t)sizeof(float));
+    tr_status status = whole ? TR_OK
+                             : fill(w, to, TR_HOLDS_PARAMETERS,
+                                    flat->count * tr__param_bytes(w->plan));
     if (!lives_here) {
         w->contents[from].kind = TR_HOLDS_NOTHING; // each part is gathered once
     }
@@ -225,7 +225,7 @@ static tr_status check_param(const tr_check_walk *w, int flat, int32_t buffer) {
     }
     tr_content is = w->contents[buffer];
     return is.kind == TR_HOLDS_PARAMETERS && is.unit == flat &&
-                   is_large(w, buffer, flat, sizeof(float))
+                   is_large(w, buffer, flat, (size_t)tr__param_bytes(w->plan))
                ? TR_OK
                : tr__check_wrong(w, "reads buffer %d before flat buffer %s is there",
                                  (int)buffer, f->name);

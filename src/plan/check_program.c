@@ -171,7 +171,6 @@ static tr_status expect_row(const walk *w, const row *r) {
 // Parameters, their accumulators, and the sums.
 static tr_status hold_collected(walk *w) {
     const tr_graph *graph = w->unit->graph;
-    const int64_t size = (int64_t)sizeof(float);
     tr_status status = TR_OK;
     for (size_t v = 0; v < graph->value_count && status == TR_OK; v++) {
         const tr_value_info *info = &graph->values[v];
@@ -182,9 +181,10 @@ static tr_status hold_collected(walk *w) {
             status = hold(w, (region){TR_PLACE_SUMS, 0, 0, bytes, (tr_value)v});
         } else if (of->kind == TR_VALUE_PARAM) {
             const tr_program_param *param = &w->unit->params[of->index];
+            int64_t size = grad ? (int64_t)sizeof(float) : tr__param_bytes(w->plan);
             status = hold(w, (region){grad ? TR_PLACE_PARAM_GRAD : TR_PLACE_PARAM,
                                       param->flat, param->offset * size,
-                                      tr_tensor_bytes(of->desc), (tr_value)v});
+                                      tr_tensor_bytes(info->desc), (tr_value)v});
         }
     }
     return status;

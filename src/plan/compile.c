@@ -71,7 +71,8 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
                                   .recompute = r->recomputed_units > 0,
                                   .isa = plan->isa,
                                   .threads = r->threads,
-                                  .reference = r->reference_kernels};
+                                  .reference = r->reference_kernels,
+                                  .real = r->compute};
     tr_tensor_desc given[TR_GRAPH_IO_MAX];
     int given_count = 0;
     plan->units = tr__calloc((size_t)plan->unit_count, sizeof *plan->units);

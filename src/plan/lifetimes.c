@@ -173,7 +173,7 @@ static int use_reduced(table *t, int flat, int32_t now) {
 }
 
 static int use_part(table *t, int flat, int32_t now) {
-    int64_t bytes = part_elements(&t->plan->flats[flat]) * (int64_t)sizeof(float);
+    int64_t bytes = part_elements(&t->plan->flats[flat]) * tr__param_bytes(t->plan);
     return use(t, &t->part[flat], TR_LEDGER_parameters, bytes, now);
 }
 
@@ -199,7 +199,7 @@ static int32_t param_place(table *t, int flat, int32_t now) {
     const tr_flat *f = &t->plan->flats[flat];
     return params_stay(t) ? f->param.buffer
                           : use(t, &t->param[flat], TR_LEDGER_parameters,
-                                flat_bytes(f, sizeof(float)), now);
+                                f->count * tr__param_bytes(t->plan), now);
 }
 
 static int32_t grad_place(table *t, int flat, int32_t now) {

@@ -157,16 +157,23 @@ static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
     int stage = tr__plan_stage(plan);
     tr_space home =
         r->param_home == TR_SPACE_DEVICE ? r->optimizer_home : r->param_home;
+    size_t element = (size_t)tr__param_bytes(plan);
+    bool half = tr__plan_is_half(plan);
     tr_status status = TR_OK;
     flat->param.buffer = -1;
     if (r->param_home == TR_SPACE_DEVICE) {
         status = keep(plan, flat, stage >= SHARDS_PARAM, TR_SPACE_DEVICE,
-                      TR_LEDGER_parameters, sizeof(float), &flat->param, err);
+                      TR_LEDGER_parameters, element, &flat->param, err);
     }
     flat->master = flat->param;
-    return status == TR_OK && home != TR_SPACE_DEVICE
+    if (status == TR_OK && (home != TR_SPACE_DEVICE || half)) {
+        status = keep(plan, flat, stage >= SHARDS_STATE, home, TR_LEDGER_parameters,
+                      sizeof(float), &flat->master, err);
+    }
+    flat->copy = half ? flat->param : flat->master;
+    return status == TR_OK && home != TR_SPACE_DEVICE && half
                ? keep(plan, flat, stage >= SHARDS_STATE, home, TR_LEDGER_parameters,
-                      sizeof(float), &flat->master, err)
+                      element, &flat->copy, err)
                : status;
 }
 

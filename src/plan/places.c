@@ -25,9 +25,10 @@ static tr_operand in_temp(tr_draft *d, tr_value value) {
 
 static tr_operand in_param(const tr_compiler *c, tr_place place, int index) {
     const tr_program_param *param = &c->unit->params[index];
+    tr_dtype element = place == TR_PLACE_PARAM ? c->request->real : TR_F32;
     return (tr_operand){.place = place,
                         .flat = param->flat,
-                        .offset = param->offset * (int64_t)sizeof(float)};
+                        .offset = param->offset * (int64_t)tr_dtype_bytes(element)};
 }
 
 // Does this variant keep what passes from the forward to the backward, or, in units of

@@ -1,5 +1,6 @@
 #include "plan/plan.h"
 
+#include "backend/cpu/half.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "ops/optimizer.h"
@@ -68,6 +69,12 @@ static tr_status check_staging(const tr_plan_request *r, tr_error *err) {
 }
 
 static tr_status check_homes(const tr_plan_request *r, tr_error *err) {
+    if (tr__dtype_is_half(r->compute) &&
+        (r->param_home == TR_SPACE_NVME || r->optimizer_home == TR_SPACE_NVME ||
+         r->grad_home == TR_SPACE_NVME)) {
+        return tr_fail(err, TR_USAGE,
+                       "offload to NVMe with bf16 or fp16 is not yet supported");
+    }
     bool update_here = r->optimizer_home == TR_SPACE_DEVICE;
     if (update_here ? r->grad_home != TR_SPACE_DEVICE
                     : r->grad_home > r->optimizer_home) {
@@ -131,6 +138,11 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
         return tr_fail(err, TR_USAGE,
                        "an optimizer that needs the norms of tensors (LAMB, LARS) with "
                        "its state on NVMe is not yet supported");
+    }
+    if (r->compute != TR_NONE && r->compute != TR_F32 &&
+        !tr__dtype_is_half(r->compute)) {
+        return tr_fail(err, TR_USAGE, "units compute in f32, bf16 or f16, not in %s",
+                       tr_dtype_name(r->compute));
     }
     tr_status status = check_batch(r, err);
     status = status == TR_OK ? check_homes(r, err) : status;
@@ -225,6 +237,7 @@ static tr_tensor_desc with_batch(tr_tensor_desc sample) {
 static void resolve(tr_plan *plan) {
     tr_plan_request *r = &plan->request;
     plan->isa = tr__cpu_isa();
+    r->compute = r->compute == TR_NONE ? TR_F32 : r->compute;
     if (r->isa_limit > 0 && r->isa_limit - 1 < (int)plan->isa) {
         plan->isa = (tr_isa)(r->isa_limit - 1);
     }

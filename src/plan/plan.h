@@ -183,13 +183,19 @@ typedef struct tr_flat_range {
 typedef struct tr_flat {
     const char *name;
     bool tied;
-    bool slice;          // of a tied tensor that is used in slices
-    int64_t count;       // elements, padding included
-    int64_t shard;       // elements of a rank's part (comm.h), a multiple of 1,024
-    int64_t first, own;  // this rank's part: [first, first + own)
-    tr_flat_range param; // f32, on the device; buffer -1: only while it is used
-    tr_flat_range
-        master;         // f32, what the update changes; elsewhere than param, or param
+    bool slice;         // of a tied tensor that is used in slices
+    int64_t count;      // elements, padding included
+    int64_t shard;      // elements of a rank's part (comm.h), a multiple of 1,024
+    int64_t first, own; // this rank's part: [first, first + own)
+    // Of the type that units compute in, on the device; buffer -1: only while it is
+    // used.
+    tr_flat_range param;
+    // f32, what the update changes; elsewhere than param, or param.
+    tr_flat_range master;
+    // What is used of it, where the update is: master itself, or where units compute in
+    // 16 bits what the update rounds it to: param, or, where that is elsewhere, a
+    // buffer that is fetched from.
+    tr_flat_range copy;
     tr_flat_range grad; // what the update reads: f32, or int64 where the run is
                         // reproducible
     tr_flat_range sums; // gradients that stay on the device until they are complete:
@@ -215,6 +221,7 @@ typedef enum tr_record_flag {
     TR_RECORD_SECONDS,    // of the step so far
     TR_RECORD_WAIT,       // of them, waiting for other ranks
     TR_RECORD_PEAK,       // bytes: the most that the process has had
+    TR_RECORD_FIRST_BAD,  // what was first not finite (exec/finite.c); 0: nothing
     TR_RECORD_FLAGS
 } tr_record_flag;
 
@@ -372,6 +379,10 @@ bool tr__step_is_of_micro_batch(const tr_plan_step *step);
 const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step);
 // The ZeRO stage that is at work: with one rank there is nothing to shard.
 int tr__plan_stage(const tr_plan *plan);
+// Bytes of an element of the parameters that units compute with.
+int64_t tr__param_bytes(const tr_plan *plan);
+// Are they of 16 bits, beside master weights in f32?
+bool tr__plan_is_half(const tr_plan *plan);
 // Elements of a flat buffer that a rank updates at most: its shard, or, at stage 0,
 // all.
 int64_t tr__update_shard(const tr_plan *plan, const tr_flat *flat);

@@ -90,6 +90,7 @@ typedef struct tr_compile_request {
     tr_isa isa;
     int threads;
     bool reference; // reference kernels only
+    tr_dtype real;  // f32, bf16 or f16: what units compute in
 } tr_compile_request;
 
 // Compiles a unit that is given `given`. Prepares its kernels; allocates no tensors.

@@ -218,6 +218,14 @@ int tr__plan_stage(const tr_plan *plan) {
     return plan->request.ranks > 1 ? plan->request.stage : 0;
 }
 
+int64_t tr__param_bytes(const tr_plan *plan) {
+    return (int64_t)tr_dtype_bytes(plan->request.compute);
+}
+
+bool tr__plan_is_half(const tr_plan *plan) {
+    return plan->request.compute != TR_F32;
+}
+
 int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave) {
     if (!tr__plan_grads_pass(plan)) {
         return 0;

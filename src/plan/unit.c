@@ -220,7 +220,7 @@ tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_uni
     }
     c.unit->kind = unit->kind;
     c.unit->remade = request->remade;
-    c.graph = c.unit->graph = tr__graph_create(given, given_count, data);
+    c.graph = c.unit->graph = tr__graph_create(given, given_count, data, request->real);
     tr_status status =
         c.graph
             ? compile_unit(&c, unit)

@@ -30,6 +30,7 @@ static double norm_bytes(const tr_plan *plan) {
 // Parameters and states are read and written, gradients read.
 static double update_bytes(const tr_plan *plan, const tr_plan_step *step) {
     int64_t each = 2 * F32 * (1 + plan->request.optimizer_states) + sum_bytes(plan);
+    each += tr__plan_is_half(plan) ? tr__param_bytes(plan) : 0; // what it is rounded to
     return (double)step->count * (double)each;
 }
 
@@ -72,7 +73,7 @@ int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step) {
     const tr_flat *flat = &plan->flats[step->unit];
     switch (step->kind) {
     case TR_STEP_fetch:
-        return flat->master.count * F32;
+        return flat->copy.count * tr__param_bytes(plan);
     case TR_STEP_evict:
         return flat->grad.count * sum_bytes(plan);
     default:
@@ -92,7 +93,8 @@ static tr_transfer flat_transfer(const tr_plan *plan, const tr_plan_step *step) 
     const tr_flat *flat = &plan->flats[step->unit];
     bool params = step->kind == TR_STEP_gather && step->part == TR_PART_PARAM;
     return (tr_transfer){step->kind == TR_STEP_gather ? TR_COMM_GATHER : TR_COMM_REDUCE,
-                         flat->count, flat->shard, params ? F32 : sum_bytes(plan)};
+                         flat->count, flat->shard,
+                         params ? tr__param_bytes(plan) : sum_bytes(plan)};
 }
 
 static tr_transfer record_transfer(const tr_plan *plan) {

@@ -116,7 +116,9 @@ static tr_state state_of(const tr_engine *engine) {
         .seed = engine->settings->seed,
         .dataset_hash = tr_dataset_hash(tr__run_train_data(engine->run)),
         .model_hash = model_hash(engine),
-        .loss_scale = engine->loss_scale,
+        .loss_scale = engine->scale.scale,
+        .good_steps = engine->scale.good,
+        .hysteresis = engine->scale.hysteresis,
         .group_count = (int64_t)engine->settings->group_count,
     };
     memcpy(state.beta_power, engine->power,
@@ -270,7 +272,10 @@ static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *er
     double exponent = engine->fixed_exponent; // stays, where none was kept
     tr__state_numbers_get(&from->state.numbers, "fixed_exponent", &exponent);
     engine->fixed_exponent = (int)exponent;
-    engine->loss_scale = from->state.loss_scale;
+    if (engine->settings->scale.dynamic && from->state.hysteresis > 0) {
+        engine->scale = (tr_loss_scale){from->state.loss_scale, from->state.good_steps,
+                                        from->state.hysteresis};
+    }
     memcpy(engine->power, from->state.beta_power,
            engine->settings->group_count * sizeof *engine->power);
     return TR_OK;

@@ -107,7 +107,7 @@ static tr_status prepare(tr_engine *engine, tr_run *run, const tr_plan *plan,
     engine->settings = tr__run_settings(run);
     engine->plan = plan;
     engine->comm = r->ranks > 1 ? tr__run_comm(run) : NULL;
-    engine->loss_scale = 1;
+    engine->scale = tr__loss_scale_begin(&engine->settings->scale);
     engine->seed_power =
         power_of_two((double)r->train_batch_size * (double)tr_model_targets(r->model));
     engine->stale_params = true; // ranks draw or read their own parts
@@ -125,6 +125,9 @@ static tr_status begin_or_resume(tr_engine *engine, tr_error *err) {
     int before = omp_get_max_threads();
     omp_set_num_threads(engine->plan->request.threads);
     tr_status status = tr__engine_resume(engine, err);
+    if (status == TR_OK) {
+        tr__executor_round(engine->executor);
+    }
     omp_set_num_threads(before);
     return status;
 }
@@ -193,7 +196,7 @@ static void fill_result(tr_engine *engine, const tr_batch *batch,
         .targets = sums[TR_SUM_COUNT],
         .loss = sums[TR_SUM_LOSS] / sums[TR_SUM_COUNT],
         .accuracy = sums[TR_SUM_CORRECT] / sums[TR_SUM_COUNT],
-        .loss_scale = engine->loss_scale,
+        .loss_scale = engine->scale.scale,
         .rank_seconds = spread_of(verdict, TR_RECORD_SECONDS),
         .rank_wait_seconds = spread_of(verdict, TR_RECORD_WAIT),
         .rank_peak_bytes = spread_of(verdict, TR_RECORD_PEAK),
@@ -205,7 +208,7 @@ static void fill_result(tr_engine *engine, const tr_batch *batch,
 static double decide(const tr_engine *engine, const tr_verdict *verdict,
                      tr_step_result *result) {
     double unscale =
-        engine->seed_power / (engine->loss_scale * fmax(result->targets, 1));
+        engine->seed_power / (engine->scale.scale * fmax(result->targets, 1));
     result->grad_norm =
         verdict->not_finite ? NAN : sqrt(verdict->norm_squares) * unscale;
     result->skipped = !isfinite(result->grad_norm) || !isfinite(result->loss);
@@ -305,6 +308,22 @@ static tr_status run_until_fit(tr_engine *engine, const tr_run_context *context,
     return status;
 }
 
+// The loss scale of the next step; fixed-point sums move with it. A step without a
+// target says nothing about it.
+static tr_status scale_after(tr_engine *engine, const tr_verdict *verdict,
+                             tr_step_result *result, tr_error *err) {
+    double before = engine->scale.scale;
+    tr_status status = TR_OK;
+    tr__executor_blame(engine->executor, result->skipped ? verdict->first_bad : 0,
+                       engine->blame, sizeof engine->blame);
+    if (result->targets > 0) {
+        status = tr__loss_scale_after(&engine->settings->scale, result->skipped,
+                                      &engine->scale, err);
+    }
+    engine->fixed_exponent -= (int)lround(log2(engine->scale.scale / before));
+    return status;
+}
+
 static tr_status run_step(tr_engine *engine, tr_asking *ask, tr_step_result *result,
                           tr_error *err) {
     double begin = tr__seconds();
@@ -315,7 +334,7 @@ static tr_status run_step(tr_engine *engine, tr_asking *ask, tr_step_result *res
     tr_run_context context = {
         .seed = engine->settings->seed,
         .step = (uint64_t)engine->count.step,
-        .loss_seed = (float)(engine->loss_scale / engine->seed_power),
+        .loss_seed = (float)(engine->scale.scale / engine->seed_power),
     };
     tr_status status = run_until_fit(engine, &context, ask, &verdict, err);
     if (status != TR_OK) {
@@ -324,6 +343,9 @@ static tr_status run_step(tr_engine *engine, tr_asking *ask, tr_step_result *res
     fill_result(engine, &batch, &verdict, result);
     double grad_scale = decide(engine, &verdict, result);
     status = apply(engine, &context, &verdict, result, grad_scale, err);
+    if (status == TR_OK) {
+        status = scale_after(engine, &verdict, result, err);
+    }
     if (status == TR_OK) {
         engine->count.step++;
         engine->count.cursor = batch.next;
@@ -368,6 +390,10 @@ tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *er
 
 // ---- asking
 // --------------------------------------------------------------------------
+
+const char *tr_engine_blame(const tr_engine *engine) {
+    return engine->blame;
+}
 
 int64_t tr_engine_steps_done(const tr_engine *engine) {
     return engine->count.step;

@@ -39,7 +39,8 @@ struct tr_engine {
     int fixed_exponent; // reproducible: of the fixed-point sums of the next step
     tr_counters count;
     tr_epoch_sums epoch;
-    double loss_scale;
+    tr_loss_scale scale; // of the next step
+    char blame[192];     // what the last step found first that was not finite
     double seed_power; // 2^k: the first power of two not below T times targets a sample
     double (*power)[2];      // [groups] products of the betas of the applied updates
     double (*next_power)[2]; // [groups] with the update that is about to be

@@ -32,7 +32,7 @@ int tr__engine_next_exponent(const tr_engine *engine, double norm) {
 
 // The loss's seed makes sums out of means that are at most twice too small.
 int tr__engine_first_exponent(const tr_engine *engine) {
-    return tr__engine_next_exponent(engine, engine->loss_scale);
+    return tr__engine_next_exponent(engine, engine->scale.scale);
 }
 
 int tr__engine_coarser(int exponent) {

@@ -6,12 +6,15 @@ static const char *const dtypes[] = {"fp32", "fp16", "bf16", NULL};
 #define SWITCH(words)                                                                  \
     .types = TR_KEY_BOOL, .allow_auto = true, .status = TR_KEY_NOT_YET,                \
     .fallback = (words)
+#define COMPUTE(words) .types = TR_KEY_BOOL, .allow_auto = true, .fallback = (words)
 #define DTYPE                                                                          \
     .types = TR_KEY_TEXT, .allow_auto = true, .status = TR_KEY_NOT_YET,                \
     .fallback = "\"fp32\"", .choices = dtypes
 
 static const tr_key keys[] = {
-    {.path = "fp16.enabled", SWITCH("false"), .doc = "compute in fp16"},
+    {.path = "fp16.enabled",
+     COMPUTE("false"),
+     .doc = "compute in fp16, with a loss scale"},
     {.path = "fp16.loss_scale",
      .types = TR_KEY_NUMBER,
      .allow_auto = true,
@@ -57,7 +60,7 @@ static const tr_key keys[] = {
     {.path = "fp16.fp16_master_weights_and_grads",
      SWITCH("false"),
      .doc = "master weights in fp16"},
-    {.path = "bf16.enabled", SWITCH("false"), .doc = "compute in bf16"},
+    {.path = "bf16.enabled", COMPUTE("false"), .doc = "compute in bf16"},
     {.path = "bf16.immediate_grad_update",
      .types = TR_KEY_BOOL,
      .status = TR_KEY_NO_MEANING,
@@ -72,7 +75,7 @@ static const tr_key keys[] = {
     {.path = "bf16.bf16_optimizer_states",
      SWITCH("false"),
      .doc = "optimizer state in bf16"},
-    {.path = "bfloat16.enabled", SWITCH("false"), .doc = "old name of bf16.enabled"},
+    {.path = "bfloat16.enabled", COMPUTE("false"), .doc = "old name of bf16.enabled"},
     {.path = "amp.enabled", SWITCH("false"), .doc = "NVIDIA Apex"},
     {.path = "amp.opt_level",
      .types = TR_KEY_TEXT,

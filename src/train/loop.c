@@ -103,11 +103,16 @@ static tr_status save(loop *l) {
 
 static void say_skipped(loop *l, const tr_step_result *r) {
     tr__progress_say(
-        &l->line, "step %" PRId64 ": %s: update skipped (%" PRId64 " skipped so far)",
+        &l->line,
+        "step %" PRId64 ": %s%s%s: update skipped (%" PRId64 " skipped so far)",
         r->step,
         r->targets > 0 ? "loss or gradient is not finite"
                        : "no sample of the batch has a target",
-        l->engine->count.skipped);
+        l->engine->blame[0] ? ", " : "", l->engine->blame, l->engine->count.skipped);
+    if (l->engine->scale.scale != r->loss_scale) {
+        tr__progress_say(&l->line, "step %" PRId64 ": the loss scale goes to %g",
+                         r->step, l->engine->scale.scale);
+    }
 }
 
 // The checkpoint comes first: an evaluation that fails or is interrupted loses nothing.

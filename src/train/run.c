@@ -91,6 +91,9 @@ static tr_status resolve(tr_run *run, const tr_run_options *options, tr_error *e
     if (status == TR_OK) {
         status = tr__run_resolve_batch(run, options, err);
     }
+    if (status == TR_OK) {
+        status = tr__run_resolve_precision(run, err);
+    }
     return status == TR_OK ? tr__run_resolve_optimizer(run, err) : status;
 }
 

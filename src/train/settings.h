@@ -3,6 +3,7 @@
 #define TR_TRAIN_SETTINGS_H
 
 #include "ops/optimizer.h"
+#include "train/loss_scale.h"
 #include "train/schedule.h"
 
 #include <stdint.h>
@@ -18,7 +19,8 @@ typedef struct tr_param_group {
 typedef struct tr_settings {
     int64_t steps; // optimizer steps in all
     uint64_t seed;
-    double clip; // largest gradient norm; 0: no clipping
+    tr_loss_scale_rules scale; // of the loss
+    double clip;               // largest gradient norm; 0: no clipping
     const tr_optimizer *optimizer;
     bool exclude_1d; // LAMB, LARS: tensors of one dimension keep their group's rate
     tr_param_group *groups; // [group_count], the last one matches everything

@@ -160,10 +160,9 @@ static void test_memory_refused(void **state) {
 
 static void test_not_yet(void **state) {
     static const wrong all[] = {
-        {", \n\"fp16\": {\"enabled\": true}",
-         {":4: fp16.enabled", "not yet supported"}},
-        {", \n\"bf16\": {\"enabled\": true}",
-         {":4: bf16.enabled", "not yet supported"}},
+        {", \n\"amp\": {\"enabled\": true}", {":4: amp.enabled", "not yet supported"}},
+        {", \n\"data_types\": {\"grad_accum_dtype\": \"bf16\"}",
+         {":4: data_types.grad_accum_dtype", "not yet supported"}},
         {", \n\"memory\": {\"device\": \"1GiB\"}", {":4: memory.device", "not yet"}},
         {", \n\"memory\": {\"host\": 5}", {":4: memory.host", "not yet"}},
         {", \n\"memory\": {\"host\": 1024}", {":4: memory.host", "not yet supported"}},

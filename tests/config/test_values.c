@@ -209,7 +209,7 @@ static void test_round_trip(void **state) {
     json_t *derived = json_object_get(first, "derived");
     assert_int_equal(
         json_integer_value(json_object_get(derived, "gradient_accumulation_steps")), 8);
-    assert_null(json_object_get(first, "fp16"));
+    assert_null(json_object_get(first, "amp"));
     assert_null(ORIGIN("optimizer.params.momentum"));
 
     // It is a run file, and says the same.

@@ -34,7 +34,7 @@ static void make_remaking(derived_unit *unit, builder build, int given,
                           uint32_t remade) {
     tr_tensor_desc descs[] = {rows, rows, rows};
     *unit = (derived_unit){.status = TR_MEMORY};
-    unit->graph = tr__graph_create(descs, given, data);
+    unit->graph = tr__graph_create(descs, given, data, TR_F32);
     if (!unit->graph) {
         return;
     }

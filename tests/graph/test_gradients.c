@@ -143,7 +143,7 @@ static tr_graph *make_graph(uint64_t number) {
     tr_tensor_desc given[] = {rows, rows};
     int inputs = below(&p, 3), ops = 1 + below(&p, OPS_MOST);
     bool waves = below(&p, 2), loss = below(&p, 4) == 0, cuts = below(&p, 3) == 0;
-    p.graph = tr__graph_create(given, inputs, data);
+    p.graph = tr__graph_create(given, inputs, data, TR_F32);
     assert_non_null(p.graph);
     for (int i = 0; i < inputs; i++) {
         have(&p, tr_graph_input(p.graph, i));

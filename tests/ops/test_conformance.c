@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 extern const tr_case_list tr__cases_attention;
+extern const tr_case_list tr__cases_cast;
 extern const tr_case_list tr__cases_copy;
 extern const tr_case_list tr__cases_dropout;
 extern const tr_case_list tr__cases_embedding;
@@ -21,10 +22,19 @@ extern const tr_case_list tr__cases_relu;
 extern const tr_case_list tr__cases_residual;
 
 static const tr_case_list *const lists[] = {
-    &tr__cases_attention,  &tr__cases_copy,       &tr__cases_dropout,
-    &tr__cases_embedding,  &tr__cases_gelu,       &tr__cases_head,
-    &tr__cases_layer_norm, &tr__cases_linear,     &tr__cases_relu,
-    &tr__cases_residual,   &tr__cases_head_slice, &tr__cases_head_slice_loss,
+    &tr__cases_attention,
+    &tr__cases_cast,
+    &tr__cases_copy,
+    &tr__cases_dropout,
+    &tr__cases_embedding,
+    &tr__cases_gelu,
+    &tr__cases_head,
+    &tr__cases_layer_norm,
+    &tr__cases_linear,
+    &tr__cases_relu,
+    &tr__cases_residual,
+    &tr__cases_head_slice,
+    &tr__cases_head_slice_loss,
 };
 
 enum { LISTS = sizeof lists / sizeof *lists };

@@ -1,0 +1,101 @@
+#include "ops/cast/cast.h"
+
+#include "backend/cpu/half.h"
+#include "ops/operand.h"
+
+#include <string.h>
+
+extern const tr_kernel tr__cast_kernel;
+
+static const tr_kernel *const cast_cpu[TR_OP_ISAS] = {&tr__cast_kernel};
+static const tr_kernel *const cast_half[TR_OP_HALVES][TR_OP_ISAS] = {
+    {&tr__cast_kernel}, {&tr__cast_kernel}};
+
+static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
+                       tr_error *err) {
+    const tr_cast_attr *attr = node->attr;
+    tr_dtype to = (tr_dtype)attr->to;
+    tr_status status = tr__operand_count(node, 1, 1, err);
+    if (status == TR_OK) {
+        status = tr__operand_real(node, 0, err);
+    }
+    if (status == TR_OK && to != TR_F32 && !tr__dtype_is_half(to)) {
+        status = tr_fail(err, TR_USAGE, "%s: to %s is not possible", node->op->name,
+                         tr_dtype_name(to));
+    }
+    if (status == TR_OK) {
+        out[0] = (tr_tensor_desc){to, node->in[0].shape};
+        *out_count = 1;
+    }
+    return status;
+}
+
+static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
+    tr_cast_attr back = {(int32_t)node->in[0].dtype};
+    rules[0] =
+        (tr_rule){.op = &tr__op_cast, .in = {TR_GRAD_OUT(0)}, .out = {TR_GRAD_IN(0)}};
+    memcpy(rules[0].attr, &back, sizeof back);
+    return 1;
+}
+
+// One of the two is f32; what is added to goes the longer way of ops/kernel.h.
+static bool supports(const tr_op_desc *desc) {
+    bool narrows = desc->in[0].dtype == TR_F32;
+    tr_dtype other = narrows ? desc->out[0].dtype : desc->in[0].dtype;
+    bool widens = desc->out[0].dtype == TR_F32;
+    return tr__dtype_is_half(other) && narrows != widens && !(desc->accumulate & 1);
+}
+
+static void cost(const tr_op_desc *desc, tr_cost *out) {
+    tr__desc_cost(desc, 0, out);
+}
+
+static void launch_cast(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    int64_t count = tr_shape_count(desc->in[0].shape);
+    if (desc->in[0].dtype == TR_F32) {
+        tr__half_narrow(desc->out[0].dtype, launch->in[0], count, desc->threads,
+                        launch->out[0]);
+    } else {
+        tr__half_widen(desc->in[0].dtype, launch->in[0], count, desc->threads,
+                       launch->out[0]);
+    }
+}
+
+// In f32 it is a copy.
+static bool copy_supports(const tr_op_desc *desc) {
+    return tr__desc_f32(desc);
+}
+
+static void copy(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    const float *x = launch->in[0];
+    float *y = launch->out[0];
+    for (int64_t i = 0; i < tr_shape_count(desc->in[0].shape); i++) {
+        y[i] = launch->accumulate & 1 ? y[i] + x[i] : x[i];
+    }
+}
+
+static const tr_kernel cast_reference = {
+    .name = "cast.reference",
+    .supports = copy_supports,
+    .cost = cost,
+    .launch = copy,
+};
+
+const tr_kernel tr__cast_kernel = {
+    .name = "cast.cpu",
+    .supports = supports,
+    .cost = cost,
+    .launch = launch_cast,
+};
+
+const tr_op tr__op_cast = {
+    .name = "cast",
+    .attr_bytes = sizeof(tr_cast_attr),
+    .infer = infer,
+    .backward = backward,
+    .reference = &cast_reference,
+    .cpu = cast_cpu,
+    .cpu_half = cast_half,
+};
