@@ -107,6 +107,7 @@ void tr_plan_destroy(tr_plan *plan); // NULL-safe
 const tr_ledger *tr_plan_ledger(const tr_plan *plan);
 const char *tr_ledger_name(tr_ledger_category category);
 const char *tr_space_name(tr_space space);
+const char *tr_remake_name(tr_remake one);       // of one class, "norm"; "" for others
 int64_t tr_plan_parameters(const tr_plan *plan); // elements, without padding
 double tr_plan_flops(const tr_plan *plan);       // of one step on one rank
 

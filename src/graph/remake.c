@@ -88,43 +88,49 @@ uint32_t tr__remake_classes(const tr_graph *graph, tr_value value) {
 // ---- the call
 // ------------------------------------------------------------------------
 
-// Fills in the op's own rule, where it gives the value and reads nothing dropped of the
-// node's own results.
-static bool by_rule(const tr_graph *graph, const bool *dropped, tr_value value,
-                    tr_call *call) {
-    tr_call node = graph->nodes[graph->values[value].node];
+bool tr__remake_rule(const tr_graph *graph, tr_value value, tr_call *call) {
+    const tr_call *node = &graph->nodes[graph->values[value].node];
     tr_node_view view;
     tr_rule rule = {0};
     bool gives = false;
-    tr__node_view(graph, &node, &view);
-    if (!node.op->recompute || !node.op->recompute(&view.node, &rule)) {
+    tr__node_view(graph, node, &view);
+    if (!node->op->recompute || !node->op->recompute(&view.node, &rule)) {
         return false;
     }
-    *call = (tr_call){.op = rule.op, .segment = node.segment};
+    *call = (tr_call){.op = rule.op, .segment = node->segment};
     memcpy(call->attr, rule.attr, sizeof call->attr);
     for (int i = 0; i < TR_OP_IN_MAX; i++) {
         tr_ref ref = rule.in[i];
-        bool own = ref.kind == TR_REF_OUT;
-        call->in[i] = ref.kind == TR_REF_IN ? node.in[ref.index]
-                      : own                 ? node.out[ref.index]
-                                            : TR_NO_VALUE;
+        call->in[i] = ref.kind == TR_REF_IN    ? node->in[ref.index]
+                      : ref.kind == TR_REF_OUT ? node->out[ref.index]
+                                               : TR_NO_VALUE;
         call->in_count = ref.kind == TR_REF_NONE ? call->in_count : i + 1;
-        if (own && dropped[call->in[i]]) {
-            return false;
-        }
     }
     for (int i = 0; i < TR_OP_OUT_MAX; i++) {
         tr_ref ref = rule.out[i];
-        call->out[i] = ref.kind == TR_REF_OUT ? node.out[ref.index] : TR_NO_VALUE;
+        call->out[i] = ref.kind == TR_REF_OUT ? node->out[ref.index] : TR_NO_VALUE;
         call->out_count = ref.kind == TR_REF_NONE ? call->out_count : i + 1;
         gives = gives || call->out[i] == value;
     }
     return gives;
 }
 
+// Does the rule read another result of the node that is dropped, too?
+static bool reads_dropped(const tr_graph *graph, const bool *dropped, tr_value value,
+                          const tr_call *rule) {
+    const tr_call *node = &graph->nodes[graph->values[value].node];
+    for (int i = 0; i < node->out_count; i++) {
+        if (dropped[node->out[i]] && reads(rule, node->out[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void tr__remake_call(const tr_graph *graph, const bool *dropped, tr_value value,
                      tr_call *call) {
-    if (!by_rule(graph, dropped, value, call)) {
+    if (!tr__remake_rule(graph, value, call) ||
+        reads_dropped(graph, dropped, value, call)) {
         *call = graph->nodes[graph->values[value].node];
         call->accumulate = call->first = 0;
     }

@@ -23,6 +23,8 @@ uint32_t tr__remake_classes(const tr_graph *graph, tr_value value);
 bool tr__remake_choose(const tr_graph *graph, const bool *read, uint32_t classes,
                        bool *dropped);
 
+// The op's own rule that gives the value; false: it has none.
+bool tr__remake_rule(const tr_graph *graph, tr_value value, tr_call *call);
 // The call that makes a dropped value again: the op's own rule where what that reads is
 // not dropped itself, else the node once more. Results that are not dropped are left
 // out.

@@ -5,5 +5,8 @@ tr_status tr__plan_check(const tr_plan *plan, tr_error *err) {
     if (status == TR_OK) {
         status = tr__check_programs(plan, err);
     }
+    if (status == TR_OK) {
+        status = tr__check_remade(plan, err);
+    }
     return status == TR_OK ? tr__check_steps(plan, err) : status;
 }

@@ -11,6 +11,8 @@ tr_status tr__check_memory(const tr_plan *plan, tr_error *err);
 // Inside of each unit program: every operand lies in its block, no result on top of
 // another operand, and what is read is what was last written there.
 tr_status tr__check_programs(const tr_plan *plan, tr_error *err);
+// What backwards and recomputations make again is what the forward made.
+tr_status tr__check_remade(const tr_plan *plan, tr_error *err);
 // Between steps: everything is done once, in an order in which what a step reads is
 // what an earlier one has left there.
 tr_status tr__check_steps(const tr_plan *plan, tr_error *err);

@@ -21,6 +21,25 @@ const char *tr_space_name(tr_space space) {
     return (unsigned)space < TR_SPACES ? names[space] : "";
 }
 
+const char *tr_remake_name(tr_remake one) {
+    switch (one) {
+    case TR_REMAKE_NORM:
+        return "norm";
+    case TR_REMAKE_ACTIVATION:
+        return "activation";
+    case TR_REMAKE_ATTENTION:
+        return "attention";
+    case TR_REMAKE_RESIDUAL:
+        return "residual";
+    case TR_REMAKE_PRE_ACTIVATION:
+        return "pre_activation";
+    case TR_REMAKE_PRODUCT:
+        return "product";
+    default:
+        return "";
+    }
+}
+
 const char *tr__plan_step_name(tr_plan_step_kind kind) {
     static const char *const names[] = {
 #define TR_STEP_NAME(name) #name,

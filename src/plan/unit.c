@@ -21,7 +21,9 @@ static bool is_result(const tr_compiler *c, tr_variant variant, tr_value value) 
             return variant != TR_VARIANT_RECOMPUTE;
         }
     }
-    return info->sums ? asks : info->wave || (c->saved_offset[value] >= 0 && !asks);
+    // What passes from segment to segment is read by another node.
+    bool keeps = !asks && variant != TR_VARIANT_LEAN;
+    return info->sums ? asks : info->wave || (c->saved_offset[value] >= 0 && keeps);
 }
 
 // Marks the nodes that lead to a result. In training the loss is left to the backward,

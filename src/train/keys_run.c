@@ -1,6 +1,10 @@
 // What is trained, on how much, for how long, and how it is carried out.
 #include "train/keys.h"
 
+static const char *const recomputed[] = {"none",      "norm",     "activation",
+                                         "attention", "residual", "pre_activation",
+                                         "product",   "unit",     NULL};
+
 static const tr_key keys[] = {
     {.path = "model",
      .types = TR_KEY_TEXT | TR_KEY_OBJECT,
@@ -92,6 +96,20 @@ static const tr_key keys[] = {
      .doc =
          "slices of the vocabulary in which a tied token embedding is used, gathered "
          "and reduced"},
+    {.path = "execution.recompute",
+     .types = TR_KEY_TEXT | TR_KEY_LIST,
+     .elements = TR_KEY_TEXT,
+     .allow_auto = true,
+     .fallback = "\"auto\"",
+     .choices = recomputed,
+     .doc = "what units do not keep for their backward but make again, one or a list: "
+            "tensors by class, or whole units from their input; \"auto\": norms and "
+            "activations"},
+    {.path = "execution.recompute_units",
+     .types = TR_KEY_INT,
+     .fallback = "0",
+     .max = TR_KEY_COUNT_MAX,
+     .doc = "execution.recompute is of the first so many units only; 0: of all"},
     {.path = "execution.threads",
      .types = TR_KEY_INT,
      .allow_auto = true,

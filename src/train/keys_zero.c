@@ -167,8 +167,10 @@ static const tr_key keys[] = {
      PLANNED(TR_KEY_BOOL)},
     {.path = "activation_checkpointing.profile", PLANNED(TR_KEY_BOOL)},
     {.path = "activation_checkpointing.cpu_checkpointing",
-     OFF("false"),
-     .doc = "keep those inputs in host memory"},
+     .types = TR_KEY_BOOL,
+     .allow_auto = true,
+     .fallback = "false",
+     .doc = "those inputs wait in the host's memory"},
 };
 
 const tr_key_table tr__keys_zero = {"train", keys, sizeof keys / sizeof *keys};

@@ -35,10 +35,11 @@ tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,
                                tr_error *err);
 tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
                                 tr_error *err);
-// Called by tr__run_resolve_batch.
+// Both called by tr__run_resolve_batch.
 tr_status tr__run_resolve_homes(tr_run *run, const tr_run_options *options,
                                 tr_error *err);
 tr_status tr__run_resolve_precision(tr_run *run, tr_error *err);
+tr_status tr__run_resolve_recompute(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err);
 void tr__settings_clear(tr_settings *settings);
 

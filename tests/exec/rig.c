@@ -1,6 +1,7 @@
 #include "exec/rig.h"
 
 #include "base/rng.h"
+#include "models/models.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,34 @@ enum { PARAM_STREAM = 100, INPUT_STREAM = 1, TARGET_STREAM = 2 };
 
 static const tr_run_context context = {
     .seed = TEST_SEED, .step = 7, .loss_seed = TEST_LOSS_SEED};
+
+tr_model *test_rig_gpt2(int64_t layers, double dropout) {
+    tr_gpt2_config config = {.n_layer = layers,
+                             .n_embd = 8,
+                             .n_head = 2,
+                             .n_positions = 4,
+                             .vocab_size = 11,
+                             .n_inner = 32,
+                             .gelu_tanh = true,
+                             .layer_norm_epsilon = 1e-2,
+                             .initializer_range = 0.02,
+                             .resid_pdrop = dropout,
+                             .embd_pdrop = dropout,
+                             .attn_pdrop = dropout};
+    tr_model *model = NULL;
+    tr_error err = {0};
+    assert_int_equal(tr__model_gpt2(&config, &model, &err), TR_OK);
+    return model;
+}
+
+tr_plan_request test_rig_request(const tr_model *model, int64_t m) {
+    return (tr_plan_request){.model = model,
+                             .train_batch_size = TEST_BATCH,
+                             .micro_batch = m,
+                             .accumulation_steps = (TEST_BATCH + m - 1) / m,
+                             .ranks = 1,
+                             .threads = 2};
+}
 
 static tr_status read_samples(void *user, const int64_t *index, int64_t count,
                               void *input, void *target, tr_error *err) {

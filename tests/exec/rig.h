@@ -5,7 +5,7 @@
 
 #include "exec/executor.h"
 
-enum { TEST_SAMPLES = 24 };
+enum { TEST_SAMPLES = 24, TEST_BATCH = 12 };
 
 typedef struct test_rig {
     tr_plan *plan;
@@ -13,6 +13,11 @@ typedef struct test_rig {
     tr_executor *executor;
     tr_dataset *dataset;
 } test_rig;
+
+// A GPT-2 8 wide, of context 4.
+tr_model *test_rig_gpt2(int64_t layers, double dropout);
+// TEST_BATCH samples, m at a time.
+tr_plan_request test_rig_request(const tr_model *model, int64_t m);
 
 // Parameters and samples are drawn, the same for every plan of a model; what the plan
 // passes through, and the gradients, begin as NaN. One target in five is none.

@@ -3,7 +3,6 @@
 #include "base/rng.h"
 #include "exec/rig.h"
 #include "graph/centered_model.h"
-#include "models/models.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -13,35 +12,7 @@
 
 #include <cmocka.h>
 
-enum { BATCH = 12 };
-
-static tr_model *small_gpt2(double dropout) {
-    tr_gpt2_config config = {.n_layer = 2,
-                             .n_embd = 8,
-                             .n_head = 2,
-                             .n_positions = 4,
-                             .vocab_size = 11,
-                             .n_inner = 32,
-                             .gelu_tanh = true,
-                             .layer_norm_epsilon = 1e-2,
-                             .initializer_range = 0.02,
-                             .resid_pdrop = dropout,
-                             .embd_pdrop = dropout,
-                             .attn_pdrop = dropout};
-    tr_model *model = NULL;
-    tr_error err = {0};
-    assert_int_equal(tr__model_gpt2(&config, &model, &err), TR_OK);
-    return model;
-}
-
-static tr_plan_request request_for(const tr_model *model, int64_t m) {
-    return (tr_plan_request){.model = model,
-                             .train_batch_size = BATCH,
-                             .micro_batch = m,
-                             .accumulation_steps = (BATCH + m - 1) / m,
-                             .ranks = 1,
-                             .threads = 2};
-}
+enum { BATCH = TEST_BATCH };
 
 // ---- cuts
 // ------------------------------------------------------------------------
@@ -78,14 +49,14 @@ static void compare(const test_rig *rig, const test_rig *whole, const char *what
 
 static void try_cuts(const tr_model *model, bool reference) {
     static const int64_t cuts[] = {12, 6, 5, 4, 3, 2, 1};
-    tr_plan_request request = request_for(model, BATCH);
+    tr_plan_request request = test_rig_request(model, BATCH);
     test_rig whole, rig;
     request.reference_kernels = true;
     test_rig_begin(&whole, &request);
     test_rig_train(&whole);
     bool centered = model == &test_model_centered;
     for (int i = 0; i < 7; i++) {
-        request = request_for(model, cuts[i]);
+        request = test_rig_request(model, cuts[i]);
         request.reference_kernels = reference;
         if (centered && BATCH % cuts[i] != 0) {
             continue; // its mean takes in rows that pad a batch
@@ -106,7 +77,7 @@ static void try_cuts(const tr_model *model, bool reference) {
 
 static void every_cut_gives_the_gradients_of_the_whole_batch(void **state) {
     (void)state;
-    tr_model *plain = small_gpt2(0), *dropped = small_gpt2(0.25);
+    tr_model *plain = test_rig_gpt2(2, 0), *dropped = test_rig_gpt2(2, 0.25);
     for (int reference = 0; reference < 2; reference++) {
         try_cuts(plain, reference);
         try_cuts(dropped, reference);
@@ -124,8 +95,8 @@ static void every_cut_gives_the_gradients_of_the_whole_batch(void **state) {
 // changes.
 static void waves_and_recomputation_change_no_bit(void **state) {
     (void)state;
-    tr_model *model = small_gpt2(0.25);
-    tr_plan_request request = request_for(model, 2);
+    tr_model *model = test_rig_gpt2(2, 0.25);
+    tr_plan_request request = test_rig_request(model, 2);
     test_rig plain, rig;
     test_rig_begin(&plain, &request);
     test_rig_train(&plain);
@@ -174,7 +145,7 @@ static void move(test_rig *rig, float by, double *slope) {
 static void assert_slope(const tr_model *model, int64_t m) {
     const float step = 2e-3f;
     double slope = 0, ignored = 0, loss[2];
-    tr_plan_request request = request_for(model, m);
+    tr_plan_request request = test_rig_request(model, m);
     test_rig rig;
     request.reference_kernels = true;
     test_rig_begin(&rig, &request);
@@ -195,7 +166,7 @@ static void assert_slope(const tr_model *model, int64_t m) {
 
 static void gradients_are_the_slopes_of_the_loss(void **state) {
     (void)state;
-    tr_model *plain = small_gpt2(0), *dropped = small_gpt2(0.25);
+    tr_model *plain = test_rig_gpt2(2, 0), *dropped = test_rig_gpt2(2, 0.25);
     for (int64_t m = 3; m <= 12; m *= 2) {
         assert_slope(plain, m);
         assert_slope(dropped, m);
@@ -210,11 +181,11 @@ static void gradients_are_the_slopes_of_the_loss(void **state) {
 
 static void evaluation_has_the_loss_of_training_without_dropout(void **state) {
     (void)state;
-    tr_model *plain = small_gpt2(0), *dropped = small_gpt2(0.5);
+    tr_model *plain = test_rig_gpt2(2, 0), *dropped = test_rig_gpt2(2, 0.5);
     const double *sums[2];
     test_rig rigs[2];
     for (int i = 0; i < 2; i++) {
-        tr_plan_request request = request_for(i ? dropped : plain, 3);
+        tr_plan_request request = test_rig_request(i ? dropped : plain, 3);
         test_rig_begin(&rigs[i], &request);
         test_rig_evaluate(&rigs[i]);
         sums[i] = tr__executor_sums(rigs[i].executor);
@@ -265,8 +236,8 @@ static double ask(test_rig *rig, const int32_t *ids, const int32_t *targets,
 
 static void answers_are_what_the_loss_is_made_of(void **state) {
     (void)state;
-    tr_model *model = small_gpt2(0.5);
-    tr_plan_request request = request_for(model, 1);
+    tr_model *model = test_rig_gpt2(2, 0.5);
+    tr_plan_request request = test_rig_request(model, 1);
     int32_t ids[4], targets[4];
     int64_t sample = 0;
     double loss = 0;
@@ -296,7 +267,7 @@ static bool stop_at_once(void *user) {
 
 static void a_step_stops_when_asked(void **state) {
     (void)state;
-    tr_plan_request request = request_for(&test_model_centered, 4);
+    tr_plan_request request = test_rig_request(&test_model_centered, 4);
     const tr_run_context context = {.seed = TEST_SEED};
     tr_error err = {0};
     test_rig rig;

@@ -1,5 +1,6 @@
 // The checker of plans must find every way in which a plan can be spoilt.
 #include "base/memory.h"
+#include "ops/copy/copy.h"
 #include "plan/check.h"
 #include "plan/models.h"
 #include "plan/offsets.h"
@@ -21,6 +22,8 @@ typedef struct subject {
     int ranks, stage;
     bool reproducible, no_overlap;
     bool sliced, norms;
+    uint32_t remade; // classes of tensors that are made again
+    int64_t remade_units;
     tr_space optimizer, params, gradients;
 } subject;
 
@@ -83,6 +86,13 @@ static const subject subjects[] = {
     {"two ranks, stage 3, sliced", 3, 2, 0, .ranks = 2, .stage = 3, .sliced = true},
     {"sliced, reproducible", 3, 2, 0, .ranks = 2, .stage = 3, .reproducible = true,
      .sliced = true},
+    {"all made again", 3, 2, 0, .ranks = 1, .remade = TR_REMAKE_ALL},
+    {"nothing made again", 2, 1, 1, .ranks = 1, .remade = TR_RECOMPUTE_NOTHING},
+    {"products made again in two units", 2, 2, 1, .ranks = 1,
+     .remade = TR_REMAKE_PRODUCT | TR_REMAKE_NORM, .remade_units = 2},
+    {"centered, all made again", 2, 2, 0, true, .ranks = 1, .remade = TR_REMAKE_ALL},
+    {"two ranks, stage 3, attention made again", 2, 1, 0, .ranks = 2, .stage = 3,
+     .remade = TR_REMAKE_ATTENTION | TR_REMAKE_RESIDUAL | TR_REMAKE_PRODUCT},
     {"two ranks, stage 2, sliced", 2, 1, 0, .ranks = 2, .stage = 2, .sliced = true},
     {"norms of tensors", 2, 1, 0, .ranks = 1, .norms = true},
     {"norms of tensors, two ranks, stage 0", 1, 1, 0, .ranks = 2, .norms = true},
@@ -103,6 +113,8 @@ static tr_plan *make(const subject *s) {
     tr_plan_request request = test_request(model, 2, s->g);
     request.wave = s->wave;
     request.recomputed_units = s->recomputed;
+    request.recomputed_ops = s->remade;
+    request.recomputed_ops_units = s->remade_units;
     request.inference = s->inference;
     request.ranks = s->ranks ? s->ranks : 1;
     request.train_batch_size *= request.ranks;
@@ -746,6 +758,47 @@ static void instructions_left_out_are_found(void **state) {
     spoil_all(spoil_instructions);
 }
 
+// Makes again what the forward made by another op, with other attributes, or from less.
+static void remake_otherwise(tr_plan *plan, const subject *s, const tr_graph *graph,
+                             tr_program *program) {
+    for (size_t i = 0; i < program->count; i++) {
+        tr_instruction *at = &program->instructions[i], right = *at;
+        const tr_value_info *info = &graph->values[at->out[0].value];
+        if (at->out[0].value == TR_NO_VALUE || info->kind != TR_VALUE_NODE ||
+            info->wave || info->sums) {
+            continue;
+        }
+        for (size_t byte = 0; byte < at->desc.op->attr_bytes; byte++) {
+            at->desc.attr[byte] ^= 1;
+            must_find(plan, s, "other attributes", (int)i, (int)byte);
+            *at = right;
+        }
+        at->desc.op = &tr__op_copy;
+        must_find(plan, s, "another op", (int)i, 0);
+        *at = right;
+        at->desc.in_count--;
+        must_find(plan, s, "an operand less", (int)i, 0);
+        *at = right;
+    }
+}
+
+static void spoil_remade(tr_plan *plan, const subject *s) {
+    for (int u = 0; u < plan->unit_count && !s->inference; u++) {
+        tr_unit_program *unit = plan->units[u].program;
+        if (plan->units[u].owns_program) {
+            remake_otherwise(plan, s, unit->graph, &unit->recompute);
+            for (int k = 0; k < unit->segments; k++) {
+                remake_otherwise(plan, s, unit->graph, &unit->backward[k]);
+            }
+        }
+    }
+}
+
+static void what_is_made_otherwise_is_found(void **state) {
+    (void)state;
+    spoil_all(spoil_remade);
+}
+
 static void every_missing_allocation_is_an_error(void **state) {
     (void)state;
     tr_plan *plan = make(&subjects[2]);
@@ -793,6 +846,7 @@ int main(void) {
         cmocka_unit_test(operands_out_of_place_are_found),
         cmocka_unit_test(results_on_other_operands_are_found),
         cmocka_unit_test(instructions_left_out_are_found),
+        cmocka_unit_test(what_is_made_otherwise_is_found),
         cmocka_unit_test(every_missing_allocation_is_an_error),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
