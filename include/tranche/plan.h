@@ -111,6 +111,25 @@ const char *tr_remake_name(tr_remake one);       // of one class, "norm"; "" for
 int64_t tr_plan_parameters(const tr_plan *plan); // elements, without padding
 double tr_plan_flops(const tr_plan *plan);       // of one step on one rank
 
+// What units may make again in their backwards, against keeping everything.
+typedef struct tr_recompute_choice {
+    uint32_t ops;   // tr_plan_request.recomputed_ops
+    bool units;     // and all units that can be are recomputed from their input
+    int64_t kept;   // bytes that forwards keep for backwards, of one micro-batch in all
+                    // units; the boundaries between units are not of them
+    double flops;   // of making again what is not, one micro-batch in all units
+    double traffic; // bytes read and written while doing so
+} tr_recompute_choice;
+
+enum { TR_RECOMPUTE_CHOICES_MAX = 8 };
+
+// The useful choices for the plan's model and micro-batch, whatever the plan has
+// chosen: from keeping everything, each adds the class of tensors that saves the most
+// bytes per flop; whole units come last. TR_MEMORY.
+tr_status tr_plan_recompute_choices(const tr_plan *plan,
+                                    tr_recompute_choice out[TR_RECOMPUTE_CHOICES_MAX],
+                                    int *count, tr_error *err);
+
 // The plan for people, repeats folded. The whole plan as one JSON object.
 tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err);
 tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err);

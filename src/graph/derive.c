@@ -159,7 +159,7 @@ static bool begin_again(tr_walk *w, uint32_t remade) {
     memset(out->reads_output, 0, sizeof out->reads_output);
     out->backward_count = 0;
     out->in_place = false;
-    return tr__remake_choose(w->graph, out->read, remade, out->dropped);
+    return tr__remake_choose(w->graph, values, out->read, remade, out->dropped);
 }
 
 static void derive(tr_walk *w, uint32_t remade) {
@@ -182,7 +182,7 @@ static void derive(tr_walk *w, uint32_t remade) {
 tr_status tr__derive(tr_graph *graph, uint32_t remade, tr_derivation *out,
                      tr_error *err) {
     tr_walk w = {.graph = graph, .out = out, .forward_count = graph->value_count};
-    *out = (tr_derivation){0};
+    *out = (tr_derivation){.forward_values = w.forward_count};
     if (!allocate(&w)) {
         tr_graph_fail(graph, TR_MEMORY, "no memory to derive a unit's backward");
     } else {

@@ -11,6 +11,7 @@
 #include "graph/remake.h"
 
 typedef struct tr_derivation {
+    size_t forward_values; // the graph's values before those that are derived
     tr_call *backward; // in order, segments from last to first; the caller's to free
     size_t backward_count, backward_capacity;
     bool *read;    // [values] what the forward makes or is given, and the rules of the

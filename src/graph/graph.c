@@ -228,7 +228,7 @@ tr_value tr_graph_shared_rows(tr_graph *graph, const char *name, tr_shape shape,
     return add_rows(graph, own, name, shape, first, rows, init);
 }
 
-static bool is_output(const tr_graph *graph, tr_value value) {
+bool tr__graph_hands_on(const tr_graph *graph, tr_value value) {
     for (int i = 0; i < graph->output_count; i++) {
         if (graph->output[i] == value) {
             return true;
@@ -247,7 +247,7 @@ void tr_graph_output(tr_graph *graph, tr_value value) {
     } else if (graph->values[value].wave || graph->values[value].sums) {
         tr_graph_fail(graph, TR_INTERNAL,
                       "a unit hands on what is not of one micro-batch");
-    } else if (is_output(graph, value)) {
+    } else if (tr__graph_hands_on(graph, value)) {
         tr_graph_fail(graph, TR_INTERNAL, "a unit hands on one tensor twice");
     } else if (graph->output_count == TR_GRAPH_IO_MAX) {
         tr_graph_fail(graph, TR_INTERNAL, "a unit hands on more than %d tensors",

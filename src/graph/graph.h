@@ -88,6 +88,9 @@ void tr__graph_destroy(tr_graph *graph); // NULL-safe
 // the unit was cut.)
 int tr__graph_barriers(const tr_graph *graph, int first, int end);
 
+// Is the value one of those that the unit hands on?
+bool tr__graph_hands_on(const tr_graph *graph, tr_value value);
+
 // A value of any kind; TR_NO_VALUE (and the graph's error) when there is no memory.
 tr_value tr__graph_value(tr_graph *graph, tr_value_info info);
 

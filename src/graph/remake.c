@@ -18,15 +18,6 @@ void tr__node_view(const tr_graph *graph, const tr_call *node, tr_node_view *vie
 // ---- classes
 // -------------------------------------------------------------------------
 
-static bool is_output(const tr_graph *graph, tr_value value) {
-    for (int i = 0; i < graph->output_count; i++) {
-        if (graph->output[i] == value) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool reads(const tr_call *node, tr_value value) {
     for (int i = 0; i < node->in_count; i++) {
         if (node->in[i] == value) {
@@ -52,7 +43,7 @@ static bool crosses(const tr_graph *graph, tr_value value) {
 static bool is_there(const tr_graph *graph, tr_value value) {
     const tr_value_info *info = &graph->values[value];
     return info->kind != TR_VALUE_NODE || info->wave || info->sums ||
-           is_output(graph, value) || crosses(graph, value);
+           tr__graph_hands_on(graph, value) || crosses(graph, value);
 }
 
 static bool feeds_activations_only(const tr_graph *graph, tr_value value) {
@@ -147,6 +138,7 @@ typedef struct chooser {
     const tr_graph *graph;
     const bool *read;
     bool *dropped;
+    size_t values;
     bool *seen; // [values] in one look at what a value is made from
 } chooser;
 
@@ -162,7 +154,7 @@ static int64_t sample_bytes(const chooser *c, tr_value value) {
 // What is handed in or on, and is not read otherwise, need not stay so long.
 static bool may_go(const chooser *c, tr_value value) {
     const tr_value_info *info = &c->graph->values[value];
-    return info->kind == TR_VALUE_INPUT || is_output(c->graph, value) ||
+    return info->kind == TR_VALUE_INPUT || tr__graph_hands_on(c->graph, value) ||
            !is_there(c->graph, value);
 }
 
@@ -195,7 +187,7 @@ static bool keep_unless_it_pays(const chooser *c, tr_value value) {
         tr_value out = call.out[i];
         saved += out != TR_NO_VALUE && c->read[out] ? sample_bytes(c, out) : 0;
     }
-    memset(c->seen, 0, c->graph->value_count * sizeof *c->seen);
+    memset(c->seen, 0, c->values * sizeof *c->seen);
     if (newly_kept(c, value) < saved) {
         return false;
     }
@@ -207,20 +199,20 @@ static bool keep_unless_it_pays(const chooser *c, tr_value value) {
     return true;
 }
 
-bool tr__remake_choose(const tr_graph *graph, const bool *read, uint32_t classes,
-                       bool *dropped) {
-    chooser c = {.graph = graph, .read = read, .dropped = dropped};
+bool tr__remake_choose(const tr_graph *graph, size_t values, const bool *read,
+                       uint32_t classes, bool *dropped) {
+    chooser c = {.graph = graph, .read = read, .dropped = dropped, .values = values};
     bool changed = true;
-    c.seen = tr__calloc(graph->value_count, sizeof *c.seen);
+    c.seen = tr__calloc(values, sizeof *c.seen);
     if (!c.seen) {
         return false;
     }
-    for (size_t v = 0; v < graph->value_count; v++) {
+    for (size_t v = 0; v < values; v++) {
         dropped[v] = (tr__remake_classes(graph, (tr_value)v) & classes) != 0;
     }
     while (changed) { // what stays after all may be what another is made from
         changed = false;
-        for (size_t v = 0; v < graph->value_count; v++) {
+        for (size_t v = 0; v < values; v++) {
             if (read[v] && dropped[v]) {
                 changed = keep_unless_it_pays(&c, (tr_value)v) || changed;
             }

@@ -19,9 +19,9 @@ uint32_t tr__remake_classes(const tr_graph *graph, tr_value value);
 // Chooses which values of `classes` are dropped, so that less is kept: of those the
 // backward reads (`read`), and of those that others are made from. A value stays where
 // making it again would need other tensors of at least its own size to be kept.
-// read, dropped: [values of the forward]. false: no memory.
-bool tr__remake_choose(const tr_graph *graph, const bool *read, uint32_t classes,
-                       bool *dropped);
+// read, dropped: [values], those of the forward. false: no memory.
+bool tr__remake_choose(const tr_graph *graph, size_t values, const bool *read,
+                       uint32_t classes, bool *dropped);
 
 // The op's own rule that gives the value; false: it has none.
 bool tr__remake_rule(const tr_graph *graph, tr_value value, tr_call *call);

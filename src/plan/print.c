@@ -1,7 +1,7 @@
 // A plan for people: what it is made of, its bytes, and its steps with repeats folded.
 #include "base/memory.h"
 #include "base/text.h"
-#include "plan/plan.h"
+#include "plan/choices.h"
 
 #include <inttypes.h>
 
@@ -342,6 +342,10 @@ tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
     }
     print_ledger(plan, to);
     print_traffic(plan, to);
+    tr_status choices = tr__choices_print(plan, to, err);
+    if (choices != TR_OK) {
+        return choices;
+    }
     for (int s = 0; s < TR_SEQUENCES; s++) {
         tr_status status = print_sequence(plan, (tr_sequence_kind)s, to, err);
         if (status != TR_OK) {

@@ -1,7 +1,7 @@
 // A plan as one JSON object. Written by hand, a line a step: a plan can have 100,000 of
 // them, and every text in it is a number or a name that is escaped here.
 #include "base/text.h"
-#include "plan/plan.h"
+#include "plan/choices.h"
 
 #include <inttypes.h>
 
@@ -85,6 +85,10 @@ tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
     // Beyond 2^53 with an exponent: readers of JSON take long integers for int64.
     fprintf(to, plan->flops < 0x1p53 ? "  \"flops\": %.0f,\n" : "  \"flops\": %.16e,\n",
             plan->flops);
+    tr_status status = tr__choices_print_json(plan, to, err);
+    if (status != TR_OK) {
+        return status;
+    }
     fprintf(to, "  \"steps\": [");
     for (size_t i = 0; i < sequence->count; i++) {
         fprintf(to, i ? ",\n    " : "\n    ");

@@ -35,6 +35,17 @@ static void describe(const tr_compiler *c, const tr_call *call, tr_op_desc *desc
     }
 }
 
+tr_cost tr__call_cost(const tr_compiler *c, const tr_call *call) {
+    tr_op_desc desc;
+    tr_cost cost = {0};
+    describe(c, call, &desc);
+    const tr_kernel *kernel = choose_kernel(c->request, &desc);
+    if (kernel && kernel->cost) {
+        kernel->cost(&desc, &cost);
+    }
+    return cost;
+}
+
 // Room of the next instruction's own, among the temporaries; returns its index.
 static int64_t add_workspace(tr_draft *d, size_t bytes) {
     int32_t now = (int32_t)d->program->count;

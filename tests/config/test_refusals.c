@@ -108,7 +108,6 @@ static void test_not_yet(void **state) {
         "{\"zero_optimization\": {\"zero_quantized_gradients\": true}}",
         "{\"memory\": {\"host\": 1000}}",
         "{\"memory\": {\"host\": 1024}}",
-        "{\"activation_checkpointing\": {\"cpu_checkpointing\": true}}",
         "{\"elasticity\": {\"enabled\": true}}",
         "{\"data_types\": {\"grad_accum_dtype\": \"bf16\"}}",
         "{\"communication_data_type\": \"fp16\"}",

@@ -323,7 +323,7 @@ static void repeats_are_folded(void **state) {
         tr_plan *plan = test_plan(&request);
         size_t length = 0;
         char *text = text_of(plan, false, &length);
-        assert_true(count_lines(text) < 60);
+        assert_true(count_lines(text) < 80);
         assert_non_null(strstr(text, "64 accumulation steps"));
         assert_non_null(strstr(text, "backward"));
         free(text);

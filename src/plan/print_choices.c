@@ -1,0 +1,154 @@
+// What units keep for their backward, and what each choice of making it again instead
+// saves and costs.
+#include "base/text.h"
+#include "plan/choices.h"
+
+#include <inttypes.h>
+
+// Units that have the program of unit u; 0 where an earlier one has it.
+static int users(const tr_plan *plan, int u) {
+    int count = 0;
+    for (int other = 0; other < plan->unit_count; other++) {
+        bool same = plan->units[other].program == plan->units[u].program;
+        if (same && other < u) {
+            return 0;
+        }
+        count += same;
+    }
+    return count;
+}
+
+// The classes that the plan makes again in the unit, of those that it has.
+static uint32_t chosen_classes(const tr_plan *plan, int unit) {
+    return plan->units[unit].program->remade & tr__unit_classes(plan, unit);
+}
+
+static bool is_chosen(const tr_plan *plan, int unit, const tr_recompute_choice *row) {
+    const tr_plan_unit *of = &plan->units[unit];
+    return of->recomputed == row->units &&
+           (row->units || chosen_classes(plan, unit) == (row->ops & TR_REMAKE_ALL));
+}
+
+// "none", "norm, product", "unit".
+static void name_row(const tr_recompute_choice *row, char *text, size_t size) {
+    size_t at = 0;
+    text[0] = 0;
+    for (uint32_t bit = 1; bit & TR_REMAKE_ALL && !row->units; bit <<= 1) {
+        if (row->ops & bit && at < size) {
+            int written = snprintf(text + at, size - at, "%s%s", at ? ", " : "",
+                                   tr_remake_name((tr_remake)bit));
+            at += written > 0 ? (size_t)written : 0;
+        }
+    }
+    if (at == 0) {
+        snprintf(text, size, "%s", row->units ? "unit" : "none");
+    }
+}
+
+enum { ROWS_MAX = TR_RECOMPUTE_CHOICES_MAX + 1, ROW_TEXT = 96 };
+
+// The rows of unit u: useful choices, and last the plan's own where it is none of them.
+static tr_status find_rows(const tr_plan *plan, int u,
+                           tr_recompute_choice rows[ROWS_MAX], int *count,
+                           tr_error *err) {
+    tr_status status = tr__unit_choices(plan, u, rows, count, err);
+    for (int i = 0; i < *count && status == TR_OK; i++) {
+        if (is_chosen(plan, u, &rows[i])) {
+            return TR_OK;
+        }
+    }
+    if (status == TR_OK) {
+        uint32_t remade = chosen_classes(plan, u);
+        status = tr__unit_choice(plan, u, remade ? remade : TR_RECOMPUTE_NOTHING,
+                                 plan->units[u].recomputed, &rows[*count], err);
+        *count += status == TR_OK;
+    }
+    return status;
+}
+
+static void print_row(const tr_plan *plan, int unit, const tr_recompute_choice *row,
+                      FILE *to) {
+    char size[32], text[ROW_TEXT];
+    tr__print_size(size, sizeof size, row->kept);
+    name_row(row, text, sizeof text);
+    fprintf(to, "      %c %14" PRId64 "  %12s  %12.3f  %s\n",
+            is_chosen(plan, unit, row) ? '*' : ' ', row->kept, size, row->flops / 1e9,
+            text);
+}
+
+static tr_status print_unit(const tr_plan *plan, int u, int times, bool *begun,
+                            FILE *to, tr_error *err) {
+    const char *name = plan->request.model->units[u].name;
+    tr_recompute_choice rows[ROWS_MAX];
+    int count = 0;
+    tr_status status = find_rows(plan, u, rows, &count, err);
+    if (status != TR_OK || rows[0].kept == 0) {
+        return status;
+    }
+    if (!*begun) {
+        fprintf(to, "\nkept of one micro-batch, GFLOP to make the rest again, by "
+                    "execution.recompute (*: this plan)\n");
+        *begun = true;
+    }
+    if (times > 1) {
+        fprintf(to, "    %s and %d like it, each\n", name, times - 1);
+    } else {
+        fprintf(to, "    %s\n", name);
+    }
+    for (int i = 0; i < count; i++) {
+        print_row(plan, u, &rows[i], to);
+    }
+    return TR_OK;
+}
+
+tr_status tr__choices_print(const tr_plan *plan, FILE *to, tr_error *err) {
+    tr_status status = TR_OK;
+    bool begun = false;
+    for (int u = 0; u < plan->unit_count && !plan->request.inference; u++) {
+        int times = users(plan, u);
+        if (times > 0) {
+            status = print_unit(plan, u, times, &begun, to, err);
+        }
+        if (status != TR_OK) {
+            return status;
+        }
+    }
+    return TR_OK;
+}
+
+static void print_json_row(const tr_plan *plan, int unit,
+                           const tr_recompute_choice *row, bool first, FILE *to) {
+    char text[ROW_TEXT];
+    name_row(row, text, sizeof text);
+    fprintf(to,
+            "%s\n      {\"recompute\": \"%s\", \"kept\": %" PRId64
+            ", \"flops\": %.0f, \"chosen\": %s}",
+            first ? "" : ",", text, row->kept, row->flops,
+            is_chosen(plan, unit, row) ? "true" : "false");
+}
+
+tr_status tr__choices_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
+    bool begun = false;
+    fprintf(to, "  \"recompute\": [");
+    for (int u = 0; u < plan->unit_count && !plan->request.inference; u++) {
+        tr_recompute_choice rows[ROWS_MAX];
+        int count = 0, times = users(plan, u);
+        tr_status status = times > 0 ? find_rows(plan, u, rows, &count, err) : TR_OK;
+        if (status != TR_OK) {
+            return status;
+        }
+        if (times == 0) {
+            continue;
+        }
+        fprintf(to, "%s\n    {\"unit\": \"", begun ? "," : "");
+        tr__print_escaped(plan->request.model->units[u].name, to);
+        fprintf(to, "\", \"units\": %d, \"choices\": [", times);
+        for (int i = 0; i < count; i++) {
+            print_json_row(plan, u, &rows[i], i == 0, to);
+        }
+        fprintf(to, "]}");
+        begun = true;
+    }
+    fprintf(to, "],\n");
+    return TR_OK;
+}
