@@ -39,7 +39,7 @@ tr_cost tr__call_cost(const tr_compiler *c, const tr_call *call) {
     tr_op_desc desc;
     tr_cost cost = {0};
     describe(c, call, &desc);
-    const tr_kernel *kernel = choose_kernel(c->request, &desc);
+    const tr_kernel *kernel = tr__kernel_choose(&desc);
     if (kernel && kernel->cost) {
         kernel->cost(&desc, &cost);
     }
