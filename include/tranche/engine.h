@@ -98,6 +98,19 @@ const char *tr_engine_blame(const tr_engine *engine);
 // tr_engine_refresh makes them current.
 const float *tr_engine_parameter(const tr_engine *engine, const char *name,
                                  int64_t *count);
+// The name of the model's tensor number `index`; NULL after the last.
+const char *tr_engine_parameter_name(const tr_engine *engine, size_t index);
+// Changes all elements of a tensor, in the order of files: values [count]. With ranks
+// each keeps what is its own: all must be given the same. TR_USAGE: no such tensor, or
+// another count; TR_IO.
+tr_status tr_engine_set_parameter(tr_engine *engine, const char *name,
+                                  const float *values, int64_t count, tr_error *err);
+// The gradient of the last step's loss (the mean over its targets), before clipping:
+// values [count]. Where a step is not to change anything, its rate is 0. TR_USAGE: no
+// such tensor, or its gradient is not in this process's memory as f32 (ranks that share
+// it out, NVMe, reproducible mode).
+tr_status tr_engine_gradient(const tr_engine *engine, const char *name, float *values,
+                             int64_t count, tr_error *err);
 // Stages 1 and 2: gives every rank the parameters as they are now. Collective.
 tr_status tr_engine_refresh(tr_engine *engine, tr_error *err);
 // Bytes: the arena's high-water mark, and the most memory that the process has had.

@@ -187,6 +187,8 @@ static tr_spread spread_of(const tr_verdict *verdict, tr_record_flag flag) {
 static void fill_result(tr_engine *engine, const tr_batch *batch,
                         const tr_verdict *verdict, tr_step_result *result) {
     const double *sums = verdict->sums;
+    engine->unscale =
+        engine->seed_power / (engine->scale.scale * fmax(sums[TR_SUM_COUNT], 1));
     *result = (tr_step_result){
         .step = engine->count.step + 1,
         .update = engine->count.update,
@@ -207,8 +209,7 @@ static void fill_result(tr_engine *engine, const tr_batch *batch,
 // (DeepSpeed's divisor max(1, (norm + 1e-6) / clip)), and whether to update at all.
 static double decide(const tr_engine *engine, const tr_verdict *verdict,
                      tr_step_result *result) {
-    double unscale =
-        engine->seed_power / (engine->scale.scale * fmax(result->targets, 1));
+    double unscale = engine->unscale;
     result->grad_norm =
         verdict->not_finite ? NAN : sqrt(verdict->norm_squares) * unscale;
     result->skipped = !isfinite(result->grad_norm) || !isfinite(result->loss);
