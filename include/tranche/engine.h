@@ -19,17 +19,25 @@ typedef struct tr_spread {
 } tr_spread;
 
 typedef struct tr_step_result {
-    int64_t step;      // attempts so far, this one included
-    int64_t update;    // of them applied
-    int64_t epoch;     // of the step's first sample, from 0
-    int64_t samples;   // consumed so far, this step included
-    int64_t batch;     // samples of this step
-    double targets;    // of this step
-    double loss;       // sum over all targets / their count: what was optimized
-    double accuracy;   // share of targets that the best guess got right
-    double lr;         // of the parameters that are in no group
-    double grad_norm;  // before clipping
-    bool skipped;      // not finite (or nothing to learn from): nothing was changed
+    int64_t step;        // attempts so far, this one included
+    int64_t update;      // of them applied
+    int64_t epoch;       // of the step's first sample, from 0
+    int64_t samples;     // consumed so far, this step included
+    int64_t batch;       // samples of this step
+    int64_t train_batch; // the effective batch T: more than `batch` at an epoch's end
+    double targets;      // of this step
+    double loss;         // sum over all targets / their count: what was optimized
+    double accuracy;     // share of targets that the best guess got right
+    double lr;           // of the parameters that are in no group
+    double grad_norm;    // before clipping
+    bool skipped; // nothing was changed: not finite, nothing to learn from, a spike
+    // The gradient noise scale (McCandlish et al. 2018), smoothed: in samples; tr S and
+    // |G|^2 apart. NAN: not known, or not measured.
+    double noise_scale, noise_trace, noise_gradient;
+    // The spike guard: which number was far outside of its running spread ("loss",
+    // "grad_norm", "not_finite"; "": none), and what is done ("warn", "skip",
+    // "rollback"; ""). A rollback skips the update, and asks for tr_engine_rollback.
+    const char *spike, *act;
     double loss_scale; // that the gradients were made with
     double seconds;
     double wait_seconds; // of them, spent waiting for data
@@ -62,6 +70,12 @@ void tr_engine_destroy(tr_engine *engine); // NULL-safe
 // metrics or checkpoints. A failed step changed nothing. TR_INTERRUPTED: a rank asked
 // for an end (tr_engine_train's `stop`), and all have dropped the step.
 tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *err);
+
+// Goes back to the weights, optimizer and schedule of the newest good checkpoint below
+// the run's out folder, lowers the rate and warms it up again, as the run's
+// "spike_guard" says. Steps and data go on. *step: the checkpoint's; -1: there is none,
+// and nothing has changed. Collective. TR_IO: the checkpoint is damaged.
+tr_status tr_engine_rollback(tr_engine *engine, int64_t *step, tr_error *err);
 
 // Notes when each step of the plan is at work, in the step that comes; in each further
 // one anew, until it is written. Takes the memory for it. Collective.

@@ -24,6 +24,14 @@ typedef enum tr_space {
 #define TR_RECOMPUTE_DEFAULT ((uint32_t)(TR_REMAKE_NORM | TR_REMAKE_ACTIVATION))
 #define TR_RECOMPUTE_NOTHING (UINT32_C(1) << 31)
 
+// Whether a step measures the gradient noise scale: it reads the gradients of each
+// rank's first micro-batch once more.
+typedef enum tr_measure {
+    TR_MEASURE_NEVER,
+    TR_MEASURE_CHEAP, // where that is about a hundredth of the step's time or less
+    TR_MEASURE_ALWAYS
+} tr_measure;
+
 // Everything a plan is a function of. Counts are samples.
 typedef struct tr_plan_request {
     const tr_model *model;      // must outlive the plan
@@ -62,6 +70,7 @@ typedef struct tr_plan_request {
                           // TR_NONE), bf16 or f16. The weights that the update changes,
                           // sums of gradients and optimizer state are f32
     bool tensor_norms;    // the update needs the norms of each tensor (LAMB, LARS)
+    tr_measure measure;   // of a plan: NEVER or ALWAYS
     bool no_overlap;      // ranks compute nothing while they communicate
     bool reproducible;    // gradients are summed in fixed point: the same bits for
                           // every W, g, wave and stage

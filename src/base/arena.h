@@ -14,6 +14,10 @@ typedef struct tr_arena tr_arena;
 tr_status tr__arena_create(const char *space, size_t bytes, tr_arena **out,
                            tr_error *err);
 void tr__arena_destroy(tr_arena *arena); // NULL-safe
+// Makes it larger: what is in it stays, at the same offsets, and no byte of it is
+// copied or there twice; but it moves, so views are to be taken anew. TR_MEMORY: it is
+// as it was.
+tr_status tr__arena_grow(tr_arena *arena, size_t bytes, tr_error *err);
 
 // The memory at [offset, offset + bytes). Aborts on a view outside of the arena: the
 // plan's checker has excluded it. Raises the high-water mark.

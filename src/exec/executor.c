@@ -42,6 +42,7 @@ static tr_status (*const run_kind[TR_STEP_KINDS])(tr_work *, const tr_plan_step 
     [TR_STEP_combine] = tr__run_combine,
     [TR_STEP_recompute] = tr__run_program,
     [TR_STEP_backward] = tr__run_program,
+    [TR_STEP_gauge] = tr__run_gauge,
     [TR_STEP_fold] = tr__run_fold,
     [TR_STEP_reduce] = tr__run_reduce,
     [TR_STEP_unload] = run_unload,
@@ -234,13 +235,16 @@ static void add_sums(const tr_executor *ex, tr_verdict *v) {
     }
 }
 
-// By flat buffer, then by block, which is by rank: parts follow each other.
-static double add_squares(const tr_executor *ex) {
+// By flat buffer, then by block, which is by rank: parts follow each other. *measured:
+// of the flat buffers that count for the noise scale.
+static double add_squares(const tr_executor *ex, double *measured) {
     const tr_plan *plan = ex->plan;
     int64_t at = plan->record.partials;
     double sum = 0;
+    *measured = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
         const tr_flat *flat = &plan->flats[f];
+        double before = sum;
         for (int64_t r = 0; r < plan->request.ranks; r++) {
             int64_t first = 0, part = 0;
             tr__comm_part(flat->count, flat->shard, (int)r, &first, &part);
@@ -248,8 +252,27 @@ static double add_squares(const tr_executor *ex) {
                                tr__ceil_div(part, TR_NORM_BLOCK));
         }
         at += tr__ceil_div(tr__min_i64(flat->shard, flat->count), TR_NORM_BLOCK);
+        *measured += flat->gauged ? sum - before : 0;
     }
     return sum;
+}
+
+// Of each rank's first micro-batch, by its own count; ranks without one have no say.
+static void compare_firsts(const tr_executor *ex, tr_verdict *v) {
+    bool measures = ex->plan->request.measure != TR_MEASURE_NEVER;
+    for (int64_t r = 0; r < ex->plan->request.ranks; r++) {
+        const double *record = record_of(ex, r);
+        double count = record[ex->plan->record.sums + TR_SUM_COUNT];
+        if (measures && count > 0) {
+            v->firsts++;
+            v->first_squares += record[TR_RECORD_SQUARES] / (count * count);
+            v->first_inverse += 1 / count;
+        }
+    }
+    if (v->firsts > 0) {
+        v->first_squares /= (double)v->firsts;
+        v->first_inverse /= (double)v->firsts;
+    }
 }
 
 static void compare_flags(const tr_executor *ex, tr_verdict *v) {
@@ -273,8 +296,9 @@ static void compare_flags(const tr_executor *ex, tr_verdict *v) {
 void tr__executor_verdict(const tr_executor *executor, tr_verdict *verdict) {
     memset(verdict, 0, sizeof *verdict);
     add_sums(executor, verdict);
-    verdict->norm_squares = add_squares(executor);
+    verdict->norm_squares = add_squares(executor, &verdict->measured_squares);
     compare_flags(executor, verdict);
+    compare_firsts(executor, verdict);
     verdict->stopped = verdict->most[TR_RECORD_STOP] > 0;
     verdict->too_large = verdict->most[TR_RECORD_TOO_LARGE] > 0;
     verdict->not_finite = verdict->most[TR_RECORD_NOT_FINITE] > 0;
@@ -341,35 +365,60 @@ static void view_all(tr_executor *ex, tr_arena *const arenas[TR_SPACES]) {
     }
 }
 
-tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPACES],
-                              tr_comm *comm, const char *nvme_folder, tr_executor **out,
-                              tr_error *err) {
-    tr_executor *ex = tr__calloc(1, sizeof *ex);
-    size_t micros = (size_t)plan->request.accumulation_steps;
-    if (ex) {
-        ex->micros = tr__calloc(micros, sizeof *ex->micros);
-    }
-    if (!ex || !ex->micros) {
-        tr__executor_destroy(ex);
-        return tr_fail(err, TR_MEMORY, "no memory for the executor");
-    }
+// All that follows from the plan. Takes over `micros`: [g].
+static void bind_plan(tr_executor *ex, const tr_plan *plan,
+                      tr_arena *const arenas[TR_SPACES], tr_micro *micros) {
+    tr__free(ex->micros);
+    ex->micros = micros;
     ex->plan = plan;
     bool plain = plan->request.reference_kernels;
     ex->norm = plain ? tr__norm_reference : tr__norm_choose(plan->isa);
     ex->fold = plain ? tr__fold_reference : tr__fold_choose(plan->isa);
     ex->unfold = plain ? tr__unfold_reference : tr__unfold_choose(plan->isa);
     view_all(ex, arenas);
+    ex->micros[0].data = tr__memory(ex, plan->data_ring[1]); // where inference is asked
+    if (ex->comm) {
+        tr__comm_staging(ex->comm, tr__memory(ex, plan->staging));
+    }
+}
+
+static tr_micro *micros_of(const tr_plan *plan, tr_error *err) {
+    size_t count = (size_t)plan->request.accumulation_steps;
+    tr_micro *micros = tr__calloc(count, sizeof *micros);
+    if (!micros) {
+        tr_fail(err, TR_MEMORY, "no memory for the executor");
+    }
+    return micros;
+}
+
+tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPACES],
+                              tr_comm *comm, const char *nvme_folder, tr_executor **out,
+                              tr_error *err) {
+    tr_micro *micros = micros_of(plan, err);
+    tr_executor *ex = micros ? tr__calloc(1, sizeof *ex) : NULL;
+    if (!ex) {
+        tr__free(micros);
+        return tr_fail(err, TR_MEMORY, "no memory for the executor");
+    }
+    ex->comm = plan->request.ranks > 1 ? comm : NULL;
+    bind_plan(ex, plan, arenas, micros);
     tr_status status = start_carriers(ex, nvme_folder, err);
     if (status != TR_OK) {
         tr__executor_destroy(ex);
         return status;
     }
-    ex->micros[0].data = tr__memory(ex, plan->data_ring[1]); // where inference is asked
-    if (plan->request.ranks > 1) {
-        ex->comm = comm;
-        tr__comm_staging(comm, tr__memory(ex, plan->staging));
-    }
     *out = ex;
+    return TR_OK;
+}
+
+tr_status tr__executor_replan(tr_executor *executor, const tr_plan *plan,
+                              tr_arena *const arenas[TR_SPACES], tr_error *err) {
+    tr_micro *micros = micros_of(plan, err);
+    if (!micros) {
+        return TR_MEMORY;
+    }
+    bind_plan(executor, plan, arenas, micros);
+    executor->feed[0] = executor->feed[1] = NULL;
     return TR_OK;
 }
 

@@ -46,6 +46,10 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
                               tr_comm *comm, const char *nvme_folder, tr_executor **out,
                               tr_error *err);
 void tr__executor_destroy(tr_executor *executor); // NULL-safe
+// Goes over to another plan of the same ranks, whose flat buffers lie where they lay in
+// the arenas, which may have grown. Feeds are to be set anew. TR_MEMORY: as it was.
+tr_status tr__executor_replan(tr_executor *executor, const tr_plan *plan,
+                              tr_arena *const arenas[TR_SPACES], tr_error *err);
 
 // How NVMe is read: "io_uring", "threads" (io_uring is not permitted), "" (it is not);
 // and whether past the page cache.
@@ -83,6 +87,12 @@ void tr__executor_fix(tr_executor *executor, tr_fixed fixed);
 typedef struct tr_verdict {
     double sums[TR_SUMS];
     double norm_squares; // of all gradients, as they lie in the accumulators
+    // For the noise scale: of the gradients that count for it; and of the ranks' first
+    // micro-batches, so many of them (0: not measured), the mean of their squares over
+    // the square of their targets, and the mean of 1 / targets.
+    double measured_squares;
+    int64_t firsts;
+    double first_squares, first_inverse;
     bool stopped, too_large, not_finite; // on any rank
     double first_bad; // the earliest of all ranks' TR_RECORD_FIRST_BAD; 0: none
     double least[TR_RECORD_FLAGS], mean[TR_RECORD_FLAGS], most[TR_RECORD_FLAGS];

@@ -40,6 +40,33 @@ tr_status tr__run_clear(tr_work *work, const tr_plan_step *step) {
     return TR_OK;
 }
 
+// Piece by piece, each summed by blocks and in one order.
+static double squares_of(const tr_executor *ex, const float *x, int64_t count) {
+    enum { BLOCKS = 512 };
+    double partials[BLOCKS], sum = 0;
+    for (int64_t done = 0; done < count;) {
+        int64_t now = tr__min_i64(count - done, (int64_t)BLOCKS * TR_NORM_BLOCK);
+        ex->norm(x + done, now, partials);
+        sum = tr__norm_sum(sum, partials, tr__ceil_div(now, TR_NORM_BLOCK));
+        done += now;
+    }
+    return sum;
+}
+
+tr_status tr__run_gauge(tr_work *work, const tr_plan_step *step) {
+    const tr_executor *ex = work->ex;
+    const tr_unit_program *unit = ex->plan->units[step->unit].program;
+    const char *grads = tr__memory(ex, ex->plan->bindings[step->binding].grad[0]);
+    const tr_operand *operand;
+    int64_t count;
+    size_t next = 0;
+    while ((operand = tr__gauge_next(unit, step->segment, &next, &count)) != NULL) {
+        const void *x = grads + operand->offset;
+        tr__own_record(ex)[TR_RECORD_SQUARES] += squares_of(ex, x, count);
+    }
+    return TR_OK;
+}
+
 tr_status tr__run_fold(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     const tr_flat *flat = &ex->plan->flats[step->unit];

@@ -74,6 +74,7 @@ tr_status tr__run_program(tr_work *work, const tr_plan_step *step);
 // In fp16: is what the step hands on finite? What is first not is noted in the record.
 void tr__note_finite(tr_work *work, const tr_plan_step *step);
 // ---- run_flat.c
+tr_status tr__run_gauge(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_fold(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_square(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_norm(tr_work *work, const tr_plan_step *step);

@@ -305,6 +305,7 @@ static tr_status run_norm(tr_check_walk *w) {
     }
     w->normed = true;
     tr_status status = tr__check_scratch(w);
+    status = status == TR_OK ? tr__check_gauged(w) : status;
     return status == TR_OK ? tr__check_gradients(w) : status;
 }
 
@@ -372,6 +373,8 @@ static tr_status run_step(tr_check_walk *w) {
         return tr__check_gather(w);
     case TR_STEP_reduce:
         return tr__check_reduce(w);
+    case TR_STEP_gauge:
+        return tr__check_gauge(w);
     case TR_STEP_fold:
         return tr__check_fold(w);
     case TR_STEP_fetch:
@@ -465,11 +468,12 @@ static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
     w.progress = tr__calloc(units * (size_t)w.micros, sizeof *w.progress);
     w.combined = tr__calloc(units, sizeof *w.combined);
     w.written = tr__calloc(plan->param_count, sizeof *w.written);
+    w.gauged = tr__calloc(plan->param_count, sizeof *w.gauged);
     w.updated = tr__calloc(plan->flat_count, sizeof *w.updated);
     w.measured = tr__calloc(plan->flat_count, sizeof *w.measured);
     w.flats = tr__calloc(plan->flat_count, sizeof *w.flats);
     bool good = w.contents && w.progress && w.combined && w.written && w.updated &&
-                w.measured && w.flats;
+                w.measured && w.gauged && w.flats;
     for (int s = 0; s < TR_BESIDE; s++) {
         w.busy[s] = tr__calloc(plan->buffer_count, sizeof **w.busy);
         good = good && w.busy[s];
@@ -483,6 +487,7 @@ static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
     tr__free(w.progress);
     tr__free(w.combined);
     tr__free(w.written);
+    tr__free(w.gauged);
     tr__free(w.updated);
     tr__free(w.measured);
     tr__free(w.flats);

@@ -69,6 +69,7 @@ typedef struct tr_check_walk {
     tr_progress *progress;   // [units][micros]
     int *combined;           // [units] combine steps so far in this pass of the wave
     bool *written;           // [params] the gradient has been written
+    bool *gauged;            // [params] and gauged
     bool *updated;           // [flats]
     bool *measured;          // [flats]
     int32_t measures;        // buffer in which they are measured, -1: none
@@ -112,6 +113,11 @@ tr_status tr__check_fold(tr_check_walk *w);
 tr_status tr__check_fetch(tr_check_walk *w);
 tr_status tr__check_evict(tr_check_walk *w);
 tr_status tr__check_clear_gaps(tr_check_walk *w);
+// ---- check_gauge.c
+// Gradients that are measured are there, of the first micro-batch and of it alone.
+tr_status tr__check_gauge(tr_check_walk *w);
+// Before the norm: all are that should be.
+tr_status tr__check_gauged(const tr_check_walk *w);
 // What a program reads is there, and what it makes has its place.
 tr_status tr__check_binding(tr_check_walk *w, const tr_program *program);
 // The step works on these buffers (-1: none) on this stream from now until somebody

@@ -222,6 +222,19 @@ static void bind(table *t, tr_plan_step *step, const tr_program *program, int32_
     }
 }
 
+// Gradients of the unit's own flat buffer, where the backward has left them.
+static void use_gauged(table *t, tr_plan_step *step, int32_t now) {
+    tr_binding binding;
+    for (int f = 0; f < TR_UNIT_FLATS_MAX; f++) {
+        binding.param[f] = binding.grad[f] = -1;
+    }
+    binding.grad[0] = grad_place(t, t->plan->units[step->unit].flats[0], now);
+    if (t->status == TR_OK) {
+        step->binding = tr__plan_bind(t->plan, &binding, t->err);
+        t->status = step->binding < 0 ? TR_MEMORY : TR_OK;
+    }
+}
+
 // Sums that stay are the flat's own.
 static void use_fold(table *t, tr_plan_step *step, int32_t now) {
     step->buffer[TR_SLOT_INPUT] = use_grad(t, step->unit, now);
@@ -436,6 +449,9 @@ static void use_all(table *t, tr_plan_step *step, int32_t now) {
         if (step->part == TR_PART_GRAD) {
             step->buffer[TR_SLOT_OUTPUT] = use_grad(t, step->unit, now);
         }
+        break;
+    case TR_STEP_gauge:
+        use_gauged(t, step, now);
         break;
     case TR_STEP_fold:
         use_fold(t, step, now);

@@ -212,9 +212,11 @@ static tr_status choose_wave(tr_plan *plan, tr_error *err) {
 
 static tr_status run_passes(tr_plan *plan, tr_error *err) {
     static tr_status (*const passes[])(tr_plan *, tr_error *) = {
-        tr__pass_compile,   tr__pass_partition, choose_wave,          tr__pass_order,
-        tr__pass_recompute, tr__pass_fold,      tr__pass_communicate, tr__pass_stage,
-        tr__pass_traffic,   tr__pass_lifetimes, tr__pass_offsets,     tr__pass_ledger,
+        tr__pass_compile, tr__pass_partition,   choose_wave,
+        tr__pass_order,   tr__pass_recompute,   tr__pass_fold,
+        tr__pass_gauge,   tr__pass_communicate, tr__pass_stage,
+        tr__pass_traffic, tr__pass_lifetimes,   tr__pass_offsets,
+        tr__pass_ledger,
     };
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
         tr_status status = passes[i](plan, err);

@@ -19,6 +19,8 @@
 //                    wave tensors; ranks merge theirs here
 //          recompute makes again what a unit's forward did not keep
 //          backward  runs one segment's backward on one micro-batch
+//          gauge     the squares of the first micro-batch's gradients of one segment of
+//                    a unit, into the record, before others add to them
 //          fold      adds a micro-batch's gradient of a flat buffer to the fixed-point
 //                    sums (reproducible mode)
 //          reduce    sums the ranks' gradients of a flat buffer; each gets its shard
@@ -44,6 +46,7 @@
     X(combine)                                                                         \
     X(recompute)                                                                       \
     X(backward)                                                                        \
+    X(gauge)                                                                           \
     X(fold)                                                                            \
     X(reduce)                                                                          \
     X(square)                                                                          \
@@ -184,6 +187,7 @@ typedef struct tr_flat {
     const char *name;
     bool tied;
     bool slice;         // of a tied tensor that is used in slices
+    bool gauged;        // its gradients count for the noise scale, where it is measured
     int64_t count;      // elements, padding included
     int64_t shard;      // elements of a rank's part (comm.h), a multiple of 1,024
     int64_t first, own; // this rank's part: [first, first + own)
@@ -222,6 +226,7 @@ typedef enum tr_record_flag {
     TR_RECORD_WAIT,       // of them, waiting for other ranks
     TR_RECORD_PEAK,       // bytes: the most that the process has had
     TR_RECORD_FIRST_BAD,  // what was first not finite (exec/finite.c); 0: nothing
+    TR_RECORD_SQUARES,    // of the gradients of the rank's first micro-batch
     TR_RECORD_FLAGS
 } tr_record_flag;
 
@@ -306,6 +311,8 @@ tr_status tr__pass_order(tr_plan *plan, tr_error *err);
 tr_status tr__pass_recompute(tr_plan *plan, tr_error *err);
 // Reproducible mode: each micro-batch's gradients are folded into fixed-point sums.
 tr_status tr__pass_fold(tr_plan *plan, tr_error *err);
+// The squares of one micro-batch's gradients, for the noise scale.
+tr_status tr__pass_gauge(tr_plan *plan, tr_error *err);
 // What ranks bring together and sum, when, and who waits for it.
 tr_status tr__pass_communicate(tr_plan *plan, tr_error *err);
 // Updates of what lives on NVMe: cut into pieces, read ahead and written back.
@@ -333,6 +340,18 @@ int32_t tr__plan_bind(tr_plan *plan, const tr_binding *binding, tr_error *err);
 // Bit f: the program reads (TR_PLACE_PARAM) or writes (TR_PLACE_PARAM_GRAD) the unit's
 // flat f.
 uint32_t tr__program_flats(const tr_program *program, tr_place place);
+// Result `at` of a program, counted through all its instructions; NULL: no more. Has an
+// earlier one been the same tensor?
+const tr_operand *tr__program_result(const tr_program *program, size_t at,
+                                     const tr_tensor_desc **desc);
+bool tr__program_repeats(const tr_program *program, size_t at,
+                         const tr_operand *result);
+// The gradients of the unit's own flat buffer that a segment's backward makes, one
+// after the other: `next`: 0 at first; NULL: no more. *count: f32 elements.
+const tr_operand *tr__gauge_next(const tr_unit_program *unit, int segment, size_t *next,
+                                 int64_t *count);
+// Is a gauge step to follow this one, where the plan measures?
+bool tr__step_is_gauged(const tr_plan *plan, const tr_plan_step *step);
 // The wave tensors that a combine step ends: those to which its segment has added, in
 // the forward, or their gradients. `next`: 0 at first; false: no more.
 typedef struct tr_wave_tensor {

@@ -22,7 +22,7 @@ enum { PERIOD_MAX = 512, DEPTH_MAX = 4 };
 static bool is_micro(tr_plan_step_kind kind) {
     return kind == TR_STEP_load || kind == TR_STEP_forward ||
            kind == TR_STEP_recompute || kind == TR_STEP_backward ||
-           kind == TR_STEP_unload || kind == TR_STEP_fold;
+           kind == TR_STEP_unload || kind == TR_STEP_gauge || kind == TR_STEP_fold;
 }
 
 static bool is_flat(const item *it) {

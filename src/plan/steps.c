@@ -122,9 +122,8 @@ int32_t tr__combine_buffer(const tr_plan_step *step) {
     return step->buffer[step->backward ? TR_SLOT_WAVE_GRAD : TR_SLOT_WAVE];
 }
 
-// Operand `at` of a program's results, counted through all its instructions.
-static const tr_operand *result_at(const tr_program *program, size_t at,
-                                   const tr_tensor_desc **desc) {
+const tr_operand *tr__program_result(const tr_program *program, size_t at,
+                                     const tr_tensor_desc **desc) {
     for (size_t i = 0; i < program->count; i++) {
         size_t count = (size_t)program->instructions[i].desc.out_count;
         if (at < count) {
@@ -136,13 +135,13 @@ static const tr_operand *result_at(const tr_program *program, size_t at,
     return NULL;
 }
 
-// Has an earlier result of the program been added to the same tensor?
-static bool is_repeated(const tr_program *program, size_t at,
-                        const tr_operand *result) {
+bool tr__program_repeats(const tr_program *program, size_t at,
+                         const tr_operand *result) {
     const tr_tensor_desc *desc = NULL;
     for (size_t i = 0; i < at; i++) {
-        const tr_operand *other = result_at(program, i, &desc);
-        if (other->place == result->place && other->offset == result->offset) {
+        const tr_operand *other = tr__program_result(program, i, &desc);
+        if (other->place == result->place && other->flat == result->flat &&
+            other->offset == result->offset) {
             return true;
         }
     }
@@ -157,9 +156,9 @@ bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *nex
     tr_place place = step->backward ? TR_PLACE_WAVE_GRAD : TR_PLACE_WAVE;
     const tr_tensor_desc *desc = NULL;
     const tr_operand *result;
-    while ((result = result_at(program, *next, &desc)) != NULL) {
+    while ((result = tr__program_result(program, *next, &desc)) != NULL) {
         size_t at = (*next)++;
-        if (result->place == place && !is_repeated(program, at, result)) {
+        if (result->place == place && !tr__program_repeats(program, at, result)) {
             *tensor = (tr_wave_tensor){result->offset,
                                        tr_tensor_bytes(*desc) / (int64_t)sizeof(float)};
             return true;
@@ -198,7 +197,7 @@ bool tr__step_is_of_flat(const tr_plan_step *step) {
 
 bool tr__step_is_of_micro_batch(const tr_plan_step *step) {
     return step->kind == TR_STEP_load || step->kind == TR_STEP_unload ||
-           step->kind == TR_STEP_fold ||
+           step->kind == TR_STEP_fold || step->kind == TR_STEP_gauge ||
            (tr__step_is_of_unit(step) && step->kind != TR_STEP_combine);
 }
 
@@ -206,8 +205,9 @@ const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step) {
     if (tr__step_is_of_flat(step)) {
         return plan->flats[step->unit].name;
     }
-    return tr__step_is_of_unit(step) ? plan->request.model->units[step->unit].name
-                                     : NULL;
+    return tr__step_is_of_unit(step) || step->kind == TR_STEP_gauge
+               ? plan->request.model->units[step->unit].name
+               : NULL;
 }
 
 // Where ranks sum whole steps, what is evicted is the sum.

@@ -18,6 +18,17 @@ static double fold_bytes(const tr_plan *plan, const tr_plan_step *step) {
     return (double)plan->flats[step->unit].count * (double)(F32 + sums);
 }
 
+static double gauge_bytes(const tr_plan *plan, const tr_plan_step *step) {
+    double elements = 0;
+    int64_t count;
+    size_t next = 0;
+    while (
+        tr__gauge_next(plan->units[step->unit].program, step->segment, &next, &count)) {
+        elements += (double)count;
+    }
+    return elements * F32;
+}
+
 static double norm_bytes(const tr_plan *plan) {
     double elements = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
@@ -52,6 +63,8 @@ double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
         return fold_bytes(plan, step);
     case TR_STEP_square:
         return (double)plan->flats[step->unit].own * (double)sum_bytes(plan);
+    case TR_STEP_gauge:
+        return gauge_bytes(plan, step);
     case TR_STEP_norm:
         return norm_bytes(plan);
     case TR_STEP_measure:

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "comm/alone.h"
 #include "plan/plan.h"
-#include "train/run.h"
+#include "train/engine.h"
 
 #include <jansson.h>
 
@@ -138,9 +138,15 @@ static tr_status resolve_execution(tr_run *run, const tr_plan *plan, tr_error *e
     tr_status status =
         tr__config_resolve_int(run->config, "execution.wave", r->wave, TR_ORIGIN_AUTO,
                                "chosen by the plan", err);
+    if (status == TR_OK) {
+        status = tr__config_resolve_int(run->config, "execution.threads", r->threads,
+                                        TR_ORIGIN_AUTO, "the processor's cores", err);
+    }
     return status == TR_OK
-               ? tr__config_resolve_int(run->config, "execution.threads", r->threads,
-                                        TR_ORIGIN_AUTO, "the processor's cores", err)
+               ? tr__config_resolve_bool(
+                     run->config, "noise_scale.measure", r->measure != TR_MEASURE_NEVER,
+                     TR_ORIGIN_AUTO, "whether it costs a hundredth of the time or less",
+                     err)
                : status;
 }
 
@@ -184,6 +190,71 @@ static void say_ranks(const tr_run *run, const tr_plan_request *r) {
     }
 }
 
+static double first_rate(const tr_run *run) {
+    const tr_settings *s = &run->settings;
+    const tr_hyper *hyper = &s->groups[s->group_count - 1].hyper;
+    int64_t time = tr__schedule_time(&s->schedule, 1, 0, 1);
+    return tr__schedule_at_time(&s->schedule, time, hyper->lr).lr *
+           tr__scaling_rate(&s->scaling, s->batches.first);
+}
+
+// What the rule makes of the optimizer's numbers.
+static void say_scaling(const tr_run *run) {
+    const tr_settings *s = &run->settings;
+    const tr_hyper *was = &s->groups[s->group_count - 1].hyper;
+    tr_hyper is = *was;
+    if (s->scaling.rule == TR_SCALING_NONE) {
+        return;
+    }
+    tr__scaling_apply(&s->scaling, s->batches.first, &is);
+    tr__note(
+        &run->log,
+        "batch_scaling %s: batch %lld is k = %g times %lld; rates are multiplied by "
+        "%.6g (lr %g becomes %g)",
+        tr__scaling_name(s->scaling.rule), (long long)s->batches.first,
+        (double)s->batches.first / (double)s->scaling.reference,
+        (long long)s->scaling.reference,
+        tr__scaling_rate(&s->scaling, s->batches.first), was->lr, is.lr);
+    if (s->scaling.rule == TR_SCALING_ADAM) {
+        tr__note(&run->log,
+                 "batch_scaling adam: betas %g, %g become %g, %g; eps %g becomes %g; "
+                 "weight_decay %g becomes %g",
+                 was->beta1, was->beta2, is.beta1, is.beta2, was->eps, is.eps,
+                 was->weight_decay, is.weight_decay);
+    }
+}
+
+static void say_batches(const tr_run *run) {
+    const tr_batches *b = &run->settings.batches;
+    for (size_t i = 0; i < b->count; i++) {
+        tr__note(&run->log, "batch_schedule: after step %lld the batch is %lld",
+                 (long long)b->changes[i].step, (long long)b->changes[i].batch);
+    }
+    if (b->adaptive) {
+        tr__note(
+            &run->log,
+            "adaptive_batch: every %lld steps the batch follows %g times the noise "
+            "scale, from %lld to %lld",
+            (long long)b->every, b->share, (long long)b->least, (long long)b->most);
+    }
+}
+
+static void say_guard(const tr_run *run) {
+    const tr_guard_rules *g = &run->settings.guard;
+    if (g->action != TR_GUARD_NONE) {
+        tr__note(
+            &run->log,
+            "spike_guard %s: above %g standard deviations of loss or gradient norm, "
+            "after %lld steps; more than %lld spikes end the run",
+            tr__guard_action_name(g->action), g->threshold, (long long)g->after,
+            (long long)g->limit);
+    }
+    if (g->action == TR_GUARD_ROLLBACK && run->settings.checkpoint_every == 0) {
+        tr__warn(&run->log, "spike_guard rollback needs checkpoints to go back to: set "
+                            "checkpoint.every");
+    }
+}
+
 // Defaults that change the training are said, so that nobody is surprised by them.
 static void say_start(const tr_run *run, const tr_plan *plan) {
     const tr_plan_request *r = &run->request;
@@ -199,14 +270,45 @@ static void say_start(const tr_run *run, const tr_plan *plan) {
              (long long)r->train_batch_size, (long long)r->micro_batch,
              (long long)r->accumulation_steps, r->accumulation_steps == 1 ? "" : "s",
              (long long)s->steps, s->steps == 1 ? "" : "s", memory);
-    tr__note(
-        &run->log, "%s, gradient_clipping %g%s; rate of update 1: %g",
-        tr__config_text(run->config, "optimizer.type"), s->clip,
-        tr__config_is_given(run->config, "gradient_clipping") ? "" : " (default)",
-        tr__schedule_at(&s->schedule, 1, s->groups[s->group_count - 1].hyper.lr).lr);
+    tr__note(&run->log, "%s, gradient_clipping %g%s; rate of update 1: %g",
+             tr__config_text(run->config, "optimizer.type"), s->clip,
+             tr__config_is_given(run->config, "gradient_clipping") ? "" : " (default)",
+             first_rate(run));
+    say_scaling(run);
+    say_batches(run);
+    say_guard(run);
     say_dropout(run);
     say_ranks(run, &plan->request);
     tr__note(&run->log, "out: %s", s->out);
+}
+
+// The largest batch that the run may come to, before anything is begun.
+static tr_status fits_later(const tr_run *run, const tr_plan *plan, tr_error *err) {
+    int64_t memory = share_of_memory(run);
+    int64_t largest = tr__batches_largest(&run->settings.batches);
+    tr_plan *later = NULL;
+    char want[32], have[32];
+    if ((run->settings.batches.count > 0 || run->settings.batches.adaptive) &&
+        tr__plan_uses_nvme(plan)) {
+        return tr_fail(err, TR_USAGE,
+                       "a batch that changes (batch_schedule, adaptive_batch) with "
+                       "something on NVMe is not yet supported");
+    }
+    if (largest <= plan->request.train_batch_size) {
+        return TR_OK;
+    }
+    tr_status status = tr__plan_resize(run, plan, largest, &later, err);
+    if (status == TR_OK && memory > 0 && needed(later) > memory) {
+        tr__print_size(want, sizeof want, needed(later));
+        tr__print_size(have, sizeof have, memory);
+        status = tr_fail(err, TR_BUDGET,
+                         "an effective batch of %lld, to which this run comes later, "
+                         "needs %s of memory; this machine has %s: lower "
+                         "execution.wave or the batch",
+                         (long long)largest, want, have);
+    }
+    tr_plan_destroy(later);
+    return status;
 }
 
 tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err) {
@@ -216,6 +318,9 @@ tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err) {
         return status;
     }
     status = tr__run_fits(run, plan, &mine);
+    if (status == TR_OK) {
+        status = fits_later(run, plan, &mine);
+    }
     if (status == TR_OK && tr__comm_leads(run->comm)) {
         status = tr__folder_create(run->settings.out, &mine);
     }

@@ -106,7 +106,7 @@ static tr_epoch_sums get_epoch(const tr_state_numbers *numbers) {
 }
 
 static tr_state state_of(const tr_engine *engine) {
-    const tr_batcher *batcher = tr__run_batcher(engine->run);
+    const tr_batcher *batcher = &engine->batcher;
     tr_state state = {
         .step = engine->count.step,
         .update = engine->count.update,
@@ -126,6 +126,7 @@ static tr_state state_of(const tr_engine *engine) {
     put_epoch(&engine->epoch, &state.numbers);
     tr__state_numbers_set(&state.numbers, "optimizer",
                           engine->settings->optimizer->number);
+    tr__engine_put_numbers(engine, &state.numbers);
     if (engine->plan->request.reproducible) {
         tr__state_numbers_set(&state.numbers, "fixed_exponent", engine->fixed_exponent);
     }
@@ -247,7 +248,8 @@ static tr_status check_optimizer(const tr_engine *engine, const tr_checkpoint *f
                      from->folder, optimizer->name);
 }
 
-static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *err) {
+static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
+                              tr_error *err) {
     const tr_optimizer *optimizer = engine->settings->optimizer;
     int states = engine->plan->request.optimizer_states;
     tr_status status = check_state(engine, from, err);
@@ -263,11 +265,27 @@ static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *er
             tr__read_parameters(from->optimizer, from->folder, engine->plan,
                                 engine->executor, s, optimizer->state_names[s], err);
     }
+    return status;
+}
+
+// What belongs to the weights: how many updates made them.
+static void take_updates(tr_engine *engine, const tr_state *state) {
+    engine->count.update = state->update;
+    engine->count.learned = tr__engine_learned(state);
+    memcpy(engine->power, state->beta_power,
+           engine->settings->group_count * sizeof *engine->power);
+}
+
+static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *err) {
+    tr_status status = load_tensors(engine, from, err);
     if (status != TR_OK) {
         return status;
     }
-    engine->count = (tr_counters){from->state.step, from->state.update,
-                                  from->state.skipped, from->state.cursor};
+    engine->count = (tr_counters){.step = from->state.step,
+                                  .skipped = from->state.skipped,
+                                  .cursor = from->state.cursor};
+    take_updates(engine, &from->state);
+    tr__engine_get_numbers(engine, &from->state.numbers);
     engine->epoch = get_epoch(&from->state.numbers);
     double exponent = engine->fixed_exponent; // stays, where none was kept
     tr__state_numbers_get(&from->state.numbers, "fixed_exponent", &exponent);
@@ -276,9 +294,26 @@ static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *er
         engine->scale = (tr_loss_scale){from->state.loss_scale, from->state.good_steps,
                                         from->state.hysteresis};
     }
-    memcpy(engine->power, from->state.beta_power,
-           engine->settings->group_count * sizeof *engine->power);
     return TR_OK;
+}
+
+tr_status tr__engine_return(tr_engine *engine, const char *folder, tr_error *err) {
+    tr_comm *comm = tr__run_comm(engine->run);
+    tr_checkpoint *from = NULL;
+    tr_status status =
+        tr__checkpoint_open_all(comm, folder, TR_VERIFY_HASHES, NULL, &from, err);
+    if (status == TR_OK) {
+        tr_error mine = {0};
+        status = load_tensors(engine, from, &mine);
+        status = tr__agree(comm, status, &mine, err);
+    }
+    if (status == TR_OK) {
+        take_updates(engine, &from->state);
+        tr__executor_round(engine->executor);
+        engine->stale_params = true;
+    }
+    tr__checkpoint_close(from);
+    return status;
 }
 
 static tr_status load_folder(tr_engine *engine, const char *folder, tr_verify verify,

@@ -10,7 +10,9 @@
 #include <omp.h>
 #include <string.h>
 
-static double power_of_two(double least) {
+double tr__engine_seed_power(const tr_engine *engine) {
+    double least = (double)engine->batcher.batch *
+                   (double)tr_model_targets(engine->plan->request.model);
     double power = 1;
     while (power < least) {
         power *= 2;
@@ -71,7 +73,7 @@ tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err) {
     tr_feed_options options = {
         .dataset = tr__run_train_data(engine->run),
         .order = *tr__run_order(engine->run),
-        .batcher = *tr__run_batcher(engine->run),
+        .batcher = engine->batcher,
         .cursor = engine->count.cursor,
         .micro_batch = r->micro_batch,
         .first_micro = r->rank * r->accumulation_steps,
@@ -108,8 +110,10 @@ static tr_status prepare(tr_engine *engine, tr_run *run, const tr_plan *plan,
     engine->plan = plan;
     engine->comm = r->ranks > 1 ? tr__run_comm(run) : NULL;
     engine->scale = tr__loss_scale_begin(&engine->settings->scale);
-    engine->seed_power =
-        power_of_two((double)r->train_batch_size * (double)tr_model_targets(r->model));
+    engine->batcher = *tr__run_batcher(run);
+    engine->batcher.batch = engine->wanted_batch = r->train_batch_size;
+    engine->seed_power = tr__engine_seed_power(engine);
+    engine->guard = tr__guard_begin();
     engine->stale_params = true; // ranks draw or read their own parts
     engine->fixed_exponent = tr__engine_first_exponent(engine);
     tr_status status = tr__run_fits(run, plan, err);
@@ -151,6 +155,9 @@ tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
         status = begin_or_resume(engine, err);
     }
     if (status == TR_OK) {
+        status = tr__engine_follow_batch(engine, err);
+    }
+    if (status == TR_OK && !engine->feed) {
         status = tr__engine_start_feed(engine, &mine);
         status = tr__agree(comm, status, &mine, err);
     }
@@ -174,6 +181,7 @@ void tr_engine_destroy(tr_engine *engine) {
     tr__free(engine->next_power);
     tr__free(engine->hyper);
     tr__free(engine->ranges);
+    tr_plan_destroy(engine->own_plan);
     tr__free(engine);
 }
 
@@ -194,6 +202,7 @@ static void fill_result(tr_engine *engine, const tr_batch *batch,
         .update = engine->count.update,
         .epoch = batch->epoch,
         .batch = batch->count,
+        .train_batch = engine->batcher.batch,
         .samples = batch->next,
         .targets = sums[TR_SUM_COUNT],
         .loss = sums[TR_SUM_LOSS] / sums[TR_SUM_COUNT],
@@ -235,6 +244,8 @@ static tr_status apply(tr_engine *engine, const tr_run_context *context,
         tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN,
                          engine->plan->update_begin, end, context, NULL, NULL, err);
     if (status == TR_OK) {
+        engine->count.learned += result->batch;
+        tr__guard_updated(&engine->guard);
         memcpy(engine->power, engine->next_power, groups * sizeof *engine->power);
         result->update = engine->count.update = number;
         engine->stale_params = true;
@@ -312,13 +323,14 @@ static tr_status run_until_fit(tr_engine *engine, const tr_run_context *context,
 // The loss scale of the next step; fixed-point sums move with it. A step without a
 // target says nothing about it.
 static tr_status scale_after(tr_engine *engine, const tr_verdict *verdict,
-                             tr_step_result *result, tr_error *err) {
+                             const tr_step_result *result, bool overflow,
+                             tr_error *err) {
     double before = engine->scale.scale;
     tr_status status = TR_OK;
-    tr__executor_blame(engine->executor, result->skipped ? verdict->first_bad : 0,
+    tr__executor_blame(engine->executor, overflow ? verdict->first_bad : 0,
                        engine->blame, sizeof engine->blame);
     if (result->targets > 0) {
-        status = tr__loss_scale_after(&engine->settings->scale, result->skipped,
+        status = tr__loss_scale_after(&engine->settings->scale, overflow,
                                       &engine->scale, err);
     }
     engine->fixed_exponent -= (int)lround(log2(engine->scale.scale / before));
@@ -330,8 +342,7 @@ static tr_status run_step(tr_engine *engine, tr_asking *ask, tr_step_result *res
     double begin = tr__seconds();
     double waited = tr__feed_waits(engine->feed).seconds;
     tr_verdict verdict;
-    tr_batch batch =
-        tr__batcher_next(tr__run_batcher(engine->run), engine->count.cursor);
+    tr_batch batch = tr__batcher_next(&engine->batcher, engine->count.cursor);
     tr_run_context context = {
         .seed = engine->settings->seed,
         .step = (uint64_t)engine->count.step,
@@ -343,9 +354,15 @@ static tr_status run_step(tr_engine *engine, tr_asking *ask, tr_step_result *res
     }
     fill_result(engine, &batch, &verdict, result);
     double grad_scale = decide(engine, &verdict, result);
+    bool overflow = result->skipped; // the guard may skip what is finite
+    tr__engine_measure(engine, &verdict, result);
+    status = tr__engine_guard(engine, result, err);
+    if (status != TR_OK) {
+        return status;
+    }
     status = apply(engine, &context, &verdict, result, grad_scale, err);
     if (status == TR_OK) {
-        status = scale_after(engine, &verdict, result, err);
+        status = scale_after(engine, &verdict, result, overflow, err);
     }
     if (status == TR_OK) {
         engine->count.step++;
@@ -361,7 +378,10 @@ tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), voi
                                 tr_step_result *result, tr_error *err) {
     tr_asking ask = {engine->comm, stop, user};
     tr_error mine = {0};
-    tr_status status = TR_OK;
+    tr_status status = tr__engine_follow_batch(engine, err);
+    if (status != TR_OK) {
+        return status;
+    }
     if (engine->stale_feed) {
         status = tr__engine_start_feed(engine, &mine);
     }

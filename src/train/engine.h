@@ -5,6 +5,7 @@
 #include "ckpt/checkpoint.h"
 #include "data/batcher.h"
 #include "exec/executor.h"
+#include "train/noise.h"
 #include "train/run.h"
 
 #include <tranche/engine.h>
@@ -15,6 +16,7 @@ typedef struct tr_counters {
     int64_t update;  // applied
     int64_t skipped; //
     int64_t cursor;  // next global sample
+    int64_t learned; // samples of the applied updates
 } tr_counters;
 
 // Sums over the applied steps of the epoch that is at work.
@@ -28,6 +30,11 @@ struct tr_engine {
     tr_run *run;
     const tr_settings *settings; // the run's
     const tr_plan *plan;
+    tr_plan *own_plan;    // the one at work, where the batch has changed
+    tr_batcher batcher;   // the run's, with the batch of the step that comes
+    int64_t wanted_batch; // by the noise scale
+    tr_noise noise;
+    tr_guard guard;
     tr_comm *comm;               // NULL: one rank
     tr_arena *arenas[TR_SPACES]; // NULL: nothing there
     tr_executor *executor;
@@ -73,13 +80,39 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err);
 // to the executor. Returns the rate of the parameters that are in no group.
 double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale);
 
+// ---- resize.c
+// Gives the step that comes its effective batch, where that changes: the plan at work,
+// or a new one in the memory that is there, or in more. Collective.
+tr_status tr__engine_follow_batch(tr_engine *engine, tr_error *err);
+// The plan of another effective batch, and of the same run: m and all homes stay.
+tr_status tr__plan_resize(const tr_run *run, const tr_plan *plan, int64_t batch,
+                          tr_plan **out, tr_error *err);
+
+// ---- watch_step.c
+// What a step tells of the noise scale, and what the guard makes of it.
+void tr__engine_measure(tr_engine *engine, const tr_verdict *verdict,
+                        tr_step_result *result);
+// TR_NUMBERS: more spikes than the run is to survive.
+tr_status tr__engine_guard(tr_engine *engine, tr_step_result *result, tr_error *err);
+
 // ---- checkpoint.c
+// Weights, optimizer and schedule as they were in a checkpoint; steps and data go on.
+// Collective.
+tr_status tr__engine_return(tr_engine *engine, const char *folder, tr_error *err);
 // tr_engine_save that tells how far it is. Collective.
 tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
                           tr_error *err);
 // Continues from the checkpoint that the run's "resume" names, if there is one.
 // Collective.
 tr_status tr__engine_resume(tr_engine *engine, tr_error *err);
+
+// ---- numbers.c
+// What a checkpoint keeps beside counters and tensors: the batch, the noise scale, the
+// guard. What is missing stays as it is.
+void tr__engine_put_numbers(const tr_engine *engine, tr_state_numbers *numbers);
+void tr__engine_get_numbers(tr_engine *engine, const tr_state_numbers *numbers);
+// Samples of the applied updates; of a checkpoint that does not say, all.
+int64_t tr__engine_learned(const tr_state *state);
 
 // ---- evaluate.c
 // An evaluation that can be interrupted.
@@ -88,6 +121,8 @@ tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
                                     tr_evaluation *result, tr_error *err);
 
 // ---- engine.c
+// 2^k of invariant 2: the first power of two not below T times the targets of a sample.
+double tr__engine_seed_power(const tr_engine *engine);
 // Begins to read training data at the cursor.
 tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err);
 // Whether this or another rank has been asked for an end: a `stop` for the executor,

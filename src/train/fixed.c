@@ -15,8 +15,8 @@ enum {
 
 // Bits that the number of terms takes.
 static int term_bits(const tr_engine *engine) {
-    const tr_plan_request *r = &engine->plan->request;
-    int64_t terms = tr__ceil_div(r->train_batch_size, r->micro_batch);
+    int64_t terms =
+        tr__ceil_div(engine->batcher.batch, engine->plan->request.micro_batch);
     int bits = 0;
     while ((INT64_C(1) << bits) < terms) {
         bits++;

@@ -8,11 +8,12 @@ extern const tr_key_table tr__keys_run;       // model, batch, length, execution
 extern const tr_key_table tr__keys_data;      // data
 extern const tr_key_table tr__keys_optimizer; // optimizer, clipping
 extern const tr_key_table tr__keys_scheduler; // scheduler
+extern const tr_key_table tr__keys_batch;     // what follows the batch; the spike guard
 extern const tr_key_table tr__keys_precision; // fp16, bf16, data types
 extern const tr_key_table tr__keys_zero;      // ZeRO, recomputation
 extern const tr_key_table tr__keys_deepspeed; // the rest of DeepSpeed's keys
 
-enum { TR_KEY_TABLES = 7 };
+enum { TR_KEY_TABLES = 8 };
 extern const tr_key_table *const tr__key_tables[TR_KEY_TABLES]; // all of the above
 
 // Upper bounds of the tables, named for what they bound.

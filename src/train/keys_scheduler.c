@@ -4,6 +4,7 @@
 static const char *const types[] = {
     "constant", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "LRRangeTest",
     "OneCycle", NULL};
+static const char *const units[] = {"updates", "samples", "tokens", NULL};
 static const char *const warmups[] = {"log", "linear", NULL};
 static const char *const any_warmup[] = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR",
                                          NULL};
@@ -27,6 +28,12 @@ static const tr_key keys[] = {
      .fallback = "\"constant\"",
      .choices = types,
      .doc = "how the rate goes from update to update"},
+    {.path = "scheduler.unit",
+     .types = TR_KEY_TEXT,
+     .fallback = "\"updates\"",
+     .choices = units,
+     .doc = "what the schedule's lengths count: updates, or the samples or tokens that "
+            "updates have had, whatever the batch"},
     {.path = "scheduler.params.warmup_min_lr",
      RATE,
      .fallback = "0",
@@ -45,8 +52,7 @@ static const tr_key keys[] = {
      .allow_auto = true,
      .fallback = "1000",
      OF(any_warmup),
-     .doc =
-         "updates of the warm-up; \"auto\": a tenth of the run's steps, at most 1000"},
+     .doc = "updates of the warm-up; \"auto\": a tenth of the run, at most 1000 steps"},
     {.path = "scheduler.params.warmup_type",
      .types = TR_KEY_TEXT,
      .allow_auto = true,
@@ -58,7 +64,7 @@ static const tr_key keys[] = {
      STEPS(1),
      .allow_auto = true,
      OF(ending),
-     .doc = "updates of the whole schedule; left out or \"auto\": the run's steps"},
+     .doc = "updates of the whole schedule; left out or \"auto\": the run's length"},
     {.path = "scheduler.params.warmup_min_ratio",
      FRACTION,
      .allow_auto = true,

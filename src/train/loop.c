@@ -1,12 +1,15 @@
 // A whole run: steps, metrics, evaluations and checkpoints until its end. One rank
 // writes and speaks; the others keep step with it.
+#include "base/arena.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "comm/alone.h"
 #include "train/engine.h"
 #include "train/metrics.h"
 #include "train/progress.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 typedef struct loop {
     tr_engine *engine;
@@ -23,7 +26,7 @@ typedef struct loop {
 // The step's line, and the epoch's when the next sample is of another one. What the
 // writing rank cannot write ends all.
 static tr_status note_step(loop *l, const tr_step_result *r) {
-    const tr_batcher *batcher = tr__run_batcher(l->engine->run);
+    const tr_batcher *batcher = &l->engine->batcher;
     tr_error mine = {0};
     tr_status status = tr__metrics_step(&l->metrics, l->engine, r, &mine);
     if (status == TR_OK && tr__batcher_next(batcher, r->samples).epoch != r->epoch) {
@@ -39,8 +42,12 @@ static tr_status note_evaluation(loop *l, int64_t step, const tr_evaluation *res
     return status == TR_OK ? TR_OK : tr__abandon(l->comm, status, &mine, l->err);
 }
 
+// Where the batch follows the noise scale, epochs are not known in steps.
 static bool is_last(const loop *l, int64_t step) {
-    return step >= l->engine->settings->steps;
+    const tr_engine *engine = l->engine;
+    int64_t epochs = engine->settings->epochs;
+    tr_batch next = tr__batcher_next(&engine->batcher, engine->count.cursor);
+    return step >= engine->settings->steps || (epochs > 0 && next.epoch >= epochs);
 }
 
 static bool is_due(int64_t every, int64_t step) {
@@ -101,7 +108,28 @@ static tr_status save(loop *l) {
     return status;
 }
 
+static bool is_not_finite(const tr_step_result *r) {
+    return strcmp(r->spike, tr__spike_name(TR_SPIKE_NOT_FINITE)) == 0;
+}
+
+// What is not finite is told as a skipped update.
+static void say_spike(loop *l, const tr_step_result *r) {
+    static const char *const acts[][2] = {{"warn", "the update is made all the same"},
+                                          {"skip", "update skipped"},
+                                          {"rollback", "going back"}};
+    for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) {
+        if (strcmp(r->act, acts[i][0]) == 0 && !is_not_finite(r)) {
+            tr__progress_say(&l->line,
+                             "step %" PRId64 ": spike (%s; loss %.4f, norm %.3g): %s",
+                             r->step, r->spike, r->loss, r->grad_norm, acts[i][1]);
+        }
+    }
+}
+
 static void say_skipped(loop *l, const tr_step_result *r) {
+    if (r->act[0] && !is_not_finite(r)) {
+        return; // the spike has been told
+    }
     tr__progress_say(
         &l->line,
         "step %" PRId64 ": %s%s%s: update skipped (%" PRId64 " skipped so far)",
@@ -115,13 +143,48 @@ static void say_skipped(loop *l, const tr_step_result *r) {
     }
 }
 
+// Where the guard asks for it.
+static tr_status roll_back(loop *l, const tr_step_result *r) {
+    tr_error mine = {0};
+    int64_t to = -1;
+    if (strcmp(r->act, tr__guard_action_name(TR_GUARD_ROLLBACK)) != 0) {
+        return TR_OK;
+    }
+    tr__progress_hide(&l->line);
+    tr_status status = tr_engine_rollback(l->engine, &to, l->err);
+    tr__progress_show(&l->line);
+    if (status != TR_OK) {
+        return status;
+    }
+    if (to < 0) {
+        tr__progress_say(&l->line,
+                         "step %" PRId64 ": there is no checkpoint to go back to; the "
+                         "update is skipped",
+                         r->step);
+    } else {
+        tr__progress_say(
+            &l->line,
+            "step %" PRId64 ": back to the weights of step %" PRId64
+            "; the rate is %.3g of what the run file says, after a warm-up "
+            "of %" PRId64 " updates",
+            r->step, to, l->engine->guard.rate,
+            l->engine->settings->guard.warmup_steps);
+    }
+    status = tr__metrics_rollback(&l->metrics, l->engine, to, &mine);
+    return status == TR_OK ? TR_OK : tr__abandon(l->comm, status, &mine, l->err);
+}
+
 // The checkpoint comes first: an evaluation that fails or is interrupted loses nothing.
 static tr_status after_step(loop *l, const tr_step_result *r) {
     tr_status status = note_step(l, r);
+    say_spike(l, r);
     if (r->skipped) {
         say_skipped(l, r);
     }
     tr__progress_step(&l->line, l->engine, r);
+    if (status == TR_OK) {
+        status = roll_back(l, r);
+    }
     bool save_due =
         is_due(l->engine->settings->checkpoint_every, r->step) || is_last(l, r->step);
     if (status == TR_OK && save_due) {
@@ -141,6 +204,47 @@ static int64_t traced_step(const loop *l) {
     return settings->trace_step > 0 ? settings->trace_step : one ? 1 : 2;
 }
 
+// What a change of the batch changes.
+typedef struct at_work {
+    int64_t batch, steps, memory;
+    const tr_plan *plan;
+} at_work;
+
+static at_work what_is(const loop *l) {
+    const tr_engine *engine = l->engine;
+    at_work is = {engine->batcher.batch, engine->plan->request.accumulation_steps, 0,
+                  engine->plan};
+    for (int space = 0; space < TR_SPACES; space++) {
+        const tr_arena *arena = engine->arenas[space];
+        is.memory += arena ? (int64_t)tr__arena_bytes(arena) : 0;
+    }
+    return is;
+}
+
+static void say_resized(loop *l, const at_work *before) {
+    at_work now = what_is(l);
+    char was[32], is[32];
+    if (now.batch == before->batch) {
+        return;
+    }
+    tr__print_size(was, sizeof was, before->memory);
+    tr__print_size(is, sizeof is, now.memory);
+    tr__progress_say(
+        &l->line,
+        "step %" PRId64 ": the batch is now %" PRId64 ", it was %" PRId64 " (%" PRId64
+        " accumulation step%s; %s%s%s%s); the rate is multiplied by %.4g",
+        l->engine->count.step, now.batch, before->batch, now.steps,
+        now.steps == 1 ? "" : "s",
+        now.plan == before->plan       ? "the plan is the same"
+        : now.memory == before->memory ? "a new plan in the memory of the old one"
+                                       : "a new plan in more memory: ",
+        now.memory == before->memory ? "" : is,
+        now.memory == before->memory ? "" : " for ",
+        now.memory == before->memory ? "" : was,
+        tr__scaling_rate(&l->engine->settings->scaling, now.batch) /
+            tr__scaling_rate(&l->engine->settings->scaling, before->batch));
+}
+
 static tr_status run_steps(loop *l) {
     tr_engine *engine = l->engine;
     int64_t number = 0, traced = traced_step(l);
@@ -148,6 +252,7 @@ static tr_status run_steps(loop *l) {
     tr_status status = engine->count.step > 0 ? evaluate(l, engine->count.step) : TR_OK;
     while (status == TR_OK && !is_last(l, engine->count.step)) {
         tr_step_result result;
+        at_work before = what_is(l);
         bool watched = ++number == traced;
         status = watched ? tr_engine_watch(engine, l->err) : TR_OK;
         if (status == TR_OK) {
@@ -157,6 +262,7 @@ static tr_status run_steps(loop *l) {
             status = tr_engine_write_trace(engine, engine->settings->trace, l->err);
         }
         if (status == TR_OK) {
+            say_resized(l, &before);
             status = after_step(l, &result);
         }
     }
@@ -206,6 +312,14 @@ static tr_status open_outputs(loop *l) {
                : status;
 }
 
+static void say_noise(loop *l) {
+    char text[TR_NOISE_TEXT_MAX];
+    tr__noise_words(&l->engine->noise, l->engine->batcher.batch, text);
+    if (text[0]) {
+        tr__progress_say(&l->line, "%s", text);
+    }
+}
+
 static void say_begin(loop *l) {
     const tr_engine *engine = l->engine;
     tr__progress_say(&l->line, "ready in %.2f s", tr__run_seconds(engine->run));
@@ -233,6 +347,9 @@ tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *use
     tr__progress_begin(&l.line, tr__comm_leads(l.comm) ? stdout : NULL, engine);
     say_begin(&l);
     status = run_steps(&l);
+    if (status == TR_OK) {
+        say_noise(&l);
+    }
     if (status == TR_INTERRUPTED) {
         status = interrupted(&l);
     }

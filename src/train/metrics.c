@@ -129,6 +129,36 @@ static void put_ranks(line *to, const tr_engine *engine, const tr_step_result *r
     }
 }
 
+// null: there is one micro-batch in all, or nothing to tell from yet. The parts are
+// there where they are measured.
+static void put_noise(line *to, const tr_engine *engine, const tr_step_result *r) {
+    put_number(to, "noise_scale", r->noise_scale);
+    if (engine->plan->request.measure != TR_MEASURE_NEVER) {
+        put_number(to, "noise_trace", r->noise_trace);
+        put_number(to, "noise_gradient", r->noise_gradient);
+    }
+}
+
+static void put_guard(line *to, const tr_engine *engine, const tr_step_result *r) {
+    if (engine->settings->guard.action != TR_GUARD_NONE) {
+        bool spike = r->spike[0] != '\0';
+        const char *quote = spike ? "\"" : "";
+        put(to, ", \"spike\": %s%s%s, \"act\": %s%s%s", quote,
+            spike ? r->spike : "null", quote, quote, spike ? r->act : "null", quote);
+        put_number(to, "guard_rate",
+                   tr__guard_rate(&engine->settings->guard, &engine->guard));
+    }
+}
+
+tr_status tr__metrics_rollback(tr_metrics *metrics, const tr_engine *engine,
+                               int64_t to_step, tr_error *err) {
+    line to = {.length = 0};
+    put(&to, "{\"step\": %" PRId64 ", \"rollback_to\": ", engine->count.step);
+    put(&to, to_step < 0 ? "null" : "%" PRId64, to_step);
+    put_number(&to, "guard_rate", engine->guard.rate);
+    return end_line(metrics, &to, err);
+}
+
 tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
                            const tr_step_result *r, tr_error *err) {
     const tr_ledger *ledger = tr_plan_ledger(engine->plan);
@@ -143,8 +173,11 @@ tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
     if (engine->plan->request.model->classifier) {
         put_number(&to, "accuracy", r->accuracy);
     }
+    put(&to, ", \"train_batch_size\": %" PRId64, r->train_batch);
     put_number(&to, "lr", r->lr);
     put_number(&to, "grad_norm", r->grad_norm);
+    put_noise(&to, engine, r);
+    put_guard(&to, engine, r);
     put(&to, ", \"skipped\": %s", r->skipped ? "true" : "false");
     put_number(&to, "loss_scale", r->loss_scale);
     put_number(&to, "seconds", r->seconds);

@@ -17,6 +17,10 @@ void tr__metrics_close(tr_metrics *metrics); // NULL-safe
 
 tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
                            const tr_step_result *result, tr_error *err);
+// The spike guard has gone back to the checkpoint of step `to_step`; -1: there was
+// none.
+tr_status tr__metrics_rollback(tr_metrics *metrics, const tr_engine *engine,
+                               int64_t to_step, tr_error *err);
 // The mean loss (and, of classifiers, accuracy) of the epoch that ends with the step
 // `last`, over the targets of its applied steps.
 tr_status tr__metrics_epoch(tr_metrics *metrics, const tr_engine *engine,

@@ -49,18 +49,27 @@ enum { UNROLLED_MAX = 1 << 20 };
 static tr_status check_unrolled(const tr_run *run, tr_error *err) {
     const tr_plan_request *r = &run->request;
     int64_t units = run->model->unit_count;
-    if (r->accumulation_steps <= UNROLLED_MAX / units) {
+    int64_t batch = tr__batches_largest(&run->settings.batches);
+    int64_t steps = tr__ceil_div(batch, r->micro_batch * r->ranks);
+    steps = tr__max_i64(steps, r->accumulation_steps);
+    if (steps <= UNROLLED_MAX / units) {
         return TR_OK;
     }
-    int64_t fits = tr__ceil_div(r->train_batch_size, UNROLLED_MAX / units * r->ranks);
+    int64_t fits = tr__ceil_div(batch, UNROLLED_MAX / units * r->ranks);
     return tr_fail(
         err, TR_USAGE,
-        "train_batch_size %lld with train_micro_batch_size_per_gpu %lld makes "
+        "an effective batch of %lld with train_micro_batch_size_per_gpu %lld makes "
         "%lld accumulation steps, more than a plan of this model takes "
         "(%lld): raise train_micro_batch_size_per_gpu to %lld or more",
-        (long long)r->train_batch_size, (long long)r->micro_batch,
-        (long long)r->accumulation_steps, (long long)(UNROLLED_MAX / units),
-        (long long)fits);
+        (long long)batch, (long long)r->micro_batch, (long long)steps,
+        (long long)(UNROLLED_MAX / units), (long long)fits);
+}
+
+// 0: too many to count. An adaptive batch that stays small takes the most.
+static int64_t steps_of_epochs(const tr_run *run, int64_t epochs) {
+    const tr_batches *b = &run->settings.batches;
+    tr_batches smallest = {.first = b->least};
+    return tr__batches_steps(b->adaptive ? &smallest : b, &run->batcher, epochs);
 }
 
 static tr_status resolve_length(tr_run *run, const tr_run_options *options,
@@ -85,8 +94,9 @@ static tr_status resolve_length(tr_run *run, const tr_run_options *options,
                          (!tr__config_is_auto(run->config, "dataloader_drop_last") &&
                           tr__config_bool(run->config, "dataloader_drop_last")),
         };
-        if (steps == 0 &&
-            !tr__mul_i64(epochs, tr__batcher_steps_per_epoch(&run->batcher), &steps)) {
+        run->settings.epochs = run->settings.batches.adaptive ? epochs : 0;
+        steps = epochs > 0 ? steps_of_epochs(run, epochs) : steps;
+        if (steps == 0 && epochs > 0) {
             return tr_fail(err, TR_USAGE, "\"epochs\" is too large");
         }
     }
@@ -106,6 +116,9 @@ tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
                        (long long)ranks, (long long)there);
     }
     tr_status status = resolve_sizes(run, ranks, err);
+    if (status == TR_OK) {
+        status = tr__run_resolve_batches(run, err);
+    }
     if (status == TR_OK) {
         status = check_unrolled(run, err);
     }

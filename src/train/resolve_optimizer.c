@@ -1,7 +1,6 @@
 // The optimizer, its parameter groups, its schedule, and clipping.
 #include "base/memory.h"
 #include "train/run.h"
-#include "train/schedule_read.h"
 
 #include "ckpt/state.h"
 #include <math.h>
@@ -249,7 +248,5 @@ tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
     run->request.optimizer_states = stateless ? 0 : of->optimizer->state_count;
     settings->clip = number(run, "gradient_clipping");
     status = read_groups(run, &base, err);
-    return status == TR_OK ? tr__schedule_read(run->config, settings->steps,
-                                               &settings->schedule, err)
-                           : status;
+    return status == TR_OK ? tr__run_resolve_schedule(run, err) : status;
 }

@@ -94,7 +94,10 @@ static tr_status resolve(tr_run *run, const tr_run_options *options, tr_error *e
     if (status == TR_OK) {
         status = tr__run_resolve_precision(run, err);
     }
-    return status == TR_OK ? tr__run_resolve_optimizer(run, err) : status;
+    if (status == TR_OK) {
+        status = tr__run_resolve_optimizer(run, err);
+    }
+    return status == TR_OK ? tr__run_resolve_stability(run, err) : status;
 }
 
 // A folder that --resume names is a checkpoint, or an out folder with one in it.
@@ -199,6 +202,7 @@ void tr__settings_clear(tr_settings *settings) {
         tr__free(settings->groups[g].patterns);
     }
     tr__free(settings->groups);
+    tr__free(settings->batches.changes);
     tr__free(settings->out);
     tr__free(settings->nvme_path);
     tr__free(settings->resume);

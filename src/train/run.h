@@ -38,9 +38,15 @@ tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
 // Both called by tr__run_resolve_batch.
 tr_status tr__run_resolve_homes(tr_run *run, const tr_run_options *options,
                                 tr_error *err);
+// Changes of the batch; before the run's length is known.
+tr_status tr__run_resolve_batches(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_precision(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_recompute(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err);
+// The schedule, in the unit that it is given in.
+tr_status tr__run_resolve_schedule(tr_run *run, tr_error *err);
+// How rates follow the batch, the noise scale, the spike guard.
+tr_status tr__run_resolve_stability(tr_run *run, tr_error *err);
 void tr__settings_clear(tr_settings *settings);
 
 // ---- begin.c

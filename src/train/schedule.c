@@ -92,8 +92,23 @@ static tr_rates one_cycle(const tr_schedule *s, int64_t t, double own_lr) {
     return rates;
 }
 
+int64_t tr__schedule_time(const tr_schedule *schedule, int64_t update, int64_t samples,
+                          int64_t tokens) {
+    switch (schedule->unit) {
+    case TR_SCHEDULE_SAMPLES:
+        return samples;
+    case TR_SCHEDULE_TOKENS:
+        return samples * tokens;
+    default:
+        return update - 2;
+    }
+}
+
 tr_rates tr__schedule_at(const tr_schedule *schedule, int64_t update, double own_lr) {
-    int64_t t = update - 2;
+    return tr__schedule_at_time(schedule, update - 2, own_lr);
+}
+
+tr_rates tr__schedule_at_time(const tr_schedule *schedule, int64_t t, double own_lr) {
     tr_rates rates = {.lr = own_lr};
     switch (schedule->kind) {
     case TR_SCHEDULE_CONSTANT:

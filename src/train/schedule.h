@@ -18,6 +18,11 @@
 //                     min / (1 + decay * (updates after the cycle) / decay_step_size)
 //
 // N = max(2, warmup steps); gamma = ln(t + 1) / ln(N) ("log") or t / N ("linear").
+//
+// A schedule may be given in samples or tokens in place of updates: its lengths are
+// then in that unit, and t is how much of it the applied updates before this one have
+// taken. So the rate is a function of what has been learned from, whatever the batch
+// is.
 #ifndef TR_TRAIN_SCHEDULE_H
 #define TR_TRAIN_SCHEDULE_H
 
@@ -33,17 +38,24 @@ typedef enum tr_schedule_kind {
     TR_SCHEDULE_ONE_CYCLE,
 } tr_schedule_kind;
 
+typedef enum tr_schedule_unit {
+    TR_SCHEDULE_UPDATES,
+    TR_SCHEDULE_SAMPLES,
+    TR_SCHEDULE_TOKENS
+} tr_schedule_unit;
+
 typedef struct tr_schedule {
     tr_schedule_kind kind;
-    double min_lr, max_lr; // warm-ups by rate, OneCycle; min_lr: range test
-    bool max_is_own;       // the group's own rate in place of max_lr
-    bool linear;           // warm-ups: not logarithmic
-    int64_t warmup_steps, total_steps;
-    double min_ratio, end_ratio; // cosine: r and c
-    int64_t range_size;          // range test
+    tr_schedule_unit unit;             // of all its lengths
+    double min_lr, max_lr;             // warm-ups by rate, OneCycle; min_lr: range test
+    bool max_is_own;                   // the group's own rate in place of max_lr
+    bool linear;                       // warm-ups: not logarithmic
+    int64_t warmup_steps, total_steps; // in `unit`
+    double min_ratio, end_ratio;       // cosine: r and c
+    int64_t range_size;                // range test, in `unit`
     double range_rate;
     bool staircase;
-    int64_t first_size, second_size;     // OneCycle: updates of its halves
+    int64_t first_size, second_size;     // OneCycle: its halves, in `unit`
     int64_t first_stairs, second_stairs; // 0: a straight line
     int64_t decay_size;                  // 0: no decay after the cycle
     double decay_lr, decay_momentum;
@@ -60,5 +72,13 @@ typedef struct tr_rates {
 // What update number `update` (from 1) of a parameter group whose own learning rate is
 // `own_lr` runs with.
 tr_rates tr__schedule_at(const tr_schedule *schedule, int64_t update, double own_lr);
+
+// The same by t: update - 2, or the samples or tokens of the updates before.
+tr_rates tr__schedule_at_time(const tr_schedule *schedule, int64_t t, double own_lr);
+
+// t of update number `update`, before which the applied updates have had so many
+// samples of `tokens` tokens each.
+int64_t tr__schedule_time(const tr_schedule *schedule, int64_t update, int64_t samples,
+                          int64_t tokens);
 
 #endif

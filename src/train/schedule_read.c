@@ -60,17 +60,27 @@ static tr_status read_warmup_max(tr_config *config, tr_schedule *s, tr_error *er
     return read_max(config, path, s, err);
 }
 
-static tr_status read_total(tr_config *config, int64_t steps, tr_schedule *s,
+static tr_status read_total(tr_config *config, tr_run_length length, tr_schedule *s,
                             tr_error *err) {
     const char *path = PARAMS "total_num_steps";
     if (!tr__config_is_set(config, path)) {
-        if (steps <= 0) {
+        if (length.run <= 0 && length.changes) {
+            return tr_fail(
+                err, TR_USAGE,
+                "%s: this schedule needs it, or \"epochs\": the batch changes "
+                "by the noise scale, so nobody knows how many samples the "
+                "steps will have",
+                path);
+        }
+        if (length.run <= 0) {
             return tr_fail(err, TR_USAGE,
                            "%s: this schedule needs it, or \"steps\" or \"epochs\"",
                            path);
         }
         tr_status status = tr__config_resolve_int(
-            config, path, steps, TR_ORIGIN_DERIVED, "steps of the run", err);
+            config, path, length.run, TR_ORIGIN_DERIVED,
+            s->unit == TR_SCHEDULE_UPDATES ? "steps of the run" : "length of the run",
+            err);
         if (status != TR_OK) {
             return status;
         }
@@ -79,15 +89,16 @@ static tr_status read_total(tr_config *config, int64_t steps, tr_schedule *s,
     return TR_OK;
 }
 
-static tr_status read_warmup_steps(tr_config *config, int64_t steps, tr_schedule *s,
+static tr_status read_warmup_steps(tr_config *config, tr_run_length of, tr_schedule *s,
                                    tr_error *err) {
     const char *path = PARAMS "warmup_num_steps";
     if (tr__config_is_auto(config, path)) {
-        int64_t length = (int64_t)((double)steps * auto_warmup_share);
-        length = steps <= 0 || length > AUTO_WARMUP_MAX ? AUTO_WARMUP_MAX : length;
+        int64_t length = (int64_t)((double)of.run * auto_warmup_share);
+        int64_t most = AUTO_WARMUP_MAX * of.update;
+        length = of.run <= 0 || length > most ? most : length;
         tr_status status =
             tr__config_resolve_int(config, path, length, TR_ORIGIN_AUTO,
-                                   "a tenth of the run's steps, at most 1000", err);
+                                   "a tenth of the run, at most 1000 steps", err);
         if (status != TR_OK) {
             return status;
         }
@@ -96,14 +107,14 @@ static tr_status read_warmup_steps(tr_config *config, int64_t steps, tr_schedule
     return TR_OK;
 }
 
-static tr_status read_warmup(tr_config *config, int64_t steps, tr_schedule *s,
+static tr_status read_warmup(tr_config *config, tr_run_length length, tr_schedule *s,
                              tr_error *err) {
     bool only = s->kind == TR_SCHEDULE_WARMUP,
          cosine = s->kind == TR_SCHEDULE_WARMUP_COSINE;
     s->linear = strcmp(tr__config_text(config, PARAMS "warmup_type"), "linear") == 0;
-    tr_status status = read_warmup_steps(config, steps, s, err);
+    tr_status status = read_warmup_steps(config, length, s, err);
     if (status == TR_OK && !only) {
-        status = read_total(config, steps, s, err);
+        status = read_total(config, length, s, err);
     }
     if (status == TR_OK && cosine) {
         status = read_number(config, PARAMS "warmup_min_ratio", &s->min_ratio, err);
@@ -166,9 +177,17 @@ static tr_status read_one_cycle(tr_config *config, tr_schedule *s, tr_error *err
     return status;
 }
 
-tr_status tr__schedule_read(tr_config *config, int64_t steps, tr_schedule *out,
+tr_schedule_unit tr__schedule_read_unit(const tr_config *config) {
+    const char *unit = tr__config_text(config, "scheduler.unit");
+    return strcmp(unit, "samples") == 0  ? TR_SCHEDULE_SAMPLES
+           : strcmp(unit, "tokens") == 0 ? TR_SCHEDULE_TOKENS
+                                         : TR_SCHEDULE_UPDATES;
+}
+
+tr_status tr__schedule_read(tr_config *config, tr_run_length length, tr_schedule *out,
                             tr_error *err) {
-    tr_schedule schedule = {.kind = read_kind(config)};
+    tr_schedule schedule = {.kind = read_kind(config),
+                            .unit = tr__schedule_read_unit(config)};
     tr_status status = TR_OK;
     switch (schedule.kind) {
     case TR_SCHEDULE_CONSTANT:
@@ -176,7 +195,7 @@ tr_status tr__schedule_read(tr_config *config, int64_t steps, tr_schedule *out,
     case TR_SCHEDULE_WARMUP:
     case TR_SCHEDULE_WARMUP_DECAY:
     case TR_SCHEDULE_WARMUP_COSINE:
-        status = read_warmup(config, steps, &schedule, err);
+        status = read_warmup(config, length, &schedule, err);
         break;
     case TR_SCHEDULE_RANGE_TEST:
         status = read_range_test(config, &schedule, err);

@@ -3,7 +3,10 @@
 #define TR_TRAIN_SETTINGS_H
 
 #include "ops/optimizer.h"
+#include "train/batches.h"
+#include "train/guard.h"
 #include "train/loss_scale.h"
+#include "train/scaling.h"
 #include "train/schedule.h"
 
 #include <stdint.h>
@@ -17,7 +20,9 @@ typedef struct tr_param_group {
 } tr_param_group;
 
 typedef struct tr_settings {
-    int64_t steps; // optimizer steps in all
+    int64_t steps;  // optimizer steps in all; where the batch follows the noise scale
+                    // for some epochs, at most
+    int64_t epochs; // > 0: the run ends with them, whatever the steps
     uint64_t seed;
     tr_loss_scale_rules scale; // of the loss
     double clip;               // largest gradient norm; 0: no clipping
@@ -26,6 +31,10 @@ typedef struct tr_settings {
     tr_param_group *groups; // [group_count], the last one matches everything
     size_t group_count;
     tr_schedule schedule;
+    tr_scaling scaling;
+    tr_batches batches;
+    double noise_keep; // what the steps before weigh in the noise scale
+    tr_guard_rules guard;
     int64_t evaluate_every, evaluate_samples; // 0: at the end only, all
     int64_t checkpoint_every;                 // 0: at the end only
     int keep;                                 // 0: all

@@ -54,15 +54,21 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
 
 double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale) {
     const tr_settings *settings = engine->settings;
+    int64_t tokens = tr_model_targets(engine->plan->request.model);
+    int64_t time =
+        tr__schedule_time(&settings->schedule, number, engine->count.learned, tokens);
+    double guarded = tr__guard_rate(&settings->guard, &engine->guard);
     for (size_t g = 0; g < settings->group_count; g++) {
         tr_hyper *hyper = &engine->hyper[g];
         *hyper = settings->groups[g].hyper;
-        tr_rates rates = tr__schedule_at(&settings->schedule, number, hyper->lr);
+        tr_rates rates = tr__schedule_at_time(&settings->schedule, time, hyper->lr);
         hyper->lr = rates.lr;
         if (rates.has_betas) {
             hyper->beta1 = rates.beta1;
             hyper->beta2 = rates.beta2;
         }
+        tr__scaling_apply(&settings->scaling, engine->batcher.batch, hyper);
+        hyper->lr *= guarded;
         engine->next_power[g][0] = engine->power[g][0] * hyper->beta1;
         engine->next_power[g][1] = engine->power[g][1] * hyper->beta2;
     }

@@ -25,6 +25,7 @@ typedef struct subject {
     uint32_t remade; // classes of tensors that are made again
     int64_t remade_units;
     tr_space optimizer, params, gradients;
+    bool gauged;
 } subject;
 
 static const subject subjects[] = {
@@ -101,6 +102,12 @@ static const subject subjects[] = {
     {"norms of tensors, two ranks, sliced, all on the host, reproducible", 2, 2, 0,
      .ranks = 2, .stage = 3, .reproducible = true, .sliced = true, .norms = true,
      .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST},
+    {"gauged, wave 2, recomputed", 2, 2, -1, .ranks = 1, .gauged = true},
+    {"gauged, sliced, wave 2", 3, 2, 0, .ranks = 1, .sliced = true, .gauged = true},
+    {"gauged, centered", 3, 3, 0, true, .ranks = 1, .gauged = true},
+    {"gauged, two ranks, stage 3, reproducible, all on the host", 2, 2, 0, .ranks = 2,
+     .stage = 3, .reproducible = true, .optimizer = TR_SPACE_HOST,
+     .params = TR_SPACE_HOST, .gauged = true},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -127,6 +134,7 @@ static tr_plan *make(const subject *s) {
     request.grad_home = s->gradients;
     request.update_elements = 2048; // so that some flats have several pieces
     request.update_slots = 3;
+    request.measure = s->gauged ? TR_MEASURE_ALWAYS : TR_MEASURE_NEVER;
     request.reference_kernels = true; // with workspaces of their own
     return test_plan(&request);
 }
@@ -383,6 +391,43 @@ static void hasten_steps(tr_plan *plan, const subject *s) {
 static void steps_too_early_are_found(void **state) {
     (void)state;
     spoil_all(hasten_steps);
+}
+
+// Gradients that are measured after somebody has added to them, or taken them, are not
+// one micro-batch's.
+static void delay_gauges(tr_plan *plan, const subject *s) {
+    tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    int gauges = 0;
+    for (size_t i = 0; i + 1 < train->count; i++) {
+        tr_plan_step step = train->steps[i];
+        if (step.kind != TR_STEP_gauge) {
+            continue;
+        }
+        gauges++;
+        for (size_t k = i + 1; k < train->count; k++) {
+            const tr_plan_step *at = &train->steps[k];
+            int flat = plan->units[step.unit].flats[0];
+            bool adds = at->kind == TR_STEP_backward && at->unit == step.unit &&
+                        at->segment == step.segment;
+            bool takes = tr__step_is_of_flat(at) && at->unit == flat &&
+                         (at->kind == TR_STEP_fold || at->kind == TR_STEP_reduce ||
+                          at->kind == TR_STEP_evict);
+            size_t moved = (k - i) * sizeof step;
+            if (adds || takes || at->kind == TR_STEP_norm) {
+                memmove(&train->steps[i], &train->steps[i + 1], moved);
+                train->steps[k] = step;
+                must_find(plan, s, "a gauge too late", (int)i, (int)k);
+                memmove(&train->steps[i + 1], &train->steps[i], moved);
+                train->steps[i] = step;
+            }
+        }
+    }
+    assert_int_equal(gauges > 0, s->gauged);
+}
+
+static void gauges_too_late_are_found(void **state) {
+    (void)state;
+    spoil_all(delay_gauges);
 }
 
 static void misname_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
@@ -837,6 +882,7 @@ int main(void) {
         cmocka_unit_test(steps_left_out_are_found),
         cmocka_unit_test(steps_done_twice_are_found),
         cmocka_unit_test(steps_too_early_are_found),
+        cmocka_unit_test(gauges_too_late_are_found),
         cmocka_unit_test(wrong_buffers_are_found),
         cmocka_unit_test(missing_buffers_are_found),
         cmocka_unit_test(wrong_flags_are_found),

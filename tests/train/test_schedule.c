@@ -145,7 +145,8 @@ static tr_schedule read_schedule(const char *text, int64_t steps) {
     tr_config *config = open_config(text);
     tr_schedule schedule;
     tr_error err = {0};
-    if (tr__schedule_read(config, steps, &schedule, &err) != TR_OK) {
+    if (tr__schedule_read(config, (tr_run_length){steps, 1, false}, &schedule, &err) !=
+        TR_OK) {
         fail_msg("%s", err.message);
     }
     tr__config_destroy(config);
@@ -199,7 +200,9 @@ static void test_read_errors(void **state) {
         tr_config *config = open_config(rows[i].text);
         tr_schedule schedule;
         tr_error err = {0};
-        assert_int_equal(tr__schedule_read(config, 0, &schedule, &err), TR_USAGE);
+        assert_int_equal(
+            tr__schedule_read(config, (tr_run_length){.update = 1}, &schedule, &err),
+            TR_USAGE);
         assert_non_null(strstr(err.message, rows[i].words));
         tr__config_destroy(config);
     }
@@ -222,7 +225,9 @@ static void test_round_trip(void **state) {
         tr_config *config = open_config(texts[i]);
         tr_schedule first;
         char *text = NULL;
-        assert_int_equal(tr__schedule_read(config, 40, &first, NULL), TR_OK);
+        assert_int_equal(
+            tr__schedule_read(config, (tr_run_length){40, 1, false}, &first, NULL),
+            TR_OK);
         assert_int_equal(tr__config_settle(config, NULL), TR_OK);
         assert_int_equal(tr__config_write_resolved(config, &text, NULL), TR_OK);
         tr_schedule second = read_schedule(text, 40);

@@ -1,0 +1,144 @@
+// Changes of the effective batch between two steps. Micro-batches keep their size, so
+// another batch is another number of them. Where that number stays, the plan does too;
+// else there is a new plan, whose parameters, gradients and states lie where they lay,
+// in the same memory where that is large enough, or in more.
+#include "base/arena.h"
+#include "base/checked.h"
+#include "comm/alone.h"
+#include "train/engine.h"
+
+#include <math.h>
+
+tr_status tr__plan_resize(const tr_run *run, const tr_plan *plan, int64_t batch,
+                          tr_plan **out, tr_error *err) {
+    const tr_plan_request *asked = &run->request;
+    tr_plan_request request = plan->request;
+    request.train_batch_size = batch;
+    request.accumulation_steps =
+        tr__ceil_div(batch, request.micro_batch * request.ranks);
+    request.wave = tr__min_i64(asked->wave, request.accumulation_steps);
+    request.measure = asked->measure;
+    return tr_plan_make(&request, out, err);
+}
+
+static bool same_range(const tr_plan *a, const tr_flat_range *x, const tr_plan *b,
+                       const tr_flat_range *y) {
+    bool none = x->buffer < 0 && y->buffer < 0;
+    if (none || x->buffer < 0 || y->buffer < 0) {
+        return none;
+    }
+    const tr_buffer *p = &a->buffers[x->buffer], *q = &b->buffers[y->buffer];
+    return x->first == y->first && x->count == y->count && p->space == q->space &&
+           p->offset == q->offset && p->bytes == q->bytes;
+}
+
+// Does everything that outlives a step lie where it lay?
+static bool same_places(const tr_plan *a, const tr_plan *b) {
+    bool same = a->flat_count == b->flat_count;
+    for (size_t f = 0; same && f < a->flat_count; f++) {
+        const tr_flat *x = &a->flats[f], *y = &b->flats[f];
+        same = x->count == y->count && same_range(a, &x->param, b, &y->param) &&
+               same_range(a, &x->master, b, &y->master) &&
+               same_range(a, &x->copy, b, &y->copy) &&
+               same_range(a, &x->grad, b, &y->grad) &&
+               same_range(a, &x->sums, b, &y->sums);
+        for (int s = 0; same && s < a->request.optimizer_states; s++) {
+            same = same_range(a, &x->state[s], b, &y->state[s]);
+        }
+    }
+    return same;
+}
+
+static tr_status grow(tr_engine *engine, const tr_plan *plan, tr_error *err) {
+    tr_status status = TR_OK;
+    for (int space = 0; space < TR_SPACE_NVME && status == TR_OK; space++) {
+        size_t bytes = (size_t)plan->arena_bytes[space];
+        if (!engine->arenas[space] && bytes > 0) {
+            status = tr__arena_create(tr_space_name((tr_space)space), bytes,
+                                      &engine->arenas[space], err);
+        } else if (bytes > 0 && bytes > tr__arena_bytes(engine->arenas[space])) {
+            status = tr__arena_grow(engine->arenas[space], bytes, err);
+        }
+    }
+    return status;
+}
+
+// What each rank does by itself.
+static tr_status prepare(tr_engine *engine, int64_t batch, tr_plan **plan,
+                         tr_error *err) {
+    tr_status status = tr__plan_resize(engine->run, engine->plan, batch, plan, err);
+    if (status == TR_OK) {
+        status = tr__run_fits(engine->run, *plan, err);
+    }
+    if (status == TR_OK && !same_places(engine->plan, *plan)) {
+        status =
+            tr_fail(err, TR_USAGE,
+                    "an effective batch of %lld has a plan that keeps parameters or "
+                    "optimizer state in other places; changing to it during a run is "
+                    "not yet supported",
+                    (long long)batch);
+    }
+    if (status == TR_OK) {
+        tr__feed_destroy(engine->feed); // it fills memory that is about to move
+        engine->feed = NULL;
+        tr__watch_destroy(engine->watch);
+        engine->watch = NULL;
+        tr__executor_watch(engine->executor, NULL);
+        status = grow(engine, *plan, err);
+    }
+    return status == TR_OK
+               ? tr__executor_replan(engine->executor, *plan, engine->arenas, err)
+               : status;
+}
+
+static tr_status take_plan(tr_engine *engine, int64_t batch, tr_error *err) {
+    tr_comm *comm = tr__run_comm(engine->run);
+    tr_plan *plan = NULL;
+    tr_error mine = {0};
+    tr_status status = prepare(engine, batch, &plan, &mine);
+    status = tr__agree(comm, status, &mine, err);
+    if (status == TR_OK) {
+        status = tr__run_agree(engine->run, plan, err);
+    }
+    if (status != TR_OK) {
+        tr_plan_destroy(plan);
+        return status;
+    }
+    tr_plan_destroy(engine->own_plan);
+    engine->plan = engine->own_plan = plan;
+    return TR_OK;
+}
+
+// Fixed-point sums hold as many terms as there are micro-batches, each scaled by the
+// seed: both change with the batch.
+static void rescale(tr_engine *engine, int64_t batch) {
+    double power = engine->seed_power;
+    int before = tr__engine_next_exponent(engine, 1);
+    engine->batcher.batch = batch;
+    engine->seed_power = tr__engine_seed_power(engine);
+    engine->fixed_exponent += tr__engine_next_exponent(engine, 1) - before +
+                              (int)lround(log2(engine->seed_power / power));
+}
+
+tr_status tr__engine_follow_batch(tr_engine *engine, tr_error *err) {
+    const tr_batches *batches = &engine->settings->batches;
+    int64_t batch = batches->adaptive ? engine->wanted_batch
+                    : batches->count  ? tr__batches_at(batches, engine->count.step)
+                                      : engine->batcher.batch;
+    if (batch == engine->batcher.batch) {
+        return TR_OK;
+    }
+    const tr_plan_request *r = &engine->plan->request;
+    tr_error mine = {0};
+    int64_t steps = tr__ceil_div(batch, r->micro_batch * r->ranks);
+    tr_status status = TR_OK;
+    if (steps != r->accumulation_steps) {
+        status = take_plan(engine, batch, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    rescale(engine, batch);
+    status = tr__engine_start_feed(engine, &mine);
+    return tr__agree(tr__run_comm(engine->run), status, &mine, err);
+}

@@ -1,0 +1,56 @@
+// What is read off each step beside its update: the gradient noise scale, and spikes.
+#include "train/engine.h"
+
+#include <math.h>
+
+// Norms of means over targets, and sizes in samples: as many as have the mean's share
+// of the batch's targets.
+static bool sample_of(const tr_engine *engine, const tr_verdict *v, int64_t samples,
+                      tr_noise_sample *out) {
+    double targets = v->sums[TR_SUM_COUNT];
+    double unscale = engine->seed_power / engine->scale.scale;
+    if (v->firsts == 0 || targets <= 0) {
+        return false;
+    }
+    *out = (tr_noise_sample){
+        .small = v->first_squares * unscale * unscale,
+        .small_inverse = v->first_inverse * targets / (double)samples,
+        .big = v->measured_squares * unscale * unscale / (targets * targets),
+        .big_inverse = 1 / (double)samples,
+    };
+    return true;
+}
+
+void tr__engine_measure(tr_engine *engine, const tr_verdict *verdict,
+                        tr_step_result *result) {
+    tr_noise *noise = &engine->noise;
+    tr_noise_sample sample;
+    double trace, gradient;
+    if (!result->skipped && sample_of(engine, verdict, result->batch, &sample) &&
+        tr__noise_estimate(&sample, &trace, &gradient)) {
+        tr__noise_add(noise, engine->settings->noise_keep, trace, gradient);
+    }
+    result->noise_scale = tr__noise_scale(noise);
+    result->noise_trace = tr__noise_trace(noise);
+    result->noise_gradient = tr__noise_gradient(noise);
+    const tr_batches *batches = &engine->settings->batches;
+    if (batches->adaptive && result->step % batches->every == 0) {
+        engine->wanted_batch =
+            tr__batches_follow(batches, engine->wanted_batch, result->noise_scale);
+    }
+}
+
+tr_status tr__engine_guard(tr_engine *engine, tr_step_result *result, tr_error *err) {
+    const tr_guard_rules *rules = &engine->settings->guard;
+    tr_spike spike = TR_SPIKE_NONE;
+    tr_status status = TR_OK;
+    if (result->targets > 0) {
+        status = tr__guard_look(rules, &engine->guard, result->loss, result->grad_norm,
+                                !result->skipped, engine->settings->scale.dynamic,
+                                &spike, err);
+    }
+    result->spike = tr__spike_name(spike);
+    result->act = spike == TR_SPIKE_NONE ? "" : tr__guard_action_name(rules->action);
+    result->skipped |= spike != TR_SPIKE_NONE && rules->action != TR_GUARD_WARN;
+    return status;
+}
