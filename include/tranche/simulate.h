@@ -23,18 +23,19 @@ void tr_machine_close(tr_machine *machine); // NULL-safe
 typedef struct tr_simulation {
     double seconds;         // of the step
     double compute_seconds; // of them at work, if nothing else were
-    // More, because messages and copies moved meanwhile; waiting for messages of other
-    // ranks; waiting for copies between device and host.
-    double slowed_seconds, exposed_seconds, exposed_copy_seconds;
-    double communication_seconds, copy_seconds; // something was on its way
-    double samples_per_second;                  // all ranks together
-    double tokens_per_second;                   // targets
-    double flops;       // of this rank, what is computed again included
-    double model_flops; // without it
-    double utilisation; // flops over those of the machine in that time
+    double slowed_seconds;  // more, because something moved meanwhile
+    // Waiting for messages of other ranks, for copies between device and host, for
+    // NVMe; and how long something was on its way there.
+    double exposed_seconds, exposed_copy_seconds, exposed_nvme_seconds;
+    double communication_seconds, copy_seconds, nvme_seconds;
+    double samples_per_second; // all ranks together
+    double tokens_per_second;  // targets
+    double flops;              // of this rank, what is computed again included
+    double model_flops;        // without it
+    double utilisation;        // flops over those of the machine in that time
     double model_utilisation;
     int64_t gather_bytes, reduce_bytes; // sent by this rank
-    int64_t copied_bytes;               // between its device and host
+    int64_t copied_bytes, stored_bytes; // between its device and host; NVMe, both ways
     // Of one rank; what the machine has for one: 0: not said.
     int64_t planned_bytes[TR_SPACES], machine_bytes[TR_SPACES];
 } tr_simulation;

@@ -119,17 +119,20 @@ double tr__step_seconds(const tr_share *share, const tr_plan *plan,
                : 0;
 }
 
-// ---- copies
-// --------------------------------------------------------------------------
+// ---- copies and NVMe
+// -----------------------------------------------------------------
 
-tr_way tr__copy_way(const tr_plan_step *step) {
+tr_way tr__move_way(const tr_plan_step *step) {
+    if (step->stream == TR_STREAM_NVME) {
+        return step->kind == TR_STEP_read ? TR_WAY_NVME_READ : TR_WAY_NVME_WRITE;
+    }
     return step->kind == TR_STEP_fetch ? TR_WAY_TO_DEVICE : TR_WAY_TO_HOST;
 }
 
-double tr__copy_seconds(const tr_share *share, const tr_plan *plan,
+double tr__move_seconds(const tr_share *share, const tr_plan *plan,
                         const tr_plan_step *step) {
-    tr_way way = tr__copy_way(step);
-    double bytes = (double)tr__step_copied(plan, step);
+    tr_way way = tr__move_way(step);
+    double bytes = (double)(tr__step_copied(plan, step) + tr__step_stored(plan, step));
     return bytes > 0 ? share->machine->way[way].latency +
                            bytes / share->machine->way[way].rate
                      : 0;

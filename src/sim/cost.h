@@ -22,9 +22,9 @@ double tr__program_seconds(const tr_share *share, const tr_program *program);
 double tr__step_seconds(const tr_share *share, const tr_plan *plan,
                         const tr_plan_step *step);
 double tr__transfer_seconds(const tr_share *share, const tr_transfer *transfer);
-// Seconds of a copy step, and the way that it takes.
-double tr__copy_seconds(const tr_share *share, const tr_plan *plan,
+// Seconds of a step of the copy or NVMe stream, and the way that it takes.
+double tr__move_seconds(const tr_share *share, const tr_plan *plan,
                         const tr_plan_step *step);
-tr_way tr__copy_way(const tr_plan_step *step);
+tr_way tr__move_way(const tr_plan_step *step);
 
 #endif

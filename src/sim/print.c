@@ -29,6 +29,9 @@ static void print_times(const tr_simulation *r, FILE *to) {
     if (r->copied_bytes > 0) {
         print_part("waiting for copies", r->exposed_copy_seconds, r->seconds, to);
     }
+    if (r->stored_bytes > 0) {
+        print_part("waiting for NVMe", r->exposed_nvme_seconds, r->seconds, to);
+    }
     print_part("in all", r->seconds, r->seconds, to);
 }
 
@@ -73,6 +76,10 @@ static void print_copies(const tr_simulation *r, FILE *to) {
     if (r->copied_bytes > 0) {
         tr__print_size(copied, sizeof copied, r->copied_bytes);
         fprintf(to, "    %s between device and host\n", copied);
+    }
+    if (r->stored_bytes > 0) {
+        tr__print_size(copied, sizeof copied, r->stored_bytes);
+        fprintf(to, "    %s to and from NVMe\n", copied);
     }
 }
 
@@ -156,6 +163,8 @@ tr_status tr_simulated_print_json(const tr_simulated *s, FILE *to, tr_error *err
     print_number("exposed_seconds", r->exposed_seconds, to);
     print_number("exposed_copy_seconds", r->exposed_copy_seconds, to);
     print_number("copy_seconds", r->copy_seconds, to);
+    print_number("exposed_nvme_seconds", r->exposed_nvme_seconds, to);
+    print_number("nvme_seconds", r->nvme_seconds, to);
     print_number("communication_seconds", r->communication_seconds, to);
     print_number("samples_per_second", r->samples_per_second, to);
     print_number("tokens_per_second", r->tokens_per_second, to);
@@ -165,8 +174,8 @@ tr_status tr_simulated_print_json(const tr_simulated *s, FILE *to, tr_error *err
     print_number("model_utilisation", r->model_utilisation, to);
     fprintf(to,
             "  \"traffic_bytes\": {\"gather\": %" PRId64 ", \"reduce\": %" PRId64
-            ", \"device_host\": %" PRId64 "},\n",
-            r->gather_bytes, r->reduce_bytes, r->copied_bytes);
+            ", \"device_host\": %" PRId64 ", \"nvme\": %" PRId64 "},\n",
+            r->gather_bytes, r->reduce_bytes, r->copied_bytes, r->stored_bytes);
     print_json_memory(r, to);
     print_json_kinds(s, to);
     return ferror(to) ? tr_fail(err, TR_IO, "cannot write the simulation") : TR_OK;

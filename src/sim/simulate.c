@@ -1,11 +1,11 @@
 // The walk of a plan as the executor does it (exec/executor.c), with a clock in place
-// of kernels. Steps of the compute stream follow each other; messages and copies are
-// queued when they are reached, worked off one after the other on their streams, beside
-// each other and what is computed, until a step waits.
+// of kernels. Steps of the compute stream follow each other; messages, copies and what
+// NVMe reads and writes are queued when they are reached, worked off one after the
+// other on their streams, beside each other and what is computed, until a step waits.
 //
 // While a kernel and a message are at work at the same time, each goes on at 1 - i of
 // its speed, where i is the machine's interference of the two; so do a kernel and a
-// copy.
+// copy, and a kernel and NVMe.
 #include "sim/simulate.h"
 
 #include "base/checked.h"
@@ -25,8 +25,9 @@ typedef struct job {
 typedef struct stream {
     job queue[QUEUE]; // a ring
     size_t first, count;
-    int64_t done;        // steps of the stream; combines' operations are not of them
-    double interference; // with computing
+    int64_t done;         // steps of the stream; combines' operations are not of them
+    double interference;  // with computing
+    double busy, exposed; // seconds at work; in which nothing was computed
 } stream;
 
 typedef struct walk {
@@ -69,8 +70,7 @@ static void finish_job(walk *w, tr_stream on) {
     double took = w->now - front->begin;
     add_span(w, front->step, on, front->begin);
     w->out->kind_seconds[step->kind] += took;
-    *(on == TR_STREAM_COMM ? &w->out->result.communication_seconds
-                           : &w->out->result.copy_seconds) += took;
+    s->busy += took;
     s->done += step->stream == on;
     s->first = (s->first + 1) % QUEUE;
     s->count--;
@@ -120,10 +120,9 @@ static double advance(walk *w, double *compute) {
 
 // Waits until `done` steps of a stream are done, or nothing is left on it.
 static void wait_for(walk *w, tr_stream on, int64_t done) {
-    double *exposed = on == TR_STREAM_COMM ? &w->out->result.exposed_seconds
-                                           : &w->out->result.exposed_copy_seconds;
-    while (w->streams[on].done < done && w->streams[on].count > 0) {
-        *exposed += advance(w, NULL);
+    stream *s = &w->streams[on];
+    while (s->done < done && s->count > 0) {
+        s->exposed += advance(w, NULL);
     }
 }
 
@@ -152,10 +151,11 @@ static void start_transfers(walk *w, int32_t step) {
     }
 }
 
-static void start_copy(walk *w, int32_t step) {
-    w->out->result.copied_bytes += tr__step_copied(w->plan, step_at(w, step));
-    add_job(w, TR_STREAM_COPY, step,
-            tr__copy_seconds(&w->share, w->plan, step_at(w, step)));
+static void start_move(walk *w, int32_t index) {
+    const tr_plan_step *step = step_at(w, index);
+    w->out->result.copied_bytes += tr__step_copied(w->plan, step);
+    w->out->result.stored_bytes += tr__step_stored(w->plan, step);
+    add_job(w, step->stream, index, tr__move_seconds(&w->share, w->plan, step));
 }
 
 // ---- computing
@@ -200,8 +200,9 @@ static void run_step(walk *w, int32_t index) {
     w->out->kind_steps[step->kind]++;
     wait_for(w, TR_STREAM_COMM, step->wait);
     wait_for(w, TR_STREAM_COPY, step->wait_copy);
-    if (step->stream == TR_STREAM_COPY) {
-        start_copy(w, index);
+    wait_for(w, TR_STREAM_NVME, step->wait_nvme);
+    if (step->stream == TR_STREAM_COPY || step->stream == TR_STREAM_NVME) {
+        start_move(w, index);
         return;
     }
     if (step->stream == TR_STREAM_COMM || step->kind == TR_STEP_combine) {
@@ -225,6 +226,7 @@ static void run_all(walk *w) {
         if (i == w->plan->update_begin || i == count) {
             wait_for(w, TR_STREAM_COMM, INT64_MAX);
             wait_for(w, TR_STREAM_COPY, INT64_MAX);
+            wait_for(w, TR_STREAM_NVME, INT64_MAX);
         }
         if (i < count) {
             run_step(w, (int32_t)i);
@@ -238,6 +240,12 @@ static void conclude(const walk *w) {
     tr_simulation *r = &w->out->result;
     double possible = machine->flops * w->share.part * w->now;
     r->seconds = w->now;
+    r->communication_seconds = w->streams[TR_STREAM_COMM].busy;
+    r->copy_seconds = w->streams[TR_STREAM_COPY].busy;
+    r->nvme_seconds = w->streams[TR_STREAM_NVME].busy;
+    r->exposed_seconds = w->streams[TR_STREAM_COMM].exposed;
+    r->exposed_copy_seconds = w->streams[TR_STREAM_COPY].exposed;
+    r->exposed_nvme_seconds = w->streams[TR_STREAM_NVME].exposed;
     r->samples_per_second = (double)request->train_batch_size / w->now;
     r->tokens_per_second =
         r->samples_per_second * (double)tr_model_targets(request->model);
@@ -259,31 +267,29 @@ static tr_status check_way(const tr_machine *machine, tr_way way, const char *wh
                          machine->name, who, tr__way_key(way));
 }
 
-static bool copies(const tr_plan *plan) {
+// The ways on which the plan's steps move something.
+static void find_ways(const tr_plan *plan, bool used[TR_WAYS]) {
     const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
     for (size_t i = 0; i < sequence->count; i++) {
-        if (tr__step_copied(plan, &sequence->steps[i]) > 0) {
-            return true;
+        const tr_plan_step *step = &sequence->steps[i];
+        if (tr__step_copied(plan, step) + tr__step_stored(plan, step) > 0) {
+            used[tr__move_way(step)] = true;
         }
     }
-    return false;
 }
 
 // Has the machine all that the plan uses?
 static tr_status check_ways(const tr_share *share, const tr_plan *plan, tr_error *err) {
+    static const char *const who[TR_WAYS] = {
+        "several ranks on a node", "several nodes",       "plans that offload",
+        "plans that offload",      "plans that use NVMe", "plans that use NVMe"};
     const tr_machine *m = share->machine;
+    bool used[TR_WAYS] = {[TR_WAY_INSIDE] = share->sharers > 1,
+                          [TR_WAY_BETWEEN] = share->ranks > share->sharers};
     tr_status status = TR_OK;
-    if (share->sharers > 1) {
-        status = check_way(m, TR_WAY_INSIDE, "several ranks on a node", err);
-    }
-    if (status == TR_OK && share->ranks > share->sharers) {
-        status = check_way(m, TR_WAY_BETWEEN, "several nodes", err);
-    }
-    if (status == TR_OK && copies(plan)) {
-        status = check_way(m, TR_WAY_TO_DEVICE, "plans that offload", err);
-    }
-    if (status == TR_OK && copies(plan)) {
-        status = check_way(m, TR_WAY_TO_HOST, "plans that offload", err);
+    find_ways(plan, used);
+    for (int way = 0; way < TR_WAYS && status == TR_OK; way++) {
+        status = used[way] ? check_way(m, (tr_way)way, who[way], err) : TR_OK;
     }
     bool away = plan->request.optimizer_home != TR_SPACE_DEVICE;
     if (status == TR_OK && away && m->host_rate == 0) {
@@ -297,9 +303,6 @@ static tr_status check_ways(const tr_share *share, const tr_plan *plan, tr_error
 
 tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
                       tr_simulated **out, tr_error *err) {
-    if (tr__plan_uses_nvme(plan)) {
-        return tr_fail(err, TR_USAGE, "offload to NVMe is not yet simulated");
-    }
     if (plan->request.inference) {
         return tr_fail(err, TR_USAGE, "only a training step can be simulated");
     }
@@ -316,6 +319,7 @@ tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
                                  plan->ledger.total[TR_SPACE_DEVICE]);
     w->streams[TR_STREAM_COMM].interference = machine->link_interference;
     w->streams[TR_STREAM_COPY].interference = machine->copy_interference;
+    w->streams[TR_STREAM_NVME].interference = machine->nvme_interference;
     status = check_ways(&w->share, plan, err);
     if (status == TR_OK) {
         run_all(w);

@@ -131,7 +131,7 @@ static void test_trace(void **state) {
     const tr_sequence *sequence = &s->plan->sequences[TR_SEQUENCE_TRAIN];
     json_t *root = parsed(s->simulated, tr_simulated_trace), *event;
     double last_end[TR_STREAMS] = {0}, latest = 0;
-    int last_step[TR_STREAMS] = {-1, -1, -1, -1};
+    int last_step[TR_STREAMS] = {-1, -1, -1, -1, -1};
     size_t index, spans = 0, names = 0;
     json_array_foreach(json_object_get(root, "traceEvents"), index, event) {
         const char *phase = json_string_value(json_object_get(event, "ph"));

@@ -138,6 +138,48 @@ static void test_offload(void **state) {
     tr_model_destroy(model);
 }
 
+// Everything on NVMe: the walk's time is what is computed and what is waited for, each
+// thing that moves is counted once, and slower reads never make the step shorter.
+static void test_nvme(void **state) {
+    (void)state;
+    static const char format[] =
+        ", \"host\": {\"bytes\": 1e30}, \"copy\": {\"to_device\": {\"bytes\": 1e30, "
+        "\"latency\": 2}, \"to_host\": {\"bytes\": 1e30, \"latency\": 2}}, \"nvme\": "
+        "{\"interference\": %g, \"read\": {\"bytes\": 1e30, \"latency\": %g}, "
+        "\"write\": {\"bytes\": 1e30, \"latency\": 3}}";
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = layers(model, 1, 0);
+    request.optimizer_home = request.param_home = request.grad_home = TR_SPACE_NVME;
+    tr_plan *plan = test_plan(&request);
+    double before = 0;
+    for (int latency = 0; latency <= 8; latency += 2) {
+        for (int slowed = 0; slowed < 2; slowed++) {
+            char more[512];
+            snprintf(more, sizeof more, format, slowed * 0.5, (double)latency);
+            tr_machine *machine = test_clockwork(more);
+            tr_simulated *simulated = test_simulate(plan, machine);
+            const tr_simulation *r = tr_simulated_result(simulated);
+            int64_t reads = simulated->kind_steps[TR_STEP_read];
+            int64_t writes = simulated->kind_steps[TR_STEP_write];
+            double waited =
+                r->exposed_seconds + r->exposed_copy_seconds + r->exposed_nvme_seconds;
+            assert_true(reads > 0 && writes > 0);
+            assert_int_equal(r->stored_bytes, plan->traffic.nvme);
+            assert_near(r->seconds, r->compute_seconds + r->slowed_seconds + waited,
+                        nearly);
+            assert_true(r->nvme_seconds >=
+                        (double)(reads * latency + 3 * writes) - 1e-9);
+            assert_true(slowed || r->slowed_seconds < 1e-9);
+            assert_true(r->seconds >= before);
+            before = slowed ? before : r->seconds;
+            tr_simulated_destroy(simulated);
+            tr_machine_close(machine);
+        }
+    }
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
 static void assert_refused(const tr_plan *plan, const tr_machine *machine,
                            const char *key) {
     tr_simulated *simulated = NULL;
@@ -159,6 +201,12 @@ static void test_offload_refusals(void **state) {
     assert_refused(plan, machine, "copy.to_host.bytes");
     machine->way[TR_WAY_TO_HOST].rate = 1;
     assert_refused(plan, machine, "host.bytes");
+    tr_plan_destroy(plan);
+    request.optimizer_home = TR_SPACE_NVME;
+    plan = test_plan(&request);
+    assert_refused(plan, machine, "nvme.read.bytes");
+    machine->way[TR_WAY_NVME_READ].rate = 1;
+    assert_refused(plan, machine, "nvme.write.bytes");
     tr_machine_close(machine);
     tr_plan_destroy(plan);
     tr_model_destroy(model);
@@ -394,6 +442,7 @@ int main(void) {
         cmocka_unit_test(test_traffic),
         cmocka_unit_test(test_full_queue),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_nvme),
         cmocka_unit_test(test_offload),
         cmocka_unit_test(test_offload_refusals),
     };
