@@ -1,15 +1,15 @@
 #!/bin/sh
 # simulate.sh: simulated step times beside measured ones, for plans on one and two ranks of
-# this machine: GPT-2 124M without dropout in several cuts. First build/bench/machine
-# measures the machine, once for each number of ranks on the kernels of one plan; with
-# `each`, on those of every plan. Needs 6 GB of memory and disk, and a quiet machine; about
-# ten minutes on two cores. Ends with status 1 when a plan is off by more than 10 %.
+# this machine: GPT-2 124M without dropout in several cuts, recomputed, offloaded to the
+# host and to NVMe. First build/bench/machine measures the machine, once for each context
+# and number of ranks. Needs 6 GB of memory, 4 GB of disk and a quiet machine; about twenty
+# minutes on two cores. Ends with status 1 when a plan is off by more than 10 %.
 #
-#     bench/simulate.sh [each]
+#     bench/simulate.sh [FOLDER]    a folder on the NVMe disk (one below /tmp)
 set -u
 cd "$(dirname "$0")/.." || exit 1
-each=${1:-once}
 work=$(mktemp -d)
+nvme=${1:-$work}
 trap 'rm -rf "$work"' EXIT INT TERM
 OMP_WAIT_POLICY=passive
 export OMP_WAIT_POLICY
@@ -59,10 +59,11 @@ plan() {
     name=$1 ranks=$2 context=$3 batch=$4 micro=$5
     shift 5
     run_file "$context"
-    machine=$work/machine-$ranks.json
+    machine=$work/machine-$ranks-$context.json
     set -- "train_batch_size=$batch" "train_micro_batch_size_per_gpu=$micro" "$@"
-    if [ "$each" = each ] || [ ! -s "$machine" ]; then
-        ranked "$ranks" build/bench/machine "$work/run.json" "$@" >"$machine" || exit 1
+    if [ ! -s "$machine" ]; then
+        ranked "$ranks" build/bench/machine --nvme "$nvme" "$work/run.json" \
+            train_batch_size=8 >"$machine" || exit 1
     fi
     options=
     for set in "$@"; do
@@ -82,16 +83,18 @@ plan() {
     rm -rf "$work/out"
     awk -v name="$name" -v simulated="$simulated" -v took="$took" 'BEGIN {
         off = 100 * (simulated / took - 1)
-        printf "| %-52s | %9.3f | %9.3f | %+6.1f %% |\n", name, simulated, took, off
-        exit (off > 10 || off < -10) ? 1 : 0
-    }' || wrong=$((wrong + 1))
+        printf "| %-60s | %9.3f | %9.3f | %+6.1f %% |\n", name, simulated, took, off
+    }' | tee -a "$work/table"
 }
 
 threads=$(nproc)
-wrong=0
 blocks=activation_checkpointing.number_checkpoints=13
-echo "| GPT-2 124M                                           | simulated |  measured |      off |"
-echo "|------------------------------------------------------|-----------|-----------|----------|"
+state=zero_optimization.offload_optimizer.device
+params=zero_optimization.offload_param.device
+zero3=zero_optimization.stage=3
+disk=memory.nvme.path=$nvme
+echo "| GPT-2 124M                                                   | simulated |  measured |      off |"
+echo "|--------------------------------------------------------------|-----------|-----------|----------|"
 plan "1 rank, context 256, T = 4, m = 2" 1 256 4 2
 plan "1 rank, context 256, T = 4, m = 1" 1 256 4 1
 plan "1 rank, context 256, T = 4, m = 4" 1 256 4 4
@@ -100,16 +103,36 @@ plan "1 rank, context 256, T = 4, m = 1, recomputed" 1 256 4 1 $blocks
 plan "1 rank, context 256, T = 8, m = 4, wave 2, recomputed" 1 256 8 4 execution.wave=2 $blocks
 plan "1 rank, context 1024, T = 2, m = 1" 1 1024 2 1
 plan "1 rank, context 128, T = 8, m = 4" 1 128 8 4
+plan "1 rank, context 256, T = 8, m = 2, state on the host" 1 256 8 2 $state=cpu
+plan "1 rank, context 128, T = 8, m = 4, state on the host" 1 128 8 4 $state=cpu
+plan "1 rank, context 256, T = 4, m = 1, all on the host" 1 256 4 1 $zero3 $state=cpu $params=cpu
+plan "1 rank, context 256, T = 8, wave 8, all on the host, recomputed" 1 256 8 1 \
+    execution.wave=8 $zero3 $state=cpu $params=cpu $blocks
+plan "1 rank, context 256, T = 8, m = 2, state on NVMe" 1 256 8 2 $state=nvme "$disk"
+plan "1 rank, context 256, T = 8, m = 1, wave 8, all on NVMe" 1 256 8 1 \
+    execution.wave=8 $zero3 $state=nvme $params=nvme "$disk"
 if [ "$threads" -ge 2 ] && command -v "${MPIRUN:-mpirun}" >/dev/null; then
     for stage in 0 1 2 3; do
         plan "2 ranks, context 256, T = 8, m = 2, stage $stage" 2 256 8 2 \
             zero_optimization.stage=$stage
     done
     plan "2 ranks, context 256, T = 8, m = 1, stage 3, wave 4" 2 256 8 1 \
-        zero_optimization.stage=3 execution.wave=4
+        $zero3 execution.wave=4
     plan "2 ranks, context 256, T = 8, m = 2, stage 3, no overlap" 2 256 8 2 \
-        zero_optimization.stage=3 zero_optimization.overlap_comm=false
+        $zero3 zero_optimization.overlap_comm=false
     plan "2 ranks, context 256, T = 2, m = 1, stage 1" 2 256 2 1 zero_optimization.stage=1
+    plan "2 ranks, context 256, T = 8, m = 2, stage 1, state on the host" 2 256 8 2 \
+        zero_optimization.stage=1 $state=cpu
+    plan "2 ranks, context 256, T = 8, m = 1, stage 3, wave 4, all on NVMe" 2 256 8 1 \
+        $zero3 execution.wave=4 $state=nvme $params=nvme "$disk"
 fi
-echo "$wrong plans are off by more than 10 %"
-[ "$wrong" -eq 0 ]
+awk -F'|' '{
+    off = $5 + 0
+    off = off < 0 ? -off : off
+    wrong += off > 10
+    if (off >= worst) { worst = off; name = $2 }
+} END {
+    gsub(/^ +| +$/, "", name)
+    printf "the worst of %d: %.1f %%, %s\n%d are off by more than 10 %%\n", NR, worst, name, wrong
+    exit wrong > 0
+}' "$work/table"
