@@ -138,6 +138,32 @@ static void test_offload(void **state) {
     tr_model_destroy(model);
 }
 
+// The state on NVMe, in pieces of one flat each. Clear to 1; reads of the three flats'
+// parameters to 2, 3 and 4; two are waited for, to be fetched before the first forward;
+// forwards from 3 on, backwards to 11. Each of the update's three pieces reads
+// parameters and two states, 1 s each, all nine before the first of nine writes of 3 s.
+static void test_nvme_schedule(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = layers(model, 1, 0);
+    request.optimizer_home = TR_SPACE_NVME;
+    tr_plan *plan = test_plan(&request);
+    tr_machine *machine = test_clockwork(
+        ", \"host\": {\"bytes\": 1e30}, \"copy\": {\"to_device\": {\"bytes\": 1e30}, "
+        "\"to_host\": {\"bytes\": 1e30}}, \"nvme\": {\"read\": {\"bytes\": 1e30, "
+        "\"latency\": 1}, \"write\": {\"bytes\": 1e30, \"latency\": 3}}");
+    tr_simulated *simulated = test_simulate(plan, machine);
+    const tr_simulation *r = tr_simulated_result(simulated);
+    assert_near(r->compute_seconds, 9, nearly);
+    assert_near(r->nvme_seconds, 3 + 9 + 27, nearly);
+    assert_near(r->exposed_nvme_seconds, 2 + 9 + 27, nearly);
+    assert_near(r->seconds, 11 + 9 + 27, nearly);
+    tr_simulated_destroy(simulated);
+    tr_machine_close(machine);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
 // Everything on NVMe: the walk's time is what is computed and what is waited for, each
 // thing that moves is counted once, and slower reads never make the step shorter.
 static void test_nvme(void **state) {
@@ -443,6 +469,7 @@ int main(void) {
         cmocka_unit_test(test_full_queue),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_nvme),
+        cmocka_unit_test(test_nvme_schedule),
         cmocka_unit_test(test_offload),
         cmocka_unit_test(test_offload_refusals),
     };
