@@ -34,6 +34,7 @@ tr_status tr__calibrate_nominal(const tr_plan_request *request, tr_machine **out
               : isa;
     m->ranks_per_node = tr__max_i64(1, request->ranks);
     m->flops = products[isa] * threads;
+    m->half_flops = m->flops;
     m->memory_rate = memory * threads;
     m->host_rate = memory * threads * (double)m->ranks_per_node;
     m->launch = launch;

@@ -68,6 +68,16 @@ static touched touched_by(const tr_instruction *instruction, double bytes) {
     return bytes < t.cold + t.warm ? (touched){bytes, 0} : t;
 }
 
+// Its first operand that is not of 32 bits tells.
+static double product_rate(const tr_machine *machine, const tr_op_desc *desc) {
+    tr_dtype type = TR_F32;
+    for (int i = 0; i < desc->in_count && type == TR_F32; i++) {
+        bool half = desc->in[i].dtype == TR_BF16 || desc->in[i].dtype == TR_F16;
+        type = half ? desc->in[i].dtype : type;
+    }
+    return tr__machine_flops(machine, type);
+}
+
 // The roofline (Williams, Waterman, Patterson, CACM 52(4), 2009): arithmetic and memory
 // go on beside each other, and the slower one tells. What was measured has both in it.
 double tr__kernel_seconds(const tr_share *share, const tr_instruction *instruction) {
@@ -78,7 +88,7 @@ double tr__kernel_seconds(const tr_share *share, const tr_instruction *instructi
     if (instruction->kernel->cost) {
         instruction->kernel->cost(&instruction->desc, &cost);
     }
-    double rate = rated ? m->op_flops[op] : m->flops;
+    double rate = rated ? m->op_flops[op] : product_rate(m, &instruction->desc);
     double seconds = cost.flops / (rate * share->part);
     double more = op < TR_RATED_OPS ? m->op_launch[op] : -1;
     if (rated && more >= 0) {

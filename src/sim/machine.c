@@ -44,6 +44,7 @@ static const tr_key fixed_keys[] = {
      .max = 1 << 20,
      .doc = "ranks on one node"},
     {.path = "compute.flops", PER_SECOND, .doc = "matrix products, operations/s"},
+    {.path = "compute.half", PER_SECOND, .doc = "the same in bf16 or f16"},
     {.path = "compute.bytes", PER_SECOND, .doc = "memory, bytes read and written/s"},
     {.path = "compute.launch", SECONDS, .doc = "seconds that each kernel takes more"},
     {.path = "compute.shared",
@@ -120,6 +121,9 @@ static double number_at(const tr_config *config, const char *group, const char *
 
 static void read_rates(const tr_config *config, tr_machine *m) {
     m->flops = tr__config_number(config, "compute.flops");
+    m->half_flops = tr__config_is_set(config, "compute.half")
+                        ? tr__config_number(config, "compute.half")
+                        : m->flops;
     m->memory_rate = tr__config_number(config, "compute.bytes");
     m->cache_bytes = (double)tr__config_size(config, "compute.cache.size");
     m->cache_rate = tr__config_number(config, "compute.cache.bytes");
@@ -226,6 +230,11 @@ void tr_machine_close(tr_machine *machine) {
 
 // ---- names
 // ---------------------------------------------------------------------------
+
+double tr__machine_flops(const tr_machine *machine, tr_dtype compute) {
+    return compute == TR_BF16 || compute == TR_F16 ? machine->half_flops
+                                                   : machine->flops;
+}
 
 const char *tr__rated_op_name(tr_rated_op op) {
     return op_names[op];

@@ -72,7 +72,8 @@ struct tr_machine {
     char *fingerprint; // of what was measured; NULL: none
     int64_t ranks_per_node;
     bool shared;        // compute and device memory are a node's, not a rank's
-    double flops;       // a second, of matrix products
+    double flops;       // a second, of matrix products in f32
+    double half_flops;  // in bf16 or f16
     double memory_rate; // bytes a second
     // What passes between kernels, and is no larger, moves at cache_rate. 0: no cache.
     double cache_bytes;
@@ -103,6 +104,8 @@ tr_status tr__machine_parse(const char *name, const char *text, tr_machine **out
 // where its figures are from. TR_IO.
 tr_status tr__machine_print(const tr_machine *machine, const char *const *sources,
                             size_t count, FILE *to, tr_error *err);
+// Matrix products a second of one rank in that type.
+double tr__machine_flops(const tr_machine *machine, tr_dtype compute);
 const char *tr__rated_op_name(tr_rated_op op);
 // The op of that name; TR_RATED_OPS: none of them.
 tr_rated_op tr__rated_op_find(const char *name);

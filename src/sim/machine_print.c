@@ -24,10 +24,12 @@ static void print_ops(const tr_machine *m, const char *name, const double *value
 }
 
 static void print_compute(const tr_machine *m, FILE *to) {
-    fprintf(to,
-            "    \"compute\": {\n        \"flops\": %.4g, \"bytes\": %.4g, \"launch\": "
-            "%.3g, \"shared\": %s",
-            m->flops, m->memory_rate, m->launch, m->shared ? "true" : "false");
+    fprintf(
+        to,
+        "    \"compute\": {\n        \"flops\": %.4g, \"half\": %.4g, \"bytes\": %.4g, "
+        "\"launch\": %.3g, \"shared\": %s",
+        m->flops, m->half_flops, m->memory_rate, m->launch,
+        m->shared ? "true" : "false");
     if (m->cache_bytes > 0) {
         fprintf(to, ",\n        \"cache\": {\"size\": %.0f, \"bytes\": %.4g}",
                 m->cache_bytes, m->cache_rate);

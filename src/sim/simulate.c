@@ -238,7 +238,8 @@ static void conclude(const walk *w) {
     const tr_plan_request *request = &w->plan->request;
     const tr_machine *machine = w->share.machine;
     tr_simulation *r = &w->out->result;
-    double possible = machine->flops * w->share.part * w->now;
+    double possible =
+        tr__machine_flops(machine, request->compute) * w->share.part * w->now;
     r->seconds = w->now;
     r->communication_seconds = w->streams[TR_STREAM_COMM].busy;
     r->copy_seconds = w->streams[TR_STREAM_COPY].busy;

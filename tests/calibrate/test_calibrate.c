@@ -254,12 +254,14 @@ static void what_differs_is_measured_apart(void **state) {
     tr_model *mlp = test_model_mlp(), *gpt2 = test_model_small_gpt2(0);
     tr_plan_request request = test_request(mlp, 2, 1);
     tr_calibration how = quick(*state);
-    tr_machine *machines[4];
-    char *names[4];
-    for (int i = 0; i < 4; i++) {
+    enum { KINDS = 5 };
+    tr_machine *machines[KINDS];
+    char *names[KINDS];
+    for (int i = 0; i < KINDS; i++) {
         request.model = i == 1 ? gpt2 : mlp;
         request.threads = i == 2 ? 2 : 1;
         request.isa_limit = i == 3 ? 1 : 0;
+        request.compute = i == 4 ? TR_BF16 : TR_F32;
         machines[i] = calibrate(&request, &how);
         names[i] = machines[i]->fingerprint;
         for (int k = 0; k < i; k++) {
@@ -269,7 +271,7 @@ static void what_differs_is_measured_apart(void **state) {
         assert_non_null(path);
         assert_int_equal(unlink(path), 0);
     }
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < KINDS; i++) {
         tr_machine_close(machines[i]);
     }
     tr_model_destroy(mlp);

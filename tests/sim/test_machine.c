@@ -4,6 +4,7 @@
 #include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -73,7 +74,7 @@ static void test_values(void **state) {
     (void)state;
     tr_machine *m = test_machine(
         "{" GOOD ", \"launch\": 2e-6, \"shared\": true, \"cache\": {\"size\": \"1MiB\","
-        " \"bytes\": 1e11}, \"ops\": {\"gelu\": 3e10}},"
+        " \"bytes\": 1e11}, \"ops\": {\"gelu\": 3e10}, \"launches\": {\"relu\": 2}},"
         " \"memory\": {\"device\": \"1GiB\", \"host\": 4000},"
         " \"link\": {\"interference\": 0.5, \"inside\": {\"bytes\": \"5GB\"},"
         " \"between\": {\"bytes\": 1e9, \"latency\": 1e-5}},"
@@ -83,6 +84,8 @@ static void test_values(void **state) {
     assert_int_equal(m->ranks_per_node, 2);
     assert_true(m->shared);
     assert_true(m->flops == 5e11 && m->memory_rate == 20e9 && m->launch == 2e-6);
+    assert_true(m->half_flops == m->flops);
+    assert_true(m->op_launch[TR_RATED_gelu] < 0 && m->op_launch[TR_RATED_relu] == 2);
     assert_true(m->cache_bytes == 1 << 20 && m->cache_rate == 1e11);
     assert_true(m->op_flops[TR_RATED_gelu] == 3e10);
     assert_true(m->op_flops[TR_RATED_linear] == 0);
@@ -97,6 +100,39 @@ static void test_values(void **state) {
     assert_true(m->way[TR_WAY_NVME_WRITE].rate == 9);
     assert_int_equal(m->exchange, TR_EXCHANGE_DIRECT);
     tr_machine_close(m);
+}
+
+// What is printed of a machine is that machine again.
+static void test_printed(void **state) {
+    (void)state;
+    static const char *const sources[] = {"a \"b\"", "c"};
+    tr_machine *m = test_machine(
+        "{" GOOD ", \"half\": 9e11, \"launch\": 2e-6, \"shared\": true, \"cache\": "
+        "{\"size\": 4096, \"bytes\": 1e11}, \"ops\": {\"gelu\": 3e10, \"relu\": 1e10}, "
+        "\"launches\": {\"gelu\": 0}}, \"memory\": {\"device\": 5, \"nvme\": 7},"
+        " \"fingerprint\": \"f\", \"host\": {\"bytes\": 5e10}, \"link\": "
+        "{\"interference\": 0.5, \"exchange\": \"hierarchical\", \"inside\": "
+        "{\"bytes\": "
+        "5e9, \"latency\": 1e-6}}, \"copy\": {\"interference\": 0.25, \"to_host\": "
+        "{\"bytes\": 7}}, \"nvme\": {\"interference\": 0.75, \"read\": {\"bytes\": 8}, "
+        "\"write\": {\"bytes\": 9, \"latency\": 1}}}");
+    char *text = NULL;
+    size_t bytes = 0;
+    tr_error err = {0};
+    FILE *to = open_memstream(&text, &bytes);
+    assert_non_null(to);
+    assert_int_equal(tr__machine_print(m, sources, 2, to, &err), TR_OK);
+    fclose(to);
+    tr_machine *again = test_machine(text);
+    assert_string_equal(again->name, m->name);
+    assert_string_equal(again->fingerprint, "f");
+    tr_machine same = *again; // but for where its texts are
+    same.name = m->name;
+    same.fingerprint = m->fingerprint;
+    assert_memory_equal(m, &same, sizeof *m);
+    free(text);
+    tr_machine_close(m);
+    tr_machine_close(again);
 }
 
 // A kernel takes its launch and the longer of its arithmetic and its memory; the ranks
@@ -154,8 +190,8 @@ static void test_examples(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wrong_files), cmocka_unit_test(test_no_file),
-        cmocka_unit_test(test_values),      cmocka_unit_test(test_roofline),
-        cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_values),      cmocka_unit_test(test_printed),
+        cmocka_unit_test(test_roofline),    cmocka_unit_test(test_examples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
