@@ -110,7 +110,17 @@ typedef struct tr_data_options {
     int64_t samples;               // random
     int64_t features;              // random; csv, npy: checked where given
     int64_t classes;               // random; csv, npy: checked where given
-    uint64_t seed;                 // random, split
+    // Images: samples are [height, width, channels] f32; all 0: rows of features. csv
+    // and random rows are that already; npy files are [N, C, H, W], [N, H, W, C] or,
+    // with one channel, [N, H, W].
+    int64_t image_height, image_width, image_channels;
+    const char *image_layout; // npy: "channels_first", "channels_last"; NULL: as the
+                              // sides say, where both could be channels_first
+    // npy images: each value becomes (value - mean) / std of its channel. One number
+    // for all channels, or one for each; none: 0 and 1.
+    const double *image_mean, *image_std;
+    size_t image_mean_count, image_std_count;
+    uint64_t seed; // random, split
 } tr_data_options;
 
 // Opens what the options name. *validation is NULL when they name none; `validation`

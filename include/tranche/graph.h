@@ -51,6 +51,11 @@ tr_value tr_graph_shared(tr_graph *graph, const char *name, tr_shape shape,
 // checkpoints hold the one tensor. All slices together are the whole of it.
 tr_value tr_graph_shared_rows(tr_graph *graph, const char *name, tr_shape shape,
                               int64_t first, int64_t rows, tr_init init);
+// A state of this unit: a tensor that lives from step to step and is no parameter. Ops
+// write it after each step that is applied (tr_op.track) and read it outside of
+// training. Every rank has the same of it. F32 or I64; `value` everywhere at first.
+tr_value tr_graph_state(tr_graph *graph, const char *name, tr_tensor_desc desc,
+                        float value);
 // The next op begins a new segment of the unit: what follows uses other parameters than
 // what was before, and need not be in memory with it.
 void tr_graph_segment(tr_graph *graph);
@@ -92,6 +97,33 @@ tr_value tr_residual(tr_graph *graph, tr_value r, tr_value x, float dropout);
 tr_value tr_attention(tr_graph *graph, tr_value qkv, int heads, float dropout);
 tr_value tr_gelu(tr_graph *graph, tr_value x, bool tanh_form);
 tr_value tr_relu(tr_graph *graph, tr_value x);
+tr_value tr_rms_norm(tr_graph *graph, tr_value x, tr_value weight, float epsilon);
+
+// Images: [B, H, W, C], channels last.
+// x by weight [O, C, P, Q] -> [B, H', W', O]; bias [O] or TR_NO_VALUE.
+tr_value tr_conv2d(tr_graph *graph, tr_value x, tr_value weight, tr_value bias,
+                   int stride, int padding);
+// Over windows of `kernel`, or (kernel 0) the whole image -> [B, C].
+tr_value tr_average_pool(tr_graph *graph, tr_value x, int kernel, int stride,
+                         int padding);
+tr_value tr_max_pool(tr_graph *graph, tr_value x, int kernel, int stride, int padding);
+// Every stride-th pixel, with channels of zeros after those of x -> [.., channels].
+tr_value tr_shortcut(tr_graph *graph, tr_value x, int stride, int channels);
+
+typedef struct tr_batch_norm_options {
+    tr_value weight, bias; // [C]
+    // States, [C], [C] and an i64: torch.nn.BatchNorm2d's running_mean, running_var and
+    // num_batches_tracked; or TR_NO_VALUE each: a model that is never asked.
+    tr_value running_mean, running_var, tracked;
+    float epsilon, momentum;
+    // The statistics are those of each micro-batch, not of the whole effective batch,
+    // for which every micro-batch of the step has to be there at once.
+    bool by_micro_batch;
+} tr_batch_norm_options;
+// y = norm(x) + residual [B, H, W, C] (or TR_NO_VALUE), and with `relu` max(0, y).
+tr_value tr_batch_norm(tr_graph *graph, tr_value x,
+                       const tr_batch_norm_options *options, tr_value residual,
+                       bool relu);
 tr_value tr_dropout(tr_graph *graph, tr_value x, float probability);
 // The loss: product and cross-entropy in one; ends the last unit.
 void tr_head(tr_graph *graph, tr_linear_form form, tr_value x, tr_value weight,

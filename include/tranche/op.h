@@ -45,6 +45,7 @@ typedef struct tr_run_context {
     uint64_t seed;   // of the run; random draws use base/rng.h, see below
     uint64_t step;   // attempted optimizer step, from 0
     uint64_t sample; // global sample index of the micro-batch's first row
+    int64_t rows;    // of the micro-batch that are there; those after them are missing
     uint32_t unit;   // index of the unit in the model
     float loss_seed; // what the loss's backward is multiplied with: scale / 2^k
 } tr_run_context;
@@ -156,8 +157,15 @@ struct tr_op {
     uint32_t
         shape_only; // bit i: of input i only the shape is looked at: it may be NULL
     // Bit i: output i is one tensor for the whole wave, to which the op adds for every
-    // micro-batch. The first op that reads it begins a new segment.
+    // micro-batch. The first op that reads it begins a new segment. Where no op of the
+    // unit reads it, it is one for the whole step.
     uint32_t wave_outputs;
+    // What two parts of the wave come to: brings `part` into `into`, both of this
+    // description. Parts come in the order of their micro-batches. NULL: their sum.
+    // (Gradients of wave tensors are summed in any case.)
+    void (*merge)(const tr_tensor_desc *desc, void *into, const void *part);
+    // Bit i: input i is read in training alone; is not read in training.
+    uint32_t train_only, evaluate_only;
     // 1 + the input that output 0 may lie on top of, of the same size; 0: none. Where
     // nobody reads that input after the op, the plan gives both one place.
     int in_place;
@@ -174,6 +182,10 @@ struct tr_op {
     // rule over TR_IN / TR_OUT whose results are such outputs. Returns false when there
     // is none for this node. NULL: never. Must give the same bits as the forward did.
     bool (*recompute)(const tr_op_node *node, tr_rule *rule);
+    // The op that brings states of the model up to date after a step that was applied:
+    // a rule that reads wave outputs (TR_OUT) and writes states that are inputs
+    // (TR_IN), which it finds there. Returns false when the node has none. NULL: none.
+    bool (*track)(const tr_op_node *node, tr_rule *rule);
     // Changes the attributes to what the op does outside of training (dropout:
     // nothing). NULL: the same.
     void (*evaluate)(void *attr);

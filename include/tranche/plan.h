@@ -92,6 +92,7 @@ typedef struct tr_plan_request {
     X(communication)                                                                   \
     X(staging)                                                                         \
     X(data)                                                                            \
+    X(states)                                                                          \
     X(unused)
 
 typedef enum tr_ledger_category {

@@ -27,7 +27,8 @@ typedef struct tr_checkpoint_tensor {
     const char *name;
     tr_shape shape;
     int64_t first, count; // count 0: nothing
-    const float *data;    // [count]; NULL: the input's source has them
+    const void *data;     // [count]; NULL: the input's source has them, F32
+    tr_dtype dtype;       // TR_NONE: F32
     int64_t key;          // by which the source knows them
 } tr_checkpoint_tensor;
 

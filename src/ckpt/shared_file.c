@@ -19,7 +19,13 @@ enum {
     READ_BYTES = 1 << 20,
 };
 
-static const int64_t element = sizeof(float);
+static tr_dtype dtype_of(const tr_checkpoint_tensor *tensor) {
+    return tensor->dtype == TR_NONE ? TR_F32 : tensor->dtype;
+}
+
+static int64_t element_of(const tr_checkpoint_tensor *tensor) {
+    return (int64_t)tr_dtype_bytes(dtype_of(tensor));
+}
 
 // Some of a long work is done. TR_COMM: a rank has ended, so the rest is for nothing
 // (which rank and why, tr_comm_agree tells).
@@ -35,11 +41,11 @@ static tr_status advance(const tr_shared_file *file, tr_meter *meter, int64_t by
 }
 
 int64_t tr__shared_file_own_bytes(const tr_shared_file *file) {
-    int64_t count = 0;
+    int64_t bytes = 0;
     for (size_t i = 0; i < file->count; i++) {
-        count += file->tensors[i].count;
+        bytes += file->tensors[i].count * element_of(&file->tensors[i]);
     }
-    return count * element;
+    return bytes;
 }
 
 // The first piece of the tensor that piece `i` is one of.
@@ -52,13 +58,14 @@ static size_t first_of_name(const tr_shared_file *file, size_t i) {
 }
 
 int64_t tr__shared_file_bytes(const tr_shared_file *file) {
-    int64_t count = 0;
+    int64_t bytes = 0;
     for (size_t i = 0; i < file->count; i++) {
+        const tr_checkpoint_tensor *tensor = &file->tensors[i];
         if (first_of_name(file, i) == i) {
-            count += tr_shape_count(file->tensors[i].shape);
+            bytes += tr_shape_count(tensor->shape) * element_of(tensor);
         }
     }
-    return count * element;
+    return bytes;
 }
 
 // ---- opening
@@ -89,7 +96,8 @@ static size_t list_tensors(tr_shared_file *file, tr_tensor_spec *specs) {
         size_t first = first_of_name(file, i);
         if (first == i) {
             file->tensor_of[i] = count;
-            specs[count++] = (tr_tensor_spec){tensor->name, TR_F32, tensor->shape};
+            specs[count++] =
+                (tr_tensor_spec){tensor->name, dtype_of(tensor), tensor->shape};
         } else {
             file->tensor_of[i] = file->tensor_of[first];
         }
@@ -157,13 +165,16 @@ void tr__shared_file_close(tr_shared_file *file) {
 // The elements of a piece from its `done`-th on: those that are at hand.
 static tr_status next_run(const tr_shared_file *file,
                           const tr_checkpoint_tensor *tensor, int64_t done,
-                          const float **data, int64_t *count, tr_error *err) {
+                          const void **data, int64_t *count, tr_error *err) {
+    const float *run = NULL;
     tr_status status = TR_OK;
     *count = tensor->count - done;
-    *data = tensor->data + (tensor->data ? done : 0);
-    if (!tensor->data) {
+    if (tensor->data) {
+        *data = (const char *)tensor->data + done * element_of(tensor);
+    } else {
         status =
-            file->source.read(file->source.user, tensor->key, done, data, count, err);
+            file->source.read(file->source.user, tensor->key, done, &run, count, err);
+        *data = run;
     }
     *count = tr__min_i64(tr__min_i64(*count, tensor->count - done), REPORT_ELEMENTS);
     return status;
@@ -173,10 +184,11 @@ static tr_status put_runs(tr_shared_file *file, size_t index, XXH3_state_t *hash
                           tr_meter *meter, tr_error *err) {
     const tr_checkpoint_tensor *tensor = &file->tensors[index];
     size_t in_file = file->tensor_of[index];
+    int64_t element = element_of(tensor);
     tr_status status = TR_OK;
     for (int64_t done = 0, now = 0; status == TR_OK && done < tensor->count;
          done += now) {
-        const float *data = NULL;
+        const void *data = NULL;
         status = next_run(file, tensor, done, &data, &now, err);
         if (status == TR_OK) {
             status = tr__tensor_writer_put(file->writer, in_file, tensor->first + done,
@@ -205,6 +217,7 @@ static tr_status put(tr_shared_file *file, size_t index, tr_meter *meter,
     tr_status status = put_runs(file, index, hash, meter, err);
     if (file->own && tensor->count > 0) {
         int64_t begin = tr__tensor_writer_offset(file->writer, file->tensor_of[index]);
+        int64_t element = element_of(tensor);
         file->own[index + 1] =
             (tr_stretch){begin + tensor->first * element, tensor->count * element,
                          XXH3_64bits_digest(hash)};

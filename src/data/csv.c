@@ -261,7 +261,7 @@ static tr_status wrap(csv_table *self, const tr_data_options *options, uint64_t 
     tr_dataset_source source = {
         .about = about,
         .samples = (int64_t)self->rows,
-        .sample = tr__sample_features(self->features),
+        .sample = tr__sample_of(options, self->features),
         .classes = classes,
         .hash = tr__hash_more(hash, numbers, sizeof numbers),
         .bytes =

@@ -109,3 +109,11 @@ tr_sample_desc tr__sample_text(int64_t length) {
 tr_sample_desc tr__sample_features(int64_t features) {
     return (tr_sample_desc){{TR_F32, TR_SHAPE1(features)}, {TR_I32, {0}}};
 }
+
+tr_sample_desc tr__sample_of(const tr_data_options *options, int64_t features) {
+    tr_shape image =
+        TR_SHAPE3(options->image_height, options->image_width, options->image_channels);
+    return tr_shape_count(image) == features
+               ? (tr_sample_desc){{TR_F32, image}, {TR_I32, {0}}}
+               : tr__sample_features(features);
+}

@@ -18,5 +18,7 @@ int64_t tr__sample_target_bytes(tr_sample_desc sample);
 // Descriptions of the two kinds of samples that the formats have.
 tr_sample_desc tr__sample_text(int64_t length);
 tr_sample_desc tr__sample_features(int64_t features);
+// The same, or the image that the options say, where it has as many values.
+tr_sample_desc tr__sample_of(const tr_data_options *options, int64_t features);
 
 #endif

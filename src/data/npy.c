@@ -2,6 +2,7 @@
 // by sample.
 #include "data/dataset.h"
 #include "data/formats.h"
+#include "data/image.h"
 #include "data/npy_header.h"
 #include "data/paths.h"
 
@@ -29,6 +30,7 @@ typedef struct array_file {
 typedef struct arrays {
     array_file features, labels;
     int64_t width; // features of a sample
+    tr_image image;
     int64_t classes;
 } arrays;
 
@@ -126,7 +128,7 @@ static tr_status read_features(const arrays *self, int64_t sample, float *row,
                                  self->features.path, (long long)(done + i),
                                  (long long)sample);
             }
-            row[done + i] = (float)value;
+            tr__image_put(&self->image, done + i, (float)value, row);
         }
     }
     return status;
@@ -224,7 +226,8 @@ static tr_status check_files(const tr_data_files *files, tr_error *err) {
 }
 
 // Hands `self` over to the dataset.
-static tr_status wrap(arrays *self, tr_dataset **out, tr_error *err) {
+static tr_status wrap(arrays *self, const tr_data_options *options, tr_dataset **out,
+                      tr_error *err) {
     char about[128];
     snprintf(about, sizeof about, "%lld samples of npy, %lld features, %lld classes",
              (long long)self->labels.array.count, (long long)self->width,
@@ -234,13 +237,17 @@ static tr_status wrap(arrays *self, tr_dataset **out, tr_error *err) {
     tr_file_list list = {files, 2, 2};
     int64_t numbers[] = {self->features.array.dtype, self->labels.array.dtype,
                          self->width};
+    uint64_t hash = tr__hash_more(tr__file_list_hash(&list, tr__hash_text("npy")),
+                                  numbers, sizeof numbers);
+    if (self->image.height > 0) {
+        hash = tr__hash_more(hash, &self->image, sizeof self->image);
+    }
     tr_dataset_source source = {
         .about = about,
         .samples = self->labels.array.count,
-        .sample = tr__sample_features(self->width),
+        .sample = tr__sample_of(options, self->width),
         .classes = self->classes,
-        .hash = tr__hash_more(tr__file_list_hash(&list, tr__hash_text("npy")), numbers,
-                              sizeof numbers),
+        .hash = hash,
         .bytes = (int64_t)sizeof *self,
         .read = read_samples,
         .destroy = destroy_arrays,
@@ -273,11 +280,16 @@ tr_status tr__npy_open(const tr_data_options *options, const tr_data_files *file
                                     err);
     }
     if (status == TR_OK) {
+        const tr_npy_array *array = &self->features.array;
+        status = tr__image_layout(options, array->dim + 1, array->rank - 1,
+                                  self->features.path, &self->image, err);
+    }
+    if (status == TR_OK) {
         status = scan_labels(self, err);
     }
     if (status != TR_OK) {
         destroy_arrays(self);
         return status;
     }
-    return wrap(self, out, err);
+    return wrap(self, options, out, err);
 }

@@ -14,7 +14,8 @@ enum {
     USES_LABELS = 2,
     USES_DTYPE = 4,
     USES_COLUMN = 8,
-    USES_SAMPLES = 16
+    USES_SAMPLES = 16,
+    USES_IMAGES = 32
 };
 
 typedef struct data_format {
@@ -28,7 +29,7 @@ static const data_format formats[] = {
     {"bytes", tr__bytes_open, USES_PATHS | USES_LABELS, TR_SPLIT_TAIL},
     {"tokens", tr__tokens_open, USES_PATHS | USES_LABELS | USES_DTYPE, TR_SPLIT_TAIL},
     {"csv", tr__csv_open, USES_PATHS | USES_COLUMN, TR_SPLIT_SPREAD},
-    {"npy", tr__npy_open, USES_PATHS | USES_LABELS, TR_SPLIT_SPREAD},
+    {"npy", tr__npy_open, USES_PATHS | USES_LABELS | USES_IMAGES, TR_SPLIT_SPREAD},
     {"random", tr__random_open, USES_SAMPLES, TR_SPLIT_TAIL},
 };
 
@@ -63,6 +64,9 @@ static tr_status check_uses(const tr_data_options *options, const data_format *f
         {USES_DTYPE, options->dtype != NULL, "data.dtype"},
         {USES_COLUMN, options->label_column != NULL, "data.label_column"},
         {USES_SAMPLES, options->samples != 0, "data.samples"},
+        {USES_IMAGES, options->image_layout != NULL, "data.image_layout"},
+        {USES_IMAGES, options->image_mean_count > 0, "data.image_mean"},
+        {USES_IMAGES, options->image_std_count > 0, "data.image_std"},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (keys[i].given && !(format->uses & keys[i].use)) {

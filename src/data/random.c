@@ -78,7 +78,7 @@ tr_status tr__random_open(const tr_data_options *options, const tr_data_files *f
     tr_dataset_source source = {
         .about = about,
         .samples = options->samples,
-        .sample = tr__sample_features(options->features),
+        .sample = tr__sample_of(options, options->features),
         .classes = options->classes,
         .hash = tr__hash_more(tr__hash_text("random"), identity, sizeof identity),
         .bytes = (int64_t)sizeof *self,

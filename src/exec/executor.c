@@ -21,7 +21,8 @@ static tr_status run_load(tr_work *work, const tr_plan_step *step) {
     tr_status status =
         tr__feed_acquire(ex->feed[ring_of(work->sequence)], &slot, work->err);
     if (status == TR_OK) {
-        ex->micros[step->micro] = (tr_micro){slot.input, (uint64_t)slot.sample};
+        ex->micros[step->micro] =
+            (tr_micro){slot.input, (uint64_t)slot.sample, slot.rows};
     }
     return status;
 }
@@ -56,6 +57,7 @@ static tr_status (*const run_kind[TR_STEP_KINDS])(tr_work *, const tr_plan_step 
     [TR_STEP_measure] = tr__run_measure,
     [TR_STEP_total] = tr__run_total,
     [TR_STEP_update] = tr__run_update,
+    [TR_STEP_track] = tr__run_program,
 };
 
 // Others wait for what this step moves, whether the walk was stopped or not.
@@ -377,6 +379,7 @@ static void bind_plan(tr_executor *ex, const tr_plan *plan,
     ex->unfold = plain ? tr__unfold_reference : tr__unfold_choose(plan->isa);
     view_all(ex, arenas);
     ex->micros[0].data = tr__memory(ex, plan->data_ring[1]); // where inference is asked
+    ex->micros[0].rows = plan->request.micro_batch;
     if (ex->comm) {
         tr__comm_staging(ex->comm, tr__memory(ex, plan->staging));
     }
@@ -477,6 +480,12 @@ void tr__executor_round(tr_executor *executor) {
         tr__round_copy(executor, flat, shards ? flat->first : 0,
                        shards ? flat->own : flat->count);
     }
+}
+
+void *tr__executor_state(tr_executor *executor, int state) {
+    const tr_plan_state *info = &executor->plan->states[state];
+    char *states = tr__memory(executor, executor->plan->units[info->unit].states);
+    return states + info->offset;
 }
 
 const float *tr__executor_answer(tr_executor *executor) {

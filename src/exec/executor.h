@@ -142,6 +142,9 @@ void tr__executor_round(tr_executor *executor);
 void tr__executor_blame(const tr_executor *executor, double first, char *dst,
                         size_t bytes);
 
+// A state of the plan (plan->states), of its description; the same on every rank.
+void *tr__executor_state(tr_executor *executor, int state);
+
 // The logits of an inference plan, f32.
 const float *tr__executor_answer(tr_executor *executor);
 

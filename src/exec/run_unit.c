@@ -5,6 +5,7 @@
 typedef struct tr_bases {
     char *place[TR_PLACE_COUNT];
     char *param[TR_UNIT_FLATS_MAX], *grad[TR_UNIT_FLATS_MAX];
+    int64_t part; // bytes from the wave tensors to the micro-batch's part of them
 } tr_bases;
 
 // Training keeps the sums of each micro-batch apart: they are added up in one order,
@@ -35,6 +36,7 @@ static void bind(const tr_work *work, const tr_plan_step *step, tr_bases *bases)
     bases->place[TR_PLACE_DATA] = (char *)ex->micros[step->micro].data;
     bases->place[TR_PLACE_SUMS] = (char *)sums_of(work, step);
     bases->place[TR_PLACE_ANSWER] = tr__memory(ex, ex->plan->answer);
+    bases->place[TR_PLACE_STATE] = tr__memory(ex, unit->states);
     const tr_binding *binding = &ex->plan->bindings[step->binding];
     for (int f = 0; f < unit->program->flat_count; f++) {
         bases->param[f] = tr__memory(ex, binding->param[f]);
@@ -55,14 +57,26 @@ static char *resolve(const tr_bases *bases, const tr_operand *operand) {
     }
 }
 
+static bool is_wave(tr_place place) {
+    return place == TR_PLACE_WAVE || place == TR_PLACE_WAVE_GRAD;
+}
+
+// What is written to wave tensors lies in the micro-batch's part of them; what is read
+// is what the parts were merged to.
+static char *resolve_result(const tr_bases *bases, const tr_operand *operand) {
+    char *at = resolve(bases, operand);
+    return is_wave(operand->place) ? at + bases->part : at;
+}
+
 // Bits of `first` results that are to be added to, because another micro-batch or unit
 // has written the gradient before.
-static uint32_t later(const tr_instruction *instruction, const tr_plan_step *step) {
+static uint32_t later(const tr_instruction *instruction, const tr_plan_step *step,
+                      bool apart) {
     uint32_t adds = 0;
     for (int i = 0; i < instruction->desc.out_count; i++) {
         const tr_operand *out = &instruction->out[i];
         bool fresh = out->place == TR_PLACE_PARAM_GRAD ? step->fresh >> out->flat & 1
-                                                       : step->fresh_wave;
+                                                       : step->fresh_wave || apart;
         if ((instruction->first >> i & 1) && !fresh) {
             adds |= UINT32_C(1) << i;
         }
@@ -75,7 +89,12 @@ tr_status tr__run_program(tr_work *work, const tr_plan_step *step) {
     tr_run_context run = work->run;
     tr_bases bases = {0};
     bind(work, step, &bases);
+    int64_t parts = tr__wave_parts(work->ex->plan, work->sequence);
+    bases.part =
+        parts > 1 ? step->micro * work->ex->plan->units[step->unit].program->wave_bytes
+                  : 0;
     run.unit = (uint32_t)step->unit;
+    run.rows = work->ex->micros[step->micro].rows;
     run.sample = work->ex->micros[step->micro].sample;
     for (size_t i = 0; i < program->count; i++) {
         const tr_instruction *instruction = &program->instructions[i];
@@ -84,9 +103,10 @@ tr_status tr__run_program(tr_work *work, const tr_plan_step *step) {
             launch.in[k] = resolve(&bases, &instruction->in[k]);
         }
         for (int k = 0; k < instruction->desc.out_count; k++) {
-            launch.out[k] = resolve(&bases, &instruction->out[k]);
+            launch.out[k] = resolve_result(&bases, &instruction->out[k]);
         }
-        launch.accumulate = instruction->accumulate | later(instruction, step);
+        launch.accumulate =
+            instruction->accumulate | later(instruction, step, parts > 1);
         launch.workspace = bases.place[TR_PLACE_TEMP]
                                ? bases.place[TR_PLACE_TEMP] + instruction->workspace
                                : NULL;

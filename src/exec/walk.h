@@ -11,6 +11,7 @@
 typedef struct tr_micro {
     const char *data;
     uint64_t sample; // global index of its first row
+    int64_t rows;    // that are there
 } tr_micro;
 
 struct tr_executor {

@@ -37,6 +37,10 @@ void tr__graph_destroy(tr_graph *graph) {
         tr__free(graph->params[i].name);
         tr__free(graph->params[i].whole);
     }
+    for (size_t i = 0; i < graph->state_count; i++) {
+        tr__free(graph->states[i].name);
+    }
+    tr__free(graph->states);
     tr__free(graph->barriers);
     tr__free(graph->params);
     tr__free(graph->values);
@@ -226,6 +230,38 @@ tr_value tr_graph_shared_rows(tr_graph *graph, const char *name, tr_shape shape,
         return TR_NO_VALUE;
     }
     return add_rows(graph, own, name, shape, first, rows, init);
+}
+
+tr_value tr_graph_state(tr_graph *graph, const char *name, tr_tensor_desc desc,
+                        float value) {
+    if (graph->err.status != TR_OK) {
+        return TR_NO_VALUE;
+    }
+    if (tr_shape_count(desc.shape) <= 0 ||
+        (desc.dtype != TR_F32 && desc.dtype != TR_I64)) {
+        tr_graph_fail(graph, TR_USAGE, "state %s has an impossible shape or type",
+                      name);
+        return TR_NO_VALUE;
+    }
+    for (size_t i = 0; i < graph->state_count; i++) {
+        if (strcmp(graph->states[i].name, name) == 0) {
+            tr_graph_fail(graph, TR_USAGE, "a unit has two states %s", name);
+            return TR_NO_VALUE;
+        }
+    }
+    char *copy = tr__strdup(name);
+    if (!copy || !tr__grow((void **)&graph->states, &graph->state_capacity,
+                           graph->state_count + 1, sizeof *graph->states)) {
+        tr__free(copy);
+        tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's states");
+        return TR_NO_VALUE;
+    }
+    tr_value_info info = {
+        .desc = desc, .kind = TR_VALUE_STATE, .index = (int)graph->state_count};
+    tr_state_info *state = &graph->states[graph->state_count++];
+    *state = (tr_state_info){.name = copy, .init = value};
+    state->value = tr__graph_value(graph, info);
+    return state->value;
 }
 
 bool tr__graph_hands_on(const tr_graph *graph, tr_value value) {

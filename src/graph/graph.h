@@ -10,6 +10,7 @@ typedef enum tr_value_kind {
     TR_VALUE_INPUT, // from the unit before
     TR_VALUE_DATA,  // the batch's
     TR_VALUE_PARAM,
+    TR_VALUE_STATE,
     TR_VALUE_NODE,   // an op's output
     TR_VALUE_GRAD,   // derived: gradient storage
     TR_VALUE_TEMP,   // derived: between the rules of one node
@@ -19,7 +20,7 @@ typedef enum tr_value_kind {
 typedef struct tr_value_info {
     tr_tensor_desc desc; // shapes may hold TR_BATCH
     tr_value_kind kind;
-    int index;   // of the input, data kind, parameter, or output of its node
+    int index;   // of the input, data kind, parameter, state, or output of its node
     int node;    // TR_VALUE_NODE: the node
     int segment; // TR_VALUE_NODE: the segment that writes it
     bool wave;   // one for the whole wave
@@ -52,6 +53,12 @@ typedef struct tr_param_info {
     tr_value value;
 } tr_param_info;
 
+typedef struct tr_state_info {
+    char *name; // local
+    float init;
+    tr_value value;
+} tr_state_info;
+
 struct tr_graph {
     tr_error err;
     uint32_t draw_count; // random draws so far: their ids
@@ -68,6 +75,8 @@ struct tr_graph {
     size_t node_count, node_capacity;
     tr_param_info *params;
     size_t param_count, param_capacity;
+    tr_state_info *states;
+    size_t state_count, state_capacity;
     tr_value output[TR_GRAPH_IO_MAX];
     int output_count;
     int segment_count;

@@ -3,6 +3,8 @@
 
 #include "graph/graph.h"
 #include "ops/attention/attention.h"
+#include "ops/batch_norm/batch_norm.h"
+#include "ops/conv2d/conv2d.h"
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
 #include "ops/gelu/gelu.h"
@@ -10,8 +12,11 @@
 #include "ops/head_slice/head_slice.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/linear/linear.h"
+#include "ops/pool/pool.h"
 #include "ops/relu/relu.h"
 #include "ops/residual/residual.h"
+#include "ops/rms_norm/rms_norm.h"
+#include "ops/shortcut/shortcut.h"
 
 static tr_weight_layout layout_of(tr_linear_form form) {
     return form == TR_LINEAR_IN_OUT ? TR_WEIGHT_IN_OUT : TR_WEIGHT_OUT_IN;
@@ -88,6 +93,47 @@ tr_value tr_dropout(tr_graph *graph, tr_value x, float probability) {
         return x;
     }
     return tr_graph_op(graph, &tr__op_dropout, &attr, &x, 1, NULL);
+}
+
+tr_value tr_rms_norm(tr_graph *graph, tr_value x, tr_value weight, float epsilon) {
+    tr_rms_norm_attr attr = {.epsilon = epsilon};
+    return tr_graph_op(graph, &tr__op_rms_norm, &attr, (tr_value[]){x, weight}, 2,
+                       NULL);
+}
+
+tr_value tr_conv2d(tr_graph *graph, tr_value x, tr_value weight, tr_value bias,
+                   int stride, int padding) {
+    tr_conv2d_attr attr = {.stride = stride, .padding = padding};
+    return tr_graph_op(graph, &tr__op_conv2d, &attr, (tr_value[]){x, weight, bias}, 3,
+                       NULL);
+}
+
+tr_value tr_average_pool(tr_graph *graph, tr_value x, int kernel, int stride,
+                         int padding) {
+    tr_pool_attr attr = {TR_POOL_AVERAGE, kernel, stride, padding};
+    return tr_graph_op(graph, &tr__op_pool, &attr, &x, 1, NULL);
+}
+
+tr_value tr_max_pool(tr_graph *graph, tr_value x, int kernel, int stride, int padding) {
+    tr_pool_attr attr = {TR_POOL_MAX, kernel, stride, padding};
+    return tr_graph_op(graph, &tr__op_pool, &attr, &x, 1, NULL);
+}
+
+tr_value tr_shortcut(tr_graph *graph, tr_value x, int stride, int channels) {
+    tr_shortcut_attr attr = {.stride = stride, .channels = channels};
+    return tr_graph_op(graph, &tr__op_shortcut, &attr, &x, 1, NULL);
+}
+
+tr_value tr_batch_norm(tr_graph *graph, tr_value x, const tr_batch_norm_options *o,
+                       tr_value residual, bool relu) {
+    tr_batch_stat_attr stat_attr = {.momentum = o->momentum};
+    tr_batch_norm_attr attr = {.epsilon = o->epsilon, .relu = relu};
+    tr_value stat_in[] = {x, o->running_mean, o->running_var, o->tracked};
+    const tr_op *op = o->by_micro_batch ? &tr__op_batch_stat_own : &tr__op_batch_stat;
+    tr_value stat = tr_graph_op(graph, op, &stat_attr, stat_in, 4, NULL);
+    tr_value in[] = {
+        x, stat, o->weight, o->bias, residual, o->running_mean, o->running_var};
+    return tr_graph_op(graph, &tr__op_batch_norm, &attr, in, 7, NULL);
 }
 
 void tr_head(tr_graph *graph, tr_linear_form form, tr_value x, tr_value weight,

@@ -1,5 +1,5 @@
 // Lists of units from an architecture's numbers.
-#include "models/models.h"
+#include "models/units.h"
 
 #include "base/memory.h"
 
@@ -7,21 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Everything a model of ours owns, freed in one go.
-typedef struct owned {
-    tr_model model;
-    tr_model_unit *units;
-    char (*texts)[3][64]; // [units]: name, kind, prefix
-    char *config_json;
-    tr_gpt2_config gpt2;
-    tr_mlp_layer *layers;
-} owned;
-
 static void release(tr_model *model) {
-    owned *own = model->owned;
+    tr_units *own = model->owned;
     tr__free(own->units);
     tr__free(own->texts);
     tr__free(own->layers);
+    tr__free(own->blocks);
     free(own->config_json);
     tr__free(own);
 }
@@ -36,8 +27,8 @@ int64_t tr_model_targets(const tr_model *model) {
     return tr_shape_count(model->target.shape);
 }
 
-static owned *create(int units) {
-    owned *own = tr__calloc(1, sizeof *own);
+tr_units *tr__units_create(int units) {
+    tr_units *own = tr__calloc(1, sizeof *own);
     if (!own) {
         return NULL;
     }
@@ -54,8 +45,12 @@ static owned *create(int units) {
     return own;
 }
 
-// Unit `index` with texts of its own; numbers are put into the names by the caller.
-static void set_unit(owned *own, int index, tr_model_unit unit) {
+bool tr__units_blocks(tr_units *units, int count) {
+    units->blocks = tr__calloc((size_t)count, sizeof *units->blocks);
+    return units->blocks != NULL;
+}
+
+void tr__units_set(tr_units *own, int index, tr_model_unit unit) {
     char(*text)[64] = own->texts[index];
     snprintf(text[0], sizeof text[0], "%s", unit.name);
     snprintf(text[1], sizeof text[1], "%s", unit.kind);
@@ -66,7 +61,7 @@ static void set_unit(owned *own, int index, tr_model_unit unit) {
     own->units[index] = unit;
 }
 
-static tr_status finish(owned *own, json_t *json, tr_model **out, tr_error *err) {
+tr_status tr__units_finish(tr_units *own, json_t *json, tr_model **out, tr_error *err) {
     own->config_json = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
     json_decref(json);
     if (!own->config_json) {
@@ -80,7 +75,7 @@ static tr_status finish(owned *own, json_t *json, tr_model **out, tr_error *err)
 
 tr_status tr__model_keep(tr_model *model, const json_t *object,
                          const char *const *names, size_t count, tr_error *err) {
-    owned *own = model->owned;
+    tr_units *own = model->owned;
     json_t *keys = json_loads(own->config_json, 0, NULL);
     bool good = keys != NULL;
     for (size_t i = 0; good && i < count; i++) {
@@ -116,32 +111,33 @@ static json_t *gpt2_json(const tr_gpt2_config *c) {
 }
 
 tr_status tr__model_gpt2(const tr_gpt2_config *config, tr_model **out, tr_error *err) {
-    owned *own = create((int)config->n_layer + 2);
+    tr_units *own = tr__units_create((int)config->n_layer + 2);
     if (!own) {
         return tr_fail(err, TR_MEMORY, "no memory for a model's units");
     }
     own->gpt2 = *config;
     const tr_gpt2_config *c = &own->gpt2;
-    set_unit(own, 0,
-             (tr_model_unit){"embedding", "embedding", "transformer.",
-                             tr__gpt2_embedding, c});
+    tr__units_set(own, 0,
+                  (tr_model_unit){"embedding", "embedding", "transformer.",
+                                  tr__gpt2_embedding, c});
     for (int i = 0; i < (int)c->n_layer; i++) {
         char name[32], prefix[48];
         snprintf(name, sizeof name, "h.%d", i);
         snprintf(prefix, sizeof prefix, "transformer.h.%d.", i);
-        set_unit(own, i + 1, (tr_model_unit){name, "block", prefix, tr__gpt2_block, c});
+        tr__units_set(own, i + 1,
+                      (tr_model_unit){name, "block", prefix, tr__gpt2_block, c});
     }
-    set_unit(own, (int)c->n_layer + 1,
-             (tr_model_unit){"head", "head", "transformer.", tr__gpt2_head, c});
+    tr__units_set(own, (int)c->n_layer + 1,
+                  (tr_model_unit){"head", "head", "transformer.", tr__gpt2_head, c});
     own->model.type = "gpt2";
     own->model.input = own->model.target =
         (tr_tensor_desc){TR_I32, TR_SHAPE1(c->n_positions)};
     own->model.classes = c->vocab_size;
-    return finish(own, gpt2_json(c), out, err);
+    return tr__units_finish(own, gpt2_json(c), out, err);
 }
 
 tr_status tr__model_slice(tr_model *model, int slices, tr_error *err) {
-    owned *own = model->owned;
+    tr_units *own = model->owned;
     if (slices <= 1) {
         return TR_OK;
     }
@@ -171,7 +167,7 @@ static json_t *mlp_json(const tr_mlp_config *c) {
 }
 
 tr_status tr__model_mlp(const tr_mlp_config *config, tr_model **out, tr_error *err) {
-    owned *own = create(config->layers);
+    tr_units *own = tr__units_create(config->layers);
     if (own) {
         own->layers = tr__calloc((size_t)config->layers, sizeof *own->layers);
     }
@@ -188,14 +184,14 @@ tr_status tr__model_mlp(const tr_mlp_config *config, tr_model **out, tr_error *e
         snprintf(kind, sizeof kind, "%s %lld x %lld%s", last ? "head" : "hidden",
                  (long long)layer->in, (long long)layer->out, i ? "" : " first");
         snprintf(prefix, sizeof prefix, "layers.%d.", i);
-        set_unit(own, i,
-                 (tr_model_unit){name, kind, prefix,
-                                 last ? tr__mlp_head : tr__mlp_hidden, layer});
+        tr__units_set(own, i,
+                      (tr_model_unit){name, kind, prefix,
+                                      last ? tr__mlp_head : tr__mlp_hidden, layer});
     }
     own->model.type = "mlp";
     own->model.input = (tr_tensor_desc){TR_F32, TR_SHAPE1(config->size[0])};
     own->model.target = (tr_tensor_desc){TR_I32, {0}};
     own->model.classes = config->size[config->layers];
     own->model.classifier = true;
-    return finish(own, mlp_json(config), out, err);
+    return tr__units_finish(own, mlp_json(config), out, err);
 }

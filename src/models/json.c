@@ -1,6 +1,6 @@
 // Architectures from JSON: "model_type" says which.
 #include "models/fields.h"
-#include "models/models.h"
+#include "models/units.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -168,7 +168,7 @@ static tr_status mlp_from_json(const tr_model_keys *keys, bool strict, tr_model 
 
 tr_status tr__model_from_json(const json_t *object, const char *origin, bool strict,
                               tr_model **out, tr_error *err) {
-    static const char *const types[] = {"gpt2", "mlp"};
+    static const char *const types[] = {"gpt2", "mlp", "resnet"};
     tr_model_keys keys = {object, origin};
     if (!json_is_object(object)) {
         return tr_fail(err, TR_USAGE, "%s: must be an object with a \"model_type\"",
@@ -179,8 +179,11 @@ tr_status tr__model_from_json(const json_t *object, const char *origin, bool str
         return gpt2_from_json(&keys, strict, out, err);
     case 1:
         return mlp_from_json(&keys, strict, out, err);
+    case 2:
+        return tr__resnet_from_json(&keys, strict, out, err);
     case -2:
-        return tr_fail(err, TR_USAGE, "%s: has no \"model_type\" (\"gpt2\" or \"mlp\")",
+        return tr_fail(err, TR_USAGE,
+                       "%s: has no \"model_type\" (\"gpt2\", \"mlp\" or \"resnet\")",
                        origin);
     default:
         return TR_USAGE;

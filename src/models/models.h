@@ -4,12 +4,15 @@
 
 #include "models/gpt2.h"
 #include "models/mlp.h"
+#include "models/resnet.h"
 
 #include <jansson.h>
 
 // From an architecture's own numbers. The caller destroys the model.
 tr_status tr__model_gpt2(const tr_gpt2_config *config, tr_model **out, tr_error *err);
 tr_status tr__model_mlp(const tr_mlp_config *config, tr_model **out, tr_error *err);
+tr_status tr__model_resnet(const tr_resnet_config *config, tr_model **out,
+                           tr_error *err);
 
 // Adds keys of `object` to the config.json of one of the models above: those of `names`
 // [count] that are there and that it does not write itself.

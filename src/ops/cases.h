@@ -14,9 +14,10 @@
 #include <tranche/op.h>
 
 typedef enum tr_case_fill {
-    TR_FILL_NORMAL, // f32, normal times `scale` (0: 1)
-    TR_FILL_INDEX,  // i32, uniform in [0, bound)
-    TR_FILL_TARGET, // i32, as INDEX, every fifth -100
+    TR_FILL_NORMAL,   // f32, normal times `scale` (0: 1)
+    TR_FILL_POSITIVE, // f32, uniform in [1/2, 3/2] times `scale` (0: 1)
+    TR_FILL_INDEX,    // i32, uniform in [0, bound)
+    TR_FILL_TARGET,   // i32, as INDEX, every fifth -100
 } tr_case_fill;
 
 typedef struct tr_case_input {

@@ -46,6 +46,11 @@ bool tr__desc_real(const tr_op_desc *desc, tr_dtype real, uint32_t plain_in,
 // is left out).
 void tr__desc_cost(const tr_op_desc *desc, double flops, tr_cost *cost);
 
+// Rows of a micro-batch of `rows` that are there; those after them are missing.
+static inline int64_t tr__rows_there(const tr_launch *launch, int64_t rows) {
+    return launch->run->rows < rows ? launch->run->rows : rows;
+}
+
 // The shape without its last dimension.
 static inline tr_shape tr__shape_lead(tr_shape shape) {
     shape.rank--;

@@ -26,6 +26,10 @@ int64_t tr__check_wave(const tr_check_walk *w) {
     return w->step->micro / wave * wave;
 }
 
+int64_t tr__check_wave_tensors(const tr_check_walk *w) {
+    return tr__wave_is_step(tr__check_unit(w)) ? 0 : tr__check_wave(w);
+}
+
 // ---- what programs touch
 // -----------------------------------------------------------------
 
@@ -78,7 +82,7 @@ static int64_t needs(const tr_check_walk *w, const tr_program *program, int slot
     case TR_SLOT_TEMP:
         return program->temp_bytes;
     default:
-        return unit->wave_bytes;
+        return unit->wave_bytes * tr__wave_parts(w->plan, w->kind);
     }
 }
 
@@ -138,8 +142,10 @@ tr_status tr__check_fill(const tr_check_walk *w, tr_slot slot, tr_content what,
 
 tr_status tr__check_fill_wave(const tr_check_walk *w, tr_slot slot,
                               tr_content_kind kind, bool begins) {
-    tr_content what = {
-        .kind = kind, .unit = w->step->unit, .micro = tr__check_wave(w), .whole = true};
+    tr_content what = {.kind = kind,
+                       .unit = w->step->unit,
+                       .micro = tr__check_wave_tensors(w),
+                       .whole = true};
     if (begins) {
         tr__check_leave(w, slot, what);
     }

@@ -41,6 +41,7 @@ static tr_status wrong(const walk *w, const char *what, const region *r) {
         [TR_PLACE_WAVE_GRAD] = "the wave tensors' gradients",
         [TR_PLACE_TEMP] = "the temporaries",
         [TR_PLACE_SUMS] = "the sums",
+        [TR_PLACE_STATE] = "the states",
         [TR_PLACE_ANSWER] = "the answer",
     };
     return tr_fail(w->err, TR_INTERNAL,
@@ -102,6 +103,8 @@ static int64_t place_bytes(const walk *w, tr_place place) {
         return TR_SUMS * (int64_t)sizeof(double);
     case TR_PLACE_ANSWER:
         return unit->answer_bytes;
+    case TR_PLACE_STATE:
+        return unit->state_bytes;
     default:
         return INT64_MAX; // flat buffers: only whole parameters, below
     }
@@ -168,7 +171,7 @@ static tr_status expect_row(const walk *w, const row *r) {
     return TR_OK;
 }
 
-// Parameters, their accumulators, and the sums.
+// Parameters, their accumulators, states and the sums.
 static tr_status hold_collected(walk *w) {
     const tr_graph *graph = w->unit->graph;
     tr_status status = TR_OK;
@@ -179,6 +182,11 @@ static tr_status hold_collected(walk *w) {
         if (info->sums) {
             int64_t bytes = tr_tensor_bytes(info->desc);
             status = hold(w, (region){TR_PLACE_SUMS, 0, 0, bytes, (tr_value)v});
+        } else if (info->kind == TR_VALUE_STATE) {
+            int64_t bytes = tr_tensor_bytes(info->desc);
+            status =
+                hold(w, (region){TR_PLACE_STATE, 0, w->unit->state_offset[info->index],
+                                 bytes, (tr_value)v});
         } else if (of->kind == TR_VALUE_PARAM) {
             const tr_program_param *param = &w->unit->params[of->index];
             int64_t size = grad ? (int64_t)sizeof(float) : tr__param_bytes(w->plan);
@@ -234,21 +242,24 @@ static tr_status read_operand(const walk *w, const region *r) {
     return status;
 }
 
-static bool may_write(tr_place place) {
-    return place != TR_PLACE_PARAM && place != TR_PLACE_DATA && place != TR_PLACE_INPUT;
+static bool may_write(const walk *w, tr_place place) {
+    return place != TR_PLACE_PARAM && place != TR_PLACE_DATA &&
+           place != TR_PLACE_INPUT &&
+           (place != TR_PLACE_STATE || w->program == &w->unit->track);
 }
 
 // Whatever overlaps is destroyed.
 static tr_status write_result(walk *w, const region *r) {
     size_t kept = 0;
     tr_status status = check_bounds(w, r);
-    if (status == TR_OK && !may_write(r->place)) {
+    if (status == TR_OK && !may_write(w, r->place)) {
         return wrong(w, "is written, and is only there to be read", r);
     }
     if (status != TR_OK || r->bytes == 0 || find(w, r)) {
         return status;
     }
-    if (r->place == TR_PLACE_PARAM_GRAD || r->place == TR_PLACE_SUMS) {
+    if (r->place == TR_PLACE_PARAM_GRAD || r->place == TR_PLACE_SUMS ||
+        r->place == TR_PLACE_STATE) {
         return wrong(w, "is written, and is not one whole tensor", r);
     }
     for (size_t i = 0; i < w->count; i++) {
@@ -371,6 +382,7 @@ static tr_status check_unit(walk *w) {
     if (unit->forward) {
         status = run_forward(w, unit->forward);
         status = status == TR_OK ? run_backward(w) : status;
+        status = status == TR_OK ? run_program(w, &unit->track) : status;
     }
     if (status == TR_OK && unit->evaluate) {
         status = run_forward(w, unit->evaluate);

@@ -21,6 +21,8 @@ static bool is_compiled(const tr_check_walk *w) {
         return training && unit->recompute.instructions;
     case TR_STEP_backward:
         return training;
+    case TR_STEP_track:
+        return training && unit->track.count > 0;
     default:
         return true;
     }
@@ -32,7 +34,7 @@ static tr_status check_range(const tr_check_walk *w) {
         tr__step_is_of_flat(step) ? (int64_t)w->plan->flat_count : w->plan->unit_count;
     bool inside = step->unit >= 0 && step->unit < units && step->micro >= 0 &&
                   step->micro < w->micros && step->segment >= 0;
-    if (inside && tr__step_is_of_unit(step)) {
+    if (inside && (tr__step_is_of_unit(step) || step->kind == TR_STEP_track)) {
         inside = step->segment < tr__check_unit(w)->segments && is_compiled(w);
     }
     return inside ? TR_OK : tr__check_wrong(w, "is of what the model has not");
@@ -49,9 +51,11 @@ static tr_status check_data(const tr_check_walk *w) {
 // segments before it.
 static tr_status check_first(const tr_check_walk *w, int done, bool backward,
                              bool *begins) {
-    int64_t first = tr__check_wave(w), end = first + w->plan->request.wave;
+    bool is_step = tr__wave_is_step(tr__check_unit(w));
+    int64_t first = tr__check_wave_tensors(w);
+    int64_t end = is_step ? w->micros : first + w->plan->request.wave;
     bool fresh = true;
-    if (tr__check_unit(w)->wave_bytes == 0) {
+    if (tr__check_unit(w)->wave_bytes == 0 || (is_step && backward)) {
         return TR_OK;
     }
     for (int64_t j = first; j < end && j < w->micros; j++) {
@@ -141,7 +145,7 @@ static tr_status run_recompute(tr_check_walk *w) {
                         .whole = true};
     tr_content wave = {.kind = TR_HOLDS_WAVE,
                        .unit = step->unit,
-                       .micro = tr__check_wave(w),
+                       .micro = tr__check_wave_tensors(w),
                        .whole = true};
     if (p->forward != tr__check_unit(w)->segments || p->backward > 0 || p->recomputed) {
         return tr__check_wrong(w, "is out of its order, or there twice");
@@ -218,7 +222,7 @@ static tr_status run_backward(tr_check_walk *w, const tr_program *program) {
                         .whole = true};
     tr_content wave = {.kind = TR_HOLDS_WAVE,
                        .unit = step->unit,
-                       .micro = tr__check_wave(w),
+                       .micro = tr__check_wave_tensors(w),
                        .whole = true};
     tr_content from = {.kind = TR_HOLDS_GRADIENT,
                        .unit = step->unit + 1,
@@ -255,7 +259,38 @@ static tr_status run_backward(tr_check_walk *w, const tr_program *program) {
     return status == TR_OK ? write_gradients(w, program) : status;
 }
 
+// Ranks merge through a buffer of the step.
+static tr_status check_merge(const tr_check_walk *w) {
+    int32_t buffer = w->step->buffer[TR_SLOT_TEMP];
+    int64_t bytes =
+        w->kind == TR_SEQUENCE_TRAIN ? tr__combine_bytes(w->plan, w->step) : 0;
+    bool good = bytes == 0 || (buffer >= 0 && w->plan->buffers[buffer].bytes >= bytes);
+    return good ? TR_OK : tr__check_wrong(w, "has no room to merge in");
+}
+
+// Tensors of the whole step are merged once, segment by segment, when the last
+// micro-batch has added to them.
+static tr_status combine_step(tr_check_walk *w) {
+    tr_content wave = {
+        .kind = TR_HOLDS_WAVE, .unit = w->step->unit, .micro = 0, .whole = true};
+    for (int64_t j = 0; j < w->micros; j++) {
+        if (progress_of(w, w->step->unit, j)->backward < tr__check_unit(w)->segments) {
+            return tr__check_wrong(w, "runs before micro-batch %lld is there",
+                                   (long long)j);
+        }
+    }
+    if (w->normed || w->step->backward ||
+        w->combined[w->step->unit]++ != w->step->segment) {
+        return tr__check_wrong(w, "is out of its order, or there twice");
+    }
+    tr_status status = tr__check_expect(w, TR_SLOT_WAVE, wave);
+    return status == TR_OK ? check_merge(w) : status;
+}
+
 static tr_status run_combine(tr_check_walk *w) {
+    if (tr__wave_is_step(tr__check_unit(w))) {
+        return combine_step(w);
+    }
     tr_content wave = {.kind = TR_HOLDS_WAVE,
                        .unit = w->step->unit,
                        .micro = tr__check_wave(w),
@@ -274,7 +309,8 @@ static tr_status run_combine(tr_check_walk *w) {
         return tr__check_wrong(w, "is there twice");
     }
     tr_status status = tr__check_expect(w, TR_SLOT_WAVE, wave);
-    return status == TR_OK ? tr__check_expect(w, TR_SLOT_WAVE_GRAD, grad) : status;
+    status = status == TR_OK ? tr__check_expect(w, TR_SLOT_WAVE_GRAD, grad) : status;
+    return status == TR_OK ? check_merge(w) : status;
 }
 
 static tr_status run_ring(tr_check_walk *w) {
@@ -328,6 +364,44 @@ static tr_status run_update(tr_check_walk *w) {
     return status == TR_OK ? tr__check_update(w) : status;
 }
 
+// What the unit's states are brought up to date from has been merged.
+static bool is_merged(const tr_check_walk *w) {
+    const tr_unit_program *unit = tr__check_unit(w);
+    if (tr__wave_is_step(unit)) {
+        return w->combined[w->step->unit] == unit->segments;
+    }
+    for (size_t i = 0; i < unit->track.count; i++) {
+        const tr_instruction *at = &unit->track.instructions[i];
+        for (int k = 0; k < at->desc.in_count; k++) {
+            int next = at->in[k].place == TR_PLACE_WAVE
+                           ? unit->graph->values[at->in[k].value].segment + 1
+                           : 0;
+            if (next > 0 && (next >= unit->segments ||
+                             tr__graph_barriers(unit->graph, next, next + 1) == 0)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static tr_status run_track(tr_check_walk *w) {
+    size_t index = (size_t)(w->step - w->plan->sequences[w->kind].steps);
+    bool agreed = w->normed && (w->recorded || w->plan->request.ranks == 1);
+    tr_content wave = {.kind = TR_HOLDS_WAVE,
+                       .unit = w->step->unit,
+                       .micro = tr__check_wave_tensors(w),
+                       .whole = true};
+    if (!agreed || w->tracked[w->step->unit] || index < w->plan->update_begin) {
+        return tr__check_wrong(w, "is there twice, or before the norm");
+    }
+    if (!is_merged(w)) {
+        return tr__check_wrong(w, "reads wave tensors that are not merged");
+    }
+    w->tracked[w->step->unit] = true;
+    return tr__check_expect(w, TR_SLOT_WAVE, wave);
+}
+
 static bool is_opening(const tr_plan_step *step) {
     return step->kind == TR_STEP_clear && step->part == TR_PART_RECORD;
 }
@@ -340,7 +414,7 @@ static tr_status run_step(tr_check_walk *w) {
     if (status == TR_OK) {
         status = tr__check_slots(w, program);
     }
-    if (status == TR_OK && program) {
+    if (status == TR_OK && program && w->step->kind != TR_STEP_track) {
         status = check_data(w);
     }
     if (status == TR_OK) {
@@ -395,6 +469,8 @@ static tr_status run_step(tr_check_walk *w) {
         return tr__check_total(w);
     case TR_STEP_update:
         return run_update(w);
+    case TR_STEP_track:
+        return run_track(w);
     default:
         return tr__check_wrong(w, "is of no known kind");
     }
@@ -440,6 +516,10 @@ static tr_status check_end(const tr_check_walk *w) {
     for (size_t f = 0; f < w->plan->flat_count; f++) {
         whole = whole && (!training || tr__check_is_updated(w, (int)f));
     }
+    for (int u = 0; u < w->plan->unit_count; u++) {
+        bool tracks = w->plan->units[u].program->track.count > 0;
+        whole = whole && (!training || !tracks || w->tracked[u]);
+    }
     return whole ? TR_OK
                  : tr_fail(w->err, TR_INTERNAL,
                            "plan: %s ends before everything is updated or given back",
@@ -471,9 +551,10 @@ static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
     w.gauged = tr__calloc(plan->param_count, sizeof *w.gauged);
     w.updated = tr__calloc(plan->flat_count, sizeof *w.updated);
     w.measured = tr__calloc(plan->flat_count, sizeof *w.measured);
+    w.tracked = tr__calloc(units, sizeof *w.tracked);
     w.flats = tr__calloc(plan->flat_count, sizeof *w.flats);
     bool good = w.contents && w.progress && w.combined && w.written && w.updated &&
-                w.measured && w.gauged && w.flats;
+                w.measured && w.gauged && w.tracked && w.flats;
     for (int s = 0; s < TR_BESIDE; s++) {
         w.busy[s] = tr__calloc(plan->buffer_count, sizeof **w.busy);
         good = good && w.busy[s];
@@ -490,6 +571,7 @@ static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
     tr__free(w.gauged);
     tr__free(w.updated);
     tr__free(w.measured);
+    tr__free(w.tracked);
     tr__free(w.flats);
     for (int s = 0; s < TR_BESIDE; s++) {
         tr__free(w.busy[s]);

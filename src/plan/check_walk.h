@@ -74,6 +74,7 @@ typedef struct tr_check_walk {
     bool *measured;          // [flats]
     int32_t measures;        // buffer in which they are measured, -1: none
     bool gathered, totalled; // what ranks have measured; the norms are made
+    bool *tracked;           // [units]
     tr_flat_progress *flats;
     // Of the streams beside computing: the last step to work on each
     // buffer [buffers]; steps begun, steps known to be done.
@@ -90,6 +91,8 @@ tr_status tr__check_wrong(const tr_check_walk *w, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const tr_unit_program *tr__check_unit(const tr_check_walk *w);
 int64_t tr__check_wave(const tr_check_walk *w); // first micro-batch of the step's wave
+// The same of what the unit's wave tensors are collected over: that wave, or the step.
+int64_t tr__check_wave_tensors(const tr_check_walk *w);
 
 // The step's buffers are large enough for its program (NULL: none), there where it
 // touches them, and each in one slot only.

@@ -15,6 +15,7 @@ typedef enum tr_variant {
     TR_VARIANT_BACKWARD,
     TR_VARIANT_RECOMPUTE,
     TR_VARIANT_ANSWER,
+    TR_VARIANT_TRACK,
 } tr_variant;
 
 typedef struct tr_compiler {

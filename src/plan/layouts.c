@@ -107,6 +107,20 @@ static tr_status lay_out_params(tr_compiler *c) {
     return TR_OK;
 }
 
+static tr_status lay_out_states(tr_compiler *c) {
+    tr_unit_program *unit = c->unit;
+    unit->state_offset = tr__calloc(c->graph->state_count, sizeof *unit->state_offset);
+    if (!unit->state_offset) {
+        return no_memory(c);
+    }
+    for (size_t i = 0; i < c->graph->state_count; i++) {
+        int64_t bytes = tr__value_bytes(c, c->graph->states[i].value);
+        unit->state_offset[i] = unit->state_bytes;
+        unit->state_bytes += tr__round_up(bytes, TR_ALIGNMENT);
+    }
+    return TR_OK;
+}
+
 // Marks derived values (gradients, recomputed tensors) that pass from one backward
 // segment to another: they live beside the saved ones.
 static void mark_crossing(const tr_compiler *c, bool *crosses, int *segment) {
@@ -219,6 +233,9 @@ tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values) {
     tr_status status = check_sizes(c);
     if (status == TR_OK) {
         status = lay_out_params(c);
+    }
+    if (status == TR_OK) {
+        status = lay_out_states(c);
     }
     if (status == TR_OK) {
         status = tr__compiler_homes(c);

@@ -100,13 +100,15 @@ static void use_saved(table *t, tr_plan_step *step, int32_t now) {
 static void use_wave(table *t, tr_plan_step *step, int32_t now) {
     const tr_unit_program *unit = t->plan->units[step->unit].program;
     step->buffer[TR_SLOT_WAVE] =
-        use(t, &t->wave[step->unit], TR_LEDGER_activations, unit->wave_bytes, now);
+        use(t, &t->wave[step->unit], TR_LEDGER_activations,
+            unit->wave_bytes * tr__wave_parts(t->plan, t->kind), now);
 }
 
 static void use_wave_grad(table *t, tr_plan_step *step, int32_t now) {
     const tr_unit_program *unit = t->plan->units[step->unit].program;
     step->buffer[TR_SLOT_WAVE_GRAD] =
-        use(t, &t->wave_grad[step->unit], TR_LEDGER_activations, unit->wave_bytes, now);
+        use(t, &t->wave_grad[step->unit], TR_LEDGER_activations,
+            unit->wave_bytes * tr__wave_parts(t->plan, t->kind), now);
 }
 
 static void use_gradients(table *t, tr_plan_step *step, int32_t now) {
@@ -120,7 +122,9 @@ static void use_gradients(table *t, tr_plan_step *step, int32_t now) {
     }
     step->buffer[TR_SLOT_INPUT_GRAD] =
         use(t, before, TR_LEDGER_boundary, unit->input_bytes, now);
-    use_wave_grad(t, step, now);
+    if (!tr__wave_is_step(unit)) {
+        use_wave_grad(t, step, now);
+    }
 }
 
 static void use_temp(table *t, tr_plan_step *step, int64_t bytes, int32_t now) {
@@ -444,6 +448,12 @@ static void use_all(table *t, tr_plan_step *step, int32_t now) {
         if (step->backward) {
             use_wave_grad(t, step, now);
         }
+        if (t->kind == TR_SEQUENCE_TRAIN) {
+            use_temp(t, step, tr__combine_bytes(t->plan, step), now);
+        }
+        break;
+    case TR_STEP_track:
+        use_wave(t, step, now);
         break;
     case TR_STEP_clear:
         if (step->part == TR_PART_GRAD) {

@@ -56,12 +56,13 @@ static void add_forward(writer *w, int u, int segment, int64_t micro) {
         add(w, (tr_plan_step){
                    .kind = TR_STEP_load, .stream = TR_STREAM_DATA, .micro = micro});
     }
+    bool is_step = tr__wave_is_step(w->plan->units[u].program);
     add(w, (tr_plan_step){.kind = TR_STEP_forward,
                           .unit = u,
                           .segment = segment,
                           .micro = micro,
                           .lean = w->lean,
-                          .fresh_wave = micro == w->first});
+                          .fresh_wave = micro == (is_step ? 0 : w->first)});
 }
 
 static bool has_gaps(const tr_plan *plan, int flat) {
@@ -162,6 +163,17 @@ static void add_update(writer *w, tr_plan_step_kind kind, size_t f) {
                           .slot = -1});
 }
 
+// Wave tensors that no segment waits for are merged when all waves have added to them.
+static void combine_step(writer *w) {
+    for (int u = 0; u < w->plan->unit_count; u++) {
+        const tr_unit_program *program = w->plan->units[u].program;
+        bool whole = program->wave_bytes > 0 && tr__wave_is_step(program);
+        for (int s = 0; whole && s < program->segments; s++) {
+            add(w, (tr_plan_step){.kind = TR_STEP_combine, .unit = u, .segment = s});
+        }
+    }
+}
+
 static void train_step(writer *w) {
     tr_plan *plan = w->plan;
     int last = plan->unit_count - 1;
@@ -178,8 +190,14 @@ static void train_step(writer *w) {
             backward_unit(w, u);
         }
     }
+    combine_step(w);
     add(w, (tr_plan_step){.kind = TR_STEP_norm});
     plan->update_begin = w->sequence->count;
+    for (int u = 0; u < plan->unit_count; u++) {
+        if (plan->units[u].program->track.count > 0) {
+            add(w, (tr_plan_step){.kind = TR_STEP_track, .unit = u});
+        }
+    }
     for (size_t f = 0; plan->request.tensor_norms && f < plan->flat_count; f++) {
         add_update(w, TR_STEP_measure, f);
     }

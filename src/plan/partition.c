@@ -118,6 +118,48 @@ static tr_status add_unit(tr_plan *plan, int u, tr_error *err) {
     return TR_OK;
 }
 
+static tr_status add_state(tr_plan *plan, int u, size_t index, tr_error *err) {
+    const tr_unit_program *program = plan->units[u].program;
+    const tr_state_info *info = &program->graph->states[index];
+    if (!tr__grow((void **)&plan->states, &plan->state_capacity, plan->state_count + 1,
+                  sizeof *plan->states)) {
+        return tr_fail(err, TR_MEMORY, "no memory for the plan's states");
+    }
+    char *name = tr__format("%s%s", plan->request.model->units[u].prefix, info->name);
+    if (!name) {
+        return tr_fail(err, TR_MEMORY, "no memory for the plan's states");
+    }
+    plan->states[plan->state_count++] =
+        (tr_plan_state){.name = name,
+                        .desc = tr_graph_desc(program->graph, info->value),
+                        .init = info->init,
+                        .unit = u,
+                        .offset = program->state_offset[index]};
+    return TR_OK;
+}
+
+// A unit's states are one buffer, that every rank has whole.
+static tr_status keep_states(tr_plan *plan, int u, tr_error *err) {
+    const tr_unit_program *program = plan->units[u].program;
+    tr_status status = TR_OK;
+    plan->units[u].states = -1;
+    if (program->state_bytes == 0) {
+        return TR_OK;
+    }
+    plan->units[u].states = tr__plan_buffer(plan,
+                                            (tr_buffer){.category = TR_LEDGER_states,
+                                                        .sequence = -1,
+                                                        .bytes = program->state_bytes},
+                                            err);
+    if (plan->units[u].states < 0) {
+        return TR_MEMORY;
+    }
+    for (size_t i = 0; i < program->graph->state_count && status == TR_OK; i++) {
+        status = add_state(plan, u, i, err);
+    }
+    return status;
+}
+
 // ---- who keeps what
 // ------------------------------------------------------------------
 
@@ -215,6 +257,9 @@ static tr_status flat_buffers(tr_plan *plan, tr_flat *flat, tr_error *err) {
 tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {
     for (int u = 0; u < plan->unit_count; u++) {
         tr_status status = add_unit(plan, u, err);
+        if (status == TR_OK) {
+            status = keep_states(plan, u, err);
+        }
         if (status != TR_OK) {
             return status;
         }

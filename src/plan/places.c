@@ -99,6 +99,8 @@ static tr_operand find_place(const tr_compiler *c, tr_draft *d, tr_value value) 
                                                  (tr_data_kind)info->index));
     case TR_VALUE_PARAM:
         return in_param(c, TR_PLACE_PARAM, info->index);
+    case TR_VALUE_STATE:
+        return at(TR_PLACE_STATE, c->unit->state_offset[info->index]);
     case TR_VALUE_NODE:
         return node_place(c, d, value);
     case TR_VALUE_GRAD:

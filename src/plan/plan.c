@@ -297,6 +297,10 @@ void tr_plan_destroy(tr_plan *plan) {
     for (size_t i = 0; i < plan->param_count; i++) {
         tr__free(plan->params[i].name);
     }
+    for (size_t i = 0; i < plan->state_count; i++) {
+        tr__free(plan->states[i].name);
+    }
+    tr__free(plan->states);
     for (int s = 0; s < TR_SEQUENCES; s++) {
         tr__free(plan->sequences[s].steps);
     }

@@ -16,7 +16,7 @@
 //                    device
 //          forward   runs one segment of a unit on one micro-batch
 //          combine   ends a segment: every micro-batch of the wave has added to its
-//                    wave tensors; ranks merge theirs here
+//                    wave tensors; micro-batches and ranks merge theirs here
 //          recompute makes again what a unit's forward did not keep
 //          backward  runs one segment's backward on one micro-batch
 //          gauge     the squares of the first micro-batch's gradients of one segment of
@@ -37,6 +37,7 @@
 //                    on elements of one flat buffer
 //          total     each tensor's norms, of what has been measured of it
 //          update    the optimizer, on elements of one flat buffer
+//          track     brings a unit's states up to date
 #define TR_STEP_LIST(X)                                                                \
     X(load)                                                                            \
     X(read)                                                                            \
@@ -50,7 +51,7 @@
     X(fold)                                                                            \
     X(reduce)                                                                          \
     X(square)                                                                          \
-    X(evict) X(write) X(unload) X(clear) X(norm) X(measure) X(total) X(update)
+    X(evict) X(write) X(unload) X(clear) X(norm) X(measure) X(total) X(update) X(track)
 
 typedef enum tr_plan_step_kind {
 #define TR_STEP_ENUM(name) TR_STEP_##name,
@@ -168,6 +169,15 @@ typedef struct tr_plan_param {
     int tensor;            // the plan's first parameter that is of the same stored one
 } tr_plan_param;
 
+// A state of the model: not sharded, not offloaded, no gradient.
+typedef struct tr_plan_state {
+    char *name; // full
+    tr_tensor_desc desc;
+    float init;
+    int unit;
+    int64_t offset; // bytes, in the buffer of the unit's states
+} tr_plan_state;
+
 enum {
     TR_FLAT_ELEMENTS = 16,    // a flat buffer is a multiple of a cache line long
     TR_SHARD_ELEMENTS = 1024, // shards are cut at multiples: whole blocks of the norm,
@@ -256,6 +266,7 @@ typedef struct tr_traffic {
 typedef struct tr_plan_unit {
     tr_unit_program *program; // shared by units of the same kind
     bool owns_program;        // the first of its kind
+    int states;               // buffer of its states, -1: none
     bool recomputed;
     int flats[TR_UNIT_FLATS_MAX];
 } tr_plan_unit;
@@ -270,6 +281,8 @@ struct tr_plan {
     size_t flat_count, flat_capacity;
     tr_plan_param *params;
     size_t param_count, param_capacity;
+    tr_plan_state *states;
+    size_t state_count, state_capacity;
     tr_binding *bindings;
     size_t binding_count, binding_capacity;
     tr_sequence sequences[TR_SEQUENCES];
@@ -352,10 +365,22 @@ const tr_operand *tr__gauge_next(const tr_unit_program *unit, int segment, size_
                                  int64_t *count);
 // Is a gauge step to follow this one, where the plan measures?
 bool tr__step_is_gauged(const tr_plan *plan, const tr_plan_step *step);
+// Wave tensors are there in so many parts, each a block of the unit's wave_bytes: one
+// for each micro-batch where the run is reproducible, so that they are merged in one
+// order whatever the ranks; else one, to which all micro-batches of a rank add. What
+// they are merged to is the first.
+int64_t tr__wave_parts(const tr_plan *plan, tr_sequence_kind sequence);
+// Do the unit's wave tensors belong to the whole step, since none of its segments waits
+// for them?
+bool tr__wave_is_step(const tr_unit_program *unit);
+// Bytes through which ranks merge what a combine step ends; 0 with one rank.
+int64_t tr__combine_bytes(const tr_plan *plan, const tr_plan_step *step);
 // The wave tensors that a combine step ends: those to which its segment has added, in
 // the forward, or their gradients. `next`: 0 at first; false: no more.
 typedef struct tr_wave_tensor {
-    int64_t offset, count; // bytes in the step's buffer; f32 elements
+    int64_t offset, bytes; // in a part
+    tr_tensor_desc desc;
+    const tr_op *op; // whose merge rule; NULL: they are added
 } tr_wave_tensor;
 bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
                       tr_wave_tensor *tensor);

@@ -23,6 +23,7 @@ typedef enum tr_place {
     TR_PLACE_WAVE_GRAD,   //
     TR_PLACE_TEMP,        // within one program, workspaces included
     TR_PLACE_SUMS,        // the loss's
+    TR_PLACE_STATE,       // the unit's states
     TR_PLACE_ANSWER,      // inference: the logits
     TR_PLACE_COUNT
 } tr_place;
@@ -71,9 +72,12 @@ typedef struct tr_unit_program {
     tr_program *backward; // [segments]
     tr_program recompute; // makes again what the forward would have kept
     tr_program answer;    // inference, whole unit
+    tr_program track;     // brings states up to date, after a step that was applied
     int64_t input_bytes, output_bytes; // of one micro-batch's boundary
     int64_t saved_bytes;               // of one micro-batch
     int64_t wave_bytes;                // of the unit
+    int64_t *state_offset;             // [graph->state_count] bytes
+    int64_t state_bytes;               // of the unit
     int64_t answer_bytes;
     tr_program_param *params;            // [graph->param_count]
     int flat_count;                      // own and tied

@@ -1,5 +1,6 @@
 // The parts of a plan: names of kinds, buffers and steps added, and which program a
 // step runs. Passes, checker and printer all stand on this.
+#include "base/checked.h"
 #include "base/memory.h"
 #include "plan/plan.h"
 
@@ -135,6 +136,14 @@ const tr_operand *tr__program_result(const tr_program *program, size_t at,
     return NULL;
 }
 
+static const tr_op *op_at(const tr_program *program, size_t at) {
+    size_t i = 0;
+    while (at >= (size_t)program->instructions[i].desc.out_count) {
+        at -= (size_t)program->instructions[i++].desc.out_count;
+    }
+    return program->instructions[i].desc.op;
+}
+
 bool tr__program_repeats(const tr_program *program, size_t at,
                          const tr_operand *result) {
     const tr_tensor_desc *desc = NULL;
@@ -159,8 +168,8 @@ bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *nex
     while ((result = tr__program_result(program, *next, &desc)) != NULL) {
         size_t at = (*next)++;
         if (result->place == place && !tr__program_repeats(program, at, result)) {
-            *tensor = (tr_wave_tensor){result->offset,
-                                       tr_tensor_bytes(*desc) / (int64_t)sizeof(float)};
+            *tensor = (tr_wave_tensor){result->offset, tr_tensor_bytes(*desc), *desc,
+                                       step->backward ? NULL : op_at(program, at)};
             return true;
         }
     }
@@ -178,6 +187,25 @@ int32_t tr__step_wait(const tr_plan_step *step, tr_stream stream) {
     default: // done when the next step begins
         return 0;
     }
+}
+
+int64_t tr__wave_parts(const tr_plan *plan, tr_sequence_kind sequence) {
+    bool apart = plan->request.reproducible && sequence == TR_SEQUENCE_TRAIN;
+    return apart ? plan->request.accumulation_steps : 1;
+}
+
+bool tr__wave_is_step(const tr_unit_program *unit) {
+    return tr__graph_barriers(unit->graph, 1, unit->segments) == 0;
+}
+
+int64_t tr__combine_bytes(const tr_plan *plan, const tr_plan_step *step) {
+    tr_wave_tensor tensor;
+    int64_t most = 0;
+    size_t next = 0;
+    while (plan->request.ranks > 1 && tr__combine_next(plan, step, &next, &tensor)) {
+        most = tr__max_i64(most, tensor.bytes);
+    }
+    return most * tr__wave_parts(plan, TR_SEQUENCE_TRAIN) * plan->request.ranks;
 }
 
 bool tr__step_is_of_unit(const tr_plan_step *step) {
@@ -205,7 +233,8 @@ const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step) {
     if (tr__step_is_of_flat(step)) {
         return plan->flats[step->unit].name;
     }
-    return tr__step_is_of_unit(step) || step->kind == TR_STEP_gauge
+    return tr__step_is_of_unit(step) || step->kind == TR_STEP_gauge ||
+                   step->kind == TR_STEP_track
                ? plan->request.model->units[step->unit].name
                : NULL;
 }
@@ -256,7 +285,7 @@ const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step
                                    tr_sequence_kind sequence) {
     const tr_unit_program *unit = NULL;
     if (step->kind == TR_STEP_forward || step->kind == TR_STEP_backward ||
-        step->kind == TR_STEP_recompute) {
+        step->kind == TR_STEP_recompute || step->kind == TR_STEP_track) {
         unit = plan->units[step->unit].program;
     }
     switch (step->kind) {
@@ -272,6 +301,8 @@ const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step
         return &unit->backward[step->segment];
     case TR_STEP_recompute:
         return &unit->recompute;
+    case TR_STEP_track:
+        return &unit->track;
     default:
         return NULL;
     }

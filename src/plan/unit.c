@@ -3,6 +3,8 @@
 
 #include "base/memory.h"
 
+#include <string.h>
+
 static bool has_loss(const tr_call *node) {
     return (node->op->flags & TR_OP_LOSS) != 0;
 }
@@ -23,7 +25,14 @@ static bool is_result(const tr_compiler *c, tr_variant variant, tr_value value) 
     }
     // What passes from segment to segment is read by another node.
     bool keeps = !asks && variant != TR_VARIANT_LEAN;
-    return info->sums ? asks : info->wave || (c->saved_offset[value] >= 0 && keeps);
+    return info->sums ? asks
+                      : (info->wave && !asks) || (c->saved_offset[value] >= 0 && keeps);
+}
+
+// The inputs that the variant does not read.
+static uint32_t left_out(tr_variant variant, const tr_op *op) {
+    bool asks = variant == TR_VARIANT_EVALUATE || variant == TR_VARIANT_ANSWER;
+    return asks ? op->train_only : op->evaluate_only;
 }
 
 // Marks the nodes that lead to a result. In training the loss is left to the backward,
@@ -37,7 +46,8 @@ static void mark_nodes(const tr_compiler *c, tr_variant variant, bool *runs,
                 runs[n] || read[node->out[i]] || is_result(c, variant, node->out[i]);
         }
         for (int i = 0; i < node->in_count && runs[n]; i++) {
-            if (node->in[i] != TR_NO_VALUE) {
+            bool left = left_out(variant, node->op) >> i & 1;
+            if (node->in[i] != TR_NO_VALUE && !left) {
                 read[node->in[i]] = true;
             }
         }
@@ -72,6 +82,11 @@ static tr_call node_call(const tr_compiler *c, tr_variant variant,
     bool asks = variant == TR_VARIANT_ANSWER || variant == TR_VARIANT_EVALUATE;
     if (asks && node->op->evaluate) {
         node->op->evaluate(call.attr);
+    }
+    for (int i = 0; i < call.in_count; i++) {
+        if (left_out(variant, node->op) >> i & 1) {
+            call.in[i] = TR_NO_VALUE;
+        }
     }
     if (variant == TR_VARIANT_ANSWER && has_loss(node)) {
         make_answer(c, &call);
@@ -125,6 +140,63 @@ static tr_status compile_backward(tr_compiler *c, int segment, tr_program *progr
     return tr__program_compile(c, TR_VARIANT_BACKWARD, calls, count, program);
 }
 
+static void view_of(const tr_graph *graph, const tr_call *node, tr_tensor_desc *in,
+                    tr_tensor_desc *out, tr_op_node *view) {
+    for (int i = 0; i < node->in_count; i++) {
+        in[i] = tr_graph_desc(graph, node->in[i]);
+    }
+    for (int i = 0; i < node->out_count; i++) {
+        out[i] = tr_graph_desc(graph, node->out[i]);
+    }
+    *view =
+        (tr_op_node){node->op, node->attr, node->in_count, node->out_count, in, out};
+}
+
+static tr_value track_value(const tr_call *node, tr_ref ref) {
+    return ref.kind == TR_REF_IN    ? node->in[ref.index]
+           : ref.kind == TR_REF_OUT ? node->out[ref.index]
+                                    : TR_NO_VALUE;
+}
+
+// The call that brings the node's states up to date; false: it has none.
+static bool track_call(const tr_graph *graph, const tr_call *node, tr_call *call) {
+    tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
+    tr_op_node view;
+    tr_rule rule = {0};
+    view_of(graph, node, in, out, &view);
+    if (!node->op->track || !node->op->track(&view, &rule)) {
+        return false;
+    }
+    *call = (tr_call){.op = rule.op, .segment = node->segment};
+    memcpy(call->attr, rule.attr, sizeof call->attr);
+    for (int i = 0; i < TR_OP_IN_MAX; i++) {
+        call->in[i] = track_value(node, rule.in[i]);
+        call->in_count = rule.in[i].kind == TR_REF_NONE ? call->in_count : i + 1;
+    }
+    for (int i = 0; i < TR_OP_OUT_MAX; i++) {
+        bool there = rule.out[i].kind != TR_REF_NONE;
+        call->out[i] = track_value(node, rule.out[i]);
+        call->out_count = there ? i + 1 : call->out_count;
+        call->accumulate |= (uint32_t)there << i;
+    }
+    return true;
+}
+
+static tr_status compile_track(tr_compiler *c) {
+    size_t count = 0;
+    tr_call *calls = tr__calloc(c->graph->node_count, sizeof *calls);
+    if (!calls) {
+        return no_memory(c);
+    }
+    for (size_t n = 0; n < c->graph->node_count; n++) {
+        count += track_call(c->graph, &c->graph->nodes[n], &calls[count]);
+    }
+    tr_status status =
+        tr__program_compile(c, TR_VARIANT_TRACK, calls, count, &c->unit->track);
+    tr__free(calls);
+    return status;
+}
+
 // Gives the answer a value of its own, the graph's last.
 static tr_status add_answer(tr_compiler *c, const tr_call *loss) {
     tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX] = {0};
@@ -170,6 +242,9 @@ static tr_status compile_training(tr_compiler *c) {
         if (status == TR_OK) {
             status = compile_backward(c, s, &unit->backward[s]);
         }
+    }
+    if (status == TR_OK) {
+        status = compile_track(c);
     }
     return status == TR_OK && c->request->recompute
                ? compile_nodes(c, TR_VARIANT_RECOMPUTE, 0, &unit->recompute)
@@ -255,6 +330,8 @@ void tr__unit_program_destroy(tr_unit_program *unit) {
     destroy_programs(unit->backward, unit->segments);
     tr__program_clear(&unit->recompute);
     tr__program_clear(&unit->answer);
+    tr__program_clear(&unit->track);
+    tr__free(unit->state_offset);
     tr__free(unit->params);
     tr__derivation_clear(&unit->derived);
     tr__graph_destroy(unit->graph);

@@ -126,14 +126,13 @@ int tr__step_transfers(const tr_plan *plan, const tr_plan_step *step, size_t *ne
     if (plan->request.ranks == 1) {
         return 0;
     }
-    if (step->kind == TR_STEP_combine) { // summed, and brought together again
+    if (step->kind == TR_STEP_combine) { // each merges the parts of all
         if (!tr__combine_next(plan, step, next, &tensor)) {
             return 0;
         }
-        int64_t shard = tr__ceil_div(tensor.count, plan->request.ranks);
-        out[0] = (tr_transfer){TR_COMM_REDUCE, tensor.count, shard, F32};
-        out[1] = (tr_transfer){TR_COMM_GATHER, tensor.count, shard, F32};
-        return 2;
+        int64_t own = tensor.bytes * tr__wave_parts(plan, TR_SEQUENCE_TRAIN);
+        out[0] = (tr_transfer){TR_COMM_GATHER, own * plan->request.ranks, own, 1};
+        return 1;
     }
     if (step->stream != TR_STREAM_COMM || (*next)++ > 0) {
         return 0;

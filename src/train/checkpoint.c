@@ -22,6 +22,11 @@ static uint64_t model_hash(const tr_engine *engine) {
                                  (size_t)shape->rank * sizeof *shape->dim);
         }
     }
+    for (size_t i = 0; i < engine->plan->state_count; i++) {
+        const tr_plan_state *state = &engine->plan->states[i];
+        hash = tr__hash_more(hash, state->name, strlen(state->name));
+        hash = tr__hash_more(hash, &state->desc, sizeof state->desc);
+    }
     return hash;
 }
 
@@ -57,13 +62,32 @@ static tr_status read_run(void *user, int64_t key, int64_t at, const float **dat
     return status;
 }
 
-// All parameters in each of the states [first, end).
+// The model's own states are the same on all ranks: rank 0 writes them.
+static void list_states(tr_engine *engine, tensor_list *list) {
+    bool leads = tr__comm_leads(tr__run_comm(engine->run));
+    for (size_t i = 0; i < engine->plan->state_count; i++) {
+        const tr_plan_state *state = &engine->plan->states[i];
+        char *name = list->names[list->count];
+        snprintf(name, TR_TENSOR_NAME_MAX, "%s", state->name);
+        list->tensors[list->count++] = (tr_checkpoint_tensor){
+            .name = name,
+            .shape = state->desc.shape,
+            .count = leads ? tr_shape_count(state->desc.shape) : 0,
+            .data = tr__executor_state(engine->executor, (int)i),
+            .dtype = state->desc.dtype,
+        };
+    }
+}
+
+// All parameters in each of the optimizer's states [first, end); with the parameters
+// themselves (-1), the model's states.
 static bool list_tensors(tr_engine *engine, int first, int end, tensor_list *list) {
     const tr_optimizer *optimizer = engine->settings->optimizer;
-    size_t params = engine->plan->param_count, states = (size_t)(end - first);
+    size_t params = engine->plan->param_count;
+    size_t most = params * (size_t)(end - first) + engine->plan->state_count;
     *list = (tensor_list){0};
-    list->tensors = tr__calloc(params * states, sizeof *list->tensors);
-    list->names = tr__calloc(params * states, sizeof *list->names);
+    list->tensors = tr__calloc(most, sizeof *list->tensors);
+    list->names = tr__calloc(most, sizeof *list->names);
     if (!list->tensors || !list->names) {
         return false;
     }
@@ -81,6 +105,9 @@ static bool list_tensors(tr_engine *engine, int first, int end, tensor_list *lis
                                        .data = piece.data,
                                        .key = key_of(engine, (int)i, state)};
         }
+    }
+    if (first < 0) {
+        list_states(engine, list);
     }
     return true;
 }
@@ -259,6 +286,10 @@ static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
     if (status == TR_OK) {
         status = tr__read_parameters(from->model, from->folder, engine->plan,
                                      engine->executor, -1, NULL, err);
+    }
+    if (status == TR_OK) {
+        status = tr__read_states(from->model, from->folder, engine->plan,
+                                 engine->executor, err);
     }
     for (int s = 0; s < states && status == TR_OK; s++) {
         status =

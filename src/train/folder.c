@@ -93,3 +93,25 @@ tr_status tr__read_parameters(const tr_tensor_set *set, const char *path,
     }
     return TR_OK;
 }
+
+tr_status tr__read_states(const tr_tensor_set *set, const char *path,
+                          const tr_plan *plan, tr_executor *executor, tr_error *err) {
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < plan->state_count && status == TR_OK; i++) {
+        const tr_plan_state *state = &plan->states[i];
+        const tr_stored_tensor *stored = tr__tensor_set_find(set, state->name);
+        void *data = tr__executor_state(executor, (int)i);
+        int64_t count = tr_shape_count(state->desc.shape);
+        bool exact = state->desc.dtype != TR_F32;
+        if (!stored || !same_shape(stored, &state->desc.shape) ||
+            (exact && stored->dtype != state->desc.dtype)) {
+            return tr_fail(err, TR_IO,
+                           "%s: has no tensor %s of the shape and type that this "
+                           "run's model keeps: it belongs to another model",
+                           path, state->name);
+        }
+        status = exact ? tr__tensor_read(set, stored, 0, count, data, err)
+                       : tr__tensor_read_f32(set, stored, 0, count, data, err);
+    }
+    return status;
+}

@@ -22,5 +22,8 @@ void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *ds
 tr_status tr__read_parameters(const tr_tensor_set *set, const char *path,
                               const tr_plan *plan, tr_executor *executor, int state,
                               const char *state_name, tr_error *err);
+// Fills the model's own states from a file with its parameters.
+tr_status tr__read_states(const tr_tensor_set *set, const char *path,
+                          const tr_plan *plan, tr_executor *executor, tr_error *err);
 
 #endif

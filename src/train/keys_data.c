@@ -11,6 +11,8 @@ static const char *const tokens[] = {"tokens", NULL};
 static const char *const second_file[] = {"bytes", "tokens", "npy", NULL};
 static const char *const csv[] = {"csv", NULL};
 static const char *const random_set[] = {"random", NULL};
+static const char *const npy[] = {"npy", NULL};
+static const char *const layouts[] = {"channels_first", "channels_last", NULL};
 static const char *const features[] = {"csv", "npy", "random", NULL};
 
 #define OF(list) .where_key = "data.format", .where = (list)
@@ -75,6 +77,25 @@ static const tr_key keys[] = {
      .min = 1,
      .max = TR_KEY_COUNT_MAX,
      .doc = "random: how many; csv, npy: checked where given"},
+    {.path = "data.image_layout",
+     OF(npy),
+     .types = TR_KEY_TEXT,
+     .choices = layouts,
+     .doc = "npy, images: [N, C, H, W] or [N, H, W, C]; left out: as the sides say"},
+    {.path = "data.image_mean",
+     OF(npy),
+     .types = TR_KEY_NUMBER | TR_KEY_LIST,
+     .elements = TR_KEY_NUMBER,
+     .min = -TR_KEY_NUMBER_MAX,
+     .max = TR_KEY_NUMBER_MAX,
+     .doc = "npy, images: values become (value - mean) / std, by channel or alike"},
+    {.path = "data.image_std",
+     OF(npy),
+     .types = TR_KEY_NUMBER | TR_KEY_LIST,
+     .elements = TR_KEY_NUMBER,
+     .min = 1e-30,
+     .max = TR_KEY_NUMBER_MAX,
+     .doc = "the same"},
     {.path = "data.drop_last",
      .types = TR_KEY_BOOL,
      .fallback = "false",

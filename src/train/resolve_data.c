@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { PATHS_MAX = 4096 };
+enum { PATHS_MAX = 4096, CHANNELS_MAX = 64 };
 
 typedef struct path_list {
     const char **paths;
@@ -28,10 +28,30 @@ static tr_status read_paths(const tr_run *run, const char *key, path_list *list,
     return TR_OK;
 }
 
+// A number, or a list of them; values: [CHANNELS_MAX]. Returns how many.
+static size_t read_numbers(const tr_run *run, const char *key, double *values) {
+    if (tr__config_type(run->config, key) == TR_KEY_NUMBER) {
+        values[0] = tr__config_number(run->config, key);
+        return 1;
+    }
+    size_t count = tr__config_count(run->config, key);
+    for (size_t i = 0; i < count && i < CHANNELS_MAX; i++) {
+        values[i] = tr__config_number_at(run->config, key, i);
+    }
+    return count;
+}
+
 static tr_data_options data_options(const tr_run *run) {
     const tr_config *config = run->config;
     bool tokens = run->model->input.dtype == TR_I32;
+    const tr_shape *image = run->model->input.shape.rank == 3 && !tokens
+                                ? &run->model->input.shape
+                                : &(tr_shape){0};
     return (tr_data_options){
+        .image_height = image->dim[0],
+        .image_width = image->dim[1],
+        .image_channels = image->dim[2],
+        .image_layout = tr__config_text(config, "data.image_layout"),
         .format = tr__config_text(config, "data.format"),
         .order = tr__config_text(config, "data.order"),
         .sequence_length = tokens ? tr_shape_count(run->model->input.shape) : 0,
@@ -75,6 +95,11 @@ static tr_status open_files(tr_run *run, tr_error *err) {
     tr_data_options options = data_options(run);
     path_list train = {0}, validation = {0};
     char column[32];
+    double mean[CHANNELS_MAX], deviation[CHANNELS_MAX];
+    options.image_mean = mean;
+    options.image_mean_count = read_numbers(run, "data.image_mean", mean);
+    options.image_std = deviation;
+    options.image_std_count = read_numbers(run, "data.image_std", deviation);
     options.label_column = label_column(run, column, sizeof column);
     bool ids =
         strcmp(options.format, "bytes") == 0 || strcmp(options.format, "tokens") == 0;
@@ -126,7 +151,9 @@ static tr_status check_fit(const tr_run *run, const tr_dataset *data, tr_error *
                        tr_dataset_about(data),
                        (long long)tr_shape_count(sample.input.shape),
                        (long long)tr_shape_count(model->input.shape),
-                       model->classifier ? "first layer" : "n_positions");
+                       model->input.shape.rank == 3 ? "image_size"
+                       : model->classifier          ? "first layer"
+                                                    : "n_positions");
     }
     if (!tr_shape_equal(sample.target.shape, model->target.shape)) {
         return tr_fail(

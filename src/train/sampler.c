@@ -38,6 +38,9 @@ static tr_status read_weights(tr_sampler *s, const char *folder, tr_error *err) 
     if (status == TR_OK) {
         status = tr__read_parameters(set, folder, s->plan, s->executor, -1, NULL, err);
     }
+    if (status == TR_OK) {
+        status = tr__read_states(set, folder, s->plan, s->executor, err);
+    }
     tr__tensor_set_close(set);
     return status;
 }

@@ -36,6 +36,20 @@ static tr_status draw(tr_engine *engine, int index, tr_error *err) {
     return status;
 }
 
+static void begin_states(tr_engine *engine) {
+    for (size_t i = 0; i < engine->plan->state_count; i++) {
+        const tr_plan_state *state = &engine->plan->states[i];
+        void *data = tr__executor_state(engine->executor, (int)i);
+        for (int64_t k = 0; k < tr_shape_count(state->desc.shape); k++) {
+            if (state->desc.dtype == TR_I64) {
+                ((int64_t *)data)[k] = (int64_t)state->init;
+            } else {
+                ((float *)data)[k] = state->init;
+            }
+        }
+    }
+}
+
 tr_status tr__engine_weights(tr_engine *engine, tr_error *err) {
     const char *folder = tr__run_weights(engine->run);
     if (!folder) {
@@ -43,6 +57,7 @@ tr_status tr__engine_weights(tr_engine *engine, tr_error *err) {
         for (size_t i = 0; i < engine->plan->param_count && drawn == TR_OK; i++) {
             drawn = draw(engine, (int)i, err);
         }
+        begin_states(engine);
         return drawn;
     }
     tr_tensor_set *set = NULL;
@@ -50,6 +65,9 @@ tr_status tr__engine_weights(tr_engine *engine, tr_error *err) {
     if (status == TR_OK) {
         status = tr__read_parameters(set, folder, engine->plan, engine->executor, -1,
                                      NULL, err);
+    }
+    if (status == TR_OK) {
+        status = tr__read_states(set, folder, engine->plan, engine->executor, err);
     }
     tr__tensor_set_close(set);
     return status;

@@ -313,7 +313,7 @@ static void pieces_make_up_a_tensor(void **state) {
     for (int p = 0; p < 3; p++) {
         pieces[2 * p].first = cuts[p][0];
         pieces[2 * p].count = cuts[p][1];
-        pieces[2 * p].data = whole->data + cuts[p][0];
+        pieces[2 * p].data = (const float *)whole->data + cuts[p][0];
     }
     run.input.model = pieces;
     run.input.model_count = TEST_TENSORS + 2;

@@ -51,6 +51,9 @@ static void put_value(text *to, const tr_graph *graph, tr_value value) {
     case TR_VALUE_PARAM:
         put(to, "p%d", info->index);
         break;
+    case TR_VALUE_STATE:
+        put(to, "s%d", info->index);
+        break;
     case TR_VALUE_NODE:
         put(to, info->index ? "n%d.%d" : "n%d", info->node, info->index);
         break;

@@ -11,8 +11,12 @@
 
 #include <cmocka.h>
 
-const tr_run_context test_context = {
-    .seed = 7, .step = 5, .sample = 11, .unit = 3, .loss_seed = 0.375f};
+const tr_run_context test_context = {.seed = 7,
+                                     .step = 5,
+                                     .sample = 11,
+                                     .unit = 3,
+                                     .rows = INT64_MAX,
+                                     .loss_seed = 0.375f};
 
 static const tr_kernel *find_kernel(const tr_op_desc *desc) {
     const tr_kernel *kernel = tr__kernel_choose(desc);

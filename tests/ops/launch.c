@@ -23,7 +23,7 @@ const tr_kernel *test_kernel(const tr_op *op, int which) {
 
 void test_launch(const tr_kernel *kernel, const tr_op_desc *desc,
                  const tr_launch *launch) {
-    tr_run_context run = {0};
+    tr_run_context run = {.rows = INT64_MAX};
     void *state = NULL;
     assert_true(kernel->supports(desc));
     if (kernel->prepare) {

@@ -74,6 +74,14 @@ void test_tensor_fill_input(test_tensor *tensor, const tr_case_input *input,
         fill_real(tensor, 0, input->scale != 0 ? input->scale : 1, stream);
         return;
     }
+    if (input->fill == TR_FILL_POSITIVE) {
+        float scale = input->scale != 0 ? input->scale : 1, value;
+        for (int64_t i = 0; i < count; i++) {
+            tr__fill_uniform(&value, i, 1, scale / 2, 3 * scale / 2, SEED, stream);
+            test_tensor_put(tensor, i, value);
+        }
+        return;
+    }
     assert_int_equal(tensor->desc.dtype, TR_I32);
     int32_t *data = tensor->memory.data;
     for (int64_t i = 0; i < count; i++) {

@@ -8,7 +8,10 @@
 #include <cmocka.h>
 
 extern const tr_case_list tr__cases_attention;
+extern const tr_case_list tr__cases_batch_norm;
+extern const tr_case_list tr__cases_batch_stat;
 extern const tr_case_list tr__cases_cast;
+extern const tr_case_list tr__cases_conv2d;
 extern const tr_case_list tr__cases_copy;
 extern const tr_case_list tr__cases_dropout;
 extern const tr_case_list tr__cases_embedding;
@@ -18,8 +21,11 @@ extern const tr_case_list tr__cases_head_slice;
 extern const tr_case_list tr__cases_head_slice_loss;
 extern const tr_case_list tr__cases_layer_norm;
 extern const tr_case_list tr__cases_linear;
+extern const tr_case_list tr__cases_pool;
 extern const tr_case_list tr__cases_relu;
 extern const tr_case_list tr__cases_residual;
+extern const tr_case_list tr__cases_rms_norm;
+extern const tr_case_list tr__cases_shortcut;
 
 static const tr_case_list *const lists[] = {
     &tr__cases_attention,
@@ -35,6 +41,12 @@ static const tr_case_list *const lists[] = {
     &tr__cases_residual,
     &tr__cases_head_slice,
     &tr__cases_head_slice_loss,
+    &tr__cases_batch_norm,
+    &tr__cases_batch_stat,
+    &tr__cases_conv2d,
+    &tr__cases_pool,
+    &tr__cases_rms_norm,
+    &tr__cases_shortcut,
 };
 
 enum { LISTS = sizeof lists / sizeof *lists };

@@ -353,7 +353,8 @@ static double sent_by_all(const tr_plan *plan) {
         size_t next = 0;
         if (step->kind == TR_STEP_combine) {
             while (tr__combine_next(plan, step, &next, &tensor)) {
-                bytes += 2 * 4 * (double)tensor.count;
+                int64_t own = tensor.bytes * tr__wave_parts(plan, TR_SEQUENCE_TRAIN);
+                bytes += (double)(own * plan->request.ranks);
             }
         } else if (step->kind == TR_STEP_gather && step->part == TR_PART_RECORD) {
             bytes += 8 * (double)(plan->record.doubles * plan->request.ranks);

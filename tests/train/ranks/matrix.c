@@ -350,7 +350,7 @@ static void run_slices(const world *w, int slices) {
 }
 
 static void run_world(int architecture, int kind) {
-    world w;
+    world w = {.optimizer = NULL};
     world_make(&w, architecture, kind);
     run_slices(&w, 1);
     if (architecture == GPT2 && kind % 2) {

@@ -86,7 +86,7 @@ static void check_trace(const tr_plan *plan, const char *path, int spans,
     json_decref(root);
 }
 
-// A combine step is there with each operation that it starts, another once.
+// A combine step is there with each tensor that it merges, another once.
 static int count_spans(const tr_plan *plan) {
     const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
     int spans = 0;
@@ -97,7 +97,7 @@ static int count_spans(const tr_plan *plan) {
             sequence->steps[i].kind == TR_STEP_combine && tr_comm_ranks(comm) > 1;
         spans += !combine;
         while (combine && tr__combine_next(plan, &sequence->steps[i], &next, &tensor)) {
-            spans += 2;
+            spans++;
         }
     }
     return spans;

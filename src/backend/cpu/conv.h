@@ -1,0 +1,49 @@
+// Convolutions of images in f32: batches [batch, h, w, channels] (channels last), and
+// weights [out channels, in channels, kernel h, kernel w] as files have them.
+#ifndef TR_BACKEND_CPU_CONV_H
+#define TR_BACKEND_CPU_CONV_H
+
+#include <tranche/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum tr_conv_kind {
+    TR_CONV_OUTPUT, // y from x and weight (and bias)
+    TR_CONV_INPUT,  // dx from dy and weight
+    TR_CONV_WEIGHT, // dweight (and dbias) from dy and x
+} tr_conv_kind;
+
+typedef struct tr_conv_desc {
+    tr_conv_kind kind;
+    int64_t batch;
+    int64_t in_h, in_w, in_channels;
+    int64_t out_h, out_w, out_channels;
+    int64_t kernel_h, kernel_w, stride, padding;
+    bool bias;
+    bool fresh, accumulate; // what will be asked for: the result written; added to
+    int threads;            // that will run it
+} tr_conv_desc;
+
+typedef struct tr_conv tr_conv;
+
+// Prepares a convolution. TR_USAGE: a side of 2^31 or more; TR_MEMORY; TR_INTERNAL: no
+// implementation of it.
+tr_status tr__conv_create(const tr_conv_desc *desc, tr_conv **out, tr_error *err);
+void tr__conv_destroy(tr_conv *conv); // NULL-safe
+// Bytes of 64-byte aligned memory that a run needs.
+size_t tr__conv_workspace(const tr_conv *conv);
+
+typedef struct tr_conv_operands {
+    const float *image;   // x; of TR_CONV_INPUT and TR_CONV_WEIGHT dy
+    const float *other;   // the weight; of TR_CONV_WEIGHT x
+    const float *bias;    // [out channels] of TR_CONV_OUTPUT, where there is one
+    float *result;        // y, dx or dweight
+    float *bias_gradient; // [out channels] of TR_CONV_WEIGHT, where there is one
+    bool accumulate;      // result += instead of =
+    bool accumulate_bias; // the same of bias_gradient
+} tr_conv_operands;
+void tr__conv_run(tr_conv *conv, const tr_conv_operands *operands, void *workspace);
+
+#endif

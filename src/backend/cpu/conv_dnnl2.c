@@ -1,0 +1,480 @@
+// Convolutions by oneDNN 2.x: beside matmul_dnnl2.c the only file that calls it.
+//
+// Images stay as they are, channels last: oneDNN's kernels are as fast on them as on
+// its own blocked layout, and the ops between convolutions read whole channels. Weights
+// are brought into the layout that its kernels want in the workspace, at every run
+// (less than a microsecond to six, for up to 64 x 64 channels). Backward convolutions
+// cannot add to their result: they write to the workspace, and the way back to the
+// result's own layout adds.
+#include "backend/cpu/conv.h"
+
+#include "base/checked.h"
+#include "base/memory.h"
+
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ALIGNMENT = 64, ARGS_MAX = 5, WAYS = 2 };
+
+// A primitive and what it takes from the workspace.
+typedef struct part {
+    dnnl_primitive_t primitive; // NULL: not needed
+    dnnl_memory_t scratch;
+    size_t scratch_bytes;
+} part;
+
+struct tr_conv {
+    tr_conv_desc desc;
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    dnnl_memory_desc_t x_desc, y_desc, bias_desc;
+    dnnl_memory_desc_t weight_desc;               // as files have it
+    dnnl_memory_desc_t inner_desc;                // as the kernels want it
+    dnnl_memory_t x, y, bias, weight, inner, sum; // without memory of their own
+    part ways[WAYS]; // of the convolution; index: accumulate (an output adds by itself)
+    part in;         // weight to inner
+    part out[WAYS];  // from the workspace to the result; index: accumulate
+    bool converts;   // the two layouts of the weight differ
+    // Workspace: the weight inside, or the gradient before it is added; the gradient of
+    // the bias; scratch.
+    size_t inner_bytes, bias_bytes, scratch_bytes;
+};
+
+static bool is_valid(const tr_conv_desc *d) {
+    return d->batch >= 1 && d->in_h >= 1 && d->in_w >= 1 && d->in_channels >= 1 &&
+           d->out_h >= 1 && d->out_w >= 1 && d->out_channels >= 1 && d->kernel_h >= 1 &&
+           d->kernel_w >= 1 && d->stride >= 1 && d->padding >= 0 && d->threads >= 1 &&
+           (d->fresh || d->accumulate);
+}
+
+static bool is_too_large(const tr_conv_desc *d) {
+    const int64_t sides[] = {d->batch, d->in_h, d->in_w, d->in_channels,
+                             d->out_channels};
+    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
+        if (sides[i] > INT32_MAX) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static tr_status refused(const tr_conv_desc *d, dnnl_status_t status, tr_error *err) {
+    if (status == dnnl_out_of_memory) {
+        return tr_fail(err, TR_MEMORY, "no memory to prepare a convolution");
+    }
+    return tr_fail(
+        err, TR_INTERNAL,
+        "oneDNN refused the convolution of %lld x %lld x %lld by %lld x %lld "
+        "to %lld channels (status %d)",
+        (long long)d->in_h, (long long)d->in_w, (long long)d->in_channels,
+        (long long)d->kernel_h, (long long)d->kernel_w, (long long)d->out_channels,
+        (int)status);
+}
+
+// ---- preparing
+
+static dnnl_status_t create_memory(tr_conv *p, const dnnl_memory_desc_t *desc,
+                                   dnnl_memory_t *out) {
+    return dnnl_memory_create(out, desc, p->engine, DNNL_MEMORY_NONE);
+}
+
+static dnnl_status_t describe_all(tr_conv *p) {
+    const tr_conv_desc *d = &p->desc;
+    dnnl_dims_t x = {d->batch, d->in_channels, d->in_h, d->in_w};
+    dnnl_dims_t y = {d->batch, d->out_channels, d->out_h, d->out_w};
+    dnnl_dims_t weight = {d->out_channels, d->in_channels, d->kernel_h, d->kernel_w};
+    dnnl_dims_t bias = {d->out_channels};
+    dnnl_status_t status = dnnl_engine_create(&p->engine, dnnl_cpu, 0);
+    status = status
+                 ? status
+                 : dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags);
+    status = status
+                 ? status
+                 : dnnl_memory_desc_init_by_tag(&p->x_desc, 4, x, dnnl_f32, dnnl_nhwc);
+    status = status
+                 ? status
+                 : dnnl_memory_desc_init_by_tag(&p->y_desc, 4, y, dnnl_f32, dnnl_nhwc);
+    status = status ? status
+                    : dnnl_memory_desc_init_by_tag(&p->weight_desc, 4, weight, dnnl_f32,
+                                                   dnnl_oihw);
+    status = status ? status
+                    : dnnl_memory_desc_init_by_tag(&p->inner_desc, 4, weight, dnnl_f32,
+                                                   dnnl_format_tag_any);
+    return status
+               ? status
+               : dnnl_memory_desc_init_by_tag(&p->bias_desc, 1, bias, dnnl_f32, dnnl_a);
+}
+
+static dnnl_status_t create_attributes(bool accumulate, dnnl_primitive_attr_t *out) {
+    dnnl_post_ops_t ops = NULL;
+    dnnl_status_t status = dnnl_primitive_attr_create(out);
+    status =
+        status
+            ? status
+            : dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
+    status = status ? status : dnnl_post_ops_create(&ops);
+    if (!status && accumulate) {
+        status = dnnl_post_ops_append_sum(ops, 1);
+    }
+    status = status ? status : dnnl_primitive_attr_set_post_ops(*out, ops);
+    if (ops) {
+        dnnl_post_ops_destroy(ops);
+    }
+    return status;
+}
+
+static dnnl_status_t describe_convolution(const tr_conv *p, tr_conv_kind kind,
+                                          dnnl_convolution_desc_t *out) {
+    const tr_conv_desc *d = &p->desc;
+    dnnl_dims_t strides = {d->stride, d->stride}, before = {d->padding, d->padding};
+    // What lies past the last window is no padding, or less of it.
+    dnnl_dims_t after = {
+        (d->out_h - 1) * d->stride + d->kernel_h - d->in_h - d->padding,
+        (d->out_w - 1) * d->stride + d->kernel_w - d->in_w - d->padding};
+    const dnnl_memory_desc_t *bias = d->bias ? &p->bias_desc : NULL;
+    switch (kind) {
+    case TR_CONV_INPUT:
+        return dnnl_convolution_backward_data_desc_init(
+            out, dnnl_convolution_direct, &p->x_desc, &p->inner_desc, &p->y_desc,
+            strides, before, after);
+    case TR_CONV_WEIGHT:
+        return dnnl_convolution_backward_weights_desc_init(
+            out, dnnl_convolution_direct, &p->x_desc, &p->inner_desc, bias, &p->y_desc,
+            strides, before, after);
+    default:
+        return dnnl_convolution_forward_desc_init(
+            out, dnnl_forward_training, dnnl_convolution_direct, &p->x_desc,
+            &p->inner_desc, bias, &p->y_desc, strides, before, after);
+    }
+}
+
+static dnnl_status_t take_scratch(tr_conv *p, const_dnnl_primitive_desc_t desc,
+                                  part *to) {
+    const dnnl_memory_desc_t *scratch =
+        dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+    to->scratch_bytes = dnnl_memory_desc_get_size(scratch);
+    if (to->scratch_bytes > p->scratch_bytes) {
+        p->scratch_bytes = to->scratch_bytes;
+    }
+    return create_memory(p, scratch, &to->scratch);
+}
+
+static dnnl_status_t create_convolution(tr_conv *p, bool accumulate, part *to) {
+    tr_conv_kind kind = p->desc.kind;
+    dnnl_query_t weights =
+        kind == TR_CONV_WEIGHT ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
+    dnnl_primitive_desc_t hint = NULL, desc = NULL;
+    dnnl_primitive_attr_t attributes = NULL;
+    dnnl_convolution_desc_t convolution;
+    dnnl_status_t status = dnnl_success;
+    if (kind != TR_CONV_OUTPUT) {
+        status = describe_convolution(p, TR_CONV_OUTPUT, &convolution);
+        status = status ? status
+                        : dnnl_primitive_desc_create(&hint, &convolution, NULL,
+                                                     p->engine, NULL);
+    }
+    status = status ? status : create_attributes(accumulate, &attributes);
+    status = status ? status : describe_convolution(p, kind, &convolution);
+    status = status ? status
+                    : dnnl_primitive_desc_create(&desc, &convolution, attributes,
+                                                 p->engine, hint);
+    status = status ? status : dnnl_primitive_create(&to->primitive, desc);
+    status = status ? status : take_scratch(p, desc, to);
+    if (!status) { // both ways want the same layout: that of the first
+        p->inner_desc = *dnnl_primitive_desc_query_md(desc, weights, 0);
+    }
+    if (desc) {
+        dnnl_primitive_desc_destroy(desc);
+    }
+    if (hint) {
+        dnnl_primitive_desc_destroy(hint);
+    }
+    if (attributes) {
+        dnnl_primitive_attr_destroy(attributes);
+    }
+    return status;
+}
+
+static dnnl_status_t create_reorder(tr_conv *p, const dnnl_memory_desc_t *from,
+                                    const dnnl_memory_desc_t *to, bool accumulate,
+                                    part *out) {
+    dnnl_primitive_attr_t attributes = NULL;
+    dnnl_primitive_desc_t desc = NULL;
+    dnnl_status_t status = create_attributes(accumulate, &attributes);
+    status = status ? status
+                    : dnnl_reorder_primitive_desc_create(&desc, from, p->engine, to,
+                                                         p->engine, attributes);
+    status = status ? status : dnnl_primitive_create(&out->primitive, desc);
+    status = status ? status : take_scratch(p, desc, out);
+    if (desc) {
+        dnnl_primitive_desc_destroy(desc);
+    }
+    if (attributes) {
+        dnnl_primitive_attr_destroy(attributes);
+    }
+    return status;
+}
+
+static dnnl_status_t create_memories(tr_conv *p) {
+    const dnnl_memory_desc_t *result =
+        p->desc.kind == TR_CONV_INPUT ? &p->x_desc : &p->inner_desc;
+    dnnl_status_t status = create_memory(p, &p->x_desc, &p->x);
+    status = status ? status : create_memory(p, &p->y_desc, &p->y);
+    status = status ? status : create_memory(p, &p->bias_desc, &p->bias);
+    status = status ? status : create_memory(p, &p->weight_desc, &p->weight);
+    status = status ? status : create_memory(p, &p->inner_desc, &p->inner);
+    return status ? status : create_memory(p, result, &p->sum);
+}
+
+static size_t round_up(size_t bytes) {
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+// The output's own way adds to it.
+static dnnl_status_t create_output(tr_conv *p) {
+    dnnl_status_t status = dnnl_success;
+    if (p->desc.fresh) {
+        status = create_convolution(p, false, &p->ways[0]);
+    }
+    if (!status && p->desc.accumulate) {
+        status = create_convolution(p, true, &p->ways[1]);
+    }
+    return status;
+}
+
+// Gradients are written; the way from the workspace to the result adds.
+static dnnl_status_t create_gradient(tr_conv *p) {
+    const dnnl_memory_desc_t *from = &p->x_desc, *to = &p->x_desc;
+    dnnl_status_t status = create_convolution(p, false, &p->ways[0]);
+    bool weight = p->desc.kind == TR_CONV_WEIGHT;
+    if (weight) {
+        from = &p->inner_desc;
+        to = &p->weight_desc;
+    }
+    bool same = status || dnnl_memory_desc_equal(from, to);
+    if (!status && p->desc.fresh && !same) {
+        status = create_reorder(p, from, to, false, &p->out[0]);
+    }
+    if (!status && p->desc.accumulate) {
+        status = create_reorder(p, from, to, true, &p->out[1]);
+    }
+    return status;
+}
+
+static dnnl_status_t create_all(tr_conv *p) {
+    bool reads_weight = p->desc.kind != TR_CONV_WEIGHT;
+    dnnl_status_t status = describe_all(p);
+    status = status                           ? status
+             : p->desc.kind == TR_CONV_OUTPUT ? create_output(p)
+                                              : create_gradient(p);
+    p->converts = !status && !dnnl_memory_desc_equal(&p->inner_desc, &p->weight_desc);
+    if (!status && reads_weight && p->converts) {
+        status = create_reorder(p, &p->weight_desc, &p->inner_desc, false, &p->in);
+    }
+    status = status ? status : create_memories(p);
+    if (status) {
+        return status;
+    }
+    if (reads_weight ? p->converts : p->out[0].primitive || p->out[1].primitive) {
+        p->inner_bytes = round_up(dnnl_memory_desc_get_size(&p->inner_desc));
+    }
+    if (p->desc.kind == TR_CONV_INPUT && p->out[1].primitive) {
+        p->inner_bytes += round_up(dnnl_memory_desc_get_size(&p->x_desc));
+    }
+    if (p->desc.kind == TR_CONV_WEIGHT && p->desc.bias) {
+        p->bias_bytes = round_up(dnnl_memory_desc_get_size(&p->bias_desc));
+    }
+    return dnnl_success;
+}
+
+tr_status tr__conv_create(const tr_conv_desc *desc, tr_conv **out, tr_error *err) {
+    *out = NULL;
+    if (!is_valid(desc)) {
+        return refused(desc, dnnl_invalid_arguments, err);
+    }
+    if (is_too_large(desc)) {
+        return tr_fail(err, TR_USAGE,
+                       "a convolution has a side of 2^31 or more: make the micro-batch "
+                       "or the model smaller");
+    }
+    tr_conv *p = tr__calloc(1, sizeof *p);
+    if (!p) {
+        return refused(desc, dnnl_out_of_memory, err);
+    }
+    p->desc = *desc;
+    // oneDNN cuts the work for as many threads as OpenMP would use now.
+    int threads = omp_get_max_threads();
+    omp_set_num_threads(desc->threads);
+    dnnl_status_t status = create_all(p);
+    omp_set_num_threads(threads);
+    if (status) {
+        tr__conv_destroy(p);
+        return refused(desc, status, err);
+    }
+    *out = p;
+    return TR_OK;
+}
+
+static void destroy_memory(dnnl_memory_t memory) {
+    if (memory) {
+        dnnl_memory_destroy(memory);
+    }
+}
+
+static void destroy_part(part *p) {
+    if (p->primitive) {
+        dnnl_primitive_destroy(p->primitive);
+    }
+    destroy_memory(p->scratch);
+}
+
+void tr__conv_destroy(tr_conv *conv) {
+    if (!conv) {
+        return;
+    }
+    part *parts[] = {&conv->ways[0], &conv->ways[1], &conv->in, &conv->out[0],
+                     &conv->out[1]};
+    dnnl_memory_t memories[] = {conv->x,      conv->y,     conv->bias,
+                                conv->weight, conv->inner, conv->sum};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        destroy_part(parts[i]);
+    }
+    for (size_t i = 0; i < sizeof memories / sizeof *memories; i++) {
+        destroy_memory(memories[i]);
+    }
+    if (conv->stream) {
+        dnnl_stream_destroy(conv->stream);
+    }
+    if (conv->engine) {
+        dnnl_engine_destroy(conv->engine);
+    }
+    tr__free(conv);
+}
+
+size_t tr__conv_workspace(const tr_conv *conv) {
+    return conv ? conv->inner_bytes + conv->bias_bytes + conv->scratch_bytes : 0;
+}
+
+// ---- running
+
+// A run: where the workspace's parts lie.
+typedef struct run {
+    tr_conv *conv;
+    const tr_conv_operands *operands;
+    char *inner, *bias, *scratch;
+} run;
+
+static void set_memory(dnnl_memory_t memory, const void *data) {
+    dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)data);
+}
+
+static dnnl_status_t execute(const run *r, part *p, dnnl_exec_arg_t *args, int count) {
+    set_memory(p->scratch, r->scratch);
+    args[count++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, p->scratch};
+    dnnl_status_t status =
+        dnnl_primitive_execute(p->primitive, r->conv->stream, count, args);
+    return status ? status : dnnl_stream_wait(r->conv->stream);
+}
+
+static dnnl_status_t reorder(const run *r, part *p, dnnl_memory_t from,
+                             dnnl_memory_t to) {
+    dnnl_exec_arg_t args[ARGS_MAX] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+    return execute(r, p, args, 2);
+}
+
+// The weight, as the kernels want it.
+static dnnl_status_t bring_weight(const run *r) {
+    tr_conv *p = r->conv;
+    set_memory(p->weight, r->operands->other);
+    if (!p->converts) {
+        set_memory(p->inner, r->operands->other);
+        return dnnl_success;
+    }
+    set_memory(p->inner, r->inner);
+    return reorder(r, &p->in, p->weight, p->inner);
+}
+
+static dnnl_status_t run_output(const run *r) {
+    tr_conv *p = r->conv;
+    dnnl_status_t status = bring_weight(r);
+    set_memory(p->x, r->operands->image);
+    set_memory(p->y, r->operands->result);
+    dnnl_exec_arg_t args[ARGS_MAX] = {
+        {DNNL_ARG_SRC, p->x}, {DNNL_ARG_WEIGHTS, p->inner}, {DNNL_ARG_DST, p->y}};
+    int count = 3;
+    if (p->desc.bias) {
+        set_memory(p->bias, r->operands->bias);
+        args[count++] = (dnnl_exec_arg_t){DNNL_ARG_BIAS, p->bias};
+    }
+    return status ? status : execute(r, &p->ways[r->operands->accumulate], args, count);
+}
+
+static dnnl_status_t run_input(const run *r) {
+    tr_conv *p = r->conv;
+    bool adds = r->operands->accumulate;
+    char *image = p->converts
+                      ? r->inner + round_up(dnnl_memory_desc_get_size(&p->inner_desc))
+                      : r->inner;
+    dnnl_status_t status = bring_weight(r);
+    set_memory(p->y, r->operands->image);
+    set_memory(p->sum, adds ? (void *)image : r->operands->result);
+    set_memory(p->x, r->operands->result);
+    dnnl_exec_arg_t args[ARGS_MAX] = {{DNNL_ARG_DIFF_DST, p->y},
+                                      {DNNL_ARG_WEIGHTS, p->inner},
+                                      {DNNL_ARG_DIFF_SRC, p->sum}};
+    status = status ? status : execute(r, &p->ways[0], args, 3);
+    return status || !adds ? status : reorder(r, &p->out[1], p->sum, p->x);
+}
+
+static void put_bias(const run *r) {
+    const float *from = (const float *)(const void *)r->bias;
+    float *to = r->operands->bias_gradient;
+    for (int64_t i = 0; to && i < r->conv->desc.out_channels; i++) {
+        to[i] = r->operands->accumulate_bias ? to[i] + from[i] : from[i];
+    }
+}
+
+static dnnl_status_t run_weight(const run *r) {
+    tr_conv *p = r->conv;
+    part *back = &p->out[r->operands->accumulate];
+    set_memory(p->y, r->operands->image);
+    set_memory(p->x, r->operands->other);
+    set_memory(p->weight, r->operands->result);
+    set_memory(p->sum, back->primitive ? (void *)r->inner : r->operands->result);
+    dnnl_exec_arg_t args[ARGS_MAX] = {{DNNL_ARG_DIFF_DST, p->y},
+                                      {DNNL_ARG_SRC, p->x},
+                                      {DNNL_ARG_DIFF_WEIGHTS, p->sum}};
+    int count = 3;
+    if (p->desc.bias) {
+        set_memory(p->bias, r->bias);
+        args[count++] = (dnnl_exec_arg_t){DNNL_ARG_DIFF_BIAS, p->bias};
+    }
+    dnnl_status_t status = execute(r, &p->ways[0], args, count);
+    if (!status && p->desc.bias) {
+        put_bias(r);
+    }
+    return status || !back->primitive ? status : reorder(r, back, p->sum, p->weight);
+}
+
+void tr__conv_run(tr_conv *conv, const tr_conv_operands *operands, void *workspace) {
+    static dnnl_status_t (*const runs[])(const run *) = {run_output, run_input,
+                                                         run_weight};
+    int threads = omp_get_max_threads();
+    if (threads != conv->desc.threads) {
+        omp_set_num_threads(conv->desc.threads);
+    }
+    run r = {.conv = conv, .operands = operands, .inner = workspace};
+    r.bias = r.inner + conv->inner_bytes;
+    r.scratch = r.bias + conv->bias_bytes;
+    dnnl_status_t status = runs[conv->desc.kind](&r);
+    if (threads != conv->desc.threads) {
+        omp_set_num_threads(threads);
+    }
+    if (status) { // the description was accepted: out of memory, or a caller's mistake
+        fprintf(stderr, "tranche: a convolution failed (oneDNN status %d)\n",
+                (int)status);
+        abort();
+    }
+}

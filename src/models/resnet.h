@@ -1,0 +1,35 @@
+// Residual networks (He, Zhang, Ren and Sun, arXiv 1512.03385), in the parameter names
+// and layouts of torchvision, drawn as torchvision draws them. Images are channels
+// last.
+#ifndef TR_MODELS_RESNET_H
+#define TR_MODELS_RESNET_H
+
+#include <tranche/model.h>
+
+enum { TR_RESNET_STAGES_MAX = 4 };
+
+typedef struct tr_resnet_config {
+    int64_t depth; // layers with weights: 6 n + 2 of CIFAR's, or 18, 34, 50
+    bool imagenet; // stem of 7 x 7 and max pooling; else 3 x 3
+    bool bottleneck;
+    int stages, blocks[TR_RESNET_STAGES_MAX];
+    int64_t width; // channels of the first stage; each stage has twice those before
+    int64_t num_channels, image_size, num_labels;
+    bool projection;  // shortcuts of another shape by a convolution, not by zeros
+    bool micro_batch; // batch statistics of each micro-batch alone
+    double batch_norm_eps, batch_norm_momentum;
+} tr_resnet_config;
+
+// What one block of it is made from.
+typedef struct tr_resnet_block {
+    const tr_resnet_config *config;
+    int64_t width, out; // channels inside; of what it hands on
+    int stride;
+} tr_resnet_block;
+
+// The units' graphs; `config` is a tr_resnet_config, of a block a tr_resnet_block.
+void tr__resnet_stem(tr_graph *graph, const void *config);
+void tr__resnet_block(tr_graph *graph, const void *config);
+void tr__resnet_head(tr_graph *graph, const void *config);
+
+#endif

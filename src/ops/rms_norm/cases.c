@@ -1,0 +1,35 @@
+#include "ops/cases.h"
+#include "ops/rms_norm/rms_norm.h"
+
+#include <string.h>
+
+extern const tr_case_list tr__cases_rms_norm;
+
+static const struct {
+    tr_shape shape;
+    double gradient_tolerance;
+} cases[] = {
+    {{2, {1, 1}}, 2e-3}, {{2, {3, 5}}, 2e-3},    {{3, {2, 3, 17}}, 2e-3},
+    {{2, {17, 63}}, 0},  {{3, {2, 64, 257}}, 0}, {{2, {300, 128}}, 0},
+};
+
+static bool get(int index, tr_case *out) {
+    if (index < 0 || index >= (int)(sizeof cases / sizeof cases[0])) {
+        return false;
+    }
+    tr_shape shape = cases[index].shape;
+    tr_rms_norm_attr attr = {.epsilon = 0.5f};
+    *out = (tr_case){
+        .name = "rms_norm",
+        .op = &tr__op_rms_norm,
+        .in_count = 2,
+        .in = {{.desc = {TR_F32, shape}, .scale = 2},
+               {.desc = {TR_F32, TR_SHAPE1(shape.dim[shape.rank - 1])}}},
+        .tolerance = 2e-6,
+        .gradient_tolerance = cases[index].gradient_tolerance,
+    };
+    memcpy(out->attr, &attr, sizeof attr);
+    return true;
+}
+
+const tr_case_list tr__cases_rms_norm = {"rms_norm", get};
