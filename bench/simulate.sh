@@ -100,6 +100,9 @@ plan "1 rank, context 256, T = 4, m = 1" 1 256 4 1
 plan "1 rank, context 256, T = 4, m = 4" 1 256 4 4
 plan "1 rank, context 256, T = 8, m = 1, wave 8" 1 256 8 1 execution.wave=8
 plan "1 rank, context 256, T = 4, m = 1, recomputed" 1 256 4 1 $blocks
+plan "1 rank, context 256, T = 4, m = 2, nothing recomputed" 1 256 4 2 execution.recompute=none
+plan "1 rank, context 256, T = 4, m = 2, attention recomputed" 1 256 4 2 \
+    execution.recompute=attention
 plan "1 rank, context 256, T = 8, m = 4, wave 2, recomputed" 1 256 8 4 execution.wave=2 $blocks
 plan "1 rank, context 1024, T = 2, m = 1" 1 1024 2 1
 plan "1 rank, context 128, T = 8, m = 4" 1 128 8 4

@@ -7,13 +7,15 @@
 tr_span tr__span_of(const tr_sequence *sequence, int32_t step, tr_stream stream,
                     double begin, double end) {
     const tr_plan_step *at = &sequence->steps[step];
-    return (tr_span){step, at->kind, at->unit, at->micro, stream, begin, end};
+    return (tr_span){step, at->kind, at->part, at->unit, at->micro, stream, begin, end};
 }
 
 static void write_span(const tr_plan *plan, int64_t rank, const tr_span *span,
                        FILE *to) {
-    const tr_plan_step step = {
-        .kind = span->kind, .unit = span->unit, .micro = span->micro};
+    const tr_plan_step step = {.kind = span->kind,
+                               .part = span->part,
+                               .unit = span->unit,
+                               .micro = span->micro};
     const char *kind = tr__plan_step_name(span->kind);
     const char *subject = tr__step_subject(plan, &step);
     fprintf(to, ",\n{\"name\": \"%s", kind);
