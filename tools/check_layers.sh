@@ -16,6 +16,7 @@ models
 plan
 exec sim
 calibrate
+planner
 train
 cli
 '

@@ -109,6 +109,9 @@ typedef struct tr_ledger {
     int64_t total[TR_SPACES];
 } tr_ledger;
 
+// What a process needs at most beside the ledger: program, libraries, their own memory.
+#define TR_PROCESS_BYTES ((int64_t)96 << 20)
+
 // Makes the plan: a function of the request alone. Allocates no tensor memory.
 // Collective: no. Errors: TR_USAGE (a request that cannot be), TR_MEMORY.
 tr_status tr_plan_make(const tr_plan_request *request, tr_plan **out, tr_error *err);

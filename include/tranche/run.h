@@ -4,7 +4,7 @@
 
 #include <tranche/data.h>
 #include <tranche/model.h>
-#include <tranche/plan.h>
+#include <tranche/planner.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,7 +39,10 @@ typedef struct tr_run_options {
                         // or the only one
     int64_t ranks;      // to plan for; 0: those there are
     struct tr_comm *comm; // ranks; NULL: this process alone. Borrowed
-    bool plan_only;       // no weights and no data are needed: the data may be missing
+    // What the planner goes by, in place of this machine as measured; its memory is the
+    // budget where the file gives none. Borrowed during the call.
+    const tr_machine *machine;
+    bool plan_only; // no weights and no data are needed: the data may be missing
     // The caller's own, in place of the file's; they must outlive the run and stay the
     // caller's.
     const tr_model *own_model;
@@ -47,14 +50,23 @@ typedef struct tr_run_options {
     tr_messages messages;
 } tr_run_options;
 
-// Reads and resolves. Collective where the options name ranks: what is wrong on one of
-// them is told to all. Errors: TR_USAGE names file, key and the nearest known; TR_DATA,
-// TR_IO as the data and the model's folder have it.
+// Reads and resolves; what the file leaves open the planner chooses, rank 0 for all.
+// Collective where the options name ranks: what is wrong on one of them is told to all.
+// Errors: TR_USAGE names file, key and the nearest known; TR_BUDGET: no plan fits the
+// budgets, with the nearest that would; TR_DATA, TR_IO as the data and the model's
+// folder have it.
 tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err);
 void tr_run_close(tr_run *run); // NULL-safe
 
 // What tr_plan_make needs for this run.
 const tr_plan_request *tr_run_plan_request(const tr_run *run);
+// What the planner came to; NULL: nothing was asked of it, or this is not rank 0.
+const tr_planned *tr_run_planned(const tr_run *run);
+// tr_plan_print and tr_plan_print_json, with what the planner came to.
+tr_status tr_run_print_plan(const tr_run *run, const tr_plan *plan, FILE *to,
+                            tr_error *err);
+tr_status tr_run_print_plan_json(const tr_run *run, const tr_plan *plan, FILE *to,
+                                 tr_error *err);
 const tr_model *tr_run_model(const tr_run *run);
 int64_t tr_run_steps(const tr_run *run); // optimizer steps in all
 

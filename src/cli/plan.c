@@ -7,12 +7,15 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
     tr_error err = {0};
     tr_run *opened = NULL;
     tr_plan *plan = NULL;
-    const char *file = NULL;
+    tr_machine *there = NULL;
+    const char *file = NULL, *machine = NULL;
     size_t count;
     int exit_status;
     const cli_option options[] = {
         {"--ranks", CLI_SOME, &run.ranks, "W", "plan for this many ranks"},
         {"--json", CLI_FLAG, &run.json, NULL, "the whole plan as one JSON object"},
+        {"--machine", CLI_TEXT, &machine, "FILE",
+         "plan for this machine, in place of the one that it is"},
         {"--data", CLI_LIST, &run.data, "PATH", "in place of data.train"},
         {"--model", CLI_TEXT, &run.model, "FILE|DIR|NAME", "in place of \"model\""},
         {"--set", CLI_LIST, &run.set, "KEY.PATH=VALUE",
@@ -24,15 +27,20 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
     }
     tr_run_options run_options = cli_run_options(&run, file);
     run_options.plan_only = true;
-    tr_status status = tr_run_open(&run_options, &opened, &err);
+    tr_status status = machine ? tr_machine_open(machine, &there, &err) : TR_OK;
+    run_options.machine = there;
+    if (status == TR_OK) {
+        status = tr_run_open(&run_options, &opened, &err);
+    }
     if (status == TR_OK) {
         status = tr_plan_make(tr_run_plan_request(opened), &plan, &err);
     }
     if (status == TR_OK) {
-        status = run.json ? tr_plan_print_json(plan, stdout, &err)
-                          : tr_plan_print(plan, stdout, &err);
+        status = run.json ? tr_run_print_plan_json(opened, plan, stdout, &err)
+                          : tr_run_print_plan(opened, plan, stdout, &err);
     }
     tr_plan_destroy(plan);
     tr_run_close(opened);
+    tr_machine_close(there);
     return status == TR_OK ? cli_end(status) : cli_fail(&err);
 }

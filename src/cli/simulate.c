@@ -19,15 +19,17 @@ static tr_status write_trace(const tr_simulated *simulated, const char *path,
     return status;
 }
 
-static tr_status simulate(const tr_run_options *options, const char *machine_file,
+static tr_status simulate(const tr_run_options *given, const char *machine_file,
                           bool json, const char *trace, tr_error *err) {
     tr_run *run = NULL;
     tr_plan *plan = NULL;
     tr_machine *machine = NULL;
     tr_simulated *simulated = NULL;
+    tr_run_options options = *given;
     tr_status status = tr_machine_open(machine_file, &machine, err);
+    options.machine = machine;
     if (status == TR_OK) {
-        status = tr_run_open(options, &run, err);
+        status = tr_run_open(&options, &run, err);
     }
     if (status == TR_OK) {
         status = tr_plan_make(tr_run_plan_request(run), &plan, err);

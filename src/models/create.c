@@ -138,10 +138,11 @@ tr_status tr__model_gpt2(const tr_gpt2_config *config, tr_model **out, tr_error 
 
 tr_status tr__model_slice(tr_model *model, int slices, tr_error *err) {
     tr_units *own = model->owned;
-    if (slices <= 1) {
+    bool cuttable = strcmp(model->type, "gpt2") == 0;
+    if (slices <= 1 && !cuttable) {
         return TR_OK;
     }
-    if (strcmp(model->type, "gpt2") != 0) {
+    if (!cuttable) {
         return tr_fail(err, TR_USAGE,
                        "execution.vocabulary_slices is %d: a model of type %s has no "
                        "vocabulary to cut into slices; leave it out, or set it to 1",

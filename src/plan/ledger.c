@@ -47,26 +47,36 @@ static tr_status fullest(const tr_plan *plan, tr_space space, int sequence,
     return TR_OK;
 }
 
-static tr_status add_up(tr_plan *plan, tr_space space, tr_error *err) {
-    int64_t *bytes = plan->ledger.bytes[space];
-    int64_t most = -1, used = 0;
-    int at_sequence = 0;
-    int32_t at_step = 0;
+tr_status tr__plan_fullest(const tr_plan *plan, tr_space space, tr_sequence_kind *kind,
+                           int32_t *step, tr_error *err) {
+    int64_t most = -1;
     for (int s = 0; s < TR_SEQUENCES; s++) {
         int64_t live = 0;
-        int32_t step = 0;
-        tr_status status = fullest(plan, space, s, &step, &live, err);
+        int32_t at = 0;
+        tr_status status = fullest(plan, space, s, &at, &live, err);
         if (status != TR_OK) {
             return status;
         }
         if (live > most) {
             most = live;
-            at_sequence = s;
-            at_step = step;
+            *kind = (tr_sequence_kind)s;
+            *step = at;
         }
     }
+    return TR_OK;
+}
+
+static tr_status add_up(tr_plan *plan, tr_space space, tr_error *err) {
+    int64_t *bytes = plan->ledger.bytes[space];
+    int64_t used = 0;
+    tr_sequence_kind kind = TR_SEQUENCE_TRAIN;
+    int32_t step = 0;
+    tr_status status = tr__plan_fullest(plan, space, &kind, &step, err);
+    if (status != TR_OK) {
+        return status;
+    }
     live_at(plan, space, -1, 0, bytes);
-    live_at(plan, space, at_sequence, at_step, bytes);
+    live_at(plan, space, kind, step, bytes);
     for (int c = 0; c < TR_LEDGER_COUNT; c++) {
         used += bytes[c];
     }

@@ -344,6 +344,17 @@ tr_status tr__pass_ledger(tr_plan *plan, tr_error *err);
 // that nothing is read before it is written. TR_INTERNAL names the two.
 tr_status tr__plan_check(const tr_plan *plan, tr_error *err);
 
+// tr_plan_make without the proof: of a plan that is looked at, and not walked by an
+// executor.
+tr_status tr__plan_draft(const tr_plan_request *request, tr_plan **out, tr_error *err);
+
+// The step at which most bytes of a space live, and of which sequence.
+tr_status tr__plan_fullest(const tr_plan *plan, tr_space space, tr_sequence_kind *kind,
+                           int32_t *step, tr_error *err);
+
+// tr_plan_print_json without the braces around it.
+tr_status tr__plan_print_members(const tr_plan *plan, FILE *to, tr_error *err);
+
 // A buffer of the plan; -1 and an error when there is no memory.
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
 // Appends a step to a sequence.

@@ -65,12 +65,12 @@ static void print_step(const tr_plan *plan, const tr_plan_step *step, FILE *to) 
     fputc('}', to);
 }
 
-tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
+tr_status tr__plan_print_members(const tr_plan *plan, FILE *to, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     tr_sequence_kind kind = r->inference ? TR_SEQUENCE_ANSWER : TR_SEQUENCE_TRAIN;
     const tr_sequence *sequence = &plan->sequences[kind];
     fprintf(to,
-            "{\n  \"ranks\": %" PRId64 ",\n  \"train_batch_size\": %" PRId64
+            "  \"ranks\": %" PRId64 ",\n  \"train_batch_size\": %" PRId64
             ",\n  \"micro_batch\": %" PRId64 ",\n  \"accumulation_steps\": %" PRId64
             ",\n  \"wave\": %" PRId64 ",\n  \"stage\": %d,\n  \"parameters\": %" PRId64
             ",\n  \"vocabulary_slices\": %d,\n",
@@ -94,6 +94,13 @@ tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
         fprintf(to, i ? ",\n    " : "\n    ");
         print_step(plan, &sequence->steps[i], to);
     }
-    fprintf(to, "]\n}\n");
+    fprintf(to, "]\n");
     return ferror(to) ? tr_fail(err, TR_IO, "cannot write the plan") : TR_OK;
+}
+
+tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
+    fprintf(to, "{\n");
+    tr_status status = tr__plan_print_members(plan, to, err);
+    fprintf(to, "}\n");
+    return status;
 }

@@ -17,13 +17,12 @@
 
 // ---- does it fit
 
-// What the process needs beside its tensors, at most.
-static const int64_t allowance = INT64_C(96) << 20;
 enum { TRIED_MICROS_MAX = 4096 }; // of a plan that is made only to see what it takes
 
 static int64_t needed(const tr_plan *plan) {
     const tr_ledger *ledger = tr_plan_ledger(plan);
-    return ledger->total[TR_SPACE_DEVICE] + ledger->total[TR_SPACE_HOST] + allowance;
+    return ledger->total[TR_SPACE_DEVICE] + ledger->total[TR_SPACE_HOST] +
+           TR_PROCESS_BYTES;
 }
 
 // The largest halving of the micro-batch that fits; 0: none, or none that is tried.
@@ -91,11 +90,12 @@ tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err) {
 
 // ---- the out folder
 
-static tr_status write_plan(const char *folder, const tr_plan *plan, tr_error *err) {
+static tr_status write_plan(const tr_run *run, const tr_plan *plan, tr_error *err) {
     char path[PATH_MAX];
     char *text = NULL;
     size_t bytes = 0;
-    tr_status status = tr__path_join(path, sizeof path, folder, "plan.txt", err);
+    tr_status status =
+        tr__path_join(path, sizeof path, run->settings.out, "plan.txt", err);
     if (status != TR_OK) {
         return status;
     }
@@ -103,7 +103,7 @@ static tr_status write_plan(const char *folder, const tr_plan *plan, tr_error *e
     if (!memory) {
         return tr_fail(err, TR_MEMORY, "no memory to print the plan");
     }
-    status = tr_plan_print(plan, memory, err);
+    status = tr_run_print_plan(run, plan, memory, err);
     if (fclose(memory) != 0 && status == TR_OK) {
         status = tr_fail(err, TR_MEMORY, "no memory to print the plan");
     }
@@ -135,9 +135,11 @@ static tr_status write_resolved(const tr_run *run, tr_error *err) {
 // What the plan has decided belongs to what reproduces the run.
 static tr_status resolve_execution(tr_run *run, const tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
-    tr_status status =
-        tr__config_resolve_int(run->config, "execution.wave", r->wave, TR_ORIGIN_AUTO,
-                               "chosen by the plan", err);
+    tr_status status = TR_OK;
+    if (!(run->chosen >> TR_DIMENSION_wave & 1)) {
+        status = tr__config_resolve_int(run->config, "execution.wave", r->wave,
+                                        TR_ORIGIN_AUTO, "chosen by the plan", err);
+    }
     if (status == TR_OK) {
         status = tr__config_resolve_int(run->config, "execution.threads", r->threads,
                                         TR_ORIGIN_AUTO, "the processor's cores", err);
@@ -156,7 +158,7 @@ tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err) {
         status = write_resolved(run, err);
     }
     if (status == TR_OK && tr__comm_leads(run->comm)) {
-        status = write_plan(run->settings.out, plan, err);
+        status = write_plan(run, plan, err);
     }
     return status;
 }

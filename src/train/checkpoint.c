@@ -157,6 +157,7 @@ static tr_state state_of(const tr_engine *engine) {
     if (engine->plan->request.reproducible) {
         tr__state_numbers_set(&state.numbers, "fixed_exponent", engine->fixed_exponent);
     }
+    tr__run_keep_choice(engine->run, &state.numbers);
     return state;
 }
 

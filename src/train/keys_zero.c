@@ -19,6 +19,7 @@ static const tr_key keys[] = {
      .doc = "1: optimizer state, 2: and gradients, 3: and parameters are sharded"},
     {.path = "zero_optimization.offload_optimizer.device",
      .types = TR_KEY_TEXT,
+     .allow_auto = true,
      .fallback = "\"none\"",
      .choices = devices,
      .doc = "where optimizer state lives: the device, the host's memory, or NVMe. Not "
@@ -39,6 +40,7 @@ static const tr_key keys[] = {
      PLANNED(TR_KEY_NUMBER)},
     {.path = "zero_optimization.offload_param.device",
      .types = TR_KEY_TEXT,
+     .allow_auto = true,
      .fallback = "\"none\"",
      .choices = devices,
      .doc = "where parameters live, to be fetched unit by unit: the device, the host's "

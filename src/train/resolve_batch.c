@@ -137,7 +137,7 @@ tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
     }
     r->reproducible = tr__config_bool(run->config, "execution.reproducible");
     r->no_overlap = !tr__config_bool(run->config, "zero_optimization.overlap_comm");
-    r->stage = (int)tr__config_int(run->config, "zero_optimization.stage");
+    r->stage = (int)count_of(run, "zero_optimization.stage");
     tr_status homes = tr__run_resolve_homes(run, options, err);
     return homes == TR_OK ? tr__run_resolve_recompute(run, err) : homes;
 }

@@ -9,7 +9,8 @@ static const char param_path[] = "zero_optimization.offload_param.nvme_path";
 static const char memory_path[] = "memory.nvme.path";
 
 static tr_space home_of(const tr_run *run, const char *key, bool old_name) {
-    const char *device = tr__config_text(run->config, key);
+    bool open = tr__config_is_auto(run->config, key); // for the planner
+    const char *device = open ? "none" : tr__config_text(run->config, key);
     if (strcmp(device, "nvme") == 0) {
         return TR_SPACE_NVME;
     }
@@ -36,6 +37,7 @@ static tr_status find_folder(const tr_run *run, const char **folder, tr_error *e
                        optimizer_path, state, param_path, params, memory_path);
     }
     *folder = *folder ? *folder : state ? state : params;
+    *folder = *folder ? *folder : tr__run_nvme_folder(run); // as good as another
     return *folder ? TR_OK
                    : tr_fail(err, TR_USAGE,
                              "something is to live on NVMe: name a folder there in %s "
@@ -73,6 +75,19 @@ tr_status tr__run_resolve_homes(tr_run *run, const tr_run_options *options,
         }
         r->grad_home = TR_SPACE_NVME;
     }
+    return tr__run_resolve_nvme(run, options, err);
+}
+
+const char *tr__run_nvme_folder(const tr_run *run) {
+    const char *folder = path_at(run, memory_path);
+    folder = folder ? folder : path_at(run, optimizer_path);
+    return folder ? folder : path_at(run, param_path);
+}
+
+tr_status tr__run_resolve_nvme(tr_run *run, const tr_run_options *options,
+                               tr_error *err) {
+    const tr_plan_request *r = &run->request;
     bool used = r->optimizer_home == TR_SPACE_NVME || r->param_home == TR_SPACE_NVME;
-    return used && !options->plan_only ? resolve_folder(run, err) : TR_OK;
+    bool known = run->settings.nvme_path != NULL;
+    return used && !known && !options->plan_only ? resolve_folder(run, err) : TR_OK;
 }

@@ -98,7 +98,9 @@ static tr_status from_text(tr_run *run, const char *text, tr_error *err) {
 
 // The vocabulary in slices, as "execution.vocabulary_slices" says.
 static tr_status slice_model(tr_run *run, tr_error *err) {
-    int64_t slices = tr__config_int(run->config, "execution.vocabulary_slices");
+    int64_t slices = tr__config_is_auto(run->config, "execution.vocabulary_slices")
+                         ? 1
+                         : tr__config_int(run->config, "execution.vocabulary_slices");
     if (run->own_model) {
         return tr__model_slice(run->own_model, (int)slices, err);
     }

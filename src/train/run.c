@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "comm/alone.h"
+#include "plan/plan.h"
 #include "train/keys.h"
 
 #include <tranche/checkpoint.h>
@@ -167,10 +168,7 @@ static tr_status open_run(tr_run *run, const tr_run_options *options, tr_error *
     if (status == TR_OK) {
         status = resolve_folders(run, options, err);
     }
-    if (status == TR_OK) {
-        status = resolve(run, options, err);
-    }
-    return status == TR_OK ? tr__config_settle(run->config, err) : status;
+    return status == TR_OK ? resolve(run, options, err) : status;
 }
 
 tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err) {
@@ -179,6 +177,13 @@ tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err
     tr_status status = run ? open_run(run, options, &mine)
                            : tr_fail(&mine, TR_MEMORY, "no memory for a run");
     status = tr__agree(options->comm, status, &mine, err);
+    if (status == TR_OK) {
+        status = tr__run_resolve_plan(run, options, err);
+    }
+    if (status == TR_OK) {
+        status = tr__config_settle(run->config, &mine);
+        status = tr__agree(options->comm, status, &mine, err);
+    }
     if (status != TR_OK) {
         tr_run_close(run);
         return status;
@@ -219,6 +224,7 @@ void tr_run_close(tr_run *run) {
         tr_dataset_destroy(run->train);
     }
     tr_model_destroy(run->own_model);
+    tr_planned_destroy(run->planned);
     tr__settings_clear(&run->settings);
     tr__config_destroy(run->config);
     tr__free(run->weights);
@@ -230,6 +236,31 @@ void tr_run_close(tr_run *run) {
 
 const tr_plan_request *tr_run_plan_request(const tr_run *run) {
     return &run->request;
+}
+
+const tr_planned *tr_run_planned(const tr_run *run) {
+    return run->planned;
+}
+
+tr_status tr_run_print_plan(const tr_run *run, const tr_plan *plan, FILE *to,
+                            tr_error *err) {
+    tr_status status = tr_plan_print(plan, to, err);
+    return status == TR_OK && run->planned ? tr_planned_print(run->planned, to, err)
+                                           : status;
+}
+
+tr_status tr_run_print_plan_json(const tr_run *run, const tr_plan *plan, FILE *to,
+                                 tr_error *err) {
+    tr_status status = TR_OK;
+    fprintf(to, "{\n");
+    if (run->planned) {
+        fprintf(to, "  \"planner\": ");
+        status = tr_planned_print_json(run->planned, to, err);
+        fprintf(to, ",\n");
+    }
+    status = status == TR_OK ? tr__plan_print_members(plan, to, err) : status;
+    fprintf(to, "}\n");
+    return status;
 }
 
 const tr_model *tr_run_model(const tr_run *run) {

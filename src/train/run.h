@@ -3,6 +3,7 @@
 #define TR_TRAIN_RUN_H
 
 #include "base/log.h"
+#include "ckpt/state.h"
 #include "comm/comm.h"
 #include "config/config.h"
 #include "data/batcher.h"
@@ -26,6 +27,10 @@ struct tr_run {
     tr_batcher batcher;
     tr_settings settings;
     tr_plan_request request;
+    // What the planner was left to choose: bits of the dimensions, and the values.
+    unsigned chosen;
+    int64_t choice[TR_DIMENSIONS];
+    tr_planned *planned; // NULL: nothing was asked of it, or rank 0 has it
 };
 
 // ---- resolve_*.c: each reads its part of the config, and records what it came to.
@@ -42,11 +47,22 @@ tr_status tr__run_resolve_homes(tr_run *run, const tr_run_options *options,
 tr_status tr__run_resolve_batches(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_precision(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_recompute(tr_run *run, tr_error *err);
+// The folder that the file names for NVMe, NULL: none; and what becomes of it once
+// something lives there.
+const char *tr__run_nvme_folder(const tr_run *run);
+tr_status tr__run_resolve_nvme(tr_run *run, const tr_run_options *options,
+                               tr_error *err);
 tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err);
 // The schedule, in the unit that it is given in.
 tr_status tr__run_resolve_schedule(tr_run *run, tr_error *err);
 // How rates follow the batch, the noise scale, the spike guard.
 tr_status tr__run_resolve_stability(tr_run *run, tr_error *err);
+// After all others, and when all ranks have come so far: it is collective. TR_BUDGET:
+// no plan fits.
+tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
+                               tr_error *err);
+// What the planner has chosen, for a checkpoint.
+void tr__run_keep_choice(const tr_run *run, tr_state_numbers *numbers);
 void tr__settings_clear(tr_settings *settings);
 
 // ---- begin.c

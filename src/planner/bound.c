@@ -1,0 +1,126 @@
+// From below: what a plan takes at least, without making it.
+#include "base/checked.h"
+#include "planner/planner.h"
+
+#include <math.h>
+
+tr_point tr__group_point(const tr_search *search, const tr_group *group, size_t rung) {
+    tr_point point = group->point;
+    tr__dimensions[TR_DIMENSION_recomputed_units].set(&point, search->ladder[rung]);
+    return point;
+}
+
+// What a point is made of, resolved as a plan resolves it.
+typedef struct shape {
+    const tr_kernels *kernels;
+    const tr_class *class;
+    int units;
+    int64_t again;       // units made again
+    int64_t steps, wave; // g
+} shape;
+
+static shape shape_of(const tr_search *search, const tr_group *group, size_t rung) {
+    const tr_plan_request *r = &group->point.plan;
+    shape s = {.kernels = group->kernels,
+               .class = group->class,
+               .units = r->model->unit_count,
+               .again = search->ladder[rung],
+               .steps = r->accumulation_steps,
+               .wave = r->wave};
+    if (s.again < 0 || s.again > s.units - 1) {
+        s.again = s.units - 1;
+    }
+    if (group->class->whole_wave) {
+        s.wave = s.steps;
+    }
+    s.wave = tr__max_i64(1, tr__min_i64(s.wave, s.steps));
+    return s;
+}
+
+static bool is_again(const shape *s, int u) {
+    return u < s->again && s->kernels->units[u].worth;
+}
+
+// ---- memory
+// --------------------------------------------------------------------------
+
+// What unit u keeps of each micro-batch until its backward.
+static int64_t kept_of(const shape *s, int u, int64_t *boundary) {
+    const tr_unit_figures *unit = &s->kernels->units[u];
+    bool below = u > 0 && s->kernels->units[u - 1].keeps_output;
+    *boundary = unit->keeps_input || is_again(s, u) || below ? unit->input : 0;
+    return is_again(s, u) ? 0 : unit->saved;
+}
+
+// At the backward of each unit live what the units below keep, of the whole wave, and
+// its own work on the first micro-batch.
+static int64_t passing_device(const shape *s) {
+    int64_t below = 0, most = s->class->passing[TR_SPACE_DEVICE];
+    for (int u = 0; u < s->units; u++) {
+        const tr_unit_figures *unit = &s->kernels->units[u];
+        bool last = u == s->units - 1;
+        int64_t boundary = 0, kept = kept_of(s, u, &boundary);
+        int64_t here = below + s->wave * boundary + unit->backward_workspace;
+        here += last || is_again(s, u) ? unit->saved : s->wave * unit->saved;
+        here += last ? 0 : s->wave * unit->output;
+        here += s->class->moved[u];
+        most = tr__max_i64(most, here);
+        below += s->wave * (kept + boundary);
+    }
+    return most;
+}
+
+// ---- time
+// ----------------------------------------------------------------------------
+
+static double computing(const shape *s, bool cached) {
+    double seconds = 0;
+    for (int u = 0; u < s->units; u++) {
+        const tr_unit_figures *unit = &s->kernels->units[u];
+        seconds += is_again(s, u) ? unit->again[cached] : unit->kept[cached];
+    }
+    const double *other = s->class->load[TR_STREAM_COMPUTE];
+    return (seconds + other[1]) * (double)s->steps + other[0] - other[1];
+}
+
+// Two streams of which each slows the other while both are at work: either one after
+// the other, or together as long as both have work, whichever is sooner.
+static double together(double a, double b, double interference) {
+    double slowed = interference / (1 - interference);
+    return fmax(a, b) + fmin(a, b) * fmin(1, slowed);
+}
+
+static double of_waves(const shape *s, tr_stream stream) {
+    double waves = (double)tr__ceil_div(s->steps, s->wave);
+    const double *load = s->class->load[stream];
+    return load[0] + (waves - 1) * load[1];
+}
+
+static double seconds_of(const shape *s, const tr_machine *m, bool cached) {
+    const double interference[TR_STREAMS] = {[TR_STREAM_COMM] = m->link_interference,
+                                             [TR_STREAM_COPY] = m->copy_interference,
+                                             [TR_STREAM_NVME] = m->nvme_interference};
+    double compute = computing(s, cached), most = compute;
+    for (int i = 0; i < TR_STREAMS; i++) {
+        bool beside = i != TR_STREAM_COMPUTE && i != TR_STREAM_DATA;
+        double load = beside ? of_waves(s, (tr_stream)i) : 0;
+        most = fmax(most, together(compute, load, interference[i]));
+    }
+    return most;
+}
+
+tr_bound tr__bound(const tr_search *search, const tr_group *group, size_t rung) {
+    const tr_machine *machine = search->request->machine;
+    shape s = shape_of(search, group, rung);
+    tr_bound bound = {0};
+    for (int space = 0; space < TR_SPACES; space++) {
+        bound.bytes[space] = s.class->always[space] + s.class->passing[space];
+    }
+    // Rings of two waves for training and two micro-batches for evaluation.
+    bound.bytes[TR_SPACE_DEVICE] =
+        s.class->always[TR_SPACE_DEVICE] + passing_device(&s) +
+        (2 * s.wave + 2) * s.kernels->slot - 4 * s.class->slot;
+    bool cached = (double)bound.bytes[TR_SPACE_DEVICE] <= machine->cache_bytes;
+    bound.seconds = seconds_of(&s, machine, cached);
+    return bound;
+}

@@ -1,0 +1,221 @@
+// What small plans tell of large ones: the units' programs for one micro-batch, and
+// what moves and lives always for one way to place and share things.
+#include "base/checked.h"
+#include "base/memory.h"
+#include "models/models.h"
+#include "planner/planner.h"
+
+#include <math.h>
+#include <string.h>
+
+static tr_status no_memory(tr_error *err) {
+    return tr_fail(err, TR_MEMORY, "no memory to choose a plan");
+}
+
+// A plan of `steps` micro-batches of m on each rank, with what comes again made again.
+static tr_status draft(const tr_search *search, const tr_point *point, int64_t m,
+                       int64_t steps, int64_t ranks, tr_plan **out, tr_error *err) {
+    tr_plan_request r = point->plan;
+    r.micro_batch = m;
+    r.accumulation_steps = steps;
+    r.ranks = ranks;
+    r.rank = 0;
+    r.train_batch_size = m * steps * ranks;
+    r.wave = 0;
+    r.recomputed_units = -1;
+    tr_status status = TR_OK;
+    if (search->request->sliced) {
+        status = tr__model_slice(search->request->sliced, (int)point->slices, err);
+    }
+    return status == TR_OK ? tr__plan_draft(&r, out, err) : status;
+}
+
+// ---- kernels
+// -------------------------------------------------------------------------
+
+static double programs_seconds(const tr_share *share, const tr_program *programs,
+                               int count) {
+    double seconds = 0;
+    for (int s = 0; programs && s < count; s++) {
+        seconds += tr__program_seconds(share, &programs[s]);
+    }
+    return seconds;
+}
+
+static bool any(const bool *flags) {
+    for (int i = 0; i < TR_GRAPH_IO_MAX; i++) {
+        if (flags[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_unit(const tr_share share[2], const tr_plan_unit *unit,
+                      tr_unit_figures *out) {
+    const tr_unit_program *p = unit->program;
+    *out = (tr_unit_figures){
+        .saved = p->saved_bytes,
+        .worth = unit->recomputed,
+        .input = p->input_bytes,
+        .output = p->output_bytes,
+        .keeps_input = any(p->derived.reads_input),
+        .keeps_output = any(p->derived.reads_output),
+        .in_place = p->derived.in_place,
+    };
+    for (int s = 0; s < p->segments; s++) {
+        out->backward_workspace =
+            tr__max_i64(out->backward_workspace, p->backward[s].temp_bytes);
+    }
+    for (int i = 0; i < 2; i++) {
+        double backward = programs_seconds(&share[i], p->backward, p->segments);
+        out->kept[i] = programs_seconds(&share[i], p->forward, p->segments) + backward;
+        out->again[i] = programs_seconds(&share[i], p->lean, p->segments) +
+                        tr__program_seconds(&share[i], &p->recompute) + backward;
+    }
+}
+
+tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
+                           tr_kernels **out, tr_error *err) {
+    const tr_planner_request *request = search->request;
+    tr_point alone = *point;
+    tr_plan *plan = NULL;
+    int units = point->plan.model->unit_count;
+    tr_share share[2] = {
+        tr__machine_share(request->machine, point->plan.ranks, INT64_C(1) << 60),
+        tr__machine_share(request->machine, point->plan.ranks, 0)};
+    tr_kernels *kernels = tr__calloc(1, sizeof *kernels);
+    if (!kernels) {
+        return no_memory(err);
+    }
+    *out = kernels;
+    kernels->micro_batch = point->plan.micro_batch;
+    kernels->slices = point->slices;
+    alone.plan.stage = 0;
+    alone.plan.optimizer_home = alone.plan.param_home = alone.plan.grad_home =
+        TR_SPACE_DEVICE;
+    tr_status status = draft(search, &alone, kernels->micro_batch, 1, 1, &plan, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    kernels->slot = plan->slot_bytes;
+    kernels->units = tr__calloc((size_t)units, sizeof *kernels->units);
+    for (int u = 0; kernels->units && u < units; u++) {
+        bool twin = u > 0 && plan->units[u].program == plan->units[u - 1].program;
+        if (twin) {
+            kernels->units[u] = kernels->units[u - 1];
+        } else {
+            read_unit(share, &plan->units[u], &kernels->units[u]);
+        }
+        kernels->units[u].worth = plan->units[u].recomputed;
+    }
+    tr_plan_destroy(plan);
+    return kernels->units ? TR_OK : no_memory(err);
+}
+
+// ---- classes
+// -------------------------------------------------------------------------
+
+// Does it follow from how parameters and gradients move, not from activations?
+static bool is_moved(const tr_buffer *buffer) {
+    return buffer->space == TR_SPACE_DEVICE && buffer->sequence == TR_SEQUENCE_TRAIN &&
+           (buffer->category == TR_LEDGER_parameters ||
+            buffer->category == TR_LEDGER_gradients);
+}
+
+static int64_t moved_at(const tr_plan *plan, int32_t step) {
+    int64_t bytes = 0;
+    for (size_t i = 0; i < plan->buffer_count; i++) {
+        const tr_buffer *buffer = &plan->buffers[i];
+        bool lives = buffer->first <= step && step <= buffer->last;
+        bytes += lives && is_moved(buffer) ? buffer->bytes : 0;
+    }
+    return bytes;
+}
+
+static void read_memory(const tr_plan *plan, tr_class *class) {
+    const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
+    for (int s = 0; s < TR_SPACES; s++) {
+        class->always[s] = plan->persistent_bytes[s];
+        class->passing[s] = plan->arena_bytes[s] - plan->persistent_bytes[s];
+    }
+    class->slot = plan->slot_bytes;
+    for (int u = 0; u < plan->unit_count; u++) {
+        class->moved[u] = INT64_MAX;
+    }
+    for (size_t i = 0; i < sequence->count; i++) {
+        const tr_plan_step *step = &sequence->steps[i];
+        if (step->kind == TR_STEP_backward) {
+            class->moved[step->unit] =
+                tr__min_i64(class->moved[step->unit], moved_at(plan, (int32_t)i));
+        }
+    }
+}
+
+// Seconds at work of what is not a unit's program.
+static void read_loads(const tr_search *search, const tr_plan *plan,
+                       double load[TR_STREAMS]) {
+    const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
+    tr_share share = tr__machine_share(search->request->machine, plan->request.ranks,
+                                       plan->ledger.total[TR_SPACE_DEVICE]);
+    memset(load, 0, TR_STREAMS * sizeof *load);
+    for (size_t i = 0; i < sequence->count; i++) {
+        const tr_plan_step *step = &sequence->steps[i];
+        tr_transfer transfers[TR_TRANSFERS_AT_ONCE];
+        size_t next = 0;
+        int count;
+        if (step->stream == TR_STREAM_COPY || step->stream == TR_STREAM_NVME) {
+            load[step->stream] += tr__move_seconds(&share, plan, step);
+        } else if (step->stream != TR_STREAM_COMM &&
+                   !tr__step_program(plan, step, TR_SEQUENCE_TRAIN)) {
+            load[TR_STREAM_COMPUTE] += tr__step_seconds(&share, plan, step);
+        }
+        while ((count = tr__step_transfers(plan, step, &next, transfers)) > 0) {
+            for (int t = 0; t < count; t++) {
+                load[TR_STREAM_COMM] += tr__transfer_seconds(&share, &transfers[t]);
+            }
+        }
+    }
+}
+
+static tr_status read_class(const tr_search *search, const tr_point *point,
+                            tr_class *class, tr_error *err) {
+    double load[2][TR_STREAMS], all = 0;
+    for (int i = 0; i < 2; i++) {
+        tr_plan *plan = NULL;
+        tr_status status =
+            draft(search, point, 1, i + 1, point->plan.ranks, &plan, err);
+        if (status != TR_OK) {
+            return status;
+        }
+        if (i == 0) {
+            read_memory(plan, class);
+        }
+        class->whole_wave = plan->request.wave > 1;
+        read_loads(search, plan, load[i]);
+        tr_plan_destroy(plan);
+    }
+    for (int s = 0; s < TR_STREAMS; s++) {
+        class->load[s][0] = load[0][s];
+        class->load[s][1] = fmax(0, load[1][s] - load[0][s]);
+        all += load[1][s];
+    }
+    class->possible = isfinite(all);
+    return class->possible
+               ? TR_OK
+               : tr_fail(err, TR_USAGE, "machine %.200s: has no way for what moves",
+                         search->request->machine->name);
+}
+
+tr_status tr__class_make(const tr_search *search, const tr_point *point, tr_class **out,
+                         tr_error *err) {
+    tr_class *class = tr__calloc(1, sizeof *class);
+    *out = class;
+    if (!class) {
+        return no_memory(err);
+    }
+    tr__point_values(point, class->value);
+    class->moved =
+        tr__calloc((size_t)point->plan.model->unit_count, sizeof *class->moved);
+    return class->moved ? read_class(search, point, class, err) : no_memory(err);
+}

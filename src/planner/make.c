@@ -1,0 +1,130 @@
+// A plan of the search, made and walked. Each point is made once.
+#include "base/checked.h"
+#include "base/memory.h"
+#include "models/models.h"
+#include "plan/offsets.h"
+#include "planner/planner.h"
+
+#include <string.h>
+
+// A plan of more steps than this is not unrolled over all its waves: those between the
+// first and the last are alike.
+enum { LONG = 1 << 14, WAVES_MADE = 3 };
+
+static const tr_made *find_made(const tr_search *search, const int64_t *value) {
+    for (size_t i = 0; i < search->made_count; i++) {
+        if (memcmp(search->made[i].option.value, value,
+                   sizeof search->made[i].option.value) == 0) {
+            return &search->made[i];
+        }
+    }
+    return NULL;
+}
+
+// Of one plan: its ledger and its time.
+static tr_status walk(tr_search *search, const tr_plan_request *request,
+                      tr_planner_option *out, tr_ledger *ledger, int64_t *record,
+                      tr_error *err) {
+    tr_plan *plan = NULL;
+    tr_simulated *simulated = NULL;
+    tr_status status = tr__plan_draft(request, &plan, err);
+    if (status == TR_OK) {
+        search->steps += (int64_t)plan->sequences[TR_SEQUENCE_TRAIN].count;
+        status = tr_simulate(plan, search->request->machine, &simulated, err);
+    }
+    if (status == TR_OK) {
+        *ledger = plan->ledger;
+        *record = plan->buffers[plan->record.buffer].bytes;
+        out->seconds = tr_simulated_result(simulated)->seconds;
+    }
+    tr_simulated_destroy(simulated);
+    tr_plan_destroy(plan);
+    return status;
+}
+
+static tr_status walk_whole(tr_search *search, const tr_plan_request *request,
+                            tr_planner_option *out, tr_error *err) {
+    tr_ledger ledger;
+    int64_t record;
+    tr_status status = walk(search, request, out, &ledger, &record, err);
+    for (int s = 0; s < TR_SPACES && status == TR_OK; s++) {
+        out->bytes[s] = ledger.total[s];
+    }
+    return status;
+}
+
+// The same plan of `waves` waves, the last as short as that of the whole.
+static tr_plan_request shortened(const tr_plan_request *r, int64_t waves) {
+    tr_plan_request fewer = *r;
+    int64_t last =
+        r->accumulation_steps - (r->accumulation_steps - 1) / r->wave * r->wave;
+    fewer.accumulation_steps = (waves - 1) * r->wave + last;
+    fewer.train_batch_size = fewer.accumulation_steps * r->micro_batch * r->ranks;
+    return fewer;
+}
+
+// Two and three waves tell what all take: each further one takes the time of the third,
+// and an entry for each micro-batch in the record.
+static tr_status walk_short(tr_search *search, const tr_plan_request *r,
+                            tr_planner_option *out, tr_error *err) {
+    tr_planner_option two = {0};
+    tr_plan_request fewer = shortened(r, WAVES_MADE - 1),
+                    more = shortened(r, WAVES_MADE);
+    int64_t waves = tr__ceil_div(r->accumulation_steps, r->wave), record = 0;
+    tr_ledger ledger;
+    tr_status status = walk(search, &fewer, &two, &ledger, &record, err);
+    if (status == TR_OK) {
+        status = walk(search, &more, out, &ledger, &record, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    int64_t left_out = r->accumulation_steps - more.accumulation_steps;
+    int64_t bytes = left_out * TR_SUMS * (int64_t)sizeof(double) * r->ranks;
+    out->seconds += (double)(waves - WAVES_MADE) * (out->seconds - two.seconds);
+    for (int s = 0; s < TR_SPACES; s++) {
+        out->bytes[s] = ledger.total[s];
+    }
+    out->bytes[TR_SPACE_DEVICE] +=
+        tr__round_up(record + bytes, TR_ALIGNMENT) - tr__round_up(record, TR_ALIGNMENT);
+    return TR_OK;
+}
+
+static bool is_long(const tr_plan_request *r) {
+    return r->wave > 0 && r->accumulation_steps > LONG / r->model->unit_count &&
+           r->accumulation_steps > WAVES_MADE * r->wave;
+}
+
+tr_status tr__search_make(tr_search *search, const tr_point *point, tr_made *out,
+                          tr_error *err) {
+    tr_error why = {0};
+    tr_status status = TR_OK;
+    tr_made made = {.possible = true};
+    tr__point_values(point, made.option.value);
+    const tr_made *known = find_made(search, made.option.value);
+    if (known) {
+        *out = *known;
+        return TR_OK;
+    }
+    if (search->request->sliced) {
+        status = tr__model_slice(search->request->sliced, (int)point->slices, &why);
+    }
+    if (status == TR_OK) {
+        status = is_long(&point->plan)
+                     ? walk_short(search, &point->plan, &made.option, &why)
+                     : walk_whole(search, &point->plan, &made.option, &why);
+    }
+    if (status == TR_USAGE) {
+        made.possible = false;
+        search->why = search->why.status == TR_OK ? why : search->why;
+    } else if (status != TR_OK) {
+        return tr_fail(err, status, "%s", why.message);
+    }
+    if (!tr__grow((void **)&search->made, &search->made_capacity,
+                  search->made_count + 1, sizeof *search->made)) {
+        return tr_fail(err, TR_MEMORY, "no memory to choose a plan");
+    }
+    search->made[search->made_count++] = made;
+    *out = made;
+    return TR_OK;
+}

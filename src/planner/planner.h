@@ -1,0 +1,218 @@
+// Inside of the planner. The plans to choose from are the points of a table of
+// dimensions. Few of them are made:
+//
+//   kernels   what the units' programs take, for each micro-batch size: one small plan
+//   class     what moves and what lives always, for each way to place and share things:
+//             two small plans
+//   bound     from these two, without making the plan: it takes at least so many bytes,
+//             and so much time
+//   search    makes plans in the order of the bounds, until no bound is below the
+//             fastest that fits
+#ifndef TR_PLANNER_PLANNER_H
+#define TR_PLANNER_PLANNER_H
+
+#include "plan/plan.h"
+#include "sim/simulate.h"
+
+#include <tranche/planner.h>
+
+// ---- dimensions
+// ----------------------------------------------------------------------
+
+// A point: the request as it has been set so far.
+typedef struct tr_point {
+    tr_plan_request plan;
+    int64_t slices;
+} tr_point;
+
+enum { TR_VALUES_MAX = 512 };
+
+// What its values are.
+typedef enum tr_dimension_kind { TR_COUNT, TR_SPACE, TR_YES } tr_dimension_kind;
+
+typedef struct tr_dimension {
+    const char *name;
+    const char *key; // of a run file
+    tr_dimension_kind kind;
+    bool in_class; // what moves and what lives always depends on it
+    int64_t (*get)(const tr_point *point);
+    void (*set)(tr_point *point, int64_t value);
+    // Values worth trying where the dimensions before it have theirs; at most
+    // TR_VALUES_MAX, the first the plainest. Returns how many.
+    size_t (*values)(const tr_planner_request *request, const tr_point *point,
+                     int64_t *values);
+    // "wave 4"; the plainest value may say nothing. dst: [size], empty
+    void (*say)(const tr_point *point, char *dst, size_t size);
+} tr_dimension;
+
+extern const tr_dimension tr__dimensions[TR_DIMENSIONS];
+
+// The values of a dimension: those to try where it is free, else the one it has.
+size_t tr__dimension_values(const tr_planner_request *request, tr_dimension_name d,
+                            const tr_point *point, int64_t *values);
+// The request's point, and one by its values.
+tr_point tr__planner_start(const tr_planner_request *request);
+tr_point tr__point_of(const tr_planner_request *request, const int64_t *value);
+void tr__point_values(const tr_point *point, int64_t *value);
+// A value as a run file has it: "4", "cpu". dst: [size]
+void tr__dimension_value(const tr_dimension *dimension, int64_t value, char *dst,
+                         size_t size);
+// What of it is of the dimensions in `which`: "micro batch 4 x 16, wave 1". dst: [size]
+void tr__point_say(const tr_point *point, unsigned which, char *dst, size_t size);
+
+// ---- what small plans tell
+// -----------------------------------------------------------
+
+// A unit, one micro-batch.
+typedef struct tr_unit_figures {
+    // Seconds; [1]: of a model that stays in the cache.
+    double kept[2];        // forward and backward
+    double again[2];       // with all made again between
+    int64_t saved;         // bytes from forward to backward; 0 where made again
+    bool worth;            // can be made again
+    int64_t input, output; // boundaries
+    bool keeps_input;      // for its backward
+    bool keeps_output;     //
+    bool in_place;         // its input's gradient lies where its output's does
+    int64_t backward_workspace;
+} tr_unit_figures;
+
+typedef struct tr_kernels {
+    int64_t micro_batch, slices;
+    int64_t slot; // bytes of a micro-batch's data
+    tr_unit_figures *units;
+} tr_kernels;
+
+typedef struct tr_class {
+    int64_t value[TR_DIMENSIONS]; // of those that are in_class
+    bool possible;
+    bool whole_wave;            // wave = g only
+    int64_t always[TR_SPACES];  // bytes that live always; with one micro-batch of one
+    int64_t passing[TR_SPACES]; // the least that passes
+    int64_t *moved;             // [units] parameters and gradients that pass and live
+                                // while the unit's backward is at work
+    int64_t slot;               // of data, in `always`
+    // Seconds at work that are not of units' programs: with the first micro-batch
+    // (compute) or wave (the other streams), and more with each further one.
+    double load[TR_STREAMS][2];
+} tr_class;
+
+// What a point takes at least.
+typedef struct tr_bound {
+    double seconds;
+    int64_t bytes[TR_SPACES]; // of the ledger
+} tr_bound;
+
+// ---- search
+// --------------------------------------------------------------------------
+
+enum {
+    TR_BUDGET_TOGETHER = TR_SPACES,
+    TR_BUDGETS, // of the spaces, and of device and host together
+};
+
+typedef struct tr_limits {
+    int64_t most[TR_BUDGETS]; // bytes of the ledger
+} tr_limits;
+
+// Points that differ in how many units are made again.
+typedef struct tr_group {
+    tr_point point;
+    tr_kernels *kernels;
+    tr_class *class;
+} tr_group;
+
+typedef struct tr_made {
+    tr_planner_option option; // bytes: of the ledger
+    bool possible;
+} tr_made;
+
+typedef struct tr_search {
+    const tr_planner_request *request; // own
+    tr_planner_request own;            // more may be free than was asked for
+    tr_error why;                      // why something cannot be: the first reason
+    tr_group *groups;
+    size_t group_count, group_capacity;
+    int64_t *ladder; // numbers of units made again, ascending
+    size_t ladder_count;
+    tr_kernels **kernels;
+    size_t kernel_count, kernel_capacity;
+    tr_class **classes;
+    size_t class_count, class_capacity;
+    tr_made *made; // every plan that was made
+    size_t made_count, made_capacity;
+    int64_t steps; // of all of them
+} tr_search;
+
+// Makes the groups of a request, with those dimensions free.
+tr_status tr__search_begin(const tr_planner_request *request, unsigned free,
+                           tr_search **out, tr_error *err);
+void tr__search_end(tr_search *search); // NULL-safe
+tr_bound tr__bound(const tr_search *search, const tr_group *group, size_t rung);
+// The plan, made and walked; not possible: what the plan or the machine does not take.
+tr_status tr__search_make(tr_search *search, const tr_point *point, tr_made *out,
+                          tr_error *err);
+// The fastest within the limits; false in *found: none. At most `plans` are made.
+tr_status tr__search_fastest(tr_search *search, const tr_limits *limits, size_t plans,
+                             tr_made *out, bool *found, tr_error *err);
+// The one that takes the least of `budget` within the other limits.
+tr_status tr__search_smallest(tr_search *search, const tr_limits *limits, int budget,
+                              tr_made *out, bool *found, tr_error *err);
+// The plans nearest to the limits among those that take less than `seconds` (0: any):
+// [most], the nearest first. Returns how many in *count.
+tr_status tr__search_nearest(tr_search *search, const tr_limits *limits, double seconds,
+                             size_t most, tr_made *out, size_t *count, tr_error *err);
+
+tr_point tr__group_point(const tr_search *search, const tr_group *group, size_t rung);
+tr_limits tr__planner_limits(const tr_planner_request *request);
+// By how much `bytes` are beyond each limit, and in all.
+int64_t tr__limits_excess(const tr_limits *limits, const int64_t bytes[TR_SPACES],
+                          int64_t excess[TR_BUDGETS]);
+
+// ---- figures.c
+tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
+                           tr_kernels **out, tr_error *err);
+tr_status tr__class_make(const tr_search *search, const tr_point *point, tr_class **out,
+                         tr_error *err);
+
+// ---- what came of it
+// -----------------------------------------------------------------
+
+enum { TR_TIMELINE_COLUMNS = 64, TR_RUNNERS_MAX = 4 };
+
+typedef struct tr_timeline {
+    double seconds;
+    char column[TR_STREAMS][TR_TIMELINE_COLUMNS + 1]; // "": nothing on that stream
+    double busy[TR_STREAMS];                          // seconds at work
+    double kind[TR_STEP_KINDS];
+} tr_timeline;
+
+// How a simulated step spends its time.
+void tr__timeline_draw(const tr_simulated *simulated, tr_timeline *out);
+
+struct tr_planned {
+    tr_planner_request request;
+    tr_plan_request plan; // chosen
+    char *machine;        // its name
+    tr_planner_option choice;
+    bool kept;
+    tr_planner_option runner[TR_RUNNERS_MAX];
+    size_t runner_count;
+    bool has_faster; // what would fit next if a budget were larger
+    tr_planner_option faster;
+    bool has_smallest;
+    tr_planner_option smallest;
+    char smallest_at[160]; // "backward h.0: parameters 1.2 MiB, ..."
+    tr_timeline timeline;
+    size_t points, plans; // looked at, made
+};
+
+// TR_BUDGET, with the nearest plans and what would make each fit.
+tr_status tr__planner_refuse(tr_search *search, const tr_limits *limits, tr_error *err);
+// "device", "device and host"
+const char *tr__budget_word(int budget);
+// When the device is fullest, and with what: "backward of h.0, with ...". dst: [size]
+tr_status tr__planner_fullest(const tr_search *search, const tr_planner_option *option,
+                              char *dst, size_t size, tr_error *err);
+
+#endif

@@ -1,0 +1,195 @@
+// Nothing fits: what comes nearest, and what would make it fit.
+#include "base/memory.h"
+#include "base/text.h"
+#include "models/models.h"
+#include "planner/planner.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NEAREST = 3, SIZE_TEXT = 32, PLANS_RELAXED = 60, TEXT = 256 };
+
+// ---- where a plan is fullest
+// ---------------------------------------------------------
+
+// The two largest categories.
+static void say_categories(const tr_plan *plan, char *dst, size_t size) {
+    const int64_t *bytes = plan->ledger.bytes[TR_SPACE_DEVICE];
+    int first = -1, second = -1;
+    char a[SIZE_TEXT], b[SIZE_TEXT];
+    for (int c = 0; c < TR_LEDGER_COUNT; c++) {
+        if (first < 0 || bytes[c] > bytes[first]) {
+            second = first;
+            first = c;
+        } else if (second < 0 || bytes[c] > bytes[second]) {
+            second = c;
+        }
+    }
+    tr__print_size(a, sizeof a, bytes[first]);
+    tr__print_size(b, sizeof b, bytes[second]);
+    snprintf(dst, size, "%s %s, %s %s", tr_ledger_name((tr_ledger_category)first), a,
+             tr_ledger_name((tr_ledger_category)second), b);
+}
+
+tr_status tr__planner_fullest(const tr_search *search, const tr_planner_option *option,
+                              char *dst, size_t size, tr_error *err) {
+    tr_plan *plan = NULL;
+    tr_sequence_kind kind = TR_SEQUENCE_TRAIN;
+    int32_t at = 0;
+    tr_point point = tr__point_of(search->request, option->value);
+    tr_status status = TR_OK;
+    dst[0] = '\0';
+    if (search->request->sliced) {
+        status = tr__model_slice(search->request->sliced, (int)point.slices, err);
+    }
+    if (status == TR_OK) {
+        status = tr__plan_draft(&point.plan, &plan, err);
+    }
+    if (status == TR_OK) {
+        status = tr__plan_fullest(plan, TR_SPACE_DEVICE, &kind, &at, err);
+    }
+    if (status == TR_OK && plan->sequences[kind].count > 0) {
+        const tr_plan_step *step = &plan->sequences[kind].steps[at];
+        const char *subject = tr__step_subject(plan, step);
+        char parts[TEXT];
+        say_categories(plan, parts, sizeof parts);
+        snprintf(dst, size, "%s%s%s, with %s", tr__plan_step_name(step->kind),
+                 subject ? " of " : "", subject ? subject : "", parts);
+    }
+    tr_plan_destroy(plan);
+    return status;
+}
+
+// ---- the message
+// ---------------------------------------------------------------------
+
+typedef struct text {
+    char words[TR_MESSAGE_MAX];
+    size_t used;
+} text;
+
+__attribute__((format(printf, 2, 3))) static void add(text *t, const char *format,
+                                                      ...) {
+    va_list args;
+    if (t->used + 1 < sizeof t->words) {
+        va_start(args, format);
+        int more =
+            vsnprintf(t->words + t->used, sizeof t->words - t->used, format, args);
+        va_end(args);
+        t->used += more > 0 ? (size_t)more : 0;
+    }
+}
+
+static void add_budgets(text *t, const tr_planner_request *request) {
+    const char *comma = "";
+    char size[SIZE_TEXT];
+    for (int b = 0; b < TR_BUDGETS; b++) {
+        int64_t budget = b < TR_SPACES ? request->budget[b] : request->together;
+        bool said = budget != TR_UNLIMITED && (b != TR_SPACE_NVME || budget > 0);
+        if (said) {
+            tr__print_size(size, sizeof size, budget);
+            add(t, "%s%s %s", comma, tr__budget_word(b), size);
+            comma = ", ";
+        }
+    }
+}
+
+// "device 12.3 MiB more, host 1.0 GiB more"
+static void add_excess(text *t, const tr_limits *limits, const tr_planner_option *o) {
+    int64_t excess[TR_BUDGETS];
+    const char *comma = "";
+    char size[SIZE_TEXT];
+    tr__limits_excess(limits, o->bytes, excess);
+    for (int b = 0; b < TR_BUDGETS; b++) {
+        if (excess[b] > 0) {
+            tr__print_size(size, sizeof size, excess[b]);
+            add(t, "%s%s %s more", comma, tr__budget_word(b), size);
+            comma = ", ";
+        }
+    }
+}
+
+static tr_status add_nearest(text *t, tr_search *search, const tr_limits *limits,
+                             tr_error *err) {
+    tr_made near[NEAREST];
+    size_t count = 0;
+    unsigned all = (1u << TR_DIMENSIONS) - 1;
+    tr_status status =
+        tr__search_nearest(search, limits, 0, NEAREST, near, &count, err);
+    for (size_t i = 0; i < count && status == TR_OK; i++) {
+        char words[TEXT];
+        tr_point point = tr__point_of(search->request, near[i].option.value);
+        tr__point_say(&point, search->request->free ? search->request->free : all,
+                      words, sizeof words);
+        add(t, "%s(%zu) %s: ", i ? "; " : "", i + 1, words);
+        add_excess(t, limits, &near[i].option);
+    }
+    return status;
+}
+
+// Of what the user has fixed, one thing that would do if it were another.
+static tr_status add_relaxed(text *t, const tr_search *search, const tr_limits *limits,
+                             tr_error *err) {
+    const char *begin = "; it would fit with ";
+    tr_status status = TR_OK;
+    for (int d = 0; d < TR_DIMENSIONS && status == TR_OK; d++) {
+        tr_search *other = NULL;
+        tr_made made;
+        bool found = false;
+        if (search->request->free >> d & 1) {
+            continue;
+        }
+        status = tr__search_begin(search->request, search->request->free | 1u << d,
+                                  &other, err);
+        if (status == TR_OK) {
+            status =
+                tr__search_fastest(other, limits, PLANS_RELAXED, &made, &found, err);
+        }
+        if (status == TR_OK && found) {
+            char words[TEXT];
+            tr__dimension_value(&tr__dimensions[d], made.option.value[d], words,
+                                sizeof words);
+            add(t, "%s%s %s", begin, tr__dimensions[d].key, words);
+            begin = ", or ";
+        }
+        tr__search_end(other);
+    }
+    return status;
+}
+
+static tr_status add_smallest(text *t, tr_search *search, const tr_limits *limits,
+                              tr_error *err) {
+    tr_made made;
+    bool found = false;
+    tr_status status =
+        tr__search_smallest(search, limits, TR_SPACE_DEVICE, &made, &found, err);
+    if (status == TR_OK && found) {
+        char where[TEXT], size[SIZE_TEXT];
+        status = tr__planner_fullest(search, &made.option, where, sizeof where, err);
+        tr__print_size(size, sizeof size, made.option.bytes[TR_SPACE_DEVICE]);
+        add(t, "; the smallest device budget is %s (%" PRId64 " bytes), held by %s",
+            size, made.option.bytes[TR_SPACE_DEVICE], where);
+    }
+    return status;
+}
+
+tr_status tr__planner_refuse(tr_search *search, const tr_limits *limits,
+                             tr_error *err) {
+    text t = {.used = 0};
+    tr_error problem = {0};
+    add(&t, "%s the budgets (",
+        search->request->free ? "no plan fits" : "the plan does not fit");
+    add_budgets(&t, search->request);
+    add(&t, "); nearest: ");
+    tr_status status = add_nearest(&t, search, limits, &problem);
+    if (status == TR_OK) {
+        status = add_relaxed(&t, search, limits, &problem);
+    }
+    if (status == TR_OK) {
+        status = add_smallest(&t, search, limits, &problem);
+    }
+    return status == TR_OK ? tr_fail(err, TR_BUDGET, "%s", t.words)
+                           : tr_fail(err, status, "%s", problem.message);
+}
