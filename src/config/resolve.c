@@ -21,7 +21,8 @@ static tr_status resolve(tr_config *config, const char *path, json_t *value, boo
         tr__free(words);
         return tr_fail(err, TR_MEMORY, "no memory for %s", path);
     }
-    bool resolved = entry->origin == TR_ORIGIN_AUTO || entry->origin == TR_ORIGIN_DERIVED;
+    bool resolved =
+        entry->origin == TR_ORIGIN_AUTO || entry->origin == TR_ORIGIN_DERIVED;
     bool written = entry->given && !entry->is_auto && !resolved;
     if (written && !over) {
         json_decref(value);
