@@ -330,8 +330,8 @@ static tr_status start_carriers(tr_executor *ex, const char *nvme_folder,
                                 tr_error *err) {
     const tr_plan_request *r = &ex->plan->request;
     tr_carrier_options copies = {.folder = ""}, file = {.folder = nvme_folder};
-    bool away =
-        r->optimizer_home != TR_SPACE_DEVICE || r->param_home != TR_SPACE_DEVICE;
+    bool away = r->optimizer_home != TR_SPACE_DEVICE ||
+                r->param_home != TR_SPACE_DEVICE || r->boundary_home != TR_SPACE_DEVICE;
     tr_status status = TR_OK;
     if (away && !r->inference) {
         status = tr__carrier_create(&copies, &ex->carrier[TR_STREAM_COPY], err);

@@ -1,7 +1,23 @@
-// Steps that move flat buffers between the device and where they live.
+// Steps that move flat buffers, and what units are given, between the device and where
+// they live or wait.
 #include "exec/walk.h"
 
+// What a unit is given, whole, from one buffer to another.
+static tr_status move_boundary(const tr_work *work, const tr_plan_step *step) {
+    const tr_executor *ex = work->ex;
+    const tr_unit_program *unit = ex->plan->units[step->unit].program;
+    tr_carry order = {.kind = TR_CARRY_COPY,
+                      .from = tr__memory(ex, step->buffer[TR_SLOT_INPUT]),
+                      .to = tr__memory(ex, step->buffer[TR_SLOT_OUTPUT]),
+                      .bytes = unit->input_bytes};
+    tr__carrier_start(ex->carrier[TR_STREAM_COPY], &order);
+    return TR_OK;
+}
+
 tr_status tr__run_fetch(tr_work *work, const tr_plan_step *step) {
+    if (tr__step_is_of_boundary(step)) {
+        return move_boundary(work, step);
+    }
     const tr_executor *ex = work->ex;
     const tr_flat *flat = &ex->plan->flats[step->unit];
     const tr_flat_range *from = &flat->copy;
@@ -16,6 +32,9 @@ tr_status tr__run_fetch(tr_work *work, const tr_plan_step *step) {
 }
 
 tr_status tr__run_evict(tr_work *work, const tr_plan_step *step) {
+    if (tr__step_is_of_boundary(step)) {
+        return move_boundary(work, step);
+    }
     const tr_executor *ex = work->ex;
     const tr_flat *flat = &ex->plan->flats[step->unit];
     const tr_flat_range *to = &flat->grad;

@@ -98,6 +98,10 @@ tr_status tr__check_slots(const tr_check_walk *w, const tr_program *program) {
             return tr__check_wrong(
                 w, "names no buffer for what its program touches (slot %d)", slot);
         }
+        if (buffer >= 0 && w->plan->buffers[buffer].space != TR_SPACE_DEVICE) {
+            return tr__check_wrong(w, "computes on buffer %d, which is elsewhere",
+                                   buffer);
+        }
         if (buffer >= 0 && w->plan->buffers[buffer].bytes < needs(w, program, slot)) {
             return tr__check_wrong(w, "names buffer %d, which is too small", buffer);
         }

@@ -452,9 +452,11 @@ static tr_status run_step(tr_check_walk *w) {
     case TR_STEP_fold:
         return tr__check_fold(w);
     case TR_STEP_fetch:
-        return tr__check_fetch(w);
+        return tr__step_is_of_boundary(w->step) ? tr__check_boundary(w)
+                                                : tr__check_fetch(w);
     case TR_STEP_evict:
-        return tr__check_evict(w);
+        return tr__step_is_of_boundary(w->step) ? tr__check_boundary(w)
+                                                : tr__check_evict(w);
     case TR_STEP_read:
         return tr__check_read(w);
     case TR_STEP_write:

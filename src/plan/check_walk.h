@@ -137,6 +137,10 @@ bool tr__check_is_busy_elsewhere(const tr_check_walk *w, tr_stream stream,
                                  int32_t buffer);
 // What is to leave, in the slot INPUT or in the flat's sums, is there and complete.
 tr_status tr__check_leaving(const tr_check_walk *w);
+// ---- check_boundary.c
+// Steps that move what a unit is given.
+tr_status tr__check_boundary(tr_check_walk *w);
+
 // Before the norm: every gradient is complete, and is where the norm looks for it.
 tr_status tr__check_gradients(const tr_check_walk *w);
 bool tr__check_grads_pass(const tr_plan *plan);

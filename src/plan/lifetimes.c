@@ -13,6 +13,7 @@ typedef struct table {
     tr_sequence_kind kind;
     int64_t micros;
     int *boundary, *gradient; // [units + 1][micros]
+    int *away;                // [units][micros] what a unit is given, elsewhere
     int *saved;               // [units][micros]
     int *wave, *wave_grad;    // [units]
     int *param, *part; // [flats] parameters that are there; this rank's part, fetched
@@ -270,6 +271,24 @@ static void use_reduce(table *t, tr_plan_step *step, int32_t now) {
     }
 }
 
+// What a unit is given is in one buffer on the device until it has left, and in another
+// one from when it sets out to come back.
+static void use_boundary(table *t, tr_plan_step *step, int32_t now) {
+    bool leaves = step->kind == TR_STEP_evict;
+    tr_slot here = leaves ? TR_SLOT_INPUT : TR_SLOT_OUTPUT;
+    tr_slot there = leaves ? TR_SLOT_OUTPUT : TR_SLOT_INPUT;
+    int64_t bytes = t->plan->units[step->unit].program->input_bytes;
+    int *entry = at(t->boundary, t, step->unit, step->micro);
+    int *away = at(t->away, t, step->unit, step->micro);
+    const int32_t moments[] = {now, t->waited[now]};
+    for (int i = 0; i < 2; i++) {
+        step->buffer[here] = use(t, entry, TR_LEDGER_boundary, bytes, moments[i]);
+        step->buffer[there] = use_in(t, t->plan->request.boundary_home, away,
+                                     TR_LEDGER_boundary, bytes, moments[i]);
+    }
+    *entry = leaves ? -1 : *entry;
+}
+
 static void use_evict(table *t, tr_plan_step *step, int32_t now) {
     if (tr__part_is_on_nvme(t->plan, TR_PART_GRAD)) {
         t->staged_grad[step->unit] = -1;
@@ -470,10 +489,10 @@ static void use_all(table *t, tr_plan_step *step, int32_t now) {
         use_reduce(t, step, now);
         break;
     case TR_STEP_evict:
-        use_evict(t, step, now);
+        (tr__step_is_of_boundary(step) ? use_boundary : use_evict)(t, step, now);
         break;
     case TR_STEP_fetch:
-        use_fetch(t, step, now);
+        (tr__step_is_of_boundary(step) ? use_boundary : use_fetch)(t, step, now);
         break;
     case TR_STEP_gather:
         use_gather(t, step, now);
@@ -518,6 +537,7 @@ static tr_status name_buffers(tr_plan *plan, tr_sequence_kind kind, tr_error *er
     t.micros = kind == TR_SEQUENCE_TRAIN ? plan->request.accumulation_steps : 1;
     t.boundary = entries((units + 1) * (size_t)t.micros);
     t.gradient = entries((units + 1) * (size_t)t.micros);
+    t.away = entries(units * (size_t)t.micros);
     t.saved = entries(units * (size_t)t.micros);
     t.wave = entries(units);
     t.wave_grad = entries(units);
@@ -531,9 +551,9 @@ static tr_status name_buffers(tr_plan *plan, tr_sequence_kind kind, tr_error *er
     t.staged_grad = entries(plan->flat_count);
     memset(t.ring, -1, sizeof t.ring);
     t.waited = tr__calloc(sequence->count, sizeof *t.waited);
-    if (!t.boundary || !t.gradient || !t.saved || !t.wave || !t.wave_grad || !t.param ||
-        !t.part || !t.reduced || !t.grad || !t.sum || !t.waited || !t.staged_param ||
-        !t.staged_later || !t.staged_grad) {
+    if (!t.boundary || !t.gradient || !t.away || !t.saved || !t.wave || !t.wave_grad ||
+        !t.param || !t.part || !t.reduced || !t.grad || !t.sum || !t.waited ||
+        !t.staged_param || !t.staged_later || !t.staged_grad) {
         t.status = tr_fail(err, TR_MEMORY, "no memory for the plan's lifetimes");
     } else {
         find_waits(&t, TR_STREAM_COMM);
@@ -545,6 +565,7 @@ static tr_status name_buffers(tr_plan *plan, tr_sequence_kind kind, tr_error *er
     }
     tr__free(t.boundary);
     tr__free(t.gradient);
+    tr__free(t.away);
     tr__free(t.saved);
     tr__free(t.wave);
     tr__free(t.wave_grad);

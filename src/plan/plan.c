@@ -99,10 +99,9 @@ static tr_status check_homes(const tr_plan_request *r, tr_error *err) {
 }
 
 static tr_status check_recomputed(const tr_plan_request *r, tr_error *err) {
-    if (r->boundary_home != TR_SPACE_DEVICE) {
+    if (r->boundary_home != TR_SPACE_DEVICE && r->boundary_home != TR_SPACE_HOST) {
         return tr_fail(err, TR_USAGE,
-                       "activation_checkpointing.cpu_checkpointing is not yet "
-                       "supported");
+                       "inputs of recomputed units on NVMe are not yet supported");
     }
     uint32_t known = TR_REMAKE_ALL | TR_RECOMPUTE_NOTHING;
     bool both = (r->recomputed_ops & TR_RECOMPUTE_NOTHING) &&
@@ -212,11 +211,10 @@ static tr_status choose_wave(tr_plan *plan, tr_error *err) {
 
 static tr_status run_passes(tr_plan *plan, bool prove, tr_error *err) {
     static tr_status (*const passes[])(tr_plan *, tr_error *) = {
-        tr__pass_compile, tr__pass_partition,   choose_wave,
-        tr__pass_order,   tr__pass_recompute,   tr__pass_fold,
-        tr__pass_gauge,   tr__pass_communicate, tr__pass_stage,
-        tr__pass_traffic, tr__pass_lifetimes,   tr__pass_offsets,
-        tr__pass_ledger,
+        tr__pass_compile,   tr__pass_partition, choose_wave,      tr__pass_order,
+        tr__pass_recompute, tr__pass_fold,      tr__pass_gauge,   tr__pass_communicate,
+        tr__pass_stage,     tr__pass_boundary,  tr__pass_traffic, tr__pass_lifetimes,
+        tr__pass_offsets,   tr__pass_ledger,
     };
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
         tr_status status = passes[i](plan, err);

@@ -13,7 +13,7 @@
 //                    parameters or gradients, or the record of the step
 //          read      brings part of a flat buffer from NVMe to staging in host memory
 //          fetch     brings parameters from where they live, or from staging, to the
-//                    device
+//                    device; or what a unit was given
 //          forward   runs one segment of a unit on one micro-batch
 //          combine   ends a segment: every micro-batch of the wave has added to its
 //                    wave tensors; micro-batches and ranks merge theirs here
@@ -27,7 +27,7 @@
 //          square    the squares of a flat buffer's complete gradients, by blocks,
 //                    into the record, before they leave for NVMe
 //          evict     adds gradients to their sums where the update is, or takes them to
-//                    staging
+//                    staging; or takes what a unit was given to where it waits
 //          write     brings part of a flat buffer from staging to NVMe
 //          unload    gives the micro-batch's slot back
 //          clear     sets the loss's sums to zero
@@ -81,6 +81,7 @@ typedef enum tr_part {
     TR_PART_STATE, // the optimizer's first; the others follow
     TR_PARTS = TR_PART_STATE + TR_OPTIMIZER_STATES,
     TR_PART_NORMS = TR_PARTS, // what each rank has measured: only gathered
+    TR_PART_BOUNDARY,         // what a unit is given: only evicted and fetched
 } tr_part;
 
 // Buffers that a step may name, besides parameters, gradients and data.
@@ -102,7 +103,7 @@ typedef struct tr_plan_step {
     int32_t unit; // gather, reduce, fold, update: the flat buffer
     int32_t segment;
     int64_t micro;   // micro-batch of this rank's step, 0..g-1
-    tr_part part;    // gather, clear, read, write
+    tr_part part;    // gather, clear, read, write, fetch, evict
     bool lean;       // forward: keeps nothing for the backward
     bool fresh_wave; // the first of the wave to write its wave tensors
     bool backward;   // combine: of gradients
@@ -332,6 +333,8 @@ tr_status tr__pass_communicate(tr_plan *plan, tr_error *err);
 tr_status tr__pass_stage(tr_plan *plan, tr_error *err);
 // The record of the step, and the bytes that move in it.
 tr_status tr__pass_traffic(tr_plan *plan, tr_error *err);
+// The inputs of recomputed units leave the device, and come back.
+tr_status tr__pass_boundary(tr_plan *plan, tr_error *err);
 // Buffers of every step, and from when to when each lives.
 tr_status tr__pass_lifetimes(tr_plan *plan, tr_error *err);
 // Where each lies.
@@ -426,6 +429,8 @@ bool tr__step_is_of_unit(const tr_plan_step *step);
 int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave);
 // How many of the stream's steps must be done before the step.
 int32_t tr__step_wait(const tr_plan_step *step, tr_stream stream);
+// Steps that move what a unit is given.
+bool tr__step_is_of_boundary(const tr_plan_step *step);
 // Steps that work on a flat buffer.
 bool tr__step_is_of_flat(const tr_plan_step *step);
 // Steps that work on one micro-batch.

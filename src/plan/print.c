@@ -19,13 +19,21 @@ typedef struct item {
 
 enum { PERIOD_MAX = 512, DEPTH_MAX = 4 };
 
-static bool is_micro(tr_plan_step_kind kind) {
-    return kind == TR_STEP_load || kind == TR_STEP_forward ||
-           kind == TR_STEP_recompute || kind == TR_STEP_backward ||
-           kind == TR_STEP_unload || kind == TR_STEP_gauge || kind == TR_STEP_fold;
+static bool is_boundary(const item *it) {
+    return it->part == TR_PART_BOUNDARY; // of no other kinds than fetch and evict
+}
+
+static bool is_micro(const item *it) {
+    return it->kind == TR_STEP_load || it->kind == TR_STEP_forward ||
+           it->kind == TR_STEP_recompute || it->kind == TR_STEP_backward ||
+           it->kind == TR_STEP_unload || it->kind == TR_STEP_gauge ||
+           it->kind == TR_STEP_fold || is_boundary(it);
 }
 
 static bool is_flat(const item *it) {
+    if (is_boundary(it)) {
+        return false;
+    }
     return it->kind == TR_STEP_update || it->kind == TR_STEP_fold ||
            it->kind == TR_STEP_measure || it->kind == TR_STEP_reduce ||
            it->kind == TR_STEP_gather || it->kind == TR_STEP_fetch ||
@@ -98,7 +106,7 @@ typedef struct repeat {
 
 // Is b the same work as a, one repeat later?
 static bool is_shifted(const item *a, const item *b, const repeat *by) {
-    int64_t micro = is_micro(a->kind) ? by->shift : 0;
+    int64_t micro = is_micro(a) ? by->shift : 0;
     int32_t units = is_flat(a) ? by->flats : by->units;
     int32_t segments = is_flat(a) ? 0 : by->segments;
     return a->kind == b->kind && a->lean == b->lean && a->part == b->part &&
@@ -129,7 +137,7 @@ static bool guess_repeat(const item *items, size_t period, repeat *out) {
     *out = (repeat){.period = period, .times = 1};
     for (size_t i = 0; i < period; i++) {
         bool better = !work || (is_flat(work) && !is_flat(&items[i]));
-        work = is_micro(items[i].kind) && better ? &items[i] : work;
+        work = is_micro(&items[i]) && better ? &items[i] : work;
         flat = flat || !is_flat(&items[i]) ? flat : &items[i];
         cut = cut || !is_cut_item(&items[i]) ? cut : &items[i];
     }
@@ -184,7 +192,8 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
     fputs(tr__plan_step_name(it->kind), to);
     if (it->kind == TR_STEP_gather || it->kind == TR_STEP_clear || is_transfer(it)) {
         static const char *const parts[] = {
-            "", " gradients of", " record", " state 0 of", " state 1 of", " norms"};
+            "",       " gradients of", " record", " state 0 of", " state 1 of",
+            " norms", " input of"};
         fputs(parts[it->part], to);
     }
     if (on_unit) {
@@ -200,7 +209,7 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
         fprintf(to, ", elements %" PRId64 " .. %" PRId64, it->first,
                 it->first + it->count - 1);
     }
-    if (is_micro(it->kind)) {
+    if (is_micro(it)) {
         bool many = it->last_micro != it->micro;
         fprintf(to, many ? ", micro-batches %" PRId64 : ", micro-batch %" PRId64,
                 it->micro);

@@ -22,8 +22,8 @@ static void print_step(const tr_plan *plan, const tr_plan_step *step, FILE *to) 
     static const char *const slots[TR_SLOTS] = {"input",       "output", "input_grad",
                                                 "output_grad", "saved",  "wave",
                                                 "wave_grad",   "temp"};
-    static const char *const parts[] = {"parameters", "gradients", "record",
-                                        "state 0",    "state 1",   "norms"};
+    static const char *const parts[] = {"parameters", "gradients", "record",  "state 0",
+                                        "state 1",    "norms",     "boundary"};
     bool transfers = step->kind == TR_STEP_read || step->kind == TR_STEP_write;
     const char *subject = tr__step_subject(plan, step);
     fprintf(to, "{\"kind\": \"%s\", \"stream\": \"%s\"", tr__plan_step_name(step->kind),

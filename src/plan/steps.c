@@ -213,7 +213,15 @@ bool tr__step_is_of_unit(const tr_plan_step *step) {
            step->kind == TR_STEP_recompute || step->kind == TR_STEP_backward;
 }
 
+bool tr__step_is_of_boundary(const tr_plan_step *step) {
+    return (step->kind == TR_STEP_fetch || step->kind == TR_STEP_evict) &&
+           step->part == TR_PART_BOUNDARY;
+}
+
 bool tr__step_is_of_flat(const tr_plan_step *step) {
+    if (tr__step_is_of_boundary(step)) {
+        return false;
+    }
     bool whole = step->part == TR_PART_RECORD || step->part == TR_PART_NORMS;
     return step->kind == TR_STEP_update || step->kind == TR_STEP_fold ||
            step->kind == TR_STEP_measure || step->kind == TR_STEP_reduce ||
@@ -226,6 +234,7 @@ bool tr__step_is_of_flat(const tr_plan_step *step) {
 bool tr__step_is_of_micro_batch(const tr_plan_step *step) {
     return step->kind == TR_STEP_load || step->kind == TR_STEP_unload ||
            step->kind == TR_STEP_fold || step->kind == TR_STEP_gauge ||
+           tr__step_is_of_boundary(step) ||
            (tr__step_is_of_unit(step) && step->kind != TR_STEP_combine);
 }
 
@@ -233,10 +242,9 @@ const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step) {
     if (tr__step_is_of_flat(step)) {
         return plan->flats[step->unit].name;
     }
-    return tr__step_is_of_unit(step) || step->kind == TR_STEP_gauge ||
-                   step->kind == TR_STEP_track
-               ? plan->request.model->units[step->unit].name
-               : NULL;
+    bool named = tr__step_is_of_unit(step) || tr__step_is_of_boundary(step) ||
+                 step->kind == TR_STEP_gauge || step->kind == TR_STEP_track;
+    return named ? plan->request.model->units[step->unit].name : NULL;
 }
 
 // Where ranks sum whole steps, what is evicted is the sum.

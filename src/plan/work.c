@@ -83,6 +83,9 @@ double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
 }
 
 int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step) {
+    if (tr__step_is_of_boundary(step)) {
+        return plan->units[step->unit].program->input_bytes;
+    }
     const tr_flat *flat = &plan->flats[step->unit];
     switch (step->kind) {
     case TR_STEP_fetch:

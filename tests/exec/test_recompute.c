@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { PLANS = 24, STREAM = 31 };
+enum { PLANS = 7, STREAM = 31 };
 
 typedef struct draws {
     uint64_t next;
@@ -74,6 +74,8 @@ static void try_model(const tr_model *model, bool reference, draws *d) {
             request.recomputed_ops = (uint32_t)draw(d, TR_REMAKE_ALL + 1);
             request.recomputed_ops_units = draw(d, model->unit_count + 1);
             request.recomputed_units = draw(d, 2) ? draw(d, model->unit_count) : 0;
+            request.boundary_home = draw(d, 2) ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+            request.no_overlap = draw(d, 4) == 0;
             try_plan(&request, &plain);
         }
         test_rig_end(&plain);

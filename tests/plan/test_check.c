@@ -24,7 +24,7 @@ typedef struct subject {
     bool sliced, norms;
     uint32_t remade; // classes of tensors that are made again
     int64_t remade_units;
-    tr_space optimizer, params, gradients;
+    tr_space optimizer, params, gradients, boundaries;
     bool gauged;
 } subject;
 
@@ -94,6 +94,12 @@ static const subject subjects[] = {
     {"centered, all made again", 2, 2, 0, true, .ranks = 1, .remade = TR_REMAKE_ALL},
     {"two ranks, stage 3, attention made again", 2, 1, 0, .ranks = 2, .stage = 3,
      .remade = TR_REMAKE_ATTENTION | TR_REMAKE_RESIDUAL | TR_REMAKE_PRODUCT},
+    {"inputs on the host", 3, 1, -1, .ranks = 1, .boundaries = TR_SPACE_HOST},
+    {"inputs on the host, wave 3", 3, 3, -1, .ranks = 1, .boundaries = TR_SPACE_HOST},
+    {"inputs on the host, no overlap", 2, 2, 2, .ranks = 1, .no_overlap = true,
+     .boundaries = TR_SPACE_HOST},
+    {"two ranks, stage 3, all and inputs on the host", 2, 2, -1, .ranks = 2, .stage = 3,
+     .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST, .boundaries = TR_SPACE_HOST},
     {"two ranks, stage 2, sliced", 2, 1, 0, .ranks = 2, .stage = 2, .sliced = true},
     {"norms of tensors", 2, 1, 0, .ranks = 1, .norms = true},
     {"norms of tensors, two ranks, stage 0", 1, 1, 0, .ranks = 2, .norms = true},
@@ -122,6 +128,7 @@ static tr_plan *make(const subject *s) {
     request.recomputed_units = s->recomputed;
     request.recomputed_ops = s->remade;
     request.recomputed_ops_units = s->remade_units;
+    request.boundary_home = s->boundaries;
     request.inference = s->inference;
     request.ranks = s->ranks ? s->ranks : 1;
     request.train_batch_size *= request.ranks;
@@ -569,8 +576,9 @@ static void wrong_flags_are_found(void **state) {
 static void misnumber_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
     for (size_t i = 0; i < sequence->count; i++) {
         tr_plan_step right = sequence->steps[i], *step = &sequence->steps[i];
-        bool has_micro = is_compute(step) || is_ring(step);
-        bool has_unit = is_compute(step) || step->kind == TR_STEP_update ||
+        bool moves = tr__step_is_of_boundary(step);
+        bool has_micro = is_compute(step) || is_ring(step) || moves;
+        bool has_unit = is_compute(step) || moves || step->kind == TR_STEP_update ||
                         step->kind == TR_STEP_combine;
         for (int by = -1; by <= 1; by += 2) {
             step->micro += by;

@@ -27,6 +27,17 @@ typedef struct homes {
     bool gradients; // on NVMe
 } homes;
 
+// Whatever else is away, each run makes again what one of these says.
+static const char *const recompute[] = {
+    "\"auto\"", "\"none\"", "[\"norm\", \"attention\", \"product\"]", "\"unit\""};
+enum { RECOMPUTE = sizeof recompute / sizeof *recompute };
+
+// One of them for each kind of run, and the resident one keeps everything.
+static const char *recompute_of(const homes *h) {
+    bool resident = strcmp(h->optimizer, "none") == 0;
+    return recompute[resident ? 1 : (int)(h->wave + h->recomputed) % RECOMPUTE];
+}
+
 static void print_run(const world *w, const homes *h, char text[TEXT_MAX]) {
     char model[512];
     if (w->tokens) {
@@ -42,15 +53,18 @@ static void print_run(const world *w, const homes *h, char text[TEXT_MAX]) {
     snprintf(text, TEXT_MAX,
              "{\"model\": %s, \"steps\": %d, \"seed\": 3, \"train_batch_size\": %d, "
              "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
-             "\"reproducible\": %s, \"threads\": 2}, \"zero_optimization\": {"
+             "\"reproducible\": %s, \"threads\": 2, \"recompute\": %s}, "
+             "\"zero_optimization\": {"
              "\"overlap_comm\": %s, \"offload_optimizer\": {\"device\": \"%s\"}, "
              "\"offload_param\": {\"device\": \"%s\"}}, \"memory\": {\"nvme\": "
              "{\"path\": \"/tmp\", \"gradients\": %s}}, \"activation_checkpointing\": "
-             "{\"number_checkpoints\": %d}, \"optimizer\": %s, \"out\": \"unused\"}",
+             "{\"number_checkpoints\": %d, \"cpu_checkpointing\": %s}, "
+             "\"optimizer\": %s, \"out\": \"unused\"}",
              model, STEPS, (int)w->batch, (int)w->micro, (int)h->wave,
-             w->reproducible ? "true" : "false", h->overlap ? "true" : "false",
-             h->optimizer, h->params, h->gradients ? "true" : "false",
-             (int)h->recomputed, w->optimizer);
+             w->reproducible ? "true" : "false", recompute_of(h),
+             h->overlap ? "true" : "false", h->optimizer, h->params,
+             h->gradients ? "true" : "false", (int)h->recomputed,
+             h->recomputed ? "true" : "false", w->optimizer);
 }
 
 static void check_arenas(const trial *t) {
