@@ -2,7 +2,9 @@
 // backward products with accumulation, and the tokens a second that they would allow if
 // a step were nothing else.
 //
-//     limits [context] [width] [layers] [vocabulary] [micro-batch]
+//     limits [context] [width] [layers] [vocabulary] [micro-batch] [f32|bf16]
+//
+// In bf16 results are bf16 too, but for the gradients of weights and the logits.
 #include "backend/cpu/matmul.h"
 #include "base/arena.h"
 #include "base/clock.h"
@@ -10,6 +12,7 @@
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PAGE = 4096, HEAD_ROWS = 256 };
 
@@ -17,6 +20,7 @@ typedef struct shape {
     const char *name;
     int64_t m, n, k;
     bool a_transposed, b_transposed, accumulate;
+    tr_dtype type, c_type;
     double times; // in one micro-batch
 } shape;
 
@@ -25,11 +29,11 @@ static size_t room(int64_t elements) {
 }
 
 static double best_seconds(tr_matmul *product, const shape *s, tr_arena *memory) {
-    const float *a = tr__arena_view(memory, 0, room(s->m * s->k));
+    const void *a = tr__arena_view(memory, 0, room(s->m * s->k));
     size_t at = room(s->m * s->k);
-    const float *b = tr__arena_view(memory, at, room(s->k * s->n));
+    const void *b = tr__arena_view(memory, at, room(s->k * s->n));
     at += room(s->k * s->n);
-    float *c = tr__arena_view(memory, at, room(s->m * s->n));
+    void *c = tr__arena_view(memory, at, room(s->m * s->n));
     at += room(s->m * s->n);
     void *workspace = tr__arena_view(memory, at, tr__matmul_workspace(product));
     double flops = 2.0 * (double)s->m * (double)s->n * (double)s->k, best = 1e30;
@@ -57,6 +61,8 @@ static double measure(const shape *s) {
                            .c_row = s->n,
                            .fresh = !s->accumulate,
                            .accumulate = s->accumulate,
+                           .type = s->type,
+                           .c_type = s->c_type,
                            .threads = omp_get_max_threads()};
     tr_status status = tr__matmul_create(&desc, &product, &err);
     if (status == TR_OK) {
@@ -77,11 +83,14 @@ static double measure(const shape *s) {
 
 // x [rows, in] times a weight [in, out]: forward, dx, dweight.
 static double measure_linear(const char *name, int64_t rows, int64_t in, int64_t out,
-                             bool out_in, double times, double *flops) {
+                             bool out_in, double times, tr_dtype type, bool logits,
+                             double *flops) {
+    tr_dtype y = logits ? TR_F32 : type;
     const shape shapes[] = {
-        {"y", rows, out, in, false, out_in, false, times},
-        {"dx", rows, in, out, false, !out_in, false, times},
-        {"dw", out_in ? out : in, out_in ? in : out, rows, true, false, true, times},
+        {"y", rows, out, in, false, out_in, false, type, y, times},
+        {"dx", rows, in, out, false, !out_in, false, type, type, times},
+        {"dw", out_in ? out : in, out_in ? in : out, rows, true, false, true, type,
+         TR_F32, times},
     };
     double seconds = 0;
     for (int i = 0; i < 3; i++) {
@@ -104,18 +113,24 @@ int main(int argc, char **argv) {
     int64_t layers = argument(argc, argv, 3, 12), V = argument(argc, argv, 4, 50257);
     int64_t rows = context * argument(argc, argv, 5, 1);
     int64_t head_rows = rows < HEAD_ROWS ? rows : HEAD_ROWS;
-    double flops = 0, seconds = 0;
-    printf("products (m x n x k), %d threads\n", omp_get_max_threads());
-    seconds += measure_linear("qkv", rows, C, 3 * C, false, (double)layers, &flops);
-    seconds += measure_linear("out", rows, C, C, false, (double)layers, &flops);
-    seconds += measure_linear("fc", rows, C, 4 * C, false, (double)layers, &flops);
-    seconds += measure_linear("proj", rows, 4 * C, C, false, (double)layers, &flops);
+    tr_dtype type = argc > 6 && strcmp(argv[6], "bf16") == 0 ? TR_BF16 : TR_F32;
+    double flops = 0, seconds = 0, L = (double)layers;
+    if (!tr__matmul_has(type)) {
+        fprintf(stderr, "limits: this processor has no products of %s\n",
+                tr_dtype_name(type));
+        return 2;
+    }
+    printf("products (m x n x k) of %s, %d threads\n", tr_dtype_name(type),
+           omp_get_max_threads());
+    seconds += measure_linear("qkv", rows, C, 3 * C, false, L, type, false, &flops);
+    seconds += measure_linear("out", rows, C, C, false, L, type, false, &flops);
+    seconds += measure_linear("fc", rows, C, 4 * C, false, L, type, false, &flops);
+    seconds += measure_linear("proj", rows, 4 * C, C, false, L, type, false, &flops);
     seconds += measure_linear("head", head_rows, C, V, true,
-                              (double)rows / (double)head_rows, &flops);
+                              (double)rows / (double)head_rows, type, true, &flops);
     double rate = flops / seconds;
     // Causal attention: two products of S x S / 2 x C forward, five backward.
-    double attention =
-        (double)layers * 14 * (double)rows * (double)context / 2 * (double)C;
+    double attention = L * 14 * (double)rows * (double)context / 2 * (double)C;
     printf("{\"product_gflops\": %.1f, \"step_gflop_per_token\": %.4f, "
            "\"limit_tokens_per_second\": %.1f}\n",
            rate / 1e9, (flops + attention) / (double)rows / 1e9,
