@@ -26,6 +26,7 @@ typedef struct subject {
     int64_t remade_units;
     tr_space optimizer, params, gradients, boundaries;
     bool gauged;
+    tr_dtype compute; // TR_NONE: f32
 } subject;
 
 static const subject subjects[] = {
@@ -114,6 +115,12 @@ static const subject subjects[] = {
     {"gauged, two ranks, stage 3, reproducible, all on the host", 2, 2, 0, .ranks = 2,
      .stage = 3, .reproducible = true, .optimizer = TR_SPACE_HOST,
      .params = TR_SPACE_HOST, .gauged = true},
+    {"bf16", 2, 1, -1, .ranks = 1, .compute = TR_BF16},
+    {"bf16, three ranks, stage 3", 2, 1, 0, .ranks = 3, .stage = 3, .compute = TR_BF16},
+    {"fp16, two ranks, stage 2, optimizer on the host", 2, 2, 0, .ranks = 2, .stage = 2,
+     .optimizer = TR_SPACE_HOST, .compute = TR_F16},
+    {"bf16, two ranks, stage 3, all on the host", 2, 2, 0, .ranks = 2, .stage = 3,
+     .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST, .compute = TR_BF16},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -136,6 +143,7 @@ static tr_plan *make(const subject *s) {
     request.reproducible = s->reproducible;
     request.no_overlap = s->no_overlap;
     request.tensor_norms = s->norms;
+    request.compute = s->compute;
     request.optimizer_home = s->optimizer;
     request.param_home = s->params;
     request.grad_home = s->gradients;

@@ -1,9 +1,12 @@
 // The loss scale's rules, step by step.
 #include "train/loss_scale.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 #include <string.h>
@@ -75,12 +78,49 @@ static void test_static(void **state) {
     check(&fixed, "!!!....", SCALES(128, 128, 128, 128, 128, 128, 128));
 }
 
+// What DeepSpeed's class does with the same patterns (tools/goldens/loss_scale.py).
+static void test_goldens(void **state) {
+    char name[64], steps[128], line[1024], path[512];
+    int first, least, consecutive, count = 0;
+    long long window, hysteresis;
+    (void)state;
+    snprintf(path, sizeof path, "%s/loss_scale.txt", TR_TEST_DATA);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    for (; fgets(line, sizeof line, file); count++) {
+        int at = 0;
+        assert_int_equal(sscanf(line, "%63s %d %lld %d %lld %d %127s %n", name, &first,
+                                &window, &least, &hysteresis, &consecutive, steps, &at),
+                         7);
+        tr_loss_scale_rules golden = {.dynamic = true,
+                                      .initial = ldexp(1, first),
+                                      .minimum = ldexp(1, least),
+                                      .window = window,
+                                      .hysteresis = hysteresis,
+                                      .consecutive = consecutive};
+        tr_loss_scale now = tr__loss_scale_begin(&golden);
+        char *next = strtok(line + at, ",\n");
+        for (size_t i = 0; next; i++, next = strtok(NULL, ",\n")) {
+            tr_error err = {0};
+            tr_status status =
+                tr__loss_scale_after(&golden, steps[i] == '!', &now, &err);
+            bool ends = strcmp(next, "end") == 0;
+            assert_int_equal(status, ends ? TR_NUMBERS : TR_OK);
+            if (!ends && now.scale != ldexp(1, atoi(next))) {
+                fail_msg("%s, step %zu: 2^%g, wanted is 2^%s", name, i + 1,
+                         log2(now.scale), next);
+            }
+        }
+    }
+    fclose(file);
+    assert_int_equal(count, 10);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_growth),
-        cmocka_unit_test(test_hysteresis),
-        cmocka_unit_test(test_floor),
-        cmocka_unit_test(test_static),
+        cmocka_unit_test(test_growth),  cmocka_unit_test(test_hysteresis),
+        cmocka_unit_test(test_floor),   cmocka_unit_test(test_static),
+        cmocka_unit_test(test_goldens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
