@@ -8,6 +8,8 @@
 // No two buffers that live at the same time overlap, and none lies outside of the
 // arena.
 tr_status tr__check_memory(const tr_plan *plan, tr_error *err);
+// What is kept of the flat buffers has room, in the type it is kept in.
+tr_status tr__check_kept(const tr_plan *plan, tr_error *err);
 // Inside of each unit program: every operand lies in its block, no result on top of
 // another operand, and what is read is what was last written there.
 tr_status tr__check_programs(const tr_plan *plan, tr_error *err);
