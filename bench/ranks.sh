@@ -16,64 +16,7 @@ cd "$(dirname "$0")/.." || exit 1
 . bench/common.sh
 OMP_WAIT_POLICY=passive # the communication thread shares a core
 export OMP_WAIT_POLICY
-figures=$work/figures # NAME RATE PEAK PLANNED, of every run so far
-
-columns() {
-    printf '| %-50s | %9s | %9s | %10s | %11s |\n' "$@"
-}
-
-head_of_columns() {
-    columns what tokens/s "peak MB" "planned MB" "beyond, MiB"
-    columns -------------------------------------------------- --------- --------- \
-        ---------- -----------
-}
-
-head_of_ratios() {
-    printf '\n| %-66s | %7s | %-7s | %-3s |\n' ratio "is" asked ""
-    printf '| %.66s | %.7s | %.7s | --- |\n' "$(printf '%70s' '' | tr ' ' -)" ------- -------
-}
-
-# ratio WHAT ASKED TEST EXPRESSION: the expression's value; A.rate and the like stand for
-# figures. Says "-" where a figure is missing.
-ratio() {
-    awk -v expression="$4" -v what="$1" -v asked="$2" -v sign="$3" '
-    { value[$1 ".rate"] = $2; value[$1 ".peak"] = $3; value[$1 ".planned"] = $4 }
-    END {
-        split(expression, side, "/")
-        a = value[side[1]]; b = value[side[2]]
-        if (a == "" || b == "" || b <= 0)
-            text = answer = "-"
-        else {
-            text = sprintf("%.3f", a / b)
-            answer = (sign == ">=" ? a / b >= asked : a / b <= asked) ? "yes" : "no"
-        }
-        printf "| %-66s | %7s | %2s %-4s | %-3s |\n", what, text, sign, asked, answer
-    }' "$figures"
-}
-
-# run_ranks NAME WHAT RANKS THREADS OPTION...: trains $work/NAME.json and prints its row;
-# RANKS 1: without a launcher
-run_ranks() {
-    name=$1 what=$2 ranks=$3
-    set_threads="--set execution.threads=$4"
-    shift 4
-    # shellcheck disable=SC2086
-    planned=$("$program" plan "$work/$name.json" --json --ranks "$ranks" $set_threads "$@" |
-        sed -n 's/.*"\(device\|host\)": {.*"total": \([0-9]*\)}.*/\2/p' |
-        awk '{ sum += $1 } END { printf "%.0f", sum }')
-    launch=
-    [ "$ranks" -eq 1 ] || launch="on_ranks $ranks"
-    # shellcheck disable=SC2086
-    got=$(measured "$name" $launch "$program" train "$work/$name.json" $set_threads "$@") || {
-        columns "$what" failed "" "" ""
-        return
-    }
-    # shellcheck disable=SC2086
-    set -- $got
-    echo "$name $1 $2 $planned" >>"$figures"
-    columns "$what" "$1" "$(calculate "$2 / 1e6")" "$(calculate "$planned / 1e6")" \
-        "$(calculate "($2 - $planned) / 1048576" %.1f)"
-}
+. bench/table.sh
 
 # ---- stages
 
@@ -82,24 +25,6 @@ stage() { # NAME WHAT OPTION...
     shift 2
     gpt2_file "$name" 256 8 1 "${TRANCHE_BENCH_STEPS:-4}"
     run_ranks "$name" "$what" 2 1 "$@"
-}
-
-deepspeed() { # STAGE
-    what="DeepSpeed, stage $1"
-    if [ -z "$peer" ] || ! "$peer" -c 'import importlib.util as u, sys
-sys.exit(not (u.find_spec("deepspeed") and u.find_spec("transformers")))'; then
-        columns "$what" "not installed" "" "" ""
-        return
-    fi
-    if ! run_peer deepspeed_gpt2.py --stage "$1" --steps "${TRANCHE_BENCH_STEPS:-4}" \
-        --layers "$layers"; then
-        columns "$what" failed "" "" ""
-        return
-    fi
-    rate=$(figure tokens_per_second "$work/peer.json")
-    peak=$(figure peak_bytes "$work/peer.json")
-    echo "deepspeed$1 $rate $peak 0" >>"$figures"
-    columns "$what" "$rate" "$(calculate "$peak / 1e6")" "" ""
 }
 
 bench_stages() {
@@ -113,7 +38,8 @@ bench_stages() {
     for s in 0 1 2 3; do
         stage "s$s" "stage $s, wave 1" --set $zero=$s
         stage "s$s-g" "stage $s, wave 4" --set $zero=$s $wave
-        deepspeed $s
+        deepspeed deepspeed$s "DeepSpeed, stage $s" --stage $s \
+            --steps "${TRANCHE_BENCH_STEPS:-4}"
     done
     # shellcheck disable=SC2086
     {
@@ -183,7 +109,6 @@ bench_reproducible() {
                        (planned["fixed"] - planned["plain"]) / 1e6 }' "$figures"
 }
 
-: >"$figures"
 machine
 for part in "${@:-all}"; do
     echo

@@ -3,10 +3,13 @@ together and the largest peak of memory of one.
 
     deepspeed_gpt2.py [--stage 0] [--ranks 2] [--context 256] [--micro-batch 1]
                       [--accumulation 4] [--steps 4] [--layers 12] [--threads 1]
+                      [--optimizer-on cpu|nvme] [--parameters-on cpu|nvme]
+                      [--nvme FOLDER]
 
 It starts its ranks itself (torch.distributed.run). The model is transformers'
-GPT2LMHeadModel without dropout; the optimizer is torch's AdamW (DeepSpeed's own one for
-CPUs is for offloading); ranks talk over gloo. DeepSpeed compiles its all-reduce in
+GPT2LMHeadModel without dropout; the optimizer is torch's AdamW, or, where it is
+offloaded, DeepSpeed's own one for CPUs, which it compiles at the first use, as it does
+its module for NVMe (which needs libaio's development files); ranks talk over gloo. DeepSpeed compiles its all-reduce in
 shared memory at the first use where it finds a C++ compiler.
 """
 import argparse
@@ -25,6 +28,9 @@ def read_options():
     options.add_argument("--steps", type=int, default=4)
     options.add_argument("--layers", type=int, default=12)
     options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--optimizer-on", choices=["cpu", "nvme"])
+    options.add_argument("--parameters-on", choices=["cpu", "nvme"])
+    options.add_argument("--nvme")
     return options.parse_args()
 
 
@@ -46,6 +52,20 @@ def make_model(args):
     return transformers.GPT2LMHeadModel(config)
 
 
+def offload(device, folder):
+    place = {"device": device, "pin_memory": False}
+    return {**place, "nvme_path": folder} if device == "nvme" else place
+
+
+def make_zero(args):
+    zero = {"stage": args.stage}
+    if args.optimizer_on:
+        zero["offload_optimizer"] = offload(args.optimizer_on, args.nvme)
+    if args.parameters_on:
+        zero["offload_param"] = offload(args.parameters_on, args.nvme)
+    return zero
+
+
 def make_engine(args, model):
     import deepspeed
 
@@ -57,8 +77,9 @@ def make_engine(args, model):
         "train_micro_batch_size_per_gpu": args.micro_batch,
         "gradient_accumulation_steps": args.accumulation,
         "gradient_clipping": 1.0,
-        "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "torch_adam": True}},
-        "zero_optimization": {"stage": args.stage},
+        "optimizer": {"type": "AdamW", "params": {
+            "lr": 1e-4, "torch_adam": not args.optimizer_on}},
+        "zero_optimization": make_zero(args),
         "steps_per_print": 10**9,
     }
     return deepspeed.initialize(model=model, model_parameters=groups, config=config)[0]
