@@ -20,7 +20,8 @@ static const cli_command commands[] = {
     {"simulate", "RUN.json", "How long the plan's step takes on a machine of a file.",
      cli_simulate, false},
     {"check", "RUN.json",
-     "One step in several cuts and precisions; exit 1 if they differ.", cli_check, true},
+     "One step in several cuts and precisions; exit 1 if they differ.", cli_check,
+     true},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };

@@ -145,7 +145,7 @@ static void test_other_runs(void **state) {
         state,
         LIST("train", "run.json", "--set",
              "optimizer={\"type\": \"SGD\", \"params\": {\"momentum\": 0.9}}"),
-        LIST("momentum", "optimizer"));
+        LIST("another optimizer", "sgd"));
     refuse_resume(state,
                   LIST("train", "run.json", "--set",
                        "optimizer.groups=[{\"match\": \"*\", \"lr\": 1}]"),

@@ -124,7 +124,7 @@ static void test_utilization(void **state) {
         "\"data\": {\"format\": \"random\", \"samples\": 64, \"features\": 6, "
         "\"classes\": 3}, \"steps\": 1000000, \"train_batch_size\": 64}");
     // Ended by its own metrics: a file-size limit stands for the hours that it takes.
-    static const setting limited = {.file_limit = 4000};
+    static const setting limited = {.file_limit = 16000};
     outcome o = run_with(state, &limited, LIST("train", "run.json"));
     assert_int_equal(o.status, 5);
     assert_says(o.out, "  MFU ");

@@ -1,9 +1,10 @@
 // The checker of plans must find every way in which a plan can be spoilt.
 #include "base/memory.h"
-#include "ops/copy/copy.h"
 #include "plan/check.h"
+#include "plan/depends.h"
 #include "plan/models.h"
 #include "plan/offsets.h"
+#include "plan/spoil_programs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -316,69 +317,6 @@ static void steps_done_twice_are_found(void **state) {
     spoil_all(double_steps);
 }
 
-static bool writes(const tr_plan_step *step, int slot) {
-    switch (step->kind) {
-    case TR_STEP_forward:
-        return slot == TR_SLOT_OUTPUT || slot == TR_SLOT_SAVED ||
-               (slot == TR_SLOT_WAVE && step->segment == 0 && step->fresh_wave);
-    case TR_STEP_recompute:
-        return slot == TR_SLOT_SAVED;
-    case TR_STEP_backward:
-        return slot == TR_SLOT_INPUT_GRAD || slot == TR_SLOT_OUTPUT_GRAD ||
-               (slot == TR_SLOT_WAVE_GRAD && step->segment == 1 && step->fresh_wave);
-    default:
-        return false;
-    }
-}
-
-static bool is_compute(const tr_plan_step *step) {
-    return step->kind == TR_STEP_forward || step->kind == TR_STEP_recompute ||
-           step->kind == TR_STEP_backward;
-}
-
-static bool is_gather(const tr_plan_step *step, tr_part part) {
-    return step->kind == TR_STEP_gather && step->part == part;
-}
-
-// On the way to the update.
-static bool is_next_phase(const tr_plan_step *step, const tr_plan_step *later) {
-    bool changes = later->kind == TR_STEP_measure || later->kind == TR_STEP_update;
-    if (step->kind == TR_STEP_norm || is_gather(step, TR_PART_RECORD)) {
-        return changes;
-    }
-    if (step->kind == TR_STEP_measure) {
-        return is_gather(later, TR_PART_NORMS) || later->kind == TR_STEP_total;
-    }
-    return (is_gather(step, TR_PART_NORMS) && later->kind == TR_STEP_total) ||
-           (step->kind == TR_STEP_total && later->kind == TR_STEP_update);
-}
-
-static bool is_ring(const tr_plan_step *step) {
-    return step->kind == TR_STEP_load || step->kind == TR_STEP_unload;
-}
-
-// Must `later` come after `step`?
-static bool depends(const tr_plan_step *step, const tr_plan_step *later) {
-    for (int a = 0; a < TR_SLOTS; a++) {
-        for (int b = 0; b < TR_SLOTS; b++) {
-            bool same = step->buffer[a] >= 0 && step->buffer[a] == later->buffer[b];
-            if (same && (writes(step, a) || writes(later, b))) {
-                return true;
-            }
-        }
-    }
-    bool data = step->micro == later->micro &&
-                ((step->kind == TR_STEP_load && is_compute(later)) ||
-                 (is_compute(step) && later->kind == TR_STEP_unload));
-    bool same_ring = is_ring(step) && step->kind == later->kind;
-    bool combines = (step->kind == TR_STEP_combine || later->kind == TR_STEP_combine) &&
-                    step->unit == later->unit &&
-                    (is_compute(step) || is_compute(later));
-    bool sums = (step->kind == TR_STEP_clear && step->part == TR_PART_RECORD) ||
-                later->kind == TR_STEP_norm || is_next_phase(step, later);
-    return data || same_ring || combines || sums;
-}
-
 // Moves each step before one that it depends on.
 static void hasten_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
     size_t bytes = sequence->count * sizeof *sequence->steps;
@@ -387,7 +325,7 @@ static void hasten_each(tr_plan *plan, const subject *s, tr_sequence *sequence) 
     memcpy(whole, sequence->steps, bytes);
     for (size_t i = 0; i < sequence->count; i++) {
         for (size_t k = i + 1; k < sequence->count; k++) {
-            if (!depends(&whole[i], &whole[k])) {
+            if (!test_depends(&whole[i], &whole[k])) {
                 continue;
             }
             memmove(sequence->steps + i + 1, whole + i, (k - i) * sizeof *whole);
@@ -585,9 +523,9 @@ static void misnumber_each(tr_plan *plan, const subject *s, tr_sequence *sequenc
     for (size_t i = 0; i < sequence->count; i++) {
         tr_plan_step right = sequence->steps[i], *step = &sequence->steps[i];
         bool moves = tr__step_is_of_boundary(step);
-        bool has_micro = is_compute(step) || is_ring(step) || moves;
-        bool has_unit = is_compute(step) || moves || step->kind == TR_STEP_update ||
-                        step->kind == TR_STEP_combine;
+        bool has_micro = test_is_compute(step) || test_is_ring(step) || moves;
+        bool has_unit = test_is_compute(step) || moves ||
+                        step->kind == TR_STEP_update || step->kind == TR_STEP_combine;
         for (int by = -1; by <= 1; by += 2) {
             step->micro += by;
             if (has_micro) {
@@ -600,7 +538,7 @@ static void misnumber_each(tr_plan *plan, const subject *s, tr_sequence *sequenc
             }
             *step = right;
             step->segment += by;
-            if (is_compute(step)) {
+            if (test_is_compute(step)) {
                 must_find(plan, s, "another segment", (int)i, by);
             }
             *step = right;
@@ -692,52 +630,8 @@ static void missing_waits_are_found(void **state) {
 // ---- unit programs
 // --------------------------------------------------------------------------
 
-typedef void (*program_spoiler)(tr_plan *plan, const subject *s, tr_program *program);
-
-static void each_program(tr_plan *plan, const subject *s, program_spoiler spoil) {
-    for (int u = 0; u < plan->unit_count; u++) {
-        tr_unit_program *unit = plan->units[u].program;
-        if (!plan->units[u].owns_program) {
-            continue;
-        }
-        for (int k = 0; k < unit->segments && !s->inference; k++) {
-            spoil(plan, s, &unit->forward[k]);
-            spoil(plan, s, &unit->evaluate[k]);
-            spoil(plan, s, &unit->backward[k]);
-            if (unit->lean && unit->segments == 1) {
-                spoil(plan, s, &unit->lean[k]);
-            }
-        }
-        if (unit->segments == 1) {
-            spoil(plan, s, &unit->recompute);
-        }
-        spoil(plan, s, &unit->answer);
-    }
-}
-
-static void move_operands(tr_plan *plan, const subject *s, tr_program *program) {
-    for (size_t i = 0; i < program->count; i++) {
-        tr_instruction *at = &program->instructions[i];
-        for (int k = 0; k < at->desc.in_count + at->desc.out_count; k++) {
-            bool in = k < at->desc.in_count;
-            tr_operand *operand = in ? &at->in[k] : &at->out[k - at->desc.in_count];
-            tr_operand right = *operand;
-            const int64_t by[] = {-TR_ALIGNMENT, 4, TR_ALIGNMENT, INT64_C(1) << 40};
-            for (int d = 0; d < 4 && right.place != TR_PLACE_NONE; d++) {
-                operand->offset += by[d];
-                // The result may have found room elsewhere that nobody uses.
-                bool free_room = !in && right.place == TR_PLACE_TEMP && d < 3;
-                if (!free_room) {
-                    must_find(plan, s, "an operand out of place", (int)i, k);
-                }
-                *operand = right;
-            }
-        }
-    }
-}
-
 static void spoil_operands(tr_plan *plan, const subject *s) {
-    each_program(plan, s, move_operands);
+    test_spoil_operands(plan, &(test_finder){must_find, s});
 }
 
 static void operands_out_of_place_are_found(void **state) {
@@ -745,36 +639,8 @@ static void operands_out_of_place_are_found(void **state) {
     spoil_all(spoil_operands);
 }
 
-// Puts each result, and each workspace, on every other operand of its instruction.
-static void stack_operands(tr_plan *plan, const subject *s, tr_program *program) {
-    for (size_t i = 0; i < program->count; i++) {
-        tr_instruction *at = &program->instructions[i];
-        size_t room =
-            at->kernel->workspace ? at->kernel->workspace(&at->desc, at->state) : 0;
-        for (int k = 0; k < at->desc.in_count + at->desc.out_count; k++) {
-            const tr_operand *other =
-                k < at->desc.in_count ? &at->in[k] : &at->out[k - at->desc.in_count];
-            for (int r = 0; r < at->desc.out_count; r++) {
-                tr_operand right = at->out[r];
-                if (other != &at->out[r] && right.place != TR_PLACE_NONE &&
-                    other->place != TR_PLACE_NONE) {
-                    at->out[r] = *other;
-                    must_find(plan, s, "a result on another operand", (int)i, k);
-                    at->out[r] = right;
-                }
-            }
-            int64_t workspace = at->workspace;
-            at->workspace = other->offset;
-            if (other->place == TR_PLACE_TEMP && room > 0 && k >= at->desc.in_count) {
-                must_find(plan, s, "a workspace on a result", (int)i, k);
-            }
-            at->workspace = workspace;
-        }
-    }
-}
-
 static void spoil_stacks(tr_plan *plan, const subject *s) {
-    each_program(plan, s, stack_operands);
+    test_spoil_stacks(plan, &(test_finder){must_find, s});
 }
 
 static void results_on_other_operands_are_found(void **state) {
@@ -782,36 +648,8 @@ static void results_on_other_operands_are_found(void **state) {
     spoil_all(spoil_stacks);
 }
 
-// What is added to is there in any case: that a part is missing does not show.
-static bool only_collects(const tr_instruction *at) {
-    for (int k = 0; k < at->desc.out_count; k++) {
-        tr_place place = at->out[k].place;
-        bool adds = (at->accumulate | at->first) >> k & 1;
-        if (place != TR_PLACE_NONE && place != TR_PLACE_ANSWER && !adds) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void remove_instructions(tr_plan *plan, const subject *s, tr_program *program) {
-    for (size_t i = 0; i < program->count; i++) {
-        tr_instruction *at = &program->instructions[i], left_out = *at;
-        size_t after = (program->count - i - 1) * sizeof *at;
-        if (only_collects(at)) {
-            continue;
-        }
-        memmove(at, at + 1, after);
-        program->count--;
-        must_find(plan, s, "an instruction left out", (int)i, 0);
-        memmove(at + 1, at, after);
-        *at = left_out;
-        program->count++;
-    }
-}
-
 static void spoil_instructions(tr_plan *plan, const subject *s) {
-    each_program(plan, s, remove_instructions);
+    test_spoil_instructions(plan, &(test_finder){must_find, s});
 }
 
 static void instructions_left_out_are_found(void **state) {
@@ -819,40 +657,8 @@ static void instructions_left_out_are_found(void **state) {
     spoil_all(spoil_instructions);
 }
 
-// Makes again what the forward made by another op, with other attributes, or from less.
-static void remake_otherwise(tr_plan *plan, const subject *s, const tr_graph *graph,
-                             tr_program *program) {
-    for (size_t i = 0; i < program->count; i++) {
-        tr_instruction *at = &program->instructions[i], right = *at;
-        const tr_value_info *info = &graph->values[at->out[0].value];
-        if (at->out[0].value == TR_NO_VALUE || info->kind != TR_VALUE_NODE ||
-            info->wave || info->sums) {
-            continue;
-        }
-        for (size_t byte = 0; byte < at->desc.op->attr_bytes; byte++) {
-            at->desc.attr[byte] ^= 1;
-            must_find(plan, s, "other attributes", (int)i, (int)byte);
-            *at = right;
-        }
-        at->desc.op = &tr__op_copy;
-        must_find(plan, s, "another op", (int)i, 0);
-        *at = right;
-        at->desc.in_count--;
-        must_find(plan, s, "an operand less", (int)i, 0);
-        *at = right;
-    }
-}
-
 static void spoil_remade(tr_plan *plan, const subject *s) {
-    for (int u = 0; u < plan->unit_count && !s->inference; u++) {
-        tr_unit_program *unit = plan->units[u].program;
-        if (plan->units[u].owns_program) {
-            remake_otherwise(plan, s, unit->graph, &unit->recompute);
-            for (int k = 0; k < unit->segments; k++) {
-                remake_otherwise(plan, s, unit->graph, &unit->backward[k]);
-            }
-        }
-    }
+    test_spoil_remade(plan, &(test_finder){must_find, s});
 }
 
 static void what_is_made_otherwise_is_found(void **state) {
