@@ -121,7 +121,10 @@ static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
     const tr_plan_step *step = &plan->sequences[work->sequence].steps[index];
     tr_watch *watch = watch_of(work);
     tr_status status = TR_OK;
-    if (stopped && !concerns_others(step)) {
+    bool late =
+        work->sequence == TR_SEQUENCE_TRAIN && tr__step_is_late(plan, (size_t)index);
+    if (late ? !work->ex->late && step->kind == TR_STEP_update
+             : stopped && !concerns_others(step)) {
         return TR_OK;
     }
     if (step->wait > 0 || step->wait_copy > 0 || step->wait_nvme > 0) {
@@ -129,7 +132,9 @@ static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
     }
     double begin = watch ? tr__seconds() : 0;
     tr_tickets before = tickets(work);
-    if (status == TR_OK) {
+    if (status == TR_OK && late && !work->ex->late) {
+        tr__carrier_start(work->ex->carrier[TR_STREAM_NVME], &(tr_carry){.bytes = 0});
+    } else if (status == TR_OK) {
         status = run_kind[step->kind](work, step);
     }
     if (status == TR_OK && watch) {
@@ -181,7 +186,7 @@ static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t f
     for (size_t i = first; i < end; i++) {
         if (!stopped && stop && stop(user)) {
             stopped = true;
-            if (!executor->comm) {
+            if (!executor->comm && !executor->late) {
                 tr_status done = wait_for_all(&work);
                 return done == TR_OK ? tr_fail(err, TR_INTERRUPTED, "interrupted")
                                      : done;
@@ -436,6 +441,10 @@ void tr__executor_destroy(tr_executor *executor) {
         tr__free(executor->micros);
         tr__free(executor);
     }
+}
+
+void tr__executor_leave(tr_executor *executor, bool late) {
+    executor->late = late;
 }
 
 const char *tr__executor_nvme_method(const tr_executor *executor, bool *direct) {

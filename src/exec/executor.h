@@ -102,6 +102,10 @@ void tr__executor_verdict(const tr_executor *executor, tr_verdict *verdict);
 // For the next update steps. Copied.
 void tr__executor_order(tr_executor *executor, const tr_update_order *order);
 
+// Leaves the update of the order to the walk of the next training step (plans with
+// late_updates), in place of the steps from update_begin on; false: no more.
+void tr__executor_leave(tr_executor *executor, bool late);
+
 // Memory of a parameter of the plan: its values (state -1) or an optimizer state; NULL
 // where this rank has only a part of it, and on NVMe.
 float *tr__executor_param(tr_executor *executor, int param, int state);

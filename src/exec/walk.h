@@ -26,6 +26,7 @@ struct tr_executor {
     tr_fold_function fold;
     tr_unfold_function unfold;
     tr_fixed fixed;
+    bool late; // the update of the order is left to the next step
     tr_update_order order;
     tr_update_function update;
     tr_direct_function direct; // its first phase, NULL: it has none

@@ -6,8 +6,25 @@
 #include "base/checked.h"
 #include "plan/check_walk.h"
 
+// Steps of an update have a slot; before the norm it is the step before's.
 static bool in_update(const tr_check_walk *w) {
-    return w->kind == TR_SEQUENCE_TRAIN && w->normed;
+    return w->step->slot >= 0;
+}
+
+static bool has_late_updates(const tr_check_walk *w) {
+    return w->kind == TR_SEQUENCE_TRAIN && w->plan->late_updates && !w->normed;
+}
+
+// Is an update possible now, whose gradients are those of this step, or of the step
+// before as long as they are there?
+static bool may_update(const tr_check_walk *w) {
+    const tr_flat_progress *progress = &w->flats[w->step->unit];
+    bool old = !progress->stored && progress->evictions == 0;
+    return w->kind == TR_SEQUENCE_TRAIN && (w->normed || (has_late_updates(w) && old));
+}
+
+static bool is_left(const tr_check_walk *w) {
+    return has_late_updates(w) && !tr__check_is_updated(w, w->step->unit);
 }
 
 static const tr_flat *flat_of(const tr_check_walk *w) {
@@ -82,16 +99,17 @@ static tr_status check_wanted(tr_check_walk *w) {
     const tr_plan_step *step = w->step;
     tr_flat_progress *progress = &w->flats[step->unit];
     if (!in_update(w)) {
-        return step->part == TR_PART_PARAM && is_whole(w, TR_PART_PARAM)
+        return step->part == TR_PART_PARAM && is_whole(w, TR_PART_PARAM) &&
+                       !w->normed && !is_left(w)
                    ? TR_OK
                    : tr__check_wrong(w, "reads what nobody has asked for");
     }
     int64_t at = step->first - range_of(w, step->part)->first;
-    if (progress->read[step->part] != at || step->count == 0) {
+    if (progress->read[step->part] != at || step->count == 0 || !may_update(w)) {
         return tr__check_wrong(w, "reads other elements than the next");
     }
     progress->read[step->part] += step->count;
-    return step->part != TR_PART_GRAD || progress->stored
+    return step->part != TR_PART_GRAD || progress->stored == w->normed
                ? TR_OK
                : tr__check_wrong(w, "reads gradients that are not written");
 }
@@ -130,16 +148,21 @@ tr_status tr__check_write(tr_check_walk *w) {
     w->contents[from].kind = TR_HOLDS_NOTHING;
     if (in_update(w)) {
         progress->written[step->part] += step->count;
-    } else if (step->part != TR_PART_GRAD || progress->stored) {
+        return tr__check_begin(w, TR_STREAM_NVME, from, -1);
+    }
+    if (step->part != TR_PART_GRAD || progress->stored) {
         return tr__check_wrong(w, "writes what nobody has changed");
     }
-    progress->stored = progress->stored || step->part == TR_PART_GRAD;
+    progress->stored = true;
     return tr__check_begin(w, TR_STREAM_NVME, from, -1);
 }
 
 tr_status tr__check_fetch_staged(tr_check_walk *w) {
     int32_t from = w->step->buffer[TR_SLOT_INPUT];
     const tr_flat_range *range = range_of(w, TR_PART_PARAM);
+    if (is_left(w)) {
+        return tr__check_wrong(w, "fetches what is yet to be updated");
+    }
     if (!tr__is_on_nvme(w->plan, range) || flat_of(w)->count == 0) {
         return from < 0 ? TR_OK : tr__check_wrong(w, "fetches from the wrong place");
     }
@@ -156,6 +179,9 @@ tr_status tr__check_evict_staged(tr_check_walk *w) {
     int32_t to = w->step->buffer[TR_SLOT_OUTPUT];
     const tr_flat_range *range = range_of(w, TR_PART_GRAD);
     const tr_flat_progress *progress = &w->flats[w->step->unit];
+    if (is_left(w)) {
+        return tr__check_wrong(w, "evicts to where the update has yet to read");
+    }
     if (!tr__is_on_nvme(w->plan, range)) {
         return to < 0 ? TR_OK : tr__check_wrong(w, "evicts to the wrong place");
     }
@@ -220,7 +246,7 @@ tr_status tr__check_update(tr_check_walk *w) {
     int64_t begin = tr__plan_stage(w->plan) > 0 ? flat->first : 0;
     int64_t all = elements_to_update(w, step->unit);
     int parts = TR_PART_STATE + w->plan->request.optimizer_states;
-    if (step->first != begin + progress->updated || step->count < 0 ||
+    if (!may_update(w) || step->first != begin + progress->updated || step->count < 0 ||
         step->count > all - progress->updated || w->updated[step->unit] ||
         (step->count == 0 && all > 0)) {
         return tr__check_wrong(w, "updates other elements than the next");
@@ -248,4 +274,20 @@ bool tr__check_is_updated(const tr_check_walk *w, int flat) {
                 progress->written[part] == (changed ? all : 0);
     }
     return whole;
+}
+
+tr_status tr__check_late_updates(tr_check_walk *w) {
+    for (size_t f = 0; w->plan->late_updates && f < w->plan->flat_count; f++) {
+        tr_flat_progress *progress = &w->flats[f];
+        if (!tr__check_is_updated(w, (int)f)) {
+            return tr__check_wrong(w, "comes before the last update of %s",
+                                   w->plan->flats[f].name);
+        }
+        w->updated[f] = false;
+        progress->updated = 0;
+        for (int part = 0; part < TR_PARTS; part++) {
+            progress->read[part] = progress->written[part] = 0;
+        }
+    }
+    return TR_OK;
 }

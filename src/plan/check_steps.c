@@ -339,9 +339,14 @@ static tr_status run_norm(tr_check_walk *w) {
     if (w->normed || w->unloaded != w->micros) {
         return tr__check_wrong(w, "is there twice, or before the last gradient");
     }
+    tr_status status = tr__check_late_updates(w);
     w->normed = true;
-    tr_status status = tr__check_scratch(w);
-    status = status == TR_OK ? tr__check_gauged(w) : status;
+    if (status == TR_OK) {
+        status = tr__check_scratch(w);
+    }
+    if (status == TR_OK) {
+        status = tr__check_gauged(w);
+    }
     return status == TR_OK ? tr__check_gradients(w) : status;
 }
 
@@ -357,7 +362,8 @@ static tr_status run_clear(tr_check_walk *w) {
 static tr_status run_update(tr_check_walk *w) {
     size_t index = (size_t)(w->step - w->plan->sequences[w->kind].steps);
     bool agreed = w->normed && (w->recorded || w->plan->request.ranks == 1);
-    if (!agreed || index < w->plan->update_begin) {
+    bool late = !w->normed && tr__step_is_late(w->plan, index);
+    if (!late && (!agreed || index < w->plan->update_begin)) {
         return tr__check_wrong(w, "comes before the norm");
     }
     tr_status status = tr__check_norms(w);

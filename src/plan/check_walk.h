@@ -158,8 +158,10 @@ tr_status tr__check_evict_staged(tr_check_walk *w);
 // The elements of an update are the next of its flat buffer, and what is on NVMe of
 // them is staged.
 tr_status tr__check_update(tr_check_walk *w);
-// At the end of a training step: has the update of a flat buffer read and written all?
+// Has the update of a flat buffer read and written all?
 bool tr__check_is_updated(const tr_check_walk *w, int flat);
+// At the norm: an update that the step before has left is done, and the next begins.
+tr_status tr__check_late_updates(tr_check_walk *w);
 
 // ---- check_norms.c
 // The norms of tensors: measured, brought together, made, there for the update.

@@ -288,6 +288,9 @@ struct tr_plan {
     size_t binding_count, binding_capacity;
     tr_sequence sequences[TR_SEQUENCES];
     size_t update_begin; // of TRAIN: steps from here on change parameters
+    // TRAIN can begin with the update of the step before it: its pieces (steps with a
+    // slot) lie before update_begin, too. Each is done in one of the two places.
+    bool late_updates;
     tr_buffer *buffers;
     size_t buffer_count, buffer_capacity;
     int data_ring[2]; // buffers: of training, of evaluation (or the answer's)
@@ -427,6 +430,8 @@ bool tr__step_is_of_unit(const tr_plan_step *step);
 // longer than one of its users is at work, and the ranks' sums take what each user has
 // made.
 int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave);
+// Is step `index` of TRAIN part of an update that the step before may have left?
+bool tr__step_is_late(const tr_plan *plan, size_t index);
 // How many of the stream's steps must be done before the step.
 int32_t tr__step_wait(const tr_plan_step *step, tr_stream stream);
 // Steps that move what a unit is given.

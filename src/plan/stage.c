@@ -5,13 +5,18 @@
 // what it has changed is written back. Reads and writes are of one stream, which does
 // them in their order: so a slot is read into once what was written from it is in the
 // file, and nobody waits but the piece for its own reads.
+//
+// So that the disk works while the processor does, the pieces are there twice: after
+// the norm, and once more at the step's beginning, for an update that the step before
+// has left to this one. There they lie between the forwards, each before the first step
+// that takes its parameters, or puts new gradients in the place of the old.
 #include "base/checked.h"
 #include "base/memory.h"
 #include "plan/plan.h"
 
-// 4 MiB of f32: long enough for a disk to be at its best. Two slots wait for the disk
-// while it fills the third, and one is at work.
-enum { PIECE_ELEMENTS = 1 << 20, SLOTS = 4 };
+// 4 MiB of f32: long enough for a disk to be at its best. One slot is at work; what a
+// forward has time for is in the others.
+enum { PIECE_ELEMENTS = 1 << 20, SLOTS = 6 };
 
 // A walk through the pieces of all updates.
 typedef struct cursor {
@@ -26,6 +31,7 @@ typedef struct writer {
     tr_sequence edited;
     int32_t issued;                     // NVMe steps
     int32_t ready[TR_UPDATE_SLOTS_MAX]; // those that the piece of a slot waits for
+    cursor updates, reads;
     tr_error *err;
     tr_status status;
 } writer;
@@ -74,20 +80,133 @@ static void move(writer *w, const tr_plan_step *piece, tr_plan_step_kind kind) {
     }
 }
 
-static void write_updates(writer *w, size_t begin) {
-    cursor reads = {.at = begin}, updates = {.at = begin};
+// The next piece, what it needs, and what those after it need, as far as there are
+// slots.
+static bool write_piece(writer *w) {
     tr_plan_step ahead, piece;
     int64_t slots = w->plan->request.update_slots;
-    while (w->status == TR_OK && next_piece(w, &updates, &piece)) {
-        while (reads.number < updates.number + slots - 1 &&
-               next_piece(w, &reads, &ahead)) {
-            move(w, &ahead, TR_STEP_read);
-            w->ready[ahead.slot] = w->issued;
-        }
-        piece.wait_nvme = piece.count > 0 ? w->ready[piece.slot] : 0;
-        add(w, piece);
-        move(w, &piece, TR_STEP_write);
+    if (w->status != TR_OK || !next_piece(w, &w->updates, &piece)) {
+        return false;
     }
+    while (w->reads.number < w->updates.number + slots - 1 &&
+           next_piece(w, &w->reads, &ahead)) {
+        move(w, &ahead, TR_STEP_read);
+        w->ready[ahead.slot] = w->issued;
+    }
+    piece.wait_nvme = piece.count > 0 ? w->ready[piece.slot] : 0;
+    add(w, piece);
+    move(w, &piece, TR_STEP_write);
+    return true;
+}
+
+static void begin_pieces(writer *w) {
+    w->updates = w->reads = (cursor){.at = w->plan->update_begin};
+}
+
+// ---- updates of the step before
+// --------------------------------------------------------
+
+// For each step before the updates: pieces that must be done before it, those that must
+// be done before the next step that needs more of them, and the computing steps from it
+// to that one.
+typedef struct deadlines {
+    int64_t *need, *next, *gaps;
+} deadlines;
+
+// All pieces of a flat buffer and of those before it.
+static int64_t pieces_through(const writer *w, int32_t flat) {
+    int64_t count = 0;
+    for (size_t i = w->plan->update_begin; i < w->old->count; i++) {
+        int64_t elements = w->plan->request.update_elements;
+        count += tr__max_i64(1, tr__ceil_div(w->old->steps[i].count, elements));
+        if (w->old->steps[i].unit == flat) {
+            break;
+        }
+    }
+    return count;
+}
+
+// Does the step take what the update changes, or put gradients where it reads them?
+static bool needs_update(const tr_plan_step *step) {
+    return step->kind == TR_STEP_read || step->kind == TR_STEP_fetch ||
+           step->kind == TR_STEP_evict;
+}
+
+static bool is_gap(const tr_plan_step *step) {
+    return step->kind == TR_STEP_forward;
+}
+
+static void find_deadlines(const writer *w, deadlines *d) {
+    size_t count = w->plan->update_begin;
+    int64_t need = 0;
+    for (size_t i = 0; i < count; i++) {
+        const tr_plan_step *step = &w->old->steps[i];
+        if (needs_update(step)) {
+            need = tr__max_i64(need, pieces_through(w, step->unit));
+        } else if (step->kind == TR_STEP_norm) { // whose gradients are the next ones
+            need = INT64_MAX;
+        }
+        d->need[i] = need;
+    }
+    for (size_t i = count; i-- > 0;) {
+        bool last = i + 1 == count, rises = !last && d->need[i + 1] > d->need[i];
+        int64_t gaps = last || rises ? 0 : d->gaps[i + 1];
+        d->gaps[i] = gaps + is_gap(&w->old->steps[i]);
+        d->next[i] = last ? d->need[i] : rises ? d->need[i + 1] : d->next[i + 1];
+    }
+}
+
+// Computing steps take their share of the pieces that come before the next deadline.
+static void write_pieces_before(writer *w, const deadlines *d, size_t i) {
+    int64_t until = d->need[i];
+    if (is_gap(&w->old->steps[i]) && d->next[i] > w->updates.number &&
+        d->next[i] < INT64_MAX) {
+        int64_t left = d->next[i] - w->updates.number;
+        until = tr__max_i64(until, w->updates.number + tr__ceil_div(left, d->gaps[i]));
+    }
+    while (w->updates.number < until && write_piece(w)) {
+    }
+}
+
+// renumbered: [NVMe steps of the old sequence + 1]
+static void copy_steps(writer *w, const deadlines *d, int32_t *renumbered) {
+    int32_t before = 0;
+    begin_pieces(w);
+    for (size_t i = 0; i < w->plan->update_begin && w->status == TR_OK; i++) {
+        tr_plan_step step = w->old->steps[i];
+        if (w->plan->late_updates) {
+            write_pieces_before(w, d, i);
+        }
+        step.wait_nvme =
+            step.kind == TR_STEP_norm ? w->issued : renumbered[step.wait_nvme];
+        add(w, step);
+        if (step.stream == TR_STREAM_NVME) {
+            renumbered[++before] = w->issued;
+        }
+    }
+}
+
+static tr_status write_steps(writer *w) {
+    size_t count = w->plan->update_begin + 1;
+    deadlines d = {tr__calloc(count, sizeof *d.need), tr__calloc(count, sizeof *d.next),
+                   tr__calloc(count, sizeof *d.gaps)};
+    int32_t *renumbered = tr__calloc(count, sizeof *renumbered);
+    if (!d.need || !d.next || !d.gaps || !renumbered) {
+        w->status = tr_fail(w->err, TR_MEMORY, "no memory to plan updates");
+    } else {
+        find_deadlines(w, &d);
+        copy_steps(w, &d, renumbered);
+        size_t update_begin = w->edited.count;
+        begin_pieces(w);
+        while (write_piece(w)) {
+        }
+        w->plan->update_begin = update_begin;
+    }
+    tr__free(d.need);
+    tr__free(d.next);
+    tr__free(d.gaps);
+    tr__free(renumbered);
+    return w->status;
 }
 
 // No piece is larger than the largest update.
@@ -111,12 +230,10 @@ tr_status tr__pass_stage(tr_plan *plan, tr_error *err) {
         return TR_OK;
     }
     choose_sizes(plan);
+    // Sums in fixed point are scaled anew for each step.
+    plan->late_updates = !plan->request.no_overlap && !plan->request.reproducible;
     writer w = {.plan = plan, .old = train, .err = err};
-    for (size_t i = 0; i < plan->update_begin; i++) {
-        add(&w, train->steps[i]);
-    }
-    write_updates(&w, plan->update_begin);
-    if (w.status != TR_OK) {
+    if (write_steps(&w) != TR_OK) {
         tr__free(w.edited.steps);
         return w.status;
     }

@@ -57,8 +57,11 @@ tr_status tr__pass_traffic(tr_plan *plan, tr_error *err) {
     if (plan->request.tensor_norms) {
         lay_norms(plan);
     }
+    // What may be done in one of two places is counted in the second.
     for (size_t i = 0; i < train->count; i++) {
-        count_step(plan, &train->steps[i]);
+        if (!tr__step_is_late(plan, i)) {
+            count_step(plan, &train->steps[i]);
+        }
     }
     return TR_OK;
 }

@@ -221,7 +221,11 @@ static void run_step(walk *w, int32_t index) {
 
 // The update begins when all ranks know the norm; the step is over when nothing moves.
 static void run_all(walk *w) {
-    size_t count = w->plan->sequences[TR_SEQUENCE_TRAIN].count;
+    const tr_plan *plan = w->plan;
+    size_t count = plan->sequences[TR_SEQUENCE_TRAIN].count;
+    if (plan->late_updates) { // a step does those of the one before it
+        count = plan->update_begin;
+    }
     for (size_t i = 0; i <= count && w->status == TR_OK; i++) {
         if (i == w->plan->update_begin || i == count) {
             wait_for(w, TR_STREAM_COMM, INT64_MAX);

@@ -180,7 +180,11 @@ tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
     tensor_list model, optimizer;
     tr_state state = state_of(engine);
     const char *config = tr_run_model(engine->run)->config_json;
-    tr_status status = list_all(engine, &model, &optimizer, err);
+    tr_status status = tr__engine_settle(engine, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    status = list_all(engine, &model, &optimizer, err);
     if (status == TR_OK) {
         tr_checkpoint_input input = {
             .comm = tr__run_comm(engine->run),

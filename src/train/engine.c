@@ -240,9 +240,14 @@ static tr_status apply(tr_engine *engine, const tr_run_context *context,
         engine->count.skipped++;
         return TR_OK;
     }
-    tr_status status =
-        tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN,
-                         engine->plan->update_begin, end, context, NULL, NULL, err);
+    tr_status status = TR_OK;
+    engine->late = engine->defers && engine->plan->late_updates;
+    tr__executor_leave(engine->executor, engine->late);
+    if (!engine->late) {
+        status =
+            tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN,
+                             engine->plan->update_begin, end, context, NULL, NULL, err);
+    }
     if (status == TR_OK) {
         engine->count.learned += result->batch;
         tr__guard_updated(&engine->guard);
@@ -299,6 +304,10 @@ static tr_status run_gradients(tr_engine *engine, const tr_run_context *context,
     tr_status status =
         tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN, 0,
                          engine->plan->update_begin, context, tr__is_asked, ask, err);
+    if (status == TR_OK || status == TR_INTERRUPTED) { // what was left is done
+        engine->late = false;
+        tr__executor_leave(engine->executor, false);
+    }
     if (status != TR_OK) {
         return status;
     }
@@ -392,9 +401,28 @@ tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), voi
     return tr__engine_end_work(engine, status, &mine, err);
 }
 
+tr_status tr__engine_settle(tr_engine *engine, tr_error *err) {
+    size_t end = engine->plan->sequences[TR_SEQUENCE_TRAIN].count;
+    tr_run_context context = {.seed = engine->settings->seed};
+    tr_error mine = {0};
+    if (!engine->late) {
+        return TR_OK;
+    }
+    engine->late = false;
+    tr__executor_leave(engine->executor, false);
+    tr_status status =
+        tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN,
+                         engine->plan->update_begin, end, &context, NULL, NULL, &mine);
+    return tr__engine_end_work(engine, status, &mine, err);
+}
+
 tr_status tr_engine_refresh(tr_engine *engine, tr_error *err) {
     const tr_sequence *fence = &engine->plan->sequences[TR_SEQUENCE_FENCE];
     tr_run_context context = {.seed = engine->settings->seed};
+    tr_status settled = tr__engine_settle(engine, err);
+    if (settled != TR_OK) {
+        return settled;
+    }
     if (!engine->stale_params || fence->count == 0) {
         return TR_OK;
     }

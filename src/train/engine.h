@@ -42,6 +42,8 @@ struct tr_engine {
     tr_feed *feed;      // of training
     bool stale_feed;    // a step was dropped: the feed is past what the next one takes
     bool anew;          // begun with "resume": "never", and nothing saved since
+    bool defers;        // updates may be left to the next step, beside its forward
+    bool late;          // the last one is
     bool stale_params;  // other ranks have updated what this one keeps a copy of
     int fixed_exponent; // reproducible: of the fixed-point sums of the next step
     tr_counters count;
@@ -123,6 +125,8 @@ tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
 // ---- engine.c
 // 2^k of invariant 2: the first power of two not below T times the targets of a sample.
 double tr__engine_seed_power(const tr_engine *engine);
+// Does the update that was left to the next step, if there is one. Collective.
+tr_status tr__engine_settle(tr_engine *engine, tr_error *err);
 // Begins to read training data at the cursor.
 tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err);
 // Whether this or another rank has been asked for an end: a `stop` for the executor,

@@ -346,12 +346,17 @@ tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *use
     }
     tr__progress_begin(&l.line, tr__comm_leads(l.comm) ? stdout : NULL, engine);
     say_begin(&l);
+    engine->defers = true;
     status = run_steps(&l);
     if (status == TR_OK) {
         say_noise(&l);
     }
     if (status == TR_INTERRUPTED) {
         status = interrupted(&l);
+    }
+    engine->defers = false;
+    if (status == TR_OK) {
+        status = tr__engine_settle(engine, err);
     }
     tr__progress_end(&l.line);
     tr__metrics_close(&l.metrics);

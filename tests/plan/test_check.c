@@ -594,25 +594,44 @@ static void wrong_elements_are_found(void **state) {
     spoil_all(miscount_elements);
 }
 
-// Steps that wait for what they themselves need, the first to do so.
+static bool names(const tr_plan_step *step, int32_t buffer) {
+    bool found = false;
+    for (int slot = 0; slot < TR_SLOTS; slot++) {
+        found = found || (buffer >= 0 && step->buffer[slot] == buffer);
+    }
+    return found;
+}
+
+// How many steps of the stream are done when the last before step `i` is, which works
+// on a buffer that the step names.
+static int32_t needed(const tr_sequence *sequence, size_t i, tr_stream stream) {
+    int32_t number = 0, last = 0;
+    for (size_t k = 0; k < i; k++) {
+        const tr_plan_step *step = &sequence->steps[k];
+        number += step->stream == stream;
+        for (int slot = 0; step->stream == stream && slot < TR_SLOTS; slot++) {
+            last = names(&sequence->steps[i], step->buffer[slot]) ? number : last;
+        }
+    }
+    return last;
+}
+
 static void hurry_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
     int32_t copies = 0, transfers = 0;
     for (size_t i = 0; i < sequence->count; i++) {
         tr_plan_step *step = &sequence->steps[i], right = *step;
-        bool norm = step->kind == TR_STEP_norm;
-        bool takes =
-            norm || step->kind == TR_STEP_fetch || step->kind == TR_STEP_update;
-        step->wait_nvme = takes && right.wait_nvme > transfers ? 0 : right.wait_nvme;
-        if (step->wait_nvme != right.wait_nvme) {
+        if (step->stream != TR_STREAM_NVME &&
+            needed(sequence, i, TR_STREAM_NVME) > transfers) {
+            step->wait_nvme = 0;
             must_find(plan, s, "no wait for NVMe", (int)i, right.wait_nvme);
+            *step = right;
         }
-        *step = right;
-        takes = norm || (step->kind == TR_STEP_write && step->slot < 0);
-        step->wait_copy = takes && right.wait_copy > copies ? 0 : right.wait_copy;
-        if (step->wait_copy != right.wait_copy) {
+        if (step->stream != TR_STREAM_COPY &&
+            needed(sequence, i, TR_STREAM_COPY) > copies) {
+            step->wait_copy = 0;
             must_find(plan, s, "no wait for copies", (int)i, right.wait_copy);
+            *step = right;
         }
-        *step = right;
         copies = right.wait_copy > copies ? right.wait_copy : copies;
         transfers = right.wait_nvme > transfers ? right.wait_nvme : transfers;
     }

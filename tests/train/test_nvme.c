@@ -132,21 +132,26 @@ static void dropped_steps_change_nothing(void **state) {
     samples data;
     trial t;
     snapshot want, got;
+    tr_error err = {0};
     samples_tokens(&data, 9, 9, 53, 5);
     open_run(state, away, "away", "never", &data, &t);
-    trial_steps(&t, 3, NULL);
+    trial_steps(&t, 12, NULL);
     snapshot_take(&want, &t);
     trial_close(&t);
     open_run(state, away, "away", "never", &data, &t);
-    for (int after = 1; after < 60; after += 7) {
-        tr_error err = {0};
+    t.engine->defers = true;
+    for (int after = 1; after < 64; after += 7) {
         tr_step_result result;
         int left = after;
+        trial_steps(&t, 1, NULL); // whose update is left to the step that is dropped
+        assert_true(t.engine->late);
         assert_int_equal(
             tr__engine_step_until(t.engine, ends_later, &left, &result, &err),
             TR_INTERRUPTED);
+        assert_false(t.engine->late);
     }
     trial_steps(&t, 3, NULL);
+    trial_ok(tr_engine_refresh(t.engine, &err), &err);
     snapshot_take(&got, &t);
     snapshot_assert_same(&want, &got);
     snapshot_free(&want);

@@ -16,6 +16,7 @@ typedef struct cut {
     const char *optimizer, *params;
     bool gradients; // on NVMe
     bool overlap, reproducible;
+    bool defers; // updates are left to the next step
 } cut;
 
 static void print_run(const cut *c, int64_t batch, char text[TEXT_MAX]) {
@@ -55,19 +56,22 @@ static void run_cut(const cut *c, samples *data, int64_t batch, snapshot *end,
                               .comm = comm,
                               .resume = "never"};
     trial_open(&t, &options);
+    t.engine->defers = c->defers;
     for (int s = 0; s < STEPS; s++) {
         tr_error err = {0};
         tr_evaluation evaluation;
         int64_t before = stored(&t);
         trial_steps(&t, 1, &results[s]);
         int64_t moved = stored(&t) - before;
-        bool again = c->reproducible; // perhaps, with coarser sums
-        if (moved != t.plan->traffic.nvme && !again && !results[s].skipped) {
+        bool known = !c->reproducible && !c->defers && !results[s].skipped;
+        if (known && moved != t.plan->traffic.nvme) {
             fail_msg("stage %d, %s, %s: %lld bytes of NVMe, not %lld", c->stage,
                      c->optimizer, c->params, (long long)moved,
                      (long long)t.plan->traffic.nvme);
         }
-        trial_ok(tr_engine_evaluate(t.engine, 0, &evaluation, &err), &err);
+        if (s > 0) {
+            trial_ok(tr_engine_evaluate(t.engine, 0, &evaluation, &err), &err);
+        }
     }
     snapshot_gather(end, &t);
     trial_close(&t);
@@ -76,7 +80,7 @@ static void run_cut(const cut *c, samples *data, int64_t batch, snapshot *end,
 static void check_stage(int stage, bool reproducible) {
     static const char *const places[] = {"none", "cpu", "nvme"};
     int64_t batch = 2 * MICRO * tr_comm_ranks(comm) - 1;
-    cut resident = {stage, "none", "none", false, true, reproducible};
+    cut resident = {stage, "none", "none", false, true, reproducible, false};
     tr_step_result want[STEPS], got[STEPS];
     snapshot there, here;
     samples data;
@@ -85,12 +89,13 @@ static void check_stage(int stage, bool reproducible) {
     for (int k = 0; k < 6; k++) {
         // Optimizer on the host and on NVMe, parameters in each place.
         int params = k % 3;
-        cut c = {stage,
-                 places[1 + k / 3],
-                 places[params],
-                 k == 4 || (k == 3 && stage != 1),
-                 (k + stage) % 3 != 0,
-                 reproducible};
+        cut c = {.stage = stage,
+                 .optimizer = places[1 + k / 3],
+                 .params = places[params],
+                 .gradients = k == 4 || (k == 3 && stage != 1),
+                 .overlap = (k + stage) % 3 != 0,
+                 .reproducible = reproducible,
+                 .defers = (k + stage) % 2 == 0};
         if (params > 0 && stage < 3) {
             continue;
         }
