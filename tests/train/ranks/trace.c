@@ -86,7 +86,8 @@ static void check_trace(const tr_plan *plan, const char *path, int spans,
     json_decref(root);
 }
 
-// A combine step is there with each tensor that it merges, another once.
+// A combine step is there with each tensor that it merges, another once, but for
+// updates that the step before has not left.
 static int count_spans(const tr_plan *plan) {
     const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
     int spans = 0;
@@ -95,7 +96,9 @@ static int count_spans(const tr_plan *plan) {
         size_t next = 0;
         bool combine =
             sequence->steps[i].kind == TR_STEP_combine && tr_comm_ranks(comm) > 1;
-        spans += !combine;
+        bool left_out = sequence->steps[i].kind == TR_STEP_update &&
+                        tr__step_is_late(plan, i); // of no step before
+        spans += !combine && !left_out;
         while (combine && tr__combine_next(plan, &sequence->steps[i], &next, &tensor)) {
             spans++;
         }
