@@ -54,6 +54,19 @@ static tr_status place_sequence(tr_plan *plan, tr_space space, int sequence,
     return status;
 }
 
+// Memory ends with its last buffer, which need not be whole blocks.
+static int64_t end_of_memory(const tr_plan *plan, tr_space space) {
+    int64_t end = plan->persistent_bytes[space];
+    for (size_t i = 0; i < plan->buffer_count; i++) {
+        const tr_buffer *buffer = &plan->buffers[i];
+        int64_t room = tr__round_up(buffer->bytes, TR_ALIGNMENT);
+        if (buffer->space == space && buffer->sequence >= 0) {
+            end = tr__max_i64(end, buffer->offset + room);
+        }
+    }
+    return end;
+}
+
 static tr_status place_space(tr_plan *plan, tr_space space, tr_interval *items,
                              tr_error *err) {
     int64_t passing = 0;
@@ -63,7 +76,9 @@ static tr_status place_space(tr_plan *plan, tr_space space, tr_interval *items,
         status = place_sequence(plan, space, s, items, &total, err);
         passing = tr__max_i64(passing, total);
     }
-    plan->arena_bytes[space] = plan->persistent_bytes[space] + passing;
+    plan->arena_bytes[space] = space == TR_SPACE_NVME
+                                   ? plan->persistent_bytes[space] + passing
+                                   : end_of_memory(plan, space);
     return status;
 }
 
