@@ -3,11 +3,13 @@
 #include "base/memory.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { HUGE_PAGE = 2 << 20 };
@@ -64,7 +66,13 @@ tr_status tr__arena_create(const char *space, size_t bytes, tr_arena **out,
     return TR_OK;
 }
 
-// The old pages themselves move to the new place.
+// The old pages themselves move to the new place. Not by the C library's mremap: in its
+// place MPICH's library puts a function that loses the new address.
+static bool move_pages(char *from, size_t bytes, char *to) {
+    return bytes == 0 || syscall(SYS_mremap, from, bytes, bytes,
+                                 MREMAP_MAYMOVE | MREMAP_FIXED, to) == (long)to;
+}
+
 tr_status tr__arena_grow(tr_arena *arena, size_t bytes, tr_error *err) {
     tr_arena old = *arena;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -76,8 +84,7 @@ tr_status tr__arena_grow(tr_arena *arena, size_t bytes, tr_error *err) {
     if (status != TR_OK) {
         return status;
     }
-    if (whole > 0 && mremap(old.base, whole, whole, MREMAP_MAYMOVE | MREMAP_FIXED,
-                            arena->base) == MAP_FAILED) {
+    if (!move_pages(old.base, whole, arena->base)) {
         status = tr_fail(err, TR_MEMORY, "the %s arena cannot grow to %zu bytes: %s",
                          old.space, bytes, strerror(errno));
         munmap(arena->mapping, arena->mapped);

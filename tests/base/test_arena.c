@@ -46,6 +46,31 @@ static void high_water(void **state) {
     tr__arena_destroy(arena);
 }
 
+static void grows_with_what_it_holds(void **state) {
+    (void)state;
+    enum { BEFORE = 300000, AFTER = 5 << 20 };
+    tr_arena *arena = NULL;
+    assert_int_equal(tr__arena_create("device", BEFORE, &arena, NULL), TR_OK);
+    unsigned char *old = tr__arena_view(arena, 0, BEFORE);
+    for (size_t i = 0; i < BEFORE; i++) {
+        old[i] = (unsigned char)(i % 251);
+    }
+    assert_int_equal(tr__arena_grow(arena, AFTER, NULL), TR_OK);
+    assert_int_equal(tr__arena_bytes(arena), AFTER);
+    unsigned char *all = tr__arena_view(arena, 0, AFTER);
+    assert_int_equal((uintptr_t)all % (2 << 20), 0);
+    for (size_t i = 0; i < AFTER; i++) {
+        assert_int_equal(all[i], i < BEFORE ? i % 251 : 0);
+    }
+    assert_int_equal(tr__arena_grow(arena, BEFORE, NULL), TR_OK); // nothing to do
+    assert_int_equal(tr__arena_bytes(arena), AFTER);
+    assert_ptr_equal(tr__arena_view(arena, 0, 0), all);
+    assert_int_equal(tr__arena_grow(arena, SIZE_MAX / 2, NULL), TR_MEMORY);
+    assert_int_equal(tr__arena_bytes(arena), AFTER);
+    assert_int_equal(all[BEFORE - 1], (BEFORE - 1) % 251);
+    tr__arena_destroy(arena);
+}
+
 static void an_empty_arena(void **state) {
     (void)state;
     tr_arena *arena = NULL;
@@ -109,6 +134,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(zeroed_and_aligned),
         cmocka_unit_test(high_water),
+        cmocka_unit_test(grows_with_what_it_holds),
         cmocka_unit_test(an_empty_arena),
         cmocka_unit_test(what_the_system_refuses),
         cmocka_unit_test(no_memory_for_the_record),

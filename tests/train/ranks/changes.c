@@ -60,6 +60,7 @@ static void batches_change(void **state) {
             tr_step_result r;
             trial_steps(&t, 1, &r);
             assert_agreed(r.noise_trace);
+            assert_true(r.grad_norm > 0); // weights that a change lost would give 0
             // Every rank's first micro-batch is a part, but where the batch is no more.
             assert_true(isfinite(r.noise_trace));
         }
