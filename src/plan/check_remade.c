@@ -10,8 +10,10 @@ static bool same_operands(const tr_instruction *at, const tr_call *call) {
         return false;
     }
     for (int i = 0; i < call->in_count; i++) {
+        bool left_out = call->op->evaluate_only >> i & 1;
         bool looked_at = !(call->op->shape_only >> i & 1);
-        if (looked_at && at->in[i].value != call->in[i]) {
+        tr_value value = left_out ? TR_NO_VALUE : call->in[i];
+        if (looked_at && at->in[i].value != value) {
             return false;
         }
     }

@@ -73,12 +73,22 @@ static bool has_gaps(const tr_plan *plan, int flat) {
     return count < plan->flats[flat].count;
 }
 
+// The flats whose gradients a later segment has begun, which comes earlier here.
+static uint32_t begun_before(const tr_unit_program *program, int segment) {
+    uint32_t flats = 0;
+    for (int s = segment + 1; s < program->segments; s++) {
+        flats |= tr__program_flats(&program->backward[s], TR_PLACE_PARAM_GRAD);
+    }
+    return flats;
+}
+
 // Gradients that pass lie where something else lay before: between the parameters'
 // gradients there must be zeros, as there always are where gradients stay.
 static void clear_gaps(writer *w, int u, int segment, uint32_t fresh) {
     const tr_plan_unit *unit = &w->plan->units[u];
     uint32_t touched =
-        tr__program_flats(&unit->program->backward[segment], TR_PLACE_PARAM_GRAD);
+        tr__program_flats(&unit->program->backward[segment], TR_PLACE_PARAM_GRAD) &
+        ~begun_before(unit->program, segment);
     bool passes = w->plan->request.reproducible || tr__plan_grads_pass(w->plan);
     for (int f = 0; passes && f < unit->program->flat_count; f++) {
         if ((fresh & touched) >> f & 1 && has_gaps(w->plan, unit->flats[f])) {

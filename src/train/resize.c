@@ -46,6 +46,10 @@ static bool same_places(const tr_plan *a, const tr_plan *b) {
             same = same_range(a, &x->state[s], b, &y->state[s]);
         }
     }
+    for (int u = 0; same && u < a->unit_count; u++) {
+        int x = a->units[u].states, y = b->units[u].states;
+        same = x < 0 ? y < 0 : y >= 0 && a->buffers[x].offset == b->buffers[y].offset;
+    }
     return same;
 }
 

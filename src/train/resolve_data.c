@@ -1,5 +1,6 @@
 // "data": the samples, and whether the model can take them.
 #include "base/memory.h"
+#include "ops/operand.h"
 #include "train/run.h"
 
 #include <string.h>
@@ -144,7 +145,7 @@ static tr_status check_fit(const tr_run *run, const tr_dataset *data, tr_error *
     if (status != TR_OK) {
         return status;
     }
-    if (!tr_shape_equal(sample.input.shape, model->input.shape)) {
+    if (tr_shape_count(sample.input.shape) != tr_shape_count(model->input.shape)) {
         return tr_fail(err, TR_DATA,
                        "the data (%s) has %lld values a sample, the model takes %lld: "
                        "change the model's %s or the data",
@@ -154,6 +155,13 @@ static tr_status check_fit(const tr_run *run, const tr_dataset *data, tr_error *
                        model->input.shape.rank == 3 ? "image_size"
                        : model->classifier          ? "first layer"
                                                     : "n_positions");
+    }
+    if (!tr_shape_equal(sample.input.shape, model->input.shape)) {
+        char has[TR_SHAPE_TEXT], takes[TR_SHAPE_TEXT];
+        return tr_fail(err, TR_DATA,
+                       "the data (%s) has samples of the shape %s, the model takes %s",
+                       tr_dataset_about(data), tr__shape_text(sample.input.shape, has),
+                       tr__shape_text(model->input.shape, takes));
     }
     if (!tr_shape_equal(sample.target.shape, model->target.shape)) {
         return tr_fail(

@@ -32,11 +32,11 @@ static tr_status read_samples(void *user, const int64_t *index, int64_t count,
     return TR_OK;
 }
 
-static void finish(samples *s, int64_t classes) {
+static void finish(samples *s, tr_shape shape, int64_t classes) {
     tr_error err = {0};
     tr_dataset_source source = {
         .samples = s->count,
-        .sample = {{s->features ? TR_F32 : TR_I32, TR_SHAPE1(s->width)},
+        .sample = {{s->features ? TR_F32 : TR_I32, shape},
                    {TR_I32, s->tokens ? TR_SHAPE1(s->targets) : (tr_shape){0}}},
         .vocabulary = s->tokens ? classes : 0,
         .classes = classes,
@@ -62,11 +62,11 @@ void samples_tokens(samples *s, int64_t count, int64_t length, int64_t vocabular
             s->target[i * length + k] = (int32_t)token;
         }
     }
-    finish(s, vocabulary);
+    finish(s, TR_SHAPE1(length), vocabulary);
 }
 
-void samples_features(samples *s, int64_t count, int64_t features, int64_t classes,
-                      uint64_t seed) {
+static void make_features(samples *s, int64_t count, int64_t features, int64_t classes,
+                          uint64_t seed) {
     *s = (samples){.count = count, .width = features, .targets = 1};
     s->features = malloc((size_t)(count * features) * sizeof *s->features);
     s->target = malloc((size_t)count * sizeof *s->target);
@@ -79,7 +79,18 @@ void samples_features(samples *s, int64_t count, int64_t features, int64_t class
                 (f % classes == s->target[i] ? 1.0f : 0.0f);
         }
     }
-    finish(s, classes);
+}
+
+void samples_features(samples *s, int64_t count, int64_t features, int64_t classes,
+                      uint64_t seed) {
+    make_features(s, count, features, classes, seed);
+    finish(s, TR_SHAPE1(features), classes);
+}
+
+void samples_images(samples *s, int64_t count, int64_t side, int64_t channels,
+                    int64_t classes, uint64_t seed) {
+    make_features(s, count, side * side * channels, classes, seed);
+    finish(s, TR_SHAPE3(side, side, channels), classes);
 }
 
 void samples_mask(samples *s, int64_t begin, int64_t end) {

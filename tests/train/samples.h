@@ -25,6 +25,9 @@ void samples_tokens(samples *s, int64_t count, int64_t length, int64_t vocabular
 // Points around one centre for each class.
 void samples_features(samples *s, int64_t count, int64_t features, int64_t classes,
                       uint64_t seed);
+// The same as images [side, side, channels].
+void samples_images(samples *s, int64_t count, int64_t side, int64_t channels,
+                    int64_t classes, uint64_t seed);
 // The samples [begin, end) have no target.
 void samples_mask(samples *s, int64_t begin, int64_t end);
 // Every target is none with the chance 1 / `one_in`.

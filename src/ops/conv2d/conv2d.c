@@ -20,6 +20,12 @@ static const tr_kernel *const weight_cpu[TR_ISA_COUNT] = {
 // Input i is f32 and of rank 4.
 static tr_status check_rank(const tr_op_node *node, int i, tr_error *err) {
     char text[TR_SHAPE_TEXT];
+    tr_dtype dtype = node->in[i].dtype;
+    if (dtype == TR_BF16 || dtype == TR_F16) {
+        return tr_fail(err, TR_USAGE,
+                       "%s: convolutions in bf16 and fp16 are not yet supported",
+                       node->op->name);
+    }
     tr_status status = tr__operand_dtype(node, i, TR_F32, err);
     if (status == TR_OK && node->in[i].shape.rank != 4) {
         return tr_fail(err, TR_USAGE, "%s: input %d has the shape %s, not four sides",
