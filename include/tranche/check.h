@@ -23,7 +23,7 @@ typedef struct tr_check_tensor {
 } tr_check_tensor;
 
 // One way to make the step. Distances are those of tensor t's gradient g from the first
-// cut's f: |g - f| / max(|f|, 1e-6 |F|), with norms over elements and F the gradient of
+// cut's f: |g - f| / max(|f|, least |F|), with norms over elements and F the gradient of
 // the whole model: a tensor whose gradient is next to nothing has no digits to agree
 // in.
 typedef struct tr_check_cut {
@@ -31,6 +31,7 @@ typedef struct tr_check_cut {
     char skipped[TR_CHECK_TEXT]; // why it was not made; "": it was
     bool same_bits;              // it may not differ at all
     double tolerance;            // the largest distance that is right
+    double least;                // 1e-6, and more where one of them is of 16 bits
     double loss, grad_norm;
     double *distance; // [tensors of the check]
     size_t worst;     // the tensor of the largest distance
@@ -48,7 +49,8 @@ typedef struct tr_check {
 // Makes the first step of the run, from its first weights, in each cut. Writes no
 // files. `options`: as for training; what resumes or traces is ignored. Takes the
 // memory of one step and of one more copy of the gradients. `tolerance`: of cuts in
-// f32; 0: 1e-4. Not collective: one process. Errors: as tr_run_open and
+// f32; 0: 1e-4. Cuts of 16 bits have tolerances of their own. In fp16 the loss scale is
+// lowered until nothing overflows. Not collective: one process. Errors: as tr_run_open and
 // tr_engine_create for the run as it is; TR_USAGE: several ranks, a run whose gradients
 // cannot be read (reproducible mode, or NVMe); TR_NUMBERS: its gradients are not
 // finite.

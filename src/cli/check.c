@@ -30,7 +30,8 @@ int cli_check(const cli_command *command, int argc, char **argv) {
     int exit_status;
     const cli_option options[] = {
         {"--tolerance", CLI_TEXT, &tolerance_text, "X",
-         "how far a tensor's gradient may be off, relative; 1e-4 if not given"},
+         "how far a tensor's gradient may be off, relative; 1e-4 if not given; in 16 "
+         "bits it is fixed"},
         {"--tensors", CLI_FLAG, &every, NULL, "a line for every tensor of every cut"},
         {"--json", CLI_FLAG, &run.json, NULL, "everything as one JSON object"},
         {"--data", CLI_LIST, &run.data, "PATH", "in place of data.train"},

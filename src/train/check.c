@@ -4,18 +4,21 @@
 #include "base/memory.h"
 #include "train/check_cuts.h"
 #include "train/engine.h"
+#include "train/run.h"
 
 #include <math.h>
 #include <string.h>
 
-// Below this part of the whole gradient a tensor's own has no digits.
-#define NEXT_TO_NOTHING 1e-6
+// The first loss scale that fp16 is tried with, and how much lower the next is.
+#define SCALE_FIRST 0x1p16
+#define SCALE_STEP  0x1p4
 
 typedef struct checker {
     tr_check *check;
     tr_run *run;
     float **first; // [tensors] gradients of the first cut
     double whole;  // norm of all of them
+    double scale;  // the loss scale of fp16
     tr_error *err;
 } checker;
 
@@ -32,8 +35,8 @@ static void end_attempt(attempt *a) {
     *a = (attempt){0};
 }
 
-static tr_status make_attempt(checker *c, const tr_plan_request *request, attempt *a,
-                              tr_error *err) {
+static tr_status make_once(checker *c, const tr_plan_request *request, attempt *a,
+                           tr_error *err) {
     tr_status status = tr_plan_make(request, &a->plan, err);
     if (status == TR_OK) {
         status = tr_engine_create(c->run, a->plan, &a->engine, err);
@@ -42,6 +45,23 @@ static tr_status make_attempt(checker *c, const tr_plan_request *request, attemp
         status = tr_engine_step(a->engine, &a->result, err);
     }
     return status;
+}
+
+// In fp16 with the largest of a few loss scales at which nothing overflows, as a run
+// would find it in its first steps.
+static tr_status make_attempt(checker *c, const tr_plan_request *request, attempt *a,
+                              tr_error *err) {
+    bool scaled = request->compute == TR_F16;
+    for (;; c->scale /= SCALE_STEP) {
+        c->run->settings.scale =
+            (tr_loss_scale_rules){.initial = scaled ? c->scale : 1};
+        tr_status status = make_once(c, request, a, err);
+        bool fits = isfinite(a->result.grad_norm) || c->scale <= 1;
+        if (status != TR_OK || !scaled || fits) {
+            return status;
+        }
+        end_attempt(a);
+    }
 }
 
 // The accumulators hold loss_scale times the gradient's sum.
@@ -104,7 +124,8 @@ static tr_status keep_first(checker *c, const attempt *a, tr_error *err) {
 // ---- every cut
 // ------------------------------------------------------------------------
 
-static double distance_of(const checker *c, const attempt *a, size_t t, bool *same) {
+static double distance_of(const checker *c, const attempt *a, size_t t, double part,
+                          bool *same) {
     const tr_check_tensor *tensor = &c->check->tensors[t];
     double scale, sum = 0;
     const float *grad = grad_of(a, t, &scale);
@@ -117,7 +138,7 @@ static double distance_of(const checker *c, const attempt *a, size_t t, bool *sa
         *same = *same && memcmp(&now, &c->first[t][i], sizeof now) == 0;
         sum += off * off;
     }
-    double least = NEXT_TO_NOTHING * c->whole;
+    double least = part * c->whole;
     double norm = tensor->norm > least ? tensor->norm : least;
     return sum > 0 ? sqrt(sum) / norm : sum; // NaN stays
 }
@@ -132,7 +153,7 @@ static tr_status judge(checker *c, const attempt *a, tr_check_cut *cut, tr_error
     cut->loss = a->result.loss;
     cut->grad_norm = a->result.grad_norm;
     for (size_t t = 0; t < c->check->tensor_count; t++) {
-        cut->distance[t] = distance_of(c, a, t, &same);
+        cut->distance[t] = distance_of(c, a, t, cut->least, &same);
         near = near && cut->distance[t] <= cut->tolerance; // NaN is not
         bool worse = !(cut->distance[t] <= cut->distance[cut->worst]);
         cut->worst = worse ? t : cut->worst;
@@ -200,7 +221,8 @@ static tr_status make_cuts(checker *c, double tolerance, tr_error *err) {
 tr_status tr_check_run(const tr_run_options *options, double tolerance, tr_check **out,
                        tr_error *err) {
     tr_run_options own = *options;
-    checker c = {.err = err, .check = tr__calloc(1, sizeof *c.check)};
+    checker c = {
+        .err = err, .scale = SCALE_FIRST, .check = tr__calloc(1, sizeof *c.check)};
     own.resume = "never";
     own.trace = NULL;
     own.steps = 1;

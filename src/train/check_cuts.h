@@ -4,10 +4,10 @@
 
 #include <tranche/check.h>
 
-enum { TR_CHECK_CUTS = 12 };
+enum { TR_CHECK_CUTS = 14 };
 
 typedef struct tr_cut_request {
-    tr_check_cut cut; // name, skipped, same_bits, tolerance
+    tr_check_cut cut; // name, skipped, same_bits, tolerance, least
     tr_plan_request request;
 } tr_cut_request;
 

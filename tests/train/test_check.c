@@ -27,9 +27,11 @@ static void build_mistaken(tr_graph *graph, const void *config) {
 
 static const char own_run[] =
     "{\"train_batch_size\": 12, \"train_micro_batch_size_per_gpu\": 4, \"steps\": 5,"
-    " \"seed\": 3, \"execution\": {\"threads\": 2}, \"out\": \"not-made\"}";
+    " %s \"seed\": 3, \"execution\": {\"threads\": 2}, \"out\": \"not-made\"}";
 
-static tr_check *check_own(bool mistaken, double tolerance) {
+// precision: of the run, followed by a comma; "": f32.
+static tr_check *check_in(const char *precision, bool mistaken, double tolerance) {
+    char text[512];
     tr_error err = {0};
     tr_check *check = NULL;
     own_model own;
@@ -43,11 +45,16 @@ static tr_check *check_own(bool mistaken, double tolerance) {
     }
     samples_features(&s, 40, FEATURES, CLASSES, 5);
     samples_mask(&s, 3, 6);
+    snprintf(text, sizeof text, own_run, precision);
     tr_run_options options = {
-        .text = own_run, .own_model = &own.model, .own_train = s.dataset};
+        .text = text, .own_model = &own.model, .own_train = s.dataset};
     trial_ok(tr_check_run(&options, tolerance, &check, &err), &err);
     samples_free(&s);
     return check;
+}
+
+static tr_check *check_own(bool mistaken, double tolerance) {
+    return check_in("", mistaken, tolerance);
 }
 
 static const tr_check_cut *find_cut(const tr_check *check, const char *words) {
@@ -61,9 +68,9 @@ static const tr_check_cut *find_cut(const tr_check *check, const char *words) {
 }
 
 static void test_right_model(void **state) {
-    static const char *const all[] = {"as the run", "of 12",     "of 1,",     "of 5",
-                                      "waves of 3", "all units", "no tensor", "host",
-                                      "plain C",    "reference"};
+    static const char *const all[] = {
+        "as the run", "of 12", "of 1,",   "of 5",      "waves of 3", "all units",
+        "no tensor",  "host",  "plain C", "reference", "in bf16",    "in fp16"};
     tr_check *check = check_own(false, 0);
     (void)state;
     assert_true(check->passed);
@@ -94,6 +101,25 @@ static void test_mistake(void **state) {
     assert_true(find_cut(check, "waves of 3")->passed);
     assert_true(find_cut(check, "all units")->passed);
     tr_check_destroy(check);
+}
+
+// 16 bits are nearer to themselves than to f32. A scale that overflows is lowered.
+static void test_half(void **state) {
+    static const char *const runs[] = {
+        "\"bf16\": {\"enabled\": true},",
+        "\"fp16\": {\"enabled\": true, \"loss_scale\": 1e30},"};
+    (void)state;
+    for (int f = 0; f < 2; f++) {
+        tr_check *check = check_in(runs[f], false, 0);
+        const tr_check_cut *whole = find_cut(check, "of 12");
+        const tr_check_cut *full = find_cut(check, "in f32");
+        assert_true(check->passed && full->passed);
+        assert_true(isfinite(check->cuts[0].grad_norm));
+        assert_true(full->distance[full->worst] > whole->distance[whole->worst]);
+        assert_true(full->tolerance > whole->tolerance && whole->tolerance > 1e-4);
+        assert_true(find_cut(check, "all units")->same_bits);
+        tr_check_destroy(check);
+    }
 }
 
 static void test_tolerance(void **state) {
@@ -127,9 +153,8 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right_model),
-        cmocka_unit_test(test_mistake),
-        cmocka_unit_test(test_tolerance),
+        cmocka_unit_test(test_right_model), cmocka_unit_test(test_mistake),
+        cmocka_unit_test(test_half),        cmocka_unit_test(test_tolerance),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
