@@ -22,6 +22,8 @@ extern "C" {
     X(param_home)                                                                      \
     X(vocabulary_slices)                                                               \
     X(wave)                                                                            \
+    X(recomputed_ops) /* classes of tensors that units make again */                   \
+    X(boundary_home)  /* 1: inputs of recomputed units wait on the host */             \
     X(recomputed_units)
 
 typedef enum tr_dimension_name {
@@ -37,15 +39,18 @@ const char *tr_dimension_word(tr_dimension_name dimension);
 #define TR_UNLIMITED INT64_MAX
 
 typedef struct tr_planner_request {
-    tr_plan_request plan;        // what is not free is taken from here
-    unsigned free;               // bit d: dimension d is to be chosen
-    const tr_machine *machine;   // what predictions go by
-    int64_t budget[TR_SPACES];   // bytes on one rank, or TR_UNLIMITED. In the host's,
-                                 // TR_PROCESS_BYTES are taken by the process itself
-    int64_t together;            // of device and host: where they are one memory
-    int64_t vocabulary_slices;   // that plan.model has now
-    tr_model *sliced;            // plan.model, to be cut into other slices of its
-                                 // vocabulary on the way; NULL: it cannot be
+    tr_plan_request plan;      // what is not free is taken from here
+    unsigned free;             // bit d: dimension d is to be chosen
+    const tr_machine *machine; // what predictions go by
+    int64_t budget[TR_SPACES]; // bytes on one rank, or TR_UNLIMITED. In the host's,
+                               // TR_PROCESS_BYTES are taken by the process itself
+    int64_t together;          // of device and host: where they are one memory
+    int64_t vocabulary_slices; // that plan.model has now
+    tr_model *sliced;          // plan.model, to be cut into other slices of its
+                               // vocabulary on the way; NULL: it cannot be
+    // What to try as plan.recomputed_ops; none: found in the model.
+    uint32_t remakes[TR_RECOMPUTE_CHOICES_MAX];
+    int remake_count;
     int64_t kept[TR_DIMENSIONS]; // an earlier choice, taken again if it still fits
     bool has_kept;
 } tr_planner_request;

@@ -1,5 +1,6 @@
 // Pass: flat buffers, the parameters in them, and the buffers that live always.
 #include "base/checked.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "comm/comm.h"
 #include "plan/plan.h"
@@ -26,8 +27,10 @@ static int add_flat(tr_plan *plan, tr_flat flat, tr_error *err) {
 }
 
 static int find_param(const tr_plan *plan, const char *name) {
+    uint64_t hash = tr__hash_text(name);
     for (size_t i = 0; i < plan->param_count; i++) {
-        if (strcmp(plan->params[i].name, name) == 0) {
+        const tr_plan_param *param = &plan->params[i];
+        if (param->hash == hash && strcmp(param->name, name) == 0) {
             return (int)i;
         }
     }
@@ -53,10 +56,12 @@ static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char 
     int place = 0, tensor = (int)plan->param_count;
     for (size_t i = plan->param_count; i-- > 0;) {
         place += plan->params[i].flat == flat;
-        tensor = strcmp(plan->params[i].stored, stored) == 0 ? (int)i : tensor;
+        tensor = info->whole && strcmp(plan->params[i].stored, stored) == 0 ? (int)i
+                                                                            : tensor;
     }
     plan->params[plan->param_count++] =
         (tr_plan_param){.name = name,
+                        .hash = tr__hash_text(name),
                         .shape = info->shape,
                         .stored = stored,
                         .stored_shape = info->whole ? info->whole_shape : info->shape,

@@ -156,7 +156,8 @@ typedef struct tr_buffer {
 
 // One tensor of the model, or one slice of it, where it lies in its flat buffer.
 typedef struct tr_plan_param {
-    char *name; // full
+    char *name;    // full
+    uint64_t hash; // of the name
     tr_shape shape;
     // The tensor that files hold, and the first element of it that this is: of itself
     // 0.

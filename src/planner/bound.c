@@ -17,6 +17,7 @@ typedef struct shape {
     int units;
     int64_t again;       // units made again
     int64_t steps, wave; // g
+    bool away;           // inputs of units made again leave the device
 } shape;
 
 static shape shape_of(const tr_search *search, const tr_group *group, size_t rung) {
@@ -26,7 +27,8 @@ static shape shape_of(const tr_search *search, const tr_group *group, size_t run
                .units = r->model->unit_count,
                .again = search->ladder[rung],
                .steps = r->accumulation_steps,
-               .wave = r->wave};
+               .wave = r->wave,
+               .away = r->boundary_home != TR_SPACE_DEVICE};
     if (s.again < 0 || s.again > s.units - 1) {
         s.again = s.units - 1;
     }
@@ -38,7 +40,15 @@ static shape shape_of(const tr_search *search, const tr_group *group, size_t run
 }
 
 static bool is_again(const shape *s, int u) {
-    return u < s->again && s->kernels->units[u].worth;
+    return u < s->again && s->kernels->again[u].worth;
+}
+
+static const tr_unit_figures *unit_of(const shape *s, int u) {
+    return is_again(s, u) ? &s->kernels->again[u] : &s->kernels->units[u];
+}
+
+static bool is_away(const shape *s, int u) {
+    return s->away && is_again(s, u) && unit_of(s, u)->input > 0;
 }
 
 // ---- memory
@@ -46,9 +56,10 @@ static bool is_again(const shape *s, int u) {
 
 // What unit u keeps of each micro-batch until its backward.
 static int64_t kept_of(const shape *s, int u, int64_t *boundary) {
-    const tr_unit_figures *unit = &s->kernels->units[u];
-    bool below = u > 0 && s->kernels->units[u - 1].keeps_output;
-    *boundary = unit->keeps_input || is_again(s, u) || below ? unit->input : 0;
+    const tr_unit_figures *unit = unit_of(s, u);
+    bool below = u > 0 && unit_of(s, u - 1)->keeps_output;
+    bool stays = (unit->keeps_input || is_again(s, u) || below) && !is_away(s, u);
+    *boundary = stays ? unit->input : 0;
     return is_again(s, u) ? 0 : unit->saved;
 }
 
@@ -57,17 +68,54 @@ static int64_t kept_of(const shape *s, int u, int64_t *boundary) {
 static int64_t passing_device(const shape *s) {
     int64_t below = 0, most = s->class->passing[TR_SPACE_DEVICE];
     for (int u = 0; u < s->units; u++) {
-        const tr_unit_figures *unit = &s->kernels->units[u];
+        const tr_unit_figures *unit = unit_of(s, u);
         bool last = u == s->units - 1;
         int64_t boundary = 0, kept = kept_of(s, u, &boundary);
         int64_t here = below + s->wave * boundary + unit->backward_workspace;
         here += last || is_again(s, u) ? unit->saved : s->wave * unit->saved;
         here += last ? 0 : s->wave * unit->output;
+        here += is_away(s, u) && unit->keeps_input ? unit->input : 0; // is back
         here += s->class->moved[u];
         most = tr__max_i64(most, here);
         below += s->wave * (kept + boundary);
     }
     return most;
+}
+
+// ---- inputs that leave
+// ---------------------------------------------------------------
+
+// Of a wave, those that would have to come back at once stay (plan/boundary.c): no more
+// of them than this.
+enum { STAY_MOST = 4 };
+
+// Bytes of a wave's inputs that are away at the same time.
+static int64_t bytes_away(const shape *s) {
+    int64_t sum = 0, largest = 0;
+    for (int u = 0; u < s->units; u++) {
+        int64_t bytes = is_away(s, u) ? unit_of(s, u)->input : 0;
+        sum += bytes;
+        largest = tr__max_i64(largest, bytes);
+    }
+    return tr__max_i64(0, s->wave * sum - 2 * STAY_MOST * largest);
+}
+
+// Seconds of the copy stream, there and back.
+static double seconds_away(const shape *s, const tr_machine *m) {
+    double most = 0, all = 0, waves = (double)tr__ceil_div(s->steps, s->wave);
+    for (int u = 0; u < s->units; u++) {
+        if (is_away(s, u)) {
+            double bytes = (double)unit_of(s, u)->input;
+            double one = m->way[TR_WAY_TO_HOST].latency +
+                         m->way[TR_WAY_TO_DEVICE].latency +
+                         bytes / m->way[TR_WAY_TO_HOST].rate +
+                         bytes / m->way[TR_WAY_TO_DEVICE].rate;
+            all += one;
+            most = fmax(most, one);
+        }
+    }
+    return isfinite(all) ? fmax(0, all * (double)s->steps - STAY_MOST * most * waves)
+                         : all;
 }
 
 // ---- time
@@ -76,8 +124,7 @@ static int64_t passing_device(const shape *s) {
 static double computing(const shape *s, bool cached) {
     double seconds = 0;
     for (int u = 0; u < s->units; u++) {
-        const tr_unit_figures *unit = &s->kernels->units[u];
-        seconds += is_again(s, u) ? unit->again[cached] : unit->kept[cached];
+        seconds += unit_of(s, u)->seconds[cached];
     }
     const double *other = s->class->load[TR_STREAM_COMPUTE];
     return (seconds + other[1]) * (double)s->steps + other[0] - other[1];
@@ -104,6 +151,7 @@ static double seconds_of(const shape *s, const tr_machine *m, bool cached) {
     for (int i = 0; i < TR_STREAMS; i++) {
         bool beside = i != TR_STREAM_COMPUTE && i != TR_STREAM_DATA;
         double load = beside ? of_waves(s, (tr_stream)i) : 0;
+        load += i == TR_STREAM_COPY ? seconds_away(s, m) : 0;
         most = fmax(most, together(compute, load, interference[i]));
     }
     return most;
@@ -116,6 +164,9 @@ tr_bound tr__bound(const tr_search *search, const tr_group *group, size_t rung) 
     for (int space = 0; space < TR_SPACES; space++) {
         bound.bytes[space] = s.class->always[space] + s.class->passing[space];
     }
+    bound.bytes[TR_SPACE_HOST] =
+        s.class->always[TR_SPACE_HOST] +
+        tr__max_i64(s.class->passing[TR_SPACE_HOST], bytes_away(&s));
     // Rings of two waves for training and two micro-batches for evaluation.
     bound.bytes[TR_SPACE_DEVICE] =
         s.class->always[TR_SPACE_DEVICE] + passing_device(&s) +

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { PLANS_MOST = 400, PLANS_BESIDE = 40, TRIES = 8 };
+enum { PLANS_MOST = 400, PLANS_BESIDE = 8, TRIES = 8 };
 
 // Of the choice's device memory, what runners-up are to do with.
 static const double shares[TR_RUNNERS_MAX] = {0.85, 0.65, 0.45, 0.25};

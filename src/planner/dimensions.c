@@ -7,6 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 
+void tr__classes_say(uint32_t classes, const char *between, char *dst, size_t size) {
+    size_t used = 0;
+    dst[0] = '\0';
+    for (uint32_t bit = 1; bit & TR_REMAKE_ALL && used < size; bit <<= 1) {
+        if (classes & bit) {
+            used +=
+                (size_t)snprintf(dst + used, size - used, "%s%s", used ? between : "",
+                                 tr_remake_name((tr_remake)bit));
+        }
+    }
+}
+
 const char *tr_dimension_word(tr_dimension_name dimension) {
     return tr__dimensions[dimension].name;
 }
@@ -238,6 +250,55 @@ static void say_wave(const tr_point *p, char *dst, size_t size) {
     snprintf(dst, size, "wave %" PRId64, p->plan.wave);
 }
 
+static int64_t get_recomputed_ops(const tr_point *p) {
+    return p->plan.recomputed_ops ? p->plan.recomputed_ops : TR_RECOMPUTE_DEFAULT;
+}
+
+static void set_recomputed_ops(tr_point *p, int64_t value) {
+    p->plan.recomputed_ops = (uint32_t)value;
+}
+
+static size_t values_recomputed_ops(const tr_planner_request *request,
+                                    const tr_point *point, int64_t *values) {
+    for (int i = 0; i < request->remake_count; i++) {
+        values[i] = request->remakes[i];
+    }
+    if (request->remake_count == 0) {
+        values[0] = get_recomputed_ops(point);
+        return 1;
+    }
+    return (size_t)request->remake_count;
+}
+
+static void say_recomputed_ops(const tr_point *p, char *dst, size_t size) {
+    tr__classes_say((uint32_t)get_recomputed_ops(p), "+", dst, size);
+    size_t used = strlen(dst);
+    snprintf(dst + used, size - used, "%srecomputed", used ? " " : "no tensor ");
+}
+
+static int64_t get_boundary_home(const tr_point *p) {
+    return p->plan.boundary_home == TR_SPACE_HOST;
+}
+
+static void set_boundary_home(tr_point *p, int64_t value) {
+    p->plan.boundary_home = value ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+}
+
+static size_t values_boundary_home(const tr_planner_request *request,
+                                   const tr_point *point, int64_t *values) {
+    bool units = request->free >> TR_DIMENSION_recomputed_units & 1 ||
+                 point->plan.recomputed_units != 0;
+    values[0] = 0;
+    values[1] = 1;
+    return units && request->budget[TR_SPACE_HOST] > 0 ? 2 : 1;
+}
+
+static void say_boundary_home(const tr_point *p, char *dst, size_t size) {
+    if (get_boundary_home(p) && p->plan.recomputed_units != 0) {
+        snprintf(dst, size, "their inputs on the host");
+    }
+}
+
 static int64_t get_recomputed_units(const tr_point *p) {
     return p->plan.recomputed_units;
 }
@@ -266,7 +327,7 @@ static void say_recomputed_units(const tr_point *p, char *dst, size_t size) {
     if (n < 0 || n >= p->plan.model->unit_count - 1) {
         snprintf(dst, size, "all units but the last recomputed");
     } else {
-        snprintf(dst, size, n ? "%" PRId64 " unit%s recomputed" : "nothing recomputed",
+        snprintf(dst, size, n ? "%" PRId64 " unit%s recomputed" : "no unit recomputed",
                  n, n == 1 ? "" : "s");
     }
 }
@@ -286,6 +347,8 @@ const tr_dimension tr__dimensions[TR_DIMENSIONS] = {
     TR_ROW(param_home, "zero_optimization.offload_param.device", TR_SPACE, true),
     TR_ROW(vocabulary_slices, "execution.vocabulary_slices", TR_COUNT, true),
     TR_ROW(wave, "execution.wave", TR_COUNT, false),
+    TR_ROW(recomputed_ops, "execution.recompute", TR_CLASSES, false),
+    TR_ROW(boundary_home, "activation_checkpointing.cpu_checkpointing", TR_YES, false),
     TR_ROW(recomputed_units, "activation_checkpointing.number_checkpoints", TR_COUNT,
            false),
 #undef TR_ROW
@@ -305,6 +368,11 @@ void tr__dimension_value(const tr_dimension *dimension, int64_t value, char *dst
     static const char *const homes[TR_SPACES] = {"none", "cpu", "nvme"};
     if (dimension->kind == TR_SPACE) {
         snprintf(dst, size, "%s", homes[value]);
+    } else if (dimension->kind == TR_CLASSES) {
+        tr__classes_say((uint32_t)value, "+", dst, size);
+        if (dst[0] == '\0') {
+            snprintf(dst, size, "none");
+        }
     } else if (dimension->kind == TR_YES) {
         snprintf(dst, size, "%s", value ? "true" : "false");
     } else {
@@ -337,7 +405,7 @@ void tr__point_say(const tr_point *point, unsigned which, char *dst, size_t size
     size_t used = 0;
     dst[0] = '\0';
     for (int d = 0; d < TR_DIMENSIONS && used < size; d++) {
-        char words[64] = "";
+        char words[96] = "";
         if (which >> d & 1) {
             tr__dimensions[d].say(point, words, sizeof words);
         }

@@ -12,7 +12,8 @@ static tr_status no_memory(tr_error *err) {
     return tr_fail(err, TR_MEMORY, "no memory to choose a plan");
 }
 
-// A plan of `steps` micro-batches of m on each rank, with what comes again made again.
+// A plan of `steps` micro-batches of m on each rank, with the point's
+// recomputed_units.
 static tr_status draft(const tr_search *search, const tr_point *point, int64_t m,
                        int64_t steps, int64_t ranks, tr_plan **out, tr_error *err) {
     tr_plan_request r = point->plan;
@@ -22,7 +23,7 @@ static tr_status draft(const tr_search *search, const tr_point *point, int64_t m
     r.rank = 0;
     r.train_batch_size = m * steps * ranks;
     r.wave = 0;
-    r.recomputed_units = -1;
+    r.boundary_home = TR_SPACE_DEVICE;
     tr_status status = TR_OK;
     if (search->request->sliced) {
         status = tr__model_slice(search->request->sliced, (int)point->slices, err);
@@ -51,7 +52,7 @@ static bool any(const bool *flags) {
     return false;
 }
 
-static void read_unit(const tr_share share[2], const tr_plan_unit *unit,
+static void read_unit(const tr_share share[2], const tr_plan_unit *unit, bool again,
                       tr_unit_figures *out) {
     const tr_unit_program *p = unit->program;
     *out = (tr_unit_figures){
@@ -68,22 +69,44 @@ static void read_unit(const tr_share share[2], const tr_plan_unit *unit,
             tr__max_i64(out->backward_workspace, p->backward[s].temp_bytes);
     }
     for (int i = 0; i < 2; i++) {
-        double backward = programs_seconds(&share[i], p->backward, p->segments);
-        out->kept[i] = programs_seconds(&share[i], p->forward, p->segments) + backward;
-        out->again[i] = programs_seconds(&share[i], p->lean, p->segments) +
-                        tr__program_seconds(&share[i], &p->recompute) + backward;
+        out->seconds[i] = programs_seconds(&share[i], p->backward, p->segments);
+        if (again) {
+            out->seconds[i] += programs_seconds(&share[i], p->lean, p->segments) +
+                               tr__program_seconds(&share[i], &p->recompute);
+        } else {
+            out->seconds[i] += programs_seconds(&share[i], p->forward, p->segments);
+        }
     }
 }
 
+// [units] of a plan; with `again`, those that can be are recomputed.
+static tr_status read_units(const tr_share share[2], const tr_plan *plan, bool again,
+                            tr_unit_figures **out, tr_error *err) {
+    int units = plan->unit_count;
+    *out = tr__calloc((size_t)units, sizeof **out);
+    for (int u = 0; *out && u < units; u++) {
+        const tr_plan_unit *unit = &plan->units[u];
+        bool twin = u > 0 && unit->program == plan->units[u - 1].program;
+        if (twin) {
+            (*out)[u] = (*out)[u - 1];
+        } else {
+            read_unit(share, unit, again, &(*out)[u]);
+        }
+        (*out)[u].worth = unit->recomputed;
+    }
+    return *out ? TR_OK : no_memory(err);
+}
+
+// Units that are recomputed make only what is cheap again within: then their programs
+// may be others.
 tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
                            tr_kernels **out, tr_error *err) {
-    const tr_planner_request *request = search->request;
+    const tr_machine *machine = search->request->machine;
+    int64_t ranks = point->plan.ranks;
     tr_point alone = *point;
     tr_plan *plan = NULL;
-    int units = point->plan.model->unit_count;
-    tr_share share[2] = {
-        tr__machine_share(request->machine, point->plan.ranks, INT64_C(1) << 60),
-        tr__machine_share(request->machine, point->plan.ranks, 0)};
+    tr_share share[2] = {tr__machine_share(machine, ranks, INT64_C(1) << 60),
+                         tr__machine_share(machine, ranks, 0)};
     tr_kernels *kernels = tr__calloc(1, sizeof *kernels);
     if (!kernels) {
         return no_memory(err);
@@ -91,26 +114,27 @@ tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
     *out = kernels;
     kernels->micro_batch = point->plan.micro_batch;
     kernels->slices = point->slices;
+    kernels->remade = point->plan.recomputed_ops;
     alone.plan.stage = 0;
     alone.plan.optimizer_home = alone.plan.param_home = alone.plan.grad_home =
         TR_SPACE_DEVICE;
+    alone.plan.recomputed_units = -1;
     tr_status status = draft(search, &alone, kernels->micro_batch, 1, 1, &plan, err);
-    if (status != TR_OK) {
-        return status;
+    if (status == TR_OK) {
+        kernels->slot = plan->slot_bytes;
+        status = read_units(share, plan, true, &kernels->again, err);
     }
-    kernels->slot = plan->slot_bytes;
-    kernels->units = tr__calloc((size_t)units, sizeof *kernels->units);
-    for (int u = 0; kernels->units && u < units; u++) {
-        bool twin = u > 0 && plan->units[u].program == plan->units[u - 1].program;
-        if (twin) {
-            kernels->units[u] = kernels->units[u - 1];
-        } else {
-            read_unit(share, &plan->units[u], &kernels->units[u]);
-        }
-        kernels->units[u].worth = plan->units[u].recomputed;
+    if (status == TR_OK && kernels->remade & TR_REMAKE_ALL & ~TR_RECOMPUTE_DEFAULT) {
+        tr_plan_destroy(plan);
+        plan = NULL;
+        alone.plan.recomputed_units = 0;
+        status = draft(search, &alone, kernels->micro_batch, 1, 1, &plan, err);
+    }
+    if (status == TR_OK) {
+        status = read_units(share, plan, false, &kernels->units, err);
     }
     tr_plan_destroy(plan);
-    return kernels->units ? TR_OK : no_memory(err);
+    return status;
 }
 
 // ---- classes
@@ -133,7 +157,35 @@ static int64_t moved_at(const tr_plan *plan, int32_t step) {
     return bytes;
 }
 
-static void read_memory(const tr_plan *plan, tr_class *class) {
+// The most that passes on the device at once and does not go with what units keep and
+// make again.
+static tr_status find_passing(const tr_plan *plan, int64_t *out, tr_error *err) {
+    size_t steps = plan->sequences[TR_SEQUENCE_TRAIN].count;
+    int64_t *change = tr__calloc(steps + 1, sizeof *change), bytes = 0;
+    if (!change) {
+        return no_memory(err);
+    }
+    for (size_t i = 0; i < plan->buffer_count; i++) {
+        const tr_buffer *b = &plan->buffers[i];
+        bool of_units = b->category == TR_LEDGER_activations ||
+                        b->category == TR_LEDGER_boundary ||
+                        b->category == TR_LEDGER_workspace;
+        if (b->sequence == TR_SEQUENCE_TRAIN && b->space == TR_SPACE_DEVICE &&
+            !of_units && 0 <= b->first && b->first <= b->last) {
+            change[b->first] += b->bytes;
+            change[b->last + 1] -= b->bytes;
+        }
+    }
+    *out = 0;
+    for (size_t i = 0; i < steps; i++) {
+        bytes += change[i];
+        *out = tr__max_i64(*out, bytes);
+    }
+    tr__free(change);
+    return TR_OK;
+}
+
+static tr_status read_memory(const tr_plan *plan, tr_class *class, tr_error *err) {
     const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
     for (int s = 0; s < TR_SPACES; s++) {
         class->always[s] = plan->persistent_bytes[s];
@@ -150,6 +202,7 @@ static void read_memory(const tr_plan *plan, tr_class *class) {
                 tr__min_i64(class->moved[step->unit], moved_at(plan, (int32_t)i));
         }
     }
+    return find_passing(plan, &class->passing[TR_SPACE_DEVICE], err);
 }
 
 // Seconds at work of what is not a unit's program.
@@ -181,19 +234,25 @@ static void read_loads(const tr_search *search, const tr_plan *plan,
 static tr_status read_class(const tr_search *search, const tr_point *point,
                             tr_class *class, tr_error *err) {
     double load[2][TR_STREAMS], all = 0;
+    tr_point least = *point;
+    least.plan.recomputed_units = -1;
+    least.plan.recomputed_ops = TR_RECOMPUTE_DEFAULT;
     for (int i = 0; i < 2; i++) {
         tr_plan *plan = NULL;
         tr_status status =
-            draft(search, point, 1, i + 1, point->plan.ranks, &plan, err);
+            draft(search, &least, 1, i + 1, point->plan.ranks, &plan, err);
         if (status != TR_OK) {
             return status;
         }
         if (i == 0) {
-            read_memory(plan, class);
+            status = read_memory(plan, class, err);
         }
         class->whole_wave = plan->request.wave > 1;
         read_loads(search, plan, load[i]);
         tr_plan_destroy(plan);
+        if (status != TR_OK) {
+            return status;
+        }
     }
     for (int s = 0; s < TR_STREAMS; s++) {
         class->load[s][0] = load[0][s];

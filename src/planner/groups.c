@@ -23,6 +23,7 @@ static tr_status find_kernels(tr_search *search, const tr_point *point,
     for (size_t i = 0; i < search->kernel_count; i++) {
         *out = search->kernels[i];
         if ((*out)->micro_batch == point->plan.micro_batch &&
+            (*out)->remade == point->plan.recomputed_ops &&
             (*out)->slices == point->slices) {
             return TR_OK;
         }
@@ -132,6 +133,10 @@ tr_status tr__search_begin(const tr_planner_request *request, unsigned free,
     if (!search->ladder) {
         return no_memory(err);
     }
+    tr_status status = tr__planner_find_remakes(&search->own, err);
+    if (status != TR_OK) {
+        return status;
+    }
     tr_point start = tr__planner_start(request);
     search->ladder_count = tr__dimension_values(
         search->request, TR_DIMENSION_recomputed_units, &start, search->ladder);
@@ -143,6 +148,7 @@ void tr__search_end(tr_search *search) {
         return;
     }
     for (size_t i = 0; i < search->kernel_count; i++) {
+        tr__free(search->kernels[i]->again);
         tr__free(search->kernels[i]->units);
         tr__free(search->kernels[i]);
     }

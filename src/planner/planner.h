@@ -28,7 +28,12 @@ typedef struct tr_point {
 enum { TR_VALUES_MAX = 512 };
 
 // What its values are.
-typedef enum tr_dimension_kind { TR_COUNT, TR_SPACE, TR_YES } tr_dimension_kind;
+typedef enum tr_dimension_kind {
+    TR_COUNT,
+    TR_SPACE,
+    TR_YES,
+    TR_CLASSES
+} tr_dimension_kind;
 
 typedef struct tr_dimension {
     const char *name;
@@ -54,6 +59,8 @@ size_t tr__dimension_values(const tr_planner_request *request, tr_dimension_name
 tr_point tr__planner_start(const tr_planner_request *request);
 tr_point tr__point_of(const tr_planner_request *request, const int64_t *value);
 void tr__point_values(const tr_point *point, int64_t *value);
+// "norm+activation", with '+' for `between`; "" for none. dst: [size]
+void tr__classes_say(uint32_t classes, const char *between, char *dst, size_t size);
 // A value as a run file has it: "4", "cpu". dst: [size]
 void tr__dimension_value(const tr_dimension *dimension, int64_t value, char *dst,
                          size_t size);
@@ -66,10 +73,9 @@ void tr__point_say(const tr_point *point, unsigned which, char *dst, size_t size
 // A unit, one micro-batch.
 typedef struct tr_unit_figures {
     // Seconds; [1]: of a model that stays in the cache.
-    double kept[2];        // forward and backward
-    double again[2];       // with all made again between
-    int64_t saved;         // bytes from forward to backward; 0 where made again
-    bool worth;            // can be made again
+    double seconds[2];
+    int64_t saved;         // bytes from forward to backward
+    bool worth;            // can be recomputed
     int64_t input, output; // boundaries
     bool keeps_input;      // for its backward
     bool keeps_output;     //
@@ -79,8 +85,10 @@ typedef struct tr_unit_figures {
 
 typedef struct tr_kernels {
     int64_t micro_batch, slices;
-    int64_t slot; // bytes of a micro-batch's data
-    tr_unit_figures *units;
+    uint32_t remade; // classes of tensors that units make again
+    int64_t slot;    // bytes of a micro-batch's data
+    // [units] as they are, and where those that can be are recomputed.
+    tr_unit_figures *units, *again;
 } tr_kernels;
 
 typedef struct tr_class {
@@ -168,6 +176,11 @@ tr_limits tr__planner_limits(const tr_planner_request *request);
 // By how much `bytes` are beyond each limit, and in all.
 int64_t tr__limits_excess(const tr_limits *limits, const int64_t bytes[TR_SPACES],
                           int64_t excess[TR_BUDGETS]);
+
+// Where the classes of tensors to be made again are to be chosen and none are named:
+// of the model's (tr_plan_recompute_choices), those that are clearly cheaper than
+// recomputing whole units that hold as many bytes.
+tr_status tr__planner_find_remakes(tr_planner_request *request, tr_error *err);
 
 // ---- figures.c
 tr_status tr__kernels_make(const tr_search *search, const tr_point *point,

@@ -19,6 +19,10 @@ static void print_option(const tr_planner_option *o, FILE *to) {
         if (dimension->kind == TR_SPACE) {
             fprintf(to, "\"%s\": \"%s\", ", dimension->name,
                     tr_space_name((tr_space)o->value[d]));
+        } else if (dimension->kind == TR_CLASSES) {
+            char words[96];
+            tr__dimension_value(dimension, o->value[d], words, sizeof words);
+            fprintf(to, "\"%s\": \"%s\", ", dimension->name, words);
         } else if (dimension->kind == TR_YES) {
             fprintf(to, "\"%s\": %s, ", dimension->name,
                     o->value[d] ? "true" : "false");

@@ -292,7 +292,7 @@ static bool has_alike(const tr_made *taken, size_t count, const tr_made *made) {
     return false;
 }
 
-enum { NEAR_MADE = 16 };
+enum { NEAR_MADE = 12, NEAR_TRIED = 32 };
 
 typedef struct made_near {
     tr_made made;
@@ -317,7 +317,8 @@ tr_status tr__search_nearest(tr_search *search, const tr_limits *limits, double 
     *count = 0;
     tr_status status =
         list_near(search, choose_nearest, &wanted, &items, &items_count, err);
-    for (size_t i = 0; i < items_count && made < NEAR_MADE && status == TR_OK; i++) {
+    size_t tried = items_count < NEAR_TRIED ? items_count : NEAR_TRIED;
+    for (size_t i = 0; i < tried && made < NEAR_MADE && status == TR_OK; i++) {
         int64_t excess[TR_BUDGETS];
         made_near *now = &all[made];
         tr_point point = tr__group_point(search, items[i].group, items[i].rung);

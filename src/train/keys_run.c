@@ -105,7 +105,7 @@ static const tr_key keys[] = {
      .choices = recomputed,
      .doc = "what units do not keep for their backward but make again, one or a list: "
             "tensors by class, or whole units from their input; \"auto\": norms and "
-            "activations"},
+            "activations, or what the planner chooses"},
     {.path = "execution.recompute_units",
      .types = TR_KEY_INT,
      .fallback = "0",

@@ -10,6 +10,7 @@
 #include "planner/planner.h"
 #include "train/run.h"
 
+#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,12 +72,22 @@ static bool changes_bits(tr_dimension_name d) {
     return d == TR_DIMENSION_micro_batch || d == TR_DIMENSION_vocabulary_slices;
 }
 
+// execution.recompute may name whole units, too: it then says how many as well, unless
+// their own key does.
+static bool is_said_elsewhere(const tr_run *run, tr_dimension_name d) {
+    return d == TR_DIMENSION_recomputed_units && given(run, "execution.recompute");
+}
+
 static unsigned find_free(const tr_run *run) {
+    const unsigned recompute =
+        1u << TR_DIMENSION_recomputed_ops | 1u << TR_DIMENSION_recomputed_units;
     unsigned free = 0;
     for (int d = 0; d < TR_DIMENSIONS; d++) {
         tr_dimension_name dimension = (tr_dimension_name)d;
         const char *key = tr__dimensions[d].key;
-        bool left = has_budget(run) && !given(run, key) &&
+        bool asked = has_budget(run) ||
+                     ((recompute >> d & 1) && given_auto(run, "execution.recompute"));
+        bool left = asked && !given(run, key) && !is_said_elsewhere(run, dimension) &&
                     !(run->request.reproducible && changes_bits(dimension));
         if ((left || given_auto(run, key)) && can_choose(run, dimension)) {
             free |= 1u << d;
@@ -186,12 +197,33 @@ static void find_kept(const tr_run *run, const tr_run_options *options,
 // ---- what came of it
 // -----------------------------------------------------------------
 
+// "none", or the list of what is made again.
+static tr_status record_classes(tr_run *run, const char *key, uint32_t classes,
+                                tr_error *err) {
+    json_t *list = json_array();
+    for (uint32_t bit = 1; bit & TR_REMAKE_ALL; bit <<= 1) {
+        if (classes & bit) {
+            json_array_append_new(list, json_string(tr_remake_name((tr_remake)bit)));
+        }
+    }
+    if (classes & TR_RECOMPUTE_NOTHING) {
+        json_array_append_new(list, json_string("none"));
+    }
+    tr_status status = tr__config_resolve_json(run->config, key, list, TR_ORIGIN_AUTO,
+                                               by_planner, err);
+    json_decref(list);
+    return status;
+}
+
 static tr_status record(tr_run *run, int d, tr_error *err) {
     const tr_dimension *dimension = &tr__dimensions[d];
     char text[32];
     if (dimension->kind == TR_COUNT) {
         return tr__config_resolve_int(run->config, dimension->key, run->choice[d],
                                       TR_ORIGIN_AUTO, by_planner, err);
+    }
+    if (dimension->kind == TR_CLASSES) {
+        return record_classes(run, dimension->key, (uint32_t)run->choice[d], err);
     }
     if (dimension->kind == TR_YES) {
         return tr__config_resolve_bool(run->config, dimension->key, run->choice[d] != 0,

@@ -67,7 +67,7 @@ static void test_choices(void **state) {
 static void test_gpt2_alone(void **state) {
     write_run(state, ", \"memory\": {\"device\": \"2.3GiB\", \"host\": \"96MiB\"}");
     char *text = succeed(state, LIST(PLAN));
-    assert_says(text, "nothing recomputed");
+    assert_says(text, "no unit recomputed");
     assert_says(text, "planner: micro-batch 1 x 8");
     assert_says(text, "timeline of a step as simulated");
     assert_says(text, "the smallest device budget is");
@@ -126,10 +126,12 @@ static void test_refusals(void **state) {
               "\"train_micro_batch_size_per_gpu\": 8,"
               "\"zero_optimization\": {\"stage\": 0, \"offload_optimizer\": "
               "{\"device\": \"none\"}, \"offload_param\": {\"device\": \"none\"}},"
-              "\"activation_checkpointing\": {\"number_checkpoints\": 0}");
+              "\"activation_checkpointing\": {\"number_checkpoints\": 0, "
+              "\"cpu_checkpointing\": false}");
     fail_with(state, NULL,
               LIST(PLAN, "--set", "execution.wave=1", "--set",
-                   "execution.vocabulary_slices=1"),
+                   "execution.vocabulary_slices=1", "--set",
+                   "execution.recompute=[\"norm\", \"activation\"]"),
               3,
               LIST("the plan does not fit", "device", "more",
                    "it would fit with train_micro_batch_size_per_gpu 1"));
