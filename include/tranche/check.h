@@ -23,8 +23,8 @@ typedef struct tr_check_tensor {
 } tr_check_tensor;
 
 // One way to make the step. Distances are those of tensor t's gradient g from the first
-// cut's f: |g - f| / max(|f|, least |F|), with norms over elements and F the gradient of
-// the whole model: a tensor whose gradient is next to nothing has no digits to agree
+// cut's f: |g - f| / max(|f|, least |F|), with norms over elements and F the gradient
+// of the whole model: a tensor whose gradient is next to nothing has no digits to agree
 // in.
 typedef struct tr_check_cut {
     char name[TR_CHECK_TEXT];    // in words: "micro-batches of 3"
@@ -50,10 +50,10 @@ typedef struct tr_check {
 // files. `options`: as for training; what resumes or traces is ignored. Takes the
 // memory of one step and of one more copy of the gradients. `tolerance`: of cuts in
 // f32; 0: 1e-4. Cuts of 16 bits have tolerances of their own. In fp16 the loss scale is
-// lowered until nothing overflows. Not collective: one process. Errors: as tr_run_open and
-// tr_engine_create for the run as it is; TR_USAGE: several ranks, a run whose gradients
-// cannot be read (reproducible mode, or NVMe); TR_NUMBERS: its gradients are not
-// finite.
+// lowered until nothing overflows. Not collective: one process. Errors: as tr_run_open
+// and tr_engine_create for the run as it is; TR_USAGE: several ranks, a run whose
+// gradients cannot be read (reproducible mode, or NVMe); TR_NUMBERS: its gradients are
+// not finite.
 tr_status tr_check_run(const tr_run_options *options, double tolerance, tr_check **out,
                        tr_error *err);
 void tr_check_destroy(tr_check *check); // NULL-safe
