@@ -141,8 +141,11 @@ tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
 // After weights have been drawn or read: what units compute with is made of them, where
 // that is of 16 bits.
 void tr__executor_round(tr_executor *executor);
+// The same of one parameter.
+void tr__executor_round_param(tr_executor *executor, int param);
 
-// In words what the record's number says; "" for 0. dst: [bytes].
+// In words what the record's number says: micro-batch and tensor; "" for 0. dst:
+// [bytes].
 void tr__executor_blame(const tr_executor *executor, double first, char *dst,
                         size_t bytes);
 

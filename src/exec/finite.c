@@ -1,69 +1,180 @@
-// What was the first that was not finite: fp16's range is small, and who lowers it must
-// know where.
+// What was the first that was not finite: fp16's range is small, and who lowers the
+// scale, or looks for a mistake, must know where.
 #include "base/checked.h"
 #include "exec/walk.h"
 
 #include <stdio.h>
+#include <string.h>
 
-// Is one of them infinite or not a number? x: [count] f16, or the other 16-bit format,
-// whose exponent has the bits of `exponent`.
-static bool is_bad(const uint16_t *x, int64_t count, uint16_t exponent) {
-    enum { RUN = 4096 };
+enum { RUN = 1 << 14, SEGMENTS = 64, INSTRUCTIONS = 8192 };
+
+// Is one of them infinite or not a number? x: [count]
+static bool is_bad_f16(const uint16_t *x, int64_t count) {
+    uint16_t bad = 0;
+#pragma omp simd reduction(| : bad)
+    for (int64_t i = 0; i < count; i++) {
+        bad |= (uint16_t)((x[i] & 0x7C00) == 0x7C00);
+    }
+    return bad;
+}
+
+static bool is_bad_f32(const uint32_t *x, int64_t count) {
+    uint32_t bad = 0;
+#pragma omp simd reduction(| : bad)
+    for (int64_t i = 0; i < count; i++) {
+        bad |= (uint32_t)((x[i] & 0x7F800000) == 0x7F800000);
+    }
+    return bad;
+}
+
+// x: as `desc` says; what is neither f16 nor f32 is not looked at.
+static bool is_bad(tr_tensor_desc desc, const void *x, int threads) {
+    if (!x || (desc.dtype != TR_F16 && desc.dtype != TR_F32)) {
+        return false;
+    }
+    int64_t size = (int64_t)tr_dtype_bytes(desc.dtype);
+    int64_t count = tr_tensor_bytes(desc) / size;
+    int bad = 0;
+#pragma omp parallel for num_threads(threads) reduction(| : bad) if (count > 4 * RUN)
     for (int64_t first = 0; first < count; first += RUN) {
-        int64_t end = tr__min_i64(first + RUN, count);
-        int bad = 0;
-        for (int64_t i = first; i < end; i++) {
-            bad |= (x[i] & exponent) == exponent;
-        }
-        if (bad) {
-            return true;
+        const char *from = (const char *)x + first * size;
+        int64_t left = tr__min_i64(RUN, count - first);
+        bad |= desc.dtype == TR_F16
+                   ? is_bad_f16((const uint16_t *)(const void *)from, left)
+                   : is_bad_f32((const uint32_t *)(const void *)from, left);
+    }
+    return bad;
+}
+
+// A place in a step of all ranks, as one number that is the smaller the earlier it is.
+typedef struct place {
+    int64_t micro, visit; // visit: forward of the units, then backward
+    int64_t segment, instruction, result;
+    bool lean;
+} place;
+
+static double code_of(const place *p, int64_t units) {
+    int64_t code = p->micro * 2 * units + p->visit;
+    code = code * SEGMENTS + tr__min_i64(p->segment, SEGMENTS - 1);
+    code = code * INSTRUCTIONS + tr__min_i64(p->instruction, INSTRUCTIONS - 1);
+    return (double)(1 + (code * TR_OP_OUT_MAX + p->result) * 2 + p->lean);
+}
+
+static place place_of(double code, int64_t units) {
+    int64_t rest = (int64_t)code - 1;
+    place p = {.lean = rest % 2, .result = rest / 2 % TR_OP_OUT_MAX};
+    rest = rest / 2 / TR_OP_OUT_MAX;
+    p.instruction = rest % INSTRUCTIONS;
+    p.segment = rest / INSTRUCTIONS % SEGMENTS;
+    rest = rest / INSTRUCTIONS / SEGMENTS;
+    p.visit = rest % (2 * units);
+    p.micro = rest / (2 * units);
+    return p;
+}
+
+bool tr__watches_finite(const tr_work *work, const tr_plan_step *step) {
+    return work->ex->plan->request.compute == TR_F16 &&
+           work->sequence == TR_SEQUENCE_TRAIN &&
+           (step->kind == TR_STEP_forward || step->kind == TR_STEP_backward);
+}
+
+void tr__note_finite(tr_work *work, const tr_plan_step *step, size_t instruction,
+                     const tr_op_desc *desc, const tr_launch *launch) {
+    const tr_plan *plan = work->ex->plan;
+    const tr_plan_request *r = &plan->request;
+    double *first = &tr__own_record(work->ex)[TR_RECORD_FIRST_BAD];
+    int64_t units = plan->unit_count,
+            segments = plan->units[step->unit].program->segments;
+    bool back = step->kind == TR_STEP_backward;
+    place p = {.micro = r->rank * r->accumulation_steps + step->micro,
+               .visit = back ? 2 * units - 1 - step->unit : step->unit,
+               .segment = back ? segments - 1 - step->segment : step->segment,
+               .instruction = (int64_t)instruction,
+               .lean = step->lean};
+    for (int k = 0; k < desc->out_count; k++) {
+        p.result = k;
+        double code = code_of(&p, units);
+        if ((*first == 0 || code < *first) &&
+            is_bad(desc->out[k], launch->out[k], r->threads)) {
+            *first = code;
         }
     }
-    return false;
 }
 
-// A number for the record: 0 for nothing, else the earlier the smaller.
-static double code_of(const tr_work *work, const tr_plan_step *step) {
-    const tr_plan_request *r = &work->ex->plan->request;
-    int64_t units = work->ex->plan->unit_count;
-    int64_t micro = r->rank * r->accumulation_steps + step->micro;
-    bool backward = step->kind == TR_STEP_backward;
-    int64_t place = backward ? 2 * units - 1 - step->unit : step->unit;
-    return (double)(1 + micro * 2 * units + place);
+// ---- in words
+
+// The parameter that an operand is, or is the gradient of; NULL: neither.
+static const tr_param_info *param_of(const tr_unit_program *unit,
+                                     const tr_operand *operand, int64_t element) {
+    for (size_t p = 0; p < unit->graph->param_count; p++) {
+        if (unit->params[p].flat == operand->flat &&
+            unit->params[p].offset * element == operand->offset) {
+            return &unit->graph->params[p];
+        }
+    }
+    return NULL;
 }
 
-void tr__note_finite(tr_work *work, const tr_plan_step *step) {
-    const tr_plan *plan = work->ex->plan;
-    const tr_unit_program *unit = plan->units[step->unit].program;
-    bool backward = step->kind == TR_STEP_backward;
-    int slot = step->buffer[backward ? TR_SLOT_INPUT_GRAD : TR_SLOT_OUTPUT];
-    int64_t bytes = backward ? unit->input_bytes : unit->output_bytes;
-    bool last = step->segment == (backward ? 0 : unit->segments - 1);
-    if (plan->request.compute != TR_F16 || work->sequence != TR_SEQUENCE_TRAIN ||
-        slot < 0 || !last || step->kind == TR_STEP_recompute) {
+// The first parameter among what the instruction reads; NULL: none.
+static const tr_param_info *param_read(const tr_unit_program *unit,
+                                       const tr_instruction *at) {
+    for (int k = 0; k < at->desc.in_count; k++) {
+        if (at->in[k].place == TR_PLACE_PARAM) {
+            return param_of(unit, &at->in[k],
+                            (int64_t)tr_dtype_bytes(at->desc.in[k].dtype));
+        }
+    }
+    return NULL;
+}
+
+static void append(char *dst, size_t bytes, const char *before, const char *name) {
+    size_t length = strlen(dst);
+    snprintf(dst + length, bytes - length, "%s%s", before, name);
+}
+
+static void append_param(char *dst, size_t bytes, const char *before,
+                         const tr_model_unit *in, const tr_param_info *param) {
+    append(dst, bytes, before, param->shared ? "" : in->prefix);
+    append(dst, bytes, "", param->name);
+}
+
+static void append_tensor(const tr_unit_program *unit, const tr_model_unit *in,
+                          const tr_instruction *at, const tr_operand *out, char *dst,
+                          size_t bytes) {
+    const tr_param_info *param = NULL;
+    if (out->place == TR_PLACE_PARAM_GRAD) {
+        param = param_of(unit, out, (int64_t)sizeof(float));
+    }
+    if (param) {
+        append_param(dst, bytes, "the gradient of ", in, param);
         return;
     }
-    double *first = &tr__own_record(work->ex)[TR_RECORD_FIRST_BAD];
-    double code = code_of(work, step);
-    if ((*first == 0 || code < *first) &&
-        is_bad(tr__memory(work->ex, slot), bytes / (int64_t)sizeof(uint16_t), 0x7C00)) {
-        *first = code;
+    append(dst, bytes, "what comes of ", at->desc.op->name);
+    param = param_read(unit, at);
+    if (param) {
+        append_param(dst, bytes, " with ", in, param);
     }
+    append(dst, bytes, " in ", in->name);
 }
 
 void tr__executor_blame(const tr_executor *executor, double first, char *dst,
                         size_t bytes) {
     const tr_plan *plan = executor->plan;
-    int64_t units = plan->unit_count, code = (int64_t)first - 1;
-    if (code < 0) {
-        snprintf(dst, bytes, "%s", "");
+    int64_t units = plan->unit_count;
+    snprintf(dst, bytes, "%s", "");
+    if (first < 1) {
         return;
     }
-    int64_t micro = code / (2 * units), place = code % (2 * units);
-    bool backward = place >= units;
-    const char *unit =
-        plan->request.model->units[backward ? 2 * units - 1 - place : place].name;
-    snprintf(
-        dst, bytes, "first in micro-batch %lld of the step, %s %s", (long long)micro,
-        backward ? "the gradient of what is given to" : "what is handed on by", unit);
+    place p = place_of(first, units);
+    bool back = p.visit >= units;
+    int64_t u = back ? 2 * units - 1 - p.visit : p.visit;
+    const tr_unit_program *unit = plan->units[u].program;
+    int64_t segment = back ? unit->segments - 1 - p.segment : p.segment;
+    const tr_program *program = back     ? &unit->backward[segment]
+                                : p.lean ? &unit->lean[segment]
+                                         : &unit->forward[segment];
+    const tr_instruction *at = &program->instructions[p.instruction];
+    snprintf(dst, bytes, "first in micro-batch %lld of the step, ", (long long)p.micro);
+    append_tensor(unit, &plan->request.model->units[u], at, &at->out[p.result], dst,
+                  bytes);
 }

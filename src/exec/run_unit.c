@@ -93,6 +93,7 @@ tr_status tr__run_program(tr_work *work, const tr_plan_step *step) {
     bases.part =
         parts > 1 ? step->micro * work->ex->plan->units[step->unit].program->wave_bytes
                   : 0;
+    bool watched = tr__watches_finite(work, step);
     run.unit = (uint32_t)step->unit;
     run.rows = work->ex->micros[step->micro].rows;
     run.sample = work->ex->micros[step->micro].sample;
@@ -111,7 +112,9 @@ tr_status tr__run_program(tr_work *work, const tr_plan_step *step) {
                                ? bases.place[TR_PLACE_TEMP] + instruction->workspace
                                : NULL;
         instruction->kernel->launch(&instruction->desc, instruction->state, &launch);
+        if (watched) {
+            tr__note_finite(work, step, i, &instruction->desc, &launch);
+        }
     }
-    tr__note_finite(work, step);
     return TR_OK;
 }

@@ -73,8 +73,12 @@ double *tr__own_record(const tr_executor *ex);
 // ---- run_unit.c
 tr_status tr__run_program(tr_work *work, const tr_plan_step *step);
 // ---- finite.c
-// In fp16: is what the step hands on finite? What is first not is noted in the record.
-void tr__note_finite(tr_work *work, const tr_plan_step *step);
+// Is what this step's ops make looked at? In fp16, where much can overflow.
+bool tr__watches_finite(const tr_work *work, const tr_plan_step *step);
+// Is all finite that the instruction has just made? What is first not is noted in the
+// record.
+void tr__note_finite(tr_work *work, const tr_plan_step *step, size_t instruction,
+                     const tr_op_desc *desc, const tr_launch *launch);
 // ---- run_flat.c
 tr_status tr__run_gauge(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_fold(tr_work *work, const tr_plan_step *step);

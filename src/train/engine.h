@@ -49,7 +49,7 @@ struct tr_engine {
     tr_counters count;
     tr_epoch_sums epoch;
     tr_loss_scale scale; // of the next step
-    char blame[192];     // what the last step found first that was not finite
+    char blame[256];     // what the last step found first that was not finite
     double unscale;      // what makes the last gradients those of their mean loss
     double seed_power; // 2^k: the first power of two not below T times targets a sample
     double (*power)[2];      // [groups] products of the betas of the applied updates
