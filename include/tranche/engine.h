@@ -127,8 +127,10 @@ tr_status tr_engine_gradient(const tr_engine *engine, const char *name, float *v
                              int64_t count, tr_error *err);
 // Stages 1 and 2: gives every rank the parameters as they are now. Collective.
 tr_status tr_engine_refresh(tr_engine *engine, tr_error *err);
-// Bytes: the arena's high-water mark, and the most memory that the process has had.
+// Bytes: the device arena's high-water mark; that of device or host with what the data
+// sets hold there, beside the ledger's total; the most memory that the process has had.
 int64_t tr_engine_arena_peak(const tr_engine *engine);
+int64_t tr_engine_space_peak(const tr_engine *engine, tr_space space);
 int64_t tr_engine_process_peak(const tr_engine *engine);
 
 #ifdef __cplusplus

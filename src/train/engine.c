@@ -467,6 +467,12 @@ int64_t tr_engine_arena_peak(const tr_engine *engine) {
     return (int64_t)tr__arena_high_water(engine->arenas[TR_SPACE_DEVICE]);
 }
 
+int64_t tr_engine_space_peak(const tr_engine *engine, tr_space space) {
+    const tr_arena *arena = engine->arenas[space];
+    int64_t data = space == TR_SPACE_HOST ? engine->plan->request.host_data_bytes : 0;
+    return data + (arena ? (int64_t)tr__arena_high_water(arena) : 0);
+}
+
 int64_t tr_engine_process_peak(const tr_engine *engine) {
     (void)engine;
     return tr__process_peak();

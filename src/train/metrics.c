@@ -189,8 +189,8 @@ tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
         "}, \"peak_bytes\": {\"device\": %" PRId64 ", \"host\": %" PRId64
         ", \"process\": %" PRId64 "}",
         ledger->total[TR_SPACE_DEVICE], ledger->total[TR_SPACE_HOST],
-        tr_engine_arena_peak(engine), engine->plan->request.host_data_bytes,
-        tr_engine_process_peak(engine));
+        tr_engine_space_peak(engine, TR_SPACE_DEVICE),
+        tr_engine_space_peak(engine, TR_SPACE_HOST), tr_engine_process_peak(engine));
     put_ranks(&to, engine, r);
     return end_line(metrics, &to, err);
 }
