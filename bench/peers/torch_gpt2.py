@@ -1,8 +1,12 @@
-"""GPT-2 124M in eager PyTorch, float32: tokens a second and peak memory.
+"""GPT-2 124M in PyTorch: tokens a second and peak memory. In float32 and eager, or with
+bf16 autocast, or compiled.
 
     torch_gpt2.py [--context 1024] [--micro-batch 1] [--accumulation 4] [--steps 3]
+                  [--bf16] [--compile]
 """
 import argparse
+import contextlib
+import functools
 import time
 
 import torch
@@ -11,9 +15,11 @@ import gpt2
 import measure
 
 
-def step(model, optimizer, batches):
+def step(model, optimizer, batches, cast):
     for x, y in batches:
-        (model.loss(x, y) / len(batches)).backward()
+        with cast():
+            loss = model.loss(x, y) / len(batches)
+        loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
@@ -27,6 +33,7 @@ def main():
     options.add_argument("--steps", type=int, default=3)
     options.add_argument("--layers", type=int, default=12)
     options.add_argument("--compile", action="store_true", help="with torch.compile")
+    options.add_argument("--bf16", action="store_true", help="with autocast")
     args = options.parse_args()
 
     torch.manual_seed(1)
@@ -35,6 +42,9 @@ def main():
     optimizer = gpt2.make_adamw(model, 1e-4, (0.9, 0.999), 0.1)
     if args.compile:
         model.loss = torch.compile(model.loss)
+    cast = contextlib.nullcontext
+    if args.bf16:
+        cast = functools.partial(torch.autocast, "cpu", torch.bfloat16)
     seconds = []
     for _ in range(args.steps):
         batches = []
@@ -42,7 +52,7 @@ def main():
             ids = torch.randint(256, (args.micro_batch, args.context + 1))
             batches.append((ids[:, :-1], ids[:, 1:]))
         begin = time.perf_counter()
-        step(model, optimizer, batches)
+        step(model, optimizer, batches, cast)
         seconds.append(time.perf_counter() - begin)
     measure.report(args.accumulation * args.micro_batch * args.context, seconds)
 
