@@ -14,7 +14,8 @@ typedef struct item {
     int32_t unit, last_unit;
     int32_t segment;
     int64_t micro, last_micro;
-    int64_t first, count; // of an update or what it moves: elements
+    int64_t pieces; // of staged updates
+    bool late;      // those that the step before may have left
 } item;
 
 enum { PERIOD_MAX = 512, DEPTH_MAX = 4 };
@@ -42,29 +43,21 @@ static bool is_flat(const item *it) {
            it->kind == TR_STEP_clear;
 }
 
-static bool is_transfer(const item *it) {
-    return it->kind == TR_STEP_read || it->kind == TR_STEP_write;
-}
-
-// An update that is staged, and what is moved for it.
-static bool is_cut(const tr_plan_step *step) {
+// An update that is staged, or what is moved for it.
+static bool is_piece(const tr_plan_step *step) {
     bool kind = step->kind == TR_STEP_read || step->kind == TR_STEP_write ||
                 step->kind == TR_STEP_update;
     return kind && step->slot >= 0;
 }
 
-static bool is_cut_item(const item *it) {
-    return it->count > 0;
-}
-
 static bool extends(const item *last, const tr_plan_step *step) {
     if (last->kind != step->kind || last->segment != step->segment ||
         last->lean != step->lean || last->part != step->part ||
-        is_cut(step) != is_cut_item(last)) {
+        is_piece(step) != (last->pieces > 0)) {
         return false;
     }
-    if (is_cut(step)) {
-        return false;
+    if (is_piece(step)) {
+        return step->unit == last->last_unit || step->unit == last->last_unit + 1;
     }
     bool same_micro = last->micro == last->last_micro && step->micro == last->micro;
     bool same_unit = last->unit == last->last_unit && step->unit == last->unit;
@@ -75,23 +68,31 @@ static bool extends(const item *last, const tr_plan_step *step) {
            (same_unit && step->micro == last->last_micro + 1);
 }
 
-static size_t fold_runs(const tr_sequence *sequence, item *items) {
+// What is read and written for pieces of updates is left out.
+static size_t fold_runs(const tr_plan *plan, const tr_sequence *sequence, item *items) {
+    bool trains = sequence == &plan->sequences[TR_SEQUENCE_TRAIN];
     size_t count = 0;
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
+        bool piece = is_piece(step);
+        if (piece && step->kind != TR_STEP_update) {
+            continue;
+        }
         if (count > 0 && extends(&items[count - 1], step)) {
             items[count - 1].last_unit = step->unit;
             items[count - 1].last_micro = step->micro;
         } else {
-            items[count++] = (item){
-                step->kind,    step->lean,  step->part,  step->unit, step->unit,
-                step->segment, step->micro, step->micro, 0,          0,
-            };
-            if (is_cut(step)) {
-                items[count - 1].first = step->first;
-                items[count - 1].count = step->count;
-            }
+            items[count++] = (item){.kind = step->kind,
+                                    .lean = step->lean,
+                                    .part = step->part,
+                                    .unit = step->unit,
+                                    .last_unit = step->unit,
+                                    .segment = step->segment,
+                                    .micro = step->micro,
+                                    .last_micro = step->micro,
+                                    .late = trains && tr__step_is_late(plan, i)};
         }
+        items[count - 1].pieces += piece;
     }
     return count;
 }
@@ -100,7 +101,7 @@ static size_t fold_runs(const tr_sequence *sequence, item *items) {
 // buffers) and segments on.
 typedef struct repeat {
     size_t period, times;
-    int64_t shift, elements;
+    int64_t shift;
     int32_t units, flats, segments;
 } repeat;
 
@@ -112,8 +113,8 @@ static bool is_shifted(const item *a, const item *b, const repeat *by) {
     return a->kind == b->kind && a->lean == b->lean && a->part == b->part &&
            a->segment + segments == b->segment && a->unit + units == b->unit &&
            a->last_unit + units == b->last_unit && a->micro + micro == b->micro &&
-           a->last_micro + micro == b->last_micro && a->count == b->count &&
-           a->first + (is_cut_item(a) ? by->elements : 0) == b->first;
+           a->last_micro + micro == b->last_micro && a->pieces == b->pieces &&
+           a->late == b->late;
 }
 
 static size_t times_repeated(const item *items, size_t count, const repeat *by) {
@@ -130,19 +131,15 @@ static size_t times_repeated(const item *items, size_t count, const repeat *by) 
     return times;
 }
 
-// How much each repeat is on, from what the first two differ by. false: they are of
-// neither micro-batches nor pieces of updates.
+// How much each repeat is on, from what the first two differ by. false: they are not of
+// micro-batches.
 static bool guess_repeat(const item *items, size_t period, repeat *out) {
-    const item *work = NULL, *flat = NULL, *cut = NULL;
+    const item *work = NULL, *flat = NULL;
     *out = (repeat){.period = period, .times = 1};
     for (size_t i = 0; i < period; i++) {
         bool better = !work || (is_flat(work) && !is_flat(&items[i]));
         work = is_micro(&items[i]) && better ? &items[i] : work;
         flat = flat || !is_flat(&items[i]) ? flat : &items[i];
-        cut = cut || !is_cut_item(&items[i]) ? cut : &items[i];
-    }
-    if (cut) {
-        out->elements = cut[period].first - cut->first;
     }
     if (flat) {
         out->flats = flat[period].unit - flat->unit;
@@ -152,7 +149,7 @@ static bool guess_repeat(const item *items, size_t period, repeat *out) {
         out->units = is_flat(work) ? 0 : work[period].unit - work->unit;
         out->segments = work[period].segment - work->segment;
     }
-    return work || cut;
+    return work != NULL;
 }
 
 // The repeat at the start of `items` that covers most of them.
@@ -190,7 +187,8 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
                    it->kind != TR_STEP_norm && it->kind != TR_STEP_total && !whole;
     print_indent(depth, to);
     fputs(tr__plan_step_name(it->kind), to);
-    if (it->kind == TR_STEP_gather || it->kind == TR_STEP_clear || is_transfer(it)) {
+    if (it->kind == TR_STEP_gather || it->kind == TR_STEP_clear ||
+        it->kind == TR_STEP_read || it->kind == TR_STEP_write || is_boundary(it)) {
         static const char *const parts[] = {
             "",       " gradients of", " record", " state 0 of", " state 1 of",
             " norms", " input of"};
@@ -205,9 +203,9 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
             fprintf(to, ", segment %d", (int)it->segment);
         }
     }
-    if (is_cut_item(it)) {
-        fprintf(to, ", elements %" PRId64 " .. %" PRId64, it->first,
-                it->first + it->count - 1);
+    if (it->pieces > 0) {
+        fprintf(to, ", %" PRId64 " piece%s%s", it->pieces, it->pieces == 1 ? "" : "s",
+                it->late ? ", if the step before has left them" : "");
     }
     if (is_micro(it)) {
         bool many = it->last_micro != it->micro;
@@ -232,9 +230,6 @@ static void print_repeat(const repeat *r, int depth, FILE *to) {
     if (r->units) {
         fprintf(to, ", each %d unit%s %s", (int)units, units == 1 ? "" : "s",
                 r->units < 0 ? "down" : "up");
-    }
-    if (r->elements) {
-        fprintf(to, ", each %" PRId64 " elements on", r->elements);
     }
     if (r->segments) {
         fprintf(to, ", each %d segment%s %s", (int)segments, segments == 1 ? "" : "s",
@@ -271,7 +266,7 @@ static tr_status print_sequence(const tr_plan *plan, tr_sequence_kind kind, FILE
     if (!items) {
         return tr_fail(err, TR_MEMORY, "no memory to print the plan");
     }
-    size_t count = fold_runs(sequence, items);
+    size_t count = fold_runs(plan, sequence, items);
     fprintf(to, "\n%s: %zu steps\n", tr__sequence_name(kind), sequence->count);
     print_items(plan, items, count, 0, to);
     tr__free(items);

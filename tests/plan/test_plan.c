@@ -1,6 +1,7 @@
 // What plans are made of: bytes, order, text.
 #include "base/checked.h"
 #include "base/memory.h"
+#include "models/models.h"
 #include "plan/models.h"
 #include "plan/offsets.h"
 #include "plan/ordered.h"
@@ -405,6 +406,47 @@ static void json_says_what_the_plan_is(void **state) {
     tr_model_destroy(model);
 }
 
+// Pieces of updates are one line, in both places.
+static void printed_pieces_are_folded(void **state) {
+    (void)state;
+    tr_model *model = NULL;
+    tr_error err = {0};
+    tr_mlp_config config = {.size = {40, 60, 50, 5}, .layers = 3};
+    assert_int_equal(tr__model_mlp(&config, &model, &err), TR_OK);
+    tr_plan_request request = test_request(model, 2, 3);
+    request.optimizer_home = request.param_home = TR_SPACE_NVME;
+    request.update_elements = 1024;
+    tr_plan *plan = test_plan(&request);
+    size_t length;
+    char *text = text_of(plan, false, &length), all[64];
+    snprintf(all, sizeof all, "    update %s .. %s, 7 pieces\n", plan->flats[0].name,
+             plan->flats[2].name); // of 2460, 3050 and 255 parameters
+    assert_non_null(strstr(text, all));
+    assert_non_null(strstr(text, "3 pieces, if the step before has left them\n"));
+    assert_non_null(strstr(text, "1 piece, if the step before has left them\n"));
+    assert_null(strstr(text, "read state 0"));
+    free(text);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
+static void printed_inputs_are_told_from_parameters(void **state) {
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0);
+    tr_plan_request request = test_request(model, 2, 3);
+    request.wave = 3;
+    request.recomputed_units = -1;
+    request.boundary_home = TR_SPACE_HOST;
+    tr_plan *plan = test_plan(&request);
+    size_t length;
+    char *text = text_of(plan, false, &length);
+    assert_non_null(strstr(text, "evict input of h.0, micro-batch"));
+    assert_non_null(strstr(text, "fetch input of h.0, micro-batch"));
+    free(text);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
 static void a_full_disk_is_an_error(void **state) {
     (void)state;
     tr_plan_request request = test_request(&test_model_centered, 2, 3);
@@ -650,6 +692,8 @@ int main(void) {
         cmocka_unit_test(repeats_are_folded),
         cmocka_unit_test(json_says_what_the_plan_is),
         cmocka_unit_test(a_full_disk_is_an_error),
+        cmocka_unit_test(printed_pieces_are_folded),
+        cmocka_unit_test(printed_inputs_are_told_from_parameters),
         cmocka_unit_test(requests_that_cannot_be_are_refused),
         cmocka_unit_test(absurd_sizes_are_refused),
         cmocka_unit_test(models_that_do_not_fit_together_are_refused),
