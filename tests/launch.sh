@@ -15,6 +15,8 @@ case $("$mpirun" --version 2>&1) in
     exec "$mpirun" --quiet --oversubscribe --bind-to none -n "$ranks" "$@"
     ;;
 *)
+    # It writes to ranks that may have ended, and would be killed by that at times.
+    trap '' PIPE
     exec "$mpirun" -n "$ranks" "$@"
     ;;
 esac
