@@ -63,6 +63,7 @@ probe() {
     if [ "$wanted" = test ]; then
         wish libmpich-dev has_mpich
         need libcmocka-dev pkg-config --exists cmocka
+        wish ccache command -v ccache
         wish g++ command -v "${CXX:-c++}"
         wish clang-format-14 has_format
     fi

@@ -17,6 +17,7 @@ static const double idle_rest = 0.01;  // between two looks at the others' news
 static const double nap = 1e-3;        // the same at the end
 static const double spread_least = .2; // news of an error are given so long to leave
 static const double spread_most = .6;
+static const double print_pause = .1; // launchers drop what they have not passed on
 static const double bye_most = TR_SILENCE;
 static const double join_most = 3, finalize_most = 60;
 
@@ -182,6 +183,7 @@ static void await_end(tr_world *w) {
         order = atomic_load(&w->order);
     }
     if (order == TR_ORDER_ABORT) {
+        tr__sleep(print_pause);
         MPI_Abort(MPI_COMM_WORLD, w->exit_status);
     }
 }

@@ -172,9 +172,16 @@ static void must_find(const tr_plan *plan, const subject *s, const char *what, i
 
 typedef void (*spoiler)(tr_plan *plan, const subject *s);
 
+// AddressSanitizer makes it ten times slower, and meets the same code in any subject.
+#ifdef __SANITIZE_ADDRESS__
+enum { STRIDE = 5 };
+#else
+enum { STRIDE = 1 };
+#endif
+
 // Spoils a plan of each subject; each spoiler puts right what it did.
 static void spoil_all(spoiler spoil) {
-    for (int i = 0; i < SUBJECTS; i++) {
+    for (int i = 0; i < SUBJECTS; i += STRIDE) {
         tr_plan *plan = make(&subjects[i]);
         assert_false(is_found(plan));
         spoil(plan, &subjects[i]);
