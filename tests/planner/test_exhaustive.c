@@ -54,8 +54,8 @@ static void check_budgets(tr_planner_request request) {
     int64_t least = test_smallest_device(&plans, &none);
     const tr_planner_option *most = test_fastest(&plans, &none);
     int64_t range = most->bytes[TR_SPACE_DEVICE] - least;
-    for (int i = -1; i <= 8; i++) {
-        request.budget[TR_SPACE_DEVICE] = least + range * i / 8;
+    for (int i = -1; i <= 6; i++) {
+        request.budget[TR_SPACE_DEVICE] = least + range * i / 6;
         check_choice(&request, &plans);
     }
     request.budget[TR_SPACE_DEVICE] = least + range / 3;
@@ -86,7 +86,7 @@ static void test_one_rank(void **state) {
     tr_machine *machine = test_slow_machine();
     check_budgets(test_planner_request(model, machine, 3, 1));
     check_budgets(
-        without(test_planner_request(model, machine, 8, 1), RECOMPUTED_OPS | BOUNDARY));
+        without(test_planner_request(model, machine, 6, 1), RECOMPUTED_OPS | BOUNDARY));
     tr_machine_close(machine);
     tr_model_destroy(model);
 }
@@ -96,7 +96,7 @@ static void test_two_ranks(void **state) {
     tr_model *model = test_model_of_four();
     tr_machine *machine = test_slow_machine();
     check_budgets(
-        without(test_planner_request(model, machine, 6, 2), RECOMPUTED_OPS | BOUNDARY));
+        without(test_planner_request(model, machine, 4, 2), RECOMPUTED_OPS | BOUNDARY));
     tr_machine_close(machine);
     tr_model_destroy(model);
 }
@@ -106,7 +106,7 @@ static void test_slices(void **state) {
     tr_model *model = test_model_of_four();
     tr_machine *machine = test_slow_machine();
     tr_planner_request request =
-        without(test_planner_request(model, machine, 4, 2), RECOMPUTED_OPS | BOUNDARY);
+        without(test_planner_request(model, machine, 2, 2), RECOMPUTED_OPS | BOUNDARY);
     request.sliced = model;
     check_budgets(request);
     tr_machine_close(machine);
