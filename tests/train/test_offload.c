@@ -17,6 +17,7 @@ typedef struct world {
     double dropout;
     bool reproducible;
     const char *optimizer;
+    bool on_host_only; // not on NVMe
     samples data;
 } world;
 
@@ -138,6 +139,10 @@ static void check_world(const world *w) {
     run(w, &h, false, &want, results, &evaluation);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         h = cases[k];
+        bool file = strcmp(h.optimizer, "nvme") == 0 || strcmp(h.params, "nvme") == 0;
+        if (file && w->on_host_only) {
+            continue;
+        }
         bool once = !w->reproducible || h.gradients;
         h.wave = once ? g : 1 + (int64_t)k % g;
         run(w, &h, k % 2 == 0, &got, others, &other);
@@ -160,6 +165,10 @@ static void check_world(const world *w) {
 static const char adam[] = "{\"type\": \"AdamW\", \"params\": {\"lr\": 1e-3, "
                            "\"weight_decay\": 0.1}}";
 static const char sgd[] = "{\"type\": \"SGD\", \"params\": {\"lr\": 0.05}}";
+
+static const char lamb[] = "{\"type\": \"Lamb\", \"params\": {\"lr\": 1e-3, "
+                           "\"weight_decay\": 0.1}}";
+static const char lars[] = "{\"type\": \"LARS\", \"params\": {\"lr\": 2}}";
 
 static void check(world w) {
     if (w.tokens) {
@@ -193,24 +202,48 @@ static void mlp_on_the_host(void **state) {
     check((world){.batch = 6, .micro = 6, .optimizer = sgd});
 }
 
+// Optimizers that need the norms of whole tensors.
+static void norms_on_the_host(void **state) {
+    (void)state;
+    check((world){.tokens = true,
+                  .batch = 7,
+                  .micro = 2,
+                  .on_host_only = true,
+                  .optimizer = lamb});
+    check((world){.tokens = true,
+                  .batch = 5,
+                  .micro = 1,
+                  .reproducible = true,
+                  .on_host_only = true,
+                  .optimizer = lamb});
+    check((world){.batch = 8, .micro = 3, .on_host_only = true, .optimizer = lars});
+}
+
 // What would change bits, or is not there, says so.
 static void what_cannot_be_is_refused(void **state) {
     (void)state;
     static const struct {
         homes homes;
         const char *words;
+        const char *optimizer;
     } cases[] = {
         {{"cpu", "none", 2, 0, true, false},
-         "execution.wave is 2, but gradients leave"},
-        {{"none", "cpu", 4, 0, true, false}, "offload_param without offload_optimizer"},
+         "execution.wave is 2, but gradients leave",
+         adam},
+        {{"none", "cpu", 4, 0, true, false},
+         "offload_param without offload_optimizer",
+         adam},
+        {{"nvme", "none", 4, 0, true, false}, "(LAMB, LARS) with its state", lamb},
+        {{"cpu", "nvme", 4, 0, true, false}, "(LAMB, LARS) with its state", lars},
     };
     world w = {.tokens = true, .batch = 4, .micro = 1, .optimizer = adam};
     samples_tokens(&w.data, 9, 9, 61, 5);
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[TEXT_MAX];
         tr_error err = {0};
         tr_run *opened = NULL;
         tr_plan *plan = NULL;
+        w.optimizer = cases[i].optimizer;
         print_run(&w, &cases[i].homes, text);
         tr_run_options options = {
             .text = text, .own_train = w.data.dataset, .resume = "never"};
@@ -228,6 +261,7 @@ int main(void) {
         cmocka_unit_test(gpt2_on_the_host),
         cmocka_unit_test(gpt2_on_the_host_reproducibly),
         cmocka_unit_test(mlp_on_the_host),
+        cmocka_unit_test(norms_on_the_host),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
