@@ -110,15 +110,21 @@ tr_value tr_max_pool(tr_graph *graph, tr_value x, int kernel, int stride, int pa
 // Every stride-th pixel, with channels of zeros after those of x -> [.., channels].
 tr_value tr_shortcut(tr_graph *graph, tr_value x, int stride, int channels);
 
+// Whose elements a batch norm's statistics are of, in training.
+typedef enum tr_batch_scope {
+    TR_EFFECTIVE_BATCH, // all samples of the optimizer step
+    TR_RANK_BATCH,      // those of them that the rank has
+    TR_MICRO_BATCH,     // each micro-batch's
+} tr_batch_scope;
+
 typedef struct tr_batch_norm_options {
     tr_value weight, bias; // [C]
     // States, [C], [C] and an i64: torch.nn.BatchNorm2d's running_mean, running_var and
     // num_batches_tracked; or TR_NO_VALUE each: a model that is never asked.
     tr_value running_mean, running_var, tracked;
     float epsilon, momentum;
-    // The statistics are those of each micro-batch, not of the whole effective batch,
-    // for which every micro-batch of the step has to be there at once.
-    bool by_micro_batch;
+    // But for TR_MICRO_BATCH every micro-batch of the step has to be there at once.
+    tr_batch_scope scope;
 } tr_batch_norm_options;
 // y = norm(x) + residual [B, H, W, C] (or TR_NO_VALUE), and with `relu` max(0, y).
 tr_value tr_batch_norm(tr_graph *graph, tr_value x,

@@ -160,6 +160,9 @@ struct tr_op {
     // micro-batch. The first op that reads it begins a new segment. Where no op of the
     // unit reads it, it is one for the whole step.
     uint32_t wave_outputs;
+    // Bit i: that one is each rank's own: the parts of its micro-batches are merged,
+    // and so are those of its gradient, but not those of other ranks.
+    uint32_t rank_outputs;
     // What two parts of the wave come to: brings `part` into `into`, both of this
     // description. Parts come in the order of their micro-batches. NULL: their sum.
     // (Gradients of wave tensors are summed in any case.)

@@ -150,7 +150,7 @@ static tr_status merge(tr_work *work, const tr_plan_step *step,
     int64_t stride = ex->plan->units[step->unit].program->wave_bytes;
     int64_t parts = tr__wave_parts(ex->plan, work->sequence);
     tr_status status = TR_OK;
-    if (!ex->comm) {
+    if (!ex->comm || tensor->own) {
         for (int64_t p = 1; p < parts; p++) {
             merge_part(tensor, to, to + p * stride);
         }

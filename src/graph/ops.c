@@ -129,8 +129,10 @@ tr_value tr_batch_norm(tr_graph *graph, tr_value x, const tr_batch_norm_options 
     tr_batch_stat_attr stat_attr = {.momentum = o->momentum};
     tr_batch_norm_attr attr = {.epsilon = o->epsilon, .relu = relu};
     tr_value stat_in[] = {x, o->running_mean, o->running_var, o->tracked};
-    const tr_op *op = o->by_micro_batch ? &tr__op_batch_stat_own : &tr__op_batch_stat;
-    tr_value stat = tr_graph_op(graph, op, &stat_attr, stat_in, 4, NULL);
+    static const tr_op *const ops[] = {[TR_EFFECTIVE_BATCH] = &tr__op_batch_stat,
+                                       [TR_RANK_BATCH] = &tr__op_batch_stat_rank,
+                                       [TR_MICRO_BATCH] = &tr__op_batch_stat_own};
+    tr_value stat = tr_graph_op(graph, ops[o->scope], &stat_attr, stat_in, 4, NULL);
     tr_value in[] = {
         x, stat, o->weight, o->bias, residual, o->running_mean, o->running_var};
     return tr_graph_op(graph, &tr__op_batch_norm, &attr, in, 7, NULL);

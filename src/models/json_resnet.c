@@ -69,15 +69,19 @@ static void add_blocks(tr_units *units, const tr_resnet_config *c) {
     }
 }
 
+static const char *const statistics[] = {[TR_EFFECTIVE_BATCH] = "effective_batch",
+                                         [TR_RANK_BATCH] = "rank_batch",
+                                         [TR_MICRO_BATCH] = "micro_batch"};
+
 static json_t *to_json(const tr_resnet_config *c) {
-    return json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:f}", "model_type", "resnet",
-        "depth", (json_int_t)c->depth, "width", (json_int_t)c->width, "num_channels",
-        (json_int_t)c->num_channels, "image_size", (json_int_t)c->image_size,
-        "num_labels", (json_int_t)c->num_labels, "shortcut",
-        c->projection ? "projection" : "identity", "batch_norm",
-        c->micro_batch ? "micro_batch" : "effective_batch", "batch_norm_eps",
-        c->batch_norm_eps, "batch_norm_momentum", c->batch_norm_momentum);
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:f}", "model_type",
+                     "resnet", "depth", (json_int_t)c->depth, "width",
+                     (json_int_t)c->width, "num_channels", (json_int_t)c->num_channels,
+                     "image_size", (json_int_t)c->image_size, "num_labels",
+                     (json_int_t)c->num_labels, "shortcut",
+                     c->projection ? "projection" : "identity", "batch_norm",
+                     statistics[c->batch_norm], "batch_norm_eps", c->batch_norm_eps,
+                     "batch_norm_momentum", c->batch_norm_momentum);
 }
 
 tr_status tr__model_resnet(const tr_resnet_config *config, tr_model **out,
@@ -116,7 +120,6 @@ tr_status tr__resnet_from_json(const tr_model_keys *keys, bool strict, tr_model 
                                         "shortcut",       "batch_norm",
                                         "batch_norm_eps", "batch_norm_momentum"};
     static const char *const shortcuts[] = {"identity", "projection"};
-    static const char *const statistics[] = {"effective_batch", "micro_batch"};
     tr_resnet_config c = {.depth = 20,
                           .num_channels = 3,
                           .batch_norm_eps = 1e-5,
@@ -147,6 +150,6 @@ tr_status tr__resnet_from_json(const tr_model_keys *keys, bool strict, tr_model 
         return TR_USAGE;
     }
     c.projection = shortcut == 1;
-    c.micro_batch = statistic == 1;
+    c.batch_norm = (tr_batch_scope)statistic;
     return tr__model_resnet(&c, out, err);
 }

@@ -51,7 +51,7 @@ static tr_value norm(tr_graph *g, const tr_resnet_config *c, const char *name,
         .tracked = state(g, name, "num_batches_tracked", one, 0),
         .epsilon = (float)c->batch_norm_eps,
         .momentum = (float)c->batch_norm_momentum,
-        .by_micro_batch = c->micro_batch,
+        .scope = c->batch_norm,
     };
     return tr_batch_norm(g, x, &options, residual, relu);
 }

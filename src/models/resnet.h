@@ -15,8 +15,8 @@ typedef struct tr_resnet_config {
     int stages, blocks[TR_RESNET_STAGES_MAX];
     int64_t width; // channels of the first stage; each stage has twice those before
     int64_t num_channels, image_size, num_labels;
-    bool projection;  // shortcuts of another shape by a convolution, not by zeros
-    bool micro_batch; // batch statistics of each micro-batch alone
+    bool projection; // shortcuts of another shape by a convolution, not by zeros
+    tr_batch_scope batch_norm;
     double batch_norm_eps, batch_norm_momentum;
 } tr_resnet_config;
 

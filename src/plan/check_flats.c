@@ -280,19 +280,30 @@ tr_status tr__check_binding(tr_check_walk *w, const tr_program *program) {
     return status;
 }
 
-static tr_status check_whole(const tr_check_walk *w, int flat) {
+// Elements of the flat buffer whose gradient has been made. *missing: the last
+// parameter whose gradient has not; NULL: none.
+static int64_t elements_made(const tr_check_walk *w, int flat, const char **missing) {
     int64_t count = 0;
+    *missing = NULL;
     for (size_t i = 0; i < w->plan->param_count; i++) {
         const tr_plan_param *param = &w->plan->params[i];
         if (param->flat == flat) {
-            count += param->count;
-            if (!w->written[i]) {
-                return tr__check_wrong(w, "comes before the gradient of %s is made",
-                                       param->name);
-            }
+            count += w->written[i] ? param->count : 0;
+            *missing = w->written[i] ? *missing : param->name;
         }
     }
-    bool gaps = count < w->plan->flats[flat].count;
+    return count;
+}
+
+// Where it was not made there are zeros. What is folded may be a segment's part, where
+// all of the buffer was cleared before it.
+static tr_status check_whole(const tr_check_walk *w, int flat) {
+    const char *missing;
+    bool gaps = elements_made(w, flat, &missing) < w->plan->flats[flat].count;
+    bool part = w->step->kind == TR_STEP_fold && w->flats[flat].cleared;
+    if (missing && !part) {
+        return tr__check_wrong(w, "comes before the gradient of %s is made", missing);
+    }
     return !gaps || !tr__check_grads_pass(w->plan) ||
                    w->flats[flat].gaps == w->flats[flat].grad
                ? TR_OK
@@ -308,6 +319,7 @@ tr_status tr__check_clear_gaps(tr_check_walk *w) {
         return tr__check_wrong(w, "clears what it should not");
     }
     w->flats[w->step->unit].gaps = buffer;
+    w->flats[w->step->unit].cleared = w->step->fresh & 1;
     return TR_OK;
 }
 
@@ -327,6 +339,10 @@ tr_status tr__check_fold(tr_check_walk *w) {
     }
     if (status == TR_OK && begun && !stays && flat->sum != to) {
         status = tr__check_wrong(w, "folds the gradient of a flat into two buffers");
+    }
+    for (size_t i = 0; i < w->plan->param_count; i++) {
+        bool own = w->plan->params[i].flat == w->step->unit;
+        w->summed[i] = w->summed[i] || (own && w->written[i]);
     }
     flat->folded = true;
     flat->sum = to;
@@ -466,6 +482,12 @@ tr_status tr__check_gradients(const tr_check_walk *w) {
             flat->gathered_grad != (some && r->ranks > 1 && stage == 0)) {
             return tr__check_wrong(w, "comes before the gradient of %s is complete",
                                    w->plan->flats[f].name);
+        }
+    }
+    for (size_t i = 0; r->reproducible && i < w->plan->param_count; i++) {
+        if (!w->summed[i]) {
+            return tr__check_wrong(w, "comes before the gradient of %s is folded",
+                                   w->plan->params[i].name);
         }
     }
     return TR_OK;

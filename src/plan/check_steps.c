@@ -556,13 +556,14 @@ static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
     w.progress = tr__calloc(units * (size_t)w.micros, sizeof *w.progress);
     w.combined = tr__calloc(units, sizeof *w.combined);
     w.written = tr__calloc(plan->param_count, sizeof *w.written);
+    w.summed = tr__calloc(plan->param_count, sizeof *w.summed);
     w.gauged = tr__calloc(plan->param_count, sizeof *w.gauged);
     w.updated = tr__calloc(plan->flat_count, sizeof *w.updated);
     w.measured = tr__calloc(plan->flat_count, sizeof *w.measured);
     w.tracked = tr__calloc(units, sizeof *w.tracked);
     w.flats = tr__calloc(plan->flat_count, sizeof *w.flats);
-    bool good = w.contents && w.progress && w.combined && w.written && w.updated &&
-                w.measured && w.gauged && w.tracked && w.flats;
+    bool good = w.contents && w.progress && w.combined && w.written && w.summed &&
+                w.updated && w.measured && w.gauged && w.tracked && w.flats;
     for (int s = 0; s < TR_BESIDE; s++) {
         w.busy[s] = tr__calloc(plan->buffer_count, sizeof **w.busy);
         good = good && w.busy[s];
@@ -576,6 +577,7 @@ static tr_status check_sequence(const tr_plan *plan, tr_sequence_kind kind,
     tr__free(w.progress);
     tr__free(w.combined);
     tr__free(w.written);
+    tr__free(w.summed);
     tr__free(w.gauged);
     tr__free(w.updated);
     tr__free(w.measured);

@@ -42,6 +42,7 @@ typedef struct tr_progress {
 typedef struct tr_flat_progress {
     int32_t grad;        // buffer in which it is being made, -1: none
     int32_t gaps;        // buffer whose gaps have been cleared, -1: none
+    bool cleared;        // and all of it
     int32_t sum;         // buffer in which it is being folded up, -1: none
     int64_t reductions;  // of this step
     bool gathered_grad;  // after the last of them
@@ -70,6 +71,7 @@ typedef struct tr_check_walk {
     int *combined;           // [units] combine steps so far in this pass of the wave
     bool *written;           // [params] the gradient has been written
     bool *gauged;            // [params] and gauged
+    bool *summed;            // [params] and folded, of one micro-batch at least
     bool *updated;           // [flats]
     bool *measured;          // [flats]
     int32_t measures;        // buffer in which they are measured, -1: none

@@ -11,7 +11,7 @@ static uint64_t add_combine(uint64_t hash, const tr_plan *plan,
     tr_wave_tensor tensor;
     size_t next = 0;
     while (tr__combine_next(plan, step, &next, &tensor)) {
-        hash = add(hash, tensor.bytes);
+        hash = add(hash, tensor.own ? 0 : tensor.bytes);
     }
     return hash;
 }

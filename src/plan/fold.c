@@ -1,6 +1,7 @@
 // Pass: the sums of reproducible mode. Integers add up to the same in any order, so
 // each micro-batch's gradient is made by itself, in a temporary, and added to sums of
-// 64 bits in fixed point (ops/fixed).
+// 64 bits in fixed point (ops/fixed). Where several segments make gradients of one flat
+// buffer, each adds its own, and zeros for those of the others.
 #include "base/checked.h"
 #include "base/memory.h"
 #include "plan/plan.h"
@@ -10,30 +11,6 @@ typedef struct folder {
     tr_sequence edited;
     int64_t *written; // [flats] 1 + the last scope that has written the sums
 } folder;
-
-static tr_status refuse(const tr_plan *plan, int u, tr_error *err) {
-    return tr_fail(err, TR_USAGE,
-                   "execution.reproducible: unit %s has an op over the whole effective "
-                   "batch, or makes a gradient in parts; this is not yet supported",
-                   plan->request.model->units[u].name);
-}
-
-// A gradient that several segments make would be folded before it is whole.
-static tr_status check_unit(const tr_plan *plan, int u, tr_error *err) {
-    const tr_unit_program *unit = plan->units[u].program;
-    uint32_t before = 0;
-    if (unit->wave_bytes > 0) {
-        return refuse(plan, u, err);
-    }
-    for (int s = 0; s < unit->segments; s++) {
-        uint32_t flats = tr__program_flats(&unit->backward[s], TR_PLACE_PARAM_GRAD);
-        if (before & flats) {
-            return refuse(plan, u, err);
-        }
-        before |= flats;
-    }
-    return TR_OK;
-}
 
 // Sums are written by the first step of their scope.
 static bool begins(folder *f, int flat, const tr_plan_step *backward) {
@@ -78,19 +55,13 @@ static tr_status edit(folder *f, tr_error *err) {
 
 tr_status tr__pass_fold(tr_plan *plan, tr_error *err) {
     folder f = {.plan = plan};
-    tr_status status = TR_OK;
     if (!plan->request.reproducible || plan->request.inference) {
         return TR_OK;
     }
-    for (int u = 0; u < plan->unit_count && status == TR_OK; u++) {
-        status = check_unit(plan, u, err);
-    }
-    if (status != TR_OK) {
-        return status;
-    }
     f.written = tr__calloc(plan->flat_count, sizeof *f.written);
-    status = f.written ? edit(&f, err)
-                       : tr_fail(err, TR_MEMORY, "no memory to fold gradients");
+    tr_status status = f.written
+                           ? edit(&f, err)
+                           : tr_fail(err, TR_MEMORY, "no memory to fold gradients");
     tr__free(f.written);
     if (status != TR_OK) {
         tr__free(f.edited.steps);

@@ -82,19 +82,36 @@ static uint32_t begun_before(const tr_unit_program *program, int segment) {
     return flats;
 }
 
+// The flats whose gradients more than one segment makes: where each is folded, what one
+// does not make must be zeros.
+static uint32_t made_in_parts(const tr_unit_program *unit) {
+    uint32_t once = 0, again = 0;
+    for (int s = 0; s < unit->segments; s++) {
+        uint32_t flats = tr__program_flats(&unit->backward[s], TR_PLACE_PARAM_GRAD);
+        again |= once & flats;
+        once |= flats;
+    }
+    return again;
+}
+
 // Gradients that pass lie where something else lay before: between the parameters'
 // gradients there must be zeros, as there always are where gradients stay.
 static void clear_gaps(writer *w, int u, int segment, uint32_t fresh) {
     const tr_plan_unit *unit = &w->plan->units[u];
+    bool folds = w->plan->request.reproducible;
     uint32_t touched =
-        tr__program_flats(&unit->program->backward[segment], TR_PLACE_PARAM_GRAD) &
-        ~begun_before(unit->program, segment);
-    bool passes = w->plan->request.reproducible || tr__plan_grads_pass(w->plan);
+        tr__program_flats(&unit->program->backward[segment], TR_PLACE_PARAM_GRAD);
+    uint32_t parts = folds ? made_in_parts(unit->program) : 0;
+    touched &= folds ? ~UINT32_C(0) : ~begun_before(unit->program, segment);
+    bool passes = folds || tr__plan_grads_pass(w->plan);
     for (int f = 0; passes && f < unit->program->flat_count; f++) {
-        if ((fresh & touched) >> f & 1 && has_gaps(w->plan, unit->flats[f])) {
+        uint32_t whole = parts >> f & 1;
+        bool needed = whole || has_gaps(w->plan, unit->flats[f]);
+        if (needed && (fresh & touched) >> f & 1) {
             add(w, (tr_plan_step){.kind = TR_STEP_clear,
                                   .part = TR_PART_GRAD,
-                                  .unit = unit->flats[f]});
+                                  .unit = unit->flats[f],
+                                  .fresh = whole});
         }
     }
 }

@@ -151,14 +151,23 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
     return status == TR_OK ? check_length(r, err) : status;
 }
 
+static bool has_rank_outputs(const tr_graph *graph) {
+    bool some = false;
+    for (size_t i = 0; i < graph->node_count; i++) {
+        some = some || graph->nodes[i].op->rank_outputs;
+    }
+    return some;
+}
+
 // A unit with an op over the whole wave, which needs every micro-batch of the step in
-// it; NULL: none.
-static const char *find_barrier(const tr_plan *plan) {
+// it; NULL: none. *own: over the rank's alone.
+static const char *find_barrier(const tr_plan *plan, bool *own) {
     const char *barrier = NULL;
     for (int u = 0; u < plan->unit_count; u++) {
         const tr_unit_program *program = plan->units[u].program;
         if (tr__graph_barriers(program->graph, 1, program->segments) > 0) {
             barrier = plan->request.model->units[u].name;
+            *own = has_rank_outputs(program->graph);
         }
     }
     return barrier;
@@ -187,11 +196,13 @@ static tr_status take_whole(tr_plan *plan, char *why, tr_error *err) {
 
 static tr_status choose_wave(tr_plan *plan, tr_error *err) {
     tr_plan_request *r = &plan->request;
-    const char *barrier = find_barrier(plan);
+    bool own = false;
+    const char *barrier = find_barrier(plan, &own);
     if (barrier) {
-        char *why =
-            tr__format("unit %s has an op over the whole effective batch", barrier);
-        return take_whole(plan, why, err);
+        const char *over =
+            own ? "all micro-batches of a rank" : "the whole effective batch";
+        return take_whole(plan, tr__format("unit %s has an op over %s", barrier, over),
+                          err);
     }
     if (evicts_sums(plan) && tr__plan_slices(plan) > 1) {
         return tr_fail(

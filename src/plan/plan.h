@@ -30,7 +30,8 @@
 //                    staging; or takes what a unit was given to where it waits
 //          write     brings part of a flat buffer from staging to NVMe
 //          unload    gives the micro-batch's slot back
-//          clear     sets the loss's sums to zero
+//          clear     sets to zero: the loss's sums; of a flat buffer's gradients what
+//                    the next step does not make
 //          norm      the squares of this rank's gradients, by blocks, into the record,
 //                    but for those that have left for NVMe
 //          measure   the first phase of an update that needs the norms of each tensor,
@@ -108,7 +109,8 @@ typedef struct tr_plan_step {
     bool fresh_wave; // the first of the wave to write its wave tensors
     bool backward;   // combine: of gradients
     // Backward, bit f: the first to write the gradient of the unit's flat f. Fold,
-    // reduce: bit 0: writes the sums (else: adds to them).
+    // reduce: bit 0: writes the sums (else: adds to them). Clear, of gradients: bit 0:
+    // all of the buffer (else: what lies between parameters).
     uint32_t fresh;
     int32_t wait;      // so many of the sequence's communication steps must be done,
     int32_t wait_copy; // and so many of its copy steps,
@@ -391,7 +393,8 @@ int64_t tr__wave_parts(const tr_plan *plan, tr_sequence_kind sequence);
 // Do the unit's wave tensors belong to the whole step, since none of its segments waits
 // for them?
 bool tr__wave_is_step(const tr_unit_program *unit);
-// Bytes through which ranks merge what a combine step ends; 0 with one rank.
+// Bytes through which ranks merge what a combine step ends; 0 where nothing of other
+// ranks is merged.
 int64_t tr__combine_bytes(const tr_plan *plan, const tr_plan_step *step);
 // The wave tensors that a combine step ends: those to which its segment has added, in
 // the forward, or their gradients. `next`: 0 at first; false: no more.
@@ -399,6 +402,7 @@ typedef struct tr_wave_tensor {
     int64_t offset, bytes; // in a part
     tr_tensor_desc desc;
     const tr_op *op; // whose merge rule; NULL: they are added
+    bool own;        // the rank's: no other rank's are merged with them
 } tr_wave_tensor;
 bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
                       tr_wave_tensor *tensor);

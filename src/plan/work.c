@@ -130,9 +130,11 @@ int tr__step_transfers(const tr_plan *plan, const tr_plan_step *step, size_t *ne
         return 0;
     }
     if (step->kind == TR_STEP_combine) { // each merges the parts of all
-        if (!tr__combine_next(plan, step, next, &tensor)) {
-            return 0;
-        }
+        do {
+            if (!tr__combine_next(plan, step, next, &tensor)) {
+                return 0;
+            }
+        } while (tensor.own);
         int64_t own = tensor.bytes * tr__wave_parts(plan, TR_SEQUENCE_TRAIN);
         out[0] = (tr_transfer){TR_COMM_GATHER, own * plan->request.ranks, own, 1};
         return 1;

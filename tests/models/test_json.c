@@ -66,8 +66,11 @@ static void keeps_what_others_read(void **state) {
 // The config.json of a model makes the same model again, and the same config.json.
 static void round_trip(void **state) {
     static const char *const texts[] = {
-        told, "{" SHAPE "}", "{\"model_type\": \"mlp\", \"layer_sizes\": [7, 23, 4]}",
+        told,
+        "{" SHAPE "}",
+        "{\"model_type\": \"mlp\", \"layer_sizes\": [7, 23, 4]}",
         "{\"model_type\": \"resnet\", \"depth\": 20}",
+        "{\"model_type\": \"resnet\", \"batch_norm\": \"rank_batch\"}",
         "{\"model_type\": \"resnet\", \"depth\": 50, \"width\": 8, \"batch_norm\": "
         "\"micro_batch\", \"shortcut\": \"identity\", \"batch_norm_eps\": 1e-3}"};
     (void)state;

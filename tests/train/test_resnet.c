@@ -74,6 +74,7 @@ typedef struct cut {
     int micro, wave;
     const char *statistics;
     const char *more, *data; // more keys of the run file; the data's, if not random
+    bool exact;              // reproducible mode
 } cut;
 
 static const double rate = 0.02;
@@ -90,11 +91,12 @@ static void print_run(const cut *c, const char *out, char text[TEXT_MAX]) {
              "\"image_size\": %d, \"num_channels\": %d, \"num_labels\": %d, "
              "\"batch_norm\": \"%s\"}, \"data\": {%s}, \"steps\": %d, \"seed\": 5, "
              "\"train_batch_size\": %d, \"train_micro_batch_size_per_gpu\": %d, "
-             "\"execution\": {\"threads\": 2, \"wave\": %s}, "
+             "\"execution\": {\"threads\": 2, \"wave\": %s, \"reproducible\": %s}, "
              "\"gradient_clipping\": 0, \"optimizer\": {\"type\": \"SGD\", \"params\": "
              "{\"lr\": %g, \"momentum\": 0.9}}, \"out\": \"%s\"%s}",
              SIDE, CHANNELS, CLASSES, c->statistics, c->data ? c->data : random_data,
-             STEPS, T, c->micro, wave, rate, out, c->more ? c->more : "");
+             STEPS, T, c->micro, wave, c->exact ? "true" : "false", rate, out,
+             c->more ? c->more : "");
 }
 
 // Trains so many steps more and saves to folder `name`; `resume`: goes on from there.
@@ -160,6 +162,34 @@ static void resumed_as_whole(void **state) {
     train(state, &again, "parts", STEPS - 2, true);
     stored_assert_same(latest(state, "whole", whole), latest(state, "parts", parts),
                        weights);
+}
+
+// One process is all ranks: the same bits.
+static void one_rank_is_all(void **state) {
+    const cut all = {.micro = 7, .wave = 10, .statistics = "effective_batch"};
+    const cut one = {.micro = 7, .wave = 10, .statistics = "rank_batch"};
+    char want[PATH_MAX], folder[PATH_MAX];
+    train(state, &all, "all", 2, false);
+    train(state, &one, "one", 2, false);
+    stored_assert_same(latest(state, "all", want), latest(state, "one", folder),
+                       weights);
+}
+
+// Fixed-point sums come to what floats come to, and what is made again has their bits.
+static void reproducible_as_uncut(void **state) {
+    cut c = {.micro = 7, .wave = 10, .statistics = "effective_batch", .exact = true};
+    char start[PATH_MAX], whole[PATH_MAX], kept[PATH_MAX], again[PATH_MAX];
+    train(state, &uncut, "start", 0, false);
+    train(state, &uncut, "uncut", STEPS, false);
+    train(state, &c, "kept", STEPS, false);
+    latest(state, "start", start);
+    latest(state, "kept", kept);
+    stored_assert_close(start, latest(state, "uncut", whole), kept, 1e-4, 0);
+    c.more = ", \"activation_checkpointing\": {\"number_checkpoints\": 5}, "
+             "\"zero_optimization\": {\"stage\": 1, \"offload_optimizer\": "
+             "{\"device\": \"cpu\"}}";
+    train(state, &c, "again", STEPS, false);
+    stored_assert_same(kept, latest(state, "again", again), weights);
 }
 
 // ---- statistics of micro-batches
@@ -293,6 +323,7 @@ static void waves_are_forced(void **state) {
     const cut forced = {.micro = 16, .statistics = "effective_batch"};
     const cut wrong = {.micro = 16, .wave = 2, .statistics = "effective_batch"};
     const cut free_to = {.micro = 16, .wave = 2, .statistics = "micro_batch"};
+    const cut own = {.micro = 16, .wave = 2, .statistics = "rank_batch"};
     char text[TEXT_MAX], *printed = NULL;
     size_t bytes = 0;
     tr_run *run = NULL;
@@ -313,6 +344,11 @@ static void waves_are_forced(void **state) {
     print_run(&wrong, "unused", text);
     assert_int_equal(plan_text(text, &run, &plan, &err), TR_USAGE);
     assert_non_null(strstr(err.message, "execution.wave is 2"));
+    tr_run_close(run);
+    err = (tr_error){0};
+    print_run(&own, "unused", text);
+    assert_int_equal(plan_text(text, &run, &plan, &err), TR_USAGE);
+    assert_non_null(strstr(err.message, "an op over all micro-batches of a rank"));
     tr_run_close(run);
     print_run(&free_to, "unused", text);
     trial_ok(plan_text(text, &run, &plan, &err), &err);
@@ -337,9 +373,6 @@ static void hostile_shapes(void **state) {
          "features"},
         {"\"image_size\": 8", "\"features\": 192, \"image_mean\": 3", "image_mean"},
         {"\"image_size\": 8", "\"features\": 192}, \"bf16\": {\"enabled\": true",
-         "not yet supported"},
-        {"\"image_size\": 8",
-         "\"features\": 192}, \"execution\": {\"reproducible\": true",
          "not yet supported"},
     };
     (void)state;
@@ -370,6 +403,7 @@ int main(void) {
         ON_DISK(small_images_as_pytorch),   ON_DISK(bottlenecks_as_pytorch),
         ON_DISK(cuts_change_nothing),       ON_DISK(recomputed_as_kept),
         ON_DISK(resumed_as_whole),          ON_DISK(micro_batches_alone),
+        ON_DISK(one_rank_is_all),           ON_DISK(reproducible_as_uncut),
         ON_DISK(skipped_leaves_statistics), cmocka_unit_test(published_sizes),
         cmocka_unit_test(waves_are_forced), cmocka_unit_test(hostile_shapes),
     };

@@ -253,6 +253,21 @@ const tr_op tr__op_batch_stat_own = {
     .cpu = stat_cpu,
 };
 
+const tr_op tr__op_batch_stat_rank = {
+    .name = "batch_stat_rank",
+    .attr_bytes = sizeof(tr_batch_stat_attr),
+    .no_gradient = 1 << 1 | 1 << 2 | 1 << 3,
+    .wave_outputs = 1 | 1 << 1,
+    .rank_outputs = 1,
+    .merge = merge,
+    .evaluate_only = 1 << 1 | 1 << 2 | 1 << 3,
+    .infer = stat_own_infer,
+    .backward = stat_backward,
+    .track = stat_own_track,
+    .reference = &tr__batch_stat_reference,
+    .cpu = stat_cpu,
+};
+
 const tr_op tr__op_batch_stat_backward = {
     .name = "batch_stat_backward",
     .infer = stat_backward_infer,

@@ -32,6 +32,9 @@ extern const tr_op tr__op_batch_stat;
 // out: own [3, C], stat [3, C] f64, one for the whole step, from which states are
 // tracked
 extern const tr_op tr__op_batch_stat_own;
+// The same, with the rank's own in its place: of all its micro-batches.
+// out: own [3, C], stat [3, C] f64
+extern const tr_op tr__op_batch_stat_rank;
 // in:  dstat [3, C] f64, x [B, ..., C], stat [3, C] f64
 // out: dx [B, ..., C]
 extern const tr_op tr__op_batch_stat_backward;

@@ -1,6 +1,8 @@
 // Run on W ranks: a residual network whose batch norm has the statistics of the whole
-// effective batch does not see how many ranks there are or how the batch was cut, and
-// its checkpoints carry the same states for any W.
+// effective batch does not see how many ranks there are or how the batch was cut, in
+// reproducible mode to the last bit, and its checkpoints carry the same states for any
+// W. With those of each rank's part it is one process with micro-batches as large as
+// these parts.
 #include "train/scratch.h"
 #include "train/stored.h"
 #include "train/trial.h"
@@ -19,6 +21,8 @@ static tr_comm *comm;
 
 typedef struct cut {
     int micro, stage, recomputed;
+    const char *statistics; // NULL: the default
+    bool reproducible;
 } cut;
 
 // 181 samples: the third batch is ragged in any case.
@@ -27,15 +31,18 @@ static void open_trial(const cut *c, const char *out, bool alone, const char *re
     char text[TEXT_MAX];
     snprintf(text, sizeof text,
              "{\"model\": {\"model_type\": \"resnet\", \"depth\": 20, \"width\": 4, "
-             "\"image_size\": 8, \"num_labels\": 5}, \"data\": {\"format\": "
+             "\"image_size\": 8, \"num_labels\": 5, \"batch_norm\": \"%s\"}, "
+             "\"data\": {\"format\": "
              "\"random\", \"samples\": 181, \"features\": 192, \"classes\": 5}, "
              "\"steps\": %d, \"seed\": 5, \"train_batch_size\": %d, "
-             "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"threads\": 1}, "
+             "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"threads\": 1, "
+             "\"reproducible\": %s}, "
              "\"zero_optimization\": {\"stage\": %d}, \"activation_checkpointing\": "
              "{\"number_checkpoints\": %d}, \"gradient_clipping\": 0, \"optimizer\": "
              "{\"type\": \"SGD\", \"params\": {\"lr\": 0.02, \"momentum\": 0.9}}, "
              "\"out\": \"%s\"}",
-             STEPS, T, c->micro, c->stage, c->recomputed, out);
+             c->statistics ? c->statistics : "effective_batch", STEPS, T, c->micro,
+             c->reproducible ? "true" : "false", c->stage, c->recomputed, out);
     tr_run_options options = {
         .text = text, .comm = alone ? NULL : comm, .resume = resume};
     trial_open(t, &options);
@@ -70,8 +77,11 @@ static void end_together(void) { // rank 0 removes what it shares
 // The uncut batch in one process; then on all ranks 64 x 1 (all but one have nothing),
 // 16 x 4 (three ranks: one has nothing) and 7 ragged.
 static void cuts_change_nothing(void **state) {
-    static const cut uncut = {T, 0, 0};
-    static const cut cuts[] = {{64, 0, 0}, {16, 1, 0}, {7, 3, 4}, {7, 2, 0}};
+    static const cut uncut = {.micro = T};
+    static const cut cuts[] = {{.micro = 64},
+                               {.micro = 16, .stage = 1},
+                               {.micro = 7, .stage = 3, .recomputed = 4},
+                               {.micro = 7, .stage = 2}};
     char start[PATH_MAX], whole[PATH_MAX], here[PATH_MAX];
     train(&uncut, scratch_path(state, "start"), true, "never", 0);
     train(&uncut, scratch_path(state, "whole"), true, "never", STEPS);
@@ -87,10 +97,63 @@ static void cuts_change_nothing(void **state) {
     end_together();
 }
 
+// At one micro-batch no cut changes a bit.
+static void reproduced(void **state) {
+    static const cut cuts[] = {
+        {.micro = 7, .reproducible = true},
+        {.micro = 7, .stage = 1, .reproducible = true},
+        {.micro = 7, .stage = 2, .reproducible = true},
+        {.micro = 7, .stage = 3, .recomputed = 4, .reproducible = true}};
+    char whole[PATH_MAX], here[PATH_MAX];
+    train(&cuts[0], scratch_path(state, "whole"), true, "never", STEPS);
+    stored_latest(scratch_path(state, "whole"), whole);
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        char name[16], out[PATH_BYTES];
+        snprintf(name, sizeof name, "cut-%zu", i);
+        shared_path(state, name, out);
+        train(&cuts[i], out, false, "never", STEPS);
+        stored_assert_same(whole, stored_latest(out, here), weights);
+    }
+    end_together();
+}
+
+// What one process makes of micro-batches that are all that a rank has; the third batch
+// is ragged here as there. Every rank and stage saves the same running statistics.
+static void ranks_apart(void **state) {
+    static const int micros[] = {16, 7};
+    char start[PATH_MAX], want[PATH_MAX], first[PATH_MAX], here[PATH_MAX];
+    int ranks = tr_comm_ranks(comm);
+    for (size_t i = 0; i < sizeof micros / sizeof *micros; i++) {
+        int m = micros[i], steps = ((T + m - 1) / m + ranks - 1) / ranks;
+        const cut alone = {.micro = steps * m, .statistics = "micro_batch"};
+        char name[32];
+        snprintf(name, sizeof name, "start-%d", m);
+        train(&alone, scratch_path(state, name), true, "never", 0);
+        stored_latest(scratch_path(state, name), start);
+        snprintf(name, sizeof name, "alone-%d", m);
+        train(&alone, scratch_path(state, name), true, "never", STEPS);
+        stored_latest(scratch_path(state, name), want);
+        for (int stage = 0; stage < 4; stage += 3) {
+            const cut c = {.micro = m,
+                           .stage = stage,
+                           .recomputed = stage,
+                           .statistics = "rank_batch"};
+            char out[PATH_BYTES];
+            snprintf(name, sizeof name, "apart-%d-%d", m, stage);
+            shared_path(state, name, out);
+            train(&c, out, false, "never", STEPS);
+            char *to = stage ? here : first;
+            stored_assert_close(start, want, stored_latest(out, to), 1e-4, 0);
+        }
+        stored_assert_same(first, here, weights);
+    }
+    end_together();
+}
+
 // A checkpoint of one process, opened by all ranks at each stage and saved elsewhere,
 // has the same file of weights and states; so has it opened by one process again.
 static void carried_unchanged(void **state) {
-    const cut c = {16, 0, 0};
+    const cut c = {.micro = 16};
     tr_error err = {0};
     char from[PATH_BYTES], first[PATH_MAX], here[PATH_MAX], back[PATH_MAX];
     const char *own = scratch_path(state, "own");
@@ -99,7 +162,7 @@ static void carried_unchanged(void **state) {
     trial_ok(tr__comm_broadcast(comm, 0, from, sizeof from, &err), &err);
     for (int stage = 0; stage < 4; stage++) {
         char out[PATH_BYTES], name[16];
-        cut again = {7, stage, 0};
+        cut again = {.micro = 7, .stage = stage};
         snprintf(name, sizeof name, "stage-%d", stage);
         shared_path(state, name, out);
         train(&again, out, false, from, 0);
@@ -116,6 +179,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(cuts_change_nothing, scratch_make,
                                         scratch_remove),
+        cmocka_unit_test_setup_teardown(reproduced, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(ranks_apart, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(carried_unchanged, scratch_make,
                                         scratch_remove),
     };
