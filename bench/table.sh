@@ -20,13 +20,15 @@ head_of_ratios() {
 }
 
 # ratio WHAT ASKED TEST EXPRESSION: the expression's value; A.rate and the like stand for
-# figures, means where a name was run more than once. Says "-" where a figure is missing.
+# figures, means (with take=best the highest rate) where a name was run more than once.
+# Says "-" where a figure is missing.
 ratio() {
-    awk -v expression="$4" -v what="$1" -v asked="$2" -v sign="$3" '
+    awk -v take="${take:-mean}" -v expression="$4" -v what="$1" -v asked="$2" -v sign="$3" '
     { n[$1]++; rate[$1] += $2; peak[$1] += $3; planned[$1] += $4 }
+    $2 > best[$1] { best[$1] = $2 }
     END {
         for (name in n) {
-            value[name ".rate"] = rate[name] / n[name]
+            value[name ".rate"] = take == "best" ? best[name] : rate[name] / n[name]
             value[name ".peak"] = peak[name] / n[name]
             value[name ".planned"] = planned[name] / n[name]
         }

@@ -10,22 +10,25 @@
 #include <stdio.h>
 #include <string.h>
 
+// Without what lies between and behind a shape's numbers in memory.
+static uint64_t hash_shape(uint64_t hash, const tr_shape *shape) {
+    return tr__hash_more(hash, shape->dim, (size_t)shape->rank * sizeof *shape->dim);
+}
+
 // Of names and shapes, as files have them: tells whether a checkpoint is of this model.
 static uint64_t model_hash(const tr_engine *engine) {
     uint64_t hash = 0;
     for (size_t i = 0; i < engine->plan->param_count; i++) {
         const tr_plan_param *param = &engine->plan->params[i];
         if (param->first == 0) { // a slice stands for the whole
-            const tr_shape *shape = &param->stored_shape;
             hash = tr__hash_more(hash, param->stored, strlen(param->stored));
-            hash = tr__hash_more(hash, shape->dim,
-                                 (size_t)shape->rank * sizeof *shape->dim);
+            hash = hash_shape(hash, &param->stored_shape);
         }
     }
     for (size_t i = 0; i < engine->plan->state_count; i++) {
         const tr_plan_state *state = &engine->plan->states[i];
         hash = tr__hash_more(hash, state->name, strlen(state->name));
-        hash = tr__hash_more(hash, &state->desc, sizeof state->desc);
+        hash = hash_shape(hash, &state->desc.shape);
     }
     return hash;
 }

@@ -4,6 +4,7 @@
 #include "ops/finite.h"
 #include "ops/node.h"
 
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -286,9 +287,14 @@ static void check_input_slope(checks *c, test_node *node, int i) {
 }
 
 // By far the slowest, and of values alone: builds with sanitizers, which ran the same
-// code above, leave it out.
+// code before, try small tensors.
+#ifdef __SANITIZE_ADDRESS__
+enum { SLOPES_MOST = 24 };
+#else
+enum { SLOPES_MOST = INT_MAX };
+#endif
+
 static void check_slopes(checks *c) {
-#ifndef __SANITIZE_ADDRESS__
     test_node node;
     test_way way = c->way;
     uint32_t written = test_node_grads_written(&c->want);
@@ -301,14 +307,12 @@ static void check_slopes(checks *c) {
             (node.in[i].desc.dtype == TR_F32 || node.in[i].desc.dtype == TR_F64);
         if (differentiable && !(written & 1u << i)) {
             report(c, "no rule gives the gradient of input %d", i);
-        } else if (differentiable) {
+        } else if (differentiable &&
+                   tr_shape_count(node.in[i].desc.shape) <= SLOPES_MOST) {
             check_input_slope(c, &node, i);
         }
     }
     test_node_close(&node);
-#else
-    (void)c, (void)check_input_slope;
-#endif
 }
 
 static void check_finite_values(checks *c) {
