@@ -1,5 +1,6 @@
 // Parameters and optimizer states as those see them who begin, save and resume a run:
 // in memory, or on NVMe and brought a run of elements at a time.
+#include "backend/cpu/half.h"
 #include "base/checked.h"
 #include "exec/walk.h"
 
@@ -58,20 +59,6 @@ tr_piece tr__executor_own(tr_executor *executor, int param, int state) {
 
 typedef enum direction { FROM_FILE, TO_FILE } direction;
 
-// Whole blocks of a part, between the file and the exchange.
-static tr_status move_blocks(const tr_executor *ex, const tr_flat *flat, tr_part part,
-                             int64_t first, int64_t count, direction way,
-                             tr_error *err) {
-    tr_carrier *carrier = ex->carrier[TR_STREAM_NVME];
-    void *memory = tr__memory(ex, ex->plan->exchange);
-    tr_carry order = {.kind = way == FROM_FILE ? TR_CARRY_READ : TR_CARRY_WRITE,
-                      .from = way == FROM_FILE ? NULL : memory,
-                      .to = way == FROM_FILE ? memory : NULL,
-                      .bytes = tr__nvme_bytes(ex->plan, part, count),
-                      .offset = tr__stored_at(ex->plan, flat, part, first)};
-    return tr__carrier_wait(carrier, tr__carrier_start(carrier, &order), err);
-}
-
 // The blocks in which element `at` of the parameter's piece lies first.
 typedef struct blocks {
     const tr_flat *flat;
@@ -80,18 +67,31 @@ typedef struct blocks {
     int64_t element;      // of the flat buffer: `at`
 } blocks;
 
+// Whole blocks of a part, between the file and memory.
+static tr_status move_blocks(const tr_executor *ex, const blocks *b, void *memory,
+                             direction way, tr_error *err) {
+    tr_carrier *carrier = ex->carrier[TR_STREAM_NVME];
+    tr_carry order = {.kind = way == FROM_FILE ? TR_CARRY_READ : TR_CARRY_WRITE,
+                      .from = way == FROM_FILE ? NULL : memory,
+                      .to = way == FROM_FILE ? memory : NULL,
+                      .bytes = tr__nvme_bytes(ex->plan, b->part, b->count),
+                      .offset = tr__stored_at(ex->plan, b->flat, b->part, b->first)};
+    return tr__carrier_wait(carrier, tr__carrier_start(carrier, &order), err);
+}
+
 static blocks blocks_of(const tr_executor *ex, const tr_piece *piece, int64_t at) {
     const tr_plan_param *info = &ex->plan->params[piece->param];
     const tr_flat *flat = &ex->plan->flats[info->flat];
     const tr_flat_range *range = range_of(ex, piece->param, piece->state);
-    int64_t room = ex->plan->buffers[ex->plan->exchange].bytes / (int64_t)sizeof(float);
+    int64_t block = tr__nvme_elements(ex->plan, tr__used_part(ex->plan));
     blocks b = {.flat = flat};
     b.part = piece->state < 0 ? TR_PART_PARAM : (tr_part)(TR_PART_STATE + piece->state);
     b.element = info->offset + piece->first - info->first + at;
     int64_t in_range = b.element - range->first;
-    b.first = b.element - in_range % TR_SHARD_ELEMENTS;
-    int64_t need = b.element + piece->count - at - b.first;
-    b.count = tr__min_i64(tr__round_up(need, TR_SHARD_ELEMENTS), room);
+    b.first = b.element - in_range % block;
+    int64_t need = tr__round_up(b.element + piece->count - at - b.first, block);
+    int64_t left = range->first + range->count - b.first;
+    b.count = tr__min_i64(tr__min_i64(need, left), tr__exchange_elements(ex->plan));
     return b;
 }
 
@@ -108,7 +108,18 @@ tr_status tr__executor_borrow(tr_executor *executor, const tr_piece *piece, int6
     float *memory = tr__memory(executor, executor->plan->exchange);
     run->data = memory + (b.element - b.first);
     run->count = tr__min_i64(run->count, b.first + b.count - b.element);
-    return move_blocks(executor, b.flat, b.part, b.first, b.count, FROM_FILE, err);
+    return move_blocks(executor, &b, memory, FROM_FILE, err);
+}
+
+// What master weights are rounded to goes through the rest of the exchange.
+static tr_status write_copy(const tr_executor *ex, const blocks *master, float *memory,
+                            tr_error *err) {
+    void *rounded = memory + tr__exchange_elements(ex->plan);
+    blocks copy = *master;
+    copy.part = TR_PART_COPY;
+    tr__half_narrow(ex->plan->request.compute, memory, master->count,
+                    ex->plan->request.threads, rounded);
+    return move_blocks(ex, &copy, rounded, TO_FILE, err);
 }
 
 tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
@@ -118,5 +129,8 @@ tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
         return TR_OK;
     }
     blocks b = blocks_of(executor, run, 0);
-    return move_blocks(executor, b.flat, b.part, b.first, b.count, TO_FILE, err);
+    void *memory = tr__memory(executor, executor->plan->exchange);
+    tr_status status = move_blocks(executor, &b, memory, TO_FILE, err);
+    bool rounds = run->state < 0 && tr__part_is_on_nvme(executor->plan, TR_PART_COPY);
+    return status == TR_OK && rounds ? write_copy(executor, &b, memory, err) : status;
 }

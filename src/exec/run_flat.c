@@ -176,7 +176,8 @@ static float *element_of(part in, int64_t element) {
 
 void tr__round_copy(const tr_executor *ex, const tr_flat *flat, int64_t first,
                     int64_t count) {
-    if (tr__plan_is_half(ex->plan) && count > 0) {
+    bool here = !tr__part_is_on_nvme(ex->plan, TR_PART_COPY);
+    if (tr__plan_is_half(ex->plan) && here && count > 0) {
         tr__half_narrow(
             ex->plan->request.compute, tr__kept_f32(ex, &flat->master, first), count,
             ex->plan->request.threads, tr__kept_param(ex, &flat->copy, first));
@@ -296,7 +297,18 @@ static void update_piece(const piece *at) {
                    update.count);
 }
 
+// What goes to NVMe is rounded with what lies between the tensors.
+static void round_staged(const tr_executor *ex, const tr_plan_step *step) {
+    const float *master = tr__memory(ex, step->buffer[tr__update_slot(TR_PART_PARAM)]);
+    void *copy = tr__memory(ex, step->buffer[tr__update_slot(TR_PART_COPY)]);
+    if (copy) {
+        tr__half_narrow(ex->plan->request.compute, master, step->count,
+                        ex->plan->request.threads, copy);
+    }
+}
+
 tr_status tr__run_update(tr_work *work, const tr_plan_step *step) {
     each_piece(work->ex, step, update_piece);
+    round_staged(work->ex, step);
     return TR_OK;
 }

@@ -89,7 +89,8 @@ tr_status tr__run_total(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_update(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_clear(tr_work *work, const tr_plan_step *step);
 // Elements [first, first + count) of a flat buffer, kept here: where units compute in
-// 16 bits, what they compute with becomes the master weights, rounded.
+// 16 bits, what they compute with becomes the master weights, rounded. What is on NVMe
+// is rounded where it is written.
 void tr__round_copy(const tr_executor *ex, const tr_flat *flat, int64_t first,
                     int64_t count);
 // ---- run_comm.c

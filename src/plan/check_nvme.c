@@ -72,15 +72,14 @@ static bool has_room(const tr_check_walk *w, int32_t buffer, tr_part part,
 static tr_status check_elements(const tr_check_walk *w, tr_part part) {
     const tr_plan_step *step = w->step;
     int parts = TR_PART_STATE + w->plan->request.optimizer_states, at_part = (int)part;
-    if (at_part < 0 || at_part >= parts || part == TR_PART_RECORD ||
-        !tr__is_on_nvme(w->plan, range_of(w, part))) {
+    if (at_part < 0 || at_part >= parts || !tr__part_is_on_nvme(w->plan, part)) {
         return tr__check_wrong(w, "moves what is not on NVMe");
     }
     const tr_flat_range *range = range_of(w, part);
     const tr_buffer *file = &w->plan->buffers[range->buffer];
     int64_t at = step->first - range->first;
-    bool good = at >= 0 && at % TR_SHARD_ELEMENTS == 0 && step->count >= 0 &&
-                step->count <= range->count - at &&
+    bool good = at >= 0 && at % tr__nvme_elements(w->plan, part) == 0 &&
+                step->count >= 0 && step->count <= range->count - at &&
                 file->offset % TR_NVME_ALIGNMENT == 0;
     return good ? TR_OK : tr__check_wrong(w, "moves elements that are not its own");
 }
@@ -98,14 +97,15 @@ static bool is_whole(const tr_check_walk *w, tr_part part) {
 static tr_status check_wanted(tr_check_walk *w) {
     const tr_plan_step *step = w->step;
     tr_flat_progress *progress = &w->flats[step->unit];
+    tr_part used = tr__used_part(w->plan);
     if (!in_update(w)) {
-        return step->part == TR_PART_PARAM && is_whole(w, TR_PART_PARAM) &&
-                       !w->normed && !is_left(w)
+        return step->part == used && is_whole(w, used) && !w->normed && !is_left(w)
                    ? TR_OK
                    : tr__check_wrong(w, "reads what nobody has asked for");
     }
     int64_t at = step->first - range_of(w, step->part)->first;
-    if (progress->read[step->part] != at || step->count == 0 || !may_update(w)) {
+    if (progress->read[step->part] != at || step->count == 0 || !may_update(w) ||
+        step->part == TR_PART_COPY) {
         return tr__check_wrong(w, "reads other elements than the next");
     }
     progress->read[step->part] += step->count;
@@ -159,7 +159,8 @@ tr_status tr__check_write(tr_check_walk *w) {
 
 tr_status tr__check_fetch_staged(tr_check_walk *w) {
     int32_t from = w->step->buffer[TR_SLOT_INPUT];
-    const tr_flat_range *range = range_of(w, TR_PART_PARAM);
+    tr_part used = tr__used_part(w->plan);
+    const tr_flat_range *range = range_of(w, used);
     if (is_left(w)) {
         return tr__check_wrong(w, "fetches what is yet to be updated");
     }
@@ -167,7 +168,7 @@ tr_status tr__check_fetch_staged(tr_check_walk *w) {
         return from < 0 ? TR_OK : tr__check_wrong(w, "fetches from the wrong place");
     }
     tr_content want = {TR_HOLDS_READ, w->step->unit, range->first,
-                       true,          TR_PART_PARAM, range->count};
+                       true,          used,          range->count};
     if (!is_there(w, from, want)) {
         return tr__check_wrong(w, "fetches what is not read");
     }
@@ -217,13 +218,28 @@ tr_status tr__check_square(tr_check_walk *w) {
     return status == TR_OK ? tr__check_scratch(w) : status;
 }
 
+static tr_status make_copy(tr_check_walk *w, int32_t buffer) {
+    tr_content what = moved(w, TR_HOLDS_UNSTORED);
+    what.part = TR_PART_COPY;
+    if (!has_room(w, buffer, TR_PART_COPY, w->plan->request.update_elements) ||
+        is_staged_for(w, buffer)) {
+        return tr__check_wrong(w, "rounds into buffer %d, which is not for it",
+                               (int)buffer);
+    }
+    w->contents[buffer] = what;
+    return TR_OK;
+}
+
 // What the update takes from staging is there; what it changes is to be written.
 static tr_status check_part(tr_check_walk *w, tr_part part) {
     int32_t buffer = w->step->buffer[tr__update_slot(part)];
     tr_content want = moved(w, TR_HOLDS_READ);
     want.part = part;
-    if (!tr__is_on_nvme(w->plan, range_of(w, part)) || w->step->count == 0) {
+    if (!tr__part_is_on_nvme(w->plan, part) || w->step->count == 0) {
         return buffer < 0 ? TR_OK : tr__check_wrong(w, "names staging for nothing");
+    }
+    if (part == TR_PART_COPY) { // is made, of all of the piece
+        return make_copy(w, buffer);
     }
     if (!is_there(w, buffer, want)) {
         return tr__check_wrong(w, "changes what is not read");
@@ -269,8 +285,9 @@ bool tr__check_is_updated(const tr_check_walk *w, int flat) {
     bool whole = w->updated[flat];
     for (int part = 0; part < TR_PARTS; part++) {
         bool staged = tr__part_is_on_nvme(w->plan, (tr_part)part);
+        bool needed = staged && part != TR_PART_COPY;
         bool changed = staged && part != TR_PART_GRAD;
-        whole = whole && progress->read[part] == (staged ? all : 0) &&
+        whole = whole && progress->read[part] == (needed ? all : 0) &&
                 progress->written[part] == (changed ? all : 0);
     }
     return whole;

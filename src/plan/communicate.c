@@ -111,7 +111,7 @@ static void bring(walk *w, size_t v, arrival part) {
         int flat = unit->flats[k];
         bool fetches = at->fetch >> k & 1, gathers = at->gather >> k & 1;
         if (part == READ && fetches && w->reads) {
-            add_transfer(w, TR_STEP_read, TR_PART_PARAM, flat, NULL);
+            add_transfer(w, TR_STEP_read, tr__used_part(w->plan), flat, NULL);
             came->at[NVME] = w->issued.at[NVME];
         }
         if (part == FETCH && fetches) {
@@ -303,7 +303,7 @@ static void write_steps(walk *w) {
 static void choose_distances(walk *w) {
     const tr_plan_request *r = &w->plan->request;
     bool ranks = r->ranks > 1, leave = grads_leave(w), overlap = !r->no_overlap;
-    w->reads = tr__part_is_on_nvme(w->plan, TR_PART_PARAM);
+    w->reads = tr__part_is_on_nvme(w->plan, tr__used_part(w->plan));
     w->writes = tr__part_is_on_nvme(w->plan, TR_PART_GRAD);
     w->ahead[GATHER] = 1;
     w->ahead[FETCH] = ranks && leave ? 2 : 1;
@@ -338,7 +338,7 @@ static void read_for_fence(walk *w, size_t f, size_t *read) {
     issue fetched = {.at[COPY] = w->issued.at[COPY]};
     for (; *read < w->plan->flat_count && *read < f + 2; (*read)++) {
         if (w->plan->flats[*read].count > 0) {
-            add_transfer(w, TR_STEP_read, TR_PART_PARAM, (int)*read, &fetched);
+            add_transfer(w, TR_STEP_read, tr__used_part(w->plan), (int)*read, &fetched);
         }
     }
 }

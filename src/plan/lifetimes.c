@@ -344,10 +344,10 @@ static void use_update(table *t, tr_plan_step *step, int32_t now) {
 // All of it with one rank, else this rank's part, to be gathered.
 static void use_fetch(table *t, tr_plan_step *step, int32_t now) {
     bool whole = t->plan->request.ranks == 1;
-    if (tr__part_is_on_nvme(t->plan, TR_PART_PARAM) &&
-        t->plan->flats[step->unit].count > 0) {
+    tr_part used = tr__used_part(t->plan);
+    if (tr__part_is_on_nvme(t->plan, used) && t->plan->flats[step->unit].count > 0) {
         step->buffer[TR_SLOT_INPUT] =
-            use_staged(t, t->staged_param, TR_PART_PARAM, step->unit, t->waited[now]);
+            use_staged(t, t->staged_param, used, step->unit, t->waited[now]);
         t->staged_param[step->unit] = t->staged_later[step->unit];
         t->staged_later[step->unit] = -1;
     }
@@ -601,7 +601,7 @@ static tr_status keep(tr_plan *plan, tr_ledger_category category, int64_t bytes,
 
 // Weights and checkpoints pass through it, block by block.
 static tr_status keep_exchange(tr_plan *plan, tr_error *err) {
-    int64_t bytes = TR_EXCHANGE_ELEMENTS * (int64_t)sizeof(float), most = 0;
+    int64_t block = tr__nvme_elements(plan, tr__used_part(plan)), most = 0;
     if (!tr__plan_uses_nvme(plan)) {
         return TR_OK;
     }
@@ -609,8 +609,10 @@ static tr_status keep_exchange(tr_plan *plan, tr_error *err) {
         const tr_buffer *buffer = &plan->buffers[i];
         most = tr__max_i64(most, buffer->space == TR_SPACE_NVME ? buffer->bytes : 0);
     }
-    return keep_in(plan, TR_SPACE_HOST, TR_LEDGER_staging, tr__min_i64(bytes, most),
-                   &plan->exchange, err);
+    int64_t elements = tr__round_up(tr__ceil_div(most, (int64_t)sizeof(float)), block);
+    elements = tr__min_i64(elements, TR_EXCHANGE_ELEMENTS);
+    return keep_in(plan, TR_SPACE_HOST, TR_LEDGER_staging,
+                   elements * tr__exchange_bytes(plan), &plan->exchange, err);
 }
 
 static tr_status keep_rings(tr_plan *plan, tr_error *err) {

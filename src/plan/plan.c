@@ -69,12 +69,6 @@ static tr_status check_staging(const tr_plan_request *r, tr_error *err) {
 }
 
 static tr_status check_homes(const tr_plan_request *r, tr_error *err) {
-    if (tr__dtype_is_half(r->compute) &&
-        (r->param_home == TR_SPACE_NVME || r->optimizer_home == TR_SPACE_NVME ||
-         r->grad_home == TR_SPACE_NVME)) {
-        return tr_fail(err, TR_USAGE,
-                       "offload to NVMe with bf16 or fp16 is not yet supported");
-    }
     bool update_here = r->optimizer_home == TR_SPACE_DEVICE;
     if (update_here ? r->grad_home != TR_SPACE_DEVICE
                     : r->grad_home > r->optimizer_home) {

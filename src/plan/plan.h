@@ -79,6 +79,7 @@ typedef enum tr_part {
     TR_PART_PARAM, // read, write: what the update changes
     TR_PART_GRAD,
     TR_PART_RECORD,
+    TR_PART_COPY,  // in 16 bits: what the update rounds that to, and units compute with
     TR_PART_STATE, // the optimizer's first; the others follow
     TR_PARTS = TR_PART_STATE + TR_OPTIMIZER_STATES,
     TR_PART_NORMS = TR_PARTS, // what each rank has measured: only gathered
@@ -417,8 +418,18 @@ const tr_flat_range *tr__flat_range(const tr_flat *flat, tr_part part);
 bool tr__is_on_nvme(const tr_plan *plan, const tr_flat_range *range);
 // Does anything of the plan?
 bool tr__plan_uses_nvme(const tr_plan *plan);
-// The same of a part of its flat buffers, which is alike for all of them.
+// The same of a part of its flat buffers, which is alike for all of them. (The copy is
+// a part of its own in 16 bits alone.)
 bool tr__part_is_on_nvme(const tr_plan *plan, tr_part part);
+// What is read to be fetched: what the update changes, or its copy in 16 bits.
+tr_part tr__used_part(const tr_plan *plan);
+// Elements of a part from one possible cut to the next: whole shards' blocks, in memory
+// and in the file.
+int64_t tr__nvme_elements(const tr_plan *plan, tr_part part);
+// Elements that the exchange has room for, and bytes that each takes in it: f32, and
+// behind all of these the copies.
+int64_t tr__exchange_elements(const tr_plan *plan);
+int64_t tr__exchange_bytes(const tr_plan *plan);
 // Bytes that so many elements of a part take in the file: whole blocks.
 int64_t tr__nvme_bytes(const tr_plan *plan, tr_part part, int64_t count);
 // Where an update step names the buffer that the part is staged in.

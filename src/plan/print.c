@@ -189,9 +189,9 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
     fputs(tr__plan_step_name(it->kind), to);
     if (it->kind == TR_STEP_gather || it->kind == TR_STEP_clear ||
         it->kind == TR_STEP_read || it->kind == TR_STEP_write || is_boundary(it)) {
-        static const char *const parts[] = {
-            "",       " gradients of", " record", " state 0 of", " state 1 of",
-            " norms", " input of"};
+        static const char *const parts[] = {"",       " gradients of", " record",
+                                            "",       " state 0 of",   " state 1 of",
+                                            " norms", " input of"};
         fputs(parts[it->part], to);
     }
     if (on_unit) {

@@ -10,6 +10,8 @@ const tr_flat_range *tr__flat_range(const tr_flat *flat, tr_part part) {
         return &flat->master;
     case TR_PART_GRAD:
         return &flat->grad;
+    case TR_PART_COPY:
+        return &flat->copy;
     default:
         return &flat->state[part - TR_PART_STATE];
     }
@@ -20,7 +22,8 @@ bool tr__is_on_nvme(const tr_plan *plan, const tr_flat_range *range) {
 }
 
 bool tr__part_is_on_nvme(const tr_plan *plan, tr_part part) {
-    bool there = plan->flat_count > 0 && part != TR_PART_RECORD;
+    bool there = plan->flat_count > 0 && part != TR_PART_RECORD &&
+                 (part != TR_PART_COPY || tr__plan_is_half(plan));
     return there && tr__is_on_nvme(plan, tr__flat_range(&plan->flats[0], part));
 }
 
@@ -30,17 +33,40 @@ bool tr__plan_uses_nvme(const tr_plan *plan) {
            (r->optimizer_home == TR_SPACE_NVME || r->param_home == TR_SPACE_NVME);
 }
 
-int64_t tr__nvme_bytes(const tr_plan *plan, tr_part part, int64_t count) {
+tr_part tr__used_part(const tr_plan *plan) {
+    return tr__plan_is_half(plan) ? TR_PART_COPY : TR_PART_PARAM;
+}
+
+static int64_t element_bytes(const tr_plan *plan, tr_part part) {
     bool fixed = part == TR_PART_GRAD && plan->request.reproducible;
-    size_t element = fixed ? sizeof(int64_t) : sizeof(float);
-    return tr__round_up(count * (int64_t)element, TR_NVME_ALIGNMENT);
+    return part == TR_PART_COPY ? tr__param_bytes(plan)
+                                : (int64_t)(fixed ? sizeof(int64_t) : sizeof(float));
+}
+
+int64_t tr__nvme_bytes(const tr_plan *plan, tr_part part, int64_t count) {
+    return tr__round_up(count * element_bytes(plan, part), TR_NVME_ALIGNMENT);
+}
+
+int64_t tr__nvme_elements(const tr_plan *plan, tr_part part) {
+    return tr__max_i64(TR_SHARD_ELEMENTS,
+                       TR_NVME_ALIGNMENT / element_bytes(plan, part));
+}
+
+int64_t tr__exchange_bytes(const tr_plan *plan) {
+    bool copies = tr__part_is_on_nvme(plan, TR_PART_COPY);
+    return (int64_t)sizeof(float) + (copies ? tr__param_bytes(plan) : 0);
+}
+
+int64_t tr__exchange_elements(const tr_plan *plan) {
+    return plan->buffers[plan->exchange].bytes / tr__exchange_bytes(plan);
 }
 
 tr_slot tr__update_slot(tr_part part) {
     static const tr_slot slots[TR_PARTS] = {
-        [TR_PART_PARAM] = TR_SLOT_OUTPUT, [TR_PART_GRAD] = TR_SLOT_INPUT,
+        [TR_PART_PARAM] = TR_SLOT_OUTPUT,     [TR_PART_GRAD] = TR_SLOT_INPUT,
         [TR_PART_RECORD] = TR_SLOT_TEMP, // never staged
-        [TR_PART_STATE] = TR_SLOT_SAVED,  [TR_PART_STATE + 1] = TR_SLOT_WAVE,
+        [TR_PART_COPY] = TR_SLOT_OUTPUT_GRAD, [TR_PART_STATE] = TR_SLOT_SAVED,
+        [TR_PART_STATE + 1] = TR_SLOT_WAVE,
     };
     static_assert(TR_PARTS == TR_PART_STATE + 2, "every state has its slot");
     return slots[part];

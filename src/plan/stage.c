@@ -62,12 +62,10 @@ static bool next_piece(const writer *w, cursor *c, tr_plan_step *piece) {
 
 // Reads or writes the parts of a piece that are on NVMe.
 static void move(writer *w, const tr_plan_step *piece, tr_plan_step_kind kind) {
-    const tr_flat *flat = &w->plan->flats[piece->unit];
     int parts = TR_PART_STATE + w->plan->request.optimizer_states;
+    tr_part none = kind == TR_STEP_read ? TR_PART_COPY : TR_PART_GRAD;
     for (int part = 0; part < parts && piece->count > 0; part++) {
-        bool moves = part != TR_PART_RECORD &&
-                     tr__is_on_nvme(w->plan, tr__flat_range(flat, (tr_part)part));
-        if (!moves || (kind == TR_STEP_write && part == TR_PART_GRAD)) {
+        if (part == (int)none || !tr__part_is_on_nvme(w->plan, (tr_part)part)) {
             continue;
         }
         add(w, (tr_plan_step){.kind = kind,
@@ -209,7 +207,8 @@ static tr_status write_steps(writer *w) {
     return w->status;
 }
 
-// No piece is larger than the largest update.
+// No piece is larger than the largest update, and all but the last of a flat buffer are
+// whole blocks of every part.
 static void choose_sizes(tr_plan *plan) {
     tr_plan_request *r = &plan->request;
     int64_t most = TR_SHARD_ELEMENTS;
@@ -219,8 +218,9 @@ static void choose_sizes(tr_plan *plan) {
         int64_t room = shards ? tr__min_i64(flat->shard, flat->count) : flat->count;
         most = tr__max_i64(most, tr__round_up(room, TR_SHARD_ELEMENTS));
     }
-    r->update_elements =
-        tr__min_i64(r->update_elements > 0 ? r->update_elements : PIECE_ELEMENTS, most);
+    int64_t elements = r->update_elements > 0 ? r->update_elements : PIECE_ELEMENTS;
+    elements = tr__round_up(elements, tr__nvme_elements(plan, tr__used_part(plan)));
+    r->update_elements = tr__min_i64(elements, most);
     r->update_slots = r->update_slots > 0 ? r->update_slots : SLOTS;
 }
 

@@ -125,6 +125,13 @@ static const subject subjects[] = {
      .optimizer = TR_SPACE_HOST, .compute = TR_F16},
     {"bf16, two ranks, stage 3, all on the host", 2, 2, 0, .ranks = 2, .stage = 3,
      .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST, .compute = TR_BF16},
+    {"bf16, all on NVMe", 2, 2, -1, .ranks = 1, .optimizer = TR_SPACE_NVME,
+     .params = TR_SPACE_NVME, .gradients = TR_SPACE_NVME, .compute = TR_BF16},
+    {"fp16, two ranks, stage 1, optimizer on NVMe", 2, 1, 0, .ranks = 2, .stage = 1,
+     .optimizer = TR_SPACE_NVME, .compute = TR_F16},
+    {"bf16, two ranks, stage 3, parameters on NVMe, no overlap", 2, 2, 0, .ranks = 2,
+     .stage = 3, .no_overlap = true, .optimizer = TR_SPACE_HOST,
+     .params = TR_SPACE_NVME, .compute = TR_BF16},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 

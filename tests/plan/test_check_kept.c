@@ -24,6 +24,8 @@ static const subject subjects[] = {
     {"fp16, stage 2, optimizer on the host", TR_F16, 2, TR_SPACE_HOST, 0},
     {"bf16, stage 3, on the host", TR_BF16, 3, TR_SPACE_HOST, TR_SPACE_HOST},
     {"f32, stage 3, on NVMe", TR_NONE, 3, TR_SPACE_NVME, TR_SPACE_NVME},
+    {"bf16, stage 3, on NVMe", TR_BF16, 3, TR_SPACE_NVME, TR_SPACE_NVME},
+    {"fp16, stage 1, optimizer on NVMe", TR_F16, 1, TR_SPACE_NVME, 0},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 

@@ -27,6 +27,8 @@ static const char resident[] = "{\"stage\": 0}";
 static const char away[] = "{\"offload_optimizer\": {\"device\": \"nvme\"}, "
                            "\"offload_param\": {\"device\": \"nvme\"}}";
 
+static const char *precision = ""; // of all runs of a test
+
 static void print_run(void *const *state, const char *zero, const char *out,
                       const char *folder, char text[TEXT_MAX]) {
     bool nvme = zero == away;
@@ -37,9 +39,9 @@ static void print_run(void *const *state, const char *zero, const char *out,
              "\"train_micro_batch_size_per_gpu\": 2, \"execution\": {\"wave\": 2, "
              "\"threads\": 2}, \"optimizer\": {\"type\": \"AdamW\"}, "
              "\"zero_optimization\": %s, \"memory\": {\"nvme\": {\"path\": \"%s\", "
-             "\"gradients\": %s}}, \"out\": \"%s\"}",
+             "\"gradients\": %s}}, %s\"out\": \"%s\"}",
              BATCH, zero, scratch_path(state, folder), nvme ? "true" : "false",
-             scratch_path(state, out));
+             precision, scratch_path(state, out));
 }
 
 static void open_run(void *const *state, const char *zero, const char *out,
@@ -119,6 +121,15 @@ static void checkpoints_are_the_same(void **state) {
     trial_close(&here);
     trial_close(&there);
     samples_free(&data);
+}
+
+// Files hold the f32 weights; a run that goes on reads these, and rounds them.
+static void checkpoints_are_the_same_in_16_bits(void **state) {
+    precision = "\"bf16\": {\"enabled\": true}, ";
+    checkpoints_are_the_same(state);
+    precision = "\"fp16\": {\"enabled\": true, \"initial_scale_power\": 8}, ";
+    checkpoints_are_the_same(state);
+    precision = "";
 }
 
 // ---- steps that are dropped
@@ -331,6 +342,7 @@ static void nothing_stays_of_a_killed_run(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_FOLDER(checkpoints_are_the_same),
+        WITH_FOLDER(checkpoints_are_the_same_in_16_bits),
         WITH_FOLDER(dropped_steps_change_nothing),
         WITH_FOLDER(a_folder_that_will_not_do_is_named),
         WITH_FOLDER(an_error_in_a_step_ends_it),

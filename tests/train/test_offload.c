@@ -16,8 +16,8 @@ typedef struct world {
     int64_t batch, micro;
     double dropout;
     bool reproducible;
-    const char *optimizer;
-    bool on_host_only; // not on NVMe
+    const char *optimizer, *precision; // precision NULL: f32
+    bool on_host_only;                 // not on NVMe
     samples data;
 } world;
 
@@ -52,7 +52,7 @@ static void print_run(const world *w, const homes *h, char text[TEXT_MAX]) {
                  "{\"model_type\": \"mlp\", \"layer_sizes\": [7, 19, 33, 5]}");
     }
     snprintf(text, TEXT_MAX,
-             "{\"model\": %s, \"steps\": %d, \"seed\": 3, \"train_batch_size\": %d, "
+             "{\"model\": %s, %s\"steps\": %d, \"seed\": 3, \"train_batch_size\": %d, "
              "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
              "\"reproducible\": %s, \"threads\": 2, \"recompute\": %s}, "
              "\"zero_optimization\": {"
@@ -61,9 +61,9 @@ static void print_run(const world *w, const homes *h, char text[TEXT_MAX]) {
              "{\"path\": \"/tmp\", \"gradients\": %s}}, \"activation_checkpointing\": "
              "{\"number_checkpoints\": %d, \"cpu_checkpointing\": %s}, "
              "\"optimizer\": %s, \"out\": \"unused\"}",
-             model, STEPS, (int)w->batch, (int)w->micro, (int)h->wave,
-             w->reproducible ? "true" : "false", recompute_of(h),
-             h->overlap ? "true" : "false", h->optimizer, h->params,
+             model, w->precision ? w->precision : "", STEPS, (int)w->batch,
+             (int)w->micro, (int)h->wave, w->reproducible ? "true" : "false",
+             recompute_of(h), h->overlap ? "true" : "false", h->optimizer, h->params,
              h->gradients ? "true" : "false", (int)h->recomputed,
              h->recomputed ? "true" : "false", w->optimizer);
 }
@@ -202,6 +202,17 @@ static void mlp_on_the_host(void **state) {
     check((world){.batch = 6, .micro = 6, .optimizer = sgd});
 }
 
+static void gpt2_in_16_bits(void **state) {
+    (void)state;
+    // The first steps overflow, and change nothing.
+    check((world){.tokens = true,
+                  .batch = 5,
+                  .micro = 1,
+                  .optimizer = adam,
+                  .precision = "\"fp16\": {\"enabled\": true, \"initial_scale_power\": "
+                               "30, \"hysteresis\": 1}, "});
+}
+
 // Optimizers that need the norms of whole tensors.
 static void norms_on_the_host(void **state) {
     (void)state;
@@ -263,6 +274,7 @@ int main(void) {
         cmocka_unit_test(gpt2_on_the_host),
         cmocka_unit_test(gpt2_on_the_host_reproducibly),
         cmocka_unit_test(mlp_on_the_host),
+        cmocka_unit_test(gpt2_in_16_bits),
         cmocka_unit_test(norms_on_the_host),
         cmocka_unit_test(what_cannot_be_is_refused),
     };

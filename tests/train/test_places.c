@@ -77,7 +77,7 @@ static bool chance(uint64_t *random, int64_t one_in) {
 static world draw_world(uint64_t *random) {
     world w = {.tokens = !chance(random, 3),
                .reproducible = chance(random, 4),
-               .half = chance(random, 4),
+               .half = chance(random, 3),
                .batch = test_between(random, 2, 9),
                .layers = test_between(random, 1, 3),
                .dropout = chance(random, 2) ? 0.1 : 0,
@@ -101,9 +101,8 @@ static void draw_classes(places *p, uint64_t *random) {
 static places draw_places(const world *w, uint64_t *random) {
     static const char *const homes[] = {"none", "cpu", "nvme"};
     int64_t g = (w->batch + w->micro - 1) / w->micro;
-    int64_t far = w->half ? 1 : 2; // 16 bits and NVMe: not yet
-    int64_t optimizer = test_between(random, 0, far);
-    int64_t params = optimizer > 0 ? test_between(random, 0, far) : 0;
+    int64_t optimizer = test_between(random, 0, 2);
+    int64_t params = optimizer > 0 ? test_between(random, 0, 2) : 0;
     places p = {.optimizer = homes[optimizer],
                 .params = homes[params],
                 .gradients = optimizer == 2 && chance(random, 2),

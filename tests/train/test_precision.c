@@ -114,6 +114,11 @@ static void cuts_differ_by_rounding(void **state) {
 static void some_things_change_no_bit(void **state) {
     static const char away[] = "\"offload_optimizer\": {\"device\": \"cpu\"}, "
                                "\"offload_param\": {\"device\": \"cpu\"}";
+    static const char on_nvme[] =
+        "\"offload_optimizer\": {\"device\": \"nvme\", \"nvme_path\": \"/tmp\"}, "
+        "\"offload_param\": {\"device\": \"nvme\", \"nvme_path\": \"/tmp\"}";
+    static const char states[] =
+        "\"offload_optimizer\": {\"device\": \"nvme\", \"nvme_path\": \"/tmp\"}";
     (void)state;
     for (int f = 0; f < 2; f++) {
         const char *precision = f ? fp16 : bf16;
@@ -121,18 +126,22 @@ static void some_things_change_no_bit(void **state) {
             {precision, 3, 4, 0, false, NULL, 5, NULL},
             {precision, 3, 4, 2, false, NULL, 5, NULL},
             {precision, 3, 4, 0, false, away, 5, NULL},
+            {precision, 3, 4, 0, false, on_nvme, 5, NULL},
+            {precision, 3, 4, 2, false, states, 5, NULL},
             {precision, 3, 4, 1, true, away, 5, NULL},
             {precision, 3, 1, 0, true, NULL, 5, NULL},
             {precision, 3, 3, 2, true, NULL, 5, NULL},
+            {precision, 3, 4, 0, true, on_nvme, 5, NULL},
         };
+        enum { FREE = 5, ALL = sizeof settings / sizeof *settings }; // of waves: from 5
         samples data;
         outcome first[2], other;
         make_data(&data);
         run(&settings[0], &data, 0, &first[0]);
-        run(&settings[3], &data, 0, &first[1]);
-        for (int i = 1; i < 6; i++) {
+        run(&settings[FREE], &data, 0, &first[1]);
+        for (int i = 1; i < ALL; i++) {
             run(&settings[i], &data, 0, &other);
-            snapshot_assert_same(&other.end, &first[i / 3].end);
+            snapshot_assert_same(&other.end, &first[i >= FREE].end);
             outcome_free(&other);
         }
         outcome_free(&first[0]);

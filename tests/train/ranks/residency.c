@@ -17,6 +17,7 @@ typedef struct cut {
     bool gradients; // on NVMe
     bool overlap, reproducible;
     bool defers; // updates are left to the next step
+    bool half;
 } cut;
 
 static void print_run(const cut *c, int64_t batch, char text[TEXT_MAX]) {
@@ -24,14 +25,14 @@ static void print_run(const cut *c, int64_t batch, char text[TEXT_MAX]) {
         text, TEXT_MAX,
         "{\"model\": {\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 32, "
         "\"n_head\": 2, \"n_positions\": %d, \"vocab_size\": %d}, \"steps\": %d, "
-        "\"seed\": 5, \"train_batch_size\": %d, "
+        "\"seed\": 5, \"bf16\": {\"enabled\": %s}, \"train_batch_size\": %d, "
         "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": 2, "
         "\"threads\": 1, \"reproducible\": %s}, \"zero_optimization\": {\"stage\": "
         "%d, \"overlap_comm\": %s, \"offload_optimizer\": {\"device\": \"%s\"}, "
         "\"offload_param\": {\"device\": \"%s\"}}, \"memory\": {\"nvme\": "
         "{\"path\": \"/tmp\", \"gradients\": %s}}, \"gradient_clipping\": 0.3, "
         "\"out\": \"unused\"}",
-        POSITIONS, VOCABULARY, STEPS, (int)batch, MICRO,
+        POSITIONS, VOCABULARY, STEPS, c->half ? "true" : "false", (int)batch, MICRO,
         c->reproducible ? "true" : "false", c->stage, c->overlap ? "true" : "false",
         c->optimizer, c->params, c->gradients ? "true" : "false");
 }
@@ -77,10 +78,10 @@ static void run_cut(const cut *c, samples *data, int64_t batch, snapshot *end,
     trial_close(&t);
 }
 
-static void check_stage(int stage, bool reproducible) {
+static void check_stage(int stage, bool reproducible, bool half) {
     static const char *const places[] = {"none", "cpu", "nvme"};
     int64_t batch = 2 * MICRO * tr_comm_ranks(comm) - 1;
-    cut resident = {stage, "none", "none", false, true, reproducible, false};
+    cut resident = {stage, "none", "none", false, true, reproducible, false, half};
     tr_step_result want[STEPS], got[STEPS];
     snapshot there, here;
     samples data;
@@ -95,7 +96,8 @@ static void check_stage(int stage, bool reproducible) {
                  .gradients = k == 4 || (k == 3 && stage != 1),
                  .overlap = (k + stage) % 3 != 0,
                  .reproducible = reproducible,
-                 .defers = (k + stage) % 2 == 0};
+                 .defers = (k + stage) % 2 == 0,
+                 .half = half};
         if (params > 0 && stage < 3) {
             continue;
         }
@@ -114,20 +116,27 @@ static void check_stage(int stage, bool reproducible) {
 static void every_stage(void **state) {
     (void)state;
     for (int stage = 0; stage <= 3; stage++) {
-        check_stage(stage, false);
+        check_stage(stage, false, false);
     }
 }
 
 static void reproducibly(void **state) {
     (void)state;
-    check_stage(1, true);
-    check_stage(3, true);
+    check_stage(1, true, false);
+    check_stage(3, true, false);
+}
+
+static void in_16_bits(void **state) {
+    (void)state;
+    check_stage(1, false, true);
+    check_stage(3, false, true);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_stage),
         cmocka_unit_test(reproducibly),
+        cmocka_unit_test(in_16_bits),
     };
     tr_error err = {0};
     setenv("CMOCKA_TEST_ABORT", "1", 1); // the others would wait for this rank
