@@ -245,7 +245,7 @@ static void each_piece(const tr_executor *ex, const tr_plan_step *step,
 static void measure_piece(const piece *at) {
     const tr_executor *ex = at->ex;
     const tr_plan_param *param = &ex->plan->params[at->range->param];
-    tr_squares *parts = tr__memory(ex, at->step->buffer[TR_SLOT_OUTPUT]);
+    tr_squares *parts = tr__memory(ex, at->step->buffer[TR_SLOT_INPUT_GRAD]);
     int64_t where = tr__norms_part(ex->plan, param, at->first / TR_NORM_BLOCK);
     tr__optimizer_measure(ex->direct, ex->norm, &ex->order.hyper[at->range->group],
                           &at->update, at->first, parts + where);

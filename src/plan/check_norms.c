@@ -22,17 +22,11 @@ static bool all_measured(const tr_check_walk *w) {
 // States change: like the update it comes when all have agreed on it.
 tr_status tr__check_measure(tr_check_walk *w) {
     size_t index = (size_t)(w->step - w->plan->sequences[w->kind].steps);
-    const tr_flat *flat = &w->plan->flats[w->step->unit];
-    bool shards = tr__plan_stage(w->plan) > 0;
-    int32_t to = w->step->buffer[TR_SLOT_OUTPUT];
+    int32_t to = w->step->buffer[TR_SLOT_INPUT_GRAD];
     bool agreed = w->normed && (w->recorded || w->plan->request.ranks == 1);
     if (!w->plan->request.tensor_norms || !agreed || w->measured[w->step->unit] ||
         index < w->plan->update_begin) {
         return tr__check_wrong(w, "is there twice, or before the norm");
-    }
-    if (w->step->first != (shards ? flat->first : 0) ||
-        w->step->count != (shards ? flat->own : flat->count)) {
-        return tr__check_wrong(w, "measures other elements than this rank updates");
     }
     bool first = w->measures < 0;
     if (!is_large(w, to, w->plan->norms.parts * tr__norms_ranks(w->plan)) ||
@@ -40,10 +34,10 @@ tr_status tr__check_measure(tr_check_walk *w) {
         return tr__check_wrong(w, "measures into the wrong place");
     }
     w->measures = to;
-    w->measured[w->step->unit] = true;
-    tr__check_leave(w, TR_SLOT_OUTPUT,
+    tr__check_leave(w, TR_SLOT_INPUT_GRAD,
                     (tr_content){.kind = TR_HOLDS_MEASURES, .whole = true});
-    return tr__check_scratch(w);
+    tr_status status = tr__check_first_phase(w);
+    return status == TR_OK ? tr__check_scratch(w) : status;
 }
 
 tr_status tr__check_gather_norms(tr_check_walk *w) {
@@ -68,7 +62,7 @@ tr_status tr__check_total(tr_check_walk *w) {
     w->totalled = true;
     tr__check_leave(w, TR_SLOT_OUTPUT,
                     (tr_content){.kind = TR_HOLDS_NORMS, .whole = true});
-    return TR_OK;
+    return tr__check_second_phase(w);
 }
 
 tr_status tr__check_norms(const tr_check_walk *w) {

@@ -230,12 +230,16 @@ static tr_status make_copy(tr_check_walk *w, int32_t buffer) {
     return TR_OK;
 }
 
-// What the update takes from staging is there; what it changes is to be written.
+// What an update, or its first phase, takes from staging is there; what it changes is
+// to be written.
 static tr_status check_part(tr_check_walk *w, tr_part part) {
     int32_t buffer = w->step->buffer[tr__update_slot(part)];
+    bool measures = w->step->kind == TR_STEP_measure;
+    bool changes = measures ? part >= TR_PART_STATE : part != TR_PART_GRAD;
     tr_content want = moved(w, TR_HOLDS_READ);
     want.part = part;
-    if (!tr__part_is_on_nvme(w->plan, part) || w->step->count == 0) {
+    if (!tr__part_is_on_nvme(w->plan, part) || w->step->count == 0 ||
+        (measures && part == TR_PART_COPY)) {
         return buffer < 0 ? TR_OK : tr__check_wrong(w, "names staging for nothing");
     }
     if (part == TR_PART_COPY) { // is made, of all of the piece
@@ -244,9 +248,17 @@ static tr_status check_part(tr_check_walk *w, tr_part part) {
     if (!is_there(w, buffer, want)) {
         return tr__check_wrong(w, "changes what is not read");
     }
-    w->contents[buffer].kind =
-        part == TR_PART_GRAD ? TR_HOLDS_NOTHING : TR_HOLDS_UNSTORED;
+    w->contents[buffer].kind = changes ? TR_HOLDS_UNSTORED : TR_HOLDS_NOTHING;
     return TR_OK;
+}
+
+static tr_status check_parts(tr_check_walk *w) {
+    int parts = TR_PART_STATE + w->plan->request.optimizer_states;
+    tr_status status = TR_OK;
+    for (int part = 0; part < parts && status == TR_OK; part++) {
+        status = part == TR_PART_RECORD ? TR_OK : check_part(w, (tr_part)part);
+    }
+    return status;
 }
 
 // What of a flat buffer a rank updates: what it has the optimizer's state of.
@@ -255,28 +267,56 @@ static int64_t elements_to_update(const tr_check_walk *w, int flat) {
     return tr__plan_stage(w->plan) > 0 ? f->own : f->count;
 }
 
+// Are the step's elements those after the first `done` of what this rank updates?
+static bool are_next(const tr_check_walk *w, int64_t done) {
+    const tr_plan_step *step = w->step;
+    int64_t begin = tr__plan_stage(w->plan) > 0 ? flat_of(w)->first : 0;
+    int64_t all = elements_to_update(w, step->unit);
+    return step->first == begin + done && step->count >= 0 &&
+           step->count <= all - done && (step->count > 0 || all == 0);
+}
+
 tr_status tr__check_update(tr_check_walk *w) {
     const tr_plan_step *step = w->step;
-    const tr_flat *flat = flat_of(w);
     tr_flat_progress *progress = &w->flats[step->unit];
-    int64_t begin = tr__plan_stage(w->plan) > 0 ? flat->first : 0;
-    int64_t all = elements_to_update(w, step->unit);
-    int parts = TR_PART_STATE + w->plan->request.optimizer_states;
-    if (!may_update(w) || step->first != begin + progress->updated || step->count < 0 ||
-        step->count > all - progress->updated || w->updated[step->unit] ||
-        (step->count == 0 && all > 0)) {
+    if (!may_update(w) || w->updated[step->unit] || !are_next(w, progress->updated)) {
         return tr__check_wrong(w, "updates other elements than the next");
     }
     progress->updated += step->count;
-    w->updated[step->unit] = progress->updated == all;
-    for (int part = 0; part < parts; part++) {
-        tr_status status =
-            part == TR_PART_RECORD ? TR_OK : check_part(w, (tr_part)part);
-        if (status != TR_OK) {
-            return status;
+    w->updated[step->unit] = progress->updated == elements_to_update(w, step->unit);
+    tr_status status = check_parts(w);
+    return status == TR_OK ? tr__check_scratch(w) : status;
+}
+
+tr_status tr__check_first_phase(tr_check_walk *w) {
+    const tr_plan_step *step = w->step;
+    tr_flat_progress *progress = &w->flats[step->unit];
+    if (!are_next(w, progress->measured)) {
+        return tr__check_wrong(w, "measures other elements than the next");
+    }
+    progress->measured += step->count;
+    w->measured[step->unit] = progress->measured == elements_to_update(w, step->unit);
+    return check_parts(w);
+}
+
+// What the second phase reads has all been written, and in one order with its reads.
+tr_status tr__check_second_phase(tr_check_walk *w) {
+    for (size_t f = 0; f < w->plan->flat_count; f++) {
+        tr_flat_progress *progress = &w->flats[f];
+        int64_t all = elements_to_update(w, (int)f);
+        for (int part = 0; part < TR_PARTS; part++) {
+            bool staged = tr__part_is_on_nvme(w->plan, (tr_part)part);
+            bool needed = staged && part != TR_PART_COPY;
+            bool changed = staged && part >= TR_PART_STATE;
+            if (progress->read[part] != (needed ? all : 0) ||
+                progress->written[part] != (changed ? all : 0)) {
+                return tr__check_wrong(w, "comes before the first phase of %s is done",
+                                       w->plan->flats[f].name);
+            }
+            progress->read[part] = progress->written[part] = 0;
         }
     }
-    return tr__check_scratch(w);
+    return TR_OK;
 }
 
 bool tr__check_is_updated(const tr_check_walk *w, int flat) {

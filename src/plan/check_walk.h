@@ -53,8 +53,8 @@ typedef struct tr_flat_progress {
     bool squared;        // on their way to NVMe
     bool stored;         // gradients are on NVMe
     // By the update, elements of this rank's part so far: read and written of each part
-    // on NVMe, and updated.
-    int64_t read[TR_PARTS], written[TR_PARTS], updated;
+    // on NVMe, of the phase that is at work; measured, and updated.
+    int64_t read[TR_PARTS], written[TR_PARTS], measured, updated;
 } tr_flat_progress;
 
 // Streams that go on beside computing.
@@ -160,6 +160,10 @@ tr_status tr__check_evict_staged(tr_check_walk *w);
 // The elements of an update are the next of its flat buffer, and what is on NVMe of
 // them is staged.
 tr_status tr__check_update(tr_check_walk *w);
+// The same of its first phase. And before its second: that the first has read all, and
+// written the states.
+tr_status tr__check_first_phase(tr_check_walk *w);
+tr_status tr__check_second_phase(tr_check_walk *w);
 // Has the update of a flat buffer read and written all?
 bool tr__check_is_updated(const tr_check_walk *w, int flat);
 // At the norm: an update that the step before has left is done, and the next begins.

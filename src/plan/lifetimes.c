@@ -334,7 +334,8 @@ static void use_transfer(table *t, tr_plan_step *step, int32_t now) {
 static void use_update(table *t, tr_plan_step *step, int32_t now) {
     int parts = TR_PART_STATE + t->plan->request.optimizer_states;
     for (int part = 0; part < parts && step->slot >= 0 && step->count > 0; part++) {
-        if (tr__part_is_on_nvme(t->plan, (tr_part)part)) {
+        bool later = step->kind == TR_STEP_measure && part == TR_PART_COPY;
+        if (!later && tr__part_is_on_nvme(t->plan, (tr_part)part)) {
             step->buffer[tr__update_slot((tr_part)part)] =
                 use_ring(t, step->slot, (tr_part)part, now);
         }
@@ -506,7 +507,8 @@ static void use_all(table *t, tr_plan_step *step, int32_t now) {
         use_unfold(t, step, now);
         break;
     case TR_STEP_measure:
-        step->buffer[TR_SLOT_OUTPUT] = use_measured(t, now);
+        use_update(t, step, now);
+        step->buffer[TR_SLOT_INPUT_GRAD] = use_measured(t, now);
         use_unfold(t, step, now);
         break;
     case TR_STEP_total:

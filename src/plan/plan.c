@@ -127,12 +127,6 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
                        "an optimizer of %d states a parameter; 0 to %d are possible",
                        r->optimizer_states, TR_OPTIMIZER_STATES);
     }
-    if (r->tensor_norms &&
-        (r->optimizer_home == TR_SPACE_NVME || r->param_home == TR_SPACE_NVME)) {
-        return tr_fail(err, TR_USAGE,
-                       "an optimizer that needs the norms of tensors (LAMB, LARS) with "
-                       "its state or parameters on NVMe is not yet supported");
-    }
     if (r->compute != TR_NONE && r->compute != TR_F32 &&
         !tr__dtype_is_half(r->compute)) {
         return tr_fail(err, TR_USAGE, "units compute in f32, bf16 or f16, not in %s",

@@ -126,10 +126,10 @@ typedef struct tr_plan_step {
     // where to (-1: the flat's own). Fetch and gather of parameters: OUTPUT is where
     // they go (-1: in place, in the flat's own); INPUT, of a gather, this rank's part,
     // of a fetch, where it is staged (-1: the flat's). Read: OUTPUT, write: INPUT. What
-    // of an update is staged: tr__update_slot. Measure, gather of norms: OUTPUT is
-    // where the parts are; total: INPUT these, OUTPUT tr_squares for each parameter of
-    // the plan (of its tensor: at the index tr_plan_param.tensor); update: INPUT_GRAD
-    // these.
+    // of an update is staged: tr__update_slot. Measure: INPUT_GRAD, gather of norms:
+    // OUTPUT is where the parts are; total: INPUT these, OUTPUT tr_squares for each
+    // parameter of the plan (of its tensor: at the index tr_plan_param.tensor); update:
+    // INPUT_GRAD these.
     int32_t buffer[TR_SLOTS]; // -1: none
 } tr_plan_step;
 

@@ -43,10 +43,14 @@ static bool is_flat(const item *it) {
            it->kind == TR_STEP_clear;
 }
 
-// An update that is staged, or what is moved for it.
+static bool is_transfer(const tr_plan_step *step) {
+    return step->kind == TR_STEP_read || step->kind == TR_STEP_write;
+}
+
+// An update, or its first phase, that is staged, or what is moved for it.
 static bool is_piece(const tr_plan_step *step) {
-    bool kind = step->kind == TR_STEP_read || step->kind == TR_STEP_write ||
-                step->kind == TR_STEP_update;
+    bool kind = is_transfer(step) || step->kind == TR_STEP_update ||
+                step->kind == TR_STEP_measure;
     return kind && step->slot >= 0;
 }
 
@@ -75,7 +79,7 @@ static size_t fold_runs(const tr_plan *plan, const tr_sequence *sequence, item *
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
         bool piece = is_piece(step);
-        if (piece && step->kind != TR_STEP_update) {
+        if (piece && is_transfer(step)) {
             continue;
         }
         if (count > 0 && extends(&items[count - 1], step)) {

@@ -10,6 +10,10 @@
 // the norm, and once more at the step's beginning, for an update that the step before
 // has left to this one. There they lie between the forwards, each before the first step
 // that takes its parameters, or puts new gradients in the place of the old.
+//
+// An update of two phases is done once, after the norm: each phase in pieces of its
+// own, since the norms of whole tensors lie in between. The states that the first has
+// moved on are written back, and read again by the second, in the stream's order.
 #include "base/checked.h"
 #include "base/memory.h"
 #include "plan/plan.h"
@@ -20,7 +24,7 @@ enum { PIECE_ELEMENTS = 1 << 20, SLOTS = 6 };
 
 // A walk through the pieces of all updates.
 typedef struct cursor {
-    size_t at;      // step of the old sequence
+    size_t at, end; // steps of the old sequence
     int64_t done;   // elements of it
     int64_t number; // pieces so far
 } cursor;
@@ -45,7 +49,7 @@ static void add(writer *w, tr_plan_step step) {
 
 static bool next_piece(const writer *w, cursor *c, tr_plan_step *piece) {
     const tr_plan_request *r = &w->plan->request;
-    if (c->at == w->old->count) {
+    if (c->at == c->end) {
         return false;
     }
     *piece = w->old->steps[c->at];
@@ -60,12 +64,20 @@ static bool next_piece(const writer *w, cursor *c, tr_plan_step *piece) {
     return true;
 }
 
+// Does a piece of an update, or of its first phase, need the part read, or written?
+static bool needs(const tr_plan_step *piece, tr_plan_step_kind kind, int part) {
+    if (kind == TR_STEP_read) {
+        return part != TR_PART_COPY;
+    }
+    return piece->kind == TR_STEP_measure ? part >= TR_PART_STATE
+                                          : part != TR_PART_GRAD;
+}
+
 // Reads or writes the parts of a piece that are on NVMe.
 static void move(writer *w, const tr_plan_step *piece, tr_plan_step_kind kind) {
     int parts = TR_PART_STATE + w->plan->request.optimizer_states;
-    tr_part none = kind == TR_STEP_read ? TR_PART_COPY : TR_PART_GRAD;
     for (int part = 0; part < parts && piece->count > 0; part++) {
-        if (part == (int)none || !tr__part_is_on_nvme(w->plan, (tr_part)part)) {
+        if (!needs(piece, kind, part) || !tr__part_is_on_nvme(w->plan, (tr_part)part)) {
             continue;
         }
         add(w, (tr_plan_step){.kind = kind,
@@ -97,8 +109,17 @@ static bool write_piece(writer *w) {
     return true;
 }
 
-static void begin_pieces(writer *w) {
-    w->updates = w->reads = (cursor){.at = w->plan->update_begin};
+static void begin_pieces(writer *w, size_t first, size_t end) {
+    w->updates = w->reads = (cursor){.at = first, .end = end};
+}
+
+// Where the updates begin, which end the sequence.
+static size_t first_update(const writer *w) {
+    size_t i = w->old->count;
+    while (i > w->plan->update_begin && w->old->steps[i - 1].kind == TR_STEP_update) {
+        i--;
+    }
+    return i;
 }
 
 // ---- updates of the step before
@@ -114,7 +135,7 @@ typedef struct deadlines {
 // All pieces of a flat buffer and of those before it.
 static int64_t pieces_through(const writer *w, int32_t flat) {
     int64_t count = 0;
-    for (size_t i = w->plan->update_begin; i < w->old->count; i++) {
+    for (size_t i = first_update(w); i < w->old->count; i++) {
         int64_t elements = w->plan->request.update_elements;
         count += tr__max_i64(1, tr__ceil_div(w->old->steps[i].count, elements));
         if (w->old->steps[i].unit == flat) {
@@ -169,7 +190,7 @@ static void write_pieces_before(writer *w, const deadlines *d, size_t i) {
 // renumbered: [NVMe steps of the old sequence + 1]
 static void copy_steps(writer *w, const deadlines *d, int32_t *renumbered) {
     int32_t before = 0;
-    begin_pieces(w);
+    begin_pieces(w, first_update(w), w->old->count);
     for (size_t i = 0; i < w->plan->update_begin && w->status == TR_OK; i++) {
         tr_plan_step step = w->old->steps[i];
         if (w->plan->late_updates) {
@@ -184,6 +205,26 @@ static void copy_steps(writer *w, const deadlines *d, int32_t *renumbered) {
     }
 }
 
+// All that comes after the norm, in its order.
+static void write_updates(writer *w) {
+    size_t i = w->plan->update_begin, count = w->old->count;
+    while (i < count && w->status == TR_OK) {
+        tr_plan_step_kind kind = w->old->steps[i].kind;
+        if (kind != TR_STEP_measure && kind != TR_STEP_update) {
+            add(w, w->old->steps[i++]);
+            continue;
+        }
+        size_t end = i;
+        while (end < count && w->old->steps[end].kind == kind) {
+            end++;
+        }
+        begin_pieces(w, i, end);
+        while (write_piece(w)) {
+        }
+        i = end;
+    }
+}
+
 static tr_status write_steps(writer *w) {
     size_t count = w->plan->update_begin + 1;
     deadlines d = {tr__calloc(count, sizeof *d.need), tr__calloc(count, sizeof *d.next),
@@ -195,9 +236,7 @@ static tr_status write_steps(writer *w) {
         find_deadlines(w, &d);
         copy_steps(w, &d, renumbered);
         size_t update_begin = w->edited.count;
-        begin_pieces(w);
-        while (write_piece(w)) {
-        }
+        write_updates(w);
         w->plan->update_begin = update_begin;
     }
     tr__free(d.need);
@@ -231,7 +270,8 @@ tr_status tr__pass_stage(tr_plan *plan, tr_error *err) {
     }
     choose_sizes(plan);
     // Sums in fixed point are scaled anew for each step.
-    plan->late_updates = !plan->request.no_overlap && !plan->request.reproducible;
+    plan->late_updates = !plan->request.no_overlap && !plan->request.reproducible &&
+                         !plan->request.tensor_norms;
     writer w = {.plan = plan, .old = train, .err = err};
     if (write_steps(&w) != TR_OK) {
         tr__free(w.edited.steps);

@@ -47,10 +47,8 @@ static double update_bytes(const tr_plan *plan, const tr_plan_step *step) {
 
 // The first phase: parameters and gradients are read, states read and written.
 static double measure_bytes(const tr_plan *plan, const tr_plan_step *step) {
-    const tr_flat *flat = &plan->flats[step->unit];
-    int64_t elements = tr__plan_stage(plan) > 0 ? flat->own : flat->count;
     int64_t each = F32 * (1 + 2 * plan->request.optimizer_states) + sum_bytes(plan);
-    return (double)elements * (double)each;
+    return (double)step->count * (double)each;
 }
 
 static int64_t norms_bytes(const tr_plan *plan) {

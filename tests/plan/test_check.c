@@ -113,6 +113,14 @@ static const subject subjects[] = {
     {"norms of tensors, two ranks, sliced, all on the host, reproducible", 2, 2, 0,
      .ranks = 2, .stage = 3, .reproducible = true, .sliced = true, .norms = true,
      .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST},
+    {"norms of tensors, all on NVMe", 2, 2, 0, .ranks = 1, .norms = true,
+     .optimizer = TR_SPACE_NVME, .params = TR_SPACE_NVME, .gradients = TR_SPACE_NVME},
+    {"norms of tensors, two ranks, stage 1, optimizer on NVMe, reproducible", 2, 1, 0,
+     .ranks = 2, .stage = 1, .reproducible = true, .norms = true,
+     .optimizer = TR_SPACE_NVME},
+    {"norms of tensors, bf16, two ranks, stage 3, all on NVMe", 2, 2, 0, .ranks = 2,
+     .stage = 3, .norms = true, .optimizer = TR_SPACE_NVME, .params = TR_SPACE_NVME,
+     .compute = TR_BF16},
     {"gauged, wave 2, recomputed", 2, 2, -1, .ranks = 1, .gauged = true},
     {"gauged, sliced, wave 2", 3, 2, 0, .ranks = 1, .sliced = true, .gauged = true},
     {"gauged, centered", 3, 3, 0, true, .ranks = 1, .gauged = true},
@@ -542,7 +550,8 @@ static void misnumber_each(tr_plan *plan, const subject *s, tr_sequence *sequenc
         bool moves = tr__step_is_of_boundary(step);
         bool has_micro = test_is_compute(step) || test_is_ring(step) || moves;
         bool has_unit = test_is_compute(step) || moves ||
-                        step->kind == TR_STEP_update || step->kind == TR_STEP_combine;
+                        step->kind == TR_STEP_update || step->kind == TR_STEP_combine ||
+                        step->kind == TR_STEP_measure;
         for (int by = -1; by <= 1; by += 2) {
             step->micro += by;
             if (has_micro) {
@@ -577,7 +586,7 @@ static void wrong_numbers_are_found(void **state) {
 
 static bool is_cut(const tr_plan_step *step) {
     return step->kind == TR_STEP_update || step->kind == TR_STEP_read ||
-           step->kind == TR_STEP_write;
+           step->kind == TR_STEP_write || step->kind == TR_STEP_measure;
 }
 
 static void miscount_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {

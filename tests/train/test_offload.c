@@ -17,7 +17,6 @@ typedef struct world {
     double dropout;
     bool reproducible;
     const char *optimizer, *precision; // precision NULL: f32
-    bool on_host_only;                 // not on NVMe
     samples data;
 } world;
 
@@ -139,10 +138,6 @@ static void check_world(const world *w) {
     run(w, &h, false, &want, results, &evaluation);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         h = cases[k];
-        bool file = strcmp(h.optimizer, "nvme") == 0 || strcmp(h.params, "nvme") == 0;
-        if (file && w->on_host_only) {
-            continue;
-        }
         bool once = !w->reproducible || h.gradients;
         h.wave = once ? g : 1 + (int64_t)k % g;
         run(w, &h, k % 2 == 0, &got, others, &other);
@@ -216,18 +211,13 @@ static void gpt2_in_16_bits(void **state) {
 // Optimizers that need the norms of whole tensors.
 static void norms_on_the_host(void **state) {
     (void)state;
-    check((world){.tokens = true,
-                  .batch = 7,
-                  .micro = 2,
-                  .on_host_only = true,
-                  .optimizer = lamb});
+    check((world){.tokens = true, .batch = 7, .micro = 2, .optimizer = lamb});
     check((world){.tokens = true,
                   .batch = 5,
                   .micro = 1,
                   .reproducible = true,
-                  .on_host_only = true,
                   .optimizer = lamb});
-    check((world){.batch = 8, .micro = 3, .on_host_only = true, .optimizer = lars});
+    check((world){.batch = 8, .micro = 3, .optimizer = lars});
 }
 
 // What would change bits, or is not there, says so.
@@ -236,16 +226,10 @@ static void what_cannot_be_is_refused(void **state) {
     static const struct {
         homes homes;
         const char *words;
-        const char *optimizer;
     } cases[] = {
         {{"cpu", "none", 2, 0, true, false},
-         "execution.wave is 2, but gradients leave",
-         adam},
-        {{"none", "cpu", 4, 0, true, false},
-         "offload_param without offload_optimizer",
-         adam},
-        {{"nvme", "none", 4, 0, true, false}, "(LAMB, LARS) with its state", lamb},
-        {{"cpu", "nvme", 4, 0, true, false}, "(LAMB, LARS) with its state", lars},
+         "execution.wave is 2, but gradients leave"},
+        {{"none", "cpu", 4, 0, true, false}, "offload_param without offload_optimizer"},
     };
     world w = {.tokens = true, .batch = 4, .micro = 1, .optimizer = adam};
     samples_tokens(&w.data, 9, 9, 61, 5);
@@ -254,7 +238,6 @@ static void what_cannot_be_is_refused(void **state) {
         tr_error err = {0};
         tr_run *opened = NULL;
         tr_plan *plan = NULL;
-        w.optimizer = cases[i].optimizer;
         print_run(&w, &cases[i].homes, text);
         tr_run_options options = {
             .text = text, .own_train = w.data.dataset, .resume = "never"};

@@ -37,7 +37,11 @@ typedef struct places {
 static const char *const optimizers[] = {
     "{\"type\": \"AdamW\", \"params\": {\"lr\": 1e-3, \"weight_decay\": 0.1}}",
     "{\"type\": \"SGD\", \"params\": {\"lr\": 0.05, \"momentum\": 0.9}}",
-    "{\"type\": \"Lion\", \"params\": {\"lr\": 1e-4}}"};
+    "{\"type\": \"Lion\", \"params\": {\"lr\": 1e-4}}",
+    "{\"type\": \"Lamb\", \"params\": {\"lr\": 1e-3, \"weight_decay\": 0.1}}",
+    "{\"type\": \"LARS\", \"params\": {\"lr\": 2, \"exclude_1d\": false}}"};
+
+enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
 static void print_run(const world *w, const places *p, char text[TEXT_MAX]) {
     char model[512];
@@ -81,7 +85,7 @@ static world draw_world(uint64_t *random) {
                .batch = test_between(random, 2, 9),
                .layers = test_between(random, 1, 3),
                .dropout = chance(random, 2) ? 0.1 : 0,
-               .optimizer = optimizers[test_between(random, 0, 2)]};
+               .optimizer = optimizers[test_between(random, 0, OPTIMIZERS - 1)]};
     w.micro = test_between(random, 1, w.batch);
     return w;
 }

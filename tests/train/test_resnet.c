@@ -150,6 +150,19 @@ static void recomputed_as_kept(void **state) {
     }
 }
 
+// Statistics are brought up to date once, too, where updates could be left to the next
+// step.
+static void on_nvme_as_here(void **state) {
+    cut c = {.micro = 16, .wave = 4, .statistics = "effective_batch"};
+    char here[PATH_MAX], away[PATH_MAX];
+    train(state, &c, "here", 2, false);
+    c.more = ", \"zero_optimization\": {\"offload_optimizer\": {\"device\": \"nvme\", "
+             "\"nvme_path\": \"/tmp\"}, \"offload_param\": {\"device\": \"nvme\"}}";
+    train(state, &c, "away", 2, false);
+    stored_assert_same(latest(state, "here", here), latest(state, "away", away),
+                       weights);
+}
+
 // A checkpoint carries the running statistics: a run that goes on from it ends with the
 // same bits as one that was never interrupted.
 static void resumed_as_whole(void **state) {
@@ -404,8 +417,9 @@ int main(void) {
         ON_DISK(cuts_change_nothing),       ON_DISK(recomputed_as_kept),
         ON_DISK(resumed_as_whole),          ON_DISK(micro_batches_alone),
         ON_DISK(one_rank_is_all),           ON_DISK(reproducible_as_uncut),
-        ON_DISK(skipped_leaves_statistics), cmocka_unit_test(published_sizes),
-        cmocka_unit_test(waves_are_forced), cmocka_unit_test(hostile_shapes),
+        ON_DISK(skipped_leaves_statistics), ON_DISK(on_nvme_as_here),
+        cmocka_unit_test(published_sizes),  cmocka_unit_test(waves_are_forced),
+        cmocka_unit_test(hostile_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

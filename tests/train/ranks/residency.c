@@ -18,6 +18,7 @@ typedef struct cut {
     bool overlap, reproducible;
     bool defers; // updates are left to the next step
     bool half;
+    const char *optimizer_type;
 } cut;
 
 static void print_run(const cut *c, int64_t batch, char text[TEXT_MAX]) {
@@ -31,10 +32,10 @@ static void print_run(const cut *c, int64_t batch, char text[TEXT_MAX]) {
         "%d, \"overlap_comm\": %s, \"offload_optimizer\": {\"device\": \"%s\"}, "
         "\"offload_param\": {\"device\": \"%s\"}}, \"memory\": {\"nvme\": "
         "{\"path\": \"/tmp\", \"gradients\": %s}}, \"gradient_clipping\": 0.3, "
-        "\"out\": \"unused\"}",
+        "\"optimizer\": {\"type\": \"%s\"}, \"out\": \"unused\"}",
         POSITIONS, VOCABULARY, STEPS, c->half ? "true" : "false", (int)batch, MICRO,
         c->reproducible ? "true" : "false", c->stage, c->overlap ? "true" : "false",
-        c->optimizer, c->params, c->gradients ? "true" : "false");
+        c->optimizer, c->params, c->gradients ? "true" : "false", c->optimizer_type);
 }
 
 static int64_t stored(const trial *t) {
@@ -78,10 +79,11 @@ static void run_cut(const cut *c, samples *data, int64_t batch, snapshot *end,
     trial_close(&t);
 }
 
-static void check_stage(int stage, bool reproducible, bool half) {
+static void check_stage(int stage, bool reproducible, bool half, const char *type) {
     static const char *const places[] = {"none", "cpu", "nvme"};
     int64_t batch = 2 * MICRO * tr_comm_ranks(comm) - 1;
-    cut resident = {stage, "none", "none", false, true, reproducible, false, half};
+    cut resident = {stage,        "none", "none", false, true,
+                    reproducible, false,  half,   type};
     tr_step_result want[STEPS], got[STEPS];
     snapshot there, here;
     samples data;
@@ -97,7 +99,8 @@ static void check_stage(int stage, bool reproducible, bool half) {
                  .overlap = (k + stage) % 3 != 0,
                  .reproducible = reproducible,
                  .defers = (k + stage) % 2 == 0,
-                 .half = half};
+                 .half = half,
+                 .optimizer_type = type};
         if (params > 0 && stage < 3) {
             continue;
         }
@@ -116,20 +119,29 @@ static void check_stage(int stage, bool reproducible, bool half) {
 static void every_stage(void **state) {
     (void)state;
     for (int stage = 0; stage <= 3; stage++) {
-        check_stage(stage, false, false);
+        check_stage(stage, false, false, "AdamW");
     }
 }
 
 static void reproducibly(void **state) {
     (void)state;
-    check_stage(1, true, false);
-    check_stage(3, true, false);
+    check_stage(1, true, false, "AdamW");
+    check_stage(3, true, false, "AdamW");
 }
 
 static void in_16_bits(void **state) {
     (void)state;
-    check_stage(1, false, true);
-    check_stage(3, false, true);
+    check_stage(1, false, true, "AdamW");
+    check_stage(3, false, true, "AdamW");
+}
+
+// Each tensor's norms are of what all ranks have measured.
+static void with_norms(void **state) {
+    (void)state;
+    check_stage(0, false, false, "Lamb");
+    check_stage(1, true, false, "Lamb");
+    check_stage(2, false, true, "LARS");
+    check_stage(3, false, false, "Lamb");
 }
 
 int main(void) {
@@ -137,6 +149,7 @@ int main(void) {
         cmocka_unit_test(every_stage),
         cmocka_unit_test(reproducibly),
         cmocka_unit_test(in_16_bits),
+        cmocka_unit_test(with_norms),
     };
     tr_error err = {0};
     setenv("CMOCKA_TEST_ABORT", "1", 1); // the others would wait for this rank
