@@ -3,10 +3,14 @@
 // Images stay as they are, channels last: oneDNN's kernels are as fast on them as on
 // its own blocked layout, and the ops between convolutions read whole channels. Weights
 // are brought into the layout that its kernels want in the workspace, at every run
-// (less than a microsecond to six, for up to 64 x 64 channels). Backward convolutions
+// (less than a microsecond to ten, for up to 64 x 64 channels). Backward convolutions
 // cannot add to their result: they write to the workspace, and the way back to the
 // result's own layout adds.
+//
+// What is small is done by one thread: a region of several costs some microseconds.
 #include "backend/cpu/conv.h"
+
+#include "backend/cpu/parallel.h"
 
 #include "base/checked.h"
 #include "base/memory.h"
@@ -18,11 +22,15 @@
 
 enum { ALIGNMENT = 64, ARGS_MAX = 5, WAYS = 2 };
 
+// Operations worth waking a thread for: about ten microseconds.
+static const double grain_flops = 1 << 20;
+
 // A primitive and what it takes from the workspace.
 typedef struct part {
     dnnl_primitive_t primitive; // NULL: not needed
     dnnl_memory_t scratch;
     size_t scratch_bytes;
+    int threads;
 } part;
 
 struct tr_conv {
@@ -74,6 +82,22 @@ static tr_status refused(const tr_conv_desc *d, dnnl_status_t status, tr_error *
 }
 
 // ---- preparing
+
+static int threads_of(const tr_conv_desc *d) {
+    double pixels = (double)d->batch * (double)d->out_h * (double)d->out_w;
+    double each = 2.0 * (double)d->in_channels * (double)d->out_channels *
+                  (double)d->kernel_h * (double)d->kernel_w;
+    double worth = pixels * each / grain_flops;
+    return worth < 2 ? 1 : worth < d->threads ? (int)worth : d->threads;
+}
+
+static int threads_to_reorder(const tr_conv *p, const dnnl_memory_desc_t *desc) {
+    int64_t count = 1;
+    for (int i = 0; i < desc->ndims; i++) {
+        count *= desc->dims[i];
+    }
+    return tr__threads_for(count, 1, p->desc.threads);
+}
 
 static dnnl_status_t create_memory(tr_conv *p, const dnnl_memory_desc_t *desc,
                                    dnnl_memory_t *out) {
@@ -203,11 +227,14 @@ static dnnl_status_t create_reorder(tr_conv *p, const dnnl_memory_desc_t *from,
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t desc = NULL;
     dnnl_status_t status = create_attributes(accumulate, &attributes);
+    out->threads = threads_to_reorder(p, to);
+    omp_set_num_threads(out->threads);
     status = status ? status
                     : dnnl_reorder_primitive_desc_create(&desc, from, p->engine, to,
                                                          p->engine, attributes);
     status = status ? status : dnnl_primitive_create(&out->primitive, desc);
     status = status ? status : take_scratch(p, desc, out);
+    omp_set_num_threads(p->desc.threads);
     if (desc) {
         dnnl_primitive_desc_destroy(desc);
     }
@@ -304,9 +331,10 @@ tr_status tr__conv_create(const tr_conv_desc *desc, tr_conv **out, tr_error *err
         return refused(desc, dnnl_out_of_memory, err);
     }
     p->desc = *desc;
+    p->desc.threads = threads_of(desc);
     // oneDNN cuts the work for as many threads as OpenMP would use now.
     int threads = omp_get_max_threads();
-    omp_set_num_threads(desc->threads);
+    omp_set_num_threads(p->desc.threads);
     dnnl_status_t status = create_all(p);
     omp_set_num_threads(threads);
     if (status) {
@@ -381,7 +409,10 @@ static dnnl_status_t execute(const run *r, part *p, dnnl_exec_arg_t *args, int c
 static dnnl_status_t reorder(const run *r, part *p, dnnl_memory_t from,
                              dnnl_memory_t to) {
     dnnl_exec_arg_t args[ARGS_MAX] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-    return execute(r, p, args, 2);
+    omp_set_num_threads(p->threads);
+    dnnl_status_t status = execute(r, p, args, 2);
+    omp_set_num_threads(r->conv->desc.threads);
+    return status;
 }
 
 // The weight, as the kernels want it.

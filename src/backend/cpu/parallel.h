@@ -19,6 +19,22 @@ typedef struct tr_range {
     int64_t begin, end;
 } tr_range;
 
+// Part `part` of `parts` of some work.
+typedef void (*tr_part_function)(const void *work, int part, int parts);
+
+// Every part, each by a thread of its own. A region of one thread asks the kernel to
+// wake nobody, all the same: so there is none for one part.
+static inline void tr__parts_run(int parts, tr_part_function run, const void *work) {
+    if (parts == 1) {
+        run(work, 0, 1);
+        return;
+    }
+#pragma omp parallel for num_threads(parts)
+    for (int part = 0; part < parts; part++) {
+        run(work, part, parts);
+    }
+}
+
 // Part `part` of `parts` of [0, count), cut at multiples of `unit`. A function of its
 // arguments alone. Later parts may be empty.
 static inline tr_range tr__range_part(int64_t count, int64_t unit, int part,

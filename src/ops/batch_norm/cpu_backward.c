@@ -125,6 +125,19 @@ static void backward_pixels(const tr_op_desc *desc, const tr_launch *launch,
     }
 }
 
+typedef struct backward_job {
+    const tr_op_desc *desc;
+    const tr_launch *launch;
+    shared s;
+} backward_job;
+
+static void backward_part(const void *work, int t, int threads) {
+    const backward_job *j = work;
+    backward_pixels(j->desc, j->launch, &j->s,
+                    tr__range_part(j->s.pixels, 1, t, threads),
+                    j->s.sums + 2 * t * j->s.padded);
+}
+
 static void give(float *to, double value, bool add) {
     *to = (float)(add ? *to + value : value);
 }
@@ -169,11 +182,7 @@ static void launch_backward(const tr_op_desc *desc, void *state,
         s.slope[c] = (float)(weight[c] * tr__statistic_rstd(stat, epsilon));
     }
     int threads = backward_threads(desc);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int t = 0; t < threads; t++) {
-        backward_pixels(desc, launch, &s, tr__range_part(s.pixels, 1, t, threads),
-                        s.sums + 2 * t * s.padded);
-    }
+    tr__parts_run(threads, backward_part, &(backward_job){desc, launch, s});
     give_sums(desc, launch, &s, threads);
 }
 
@@ -226,6 +235,11 @@ static void slope_pixels(const tr_op_desc *desc, const tr_launch *launch,
     }
 }
 
+static void slope_part(const void *work, int t, int threads) {
+    const backward_job *j = work;
+    slope_pixels(j->desc, j->launch, tr__range_part(j->s.pixels, 1, t, threads));
+}
+
 static void launch_slope(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     int64_t channels = tr__shape_width(desc->in[1].shape);
@@ -242,10 +256,8 @@ static void launch_slope(const tr_op_desc *desc, void *state, const tr_launch *l
         slope[c] = (float)b;
     }
     int threads = tr__threads_for(there * channels, SLOPE_WEIGHT, desc->threads);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int t = 0; t < threads; t++) {
-        slope_pixels(desc, launch, tr__range_part(there, 1, t, threads));
-    }
+    tr__parts_run(threads, slope_part,
+                  &(backward_job){desc, launch, {.pixels = there}});
     if (missing > 0 && !(launch->accumulate & 1)) {
         memset((float *)launch->out[0] + there * channels, 0,
                (size_t)(missing * channels) * sizeof(float));

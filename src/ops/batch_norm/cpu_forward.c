@@ -120,21 +120,28 @@ static void give_statistics(const tr_op_desc *desc, const tr_launch *launch,
     }
 }
 
+typedef struct job {
+    const tr_op_desc *desc;
+    const tr_launch *launch;
+} job;
+
+static void stat_of_part(const void *work, int t, int threads) {
+    const job *j = work;
+    const float *x = j->launch->in[0]; // [pixels, channels]
+    int64_t channels = tr__shape_width(j->desc->in[0].shape);
+    int64_t pixels = tr__pixels_there(j->launch, j->desc->in[0].shape);
+    tr_range r = tr__range_part(pixels, 1, t, threads);
+    stat_part part = part_at(j->launch->workspace, channels, t);
+    part.pixels = r.end - r.begin;
+    if (part.pixels > 0) {
+        sum_part(x + r.begin * channels, channels, &part);
+    }
+}
+
 static void launch_stat(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
-    const float *x = launch->in[0]; // [pixels, channels]
-    int64_t channels = tr__shape_width(desc->in[0].shape);
-    int64_t pixels = tr__pixels_there(launch, desc->in[0].shape);
     int threads = stat_threads(desc);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int t = 0; t < threads; t++) {
-        tr_range r = tr__range_part(pixels, 1, t, threads);
-        stat_part part = part_at(launch->workspace, channels, t);
-        part.pixels = r.end - r.begin;
-        if (part.pixels > 0) {
-            sum_part(x + r.begin * channels, channels, &part);
-        }
-    }
+    tr__parts_run(threads, stat_of_part, &(job){desc, launch});
     give_statistics(desc, launch, threads);
 }
 
@@ -198,6 +205,12 @@ static void norm_pixels(const tr_op_desc *desc, const tr_launch *launch,
     }
 }
 
+static void norm_part(const void *work, int t, int threads) {
+    const job *j = work;
+    int64_t pixels = tr__pixels(j->desc->in[0].shape);
+    norm_pixels(j->desc, j->launch, tr__range_part(pixels, 1, t, threads));
+}
+
 static size_t norm_workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
     int64_t channels = tr__shape_width(desc->in[0].shape);
@@ -213,10 +226,7 @@ static void launch_norm(const tr_op_desc *desc, void *state, const tr_launch *la
         tr__batch_norm_scale(desc, launch, c, &mean[c], &scale[c]);
     }
     int threads = tr__threads_for(pixels * channels, NORM_WEIGHT, desc->threads);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int t = 0; t < threads; t++) {
-        norm_pixels(desc, launch, tr__range_part(pixels, 1, t, threads));
-    }
+    tr__parts_run(threads, norm_part, &(job){desc, launch});
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {
