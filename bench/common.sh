@@ -86,11 +86,13 @@ figure() {
     sed -n "s/.*\"$1\": \([0-9][0-9.e+-]*\).*/\1/p" "$2" | head -n 1
 }
 
-# run_peer SCRIPT OPTION...: what it prints is then in $work/peer.json
+# run_peer SCRIPT OPTION...: what it prints is then in $work/peer.json. How its threads
+# wait is its own affair.
 run_peer() {
     script=$1
     shift
-    "$peer" "bench/peers/$script" "$@" >"$work/peer.json" 2>"$work/peer.log" || {
+    env -u OMP_WAIT_POLICY "$peer" "bench/peers/$script" "$@" \
+        >"$work/peer.json" 2>"$work/peer.log" || {
         tail -n 3 "$work/peer.log" >&2
         return 1
     }
