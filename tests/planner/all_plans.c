@@ -118,7 +118,10 @@ tr_machine *test_slow_machine(void) {
         "1e-5}},"
         " \"copy\": {\"interference\": 0.2,"
         "  \"to_device\": {\"bytes\": 2e8, \"latency\": 1e-5},"
-        "  \"to_host\": {\"bytes\": 2e8, \"latency\": 1e-5}}}";
+        "  \"to_host\": {\"bytes\": 2e8, \"latency\": 1e-5}},"
+        " \"nvme\": {\"interference\": 0.1,"
+        "  \"read\": {\"bytes\": 1e8, \"latency\": 1e-4},"
+        "  \"write\": {\"bytes\": 5e7, \"latency\": 1e-4}}}";
     if (tr__machine_parse("slow", text, &machine, &err) != TR_OK) {
         fail_msg("%s", err.message);
     }

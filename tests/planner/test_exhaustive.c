@@ -125,6 +125,22 @@ static void test_reproducible(void **state) {
     tr_model_destroy(model);
 }
 
+static tr_planner_request on_nvme(const tr_model *model, const tr_machine *machine) {
+    tr_planner_request request =
+        without(test_planner_request(model, machine, 2, 1), RECOMPUTED_OPS | BOUNDARY);
+    request.budget[TR_SPACE_NVME] = TR_UNLIMITED;
+    return request;
+}
+
+static void test_nvme(void **state) {
+    (void)state;
+    tr_model *model = test_model_of_four();
+    tr_machine *machine = test_slow_machine();
+    check_budgets(on_nvme(model, machine));
+    tr_machine_close(machine);
+    tr_model_destroy(model);
+}
+
 // What is said of a plan without making it is never more than it takes.
 static void check_bounds(const tr_planner_request *request) {
     tr_search *search = NULL;
@@ -173,6 +189,8 @@ static void test_bounds(void **state) {
         request.sliced = model;
         check_bounds(&request);
     }
+    tr_planner_request request = on_nvme(model, machine);
+    check_bounds(&request);
     tr_machine_close(machine);
     tr_model_destroy(model);
 }
@@ -181,7 +199,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds),       cmocka_unit_test(test_one_rank),
         cmocka_unit_test(test_two_ranks),    cmocka_unit_test(test_slices),
-        cmocka_unit_test(test_reproducible),
+        cmocka_unit_test(test_reproducible), cmocka_unit_test(test_nvme),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
