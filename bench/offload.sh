@@ -105,7 +105,7 @@ bench_recompute() {
     ratio "memory: whole units over nothing recomputed" 1 "<=" whole.peak/nothing.peak
 }
 
-peer_row() { # NAME WHAT OPTION...
+beside() { # NAME WHAT OPTION...
     name=$1 what=$2
     shift 2
     deepspeed "$name" "DeepSpeed, $what" --ranks 1 --threads "$threads" --context 256 \
@@ -118,14 +118,14 @@ bench_deepspeed() {
     # shellcheck disable=SC2086
     {
         one resident "resident" 256 $wave
-        peer_row peer0 "stage 0" --stage 0
+        beside peer0 "stage 0" --stage 0
         one optimizer "optimizer on the host" 256 $wave $optimizer_host
-        peer_row peer1 "stage 1, optimizer on the host" --stage 1 --optimizer-on cpu
+        beside peer1 "stage 1, optimizer on the host" --stage 1 --optimizer-on cpu
         one all "all on the host" 256 $wave $all_host
-        peer_row peer3 "stage 3, all on the host" --stage 3 --optimizer-on cpu \
+        beside peer3 "stage 3, all on the host" --stage 3 --optimizer-on cpu \
             --parameters-on cpu
         one nvme "all on NVMe" 256 $wave $all_nvme
-        peer_row peern "stage 3, all on NVMe" --stage 3 --optimizer-on nvme \
+        beside peern "stage 3, all on NVMe" --stage 3 --optimizer-on nvme \
             --parameters-on nvme --nvme "$disk"
     }
     head_of_ratios

@@ -41,15 +41,8 @@ torch() {
         columns "$what" "not installed" "" "" ""
         return
     fi
-    if ! run_peer torch_gpt2.py --layers "$layers" --context "$context" --micro-batch 1 \
-        --accumulation 4 --steps "$steps" "$@"; then
-        columns "$what" failed "" "" ""
-        return
-    fi
-    rate=$(figure tokens_per_second "$work/peer.json")
-    peak=$(figure peak_bytes "$work/peer.json")
-    echo "$name $rate $peak 0" >>"$figures"
-    columns "$what" "$rate" "$(calculate "$peak / 1e6")" "" ""
+    peer_row "$name" "$what" torch_gpt2.py --layers "$layers" --context "$context" \
+        --micro-batch 1 --accumulation 4 --steps "$steps" "$@"
 }
 
 bench_speed() {

@@ -68,16 +68,11 @@ run_ranks() {
         "$(calculate "($2 - $planned) / 1048576" %.1f)"
 }
 
-# deepspeed NAME WHAT OPTION...: the row of bench/peers/deepspeed_gpt2.py
-deepspeed() {
+# peer_row NAME WHAT SCRIPT OPTION...: the row of a script of bench/peers
+peer_row() {
     name=$1 what=$2
     shift 2
-    if [ -z "$peer" ] || ! "$peer" -c 'import importlib.util as u, sys
-sys.exit(not (u.find_spec("deepspeed") and u.find_spec("transformers")))'; then
-        columns "$what" "not installed" "" "" ""
-        return
-    fi
-    if ! run_peer deepspeed_gpt2.py --layers "$layers" "$@"; then
+    if ! run_peer "$@"; then
         columns "$what" failed "" "" ""
         return
     fi
@@ -85,6 +80,18 @@ sys.exit(not (u.find_spec("deepspeed") and u.find_spec("transformers")))'; then
     peak=$(figure peak_bytes "$work/peer.json")
     echo "$name $rate $peak 0" >>"$figures"
     columns "$what" "$rate" "$(calculate "$peak / 1e6")" "" ""
+}
+
+# deepspeed NAME WHAT OPTION...: the row of bench/peers/deepspeed_gpt2.py
+deepspeed() {
+    if [ -z "$peer" ] || ! "$peer" -c 'import importlib.util as u, sys
+sys.exit(not (u.find_spec("deepspeed") and u.find_spec("transformers")))'; then
+        columns "$2" "not installed" "" "" ""
+        return
+    fi
+    name=$1 what=$2
+    shift 2
+    peer_row "$name" "$what" deepspeed_gpt2.py --layers "$layers" "$@"
 }
 
 : >"$figures"

@@ -15,10 +15,12 @@ double *tr__own_record(const tr_executor *ex) {
     return records + plan->request.rank * plan->record.doubles;
 }
 
+// What lies between the parameters' gradients; of a step that is fresh, all.
 static void clear_gaps(const tr_executor *ex, const tr_plan_step *step) {
     float *grad = tr__memory(ex, step->buffer[TR_SLOT_OUTPUT]);
+    size_t kept = step->fresh ? 0 : ex->plan->param_count;
     int64_t next = 0;
-    for (size_t i = 0; !step->fresh && i < ex->plan->param_count; i++) { // by offset
+    for (size_t i = 0; i < kept; i++) { // by offset
         const tr_plan_param *param = &ex->plan->params[i];
         if (param->flat == step->unit) {
             memset(grad + next, 0, (size_t)(param->offset - next) * sizeof *grad);

@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "calibrate/calibrate.h"
 #include "comm/comm.h"
+#include "on_ranks.h"
 #include "plan/models.h"
 
 #include <setjmp.h>
@@ -70,15 +71,12 @@ static void ranks_have_one_machine(void **state) {
     }
 }
 
-int main(void) {
+static int run(const char *which) {
+    (void)which;
     const struct CMUnitTest tests[] = {cmocka_unit_test(ranks_have_one_machine)};
-    tr_error err = {0};
-    setenv("CMOCKA_TEST_ABORT", "1", 1); // the others would wait for this rank
-    if (tr_comm_open(&comm, &err) != TR_OK) {
-        fprintf(stderr, "%s\n", err.message);
-        return 1;
-    }
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    tr_comm_close(comm);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(int argc, char **argv) {
+    return on_ranks(&comm, run, argc, argv);
 }

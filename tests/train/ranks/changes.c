@@ -1,5 +1,6 @@
 // Run on ranks: batches that change, a noise scale that is measured, and rollbacks, as
 // in one process, bit for bit in reproducible mode; and all ranks find the same.
+#include "on_ranks.h"
 #include "train/samples.h"
 #include "train/scratch.h"
 #include "train/snapshot.h"
@@ -148,18 +149,15 @@ static void rolls_back(void **state) {
     trial_ok(tr__comm_barrier(comm, &err), &err);
 }
 
-int main(void) {
+static int run(const char *which) {
+    (void)which;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_change),
         cmocka_unit_test_setup_teardown(rolls_back, scratch_make, scratch_remove),
     };
-    tr_error err = {0};
-    setenv("CMOCKA_TEST_ABORT", "1", 1); // the others would wait for this rank
-    if (tr_comm_open(&comm, &err) != TR_OK) {
-        fprintf(stderr, "%s\n", err.message);
-        return 1;
-    }
-    int failures = cmocka_run_group_tests(tests, NULL, NULL);
-    tr_comm_close(comm);
-    return failures;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(int argc, char **argv) {
+    return on_ranks(&comm, run, argc, argv);
 }

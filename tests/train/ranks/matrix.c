@@ -4,12 +4,12 @@
 // And every step moves the bytes that the plan says. With "adapting": a few cuts with
 // each of the optimizers that need the norms of whole tensors; with "half": in bf16 and
 // fp16.
+#include "base/memory.h"
+#include "on_ranks.h"
+#include "plan/work.h"
 #include "train/own_model.h"
 #include "train/samples.h"
 #include "train/snapshot.h"
-
-#include "base/memory.h"
-#include "plan/work.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -476,7 +476,7 @@ static void fp16(void **state) {
     run_half(MLP, RAGGED, "fp16", 0.002, 1);
 }
 
-int main(int argc, char **argv) {
+static int run(const char *which) {
     const struct CMUnitTest half[] = {
         cmocka_unit_test(bf16),
         cmocka_unit_test(fp16),
@@ -490,17 +490,13 @@ int main(int argc, char **argv) {
         cmocka_unit_test(mlp),
         cmocka_unit_test(batch_mean),
     };
-    tr_error err = {0};
-    setenv("CMOCKA_TEST_ABORT", "1", 1); // the others would wait for this rank
-    if (tr_comm_open(&comm, &err) != TR_OK) {
-        fprintf(stderr, "%s\n", err.message);
-        return 1;
+    if (strcmp(which, "adapting") == 0) {
+        return cmocka_run_group_tests(adapting, NULL, NULL);
     }
-    int failed = argc > 1 && strcmp(argv[1], "adapting") == 0
-                     ? cmocka_run_group_tests(adapting, NULL, NULL)
-                 : argc > 1 && strcmp(argv[1], "half") == 0
-                     ? cmocka_run_group_tests(half, NULL, NULL)
-                     : cmocka_run_group_tests(tests, NULL, NULL);
-    tr_comm_close(comm);
-    return failed;
+    return strcmp(which, "half") == 0 ? cmocka_run_group_tests(half, NULL, NULL)
+                                      : cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(int argc, char **argv) {
+    return on_ranks(&comm, run, argc, argv);
 }

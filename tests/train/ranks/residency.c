@@ -1,6 +1,7 @@
 // Run on W ranks: wherever states, gradients and parameters live, at every stage, the
 // update has the bits of the resident one, and each step moves the bytes of the plan.
 #include "exec/walk.h"
+#include "on_ranks.h"
 #include "train/samples.h"
 #include "train/snapshot.h"
 
@@ -144,20 +145,17 @@ static void with_norms(void **state) {
     check_stage(3, false, false, "Lamb");
 }
 
-int main(void) {
+static int run(const char *which) {
+    (void)which;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_stage),
         cmocka_unit_test(reproducibly),
         cmocka_unit_test(in_16_bits),
         cmocka_unit_test(with_norms),
     };
-    tr_error err = {0};
-    setenv("CMOCKA_TEST_ABORT", "1", 1); // the others would wait for this rank
-    if (tr_comm_open(&comm, &err) != TR_OK) {
-        fprintf(stderr, "%s\n", err.message);
-        return 1;
-    }
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    tr_comm_close(comm);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(int argc, char **argv) {
+    return on_ranks(&comm, run, argc, argv);
 }

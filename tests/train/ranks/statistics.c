@@ -3,11 +3,12 @@
 // reproducible mode to the last bit, and its checkpoints carry the same states for any
 // W. With those of each rank's part it is one process with micro-batches as large as
 // these parts.
+
+#include "comm/comm.h"
+#include "on_ranks.h"
 #include "train/scratch.h"
 #include "train/stored.h"
 #include "train/trial.h"
-
-#include "comm/comm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,7 +176,8 @@ static void carried_unchanged(void **state) {
     end_together();
 }
 
-int main(void) {
+static int run(const char *which) {
+    (void)which;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(cuts_change_nothing, scratch_make,
                                         scratch_remove),
@@ -184,13 +186,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(carried_unchanged, scratch_make,
                                         scratch_remove),
     };
-    tr_error err = {0};
-    setenv("CMOCKA_TEST_ABORT", "1", 1); // the others would wait for this rank
-    if (tr_comm_open(&comm, &err) != TR_OK) {
-        fprintf(stderr, "%s\n", err.message);
-        return 1;
-    }
-    int failures = cmocka_run_group_tests(tests, NULL, NULL);
-    tr_comm_close(comm);
-    return failures;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(int argc, char **argv) {
+    return on_ranks(&comm, run, argc, argv);
 }

@@ -1,5 +1,6 @@
 // Run on ranks: what they must agree on, ends that one is asked for, and one rank's
 // trouble, which ends all. What breaks the ranks' bond comes as an argument, alone.
+#include "on_ranks.h"
 #include "train/samples.h"
 #include "train/trial.h"
 
@@ -289,7 +290,7 @@ static void unreadable_in_an_evaluation(void **state) {
     unreadable(true);
 }
 
-static int choose(const char *which) {
+static int run(const char *which) {
     const struct CMUnitTest whole[] = {
         cmocka_unit_test(differences),
         cmocka_unit_test(differences_of_bits),
@@ -308,13 +309,5 @@ static int choose(const char *which) {
 }
 
 int main(int argc, char **argv) {
-    tr_error err = {0};
-    setenv("CMOCKA_TEST_ABORT", "1", 1); // the others would wait for this rank
-    if (tr_comm_open(&comm, &err) != TR_OK) {
-        fprintf(stderr, "%s\n", err.message);
-        return 1;
-    }
-    int failed = choose(argc > 1 ? argv[1] : "");
-    tr_comm_close(comm);
-    return failed;
+    return on_ranks(&comm, run, argc, argv);
 }

@@ -2,6 +2,7 @@
 // with times that can be; a step that is watched takes no memory.
 #include "base/clock.h"
 #include "base/memory.h"
+#include "on_ranks.h"
 #include "train/own_model.h"
 #include "train/samples.h"
 #include "train/scratch.h"
@@ -154,18 +155,15 @@ static void every_step_is_there(void **state) {
     samples_free(&data);
 }
 
-int main(void) {
+static int run(const char *which) {
+    (void)which;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_step_is_there, scratch_make,
                                         scratch_remove),
     };
-    tr_error err = {0};
-    setenv("CMOCKA_TEST_ABORT", "1", 1); // the others would wait for this rank
-    if (tr_comm_open(&comm, &err) != TR_OK) {
-        fprintf(stderr, "%s\n", err.message);
-        return 1;
-    }
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    tr_comm_close(comm);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(int argc, char **argv) {
+    return on_ranks(&comm, run, argc, argv);
 }
