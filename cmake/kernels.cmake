@@ -1,6 +1,7 @@
 # tr_add_kernels(<target> <files>): compiles each file once for each instruction set, with
 # TR_ISA_SUFFIX telling which, and adds the objects to the target; what is written for
-# tensors of any format (backend/cpu/real.h) also for each 16-bit one.
+# tensors of any format (backend/cpu/real.h) also for each 16-bit one, and of that what
+# multiplies cells (backend/cpu/cell.h) also with pairs of bf16 for cells.
 set(TR_ISAS generic)
 set(TR_ISA_FLAGS_generic "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
@@ -8,35 +9,42 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set(TR_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
     set(TR_ISA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma
         -mprefer-vector-width=512)
+    set(TR_ISA_OF_PAIRS avx512)
 endif()
+set(TR_REAL_FLAGS_bf16 -DTR_REAL_BF16)
+set(TR_REAL_FLAGS_f16 -DTR_REAL_F16)
+set(TR_REAL_FLAGS_pairs -DTR_REAL_BF16 -DTR_PAIRS -mavx512bf16)
 
 # Adds the objects of `files`, compiled for an instruction set and a format of the tensors
-# ("": f32), to the target.
+# ("": f32; "_bf16" and the like), to the target.
 function(tr_add_kernel_objects target files isa real)
-    string(TOUPPER "TR_REAL${real}" definition)
     set(objects ${target}-kernels-${isa}${real})
     add_library(${objects} OBJECT ${files})
     tr_target_options(${objects})
     target_include_directories(${objects} PRIVATE ${CMAKE_SOURCE_DIR}/include
         ${CMAKE_SOURCE_DIR}/src)
     target_compile_definitions(${objects} PRIVATE TR_ISA_SUFFIX=${isa}${real})
-    if(real)
-        target_compile_definitions(${objects} PRIVATE ${definition})
-    endif()
-    target_compile_options(${objects} PRIVATE -O3 -Wno-psabi ${TR_ISA_FLAGS_${isa}})
+    target_compile_options(${objects} PRIVATE -O3 -Wno-psabi ${TR_ISA_FLAGS_${isa}}
+        ${TR_REAL_FLAGS${real}})
     target_link_libraries(${objects} PRIVATE OpenMP::OpenMP_C)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
 endfunction()
 
-# What includes backend/cpu/real.h is written for tensors of any format.
-function(tr_add_kernels target files)
-    set(of_any_format "")
+# Those of the files that include backend/cpu/<header>.
+function(tr_files_including header files result)
+    set(found "")
     foreach(file ${files})
-        file(STRINGS ${file} includes REGEX "^#include \"backend/cpu/real.h\"")
+        file(STRINGS ${file} includes REGEX "^#include \"backend/cpu/${header}\"")
         if(includes)
-            list(APPEND of_any_format ${file})
+            list(APPEND found ${file})
         endif()
     endforeach()
+    set(${result} ${found} PARENT_SCOPE)
+endfunction()
+
+function(tr_add_kernels target files)
+    tr_files_including(real.h "${files}" of_any_format)
+    tr_files_including(cell.h "${files}" of_cells)
     foreach(isa ${TR_ISAS})
         if(files)
             tr_add_kernel_objects(${target} "${files}" ${isa} "")
@@ -47,4 +55,7 @@ function(tr_add_kernels target files)
             endif()
         endforeach()
     endforeach()
+    if(of_cells AND TR_ISA_OF_PAIRS)
+        tr_add_kernel_objects(${target} "${of_cells}" ${TR_ISA_OF_PAIRS} _pairs)
+    endif()
 endfunction()

@@ -199,12 +199,13 @@ struct tr_op {
     // Kernels of the CPU backend by instruction set (index: tr_isa of backend/cpu);
     // NULL entries fall back to the next lower one, then to `reference`.
     const tr_kernel *const *cpu;
-    // The same for tensors of a 16-bit format: bf16, f16. NULL: operands are widened to
-    // f32 for the kernels above, and results rounded (ops/kernel.h).
+    // The same for tensors of a 16-bit format: by the processor's products of bf16, in
+    // bf16, in f16. The first that supports it runs. NULL: operands are widened to f32
+    // for the kernels above, and results rounded (ops/kernel.h).
     const tr_kernel *const (*cpu_half)[TR_OP_ISAS];
 };
 
-enum { TR_OP_HALVES = 2 }; // rows of cpu_half
+enum { TR_OP_HALVES = 3 }; // rows of cpu_half
 
 // ---- sums of a loss
 // ------------------------------------------------------------------ A loss op adds to

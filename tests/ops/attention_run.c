@@ -1,6 +1,8 @@
 #include "ops/attention_run.h"
 
+#include "backend/cpu/isa.h"
 #include "ops/attention/attention.h"
+#include "ops/kernel.h"
 #include "ops/launch.h"
 
 #include <setjmp.h>
@@ -15,8 +17,9 @@ const tr_run_context test_attention_context = {
 
 tr_op_desc test_attention_describe(const test_attention *s, bool backward) {
     int64_t width = s->heads * s->depth;
-    tr_tensor_desc qkv = {TR_F32, TR_SHAPE3(s->batch, s->context, 3 * width)};
-    tr_tensor_desc y = {TR_F32, TR_SHAPE3(s->batch, s->context, width)};
+    tr_dtype type = s->type == TR_NONE ? TR_F32 : s->type;
+    tr_tensor_desc qkv = {type, TR_SHAPE3(s->batch, s->context, 3 * width)};
+    tr_tensor_desc y = {type, TR_SHAPE3(s->batch, s->context, width)};
     tr_tensor_desc lse = {TR_F32, TR_SHAPE3(s->batch, s->heads, s->context)};
     tr_attention_attr attr = {(int32_t)s->heads, s->dropout, TEST_ATTENTION_DRAW};
     tr_op_desc desc = {
@@ -28,6 +31,7 @@ tr_op_desc test_attention_describe(const test_attention *s, bool backward) {
         .fresh = 3,
         .accumulate = 3,
         .threads = s->threads,
+        .isa = -1,
     };
     if (backward) {
         desc = (tr_op_desc){
@@ -39,6 +43,7 @@ tr_op_desc test_attention_describe(const test_attention *s, bool backward) {
             .fresh = 1,
             .accumulate = 1,
             .threads = s->threads,
+            .isa = -1,
         };
     }
     memcpy(desc.attr, &attr, sizeof attr);
@@ -60,6 +65,33 @@ void test_attention_inputs_give(test_attention_inputs *inputs) {
     test_tensor_give(&inputs->dy);
 }
 
+// Those of 16-bit tensors: the reference on what they are widened to, then all that
+// this processor can run.
+static const tr_kernel *half_kernel(const tr_op_desc *desc, int which) {
+    if (which == 0) {
+        return &tr__widened;
+    }
+    for (int half = 0; half < TR_OP_HALVES; half++) {
+        for (int isa = 0; isa <= (int)tr__cpu_isa(); isa++) {
+            const tr_kernel *kernel = desc->op->cpu_half[half][isa];
+            if (kernel && kernel->supports(desc) && --which == 0) {
+                return kernel;
+            }
+        }
+    }
+    return NULL;
+}
+
+static const tr_kernel *kernel_for(const tr_op_desc *desc, int which) {
+    return desc->in[0].dtype == TR_F32 ? test_kernel(desc->op, which)
+                                       : half_kernel(desc, which);
+}
+
+bool test_attention_has(const test_attention *s, int which) {
+    tr_op_desc desc = test_attention_describe(s, false);
+    return kernel_for(&desc, which) != NULL;
+}
+
 test_attention_results test_attention_run(const test_attention *s, int which,
                                           const test_attention_inputs *inputs,
                                           bool add) {
@@ -75,12 +107,12 @@ test_attention_results test_attention_run(const test_attention *s, int which,
     const void *qkv = inputs->qkv.memory.data, *dy = inputs->dy.memory.data;
     void *y = r.y.memory.data, *lse = r.lse.memory.data;
     tr_launch launch = {.in = {qkv}, .out = {y, lse}, .run = &test_attention_context};
-    test_launch(test_kernel(&tr__op_attention, which), &forward, &launch);
+    test_launch(kernel_for(&forward, which), &forward, &launch);
     launch = (tr_launch){.in = {dy, qkv, y, lse},
                          .out = {r.dqkv.memory.data},
                          .accumulate = add,
                          .run = &test_attention_context};
-    test_launch(test_kernel(&tr__op_attention_backward, which), &backward, &launch);
+    test_launch(kernel_for(&backward, which), &backward, &launch);
     return r;
 }
 

@@ -8,6 +8,7 @@ typedef struct test_attention {
     int64_t batch, context, heads, depth;
     float dropout;
     int threads;
+    tr_dtype type; // of the real tensors; TR_NONE: f32
 } test_attention;
 
 enum { TEST_ATTENTION_DRAW = 5 }; // its draw_id
@@ -28,8 +29,11 @@ typedef struct test_attention_results {
     test_tensor y, lse, dqkv;
 } test_attention_results;
 
-// The forward, then the backward from the forward's own results, by kernel `which`
-// (launch.h). add: dqkv is added to what is there.
+// Is there a kernel `which` for tensors of this type? 0 is the reference.
+bool test_attention_has(const test_attention *s, int which);
+
+// The forward, then the backward from the forward's own results, by kernel `which`.
+// add: dqkv is added to what is there.
 test_attention_results test_attention_run(const test_attention *s, int which,
                                           const test_attention_inputs *inputs,
                                           bool add);

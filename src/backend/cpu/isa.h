@@ -39,40 +39,47 @@ const char *tr__isa_name(tr_isa isa);
     { name##_generic, 0, 0 }
 #endif
 
-// The same of a kernel for both 16-bit formats (backend/cpu/real.h), in their order in
+// The same of a kernel for both 16-bit formats (backend/cpu/real.h), as in
 // tr_op.cpu_half.
 #if defined(__x86_64__)
 #define TR_HALF_TABLE(name)                                                            \
     {                                                                                  \
-        {name##_generic_bf16, name##_avx2_bf16, name##_avx512_bf16}, {                 \
+        {0}, {name##_generic_bf16, name##_avx2_bf16, name##_avx512_bf16}, {            \
+            name##_generic_f16, name##_avx2_f16, name##_avx512_f16                     \
+        }                                                                              \
+    }
+// And of one that multiplies cells (backend/cpu/cell.h).
+#define TR_CELL_TABLE(name)                                                            \
+    {                                                                                  \
+        {0, 0, name##_avx512_pairs},                                                   \
+            {name##_generic_bf16, name##_avx2_bf16, name##_avx512_bf16}, {             \
             name##_generic_f16, name##_avx2_f16, name##_avx512_f16                     \
         }                                                                              \
     }
 // The same of kernels that are made of products, where a processor has those of bf16.
 #define TR_PRODUCT_TABLE(name)                                                         \
     {                                                                                  \
-        {0, 0, name##_avx512_bf16}, {                                                  \
-            0                                                                          \
-        }                                                                              \
+        { 0, 0, name##_avx512_bf16 }                                                   \
     }
 // Declares the kernels of such tables: for every instruction set, f32 and both others.
 #define TR_REAL_KERNELS(name)                                                          \
     name##_generic, name##_avx2, name##_avx512, name##_generic_bf16, name##_avx2_bf16, \
         name##_avx512_bf16, name##_generic_f16, name##_avx2_f16, name##_avx512_f16
+#define TR_CELL_KERNELS(name) TR_REAL_KERNELS(name), name##_avx512_pairs
 #else
 #define TR_HALF_TABLE(name)                                                            \
     {                                                                                  \
-        {name##_generic_bf16, 0, 0}, {                                                 \
+        {0}, {name##_generic_bf16, 0, 0}, {                                            \
             name##_generic_f16, 0, 0                                                   \
         }                                                                              \
     }
+#define TR_CELL_TABLE(name) TR_HALF_TABLE(name)
 #define TR_PRODUCT_TABLE(name)                                                         \
     {                                                                                  \
-        {0}, {                                                                         \
-            0                                                                          \
-        }                                                                              \
+        { 0 }                                                                          \
     }
 #define TR_REAL_KERNELS(name) name##_generic, name##_generic_bf16, name##_generic_f16
+#define TR_CELL_KERNELS(name) TR_REAL_KERNELS(name)
 #endif
 
 #endif

@@ -5,17 +5,17 @@
 #include "ops/operand.h"
 
 extern const tr_kernel tr__attention_reference, tr__attention_backward_reference;
-extern const tr_kernel TR_REAL_KERNELS(tr__attention_kernel);
-extern const tr_kernel TR_REAL_KERNELS(tr__attention_backward_kernel);
+extern const tr_kernel TR_CELL_KERNELS(tr__attention_kernel);
+extern const tr_kernel TR_CELL_KERNELS(tr__attention_backward_kernel);
 
 static const tr_kernel *const attention_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__attention_kernel);
 static const tr_kernel *const attention_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__attention_kernel);
+    TR_CELL_TABLE(&tr__attention_kernel);
 static const tr_kernel *const attention_backward_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__attention_backward_kernel);
 static const tr_kernel *const attention_backward_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__attention_backward_kernel);
+    TR_CELL_TABLE(&tr__attention_backward_kernel);
 
 static tr_status check_attr(const tr_op_node *node, tr_error *err) {
     tr_attention_attr attr;

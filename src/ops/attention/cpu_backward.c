@@ -2,6 +2,7 @@
 // come back from the scores and lse; a tile of keys stays, the queries go by, and dq is
 // summed in the workspace. Tiles of keys go from the last to the first, so that a task
 // (cut.h) costs more than the one before it.
+#include "backend/cpu/cell.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/real.h"
 #include "ops/attention/cut.h"
@@ -14,14 +15,15 @@ extern const tr_kernel TR_ISA_NAME(tr__attention_backward_kernel);
 // One thread's part of the workspace; D' is the padded depth, S' the context padded to
 // whole tiles.
 typedef struct space {
-    float *q, *dy;      // [S', D']; q times log2(e) / sqrt(D)
-    float *dq[2];       // [S', D']; 0: of a head that another thread began
-    float *k;           // [TR_TILE, D']
-    float *k_turned;    // [D', TR_TILE]
-    float *v_turned;    // [D', TR_TILE]
-    float *dk, *dv;     // [TR_TILE, D']
-    float *p, *dp;      // [TR_TILE, TR_TILE]
-    float *lse, *delta; // [S']: lse times log2(e), row sums of dy * y
+    tr_cell *q_rows, *q_steps;   // [S', D']
+    tr_cell *dy_rows, *dy_steps; // [S', D']
+    float *dq[2];                // [S', D']; 0: of a head that another thread began
+    tr_cell *k_steps;            // [TR_TILE, D']
+    tr_cell *k_turned;           // [D', TR_TILE] as steps
+    tr_cell *v_turned;           // [D', TR_TILE] as steps
+    float *dk, *dv;              // [TR_TILE, D']
+    float *p, *dp;               // [TR_TILE, TR_TILE]
+    float *lse, *delta;          // [S']: lse times log2(e), row sums of dy * y
 } space;
 
 // One head of one sample.
@@ -30,6 +32,7 @@ typedef struct head {
     const tr_real *qkv;    // the head's columns of q: [S, 3 C]
     const tr_real *dy, *y; // the head's columns: [S, C]
     const float *lse;      // [S]
+    float scale;           // what makes scores powers of 2
     tr_real *dqkv;         // as qkv
     bool add;              // to dqkv
     float *dq;             // where its dq is summed
@@ -48,26 +51,33 @@ static int64_t all_floats(const tr_attention_sizes *s) {
 }
 
 static int64_t space_floats(const tr_attention_sizes *s) {
-    return 4 * all_floats(s) + 5 * tile_floats(s) + 2 * TR_TILE * TR_TILE +
+    return 4 * all_floats(s) + 5 * tile_floats(s) + 2 * tr_v_tile_floats() +
            2 * tr__round_up(s->context, TR_TILE);
+}
+
+// A matrix of `floats` numbers as steps, where its rows are at `rows`.
+static tr_cell *steps_beside(float *rows, int64_t floats) {
+    return (tr_cell *)(TR_CELL_STEPS == 1 ? rows : rows + floats / TR_CELL_STEPS);
 }
 
 static space space_at(const tr_attention_sizes *s, float *workspace, int piece) {
     int64_t all = all_floats(s), tile = tile_floats(s);
     float *base = workspace + piece * space_floats(s);
     float *tiles = base + 4 * all, *squares = tiles + 5 * tile;
-    float *rows = squares + 2 * TR_TILE * TR_TILE;
+    float *rows = squares + 2 * tr_v_tile_floats();
     return (space){
-        .q = base,
-        .dy = base + all,
+        .q_rows = (tr_cell *)base,
+        .q_steps = steps_beside(base, all),
+        .dy_rows = (tr_cell *)(base + all),
+        .dy_steps = steps_beside(base + all, all),
         .dq = {base + 2 * all, base + 3 * all},
-        .k = tiles,
-        .k_turned = tiles + tile,
-        .v_turned = tiles + 2 * tile,
+        .k_steps = (tr_cell *)tiles,
+        .k_turned = (tr_cell *)(tiles + tile),
+        .v_turned = (tr_cell *)(tiles + 2 * tile),
         .dk = tiles + 3 * tile,
         .dv = tiles + 4 * tile,
         .p = squares,
-        .dp = squares + TR_TILE * TR_TILE,
+        .dp = squares + tr_v_tile_floats(),
         .lse = rows,
         .delta = rows + tr__round_up(s->context, TR_TILE),
     };
@@ -90,16 +100,16 @@ static float dot(const tr_real *a, const tr_real *b, int64_t depth) {
 // Packs query tiles down to tile `last`.
 static void pack_queries(head *h, int64_t last, const space *m) {
     const tr_attention_sizes *s = h->sizes;
-    float scale = (float)(1.44269504088896341 / sqrt((double)s->depth));
-    int64_t width = tr_v_padded(s->depth), pitch = 3 * s->width;
+    int64_t row = tr_v_row_cells(s->depth), pitch = 3 * s->width;
     while (h->packed > last) {
         int64_t first = --h->packed * TR_TILE;
         int64_t rows = tr__min_i64(TR_TILE, s->context - first);
         int64_t padded = tr__round_up(rows, TR_STRIP);
         const tr_real *dy = h->dy + first * s->width, *y = h->y + first * s->width;
-        tr_v_pack(h->qkv + first * pitch, pitch, rows, s->depth, scale, padded,
-                  m->q + first * width);
-        tr_v_pack(dy, s->width, rows, s->depth, 1, padded, m->dy + first * width);
+        tr_v_pack_both(h->qkv + first * pitch, pitch, rows, s->depth, padded,
+                       m->q_rows + first * row, m->q_steps + first * row);
+        tr_v_pack_both(dy, s->width, rows, s->depth, padded, m->dy_rows + first * row,
+                       m->dy_steps + first * row);
         for (int64_t r = 0; r < rows; r++) {
             m->lse[first + r] = h->lse[first + r] * 1.44269504088896341f;
             m->delta[first + r] = dot(dy + r * s->width, y + r * s->width, s->depth);
@@ -110,45 +120,52 @@ static void pack_queries(head *h, int64_t last, const space *m) {
 // Packs the tile of keys and values from `key`. Uses dk.
 static void pack_keys(const head *h, int64_t key, const space *m) {
     const tr_attention_sizes *s = h->sizes;
-    int64_t width = tr_v_padded(s->depth), pitch = 3 * s->width;
+    int64_t row = tr_v_row_cells(s->depth), pitch = 3 * s->width;
     int64_t keys = tr__min_i64(TR_TILE, s->context - key);
     int64_t padded = tr__round_up(keys, TR_DRAW_LANES);
     const tr_real *k = h->qkv + key * pitch + s->width;
-    tr_v_pack(k, pitch, keys, s->depth, 1, padded, m->k);
-    tr_v_transpose(m->k, padded, width, m->k_turned);
-    tr_v_pack(k + s->width, pitch, keys, s->depth, 1, padded, m->dk);
-    tr_v_transpose(m->dk, padded, width, m->v_turned);
+    tr_cell *rows = (tr_cell *)m->dk;
+    tr_v_pack_steps(k, pitch, keys, s->depth, padded, m->k_steps);
+    tr_v_pack_rows(k, pitch, keys, s->depth, padded, rows);
+    tr_v_transpose(rows, padded, row, m->k_turned);
+    tr_v_pack_rows(k + s->width, pitch, keys, s->depth, padded, rows);
+    tr_v_transpose(rows, padded, row, m->v_turned);
 }
+
+// What the gradients of a row of scores need, beside them: as in `head` and `space`.
+typedef struct row_sums {
+    float scale, lse, delta;
+} row_sums;
 
 typedef struct pair {
     tr_vf kept, score; // the probability times its multiplier; the score's gradient
 } pair;
 
 __attribute__((always_inline)) static inline pair
-pair_gradient(const float *score, const float *dp, float lse, float delta,
+pair_gradient(const float *score, const float *dp, const row_sums *sums,
               const tr_strip_mask *mask, int64_t row, int64_t column) {
-    tr_vf p = tr_v_exp2(tr_v_load(score + column) - lse);
+    tr_vf p = tr_v_exp2(tr_v_load(score + column) * sums->scale - sums->lse);
     tr_vf through = tr_v_load(dp + column);
     if (mask) {
         tr_vf multiplier = tr_v_mask(mask, row, column);
-        return (pair){p * multiplier, p * (through * multiplier - delta)};
+        return (pair){p * multiplier, p * (through * multiplier - sums->delta)};
     }
-    return (pair){p, p * (through - delta)};
+    return (pair){p, p * (through - sums->delta)};
 }
 
 // Row `row` of a strip: scores and gradients of the probabilities in, kept
 // probabilities and gradients of the scores out; zeros from `seen` to `width`.
 __attribute__((always_inline)) static inline void
-row_gradients(float *score, float *dp, float lse, float delta, int64_t seen,
+row_gradients(float *score, float *dp, const row_sums *sums, int64_t seen,
               int64_t width, const tr_strip_mask *mask, int64_t row) {
     int64_t j = 0;
     for (; j + TR_VW <= seen; j += TR_VW) {
-        pair g = pair_gradient(score, dp, lse, delta, mask, row, j);
+        pair g = pair_gradient(score, dp, sums, mask, row, j);
         tr_v_store(score + j, g.kept);
         tr_v_store(dp + j, g.score);
     }
     if (j < seen) {
-        pair g = pair_gradient(score, dp, lse, delta, mask, row, j);
+        pair g = pair_gradient(score, dp, sums, mask, row, j);
         tr_v_store(score + j, tr_v_first(g.kept, seen - j, 0));
         tr_v_store(dp + j, tr_v_first(g.score, seen - j, 0));
         j += TR_VW;
@@ -157,6 +174,15 @@ row_gradients(float *score, float *dp, float lse, float delta, int64_t seen,
         tr_v_store(score + j, tr_v_set(0));
         tr_v_store(dp + j, tr_v_set(0));
     }
+}
+
+// What products read of the strip from row i.
+static void strip_cells(const space *m, int64_t i, int64_t width) {
+    const float *p = m->p + i * TR_TILE, *dp = m->dp + i * TR_TILE;
+    int64_t cells = i * TR_TILE / TR_CELL_STEPS;
+    tr_v_narrow_steps(p, width, tr_v_tile_steps(m->p) + cells);
+    tr_v_narrow_steps(dp, width, tr_v_tile_steps(m->dp) + cells);
+    tr_v_narrow_rows(dp, width, tr_v_tile_rows(m->dp) + cells);
 }
 
 // The same for a tile. Rows past `rows` of the last strip become zero.
@@ -171,24 +197,29 @@ tile_gradients(const head *h, int64_t query, int64_t rows, int64_t key, int64_t 
             tr_v_draw_strip(h->sizes, &h->draw, h->index, query + i, key, width, &mask);
         }
         for (int64_t r = i; r < i + TR_STRIP; r++) {
-            bool real = r < rows;
-            int64_t seen = real ? tr__min_i64(keys, diagonal + r + 1) : 0;
-            row_gradients(m->p + r * TR_TILE, m->dp + r * TR_TILE,
-                          real ? m->lse[query + r] : 0, real ? m->delta[query + r] : 0,
-                          seen, width, dropout ? &mask : NULL, r - i);
+            row_sums sums = {.scale = h->scale};
+            int64_t seen = 0;
+            if (r < rows) {
+                seen = tr__min_i64(keys, diagonal + r + 1);
+                sums.lse = m->lse[query + r];
+                sums.delta = m->delta[query + r];
+            }
+            row_gradients(m->p + r * TR_TILE, m->dp + r * TR_TILE, &sums, seen, width,
+                          dropout ? &mask : NULL, r - i);
         }
+        strip_cells(m, i, width);
     }
 }
 
 // Scores and gradients of the probabilities, then both by tile_gradients.
 static void find_gradients(const head *h, int64_t query, int64_t key, const space *m) {
     const tr_attention_sizes *s = h->sizes;
-    int64_t width = tr_v_padded(s->depth);
+    int64_t row = tr_v_row_cells(s->depth);
     int64_t rows = tr__min_i64(TR_TILE, s->context - query);
     int64_t padded = tr__round_up(rows, TR_STRIP);
     int64_t keys = tr__round_up(tr__min_i64(TR_TILE, s->context - key), TR_DRAW_LANES);
-    tr_product scores = {.a = m->q + query * width,
-                         .a_row = width,
+    tr_product scores = {.a = m->q_rows + query * row,
+                         .a_row = row,
                          .a_step = 1,
                          .b = m->k_turned,
                          .b_row = TR_TILE,
@@ -196,7 +227,7 @@ static void find_gradients(const head *h, int64_t query, int64_t key, const spac
                          .c_row = TR_TILE};
     tr_v_product(&scores, padded, keys, s->depth, TR_CAUSAL_SCORES, query - key);
     tr_product through = scores;
-    through.a = m->dy + query * width;
+    through.a = m->dy_rows + query * row;
     through.b = m->v_turned;
     through.c = m->dp;
     tr_v_product(&through, padded, keys, s->depth, TR_CAUSAL_SCORES, query - key);
@@ -211,27 +242,28 @@ static void find_gradients(const head *h, int64_t query, int64_t key, const spac
 // and dv, and what it gets from it to dq.
 static void add_gradients(const head *h, int64_t query, int64_t key, const space *m) {
     const tr_attention_sizes *s = h->sizes;
-    int64_t width = tr_v_padded(s->depth), diagonal = query - key;
+    int64_t row = tr_v_row_cells(s->depth), width = tr_v_padded(s->depth);
+    int64_t diagonal = query - key;
     int64_t rows = tr__round_up(tr__min_i64(TR_TILE, s->context - query), TR_STRIP);
     int64_t keys = tr__round_up(tr__min_i64(TR_TILE, s->context - key), TR_DRAW_LANES);
-    tr_product to_v = {.a = m->p,
+    tr_product to_v = {.a = tr_v_tile_steps(m->p),
                        .a_row = 1,
                        .a_step = TR_TILE,
-                       .b = m->dy + query * width,
+                       .b = m->dy_steps + query * row,
                        .b_row = width,
                        .c = m->dv,
                        .c_row = width,
                        .add = query > key};
     tr_v_product(&to_v, keys, width, rows, TR_CAUSAL_KEYS, diagonal);
     tr_product to_k = to_v;
-    to_k.a = m->dp;
-    to_k.b = m->q + query * width;
+    to_k.a = tr_v_tile_steps(m->dp);
+    to_k.b = m->q_steps + query * row;
     to_k.c = m->dk;
     tr_v_product(&to_k, keys, width, rows, TR_CAUSAL_KEYS, diagonal);
-    tr_product to_q = {.a = m->dp,
-                       .a_row = TR_TILE,
+    tr_product to_q = {.a = tr_v_tile_rows(m->dp),
+                       .a_row = TR_TILE / TR_CELL_STEPS,
                        .a_step = 1,
-                       .b = m->k,
+                       .b = m->k_steps,
                        .b_row = width,
                        .c = h->dq + query * width,
                        .c_row = width,
@@ -250,8 +282,8 @@ static void run_keys(head *h, int64_t tile, const space *m) {
         add_gradients(h, query, key, m);
     }
     tr_real *dk = h->dqkv + key * 3 * s->width + s->width;
-    // q is packed with log2(e): the logarithm of 2 takes it out again.
-    tr_v_unpack(m->dk, keys, s->depth, 0.693147180559945309f, h->add, 3 * s->width, dk);
+    float scale = (float)(1 / sqrt((double)s->depth));
+    tr_v_unpack(m->dk, keys, s->depth, scale, h->add, 3 * s->width, dk);
     tr_v_unpack(m->dv, keys, s->depth, 1, h->add, 3 * s->width, dk + s->width);
 }
 
@@ -272,6 +304,7 @@ static head head_at(const tr_attention_sizes *s, const tr_launch *launch, int64_
         .qkv = (const tr_real *)launch->in[1] + 3 * place + column,
         .y = (const tr_real *)launch->in[2] + place + column,
         .lse = (const float *)launch->in[3] + index * s->context,
+        .scale = tr__attention_scale(s),
         .dqkv = (tr_real *)launch->out[0] + 3 * place + column,
         .add = launch->accumulate & 1,
         .dq = m->dq[first == tiles - 1],
@@ -362,7 +395,7 @@ static void launch_backward(const tr_op_desc *desc, void *state,
 }
 
 static bool supports(const tr_op_desc *desc) {
-    return tr__desc_real(desc, TR_REAL, 1 << 3, 0); // lse
+    return tr_cells_run() && tr__desc_real(desc, TR_REAL, 1 << 3, 0); // lse
 }
 
 const tr_kernel TR_ISA_NAME(tr__attention_backward_kernel) = {

@@ -1,6 +1,7 @@
 // Forward, tile by tile: Dao et al., arXiv 2205.14135, algorithm 1, with the loops
-// exchanged (a tile of queries stays, the keys go by). Exponentials are powers of 2; q
-// is scaled by log2(e) / sqrt(D) when it is packed.
+// exchanged (a tile of queries stays, the keys go by). Exponentials are powers of 2: a
+// score is multiplied with log2(e) / sqrt(D) where it becomes one.
+#include "backend/cpu/cell.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/real.h"
 #include "ops/attention/cut.h"
@@ -13,11 +14,12 @@ extern const tr_kernel TR_ISA_NAME(tr__attention_kernel);
 // One thread's part of the workspace; D' is the padded depth, S' the context padded to
 // whole tiles.
 typedef struct space {
-    float *k; // [tiles, D', TR_TILE]: each tile of keys transposed
-    float *v; // [S', D']
-    float *q; // [TR_TILE, D']
-    float *o; // [TR_TILE, D']
-    float *p; // [TR_TILE, TR_TILE]
+    tr_cell *k;     // [tiles] of [D', TR_TILE] as steps: each tile of keys transposed
+    tr_cell *v;     // [S', D'] as steps
+    tr_cell *q;     // [TR_TILE, D'] as rows
+    float *o;       // [TR_TILE, D']
+    float *p;       // [TR_TILE, TR_TILE]
+    tr_cell *p_row; // p as rows
 } space;
 
 // The running softmax of a tile of queries (TR_TILE rows).
@@ -31,41 +33,46 @@ typedef struct softmax {
 typedef struct head {
     const tr_attention_sizes *sizes;
     const tr_real *qkv; // the head's columns of q: [S, 3 C]
+    float scale;        // what makes scores powers of 2
     tr_draw draw;
     int64_t index;  // of the head in its sample
     int64_t packed; // tiles of keys and values packed so far
 } head;
 
 static int64_t space_floats(const tr_attention_sizes *s) {
-    int64_t width = tr_v_padded(s->depth);
+    int64_t row = tr_v_row_cells(s->depth), width = tr_v_padded(s->depth);
     int64_t rows = tr__round_up(s->context, TR_TILE);
-    return 2 * rows * width + 2 * TR_TILE * width + TR_TILE * TR_TILE;
+    return 2 * rows * row + TR_TILE * (row + width) + tr_v_tile_floats();
 }
 
 static space space_at(const tr_attention_sizes *s, float *base) {
-    int64_t width = tr_v_padded(s->depth);
-    int64_t all = tr__round_up(s->context, TR_TILE) * width;
+    int64_t row = tr_v_row_cells(s->depth), width = tr_v_padded(s->depth);
+    int64_t all = tr__round_up(s->context, TR_TILE) * row;
+    float *q = base + 2 * all, *o = q + TR_TILE * row, *p = o + TR_TILE * width;
     return (space){
-        .k = base,
-        .v = base + all,
-        .q = base + 2 * all,
-        .o = base + 2 * all + TR_TILE * width,
-        .p = base + 2 * all + 2 * TR_TILE * width,
+        .k = (tr_cell *)base,
+        .v = (tr_cell *)(base + all),
+        .q = (tr_cell *)q,
+        .o = o,
+        .p = p,
+        .p_row = tr_v_tile_rows(p),
     };
 }
 
 // Packs key and value tiles up to tile `last`. Uses o.
 static void pack_keys(head *h, int64_t last, const space *m) {
     const tr_attention_sizes *s = h->sizes;
-    int64_t width = tr_v_padded(s->depth), pitch = 3 * s->width;
+    int64_t row = tr_v_row_cells(s->depth), pitch = 3 * s->width;
+    tr_cell *rows = (tr_cell *)m->o;
     for (; h->packed <= last; h->packed++) {
         int64_t first = h->packed * TR_TILE;
         int64_t keys = tr__min_i64(TR_TILE, s->context - first);
         int64_t padded = tr__round_up(keys, TR_DRAW_LANES);
         const tr_real *k = h->qkv + first * pitch + s->width;
-        tr_v_pack(k, pitch, keys, s->depth, 1, padded, m->o);
-        tr_v_transpose(m->o, padded, width, m->k + first * width);
-        tr_v_pack(k + s->width, pitch, keys, s->depth, 1, padded, m->v + first * width);
+        tr_v_pack_rows(k, pitch, keys, s->depth, padded, rows);
+        tr_v_transpose(rows, padded, row, m->k + first * row);
+        tr_v_pack_steps(k + s->width, pitch, keys, s->depth, padded,
+                        m->v + first * row);
     }
 }
 
@@ -83,12 +90,12 @@ static float row_top(const float *score, int64_t seen) {
 }
 
 // Takes the tile's highest scores into account.
-static void raise_tops(softmax *soft, int64_t rows, int64_t keys, int64_t diagonal,
-                       const float *p) {
+static void raise_tops(softmax *soft, float scale, int64_t rows, int64_t keys,
+                       int64_t diagonal, const float *p) {
     float top[TR_TILE];
     for (int64_t r = 0; r < tr__round_up(rows, TR_VW); r++) {
         int64_t seen = tr__min_i64(keys, diagonal + r + 1);
-        top[r] = row_top(p + r * TR_TILE, r < rows ? seen : 0);
+        top[r] = row_top(p + r * TR_TILE, r < rows ? seen : 0) * scale;
     }
     for (int64_t r = 0; r < rows; r += TR_VW) {
         tr_vf old = tr_v_load(soft->top + r);
@@ -101,17 +108,17 @@ static void raise_tops(softmax *soft, int64_t rows, int64_t keys, int64_t diagon
 // Scores to powers of 2: zeros from `seen` to `width`. mask: NULL, or the strip's, of
 // which this is row `row`. Returns the sums of the powers, by lanes.
 __attribute__((always_inline)) static inline tr_vf
-row_powers(float *p, float top, int64_t seen, int64_t width, const tr_strip_mask *mask,
-           int64_t row) {
+row_powers(float *p, float scale, float top, int64_t seen, int64_t width,
+           const tr_strip_mask *mask, int64_t row) {
     tr_vf sum = tr_v_set(0);
     int64_t j = 0;
     for (; j + TR_VW <= seen; j += TR_VW) {
-        tr_vf e = tr_v_exp2(tr_v_load(p + j) - top);
+        tr_vf e = tr_v_exp2(tr_v_load(p + j) * scale - top);
         sum += e;
         tr_v_store(p + j, mask ? e * tr_v_mask(mask, row, j) : e);
     }
     if (j < seen) {
-        tr_vf e = tr_v_exp2(tr_v_load(p + j) - top);
+        tr_vf e = tr_v_exp2(tr_v_load(p + j) * scale - top);
         e = tr_v_first(e, seen - j, 0);
         sum += e;
         tr_v_store(p + j, mask ? e * tr_v_mask(mask, row, j) : e);
@@ -127,7 +134,7 @@ row_powers(float *p, float top, int64_t seen, int64_t width, const tr_strip_mask
 // strip become zero.
 __attribute__((always_inline)) static inline void
 tile_powers(const head *h, softmax *soft, int64_t query, int64_t rows, int64_t key,
-            int64_t keys, bool dropout, float *p) {
+            int64_t keys, bool dropout, const space *m) {
     int64_t diagonal = query - key;
     tr_strip_mask mask;
     for (int64_t i = 0; i < rows; i += TR_STRIP) {
@@ -137,10 +144,12 @@ tile_powers(const head *h, softmax *soft, int64_t query, int64_t rows, int64_t k
         }
         for (int64_t r = i; r < i + TR_STRIP; r++) {
             int64_t seen = r < rows ? tr__min_i64(keys, diagonal + r + 1) : 0;
-            tr_vf sum = row_powers(p + r * TR_TILE, soft->top[r], seen, width,
-                                   dropout ? &mask : NULL, r - i);
+            tr_vf sum = row_powers(m->p + r * TR_TILE, h->scale, soft->top[r], seen,
+                                   width, dropout ? &mask : NULL, r - i);
             soft->sum[r] = soft->sum[r] * soft->scale[r] + sum;
         }
+        tr_v_narrow_rows(m->p + i * TR_TILE, width,
+                         m->p_row + i * TR_TILE / TR_CELL_STEPS);
     }
 }
 
@@ -160,32 +169,32 @@ static void scale_rows(const softmax *soft, int64_t rows, int64_t width, float *
 static void add_keys(const head *h, softmax *soft, int64_t query, int64_t key,
                      const space *m) {
     const tr_attention_sizes *s = h->sizes;
-    int64_t width = tr_v_padded(s->depth);
+    int64_t row = tr_v_row_cells(s->depth), width = tr_v_padded(s->depth);
     int64_t rows = tr__min_i64(TR_TILE, s->context - query);
     int64_t padded = tr__round_up(rows, TR_STRIP);
     int64_t keys = tr__min_i64(TR_TILE, s->context - key);
     int64_t columns = tr__round_up(keys, TR_DRAW_LANES);
     tr_product scores = {.a = m->q,
-                         .a_row = width,
+                         .a_row = row,
                          .a_step = 1,
-                         .b = m->k + key * width,
+                         .b = m->k + key * row,
                          .b_row = TR_TILE,
                          .c = m->p,
                          .c_row = TR_TILE};
     tr_v_product(&scores, padded, columns, s->depth, TR_CAUSAL_SCORES, query - key);
-    raise_tops(soft, rows, keys, query - key, m->p);
+    raise_tops(soft, h->scale, rows, keys, query - key, m->p);
     if (s->dropout > 0) {
-        tile_powers(h, soft, query, rows, key, columns, true, m->p);
+        tile_powers(h, soft, query, rows, key, columns, true, m);
     } else {
-        tile_powers(h, soft, query, rows, key, columns, false, m->p);
+        tile_powers(h, soft, query, rows, key, columns, false, m);
     }
     if (key > 0) {
         scale_rows(soft, rows, width, m->o);
     }
-    tr_product values = {.a = m->p,
-                         .a_row = TR_TILE,
+    tr_product values = {.a = m->p_row,
+                         .a_row = TR_TILE / TR_CELL_STEPS,
                          .a_step = 1,
-                         .b = m->v + key * width,
+                         .b = m->v + key * row,
                          .b_row = width,
                          .c = m->o,
                          .c_row = width,
@@ -219,9 +228,8 @@ static void run_queries(head *h, int64_t query, const space *m, uint32_t accumul
         soft.sum[r] = tr_v_set(0);
     }
     pack_keys(h, query / TR_TILE, m);
-    float scale = (float)(1.44269504088896341 / sqrt((double)s->depth));
-    tr_v_pack(h->qkv + query * pitch, pitch, rows, s->depth, scale,
-              tr__round_up(rows, TR_STRIP), m->q);
+    tr_v_pack_rows(h->qkv + query * pitch, pitch, rows, s->depth,
+                   tr__round_up(rows, TR_STRIP), m->q);
     for (int64_t key = 0; key <= query; key += TR_TILE) {
         add_keys(h, &soft, query, key, m);
     }
@@ -245,6 +253,7 @@ static void run_piece(const tr_attention_sizes *s, const tr_launch *launch,
             h = (head){
                 .sizes = s,
                 .qkv = qkv + row * s->context * 3 * s->width + index * s->depth,
+                .scale = tr__attention_scale(s),
                 .draw = tr__draw_open(launch->run, row, s->draw_id, s->dropout),
                 .index = index,
             };
@@ -273,7 +282,7 @@ static void launch_attention(const tr_op_desc *desc, void *state,
 }
 
 static bool supports(const tr_op_desc *desc) {
-    return tr__desc_real(desc, TR_REAL, 0, 1 << 1); // lse
+    return tr_cells_run() && tr__desc_real(desc, TR_REAL, 0, 1 << 1); // lse
 }
 
 const tr_kernel TR_ISA_NAME(tr__attention_kernel) = {

@@ -1,37 +1,11 @@
-// Between a tensor's rows and the padded, contiguous tiles that the products read:
-// rows of a [B, S, 3 C] tensor can all fall on one set of the cache.
+// Tiles turned over, and tiles written to a tensor's rows. What products read is padded
+// and contiguous: rows of a [B, S, 3 C] tensor can all fall on one set of the cache.
 #ifndef TR_OPS_ATTENTION_PACK_H
 #define TR_OPS_ATTENTION_PACK_H
 
-#include "backend/cpu/real.h"
-#include "base/checked.h"
-#include "ops/attention/tile.h"
+#include "ops/attention/cells.h"
 
 #include <stdbool.h>
-
-// Columns of a padded buffer for `depth` columns.
-static inline int64_t tr_v_padded(int64_t depth) {
-    return tr__round_up(depth, TR_VW);
-}
-
-// src: [rows, depth], rows src_row apart. dst: [padded_rows, tr_v_padded(depth)] =
-// scale * src, zeros around it.
-static inline void tr_v_pack(const tr_real *src, int64_t src_row, int64_t rows,
-                             int64_t depth, float scale, int64_t padded_rows,
-                             float *dst) {
-    int64_t width = tr_v_padded(depth), whole = depth / TR_VW * TR_VW;
-    int rest = (int)(depth - whole);
-    for (int64_t r = 0; r < rows; r++, src += src_row, dst += width) {
-        for (int64_t d = 0; d < whole; d += TR_VW) {
-            tr_v_store(dst + d, tr_v_load_r(src + d) * scale);
-        }
-        if (rest > 0) {
-            tr_vf part = tr_v_load_part_r(src + whole, rest, 0);
-            tr_v_store(dst + whole, part * scale);
-        }
-    }
-    memset(dst, 0, (size_t)((padded_rows - rows) * width) * sizeof *dst);
-}
 
 // dst: [rows, depth], rows dst_row apart, = scale * src, or += with `add`.
 // src: [rows, tr_v_padded(depth)].
@@ -70,33 +44,33 @@ static inline void tr_v_unpack(const float *src, int64_t rows, int64_t depth,
 
 // One block of TR_VW by TR_VW: dealing the rows like a pack of cards, as often as TR_VW
 // has bits, transposes it.
-static inline void tr_v_transpose_block(const float *src, int64_t src_row, float *dst,
-                                        int64_t dst_row) {
-    tr_vf row[2][TR_VW];
+static inline void tr_v_transpose_block(const tr_cell *src, int64_t src_row,
+                                        tr_cell *dst, int64_t dst_row) {
+    tr_vc row[2][TR_VW];
     int from = 0;
 #pragma GCC unroll 16
     for (int i = 0; i < TR_VW; i++) {
-        row[0][i] = tr_v_load(src + i * src_row);
+        row[0][i] = tr_v_load_c(src + i * src_row);
     }
 #pragma GCC unroll 4
     for (int n = 1; n < TR_VW; n *= 2, from = !from) {
 #pragma GCC unroll 8
         for (int i = 0; i < TR_VW / 2; i++) {
-            tr_vf a = row[from][i], b = row[from][i + TR_VW / 2];
+            tr_vc a = row[from][i], b = row[from][i + TR_VW / 2];
             row[!from][2 * i] = TR_V_ZIP_LOW(a, b);
             row[!from][2 * i + 1] = TR_V_ZIP_HIGH(a, b);
         }
     }
 #pragma GCC unroll 16
     for (int i = 0; i < TR_VW; i++) {
-        tr_v_store(dst + i * dst_row, row[from][i]);
+        tr_v_store_c(dst + i * dst_row, row[from][i]);
     }
 }
 
-// src: [rows, columns], contiguous; dst: [columns, TR_TILE] = its transpose. Both
+// src: [rows, columns] cells, contiguous; dst: [columns, TR_TILE] = its transpose. Both
 // multiples of TR_VW.
-static inline void tr_v_transpose(const float *src, int64_t rows, int64_t columns,
-                                  float *dst) {
+static inline void tr_v_transpose(const tr_cell *src, int64_t rows, int64_t columns,
+                                  tr_cell *dst) {
     for (int64_t r = 0; r < rows; r += TR_VW) {
         for (int64_t c = 0; c < columns; c += TR_VW) {
             tr_v_transpose_block(src + r * columns + c, columns, dst + c * TR_TILE + r,

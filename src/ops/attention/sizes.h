@@ -6,6 +6,7 @@
 #include "ops/attention/attention.h"
 #include "ops/dropout/draw.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct tr_attention_sizes {
@@ -29,6 +30,12 @@ static inline tr_attention_sizes tr__attention_sizes(tr_shape qkv, const void *a
         .dropout = a.dropout,
         .draw_id = a.draw_id,
     };
+}
+
+// What makes a product of a query and a key the logarithm, to base 2, of its power:
+// log2(e) / sqrt(D).
+static inline float tr__attention_scale(const tr_attention_sizes *s) {
+    return (float)(1.44269504088896341 / sqrt((double)s->depth));
 }
 
 // A group of draws is the probabilities of TR_DRAW_ROWS queries by TR_DRAW_LANES keys:

@@ -2,11 +2,12 @@
 // causal mask makes a tile on the diagonal half empty: a product leaves out what it
 // can, by strips of rows.
 //
-// All sizes and buffers are padded: rows to TR_STRIP, columns to TR_VW.
+// All sizes and buffers are padded: rows to TR_STRIP, columns to TR_VW. Steps are
+// counted in numbers by callers, and lie in memory as cells.
 #ifndef TR_OPS_ATTENTION_TILE_H
 #define TR_OPS_ATTENTION_TILE_H
 
-#include "backend/cpu/simd.h"
+#include "backend/cpu/cell.h"
 #include "base/checked.h"
 
 #include <stdbool.h>
@@ -23,11 +24,11 @@ enum { TR_BLOCK_ROWS = 8, TR_BLOCK_VECTORS = 2 };
 enum { TR_BLOCK_ROWS = 4, TR_BLOCK_VECTORS = 2 };
 #endif
 
-// C = A B, or C += A B. A(i, k) = a[i * a_row + k * a_step].
+// C = A B, or C += A B. Cell k of row i of A is a[i * a_row + k * a_step].
 typedef struct tr_product {
-    const float *a;
+    const tr_cell *a;
     int64_t a_row, a_step;
-    const float *b; // [steps, columns], rows b_row apart
+    const tr_cell *b; // [steps / TR_CELL_STEPS, columns], rows b_row apart
     int64_t b_row;
     float *c; // [rows, columns], rows c_row apart
     int64_t c_row;
@@ -42,10 +43,11 @@ typedef enum tr_causal {
     TR_CAUSAL_KEYS,    // rows are keys, steps are queries
 } tr_causal;
 
-// `rows` and `vectors` are constants wherever this is inlined. a, b, c: of the block.
+// `rows` and `vectors` are constants wherever this is inlined. a, b, c: of the block,
+// `cells` steps of cells.
 __attribute__((always_inline)) static inline void
-tr_v_block(int rows, int vectors, int64_t steps, const float *a, int64_t a_row,
-           int64_t a_step, const float *b, int64_t b_row, float *c, int64_t c_row,
+tr_v_block(int rows, int vectors, int64_t cells, const tr_cell *a, int64_t a_row,
+           int64_t a_step, const tr_cell *b, int64_t b_row, float *c, int64_t c_row,
            bool add) {
     tr_vf sum[TR_BLOCK_ROWS][TR_BLOCK_VECTORS];
 #pragma GCC unroll 8
@@ -55,18 +57,18 @@ tr_v_block(int rows, int vectors, int64_t steps, const float *a, int64_t a_row,
             sum[i][v] = tr_v_set(0);
         }
     }
-    for (int64_t k = 0; k < steps; k++) {
-        tr_vf right[TR_BLOCK_VECTORS];
+    for (int64_t k = 0; k < cells; k++) {
+        tr_vc right[TR_BLOCK_VECTORS];
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
-            right[v] = tr_v_load(b + k * b_row + v * TR_VW);
+            right[v] = tr_v_load_c(b + k * b_row + v * TR_VW);
         }
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++) {
-            tr_vf left = tr_v_set(a[i * a_row + k * a_step]);
+            tr_vc left = tr_v_set_c(a[i * a_row + k * a_step]);
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++) {
-                sum[i][v] += left * right[v];
+                sum[i][v] = tr_v_add_c(sum[i][v], left, right[v]);
             }
         }
     }
@@ -80,20 +82,21 @@ tr_v_block(int rows, int vectors, int64_t steps, const float *a, int64_t a_row,
     }
 }
 
-// One strip of rows, `vectors` vectors of columns from column j.
+// One strip of rows, `vectors` vectors of columns from column j, cells from `begin` to
+// `end`.
 __attribute__((always_inline)) static inline void
 tr_v_strip(int vectors, const tr_product *p, int64_t i, int64_t j, int64_t begin,
            int64_t end) {
-    int64_t steps = end - begin;
-    const float *b = p->b + begin * p->b_row + j;
+    int64_t cells = end - begin;
+    const tr_cell *b = p->b + begin * p->b_row + j;
     for (int64_t r = i; r < i + TR_STRIP; r += TR_BLOCK_ROWS) {
-        const float *a = p->a + r * p->a_row + begin * p->a_step;
+        const tr_cell *a = p->a + r * p->a_row + begin * p->a_step;
         float *c = p->c + r * p->c_row + j;
         if (p->a_step == 1) {
-            tr_v_block(TR_BLOCK_ROWS, vectors, steps, a, p->a_row, 1, b, p->b_row, c,
+            tr_v_block(TR_BLOCK_ROWS, vectors, cells, a, p->a_row, 1, b, p->b_row, c,
                        p->c_row, p->add);
         } else {
-            tr_v_block(TR_BLOCK_ROWS, vectors, steps, a, 1, p->a_step, b, p->b_row, c,
+            tr_v_block(TR_BLOCK_ROWS, vectors, cells, a, 1, p->a_step, b, p->b_row, c,
                        p->c_row, p->add);
         }
     }
@@ -113,6 +116,9 @@ static inline void tr_v_product(const tr_product *p, int64_t rows, int64_t colum
             } else {
                 begin = tr__max_i64(0, i - diagonal);
             }
+            // Limits lie between cells; the last one is filled up with zeros.
+            begin /= TR_CELL_STEPS;
+            end = tr__ceil_div(end, TR_CELL_STEPS);
             if (width - j > TR_VW) {
                 tr_v_strip(TR_BLOCK_VECTORS, p, i, j, begin, end);
             } else if (width > j) {
