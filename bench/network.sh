@@ -10,16 +10,15 @@
 #
 # g: micro-batches of a rank; without one, the least power of two at which the plan says
 # that computing covers the network at wave = g, stage 3: that a step takes at most
-# `covered` times as long as its computing. That leaves half of a tenth for what TCP costs
-# the cores.
+# `covered` times as long as its computing. What the network does, and what computing
+# loses to it (TCP takes the cores that compute), is measured by build/bench/machine.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . bench/common.sh
 OMP_WAIT_POLICY=passive
 export OMP_WAIT_POLICY
 net=tools/netns.sh
-rate=125000000 # bytes a second
-covered=1.05
+covered=1.1
 zero=zero_optimization
 steps=${TRANCHE_BENCH_STEPS:-5}
 
@@ -56,14 +55,6 @@ step_seconds() {
     calculate "2 * $g * 128 / ${got% *}" %.4f
 }
 
-# The machine as simulate takes it: computing as fast as it was measured.
-machine_file() { # FLOPS
-    cat >"$work/machine.json" <<END
-{"name": "this", "ranks_per_node": 1, "compute": {"flops": $1, "bytes": 1e15},
- "link": {"between": {"bytes": $rate, "latency": 0.0002}}}
-END
-}
-
 # predict G OPTION...: its figures are then in $work/step.json
 predict() {
     file plan "$1"
@@ -76,13 +67,13 @@ predicted() { # NAME
     figure "$1" "$work/step.json"
 }
 
-# Measures computing, and finds the g of which the plan says that it covers the network.
+# Finds the g of which the plan says that it covers the network.
 choose() {
-    set -- --set $zero.stage=3 --set execution.wave=8
-    whole=$(step_seconds first 8 on_ranks 2 -- "$@") || exit 1
-    machine_file 1e12
-    predict 8 "$@"
-    machine_file "$(calculate "$(predicted flops) / $whole" %.6g)"
+    file plan 8
+    sh $net mpirun "$(mpirun)" build/bench/machine "$work/plan.json" \
+        $zero.stage=3 execution.wave=8 >"$work/machine.json" || exit 1
+    rate=$(sed -n 's/.*"inside": {"bytes": \([0-9.e+-]*\).*/\1/p' "$work/machine.json")
+    lost=$(sed -n 's/.*"link": .*"interference": \([0-9.]*\).*/\1/p' "$work/machine.json")
     for least in 2 4 8 16 32 64 128; do
         predict $least --set $zero.stage=3 --set execution.wave=$least
         [ "$(calculate "$(predicted seconds) <= $covered * $(predicted compute_seconds)")" \
@@ -116,8 +107,9 @@ else
 fi
 choose
 g=${1:-$least}
-echo "computing 8 micro-batches: $whole s. At stage 3 and wave = g the plan says that a"
-echo "step takes at most $covered times its computing from g = $least on; g here: $g"
+echo "measured: $rate bytes/s; computing loses $lost of its speed while the link is busy."
+echo "At stage 3 and wave = g the plan says that a step takes at most $covered times its"
+echo "computing from g = $least on; g here: $g"
 echo
 line stage wave overlap "sent MB" "link s" "planned s" "step s" "memory s" "slowdown"
 line ----- ---- ------- ------- ------- --------- -------- --------- --------
@@ -130,5 +122,5 @@ for stage in 2 3; do
     done
 done
 echo
-echo "sent: by one rank in one step, as planned; link: these bytes at 1 Gbit/s; planned: by"
+echo "sent: by one rank in one step, as planned; link: these bytes as measured; planned: by"
 echo "tranche simulate; memory: the same stage and wave in shared memory, with overlap."
