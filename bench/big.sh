@@ -43,6 +43,23 @@ machine
 sed -n 's/.*"step": \([0-9]*\).*"loss": \([0-9.e+-]*\).*"seconds": \([0-9.e+-]*\).*/step \1: loss \2, \3 s/p' \
     "$work/big/metrics.jsonl"
 sed -n '$s/.*"peak_bytes": \({[^}]*}\).*/peak bytes: \1/p' "$work/big/metrics.jsonl"
+
+# Of the last step: what it computed, what the disk did meanwhile, and what the disk does
+# alone.
+awk '/"ph": "X"/ {
+        match($0, /"ts": [0-9.]*/); from = substr($0, RSTART + 6, RLENGTH - 6)
+        match($0, /"dur": [0-9.]*/); took = substr($0, RSTART + 7, RLENGTH - 7)
+        match($0, /"tid": [0-9]*/); on = substr($0, RSTART + 7, RLENGTH - 7)
+        busy[on] += took
+        if (from + took > end) end = from + took
+    }
+    END {
+        printf "last step: %.2f s, of which nothing was computed for %.2f s (%.2f %%)\n",
+            end / 1e6, (end - busy[0]) / 1e6, 100 * (1 - busy[0] / end)
+        printf "the disk read or wrote for %.2f s\n", busy[4] / 1e6
+    }' "$work/trace.json"
+"$program" plan "$work/big.json" | sed -n 's/^ *read and written */planned to read and write: /p'
+build/bench/carrier "$disk" | sed 's/^/alone: /'
 if [ -n "$peer" ]; then
     run_peer gpt2_forward.py --loss "$work/xl" --text "$text" &&
         echo "transformers: loss $(figure loss "$work/peer.json")"
