@@ -94,6 +94,51 @@ static void vectors_have_the_same_bits(void **state) {
     }
 }
 
+// Of every number of the format and some f32: the sum in f32, rounded.
+static void sums_are_rounded(void **state) {
+    tr_dtype dtype = *(const tr_dtype *)*state;
+    enum { COUNT = ALL - 3 };
+    static const float terms[] = {0, 1, -3.25f, 0x1.8p-9f, 1e-30f, 6e4f, -2e38f};
+    static float x[ALL];
+    static uint16_t halves[ALL];
+    for (int isa = 0; isa <= (int)tr__cpu_isa(); isa++) {
+        const tr_half_kernel *kernel = tr__half_kernel((tr_isa)isa);
+        for (size_t t = 0; t < sizeof terms / sizeof *terms; t++) {
+            for (int i = 0; i < ALL; i++) {
+                halves[i] = (uint16_t)i;
+                x[i] = terms[t] * (float)(1 + i % 5);
+            }
+            (dtype == TR_BF16 ? kernel->add_bf16 : kernel->add_f16)(x, COUNT, halves);
+            for (int i = 0; i < COUNT; i++) {
+                float sum = to_f32(dtype, (uint16_t)i) + x[i];
+                assert_true(isnan(sum) ? isnan(to_f32(dtype, halves[i]))
+                                       : halves[i] == of_f32(dtype, sum));
+            }
+            assert_int_equal(halves[COUNT], COUNT); // no further
+        }
+    }
+}
+
+// 256 and 258 (bf16), 2048 and 2050 (f16) are neighbours; 1 is half of the way.
+static void sums_go_to_the_even_neighbour(void **state) {
+    tr_dtype dtype = *(const tr_dtype *)*state;
+    uint16_t first = dtype == TR_BF16 ? 0x4380 : 0x6800; // 2^8, 2^11
+    const struct {
+        uint16_t sum;
+        float x;
+        uint16_t want;
+    } cases[] = {{first, 1, first},
+                 {first, 1.01f, (uint16_t)(first + 1)},
+                 {(uint16_t)(first + 1), 1, (uint16_t)(first + 2)},
+                 {(uint16_t)(first + 1), -1, first},
+                 {(uint16_t)(first | 0x8000), -1, (uint16_t)(first | 0x8000)}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        uint16_t sum = cases[c].sum;
+        tr__half_add(dtype, &cases[c].x, 1, 1, &sum);
+        assert_int_equal(sum, cases[c].want);
+    }
+}
+
 static void threads_change_nothing(void **state) {
     tr_dtype dtype = *(const tr_dtype *)*state;
     enum { COUNT = 200001 };
@@ -105,9 +150,11 @@ static void threads_change_nothing(void **state) {
     }
     tr__half_narrow(dtype, x, COUNT, 3, halves);
     tr__half_widen(dtype, halves, COUNT, 3, wide);
+    tr__half_add(dtype, x, COUNT, 3, halves);
     for (int i = 0; i < COUNT; i++) {
-        assert_int_equal(halves[i], of_f32(dtype, x[i]));
-        assert_true(wide[i] == to_f32(dtype, halves[i]));
+        uint16_t narrow = of_f32(dtype, x[i]);
+        assert_true(wide[i] == to_f32(dtype, narrow));
+        assert_int_equal(halves[i], of_f32(dtype, to_f32(dtype, narrow) + x[i]));
     }
     free(x);
     free(wide);
@@ -123,6 +170,10 @@ int main(void) {
         cmocka_unit_test_prestate(numbers_round_to_the_nearest, &f16),
         cmocka_unit_test_prestate(vectors_have_the_same_bits, &bf16),
         cmocka_unit_test_prestate(vectors_have_the_same_bits, &f16),
+        cmocka_unit_test_prestate(sums_are_rounded, &bf16),
+        cmocka_unit_test_prestate(sums_are_rounded, &f16),
+        cmocka_unit_test_prestate(sums_go_to_the_even_neighbour, &bf16),
+        cmocka_unit_test_prestate(sums_go_to_the_even_neighbour, &f16),
         cmocka_unit_test_prestate(threads_change_nothing, &bf16),
         cmocka_unit_test_prestate(threads_change_nothing, &f16),
     };

@@ -44,3 +44,16 @@ void tr__half_narrow(tr_dtype dtype, const float *from, int64_t count, int threa
             from + r.begin, r.end - r.begin, target + r.begin);
     }
 }
+
+void tr__half_add(tr_dtype dtype, const float *x, int64_t count, int threads,
+                  void *to) {
+    const tr_half_kernel *kernel = tr__half_kernel(tr__cpu_isa());
+    uint16_t *target = to;
+    threads = tr__threads_for(count, 1, threads);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int t = 0; t < threads; t++) {
+        tr_range r = tr__range_part(count, LINE, t, threads);
+        (dtype == TR_BF16 ? kernel->add_bf16 : kernel->add_f16)(
+            x + r.begin, r.end - r.begin, target + r.begin);
+    }
+}

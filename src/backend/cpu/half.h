@@ -17,12 +17,17 @@ void tr__half_widen(tr_dtype dtype, const void *from, int64_t count, int threads
 void tr__half_narrow(tr_dtype dtype, const float *from, int64_t count, int threads,
                      void *to);
 
+// to: [count] of `dtype` += x: [count] f32, added in f32, and that rounded.
+void tr__half_add(tr_dtype dtype, const float *x, int64_t count, int threads, void *to);
+
 // What they are of: one for each instruction set, by one thread.
 typedef struct tr_half_kernel {
     void (*widen_bf16)(const uint16_t *from, int64_t count, float *to);
     void (*widen_f16)(const uint16_t *from, int64_t count, float *to);
     void (*narrow_bf16)(const float *from, int64_t count, uint16_t *to);
     void (*narrow_f16)(const float *from, int64_t count, uint16_t *to);
+    void (*add_bf16)(const float *x, int64_t count, uint16_t *to);
+    void (*add_f16)(const float *x, int64_t count, uint16_t *to);
 } tr_half_kernel;
 
 // That of an instruction set; NULL: this build has none. For tests.
