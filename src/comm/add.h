@@ -5,7 +5,8 @@
 
 #include "comm/comm.h"
 
-// Arrays of [count] f32 or i64 that do not overlap. Integers wrap.
+// Arrays of [count] elements, of any type but bytes, that do not overlap. Integers
+// wrap; 16-bit sums are made in f32, and that is rounded.
 void tr__add(tr_comm_type type, void *to, const void *from, int64_t count); // +=
 void tr__add_to(tr_comm_type type, void *to, const void *own, const void *from,
                 int64_t count); // to = own + from

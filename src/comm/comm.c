@@ -98,7 +98,17 @@ tr_comm_totals tr__comm_totals(const tr_comm *comm) {
 // ---- operations
 
 size_t tr__comm_type_bytes(tr_comm_type type) {
-    return type == TR_COMM_I64 ? 8 : type == TR_COMM_F32 ? 4 : 1;
+    switch (type) {
+    case TR_COMM_I64:
+        return 8;
+    case TR_COMM_F32:
+        return 4;
+    case TR_COMM_BF16:
+    case TR_COMM_F16:
+        return 2;
+    default:
+        return 1;
+    }
 }
 
 void tr__comm_part(int64_t count, int64_t shard, int rank, int64_t *first,

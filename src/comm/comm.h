@@ -25,6 +25,8 @@ typedef enum tr_comm_type {
     TR_COMM_BYTE, // gathered only
     TR_COMM_F32,
     TR_COMM_I64,
+    TR_COMM_BF16, // each addition is done in f32 and rounded to nearest, ties to even
+    TR_COMM_F16,
 } tr_comm_type;
 
 typedef enum tr_comm_kind {

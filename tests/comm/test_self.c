@@ -1,5 +1,5 @@
 // One rank: operations are done when they are started; nobody else is asked.
-#include "comm/comm.h"
+#include "comm/add.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,6 +100,55 @@ static void test_integers_wrap(void **state) {
     assert_true(recv == INT64_MIN);
 }
 
+// A sum is made in f32 and rounded: to the nearest, of two to the even one.
+static void test_halves_round(void **state) {
+    static const struct {
+        tr_comm_type type;
+        uint16_t a, b, sum;
+    } cases[] = {
+        {TR_COMM_BF16, 0x4380, 0x3F80, 0x4380}, // 256 + 1: the middle to 258
+        {TR_COMM_BF16, 0x4381, 0x3F80, 0x4382}, // 258 + 1: the middle to 260
+        {TR_COMM_BF16, 0x4380, 0x3FC0, 0x4381}, // 256 + 1.5
+        {TR_COMM_BF16, 0x4380, 0xC380, 0x0000}, // 256 - 256
+        {TR_COMM_BF16, 0x7F7F, 0x7F7F, 0x7F80}, // the largest, twice
+        {TR_COMM_BF16, 0x0001, 0x0001, 0x0002}, // the smallest, twice
+        {TR_COMM_F16, 0x6800, 0x3C00, 0x6800},  // 2048 + 1: the middle to 2050
+        {TR_COMM_F16, 0x6801, 0x3C00, 0x6802},  // 2050 + 1: the middle to 2052
+        {TR_COMM_F16, 0x6800, 0x3E00, 0x6801},  // 2048 + 1.5
+        {TR_COMM_F16, 0x6800, 0xE800, 0x0000},  {TR_COMM_F16, 0x7BFF, 0x7BFF, 0x7C00},
+        {TR_COMM_F16, 0x0001, 0x0001, 0x0002},
+    };
+    enum { RUN = 37 }; // vectors and what is left of them
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        uint16_t send[RUN], recv[RUN], sum[RUN];
+        for (int i = 0; i < RUN; i++) {
+            send[i] = cases[c].a;
+            recv[i] = cases[c].b;
+        }
+        tr__add_to(cases[c].type, sum, send, recv, RUN);
+        tr_comm_op op = {TR_COMM_REDUCE, cases[c].type, RUN, RUN, send, recv, true};
+        tr__comm_start(*state, &op);
+        for (int i = 0; i < RUN; i++) {
+            assert_int_equal(recv[i], cases[c].sum);
+            assert_int_equal(sum[i], cases[c].sum);
+        }
+    }
+}
+
+// What is no number stays none, and shows in a norm.
+static void test_halves_stay_infinite(void **state) {
+    static const tr_comm_type types[] = {TR_COMM_BF16, TR_COMM_F16};
+    static const uint16_t infinite[] = {0x7F80, 0x7C00};
+    for (int t = 0; t < 2; t++) {
+        uint16_t send[2] = {infinite[t], infinite[t]};
+        uint16_t recv[2] = {0, infinite[t] | 0x8000};
+        tr_comm_op op = {TR_COMM_REDUCE, types[t], 2, 2, send, recv, true};
+        tr__comm_start(*state, &op);
+        assert_int_equal(recv[0], infinite[t]);
+        assert_true((recv[1] & 0x7FFF) > infinite[t]); // not a number
+    }
+}
+
 static void test_records(void **state) {
     tr_comm *comm = *state;
     tr_error err = {0};
@@ -176,6 +225,8 @@ int main(void) {
         cmocka_unit_test(test_gather),
         cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_integers_wrap),
+        cmocka_unit_test(test_halves_round),
+        cmocka_unit_test(test_halves_stay_infinite),
         cmocka_unit_test(test_records),
         cmocka_unit_test(test_agreement),
         cmocka_unit_test(test_notices),

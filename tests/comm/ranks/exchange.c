@@ -1,5 +1,6 @@
 // Run on W ranks: gathers and reduces of every shape, small calls, totals. Each rank
 // checks what it got against what it can compute alone; the first difference ends all.
+#include "base/half.h"
 #include "comm/comm.h"
 
 #include <inttypes.h>
@@ -39,13 +40,22 @@ static void *take(int64_t bytes) {
 }
 
 static size_t size_of(tr_comm_type type) {
-    return type == TR_COMM_I64 ? 8 : type == TR_COMM_F32 ? 4 : 1;
+    return type == TR_COMM_I64    ? 8
+           : type == TR_COMM_F32  ? 4
+           : type == TR_COMM_BYTE ? 1
+                                  : 2;
 }
 
 // ---- what element `i` of rank `r` is; small integers, so that sums are exact
 
 static int64_t value(int r, int64_t i) {
     return (i * 7 + r * 13 + 1) % 1000;
+}
+
+// The same in a type, so small that sums of 8 ranks are exact in its 8 or 11 bits.
+static int64_t value_of(tr_comm_type type, int r, int64_t i) {
+    int64_t most = type == TR_COMM_BF16 ? 31 : type == TR_COMM_F16 ? 251 : 1000;
+    return value(r, i) % most;
 }
 
 static void put(tr_comm_type type, void *at, int64_t i, int64_t v) {
@@ -59,6 +69,12 @@ static void put(tr_comm_type type, void *at, int64_t i, int64_t v) {
     case TR_COMM_I64:
         ((int64_t *)at)[i] = v << 33; // sums that need more than 32 bits
         break;
+    case TR_COMM_BF16:
+        ((uint16_t *)at)[i] = tr__bf16_of_f32((float)v);
+        break;
+    case TR_COMM_F16:
+        ((uint16_t *)at)[i] = tr__f16_of_f32((float)v);
+        break;
     }
 }
 
@@ -68,6 +84,10 @@ static int64_t get(tr_comm_type type, const void *at, int64_t i) {
         return ((const uint8_t *)at)[i];
     case TR_COMM_F32:
         return (int64_t)((const float *)at)[i];
+    case TR_COMM_BF16:
+        return (int64_t)tr__bf16_to_f32(((const uint16_t *)at)[i]);
+    case TR_COMM_F16:
+        return (int64_t)tr__f16_to_f32(((const uint16_t *)at)[i]);
     default:
         return ((const int64_t *)at)[i] >> 33;
     }
@@ -111,12 +131,12 @@ static void gather(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
     char *own =
         in_place ? (char *)op.recv + first * (int64_t)size : take(part * (int64_t)size);
     for (int64_t i = 0; i < part; i++) {
-        put(type, own, i, value(rank, first + i));
+        put(type, own, i, value_of(type, rank, first + i));
     }
     op.send = in_place ? NULL : own;
     must(tr__comm_wait(comm, tr__comm_start(comm, &op), &err), &err);
     for (int64_t i = 0; i < count; i++) {
-        check("gather", &op, i, value(owner(&op, i), i));
+        check("gather", &op, i, value_of(type, owner(&op, i), i));
     }
     check_guard("gather", (char *)op.recv + bytes);
     free(op.recv);
@@ -132,7 +152,7 @@ static void reduce(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
     int64_t first, part;
     char *send = take(count * (int64_t)size);
     for (int64_t i = 0; i < count; i++) {
-        put(type, send, i, value(rank, i));
+        put(type, send, i, value_of(type, rank, i));
     }
     tr__comm_part(count, shard, rank, &first, &part);
     char *recv = in_place ? send + first * (int64_t)size : take(part * (int64_t)size);
@@ -147,14 +167,14 @@ static void reduce(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
     for (int64_t i = 0; i < part; i++) {
         int64_t sum = add ? 5 : 0;
         for (int r = 0; r < ranks; r++) {
-            sum += value(r, first + i);
+            sum += value_of(type, r, first + i);
         }
         check("reduce", &op, i, sum);
     }
     op.recv = send; // the others' parts are as they were
     for (int64_t i = 0; i < count; i++) {
         if (!in_place || owner(&op, i) != rank) {
-            check("what a reduce sent", &op, i, value(rank, i));
+            check("what a reduce sent", &op, i, value_of(type, rank, i));
         }
     }
     if (!in_place) {
@@ -165,6 +185,9 @@ static void reduce(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
 }
 
 static void shapes(void) {
+    static const tr_comm_type summed[] = {TR_COMM_F32, TR_COMM_I64, TR_COMM_BF16,
+                                          TR_COMM_F16};
+    enum { SUMMED = sizeof summed / sizeof *summed };
     static const int64_t counts[] = {0, 1, 3, 1023, 1024, 1025, (1 << 20) + 5};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         int64_t count = counts[i], even = (count + ranks - 1) / ranks;
@@ -175,13 +198,14 @@ static void shapes(void) {
         for (int s = 0; s < 3; s++) {
             for (int in_place = 0; in_place < 2; in_place++) {
                 gather(TR_COMM_BYTE, count, shards[s], in_place);
-                gather(TR_COMM_F32, count, shards[s], in_place);
-                gather(TR_COMM_I64, count, shards[s], in_place);
-                reduce(TR_COMM_F32, count, shards[s], in_place, false);
-                reduce(TR_COMM_I64, count, shards[s], in_place, false);
+                for (int t = 0; t < SUMMED; t++) {
+                    gather(summed[t], count, shards[s], in_place);
+                    reduce(summed[t], count, shards[s], in_place, false);
+                }
             }
-            reduce(TR_COMM_F32, count, shards[s], false, true);
-            reduce(TR_COMM_I64, count, shards[s], false, true);
+            for (int t = 0; t < SUMMED; t++) {
+                reduce(summed[t], count, shards[s], false, true);
+            }
         }
     }
 }
