@@ -67,8 +67,11 @@ typedef struct tr_plan_request {
     tr_space boundary_home;
     int optimizer_states; // f32 buffers per parameter
     tr_dtype compute;     // of weights, activations and their gradients: f32 (also
-                          // TR_NONE), bf16 or f16. The weights that the update changes,
-                          // sums of gradients and optimizer state are f32
+                          // TR_NONE), bf16 or f16. The weights that the update changes
+                          // and optimizer state are f32
+    tr_dtype sums;        // of gradients, over micro-batches and ranks: f32 (also
+                          // TR_NONE), bf16 or f16; 64-bit integers, whose scale each
+                          // step sets, where the run is reproducible
     bool tensor_norms;    // the update needs the norms of each tensor (LAMB, LARS)
     tr_measure measure;   // of a plan: NEVER or ALWAYS
     bool no_overlap;      // ranks compute nothing while they communicate

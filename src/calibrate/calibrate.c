@@ -39,6 +39,7 @@ static tr_status plan_size(const tr_plan_request *request, int64_t micro_batch,
     r.recomputed_ops = TR_RECOMPUTE_DEFAULT;
     r.boundary_home = TR_SPACE_DEVICE;
     r.no_overlap = r.reproducible = r.inference = false;
+    r.sums = TR_NONE;
     r.measure = TR_MEASURE_NEVER;
     r.host_data_bytes = 0;
     return tr_plan_make(&r, out, err);

@@ -110,8 +110,12 @@ void tr__executor_leave(tr_executor *executor, bool late);
 // where this rank has only a part of it, and on NVMe.
 float *tr__executor_param(tr_executor *executor, int param, int state);
 // The same of its gradient accumulator; NULL in an inference plan, where the sums are
-// in fixed point, and on NVMe.
+// not f32, and on NVMe.
 float *tr__executor_grad(tr_executor *executor, int param);
+// Elements [first, first + count) of what that holds, as f32: values [count]. false:
+// not here in one piece, or in fixed point.
+bool tr__executor_read_grad(const tr_executor *executor, int param, int64_t first,
+                            int64_t count, float *values);
 
 // Elements [first, first + count) of the tensor that files hold (a parameter may be a
 // slice of one: tr_plan_param), at `data` (NULL: on NVMe, to be borrowed); count 0:

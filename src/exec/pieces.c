@@ -4,6 +4,8 @@
 #include "base/checked.h"
 #include "exec/walk.h"
 
+#include <string.h>
+
 static const tr_flat_range *range_of(const tr_executor *ex, int param, int state) {
     const tr_flat *flat = &ex->plan->flats[ex->plan->params[param].flat];
     return state < 0 ? &flat->master : &flat->state[state];
@@ -33,13 +35,33 @@ float *tr__executor_param(tr_executor *executor, int param, int state) {
     return piece.count == executor->plan->params[param].count ? piece.data : NULL;
 }
 
+// Where the sums of all of a parameter's gradient are in memory; NULL: they are not.
+static void *sums_of(const tr_executor *ex, int param) {
+    const tr_plan_param *info = &ex->plan->params[param];
+    const tr_flat *flat = &ex->plan->flats[info->flat];
+    bool here = flat->grad.buffer >= 0 && !tr__is_on_nvme(ex->plan, &flat->grad);
+    bool whole = here && flat->grad.count == flat->count;
+    return whole ? tr__kept_sum(ex, &flat->grad, info->offset) : NULL;
+}
+
 float *tr__executor_grad(tr_executor *executor, int param) {
-    const tr_plan_param *info = &executor->plan->params[param];
-    const tr_flat *flat = &executor->plan->flats[info->flat];
-    bool here = flat->grad.buffer >= 0 && !tr__is_on_nvme(executor->plan, &flat->grad);
-    bool whole = here && flat->grad.count == flat->count &&
-                 !executor->plan->request.reproducible;
-    return whole ? tr__kept_f32(executor, &flat->grad, info->offset) : NULL;
+    return executor->plan->request.sums == TR_F32 ? sums_of(executor, param) : NULL;
+}
+
+bool tr__executor_read_grad(const tr_executor *executor, int param, int64_t first,
+                            int64_t count, float *values) {
+    const tr_plan_request *r = &executor->plan->request;
+    const char *sums = sums_of(executor, param);
+    if (!sums || r->sums == TR_I64) { // whose scale only the step knows
+        return false;
+    }
+    const void *from = sums + first * tr__sum_bytes(executor->plan);
+    if (r->sums == TR_F32) {
+        memcpy(values, from, (size_t)count * sizeof *values);
+    } else {
+        tr__half_widen(r->sums, from, count, r->threads, values);
+    }
+    return true;
 }
 
 // Parameters that every rank keeps come by gathering, but for this rank's part.

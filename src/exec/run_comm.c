@@ -6,7 +6,16 @@
 #include <string.h>
 
 static tr_comm_type grad_type(const tr_executor *ex) {
-    return ex->plan->request.reproducible ? TR_COMM_I64 : TR_COMM_F32;
+    switch (ex->plan->request.sums) {
+    case TR_I64:
+        return TR_COMM_I64;
+    case TR_BF16:
+        return TR_COMM_BF16;
+    case TR_F16:
+        return TR_COMM_F16;
+    default:
+        return TR_COMM_F32;
+    }
 }
 
 tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step) {
@@ -75,19 +84,13 @@ tr_status tr__run_reduce(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     const tr_flat *flat = &ex->plan->flats[step->unit];
     int from = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
-    bool folds = ex->plan->request.reproducible;
     tr_comm_op op = {.kind = TR_COMM_REDUCE,
                      .type = grad_type(ex),
                      .count = flat->count,
                      .shard = flat->shard,
                      .add = !(step->fresh & 1)};
     op.send = tr__memory(ex, from < 0 ? flat->sums.buffer : from);
-    if (to >= 0) {
-        op.recv = tr__memory(ex, to);
-    } else {
-        op.recv = folds ? (void *)tr__kept_i64(ex, &flat->sums, flat->first)
-                        : (void *)tr__kept_f32(ex, &flat->sums, flat->first);
-    }
+    op.recv = to < 0 ? tr__kept_sum(ex, &flat->sums, flat->first) : tr__memory(ex, to);
     tr__comm_start(ex->comm, &op);
     return TR_OK;
 }

@@ -38,20 +38,14 @@ tr_status tr__run_evict(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     const tr_flat *flat = &ex->plan->flats[step->unit];
     const tr_flat_range *to = &flat->grad;
-    bool folds = ex->plan->request.reproducible;
     int from = step->buffer[TR_SLOT_INPUT], staged = step->buffer[TR_SLOT_OUTPUT];
-    size_t element = folds ? sizeof(int64_t) : sizeof(float);
     tr_carry order = {.kind = TR_CARRY_COPY,
                       .to = tr__memory(ex, staged < 0 ? to->buffer : staged),
-                      .bytes = to->count * (int64_t)element};
-    if (from >= 0) {
-        order.from = tr__memory(ex, from);
-    } else {
-        order.from = folds ? (void *)tr__kept_i64(ex, &flat->sums, to->first)
-                           : (void *)tr__kept_f32(ex, &flat->sums, to->first);
-    }
-    if (!(step->fresh & 1)) {
-        order.kind = folds ? TR_CARRY_ADD_I64 : TR_CARRY_ADD_F32;
+                      .bytes = to->count * tr__sum_bytes(ex->plan)};
+    order.from =
+        from < 0 ? tr__kept_sum(ex, &flat->sums, to->first) : tr__memory(ex, from);
+    if (!(step->fresh & 1)) { // others than integers leave once
+        order.kind = TR_CARRY_ADD_I64;
     }
     tr__carrier_start(ex->carrier[TR_STREAM_COPY], &order);
     return TR_OK;

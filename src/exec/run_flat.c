@@ -69,41 +69,61 @@ tr_status tr__run_gauge(tr_work *work, const tr_plan_step *step) {
     return TR_OK;
 }
 
-tr_status tr__run_fold(tr_work *work, const tr_plan_step *step) {
-    const tr_executor *ex = work->ex;
-    const tr_flat *flat = &ex->plan->flats[step->unit];
-    int to = step->buffer[TR_SLOT_OUTPUT];
-    int64_t *sums = tr__memory(ex, to < 0 ? flat->sums.buffer : to);
-    int bad = ex->fold(tr__memory(ex, step->buffer[TR_SLOT_INPUT]), flat->count,
-                       ex->fixed.scale, ex->fixed.limit, !(step->fresh & 1), sums);
+static void fold_fixed(const tr_executor *ex, const float *x, int64_t count, bool add,
+                       int64_t *sums) {
+    int bad = ex->fold(x, count, ex->fixed.scale, ex->fixed.limit, add, sums);
     double *record = tr__own_record(ex);
     record[TR_RECORD_TOO_LARGE] += bad & TR_FOLD_TOO_LARGE ? 1 : 0;
     record[TR_RECORD_NOT_FINITE] += bad & TR_FOLD_NOT_FINITE ? 1 : 0;
+}
+
+// What does not fit 16 bits becomes infinite, which the norm shows.
+tr_status tr__run_fold(tr_work *work, const tr_plan_step *step) {
+    const tr_executor *ex = work->ex;
+    const tr_plan_request *r = &ex->plan->request;
+    const tr_flat *flat = &ex->plan->flats[step->unit];
+    int to = step->buffer[TR_SLOT_OUTPUT];
+    bool add = !(step->fresh & 1);
+    const float *x = tr__memory(ex, step->buffer[TR_SLOT_INPUT]);
+    void *sums = tr__memory(ex, to < 0 ? flat->sums.buffer : to);
+    if (r->sums == TR_I64) {
+        fold_fixed(ex, x, flat->count, add, sums);
+    } else {
+        (add ? tr__half_add : tr__half_narrow)(r->sums, x, flat->count, r->threads,
+                                               sums);
+    }
     return TR_OK;
 }
 
-// Gradients from element `first` on, f32 or fixed-point sums.
+// Gradients from element `first` on, of the type of the sums.
 typedef struct gradients {
     const void *memory;
     int64_t first;
 } gradients;
 
-// [first, first + count) of them as f32: they lie there, or are unfolded into
+// [first, first + count) of them as f32: they lie there, or are turned into that in
 // `scratch`: [TR_UNFOLD_ELEMENTS].
 static const float *grads_at(const tr_executor *ex, const gradients *grads,
                              int64_t first, int64_t count, float *scratch) {
+    const tr_plan_request *r = &ex->plan->request;
     int64_t at = first - grads->first;
-    if (!ex->plan->request.reproducible) {
+    if (r->sums == TR_F32) {
         return (const float *)grads->memory + at;
     }
-    ex->unfold((const int64_t *)grads->memory + at, count, ex->fixed.scale, scratch);
+    if (r->sums == TR_I64) {
+        ex->unfold((const int64_t *)grads->memory + at, count, ex->fixed.scale,
+                   scratch);
+    } else {
+        tr__half_widen(r->sums, (const uint16_t *)grads->memory + at, count, r->threads,
+                       scratch);
+    }
     return scratch;
 }
 
 // How many elements grads_at gives at a time; of what is rounded, too, as many as are
 // still in the cache then.
 static int64_t piece_of(const tr_executor *ex, int64_t left) {
-    return ex->plan->request.reproducible || tr__plan_is_half(ex->plan)
+    return tr__plan_folds(ex->plan) || tr__plan_is_half(ex->plan)
                ? tr__min_i64(left, TR_UNFOLD_ELEMENTS)
                : left;
 }

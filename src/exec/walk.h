@@ -62,9 +62,11 @@ static inline void *tr__kept_param(const tr_executor *ex, const tr_flat_range *r
     return base + (element - range->first) * tr__param_bytes(ex->plan);
 }
 
-static inline int64_t *tr__kept_i64(const tr_executor *ex, const tr_flat_range *range,
-                                    int64_t element) {
-    return (int64_t *)tr__memory(ex, range->buffer) + (element - range->first);
+// And of the sums of gradients.
+static inline void *tr__kept_sum(const tr_executor *ex, const tr_flat_range *range,
+                                 int64_t element) {
+    char *base = tr__memory(ex, range->buffer);
+    return base + (element - range->first) * tr__sum_bytes(ex->plan);
 }
 
 // This rank's record of the step: [plan->record.doubles].

@@ -3,7 +3,7 @@
 #include "plan/check_walk.h"
 
 bool tr__check_grads_pass(const tr_plan *plan) {
-    return plan->request.reproducible || tr__plan_grads_pass(plan);
+    return tr__plan_folds(plan) || tr__plan_grads_pass(plan);
 }
 
 int tr__check_named(const tr_plan *plan, const tr_plan_step *step,
@@ -327,9 +327,10 @@ tr_status tr__check_fold(tr_check_walk *w) {
     tr_flat_progress *flat = &w->flats[w->step->unit];
     int32_t to = w->step->buffer[TR_SLOT_OUTPUT];
     bool stays = !tr__plan_grads_pass(w->plan);
-    if (!w->plan->request.reproducible || flat->grad < 0 ||
+    int64_t bytes = tr__sums_bytes(w->plan, w->plan->flats[w->step->unit].count);
+    if (!tr__plan_folds(w->plan) || flat->grad < 0 ||
         w->step->buffer[TR_SLOT_INPUT] != flat->grad || stays != (to < 0) ||
-        (!stays && !is_large(w, to, w->step->unit, sizeof(int64_t)))) {
+        (!stays && w->plan->buffers[to].bytes < bytes)) {
         return tr__check_wrong(w, "folds what is not there, or into the wrong place");
     }
     tr_status status = check_whole(w, w->step->unit);
@@ -353,7 +354,7 @@ tr_status tr__check_fold(tr_check_walk *w) {
 tr_status tr__check_reduce(tr_check_walk *w) {
     tr_flat_progress *flat = &w->flats[w->step->unit];
     int32_t from = w->step->buffer[TR_SLOT_INPUT], to = w->step->buffer[TR_SLOT_OUTPUT];
-    bool stays = !tr__plan_grads_pass(w->plan), folds = w->plan->request.reproducible;
+    bool stays = !tr__plan_grads_pass(w->plan), folds = tr__plan_folds(w->plan);
     bool away = w->plan->request.optimizer_home != TR_SPACE_DEVICE;
     int32_t made = folds ? flat->sum : flat->grad;
     bool whole = stays ? from < 0 && flat->reductions == 0 : from >= 0 && from == made;
@@ -366,9 +367,8 @@ tr_status tr__check_reduce(tr_check_walk *w) {
     tr_status status = folds ? TR_OK : check_whole(w, w->step->unit);
     if (status == TR_OK && away && !stays) {
         const tr_flat *f = &w->plan->flats[w->step->unit];
-        size_t element = folds ? sizeof(int64_t) : sizeof(float);
         status = fill(w, to, TR_HOLDS_REDUCED,
-                      tr__min_i64(f->shard, f->count) * (int64_t)element);
+                      tr__sums_bytes(w->plan, tr__min_i64(f->shard, f->count)));
     } else if (status == TR_OK && to >= 0) {
         status = tr__check_wrong(w, "reduces into the wrong place");
     }
@@ -386,6 +386,7 @@ tr_status tr__check_reduce(tr_check_walk *w) {
 tr_status tr__check_leaving(const tr_check_walk *w) {
     const tr_plan_request *r = &w->plan->request;
     const tr_flat_progress *flat = &w->flats[w->step->unit];
+    bool folds = tr__plan_folds(w->plan);
     int32_t from = w->step->buffer[TR_SLOT_INPUT];
     if (!tr__plan_grads_pass(w->plan)) {
         int32_t sums = w->plan->flats[w->step->unit].sums.buffer;
@@ -401,11 +402,11 @@ tr_status tr__check_leaving(const tr_check_walk *w) {
                    ? TR_OK
                    : tr__check_wrong(w, "takes away what is not reduced");
     }
-    int32_t made = r->reproducible ? flat->sum : flat->grad;
-    if (from < 0 || from != made || (r->reproducible && flat->grad >= 0)) {
+    int32_t made = folds ? flat->sum : flat->grad;
+    if (from < 0 || from != made || (folds && flat->grad >= 0)) {
         return tr__check_wrong(w, "takes away what is not there");
     }
-    return r->reproducible ? TR_OK : check_whole(w, w->step->unit);
+    return folds ? TR_OK : check_whole(w, w->step->unit);
 }
 
 tr_status tr__check_evict(tr_check_walk *w) {
@@ -416,6 +417,9 @@ tr_status tr__check_evict(tr_check_walk *w) {
     }
     if ((w->step->fresh & 1) != (flat->evictions == 0)) {
         return tr__check_wrong(w, "is wrong about being the first");
+    }
+    if (flat->evictions > 0 && w->plan->request.sums != TR_I64) {
+        return tr__check_wrong(w, "adds where gradients are to come complete");
     }
     tr_status status = tr__check_leaving(w);
     if (status == TR_OK) {
@@ -465,6 +469,7 @@ tr_status tr__check_gradients(const tr_check_walk *w) {
     int stage = tr__plan_stage(w->plan);
     bool away = r->optimizer_home != TR_SPACE_DEVICE;
     bool stores = tr__part_is_on_nvme(w->plan, TR_PART_GRAD);
+    bool folds = tr__plan_folds(w->plan);
     for (int s = 0; s < TR_BESIDE; s++) {
         if (w->done[s] < w->issued[s]) {
             return tr__check_wrong(w, "comes while gradients are being moved");
@@ -474,8 +479,7 @@ tr_status tr__check_gradients(const tr_check_walk *w) {
         const tr_flat_progress *flat = &w->flats[f];
         bool some = w->plan->flats[f].count > 0; // of a unit without parameters: none
         int64_t times = some ? handings(w->plan, (int)f) : 0;
-        if (flat->grad >= 0 || flat->sum >= 0 ||
-            flat->folded != (some && r->reproducible) ||
+        if (flat->grad >= 0 || flat->sum >= 0 || flat->folded != (some && folds) ||
             flat->reductions != (r->ranks > 1 ? times : 0) ||
             flat->evictions != (away ? times : 0) ||
             flat->squared != (some && stores) || flat->stored != (some && stores) ||
@@ -484,7 +488,7 @@ tr_status tr__check_gradients(const tr_check_walk *w) {
                                    w->plan->flats[f].name);
         }
     }
-    for (size_t i = 0; r->reproducible && i < w->plan->param_count; i++) {
+    for (size_t i = 0; folds && i < w->plan->param_count; i++) {
         if (!w->summed[i]) {
             return tr__check_wrong(w, "comes before the gradient of %s is folded",
                                    w->plan->params[i].name);

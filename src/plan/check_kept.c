@@ -38,10 +38,31 @@ static tr_status check_params(const tr_plan *plan, const tr_flat *flat, tr_error
                : TR_OK;
 }
 
+// Of the type of the sums, what the update reads, and what stays on the device until it
+// is complete.
+static tr_status check_gradients(const tr_plan *plan, const tr_flat *flat,
+                                 tr_error *err) {
+    int64_t element = tr__sum_bytes(plan);
+    if (plan->request.inference) {
+        return TR_OK;
+    }
+    if (!is_whole(plan, flat, &flat->grad, element)) {
+        return wrong(flat, "gradients have no room where the update reads them", err);
+    }
+    bool stay =
+        plan->request.optimizer_home == TR_SPACE_DEVICE || !tr__plan_grads_pass(plan);
+    bool good =
+        stay ? is_whole(plan, flat, &flat->sums, element) : flat->sums.buffer < 0;
+    return good ? TR_OK : wrong(flat, "sums of gradients have no room", err);
+}
+
 tr_status tr__check_kept(const tr_plan *plan, tr_error *err) {
     tr_status status = TR_OK;
     for (size_t f = 0; f < plan->flat_count && status == TR_OK; f++) {
         status = check_params(plan, &plan->flats[f], err);
+        if (status == TR_OK) {
+            status = check_gradients(plan, &plan->flats[f], err);
+        }
     }
     return status;
 }

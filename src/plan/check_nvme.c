@@ -203,7 +203,7 @@ tr_status tr__check_evict_staged(tr_check_walk *w) {
 tr_status tr__check_scratch(const tr_check_walk *w) {
     int32_t buffer = w->step->buffer[TR_SLOT_TEMP];
     int64_t bytes = TR_UNFOLD_ELEMENTS * (int64_t)sizeof(float);
-    bool good = !w->plan->request.reproducible ||
+    bool good = !tr__plan_folds(w->plan) ||
                 (buffer >= 0 && w->plan->buffers[buffer].bytes >= bytes);
     return good ? TR_OK : tr__check_wrong(w, "has no room to unfold gradients");
 }

@@ -28,7 +28,7 @@ static uint64_t add_step(uint64_t hash, const tr_plan *plan, const tr_plan_step 
 }
 
 uint64_t tr__plan_exchanges(const tr_plan *plan) {
-    uint64_t hash = add(0, plan->request.reproducible); // what sums are made of
+    uint64_t hash = add(0, plan->request.sums);
     hash = add(hash, plan->record.doubles);
     hash = add(hash, plan->norms.parts);
     for (int s = 0; s < TR_SEQUENCES; s++) {

@@ -1,7 +1,8 @@
-// Pass: the sums of reproducible mode. Integers add up to the same in any order, so
-// each micro-batch's gradient is made by itself, in a temporary, and added to sums of
-// 64 bits in fixed point (ops/fixed). Where several segments make gradients of one flat
-// buffer, each adds its own, and zeros for those of the others.
+// Pass: sums of another type than the f32 that a backward makes. Each micro-batch's
+// gradient is made by itself, in a temporary, and added to them: in reproducible mode
+// in fixed point of 64 bits (ops/fixed), since integers add up to the same in any
+// order; or rounded to the 16 bits that the run asks for. Where several segments make
+// gradients of one flat buffer, each adds its own, and zeros for those of the others.
 #include "base/checked.h"
 #include "base/memory.h"
 #include "plan/plan.h"
@@ -55,7 +56,7 @@ static tr_status edit(folder *f, tr_error *err) {
 
 tr_status tr__pass_fold(tr_plan *plan, tr_error *err) {
     folder f = {.plan = plan};
-    if (!plan->request.reproducible || plan->request.inference) {
+    if (!tr__plan_folds(plan) || plan->request.inference) {
         return TR_OK;
     }
     f.written = tr__calloc(plan->flat_count, sizeof *f.written);

@@ -17,7 +17,7 @@ typedef struct table {
     int *saved;               // [units][micros]
     int *wave, *wave_grad;    // [units]
     int *param, *part; // [flats] parameters that are there; this rank's part, fetched
-    int *grad, *sum;   // gradients that pass; their fixed-point sums
+    int *grad, *sum;   // gradients that pass; the sums that they are folded into
     int *reduced;      // this rank's part of what was reduced
     // [flats] parameters from NVMe that are next to be fetched, and those after them;
     // gradients on their way to NVMe.
@@ -150,10 +150,6 @@ static bool is_away(const table *t) {
     return t->plan->request.optimizer_home != TR_SPACE_DEVICE;
 }
 
-static int64_t sum_bytes(const table *t) {
-    return t->plan->request.reproducible ? sizeof(int64_t) : sizeof(float);
-}
-
 // What every rank has room for of its part.
 static int64_t part_elements(const tr_flat *flat) {
     return tr__min_i64(flat->shard, flat->count);
@@ -168,12 +164,12 @@ static int use_grad(table *t, int flat, int32_t now) {
 
 static int use_sum(table *t, int flat, int32_t now) {
     const tr_flat *f = &t->plan->flats[flat];
-    return use(t, &t->sum[flat], TR_LEDGER_gradients, flat_bytes(f, sizeof(int64_t)),
+    return use(t, &t->sum[flat], TR_LEDGER_gradients, tr__sums_bytes(t->plan, f->count),
                now);
 }
 
 static int use_reduced(table *t, int flat, int32_t now) {
-    int64_t bytes = part_elements(&t->plan->flats[flat]) * sum_bytes(t);
+    int64_t bytes = tr__sums_bytes(t->plan, part_elements(&t->plan->flats[flat]));
     return use(t, &t->reduced[flat], TR_LEDGER_gradients, bytes, now);
 }
 
@@ -197,7 +193,7 @@ static int use_ring(table *t, int slot, tr_part part, int32_t now) {
 
 // Are f32 gradients of buffers that pass?
 static bool grads_pass(const table *t) {
-    return t->plan->request.reproducible || tr__plan_grads_pass(t->plan);
+    return tr__plan_folds(t->plan) || tr__plan_grads_pass(t->plan);
 }
 
 static int32_t param_place(table *t, int flat, int32_t now) {
@@ -251,7 +247,7 @@ static void use_fold(table *t, tr_plan_step *step, int32_t now) {
 
 // What a wave has made, until the moving step `now` is done.
 static int take_made(table *t, int flat, int32_t now) {
-    bool folds = t->plan->request.reproducible;
+    bool folds = tr__plan_folds(t->plan);
     int buffer =
         folds ? use_sum(t, flat, t->waited[now]) : use_grad(t, flat, t->waited[now]);
     *(folds ? &t->sum[flat] : &t->grad[flat]) = -1;
@@ -308,9 +304,9 @@ static void use_evict(table *t, tr_plan_step *step, int32_t now) {
 static void use_square(table *t, tr_plan_step *step, int32_t now) {
     int32_t *input = &step->buffer[TR_SLOT_INPUT];
     if (tr__plan_grads_pass(t->plan)) {
-        *input = t->plan->request.ranks > 1      ? use_reduced(t, step->unit, now)
-                 : t->plan->request.reproducible ? use_sum(t, step->unit, now)
-                                                 : use_grad(t, step->unit, now);
+        *input = t->plan->request.ranks > 1 ? use_reduced(t, step->unit, now)
+                 : tr__plan_folds(t->plan)  ? use_sum(t, step->unit, now)
+                                            : use_grad(t, step->unit, now);
     }
 }
 
@@ -401,9 +397,9 @@ static void use_gather(table *t, tr_plan_step *step, int32_t now) {
     }
 }
 
-// Fixed-point sums, as f32.
+// Sums of another type, as f32.
 static void use_unfold(table *t, tr_plan_step *step, int32_t now) {
-    if (t->plan->request.reproducible) {
+    if (tr__plan_folds(t->plan)) {
         use_temp(t, step, TR_UNFOLD_ELEMENTS * (int64_t)sizeof(float), now);
     }
 }

@@ -25,7 +25,7 @@ static void add(writer *w, tr_plan_step step) {
 // each is folded into the sums.
 static bool begins(const writer *w, int64_t micro) {
     const tr_plan *plan = w->plan;
-    if (plan->request.reproducible) {
+    if (tr__plan_folds(plan)) {
         return true;
     }
     return micro == (tr__plan_grads_pass(plan) ? w->first : 0);
@@ -43,7 +43,7 @@ static uint32_t fresh_flats(writer *w, int u, int segment, int64_t micro) {
         int64_t *begun = &w->begun[unit->flats[f]];
         int64_t wave = micro / w->plan->request.wave;
         int64_t scope = 1 + tr__gradient_scope(w->plan, unit->flats[f], u, wave);
-        if ((touched & bit) && (*begun != scope || w->plan->request.reproducible)) {
+        if ((touched & bit) && (*begun != scope || tr__plan_folds(w->plan))) {
             *begun = scope;
             fresh |= bit;
         }
@@ -98,7 +98,7 @@ static uint32_t made_in_parts(const tr_unit_program *unit) {
 // gradients there must be zeros, as there always are where gradients stay.
 static void clear_gaps(writer *w, int u, int segment, uint32_t fresh) {
     const tr_plan_unit *unit = &w->plan->units[u];
-    bool folds = w->plan->request.reproducible;
+    bool folds = tr__plan_folds(w->plan);
     uint32_t touched =
         tr__program_flats(&unit->program->backward[segment], TR_PLACE_PARAM_GRAD);
     uint32_t parts = folds ? made_in_parts(unit->program) : 0;

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "comm/comm.h"
+#include "plan/offsets.h"
 #include "plan/plan.h"
 
 #include <string.h>
@@ -181,18 +182,20 @@ static void cut(const tr_plan *plan, tr_flat *flat) {
 }
 
 // A buffer of all of the flat, or of what every rank has room for of its part: plans
-// of all ranks are alike.
+// of all ranks are alike. Sums of 16 bits are whole lines of the cache, as others are,
+// since memory ends with its last buffer.
 static tr_status keep(tr_plan *plan, const tr_flat *flat, bool sharded, tr_space space,
                       tr_ledger_category category, size_t element, tr_flat_range *range,
                       tr_error *err) {
     int64_t room = sharded ? tr__min_i64(flat->shard, flat->count) : flat->count;
     int64_t bytes = room * (int64_t)element;
+    int64_t unit = space == TR_SPACE_NVME            ? TR_NVME_ALIGNMENT
+                   : category == TR_LEDGER_gradients ? TR_ALIGNMENT
+                                                     : 1;
     tr_buffer buffer = {.category = category,
                         .space = space,
                         .sequence = -1,
-                        .bytes = space == TR_SPACE_NVME
-                                     ? tr__round_up(bytes, TR_NVME_ALIGNMENT)
-                                     : bytes};
+                        .bytes = tr__round_up(bytes, unit)};
     range->first = sharded ? flat->first : 0;
     range->count = sharded ? flat->own : flat->count;
     range->buffer = tr__plan_buffer(plan, buffer, err);
@@ -227,7 +230,7 @@ static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
 static tr_status keep_gradients(tr_plan *plan, tr_flat *flat, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     int stage = tr__plan_stage(plan);
-    size_t sum = r->reproducible ? sizeof(int64_t) : sizeof(float);
+    size_t sum = (size_t)tr__sum_bytes(plan);
     bool away = r->optimizer_home != TR_SPACE_DEVICE;
     tr_status status = TR_OK;
     flat->sums.buffer = -1;

@@ -109,6 +109,25 @@ static tr_status check_recomputed(const tr_plan_request *r, tr_error *err) {
     return TR_OK;
 }
 
+// A request that a plan has resolved names the integers of reproducible mode.
+static tr_status check_sums(const tr_plan_request *r, tr_error *err) {
+    bool half = tr__dtype_is_half(r->sums), open = r->sums == TR_NONE;
+    if (r->reproducible && half) {
+        return tr_fail(err, TR_USAGE,
+                       "execution.reproducible sums gradients in integers, and "
+                       "data_types.grad_accum_dtype asks for %s: leave one of them out",
+                       r->sums == TR_BF16 ? "bf16" : "fp16");
+    }
+    if (!half && !open && r->sums != TR_F32 &&
+        !(r->reproducible && r->sums == TR_I64)) {
+        return tr_fail(err, TR_USAGE,
+                       "gradients are summed in f32, bf16 or f16, not "
+                       "in %s",
+                       tr_dtype_name(r->sums));
+    }
+    return TR_OK;
+}
+
 static tr_status check_request(const tr_plan_request *r, tr_error *err) {
     if (!r->model || r->model->unit_count < 1) {
         return tr_fail(err, TR_USAGE, "a plan needs a model of at least one unit");
@@ -132,7 +151,8 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
         return tr_fail(err, TR_USAGE, "units compute in f32, bf16 or f16, not in %s",
                        tr_dtype_name(r->compute));
     }
-    tr_status status = check_batch(r, err);
+    tr_status status = check_sums(r, err);
+    status = status == TR_OK ? check_batch(r, err) : status;
     status = status == TR_OK ? check_homes(r, err) : status;
     status = status == TR_OK ? check_staging(r, err) : status;
     status = status == TR_OK ? check_recomputed(r, err) : status;
@@ -161,9 +181,9 @@ static const char *find_barrier(const tr_plan *plan, bool *own) {
     return barrier;
 }
 
-// f32 gradients that are evicted more than once in a step would be added up in another
-// order than those that stay, and residency must not change a bit. On NVMe nothing is
-// added up.
+// Gradients that are evicted more than once in a step would be added up in another
+// order than those that stay, and residency must not change a bit; only integers have
+// no order. On NVMe nothing is added up.
 static bool evicts_sums(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     bool once = !r->reproducible || r->grad_home == TR_SPACE_NVME;
@@ -238,6 +258,7 @@ static void resolve(tr_plan *plan) {
     tr_plan_request *r = &plan->request;
     plan->isa = tr__cpu_isa();
     r->compute = r->compute == TR_NONE ? TR_F32 : r->compute;
+    r->sums = r->reproducible ? TR_I64 : r->sums == TR_NONE ? TR_F32 : r->sums;
     if (r->isa_limit > 0 && r->isa_limit - 1 < (int)plan->isa) {
         plan->isa = (tr_isa)(r->isa_limit - 1);
     }

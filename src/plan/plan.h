@@ -21,8 +21,8 @@
 //          backward  runs one segment's backward on one micro-batch
 //          gauge     the squares of the first micro-batch's gradients of one segment of
 //                    a unit, into the record, before others add to them
-//          fold      adds a micro-batch's gradient of a flat buffer to the fixed-point
-//                    sums (reproducible mode)
+//          fold      adds a micro-batch's gradient of a flat buffer to its sums, where
+//                    these are not f32
 //          reduce    sums the ranks' gradients of a flat buffer; each gets its shard
 //          square    the squares of a flat buffer's complete gradients, by blocks,
 //                    into the record, before they leave for NVMe
@@ -187,7 +187,7 @@ enum {
     TR_FLAT_ELEMENTS = 16,    // a flat buffer is a multiple of a cache line long
     TR_SHARD_ELEMENTS = 1024, // shards are cut at multiples: whole blocks of the norm,
                               // and of what NVMe writes
-    TR_UNFOLD_ELEMENTS = 1 << 16, // fixed-point sums turned into f32 at a time
+    TR_UNFOLD_ELEMENTS = 1 << 16, // sums of another type turned into f32 at a time
     TR_UPDATE_SLOTS_MAX = 64,     // of the ring that an update from NVMe is staged in
 };
 
@@ -215,8 +215,7 @@ typedef struct tr_flat {
     // 16 bits what the update rounds it to: param, or, where that is elsewhere, a
     // buffer that is fetched from.
     tr_flat_range copy;
-    tr_flat_range grad; // what the update reads: f32, or int64 where the run is
-                        // reproducible
+    tr_flat_range grad; // what the update reads, of the type of the sums
     tr_flat_range sums; // gradients that stay on the device until they are complete:
                         // grad, or what is evicted to it; buffer -1: none stay
     tr_flat_range state[2]; // f32
@@ -330,7 +329,7 @@ int tr__plan_slices(const tr_plan *plan);
 tr_status tr__pass_order(tr_plan *plan, tr_error *err);
 // Units whose activations are dropped and made again before their backward.
 tr_status tr__pass_recompute(tr_plan *plan, tr_error *err);
-// Reproducible mode: each micro-batch's gradients are folded into fixed-point sums.
+// Sums that are not f32: each micro-batch's gradients are folded into them.
 tr_status tr__pass_fold(tr_plan *plan, tr_error *err);
 // The squares of one micro-batch's gradients, for the noise scale.
 tr_status tr__pass_gauge(tr_plan *plan, tr_error *err);
@@ -464,6 +463,12 @@ int tr__plan_stage(const tr_plan *plan);
 int64_t tr__param_bytes(const tr_plan *plan);
 // Are they of 16 bits, beside master weights in f32?
 bool tr__plan_is_half(const tr_plan *plan);
+// Are gradients summed in another type than the f32 that a backward makes? Then each
+// micro-batch's is made by itself, and folded into the sums.
+bool tr__plan_folds(const tr_plan *plan);
+int64_t tr__sum_bytes(const tr_plan *plan); // of an element of the sums
+// Of so many elements of them in memory: whole lines of the cache.
+int64_t tr__sums_bytes(const tr_plan *plan, int64_t count);
 // Elements of a flat buffer that a rank updates at most: its shard, or, at stage 0,
 // all.
 int64_t tr__update_shard(const tr_plan *plan, const tr_flat *flat);

@@ -1,4 +1,5 @@
 // A plan for people: what it is made of, its bytes, and its steps with repeats folded.
+#include "backend/cpu/half.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "plan/choices.h"
@@ -347,6 +348,9 @@ tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
             r->reference_kernels ? "reference" : tr__isa_name(plan->isa), r->threads);
     if (slices > 1) {
         fprintf(to, "vocabulary in %d slices\n", slices);
+    }
+    if (tr__dtype_is_half(r->sums)) {
+        fprintf(to, "gradients summed in %s\n", r->sums == TR_BF16 ? "bf16" : "fp16");
     }
     print_ledger(plan, to);
     print_traffic(plan, to);

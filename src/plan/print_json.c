@@ -1,5 +1,6 @@
 // A plan as one JSON object. Written by hand, a line a step: a plan can have 100,000 of
 // them, and every text in it is a number or a name that is escaped here.
+#include "backend/cpu/half.h"
 #include "base/text.h"
 #include "plan/choices.h"
 
@@ -76,6 +77,10 @@ tr_status tr__plan_print_members(const tr_plan *plan, FILE *to, tr_error *err) {
             ",\n  \"vocabulary_slices\": %d,\n",
             r->ranks, r->train_batch_size, r->micro_batch, r->accumulation_steps,
             r->wave, r->stage, tr_plan_parameters(plan), tr__plan_slices(plan));
+    if (tr__dtype_is_half(r->sums)) {
+        fprintf(to, "  \"gradient_sums\": \"%s\",\n",
+                r->sums == TR_BF16 ? "bf16" : "fp16");
+    }
     print_ledger(plan, to);
     fprintf(to,
             "  \"traffic_bytes\": {\"gather\": %" PRId64 ", \"reduce\": %" PRId64

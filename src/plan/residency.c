@@ -38,9 +38,14 @@ tr_part tr__used_part(const tr_plan *plan) {
 }
 
 static int64_t element_bytes(const tr_plan *plan, tr_part part) {
-    bool fixed = part == TR_PART_GRAD && plan->request.reproducible;
-    return part == TR_PART_COPY ? tr__param_bytes(plan)
-                                : (int64_t)(fixed ? sizeof(int64_t) : sizeof(float));
+    switch (part) {
+    case TR_PART_COPY:
+        return tr__param_bytes(plan);
+    case TR_PART_GRAD:
+        return tr__sum_bytes(plan);
+    default:
+        return sizeof(float);
+    }
 }
 
 int64_t tr__nvme_bytes(const tr_plan *plan, tr_part part, int64_t count) {

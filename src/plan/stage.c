@@ -258,7 +258,9 @@ static void choose_sizes(tr_plan *plan) {
         most = tr__max_i64(most, tr__round_up(room, TR_SHARD_ELEMENTS));
     }
     int64_t elements = r->update_elements > 0 ? r->update_elements : PIECE_ELEMENTS;
-    elements = tr__round_up(elements, tr__nvme_elements(plan, tr__used_part(plan)));
+    int64_t block = tr__max_i64(tr__nvme_elements(plan, tr__used_part(plan)),
+                                tr__nvme_elements(plan, TR_PART_GRAD));
+    elements = tr__round_up(elements, block);
     r->update_elements = tr__min_i64(elements, most);
     r->update_slots = r->update_slots > 0 ? r->update_slots : SLOTS;
 }

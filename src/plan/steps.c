@@ -2,6 +2,7 @@
 // step runs. Passes, checker and printer all stand on this.
 #include "base/checked.h"
 #include "base/memory.h"
+#include "plan/offsets.h"
 #include "plan/plan.h"
 
 #include <string.h>
@@ -315,6 +316,18 @@ int64_t tr__param_bytes(const tr_plan *plan) {
 
 bool tr__plan_is_half(const tr_plan *plan) {
     return plan->request.compute != TR_F32;
+}
+
+bool tr__plan_folds(const tr_plan *plan) {
+    return plan->request.sums != TR_F32;
+}
+
+int64_t tr__sum_bytes(const tr_plan *plan) {
+    return (int64_t)tr_dtype_bytes(plan->request.sums);
+}
+
+int64_t tr__sums_bytes(const tr_plan *plan, int64_t count) {
+    return tr__round_up(count * tr__sum_bytes(plan), TR_ALIGNMENT);
 }
 
 int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave) {

@@ -3,18 +3,14 @@
 #include "base/checked.h"
 #include "ops/optimizer_measure.h"
 
-enum { F32 = sizeof(float), I64 = sizeof(int64_t), F64 = sizeof(double) };
-
-static int64_t sum_bytes(const tr_plan *plan) {
-    return plan->request.reproducible ? I64 : F32;
-}
+enum { F32 = sizeof(float), F64 = sizeof(double) };
 
 // ---- memory
 // --------------------------------------------------------------------------
 
 // Gradients are read, and the sums written, read too where they are added to.
 static double fold_bytes(const tr_plan *plan, const tr_plan_step *step) {
-    int64_t sums = step->fresh & 1 ? I64 : 2 * I64;
+    int64_t sums = (step->fresh & 1 ? 1 : 2) * tr__sum_bytes(plan);
     return (double)plan->flats[step->unit].count * (double)(F32 + sums);
 }
 
@@ -35,19 +31,19 @@ static double norm_bytes(const tr_plan *plan) {
         bool squared = tr__is_on_nvme(plan, &plan->flats[f].grad);
         elements += squared ? 0 : (double)plan->flats[f].own;
     }
-    return elements * (double)sum_bytes(plan);
+    return elements * (double)tr__sum_bytes(plan);
 }
 
 // Parameters and states are read and written, gradients read.
 static double update_bytes(const tr_plan *plan, const tr_plan_step *step) {
-    int64_t each = 2 * F32 * (1 + plan->request.optimizer_states) + sum_bytes(plan);
+    int64_t each = 2 * F32 * (1 + plan->request.optimizer_states) + tr__sum_bytes(plan);
     each += tr__plan_is_half(plan) ? tr__param_bytes(plan) : 0; // what it is rounded to
     return (double)step->count * (double)each;
 }
 
 // The first phase: parameters and gradients are read, states read and written.
 static double measure_bytes(const tr_plan *plan, const tr_plan_step *step) {
-    int64_t each = F32 * (1 + 2 * plan->request.optimizer_states) + sum_bytes(plan);
+    int64_t each = F32 * (1 + 2 * plan->request.optimizer_states) + tr__sum_bytes(plan);
     return (double)step->count * (double)each;
 }
 
@@ -60,7 +56,7 @@ double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
     case TR_STEP_fold:
         return fold_bytes(plan, step);
     case TR_STEP_square:
-        return (double)plan->flats[step->unit].own * (double)sum_bytes(plan);
+        return (double)plan->flats[step->unit].own * (double)tr__sum_bytes(plan);
     case TR_STEP_gauge:
         return gauge_bytes(plan, step);
     case TR_STEP_norm:
@@ -89,7 +85,7 @@ int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step) {
     case TR_STEP_fetch:
         return flat->copy.count * tr__param_bytes(plan);
     case TR_STEP_evict:
-        return flat->grad.count * sum_bytes(plan);
+        return flat->grad.count * tr__sum_bytes(plan);
     default:
         return 0;
     }
@@ -108,7 +104,7 @@ static tr_transfer flat_transfer(const tr_plan *plan, const tr_plan_step *step) 
     bool params = step->kind == TR_STEP_gather && step->part == TR_PART_PARAM;
     return (tr_transfer){step->kind == TR_STEP_gather ? TR_COMM_GATHER : TR_COMM_REDUCE,
                          flat->count, flat->shard,
-                         params ? tr__param_bytes(plan) : sum_bytes(plan)};
+                         params ? tr__param_bytes(plan) : tr__sum_bytes(plan)};
 }
 
 static tr_transfer record_transfer(const tr_plan *plan) {

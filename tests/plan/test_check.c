@@ -28,6 +28,7 @@ typedef struct subject {
     tr_space optimizer, params, gradients, boundaries;
     bool gauged;
     tr_dtype compute; // TR_NONE: f32
+    tr_dtype sums;    // the same
 } subject;
 
 static const subject subjects[] = {
@@ -140,6 +141,13 @@ static const subject subjects[] = {
     {"bf16, two ranks, stage 3, parameters on NVMe, no overlap", 2, 2, 0, .ranks = 2,
      .stage = 3, .no_overlap = true, .optimizer = TR_SPACE_HOST,
      .params = TR_SPACE_NVME, .compute = TR_BF16},
+    {"fp16 sums, centered, two ranks, stage 2", 2, 2, 0, true, .ranks = 2, .stage = 2,
+     .sums = TR_F16},
+    {"bf16 sums, sliced, gauged", 2, 1, 0, .ranks = 1, .sliced = true, .gauged = true,
+     .sums = TR_BF16},
+    {"fp16 sums, norms, two ranks, stage 1, gradients on NVMe", 1, 1, 0, .ranks = 2,
+     .stage = 1, .norms = true, .optimizer = TR_SPACE_NVME, .gradients = TR_SPACE_NVME,
+     .sums = TR_F16},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -163,6 +171,7 @@ static tr_plan *make(const subject *s) {
     request.no_overlap = s->no_overlap;
     request.tensor_norms = s->norms;
     request.compute = s->compute;
+    request.sums = s->sums;
     request.optimizer_home = s->optimizer;
     request.param_home = s->params;
     request.grad_home = s->gradients;

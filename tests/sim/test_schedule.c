@@ -292,6 +292,7 @@ static tr_plan_request some_request(const tr_model *model, int index) {
     request.wave = index % 3 ? 2 : 4;
     request.recomputed_units = index % 3;
     request.reproducible = index == 5;
+    request.sums = index == 4 ? TR_BF16 : TR_NONE;
     return request;
 }
 
@@ -346,7 +347,7 @@ static void test_better_is_faster(void **state) {
 // one: over all ranks, both are the whole times W - 1.
 static double sent_by_all(const tr_plan *plan) {
     const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
-    double sums = plan->request.reproducible ? 8 : 4, bytes = 0;
+    double sums = (double)tr_dtype_bytes(plan->request.sums), bytes = 0;
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
         tr_wave_tensor tensor;
