@@ -121,8 +121,8 @@ tr_status tr_engine_set_parameter(tr_engine *engine, const char *name,
                                   const float *values, int64_t count, tr_error *err);
 // The gradient of the last step's loss (the mean over its targets), before clipping:
 // values [count]. Where a step is not to change anything, its rate is 0. TR_USAGE: no
-// such tensor, or its gradient is not in this process's memory as f32 (ranks that share
-// it out, NVMe, reproducible mode).
+// such tensor, or its gradient is not in this process's memory (ranks that share it
+// out, NVMe) or in fixed point (reproducible mode).
 tr_status tr_engine_gradient(const tr_engine *engine, const char *name, float *values,
                              int64_t count, tr_error *err);
 // Stages 1 and 2: gives every rank the parameters as they are now. Collective.

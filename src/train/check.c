@@ -64,10 +64,21 @@ static tr_status make_attempt(checker *c, const tr_plan_request *request, attemp
     }
 }
 
-// The accumulators hold loss_scale times the gradient's sum.
-static const float *grad_of(const attempt *a, size_t tensor, double *scale) {
-    *scale = 1 / a->result.loss_scale;
-    return tr__executor_grad(a->engine->executor, (int)tensor);
+enum { RUN = 1024 }; // elements that are read at a time
+
+// Elements [first, first + *count) of a tensor's gradient, *count <= RUN of them. The
+// accumulators hold loss_scale times the gradient's sum. false: cannot be read.
+static bool read_grad(const attempt *a, const tr_check_tensor *tensor, size_t t,
+                      int64_t first, int64_t *count, float values[RUN]) {
+    double scale = 1 / a->result.loss_scale;
+    *count = tr__min_i64(RUN, tensor->count - first);
+    if (!tr__executor_read_grad(a->engine->executor, (int)t, first, *count, values)) {
+        return false;
+    }
+    for (int64_t i = 0; i < *count; i++) {
+        values[i] = (float)(values[i] * scale);
+    }
+    return true;
 }
 
 // ---- the first cut
@@ -93,24 +104,36 @@ static tr_status list_tensors(checker *c, const tr_plan *plan, tr_error *err) {
     return TR_OK;
 }
 
+// The tensor's gradient, and the sum of its squares.
+static bool keep_tensor(checker *c, const attempt *a, size_t t, double *squares) {
+    const tr_check_tensor *tensor = &c->check->tensors[t];
+    int64_t now = 0;
+    *squares = 0;
+    for (int64_t at = 0; at < tensor->count; at += now) {
+        float values[RUN];
+        if (!read_grad(a, tensor, t, at, &now, values)) {
+            return false;
+        }
+        for (int64_t i = 0; i < now; i++) {
+            c->first[t][at + i] = values[i];
+            *squares += (double)values[i] * values[i];
+        }
+    }
+    return true;
+}
+
 static tr_status keep_first(checker *c, const attempt *a, tr_error *err) {
     tr_status status = list_tensors(c, a->plan, err);
     double whole = 0;
     for (size_t t = 0; t < c->check->tensor_count && status == TR_OK; t++) {
-        tr_check_tensor *tensor = &c->check->tensors[t];
-        double scale, sum = 0;
-        const float *grad = grad_of(a, t, &scale);
-        if (!grad) {
+        double squares;
+        if (!keep_tensor(c, a, t, &squares)) {
             return tr_fail(err, TR_USAGE,
                            "a check reads gradients in memory: not those of "
                            "reproducible mode, nor those on NVMe");
         }
-        for (int64_t i = 0; i < tensor->count; i++) {
-            c->first[t][i] = (float)(grad[i] * scale);
-            sum += (double)c->first[t][i] * c->first[t][i];
-        }
-        tensor->norm = sqrt(sum);
-        whole += sum;
+        c->check->tensors[t].norm = sqrt(squares);
+        whole += squares;
     }
     c->whole = sqrt(whole);
     if (status == TR_OK && !isfinite(c->whole)) {
@@ -127,16 +150,19 @@ static tr_status keep_first(checker *c, const attempt *a, tr_error *err) {
 static double distance_of(const checker *c, const attempt *a, size_t t, double part,
                           bool *same) {
     const tr_check_tensor *tensor = &c->check->tensors[t];
-    double scale, sum = 0;
-    const float *grad = grad_of(a, t, &scale);
-    if (!grad) {
-        return NAN;
-    }
-    for (int64_t i = 0; i < tensor->count; i++) {
-        float now = (float)(grad[i] * scale);
-        double off = (double)now - c->first[t][i];
-        *same = *same && memcmp(&now, &c->first[t][i], sizeof now) == 0;
-        sum += off * off;
+    int64_t now = 0;
+    double sum = 0;
+    for (int64_t at = 0; at < tensor->count; at += now) {
+        float values[RUN];
+        const float *first = c->first[t] + at;
+        if (!read_grad(a, tensor, t, at, &now, values)) {
+            return NAN;
+        }
+        *same = *same && memcmp(values, first, (size_t)now * sizeof *values) == 0;
+        for (int64_t i = 0; i < now; i++) {
+            double off = (double)values[i] - first[i];
+            sum += off * off;
+        }
     }
     double least = part * c->whole;
     double norm = tensor->norm > least ? tensor->norm : least;

@@ -131,8 +131,17 @@ static void cut_kernels(list *l, const tr_plan_request *base, double flops) {
     }
 }
 
-static const closeness *close_to(tr_dtype compute) {
-    return compute == TR_BF16 ? &of_bf16 : compute == TR_F16 ? &of_f16 : NULL;
+static const closeness *close_to(tr_dtype type) {
+    return type == TR_BF16 ? &of_bf16 : type == TR_F16 ? &of_f16 : NULL;
+}
+
+// That of the coarsest of what a request computes and sums in; NULL: all f32.
+static const closeness *closeness_of(const tr_plan_request *r) {
+    const closeness *compute = close_to(r->compute), *sums = close_to(r->sums);
+    if (!compute || !sums) {
+        return compute ? compute : sums;
+    }
+    return compute->cuts > sums->cuts ? compute : sums;
 }
 
 static void cut_precision(list *l, const tr_plan_request *base, tr_dtype compute,
@@ -141,17 +150,28 @@ static void cut_precision(list *l, const tr_plan_request *base, tr_dtype compute
     if ((asked == NULL) == (from == NULL)) {
         return; // as it is, or both of 16 bits
     }
-    const closeness *half = asked ? asked : from;
     tr_cut_request *at = add(l, base, false);
     at->request.compute = compute;
+    const closeness *half = closeness_of(asked ? &at->request : base);
     at->cut.tolerance = half->f32;
     at->cut.least = half->least;
     name_it(at, words);
 }
 
+static void cut_sums(list *l, const tr_plan_request *base) {
+    if (close_to(base->sums)) {
+        tr_cut_request *at = add(l, base, false);
+        const closeness *half = closeness_of(base);
+        at->request.sums = TR_F32;
+        at->cut.tolerance = half->f32;
+        at->cut.least = half->least;
+        name_it(at, "gradients summed in f32");
+    }
+}
+
 size_t tr__check_cuts(const tr_plan_request *base, double flops, double tolerance,
                       tr_cut_request *cuts) {
-    const closeness *half = close_to(base->compute);
+    const closeness *half = closeness_of(base);
     list l = {.cuts = cuts,
               .tolerance = half ? half->cuts : tolerance,
               .least = half ? half->least : LEAST_F32};
@@ -164,5 +184,6 @@ size_t tr__check_cuts(const tr_plan_request *base, double flops, double toleranc
     cut_precision(&l, base, TR_F32, "in f32");
     cut_precision(&l, base, TR_BF16, "in bf16");
     cut_precision(&l, base, TR_F16, "in fp16");
+    cut_sums(&l, base);
     return l.count;
 }

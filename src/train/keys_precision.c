@@ -2,6 +2,10 @@
 #include "train/keys.h"
 
 static const char *const dtypes[] = {"fp32", "fp16", "bf16", NULL};
+// As DeepSpeed spells them.
+static const char *const sums[] = {
+    "fp32", "float32", "float",         "torch.float32", "fp16",           "float16",
+    "half", "bf16",    "torch.float16", "bfloat16",      "torch.bfloat16", NULL};
 
 #define SWITCH(words)                                                                  \
     .types = TR_KEY_BOOL, .allow_auto = true, .status = TR_KEY_NOT_YET,                \
@@ -96,8 +100,11 @@ static const tr_key keys[] = {
      .status = TR_KEY_NO_MEANING,
      .doc = "PyTorch's autocast"},
     {.path = "data_types.grad_accum_dtype",
-     DTYPE,
-     .doc = "type in which gradients are accumulated"},
+     .types = TR_KEY_TEXT,
+     .allow_auto = true,
+     .fallback = "\"fp32\"",
+     .choices = sums,
+     .doc = "type in which gradients are summed, over micro-batches and ranks"},
     {.path = "data_types.param_dtype", DTYPE, .doc = "type of the parameters"},
     {.path = "data_types.buffer_dtype", DTYPE, .doc = "type of what is no parameter"},
     {.path = "communication_data_type",

@@ -2,6 +2,7 @@
 #include "train/run.h"
 
 #include <math.h>
+#include <string.h>
 
 static bool is_on(const tr_run *run, const char *key) {
     return !tr__config_is_auto(run->config, key) && tr__config_bool(run->config, key);
@@ -29,6 +30,29 @@ static void read_scale(const tr_run *run, tr_loss_scale_rules *rules) {
     rules->consecutive = is_on(run, "fp16.consecutive_hysteresis");
 }
 
+// Nobody but the user chooses sums of 16 bits.
+static tr_dtype sums_of(const tr_run *run, const char *key) {
+    const char *type =
+        tr__config_is_auto(run->config, key) ? "" : tr__config_text(run->config, key);
+    if (strstr(type, "bf")) { // "bf16", "bfloat16", "torch.bfloat16"
+        return TR_BF16;
+    }
+    return strstr(type, "16") || strcmp(type, "half") == 0 ? TR_F16 : TR_F32;
+}
+
+static tr_status read_sums(tr_run *run, tr_error *err) {
+    const char *key = "data_types.grad_accum_dtype";
+    tr_dtype type = sums_of(run, key);
+    if (run->request.reproducible && type != TR_F32) {
+        return tr_fail(err, TR_USAGE,
+                       "%s is %s, and execution.reproducible sums gradients in "
+                       "integers: leave one of them out",
+                       key, tr__config_text(run->config, key));
+    }
+    run->request.sums = run->request.reproducible ? TR_NONE : type;
+    return TR_OK;
+}
+
 tr_status tr__run_resolve_precision(tr_run *run, tr_error *err) {
     bool bf16 = is_on(run, "bf16.enabled") || is_on(run, "bfloat16.enabled");
     bool fp16 = is_on(run, "fp16.enabled");
@@ -38,5 +62,5 @@ tr_status tr__run_resolve_precision(tr_run *run, tr_error *err) {
     }
     run->request.compute = bf16 ? TR_BF16 : fp16 ? TR_F16 : TR_F32;
     read_scale(run, &run->settings.scale);
-    return TR_OK;
+    return read_sums(run, err);
 }

@@ -61,15 +61,16 @@ tr_status tr_engine_gradient(const tr_engine *engine, const char *name, float *v
         if (strcmp(param->stored, name) != 0) {
             continue;
         }
-        const float *grad = tr__executor_grad(engine->executor, (int)i);
-        if (!grad || param->first + param->count > count) {
+        float *grad = values + param->first;
+        if (param->first + param->count > count ||
+            !tr__executor_read_grad(engine->executor, (int)i, 0, param->count, grad)) {
             return tr_fail(err, TR_USAGE,
                            "the gradient of %s is not here in one piece: other ranks, "
                            "NVMe or fixed-point sums have it, or there is no room",
                            name);
         }
         for (int64_t k = 0; k < param->count; k++) {
-            values[param->first + k] = (float)(engine->unscale * grad[k]);
+            grad[k] = (float)(engine->unscale * grad[k]);
         }
         found = true;
     }

@@ -158,11 +158,29 @@ static void test_memory_refused(void **state) {
     fail_with(state, NULL, LIST("inspect", "out"), 4, LIST("out: no files"));
 }
 
+static void test_sums(void **state) {
+    static const wrong all[] = {
+        {", \n\"data_types\": {\"grad_accum_dtype\": \"bf17\"}",
+         {":4: data_types.grad_accum_dtype", "\"bf16\""}},
+        {", \n\"data_types\": {\"grad_accum_dtype\": \"bf16\"}, "
+         "\"execution\": {\"reproducible\": true}",
+         {"data_types.grad_accum_dtype is bf16", "execution.reproducible"}},
+    };
+    CHECK(all, 2);
+    run_file(state, classifier_run,
+             ", \"data_types\": {\"grad_accum_dtype\": \"bfloat16\"}");
+    char *plan = succeed(state, LIST("plan", "run.json"));
+    assert_says(plan, "gradients summed in bf16");
+    free(plan);
+    free(succeed(state, LIST("train", "run.json")));
+    free(succeed(state, LIST("check", "run.json")));
+}
+
 static void test_not_yet(void **state) {
     static const wrong all[] = {
         {", \n\"amp\": {\"enabled\": true}", {":4: amp.enabled", "not yet supported"}},
-        {", \n\"data_types\": {\"grad_accum_dtype\": \"bf16\"}",
-         {":4: data_types.grad_accum_dtype", "not yet supported"}},
+        {", \n\"data_types\": {\"param_dtype\": \"bf16\"}",
+         {":4: data_types.param_dtype", "not yet supported"}},
         {", \n\"optimizer\": {\"type\": \"Muon\"}", {":4: optimizer.type", "not yet"}},
         {", \n\"zero_optimization\": {\"stage\": 4}", {":4:", "stage is 4", "0 to 3"}},
         {", \n\"pipeline\": {\"stages\": 2}", {":4: pipeline", "not yet supported"}},
@@ -220,9 +238,10 @@ static void test_idle_evaluation(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_keys),    TEST(test_batch),      TEST(test_model),
-        TEST(test_stages),  TEST(test_no_meaning), TEST(test_idle_evaluation),
-        TEST(test_not_yet), TEST(test_too_large),  TEST(test_memory_refused),
+        TEST(test_keys),           TEST(test_batch),      TEST(test_model),
+        TEST(test_stages),         TEST(test_no_meaning), TEST(test_idle_evaluation),
+        TEST(test_sums),           TEST(test_not_yet),    TEST(test_too_large),
+        TEST(test_memory_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

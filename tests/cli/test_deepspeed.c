@@ -78,7 +78,7 @@ static const char accumulating[] =
     "10,\n"
     "    \"warmup_num_steps\": 2}},\n"
     "  \"gradient_clipping\": 0.5,\n"
-    "  \"data_types\": {\"grad_accum_dtype\": \"fp32\"},\n"
+    "  \"data_types\": {\"grad_accum_dtype\": \"bf16\"},\n"
     "  \"activation_checkpointing\": {\"partition_activations\": false,\n"
     "    \"cpu_checkpointing\": false, \"number_checkpoints\": 2},\n"
     "  \"tensorboard\": {\"enabled\": false, \"output_path\": \"logs/\", \"job_name\": "
@@ -151,6 +151,7 @@ static void test_accumulating(void **state) {
     char *plan = file_read(state, "out/plan.txt", NULL);
     assert_null(strstr(plan, "recomputed: 0 units"));
     assert_says(plan, "(keeps nothing)");
+    assert_says(plan, "gradients summed in bf16");
     free(plan);
 }
 

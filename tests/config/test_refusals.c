@@ -106,7 +106,7 @@ static void test_not_yet(void **state) {
         "{\"amp\": {\"enabled\": true}}",
         "{\"zero_optimization\": {\"zero_quantized_gradients\": true}}",
         "{\"elasticity\": {\"enabled\": true}}",
-        "{\"data_types\": {\"grad_accum_dtype\": \"bf16\"}}",
+        "{\"data_types\": {\"param_dtype\": \"bf16\"}}",
         "{\"communication_data_type\": \"fp16\"}",
         "{\"optimizer\": {\"type\": \"Muon\"}}",
         "{\"optimizer\": {\"type\": \"onebitadam\"}}",

@@ -122,6 +122,25 @@ static void test_half(void **state) {
     }
 }
 
+// Sums of 16 bits are read as any other, and compared with those of f32.
+static void test_half_sums(void **state) {
+    static const char *const runs[] = {
+        "\"data_types\": {\"grad_accum_dtype\": \"bf16\"},",
+        "\"data_types\": {\"grad_accum_dtype\": \"fp16\"},"
+        "\"bf16\": {\"enabled\": true},"};
+    (void)state;
+    for (int f = 0; f < 2; f++) {
+        tr_check *check = check_in(runs[f], false, 0);
+        const tr_check_cut *whole = find_cut(check, "of 12");
+        const tr_check_cut *full = find_cut(check, "summed in f32");
+        assert_true(check->passed);
+        assert_true(whole->distance[whole->worst] > 1e-4);
+        assert_true(full->distance[full->worst] > 1e-4);
+        assert_string_equal(full->skipped, "");
+        tr_check_destroy(check);
+    }
+}
+
 static void test_tolerance(void **state) {
     tr_check *check = check_own(false, 1e-12);
     (void)state;
@@ -154,8 +173,8 @@ static void test_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_right_model), cmocka_unit_test(test_mistake),
-        cmocka_unit_test(test_half),        cmocka_unit_test(test_tolerance),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_half),        cmocka_unit_test(test_half_sums),
+        cmocka_unit_test(test_tolerance),   cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

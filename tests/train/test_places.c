@@ -17,6 +17,7 @@ enum { WORLDS = 8, PLANS = 8, STEPS = 3, TEXT_MAX = 2048, LIST_MAX = 160 };
 // What decides about bits: the same for all plans that are compared.
 typedef struct world {
     bool tokens, reproducible, half;
+    const char *sums; // of gradients
     int64_t batch, micro, layers;
     double dropout;
     const char *optimizer;
@@ -59,6 +60,7 @@ static void print_run(const world *w, const places *p, char text[TEXT_MAX]) {
     snprintf(text, TEXT_MAX,
              "{\"model\": %s, \"steps\": %d, \"seed\": 3, \"train_batch_size\": %d, "
              "\"train_micro_batch_size_per_gpu\": %d, \"bf16\": {\"enabled\": %s}, "
+             "\"data_types\": {\"grad_accum_dtype\": \"%s\"}, "
              "\"execution\": {\"wave\": %d, \"reproducible\": %s, \"threads\": 2, "
              "\"recompute\": [%s], \"recompute_units\": %d}, "
              "\"activation_checkpointing\": {\"number_checkpoints\": %d, "
@@ -68,7 +70,7 @@ static void print_run(const world *w, const places *p, char text[TEXT_MAX]) {
              "{\"path\": \"/tmp\", \"gradients\": %s}}, \"optimizer\": %s, "
              "\"out\": \"unused\"}",
              model, STEPS, (int)w->batch, (int)w->micro, w->half ? "true" : "false",
-             (int)p->wave, w->reproducible ? "true" : "false", p->classes,
+             w->sums, (int)p->wave, w->reproducible ? "true" : "false", p->classes,
              (int)p->classes_units, (int)p->units, p->boundaries ? "true" : "false",
              p->overlap ? "true" : "false", p->optimizer, p->params,
              p->gradients ? "true" : "false", w->optimizer);
@@ -78,7 +80,8 @@ static bool chance(uint64_t *random, int64_t one_in) {
     return test_between(random, 1, one_in) == 1;
 }
 
-static world draw_world(uint64_t *random) {
+// sums: of a world that is not reproducible.
+static world draw_world(uint64_t *random, const char *sums) {
     world w = {.tokens = !chance(random, 3),
                .reproducible = chance(random, 4),
                .half = chance(random, 3),
@@ -87,6 +90,8 @@ static world draw_world(uint64_t *random) {
                .dropout = chance(random, 2) ? 0.1 : 0,
                .optimizer = optimizers[test_between(random, 0, OPTIMIZERS - 1)]};
     w.micro = test_between(random, 1, w.batch);
+    w.reproducible = w.reproducible && strcmp(sums, "fp32") == 0;
+    w.sums = sums;
     return w;
 }
 
@@ -179,8 +184,8 @@ static void compare(const world *w, const places *p, const samples *data,
     snapshot_free(&got);
 }
 
-static void check_world(uint64_t *random) {
-    world w = draw_world(random);
+static void check_world(uint64_t *random, const char *sums) {
+    world w = draw_world(random, sums);
     places resident = {.optimizer = "none", .params = "none", .overlap = true};
     tr_step_result results[STEPS];
     snapshot want;
@@ -205,13 +210,22 @@ static void no_place_changes_a_bit(void **state) {
     (void)state;
     uint64_t random = 29;
     for (int i = 0; i < WORLDS; i++) {
-        check_world(&random);
+        check_world(&random, "fp32");
+    }
+}
+
+static void nor_with_sums_of_16_bits(void **state) {
+    (void)state;
+    uint64_t random = 31;
+    for (int i = 0; i < WORLDS / 2; i++) {
+        check_world(&random, i % 2 ? "fp16" : "bf16");
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_place_changes_a_bit),
+        cmocka_unit_test(nor_with_sums_of_16_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,7 @@ typedef struct cut {
     bool overlap, reproducible;
     bool defers; // updates are left to the next step
     bool half;
+    const char *sums; // of gradients
     const char *optimizer_type;
 } cut;
 
@@ -27,16 +28,18 @@ static void print_run(const cut *c, int64_t batch, char text[TEXT_MAX]) {
         text, TEXT_MAX,
         "{\"model\": {\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 32, "
         "\"n_head\": 2, \"n_positions\": %d, \"vocab_size\": %d}, \"steps\": %d, "
-        "\"seed\": 5, \"bf16\": {\"enabled\": %s}, \"train_batch_size\": %d, "
+        "\"seed\": 5, \"bf16\": {\"enabled\": %s}, \"data_types\": "
+        "{\"grad_accum_dtype\": \"%s\"}, \"train_batch_size\": %d, "
         "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": 2, "
         "\"threads\": 1, \"reproducible\": %s}, \"zero_optimization\": {\"stage\": "
         "%d, \"overlap_comm\": %s, \"offload_optimizer\": {\"device\": \"%s\"}, "
         "\"offload_param\": {\"device\": \"%s\"}}, \"memory\": {\"nvme\": "
         "{\"path\": \"/tmp\", \"gradients\": %s}}, \"gradient_clipping\": 0.3, "
         "\"optimizer\": {\"type\": \"%s\"}, \"out\": \"unused\"}",
-        POSITIONS, VOCABULARY, STEPS, c->half ? "true" : "false", (int)batch, MICRO,
-        c->reproducible ? "true" : "false", c->stage, c->overlap ? "true" : "false",
-        c->optimizer, c->params, c->gradients ? "true" : "false", c->optimizer_type);
+        POSITIONS, VOCABULARY, STEPS, c->half ? "true" : "false", c->sums, (int)batch,
+        MICRO, c->reproducible ? "true" : "false", c->stage,
+        c->overlap ? "true" : "false", c->optimizer, c->params,
+        c->gradients ? "true" : "false", c->optimizer_type);
 }
 
 static int64_t stored(const trial *t) {
@@ -80,11 +83,12 @@ static void run_cut(const cut *c, samples *data, int64_t batch, snapshot *end,
     trial_close(&t);
 }
 
-static void check_stage(int stage, bool reproducible, bool half, const char *type) {
+static void check_sums(int stage, bool reproducible, bool half, const char *sums,
+                       const char *type) {
     static const char *const places[] = {"none", "cpu", "nvme"};
     int64_t batch = 2 * MICRO * tr_comm_ranks(comm) - 1;
     cut resident = {stage,        "none", "none", false, true,
-                    reproducible, false,  half,   type};
+                    reproducible, false,  half,   sums,  type};
     tr_step_result want[STEPS], got[STEPS];
     snapshot there, here;
     samples data;
@@ -101,6 +105,7 @@ static void check_stage(int stage, bool reproducible, bool half, const char *typ
                  .reproducible = reproducible,
                  .defers = (k + stage) % 2 == 0,
                  .half = half,
+                 .sums = sums,
                  .optimizer_type = type};
         if (params > 0 && stage < 3) {
             continue;
@@ -115,6 +120,10 @@ static void check_stage(int stage, bool reproducible, bool half, const char *typ
     }
     snapshot_free(&there);
     samples_free(&data);
+}
+
+static void check_stage(int stage, bool reproducible, bool half, const char *type) {
+    check_sums(stage, reproducible, half, "fp32", type);
 }
 
 static void every_stage(void **state) {
@@ -136,6 +145,14 @@ static void in_16_bits(void **state) {
     check_stage(3, false, true, "AdamW");
 }
 
+static void with_sums_of_16_bits(void **state) {
+    (void)state;
+    check_sums(0, false, false, "bf16", "AdamW");
+    check_sums(1, false, true, "bf16", "AdamW");
+    check_sums(2, false, false, "fp16", "AdamW");
+    check_sums(3, false, true, "bf16", "Lamb");
+}
+
 // Each tensor's norms are of what all ranks have measured.
 static void with_norms(void **state) {
     (void)state;
@@ -148,9 +165,8 @@ static void with_norms(void **state) {
 static int run(const char *which) {
     (void)which;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_stage),
-        cmocka_unit_test(reproducibly),
-        cmocka_unit_test(in_16_bits),
+        cmocka_unit_test(every_stage), cmocka_unit_test(reproducibly),
+        cmocka_unit_test(in_16_bits),  cmocka_unit_test(with_sums_of_16_bits),
         cmocka_unit_test(with_norms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
