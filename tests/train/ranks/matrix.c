@@ -79,13 +79,15 @@ static void print_model(const world *w, char text[512]) {
     }
 }
 
+// eps: Adam moves an element whose gradient is nearly nothing by what its rounding
+// says.
 static const char *optimizer_of(const world *w) {
     bool adam = w->architecture != MLP || w->kind != RAGGED;
     if (w->optimizer) {
         return w->optimizer;
     }
     return adam ? "{\"type\": \"AdamW\", \"params\": {\"lr\": 4e-3, "
-                  "\"weight_decay\": 0.1}}"
+                  "\"weight_decay\": 0.1, \"eps\": 1e-6}}"
                 : "{\"type\": \"SGD\", \"params\": {\"lr\": 4e-3, "
                   "\"momentum\": 0.9}}";
 }
