@@ -4,6 +4,8 @@
 #include "base/checked.h"
 #include "calibrate/beside.h"
 
+#include <math.h>
+
 enum { BLOCK = 16 << 20, BLOCKS = 8, FILE_BLOCK = 4 << 20, FILE_BLOCKS = 16 };
 enum { SMALL_ORDERS = 32 };
 
@@ -103,13 +105,26 @@ tr_status tr__measure_copies(tr_measuring *m) {
 // ---- NVMe
 // ----------------------------------------------------------------------------
 
+// The faster of two rounds: the first writes where nothing was before, and reads while
+// the disk may still be busy with that.
+static tr_status file_rates(tr_measuring *m, carrying *c, double *write, double *read) {
+    tr_status status = TR_OK;
+    for (int round = 0; round < 2 && status == TR_OK; round++) {
+        double wrote = 0, got = 0;
+        status = seconds_of(m, c, TR_CARRY_WRITE, FILE_BLOCKS, &wrote);
+        if (status == TR_OK) {
+            status = seconds_of(m, c, TR_CARRY_READ, FILE_BLOCKS, &got);
+        }
+        *write = round > 0 ? fmin(*write, wrote) : wrote;
+        *read = round > 0 ? fmin(*read, got) : got;
+    }
+    return status;
+}
+
 static tr_status measure_file(tr_measuring *m, carrying *c) {
     tr_machine *machine = m->machine;
     double write = 0, read = 0, small_write = 0, small_read = 0;
-    tr_status status = seconds_of(m, c, TR_CARRY_WRITE, FILE_BLOCKS, &write);
-    if (status == TR_OK) {
-        status = seconds_of(m, c, TR_CARRY_READ, FILE_BLOCKS, &read);
-    }
+    tr_status status = file_rates(m, c, &write, &read);
     if (status == TR_OK) {
         status = beside(m, c, TR_CARRY_READ, read, &machine->nvme_interference);
     }
