@@ -1,6 +1,6 @@
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/spin.h"
+#include "cli/process.h"
 
 #include <tranche/comm.h>
 
@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < COMMANDS; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
             if (commands[i].computes) {
-                cli_limit_spinning(argv);
+                cli_prepare_process(argv);
             }
             return commands[i].run(&commands[i], argc - 2, argv + 2);
         }

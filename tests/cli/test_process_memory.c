@@ -73,7 +73,30 @@ static void test_limited(void **state) {
     check_metrics(state, "small/metrics.jsonl");
 }
 
+// The machine is measured first, by threads of its own: they leave no memory taken.
+static void test_measured(void **state) {
+    char cache[512];
+    snprintf(cache, sizeof cache, "XDG_CACHE_HOME=%s", (const char *)*state);
+    const setting limited = {.memory_limit = (int64_t)460 * 1000 * 1000,
+                             .environment = cache};
+    if (!CAN_LIMIT_MEMORY) {
+        skip();
+    }
+    write_run(state);
+    outcome o =
+        run_with(state, &limited,
+                 LIST("train", "run.json", "--set", "out=\"measured\"", "--set",
+                      "execution.reproducible=false", "--set", "execution.threads=2",
+                      "--set", budgets, "--set", "memory.host=\"330MB\""));
+    if (o.status != 0) {
+        fail_msg("%s", o.err);
+    }
+    assert_says(o.err, "optimizer on nvme");
+    outcome_free(&o);
+    check_metrics(state, "measured/metrics.jsonl");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_limited)};
+    const struct CMUnitTest tests[] = {TEST(test_limited), TEST(test_measured)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-#include "cli/spin.h"
+#include "cli/process.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -8,9 +9,23 @@
 // step takes twenty times as long. Ten thousand turns (about 0.1 ms) are as fast on a
 // quiet machine. libgomp reads the variable when it is loaded, so the program has to
 // start again.
-void cli_limit_spinning(char **argv) {
+static void limit_spinning(char **argv) {
     if (!getenv("GOMP_SPINCOUNT") && !getenv("OMP_WAIT_POLICY") &&
         setenv("GOMP_SPINCOUNT", "10000", 1) == 0) {
         execv("/proc/self/exe", argv); // where it cannot, all is as before
     }
+}
+
+// glibc gives each thread that allocates a heap of its own and 64 MB of addresses for
+// it, which count where the process is limited (ulimit -v). Nothing here allocates
+// often.
+static void limit_heaps(void) {
+#ifdef M_ARENA_MAX
+    mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
+void cli_prepare_process(char **argv) {
+    limit_spinning(argv);
+    limit_heaps();
 }
