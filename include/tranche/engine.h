@@ -68,7 +68,9 @@ void tr_engine_destroy(tr_engine *engine); // NULL-safe
 
 // One optimizer step. Collective. TR_OK also when the step was skipped. Does not write
 // metrics or checkpoints. A failed step changed nothing. TR_INTERRUPTED: a rank asked
-// for an end (tr_engine_train's `stop`), and all have dropped the step.
+// for an end (tr_engine_train's `stop`), and all have dropped the step. From the first
+// step on, OpenMP's other threads of the calling one take no signals, and it holds its
+// own while a matrix product runs: handlers run between two of them.
 tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *err);
 
 // Goes back to the weights, optimizer and schedule of the newest good checkpoint below

@@ -1,13 +1,25 @@
 #include "base/thread.h"
 
-#include <signal.h>
+void tr__signals_hold(sigset_t *before) {
+    static const int own[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
+                              SIGTRAP, SIGABRT, SIGSYS};
+    sigset_t others;
+    sigfillset(&others);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        sigdelset(&others, own[i]);
+    }
+    pthread_sigmask(SIG_BLOCK, &others, before);
+}
+
+void tr__signals_release(const sigset_t *before) {
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
 
 int tr__thread_start(void *(*run)(void *argument), void *argument, pthread_t *thread) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    tr__signals_hold(&before);
     int result = pthread_create(thread, NULL, run, argument);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    tr__signals_release(&before);
     return result;
 }
 

@@ -1,6 +1,7 @@
 #include "calibrate/calibrate.h"
 
 #include "backend/cpu/rate.h"
+#include "backend/cpu/team.h"
 #include "base/checked.h"
 #include "base/machine.h"
 #include "base/memory.h"
@@ -217,13 +218,15 @@ tr_status tr__calibrate(const tr_plan_request *request, tr_comm *comm,
     tr_plan *plans[TR_MEASURE_SIZES] = {NULL};
     tr_error mine = {0};
     char *text = NULL, *fingerprint = NULL;
-    int before = omp_get_max_threads();
     tr_measuring *m = tr__calloc(1, sizeof *m);
     tr_machine *machine = tr__calloc(1, sizeof *machine);
     tr_status status =
         m && machine ? TR_OK : tr_fail(&mine, TR_MEMORY, "no memory to calibrate");
     comm = comm && tr_comm_ranks(comm) > 1 ? comm : NULL;
-    resolved.threads = request->threads > 0 ? request->threads : before;
+    if (resolved.threads <= 0) {
+        resolved.threads = omp_get_max_threads();
+    }
+    int before = tr__team_begin(resolved.threads);
     resolved.ranks = tr__max_i64(1, request->ranks);
     if (status == TR_OK) {
         *m = (tr_measuring){.comm = comm,
@@ -233,7 +236,6 @@ tr_status tr__calibrate(const tr_plan_request *request, tr_comm *comm,
                             .seconds = how->seconds > 0 ? how->seconds : usual_seconds,
                             .machine = machine,
                             .err = err};
-        omp_set_num_threads(resolved.threads);
         status = make_plans(m, plans, &mine);
     }
     if (status == TR_OK) {
@@ -249,7 +251,7 @@ tr_status tr__calibrate(const tr_plan_request *request, tr_comm *comm,
     if (status == TR_OK) {
         status = tr__machine_parse("calibration", text, out, err);
     }
-    omp_set_num_threads(before);
+    tr__team_end(before);
     tr_plan_destroy(plans[0]);
     tr_plan_destroy(plans[1]);
     tr_machine_close(machine);

@@ -1,11 +1,11 @@
 #include "exec/walk.h"
 
+#include "backend/cpu/team.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
 
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 static int ring_of(tr_sequence_kind sequence) {
@@ -211,10 +211,9 @@ static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t f
 tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
                            size_t first, size_t end, const tr_run_context *context,
                            bool (*stop)(void *user), void *user, tr_error *err) {
-    int before = omp_get_max_threads();
-    omp_set_num_threads(executor->plan->request.threads);
+    int before = tr__team_begin(executor->plan->request.threads);
     tr_status status = walk(executor, sequence, first, end, context, stop, user, err);
-    omp_set_num_threads(before);
+    tr__team_end(before);
     return status;
 }
 

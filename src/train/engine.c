@@ -1,5 +1,6 @@
 #include "train/engine.h"
 
+#include "backend/cpu/team.h"
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/memory.h"
@@ -7,7 +8,6 @@
 #include "comm/alone.h"
 
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 double tr__engine_seed_power(const tr_engine *engine) {
@@ -126,13 +126,12 @@ static tr_status prepare(tr_engine *engine, tr_run *run, const tr_plan *plan,
 // Weights drawn or read, with no more threads than the ranks of a machine have room
 // for.
 static tr_status begin_or_resume(tr_engine *engine, tr_error *err) {
-    int before = omp_get_max_threads();
-    omp_set_num_threads(engine->plan->request.threads);
+    int before = tr__team_begin(engine->plan->request.threads);
     tr_status status = tr__engine_resume(engine, err);
     if (status == TR_OK) {
         tr__executor_round(engine->executor);
     }
-    omp_set_num_threads(before);
+    tr__team_end(before);
     return status;
 }
 

@@ -1,5 +1,5 @@
-// A step does only its work: it takes no memory and opens no file, the reading thread
-// included.
+// A step does only its work: it takes no memory, opens no file and starts no thread,
+// the reading thread included.
 #include "base/memory.h"
 #include "scratch.h"
 #include "trial.h"
@@ -7,8 +7,10 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -93,7 +95,8 @@ static void a_run_takes_no_memory_between_steps(void **state) {
     trial_close(&t);
 }
 
-// ---- files: a process of its own that the kernel ends when it opens one
+// ---- files, threads: a process of its own that the kernel ends when it opens or
+// starts one
 
 #ifdef SYS_open
 #define OPEN_NUMBER SYS_open
@@ -102,12 +105,14 @@ static void a_run_takes_no_memory_between_steps(void **state) {
 #endif
 
 // For all threads of this process. false: not to be had here.
-static bool forbid_opening(void) {
+static bool forbid(void) {
     struct sock_filter steps[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OPEN_NUMBER, 3, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 2, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OPEN_NUMBER, 5, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 4, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 1, 0),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
@@ -117,7 +122,21 @@ static bool forbid_opening(void) {
                    &program) == 0;
 }
 
-// "steps": warm steps, then guarded ones. "open": opens a file once it may not.
+static void *nothing(void *argument) {
+    return argument;
+}
+
+// What may not be done, once.
+static void offend(const char *what) {
+    pthread_t thread;
+    if (strcmp(what, "open") == 0) {
+        close(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    } else if (strcmp(what, "start") == 0) {
+        pthread_create(&thread, NULL, nothing, NULL);
+    }
+}
+
+// "steps": warm steps, then guarded ones. "open", "start": does what it may not.
 static int guarded(const char *what, const char *text) {
     tr_run_options options = {.text = text, .resume = "never"};
     tr_error err = {0};
@@ -133,11 +152,11 @@ static int guarded(const char *what, const char *text) {
     }
     for (int i = 0; i < STEPS && status == TR_OK; i++) {
         tr_step_result result;
-        if (i == WARM && !forbid_opening()) {
+        if (i == WARM && !forbid()) {
             return NO_FILTER;
         }
-        if (i == WARM && strcmp(what, "open") == 0) {
-            close(open("/dev/null", O_RDONLY | O_CLOEXEC));
+        if (i == WARM) {
+            offend(what);
         }
         status = tr_engine_step(engine, &result, &err);
     }
@@ -151,6 +170,7 @@ static int run_guarded(const char *what, const char *text) {
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
+        setenv("OMP_NUM_THREADS", "5", 1); // some work is not worth so many
         execl("/proc/self/exe", "step_clean", what, text, (char *)NULL);
         _exit(127);
     }
@@ -158,7 +178,7 @@ static int run_guarded(const char *what, const char *text) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-static void steps_open_no_file(void **state) {
+static void steps_open_no_file_and_start_no_thread(void **state) {
     char text[TEXT_MAX];
     print_gpt2(state, text);
     int status = run_guarded("open", text);
@@ -166,6 +186,7 @@ static void steps_open_no_file(void **state) {
         skip();
     }
     assert_int_equal(status, 1000 + SIGSYS); // the guard works
+    assert_int_equal(run_guarded("start", text), 1000 + SIGSYS);
     assert_int_equal(run_guarded("steps", text), 0);
     print_mlp(state, text);
     assert_int_equal(run_guarded("steps", text), 0);
@@ -175,7 +196,7 @@ static void steps_open_no_file(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(steps_open_no_file),
+        TEST(steps_open_no_file_and_start_no_thread),
         TEST(steps_take_no_memory),
         TEST(a_run_takes_no_memory_between_steps),
     };

@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -87,8 +88,7 @@ static int threads_of(const tr_conv_desc *d) {
     double pixels = (double)d->batch * (double)d->out_h * (double)d->out_w;
     double each = 2.0 * (double)d->in_channels * (double)d->out_channels *
                   (double)d->kernel_h * (double)d->kernel_w;
-    double worth = pixels * each / grain_flops;
-    return worth < 2 ? 1 : worth < d->threads ? (int)worth : d->threads;
+    return tr__threads_worth(pixels * each / grain_flops, d->threads);
 }
 
 static int threads_to_reorder(const tr_conv *p, const dnnl_memory_desc_t *desc) {
@@ -499,7 +499,10 @@ void tr__conv_run(tr_conv *conv, const tr_conv_operands *operands, void *workspa
     run r = {.conv = conv, .operands = operands, .inner = workspace};
     r.bias = r.inner + conv->inner_bytes;
     r.scratch = r.bias + conv->bias_bytes;
+    sigset_t signals;
+    tr__signals_hold(&signals); // see team.h
     dnnl_status_t status = runs[conv->desc.kind](&r);
+    tr__signals_release(&signals);
     if (threads != conv->desc.threads) {
         omp_set_num_threads(threads);
     }

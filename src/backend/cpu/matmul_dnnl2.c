@@ -11,6 +11,7 @@
 #include "backend/cpu/isa.h"
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -281,12 +282,15 @@ static dnnl_status_t run_way(tr_matmul *p, way *w, const void *a, const void *b,
 void tr__matmul_run(tr_matmul *product, bool accumulate, const void *a, const void *b,
                     const void *bias, void *c, void *workspace) {
     int threads = omp_get_max_threads();
+    sigset_t signals;
     if (threads != product->desc.threads) {
         omp_set_num_threads(product->desc.threads);
     }
+    tr__signals_hold(&signals); // see team.h
     dnnl_status_t status = product->gemm ? run_gemm(&product->desc, accumulate, a, b, c)
                                          : run_way(product, &product->ways[accumulate],
                                                    a, b, bias, c, workspace);
+    tr__signals_release(&signals);
     if (threads != product->desc.threads) {
         omp_set_num_threads(threads);
     }

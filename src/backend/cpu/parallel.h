@@ -8,11 +8,16 @@
 // (about 0.1 ns): a region costs one to a few microseconds.
 enum { TR_GRAIN = 32768 };
 
-// Threads for `count` elements that each cost as much as `weight` moved ones: 1 where a
-// parallel region would not pay, never more than `threads`.
+// Threads for work worth so many grains: all, or 1 where a parallel region would not
+// pay. Nothing in between: GCC's OpenMP ends the threads that a smaller region has no
+// use for, and the next larger one has to start them again.
+static inline int tr__threads_worth(double grains, int threads) {
+    return grains < 2 || grains < threads / 8 ? 1 : threads;
+}
+
+// Threads for `count` elements that each cost as much as `weight` moved ones.
 static inline int tr__threads_for(int64_t count, int64_t weight, int threads) {
-    int64_t worth = count / (TR_GRAIN / weight);
-    return worth < 2 ? 1 : worth < threads ? (int)worth : threads;
+    return tr__threads_worth((double)count * (double)weight / TR_GRAIN, threads);
 }
 
 typedef struct tr_range {

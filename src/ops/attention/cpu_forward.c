@@ -275,7 +275,7 @@ static void launch_attention(const tr_op_desc *desc, void *state,
     (void)state;
     tr_attention_sizes s = tr__attention_sizes(desc->in[0].shape, desc->attr);
     tr_attention_cut cut = tr__attention_cut(&s, TR_TILE, desc->threads);
-#pragma omp parallel for schedule(static) num_threads(cut.pieces) if (cut.pieces > 1)
+#pragma omp parallel for schedule(static) num_threads(cut.threads) if (cut.pieces > 1)
     for (int piece = 0; piece < cut.pieces; piece++) {
         run_piece(&s, launch, &cut, piece);
     }

@@ -16,6 +16,7 @@
 typedef struct tr_attention_cut {
     int64_t heads, tiles; // heads of all samples, tasks of each
     int pieces;
+    int threads; // of the region that runs them: 1, or all
 } tr_attention_cut;
 
 // `tile`: queries of one task.
@@ -26,8 +27,8 @@ static inline tr_attention_cut tr__attention_cut(const tr_attention_sizes *s,
     // One pair of a query and a key takes about as long as moving depth / 2 floats.
     int64_t weight = tr__min_i64(s->depth / 2 + 1, 4096);
     int64_t pairs = cut.heads * s->context * (s->context + 1) / 2;
-    int worth = tr__threads_for(pairs, weight, threads);
-    cut.pieces = (int)tr__min_i64(worth, cut.heads * cut.tiles);
+    cut.threads = tr__threads_for(pairs, weight, threads);
+    cut.pieces = (int)tr__min_i64(cut.threads, cut.heads * cut.tiles);
     return cut;
 }
 
