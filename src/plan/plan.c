@@ -116,7 +116,7 @@ static tr_status check_sums(const tr_plan_request *r, tr_error *err) {
         return tr_fail(err, TR_USAGE,
                        "execution.reproducible sums gradients in integers, and "
                        "data_types.grad_accum_dtype asks for %s: leave one of them out",
-                       r->sums == TR_BF16 ? "bf16" : "fp16");
+                       tr__half_name(r->sums));
     }
     if (!half && !open && r->sums != TR_F32 &&
         !(r->reproducible && r->sums == TR_I64)) {

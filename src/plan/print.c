@@ -350,7 +350,7 @@ tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
         fprintf(to, "vocabulary in %d slices\n", slices);
     }
     if (tr__dtype_is_half(r->sums)) {
-        fprintf(to, "gradients summed in %s\n", r->sums == TR_BF16 ? "bf16" : "fp16");
+        fprintf(to, "gradients summed in %s\n", tr__half_name(r->sums));
     }
     print_ledger(plan, to);
     print_traffic(plan, to);

@@ -78,8 +78,7 @@ tr_status tr__plan_print_members(const tr_plan *plan, FILE *to, tr_error *err) {
             r->ranks, r->train_batch_size, r->micro_batch, r->accumulation_steps,
             r->wave, r->stage, tr_plan_parameters(plan), tr__plan_slices(plan));
     if (tr__dtype_is_half(r->sums)) {
-        fprintf(to, "  \"gradient_sums\": \"%s\",\n",
-                r->sums == TR_BF16 ? "bf16" : "fp16");
+        fprintf(to, "  \"gradient_sums\": \"%s\",\n", tr__half_name(r->sums));
     }
     print_ledger(plan, to);
     fprintf(to,

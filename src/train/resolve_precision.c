@@ -49,7 +49,7 @@ static tr_status read_sums(tr_run *run, tr_error *err) {
                        "integers: leave one of them out",
                        key, tr__config_text(run->config, key));
     }
-    run->request.sums = run->request.reproducible ? TR_NONE : type;
+    run->request.sums = type;
     return TR_OK;
 }
 

@@ -1,6 +1,5 @@
 // Residency: wherever optimizer state and parameters live, the update has the same
 // bits, and each arena is as large as its ledger says.
-#include "base/arena.h"
 #include "exec/walk.h"
 #include "samples.h"
 #include "snapshot.h"
@@ -67,15 +66,6 @@ static void print_run(const world *w, const homes *h, char text[TEXT_MAX]) {
              h->recomputed ? "true" : "false", w->optimizer);
 }
 
-static void check_arenas(const trial *t) {
-    for (int space = 0; space < TR_SPACE_NVME; space++) {
-        const tr_arena *arena = t->engine->arenas[space];
-        int64_t total = tr_plan_ledger(t->plan)->total[space];
-        assert_int_equal(arena ? (int64_t)tr__arena_high_water(arena) : 0, total);
-        assert_int_equal(arena != NULL, total > 0);
-    }
-}
-
 static int64_t carried(const trial *t, tr_stream stream) {
     tr_carrier *carrier = t->engine->executor->carrier[stream];
     tr_carrier_totals totals = {0};
@@ -113,7 +103,7 @@ static void run(const world *w, const homes *h, bool defers, snapshot *end,
     one_step(&t, w, &results[STEPS - 1]);
     trial_ok(tr__engine_settle(t.engine, &err), &err);
     snapshot_take(end, &t);
-    check_arenas(&t);
+    trial_check_arenas(&t);
     trial_close(&t);
 }
 

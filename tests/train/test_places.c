@@ -1,7 +1,6 @@
 // Residency and recomputation, drawn at random: whatever lives where, and whatever is
 // made again, the update has the bits of the plan that keeps all on the device, and
 // each space is used up to what its ledger says.
-#include "base/arena.h"
 #include "exec/walk.h"
 #include "samples.h"
 #include "snapshot.h"
@@ -141,11 +140,7 @@ static int64_t open_file(void) {
 }
 
 static void check_spaces(const trial *t, int64_t others) {
-    for (int space = 0; space < TR_SPACE_NVME; space++) {
-        const tr_arena *arena = t->engine->arenas[space];
-        int64_t total = tr_plan_ledger(t->plan)->total[space];
-        assert_int_equal(arena ? (int64_t)tr__arena_high_water(arena) : 0, total);
-    }
+    trial_check_arenas(t);
     assert_int_equal(open_file() - others, tr_plan_ledger(t->plan)->total[2]);
 }
 

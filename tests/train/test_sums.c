@@ -68,12 +68,7 @@ static void run(const setting *s, samples *data, outcome *o) {
     trial_steps(&t, steps_of(s) - 1, NULL);
     trial_steps(&t, 1, &o->last);
     snapshot_take(&o->end, &t);
-    for (int space = 0; space < TR_SPACE_NVME; space++) {
-        if (t.engine->arenas[space]) {
-            assert_int_equal(tr__arena_high_water(t.engine->arenas[space]),
-                             tr_plan_ledger(t.engine->plan)->total[space]);
-        }
-    }
+    trial_check_arenas(&t);
     trial_close(&t);
 }
 

@@ -46,3 +46,12 @@ void trial_steps(trial *t, int64_t count, tr_step_result *results) {
                  &err);
     }
 }
+
+void trial_check_arenas(const trial *t) {
+    for (int space = 0; space < TR_SPACE_NVME; space++) {
+        const tr_arena *arena = t->engine->arenas[space];
+        int64_t total = tr_plan_ledger(t->engine->plan)->total[space];
+        assert_int_equal(arena ? (int64_t)tr__arena_high_water(arena) : 0, total);
+        assert_int_equal(arena != NULL, total > 0);
+    }
+}

@@ -33,4 +33,8 @@ void trial_close(trial *t);
 // results: [count], may be NULL.
 void trial_steps(trial *t, int64_t count, tr_step_result *results);
 
+// Each arena is there as the ledger says, and its high-water mark is the ledger's
+// total.
+void trial_check_arenas(const trial *t);
+
 #endif

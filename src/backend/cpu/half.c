@@ -19,6 +19,10 @@ bool tr__dtype_is_half(tr_dtype dtype) {
     return dtype == TR_BF16 || dtype == TR_F16;
 }
 
+const char *tr__half_name(tr_dtype dtype) {
+    return dtype == TR_BF16 ? "bf16" : "fp16";
+}
+
 void tr__half_widen(tr_dtype dtype, const void *from, int64_t count, int threads,
                     float *to) {
     const tr_half_kernel *kernel = tr__half_kernel(tr__cpu_isa());
@@ -32,28 +36,27 @@ void tr__half_widen(tr_dtype dtype, const void *from, int64_t count, int threads
     }
 }
 
-void tr__half_narrow(tr_dtype dtype, const float *from, int64_t count, int threads,
-                     void *to) {
-    const tr_half_kernel *kernel = tr__half_kernel(tr__cpu_isa());
-    uint16_t *target = to;
+// What a kernel makes of f32, by up to `threads` threads.
+static void into_half(void (*kernel)(const float *, int64_t, uint16_t *),
+                      const float *from, int64_t count, int threads, uint16_t *to) {
     threads = tr__threads_for(count, 1, threads);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int t = 0; t < threads; t++) {
         tr_range r = tr__range_part(count, LINE, t, threads);
-        (dtype == TR_BF16 ? kernel->narrow_bf16 : kernel->narrow_f16)(
-            from + r.begin, r.end - r.begin, target + r.begin);
+        kernel(from + r.begin, r.end - r.begin, to + r.begin);
     }
+}
+
+void tr__half_narrow(tr_dtype dtype, const float *from, int64_t count, int threads,
+                     void *to) {
+    const tr_half_kernel *kernel = tr__half_kernel(tr__cpu_isa());
+    into_half(dtype == TR_BF16 ? kernel->narrow_bf16 : kernel->narrow_f16, from, count,
+              threads, to);
 }
 
 void tr__half_add(tr_dtype dtype, const float *x, int64_t count, int threads,
                   void *to) {
     const tr_half_kernel *kernel = tr__half_kernel(tr__cpu_isa());
-    uint16_t *target = to;
-    threads = tr__threads_for(count, 1, threads);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int t = 0; t < threads; t++) {
-        tr_range r = tr__range_part(count, LINE, t, threads);
-        (dtype == TR_BF16 ? kernel->add_bf16 : kernel->add_f16)(
-            x + r.begin, r.end - r.begin, target + r.begin);
-    }
+    into_half(dtype == TR_BF16 ? kernel->add_bf16 : kernel->add_f16, x, count, threads,
+              to);
 }

@@ -18,7 +18,7 @@ typedef struct space {
     tr_cell *q_rows, *q_steps;   // [S', D']
     tr_cell *dy_rows, *dy_steps; // [S', D']
     float *dq[2];                // [S', D']; 0: of a head that another thread began
-    tr_cell *k_steps;            // [TR_TILE, D']
+    tr_cell *k_rows, *k_steps;   // [TR_TILE, D']
     tr_cell *k_turned;           // [D', TR_TILE] as steps
     tr_cell *v_turned;           // [D', TR_TILE] as steps
     float *dk, *dv;              // [TR_TILE, D']
@@ -71,7 +71,8 @@ static space space_at(const tr_attention_sizes *s, float *workspace, int piece) 
         .dy_rows = (tr_cell *)(base + all),
         .dy_steps = steps_beside(base + all, all),
         .dq = {base + 2 * all, base + 3 * all},
-        .k_steps = (tr_cell *)tiles,
+        .k_rows = (tr_cell *)tiles,
+        .k_steps = steps_beside(tiles, tile),
         .k_turned = (tr_cell *)(tiles + tile),
         .v_turned = (tr_cell *)(tiles + 2 * tile),
         .dk = tiles + 3 * tile,
@@ -124,12 +125,11 @@ static void pack_keys(const head *h, int64_t key, const space *m) {
     int64_t keys = tr__min_i64(TR_TILE, s->context - key);
     int64_t padded = tr__round_up(keys, TR_DRAW_LANES);
     const tr_real *k = h->qkv + key * pitch + s->width;
-    tr_cell *rows = (tr_cell *)m->dk;
-    tr_v_pack_steps(k, pitch, keys, s->depth, padded, m->k_steps);
-    tr_v_pack_rows(k, pitch, keys, s->depth, padded, rows);
-    tr_v_transpose(rows, padded, row, m->k_turned);
-    tr_v_pack_rows(k + s->width, pitch, keys, s->depth, padded, rows);
-    tr_v_transpose(rows, padded, row, m->v_turned);
+    tr_cell *v_rows = (tr_cell *)m->dk;
+    tr_v_pack_both(k, pitch, keys, s->depth, padded, m->k_rows, m->k_steps);
+    tr_v_transpose(m->k_rows, padded, row, m->k_turned);
+    tr_v_pack_rows(k + s->width, pitch, keys, s->depth, padded, v_rows);
+    tr_v_transpose(v_rows, padded, row, m->v_turned);
 }
 
 // What the gradients of a row of scores need, beside them: as in `head` and `space`.
@@ -379,7 +379,7 @@ static void launch_backward(const tr_op_desc *desc, void *state,
     (void)state;
     tr_attention_sizes s = tr__attention_sizes(desc->in[1].shape, desc->attr);
     tr_attention_cut cut = tr__attention_cut(&s, TR_TILE, desc->threads);
-#pragma omp parallel num_threads(cut.pieces) if (cut.pieces > 1)
+#pragma omp parallel num_threads(cut.threads) if (cut.pieces > 1)
     {
 #pragma omp for schedule(static)
         for (int piece = 0; piece < cut.pieces; piece++) {
