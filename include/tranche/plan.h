@@ -45,8 +45,8 @@ typedef struct tr_plan_request {
     // Where the optimizer's state lives, and the master copy of parameters that have
     // only a copy on the device. Not the device: the update is on the host.
     tr_space optimizer_home;
-    // Where parameters live. Not the device: units are fetched for use; then the
-    // optimizer is not on the device either.
+    // Where parameters live. Not the device: units are fetched for use. An optimizer on
+    // the device reads and writes them there; in 16 bits their f32 masters are with it.
     tr_space param_home;
     // Where complete gradients wait for the update: where it is (device: choose), or
     // NVMe, which needs the optimizer's state to be there, too.

@@ -480,31 +480,6 @@ void tr__executor_order(tr_executor *executor, const tr_update_order *order) {
                            : tr__optimizer_choose_direct(order->optimizer, plan->isa);
 }
 
-// Of elements [first, end) of a flat buffer those that this rank keeps masters of.
-static void round_range(tr_executor *executor, const tr_flat *flat, int64_t first,
-                        int64_t end) {
-    if (tr__plan_stage(executor->plan) > 0) {
-        first = tr__max_i64(first, flat->first);
-        end = tr__min_i64(end, flat->first + flat->own);
-    }
-    if (first < end) {
-        tr__round_copy(executor, flat, first, end - first);
-    }
-}
-
-void tr__executor_round(tr_executor *executor) {
-    const tr_plan *plan = executor->plan;
-    for (size_t f = 0; f < plan->flat_count; f++) {
-        round_range(executor, &plan->flats[f], 0, plan->flats[f].count);
-    }
-}
-
-void tr__executor_round_param(tr_executor *executor, int param) {
-    const tr_plan_param *p = &executor->plan->params[param];
-    const tr_flat *flat = &executor->plan->flats[p->flat];
-    round_range(executor, flat, p->offset, p->offset + p->count);
-}
-
 void *tr__executor_state(tr_executor *executor, int state) {
     const tr_plan_state *info = &executor->plan->states[state];
     char *states = tr__memory(executor, executor->plan->units[info->unit].states);

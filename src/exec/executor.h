@@ -143,10 +143,10 @@ tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
                               tr_error *err);
 
 // After weights have been drawn or read: what units compute with is made of them, where
-// that is of 16 bits.
-void tr__executor_round(tr_executor *executor);
+// that is of 16 bits. Errors: TR_IO.
+tr_status tr__executor_round(tr_executor *executor, tr_error *err);
 // The same of one parameter.
-void tr__executor_round_param(tr_executor *executor, int param);
+tr_status tr__executor_round_param(tr_executor *executor, int param, tr_error *err);
 
 // In words what the record's number says: micro-batch and tensor; "" for 0. dst:
 // [bytes].

@@ -156,3 +156,59 @@ tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
     bool rounds = run->state < 0 && tr__part_is_on_nvme(executor->plan, TR_PART_COPY);
     return status == TR_OK && rounds ? write_copy(executor, &b, memory, err) : status;
 }
+
+// ---- what units compute with
+// ----------------------------------------------------------
+
+// Masters in memory, whose copies are on NVMe: rounded and written in whole blocks.
+static tr_status write_copies(const tr_executor *ex, const tr_flat *flat, int64_t first,
+                              int64_t end, tr_error *err) {
+    const tr_plan *plan = ex->plan;
+    int64_t block = tr__nvme_elements(plan, TR_PART_COPY), from = flat->copy.first;
+    void *rounded = tr__memory(ex, plan->exchange);
+    tr_status status = TR_OK;
+    first -= (first - from) % block;
+    end = tr__min_i64(from + tr__round_up(end - from, block), from + flat->copy.count);
+    while (first < end && status == TR_OK) {
+        int64_t count = tr__min_i64(end - first, tr__exchange_elements(plan));
+        blocks b = {.flat = flat, .part = TR_PART_COPY, .first = first, .count = count};
+        tr__half_narrow(plan->request.compute, tr__kept_f32(ex, &flat->master, first),
+                        count, plan->request.threads, rounded);
+        status = move_blocks(ex, &b, rounded, TO_FILE, err);
+        first += count;
+    }
+    return status;
+}
+
+// Of elements [first, end) of a flat buffer those that this rank keeps masters of.
+static tr_status round_range(const tr_executor *ex, const tr_flat *flat, int64_t first,
+                             int64_t end, tr_error *err) {
+    if (tr__plan_stage(ex->plan) > 0) {
+        first = tr__max_i64(first, flat->first);
+        end = tr__min_i64(end, flat->first + flat->own);
+    }
+    if (first >= end) {
+        return TR_OK;
+    }
+    if (tr__part_is_on_nvme(ex->plan, TR_PART_COPY) &&
+        !tr__part_is_on_nvme(ex->plan, TR_PART_PARAM)) {
+        return write_copies(ex, flat, first, end, err);
+    }
+    tr__round_copy(ex, flat, first, end - first);
+    return TR_OK;
+}
+
+tr_status tr__executor_round(tr_executor *executor, tr_error *err) {
+    const tr_plan *plan = executor->plan;
+    tr_status status = TR_OK;
+    for (size_t f = 0; f < plan->flat_count && status == TR_OK; f++) {
+        status = round_range(executor, &plan->flats[f], 0, plan->flats[f].count, err);
+    }
+    return status;
+}
+
+tr_status tr__executor_round_param(tr_executor *executor, int param, tr_error *err) {
+    const tr_plan_param *p = &executor->plan->params[param];
+    const tr_flat *flat = &executor->plan->flats[p->flat];
+    return round_range(executor, flat, p->offset, p->offset + p->count, err);
+}

@@ -321,7 +321,7 @@ static void update_piece(const piece *at) {
 
 // What goes to NVMe is rounded with what lies between the tensors.
 static void round_staged(const tr_executor *ex, const tr_plan_step *step) {
-    const float *master = tr__memory(ex, step->buffer[tr__update_slot(TR_PART_PARAM)]);
+    const float *master = element_of(part_of(ex, step, TR_PART_PARAM), step->first);
     void *copy = tr__memory(ex, step->buffer[tr__update_slot(TR_PART_COPY)]);
     if (copy) {
         tr__half_narrow(ex->plan->request.compute, master, step->count,

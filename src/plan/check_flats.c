@@ -135,7 +135,7 @@ tr_status tr__check_fetch(tr_check_walk *w) {
     tr_flat_progress *progress = &w->flats[w->step->unit];
     int32_t to = w->step->buffer[TR_SLOT_OUTPUT];
     bool stays = r->param_home == TR_SPACE_DEVICE;
-    if (r->optimizer_home == TR_SPACE_DEVICE || stays != (to < 0) ||
+    if ((stays && r->optimizer_home == TR_SPACE_DEVICE) || stays != (to < 0) ||
         (stays && (progress->fetched || progress->gathered_param))) {
         return tr__check_wrong(w,
                                "fetches what it should not, or into the wrong place");

@@ -33,7 +33,8 @@ static tr_status check_params(const tr_plan *plan, const tr_flat *flat, tr_error
         return wrong(flat, "what is used of the master weights has no room", err);
     }
     bool here = plan->buffers[flat->master.buffer].space == TR_SPACE_DEVICE;
-    return here && flat->copy.buffer != flat->param.buffer
+    bool stays = flat->param.buffer >= 0;
+    return here && stays && flat->copy.buffer != flat->param.buffer
                ? wrong(flat, "parameters are not what the update makes", err)
                : TR_OK;
 }

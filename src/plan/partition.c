@@ -205,19 +205,22 @@ static tr_status keep(tr_plan *plan, const tr_flat *flat, bool sharded, tr_space
 static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     int stage = tr__plan_stage(plan);
-    tr_space home =
-        r->param_home == TR_SPACE_DEVICE ? r->optimizer_home : r->param_home;
-    size_t element = (size_t)tr__param_bytes(plan);
+    bool away = r->param_home != TR_SPACE_DEVICE;
     bool half = tr__plan_is_half(plan);
+    // Of what is fetched, and of the masters, which are the same in f32.
+    tr_space home = away ? r->param_home : r->optimizer_home;
+    tr_space masters =
+        half && r->optimizer_home == TR_SPACE_DEVICE ? TR_SPACE_DEVICE : home;
+    size_t element = (size_t)tr__param_bytes(plan);
     tr_status status = TR_OK;
     flat->param.buffer = -1;
-    if (r->param_home == TR_SPACE_DEVICE) {
+    if (!away) {
         status = keep(plan, flat, stage >= SHARDS_PARAM, TR_SPACE_DEVICE,
                       TR_LEDGER_parameters, element, &flat->param, err);
     }
     flat->master = flat->param;
-    if (status == TR_OK && (home != TR_SPACE_DEVICE || half)) {
-        status = keep(plan, flat, stage >= SHARDS_STATE, home, TR_LEDGER_parameters,
+    if (status == TR_OK && (masters != TR_SPACE_DEVICE || half)) {
+        status = keep(plan, flat, stage >= SHARDS_STATE, masters, TR_LEDGER_parameters,
                       sizeof(float), &flat->master, err);
     }
     flat->copy = half ? flat->param : flat->master;

@@ -77,12 +77,6 @@ static tr_status check_homes(const tr_plan_request *r, tr_error *err) {
                        "%s: the first needs the second to be there, too",
                        tr_space_name(r->grad_home), tr_space_name(r->optimizer_home));
     }
-    if (r->param_home != TR_SPACE_DEVICE && r->optimizer_home == TR_SPACE_DEVICE) {
-        return tr_fail(
-            err, TR_USAGE,
-            "zero_optimization.offload_param without offload_optimizer is not "
-            "yet supported: set the device of both");
-    }
     if (r->param_home != TR_SPACE_DEVICE && r->ranks > 1 && r->stage < 3) {
         return tr_fail(err, TR_USAGE,
                        "zero_optimization.offload_param on %lld ranks needs "

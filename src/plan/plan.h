@@ -264,6 +264,7 @@ typedef struct tr_norms_layout {
 typedef struct tr_traffic {
     int64_t gather, reduce;
     int64_t device_host; // both ways
+    int64_t reached;     // tr_reach of all updates
     int64_t nvme;        // read and written, whole blocks
 } tr_traffic;
 

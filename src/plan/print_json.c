@@ -83,9 +83,10 @@ tr_status tr__plan_print_members(const tr_plan *plan, FILE *to, tr_error *err) {
     print_ledger(plan, to);
     fprintf(to,
             "  \"traffic_bytes\": {\"gather\": %" PRId64 ", \"reduce\": %" PRId64
-            ", \"device_host\": %" PRId64 ", \"nvme\": %" PRId64 "},\n",
+            ", \"device_host\": %" PRId64 ", \"reached\": %" PRId64
+            ", \"nvme\": %" PRId64 "},\n",
             plan->traffic.gather, plan->traffic.reduce, plan->traffic.device_host,
-            plan->traffic.nvme);
+            plan->traffic.reached, plan->traffic.nvme);
     // Beyond 2^53 with an exponent: readers of JSON take long integers for int64.
     fprintf(to, plan->flops < 0x1p53 ? "  \"flops\": %.0f,\n" : "  \"flops\": %.16e,\n",
             plan->flops);

@@ -272,8 +272,9 @@ tr_status tr__pass_stage(tr_plan *plan, tr_error *err) {
     }
     choose_sizes(plan);
     // Sums in fixed point are scaled anew for each step.
-    plan->late_updates = !plan->request.no_overlap && !plan->request.reproducible &&
-                         !plan->request.tensor_norms;
+    const tr_plan_request *r = &plan->request;
+    plan->late_updates = !r->no_overlap && !r->reproducible && !r->tensor_norms &&
+                         r->optimizer_home != TR_SPACE_DEVICE;
     writer w = {.plan = plan, .old = train, .err = err};
     if (write_steps(&w) != TR_OK) {
         tr__free(w.edited.steps);

@@ -17,7 +17,9 @@ static void count_transfers(tr_plan *plan, const tr_plan_step *step) {
 
 static void count_step(tr_plan *plan, const tr_plan_step *step) {
     count_transfers(plan, step);
+    tr_reach reach = tr__step_reach(plan, step);
     plan->traffic.device_host += tr__step_copied(plan, step);
+    plan->traffic.reached += reach.read + reach.written;
     plan->traffic.nvme += tr__step_stored(plan, step);
 }
 

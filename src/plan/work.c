@@ -91,6 +91,18 @@ int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step) {
     }
 }
 
+// In 16 bits the masters are on the device, and what they are rounded to is written.
+tr_reach tr__step_reach(const tr_plan *plan, const tr_plan_step *step) {
+    const tr_plan_request *r = &plan->request;
+    bool updates = step->kind == TR_STEP_update, half = tr__plan_is_half(plan);
+    bool reads = !half && (updates || step->kind == TR_STEP_measure);
+    if (r->param_home == TR_SPACE_DEVICE || r->optimizer_home != TR_SPACE_DEVICE) {
+        return (tr_reach){0, 0};
+    }
+    return (tr_reach){reads ? step->count * F32 : 0,
+                      updates ? step->count * tr__param_bytes(plan) : 0};
+}
+
 int64_t tr__step_stored(const tr_plan *plan, const tr_plan_step *step) {
     bool moves = step->kind == TR_STEP_read || step->kind == TR_STEP_write;
     return moves ? tr__nvme_bytes(plan, step->part, step->count) : 0;

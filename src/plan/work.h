@@ -12,6 +12,14 @@ double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step);
 // Bytes that a step moves between the device and where a flat buffer lives. 0: none.
 int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step);
 
+// Bytes that an update reads and writes where parameters live, while all else of it is
+// on the device: nothing copies them. 0: those of other steps.
+typedef struct tr_reach {
+    int64_t read, written;
+} tr_reach;
+
+tr_reach tr__step_reach(const tr_plan *plan, const tr_plan_step *step);
+
 // Bytes that a step moves between NVMe and staging. 0: none.
 int64_t tr__step_stored(const tr_plan *plan, const tr_plan_step *step);
 

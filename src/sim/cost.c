@@ -113,6 +113,16 @@ static bool is_elsewhere(const tr_plan *plan, const tr_plan_step *step) {
             step->kind == TR_STEP_update);
 }
 
+// What an update on the device reads and writes elsewhere takes the way of copies.
+static double reach_seconds(const tr_share *share, tr_reach reach) {
+    const tr_machine *m = share->machine;
+    double seconds =
+        reach.read > 0 ? (double)reach.read / m->way[TR_WAY_TO_DEVICE].rate : 0;
+    return seconds + (reach.written > 0
+                          ? (double)reach.written / m->way[TR_WAY_TO_HOST].rate
+                          : 0);
+}
+
 // A step that runs no program and moves nothing in memory waits for something at most.
 double tr__step_seconds(const tr_share *share, const tr_plan *plan,
                         const tr_plan_step *step) {
@@ -124,8 +134,11 @@ double tr__step_seconds(const tr_share *share, const tr_plan *plan,
     if (is_elsewhere(plan, step)) {
         return bytes / (share->machine->host_rate / (double)share->sharers);
     }
+    tr_reach reach = tr__step_reach(plan, step);
+    bytes -= (double)(reach.read + reach.written);
     return bytes > 0
-               ? share->machine->launch + memory_seconds(share, (touched){bytes, 0})
+               ? share->machine->launch + memory_seconds(share, (touched){bytes, 0}) +
+                     reach_seconds(share, reach)
                : 0;
 }
 

@@ -280,6 +280,7 @@ static void find_ways(const tr_plan *plan, bool used[TR_WAYS]) {
         if (tr__step_copied(plan, step) + tr__step_stored(plan, step) > 0) {
             used[tr__move_way(step)] = true;
         }
+        used[TR_WAY_TO_HOST] |= tr__step_reach(plan, step).written > 0;
     }
 }
 

@@ -344,11 +344,13 @@ tr_status tr__engine_return(tr_engine *engine, const char *folder, tr_error *err
     if (status == TR_OK) {
         tr_error mine = {0};
         status = load_tensors(engine, from, &mine);
+        if (status == TR_OK) {
+            status = tr__executor_round(engine->executor, &mine);
+        }
         status = tr__agree(comm, status, &mine, err);
     }
     if (status == TR_OK) {
         take_updates(engine, &from->state);
-        tr__executor_round(engine->executor);
         engine->stale_params = true;
     }
     tr__checkpoint_close(from);

@@ -129,7 +129,9 @@ static tr_status begin_or_resume(tr_engine *engine, tr_error *err) {
     int before = tr__team_begin(engine->plan->request.threads);
     tr_status status = tr__engine_resume(engine, err);
     if (status == TR_OK) {
-        tr__executor_round(engine->executor);
+        tr_error mine = {0};
+        status = tr__executor_round(engine->executor, &mine);
+        status = tr__agree(engine->comm, status, &mine, err);
     }
     tr__team_end(before);
     return status;

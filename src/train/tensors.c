@@ -45,7 +45,9 @@ tr_status tr_engine_set_parameter(tr_engine *engine, const char *name,
         }
         tr_piece piece = tr__executor_held(engine->executor, (int)i, -1);
         status = put_piece(engine, &piece, values, err);
-        tr__executor_round_param(engine->executor, (int)i);
+        if (status == TR_OK) {
+            status = tr__executor_round_param(engine->executor, (int)i, err);
+        }
         found = true;
     }
     engine->stale_params = true; // other ranks' copies

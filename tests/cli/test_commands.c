@@ -95,7 +95,8 @@ static void check_steps(const json_t *plan) {
 }
 
 static void test_plan_json(void **state) {
-    static const char *const traffic[] = {"gather", "reduce", "device_host", "nvme"};
+    static const char *const traffic[] = {"gather", "reduce", "device_host", "reached",
+                                          "nvme"};
     run_file(state, text_run, "");
     json_t *plan = succeed_json(state, LIST("plan", "run.json", "--json"));
     assert_true(number_in(plan, "ranks") == 1);
@@ -105,7 +106,7 @@ static void test_plan_json(void **state) {
     assert_true(number_in(plan, "wave") >= 1);
     assert_true(number_in(plan, "stage") == 0);
     assert_true(number_in(plan, "flops") > 0);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         assert_true(number_in(json_object_get(plan, "traffic_bytes"), traffic[i]) == 0);
     }
     check_ledger(json_object_get(plan, "ledger"));

@@ -135,6 +135,35 @@ static void test_offload(void **state) {
     assert_offloads(&request, TEST_COPY("0.5"), (expected){21, 9, 6, 6});
     request.param_home = TR_SPACE_HOST;
     assert_offloads(&request, TEST_COPY("0"), (expected){16, 9, 7, 0});
+    // Clear to 1; layers fetched to 3, 5, 7 and 9, of which 5 s are waited for; norm
+    // and updates are here.
+    request.optimizer_home = TR_SPACE_DEVICE;
+    assert_offloads(&request, TEST_COPY("0"), (expected){18, 13, 5, 0});
+    tr_model_destroy(model);
+}
+
+// An update here of parameters that live on the host takes the time of their way.
+static void test_reach(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = layers(model, 1, 0);
+    request.param_home = TR_SPACE_HOST;
+    tr_plan *plan = test_plan(&request);
+    tr_machine *machine =
+        test_clockwork(", \"host\": {\"bytes\": 1e30}, \"copy\": {\"to_device\": "
+                       "{\"bytes\": 100}, \"to_host\": {\"bytes\": 50}}");
+    tr_simulated *simulated = test_simulate(plan, machine);
+    double each = 0; // what lies between tensors is updated, too
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        each += 4 * (double)plan->flats[f].count;
+    }
+    assert_true(each >= 4 * (double)tr_plan_parameters(plan));
+    assert_int_equal(plan->traffic.reached, 2 * each);
+    assert_near(tr_simulated_result(simulated)->compute_seconds,
+                13 + each / 100 + each / 50, nearly);
+    tr_simulated_destroy(simulated);
+    tr_machine_close(machine);
+    tr_plan_destroy(plan);
     tr_model_destroy(model);
 }
 
@@ -473,6 +502,7 @@ int main(void) {
         cmocka_unit_test(test_nvme),
         cmocka_unit_test(test_nvme_schedule),
         cmocka_unit_test(test_offload),
+        cmocka_unit_test(test_reach),
         cmocka_unit_test(test_offload_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,7 +110,7 @@ static places draw_places(const world *w, uint64_t *random) {
     static const char *const homes[] = {"none", "cpu", "nvme"};
     int64_t g = (w->batch + w->micro - 1) / w->micro;
     int64_t optimizer = test_between(random, 0, 2);
-    int64_t params = optimizer > 0 ? test_between(random, 0, 2) : 0;
+    int64_t params = test_between(random, 0, 2);
     places p = {.optimizer = homes[optimizer],
                 .params = homes[params],
                 .gradients = optimizer == 2 && chance(random, 2),

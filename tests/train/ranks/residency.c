@@ -94,11 +94,11 @@ static void check_sums(int stage, bool reproducible, bool half, const char *sums
     samples data;
     samples_tokens(&data, 2 * batch + 1, POSITIONS, VOCABULARY, 3);
     run_cut(&resident, &data, batch, &there, want);
-    for (int k = 0; k < 6; k++) {
-        // Optimizer on the host and on NVMe, parameters in each place.
-        int params = k % 3;
+    for (int k = 0; k < 8; k++) {
+        // Optimizer on the host, on NVMe, and here; parameters in each other place.
+        int params = k < 6 ? k % 3 : k - 5;
         cut c = {.stage = stage,
-                 .optimizer = places[1 + k / 3],
+                 .optimizer = places[(1 + k / 3) % 3],
                  .params = places[params],
                  .gradients = k == 4 || (k == 3 && stage != 1),
                  .overlap = (k + stage) % 3 != 0,
