@@ -206,8 +206,15 @@ static void say_grad_home(const tr_point *p, char *dst, size_t size) {
     }
 }
 
+// The optimizer goes first, where it may: there is more of it, and it is used once a
+// step.
 static size_t values_param_home(const tr_planner_request *request,
                                 const tr_point *point, int64_t *values) {
+    bool open = request->free >> TR_DIMENSION_optimizer_home & 1;
+    if (open && point->plan.optimizer_home == TR_SPACE_DEVICE) {
+        values[0] = TR_SPACE_DEVICE;
+        return 1;
+    }
     return values_optimizer_home(request, point, values);
 }
 
