@@ -324,7 +324,7 @@ static void pin_staging(tr_executor *ex) {
             end = tr__max_i64(end, b->offset + b->bytes);
         }
     }
-    if (first < end) { // refused: it works without
+    if (ex->carrier[TR_STREAM_NVME] && first < end) { // refused: it works without
         tr__carrier_pin(ex->carrier[TR_STREAM_NVME], ex->base[TR_SPACE_HOST] + first,
                         end - first);
     }
@@ -425,6 +425,7 @@ tr_status tr__executor_replan(tr_executor *executor, const tr_plan *plan,
         return TR_MEMORY;
     }
     bind_plan(executor, plan, arenas, micros);
+    pin_staging(executor);
     executor->feed[0] = executor->feed[1] = NULL;
     return TR_OK;
 }

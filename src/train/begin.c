@@ -290,12 +290,6 @@ static tr_status fits_later(const tr_run *run, const tr_plan *plan, tr_error *er
     int64_t largest = tr__batches_largest(&run->settings.batches);
     tr_plan *later = NULL;
     char want[32], have[32];
-    if ((run->settings.batches.count > 0 || run->settings.batches.adaptive) &&
-        tr__plan_uses_nvme(plan)) {
-        return tr_fail(err, TR_USAGE,
-                       "a batch that changes (batch_schedule, adaptive_batch) with "
-                       "something on NVMe is not yet supported");
-    }
     if (largest <= plan->request.train_batch_size) {
         return TR_OK;
     }

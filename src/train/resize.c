@@ -1,7 +1,8 @@
 // Changes of the effective batch between two steps. Micro-batches keep their size, so
 // another batch is another number of them. Where that number stays, the plan does too;
 // else there is a new plan, whose parameters, gradients and states lie where they lay,
-// in the same memory where that is large enough, or in more.
+// in the same memory where that is large enough, or in more; an update that the last
+// step has left to the next one is in the new plan, too.
 #include "base/arena.h"
 #include "base/checked.h"
 #include "comm/alone.h"

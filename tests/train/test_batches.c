@@ -136,6 +136,9 @@ static void cuts_agree(void **state) {
             "\"execution\": {\"reproducible\": true}"},
         {2, ", \"execution\": {\"wave\": 3, \"reproducible\": true}"},
         {2, ", \"execution\": {\"reproducible\": true}"},
+        {2, ", \"zero_optimization\": {\"offload_optimizer\": {\"device\": \"nvme\", "
+            "\"nvme_path\": \"/tmp\"}, \"offload_param\": {\"device\": \"nvme\", "
+            "\"nvme_path\": \"/tmp\"}}, \"execution\": {\"reproducible\": true}"},
     };
     samples data;
     snapshot start, end, other, first;
@@ -157,6 +160,39 @@ static void cuts_agree(void **state) {
     snapshot_free(&first);
     snapshot_free(&start);
     snapshot_free(&end);
+    samples_free(&data);
+}
+
+// What a step leaves to the next is done there, also where that has another plan.
+static void nvme_is_memory(void **state) {
+    static const cut places[] = {
+        {2, ", \"zero_optimization\": {\"offload_optimizer\": {\"device\": \"cpu\"}}"},
+        {2, ", \"zero_optimization\": {\"offload_optimizer\": {\"device\": \"nvme\"}}, "
+            "\"memory\": {\"nvme\": {\"path\": \"/tmp\", \"gradients\": true}}"},
+        {2, ", \"zero_optimization\": {\"offload_optimizer\": {\"device\": \"nvme\"}, "
+            "\"offload_param\": {\"device\": \"nvme\"}}, \"memory\": {\"nvme\": "
+            "{\"path\": \"/tmp\"}}"},
+    };
+    snapshot ends[3];
+    samples data;
+    (void)state;
+    samples_tokens(&data, SAMPLES, 8, 31, 1);
+    for (int i = 0; i < 3; i++) {
+        trial t;
+        tr_error err = {0};
+        open_cut(&places[i], &data, "unused", "never", &t);
+        t.engine->defers = true;
+        trial_steps(&t, STEPS, NULL);
+        assert_true(t.engine->plan != t.plan);
+        assert_true(i == 0 || t.engine->plan->late_updates);
+        trial_ok(tr_engine_refresh(t.engine, &err), &err);
+        snapshot_take(&ends[i], &t);
+        trial_close(&t);
+        snapshot_assert_same(&ends[0], &ends[i]);
+    }
+    for (int i = 0; i < 3; i++) {
+        snapshot_free(&ends[i]);
+    }
     samples_free(&data);
 }
 
@@ -298,6 +334,7 @@ int main(void) {
         cmocka_unit_test(follows_noise),
         cmocka_unit_test(every_sample_once),
         cmocka_unit_test(cuts_agree),
+        cmocka_unit_test(nvme_is_memory),
         cmocka_unit_test(memory_grows),
         cmocka_unit_test_setup_teardown(resumes, scratch_make, scratch_remove),
         cmocka_unit_test(adapts),

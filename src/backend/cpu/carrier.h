@@ -55,9 +55,10 @@ void tr__carrier_destroy(tr_carrier *carrier);
 // file); and whether past the page cache.
 const char *tr__carrier_method(const tr_carrier *carrier, bool *direct);
 
-// Memory that reads and writes will use, before the first order: spares the kernel
-// looking its pages up for each. The pages are taken at once and stay in memory, so it
-// is for staging. false: not to be had, which is no error.
+// Memory that reads and writes will use, in place of what was pinned before: spares the
+// kernel looking its pages up for each. The pages are taken at once and stay in memory,
+// so it is for staging. Nothing may be under way. false: not to be had, which is no
+// error.
 bool tr__carrier_pin(tr_carrier *carrier, void *memory, int64_t bytes);
 
 // Queues an order; returns its ticket, which counts from 1; waits while the queue is

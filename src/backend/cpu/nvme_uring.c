@@ -100,7 +100,12 @@ static bool pin(tr_nvme *nvme, void *memory, int64_t bytes) {
     struct iovec parts[PINS_MAX];
     const int64_t most = INT64_C(1) << PIN_BITS;
     unsigned count = 0;
-    if (u->pinned || bytes <= 0 || bytes > PINS_MAX * most) {
+    if (u->pinned) {
+        io_uring_unregister_buffers(&u->ring);
+        u->pinned = NULL;
+        u->pinned_bytes = 0;
+    }
+    if (bytes <= 0 || bytes > PINS_MAX * most) {
         return false;
     }
     for (int64_t at = 0; at < bytes; at += most) {
