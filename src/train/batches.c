@@ -46,28 +46,45 @@ static int64_t steps_of_batch(const tr_batches *batches, int64_t done) {
     return INT64_MAX;
 }
 
-// Where `steps` steps of one batch lead from `cursor`: whole epochs at once.
-static int64_t walk(const tr_batcher *batcher, int64_t cursor, int64_t steps) {
-    while (steps > 0 && cursor % batcher->samples != 0) {
-        cursor = tr__batcher_next(batcher, cursor).next;
+// Where a walk has come to.
+typedef struct place {
+    int64_t cursor;
+    int64_t taken; // samples
+} place;
+
+// `steps` steps of one batch on: whole epochs at once.
+static place walk(const tr_batcher *batcher, place at, int64_t steps) {
+    while (steps > 0 && at.cursor % batcher->samples != 0) {
+        tr_batch next = tr__batcher_next(batcher, at.cursor);
+        if (next.first % batcher->samples == 0) { // over what is dropped
+            at.cursor = next.first;
+            break;
+        }
+        at = (place){next.next, at.taken + next.count};
         steps--;
     }
-    int64_t epoch = cursor / batcher->samples;
-    int64_t reached = tr__batcher_cursor(batcher, steps);
-    return steps > 0 ? epoch * batcher->samples + reached : cursor;
+    if (steps > 0) {
+        int64_t per_epoch = tr__batcher_steps_per_epoch(batcher);
+        int64_t epochs = (steps - 1) / per_epoch;
+        int64_t last = tr__batcher_cursor(batcher, (steps - 1) % per_epoch + 1);
+        int64_t whole = tr__batcher_cursor(batcher, per_epoch); // but what is dropped
+        at.cursor += epochs * batcher->samples + last;
+        at.taken += epochs * whole + last;
+    }
+    return at;
 }
 
-int64_t tr__batches_cursor(const tr_batches *batches, const tr_batcher *batcher,
-                           int64_t steps) {
+int64_t tr__batches_samples(const tr_batches *batches, const tr_batcher *batcher,
+                            int64_t steps) {
     tr_batcher now = *batcher;
-    int64_t cursor = 0;
+    place at = {0, 0};
     for (int64_t done = 0; done < steps;) {
         int64_t run = tr__min_i64(steps_of_batch(batches, done), steps - done);
         now.batch = tr__batches_at(batches, done);
-        cursor = walk(&now, cursor, run);
+        at = walk(&now, at, run);
         done += run;
     }
-    return cursor;
+    return at.taken;
 }
 
 int64_t tr__batches_steps(const tr_batches *batches, const tr_batcher *batcher,

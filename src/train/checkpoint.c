@@ -136,13 +136,13 @@ static tr_epoch_sums get_epoch(const tr_state_numbers *numbers) {
 }
 
 static tr_state state_of(const tr_engine *engine) {
-    const tr_batcher *batcher = &engine->batcher;
+    tr_batcher batcher = tr__engine_next_batcher(engine);
     tr_state state = {
         .step = engine->count.step,
         .update = engine->count.update,
         .skipped = engine->count.skipped,
         .cursor = engine->count.cursor,
-        .epoch = tr__batcher_next(batcher, engine->count.cursor).epoch,
+        .epoch = tr__batcher_next(&batcher, engine->count.cursor).epoch,
         .seed = engine->settings->seed,
         .dataset_hash = tr_dataset_hash(tr__run_train_data(engine->run)),
         .model_hash = model_hash(engine),
@@ -159,6 +159,8 @@ static tr_state state_of(const tr_engine *engine) {
     tr__engine_put_numbers(engine, &state.numbers);
     if (engine->plan->request.reproducible) {
         tr__state_numbers_set(&state.numbers, "fixed_exponent", engine->fixed_exponent);
+        tr__state_numbers_set(&state.numbers, "fixed_batch",
+                              (double)engine->batcher.batch);
     }
     tr__run_keep_choice(engine->run, &state.numbers);
     return state;
@@ -315,6 +317,16 @@ static void take_updates(tr_engine *engine, const tr_state *state) {
            engine->settings->group_count * sizeof *engine->power);
 }
 
+// It was that of the batch at work then, and the engine begins with the run's first;
+// what was kept without its batch is taken for that one's. Stays, where none was kept.
+static int get_exponent(const tr_engine *engine, const tr_state_numbers *numbers) {
+    int64_t now = engine->batcher.batch;
+    double exponent = engine->fixed_exponent, batch = (double)now;
+    tr__state_numbers_get(numbers, "fixed_exponent", &exponent);
+    tr__state_numbers_get(numbers, "fixed_batch", &batch);
+    return (int)exponent + tr__engine_exponent_shift(engine, (int64_t)batch, now);
+}
+
 static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *err) {
     tr_status status = load_tensors(engine, from, err);
     if (status != TR_OK) {
@@ -326,9 +338,7 @@ static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *er
     take_updates(engine, &from->state);
     tr__engine_get_numbers(engine, &from->state.numbers);
     engine->epoch = get_epoch(&from->state.numbers);
-    double exponent = engine->fixed_exponent; // stays, where none was kept
-    tr__state_numbers_get(&from->state.numbers, "fixed_exponent", &exponent);
-    engine->fixed_exponent = (int)exponent;
+    engine->fixed_exponent = get_exponent(engine, &from->state.numbers);
     if (engine->settings->scale.dynamic && from->state.hysteresis > 0) {
         engine->scale = (tr_loss_scale){from->state.loss_scale, from->state.good_steps,
                                         from->state.hysteresis};

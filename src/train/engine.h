@@ -70,6 +70,8 @@ int tr__engine_first_exponent(const tr_engine *engine);
 // The same for the step after one whose gradients, as they lie in the sums, had this
 // norm.
 int tr__engine_next_exponent(const tr_engine *engine, double norm);
+// What is added to it where a step of the batch `to` follows one of the batch `from`.
+int tr__engine_exponent_shift(const tr_engine *engine, int64_t from, int64_t to);
 // A coarser one, after gradients that were too large.
 int tr__engine_coarser(int exponent);
 // Hands engine->fixed_exponent to the executor.
@@ -83,6 +85,9 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err);
 double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale);
 
 // ---- resize.c
+// What tr__batcher_next takes for the step that comes, whose batch may be another than
+// the last one's.
+tr_batcher tr__engine_next_batcher(const tr_engine *engine);
 // Gives the step that comes its effective batch, where that changes: the plan at work,
 // or a new one in the memory that is there, or in more. Collective.
 tr_status tr__engine_follow_batch(tr_engine *engine, tr_error *err);
@@ -123,8 +128,9 @@ tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
                                     tr_evaluation *result, tr_error *err);
 
 // ---- engine.c
-// 2^k of invariant 2: the first power of two not below T times the targets of a sample.
-double tr__engine_seed_power(const tr_engine *engine);
+// 2^k of invariant 2, of an effective batch: the first power of two not below T times
+// the targets of a sample.
+double tr__engine_seed_power(const tr_engine *engine, int64_t batch);
 // Does the update that was left to the next step, if there is one. Collective.
 tr_status tr__engine_settle(tr_engine *engine, tr_error *err);
 // Begins to read training data at the cursor.

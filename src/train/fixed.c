@@ -14,9 +14,8 @@ enum {
 };
 
 // Bits that the number of terms takes.
-static int term_bits(const tr_engine *engine) {
-    int64_t terms =
-        tr__ceil_div(engine->batcher.batch, engine->plan->request.micro_batch);
+static int term_bits(const tr_engine *engine, int64_t batch) {
+    int64_t terms = tr__ceil_div(batch, engine->plan->request.micro_batch);
     int bits = 0;
     while ((INT64_C(1) << bits) < terms) {
         bits++;
@@ -27,7 +26,7 @@ static int term_bits(const tr_engine *engine) {
 int tr__engine_next_exponent(const tr_engine *engine, double norm) {
     int size = 0;
     frexp(norm, &size); // norm < 2^size
-    return TOP_BITS - term_bits(engine) - HEADROOM_BITS - size;
+    return TOP_BITS - term_bits(engine, engine->batcher.batch) - HEADROOM_BITS - size;
 }
 
 // The loss's seed makes sums out of means that are at most twice too small.
@@ -35,12 +34,21 @@ int tr__engine_first_exponent(const tr_engine *engine) {
     return tr__engine_next_exponent(engine, engine->scale.scale);
 }
 
+// Sums hold as many terms as there are micro-batches, each scaled by the seed: both
+// change with the batch.
+int tr__engine_exponent_shift(const tr_engine *engine, int64_t from, int64_t to) {
+    double seeds =
+        tr__engine_seed_power(engine, to) / tr__engine_seed_power(engine, from);
+    return term_bits(engine, from) - term_bits(engine, to) + (int)lround(log2(seeds));
+}
+
 int tr__engine_coarser(int exponent) {
     return exponent - COARSER_BITS;
 }
 
 void tr__engine_fix(tr_engine *engine) {
-    tr_fixed fixed = {.scale = ldexp(1, engine->fixed_exponent),
-                      .limit = ldexp(1, TOP_BITS - term_bits(engine))};
+    tr_fixed fixed = {
+        .scale = ldexp(1, engine->fixed_exponent),
+        .limit = ldexp(1, TOP_BITS - term_bits(engine, engine->batcher.batch))};
     tr__executor_fix(engine->executor, fixed);
 }

@@ -26,10 +26,10 @@ typedef struct loop {
 // The step's line, and the epoch's when the next sample is of another one. What the
 // writing rank cannot write ends all.
 static tr_status note_step(loop *l, const tr_step_result *r) {
-    const tr_batcher *batcher = &l->engine->batcher;
+    tr_batcher batcher = tr__engine_next_batcher(l->engine);
     tr_error mine = {0};
     tr_status status = tr__metrics_step(&l->metrics, l->engine, r, &mine);
-    if (status == TR_OK && tr__batcher_next(batcher, r->samples).epoch != r->epoch) {
+    if (status == TR_OK && tr__batcher_next(&batcher, r->samples).epoch != r->epoch) {
         status = tr__metrics_epoch(&l->metrics, l->engine, r, &mine);
     }
     return status == TR_OK ? TR_OK : tr__abandon(l->comm, status, &mine, l->err);
@@ -46,7 +46,8 @@ static tr_status note_evaluation(loop *l, int64_t step, const tr_evaluation *res
 static bool is_last(const loop *l, int64_t step) {
     const tr_engine *engine = l->engine;
     int64_t epochs = engine->settings->epochs;
-    tr_batch next = tr__batcher_next(&engine->batcher, engine->count.cursor);
+    tr_batcher batcher = tr__engine_next_batcher(engine);
+    tr_batch next = tr__batcher_next(&batcher, engine->count.cursor);
     return step >= engine->settings->steps || (epochs > 0 && next.epoch >= epochs);
 }
 

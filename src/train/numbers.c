@@ -7,7 +7,13 @@ typedef struct slot {
     int64_t *integer; // or this
 } slot;
 
-enum { SLOTS = 17 };
+enum {
+    SLOTS = 17,
+    OTHERS = 8, // of an epoch, the optimizer, fixed-point sums: checkpoint.c
+};
+
+_Static_assert(SLOTS + OTHERS + TR_DIMENSIONS <= TR_STATE_NUMBERS_MAX,
+               "a checkpoint has no room for all its numbers");
 
 static void list(tr_engine *engine, slot slots[SLOTS]) {
     tr_noise *noise = &engine->noise;

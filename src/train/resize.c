@@ -8,8 +8,6 @@
 #include "comm/alone.h"
 #include "train/engine.h"
 
-#include <math.h>
-
 tr_status tr__plan_resize(const tr_run *run, const tr_plan *plan, int64_t batch,
                           tr_plan **out, tr_error *err) {
     const tr_plan_request *asked = &run->request;
@@ -114,22 +112,26 @@ static tr_status take_plan(tr_engine *engine, int64_t batch, tr_error *err) {
     return TR_OK;
 }
 
-// Fixed-point sums hold as many terms as there are micro-batches, each scaled by the
-// seed: both change with the batch.
-static void rescale(tr_engine *engine, int64_t batch) {
-    double power = engine->seed_power;
-    int before = tr__engine_next_exponent(engine, 1);
+static void take_batch(tr_engine *engine, int64_t batch) {
+    engine->fixed_exponent +=
+        tr__engine_exponent_shift(engine, engine->batcher.batch, batch);
     engine->batcher.batch = batch;
-    engine->seed_power = tr__engine_seed_power(engine);
-    engine->fixed_exponent += tr__engine_next_exponent(engine, 1) - before +
-                              (int)lround(log2(engine->seed_power / power));
+    engine->seed_power = tr__engine_seed_power(engine, batch);
+}
+
+tr_batcher tr__engine_next_batcher(const tr_engine *engine) {
+    const tr_batches *batches = &engine->settings->batches;
+    tr_batcher next = engine->batcher;
+    if (batches->adaptive) {
+        next.batch = engine->wanted_batch;
+    } else if (batches->count > 0) {
+        next.batch = tr__batches_at(batches, engine->count.step);
+    }
+    return next;
 }
 
 tr_status tr__engine_follow_batch(tr_engine *engine, tr_error *err) {
-    const tr_batches *batches = &engine->settings->batches;
-    int64_t batch = batches->adaptive ? engine->wanted_batch
-                    : batches->count  ? tr__batches_at(batches, engine->count.step)
-                                      : engine->batcher.batch;
+    int64_t batch = tr__engine_next_batcher(engine).batch;
     if (batch == engine->batcher.batch) {
         return TR_OK;
     }
@@ -143,7 +145,7 @@ tr_status tr__engine_follow_batch(tr_engine *engine, tr_error *err) {
     if (status != TR_OK) {
         return status;
     }
-    rescale(engine, batch);
+    take_batch(engine, batch);
     status = tr__engine_start_feed(engine, &mine);
     return tr__agree(tr__run_comm(engine->run), status, &mine, err);
 }

@@ -14,7 +14,7 @@ static int64_t at_most(int64_t a, int64_t b) {
     return tr__mul_i64(a, b, &product) ? product : 0;
 }
 
-// Samples of the whole run; 0: not known.
+// Samples that the updates of the whole run take; 0: not known.
 static int64_t samples_of(const tr_run *run) {
     const tr_settings *s = &run->settings;
     if (!run->train || s->steps <= 0) {
@@ -23,7 +23,7 @@ static int64_t samples_of(const tr_run *run) {
     if (s->batches.adaptive) {
         return s->epochs > 0 ? at_most(s->epochs, run->batcher.samples) : 0;
     }
-    return tr__batches_cursor(&s->batches, &run->batcher, s->steps);
+    return tr__batches_samples(&s->batches, &run->batcher, s->steps);
 }
 
 tr_status tr__run_resolve_schedule(tr_run *run, tr_error *err) {

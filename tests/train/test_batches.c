@@ -1,5 +1,6 @@
 // The effective batch changes during a run: which one each step has, which samples it
 // takes, and that nothing else changes.
+#include "program.h"
 #include "samples.h"
 #include "scratch.h"
 #include "snapshot.h"
@@ -24,7 +25,7 @@ static void which_batch(void **state) {
 }
 
 // By jumps, against step by step.
-static void cursor_and_steps(void **state) {
+static void samples_and_steps(void **state) {
     uint64_t random = 5;
     (void)state;
     for (int i = 0; i < 400; i++) {
@@ -39,14 +40,16 @@ static void cursor_and_steps(void **state) {
         tr_batcher batcher = {.samples = test_between(&random, 1, 40),
                               .drop_last = test_between(&random, 0, 1)};
         int64_t epochs = test_between(&random, 1, 6), cursor = 0, steps = 0;
+        int64_t taken = 0;
         for (;; steps++) {
-            assert_int_equal(tr__batches_cursor(&b, &batcher, steps), cursor);
+            assert_int_equal(tr__batches_samples(&b, &batcher, steps), taken);
             batcher.batch = tr__batches_at(&b, steps);
             tr_batch next = tr__batcher_next(&batcher, cursor);
             if (next.epoch >= epochs) {
                 break;
             }
             cursor = next.next;
+            taken += next.count;
         }
         assert_int_equal(tr__batches_steps(&b, &batcher, epochs), steps);
     }
@@ -260,6 +263,131 @@ static void resumes(void **state) {
     samples_free(&data);
 }
 
+// Fixed-point sums stand where they stood, though a resumed run begins with the plan of
+// its first batch.
+static void resumes_in_fixed_point(void **state) {
+    static const cut fixed = {5, ", \"execution\": {\"reproducible\": true}"};
+    const char *out = scratch_path(state, "out");
+    samples data;
+    snapshot end, resumed;
+    samples_tokens(&data, SAMPLES, 8, 31, 1);
+    run_cut(&fixed, &data, NULL, NULL, &end);
+    for (int stop = 1; stop < STEPS; stop++) {
+        tr_error err = {0};
+        trial t;
+        open_cut(&fixed, &data, out, "never", &t);
+        trial_steps(&t, stop, NULL);
+        trial_ok(tr_engine_save(t.engine, &err), &err);
+        trial_ok(tr__engine_follow_batch(t.engine, &err), &err);
+        int exponent = t.engine->fixed_exponent;
+        trial_close(&t);
+        open_cut(&fixed, &data, out, "auto", &t);
+        assert_int_equal(t.engine->fixed_exponent, exponent);
+        trial_steps(&t, STEPS - stop, NULL);
+        snapshot_take(&resumed, &t);
+        snapshot_assert_same(&end, &resumed);
+        snapshot_free(&resumed);
+        trial_close(&t);
+    }
+    snapshot_free(&end);
+    samples_free(&data);
+}
+
+static json_t *train_through(const char *text, samples *data, const char *out) {
+    tr_error err = {0};
+    trial t;
+    tr_run_options options = {
+        .text = text, .own_train = data->dataset, .out = out, .resume = "never"};
+    trial_open(&t, &options);
+    trial_ok(tr_run_begin(t.run, t.plan, &err), &err);
+    trial_ok(tr_engine_train(t.engine, NULL, NULL, &err), &err);
+    trial_close(&t);
+    return metrics_read(out);
+}
+
+// Each epoch that has ended has one line, and what it says is of all of the epoch's
+// steps, also where the batch changes at its end.
+static void check_epochs(json_t *metrics, int64_t epochs) {
+    int64_t lines = 0, targets = 0;
+    size_t i;
+    json_t *line;
+    json_array_foreach(metrics, i, line) {
+        if (json_object_get(line, "update")) {
+            int64_t epoch = json_integer_value(json_object_get(line, "epoch"));
+            assert_int_equal(epoch, lines);
+            targets += json_integer_value(json_object_get(line, "targets"));
+        } else if (json_object_get(line, "epoch_loss")) {
+            assert_int_equal(json_integer_value(json_object_get(line, "epoch")), lines);
+            assert_int_equal(json_number_value(json_object_get(line, "epoch_targets")),
+                             targets);
+            lines++;
+            targets = 0;
+        }
+    }
+    assert_int_equal(lines, epochs);
+    json_decref(metrics);
+}
+
+// Ten samples, of which a larger batch may find too few left, and a smaller one enough.
+static void epochs_end_once(void **state) {
+    static const struct {
+        int64_t batch;
+        const char *schedule;
+    } rows[] = {{2, "[[3, 8]]"}, {8, "[[1, 2]]"}, {3, "[[2, 5], [4, 1]]"}};
+    samples data;
+    samples_features(&data, 10, 6, 3, 11);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[TEXT_MAX];
+        snprintf(text, sizeof text,
+                 "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [6, 3]}, "
+                 "\"train_batch_size\": %d, \"train_micro_batch_size_per_gpu\": 2, "
+                 "\"epochs\": 3, \"data\": {\"drop_last\": true}, "
+                 "\"batch_schedule\": %s}",
+                 (int)rows[i].batch, rows[i].schedule);
+        check_epochs(train_through(text, &data, scratch_path(state, "out")), 3);
+    }
+    samples_free(&data);
+}
+
+// The same where the batch follows the noise scale, and nobody knows the steps before:
+// none is of an epoch after the last.
+static void adaptive_epochs_end(void **state) {
+    static const char text[] =
+        "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [6, 3]}, \"epochs\": "
+        "2, "
+        "\"train_batch_size\": 4, \"train_micro_batch_size_per_gpu\": 2, \"data\": "
+        "{\"drop_last\": true}, \"adaptive_batch\": {\"enabled\": true, \"least\": 4, "
+        "\"most\": 16, \"every\": 1}}";
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        samples data;
+        samples_features(&data, 22, 6, 3, seed);
+        check_epochs(train_through(text, &data, scratch_path(state, "out")), 2);
+        samples_free(&data);
+    }
+}
+
+// A schedule in samples ends with the last update, though some samples are dropped.
+static void schedules_know_what_is_dropped(void **state) {
+    static const char text[] =
+        "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [6, 3]}, \"epochs\": "
+        "5, "
+        "\"train_batch_size\": 6, \"data\": {\"drop_last\": true}, \"scheduler\": "
+        "{\"type\": \"WarmupDecayLR\", \"unit\": \"samples\", \"params\": "
+        "{\"warmup_num_steps\": 0, \"warmup_max_lr\": 1}}}";
+    tr_step_result r[5];
+    samples data;
+    trial t;
+    (void)state;
+    samples_features(&data, 10, 6, 3, 11);
+    trial_open_text(&t, text, data.dataset, NULL);
+    trial_steps(&t, 5, r);
+    assert_int_equal(t.engine->count.learned, 30);
+    assert_int_equal(t.run->settings.schedule.total_steps, 30);
+    assert_true(fabs(r[4].lr - 6.0 / 28) < 1e-12); // (30 - 24) / (30 - 2)
+    trial_close(&t);
+    samples_free(&data);
+}
+
 // Half of the noise scale, which is far below what the run begins with.
 static void adapts(void **state) {
     static const char text[] =
@@ -330,13 +458,19 @@ static void refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(which_batch),
-        cmocka_unit_test(cursor_and_steps),
+        cmocka_unit_test(samples_and_steps),
         cmocka_unit_test(follows_noise),
         cmocka_unit_test(every_sample_once),
         cmocka_unit_test(cuts_agree),
         cmocka_unit_test(nvme_is_memory),
         cmocka_unit_test(memory_grows),
         cmocka_unit_test_setup_teardown(resumes, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(resumes_in_fixed_point, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(epochs_end_once, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(adaptive_epochs_end, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test(schedules_know_what_is_dropped),
         cmocka_unit_test(adapts),
         cmocka_unit_test(refused),
     };
