@@ -365,11 +365,11 @@ static tr_status run_step(tr_engine *engine, tr_asking *ask, tr_step_result *res
     fill_result(engine, &batch, &verdict, result);
     double grad_scale = decide(engine, &verdict, result);
     bool overflow = result->skipped; // the guard may skip what is finite
-    tr__engine_measure(engine, &verdict, result);
     status = tr__engine_guard(engine, result, err);
     if (status != TR_OK) {
         return status;
     }
+    tr__engine_measure(engine, &verdict, result);
     status = apply(engine, &context, &verdict, result, grad_scale, err);
     if (status == TR_OK) {
         status = scale_after(engine, &verdict, result, overflow, err);

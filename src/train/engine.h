@@ -96,11 +96,12 @@ tr_status tr__plan_resize(const tr_run *run, const tr_plan *plan, int64_t batch,
                           tr_plan **out, tr_error *err);
 
 // ---- watch_step.c
-// What a step tells of the noise scale, and what the guard makes of it.
+// What the guard makes of a step. TR_NUMBERS: more spikes than the run is to survive.
+tr_status tr__engine_guard(tr_engine *engine, tr_step_result *result, tr_error *err);
+// What a step tells of the noise scale, after the guard: a step that is skipped tells
+// nothing.
 void tr__engine_measure(tr_engine *engine, const tr_verdict *verdict,
                         tr_step_result *result);
-// TR_NUMBERS: more spikes than the run is to survive.
-tr_status tr__engine_guard(tr_engine *engine, tr_step_result *result, tr_error *err);
 
 // ---- checkpoint.c
 // Weights, optimizer and schedule as they were in a checkpoint; steps and data go on.

@@ -260,6 +260,40 @@ static void resumes_after_rollback(void **state) {
     samples_free(&data);
 }
 
+// The noise scale, which a batch may follow, is of batches that were learned from: one
+// wild batch would hide all others for as long as the smoothing looks back.
+static void spikes_are_no_noise(void **state) {
+    static const char run[] =
+        "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [6, 16, 3]}, "
+        "\"steps\": 120, \"train_batch_size\": 32, \"train_micro_batch_size_per_gpu\": "
+        "8, \"data\": {\"order\": \"sequential\"}, \"noise_scale\": {\"measure\": "
+        "true}, \"spike_guard\": {\"action\": \"%s\"}}";
+    static const char *const actions[] = {"warn", "skip", "rollback"};
+    samples data;
+    (void)state;
+    make_data(&data, true);
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
+        char text[TEXT_MAX];
+        tr_step_result r;
+        trial t;
+        snprintf(text, sizeof text, run, actions[i]);
+        trial_open_text(&t, text, data.dataset, NULL);
+        trial_steps(&t, 70, NULL);
+        tr_noise before = t.engine->noise;
+        assert_int_equal(before.steps, 70);
+        trial_steps(&t, 1, &r);
+        assert_string_equal(r.act, actions[i]);
+        assert_int_equal(t.engine->noise.steps, r.skipped ? 70 : 71);
+        assert_int_equal(memcmp(&before, &t.engine->noise, sizeof before) == 0,
+                         r.skipped);
+        trial_steps(&t, 1, &r);
+        assert_false(r.skipped);
+        assert_int_equal(t.engine->noise.steps, i == 0 ? 72 : 71);
+        trial_close(&t);
+    }
+    samples_free(&data);
+}
+
 // Without a checkpoint there is nothing to go back to.
 static void nowhere_to_go(void **state) {
     static const char run[] =
@@ -318,6 +352,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(survives_poison, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(resumes_after_rollback, scratch_make,
                                         scratch_remove),
+        cmocka_unit_test(spikes_are_no_noise),
         cmocka_unit_test_setup_teardown(nowhere_to_go, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(the_limit_ends_the_run, scratch_make,
                                         scratch_remove),
