@@ -36,6 +36,10 @@ int64_t tr__batches_follow(const tr_batches *batches, int64_t now, double noise)
     return batch < batches->least || batch > batches->most ? now : batch;
 }
 
+int64_t tr__batches_within(const tr_batches *batches, int64_t batch) {
+    return tr__max_i64(batches->least, tr__min_i64(batch, batches->most));
+}
+
 // The steps from `done` on that have one batch; INT64_MAX: all that come.
 static int64_t steps_of_batch(const tr_batches *batches, int64_t done) {
     for (size_t i = 0; i < batches->count; i++) {

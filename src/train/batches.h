@@ -33,6 +33,9 @@ int64_t tr__batches_largest(const tr_batches *batches);
 // micro-batches; `now` where that is less than a quarter away.
 int64_t tr__batches_follow(const tr_batches *batches, int64_t now, double noise);
 
+// The nearest to `batch` that an adaptive one may be.
+int64_t tr__batches_within(const tr_batches *batches, int64_t batch);
+
 // How many samples so many steps take (what drop_last leaves out is not among them),
 // and the steps of so many epochs. Of a list.
 int64_t tr__batches_samples(const tr_batches *batches, const tr_batcher *batcher,

@@ -337,6 +337,10 @@ static tr_status load(tr_engine *engine, const tr_checkpoint *from, tr_error *er
                                   .cursor = from->state.cursor};
     take_updates(engine, &from->state);
     tr__engine_get_numbers(engine, &from->state.numbers);
+    if (engine->settings->batches.adaptive) { // by limits that may be others now
+        engine->wanted_batch =
+            tr__batches_within(&engine->settings->batches, engine->wanted_batch);
+    }
     engine->epoch = get_epoch(&from->state.numbers);
     engine->fixed_exponent = get_exponent(engine, &from->state.numbers);
     if (engine->settings->scale.dynamic && from->state.hysteresis > 0) {

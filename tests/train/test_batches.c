@@ -415,6 +415,46 @@ static void adapts(void **state) {
     samples_free(&data);
 }
 
+// A resumed run goes on with the batch that it had come to, as far as its own limits
+// let it: the memory and the rates of any other have not been looked at.
+static void open_limits(trial *t, samples *data, const char *out, const int limits[3],
+                        const char *resume) {
+    char text[TEXT_MAX];
+    snprintf(
+        text, sizeof text,
+        "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [6, 3]}, "
+        "\"steps\": 9, \"train_micro_batch_size_per_gpu\": 2, \"train_batch_size\": "
+        "%d, \"adaptive_batch\": {\"enabled\": true, \"least\": %d, \"most\": %d}}",
+        limits[0], limits[1], limits[2]);
+    tr_run_options options = {
+        .text = text, .own_train = data->dataset, .out = out, .resume = resume};
+    trial_open(t, &options);
+}
+
+static void other_limits(void **state) {
+    static const int before[] = {32, 8, 64}; // first, least, most
+    static const int after[][3] = {{16, 4, 16}, {48, 40, 64}, {24, 8, 64}};
+    static const int64_t expected[] = {16, 40, 32};
+    const char *out = scratch_path(state, "out");
+    samples data;
+    samples_features(&data, 400, 6, 3, 11);
+    for (size_t i = 0; i < sizeof after / sizeof *after; i++) {
+        tr_error err = {0};
+        tr_step_result r;
+        trial t;
+        open_limits(&t, &data, out, before, "never");
+        trial_steps(&t, 1, NULL);
+        trial_ok(tr_engine_save(t.engine, &err), &err);
+        trial_close(&t);
+        open_limits(&t, &data, out, after[i], "auto");
+        trial_steps(&t, 1, &r);
+        assert_int_equal(r.step, 2);
+        assert_int_equal(r.train_batch, expected[i]);
+        trial_close(&t);
+    }
+    samples_free(&data);
+}
+
 static void refused(void **state) {
     static const struct {
         const char *keys, *words;
@@ -472,6 +512,7 @@ int main(void) {
                                         scratch_remove),
         cmocka_unit_test(schedules_know_what_is_dropped),
         cmocka_unit_test(adapts),
+        cmocka_unit_test_setup_teardown(other_limits, scratch_make, scratch_remove),
         cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
