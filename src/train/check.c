@@ -181,7 +181,8 @@ static tr_status judge(checker *c, const attempt *a, tr_check_cut *cut, tr_error
     for (size_t t = 0; t < c->check->tensor_count; t++) {
         cut->distance[t] = distance_of(c, a, t, cut->least, &same);
         near = near && cut->distance[t] <= cut->tolerance; // NaN is not
-        bool worse = !(cut->distance[t] <= cut->distance[cut->worst]);
+        double worst = cut->distance[cut->worst];          // NaN is the worst there is
+        bool worse = !isnan(worst) && !(cut->distance[t] <= worst);
         cut->worst = worse ? t : cut->worst;
     }
     double off = fabs(cut->loss - first->loss);

@@ -141,6 +141,30 @@ static void test_half_sums(void **state) {
     }
 }
 
+// The tensor that is not finite is the worst, whichever come after it: here the first
+// one's gradient, of a sample that fp16 cannot hold.
+static void test_not_finite(void **state) {
+    tr_error err = {0};
+    tr_check *check = NULL;
+    samples s;
+    (void)state;
+    samples_features(&s, 8, 6, 3, 5);
+    samples_mask(&s, 3, 4);
+    s.features[3 * 6] = 1e30f;
+    tr_run_options options = {
+        .text = "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [6, 8, 3]}, "
+                "\"train_batch_size\": 8, \"steps\": 1}",
+        .own_train = s.dataset};
+    trial_ok(tr_check_run(&options, 0, &check, &err), &err);
+    const tr_check_cut *cut = find_cut(check, "in fp16");
+    assert_true(isfinite(check->cuts[0].grad_norm));
+    assert_false(cut->passed);
+    assert_string_equal(check->tensors[cut->worst].name, "layers.0.weight");
+    assert_true(isnan(cut->distance[cut->worst]));
+    tr_check_destroy(check);
+    samples_free(&s);
+}
+
 static void test_tolerance(void **state) {
     tr_check *check = check_own(false, 1e-12);
     (void)state;
@@ -175,6 +199,7 @@ int main(void) {
         cmocka_unit_test(test_right_model), cmocka_unit_test(test_mistake),
         cmocka_unit_test(test_half),        cmocka_unit_test(test_half_sums),
         cmocka_unit_test(test_tolerance),   cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_not_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
