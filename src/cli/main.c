@@ -56,6 +56,7 @@ static int unknown(const char *word) {
 }
 
 int main(int argc, char **argv) {
+    cli_guard_streams();
     if (argc < 2) {
         print_usage(stderr);
         return tr_status_exit(TR_USAGE);

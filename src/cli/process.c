@@ -1,8 +1,19 @@
 #include "cli/process.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+// Opened the wrong way around: reading from or writing to it fails with EBADF, as it
+// did on the closed stream. open() gives the lowest free number, here the stream's own.
+void cli_guard_streams(void) {
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++) {
+        if (fcntl(stream, F_GETFD) < 0) {
+            open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
+}
 
 // GCC's OpenMP lets a thread that waits for the others spin for milliseconds. On a
 // machine that others use too, the one it waits for may not be running at all, and a

@@ -119,7 +119,7 @@ static void become(void *const *state, const setting *what, int out, int err,
     }
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
-    int in = open("/dev/null", O_RDONLY);
+    int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
     dup2(in, STDIN_FILENO);
     setenv("OMP_WAIT_POLICY", "passive", 0);
     unsetenv("NO_COLOR");
@@ -128,6 +128,11 @@ static void become(void *const *state, const setting *what, int out, int err,
     }
     limit(RLIMIT_FSIZE, what->file_limit);
     limit(RLIMIT_AS, what->memory_limit);
+    if (what->closed) {
+        close(STDIN_FILENO);
+        close(STDOUT_FILENO);
+        close(STDERR_FILENO);
+    }
     if (chdir(*state) == 0) {
         execv(all[0], (char *const *)all);
     }

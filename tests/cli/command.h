@@ -42,6 +42,7 @@ typedef struct setting {
     const char *out;         // file that gets standard output
     const char *environment; // "NAME=value"
     bool terminal;           // standard output is a terminal
+    bool closed;             // without standard input, output and error
     int columns;             // of it
 } setting;
 

@@ -144,10 +144,31 @@ static void test_closed_output(void **state) {
     free(text);
 }
 
+// Streams that are closed leave their numbers to the first files that are opened: what
+// the program says must not go into those.
+static void test_closed_streams(void **state) {
+    static const setting closed = {.closed = true};
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json", "--out", "whole")));
+    outcome o = run_with(state, &closed, LIST("train", "run.json"));
+    assert_int_equal(o.status, 0);
+    outcome_free(&o);
+    char *metrics = file_read(state, "out/metrics.jsonl", NULL);
+    assert_int_equal(strncmp(metrics, "{\"step\": 1, ", 12), 0);
+    assert_null(strstr(metrics, "ready"));
+    free(metrics);
+    free(succeed(state, LIST("diff", "out", "whole")));
+    // What cannot be said at all is an error.
+    o = run_with(state, &closed, LIST("inspect", "out"));
+    assert_int_equal(o.status, 5);
+    outcome_free(&o);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_plain),  TEST(test_steps_per_print), TEST(test_live),
-        TEST(test_narrow), TEST(test_utilization),     TEST(test_closed_output),
+        TEST(test_plain),          TEST(test_steps_per_print), TEST(test_live),
+        TEST(test_narrow),         TEST(test_utilization),     TEST(test_closed_output),
+        TEST(test_closed_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
