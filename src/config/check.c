@@ -120,6 +120,12 @@ static tr_status fail_value(const tr_config *config, const tr_key *key,
                        "%s%s: %s is not yet supported; this version has %s", where,
                        path, given, wanted);
     }
+    if (json_is_number(value) && key->max >= 0x1p53 &&
+        json_number_value(value) > key->max) {
+        // A bound so far away is told only to those who have passed it.
+        size_t used = strlen(wanted);
+        snprintf(wanted + used, sizeof wanted - used, " (at most %.16g)", key->max);
+    }
     const char *near = NULL;
     if (json_is_string(value) && key->choices) {
         size_t count = 0;

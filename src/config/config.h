@@ -72,6 +72,9 @@ bool tr__config_is_given(const tr_config *config, const char *path); // by the u
 bool tr__config_is_auto(const tr_config *config,
                         const char *path); // "auto", unresolved
 tr_origin tr__config_origin(const tr_config *config, const char *path);
+// For messages about what is in an object that is handed on whole: "FILE:LINE: model",
+// "--set: model". dst: [size].
+void tr__config_name(const tr_config *config, const char *path, char *dst, size_t size);
 
 bool tr__config_bool(const tr_config *config, const char *path);
 int64_t tr__config_int(const tr_config *config, const char *path);

@@ -14,6 +14,7 @@ typedef struct tr_entry {
     bool given;       // by the user
     bool is_auto;     // "auto", not resolved
     tr_origin origin;
+    int line;  // of an object, in the file's text; 0: it is not from there
     char *why; // NULL: nothing to add
 } tr_entry;
 

@@ -61,6 +61,9 @@ static tr_status assign(tr_config *config, const char *path, json_t *value,
     }
     entry->given = true;
     entry->origin = tr__config_path_origin(config, path);
+    if (json_is_object(value) && entry->origin == TR_ORIGIN_FILE && config->text) {
+        entry->line = tr__config_line(config->text, config->bytes, path);
+    }
     bool may_be_auto = key->allow_auto || key->status == TR_KEY_NO_MEANING;
     entry->is_auto = may_be_auto && json_is_string(value) &&
                      strcmp(json_string_value(value), "auto") == 0;

@@ -19,24 +19,35 @@ __attribute__((format(printf, 3, 4))) static void add(char *dst, size_t size,
     va_end(args);
 }
 
-void tr__config_where(const tr_config *config, const char *path, char *dst,
-                      size_t size) {
-    switch (tr__config_path_origin(config, path)) {
-    case TR_ORIGIN_SET:
+// "FILE:LINE: ", "--set: "; line 0: not known.
+static void place(const tr_config *config, tr_origin origin, int line, char *dst,
+                  size_t size) {
+    if (origin == TR_ORIGIN_SET) {
         snprintf(dst, size, "--set: ");
-        return;
-    case TR_ORIGIN_COMMAND:
+    } else if (origin == TR_ORIGIN_COMMAND) {
         snprintf(dst, size, "command line: ");
-        return;
-    default:
-        break;
-    }
-    int line = config->text ? tr__config_line(config->text, config->bytes, path) : 0;
-    if (line > 0) {
+    } else if (line > 0) {
         snprintf(dst, size, "%.300s:%d: ", config->name, line);
     } else {
         snprintf(dst, size, "%.300s: ", config->name);
     }
+}
+
+void tr__config_where(const tr_config *config, const char *path, char *dst,
+                      size_t size) {
+    int line = config->text ? tr__config_line(config->text, config->bytes, path) : 0;
+    place(config, tr__config_path_origin(config, path), line, dst, size);
+}
+
+void tr__config_name(const tr_config *config, const char *path, char *dst,
+                     size_t size) {
+    const tr_entry *entry = tr__config_entry(config, path);
+    if (entry) {
+        place(config, entry->origin, entry->line, dst, size);
+    } else {
+        dst[0] = '\0';
+    }
+    add(dst, size, "%s", path);
 }
 
 void tr__config_show_path(const char *path, char *dst, size_t size) {

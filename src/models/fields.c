@@ -2,7 +2,22 @@
 
 #include "base/text.h"
 
+#include <math.h>
 #include <string.h>
+
+bool tr__field_whole(const json_t *value, int64_t *out) {
+    double number = json_number_value(value);
+    if (json_is_integer(value)) {
+        *out = json_integer_value(value);
+        return true;
+    }
+    // Beyond 2^53 not every integer is a double.
+    if (!json_is_real(value) || number != floor(number) || fabs(number) > 0x1p53) {
+        return false;
+    }
+    *out = (int64_t)number;
+    return true;
+}
 
 static tr_status read_field(const tr_model_keys *keys, const tr_model_field *field,
                             tr_error *err) {
@@ -10,7 +25,8 @@ static tr_status read_field(const tr_model_keys *keys, const tr_model_field *fie
     if (!value || json_is_null(value)) {
         return TR_OK;
     }
-    if (field->integer ? !json_is_integer(value) : !json_is_number(value)) {
+    int64_t whole = 0;
+    if (field->integer ? !tr__field_whole(value, &whole) : !json_is_number(value)) {
         return tr_fail(err, TR_USAGE, "%s: %s must be %s", keys->origin, field->name,
                        field->integer ? "a whole number" : "a number");
     }
@@ -20,7 +36,7 @@ static tr_status read_field(const tr_model_keys *keys, const tr_model_field *fie
                        keys->origin, field->name, number, field->min, field->max);
     }
     if (field->integer) {
-        *field->integer = json_integer_value(value);
+        *field->integer = whole;
     } else {
         *field->number = number;
     }

@@ -19,9 +19,11 @@ typedef struct tr_model_field {
 // Where the keys came from, for messages.
 typedef struct tr_model_keys {
     const json_t *object;
-    const char *origin; // "model", or a file
+    const char *origin; // "run.json:3: model", or a file
 } tr_model_keys;
 
+// 768, 768.0 or 7.68e2: a whole number however it is written. False: it is none.
+bool tr__field_whole(const json_t *value, int64_t *out);
 // Fields that are there are checked and stored; null and missing ones keep their value.
 tr_status tr__fields_read(const tr_model_keys *keys, const tr_model_field *fields,
                           size_t count, tr_error *err);

@@ -151,8 +151,8 @@ static tr_status mlp_from_json(const tr_model_keys *keys, bool strict, tr_model 
     }
     for (size_t i = 0; i < count; i++) {
         const json_t *size = json_array_get(sizes, i);
-        int64_t value = json_is_integer(size) ? json_integer_value(size) : 0;
-        if (value < 1 || value > LARGEST) {
+        int64_t value = 0;
+        if (!tr__field_whole(size, &value) || value < 1 || value > LARGEST) {
             return tr_fail(err, TR_USAGE,
                            "%s: layer_sizes[%zu] must be a whole number from 1 to %d",
                            keys->origin, i, (int)LARGEST);

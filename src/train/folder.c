@@ -9,27 +9,30 @@
 
 enum { CONFIG_MAX_BYTES = 1 << 20 };
 
-tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *err) {
-    char path[PATH_MAX];
+tr_status tr__model_from_file(const char *path, tr_model **out, tr_error *err) {
     char *text = NULL;
     size_t bytes = 0;
     json_error_t problem;
-    tr_status status = tr__path_join(path, sizeof path, folder, "config.json", err);
-    if (status == TR_OK) {
-        status = tr__file_read(path, CONFIG_MAX_BYTES, &text, &bytes, err);
-    }
+    tr_status status = tr__file_read(path, CONFIG_MAX_BYTES, &text, &bytes, err);
     if (status != TR_OK) {
         return status;
     }
     json_t *keys = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &problem);
     tr__free(text);
     if (!keys) {
-        return tr_fail(err, TR_USAGE, "%s:%d:%d: %s", path, problem.line,
-                       problem.column, problem.text);
+        return tr_fail(err, TR_USAGE,
+                       "%s:%d:%d: not valid JSON, as a model's config.json is: %.160s",
+                       path, problem.line, problem.column, problem.text);
     }
     status = tr__model_from_json(keys, path, false, out, err);
     json_decref(keys);
     return status;
+}
+
+tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *err) {
+    char path[PATH_MAX];
+    tr_status status = tr__path_join(path, sizeof path, folder, "config.json", err);
+    return status == TR_OK ? tr__model_from_file(path, out, err) : status;
 }
 
 void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *dst) {

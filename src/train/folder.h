@@ -9,7 +9,9 @@
 
 enum { TR_TENSOR_NAME_MAX = 256 };
 
-// The model that a folder's config.json describes. TR_IO, TR_USAGE name file and key.
+// The model that a config.json describes, or that of a folder. TR_IO, TR_USAGE name
+// file and key.
+tr_status tr__model_from_file(const char *path, tr_model **out, tr_error *err);
 tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *err);
 
 // The name of a parameter in files, or of one of its optimizer states:

@@ -28,24 +28,13 @@ static json_t *with_vocabulary(const tr_run *run, const json_t *given) {
 }
 
 static tr_status from_object(tr_run *run, const json_t *given, tr_error *err) {
+    char origin[512];
     json_t *keys = with_vocabulary(run, given);
+    tr__config_name(run->config, "model", origin, sizeof origin);
     if (!keys) {
         return tr_fail(err, TR_MEMORY, "no memory for the model's keys");
     }
-    tr_status status = tr__model_from_json(keys, "model", true, &run->own_model, err);
-    json_decref(keys);
-    return status;
-}
-
-static tr_status from_file(tr_run *run, const char *path, tr_error *err) {
-    json_error_t problem;
-    json_t *keys = json_load_file(path, JSON_REJECT_DUPLICATES, &problem);
-    if (!keys) {
-        return tr_fail(err, TR_USAGE,
-                       "%s:%d:%d: not valid JSON, as a model's config.json is: %.160s",
-                       path, problem.line, problem.column, problem.text);
-    }
-    tr_status status = tr__model_from_json(keys, path, false, &run->own_model, err);
+    tr_status status = tr__model_from_json(keys, origin, true, &run->own_model, err);
     json_decref(keys);
     return status;
 }
@@ -84,7 +73,7 @@ static tr_status from_text(tr_run *run, const char *text, tr_error *err) {
     }
     if (stat(text, &info) == 0) {
         return S_ISDIR(info.st_mode) ? from_folder(run, text, err)
-                                     : from_file(run, text, err);
+                                     : tr__model_from_file(text, &run->own_model, err);
     }
     const char *const *names;
     size_t count = tr__model_preset_names(&names);

@@ -117,6 +117,21 @@ static void test_model(void **state) {
         snprintf(set, sizeof set, "model=%s", all[i].model);
         fail_with(state, NULL, LIST("plan", "run.json", "--set", set), 2, all[i].words);
     }
+    // In the file: the line of the object. Whole numbers may be written as everywhere.
+    file_text(state, "run.json",
+              "{\n  \"train_batch_size\": 1,\n  \"model\": {\"model_type\": \"mlp\","
+              "\n    \"layer_size\": [2, 2]}}");
+    fail_with(
+        state, NULL, LIST("plan", "run.json"), 2,
+        LIST("run.json:3: model: unknown key \"layer_size\"", "\"layer_sizes\"?"));
+    fail_with(state, NULL, LIST("plan", "run.json", "--set", "model.layer_size=null"),
+              2, LIST("--set: model: "));
+    free(succeed(state, LIST("plan", "run.json", "--set",
+                             "model={\"model_type\": \"gpt2\", \"n_embd\": 1.2e1, "
+                             "\"n_head\": 2, \"n_layer\": 1e0, \"n_positions\": 8}")));
+    free(succeed(state, LIST("plan", "run.json", "--set",
+                             "model={\"model_type\": \"mlp\", \"layer_sizes\": "
+                             "[6.0, 3e0]}")));
     file_text(state, "model.json", "{\"model_type\": ");
     fail_with(state, NULL, LIST("plan", "run.json", "--model", "model.json"), 2,
               LIST("model.json:1:", "not valid JSON"));

@@ -75,6 +75,10 @@ static void test_types_and_ranges(void **state) {
     refused("{\"fp16\": {\"enabled\": \"yes\"}}", NULL,
             WORDS("fp16.enabled", "true or false or \"auto\""));
     refused("{\"seed\": \"auto\"}", NULL, WORDS("seed is \"auto\""));
+    refused("{\"seed\": 9223372036854775807}", NULL,
+            WORDS("an integer of at least 0 (at most 9007199254740992)"));
+    refused("{\"gradient_clipping\": 1e308}", NULL,
+            WORDS("of at least 0", "(at most 1e+300)"));
     refused("[1, 2]", NULL, WORDS("one JSON object"));
 }
 
