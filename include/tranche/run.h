@@ -70,9 +70,11 @@ tr_status tr_run_print_plan_json(const tr_run *run, const tr_plan *plan, FILE *t
 const tr_model *tr_run_model(const tr_run *run);
 int64_t tr_run_steps(const tr_run *run); // optimizer steps in all
 
-// Makes the out folder and says what the run is going to do. Nothing that is in the
-// folder is touched. Collective. TR_BUDGET: the plan needs more memory than there is;
-// TR_IO names the path; TR_COMM: the ranks' runs, plans or data differ.
+// Makes the out folder, takes it for this run until tr_run_close, and says what the run
+// is going to do. Nothing that is in the folder is touched. Collective. TR_BUDGET: the
+// plan needs more memory than there is; TR_IO names the path: it cannot be made, or
+// another run is at work in it (file systems without locks do not tell); TR_COMM: the
+// ranks' runs, plans or data differ.
 tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err);
 
 #ifdef __cplusplus

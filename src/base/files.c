@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -154,6 +155,17 @@ tr_status tr__folder_sync(const char *path, tr_error *err) {
     tr_status status = fsync(folder) == 0 ? TR_OK : fail(err, path, "sync");
     close(folder);
     return status;
+}
+
+bool tr__folder_hold(const char *path, int *lock) {
+    *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock < 0 || flock(*lock, LOCK_EX | LOCK_NB) == 0) {
+        return true;
+    }
+    bool held = errno == EWOULDBLOCK;
+    close(*lock);
+    *lock = -1;
+    return !held;
 }
 
 tr_status tr__folder_remove(const char *path, tr_error *err) {

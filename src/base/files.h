@@ -5,6 +5,7 @@
 
 #include <tranche/status.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,10 @@ tr_status tr__pwrite(int file, const char *path, const void *data, size_t bytes,
 // The folder and its parents.
 tr_status tr__folder_create(const char *path, tr_error *err);
 tr_status tr__folder_sync(const char *path, tr_error *err);
+// Takes a folder for oneself until *lock is closed; nothing is left behind in it. *lock
+// -1: where the file system has no such locks (NFS). False: another process has it, or
+// this one by an earlier call.
+bool tr__folder_hold(const char *path, int *lock);
 // A folder and all below it; missing is no error. Does not follow symbolic links.
 tr_status tr__folder_remove(const char *path, tr_error *err);
 // dst: [size]; TR_IO when the joined path does not fit.

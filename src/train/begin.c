@@ -307,6 +307,19 @@ static tr_status fits_later(const tr_run *run, const tr_plan *plan, tr_error *er
     return status;
 }
 
+// Two runs in one folder would mix their metrics and take each other's checkpoints.
+static tr_status take_folder(tr_run *run, tr_error *err) {
+    const char *out = run->settings.out;
+    tr_status status = tr__folder_create(out, err);
+    if (status == TR_OK && run->lock < 0 && !tr__folder_hold(out, &run->lock)) {
+        status = tr_fail(err, TR_IO,
+                         "%s: another run is at work in this folder: wait for its end, "
+                         "or give this one another \"out\" (--out)",
+                         out);
+    }
+    return status;
+}
+
 tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err) {
     tr_error mine = {0};
     tr_status status = tr__run_agree(run, plan, err);
@@ -318,7 +331,7 @@ tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err) {
         status = fits_later(run, plan, &mine);
     }
     if (status == TR_OK && tr__comm_leads(run->comm)) {
-        status = tr__folder_create(run->settings.out, &mine);
+        status = take_folder(run, &mine);
     }
     status = tr__agree(run->comm, status, &mine, err);
     if (status == TR_OK) {

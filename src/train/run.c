@@ -161,6 +161,7 @@ static tr_status resolve_folders(tr_run *run, const tr_run_options *options,
 
 static tr_status open_run(tr_run *run, const tr_run_options *options, tr_error *err) {
     run->opened = tr__seconds();
+    run->lock = -1;
     run->comm = options->comm;
     run->messages = options->messages;
     run->log = (tr_log){pass_on, run};
@@ -228,6 +229,9 @@ void tr_run_close(tr_run *run) {
     tr__settings_clear(&run->settings);
     tr__config_destroy(run->config);
     tr__free(run->weights);
+    if (run->lock >= 0) {
+        close(run->lock);
+    }
     tr__free(run);
 }
 

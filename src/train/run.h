@@ -26,6 +26,7 @@ struct tr_run {
     tr_order order;
     tr_batcher batcher;
     tr_settings settings;
+    int lock; // of the out folder, from tr_run_begin on; -1: none
     tr_plan_request request;
     // What the planner was left to choose: bits of the dimensions, and the values.
     unsigned chosen;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -109,6 +110,27 @@ static void test_full_out(void **state) {
         mount(NULL, file_path(state, "small"), NULL, MS_REMOUNT, "size=8m"), 0);
     check_goes_on(state, "small/out", step);
     unmount(state, "small");
+}
+
+// Two runs in one folder would mix their metrics, and take each other's checkpoints.
+static void test_second_run(void **state) {
+    run_file(state, classifier_run, "");
+    free(succeed(state, LIST("train", "run.json", "--steps", "3")));
+    int first = open(file_path(state, "out"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(flock(first, LOCK_EX | LOCK_NB), 0); // as a run does
+    char *before = file_read(state, "out/metrics.jsonl", NULL);
+    fail_with(state, NULL, LIST("train", "run.json"), 5,
+              LIST("out: another run is at work in this folder", "--out"));
+    fail_with(state, NULL, LIST("train", "run.json", "--resume", "never"), 5,
+              LIST("out: another run is at work"));
+    char *after = file_read(state, "out/metrics.jsonl", NULL);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    // Looking is free, and so is the folder when the run is over.
+    free(succeed(state, LIST("inspect", "out")));
+    close(first);
+    free(succeed(state, LIST("train", "run.json")));
 }
 
 // ---- checkpoints of other runs
@@ -294,11 +316,11 @@ static void test_model_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_unusable_out),       TEST(test_read_only_out),
-        TEST(test_file_limit),         TEST(test_full_out),
-        TEST(test_other_runs),         TEST(test_resume),
-        TEST(test_damaged_checkpoint), TEST(test_hostile_model),
-        TEST(test_model_folder),
+        TEST(test_unusable_out),  TEST(test_read_only_out),
+        TEST(test_file_limit),    TEST(test_full_out),
+        TEST(test_second_run),    TEST(test_other_runs),
+        TEST(test_resume),        TEST(test_damaged_checkpoint),
+        TEST(test_hostile_model), TEST(test_model_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -464,6 +464,25 @@ static void goes_on_after_an_interruption(void **state) {
     samples_free(&data);
 }
 
+// While one run is at work in a folder, no other one begins there.
+static void one_at_a_time(void **state) {
+    samples data;
+    samples_tokens(&data, 17, 9, 53, 4);
+    story s = {gpt2, adamw, one_cycle, &data, scratch_path(state, "out")};
+    trial first, second;
+    tr_error err = {0};
+    open_story(&s, 2, 1, "never", &first);
+    begin(&first);
+    begin(&first); // again is no other run
+    open_story(&s, 2, 1, "auto", &second);
+    assert_int_equal(tr_run_begin(second.run, second.plan, &err), TR_IO);
+    assert_non_null(strstr(err.message, "out: another run is at work in this folder"));
+    trial_close(&first);
+    begin(&second);
+    trial_close(&second);
+    samples_free(&data);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_make, scratch_remove)
 
 int main(void) {
@@ -479,6 +498,7 @@ int main(void) {
         TEST(of_something_else_is_refused),
         TEST(interrupted_anywhere),
         TEST(goes_on_after_an_interruption),
+        TEST(one_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
