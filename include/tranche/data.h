@@ -99,10 +99,13 @@ typedef struct tr_data_options {
     size_t path_count;
     const char *const *validation_paths; // either these or the fraction
     size_t validation_path_count;
-    double validation_fraction;    // [0, 1)
-    const char *order;             // "shuffled" (default), "sequential"
-    int64_t sequence_length;       // n; bytes, tokens
-    int64_t vocabulary;            // bytes (default 256), tokens
+    double validation_fraction; // [0, 1)
+    const char *order;          // "shuffled" (default), "sequential"
+    int64_t sequence_length;    // n; bytes, tokens
+    int64_t vocabulary;         // bytes (default 256), tokens
+    // A folder that is passed over where it lies below others that are named, or is
+    // matched by a glob: that into which the run writes. NULL, or not there: none.
+    const char *leave_out;
     const char *dtype;             // tokens: "u16" (default), "u32"
     const char *labels;            // bytes, tokens, npy
     const char *validation_labels; // the same for validation_paths

@@ -29,7 +29,7 @@ static bool is_safetensors(const char *path, int64_t bytes) {
         strcmp(path + length - (sizeof end - 1), end) == 0) {
         return true;
     }
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // it may be a pipe
     bool whole = file >= 0 && pread(file, head, sizeof head, 0) == sizeof head;
     if (file >= 0) {
         close(file);

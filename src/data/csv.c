@@ -296,6 +296,7 @@ tr_status tr__csv_open(const tr_data_options *options, const tr_data_files *file
     tr_file_list list = {0};
     csv_table *self = tr__calloc(1, sizeof *self);
     tr_status status = self ? TR_OK : tr_fail(err, TR_MEMORY, "no memory to open csv");
+    tr__file_list_leave_out(&list, files->leave_out);
     for (size_t i = 0; status == TR_OK && i < files->count; i++) {
         status = tr__file_list_add(&list, files->paths[i], err);
     }

@@ -13,6 +13,7 @@ typedef struct tr_data_files {
     const char *labels;     // NULL: none
     const char *paths_key;  // "data.train", for messages
     const char *labels_key; // "data.labels"
+    const char *leave_out;  // a folder that is none of them; NULL: none
 } tr_data_files;
 
 typedef tr_status tr_format_open(const tr_data_options *options,

@@ -43,9 +43,10 @@ static tr_status open_all(tr_joined *joined, tr_error *err) {
 }
 
 tr_status tr__joined_open(tr_joined *joined, const char *const *paths, size_t count,
-                          int width, tr_error *err) {
+                          const char *leave_out, int width, tr_error *err) {
     tr_status status = TR_OK;
     *joined = (tr_joined){.width = width};
+    tr__file_list_leave_out(&joined->files, leave_out);
     for (size_t i = 0; status == TR_OK && i < count; i++) {
         status = tr__file_list_add(&joined->files, paths[i], err);
     }

@@ -19,9 +19,10 @@ typedef struct tr_joined { // zero-initialized: closed
 
 // Opens what the paths name, each file once to see that it can be read. TR_DATA: as
 // tr__file_list_add, a file that cannot be opened or is no whole number of entries,
-// nothing but empty files. On failure there is nothing to close.
+// nothing but empty files. On failure there is nothing to close. leave_out: as
+// tr__file_list_leave_out.
 tr_status tr__joined_open(tr_joined *joined, const char *const *paths, size_t count,
-                          int width, tr_error *err);
+                          const char *leave_out, int width, tr_error *err);
 void tr__joined_close(tr_joined *joined);
 
 int64_t tr__joined_count(const tr_joined *joined); // entries

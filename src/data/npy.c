@@ -39,7 +39,8 @@ static tr_status array_open(array_file *self, const char *path, tr_error *err) {
     if (!self->path) {
         return tr_fail(err, TR_MEMORY, "no memory to open %s", path);
     }
-    self->file = open(path, O_RDONLY | O_CLOEXEC);
+    // A pipe that nobody writes to must not hold us up.
+    self->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (self->file < 0) {
         return tr_fail(err, TR_DATA, "%s: cannot open: %s", path, strerror(errno));
     }
@@ -234,7 +235,7 @@ static tr_status wrap(arrays *self, const tr_data_options *options, tr_dataset *
              (long long)self->classes);
     tr_file_entry files[] = {{self->features.path, self->features.array.count},
                              {self->labels.path, self->labels.array.count}};
-    tr_file_list list = {files, 2, 2};
+    tr_file_list list = {.entry = files, .count = 2, .capacity = 2};
     int64_t numbers[] = {self->features.array.dtype, self->labels.array.dtype,
                          self->width};
     uint64_t hash = tr__hash_more(tr__file_list_hash(&list, tr__hash_text("npy")),

@@ -200,8 +200,10 @@ tr_status tr__npy_header_read(int file, const char *path, tr_npy_array *out,
     struct stat info;
     int preamble = 0;
     *out = (tr_npy_array){0};
-    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode) ||
-        info.st_size < PREAMBLE_MAX) {
+    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+        return tr_fail(err, TR_DATA, "%s: not a regular file", path);
+    }
+    if (info.st_size < PREAMBLE_MAX) {
         return tr_fail(err, TR_DATA, "%s: too short for a .npy file", path);
     }
     tr_status status = tr__pread(file, path, raw, sizeof raw, 0, err);

@@ -137,7 +137,7 @@ static tr_status open_parts(const tr_data_options *options, const data_format *f
                             tr_dataset **train, tr_dataset **validation,
                             tr_error *err) {
     tr_data_files files = {options->paths, options->path_count, options->labels,
-                           "data.train", "data.labels"};
+                           "data.train",   "data.labels",       options->leave_out};
     tr_status status = format->open(options, &files, train, err);
     if (status != TR_OK || options->validation_path_count == 0) {
         return status == TR_OK ? split(options, format, train, validation, err)
@@ -149,9 +149,9 @@ static tr_status open_parts(const tr_data_options *options, const data_format *f
         same.features = tr_shape_count(tr_dataset_sample(*train).input.shape);
         same.classes = tr_dataset_classes(*train);
     }
-    files = (tr_data_files){options->validation_paths, options->validation_path_count,
+    files = (tr_data_files){options->validation_paths,  options->validation_path_count,
                             options->validation_labels, "data.validation",
-                            "data.validation_labels"};
+                            "data.validation_labels",   options->leave_out};
     return format->open(&same, &files, validation, err);
 }
 

@@ -1,7 +1,5 @@
 #include "data/paths.h"
 
-#include "data/inode_set.h"
-
 #include "base/hash.h"
 #include "base/memory.h"
 
@@ -118,6 +116,24 @@ static tr_status stat_inner(const char *path, struct stat *info, tr_error *err) 
     return tr_fail(err, TR_DATA, "%s: cannot look at it: %s", path, strerror(reason));
 }
 
+static tr_inode inode_of(const struct stat *info) {
+    return (tr_inode){(uint64_t)info->st_dev, (uint64_t)info->st_ino};
+}
+
+static bool is_left_out(const tr_file_list *list, const struct stat *info) {
+    tr_inode inode = inode_of(info);
+    return list->leaves_out && inode.device == list->left_out.device &&
+           inode.inode == list->left_out.inode;
+}
+
+void tr__file_list_leave_out(tr_file_list *list, const char *folder) {
+    struct stat info;
+    list->leaves_out = folder && stat(folder, &info) == 0;
+    if (list->leaves_out) {
+        list->left_out = inode_of(&info);
+    }
+}
+
 // Takes ownership of `path`.
 static tr_status visit(folder_walk *walk, char *path, tr_error *err) {
     struct stat info;
@@ -129,8 +145,10 @@ static tr_status visit(folder_walk *walk, char *path, tr_error *err) {
         status = no_file(err, path);
         goto cleanup;
     }
-    tr_inode inode = {(uint64_t)info.st_dev, (uint64_t)info.st_ino};
-    tr_inode_added added = tr__inode_set_add(&walk->seen, inode);
+    if (walk->seen.count > 0 && is_left_out(walk->list, &info)) { // not the root
+        goto cleanup;
+    }
+    tr_inode_added added = tr__inode_set_add(&walk->seen, inode_of(&info));
     if (added == TR_INODE_NO_MEMORY) {
         status = no_memory(err, path);
     } else if (added == TR_INODE_NEW && S_ISDIR(info.st_mode)) {
@@ -206,7 +224,7 @@ static tr_status add_glob(tr_file_list *list, const char *pattern, tr_error *err
     for (size_t i = 0; status == TR_OK && result == 0 && i < found.gl_pathc; i++) {
         struct stat info;
         status = stat_inner(found.gl_pathv[i], &info, err);
-        if (status == TR_OK) {
+        if (status == TR_OK && !is_left_out(list, &info)) {
             status = add_existing(list, found.gl_pathv[i], &info, err);
         }
     }

@@ -2,8 +2,11 @@
 #ifndef TR_DATA_PATHS_H
 #define TR_DATA_PATHS_H
 
+#include "data/inode_set.h"
+
 #include <tranche/status.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,7 +18,13 @@ typedef struct tr_file_entry {
 typedef struct tr_file_list { // zero-initialized: empty
     tr_file_entry *entry;
     size_t count, capacity;
+    bool leaves_out; // below folders and among matches:
+    tr_inode left_out;
 } tr_file_list;
+
+// Has later calls of tr__file_list_add pass over this folder (NULL, or not there:
+// none), unless it is itself what they are given.
+void tr__file_list_leave_out(tr_file_list *list, const char *folder);
 
 // Adds what `path` names: a file, the files of a folder (recursively, sorted by path,
 // byte by byte), or the matches of a glob, sorted. Below a folder, a file or folder

@@ -144,7 +144,7 @@ static void destroy_windows(void *user) {
 static tr_status open_labels(windows *self, const char *path, const char *key,
                              tr_error *err) {
     int64_t entries = tr__joined_count(&self->text);
-    tr_status status = tr__joined_open(&self->labels, &path, 1, 1, err);
+    tr_status status = tr__joined_open(&self->labels, &path, 1, NULL, 1, err);
     if (status != TR_OK) {
         return status;
     }
@@ -159,7 +159,7 @@ static tr_status open_labels(windows *self, const char *path, const char *key,
                        (long long)bytes);
     }
     self->labelled = true;
-    return tr__joined_open(&self->labels, &path, 1, (int)(bytes / entries), err);
+    return tr__joined_open(&self->labels, &path, 1, NULL, (int)(bytes / entries), err);
 }
 
 static tr_status check_length(const windows *self, const tr_data_files *files,
@@ -238,8 +238,8 @@ tr_status tr__windows_open(const tr_windows_options *options,
         return tr_fail(err, TR_MEMORY, "no memory to open data");
     }
     self->options = *options;
-    status =
-        tr__joined_open(&self->text, files->paths, files->count, options->width, err);
+    status = tr__joined_open(&self->text, files->paths, files->count, files->leave_out,
+                             options->width, err);
     if (status == TR_OK) {
         status = check_length(self, files, err);
     }

@@ -55,6 +55,7 @@ static tr_data_options data_options(const tr_run *run) {
         .image_layout = tr__config_text(config, "data.image_layout"),
         .format = tr__config_text(config, "data.format"),
         .order = tr__config_text(config, "data.order"),
+        .leave_out = run->settings.out,
         .sequence_length = tokens ? tr_shape_count(run->model->input.shape) : 0,
         .vocabulary = tokens ? run->model->classes : 0,
         .dtype = tr__config_text(config, "data.dtype"),

@@ -97,6 +97,44 @@ static void test_npy(void **state) {
               LIST("data.labels", "needs a file"));
 }
 
+// A pipe that nobody writes to holds nobody up, whatever it is given as.
+static void test_pipes(void **state) {
+    assert_int_equal(mkfifo(file_path(state, "pipe"), 0600), 0);
+    assert_int_equal(mkfifo(file_path(state, "x.npy"), 0600), 0);
+    file_text(state, "run.json",
+              "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [2, 4, 3]}, "
+              "\"data\": {\"format\": \"npy\", \"train\": \"x.npy\", \"labels\": "
+              "\"pipe\"}, \"epochs\": 1, \"train_batch_size\": 2}");
+    fail_with(state, NULL, LIST("train", "run.json"), 4,
+              LIST("x.npy: not a regular file"));
+    fail_with(state, NULL, LIST("inspect", "pipe"), 4, LIST("pipe: is neither"));
+    fail_with(state, NULL, LIST("inspect", "x.npy"), 4, LIST("x.npy: is neither"));
+    run_file(state, text_run, "");
+    fail_with(state, NULL, LIST("plan", "run.json", "--model", "pipe"), 5,
+              LIST("pipe: not a regular file"));
+    fail_with(state, NULL, LIST("train", "pipe"), 2, LIST("pipe: not a regular file"));
+}
+
+// An out folder among the data: what the run writes is none of it, or the run could
+// never go on.
+static void test_out_among_data(void **state) {
+    run_file(state, text_run, "");
+    assert_int_equal(mkdir(file_path(state, "all"), 0777), 0);
+    file_words(state, "all/words.txt", 3000);
+    static const char *const data[] = {"all", "all/*"};
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "all/b" : "all/a";
+        free(succeed(state, LIST("train", "run.json", "--data", data[i], "--out", name,
+                                 "--steps", "2")));
+        outcome o =
+            run(state, LIST("train", "run.json", "--data", data[i], "--out", name));
+        assert_int_equal(o.status, 0);
+        assert_says(o.err, "(step 2)");
+        assert_says(o.out, "step 6/6");
+        outcome_free(&o);
+    }
+}
+
 // The model and the data are of two worlds.
 static void test_wrong_kind(void **state) {
     run_file(state, classifier_run, "");
@@ -128,8 +166,9 @@ static void test_no_traces(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_text), TEST(test_vocabulary), TEST(test_csv),
-        TEST(test_npy),  TEST(test_wrong_kind), TEST(test_no_traces),
+        TEST(test_text),       TEST(test_vocabulary), TEST(test_csv),
+        TEST(test_npy),        TEST(test_pipes),      TEST(test_out_among_data),
+        TEST(test_wrong_kind), TEST(test_no_traces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
