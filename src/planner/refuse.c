@@ -118,6 +118,7 @@ static tr_status add_nearest(text *t, tr_search *search, const tr_limits *limits
     unsigned all = (1u << TR_DIMENSIONS) - 1;
     tr_status status =
         tr__search_nearest(search, limits, 0, NEAREST, near, &count, err);
+    add(t, count > 0 ? "; nearest: " : "");
     for (size_t i = 0; i < count && status == TR_OK; i++) {
         char words[TEXT];
         tr_point point = tr__point_of(search->request, near[i].option.value);
@@ -182,13 +183,17 @@ tr_status tr__planner_refuse(tr_search *search, const tr_limits *limits,
     add(&t, "%s the budgets (",
         search->request->free ? "no plan fits" : "the plan does not fit");
     add_budgets(&t, search->request);
-    add(&t, "); nearest: ");
+    add(&t, ")");
+    size_t begun = t.used;
     tr_status status = add_nearest(&t, search, limits, &problem);
     if (status == TR_OK) {
         status = add_relaxed(&t, search, limits, &problem);
     }
     if (status == TR_OK) {
         status = add_smallest(&t, search, limits, &problem);
+    }
+    if (t.used == begun) {
+        add(&t, ": what is set excludes every plan");
     }
     return status == TR_OK ? tr_fail(err, TR_BUDGET, "%s", t.words)
                            : tr_fail(err, status, "%s", problem.message);

@@ -120,6 +120,21 @@ static void test_refusals(void **state) {
               LIST("device 95.37 MiB", "(1) ", "(2) ", "(3) ", "device", "more"));
     write_run(state, ", \"memory\": {\"device\": \"100MB\", \"host\": 5}");
     fail_with(state, NULL, LIST(PLAN), 3, LIST("host 5 B", "host", "more"));
+    // What is set contradicts itself, whatever the budgets.
+    write_run(state, ", \"memory\": {\"device\": \"8GiB\"},"
+                     "\"train_micro_batch_size_per_gpu\": 1,"
+                     "\"zero_optimization\": {\"offload_optimizer\": "
+                     "{\"device\": \"cpu\"}}");
+    fail_with(state, NULL, LIST(PLAN, "--set", "execution.wave=2"), 3,
+              LIST("); it would fit with ", "execution.wave 8"));
+    // Sizes that no machine has are counted all the same.
+    fail_with(
+        state, NULL,
+        LIST(PLAN, "--set", "memory.device=1GiB", "--set", "train_batch_size=1",
+             "--set",
+             "model={\"model_type\": \"gpt2\", \"n_layer\": 1, \"n_head\": 65536, "
+             "\"n_embd\": 131072, \"n_positions\": 16777216}"),
+        3, LIST("TiB more"));
     // All given, and it is too much: which one thing would do.
     write_run(state,
               ", \"memory\": {\"device\": \"2.3GiB\", \"host\": \"96MiB\"},"

@@ -26,8 +26,10 @@ static inline tr_attention_cut tr__attention_cut(const tr_attention_sizes *s,
                             .tiles = tr__ceil_div(s->context, tile)};
     // One pair of a query and a key takes about as long as moving depth / 2 floats.
     int64_t weight = tr__min_i64(s->depth / 2 + 1, 4096);
-    int64_t pairs = cut.heads * s->context * (s->context + 1) / 2;
-    cut.threads = tr__threads_for(pairs, weight, threads);
+    // In doubles: a plan may be asked for more pairs than an int64_t counts.
+    double pairs =
+        (double)cut.heads * (double)s->context * (double)(s->context + 1) / 2;
+    cut.threads = tr__threads_for((int64_t)fmin(pairs, 0x1p40), weight, threads);
     cut.pieces = (int)tr__min_i64(cut.threads, cut.heads * cut.tiles);
     return cut;
 }
