@@ -136,10 +136,24 @@ static void a_team_is_the_callers(void **state) {
     assert_int_equal(omp_get_max_threads(), threads);
 }
 
+// A region of the caller's own, between two teams, ends some threads: those that come
+// in their place are new.
+static void later_threads_get_none_either(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        int before = tr__team_begin(THREADS);
+        assert_int_equal(signals_to_others(), 0);
+        tr__team_end(before);
+#pragma omp parallel num_threads(THREADS - 1)
+        assert_int_equal(omp_get_num_threads(), THREADS - 1);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handlers_run_on_the_callers_stack),
         cmocka_unit_test(a_team_is_the_callers),
+        cmocka_unit_test(later_threads_get_none_either),
     };
     top = (intptr_t)__builtin_frame_address(0);
     return cmocka_run_group_tests(tests, NULL, NULL);

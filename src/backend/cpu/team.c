@@ -4,10 +4,8 @@
 
 #include <omp.h>
 
-// OpenMP keeps the threads of a calling thread as long as its regions are of one size:
-// so many of this one's get no signals, and need not be woken to be told again.
-static _Thread_local int quiet = 1;
-
+// Each time: a smaller region of the caller's own in between ends some threads, and
+// those that come in their place get signals again.
 static void hold_signals(void) {
 #pragma omp parallel
     if (omp_get_thread_num() > 0) {
@@ -18,9 +16,8 @@ static void hold_signals(void) {
 int tr__team_begin(int threads) {
     int before = omp_get_max_threads();
     omp_set_num_threads(threads);
-    if (threads > 1 && threads != quiet) {
+    if (threads > 1) {
         hold_signals();
-        quiet = threads;
     }
     return before;
 }
