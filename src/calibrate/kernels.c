@@ -8,8 +8,8 @@
 enum { COLD = 128 << 20 }; // more than a cache has
 
 static const double brief = 0.01; // seconds: no kernel is left out that takes less
-static const double usual =
-    5e-3; // seconds of the kernel that computes beside what moves
+// Seconds: of the kernel that computes beside what moves; and the least that one takes.
+static const double usual = 5e-3, least = 1e-7;
 
 static size_t room(tr_tensor_desc desc) {
     size_t bytes = desc.dtype == TR_NONE ? 0 : (size_t)tr_tensor_bytes(desc);
@@ -148,6 +148,7 @@ static bool is_too_long(const tr_measuring *m, double flops) {
     return expected > brief && expected > m->until - tr__seconds();
 }
 
+// With its launch, which a short one would take no time without.
 static bool is_nearer(const tr_measuring *m, double seconds) {
     double now = m->usual_seconds / usual, then = seconds / usual;
     now = now < 1 ? 1 / now : now;
@@ -166,14 +167,15 @@ static tr_status measure_one(tr_measuring *m, int size, const tr_instruction *at
     if (status != TR_OK || any) {
         return status;
     }
-    double seconds = tr__measure(launch, &w) - m->machine->launch;
+    double whole = tr__measure(launch, &w), seconds = whole - m->machine->launch;
     tr_op_sums *sums = &m->sums[size][tr__rated_op_find(at->desc.op->name)];
     sums->flops += flops;
     sums->seconds += seconds > 0 ? seconds : 0;
     sums->calls++;
-    if (size == 0 && is_nearer(m, seconds)) {
+    whole = whole > least ? whole : least;
+    if (size == 0 && is_nearer(m, whole)) {
         m->usual = at;
-        m->usual_seconds = seconds;
+        m->usual_seconds = whole;
     }
     return TR_OK;
 }

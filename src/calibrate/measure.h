@@ -31,8 +31,8 @@ typedef struct tr_measuring {
     tr_op_sums sums[TR_MEASURE_SIZES][TR_RATED_OPS];
     // A kernel of a few milliseconds, to compute beside what moves; NULL: none.
     const tr_instruction *usual;
-    double usual_seconds;
-    tr_machine *machine; // what is known so far
+    double usual_seconds; // with its launch
+    tr_machine *machine;  // what is known so far
     tr_error *err;
 } tr_measuring;
 

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "calibrate/calibrate.h"
+#include "calibrate/measure.h"
 #include "plan/models.h"
 
 #include <dirent.h>
@@ -196,6 +197,32 @@ static void a_folder_that_is_not_there(void **state) {
     assert_way(machine, TR_WAY_TO_HOST, true);
     assert_null(only_file(*state)); // it is measured again the next time
     tr_machine_close(machine);
+    tr_model_destroy(model);
+}
+
+// Where a launch takes longer than any kernel (many threads on few cores), a kernel
+// still computes beside what moves, for as long as it takes.
+static void launches_longer_than_kernels(void **state) {
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0);
+    tr_plan_request request = test_request(model, 2, 1);
+    tr_plan *plan = test_plan(&request);
+    tr_machine machine = {.flops = 1e9, .launch = 1};
+    tr_error err = {0};
+    tr_measuring m = {.request = &request,
+                      .memory = 1 << 20,
+                      .seconds = 0.2,
+                      .plans = {plan},
+                      .plan_count = 1,
+                      .machine = &machine,
+                      .err = &err};
+    assert_int_equal(tr__measure_kernels(&m), TR_OK);
+    assert_non_null(m.usual);
+    assert_true(m.usual_seconds > 0 && m.usual_seconds < 1);
+    tr__arena_destroy(m.cold);
+    tr__arena_destroy(m.warm);
+    tr__arena_destroy(m.ids);
+    tr_plan_destroy(plan);
     tr_model_destroy(model);
 }
 
@@ -406,6 +433,7 @@ int main(void) {
                                         remove_folder),
         cmocka_unit_test(every_op_can_be_rated),
         cmocka_unit_test(links_of_ranks_alone),
+        cmocka_unit_test(launches_longer_than_kernels),
         cmocka_unit_test_setup_teardown(a_folder_that_is_not_there, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(what_was_measured_is_kept, make_folder,
