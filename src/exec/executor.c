@@ -175,10 +175,17 @@ static void number_tickets(tr_work *work, size_t first) {
     }
 }
 
+// Once some of an update that was left to this walk is made, the rest must be, too: a
+// walk that fails then computes nothing more, but goes on. Ranks end where one fails.
+static bool must_go_on(const tr_executor *ex) {
+    return ex->late && !ex->comm;
+}
+
 static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t first,
                       size_t end, const tr_run_context *context,
                       bool (*stop)(void *user), void *user, tr_error *err) {
     tr_work work = {.ex = executor, .sequence = sequence, .run = *context, .err = err};
+    tr_status failed = TR_OK;
     bool stopped = false;
     work.begin = tr__seconds();
     number_tickets(&work, first);
@@ -194,16 +201,21 @@ static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t f
             tr__own_record(executor)[TR_RECORD_STOP] = 1;
         }
         tr_status status = run_step(&work, (int32_t)i, stopped);
-        if (status != TR_OK) {
-            return status;
+        if (status != TR_OK && (failed != TR_OK || !must_go_on(executor))) {
+            return failed != TR_OK ? failed : status;
         }
+        failed = failed != TR_OK ? failed : status;
+        stopped = stopped || failed != TR_OK;
     }
     tr_status status = wait_for_all(&work);
     if (status == TR_OK) {
         end_watch(&work);
+        executor->late = executor->late && sequence != TR_SEQUENCE_TRAIN;
     }
-    return status == TR_OK && stopped ? tr_fail(err, TR_INTERRUPTED, "interrupted")
-                                      : status;
+    if (failed != TR_OK || status != TR_OK) {
+        return failed != TR_OK ? failed : status;
+    }
+    return stopped ? tr_fail(err, TR_INTERRUPTED, "interrupted") : TR_OK;
 }
 
 // Kernels that no plan has prepared (norms, updates) ask OpenMP how many threads there
@@ -445,6 +457,10 @@ void tr__executor_destroy(tr_executor *executor) {
 
 void tr__executor_leave(tr_executor *executor, bool late) {
     executor->late = late;
+}
+
+bool tr__executor_is_late(const tr_executor *executor) {
+    return executor->late;
 }
 
 const char *tr__executor_nvme_method(const tr_executor *executor, bool *direct) {

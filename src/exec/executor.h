@@ -105,6 +105,9 @@ void tr__executor_order(tr_executor *executor, const tr_update_order *order);
 // Leaves the update of the order to the walk of the next training step (plans with
 // late_updates), in place of the steps from update_begin on; false: no more.
 void tr__executor_leave(tr_executor *executor, bool late);
+// Whether it still is to be made: a walk makes it, also one that is stopped or fails,
+// but where ranks or NVMe fail.
+bool tr__executor_is_late(const tr_executor *executor);
 
 // Memory of a parameter of the plan: its values (state -1) or an optimizer state; NULL
 // where this rank has only a part of it, and on NVMe.

@@ -305,10 +305,7 @@ static tr_status run_gradients(tr_engine *engine, const tr_run_context *context,
     tr_status status =
         tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN, 0,
                          engine->plan->update_begin, context, tr__is_asked, ask, err);
-    if (status == TR_OK || status == TR_INTERRUPTED) { // what was left is done
-        engine->late = false;
-        tr__executor_leave(engine->executor, false);
-    }
+    engine->late = tr__executor_is_late(engine->executor);
     if (status != TR_OK) {
         return status;
     }

@@ -27,7 +27,7 @@ static const char resident[] = "{\"stage\": 0}";
 static const char away[] = "{\"offload_optimizer\": {\"device\": \"nvme\"}, "
                            "\"offload_param\": {\"device\": \"nvme\"}}";
 
-static const char *precision = ""; // of all runs of a test
+static const char *more = ""; // keys of all runs of a test
 
 static void print_run(void *const *state, const char *zero, const char *out,
                       const char *folder, char text[TEXT_MAX]) {
@@ -40,8 +40,8 @@ static void print_run(void *const *state, const char *zero, const char *out,
              "\"threads\": 2}, \"optimizer\": {\"type\": \"AdamW\"}, "
              "\"zero_optimization\": %s, \"memory\": {\"nvme\": {\"path\": \"%s\", "
              "\"gradients\": %s}}, %s\"out\": \"%s\"}",
-             BATCH, zero, scratch_path(state, folder), nvme ? "true" : "false",
-             precision, scratch_path(state, out));
+             BATCH, zero, scratch_path(state, folder), nvme ? "true" : "false", more,
+             scratch_path(state, out));
 }
 
 static void open_run(void *const *state, const char *zero, const char *out,
@@ -125,11 +125,11 @@ static void checkpoints_are_the_same(void **state) {
 
 // Files hold the f32 weights; a run that goes on reads these, and rounds them.
 static void checkpoints_are_the_same_in_16_bits(void **state) {
-    precision = "\"bf16\": {\"enabled\": true}, ";
+    more = "\"bf16\": {\"enabled\": true}, ";
     checkpoints_are_the_same(state);
-    precision = "\"fp16\": {\"enabled\": true, \"initial_scale_power\": 8}, ";
+    more = "\"fp16\": {\"enabled\": true, \"initial_scale_power\": 8}, ";
     checkpoints_are_the_same(state);
-    precision = "";
+    more = "";
 }
 
 // ---- steps that are dropped
@@ -169,6 +169,76 @@ static void dropped_steps_change_nothing(void **state) {
     snapshot_free(&got);
     trial_close(&t);
     samples_free(&data);
+}
+
+// Data that cannot be read from a sample on, as long as it is told so.
+typedef struct broken {
+    const samples *data;
+    int64_t from; // -1: all can
+    tr_dataset *dataset;
+} broken;
+
+static tr_status read_some(void *user, const int64_t *index, int64_t count, void *input,
+                           void *target, tr_error *err) {
+    const broken *b = user;
+    for (int64_t i = 0; i < count; i++) {
+        if (b->from >= 0 && index[i] >= b->from) {
+            return tr_fail(err, TR_DATA, "sample %d is lost", (int)index[i]);
+        }
+    }
+    return tr_dataset_read(b->data->dataset, index, count, input, target, err);
+}
+
+static void break_data(broken *b, const samples *data, int64_t from) {
+    tr_error err = {0};
+    *b = (broken){.data = data, .from = from};
+    tr_dataset_source source = {.samples = data->count,
+                                .sample = tr_dataset_sample(data->dataset),
+                                .vocabulary = tr_dataset_vocabulary(data->dataset),
+                                .classes = tr_dataset_classes(data->dataset),
+                                .hash = tr_dataset_hash(data->dataset),
+                                .read = read_some,
+                                .user = b};
+    trial_ok(tr_dataset_create_callback(&source, &b->dataset, &err), &err);
+}
+
+// The update that was left to the step is made once, however far the step comes: what
+// is saved then is what the step before it was to come to.
+static void failed_steps_change_nothing(void **state) {
+    static const int first_lost[] = {4, 6}; // by the second step's micro-batches
+    more = "\"data\": {\"order\": \"sequential\"}, ";
+    for (int k = 0; k < 2; k++) {
+        samples data;
+        broken lost;
+        trial here, there;
+        tr_error err = {0};
+        tr_step_result result;
+        samples_tokens(&data, 9, 9, 53, 5);
+        break_data(&lost, &data, first_lost[k]);
+        open_run(state, resident, "here", "never", &data, &here);
+        trial_steps(&here, 1, NULL);
+        save(&here);
+        samples some = {.dataset = lost.dataset};
+        open_run(state, away, "away", "never", &some, &there);
+        there.engine->defers = true;
+        trial_steps(&there, 1, NULL);
+        assert_true(there.engine->late);
+        assert_int_equal(tr_engine_step(there.engine, &result, &err), TR_DATA);
+        assert_non_null(strstr(err.message, " is lost"));
+        save(&there);
+        same_checkpoints(state, 1);
+        lost.from = -1; // and on it goes
+        trial_steps(&here, 2, NULL);
+        trial_steps(&there, 2, NULL);
+        save(&here);
+        save(&there);
+        same_checkpoints(state, 3);
+        trial_close(&here);
+        trial_close(&there);
+        tr_dataset_destroy(lost.dataset);
+        samples_free(&data);
+    }
+    more = "";
 }
 
 // ---- trouble at the start
@@ -344,6 +414,7 @@ int main(void) {
         WITH_FOLDER(checkpoints_are_the_same),
         WITH_FOLDER(checkpoints_are_the_same_in_16_bits),
         WITH_FOLDER(dropped_steps_change_nothing),
+        WITH_FOLDER(failed_steps_change_nothing),
         WITH_FOLDER(a_folder_that_will_not_do_is_named),
         WITH_FOLDER(an_error_in_a_step_ends_it),
         WITH_FOLDER(nothing_stays_of_a_killed_run),
