@@ -101,6 +101,29 @@ void stored_assert_close(const char *start, const char *want, const char *got,
     }
 }
 
+double stored_distance(const char *a, const char *b) {
+    const char *paths[] = {a, b};
+    tr_tensor_set *set[2];
+    tr_error err = {0};
+    double sum = 0;
+    for (int i = 0; i < 2; i++) {
+        trial_ok(tr__tensor_set_open(paths[i], &set[i], &err), &err);
+    }
+    for (size_t i = 0; i < tr__tensor_set_count(set[0]); i++) {
+        const tr_stored_tensor *tensor = tr__tensor_set_at(set[0], i);
+        double *v[2];
+        for (int k = 0; k < 2; k++) {
+            v[k] = stored_values(set[k], tensor->name, tensor->count);
+        }
+        sum += pow(distance(v[0], v[1], tensor->count), 2);
+        free(v[0]);
+        free(v[1]);
+    }
+    tr__tensor_set_close(set[0]);
+    tr__tensor_set_close(set[1]);
+    return sqrt(sum);
+}
+
 // The whole file, for the caller to free.
 static char *read_file(const char *folder, const char *file, size_t *bytes) {
     char path[PATH_MAX + 64];

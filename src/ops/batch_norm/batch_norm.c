@@ -30,7 +30,7 @@ static const tr_kernel *const norm_backward_cpu[TR_ISA_COUNT] =
 
 static tr_status check_image(const tr_op_node *node, int i, tr_error *err) {
     char text[TR_SHAPE_TEXT];
-    tr_status status = tr__operand_dtype(node, i, TR_F32, err);
+    tr_status status = tr__operand_real(node, i, err);
     if (status == TR_OK && node->in[i].shape.rank < 2) {
         return tr_fail(err, TR_USAGE,
                        "%s: input %d has the shape %s, not rows with channels",
@@ -116,8 +116,9 @@ static tr_status norm_infer(const tr_op_node *node, tr_tensor_desc *out, int *ou
     tr_shape x = node->in[0].shape, channels = channel_shape(x);
     status = tr__operand_shape(node, 1, TR_F64, stat_shape(x), err);
     for (int i = 2; i < 7 && status == TR_OK; i++) {
-        if (i < 4 || is_there(node, i)) {
-            status = tr__operand_shape(node, i, TR_F32, i == 4 ? x : channels, err);
+        if (i < 4 || is_there(node, i)) { // 5, 6: states
+            status = tr__operand_shape(node, i, i < 5 ? node->in[0].dtype : TR_F32,
+                                       i == 4 ? x : channels, err);
         }
     }
     if (status == TR_OK) {
@@ -136,18 +137,18 @@ static tr_status norm_backward_infer(const tr_op_node *node, tr_tensor_desc *out
         return status;
     }
     tr_shape x = node->in[0].shape, channels = channel_shape(x);
-    status = tr__operand_shape(node, 1, TR_F32, x, err);
+    tr_dtype real = node->in[0].dtype;
+    status = tr__operand_shape(node, 1, real, x, err);
     if (status == TR_OK && attr->relu) {
-        status = tr__operand_shape(node, 2, TR_F32, x, err);
+        status = tr__operand_shape(node, 2, real, x, err);
     }
     status = status == TR_OK ? tr__operand_shape(node, 3, TR_F64, stat_shape(x), err)
                              : status;
-    status =
-        status == TR_OK ? tr__operand_shape(node, 4, TR_F32, channels, err) : status;
+    status = status == TR_OK ? tr__operand_shape(node, 4, real, channels, err) : status;
     if (status == TR_OK) {
         out[0] = out[1] = node->in[1];
         out[2] = node->in[3];
-        out[3] = out[4] = node->in[4];
+        out[3] = out[4] = tr__param_gradient(node->in[4]);
         *out_count = 5;
     }
     return status;

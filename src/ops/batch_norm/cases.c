@@ -30,6 +30,7 @@ static bool get_stat(int index, tr_case *out) {
         .in = {{.desc = {TR_F32, shapes[index].shape}}},
         .tolerance = 3e-6,
         .gradient_tolerance = shapes[index].gradient_tolerance,
+        .half_tolerance = 1,
     };
     tr_batch_stat_attr attr = {.momentum = 0.1f};
     memcpy(out->attr, &attr, sizeof attr);
@@ -60,6 +61,8 @@ static bool get_norm(int index, tr_case *out) {
                {.desc = vector, .fill = TR_FILL_POSITIVE}},
         .tolerance = 3e-6,
         .gradient_tolerance = attr.relu ? 0 : shape->gradient_tolerance,
+        .half_tolerance = 1,
+        .always_f32 = 1 << 5 | 1 << 6,
     };
     memcpy(out->attr, &attr, sizeof attr);
     return true;

@@ -41,6 +41,7 @@ static bool get(int index, tr_case *out) {
                {.desc = {cases[index].bias ? TR_F32 : TR_NONE, TR_SHAPE1(to)}}},
         .tolerance = 2e-6,
         .gradient_tolerance = cases[index].gradient_tolerance,
+        .half_tolerance = 1,
     };
     memcpy(out->attr, &cases[index].attr, sizeof cases[index].attr);
     return true;

@@ -17,16 +17,12 @@ static const tr_kernel *const input_cpu[TR_ISA_COUNT] = {
 static const tr_kernel *const weight_cpu[TR_ISA_COUNT] = {
     &tr__conv2d_backward_weight_kernel};
 
-// Input i is f32 and of rank 4.
+// Input i is of rank 4, and of the first one's real type.
 static tr_status check_rank(const tr_op_node *node, int i, tr_error *err) {
     char text[TR_SHAPE_TEXT];
-    tr_dtype dtype = node->in[i].dtype;
-    if (dtype == TR_BF16 || dtype == TR_F16) {
-        return tr_fail(err, TR_USAGE,
-                       "%s: convolutions in bf16 and fp16 are not yet supported",
-                       node->op->name);
-    }
-    tr_status status = tr__operand_dtype(node, i, TR_F32, err);
+    tr_status status = tr__operand_real(node, 0, err);
+    status =
+        status == TR_OK ? tr__operand_dtype(node, i, node->in[0].dtype, err) : status;
     if (status == TR_OK && node->in[i].shape.rank != 4) {
         return tr_fail(err, TR_USAGE, "%s: input %d has the shape %s, not four sides",
                        node->op->name, i, tr__shape_text(node->in[i].shape, text));
@@ -77,10 +73,11 @@ static tr_status output_infer(const tr_op_node *node, tr_tensor_desc *out,
         status = output_shape(node, node->in[0].shape, node->in[1].shape, &y, err);
     }
     if (status == TR_OK && node->in_count > 2 && node->in[2].dtype != TR_NONE) {
-        status = tr__operand_shape(node, 2, TR_F32, TR_SHAPE1(y.dim[3]), err);
+        status =
+            tr__operand_shape(node, 2, node->in[0].dtype, TR_SHAPE1(y.dim[3]), err);
     }
     if (status == TR_OK) {
-        out[0] = (tr_tensor_desc){TR_F32, y};
+        out[0] = (tr_tensor_desc){node->in[0].dtype, y};
         *out_count = 1;
     }
     return status;
@@ -101,10 +98,10 @@ static tr_status input_infer(const tr_op_node *node, tr_tensor_desc *out,
                            node->in[1].shape.dim[1]);
     status = output_shape(node, x, node->in[1].shape, &y, err);
     if (status == TR_OK) {
-        status = tr__operand_shape(node, 0, TR_F32, y, err);
+        status = tr__operand_shape(node, 0, node->in[0].dtype, y, err);
     }
     if (status == TR_OK) {
-        out[0] = (tr_tensor_desc){TR_F32, x};
+        out[0] = (tr_tensor_desc){node->in[0].dtype, x};
         *out_count = 1;
     }
     return status;
@@ -122,10 +119,10 @@ static tr_status weight_infer(const tr_op_node *node, tr_tensor_desc *out,
         status = output_shape(node, node->in[1].shape, node->in[2].shape, &y, err);
     }
     if (status == TR_OK) {
-        status = tr__operand_shape(node, 0, TR_F32, y, err);
+        status = tr__operand_shape(node, 0, node->in[0].dtype, y, err);
     }
     if (status == TR_OK) {
-        out[0] = node->in[2];
+        out[0] = tr__param_gradient(node->in[2]);
         out[1] = (tr_tensor_desc){TR_F32, TR_SHAPE1(y.dim[3])};
         *out_count = 2;
     }

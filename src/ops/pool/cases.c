@@ -32,6 +32,7 @@ static bool get(int index, tr_case *out) {
         .in = {{.desc = {TR_F32, cases[index].x}, .scale = 3}},
         .tolerance = 1e-6,
         .gradient_tolerance = cases[index].gradient_tolerance,
+        .half_tolerance = 1,
     };
     memcpy(out->attr, &cases[index].attr, sizeof cases[index].attr);
     return true;

@@ -29,7 +29,7 @@ static tr_status pooled_shape(const tr_op_node *node, int i, tr_shape *y,
     const tr_pool_attr *attr = node->attr;
     char text[TR_SHAPE_TEXT];
     tr_status status = check_attr(node, err);
-    status = status == TR_OK ? tr__operand_dtype(node, i, TR_F32, err) : status;
+    status = status == TR_OK ? tr__operand_real(node, i, err) : status;
     if (status != TR_OK) {
         return status;
     }
@@ -52,7 +52,7 @@ static tr_status pool_infer(const tr_op_node *node, tr_tensor_desc *out, int *ou
     tr_status status = tr__operand_count(node, 1, 1, err);
     status = status == TR_OK ? pooled_shape(node, 0, &y, err) : status;
     if (status == TR_OK) {
-        out[0] = (tr_tensor_desc){TR_F32, y};
+        out[0] = (tr_tensor_desc){node->in[0].dtype, y};
         *out_count = 1;
     }
     return status;
@@ -63,7 +63,8 @@ static tr_status backward_infer(const tr_op_node *node, tr_tensor_desc *out,
     tr_shape y;
     tr_status status = tr__operand_count(node, 2, 2, err);
     status = status == TR_OK ? pooled_shape(node, 1, &y, err) : status;
-    status = status == TR_OK ? tr__operand_shape(node, 0, TR_F32, y, err) : status;
+    status = status == TR_OK ? tr__operand_shape(node, 0, node->in[1].dtype, y, err)
+                             : status;
     if (status == TR_OK) {
         out[0] = node->in[1];
         *out_count = 1;

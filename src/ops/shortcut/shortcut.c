@@ -14,7 +14,7 @@ static tr_status check_image(const tr_op_node *node, tr_error *err) {
     const tr_shortcut_attr *attr = node->attr;
     char text[TR_SHAPE_TEXT];
     tr_status status = tr__operand_count(node, 1, 1, err);
-    status = status == TR_OK ? tr__operand_dtype(node, 0, TR_F32, err) : status;
+    status = status == TR_OK ? tr__operand_real(node, 0, err) : status;
     if (status == TR_OK && (node->in[0].shape.rank != 4 || attr->stride < 1)) {
         return tr_fail(err, TR_USAGE, "%s: stride %d of the shape %s, not [B, H, W, C]",
                        node->op->name, attr->stride,
@@ -36,8 +36,8 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
                        node->op->name, (long long)x.dim[3], attr->channels);
     }
     out[0] = (tr_tensor_desc){
-        TR_F32, TR_SHAPE4(x.dim[0], strided(x.dim[1], attr->stride),
-                          strided(x.dim[2], attr->stride), attr->channels)};
+        node->in[0].dtype, TR_SHAPE4(x.dim[0], strided(x.dim[1], attr->stride),
+                                     strided(x.dim[2], attr->stride), attr->channels)};
     *out_count = 1;
     return TR_OK;
 }
@@ -52,10 +52,11 @@ static tr_status backward_infer(const tr_op_node *node, tr_tensor_desc *out,
     int64_t batch = node->in[0].shape.dim[0];
     tr_shape y = TR_SHAPE4(batch, strided(attr->height, attr->stride),
                            strided(attr->width, attr->stride), attr->channels);
-    status = tr__operand_shape(node, 0, TR_F32, y, err);
+    status = tr__operand_shape(node, 0, node->in[0].dtype, y, err);
     if (status == TR_OK) {
-        out[0] = (tr_tensor_desc){
-            TR_F32, TR_SHAPE4(batch, attr->height, attr->width, attr->given)};
+        out[0] =
+            (tr_tensor_desc){node->in[0].dtype,
+                             TR_SHAPE4(batch, attr->height, attr->width, attr->given)};
         *out_count = 1;
     }
     return status;
