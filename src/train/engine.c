@@ -230,10 +230,22 @@ static double decide(const tr_engine *engine, const tr_verdict *verdict,
     return unscale / divisor;
 }
 
+// The first step of training behind those that bring the model's states up to date,
+// which no step leaves to the next: that one makes other statistics.
+static size_t behind_tracks(const tr_plan *plan) {
+    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    size_t i = plan->update_begin;
+    while (i < train->count && train->steps[i].kind == TR_STEP_track) {
+        i++;
+    }
+    return i;
+}
+
 static tr_status apply(tr_engine *engine, const tr_run_context *context,
                        const tr_verdict *verdict, tr_step_result *result,
                        double grad_scale, tr_error *err) {
     size_t groups = engine->settings->group_count;
+    size_t first = engine->plan->update_begin;
     size_t end = engine->plan->sequences[TR_SEQUENCE_TRAIN].count;
     int64_t number = engine->count.update + 1;
     result->lr = tr__engine_order(engine, number, grad_scale);
@@ -243,13 +255,15 @@ static tr_status apply(tr_engine *engine, const tr_run_context *context,
     }
     tr_status status = TR_OK;
     engine->late = engine->defers && engine->plan->late_updates;
-    tr__executor_leave(engine->executor, engine->late);
-    if (!engine->late) {
-        status =
-            tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN,
-                             engine->plan->update_begin, end, context, NULL, NULL, err);
+    if (engine->late) {
+        end = behind_tracks(engine->plan);
+    }
+    if (first < end) {
+        status = tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN, first, end,
+                                  context, NULL, NULL, err);
     }
     if (status == TR_OK) {
+        tr__executor_leave(engine->executor, engine->late);
         engine->count.learned += result->batch;
         tr__guard_updated(&engine->guard);
         memcpy(engine->power, engine->next_power, groups * sizeof *engine->power);
@@ -410,7 +424,7 @@ tr_status tr__engine_settle(tr_engine *engine, tr_error *err) {
     tr__executor_leave(engine->executor, false);
     tr_status status =
         tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN,
-                         engine->plan->update_begin, end, &context, NULL, NULL, &mine);
+                         behind_tracks(engine->plan), end, &context, NULL, NULL, &mine);
     return tr__engine_end_work(engine, status, &mine, err);
 }
 
