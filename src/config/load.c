@@ -102,6 +102,13 @@ static tr_status build(tr_config *config, tr_error *err) {
     return status;
 }
 
+// Editors on Windows begin a file of UTF-8 with a mark.
+static size_t mark_bytes(const char *text, size_t bytes) {
+    static const char mark[] = "\xEF\xBB\xBF";
+    size_t length = sizeof mark - 1;
+    return text && bytes >= length && memcmp(text, mark, length) == 0 ? length : 0;
+}
+
 tr_status tr__config_parse(const char *name, const char *text, size_t bytes,
                            const tr_key_table *const *tables, size_t table_count,
                            const tr_config_override *overrides, size_t override_count,
@@ -114,8 +121,9 @@ tr_status tr__config_parse(const char *name, const char *text, size_t bytes,
         return tr_fail(err, TR_MEMORY, "no memory for a run file");
     }
     config->name = copy;
-    config->text = text;
-    config->bytes = bytes;
+    size_t mark = mark_bytes(text, bytes);
+    config->text = text ? text + mark : NULL;
+    config->bytes = bytes - mark;
     config->tables = tables;
     config->table_count = table_count;
     config->overrides = overrides;

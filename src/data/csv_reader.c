@@ -111,14 +111,22 @@ static tr_status begin_field(tr_csv_reader *reader, tr_error *err) {
 
 static tr_status read_plain(tr_csv_reader *reader, int64_t line, tr_error *err) {
     tr_status status = TR_OK;
+    bool returned = false; // the byte before
     while (status == TR_OK) {
         int byte = peek(reader, err);
         if (byte == FAILED) {
             return TR_IO;
         }
+        if (returned && byte != END && byte != '\n') {
+            return tr_fail(err, TR_DATA,
+                           "%s:%lld: a carriage return that ends no line; write the "
+                           "file with line ends of LF or CRLF",
+                           reader->path, (long long)reader->line);
+        }
         if (byte == END || byte == ',' || byte == '\n') {
             break;
         }
+        returned = byte == '\r';
         if (byte == '\0') {
             return tr_fail(err, TR_DATA, "%s:%lld: a zero byte; this is no text",
                            reader->path, (long long)reader->line);

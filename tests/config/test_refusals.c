@@ -98,6 +98,9 @@ static void test_syntax(void **state) {
             WORDS("run.json:4:", "duplicate", "steps"));
     refused("{\n  \"steps\" 1}", NULL, WORDS("run.json:2:"));
     refused("", NULL, WORDS("run.json:1:"));
+    refused("\xEF\xBB\xBF{\n\"steps\": 0}", NULL, WORDS("run.json:2: steps is 0"));
+    refused("\xEF\xBB\xBF", NULL, WORDS("run.json:1:"));
+    refused("\xEF\xBB", NULL, WORDS("run.json:1:"));
     refused("{\"steps\": 1} x", NULL, WORDS("end of file"));
     refused("{\"out\": \"\xff\"}", NULL, WORDS("run.json:1:", "0xff"));
     refused("{\"out\": \"a\\u0000b\"}", NULL, WORDS("run.json:1:"));

@@ -117,6 +117,9 @@ static void wrong_tables_are_placed(void **state) {
     refuse_text(state, "x,y,label\n", "no rows in data.train");
     refuse_text(state, "1,2,0\n\"1,2,0\n1,2,0\n",
                 "t.csv:2: a quote that is opened in this record is never closed");
+    refuse_text(state, "x,y,label\r1,2,0\r1,2,1\r",
+                "t.csv:1: a carriage return that ends no line");
+    refuse_text(state, "1,2,0\r1,2,1", "t.csv:1: a carriage return that ends no line");
     refuse_text(state, "\"1\"2,2,0\n", "t.csv:1: text after the closing quote");
 }
 
