@@ -3,7 +3,8 @@
 //
 // Where a function takes a path, it may be a safetensors file, a Hugging Face folder
 // (model.safetensors, or model.safetensors.index.json and its shards), a checkpoint
-// folder, or a run's out folder (its latest checkpoint is meant).
+// folder, or a run's out folder or the checkpoints folder in it (the latest one is
+// meant).
 #ifndef TRANCHE_CHECKPOINT_H
 #define TRANCHE_CHECKPOINT_H
 

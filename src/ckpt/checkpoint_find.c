@@ -156,7 +156,7 @@ void tr_checkpoint_list_destroy(tr_checkpoint_entry *entries, size_t count) {
 tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size,
                                tr_error *err) {
     struct stat info;
-    char inner[PATH_MAX];
+    char inner[PATH_MAX], latest[TR_STEP_NAME_MAX];
     size_t length = strlen(path);
     if (stat(path, &info) != 0 || length >= size) {
         return tr_fail(err, TR_IO, "%s: no such file or folder", path);
@@ -170,6 +170,9 @@ tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size,
         access(inner, F_OK) == 0) { // damaged: opening it will say so
         memcpy(dst, path, length + 1);
         return TR_OK;
+    }
+    if (status == TR_OK && tr__latest_read(path, latest)) { // <out>/checkpoints itself
+        return tr__path_join(dst, size, path, latest, err);
     }
     if (status == TR_OK) {
         status =

@@ -3,6 +3,7 @@
 #include "cli/inspect_data.h"
 
 #include "base/files.h"
+#include "ckpt/folder.h"
 
 #include <tranche/checkpoint.h>
 
@@ -47,12 +48,16 @@ static bool is_data(const char *path) {
     static const char *const marks[] = {
         "config.json", "state.json",        "metrics.jsonl",
         "checkpoints", "model.safetensors", "model.safetensors.index.json"};
+    char latest[TR_STEP_NAME_MAX];
     struct stat info;
     if (stat(path, &info) != 0) {
         return false;
     }
     if (!S_ISDIR(info.st_mode)) {
         return !is_safetensors(path, info.st_size);
+    }
+    if (tr__latest_read(path, latest)) {
+        return false;
     }
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         if (has(path, marks[i])) {

@@ -192,8 +192,14 @@ static void test_resume(void **state) {
     free(succeed(state, LIST("train", "run.json", "--out", "a", "--resume",
                              "out/checkpoints/step-00000003")));
     free(succeed(state, LIST("train", "run.json", "--out", "b", "--resume", "out")));
+    free(succeed(
+        state, LIST("train", "run.json", "--out", "c", "--resume", "out/checkpoints")));
     free(succeed(state, LIST("diff", "a", "whole")));
     free(succeed(state, LIST("diff", "b", "whole")));
+    free(succeed(state, LIST("diff", "c/checkpoints", "whole")));
+    char *found = succeed(state, LIST("inspect", "c/checkpoints"));
+    assert_says(found, "c/checkpoints/step-00000008\ncheckpoint  step 8");
+    free(found);
     char *text =
         succeed(state, LIST("train", "run.json", "--out", "a", "--resume", "never"));
     assert_says(text, "step 1/8");
