@@ -328,9 +328,7 @@ static void check_pair(int64_t ranks, int stage, int optimizer, int params) {
     snprintf(c, sizeof c, ZERO "offload_param.device=%s", places[params]);
     snprintf(what, sizeof what, "%d ranks, %s, %s, %s", (int)ranks, a, b, c);
     try_keys(&o, ranks, (const char *const[]){a, b, c, "memory.nvme.path=/tmp", NULL});
-    if (params > 0 && optimizer == 0) {
-        must_refuse(&o, what, "offload_param without offload_optimizer");
-    } else if (params > 0 && ranks > 1 && stage < 3) {
+    if (params > 0 && ranks > 1 && stage < 3) {
         must_refuse(&o, what, "stage");
     } else {
         check_places(&o, what, optimizer, params);
