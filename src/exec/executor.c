@@ -383,11 +383,9 @@ static void view_all(tr_executor *ex, tr_arena *const arenas[TR_SPACES]) {
     }
 }
 
-// All that follows from the plan. Takes over `micros`: [g].
+// All that follows from the plan, for whose micro-batches there is room.
 static void bind_plan(tr_executor *ex, const tr_plan *plan,
-                      tr_arena *const arenas[TR_SPACES], tr_micro *micros) {
-    tr__free(ex->micros);
-    ex->micros = micros;
+                      tr_arena *const arenas[TR_SPACES]) {
     ex->plan = plan;
     bool plain = plan->request.reference_kernels;
     ex->norm = plain ? tr__norm_reference : tr__norm_choose(plan->isa);
@@ -401,27 +399,34 @@ static void bind_plan(tr_executor *ex, const tr_plan *plan,
     }
 }
 
-static tr_micro *micros_of(const tr_plan *plan, tr_error *err) {
-    size_t count = (size_t)plan->request.accumulation_steps;
-    tr_micro *micros = tr__calloc(count, sizeof *micros);
-    if (!micros) {
-        tr_fail(err, TR_MEMORY, "no memory for the executor");
+static tr_status make_room(tr_executor *ex, const tr_plan *plan, tr_error *err) {
+    int64_t count = plan->request.accumulation_steps;
+    if (count <= ex->micro_room) {
+        return TR_OK;
     }
-    return micros;
+    tr_micro *micros = tr__calloc((size_t)count, sizeof *micros);
+    if (!micros) {
+        return tr_fail(err, TR_MEMORY, "no memory for the executor");
+    }
+    tr__free(ex->micros);
+    ex->micros = micros;
+    ex->micro_room = count;
+    return TR_OK;
 }
 
 tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPACES],
                               tr_comm *comm, const char *nvme_folder, tr_executor **out,
                               tr_error *err) {
-    tr_micro *micros = micros_of(plan, err);
-    tr_executor *ex = micros ? tr__calloc(1, sizeof *ex) : NULL;
+    tr_executor *ex = tr__calloc(1, sizeof *ex);
     if (!ex) {
-        tr__free(micros);
         return tr_fail(err, TR_MEMORY, "no memory for the executor");
     }
-    ex->comm = plan->request.ranks > 1 ? comm : NULL;
-    bind_plan(ex, plan, arenas, micros);
-    tr_status status = start_carriers(ex, nvme_folder, err);
+    tr_status status = make_room(ex, plan, err);
+    if (status == TR_OK) {
+        ex->comm = plan->request.ranks > 1 ? comm : NULL;
+        bind_plan(ex, plan, arenas);
+        status = start_carriers(ex, nvme_folder, err);
+    }
     if (status != TR_OK) {
         tr__executor_destroy(ex);
         return status;
@@ -432,14 +437,13 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
 
 tr_status tr__executor_replan(tr_executor *executor, const tr_plan *plan,
                               tr_arena *const arenas[TR_SPACES], tr_error *err) {
-    tr_micro *micros = micros_of(plan, err);
-    if (!micros) {
-        return TR_MEMORY;
+    tr_status status = make_room(executor, plan, err);
+    if (status == TR_OK) {
+        bind_plan(executor, plan, arenas);
+        pin_staging(executor);
+        executor->feed[0] = executor->feed[1] = NULL;
     }
-    bind_plan(executor, plan, arenas, micros);
-    pin_staging(executor);
-    executor->feed[0] = executor->feed[1] = NULL;
-    return TR_OK;
+    return status;
 }
 
 void tr__executor_destroy(tr_executor *executor) {

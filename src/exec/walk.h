@@ -21,7 +21,8 @@ struct tr_executor {
     tr_carrier *carrier[TR_STREAMS]; // of copies, of NVMe; NULL: nothing is elsewhere
     tr_watch *watch;                 // NULL: nobody watches
     tr_feed *feed[2];
-    tr_micro *micros; // [g]
+    tr_micro *micros;   // [g]
+    int64_t micro_room; // the largest g so far
     tr_norm_function norm;
     tr_fold_function fold;
     tr_unfold_function unfold;

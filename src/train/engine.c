@@ -84,6 +84,7 @@ tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err) {
     tr__feed_destroy(engine->feed);
     engine->feed = NULL;
     tr_status status = tr__feed_create(&options, &engine->feed, err);
+    engine->stale_feed = status != TR_OK;
     tr__executor_feed(engine->executor, 0, engine->feed);
     return status;
 }

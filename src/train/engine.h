@@ -40,7 +40,7 @@ struct tr_engine {
     tr_executor *executor;
     tr_watch *watch;    // NULL: no step was watched
     tr_feed *feed;      // of training
-    bool stale_feed;    // a step was dropped: the feed is past what the next one takes
+    bool stale_feed;    // not there, or past what the next step takes: one was dropped
     bool anew;          // begun with "resume": "never", and nothing saved since
     bool defers;        // updates may be left to the next step, beside its forward
     bool late;          // the last one is

@@ -94,6 +94,13 @@ static tr_status prepare(tr_engine *engine, int64_t batch, tr_plan **plan,
                : status;
 }
 
+// The old plan again, for which there is room: in arenas that may have moved, and
+// without a feed.
+static void take_back(tr_engine *engine) {
+    tr__executor_replan(engine->executor, engine->plan, engine->arenas, NULL);
+    engine->stale_feed = true;
+}
+
 static tr_status take_plan(tr_engine *engine, int64_t batch, tr_error *err) {
     tr_comm *comm = tr__run_comm(engine->run);
     tr_plan *plan = NULL;
@@ -104,6 +111,7 @@ static tr_status take_plan(tr_engine *engine, int64_t batch, tr_error *err) {
         status = tr__run_agree(engine->run, plan, err);
     }
     if (status != TR_OK) {
+        take_back(engine);
         tr_plan_destroy(plan);
         return status;
     }

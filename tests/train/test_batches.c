@@ -1,5 +1,6 @@
 // The effective batch changes during a run: which one each step has, which samples it
 // takes, and that nothing else changes.
+#include "base/memory.h"
 #include "program.h"
 #include "samples.h"
 #include "scratch.h"
@@ -224,6 +225,49 @@ static void memory_grows(void **state) {
     snapshot_assert_close(NULL, &b, &a, 1e-4, "offload");
     snapshot_free(&a);
     snapshot_free(&b);
+    samples_free(&data);
+}
+
+// Wherever there is no memory for another batch, the step changes nothing, and the next
+// one tries again.
+static void a_change_that_fails_changes_nothing(void **state) {
+    static const cut away = {
+        2, ", \"zero_optimization\": {\"offload_optimizer\": {\"device\": \"cpu\"}}"};
+    samples data;
+    snapshot end, before, after;
+    tr_status status = TR_MEMORY;
+    int failures = 0;
+    trial t;
+    (void)state;
+    samples_tokens(&data, SAMPLES, 8, 31, 1);
+    run_cut(&away, &data, NULL, NULL, &end);
+    open_cut(&away, &data, "unused", "never", &t);
+    trial_steps(&t, 2, NULL);
+    snapshot_take(&before, &t);
+    for (int64_t nth = 1; status != TR_OK; nth++) {
+        tr_error err = {0};
+        tr_step_result result;
+        tr__memory_fail_at(nth);
+        status = tr_engine_step(t.engine, &result, &err);
+        tr__memory_fail_at(0);
+        if (status != TR_OK) {
+            assert_int_equal(status, TR_MEMORY);
+            assert_int_equal(tr_engine_steps_done(t.engine), 2);
+            snapshot_take(&after, &t);
+            snapshot_assert_same(&before, &after);
+            snapshot_free(&after);
+            failures++;
+        }
+    }
+    assert_true(failures > 10);
+    assert_true(t.engine->plan != t.plan);
+    trial_steps(&t, STEPS - 3, NULL);
+    snapshot_take(&after, &t);
+    snapshot_assert_same(&end, &after);
+    trial_close(&t);
+    snapshot_free(&before);
+    snapshot_free(&after);
+    snapshot_free(&end);
     samples_free(&data);
 }
 
@@ -504,6 +548,7 @@ int main(void) {
         cmocka_unit_test(cuts_agree),
         cmocka_unit_test(nvme_is_memory),
         cmocka_unit_test(memory_grows),
+        cmocka_unit_test(a_change_that_fails_changes_nothing),
         cmocka_unit_test_setup_teardown(resumes, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(resumes_in_fixed_point, scratch_make,
                                         scratch_remove),
