@@ -45,6 +45,10 @@ typedef struct tr_plan_request {
     // Where the optimizer's state lives, and the master copy of parameters that have
     // only a copy on the device. Not the device: the update is on the host.
     tr_space optimizer_home;
+    // The share of the parameters, 0 to below 1, whose state and update stay on the
+    // device all the same: whole flat buffers, those that forwards use first, at most
+    // so much of all. Not with anything on NVMe.
+    double optimizer_stays;
     // Where parameters live. Not the device: units are fetched for use. An optimizer on
     // the device reads and writes them there; in 16 bits their f32 masters are with it.
     tr_space param_home;

@@ -2,8 +2,8 @@
 #include "base/checked.h"
 #include "plan/check_walk.h"
 
-bool tr__check_grads_pass(const tr_plan *plan) {
-    return tr__plan_folds(plan) || tr__plan_grads_pass(plan);
+bool tr__check_grads_pass(const tr_plan *plan, int flat) {
+    return tr__plan_folds(plan) || tr__flat_grads_pass(plan, flat);
 }
 
 int tr__check_named(const tr_plan *plan, const tr_plan_step *step,
@@ -106,8 +106,7 @@ static bool is_large(const tr_check_walk *w, int32_t buffer, int flat, size_t el
 
 // Do parameters stay on the device, and the newest are elsewhere?
 static bool is_stale(const tr_check_walk *w, int flat) {
-    return w->kind != TR_SEQUENCE_EVALUATE &&
-           w->plan->request.optimizer_home != TR_SPACE_DEVICE &&
+    return w->kind != TR_SEQUENCE_EVALUATE && w->plan->flats[flat].leaves &&
            !w->flats[flat].fetched;
 }
 
@@ -135,7 +134,7 @@ tr_status tr__check_fetch(tr_check_walk *w) {
     tr_flat_progress *progress = &w->flats[w->step->unit];
     int32_t to = w->step->buffer[TR_SLOT_OUTPUT];
     bool stays = r->param_home == TR_SPACE_DEVICE;
-    if ((stays && r->optimizer_home == TR_SPACE_DEVICE) || stays != (to < 0) ||
+    if ((stays && !flat->leaves) || stays != (to < 0) ||
         (stays && (progress->fetched || progress->gathered_param))) {
         return tr__check_wrong(w,
                                "fetches what it should not, or into the wrong place");
@@ -238,7 +237,7 @@ static tr_status check_param(const tr_check_walk *w, int flat, int32_t buffer) {
 static tr_status check_grad(tr_check_walk *w, int flat, int32_t buffer) {
     tr_flat_progress *progress = &w->flats[flat];
     const tr_flat *f = &w->plan->flats[flat];
-    if (!tr__check_grads_pass(w->plan)) {
+    if (!tr__check_grads_pass(w->plan, flat)) {
         return buffer == f->sums.buffer && progress->reductions == 0
                    ? TR_OK
                    : tr__check_wrong(w, "makes a gradient in the wrong place");
@@ -304,7 +303,7 @@ static tr_status check_whole(const tr_check_walk *w, int flat) {
     if (missing && !part) {
         return tr__check_wrong(w, "comes before the gradient of %s is made", missing);
     }
-    return !gaps || !tr__check_grads_pass(w->plan) ||
+    return !gaps || !tr__check_grads_pass(w->plan, flat) ||
                    w->flats[flat].gaps == w->flats[flat].grad
                ? TR_OK
                : tr__check_wrong(w, "takes gaps that were not cleared");
@@ -313,7 +312,7 @@ static tr_status check_whole(const tr_check_walk *w, int flat) {
 tr_status tr__check_clear_gaps(tr_check_walk *w) {
     int32_t buffer = w->step->buffer[TR_SLOT_OUTPUT];
     if (w->step->unit < 0 || w->step->unit >= (int64_t)w->plan->flat_count ||
-        !tr__check_grads_pass(w->plan) || buffer < 0 ||
+        !tr__check_grads_pass(w->plan, w->step->unit) || buffer < 0 ||
         !is_large(w, buffer, w->step->unit, sizeof(float)) ||
         w->flats[w->step->unit].grad >= 0 || w->flats[w->step->unit].gaps >= 0) {
         return tr__check_wrong(w, "clears what it should not");
@@ -326,7 +325,7 @@ tr_status tr__check_clear_gaps(tr_check_walk *w) {
 tr_status tr__check_fold(tr_check_walk *w) {
     tr_flat_progress *flat = &w->flats[w->step->unit];
     int32_t to = w->step->buffer[TR_SLOT_OUTPUT];
-    bool stays = !tr__plan_grads_pass(w->plan);
+    bool stays = !tr__flat_grads_pass(w->plan, w->step->unit);
     int64_t bytes = tr__sums_bytes(w->plan, w->plan->flats[w->step->unit].count);
     if (!tr__plan_folds(w->plan) || flat->grad < 0 ||
         w->step->buffer[TR_SLOT_INPUT] != flat->grad || stays != (to < 0) ||
@@ -354,8 +353,9 @@ tr_status tr__check_fold(tr_check_walk *w) {
 tr_status tr__check_reduce(tr_check_walk *w) {
     tr_flat_progress *flat = &w->flats[w->step->unit];
     int32_t from = w->step->buffer[TR_SLOT_INPUT], to = w->step->buffer[TR_SLOT_OUTPUT];
-    bool stays = !tr__plan_grads_pass(w->plan), folds = tr__plan_folds(w->plan);
-    bool away = w->plan->request.optimizer_home != TR_SPACE_DEVICE;
+    bool stays = !tr__flat_grads_pass(w->plan, w->step->unit);
+    bool folds = tr__plan_folds(w->plan);
+    bool away = w->plan->flats[w->step->unit].leaves;
     int32_t made = folds ? flat->sum : flat->grad;
     bool whole = stays ? from < 0 && flat->reductions == 0 : from >= 0 && from == made;
     if (w->plan->request.ranks < 2 || !whole || (folds && flat->grad >= 0)) {
@@ -388,7 +388,7 @@ tr_status tr__check_leaving(const tr_check_walk *w) {
     const tr_flat_progress *flat = &w->flats[w->step->unit];
     bool folds = tr__plan_folds(w->plan);
     int32_t from = w->step->buffer[TR_SLOT_INPUT];
-    if (!tr__plan_grads_pass(w->plan)) {
+    if (!tr__flat_grads_pass(w->plan, w->step->unit)) {
         int32_t sums = w->plan->flats[w->step->unit].sums.buffer;
         bool complete = flat->reductions == 1 &&
                         flat->gathered_grad == (tr__plan_stage(w->plan) == 0) &&
@@ -412,7 +412,7 @@ tr_status tr__check_leaving(const tr_check_walk *w) {
 tr_status tr__check_evict(tr_check_walk *w) {
     tr_flat_progress *flat = &w->flats[w->step->unit];
     int32_t from = w->step->buffer[TR_SLOT_INPUT], to = w->step->buffer[TR_SLOT_OUTPUT];
-    if (w->plan->request.optimizer_home == TR_SPACE_DEVICE) {
+    if (!w->plan->flats[w->step->unit].leaves) {
         return tr__check_wrong(w, "has nowhere to evict to");
     }
     if ((w->step->fresh & 1) != (flat->evictions == 0)) {
@@ -458,7 +458,7 @@ static int makers(const tr_plan *plan, int flat) {
 static int64_t handings(const tr_plan *plan, int flat) {
     const tr_plan_request *r = &plan->request;
     int64_t waves = tr__ceil_div(r->accumulation_steps, r->wave);
-    if (!tr__plan_grads_pass(plan)) {
+    if (!tr__flat_grads_pass(plan, flat)) {
         return 1;
     }
     return waves * (plan->flats[flat].slice ? makers(plan, flat) : 1);
@@ -467,7 +467,6 @@ static int64_t handings(const tr_plan *plan, int flat) {
 tr_status tr__check_gradients(const tr_check_walk *w) {
     const tr_plan_request *r = &w->plan->request;
     int stage = tr__plan_stage(w->plan);
-    bool away = r->optimizer_home != TR_SPACE_DEVICE;
     bool stores = tr__part_is_on_nvme(w->plan, TR_PART_GRAD);
     bool folds = tr__plan_folds(w->plan);
     for (int s = 0; s < TR_BESIDE; s++) {
@@ -481,7 +480,7 @@ tr_status tr__check_gradients(const tr_check_walk *w) {
         int64_t times = some ? handings(w->plan, (int)f) : 0;
         if (flat->grad >= 0 || flat->sum >= 0 || flat->folded != (some && folds) ||
             flat->reductions != (r->ranks > 1 ? times : 0) ||
-            flat->evictions != (away ? times : 0) ||
+            flat->evictions != (w->plan->flats[f].leaves ? times : 0) ||
             flat->squared != (some && stores) || flat->stored != (some && stores) ||
             flat->gathered_grad != (some && r->ranks > 1 && stage == 0)) {
             return tr__check_wrong(w, "comes before the gradient of %s is complete",

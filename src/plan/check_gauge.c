@@ -22,8 +22,9 @@ static bool is_there(const tr_check_walk *w, int flat) {
         return false;
     }
     const tr_binding *binding = &w->plan->bindings[at];
-    int32_t made = tr__check_grads_pass(w->plan) ? w->flats[flat].grad
-                                                 : w->plan->flats[flat].sums.buffer;
+    int32_t made = tr__check_grads_pass(w->plan, flat)
+                       ? w->flats[flat].grad
+                       : w->plan->flats[flat].sums.buffer;
     bool other = false;
     for (int f = 0; f < TR_UNIT_FLATS_MAX; f++) {
         other = other || binding->param[f] >= 0 || (f > 0 && binding->grad[f] >= 0);

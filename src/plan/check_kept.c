@@ -50,11 +50,37 @@ static tr_status check_gradients(const tr_plan *plan, const tr_flat *flat,
     if (!is_whole(plan, flat, &flat->grad, element)) {
         return wrong(flat, "gradients have no room where the update reads them", err);
     }
-    bool stay =
-        plan->request.optimizer_home == TR_SPACE_DEVICE || !tr__plan_grads_pass(plan);
+    bool stay = !flat->leaves || !tr__flat_grads_pass(plan, (int)(flat - plan->flats));
     bool good =
         stay ? is_whole(plan, flat, &flat->sums, element) : flat->sums.buffer < 0;
     return good ? TR_OK : wrong(flat, "sums of gradients have no room", err);
+}
+
+static bool is_here(const tr_plan *plan, const tr_flat_range *range) {
+    return plan->buffers[range->buffer].space == TR_SPACE_DEVICE;
+}
+
+// What leaves is updated elsewhere; of what stays there is no more than was asked for.
+static tr_status check_leaving(const tr_plan *plan, tr_error *err) {
+    double all = 0, here = 0;
+    for (size_t f = 0; f < plan->flat_count && !plan->request.inference; f++) {
+        const tr_flat *flat = &plan->flats[f];
+        bool good = is_here(plan, &flat->grad) != flat->leaves;
+        for (int s = 0; s < plan->request.optimizer_states; s++) {
+            good = good && is_here(plan, &flat->state[s]) != flat->leaves;
+        }
+        if (!good) {
+            return wrong(flat, "gradients and states are not in one place", err);
+        }
+        all += (double)flat->count;
+        here += flat->leaves ? 0 : (double)flat->count;
+    }
+    bool fits = plan->request.optimizer_home == TR_SPACE_DEVICE ||
+                here <= plan->request.optimizer_stays * all;
+    return fits ? TR_OK
+                : tr_fail(err, TR_INTERNAL,
+                          "plan: more of the optimizer stays than "
+                          "was asked for");
 }
 
 tr_status tr__check_kept(const tr_plan *plan, tr_error *err) {
@@ -65,5 +91,5 @@ tr_status tr__check_kept(const tr_plan *plan, tr_error *err) {
             status = check_gradients(plan, &plan->flats[f], err);
         }
     }
-    return status;
+    return status == TR_OK ? check_leaving(plan, err) : status;
 }

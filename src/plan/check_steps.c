@@ -494,7 +494,7 @@ static tr_status check_fence(const tr_check_walk *w) {
     bool stays = r->param_home == TR_SPACE_DEVICE;
     for (size_t f = 0; stays && f < w->plan->flat_count; f++) {
         bool gathered = w->flats[f].gathered_param || stage == 0 || stage == 3;
-        bool fetched = w->flats[f].fetched || r->optimizer_home == TR_SPACE_DEVICE;
+        bool fetched = w->flats[f].fetched || !w->plan->flats[f].leaves;
         if (!gathered || !fetched) {
             return tr_fail(w->err, TR_INTERNAL, "plan: the fence leaves out %s",
                            w->plan->flats[f].name);

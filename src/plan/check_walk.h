@@ -145,7 +145,7 @@ tr_status tr__check_boundary(tr_check_walk *w);
 
 // Before the norm: every gradient is complete, and is where the norm looks for it.
 tr_status tr__check_gradients(const tr_check_walk *w);
-bool tr__check_grads_pass(const tr_plan *plan);
+bool tr__check_grads_pass(const tr_plan *plan, int flat);
 
 // ---- check_nvme.c
 tr_status tr__check_read(tr_check_walk *w);

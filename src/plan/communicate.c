@@ -168,13 +168,14 @@ static void add_evict(walk *w, int flat, const issue *wait) {
 }
 
 static void add_reduce(walk *w, int flat) {
+    bool leaves = w->plan->flats[flat].leaves;
     add(w,
         (tr_plan_step){.kind = TR_STEP_reduce,
                        .stream = TR_STREAM_COMM,
                        .unit = (int32_t)flat,
-                       .fresh = grads_leave(w) || !w->summed[flat]},
+                       .fresh = leaves || !w->summed[flat]},
         NULL);
-    w->summed[flat] = w->summed[flat] || !grads_leave(w);
+    w->summed[flat] = w->summed[flat] || !leaves;
     if (tr__plan_stage(w->plan) == 0) {
         add_gather(w, TR_PART_GRAD, flat, NULL);
     }
@@ -198,9 +199,9 @@ static void take_away(walk *w, size_t v, departure part) {
         }
         if (part == REDUCE) {
             add_reduce(w, flat);
-        } else if (part == EVICT) {
+        } else if (part == EVICT && w->plan->flats[flat].leaves) {
             add_evict(w, flat, &reduced);
-        } else {
+        } else if (part == WRITE) {
             add_transfer(w, TR_STEP_write, TR_PART_GRAD, flat, &evicted);
         }
     }
@@ -356,7 +357,7 @@ static void edit_fence(walk *w) {
         if (w->reads) {
             read_for_fence(w, f, &read);
         }
-        if (r->optimizer_home != TR_SPACE_DEVICE) {
+        if (w->plan->flats[f].leaves) {
             needs.at[NVME] += w->reads && w->plan->flats[f].count > 0;
             add_fetch(w, (int)f, &needs);
         }

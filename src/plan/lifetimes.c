@@ -146,10 +146,6 @@ static bool params_stay(const table *t) {
            t->plan->request.param_home == TR_SPACE_DEVICE;
 }
 
-static bool is_away(const table *t) {
-    return t->plan->request.optimizer_home != TR_SPACE_DEVICE;
-}
-
 // What every rank has room for of its part.
 static int64_t part_elements(const tr_flat *flat) {
     return tr__min_i64(flat->shard, flat->count);
@@ -192,8 +188,8 @@ static int use_ring(table *t, int slot, tr_part part, int32_t now) {
 }
 
 // Are f32 gradients of buffers that pass?
-static bool grads_pass(const table *t) {
-    return tr__plan_folds(t->plan) || tr__plan_grads_pass(t->plan);
+static bool grads_pass(const table *t, int flat) {
+    return tr__plan_folds(t->plan) || tr__flat_grads_pass(t->plan, flat);
 }
 
 static int32_t param_place(table *t, int flat, int32_t now) {
@@ -204,7 +200,8 @@ static int32_t param_place(table *t, int flat, int32_t now) {
 }
 
 static int32_t grad_place(table *t, int flat, int32_t now) {
-    return grads_pass(t) ? use_grad(t, flat, now) : t->plan->flats[flat].sums.buffer;
+    return grads_pass(t, flat) ? use_grad(t, flat, now)
+                               : t->plan->flats[flat].sums.buffer;
 }
 
 static void bind(table *t, tr_plan_step *step, const tr_program *program, int32_t now) {
@@ -239,7 +236,7 @@ static void use_gauged(table *t, tr_plan_step *step, int32_t now) {
 // Sums that stay are the flat's own.
 static void use_fold(table *t, tr_plan_step *step, int32_t now) {
     step->buffer[TR_SLOT_INPUT] = use_grad(t, step->unit, now);
-    if (tr__plan_grads_pass(t->plan)) {
+    if (tr__flat_grads_pass(t->plan, step->unit)) {
         step->buffer[TR_SLOT_OUTPUT] = use_sum(t, step->unit, now);
     }
     t->grad[step->unit] = -1; // the next micro-batch makes another
@@ -256,11 +253,11 @@ static int take_made(table *t, int flat, int32_t now) {
 
 // What is under way lives until somebody has waited for it.
 static void use_reduce(table *t, tr_plan_step *step, int32_t now) {
-    if (!tr__plan_grads_pass(t->plan)) {
+    if (!tr__flat_grads_pass(t->plan, step->unit)) {
         return; // in place, in what lives always
     }
     step->buffer[TR_SLOT_INPUT] = take_made(t, step->unit, now);
-    if (is_away(t)) {
+    if (t->plan->flats[step->unit].leaves) {
         t->reduced[step->unit] = -1;
         step->buffer[TR_SLOT_OUTPUT] = use_reduced(t, step->unit, now);
         use_reduced(t, step->unit, t->waited[now]);
@@ -292,7 +289,7 @@ static void use_evict(table *t, tr_plan_step *step, int32_t now) {
             use_staged(t, t->staged_grad, TR_PART_GRAD, step->unit, now);
         use_staged(t, t->staged_grad, TR_PART_GRAD, step->unit, t->waited[now]);
     }
-    if (!tr__plan_grads_pass(t->plan)) {
+    if (!tr__flat_grads_pass(t->plan, step->unit)) {
         return;
     }
     step->buffer[TR_SLOT_INPUT] = t->plan->request.ranks > 1
@@ -303,7 +300,7 @@ static void use_evict(table *t, tr_plan_step *step, int32_t now) {
 // What is about to leave.
 static void use_square(table *t, tr_plan_step *step, int32_t now) {
     int32_t *input = &step->buffer[TR_SLOT_INPUT];
-    if (tr__plan_grads_pass(t->plan)) {
+    if (tr__flat_grads_pass(t->plan, step->unit)) {
         *input = t->plan->request.ranks > 1 ? use_reduced(t, step->unit, now)
                  : tr__plan_folds(t->plan)  ? use_sum(t, step->unit, now)
                                             : use_grad(t, step->unit, now);

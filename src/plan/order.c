@@ -23,12 +23,12 @@ static void add(writer *w, tr_plan_step step) {
 // Who is the first to write a gradient: the first micro-batch of the step where it
 // stays, of the wave where it is handed to another rank after each, and every one where
 // each is folded into the sums.
-static bool begins(const writer *w, int64_t micro) {
+static bool begins(const writer *w, int flat, int64_t micro) {
     const tr_plan *plan = w->plan;
     if (tr__plan_folds(plan)) {
         return true;
     }
-    return micro == (tr__plan_grads_pass(plan) ? w->first : 0);
+    return micro == (tr__flat_grads_pass(plan, flat) ? w->first : 0);
 }
 
 // A tied tensor's gradient is fresh at the first step of its scope that adds to it,
@@ -36,7 +36,7 @@ static bool begins(const writer *w, int64_t micro) {
 static uint32_t fresh_flats(writer *w, int u, int segment, int64_t micro) {
     const tr_plan_unit *unit = &w->plan->units[u];
     const tr_program *program = &unit->program->backward[segment];
-    uint32_t fresh = begins(w, micro);
+    uint32_t fresh = begins(w, unit->flats[0], micro);
     uint32_t touched = tr__program_flats(program, TR_PLACE_PARAM_GRAD);
     for (int f = 1; f < unit->program->flat_count; f++) {
         uint32_t bit = UINT32_C(1) << f;
@@ -103,11 +103,11 @@ static void clear_gaps(writer *w, int u, int segment, uint32_t fresh) {
         tr__program_flats(&unit->program->backward[segment], TR_PLACE_PARAM_GRAD);
     uint32_t parts = folds ? made_in_parts(unit->program) : 0;
     touched &= folds ? ~UINT32_C(0) : ~begun_before(unit->program, segment);
-    bool passes = folds || tr__plan_grads_pass(w->plan);
-    for (int f = 0; passes && f < unit->program->flat_count; f++) {
+    for (int f = 0; f < unit->program->flat_count; f++) {
         uint32_t whole = parts >> f & 1;
+        bool passes = folds || tr__flat_grads_pass(w->plan, unit->flats[f]);
         bool needed = whole || has_gaps(w->plan, unit->flats[f]);
-        if (needed && (fresh & touched) >> f & 1) {
+        if (passes && needed && (fresh & touched) >> f & 1) {
             add(w, (tr_plan_step){.kind = TR_STEP_clear,
                                   .part = TR_PART_GRAD,
                                   .unit = unit->flats[f],

@@ -202,15 +202,18 @@ static tr_status keep(tr_plan *plan, const tr_flat *flat, bool sharded, tr_space
     return range->buffer < 0 ? TR_MEMORY : TR_OK;
 }
 
+static tr_space optimizer_of(const tr_plan *plan, const tr_flat *flat) {
+    return flat->leaves ? plan->request.optimizer_home : TR_SPACE_DEVICE;
+}
+
 static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     int stage = tr__plan_stage(plan);
     bool away = r->param_home != TR_SPACE_DEVICE;
     bool half = tr__plan_is_half(plan);
     // Of what is fetched, and of the masters, which are the same in f32.
-    tr_space home = away ? r->param_home : r->optimizer_home;
-    tr_space masters =
-        half && r->optimizer_home == TR_SPACE_DEVICE ? TR_SPACE_DEVICE : home;
+    tr_space home = away ? r->param_home : optimizer_of(plan, flat);
+    tr_space masters = half && !flat->leaves ? TR_SPACE_DEVICE : home;
     size_t element = (size_t)tr__param_bytes(plan);
     tr_status status = TR_OK;
     flat->param.buffer = -1;
@@ -234,15 +237,14 @@ static tr_status keep_gradients(tr_plan *plan, tr_flat *flat, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     int stage = tr__plan_stage(plan);
     size_t sum = (size_t)tr__sum_bytes(plan);
-    bool away = r->optimizer_home != TR_SPACE_DEVICE;
     tr_status status = TR_OK;
     flat->sums.buffer = -1;
-    if (!away || !tr__plan_grads_pass(plan)) {
+    if (!flat->leaves || !tr__flat_grads_pass(plan, (int)(flat - plan->flats))) {
         status = keep(plan, flat, stage >= SHARDS_GRAD, TR_SPACE_DEVICE,
                       TR_LEDGER_gradients, sum, &flat->sums, err);
     }
     flat->grad = flat->sums;
-    return status == TR_OK && away
+    return status == TR_OK && flat->leaves
                ? keep(plan, flat, stage >= SHARDS_STATE, r->grad_home,
                       TR_LEDGER_gradients, sum, &flat->grad, err)
                : status;
@@ -259,10 +261,26 @@ static tr_status flat_buffers(tr_plan *plan, tr_flat *flat, tr_error *err) {
         status = keep_gradients(plan, flat, err);
     }
     for (int i = 0; status == TR_OK && !r->inference && i < r->optimizer_states; i++) {
-        status = keep(plan, flat, sharded, r->optimizer_home, TR_LEDGER_optimizer,
-                      sizeof(float), &flat->state[i], err);
+        status = keep(plan, flat, sharded, optimizer_of(plan, flat),
+                      TR_LEDGER_optimizer, sizeof(float), &flat->state[i], err);
     }
     return status;
+}
+
+// What stays are the first that have room in its share: forwards, which begin with
+// them, need not wait until they are back.
+static void choose_leaving(tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    int64_t all = 0;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        all += plan->flats[f].count;
+    }
+    int64_t room = (int64_t)(r->optimizer_stays * (double)all);
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        tr_flat *flat = &plan->flats[f];
+        flat->leaves = r->optimizer_home != TR_SPACE_DEVICE && flat->count > room;
+        room -= flat->leaves ? 0 : flat->count;
+    }
 }
 
 tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {
@@ -279,6 +297,7 @@ tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {
     if (sliced != TR_OK) {
         return sliced;
     }
+    choose_leaving(plan);
     for (size_t i = 0; i < plan->flat_count; i++) {
         tr_status status = flat_buffers(plan, &plan->flats[i], err);
         if (status != TR_OK) {

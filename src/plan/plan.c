@@ -77,6 +77,20 @@ static tr_status check_homes(const tr_plan_request *r, tr_error *err) {
                        "%s: the first needs the second to be there, too",
                        tr_space_name(r->grad_home), tr_space_name(r->optimizer_home));
     }
+    bool nvme = r->param_home == TR_SPACE_NVME || r->optimizer_home == TR_SPACE_NVME;
+    if (!(r->optimizer_stays >= 0 && r->optimizer_stays < 1)) {
+        return tr_fail(
+            err, TR_USAGE,
+            "%g of the optimizer is to stay on the device; possible are 0 to "
+            "below 1",
+            r->optimizer_stays);
+    }
+    if (r->optimizer_stays > 0 && nvme) {
+        return tr_fail(
+            err, TR_USAGE,
+            "zero_optimization.offload_optimizer.ratio below 1 with something "
+            "on NVMe is not yet supported: set it to 1");
+    }
     if (r->param_home != TR_SPACE_DEVICE && r->ranks > 1 && r->stage < 3) {
         return tr_fail(err, TR_USAGE,
                        "zero_optimization.offload_param on %lld ranks needs "

@@ -203,6 +203,7 @@ typedef struct tr_flat {
     bool tied;
     bool slice;         // of a tied tensor that is used in slices
     bool gauged;        // its gradients count for the noise scale, where it is measured
+    bool leaves;        // states and update are elsewhere, and gradients go there
     int64_t count;      // elements, padding included
     int64_t shard;      // elements of a rank's part (comm.h), a multiple of 1,024
     int64_t first, own; // this rank's part: [first, first + own)
@@ -478,8 +479,12 @@ int64_t tr__norms_ranks(const tr_plan *plan);
 // Index of the tr_squares of a block (of 1,024 elements of its flat buffer) in which
 // the parameter has elements.
 int64_t tr__norms_part(const tr_plan *plan, const tr_plan_param *param, int64_t block);
-// Are gradients handed on after each wave, to another rank or another space?
+// Are gradients handed on after each wave, to another rank or another space? Some of
+// the plan's; those of a flat buffer.
 bool tr__plan_grads_pass(const tr_plan *plan);
+bool tr__flat_grads_pass(const tr_plan *plan, int flat);
+// Elements of the flat buffers that are updated on the device.
+int64_t tr__plan_staying(const tr_plan *plan);
 const char *tr__plan_step_name(tr_plan_step_kind kind);
 const char *tr__sequence_name(tr_sequence_kind kind);
 const char *tr__stream_name(tr_stream stream);

@@ -355,6 +355,10 @@ tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
     if (tr__dtype_is_half(r->sums)) {
         fprintf(to, "gradients summed in %s\n", tr__half_name(r->sums));
     }
+    if (r->optimizer_stays > 0) {
+        fprintf(to, "updated on the device: %" PRId64 " elements of flat buffers\n",
+                tr__plan_staying(plan));
+    }
     print_ledger(plan, to);
     print_traffic(plan, to);
     tr_status choices = tr__choices_print(plan, to, err);

@@ -80,6 +80,9 @@ tr_status tr__plan_print_members(const tr_plan *plan, FILE *to, tr_error *err) {
     if (tr__dtype_is_half(r->sums)) {
         fprintf(to, "  \"gradient_sums\": \"%s\",\n", tr__half_name(r->sums));
     }
+    if (r->optimizer_stays > 0) {
+        fprintf(to, "  \"updated_on_device\": %" PRId64 ",\n", tr__plan_staying(plan));
+    }
     print_ledger(plan, to);
     fprintf(to,
             "  \"traffic_bytes\": {\"gather\": %" PRId64 ", \"reduce\": %" PRId64

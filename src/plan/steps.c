@@ -290,6 +290,19 @@ bool tr__plan_grads_pass(const tr_plan *plan) {
            (r->ranks == 1 && r->optimizer_home != TR_SPACE_DEVICE);
 }
 
+bool tr__flat_grads_pass(const tr_plan *plan, int flat) {
+    return tr__plan_stage(plan) >= 2 ||
+           (plan->request.ranks == 1 && plan->flats[flat].leaves);
+}
+
+int64_t tr__plan_staying(const tr_plan *plan) {
+    int64_t count = 0;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        count += plan->flats[f].leaves ? 0 : plan->flats[f].count;
+    }
+    return count;
+}
+
 int64_t tr__update_shard(const tr_plan *plan, const tr_flat *flat) {
     return tr__plan_stage(plan) > 0 ? flat->shard : flat->count;
 }
@@ -331,7 +344,7 @@ int64_t tr__sums_bytes(const tr_plan *plan, int64_t count) {
 }
 
 int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave) {
-    if (!tr__plan_grads_pass(plan)) {
+    if (!tr__flat_grads_pass(plan, flat)) {
         return 0;
     }
     return plan->flats[flat].slice ? wave * plan->unit_count + unit : wave;

@@ -57,7 +57,6 @@ static void find_arriving(const tr_plan *plan, tr_sequence_kind kind, tr_visits 
     int stage = tr__plan_stage(plan);
     bool train = kind == TR_SEQUENCE_TRAIN;
     bool lives_here = plan->request.param_home == TR_SPACE_DEVICE;
-    bool updated_here = plan->request.optimizer_home == TR_SPACE_DEVICE;
     for (size_t v = 0; v < out->count; v++) {
         tr_visit *at = &out->visits[v];
         const tr_plan_unit *unit = &plan->units[at->unit];
@@ -69,6 +68,7 @@ static void find_arriving(const tr_plan *plan, tr_sequence_kind kind, tr_visits 
                 continue;
             }
             bool gather = stage == 3 ? !follows : stage > 0 && train && first;
+            bool updated_here = !plan->flats[unit->flats[k]].leaves;
             bool fetch = lives_here ? !updated_here && train && first : !follows;
             at->gather |= gather ? bit : 0;
             at->fetch |= fetch ? bit : 0;

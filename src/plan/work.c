@@ -96,7 +96,8 @@ tr_reach tr__step_reach(const tr_plan *plan, const tr_plan_step *step) {
     const tr_plan_request *r = &plan->request;
     bool updates = step->kind == TR_STEP_update, half = tr__plan_is_half(plan);
     bool reads = !half && (updates || step->kind == TR_STEP_measure);
-    if (r->param_home == TR_SPACE_DEVICE || r->optimizer_home != TR_SPACE_DEVICE) {
+    if (r->param_home == TR_SPACE_DEVICE || !(reads || updates) ||
+        plan->flats[step->unit].leaves) {
         return (tr_reach){0, 0};
     }
     return (tr_reach){reads ? step->count * F32 : 0,

@@ -36,9 +36,10 @@ static const tr_key keys[] = {
     {.path = "zero_optimization.offload_optimizer.fast_init", PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.offload_optimizer.ratio",
      .types = TR_KEY_NUMBER,
-     .status = TR_KEY_NOT_YET,
      .fallback = "1.0",
-     .doc = "share of the state that is offloaded"},
+     .max = 1,
+     .doc = "least share of the parameters whose state goes to the host; whole units "
+            "of the others, those that forwards use first, are updated on the device"},
     {.path = "zero_optimization.offload_optimizer.super_offload", PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.offload_optimizer.cpuadam_cores_perc",
      PLANNED(TR_KEY_NUMBER)},

@@ -6,6 +6,7 @@
 
 static const char optimizer_path[] = "zero_optimization.offload_optimizer.nvme_path";
 static const char param_path[] = "zero_optimization.offload_param.nvme_path";
+static const char ratio_key[] = "zero_optimization.offload_optimizer.ratio";
 static const char memory_path[] = "memory.nvme.path";
 
 static tr_space home_of(const tr_run *run, const char *key, bool old_name) {
@@ -67,6 +68,12 @@ tr_status tr__run_resolve_homes(tr_run *run, const tr_run_options *options,
     r->param_home = home_of(run, "zero_optimization.offload_param.device", params);
     r->optimizer_home =
         home_of(run, "zero_optimization.offload_optimizer.device", optimizer);
+    double ratio = tr__config_number(config, ratio_key);
+    r->optimizer_stays = r->optimizer_home == TR_SPACE_DEVICE ? 0 : 1 - ratio;
+    if (ratio == 0) {
+        r->optimizer_home = TR_SPACE_DEVICE;
+        r->optimizer_stays = 0;
+    }
     if (tr__config_bool(config, "memory.nvme.gradients")) {
         if (r->optimizer_home != TR_SPACE_NVME) {
             return tr_fail(err, TR_USAGE,

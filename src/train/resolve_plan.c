@@ -344,6 +344,13 @@ tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
     if (status != TR_OK || (!asked.free && !asked.budgets)) {
         return status;
     }
+    if (run->request.optimizer_stays > 0) {
+        tr_fail(
+            &mine, TR_USAGE,
+            "zero_optimization.offload_optimizer.ratio below 1 where the planner "
+            "chooses (memory, \"auto\") is not yet supported: leave one of them out");
+        return tr__agree(run->comm, TR_USAGE, &mine, err);
+    }
     tr_planner_request request = request_of(run, asked.free);
     status = choose_for_all(run, options, &request, err);
     if (status != TR_OK) {

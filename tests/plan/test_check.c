@@ -26,6 +26,7 @@ typedef struct subject {
     uint32_t remade; // classes of tensors that are made again
     int64_t remade_units;
     tr_space optimizer, params, gradients, boundaries;
+    double stays; // the optimizer's share that is updated on the device all the same
     bool gauged;
     tr_dtype compute; // TR_NONE: f32
     tr_dtype sums;    // the same
@@ -87,6 +88,16 @@ static const subject subjects[] = {
     {"two ranks, stage 3, all on NVMe, no overlap", 2, 2, 0, .ranks = 2, .stage = 3,
      .no_overlap = true, .optimizer = TR_SPACE_NVME, .params = TR_SPACE_NVME,
      .gradients = TR_SPACE_NVME},
+    {"half of the optimizer on the host", 2, 2, 0, .ranks = 1,
+     .optimizer = TR_SPACE_HOST, .stays = 0.5},
+    {"bf16, some of the optimizer and parameters on the host", 2, 2, -1, .ranks = 1,
+     .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST, .compute = TR_BF16,
+     .stays = 0.4},
+    {"two ranks, stage 1, half of the optimizer on the host", 3, 2, 0, .ranks = 2,
+     .stage = 1, .optimizer = TR_SPACE_HOST, .stays = 0.5},
+    {"two ranks, stage 3, norms, reproducible, half on the host", 2, 2, 0, .ranks = 2,
+     .stage = 3, .reproducible = true, .norms = true, .optimizer = TR_SPACE_HOST,
+     .params = TR_SPACE_HOST, .stays = 0.5},
     {"parameters alone on the host", 2, 1, 0, .ranks = 1, .params = TR_SPACE_HOST},
     {"parameters alone on NVMe, optimizer here", 2, 2, -1, .ranks = 1,
      .params = TR_SPACE_NVME},
@@ -183,6 +194,7 @@ static tr_plan *make(const subject *s) {
     request.compute = s->compute;
     request.sums = s->sums;
     request.optimizer_home = s->optimizer;
+    request.optimizer_stays = s->stays;
     request.param_home = s->params;
     request.grad_home = s->gradients;
     request.update_elements = 2048; // so that some flats have several pieces

@@ -7,6 +7,7 @@
 #include "plan/ordered.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -515,6 +516,15 @@ static void requests_that_cannot_be_are_refused(void **state) {
     r = good;
     r.optimizer_states = 3;
     refuse(&r, "3 states");
+    r = good;
+    r.optimizer_home = TR_SPACE_HOST;
+    r.optimizer_stays = 1;
+    refuse(&r, "0 to below 1");
+    r.optimizer_stays = NAN;
+    refuse(&r, "0 to below 1");
+    r.optimizer_stays = 0.5;
+    r.param_home = TR_SPACE_NVME;
+    refuse(&r, "offload_optimizer.ratio below 1");
     tr_model_destroy(model);
 }
 

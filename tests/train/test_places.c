@@ -25,6 +25,7 @@ typedef struct world {
 // What decides about none.
 typedef struct places {
     const char *optimizer, *params;
+    double ratio;          // of the optimizer goes; 0: all
     bool gradients;        // on NVMe
     int64_t wave;          // of GPT-2 outside of reproducible mode: part of the bits
     int64_t units;         // made again whole
@@ -64,15 +65,16 @@ static void print_run(const world *w, const places *p, char text[TEXT_MAX]) {
              "\"recompute\": [%s], \"recompute_units\": %d}, "
              "\"activation_checkpointing\": {\"number_checkpoints\": %d, "
              "\"cpu_checkpointing\": %s}, \"zero_optimization\": {"
-             "\"overlap_comm\": %s, \"offload_optimizer\": {\"device\": \"%s\"}, "
+             "\"overlap_comm\": %s, \"offload_optimizer\": {\"device\": \"%s\", "
+             "\"ratio\": %g}, "
              "\"offload_param\": {\"device\": \"%s\"}}, \"memory\": {\"nvme\": "
              "{\"path\": \"/tmp\", \"gradients\": %s}}, \"optimizer\": %s, "
              "\"out\": \"unused\"}",
              model, STEPS, (int)w->batch, (int)w->micro, w->half ? "true" : "false",
              w->sums, (int)p->wave, w->reproducible ? "true" : "false", p->classes,
              (int)p->classes_units, (int)p->units, p->boundaries ? "true" : "false",
-             p->overlap ? "true" : "false", p->optimizer, p->params,
-             p->gradients ? "true" : "false", w->optimizer);
+             p->overlap ? "true" : "false", p->optimizer, p->ratio > 0 ? p->ratio : 1,
+             p->params, p->gradients ? "true" : "false", w->optimizer);
 }
 
 static bool chance(uint64_t *random, int64_t one_in) {
@@ -120,6 +122,9 @@ static places draw_places(const world *w, uint64_t *random) {
                 .overlap = !chance(random, 4),
                 .defers = chance(random, 2)};
     p.wave = w->reproducible && !p.gradients ? test_between(random, 1, g) : g;
+    if (optimizer == 1 && params != 2 && chance(random, 2)) {
+        p.ratio = 0.1 * (double)test_between(random, 1, 9);
+    }
     draw_classes(&p, random);
     return p;
 }

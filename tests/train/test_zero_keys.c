@@ -95,6 +95,12 @@ static bool state_on_host(const tr_plan *plan, const tr_run *run) {
            bytes_of(plan, TR_SPACE_DEVICE, TR_LEDGER_optimizer) == 0;
 }
 
+static bool state_in_both(const tr_plan *plan, const tr_run *run) {
+    int64_t here = bytes_of(plan, TR_SPACE_DEVICE, TR_LEDGER_optimizer);
+    (void)run;
+    return here > 0 && bytes_of(plan, TR_SPACE_HOST, TR_LEDGER_optimizer) >= here;
+}
+
 static bool params_on_host(const tr_plan *plan, const tr_run *run) {
     (void)run;
     return plan->request.param_home == TR_SPACE_HOST &&
@@ -137,6 +143,7 @@ static const meaning meanings[] = {
      "/tmp",
      {ZERO "offload_optimizer.device=nvme"},
      state_in_folder},
+    {ZERO "offload_optimizer.ratio", "0.5", {ON_CPU}, state_in_both},
     {ZERO "offload_param.device", "cpu", {ON_CPU}, params_on_host},
     {ZERO "offload_param.nvme_path",
      "/tmp",

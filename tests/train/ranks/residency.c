@@ -15,6 +15,7 @@ static tr_comm *comm;
 typedef struct cut {
     int stage;
     const char *optimizer, *params;
+    double ratio;   // of the optimizer goes; 0: all
     bool gradients; // on NVMe
     bool overlap, reproducible;
     bool defers; // updates are left to the next step
@@ -32,14 +33,15 @@ static void print_run(const cut *c, int64_t batch, char text[TEXT_MAX]) {
         "{\"grad_accum_dtype\": \"%s\"}, \"train_batch_size\": %d, "
         "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": 2, "
         "\"threads\": 1, \"reproducible\": %s}, \"zero_optimization\": {\"stage\": "
-        "%d, \"overlap_comm\": %s, \"offload_optimizer\": {\"device\": \"%s\"}, "
+        "%d, \"overlap_comm\": %s, \"offload_optimizer\": {\"device\": \"%s\", "
+        "\"ratio\": %g}, "
         "\"offload_param\": {\"device\": \"%s\"}}, \"memory\": {\"nvme\": "
         "{\"path\": \"/tmp\", \"gradients\": %s}}, \"gradient_clipping\": 0.3, "
         "\"optimizer\": {\"type\": \"%s\"}, \"out\": \"unused\"}",
         POSITIONS, VOCABULARY, STEPS, c->half ? "true" : "false", c->sums, (int)batch,
         MICRO, c->reproducible ? "true" : "false", c->stage,
-        c->overlap ? "true" : "false", c->optimizer, c->params,
-        c->gradients ? "true" : "false", c->optimizer_type);
+        c->overlap ? "true" : "false", c->optimizer, c->ratio > 0 ? c->ratio : 1,
+        c->params, c->gradients ? "true" : "false", c->optimizer_type);
 }
 
 static int64_t stored(const trial *t) {
@@ -87,18 +89,26 @@ static void check_sums(int stage, bool reproducible, bool half, const char *sums
                        const char *type) {
     static const char *const places[] = {"none", "cpu", "nvme"};
     int64_t batch = 2 * MICRO * tr_comm_ranks(comm) - 1;
-    cut resident = {stage,        "none", "none", false, true,
-                    reproducible, false,  half,   sums,  type};
+    cut resident = {.stage = stage,
+                    .optimizer = "none",
+                    .params = "none",
+                    .overlap = true,
+                    .reproducible = reproducible,
+                    .half = half,
+                    .sums = sums,
+                    .optimizer_type = type};
     tr_step_result want[STEPS], got[STEPS];
     snapshot there, here;
     samples data;
     samples_tokens(&data, 2 * batch + 1, POSITIONS, VOCABULARY, 3);
     run_cut(&resident, &data, batch, &there, want);
-    for (int k = 0; k < 8; k++) {
-        // Optimizer on the host, on NVMe, and here; parameters in each other place.
-        int params = k < 6 ? k % 3 : k - 5;
+    for (int k = 0; k < 10; k++) {
+        // Optimizer on the host, on NVMe, and here; parameters in each other place;
+        // some of the optimizer on the host, parameters here or there.
+        int params = k < 6 ? k % 3 : k < 8 ? k - 5 : k - 8;
         cut c = {.stage = stage,
-                 .optimizer = places[(1 + k / 3) % 3],
+                 .optimizer = places[k < 8 ? (1 + k / 3) % 3 : 1],
+                 .ratio = k < 8 ? 0 : 0.5,
                  .params = places[params],
                  .gradients = k == 4 || (k == 3 && stage != 1),
                  .overlap = (k + stage) % 3 != 0,
