@@ -133,15 +133,13 @@ tr_status tr__executor_borrow(tr_executor *executor, const tr_piece *piece, int6
     return move_blocks(executor, &b, memory, FROM_FILE, err);
 }
 
-// What master weights are rounded to goes through the rest of the exchange.
-static tr_status write_copy(const tr_executor *ex, const blocks *master, float *memory,
-                            tr_error *err) {
-    void *rounded = memory + tr__exchange_elements(ex->plan);
-    blocks copy = *master;
-    copy.part = TR_PART_COPY;
-    tr__half_narrow(ex->plan->request.compute, memory, master->count,
+// What the masters of these blocks are rounded to, by way of `rounded`.
+static tr_status write_copy(const tr_executor *ex, blocks b, const float *masters,
+                            void *rounded, tr_error *err) {
+    b.part = TR_PART_COPY;
+    tr__half_narrow(ex->plan->request.compute, masters, b.count,
                     ex->plan->request.threads, rounded);
-    return move_blocks(ex, &copy, rounded, TO_FILE, err);
+    return move_blocks(ex, &b, rounded, TO_FILE, err);
 }
 
 tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
@@ -151,10 +149,12 @@ tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
         return TR_OK;
     }
     blocks b = blocks_of(executor, run, 0);
-    void *memory = tr__memory(executor, executor->plan->exchange);
+    float *memory = tr__memory(executor, executor->plan->exchange);
     tr_status status = move_blocks(executor, &b, memory, TO_FILE, err);
     bool rounds = run->state < 0 && tr__part_is_on_nvme(executor->plan, TR_PART_COPY);
-    return status == TR_OK && rounds ? write_copy(executor, &b, memory, err) : status;
+    void *rest = memory + tr__exchange_elements(executor->plan);
+    return status == TR_OK && rounds ? write_copy(executor, b, memory, rest, err)
+                                     : status;
 }
 
 // ---- what units compute with
@@ -171,10 +171,9 @@ static tr_status write_copies(const tr_executor *ex, const tr_flat *flat, int64_
     end = tr__min_i64(from + tr__round_up(end - from, block), from + flat->copy.count);
     while (first < end && status == TR_OK) {
         int64_t count = tr__min_i64(end - first, tr__exchange_elements(plan));
-        blocks b = {.flat = flat, .part = TR_PART_COPY, .first = first, .count = count};
-        tr__half_narrow(plan->request.compute, tr__kept_f32(ex, &flat->master, first),
-                        count, plan->request.threads, rounded);
-        status = move_blocks(ex, &b, rounded, TO_FILE, err);
+        blocks b = {.flat = flat, .first = first, .count = count};
+        status =
+            write_copy(ex, b, tr__kept_f32(ex, &flat->master, first), rounded, err);
         first += count;
     }
     return status;

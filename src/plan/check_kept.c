@@ -18,6 +18,10 @@ static bool is_whole(const tr_plan *plan, const tr_flat *flat,
            flat->first + flat->own <= range->first + range->count;
 }
 
+static bool is_here(const tr_plan *plan, const tr_flat_range *range) {
+    return plan->buffers[range->buffer].space == TR_SPACE_DEVICE;
+}
+
 // In f32 what the update changes is what is used; in 16 bits they are two.
 static tr_status check_params(const tr_plan *plan, const tr_flat *flat, tr_error *err) {
     int64_t element = tr__param_bytes(plan);
@@ -32,9 +36,9 @@ static tr_status check_params(const tr_plan *plan, const tr_flat *flat, tr_error
         (flat->copy.buffer == flat->master.buffer) == half) {
         return wrong(flat, "what is used of the master weights has no room", err);
     }
-    bool here = plan->buffers[flat->master.buffer].space == TR_SPACE_DEVICE;
     bool stays = flat->param.buffer >= 0;
-    return here && stays && flat->copy.buffer != flat->param.buffer
+    return is_here(plan, &flat->master) && stays &&
+                   flat->copy.buffer != flat->param.buffer
                ? wrong(flat, "parameters are not what the update makes", err)
                : TR_OK;
 }
@@ -50,19 +54,15 @@ static tr_status check_gradients(const tr_plan *plan, const tr_flat *flat,
     if (!is_whole(plan, flat, &flat->grad, element)) {
         return wrong(flat, "gradients have no room where the update reads them", err);
     }
-    bool stay = !flat->leaves || !tr__flat_grads_pass(plan, (int)(flat - plan->flats));
+    bool stay = !flat->leaves || !tr__plan_grads_pass(plan);
     bool good =
         stay ? is_whole(plan, flat, &flat->sums, element) : flat->sums.buffer < 0;
     return good ? TR_OK : wrong(flat, "sums of gradients have no room", err);
 }
 
-static bool is_here(const tr_plan *plan, const tr_flat_range *range) {
-    return plan->buffers[range->buffer].space == TR_SPACE_DEVICE;
-}
-
 // What leaves is updated elsewhere; of what stays there is no more than was asked for.
 static tr_status check_leaving(const tr_plan *plan, tr_error *err) {
-    double all = 0, here = 0;
+    double all = 0, here = (double)tr__plan_staying(plan);
     for (size_t f = 0; f < plan->flat_count && !plan->request.inference; f++) {
         const tr_flat *flat = &plan->flats[f];
         bool good = is_here(plan, &flat->grad) != flat->leaves;
@@ -73,7 +73,6 @@ static tr_status check_leaving(const tr_plan *plan, tr_error *err) {
             return wrong(flat, "gradients and states are not in one place", err);
         }
         all += (double)flat->count;
-        here += flat->leaves ? 0 : (double)flat->count;
     }
     bool fits = plan->request.optimizer_home == TR_SPACE_DEVICE ||
                 here <= plan->request.optimizer_stays * all;

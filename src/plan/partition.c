@@ -239,7 +239,7 @@ static tr_status keep_gradients(tr_plan *plan, tr_flat *flat, tr_error *err) {
     size_t sum = (size_t)tr__sum_bytes(plan);
     tr_status status = TR_OK;
     flat->sums.buffer = -1;
-    if (!flat->leaves || !tr__flat_grads_pass(plan, (int)(flat - plan->flats))) {
+    if (!flat->leaves || !tr__plan_grads_pass(plan)) {
         status = keep(plan, flat, stage >= SHARDS_GRAD, TR_SPACE_DEVICE,
                       TR_LEDGER_gradients, sum, &flat->sums, err);
     }

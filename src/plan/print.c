@@ -289,9 +289,9 @@ static void print_traffic(const tr_plan *plan, FILE *to) {
     if (plan->traffic.device_host > 0) {
         fprintf(to, "\ntraffic of a step between device and host\n");
         print_bytes("copied, both ways", plan->traffic.device_host, to);
-    }
-    if (plan->traffic.reached > 0) {
-        print_bytes("reached by updates", plan->traffic.reached, to);
+        if (plan->traffic.reached > 0) {
+            print_bytes("reached by updates", plan->traffic.reached, to);
+        }
     }
     if (plan->traffic.nvme > 0) {
         fprintf(to, "\ntraffic of a step between host and NVMe\n");

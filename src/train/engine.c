@@ -255,8 +255,8 @@ static tr_status apply(tr_engine *engine, const tr_run_context *context,
         return TR_OK;
     }
     tr_status status = TR_OK;
-    engine->late = engine->defers && engine->plan->late_updates;
-    if (engine->late) {
+    bool late = engine->defers && engine->plan->late_updates;
+    if (late) {
         end = behind_tracks(engine->plan);
     }
     if (first < end) {
@@ -264,7 +264,7 @@ static tr_status apply(tr_engine *engine, const tr_run_context *context,
                                   context, NULL, NULL, err);
     }
     if (status == TR_OK) {
-        tr__executor_leave(engine->executor, engine->late);
+        tr__executor_leave(engine->executor, late);
         engine->count.learned += result->batch;
         tr__guard_updated(&engine->guard);
         memcpy(engine->power, engine->next_power, groups * sizeof *engine->power);
@@ -320,7 +320,6 @@ static tr_status run_gradients(tr_engine *engine, const tr_run_context *context,
     tr_status status =
         tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN, 0,
                          engine->plan->update_begin, context, tr__is_asked, ask, err);
-    engine->late = tr__executor_is_late(engine->executor);
     if (status != TR_OK) {
         return status;
     }
@@ -418,10 +417,9 @@ tr_status tr__engine_settle(tr_engine *engine, tr_error *err) {
     size_t end = engine->plan->sequences[TR_SEQUENCE_TRAIN].count;
     tr_run_context context = {.seed = engine->settings->seed};
     tr_error mine = {0};
-    if (!engine->late) {
+    if (!tr__executor_is_late(engine->executor)) {
         return TR_OK;
     }
-    engine->late = false;
     tr__executor_leave(engine->executor, false);
     tr_status status =
         tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN,

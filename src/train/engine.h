@@ -43,7 +43,6 @@ struct tr_engine {
     bool stale_feed;    // not there, or past what the next step takes: one was dropped
     bool anew;          // begun with "resume": "never", and nothing saved since
     bool defers;        // updates may be left to the next step, beside its forward
-    bool late;          // the last one is
     bool stale_params;  // other ranks have updated what this one keeps a copy of
     int fixed_exponent; // reproducible: of the fixed-point sums of the next step
     tr_counters count;

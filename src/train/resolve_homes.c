@@ -69,11 +69,8 @@ tr_status tr__run_resolve_homes(tr_run *run, const tr_run_options *options,
     r->optimizer_home =
         home_of(run, "zero_optimization.offload_optimizer.device", optimizer);
     double ratio = tr__config_number(config, ratio_key);
+    r->optimizer_home = ratio > 0 ? r->optimizer_home : TR_SPACE_DEVICE;
     r->optimizer_stays = r->optimizer_home == TR_SPACE_DEVICE ? 0 : 1 - ratio;
-    if (ratio == 0) {
-        r->optimizer_home = TR_SPACE_DEVICE;
-        r->optimizer_stays = 0;
-    }
     if (tr__config_bool(config, "memory.nvme.gradients")) {
         if (r->optimizer_home != TR_SPACE_NVME) {
             return tr_fail(err, TR_USAGE,

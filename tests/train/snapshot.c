@@ -184,3 +184,9 @@ double snapshot_assert_close(const snapshot *start, const snapshot *uncut,
     }
     return worst;
 }
+
+void snapshot_end(snapshot *ends, int i, trial *t) {
+    snapshot_take(&ends[i], t);
+    trial_close(t);
+    snapshot_assert_same(&ends[0], &ends[i]);
+}

@@ -23,6 +23,8 @@ void snapshot_take(snapshot *s, const trial *t);
 void snapshot_gather(snapshot *s, const trial *t);
 // The gradients as they lie in the accumulators, in place of the values.
 void snapshot_take_gradients(snapshot *s, const trial *t);
+// Takes what trial i has come to, closes it, and compares with the first: the same.
+void snapshot_end(snapshot *ends, int i, trial *t);
 void snapshot_free(snapshot *s);
 
 const snapshot_tensor *snapshot_find(const snapshot *s, const char *name);

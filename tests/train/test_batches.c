@@ -190,9 +190,7 @@ static void nvme_is_memory(void **state) {
         assert_true(t.engine->plan != t.plan);
         assert_true(i == 0 || t.engine->plan->late_updates);
         trial_ok(tr_engine_refresh(t.engine, &err), &err);
-        snapshot_take(&ends[i], &t);
-        trial_close(&t);
-        snapshot_assert_same(&ends[0], &ends[i]);
+        snapshot_end(ends, i, &t);
     }
     for (int i = 0; i < 3; i++) {
         snapshot_free(&ends[i]);

@@ -11,10 +11,10 @@
 #include "backend/cpu/conv.h"
 
 #include "backend/cpu/parallel.h"
+#include "backend/cpu/team.h"
 
 #include "base/checked.h"
 #include "base/memory.h"
-#include "base/thread.h"
 
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -492,20 +492,13 @@ static dnnl_status_t run_weight(const run *r) {
 void tr__conv_run(tr_conv *conv, const tr_conv_operands *operands, void *workspace) {
     static dnnl_status_t (*const runs[])(const run *) = {run_output, run_input,
                                                          run_weight};
-    int threads = omp_get_max_threads();
-    if (threads != conv->desc.threads) {
-        omp_set_num_threads(conv->desc.threads);
-    }
+    tr_held before;
     run r = {.conv = conv, .operands = operands, .inner = workspace};
     r.bias = r.inner + conv->inner_bytes;
     r.scratch = r.bias + conv->bias_bytes;
-    sigset_t signals;
-    tr__signals_hold(&signals); // see team.h
+    tr__team_hold(conv->desc.threads, &before);
     dnnl_status_t status = runs[conv->desc.kind](&r);
-    tr__signals_release(&signals);
-    if (threads != conv->desc.threads) {
-        omp_set_num_threads(threads);
-    }
+    tr__team_release(conv->desc.threads, &before);
     if (status) { // the description was accepted: out of memory, or a caller's mistake
         fprintf(stderr, "tranche: a convolution failed (oneDNN status %d)\n",
                 (int)status);

@@ -9,9 +9,9 @@
 #include "backend/cpu/matmul.h"
 
 #include "backend/cpu/isa.h"
+#include "backend/cpu/team.h"
 #include "base/checked.h"
 #include "base/memory.h"
-#include "base/thread.h"
 
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -281,19 +281,12 @@ static dnnl_status_t run_way(tr_matmul *p, way *w, const void *a, const void *b,
 
 void tr__matmul_run(tr_matmul *product, bool accumulate, const void *a, const void *b,
                     const void *bias, void *c, void *workspace) {
-    int threads = omp_get_max_threads();
-    sigset_t signals;
-    if (threads != product->desc.threads) {
-        omp_set_num_threads(product->desc.threads);
-    }
-    tr__signals_hold(&signals); // see team.h
+    tr_held before;
+    tr__team_hold(product->desc.threads, &before);
     dnnl_status_t status = product->gemm ? run_gemm(&product->desc, accumulate, a, b, c)
                                          : run_way(product, &product->ways[accumulate],
                                                    a, b, bias, c, workspace);
-    tr__signals_release(&signals);
-    if (threads != product->desc.threads) {
-        omp_set_num_threads(threads);
-    }
+    tr__team_release(product->desc.threads, &before);
     if (status) { // the description was accepted: out of memory, or a caller's mistake
         fprintf(stderr, "tranche: a matrix product failed (oneDNN status %d)\n",
                 (int)status);

@@ -25,3 +25,18 @@ int tr__team_begin(int threads) {
 void tr__team_end(int before) {
     omp_set_num_threads(before);
 }
+
+void tr__team_hold(int threads, tr_held *before) {
+    before->threads = omp_get_max_threads();
+    if (before->threads != threads) {
+        omp_set_num_threads(threads);
+    }
+    tr__signals_hold(&before->signals);
+}
+
+void tr__team_release(int threads, const tr_held *before) {
+    tr__signals_release(&before->signals);
+    if (before->threads != threads) {
+        omp_set_num_threads(before->threads);
+    }
+}

@@ -3,12 +3,25 @@
 #ifndef TR_BACKEND_CPU_TEAM_H
 #define TR_BACKEND_CPU_TEAM_H
 
+#include <signal.h>
+
 // Until the end the calling thread's parallel regions have `threads` threads. The
 // others get no more signals, whatever they compute later: a product by oneDNN, while
 // it runs, has its stack pointer in a heap buffer, and what the kernel stores there for
-// a handler would overwrite the heap before the buffer. (The calling thread holds
-// signals while a product runs, and no longer.) Returns what the end is to be given.
+// a handler would overwrite the heap before the buffer. Returns what the end is to be
+// given.
 int tr__team_begin(int threads);
 void tr__team_end(int before);
+
+// What the calling thread had before a product.
+typedef struct tr_held {
+    int threads;
+    sigset_t signals;
+} tr_held;
+
+// While a product by oneDNN runs, with so many threads, and no longer, the calling
+// thread gets no signals either.
+void tr__team_hold(int threads, tr_held *before);
+void tr__team_release(int threads, const tr_held *before);
 
 #endif
