@@ -123,8 +123,8 @@ static void become(void *const *state, const setting *what, int out, int err,
     dup2(in, STDIN_FILENO);
     setenv("OMP_WAIT_POLICY", "passive", 0);
     unsetenv("NO_COLOR");
-    if (what->environment) {
-        putenv(strdup(what->environment));
+    for (int i = 0; i < 8 && what->environment[i]; i++) {
+        putenv(strdup(what->environment[i]));
     }
     limit(RLIMIT_FSIZE, what->file_limit);
     limit(RLIMIT_AS, what->memory_limit);

@@ -36,14 +36,14 @@ enum { CAN_LIMIT_MEMORY = 1 };
 
 // How a command is run, besides its arguments. Zero: as usual.
 typedef struct setting {
-    const char *program;     // in place of tranche
-    int64_t file_limit;      // RLIMIT_FSIZE, bytes
-    int64_t memory_limit;    // RLIMIT_AS, bytes
-    const char *out;         // file that gets standard output
-    const char *environment; // "NAME=value"
-    bool terminal;           // standard output is a terminal
-    bool closed;             // without standard input, output and error
-    int columns;             // of it
+    const char *program;        // in place of tranche
+    int64_t file_limit;         // RLIMIT_FSIZE, bytes
+    int64_t memory_limit;       // RLIMIT_AS, bytes
+    const char *out;            // file that gets standard output
+    const char *environment[8]; // "NAME=value", NULL at the end
+    bool terminal;              // standard output is a terminal
+    bool closed;                // without standard input, output and error
+    int columns;                // of it
 } setting;
 
 typedef struct outcome {

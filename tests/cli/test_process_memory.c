@@ -78,7 +78,7 @@ static void test_measured(void **state) {
     char cache[512];
     snprintf(cache, sizeof cache, "XDG_CACHE_HOME=%s", (const char *)*state);
     const setting limited = {.memory_limit = (int64_t)460 * 1000 * 1000,
-                             .environment = cache};
+                             .environment = {cache}};
     if (!CAN_LIMIT_MEMORY) {
         skip();
     }

@@ -80,8 +80,8 @@ static char *screen(const char *text, size_t columns) {
 static void test_live(void **state) {
     static const setting terminals[] = {
         {.terminal = true, .columns = 120},
-        {.terminal = true, .columns = 120, .environment = "NO_COLOR=1"},
-        {.terminal = true, .columns = 120, .environment = "TERM=dumb"},
+        {.terminal = true, .columns = 120, .environment = {"NO_COLOR=1"}},
+        {.terminal = true, .columns = 120, .environment = {"TERM=dumb"}},
     };
     for (int i = 0; i < 3; i++) {
         run_file(state, text_run, ", \"evaluation\": {\"every\": 3}");

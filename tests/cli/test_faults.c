@@ -1,0 +1,151 @@
+// Labels: slow
+// What fails below the program: memory, files, the disk. Each fault ends with a status
+// and a message, and the next start ends with what an undisturbed run leaves.
+#include "command.h"
+#include "runs.h"
+
+#include "base/files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const train[] = {"train", "run.json", NULL};
+enum { TEXT_MAX = 4200 };
+
+// The environment of a run in which the call `nth` (0: none) of those `calls` fails.
+typedef struct fault {
+    char preload[TEXT_MAX], calls[64], nth[64], act[64], report[TEXT_MAX];
+    setting what;
+} fault;
+
+static void fault_fill(void *const *state, const char *calls, int64_t nth,
+                       const char *act, fault *f) {
+    *f = (fault){
+        .what = {.environment = {f->preload, f->calls, f->nth, f->act, f->report}}};
+    snprintf(f->preload, TEXT_MAX, "LD_PRELOAD=%s", TR_FAIL_NTH);
+    snprintf(f->calls, sizeof f->calls, "FAIL_CALLS=%s", calls);
+    snprintf(f->nth, sizeof f->nth, "FAIL_NTH=%lld", (long long)nth);
+    snprintf(f->act, sizeof f->act, "FAIL_ACT=%s", act);
+    snprintf(f->report, TEXT_MAX, "FAIL_REPORT=%s", file_path(state, "report"));
+}
+
+// How many calls an undisturbed start makes.
+static int64_t count_calls(void *const *state, const char *calls) {
+    fault f;
+    fault_fill(state, calls, 0, "fail", &f);
+    outcome o = run_with(state, &f.what, train);
+    assert_int_equal(o.status, 0);
+    outcome_free(&o);
+    char *text = file_read(state, "report", NULL);
+    long long number = 0;
+    assert_int_equal(sscanf(text, "calls %lld", &number), 1);
+    free(text);
+    remove(file_path(state, "report"));
+    return number;
+}
+
+static void remove_out(void *const *state) {
+    tr_error err = {0};
+    assert_int_equal(tr__folder_remove(file_path(state, "out"), &err), TR_OK);
+}
+
+// ---- what a run leaves
+
+enum { FILES = 4 };
+static const char *const left_files[FILES] = {
+    "out/checkpoints/latest/config.json", "out/checkpoints/latest/model.safetensors",
+    "out/checkpoints/latest/optimizer.safetensors",
+    "out/checkpoints/latest/state.json"};
+
+typedef struct left {
+    char *data[FILES];
+    size_t bytes[FILES];
+} left;
+
+static void left_read(void *const *state, left *l) {
+    for (int i = 0; i < FILES; i++) {
+        l->data[i] = file_read(state, left_files[i], &l->bytes[i]);
+    }
+}
+
+static void left_free(left *l) {
+    for (int i = 0; i < FILES; i++) {
+        free(l->data[i]);
+    }
+}
+
+static bool is_same(const left *a, const left *b) {
+    bool same = true;
+    for (int i = 0; i < FILES; i++) {
+        same = same && a->bytes[i] == b->bytes[i] &&
+               memcmp(a->data[i], b->data[i], a->bytes[i]) == 0;
+    }
+    return same;
+}
+
+// ---- the walk
+
+static void tell(void *const *state, const outcome *o, const char *what, int64_t nth) {
+    char *text = file_read(state, "report", NULL);
+    fail_msg("%s, with the fault %lld: %s\nstatus %d\n%s%s", what, (long long)nth, text,
+             o->status, o->out, o->err);
+}
+
+// One fault, then a start without one.
+static void disturb(void *const *state, const char *calls, int64_t nth, const char *act,
+                    const left *wanted) {
+    fault f;
+    left found;
+    fault_fill(state, calls, nth, act, &f);
+    outcome o = run_with(state, &f.what, train);
+    bool killed = strcmp(act, "kill") == 0;
+    bool told = o.status > 0 && o.status <= 8 && strstr(o.err, "tranche: ");
+    if (killed ? o.status != 1000 + 9 : o.status != 0 && !told) {
+        tell(state, &o, "no status and message", nth);
+    }
+    outcome_free(&o);
+    o = run(state, train);
+    if (o.status != 0) {
+        tell(state, &o, "the next start fails", nth);
+    }
+    left_read(state, &found);
+    if (!is_same(&found, wanted)) {
+        tell(state, &o, "the next start ends elsewhere", nth);
+    }
+    left_free(&found);
+    outcome_free(&o);
+    remove(file_path(state, "report"));
+}
+
+// Some of all calls, `tries` of them, evenly.
+static void walk(void *const *state, const char *calls, const char *act,
+                 int64_t tries) {
+    if (!TR_FAIL_NTH[0]) {
+        skip();
+    }
+    left wanted;
+    run_file(state, classifier_run, ", \"checkpoint\": {\"every\": 2, \"keep\": 2}");
+    int64_t count = count_calls(state, calls);
+    assert_true(count > 3);
+    left_read(state, &wanted);
+    int64_t step = count > tries ? count / tries : 1;
+    for (int64_t nth = 1 + step / 2; nth <= count; nth += step) {
+        remove_out(state);
+        disturb(state, calls, nth, act, &wanted);
+    }
+    left_free(&wanted);
+}
+
+static void files(void **state) {
+    walk(state, "open,read,write,sync,reserve,rename,folder", "fail", 60);
+}
+
+static void kills(void **state) {
+    walk(state, "open,write,sync,rename,folder", "kill", 20);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {TEST(files), TEST(kills)};
+    return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
+}
