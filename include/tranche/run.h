@@ -67,6 +67,13 @@ tr_status tr_run_print_plan(const tr_run *run, const tr_plan *plan, FILE *to,
                             tr_error *err);
 tr_status tr_run_print_plan_json(const tr_run *run, const tr_plan *plan, FILE *to,
                                  tr_error *err);
+// This machine, as measured for the run's model and ranks: what tr_simulate and
+// tr_run_options.machine take. Measures for some seconds where the user's cache has
+// nothing for them, and says so as a note first; a reproducible run gets a machine of
+// the usual proportions. The caller closes *out. Collective. TR_MEMORY, TR_COMM, and
+// what tr_plan_make says.
+tr_status tr_run_machine(const tr_run *run, tr_machine **out, tr_error *err);
+
 const tr_model *tr_run_model(const tr_run *run);
 int64_t tr_run_steps(const tr_run *run); // optimizer steps in all
 

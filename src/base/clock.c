@@ -8,6 +8,12 @@ double tr__seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+double tr__wall_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 struct timespec tr__clock_after(double seconds) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);

@@ -162,6 +162,9 @@ static tr_status recall(tr_measuring *m, const tr_calibration *how,
 static tr_status measure_anew(tr_measuring *m, const tr_calibration *how,
                               const char *fingerprint, char **text) {
     tr_error mine = {0};
+    tr__note(how->log,
+             "measuring this machine with the model's kernels: about %.0f seconds",
+             m->seconds);
     tr_status status = measure_all(m, how);
     release(m);
     if (status != TR_OK) {

@@ -26,10 +26,14 @@ static tr_status simulate(const tr_run_options *given, const char *machine_file,
     tr_machine *machine = NULL;
     tr_simulated *simulated = NULL;
     tr_run_options options = *given;
-    tr_status status = tr_machine_open(machine_file, &machine, err);
+    tr_status status =
+        machine_file ? tr_machine_open(machine_file, &machine, err) : TR_OK;
     options.machine = machine;
     if (status == TR_OK) {
         status = tr_run_open(&options, &run, err);
+    }
+    if (status == TR_OK && !machine) {
+        status = tr_run_machine(run, &machine, err);
     }
     if (status == TR_OK) {
         status = tr_plan_make(tr_run_plan_request(run), &plan, err);
@@ -58,7 +62,8 @@ int cli_simulate(const cli_command *command, int argc, char **argv) {
     size_t count;
     int exit_status;
     const cli_option options[] = {
-        {"--machine", CLI_TEXT, &machine, "FILE", "what the machine can do; needed"},
+        {"--machine", CLI_TEXT, &machine, "FILE",
+         "what the machine can do; this machine, measured, if not given"},
         {"--ranks", CLI_SOME, &run.ranks, "W", "this many ranks; 1 if not given"},
         {"--json", CLI_FLAG, &run.json, NULL, "the result as one JSON object"},
         {"--trace", CLI_TEXT, &trace, "FILE",
@@ -74,8 +79,6 @@ int cli_simulate(const cli_command *command, int argc, char **argv) {
     }
     tr_run_options run_options = cli_run_options(&run, file);
     run_options.plan_only = true;
-    tr_status status =
-        machine ? simulate(&run_options, machine, run.json, trace, &err)
-                : tr_fail(&err, TR_USAGE, "tranche simulate needs --machine FILE");
+    tr_status status = simulate(&run_options, machine, run.json, trace, &err);
     return status == TR_OK ? cli_end(status) : cli_fail(&err);
 }

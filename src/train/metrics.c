@@ -1,5 +1,6 @@
 #include "train/metrics.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -41,6 +42,13 @@ static void put_number(line *to, const char *name, double value) {
     } else {
         put(to, ", \"%s\": null", name);
     }
+}
+
+// What every line begins with. The step comes first: keep_bytes looks for it there.
+static void begin_line(line *to, int64_t step, const char *kind) {
+    to->length = 0;
+    put(to, "{\"step\": %" PRId64 ", \"kind\": \"%s\", \"time\": %.3f", step, kind,
+        tr__wall_seconds());
 }
 
 static tr_status end_line(tr_metrics *metrics, line *to, tr_error *err) {
@@ -152,8 +160,9 @@ static void put_guard(line *to, const tr_engine *engine, const tr_step_result *r
 
 tr_status tr__metrics_rollback(tr_metrics *metrics, const tr_engine *engine,
                                int64_t to_step, tr_error *err) {
-    line to = {.length = 0};
-    put(&to, "{\"step\": %" PRId64 ", \"rollback_to\": ", engine->count.step);
+    line to;
+    begin_line(&to, engine->count.step, "rollback");
+    put(&to, ", \"rollback_to\": ");
     put(&to, to_step < 0 ? "null" : "%" PRId64, to_step);
     put_number(&to, "guard_rate", engine->guard.rate);
     return end_line(metrics, &to, err);
@@ -163,11 +172,12 @@ tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
                            const tr_step_result *r, tr_error *err) {
     const tr_ledger *ledger = tr_plan_ledger(engine->plan);
     int64_t tokens = tr_model_targets(engine->plan->request.model);
-    line to = {.length = 0};
+    line to;
+    begin_line(&to, r->step, "step");
     put(&to,
-        "{\"step\": %" PRId64 ", \"update\": %" PRId64 ", \"epoch\": %" PRId64
-        ", \"samples\": %" PRId64 ", \"tokens\": %" PRId64,
-        r->step, r->update, r->epoch, r->samples, r->samples * tokens);
+        ", \"update\": %" PRId64 ", \"epoch\": %" PRId64 ", \"samples\": %" PRId64
+        ", \"tokens\": %" PRId64,
+        r->update, r->epoch, r->samples, r->samples * tokens);
     put_number(&to, "targets", r->targets);
     put_number(&to, "loss", r->loss);
     if (engine->plan->request.model->classifier) {
@@ -198,8 +208,9 @@ tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
 tr_status tr__metrics_epoch(tr_metrics *metrics, const tr_engine *engine,
                             const tr_step_result *last, tr_error *err) {
     const tr_epoch_sums *sums = &engine->epoch;
-    line to = {.length = 0};
-    put(&to, "{\"step\": %" PRId64 ", \"epoch\": %" PRId64, last->step, last->epoch);
+    line to;
+    begin_line(&to, last->step, "epoch");
+    put(&to, ", \"epoch\": %" PRId64, last->epoch);
     put_number(&to, "epoch_loss", sums->loss / sums->targets);
     if (engine->plan->request.model->classifier) {
         put_number(&to, "epoch_accuracy", sums->correct / sums->targets);
@@ -212,8 +223,8 @@ tr_status tr__metrics_epoch(tr_metrics *metrics, const tr_engine *engine,
 tr_status tr__metrics_evaluation(tr_metrics *metrics, const tr_engine *engine,
                                  int64_t step, const tr_evaluation *result,
                                  tr_error *err) {
-    line to = {.length = 0};
-    put(&to, "{\"step\": %" PRId64, step);
+    line to;
+    begin_line(&to, step, "evaluation");
     put_number(&to, "validation_loss", result->loss);
     if (engine->plan->request.model->classifier) {
         put_number(&to, "validation_accuracy", result->accuracy);

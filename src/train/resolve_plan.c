@@ -270,6 +270,10 @@ static tr_status open_machine(const tr_run *run, bool choice, tr_machine **out,
     return tr__calibrate(r, run->comm, &how, out, err);
 }
 
+tr_status tr_run_machine(const tr_run *run, tr_machine **out, tr_error *err) {
+    return open_machine(run, true, out, err);
+}
+
 static tr_status choose(tr_run *run, const tr_run_options *options,
                         tr_planner_request *request, tr_error *err) {
     set_budgets(run, options, request);

@@ -145,6 +145,25 @@ static void test_simulate(void **state) {
     json_decref(one);
 }
 
+// Without a file it is this machine, measured once and then known.
+static void test_simulate_here(void **state) {
+    char cache[512];
+    snprintf(cache, sizeof cache, "XDG_CACHE_HOME=%s", (const char *)*state);
+    const setting own_cache = {.environment = {cache}};
+    run_file(state, classifier_run, "");
+    outcome o = run_with(state, &own_cache, LIST("simulate", "run.json"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.out, "machine this machine, 1 rank of");
+    assert_says(o.out, "samples/s");
+    assert_says(o.err, "measuring this machine");
+    outcome again = run_with(state, &own_cache, LIST("simulate", "run.json"));
+    assert_int_equal(again.status, 0);
+    assert_string_equal(again.out, o.out);
+    assert_string_equal(again.err, "");
+    outcome_free(&again);
+    outcome_free(&o);
+}
+
 // The trace of a real step has the same form.
 static void test_train_trace(void **state) {
     run_file(state, text_run, "");
@@ -355,11 +374,17 @@ static void test_diff(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_help),          TEST(test_version),
-        TEST(test_plan_json),     TEST(test_simulate),
-        TEST(test_train_trace),   TEST(test_plan_takes_nothing),
-        TEST(test_plan_alone),    TEST(test_inspect_weights),
-        TEST(test_inspect_bytes), TEST(test_inspect_tables),
+        TEST(test_help),
+        TEST(test_version),
+        TEST(test_plan_json),
+        TEST(test_simulate),
+        TEST(test_simulate_here),
+        TEST(test_train_trace),
+        TEST(test_plan_takes_nothing),
+        TEST(test_plan_alone),
+        TEST(test_inspect_weights),
+        TEST(test_inspect_bytes),
+        TEST(test_inspect_tables),
         TEST(test_diff),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 // ---- metrics.jsonl
@@ -69,6 +70,18 @@ static void check_step(const json_t *line, int step, int samples, int per_sample
     check_spaces(line);
 }
 
+// Every line says what it is and when it was written, which never goes back.
+static void check_kinds(const json_t *all, const char *const *kinds) {
+    double before = 1.7e9; // 2023
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const json_t *line = json_array_get(all, i);
+        assert_string_equal(json_string_value(json_object_get(line, "kind")), kinds[i]);
+        assert_true(number_in(line, "time") >= before);
+        before = number_in(line, "time");
+    }
+    assert_true(before <= (double)time(NULL) + 1);
+}
+
 // 20 samples in batches of 6: 4 steps an epoch, the last one of 2.
 static void test_classifier_metrics(void **state) {
     static const int samples[] = {6, 12, 18, 20, 26, 32, 38, 40};
@@ -76,6 +89,8 @@ static void test_classifier_metrics(void **state) {
     free(succeed(state, LIST("train", "run.json")));
     json_t *all = metrics(state, "out/metrics.jsonl");
     assert_int_equal(json_array_size(all), 8 + 2);
+    check_kinds(all, LIST("step", "step", "step", "step", "epoch", "step", "step",
+                          "step", "step", "epoch"));
     size_t at = 0;
     for (int epoch = 0; epoch < 2; epoch++) {
         double loss = 0, accuracy = 0;
@@ -105,6 +120,8 @@ static void test_text_metrics(void **state) {
     free(succeed(state, LIST("train", "run.json")));
     json_t *all = metrics(state, "out/metrics.jsonl");
     assert_int_equal(json_array_size(all), 6 + 2);
+    check_kinds(all, LIST("step", "step", "step", "step", "evaluation", "step", "step",
+                          "evaluation"));
     for (int step = 1, at = 0; step <= 6; step++) {
         check_step(json_array_get(all, (size_t)at++), step, 5 * step, 16);
         if (step == 4 || step == 6) {
