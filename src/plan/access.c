@@ -1,0 +1,475 @@
+#include "plan/access.h"
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "ops/norm/norm.h"
+#include "ops/optimizer_measure.h"
+
+// A walk through a sequence; `begin`: where the accesses of the step begin.
+typedef struct finder {
+    const tr_plan *plan;
+    tr_sequence_kind kind;
+    const tr_plan_step *step;
+    tr_accesses *out;
+    size_t begin;
+    bool failed;
+} finder;
+
+static bool adjoins(const tr_access *a, const tr_access *b) {
+    return a->value == b->value && a->mode == b->mode && a->first <= b->end &&
+           b->first <= a->end;
+}
+
+// Notes an access; one that adjoins another of the step becomes one with it.
+static void note(finder *f, int32_t value, tr_access_mode mode, int64_t first,
+                 int64_t bytes) {
+    tr_access access = {value, mode, first, first + bytes};
+    tr_accesses *out = f->out;
+    if (value < 0 || bytes <= 0 || f->failed) {
+        return;
+    }
+    for (size_t i = f->begin; i < out->count;) {
+        if (adjoins(&out->items[i], &access)) {
+            access.first = tr__min_i64(access.first, out->items[i].first);
+            access.end = tr__max_i64(access.end, out->items[i].end);
+            out->items[i] = out->items[--out->count];
+            i = f->begin; // the longer one may adjoin others
+        } else {
+            i++;
+        }
+    }
+    f->failed = !tr__grow((void **)&out->items, &out->capacity, out->count + 1,
+                          sizeof *out->items);
+    if (!f->failed) {
+        out->items[out->count++] = access;
+    }
+}
+
+static void note_whole(finder *f, int32_t value, tr_access_mode mode) {
+    if (value >= 0) {
+        note(f, value, mode, 0, f->plan->buffers[value].bytes);
+    }
+}
+
+static void reads(finder *f, tr_slot slot) {
+    note_whole(f, f->step->buffer[slot], TR_ACCESS_READ);
+}
+
+static void writes(finder *f, tr_slot slot) {
+    note_whole(f, f->step->buffer[slot], TR_ACCESS_WRITE);
+}
+
+// ---- the record of the step
+
+static void note_record(finder *f, tr_access_mode mode, int64_t first, int64_t count) {
+    const tr_record_layout *record = &f->plan->record;
+    int64_t own = f->plan->request.rank * record->doubles;
+    note(f, record->buffer, mode, (own + first) * (int64_t)sizeof(double),
+         count * (int64_t)sizeof(double));
+}
+
+static void note_flag(finder *f, tr_record_flag flag) {
+    note_record(f, TR_ACCESS_ADD, flag, 1);
+}
+
+static int64_t blocks_of(int64_t elements) {
+    return tr__ceil_div(elements, TR_NORM_BLOCK);
+}
+
+// The squares of one flat buffer's gradients.
+static void note_squares(finder *f, const tr_flat *flat) {
+    int64_t at = f->plan->record.partials;
+    for (const tr_flat *before = f->plan->flats; before < flat; before++) {
+        at += blocks_of(tr__min_i64(before->shard, before->count));
+    }
+    note_record(f, TR_ACCESS_WRITE, at, blocks_of(flat->own));
+}
+
+// ---- flat buffers
+
+static int64_t element_bytes(const tr_plan *plan, tr_part part) {
+    return part == TR_PART_COPY   ? tr__param_bytes(plan)
+           : part == TR_PART_GRAD ? tr__sum_bytes(plan)
+                                  : (int64_t)sizeof(float);
+}
+
+// Elements [first, first + count) of a flat buffer, in what is kept of a part.
+static void note_range(finder *f, const tr_flat_range *range, tr_part part,
+                       tr_access_mode mode, int64_t first, int64_t count) {
+    int64_t bytes = element_bytes(f->plan, part);
+    if (tr__is_on_nvme(f->plan, range)) {
+        note(f, range->buffer, mode,
+             tr__nvme_bytes(f->plan, part, first - range->first),
+             tr__nvme_bytes(f->plan, part, count));
+    } else {
+        note(f, range->buffer, mode, (first - range->first) * bytes, count * bytes);
+    }
+}
+
+// This rank's elements of it.
+static void note_own(finder *f, const tr_flat *flat, const tr_flat_range *range,
+                     tr_part part, tr_access_mode mode) {
+    note_range(f, range, part, mode, flat->first, flat->own);
+}
+
+static const tr_flat *flat_of(const finder *f) {
+    return &f->plan->flats[f->step->unit];
+}
+
+static tr_access_mode write_or_add(const finder *f) {
+    return f->step->fresh & 1 ? TR_ACCESS_WRITE : TR_ACCESS_ADD;
+}
+
+// ---- unit programs
+
+static int32_t value_at(const finder *f, const tr_operand *operand) {
+    static const int slots[TR_PLACE_COUNT] = {
+        [TR_PLACE_INPUT] = 1 + TR_SLOT_INPUT,
+        [TR_PLACE_OUTPUT] = 1 + TR_SLOT_OUTPUT,
+        [TR_PLACE_INPUT_GRAD] = 1 + TR_SLOT_INPUT_GRAD,
+        [TR_PLACE_OUTPUT_GRAD] = 1 + TR_SLOT_OUTPUT_GRAD,
+        [TR_PLACE_SAVED] = 1 + TR_SLOT_SAVED,
+        [TR_PLACE_WAVE] = 1 + TR_SLOT_WAVE,
+        [TR_PLACE_WAVE_GRAD] = 1 + TR_SLOT_WAVE_GRAD,
+        [TR_PLACE_TEMP] = 1 + TR_SLOT_TEMP,
+    };
+    const tr_plan *plan = f->plan;
+    const tr_plan_step *step = f->step;
+    bool train = f->kind == TR_SEQUENCE_TRAIN;
+    switch (operand->place) {
+    case TR_PLACE_NONE:
+        return -1;
+    case TR_PLACE_PARAM:
+        return plan->bindings[step->binding].param[operand->flat];
+    case TR_PLACE_PARAM_GRAD:
+        return plan->bindings[step->binding].grad[operand->flat];
+    case TR_PLACE_DATA:
+        return plan->data_ring[train ? 0 : 1];
+    case TR_PLACE_SUMS:
+        return train ? plan->record.buffer : plan->sums;
+    case TR_PLACE_ANSWER:
+        return plan->answer;
+    case TR_PLACE_STATE:
+        return plan->units[step->unit].states;
+    default:
+        return step->buffer[slots[operand->place] - 1];
+    }
+}
+
+// Where the step's micro-batch has its share of a value: its slot of the data ring, its
+// sums in the record, and what it writes of wave tensors.
+static int64_t share_of(const finder *f, const tr_operand *operand, bool written) {
+    const tr_plan *plan = f->plan;
+    bool train = f->kind == TR_SEQUENCE_TRAIN;
+    int64_t micro = f->step->micro;
+    switch (operand->place) {
+    case TR_PLACE_DATA:
+        return micro % plan->slots[train ? 0 : 1] * plan->slot_bytes;
+    case TR_PLACE_SUMS:
+        return train ? (plan->request.rank * plan->record.doubles + plan->record.sums +
+                        micro * TR_SUMS) *
+                           (int64_t)sizeof(double)
+                     : 0;
+    case TR_PLACE_WAVE:
+    case TR_PLACE_WAVE_GRAD:
+        return written && tr__wave_parts(plan, f->kind) > 1
+                   ? micro * plan->units[f->step->unit].program->wave_bytes
+                   : 0;
+    default:
+        return 0;
+    }
+}
+
+static void note_operand(finder *f, const tr_operand *operand, tr_tensor_desc desc,
+                         tr_access_mode mode) {
+    if (operand->place != TR_PLACE_NONE && operand->place != TR_PLACE_TEMP) {
+        int64_t share = share_of(f, operand, mode != TR_ACCESS_READ);
+        note(f, value_at(f, operand), mode, share + operand->offset,
+             tr_tensor_bytes(desc));
+    }
+}
+
+// Does the instruction add to its result i, or write it?
+static tr_access_mode result_mode(const finder *f, const tr_instruction *at, int i) {
+    const tr_plan_step *step = f->step;
+    bool apart = tr__wave_parts(f->plan, f->kind) > 1;
+    bool fresh = at->out[i].place == TR_PLACE_PARAM_GRAD
+                     ? step->fresh >> at->out[i].flat & 1
+                     : step->fresh_wave || apart;
+    bool adds = at->accumulate >> i & 1 || (at->first >> i & 1 && !fresh);
+    return adds || at->out[i].place == TR_PLACE_SUMS ? TR_ACCESS_ADD : TR_ACCESS_WRITE;
+}
+
+static void note_program(finder *f, const tr_program *program) {
+    for (size_t i = 0; i < program->count; i++) {
+        const tr_instruction *at = &program->instructions[i];
+        for (int k = 0; k < at->desc.in_count; k++) {
+            bool read = !(at->desc.op->shape_only >> k & 1);
+            if (read) {
+                note_operand(f, &at->in[k], at->desc.in[k], TR_ACCESS_READ);
+            }
+        }
+        for (int k = 0; k < at->desc.out_count; k++) {
+            note_operand(f, &at->out[k], at->desc.out[k], result_mode(f, at, k));
+        }
+    }
+    writes(f, TR_SLOT_TEMP);
+}
+
+// ---- kinds of steps
+
+static void note_data(finder *f, tr_access_mode mode) {
+    int ring = f->kind == TR_SEQUENCE_TRAIN ? 0 : 1;
+    int64_t slot = f->step->micro % f->plan->slots[ring];
+    note(f, f->plan->data_ring[ring], mode, slot * f->plan->slot_bytes,
+         f->plan->slot_bytes);
+}
+
+static void note_clear(finder *f) {
+    if (f->step->part == TR_PART_GRAD) {
+        writes(f, TR_SLOT_OUTPUT);
+    } else {
+        note_record(f, TR_ACCESS_WRITE, 0, f->plan->record.partials);
+    }
+}
+
+static void note_combine(finder *f) {
+    int32_t value = tr__combine_buffer(f->step);
+    if (f->kind == TR_SEQUENCE_TRAIN) {
+        note_whole(f, value, TR_ACCESS_ADD);
+        writes(f, TR_SLOT_TEMP);
+    }
+}
+
+static void note_gauge(finder *f) {
+    const tr_unit_program *unit = f->plan->units[f->step->unit].program;
+    int32_t grads = f->plan->bindings[f->step->binding].grad[0];
+    const tr_operand *operand;
+    int64_t count;
+    size_t next = 0;
+    while ((operand = tr__gauge_next(unit, f->step->segment, &next, &count)) != NULL) {
+        note(f, grads, TR_ACCESS_READ, operand->offset, count * (int64_t)sizeof(float));
+    }
+    note_flag(f, TR_RECORD_SQUARES);
+}
+
+static void note_fold(finder *f) {
+    const tr_flat *flat = flat_of(f);
+    int32_t to = f->step->buffer[TR_SLOT_OUTPUT];
+    reads(f, TR_SLOT_INPUT);
+    note(f, to < 0 ? flat->sums.buffer : to, write_or_add(f), 0,
+         flat->count * tr__sum_bytes(f->plan));
+    if (f->plan->request.sums == TR_I64) {
+        note_flag(f, TR_RECORD_TOO_LARGE);
+        note_flag(f, TR_RECORD_NOT_FINITE);
+    }
+}
+
+// What is in INPUT, or this rank's part of the sums that stay.
+static void note_leaving(finder *f) {
+    const tr_flat *flat = flat_of(f);
+    if (f->step->buffer[TR_SLOT_INPUT] >= 0) {
+        reads(f, TR_SLOT_INPUT);
+    } else {
+        note_own(f, flat, &flat->sums, TR_PART_GRAD, TR_ACCESS_READ);
+    }
+}
+
+static void note_square(finder *f) {
+    note_leaving(f);
+    note_squares(f, flat_of(f));
+    writes(f, TR_SLOT_TEMP);
+}
+
+static void note_norm(finder *f) {
+    for (size_t i = 0; i < f->plan->flat_count; i++) {
+        const tr_flat *flat = &f->plan->flats[i];
+        if (!tr__is_on_nvme(f->plan, &flat->grad)) {
+            note_own(f, flat, &flat->grad, TR_PART_GRAD, TR_ACCESS_READ);
+            note_squares(f, flat);
+        }
+    }
+    note_record(f, TR_ACCESS_WRITE, TR_RECORD_SECONDS,
+                TR_RECORD_PEAK - TR_RECORD_SECONDS + 1);
+    writes(f, TR_SLOT_TEMP);
+}
+
+// A part of a piece of an update: in its place, or staged.
+static void note_part(finder *f, tr_part part, tr_access_mode mode) {
+    const tr_plan_step *step = f->step;
+    const tr_flat_range *range = tr__flat_range(flat_of(f), part);
+    if (tr__is_on_nvme(f->plan, range)) {
+        int64_t bytes = tr__nvme_bytes(f->plan, part, step->count);
+        note(f, step->buffer[tr__update_slot(part)], mode, 0, bytes);
+    } else {
+        note_range(f, range, part, mode, step->first, step->count);
+    }
+}
+
+static void note_states(finder *f) {
+    for (int s = 0; s < f->plan->request.optimizer_states; s++) {
+        note_part(f, (tr_part)(TR_PART_STATE + s), TR_ACCESS_ADD);
+    }
+}
+
+static void note_measure(finder *f) {
+    note_part(f, TR_PART_PARAM, TR_ACCESS_READ);
+    note_part(f, TR_PART_GRAD, TR_ACCESS_READ);
+    note_states(f);
+    note_whole(f, f->step->buffer[TR_SLOT_INPUT_GRAD], TR_ACCESS_ADD);
+    writes(f, TR_SLOT_TEMP);
+}
+
+static void note_update(finder *f) {
+    note_part(f, TR_PART_PARAM, TR_ACCESS_ADD);
+    note_part(f, TR_PART_GRAD, TR_ACCESS_READ);
+    if (tr__plan_is_half(f->plan)) {
+        note_part(f, TR_PART_COPY, TR_ACCESS_WRITE);
+    }
+    note_states(f);
+    reads(f, TR_SLOT_INPUT_GRAD);
+    writes(f, TR_SLOT_TEMP);
+}
+
+static void note_gather_params(finder *f) {
+    const tr_flat *flat = flat_of(f);
+    int32_t from = f->step->buffer[TR_SLOT_INPUT], to = f->step->buffer[TR_SLOT_OUTPUT];
+    if (to < 0) {
+        note_own(f, flat, &flat->param, TR_PART_COPY, TR_ACCESS_READ);
+        note_whole(f, flat->param.buffer, TR_ACCESS_WRITE);
+    } else {
+        note_whole(f, from < 0 ? flat->param.buffer : from, TR_ACCESS_READ);
+        note_whole(f, to, TR_ACCESS_WRITE);
+    }
+}
+
+// A rank has its part there, and gets those of all others.
+static void note_gather(finder *f) {
+    const tr_flat *flat = flat_of(f);
+    switch (f->step->part) {
+    case TR_PART_PARAM:
+        note_gather_params(f);
+        break;
+    case TR_PART_GRAD:
+        note_own(f, flat, &flat->sums, TR_PART_GRAD, TR_ACCESS_READ);
+        note_whole(f, flat->sums.buffer, TR_ACCESS_WRITE);
+        break;
+    case TR_PART_NORMS:
+        note_whole(f, f->step->buffer[TR_SLOT_OUTPUT], TR_ACCESS_ADD);
+        break;
+    default:
+        note_record(f, TR_ACCESS_READ, 0, f->plan->record.doubles);
+        note_whole(f, f->plan->record.buffer, TR_ACCESS_WRITE);
+        break;
+    }
+    note_whole(f, f->plan->staging, TR_ACCESS_WRITE);
+}
+
+static void note_reduce(finder *f) {
+    const tr_flat *flat = flat_of(f);
+    int32_t from = f->step->buffer[TR_SLOT_INPUT], to = f->step->buffer[TR_SLOT_OUTPUT];
+    note_whole(f, from < 0 ? flat->sums.buffer : from, TR_ACCESS_READ);
+    if (to >= 0) {
+        note_whole(f, to, write_or_add(f));
+    } else {
+        note_own(f, flat, &flat->sums, TR_PART_GRAD, write_or_add(f));
+    }
+    note_whole(f, f->plan->staging, TR_ACCESS_WRITE);
+}
+
+static void note_boundary(finder *f) {
+    reads(f, TR_SLOT_INPUT);
+    writes(f, TR_SLOT_OUTPUT);
+}
+
+static void note_fetch(finder *f) {
+    const tr_flat *flat = flat_of(f);
+    const tr_flat_range *from = &flat->copy;
+    if (f->step->buffer[TR_SLOT_INPUT] >= 0) {
+        reads(f, TR_SLOT_INPUT);
+    } else {
+        note_range(f, from, TR_PART_COPY, TR_ACCESS_READ, from->first, from->count);
+    }
+    if (f->step->buffer[TR_SLOT_OUTPUT] >= 0) {
+        writes(f, TR_SLOT_OUTPUT);
+    } else {
+        note_range(f, &flat->param, TR_PART_COPY, TR_ACCESS_WRITE, from->first,
+                   from->count);
+    }
+}
+
+static void note_evict(finder *f) {
+    const tr_flat *flat = flat_of(f);
+    note_leaving(f);
+    if (f->step->buffer[TR_SLOT_OUTPUT] >= 0) {
+        note_whole(f, f->step->buffer[TR_SLOT_OUTPUT], write_or_add(f));
+    } else {
+        note_range(f, &flat->grad, TR_PART_GRAD, write_or_add(f), flat->grad.first,
+                   flat->grad.count);
+    }
+}
+
+// Between the file and staging.
+static void note_transfer(finder *f) {
+    const tr_plan_step *step = f->step;
+    bool read = step->kind == TR_STEP_read;
+    const tr_flat_range *range = tr__flat_range(flat_of(f), step->part);
+    int64_t bytes = tr__nvme_bytes(f->plan, step->part, step->count);
+    note_range(f, range, step->part, read ? TR_ACCESS_READ : TR_ACCESS_WRITE,
+               step->first, step->count);
+    note(f, step->buffer[read ? TR_SLOT_OUTPUT : TR_SLOT_INPUT],
+         read ? TR_ACCESS_WRITE : TR_ACCESS_READ, 0, bytes);
+}
+
+static void note_total(finder *f) {
+    reads(f, TR_SLOT_INPUT);
+    writes(f, TR_SLOT_OUTPUT);
+}
+
+static void note_step(finder *f) {
+    const tr_program *program = tr__step_program(f->plan, f->step, f->kind);
+    if (program) {
+        note_program(f, program);
+    } else if (tr__step_is_of_boundary(f->step)) {
+        note_boundary(f);
+    }
+}
+
+static void note_load(finder *f) {
+    note_data(f, TR_ACCESS_WRITE);
+}
+
+static void (*const note_kind[TR_STEP_KINDS])(finder *) = {
+    [TR_STEP_load] = note_load,       [TR_STEP_unload] = note_load,
+    [TR_STEP_clear] = note_clear,     [TR_STEP_combine] = note_combine,
+    [TR_STEP_gauge] = note_gauge,     [TR_STEP_fold] = note_fold,
+    [TR_STEP_square] = note_square,   [TR_STEP_norm] = note_norm,
+    [TR_STEP_measure] = note_measure, [TR_STEP_update] = note_update,
+    [TR_STEP_total] = note_total,     [TR_STEP_gather] = note_gather,
+    [TR_STEP_reduce] = note_reduce,   [TR_STEP_fetch] = note_fetch,
+    [TR_STEP_evict] = note_evict,     [TR_STEP_read] = note_transfer,
+    [TR_STEP_write] = note_transfer,
+};
+
+tr_status tr__accesses_find(const tr_plan *plan, tr_sequence_kind kind,
+                            tr_accesses *out, tr_error *err) {
+    const tr_sequence *sequence = &plan->sequences[kind];
+    finder f = {.plan = plan, .kind = kind, .out = out};
+    *out = (tr_accesses){.begin = tr__calloc(sequence->count + 1, sizeof *out->begin)};
+    f.failed = !out->begin;
+    for (size_t i = 0; i < sequence->count && !f.failed; i++) {
+        f.step = &sequence->steps[i];
+        f.begin = out->begin[i] = out->count;
+        bool whole = note_kind[f.step->kind] && !tr__step_is_of_boundary(f.step);
+        (whole ? note_kind[f.step->kind] : note_step)(&f);
+        out->begin[i + 1] = out->count;
+    }
+    return f.failed ? tr_fail(err, TR_MEMORY, "no memory for what the steps access")
+                    : TR_OK;
+}
+
+void tr__accesses_clear(tr_accesses *accesses) {
+    tr__free(accesses->items);
+    tr__free(accesses->begin);
+    *accesses = (tr_accesses){0};
+}

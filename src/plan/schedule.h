@@ -1,0 +1,24 @@
+// Which steps must be done before a step begins: derived from what the steps access.
+//
+// The sequence is in the order of issue. Steps of one stream are done one after the
+// other. A step depends on the last step before it that writes what it reads, and on
+// all steps since then that read what it writes. Of each stream only the latest such
+// step counts, because the earlier ones are done before it.
+#ifndef TR_PLAN_SCHEDULE_H
+#define TR_PLAN_SCHEDULE_H
+
+#include "plan/access.h"
+
+// For each step and each stream, the latest step of that stream which must be done
+// before it; -1: none.
+typedef struct tr_dependencies {
+    int32_t (*on)[TR_STREAMS]; // [steps]
+} tr_dependencies;
+
+// TR_MEMORY. The caller clears `out` in any case.
+tr_status tr__schedule_find(const tr_plan *plan, tr_sequence_kind kind,
+                            const tr_accesses *accesses, tr_dependencies *out,
+                            tr_error *err);
+void tr__schedule_clear(tr_dependencies *dependencies);
+
+#endif

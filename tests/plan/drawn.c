@@ -1,0 +1,87 @@
+#include "plan/drawn.h"
+
+#include "base/rng.h"
+#include "graph/centered_model.h"
+#include "plan/models.h"
+
+void test_models_make(test_models *models) {
+    *models =
+        (test_models){.owned = {test_model_small_gpt2(0), test_model_small_gpt2(0.1),
+                                test_model_sliced_gpt2(0, 2),
+                                test_model_sliced_gpt2(0.1, 3), test_model_mlp()}};
+    for (int i = 0; i < TEST_DRAWN_MODELS; i++) {
+        models->of[i] = models->owned[i] ? models->owned[i] : &test_model_centered;
+    }
+}
+
+void test_models_destroy(test_models *models) {
+    for (int i = 0; i < TEST_DRAWN_MODELS; i++) {
+        tr_model_destroy(models->owned[i]);
+    }
+}
+
+// Draws of one request, one after the other.
+typedef struct draws {
+    uint64_t request, next;
+} draws;
+
+static int64_t draw(draws *d, int64_t bound) {
+    return (int64_t)tr__draw_below((uint64_t)bound, d->next++, 1, d->request);
+}
+
+static bool one_in(draws *d, int64_t n) {
+    return draw(d, n) == 0;
+}
+
+static void draw_batch(draws *d, tr_plan_request *r) {
+    r->micro_batch = 1 + draw(d, 3);
+    r->accumulation_steps = 1 + draw(d, 5);
+    r->ranks = one_in(d, 2) ? 1 : 2 + draw(d, 3);
+    r->rank = draw(d, r->ranks);
+    int64_t most = r->micro_batch * r->accumulation_steps * r->ranks;
+    r->train_batch_size = most - (one_in(d, 3) ? draw(d, most) : 0); // ragged
+    r->wave = draw(d, r->accumulation_steps + 1);
+}
+
+static void draw_homes(draws *d, tr_plan_request *r) {
+    static const tr_space spaces[] = {TR_SPACE_DEVICE, TR_SPACE_HOST, TR_SPACE_NVME};
+    r->stage = (int)draw(d, 4);
+    r->optimizer_home = spaces[draw(d, 3)];
+    r->param_home = one_in(d, 2) ? TR_SPACE_DEVICE : spaces[draw(d, 3)];
+    r->grad_home = one_in(d, 2) ? TR_SPACE_DEVICE : spaces[draw(d, 3)];
+    r->optimizer_stays = one_in(d, 4) ? 0.5 : 0;
+    r->boundary_home = one_in(d, 3) ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+    r->update_elements = one_in(d, 2) ? 0 : 1024;
+    r->update_slots = one_in(d, 2) ? 0 : (int)(2 + draw(d, 4));
+}
+
+static void draw_numbers(draws *d, tr_plan_request *r) {
+    static const tr_dtype types[] = {TR_F32, TR_BF16, TR_F16};
+    r->optimizer_states = (int)draw(d, 3);
+    r->tensor_norms = one_in(d, 3);
+    r->compute = types[draw(d, 3)];
+    r->reproducible = one_in(d, 4);
+    r->sums = r->reproducible || one_in(d, 2) ? TR_NONE : types[draw(d, 3)];
+    r->measure = (tr_measure)draw(d, 3);
+}
+
+static void draw_recomputation(draws *d, tr_plan_request *r) {
+    r->recomputed_units = one_in(d, 2) ? 0 : draw(d, 5) - 1;
+    r->recomputed_ops = one_in(d, 3)   ? 0
+                        : one_in(d, 2) ? TR_RECOMPUTE_NOTHING
+                                       : (uint32_t)(1 + draw(d, TR_REMAKE_ALL));
+    r->recomputed_ops_units = one_in(d, 2) ? 0 : draw(d, 4);
+}
+
+tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
+    draws d = {.request = index};
+    tr_plan_request r = {.model = models->of[draw(&d, TEST_DRAWN_MODELS)],
+                         .threads = 1};
+    draw_batch(&d, &r);
+    draw_homes(&d, &r);
+    draw_numbers(&d, &r);
+    draw_recomputation(&d, &r);
+    r.no_overlap = one_in(&d, 5);
+    r.inference = one_in(&d, 50);
+    return r;
+}
