@@ -38,7 +38,7 @@ struct tr_engine {
     tr_comm *comm;               // NULL: one rank
     tr_arena *arenas[TR_SPACES]; // NULL: nothing there
     tr_executor *executor;
-    tr_watch *watch;    // NULL: no step was watched
+    tr_watch *watch;    // of the step that comes or was; NULL: it is not watched
     tr_feed *feed;      // of training
     bool stale_feed;    // not there, or past what the next step takes: one was dropped
     bool anew;          // begun with "resume": "never", and nothing saved since

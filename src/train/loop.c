@@ -205,6 +205,32 @@ static int64_t traced_step(const loop *l) {
     return settings->trace_step > 0 ? settings->trace_step : one ? 1 : 2;
 }
 
+// A trace that cannot be had ends no run; ranks that are lost do.
+static tr_status end_of_trace(loop *l, tr_status status, const tr_error *mine) {
+    if (status == TR_OK) {
+        return TR_OK;
+    }
+    if (status == TR_COMM) {
+        return tr_fail(l->err, status, "%s", mine->message);
+    }
+    tr__progress_hide(&l->line);
+    tr__warn(tr__run_log(l->engine->run), "no trace: %s", mine->message);
+    tr__progress_show(&l->line);
+    return TR_OK;
+}
+
+static tr_status watch(loop *l) {
+    tr_error mine = {0};
+    return end_of_trace(l, tr_engine_watch(l->engine, &mine), &mine);
+}
+
+static tr_status write_trace(loop *l) {
+    tr_engine *engine = l->engine;
+    tr_error mine = {0};
+    tr_status status = tr_engine_write_trace(engine, engine->settings->trace, &mine);
+    return end_of_trace(l, status, &mine);
+}
+
 // What a change of the batch changes.
 typedef struct at_work {
     int64_t batch, steps, memory;
@@ -255,12 +281,12 @@ static tr_status run_steps(loop *l) {
         tr_step_result result;
         at_work before = what_is(l);
         bool watched = ++number == traced;
-        status = watched ? tr_engine_watch(engine, l->err) : TR_OK;
+        status = watched ? watch(l) : TR_OK;
         if (status == TR_OK) {
             status = tr__engine_step_until(engine, l->stop, l->user, &result, l->err);
         }
         if (status == TR_OK && watched) {
-            status = tr_engine_write_trace(engine, engine->settings->trace, l->err);
+            status = write_trace(l);
         }
         if (status == TR_OK) {
             say_resized(l, &before);

@@ -66,6 +66,18 @@ static tr_status grow(tr_engine *engine, const tr_plan *plan, tr_error *err) {
     return status;
 }
 
+// A step that is to be watched is watched in the new plan; without memory for that, not
+// at all.
+static void watch_anew(tr_engine *engine, const tr_plan *plan) {
+    bool watched = engine->watch != NULL;
+    tr__watch_destroy(engine->watch);
+    engine->watch = NULL;
+    if (watched) {
+        tr__watch_create(plan, &engine->watch, NULL);
+    }
+    tr__executor_watch(engine->executor, engine->watch);
+}
+
 // What each rank does by itself.
 static tr_status prepare(tr_engine *engine, int64_t batch, tr_plan **plan,
                          tr_error *err) {
@@ -84,9 +96,7 @@ static tr_status prepare(tr_engine *engine, int64_t batch, tr_plan **plan,
     if (status == TR_OK) {
         tr__feed_destroy(engine->feed); // it fills memory that is about to move
         engine->feed = NULL;
-        tr__watch_destroy(engine->watch);
-        engine->watch = NULL;
-        tr__executor_watch(engine->executor, NULL);
+        watch_anew(engine, *plan);
         status = grow(engine, *plan, err);
     }
     return status == TR_OK
@@ -98,6 +108,7 @@ static tr_status prepare(tr_engine *engine, int64_t batch, tr_plan **plan,
 // without a feed.
 static void take_back(tr_engine *engine) {
     tr__executor_replan(engine->executor, engine->plan, engine->arenas, NULL);
+    watch_anew(engine, engine->plan);
     engine->stale_feed = true;
 }
 

@@ -124,11 +124,14 @@ static tr_status write(const tr_engine *engine, const noted *all, const char *pa
 tr_status tr_engine_write_trace(tr_engine *engine, const char *path, tr_error *err) {
     tr_error mine = {0};
     noted all = {NULL, NULL, 0};
-    if (!engine->watch || engine->watch->count == 0) {
-        return tr_fail(err, TR_USAGE, "no step has been watched");
-    }
+    bool watched = engine->watch && engine->watch->count > 0;
+    tr_status status =
+        watched ? TR_OK : tr_fail(&mine, TR_USAGE, "no step has been watched");
+    status = tr__agree(engine->comm, status, &mine, err);
     tr__executor_watch(engine->executor, NULL);
-    tr_status status = gather(engine, &all, err);
+    if (status == TR_OK) {
+        status = gather(engine, &all, err);
+    }
     if (status == TR_OK) {
         if (tr__comm_leads(engine->comm)) {
             status = write(engine, &all, path, &mine);
@@ -136,5 +139,7 @@ tr_status tr_engine_write_trace(tr_engine *engine, const char *path, tr_error *e
         status = tr__agree(engine->comm, status, &mine, err);
     }
     release(&all);
+    tr__watch_destroy(engine->watch);
+    engine->watch = NULL;
     return status;
 }
