@@ -166,7 +166,7 @@ static double distance_of(const checker *c, const attempt *a, size_t t, double p
     }
     double least = part * c->whole;
     double norm = tensor->norm > least ? tensor->norm : least;
-    return sum > 0 ? sqrt(sum) / norm : sum; // NaN stays
+    return tr__plain(sum > 0 ? sqrt(sum) / norm : sum);
 }
 
 static tr_status judge(checker *c, const attempt *a, tr_check_cut *cut, tr_error *err) {

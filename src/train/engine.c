@@ -207,8 +207,8 @@ static void fill_result(tr_engine *engine, const tr_batch *batch,
         .train_batch = engine->batcher.batch,
         .samples = batch->next,
         .targets = sums[TR_SUM_COUNT],
-        .loss = sums[TR_SUM_LOSS] / sums[TR_SUM_COUNT],
-        .accuracy = sums[TR_SUM_CORRECT] / sums[TR_SUM_COUNT],
+        .loss = tr__plain(sums[TR_SUM_LOSS] / sums[TR_SUM_COUNT]),
+        .accuracy = tr__plain(sums[TR_SUM_CORRECT] / sums[TR_SUM_COUNT]),
         .loss_scale = engine->scale.scale,
         .rank_seconds = spread_of(verdict, TR_RECORD_SECONDS),
         .rank_wait_seconds = spread_of(verdict, TR_RECORD_WAIT),
@@ -222,7 +222,7 @@ static double decide(const tr_engine *engine, const tr_verdict *verdict,
                      tr_step_result *result) {
     double unscale = engine->unscale;
     result->grad_norm =
-        verdict->not_finite ? NAN : sqrt(verdict->norm_squares) * unscale;
+        verdict->not_finite ? NAN : tr__plain(sqrt(verdict->norm_squares) * unscale);
     result->skipped = !isfinite(result->grad_norm) || !isfinite(result->loss);
     double divisor = 1;
     if (engine->settings->clip > 0) {
@@ -384,6 +384,9 @@ static tr_status run_step(tr_engine *engine, tr_asking *ask, tr_step_result *res
     status = apply(engine, &context, &verdict, result, grad_scale, err);
     if (status == TR_OK) {
         status = scale_after(engine, &verdict, result, overflow, err);
+    }
+    if (status == TR_OK) {
+        status = tr__engine_skipped(engine, result, overflow, err);
     }
     if (status == TR_OK) {
         engine->count.step++;

@@ -10,11 +10,14 @@
 
 #include <tranche/engine.h>
 
+#include <math.h>
+
 // Everything that a checkpoint brings back, besides the tensors.
 typedef struct tr_counters {
     int64_t step;    // attempts
     int64_t update;  // applied
-    int64_t skipped; //
+    int64_t skipped; // in all
+    int64_t in_row;  // of them since the last applied update (tr__engine_skipped)
     int64_t cursor;  // next global sample
     int64_t learned; // samples of the applied updates
 } tr_counters;
@@ -59,6 +62,11 @@ struct tr_engine {
     struct tr_metrics *metrics; // of tr_engine_train, NULL outside of it
 };
 
+// The value; what is not a number has no sign, so that all logs say "nan".
+static inline double tr__plain(double value) {
+    return isnan(value) ? NAN : value;
+}
+
 // ---- weights.c
 // Draws every parameter as its unit says, or reads it from the model's folder.
 tr_status tr__engine_weights(tr_engine *engine, tr_error *err);
@@ -101,6 +109,11 @@ tr_status tr__engine_guard(tr_engine *engine, tr_step_result *result, tr_error *
 // nothing.
 void tr__engine_measure(tr_engine *engine, const tr_verdict *verdict,
                         tr_step_result *result);
+
+// Counts updates that were skipped one after the other. `overflow`: loss or gradient
+// was not finite. TR_NUMBERS: more than max_skipped_updates; the run has diverged.
+tr_status tr__engine_skipped(tr_engine *engine, const tr_step_result *result,
+                             bool overflow, tr_error *err);
 
 // ---- checkpoint.c
 // Weights, optimizer and schedule as they were in a checkpoint; steps and data go on.

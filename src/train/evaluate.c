@@ -159,9 +159,10 @@ tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
     if (status == TR_OK) {
         status = evaluate(&r, count, err);
     }
-    *result = (tr_evaluation){.loss = r.sums[TR_SUM_LOSS] / r.sums[TR_SUM_COUNT],
-                              .accuracy = r.sums[TR_SUM_CORRECT] / r.sums[TR_SUM_COUNT],
-                              .samples = count};
+    *result = (tr_evaluation){
+        .loss = tr__plain(r.sums[TR_SUM_LOSS] / r.sums[TR_SUM_COUNT]),
+        .accuracy = tr__plain(r.sums[TR_SUM_CORRECT] / r.sums[TR_SUM_COUNT]),
+        .samples = count};
     return status;
 }
 

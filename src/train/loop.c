@@ -18,6 +18,7 @@ typedef struct loop {
     tr_progress_line line;
     int64_t saved_step;     // of the newest checkpoint
     int64_t evaluated_step; // of the newest evaluation
+    bool owes_save;         // a checkpoint is due that has not been written
     bool (*stop)(void *user);
     void *user;
     tr_error *err;
@@ -175,6 +176,16 @@ static tr_status roll_back(loop *l, const tr_step_result *r) {
     return status == TR_OK ? TR_OK : tr__abandon(l->comm, status, &mine, l->err);
 }
 
+// While updates are skipped one after the other, a checkpoint waits for one that is
+// applied: the weights may be those of a run that has diverged, and good checkpoints
+// would be deleted for them.
+static bool is_save_due(loop *l, int64_t step) {
+    l->owes_save |= is_due(l->engine->settings->checkpoint_every, step);
+    bool due = (l->owes_save && l->engine->count.in_row == 0) || is_last(l, step);
+    l->owes_save = l->owes_save && !due;
+    return due;
+}
+
 // The checkpoint comes first: an evaluation that fails or is interrupted loses nothing.
 static tr_status after_step(loop *l, const tr_step_result *r) {
     tr_status status = note_step(l, r);
@@ -186,9 +197,7 @@ static tr_status after_step(loop *l, const tr_step_result *r) {
     if (status == TR_OK) {
         status = roll_back(l, r);
     }
-    bool save_due =
-        is_due(l->engine->settings->checkpoint_every, r->step) || is_last(l, r->step);
-    if (status == TR_OK && save_due) {
+    if (status == TR_OK && is_save_due(l, r->step)) {
         status = save(l);
     }
     return status == TR_OK ? evaluate(l, r->step) : status;

@@ -8,7 +8,7 @@ typedef struct slot {
 } slot;
 
 enum {
-    SLOTS = 17,
+    SLOTS = 18,
     OTHERS = 8, // of an epoch, the optimizer, fixed-point sums: checkpoint.c
 };
 
@@ -21,6 +21,7 @@ static void list(tr_engine *engine, slot slots[SLOTS]) {
     const slot all[SLOTS] = {
         {"batch", .integer = &engine->wanted_batch},
         {"learned_samples", .integer = &engine->count.learned},
+        {"skipped_in_row", .integer = &engine->count.in_row},
         {"noise_trace", .real = &noise->trace},
         {"noise_gradient", .real = &noise->gradient},
         {"noise_weight", .real = &noise->weight},

@@ -108,10 +108,8 @@ static void describe(const tr_progress_line *line, const tr_engine *engine,
     char memory[32];
     tr__print_size(memory, sizeof memory, tr_engine_process_peak(engine));
     text[0] = '\0';
-    double loss =
-        isnan(r->loss) ? NAN : r->loss; // without a sign: a step without targets
     add(text, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.3g  norm %.3g  %.0f %s/s",
-        r->step, engine->settings->steps, loss, r->lr, r->grad_norm, rate,
+        r->step, engine->settings->steps, r->loss, r->lr, r->grad_norm, rate,
         model->classifier ? "samples" : "tokens");
     if (line->flops_limit > 0) {
         add(text, "  MFU %.0f%%",

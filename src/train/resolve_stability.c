@@ -137,5 +137,6 @@ static void resolve_guard(tr_run *run) {
 tr_status tr__run_resolve_stability(tr_run *run, tr_error *err) {
     resolve_noise(run);
     resolve_guard(run);
+    run->settings.max_skipped = tr__config_int(run->config, "max_skipped_updates");
     return resolve_scaling(run, err);
 }

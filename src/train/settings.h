@@ -35,6 +35,7 @@ typedef struct tr_settings {
     tr_batches batches;
     double noise_keep; // what the steps before weigh in the noise scale
     tr_guard_rules guard;
+    int64_t max_skipped; // updates skipped in a row that end the run; 0: none do
     int64_t evaluate_every, evaluate_samples; // 0: at the end only, all
     int64_t checkpoint_every;                 // 0: at the end only
     int keep;                                 // 0: all

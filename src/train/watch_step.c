@@ -40,6 +40,30 @@ void tr__engine_measure(tr_engine *engine, const tr_verdict *verdict,
     }
 }
 
+// A batch without targets says nothing; nor does an overflow under a dynamic loss
+// scale, whose search has an end of its own.
+tr_status tr__engine_skipped(tr_engine *engine, const tr_step_result *result,
+                             bool overflow, tr_error *err) {
+    int64_t limit = engine->settings->max_skipped;
+    bool searching = overflow && engine->settings->scale.dynamic;
+    if (!result->skipped) {
+        engine->count.in_row = 0;
+    } else if (result->targets > 0 && !searching) {
+        engine->count.in_row++;
+    }
+    if (limit == 0 || engine->count.in_row < limit) {
+        return TR_OK;
+    }
+    return tr_fail(
+        err, TR_NUMBERS,
+        "step %lld: %lld updates in a row were skipped, the last one because "
+        "%s%s%s: the run has diverged; lower the learning rate or look at the data "
+        "(max_skipped_updates is %lld)",
+        (long long)result->step, (long long)engine->count.in_row,
+        overflow ? "the loss or the gradient was not finite" : "of the spike guard",
+        engine->blame[0] ? ", " : "", engine->blame, (long long)limit);
+}
+
 tr_status tr__engine_guard(tr_engine *engine, tr_step_result *result, tr_error *err) {
     const tr_guard_rules *rules = &engine->settings->guard;
     tr_spike spike = TR_SPIKE_NONE;
