@@ -158,29 +158,41 @@ static bool left_out(const snapshot_tensor *tensor, int64_t i) {
     return ends_with(tensor->name, "attn.c_attn.bias") && i >= third && i < 2 * third;
 }
 
+// The L2 distance of one part of `b` from that of `a`, by share of the distance of `a`
+// from `from` (NULL: from zero).
+static double share_apart(const snapshot_tensor *a, const snapshot_tensor *b, int part,
+                          const float *from) {
+    const float *x = a->part[part], *y = b->part[part];
+    double moved = 0, apart = 0;
+    for (int64_t i = 0; i < a->count; i++) {
+        if (!left_out(a, i)) {
+            moved += pow((double)x[i] - (from ? (double)from[i] : 0), 2);
+            apart += pow((double)x[i] - (double)y[i], 2);
+        }
+    }
+    return apart > 0 ? sqrt(apart / moved) : 0;
+}
+
 double snapshot_assert_close(const snapshot *start, const snapshot *uncut,
                              const snapshot *cut, double tolerance, const char *what) {
+    static const char *const parts[SNAPSHOT_PARTS] = {"values", "first state",
+                                                      "second state"};
     double worst = 0;
     assert_int_equal(uncut->count, cut->count);
     for (size_t t = 0; t < uncut->count; t++) {
         const snapshot_tensor *a = &uncut->tensors[t];
         const snapshot_tensor *b = snapshot_find(cut, a->name);
         const float *from = start ? snapshot_find(start, a->name)->part[0] : NULL;
-        double moved = 0, apart = 0;
         assert_int_equal(a->count, b->count);
-        for (int64_t i = 0; i < a->count; i++) {
-            if (!left_out(a, i)) {
-                moved += pow(a->part[0][i] - (from ? from[i] : 0), 2);
-                apart += pow(a->part[0][i] - b->part[0][i], 2);
+        for (int p = 0; p < SNAPSHOT_PARTS; p++) {
+            assert_int_equal(!a->part[p], !b->part[p]);
+            double share = a->part[p] ? share_apart(a, b, p, p == 0 ? from : NULL) : 0;
+            if (!(share <= tolerance)) {
+                fail_msg("%s: %s of %s: a distance of %.3g of the way, at most %.3g",
+                         what, parts[p], a->name, share, tolerance);
             }
+            worst = p == 0 ? fmax(worst, share) : worst;
         }
-        double share = apart > 0 ? sqrt(apart / moved) : 0;
-        if (!(share <= tolerance)) {
-            fail_msg("%s: %s: distance %.3g of %.3g moved: a share of %.3g, at most "
-                     "%.3g",
-                     what, a->name, sqrt(apart), sqrt(moved), share, tolerance);
-        }
-        worst = fmax(worst, share);
     }
     return worst;
 }

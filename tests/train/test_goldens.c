@@ -33,26 +33,44 @@ static void go_to(const char *golden) {
     assert_int_equal(chdir(path), 0);
 }
 
-// What PyTorch ended with, in the order of `like`.
-static void read_final(const snapshot *like, snapshot *final) {
+// The file's tensor of a parameter, or of one of its states ("exp_avg"; NULL: values).
+static float *read_tensor(const tr_tensor_set *set, const char *parameter,
+                          const char *state, int64_t count) {
     tr_error err = {0};
-    tr_tensor_set *set = NULL;
-    trial_ok(tr__tensor_set_open("final.safetensors", &set, &err), &err);
-    assert_int_equal(tr__tensor_set_count(set), like->count);
+    char name[256];
+    snprintf(name, sizeof name, state ? "%s.%s" : "%s", parameter, state);
+    const tr_stored_tensor *from = tr__tensor_set_find(set, name);
+    assert_true(from && from->count == count);
+    float *values = malloc((size_t)count * sizeof *values);
+    assert_non_null(values);
+    trial_ok(tr__tensor_read_f32(set, from, 0, count, values, &err), &err);
+    return values;
+}
+
+// What PyTorch ended with, states included, in the order of `like`.
+static void read_final(const tr_optimizer *optimizer, const snapshot *like,
+                       snapshot *final) {
+    tr_error err = {0};
+    tr_tensor_set *values = NULL, *states = NULL;
+    trial_ok(tr__tensor_set_open("final.safetensors", &values, &err), &err);
+    trial_ok(tr__tensor_set_open("optimizer.safetensors", &states, &err), &err);
+    assert_int_equal(tr__tensor_set_count(values), like->count);
     *final = (snapshot){.count = like->count};
     final->tensors = calloc(like->count, sizeof *final->tensors);
+    assert_non_null(final->tensors);
     for (size_t i = 0; i < like->count; i++) {
+        const snapshot_tensor *as = &like->tensors[i];
         snapshot_tensor *to = &final->tensors[i];
-        const tr_stored_tensor *from = tr__tensor_set_find(set, like->tensors[i].name);
-        assert_non_null(from);
-        assert_int_equal(from->count, like->tensors[i].count);
-        to->name = strdup(from->name);
-        to->count = from->count;
-        to->part[0] = malloc((size_t)from->bytes);
-        trial_ok(tr__tensor_read_f32(set, from, 0, from->count, to->part[0], &err),
-                 &err);
+        to->name = strdup(as->name);
+        to->count = as->count;
+        to->part[0] = read_tensor(values, as->name, NULL, as->count);
+        for (int p = 1; p < SNAPSHOT_PARTS && as->part[p]; p++) {
+            to->part[p] =
+                read_tensor(states, as->name, optimizer->state_names[p - 1], as->count);
+        }
     }
-    tr__tensor_set_close(set);
+    tr__tensor_set_close(values);
+    tr__tensor_set_close(states);
 }
 
 static double number(const json_t *object, const char *name) {
@@ -87,11 +105,11 @@ static void check_cut(const char *golden, const char *const *settings, int isa_l
     snapshot_take(&start, &t);
     trial_steps(&t, STEPS, results);
     snapshot_take(&end, &t);
+    read_final(t.engine->settings->optimizer, &start, &final);
     trial_close(&t);
     for (size_t s = 0; s < STEPS; s++) {
         check_step(golden, &results[s], json_array_get(expected, s));
     }
-    read_final(&start, &final);
     snapshot_assert_close(&start, &final, &end, 1e-4, golden);
     snapshot_free(&start);
     snapshot_free(&end);

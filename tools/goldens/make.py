@@ -44,20 +44,26 @@ def write_json(path, value):
     path.write_text(json.dumps(value, indent=1) + "\n")
 
 
-def write_result(folder, model, history):
+def as_float32(tensors):
+    return {n: t.detach().float().contiguous() for n, t in tensors}
+
+
+def write_result(folder, model, result):
+    history, states = result
     write_json(folder / "expected.json", {"steps": history})
-    final = {n: t.detach().float().contiguous() for n, t in model.named_parameters()}
-    save_file(final, folder / "final.safetensors", metadata={"format": "pt"})
+    save_file(as_float32(model.named_parameters()), folder / "final.safetensors",
+              metadata={"format": "pt"})
+    save_file(as_float32(states.items()), folder / "optimizer.safetensors")
 
 
 def in_both_precisions(model, logits_of, samples, run):
-    """Trains copies in float64 and float32; returns the first one's history and
-    weights, and the second one's weights."""
+    """Trains copies in float64 and float32; returns what rules.train returns of the
+    first, and the weights of both."""
     wide, narrow = copy.deepcopy(model).double(), copy.deepcopy(model)
     cast = [(x.double() if x.is_floating_point() else x, y) for x, y in samples]
-    history = rules.train(wide, logits_of, cast, run)
+    result = rules.train(wide, logits_of, cast, run)
     rules.train(narrow, logits_of, samples, run)
-    return history, wide, narrow
+    return result, wide, narrow
 
 
 def report(name, initial, wide, narrow, skip=None):
@@ -146,8 +152,8 @@ def make_gpt2(name, seed, **shape):
                 torch.from_numpy(labels[i * n + 1:i * n + n + 1]))
                for i in range(STEPS * BATCH)]
     logits_of = lambda m, x: m(input_ids=x, use_cache=False).logits
-    history, wide, narrow = in_both_precisions(model, logits_of, samples, run)
-    write_result(folder, wide, history)
+    result, wide, narrow = in_both_precisions(model, logits_of, samples, run)
+    write_result(folder, wide, result)
     report(name, model, wide, narrow, key_bias_out)
 
     x = torch.from_numpy(ids[:2 * n].reshape(2, n))
@@ -203,8 +209,8 @@ def make_mlp(name, seed, sizes, count, optimizer, scheduler, form="csv"):
     write_json(folder / "run.json", run)
 
     samples = list(zip(torch.from_numpy(x)[:, None], torch.from_numpy(y)[:, None]))
-    history, wide, narrow = in_both_precisions(model, lambda m, v: m(v), samples, run)
-    write_result(folder, wide, history)
+    result, wide, narrow = in_both_precisions(model, lambda m, v: m(v), samples, run)
+    write_result(folder, wide, result)
     report(name, model, wide, narrow)
 
 

@@ -84,7 +84,8 @@ def make_optimizer(model, settings):
 def train(model, logits_of, samples, run):
     """run["steps"] updates. `samples` is a list of (input, targets); step s takes the
     next train_batch_size of them in order, and an epoch's last batch is short. Returns
-    one {"loss", "lr", "grad_norm", "count"} per update."""
+    one {"loss", "lr", "grad_norm", "count"} per update, and the optimizer's states as
+    {"<parameter>.<state>": tensor}."""
     optimizer = make_optimizer(model, run["optimizer"])
     size = run["train_batch_size"]
     history = []
@@ -108,7 +109,15 @@ def train(model, logits_of, samples, run):
         optimizer.step()
         history.append({"loss": total / count, "lr": lr, "grad_norm": norm,
                         "count": count})
-    return history
+    return history, states_of(model, optimizer)
+
+
+def states_of(model, optimizer):
+    """{"<parameter>.<state>": tensor} of all that is as large as its parameter."""
+    return {f"{name}.{state}": value
+            for name, p in model.named_parameters()
+            for state, value in optimizer.state[p].items()
+            if torch.is_tensor(value) and value.shape == p.shape}
 
 
 def distances(initial, wanted, got, skip=None):
