@@ -1,4 +1,4 @@
-// LARS: by hand, against its paper's equations in PyTorch, and in pieces.
+// LARS: by hand, against timm's, and in pieces.
 #include "ops/update.h"
 
 #include <math.h>
@@ -67,11 +67,13 @@ static void trust_ratios(void **state) {
     assert_true(trust(&hyper, 0, 6) == 1 && trust(&hyper, 4, 0) == 1);
 }
 
-static void as_the_paper_does(void **state) {
+static void as_timm_does(void **state) {
     (void)state;
     test_update_golden(&tr__optimizer_lars, "lars", 1);
     test_update_golden(&tr__optimizer_lars, "lars", 0x1p7);
     test_update_golden(&tr__optimizer_lars, "lars_nesterov", 1);
+    test_update_golden(&tr__optimizer_lars, "lars_zero", 1);
+    test_update_golden(&tr__optimizer_lars, "lars_still", 1);
 }
 
 static void fast_agrees_with_reference(void **state) {
@@ -94,7 +96,7 @@ int main(void) {
         cmocka_unit_test(by_hand),
         cmocka_unit_test(direction_is_the_gradient),
         cmocka_unit_test(trust_ratios),
-        cmocka_unit_test(as_the_paper_does),
+        cmocka_unit_test(as_timm_does),
         cmocka_unit_test(fast_agrees_with_reference),
         cmocka_unit_test(cuts_change_no_bit),
     };

@@ -1,4 +1,4 @@
-// Lion: by hand, against its paper's equations in PyTorch, and in pieces.
+// Lion: by hand, against DeepSpeed's, and in pieces.
 #include "ops/update.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ static void zero_stays(void **state) {
     }
 }
 
-static void as_the_paper_does(void **state) {
+static void as_deepspeed_does(void **state) {
     (void)state;
     test_update_golden(&tr__optimizer_lion, "lion", 1);
     test_update_golden(&tr__optimizer_lion, "lion_decay", 1);
@@ -78,7 +78,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_hand),
         cmocka_unit_test(zero_stays),
-        cmocka_unit_test(as_the_paper_does),
+        cmocka_unit_test(as_deepspeed_does),
         cmocka_unit_test(fast_agrees_with_reference),
         cmocka_unit_test(cuts_change_no_bit),
     };

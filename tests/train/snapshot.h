@@ -34,9 +34,9 @@ void snapshot_assert_same(const snapshot *a, const snapshot *b);
 
 // Per tensor, the L2 distance of `cut` from `uncut` is at most `tolerance` of the
 // distance of `uncut` from `start` (NULL: from zero); per optimizer state, at most
-// `tolerance` of the norm of `uncut`, whose states began at zero. GPT-2's key bias is left
-// out: its gradient is zero but for rounding, which Adam amplifies. Returns the largest
-// share of a tensor's values.
+// `tolerance` of the norm of `uncut`, whose states began at zero. GPT-2's key bias is
+// left out: its gradient is zero but for rounding, which Adam amplifies. Returns the
+// largest share of a tensor's values.
 double snapshot_assert_close(const snapshot *start, const snapshot *uncut,
                              const snapshot *cut, double tolerance, const char *what);
 

@@ -1,5 +1,5 @@
-// The schedules against what DeepSpeed's were measured to give, and what a run file
-// makes of them.
+// The schedules against what DeepSpeed's classes give (tools/goldens/schedules.py), by
+// hand, and what a run file makes of them.
 #include "train/keys.h"
 #include "train/schedule_read.h"
 
@@ -10,7 +10,10 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void check_rates(const tr_schedule *schedule, double own_lr, const double *rates,
@@ -153,6 +156,49 @@ static tr_schedule read_schedule(const char *text, int64_t steps) {
     return schedule;
 }
 
+static double real_at(const json_t *array, size_t i) {
+    const json_t *value = json_array_get(array, i);
+    assert_true(json_is_number(value));
+    return json_number_value(value);
+}
+
+static void check_case(const json_t *c, double own_lr) {
+    const json_t *rates = json_object_get(c, "rates");
+    const json_t *betas = json_object_get(c, "betas");
+    json_t *run = json_pack("{s:O}", "scheduler", json_object_get(c, "scheduler"));
+    char *text = json_dumps(run, 0);
+    tr_schedule schedule = read_schedule(text, 0);
+    assert_true(json_array_size(rates) > 20);
+    for (size_t i = 0; i < json_array_size(rates); i++) {
+        tr_rates got = tr__schedule_at(&schedule, (int64_t)i + 1, own_lr);
+        if (!(fabs(got.lr - real_at(rates, i)) <= 1e-14)) {
+            fail_msg("%s: update %zu: rate %.17g, DeepSpeed has %.17g", text, i + 1,
+                     got.lr, real_at(rates, i));
+        }
+        assert_int_equal(got.has_betas, betas != NULL);
+        if (betas &&
+            !(fabs(got.beta1 - real_at(json_array_get(betas, i), 0)) <= 1e-14 &&
+              got.beta2 == real_at(json_array_get(betas, i), 1))) {
+            fail_msg("%s: update %zu: betas %.17g and %.17g", text, i + 1, got.beta1,
+                     got.beta2);
+        }
+    }
+    free(text);
+    json_decref(run);
+}
+
+static void test_as_deepspeed(void **state) {
+    (void)state;
+    json_t *all = json_load_file(TR_TEST_DATA "/schedules.json", 0, NULL);
+    const json_t *cases = json_object_get(all, "cases");
+    assert_true(json_array_size(cases) > 10);
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        check_case(json_array_get(cases, i),
+                   json_number_value(json_object_get(all, "lr")));
+    }
+    json_decref(all);
+}
+
 static void test_read(void **state) {
     (void)state;
     tr_schedule s = read_schedule("{}", 0);
@@ -249,6 +295,7 @@ int main(void) {
         cmocka_unit_test(test_range_test),       cmocka_unit_test(test_one_cycle),
         cmocka_unit_test(test_one_cycle_shapes), cmocka_unit_test(test_read),
         cmocka_unit_test(test_read_errors),      cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_as_deepspeed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,96 +1,63 @@
 #!/usr/bin/env python3
-"""Writes tests/data/optimizers/*.txt: what PyTorch's optimizers make of a few
-parameters, and what papers' equations do where PyTorch has no such optimizer.
+"""Writes tests/data/optimizers/*.txt: what optimizers that others wrote make of a few
+parameters: PyTorch's; DeepSpeed's Lion; LAMB of torch_optimizer (DeepSpeed's form, whose
+own LAMB runs on GPUs only) and of timm (the paper's form); timm's LARS.
 
 Each file holds the hyper-parameters, the parameters at the start, and for each update
 the gradients given and the parameters and states after it, all as hexadecimal floats.
 
-    python3 tools/goldens/optimizers.py tests/data/optimizers
+    python3 tools/goldens/optimizers.py tests/data/optimizers [NAME ...]
 """
 
+import importlib.metadata
+import math
 import pathlib
 import sys
 
+import timm.optim
 import torch
+import torch_optimizer
+from deepspeed.ops.lion import DeepSpeedCPULion
 
 COUNT, STEPS = 7, 6
 
 
-class Lion(torch.optim.Optimizer):
-    """Chen et al., arXiv 2302.06675, algorithm 2."""
-
-    def __init__(self, parameters, foreach, **options):
-        super().__init__(parameters, options)
-
-    @torch.no_grad()
-    def step(self):
-        for group in self.param_groups:
-            lr, decay = group["lr"], group["weight_decay"]
-            beta1, beta2 = group["betas"]
-            for p in group["params"]:
-                state = self.state[p]
-                m = state.get("exp_avg", torch.zeros_like(p))
-                update = torch.sign(beta1 * m + (1 - beta1) * p.grad)
-                state["exp_avg"] = beta2 * m + (1 - beta2) * p.grad
-                p -= lr * (update + decay * p)
+# ---- what others call by other names, by ours
 
 
-class Lamb(torch.optim.Optimizer):
-    """You et al., arXiv 1904.00962, algorithm 2, phi the identity ("paper"); or what
-    DeepSpeed 0.19 makes of it, by its csrc/lamb/fused_lamb_cuda_kernel.cu."""
-
-    def __init__(self, parameters, foreach, **options):
-        super().__init__(parameters, options)
-
-    @torch.no_grad()
-    def step(self):
-        for group in self.param_groups:
-            for p in group["params"]:
-                self.update(p, self.state[p], group)
-
-    def update(self, p, state, group):
-        beta1, beta2 = group["betas"]
-        t = state["step"] = state.get("step", 0) + 1
-        m = state.get("exp_avg", torch.zeros_like(p))
-        v = state.get("exp_avg_sq", torch.zeros_like(p))
-        state["exp_avg"] = m = beta1 * m + (1 - beta1) * p.grad
-        state["exp_avg_sq"] = v = beta2 * v + (1 - beta2) * p.grad * p.grad
-        bias1, bias2 = 1 - beta1**t, 1 - beta2**t
-        rate = group["lr"]
-        if group["corrected"]:
-            m, v = m / bias1, v / bias2
-        else:
-            rate *= bias2**0.5 / bias1
-        u = m / (v.sqrt() + group["eps"]) + group["weight_decay"] * p
-        trust = p.norm() / u.norm()
-        if not group["corrected"]:
-            trust = trust.clamp(group["min_coeff"], group["max_coeff"])
-        p -= rate * trust * u
+class Lion(DeepSpeedCPULion):
+    states = ("exp_avg",)  # it has one more, which it does not use
 
 
-class LARS(torch.optim.Optimizer):
-    """You, Gitman, Ginsburg, arXiv 1708.03888, algorithm 1."""
+class Lamb(torch_optimizer.Lamb):
+    """DeepSpeed's form: the rate has the bias correction, the ratio of norms has not.
+    Bounds that always bind make the ratio a constant: a part of the rate."""
 
-    def __init__(self, parameters, foreach, **options):
-        super().__init__(parameters, options)
+    def __init__(self, parameters, lr, min_coeff, max_coeff, **options):
+        bound = min_coeff == max_coeff
+        super().__init__(parameters, lr * min_coeff if bound else lr, adam=bound,
+                         debias=True, clamp_value=math.inf, **options)
 
-    @torch.no_grad()
-    def step(self):
-        for group in self.param_groups:
-            decay, momentum = group["weight_decay"], group["momentum"]
-            for p in group["params"]:
-                size, slope = p.norm(), p.grad.norm()
-                trust = group["trust_coefficient"] * size
-                trust /= slope + decay * size + group["eps"]
-                step = group["lr"] * trust * (p.grad + decay * p)
-                state = self.state[p]
-                b = momentum * state.get("momentum_buffer", torch.zeros_like(p)) + step
-                state["momentum_buffer"] = b
-                p -= momentum * b + step if group["nesterov"] else b
+
+class PaperLamb(timm.optim.Lamb):
+    """The paper's form, algorithm 2 of arXiv 1904.00962."""
+
+    def __init__(self, parameters, corrected, **options):
+        super().__init__(parameters, max_grad_norm=None, always_adapt=True,
+                         foreach=False, **options)
+
+
+class LARS(timm.optim.Lars):
+    """Its momentum buffer is without the rate, a constant here, which the paper's has."""
+
+    def __init__(self, parameters, trust_coefficient, **options):
+        super().__init__(parameters, trust_coeff=trust_coefficient, always_adapt=True,
+                         foreach=False, **options)
 
 
 ADAM = dict(lr=0.05, betas=(0.9, 0.999), eps=1e-8)
 SGD = dict(lr=0.05)
+LARS_OPTIONS = dict(lr=2.0, nesterov=False, trust_coefficient=0.02)
 CASES = {
     "adam": (torch.optim.Adam, ADAM),
     "adam_l2": (torch.optim.Adam, dict(ADAM, weight_decay=0.1)),
@@ -99,8 +66,12 @@ CASES = {
         torch.optim.AdamW,
         dict(lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.01),
     ),
-    "lion": (Lion, dict(lr=0.01, betas=(0.9, 0.99))),
-    "lion_decay": (Lion, dict(lr=0.01, betas=(0.8, 0.999), weight_decay=0.5)),
+    # Betas that f32 holds exactly: DeepSpeed has 1 - beta in f32.
+    "lion": (Lion, dict(lr=0.01, betas=(1 - 2**-3, 1 - 2**-7))),
+    "lion_decay": (
+        Lion,
+        dict(lr=0.01, betas=(1 - 2**-2, 1 - 2**-10), weight_decay=0.5),
+    ),
     "adagrad": (torch.optim.Adagrad, dict(lr=0.05, eps=1e-10)),
     "adagrad_l2": (
         torch.optim.Adagrad,
@@ -112,40 +83,24 @@ CASES = {
             initial_accumulator_value=0.5,
         ),
     ),
-    "lamb": (
+    "lamb": (Lamb, dict(ADAM, min_coeff=0, max_coeff=math.inf, weight_decay=0.1)),
+    "lamb_below": (Lamb, dict(ADAM, min_coeff=16, max_coeff=16, weight_decay=0.01)),
+    "lamb_above": (
         Lamb,
-        dict(ADAM, corrected=False, min_coeff=0.01, max_coeff=10.0, weight_decay=0.1),
+        dict(ADAM, min_coeff=0.03125, max_coeff=0.03125, weight_decay=0.01),
     ),
-    "lamb_bounds": (
-        Lamb,
-        dict(ADAM, corrected=False, min_coeff=0.3, max_coeff=0.7, weight_decay=0.01),
-    ),
-    "lamb_paper": (
-        Lamb,
-        dict(ADAM, corrected=True, weight_decay=0.1),
-    ),
-    "lars": (
-        LARS,
-        dict(
-            lr=2.0,
-            eps=1e-8,
-            momentum=0.9,
-            nesterov=False,
-            trust_coefficient=0.02,
-            weight_decay=0.1,
-        ),
-    ),
+    "lamb_zero": (Lamb, dict(ADAM, min_coeff=0, max_coeff=math.inf)),
+    "lamb_still": (Lamb, dict(ADAM, min_coeff=0, max_coeff=math.inf)),
+    "lamb_paper": (PaperLamb, dict(ADAM, corrected=True, weight_decay=0.1)),
+    "lamb_paper_zero": (PaperLamb, dict(ADAM, corrected=True, weight_decay=0.1)),
+    "lamb_paper_still": (PaperLamb, dict(ADAM, corrected=True, weight_decay=0)),
+    "lars": (LARS, dict(LARS_OPTIONS, eps=1e-8, momentum=0.9, weight_decay=0.1)),
     "lars_nesterov": (
         LARS,
-        dict(
-            lr=2.0,
-            eps=1e-3,
-            momentum=0.8,
-            nesterov=True,
-            trust_coefficient=0.02,
-            weight_decay=0.01,
-        ),
+        dict(LARS_OPTIONS, eps=1e-3, momentum=0.8, nesterov=True, weight_decay=0.01),
     ),
+    "lars_zero": (LARS, dict(LARS_OPTIONS, eps=1e-8, momentum=0.9, weight_decay=0.1)),
+    "lars_still": (LARS, dict(LARS_OPTIONS, eps=1e-8, momentum=0.9, weight_decay=0.1)),
     "sgd": (torch.optim.SGD, SGD),
     "sgd_l2": (torch.optim.SGD, dict(SGD, weight_decay=0.1)),
     "sgd_momentum": (torch.optim.SGD, dict(SGD, momentum=0.9)),
@@ -169,32 +124,47 @@ EXTRA = (
 STATES = ("exp_avg", "exp_avg_sq", "momentum_buffer", "sum")
 
 
+# Cases whose parameters begin as zeros, and whose first gradients are zeros.
+ZERO = ("lamb_zero", "lamb_paper_zero", "lars_zero")
+STILL = ("lamb_still", "lamb_paper_still", "lars_still")
+
+
 def origin(optimizer_class):
-    theirs = optimizer_class.__module__.startswith("torch.")
-    name = optimizer_class.__name__
-    return f"torch.optim.{name}" if theirs else f"{name} by its equations"
+    theirs = next(c for c in optimizer_class.__mro__ if c.__module__ != __name__)
+    package = theirs.__module__.split(".")[0]
+    return f"{package} {importlib.metadata.version(package)}, {theirs.__name__}"
 
 
 def row(name, tensor):
     return " ".join([name] + [float(x).hex() for x in tensor.tolist()])
 
 
-def run(optimizer_class, options):
+def states_of(optimizer, parameter):
+    for name in getattr(optimizer, "states", STATES):
+        value = optimizer.state[parameter].get(name)
+        if value is not None:
+            lars = isinstance(optimizer, LARS)
+            yield name, optimizer.param_groups[0]["lr"] * value if lars else value
+
+
+def run(name, optimizer_class, options):
     generator = torch.Generator().manual_seed(1)
-    parameter = torch.nn.Parameter(torch.randn(COUNT, generator=generator))
-    optimizer = optimizer_class([parameter], foreach=False, **options)
+    start = torch.randn(COUNT, generator=generator)
+    parameter = torch.nn.Parameter(start * 0 if name in ZERO else start)
+    if optimizer_class.__module__.startswith("torch."):
+        options = dict(options, foreach=False)
+    optimizer = optimizer_class([parameter], **options)
     lines = [row("start", parameter.detach())]
-    for _ in range(STEPS):
+    for step in range(STEPS):
         # Of very different sizes, so that eps and the square root matter.
         scale = torch.logspace(-6, 1, COUNT)
         parameter.grad = torch.randn(COUNT, generator=generator) * scale
+        if name in STILL and step < 2:
+            parameter.grad.zero_()
         lines.append(row("grad", parameter.grad))
         optimizer.step()
         lines.append(row("param", parameter.detach()))
-        state = optimizer.state[parameter]
-        for name in STATES:
-            if state.get(name) is not None:
-                lines.append(row(name, state[name]))
+        lines += [row(*state) for state in states_of(optimizer, parameter)]
     return lines
 
 
@@ -220,15 +190,16 @@ def hyper(optimizer_class, options):
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for name, (optimizer_class, options) in CASES.items():
+    for name in sys.argv[2:] or CASES:
+        optimizer_class, options = CASES[name]
         options = dict({"weight_decay": 0}, **options)
         head = [
-            f"# PyTorch {torch.__version__}, {origin(optimizer_class)}, "
-            "float32, by tools/goldens/optimizers.py",
+            f"# {origin(optimizer_class)}, float32, by tools/goldens/optimizers.py",
             f"count {COUNT}",
             f"updates {STEPS}",
         ]
-        lines = head + hyper(optimizer_class, options) + run(optimizer_class, options)
+        lines = head + hyper(optimizer_class, options)
+        lines += run(name, optimizer_class, options)
         (folder / f"{name}.txt").write_text("\n".join(lines) + "\n")
 
 
