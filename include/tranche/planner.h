@@ -53,6 +53,7 @@ typedef struct tr_planner_request {
     int remake_count;
     int64_t kept[TR_DIMENSIONS]; // an earlier choice, taken again if it still fits
     bool has_kept;
+    bool choice_only; // nothing beside the choice is looked for: no runners-up
 } tr_planner_request;
 
 // A plan that was made and walked.

@@ -190,7 +190,7 @@ tr_status tr_planner_choose(const tr_planner_request *request, tr_planned **out,
     if (status == TR_OK) {
         status = choose(search, &limits, planned, err);
     }
-    if (status == TR_OK && request->free) {
+    if (status == TR_OK && request->free && !request->choice_only) {
         status = look_around(search, &limits, planned, err);
     }
     if (status == TR_OK) {

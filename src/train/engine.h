@@ -98,7 +98,9 @@ tr_batcher tr__engine_next_batcher(const tr_engine *engine);
 // Gives the step that comes its effective batch, where that changes: the plan at work,
 // or a new one in the memory that is there, or in more. Collective.
 tr_status tr__engine_follow_batch(tr_engine *engine, tr_error *err);
-// The plan of another effective batch, and of the same run: m and all homes stay.
+// The plan of another effective batch, and of the same run: m and all homes stay; what
+// the planner chose besides is chosen anew. Collective. TR_BUDGET: more than the run's
+// budgets or the machine's memory.
 tr_status tr__plan_resize(const tr_run *run, const tr_plan *plan, int64_t batch,
                           tr_plan **out, tr_error *err);
 

@@ -12,12 +12,28 @@ tr_status tr__plan_resize(const tr_run *run, const tr_plan *plan, int64_t batch,
                           tr_plan **out, tr_error *err) {
     const tr_plan_request *asked = &run->request;
     tr_plan_request request = plan->request;
+    tr_plan *made = NULL;
+    tr_error mine = {0};
     request.train_batch_size = batch;
     request.accumulation_steps =
         tr__ceil_div(batch, request.micro_batch * request.ranks);
     request.wave = tr__min_i64(asked->wave, request.accumulation_steps);
     request.measure = asked->measure;
-    return tr_plan_make(&request, out, err);
+    tr_status status = tr__run_choose_again(run, &request, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    status = tr_plan_make(&request, &made, &mine);
+    if (status == TR_OK) {
+        status = tr__run_fits(run, made, &mine);
+    }
+    status = tr__agree(run->comm, status, &mine, err);
+    if (status != TR_OK) {
+        tr_plan_destroy(made);
+        return status;
+    }
+    *out = made;
+    return TR_OK;
 }
 
 static bool same_range(const tr_plan *a, const tr_flat_range *x, const tr_plan *b,
@@ -79,28 +95,24 @@ static void watch_anew(tr_engine *engine, const tr_plan *plan) {
 }
 
 // What each rank does by itself.
-static tr_status prepare(tr_engine *engine, int64_t batch, tr_plan **plan,
-                         tr_error *err) {
-    tr_status status = tr__plan_resize(engine->run, engine->plan, batch, plan, err);
-    if (status == TR_OK) {
-        status = tr__run_fits(engine->run, *plan, err);
-    }
-    if (status == TR_OK && !same_places(engine->plan, *plan)) {
+static tr_status prepare(tr_engine *engine, const tr_plan *plan, tr_error *err) {
+    tr_status status = TR_OK;
+    if (!same_places(engine->plan, plan)) {
         status =
             tr_fail(err, TR_USAGE,
                     "an effective batch of %lld has a plan that keeps parameters or "
                     "optimizer state in other places; changing to it during a run is "
                     "not yet supported",
-                    (long long)batch);
+                    (long long)plan->request.train_batch_size);
     }
     if (status == TR_OK) {
         tr__feed_destroy(engine->feed); // it fills memory that is about to move
         engine->feed = NULL;
-        watch_anew(engine, *plan);
-        status = grow(engine, *plan, err);
+        watch_anew(engine, plan);
+        status = grow(engine, plan, err);
     }
     return status == TR_OK
-               ? tr__executor_replan(engine->executor, *plan, engine->arenas, err)
+               ? tr__executor_replan(engine->executor, plan, engine->arenas, err)
                : status;
 }
 
@@ -116,8 +128,11 @@ static tr_status take_plan(tr_engine *engine, int64_t batch, tr_error *err) {
     tr_comm *comm = tr__run_comm(engine->run);
     tr_plan *plan = NULL;
     tr_error mine = {0};
-    tr_status status = prepare(engine, batch, &plan, &mine);
-    status = tr__agree(comm, status, &mine, err);
+    tr_status status = tr__plan_resize(engine->run, engine->plan, batch, &plan, err);
+    if (status == TR_OK) {
+        status = prepare(engine, plan, &mine);
+        status = tr__agree(comm, status, &mine, err);
+    }
     if (status == TR_OK) {
         status = tr__run_agree(engine->run, plan, err);
     }

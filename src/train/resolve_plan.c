@@ -1,5 +1,6 @@
 // What a run leaves to the planner: which keys, within which budgets, and what comes of
 // it. Rank 0 chooses for all.
+#include "base/checked.h"
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -245,6 +246,7 @@ static tr_status take_choice(tr_run *run, const tr_run_options *options,
         }
     }
     run->request = point.plan;
+    run->settings.batches.multiple = point.plan.micro_batch * point.plan.ranks;
     if (status == TR_OK) {
         status = tr__run_resolve_nvme(run, options, err);
     }
@@ -364,4 +366,62 @@ tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
     status = take_choice(run, options, &request, &mine);
     say_choice(run, &request);
     return tr__agree(run->comm, status, &mine, err);
+}
+
+// ---- another batch
+// -------------------------------------------------------------------
+
+// What may be chosen anew while a run is at work: nothing that says where parameters
+// and optimizer states live, nor the micro-batch, which changes the rounding.
+static unsigned changeable(const tr_run *run) {
+    return run->chosen &
+           (1u << TR_DIMENSION_wave | 1u << TR_DIMENSION_recomputed_ops |
+            1u << TR_DIMENSION_boundary_home | 1u << TR_DIMENSION_recomputed_units);
+}
+
+// The first batch's choice where that still fits; else what fits, by a machine of the
+// usual proportions, so that a resumed run chooses the same.
+static tr_status choose_again(const tr_run *run, const tr_planner_request *asked,
+                              int64_t value[TR_DIMENSIONS], tr_error *err) {
+    tr_planner_request request = *asked;
+    tr_run_options here = {0};
+    tr_machine *machine = NULL;
+    tr_planned *planned = NULL;
+    int64_t *wave = &request.kept[TR_DIMENSION_wave];
+    memcpy(request.kept, run->choice, sizeof request.kept);
+    *wave = tr__min_i64(*wave, request.plan.accumulation_steps);
+    request.has_kept = request.choice_only = true;
+    set_budgets(run, &here, &request);
+    tr_status status = tr__calibrate_nominal(&request.plan, &machine, err);
+    if (status == TR_OK) {
+        request.machine = machine;
+        status = tr_planner_choose(&request, &planned, err);
+    }
+    if (status == TR_OK) {
+        memcpy(value, tr_planned_choice(planned)->value, TR_DIMENSIONS * sizeof *value);
+    }
+    tr_planned_destroy(planned);
+    tr_machine_close(machine);
+    return status;
+}
+
+tr_status tr__run_choose_again(const tr_run *run, tr_plan_request *plan,
+                               tr_error *err) {
+    int64_t value[TR_DIMENSIONS] = {0};
+    tr_error mine = {0};
+    if (!run->chosen && !has_budget(run)) {
+        return TR_OK;
+    }
+    tr_planner_request request = request_of(run, changeable(run));
+    request.plan = *plan;
+    tr_status status =
+        tr__comm_leads(run->comm) ? choose_again(run, &request, value, &mine) : TR_OK;
+    status = tr__agree(run->comm, status, &mine, err);
+    if (status == TR_OK) {
+        status = share(run, value, sizeof value, err);
+    }
+    if (status == TR_OK) {
+        *plan = tr__point_of(&request, value).plan;
+    }
+    return status;
 }

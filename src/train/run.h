@@ -62,6 +62,10 @@ tr_status tr__run_resolve_stability(tr_run *run, tr_error *err);
 // no plan fits.
 tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
                                tr_error *err);
+// Where budgets are given or the planner chose for the first batch: what it chooses for
+// a plan of another batch, whose homes and micro-batch stay. Collective. TR_BUDGET: no
+// plan of that batch fits.
+tr_status tr__run_choose_again(const tr_run *run, tr_plan_request *plan, tr_error *err);
 // What the planner has chosen, for a checkpoint.
 void tr__run_keep_choice(const tr_run *run, tr_state_numbers *numbers);
 void tr__settings_clear(tr_settings *settings);
