@@ -42,4 +42,4 @@ format:
 	@tools/format.sh
 
 clean:
-	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-mpich
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-mpich $(BUILD)-fuzz

@@ -2,6 +2,10 @@
 # TR_ISA_SUFFIX telling which, and adds the objects to the target; what is written for
 # tensors of any format (backend/cpu/real.h) also for each 16-bit one, and of that what
 # multiplies cells (backend/cpu/cell.h) also with pairs of bf16 for cells.
+set(TR_KERNEL_FLAGS -O3 -Wno-psabi)
+if(TRANCHE_FUZZ) # no fuzz target runs a kernel
+    set(TR_KERNEL_FLAGS -O0 -fno-sanitize=all -Wno-psabi)
+endif()
 set(TR_ISAS generic)
 set(TR_ISA_FLAGS_generic "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
@@ -24,7 +28,7 @@ function(tr_add_kernel_objects target files isa real)
     target_include_directories(${objects} PRIVATE ${CMAKE_SOURCE_DIR}/include
         ${CMAKE_SOURCE_DIR}/src)
     target_compile_definitions(${objects} PRIVATE TR_ISA_SUFFIX=${isa}${real})
-    target_compile_options(${objects} PRIVATE -O3 -Wno-psabi ${TR_ISA_FLAGS_${isa}}
+    target_compile_options(${objects} PRIVATE ${TR_KERNEL_FLAGS} ${TR_ISA_FLAGS_${isa}}
         ${TR_REAL_FLAGS${real}})
     target_link_libraries(${objects} PRIVATE OpenMP::OpenMP_C)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)

@@ -2,6 +2,7 @@
 option(BUILD_SHARED_LIBS "a shared library instead of a static one" OFF)
 option(TRANCHE_WERROR "warnings are errors" ON)
 set(TRANCHE_SANITIZE "" CACHE STRING "address,undefined or thread: build with sanitizers")
+option(TRANCHE_FUZZ "build the fuzz targets (tests/fuzz), and no other test" OFF)
 
 function(tr_target_options target)
     set_target_properties(${target} PROPERTIES C_STANDARD 17 C_STANDARD_REQUIRED ON

@@ -41,6 +41,7 @@ has_cmake() {
 }
 has_dnnl() { preprocesses oneapi/dnnl/dnnl.h; }
 has_mpi() { command -v mpicc; }
+has_fuzzer() { "$(dirname "$0")/has_fuzzer.sh"; }
 has_mpich() { command -v mpicc.mpich; }
 has_format() {
     clang-format-14 --version || clang-format --version | grep -q 'version 14\.'
@@ -66,6 +67,9 @@ probe() {
         wish ccache command -v ccache
         wish g++ command -v "${CXX:-c++}"
         wish clang-format-14 has_format
+        wish clang has_fuzzer
+        wish libclang-rt-dev has_fuzzer
+        wish libomp-dev has_fuzzer
     fi
 }
 

@@ -2,7 +2,7 @@
 # test.sh: every test there is. The release build with the whole suite and the checks of
 # the sources; then what runs on ranks with the other MPI; then the suite under
 # AddressSanitizer and UndefinedBehaviorSanitizer; then the tests of our own threads under
-# ThreadSanitizer. The last line counts them all.
+# ThreadSanitizer; then the fuzz targets. The last line counts them all.
 #
 # ThreadSanitizer does not see the barriers inside GCC's libgomp and takes correct OpenMP
 # code for races, so it runs only the tests labelled "threads", with one OpenMP thread.
@@ -103,6 +103,12 @@ suite asan build-asan all --label-exclude 'slow|serial'
 OMP_NUM_THREADS=1
 export OMP_NUM_THREADS
 suite tsan build-tsan tests-threads --label-regex threads
+if tools/has_fuzzer.sh >/dev/null 2>&1; then
+    suite fuzz build-fuzz fuzz --label-regex fuzz
+else
+    echo "== fuzz: clang with libFuzzer is not installed, skipped"
+    skipped=$((skipped + 1))
+fi
 
 echo
 [ -z "$broken" ] || echo "not clean:$broken"

@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static void say(const tr_log *log, tr_log_level level, const char *format,
-                va_list args) {
+__attribute__((format(printf, 3, 0))) static void
+say(const tr_log *log, tr_log_level level, const char *format, va_list args) {
     char line[1024];
     if (log && log->write) {
         vsnprintf(line, sizeof line, format, args);

@@ -86,10 +86,15 @@ int64_t tr__gaps_looks(const tr_gaps *gaps) {
 // ---- sets
 // ----------------------------------------------------------------------------
 
+// The ranges of a set: [s->count]; NULL: no set has had any yet.
+static range *ranges_of(const tr_gaps *gaps, const set *s) {
+    return gaps->pool ? gaps->pool + s->at : NULL;
+}
+
 // The first range from `from` on that ends after `offset`; s->count: none.
 static uint32_t first_after(tr_gaps *gaps, const set *s, uint32_t from,
                             int64_t offset) {
-    const range *at = gaps->pool + s->at;
+    const range *at = ranges_of(gaps, s);
     uint32_t low = from, high = s->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -124,7 +129,7 @@ static bool make_room(tr_gaps *gaps, set *s) {
 // Puts a range in; those that it meets become one with it.
 static bool join(tr_gaps *gaps, set *s, range taken) {
     uint32_t from = first_after(gaps, s, 0, taken.begin - 1), to = from;
-    range *at = gaps->pool + s->at;
+    range *at = ranges_of(gaps, s);
     for (; to < s->count && at[to].begin <= taken.end; to++) {
         gaps->looks++;
         taken.begin = tr__min_i64(taken.begin, at[to].begin);
@@ -134,7 +139,7 @@ static bool join(tr_gaps *gaps, set *s, range taken) {
         if (!make_room(gaps, s)) {
             return false;
         }
-        at = gaps->pool + s->at;
+        at = ranges_of(gaps, s);
         for (uint32_t i = s->count++; i > from; i--) {
             at[i] = at[i - 1];
         }
@@ -203,7 +208,7 @@ static void collect(const tr_gaps *gaps, const place *p, search *s) {
 static int64_t pass(tr_gaps *gaps, search *s, int i, int64_t offset, int64_t bytes) {
     const set *at = s->sets[i];
     uint32_t next = first_after(gaps, at, s->next[i], offset);
-    const range *ranges = gaps->pool + at->at;
+    const range *ranges = ranges_of(gaps, at);
     while (next < at->count && ranges[next].begin < offset + bytes) {
         gaps->looks++;
         offset = ranges[next++].end;

@@ -87,11 +87,19 @@ static inline tr_vf tr_v_min(tr_vf a, tr_vf b) {
 
 // Lane i of the result is lane i ^ bit.
 static inline tr_vf tr_v_swap(tr_vf v, int bit) {
+#if defined(__clang__) // its shuffles take constants alone
+    tr_vf swapped = v;
+    for (int i = 0; i < TR_VW; i++) {
+        swapped[i] = v[i ^ bit];
+    }
+    return swapped;
+#else
     tr_vi lane;
     for (int i = 0; i < TR_VW; i++) {
         lane[i] = i ^ bit;
     }
     return __builtin_shuffle(v, lane);
+#endif
 }
 
 // Sum and maximum over the lanes, always in the same order (halves).
