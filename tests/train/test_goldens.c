@@ -186,9 +186,12 @@ static void logits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEN_UPDATES("gpt2"),    TEN_UPDATES("gpt2-odd"),     TEN_UPDATES("mlp"),
-        TEN_UPDATES("mlp-npy"), TEN_UPDATES("mlp-adam"),     TEN_UPDATES("mlp-sgd"),
-        LOGITS("gpt2"),         TEN_UPDATES("mlp-momentum"), LOGITS("gpt2-odd"),
+        TEN_UPDATES("gpt2"),     TEN_UPDATES("gpt2-odd"),
+        TEN_UPDATES("mlp"),      TEN_UPDATES("mlp-npy"),
+        TEN_UPDATES("mlp-adam"), TEN_UPDATES("mlp-sgd"),
+        LOGITS("gpt2"),          TEN_UPDATES("mlp-momentum"),
+        LOGITS("gpt2-odd"),      TEN_UPDATES("mlp-lion"),
+        TEN_UPDATES("mlp-lamb"), TEN_UPDATES("mlp-lamb-paper"),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

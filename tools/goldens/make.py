@@ -58,20 +58,23 @@ def write_result(folder, model, result):
 
 def in_both_precisions(model, logits_of, samples, run):
     """Trains copies in float64 and float32; returns what rules.train returns of the
-    first, and the weights of both."""
+    first, and (model, states) of both."""
     wide, narrow = copy.deepcopy(model).double(), copy.deepcopy(model)
     cast = [(x.double() if x.is_floating_point() else x, y) for x, y in samples]
     result = rules.train(wide, logits_of, cast, run)
-    rules.train(narrow, logits_of, samples, run)
-    return result, wide, narrow
+    _, states = rules.train(narrow, logits_of, samples, run)
+    return result, (wide, result[1]), (narrow, states)
 
 
 def report(name, initial, wide, narrow, skip=None):
-    start = dict(initial.named_parameters())
-    far = rules.distances(start, dict(wide.named_parameters()),
-                          dict(narrow.named_parameters()), skip)
+    start, end, other = [dict(m.named_parameters())
+                         for m in (initial, wide[0], narrow[0])]
+    far = rules.distances(start, end, other, skip)
     worst = max(far, key=far.get)
-    print(f"{name}: PyTorch in float32 is {far[worst]:.1e} away ({worst})")
+    zeros = {n: torch.zeros_like(t) for n, t in wide[1].items()}
+    off = max(rules.distances(zeros, wide[1], narrow[1], skip).values(), default=0)
+    print(f"{name}: PyTorch in float32 is {far[worst]:.1e} away ({worst}), "
+          f"its states {off:.1e}")
 
 
 def base_run(optimizer, scheduler):
@@ -122,7 +125,7 @@ def gpt2_labels(rng, ids, n):
 
 def key_bias_out(name, tensor):
     """The gradient of the key's bias is rounding noise, which Adam amplifies."""
-    if not name.endswith("c_attn.bias"):
+    if "c_attn.bias" not in name:
         return tensor
     width = tensor.numel() // 3
     return torch.cat([tensor[:width], tensor[2 * width:]])
@@ -153,7 +156,7 @@ def make_gpt2(name, seed, **shape):
                for i in range(STEPS * BATCH)]
     logits_of = lambda m, x: m(input_ids=x, use_cache=False).logits
     result, wide, narrow = in_both_precisions(model, logits_of, samples, run)
-    write_result(folder, wide, result)
+    write_result(folder, wide[0], result)
     report(name, model, wide, narrow, key_bias_out)
 
     x = torch.from_numpy(ids[:2 * n].reshape(2, n))
@@ -183,20 +186,31 @@ def write_csv(path, x, y):
     path.write_text("\n".join([",".join(names)] + rows) + "\n")
 
 
-def make_mlp(name, seed, sizes, count, optimizer, scheduler, form="csv"):
+def without_norms(model, x):
+    """Tensors of norm zero: biases, and, for the first batch, all gradients but the last
+    bias's."""
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.dim() < 2:
+                p.zero_()
+    x[:BATCH] = 0
+
+
+def make_mlp(name, seed, sizes, count, optimizer, scheduler, form="csv", norms=True):
     folder = OUT / name
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "initial").mkdir(parents=True)
     torch.manual_seed(seed)
     model = Mlp(sizes)
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((count, sizes[0])).round(3).astype(np.float32)
+    y = rng.integers(0, sizes[-1], count).astype(np.int64)
+    if not norms:
+        without_norms(model, x)
     write_json(folder / "initial" / "config.json",
                {"model_type": "mlp", "layer_sizes": sizes, "activation": "relu"})
     save_file({n: p.detach() for n, p in model.named_parameters()},
               folder / "initial" / "model.safetensors", metadata={"format": "pt"})
-
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal((count, sizes[0])).round(3).astype(np.float32)
-    y = rng.integers(0, sizes[-1], count).astype(np.int64)
     if form == "csv":
         write_csv(folder / "data.csv", x, y)
         data = {"format": "csv", "train": ["data.csv"]}
@@ -210,7 +224,7 @@ def make_mlp(name, seed, sizes, count, optimizer, scheduler, form="csv"):
 
     samples = list(zip(torch.from_numpy(x)[:, None], torch.from_numpy(y)[:, None]))
     result, wide, narrow = in_both_precisions(model, lambda m, v: m(v), samples, run)
-    write_result(folder, wide, result)
+    write_result(folder, wide[0], result)
     report(name, model, wide, narrow)
 
 
@@ -234,6 +248,18 @@ GOLDENS = {
         "mlp-momentum", 17, [7, 13, 5], 57,
         {"type": "SGD", "params": {"lr": 5e-2, "momentum": 0.9, "dampening": 0.1}},
         None),
+    "mlp-lion": lambda: make_mlp(
+        "mlp-lion", 18, [7, 13, 5], 57,
+        {"type": "Lion", "params": {"lr": 1e-3, "betas": [0.9, 0.99],
+                                    "weight_decay": 0.1}}, COSINE),
+    "mlp-lamb": lambda: make_mlp(
+        "mlp-lamb", 19, [7, 13, 5], 57,
+        {"type": "Lamb", "params": {"lr": 1e-2, "weight_decay": 0, "min_coeff": 0,
+                                    "max_coeff": 1e9}}, COSINE, norms=False),
+    "mlp-lamb-paper": lambda: make_mlp(
+        "mlp-lamb-paper", 20, [7, 9, 13, 5], 57,
+        {"type": "Lamb", "params": {"lr": 1e-2, "weight_decay": 0.1, "form": "paper"},
+         "groups": ADAMW["groups"]}, COSINE, norms=False),
 }
 
 

@@ -6,8 +6,10 @@ in float32 is that run's own rounding.
 """
 import math
 
+import timm.optim
 import torch
 import torch.nn.functional as F
+import torch_optimizer
 
 NO_TARGET = -100
 
@@ -61,7 +63,7 @@ def no_decay(name, parameter):
 
 
 def make_optimizer(model, settings):
-    """A torch optimizer for the run file's "optimizer" object."""
+    """An optimizer of PyTorch, timm or torch_optimizer for the run file's "optimizer" object."""
     p = dict(settings["params"])
     decay = p.pop("weight_decay", 0.0)
     named = list(model.named_parameters())
@@ -74,11 +76,23 @@ def make_optimizer(model, settings):
         ]
     if settings["type"] == "SGD":
         return torch.optim.SGD(groups, **p)
-    decoupled = settings["type"] == "AdamW" or p.pop("adam_w_mode", True)
-    kind = torch.optim.AdamW if decoupled else torch.optim.Adam
     p["betas"] = tuple(p.get("betas", (0.9, 0.999)))
+    if settings["type"] == "Lion":
+        return timm.optim.Lion(groups, foreach=False, **p)
     p.setdefault("eps", 1e-8)
-    return kind(groups, **p)
+    if settings["type"] == "Lamb":
+        return make_lamb(groups, p)
+    decoupled = settings["type"] == "AdamW" or p.pop("adam_w_mode", True)
+    return (torch.optim.AdamW if decoupled else torch.optim.Adam)(groups, **p)
+
+
+def make_lamb(groups, p):
+    """DeepSpeed's form, whose bounds must be too wide to bind, and the paper's."""
+    if p.pop("form", "deepspeed") == "paper":
+        return timm.optim.Lamb(groups, max_grad_norm=None, always_adapt=True,
+                               foreach=False, **p)
+    assert p.pop("min_coeff") == 0 and p.pop("max_coeff") > 1e6
+    return torch_optimizer.Lamb(groups, debias=True, clamp_value=math.inf, **p)
 
 
 def train(model, logits_of, samples, run):
