@@ -4,6 +4,7 @@
 
 #include <tranche/status.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -31,6 +32,31 @@ tr_status tr_sampler_logits(tr_sampler *sampler, const int32_t *tokens, int64_t 
 // numbers the draw, so that the same seed gives the same text.
 int32_t tr_sample_draw(const float *logits, int64_t vocabulary, double temperature,
                        uint64_t seed, uint64_t index);
+
+// How a token is drawn. First the temperature counts, then top_k, then top_p, as in
+// transformers' generate, which keeps the same tokens.
+typedef struct tr_sampling {
+    double temperature; // 0: the best token, whatever the rest says
+    // Keeps the tokens with the top_k best logits, and those that equal the last of
+    // them: of a tie there all stay. 0: no limit.
+    int64_t top_k;
+    // Of what is left, leaves out the least likely tokens as long as they have no more
+    // than 1 - top_p of the probability; one stays at least. Among equal logits,
+    // smaller tokens go first. 0, and 1 or more: no limit.
+    double top_p;
+    uint64_t seed;
+} tr_sampling;
+
+// Whether each token may be drawn: kept [vocabulary]. TR_MEMORY.
+tr_status tr_sample_keep(const float *logits, int64_t vocabulary,
+                         const tr_sampling *how, bool *kept, tr_error *err);
+
+// Draws one of the tokens that are kept, in proportion to what softmax(logits /
+// temperature) gives them; `index` as above. Without limits it is tr_sample_draw.
+// TR_MEMORY.
+tr_status tr_sample_pick(const float *logits, int64_t vocabulary,
+                         const tr_sampling *how, uint64_t index, int32_t *token,
+                         tr_error *err);
 
 #ifdef __cplusplus
 }

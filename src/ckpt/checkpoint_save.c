@@ -89,6 +89,34 @@ static tr_status write_config(saving *save, tr_error *err) {
     return status == TR_OK ? tr__file_replace(path, text, strlen(text), err) : status;
 }
 
+// What lies on the disk is read back before it counts: the state, to the byte, the
+// files' sizes and the tensors' headers. (Their hashes were taken of what was written,
+// or of what was read back where several ranks wrote.)
+static tr_status read_back(const saving *save, const char *state, tr_error *err) {
+    const size_t wanted[FILES] = {tr__shared_file_tensors(&save->file[0]),
+                                  tr__shared_file_tensors(&save->file[1])};
+    tr_checkpoint *back = NULL;
+    char *text = NULL;
+    tr_status status =
+        tr__checkpoint_open(save->partial, TR_VERIFY_SIZES, NULL, &back, err);
+    if (status == TR_OK) {
+        status = tr__state_encode(&back->state, &back->manifest, &text, err);
+    }
+    if (status == TR_OK &&
+        (strcmp(text, state) != 0 || strcmp(back->config, save->input->config) != 0 ||
+         tr__tensor_set_count(back->model) != wanted[0] ||
+         tr__tensor_set_count(back->optimizer) != wanted[1])) {
+        status = tr_fail(err, TR_IO,
+                         "%s: what was read back is not what was written: the disk or "
+                         "its file system has lost it",
+                         save->partial);
+    }
+    tr__free(text);
+    tr__checkpoint_close(back);
+    return status;
+}
+
+// Last of all: a folder without it is no checkpoint.
 static tr_status write_state(saving *save, tr_error *err) {
     char path[PATH_MAX];
     char *text = NULL;
@@ -99,6 +127,9 @@ static tr_status write_state(saving *save, tr_error *err) {
     }
     if (status == TR_OK) {
         status = tr__file_replace(path, text, strlen(text), err);
+    }
+    if (status == TR_OK) {
+        status = read_back(save, text, err);
     }
     tr__free(text);
     return status;
@@ -181,9 +212,16 @@ static void tidy(const saving *save) {
 
 static tr_status open_files(saving *save, tr_error *err) {
     tr_status status = TR_OK;
+    int64_t own = 0, all = 0;
     for (int f = 0; status == TR_OK && f < FILES; f++) {
         status = tr__shared_file_open(&save->file[f], err);
+        if (status == TR_OK) {
+            own += tr__shared_file_own_bytes(&save->file[f]);
+            all += tr__shared_file_bytes(&save->file[f]);
+        }
     }
+    // What others write, rank 0 reads.
+    save->meter.total = own == all ? all : own + all;
     return status;
 }
 
@@ -240,7 +278,6 @@ static tr_status together(saving *save, tr_status (*part)(saving *, tr_error *),
 static void begin(saving *save, const tr_checkpoint_input *input) {
     const tr_checkpoint_tensor *tensors[FILES] = {input->model, input->optimizer};
     const size_t counts[FILES] = {input->model_count, input->optimizer_count};
-    int64_t own = 0, all = 0;
     *save = (saving){.input = input};
     save->leads = tr__comm_leads(input->comm);
     for (int f = 0; f < FILES; f++) {
@@ -249,11 +286,7 @@ static void begin(saving *save, const tr_checkpoint_input *input) {
                                          .tensors = tensors[f],
                                          .count = counts[f],
                                          .source = input->source};
-        own += tr__shared_file_own_bytes(&save->file[f]);
-        all += tr__shared_file_bytes(&save->file[f]);
     }
-    // What others write, rank 0 reads.
-    save->meter.total = own == all ? all : own + all;
     if (save->leads) {
         save->meter.progress = input->progress;
     }

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "ckpt/json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,10 @@ static int by_layout(const void *left, const void *right, void *specs) {
 static json_t *entry(const tr_tensor_spec *tensor, int64_t begin, int64_t end) {
     json_t *shape = json_array();
     for (int i = 0; i < tensor->shape.rank; i++) {
-        json_array_append_new(shape, json_integer(tensor->shape.dim[i]));
+        if (json_array_append_new(shape, json_integer(tensor->shape.dim[i])) != 0) {
+            json_decref(shape);
+            return NULL;
+        }
     }
     return json_pack("{s:s, s:o, s:[I,I]}", "dtype", tr_dtype_name(tensor->dtype),
                      "shape", shape, "data_offsets", (json_int_t)begin,
@@ -42,8 +46,14 @@ static tr_status add(json_t *root, const tr_tensor_spec *tensor, int64_t *end,
         json_object_get(root, tensor->name)) {
         return tr_fail(err, TR_INTERNAL, "two tensors named '%s'", tensor->name);
     }
-    if (json_object_set_new(root, tensor->name, entry(tensor, begin, *end)) != 0) {
-        return tr_fail(err, TR_INTERNAL, "tensor '%s': cannot be put in a header",
+    json_t *made = entry(tensor, begin, *end);
+    if (!made) {
+        return tr_fail(err, TR_MEMORY, "no memory for a safetensors header");
+    }
+    if (json_object_set_new(root, tensor->name, made) != 0) {
+        return tr_fail(err, TR_INTERNAL,
+                       "tensor '%s': cannot be put in a header: no memory, or a name "
+                       "that is not UTF-8",
                        tensor->name);
     }
     return TR_OK;
@@ -51,7 +61,7 @@ static tr_status add(json_t *root, const tr_tensor_spec *tensor, int64_t *end,
 
 // The length, the JSON and its padding in one piece of memory.
 static tr_status render(const json_t *root, char **text, size_t *bytes, tr_error *err) {
-    char *json = json_dumps(root, JSON_COMPACT);
+    char *json = tr__json_text(root, JSON_COMPACT);
     size_t length = json ? strlen(json) : 0;
     uint64_t padded = (uint64_t)tr__round_up((int64_t)length, 8);
     if (padded > TR_HEADER_MAX) {

@@ -90,12 +90,29 @@ bool tr__json_get_hash(const json_t *value, uint64_t *out) {
            parse_u64(value, 16, out);
 }
 
+char *tr__json_text(const json_t *root, size_t flags) {
+    char *text = root ? json_dumps(root, flags) : NULL;
+    json_t *back = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    bool whole = back && json_equal(back, root);
+    json_decref(back);
+    if (!whole) {
+        free(text); // jansson's allocator
+        text = NULL;
+    }
+    return text;
+}
+
 tr_status tr__json_print(json_t *root, FILE *to, tr_error *err) {
     if (!root) {
         return tr_fail(err, TR_MEMORY, "no memory to write JSON");
     }
-    int failed = json_dumpf(root, to, JSON_INDENT(2)) != 0 || fputc('\n', to) == EOF;
+    char *text = tr__json_text(root, JSON_INDENT(2));
     json_decref(root);
+    if (!text) {
+        return tr_fail(err, TR_MEMORY, "no memory to write JSON");
+    }
+    int failed = fputs(text, to) == EOF || fputc('\n', to) == EOF;
+    free(text);
     return failed ? tr_fail(err, TR_IO, "cannot write JSON: %s", strerror(errno))
                   : TR_OK;
 }

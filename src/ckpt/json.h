@@ -27,6 +27,10 @@ bool tr__json_get_u64(const json_t *value, uint64_t *out);
 json_t *tr__json_hash(uint64_t hash);
 bool tr__json_get_hash(const json_t *value, uint64_t *out);
 
+// The text of `root` by json_dumps, parsed again and compared: where its buffer cannot
+// grow, jansson may leave something out. Freed with free(); NULL: no memory.
+char *tr__json_text(const json_t *root, size_t flags);
+
 // Prints `root` (released here, NULL: no memory) and a newline.
 tr_status tr__json_print(json_t *root, FILE *to, tr_error *err);
 

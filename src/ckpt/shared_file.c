@@ -48,20 +48,11 @@ int64_t tr__shared_file_own_bytes(const tr_shared_file *file) {
     return bytes;
 }
 
-// The first piece of the tensor that piece `i` is one of.
-static size_t first_of_name(const tr_shared_file *file, size_t i) {
-    size_t first = 0;
-    while (strcmp(file->tensors[first].name, file->tensors[i].name) != 0) {
-        first++;
-    }
-    return first;
-}
-
 int64_t tr__shared_file_bytes(const tr_shared_file *file) {
     int64_t bytes = 0;
     for (size_t i = 0; i < file->count; i++) {
         const tr_checkpoint_tensor *tensor = &file->tensors[i];
-        if (first_of_name(file, i) == i) {
+        if (file->first_of[i] == i) {
             bytes += tr_shape_count(tensor->shape) * element_of(tensor);
         }
     }
@@ -70,13 +61,37 @@ int64_t tr__shared_file_bytes(const tr_shared_file *file) {
 
 // ---- opening
 
+static int by_name(const void *left, const void *right, void *user) {
+    const tr_checkpoint_tensor *tensors = user;
+    size_t a = *(const size_t *)left, b = *(const size_t *)right;
+    int names = strcmp(tensors[a].name, tensors[b].name);
+    return names != 0 ? names : (a > b) - (a < b);
+}
+
+// file->first_of, by sorting the pieces by name. order: [file->count], for the while
+static void find_firsts(tr_shared_file *file, size_t *order) {
+    for (size_t i = 0; i < file->count; i++) {
+        order[i] = i;
+    }
+    if (file->count > 0) {
+        qsort_r(order, file->count, sizeof *order, by_name, (void *)file->tensors);
+    }
+    for (size_t i = 0, first = 0; i < file->count; i++) {
+        const char *name = file->tensors[order[i]].name;
+        first = strcmp(name, file->tensors[order[first]].name) == 0 ? first : i;
+        file->first_of[order[i]] = order[first];
+    }
+}
+
 static tr_status make_lists(tr_shared_file *file, tr_error *err) {
     size_t slots = file->count + 1;
+    file->first_of = tr__calloc(file->count, sizeof *file->first_of);
     file->tensor_of = tr__calloc(file->count, sizeof *file->tensor_of);
     file->order = tr__calloc(file->count, sizeof *file->order);
-    if (!file->tensor_of || !file->order) {
+    if (!file->first_of || !file->tensor_of || !file->order) {
         return tr_fail(err, TR_MEMORY, "no memory to write %s", file->path);
     }
+    find_firsts(file, file->order);
     if (tr__comm_count(file->comm) == 1) {
         return TR_OK;
     }
@@ -88,12 +103,12 @@ static tr_status make_lists(tr_shared_file *file, tr_error *err) {
                : tr_fail(err, TR_MEMORY, "no memory to write %s", file->path);
 }
 
-// The tensors that the pieces make up; returns how many. specs: [file->count]
-static size_t list_tensors(tr_shared_file *file, tr_tensor_spec *specs) {
+// The tensors that the pieces make up. specs: [file->count]
+static void list_tensors(tr_shared_file *file, tr_tensor_spec *specs) {
     size_t count = 0;
     for (size_t i = 0; i < file->count; i++) {
         const tr_checkpoint_tensor *tensor = &file->tensors[i];
-        size_t first = first_of_name(file, i);
+        size_t first = file->first_of[i];
         if (first == i) {
             file->tensor_of[i] = count;
             specs[count++] =
@@ -102,47 +117,67 @@ static size_t list_tensors(tr_shared_file *file, tr_tensor_spec *specs) {
             file->tensor_of[i] = file->tensor_of[first];
         }
     }
-    return count;
+    file->tensor_count = count;
+}
+
+// A file, and where each of its tensors comes in it.
+typedef struct places {
+    const tr_shared_file *file;
+    size_t *place; // [tensor_count]
+} places;
+
+static int by_place(const void *left, const void *right, void *user) {
+    const places *p = user;
+    size_t a = *(const size_t *)left, b = *(const size_t *)right;
+    size_t place_a = p->place[p->file->tensor_of[a]];
+    size_t place_b = p->place[p->file->tensor_of[b]];
+    int64_t first_a = p->file->tensors[a].first, first_b = p->file->tensors[b].first;
+    if (place_a != place_b) {
+        return place_a < place_b ? -1 : 1;
+    }
+    return first_a != first_b ? (first_a < first_b ? -1 : 1) : (a > b) - (a < b);
 }
 
 // Tensor by tensor of the file, and of each by the first element.
-static void order_pieces(tr_shared_file *file, size_t tensors) {
-    size_t count = 0;
-    for (size_t t = 0; t < tensors; t++) {
-        size_t tensor = tr__tensor_writer_order(file->writer, t), begin = count;
-        for (size_t i = 0; i < file->count; i++) {
-            size_t at = count;
-            if (file->tensor_of[i] != tensor) {
-                continue;
-            }
-            for (; at > begin &&
-                   file->tensors[file->order[at - 1]].first > file->tensors[i].first;
-                 at--) {
-                file->order[at] = file->order[at - 1];
-            }
-            file->order[at] = i;
-            count++;
-        }
+static tr_status order_pieces(tr_shared_file *file, tr_error *err) {
+    places p = {file, tr__calloc(file->tensor_count, sizeof *p.place)};
+    if (!p.place) {
+        return tr_fail(err, TR_MEMORY, "no memory to write %s", file->path);
     }
+    for (size_t t = 0; t < file->tensor_count; t++) {
+        p.place[tr__tensor_writer_order(file->writer, t)] = t;
+    }
+    for (size_t i = 0; i < file->count; i++) {
+        file->order[i] = i;
+    }
+    if (file->count > 0) {
+        qsort_r(file->order, file->count, sizeof *file->order, by_place, &p);
+    }
+    tr__free(p.place);
+    return TR_OK;
+}
+
+size_t tr__shared_file_tensors(const tr_shared_file *file) {
+    return file->tensor_count;
 }
 
 tr_status tr__shared_file_open(tr_shared_file *file, tr_error *err) {
     tr_tensor_spec *specs = tr__calloc(file->count, sizeof *specs);
-    size_t tensors = 0;
     tr_status status = make_lists(file, err);
     if (status == TR_OK && !specs) {
         status = tr_fail(err, TR_MEMORY, "no memory to write %s", file->path);
     }
     if (status == TR_OK) {
         bool creates = tr__comm_leads(file->comm);
-        tensors = list_tensors(file, specs);
-        status = creates ? tr__tensor_writer_create(file->path, specs, tensors,
-                                                    &file->writer, err)
-                         : tr__tensor_writer_join(file->path, specs, tensors,
-                                                  &file->writer, err);
+        list_tensors(file, specs);
+        status = creates
+                     ? tr__tensor_writer_create(file->path, specs, file->tensor_count,
+                                                &file->writer, err)
+                     : tr__tensor_writer_join(file->path, specs, file->tensor_count,
+                                              &file->writer, err);
     }
     if (status == TR_OK) {
-        order_pieces(file, tensors);
+        status = order_pieces(file, err);
     }
     if (status == TR_OK && file->own && tr__comm_leads(file->comm)) {
         file->own[0] = tr__tensor_writer_header(file->writer);
@@ -153,6 +188,7 @@ tr_status tr__shared_file_open(tr_shared_file *file, tr_error *err) {
 
 void tr__shared_file_close(tr_shared_file *file) {
     tr__tensor_writer_destroy(file->writer);
+    tr__free(file->first_of);
     tr__free(file->tensor_of);
     tr__free(file->order);
     tr__free(file->all);

@@ -19,6 +19,8 @@ typedef struct tr_shared_file {
     const tr_checkpoint_tensor *tensors; // [count]; of all ranks but for the pieces
     size_t count;
     tr_tensor_source source; // of pieces without data
+    size_t tensor_count;     // that the pieces make up
+    size_t *first_of;        // [count] the first piece of each one's tensor
     size_t *tensor_of;       // [count] which tensor of the writer's each is a piece of
     size_t *order;           // [count] the pieces as they lie in the file
     tr_tensor_writer *writer;
@@ -26,9 +28,12 @@ typedef struct tr_shared_file {
     tr_stretch *all; // [ranks][1 + count]
 } tr_shared_file;
 
-// Bytes that this rank writes of the tensors, and that all do.
+// Bytes that this rank writes of the tensors, and that all do (once the file is open).
 int64_t tr__shared_file_own_bytes(const tr_shared_file *file);
 int64_t tr__shared_file_bytes(const tr_shared_file *file);
+
+// How many tensors the pieces make up, once the file is open.
+size_t tr__shared_file_tensors(const tr_shared_file *file);
 
 // In this order, each once all ranks have come through the one before it:
 // Rank 0 makes the file and reserves its size; the others open it.

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "ckpt/json.h"
+#include "ckpt/state_table.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,69 +13,45 @@
 static const char format_name[] = "tranche checkpoint";
 enum { FORMAT_VERSION = 1, STATE_BYTES_MAX = 1 << 20 };
 
-// ---- the plain fields, as data
+// ---- the plain fields
 
-typedef enum field_type { INTEGER, UNSIGNED, HASH, REAL } field_type;
-
-typedef struct field {
-    const char *section; // NULL: at the top
-    const char *name;
-    field_type type;
-    size_t offset; // in tr_state
-} field;
-
-static const field fields[] = {
-    {NULL, "step", INTEGER, offsetof(tr_state, step)},
-    {NULL, "update", INTEGER, offsetof(tr_state, update)},
-    {NULL, "skipped", INTEGER, offsetof(tr_state, skipped)},
-    {NULL, "cursor", INTEGER, offsetof(tr_state, cursor)},
-    {NULL, "epoch", INTEGER, offsetof(tr_state, epoch)},
-    {NULL, "seed", UNSIGNED, offsetof(tr_state, seed)},
-    {NULL, "dataset_hash", HASH, offsetof(tr_state, dataset_hash)},
-    {NULL, "model_hash", HASH, offsetof(tr_state, model_hash)},
-    {"loss_scale", "scale", REAL, offsetof(tr_state, loss_scale)},
-    {"loss_scale", "good_steps", INTEGER, offsetof(tr_state, good_steps)},
-    {"loss_scale", "hysteresis", INTEGER, offsetof(tr_state, hysteresis)},
-};
-enum { FIELD_COUNT = sizeof fields / sizeof *fields };
-
-static json_t *field_encode(const field *item, const tr_state *state) {
+static json_t *field_encode(const tr_state_row *item, const tr_state *state) {
     const void *at = (const char *)state + item->offset;
-    switch (item->type) {
-    case INTEGER:
+    switch (item->kind) {
+    case TR_STATE_INTEGER:
         return json_integer(*(const int64_t *)at);
-    case UNSIGNED:
+    case TR_STATE_UNSIGNED:
         return tr__json_u64(*(const uint64_t *)at);
-    case HASH:
+    case TR_STATE_HASH:
         return tr__json_hash(*(const uint64_t *)at);
-    case REAL:
+    case TR_STATE_REAL:
         return tr__json_double(*(const double *)at);
     }
     return NULL;
 }
 
-static bool field_decode(const field *item, const json_t *value, tr_state *state) {
+static bool field_decode(const tr_state_row *item, const json_t *value,
+                         tr_state *state) {
     void *at = (char *)state + item->offset;
-    switch (item->type) {
-    case INTEGER:
+    switch (item->kind) {
+    case TR_STATE_INTEGER:
         *(int64_t *)at = json_integer_value(value);
         return json_is_integer(value) && json_integer_value(value) >= 0;
-    case UNSIGNED:
+    case TR_STATE_UNSIGNED:
         return tr__json_get_u64(value, at);
-    case HASH:
+    case TR_STATE_HASH:
         return tr__json_get_hash(value, at);
-    case REAL:
+    case TR_STATE_REAL:
         return tr__json_get_double(value, at);
     }
     return false;
 }
 
-// The object a field lives in, made when it is not there yet.
+// The object a field lives in, made when it is not there yet; NULL: no memory.
 static json_t *section_of(json_t *root, const char *name) {
     json_t *section = name ? json_object_get(root, name) : root;
-    if (!section) {
-        section = json_object();
-        json_object_set_new(root, name, section);
+    if (!section && json_object_set_new(root, name, json_object()) == 0) {
+        section = json_object_get(root, name);
     }
     return section;
 }
@@ -114,11 +91,17 @@ bool tr__state_numbers_get(const tr_state_numbers *numbers, const char *name,
     return i >= 0;
 }
 
+// NULL: no memory, or a name that is not UTF-8.
 static json_t *numbers_encode(const tr_state_numbers *numbers) {
     json_t *object = json_object();
-    for (int i = 0; i < numbers->count; i++) {
-        json_object_set_new(object, numbers->item[i].name,
-                            tr__json_double(numbers->item[i].value));
+    int failed = !object;
+    for (int i = 0; !failed && i < numbers->count; i++) {
+        failed = json_object_set_new(object, numbers->item[i].name,
+                                     tr__json_double(numbers->item[i].value));
+    }
+    if (failed) {
+        json_decref(object);
+        return NULL;
     }
     return object;
 }
@@ -138,12 +121,24 @@ static bool numbers_decode(const json_t *object, tr_state_numbers *numbers) {
 
 // ---- betas
 
+// NULL: no memory.
 static json_t *betas_encode(const tr_state *state) {
     json_t *list = json_array();
-    for (int64_t i = 0; i < state->group_count; i++) {
-        json_array_append_new(
-            list, json_pack("[o,o]", tr__json_double(state->beta_power[i][0]),
-                            tr__json_double(state->beta_power[i][1])));
+    int failed = !list;
+    for (int64_t i = 0; !failed && i < state->group_count; i++) {
+        const double *power = state->beta_power[i];
+        json_t *pair = json_array();
+        failed = json_array_append_new(pair, tr__json_double(power[0])) != 0 ||
+                 json_array_append_new(pair, tr__json_double(power[1])) != 0;
+        if (failed) {
+            json_decref(pair);
+        } else {
+            failed = json_array_append_new(list, pair);
+        }
+    }
+    if (failed) {
+        json_decref(list);
+        return NULL;
     }
     return list;
 }
@@ -179,12 +174,12 @@ const tr_file_record *tr__manifest_find(const tr_manifest *manifest, const char 
 json_t *tr__manifest_json(const tr_manifest *manifest) {
     json_t *object = json_object();
     int failed = !object;
-    for (int i = 0; i < manifest->count; i++) {
+    for (int i = 0; !failed && i < manifest->count; i++) {
         const tr_file_record *file = &manifest->file[i];
-        failed |= json_object_set_new(object, file->name,
-                                      json_pack("{s:I, s:o}", "bytes",
-                                                (json_int_t)file->bytes, "xxh3_64",
-                                                tr__json_hash(file->hash)));
+        failed = json_object_set_new(object, file->name,
+                                     json_pack("{s:I, s:o}", "bytes",
+                                               (json_int_t)file->bytes, "xxh3_64",
+                                               tr__json_hash(file->hash)));
     }
     if (failed) {
         json_decref(object);
@@ -216,31 +211,37 @@ static bool manifest_decode(const json_t *object, tr_manifest *manifest) {
 
 // ---- the whole
 
+static bool put_fields(json_t *root, const tr_state *state) {
+    for (size_t i = 0; i < tr__state_rows; i++) {
+        const tr_state_row *row = &tr__state_table[i];
+        if (row->offset != TR_STATE_BY_NAME &&
+            json_object_set_new(section_of(root, row->section), row->name,
+                                field_encode(row, state)) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 json_t *tr__state_json(const tr_state *state) {
     json_t *root =
         json_pack("{s:s, s:i}", "format", format_name, "version", (int)FORMAT_VERSION);
-    bool failed = !root;
-    for (size_t i = 0; i < FIELD_COUNT; i++) {
-        failed |=
-            json_object_set_new(section_of(root, fields[i].section), fields[i].name,
-                                field_encode(&fields[i], state)) != 0;
-    }
-    failed |= json_object_set_new(root, "beta_powers", betas_encode(state)) != 0;
-    failed |= json_object_set_new(root, "schedule", numbers_encode(&state->schedule));
-    failed |= json_object_set_new(root, "numbers", numbers_encode(&state->numbers));
-    if (failed) {
+    if (!root || !put_fields(root, state) ||
+        json_object_set_new(root, "beta_powers", betas_encode(state)) != 0 ||
+        json_object_set_new(root, "schedule", numbers_encode(&state->schedule)) != 0 ||
+        json_object_set_new(root, "numbers", numbers_encode(&state->numbers)) != 0) {
         json_decref(root);
         return NULL;
     }
     return root;
 }
 
-// Of the content, whatever its layout on the page. 0 stands for no memory.
-static uint64_t content_hash(const json_t *root) {
-    char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
-    uint64_t hash = text ? tr__hash_text(text) : 0;
+// Of the content, whatever its layout on the page. False: no memory.
+static bool content_hash(const json_t *root, uint64_t *hash) {
+    char *text = tr__json_text(root, JSON_COMPACT | JSON_SORT_KEYS);
+    *hash = text ? tr__hash_text(text) : 0;
     free(text); // jansson's allocator
-    return hash;
+    return text != NULL;
 }
 
 tr_status tr__state_encode(const tr_state *state, const tr_manifest *manifest,
@@ -251,9 +252,11 @@ tr_status tr__state_encode(const tr_state *state, const tr_manifest *manifest,
     }
     json_t *root = tr__state_json(state);
     char *dump = NULL;
+    uint64_t hash = 0;
     if (root && json_object_set_new(root, "files", tr__manifest_json(manifest)) == 0 &&
-        json_object_set_new(root, "check", tr__json_hash(content_hash(root))) == 0) {
-        dump = json_dumps(root, JSON_INDENT(2));
+        content_hash(root, &hash) &&
+        json_object_set_new(root, "check", tr__json_hash(hash)) == 0) {
+        dump = tr__json_text(root, JSON_INDENT(2));
     }
     json_decref(root);
     *text = dump ? tr__format("%s\n", dump) : NULL;
@@ -263,7 +266,7 @@ tr_status tr__state_encode(const tr_state *state, const tr_manifest *manifest,
 
 static tr_status check_format(const char *path, json_t *root, tr_error *err) {
     const char *format = json_string_value(json_object_get(root, "format"));
-    uint64_t hash = 0;
+    uint64_t hash = 0, own = 0;
     if (!format || strcmp(format, format_name) != 0) {
         return tr_fail(err, TR_IO, "%s: not a %s", path, format_name);
     }
@@ -275,7 +278,10 @@ static tr_status check_format(const char *path, json_t *root, tr_error *err) {
     }
     bool there = tr__json_get_hash(json_object_get(root, "check"), &hash);
     json_object_del(root, "check");
-    if (!there || content_hash(root) != hash) {
+    if (there && !content_hash(root, &own)) {
+        return tr_fail(err, TR_MEMORY, "no memory to read %s", path);
+    }
+    if (!there || own != hash) {
         return tr_fail(err, TR_IO, "%s: damaged: its content is not what was written",
                        path);
     }
@@ -284,11 +290,12 @@ static tr_status check_format(const char *path, json_t *root, tr_error *err) {
 
 static tr_status decode_fields(const char *path, const json_t *root, tr_state *state,
                                tr_error *err) {
-    for (size_t i = 0; i < FIELD_COUNT; i++) {
-        const field *item = &fields[i];
+    for (size_t i = 0; i < tr__state_rows; i++) {
+        const tr_state_row *item = &tr__state_table[i];
         const json_t *section =
             item->section ? json_object_get(root, item->section) : root;
-        if (!field_decode(item, json_object_get(section, item->name), state)) {
+        if (item->offset != TR_STATE_BY_NAME &&
+            !field_decode(item, json_object_get(section, item->name), state)) {
             return tr_fail(err, TR_IO, "%s: '%s%s%s' is missing or not usable", path,
                            item->section ? item->section : "", item->section ? "." : "",
                            item->name);
@@ -331,6 +338,9 @@ tr_status tr__state_read(const char *path, tr_state *state, tr_manifest *manifes
     tr_status status = tr__file_read(path, STATE_BYTES_MAX, &text, &bytes, err);
     if (status == TR_OK) {
         status = tr__state_decode(path, text, bytes, state, manifest, err);
+    }
+    if (status == TR_OK) {
+        status = tr__state_check(path, state, err);
     }
     tr__free(text);
     return status;

@@ -68,6 +68,7 @@ tr_status tr__state_encode(const tr_state *state, const tr_manifest *manifest,
 // Strict: every field there and of its type, the hash right. `path` is for messages.
 tr_status tr__state_decode(const char *path, const char *text, size_t bytes,
                            tr_state *state, tr_manifest *manifest, tr_error *err);
+// The same of a file, and every number within its bounds (ckpt/state_table.h).
 tr_status tr__state_read(const char *path, tr_state *state, tr_manifest *manifest,
                          tr_error *err);
 

@@ -11,8 +11,8 @@ enum { BYTES = 256 };
 
 typedef struct request {
     const char *prompt;
-    int64_t tokens, seed;
-    double temperature;
+    int64_t tokens, seed, top_k;
+    double temperature, top_p;
 } request;
 
 // A model of bytes takes its prompt as text; others take token ids, as they have no
@@ -42,14 +42,17 @@ static bool read_prompt(const request *r, int64_t vocabulary, int32_t *tokens,
 static tr_status generate(tr_sampler *sampler, const request *r, int32_t *tokens,
                           int64_t count, tr_error *err) {
     int64_t vocabulary = tr_sampler_vocabulary(sampler);
+    tr_sampling how = {r->temperature, r->top_k, r->top_p, (uint64_t)r->seed};
     for (int64_t i = 0; i < r->tokens; i++) {
         const float *logits = NULL;
+        int32_t token = 0;
         tr_status status = tr_sampler_logits(sampler, tokens, count, &logits, err);
+        if (status == TR_OK) {
+            status = tr_sample_pick(logits, vocabulary, &how, (uint64_t)i, &token, err);
+        }
         if (status != TR_OK) {
             return status;
         }
-        int32_t token = tr_sample_draw(logits, vocabulary, r->temperature,
-                                       (uint64_t)r->seed, (uint64_t)i);
         tokens[count++] = token;
         if (vocabulary == BYTES) {
             putchar(token);
@@ -96,7 +99,8 @@ static tr_status sample(const char *path, const request *r, tr_error *err) {
 }
 
 int cli_sample(const cli_command *command, int argc, char **argv) {
-    request r = {.prompt = "\n", .tokens = 200, .temperature = 0.8, .seed = 1};
+    request r = {
+        .prompt = "\n", .tokens = 200, .temperature = 0.8, .top_p = 1, .seed = 1};
     tr_error err = {0};
     const char *path = NULL;
     size_t count;
@@ -106,6 +110,11 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
          "what to continue (default: a new line)"},
         {"--tokens", CLI_COUNT, &r.tokens, "N", "how many tokens to add (200)"},
         {"--temperature", CLI_NUMBER, &r.temperature, "X", "0: the likeliest (0.8)"},
+        {"--top-k", CLI_SOME, &r.top_k, "K",
+         "draws among the K likeliest tokens only (and those that equal the last)"},
+        {"--top-p", CLI_NUMBER, &r.top_p, "P",
+         "draws among the likeliest tokens only that have P of the probability "
+         "together"},
         {"--seed", CLI_COUNT, &r.seed, "N", "of the draws (1)"},
     };
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
@@ -114,6 +123,10 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
     }
     if (r.tokens > 1 << 24) {
         tr_fail(&err, TR_USAGE, "--tokens: at most %d", 1 << 24);
+        return cli_fail(&err);
+    }
+    if (!(r.top_p > 0 && r.top_p <= 1)) {
+        tr_fail(&err, TR_USAGE, "--top-p: expected a number above 0 and up to 1");
         return cli_fail(&err);
     }
     return sample(path, &r, &err) == TR_OK ? cli_end(TR_OK) : cli_fail(&err);

@@ -1,6 +1,5 @@
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "ckpt/tensor_set.h"
 #include "exec/executor.h"
 #include "models/models.h"
@@ -9,7 +8,6 @@
 #include <tranche/sample.h>
 
 #include <limits.h>
-#include <math.h>
 #include <string.h>
 
 struct tr_sampler {
@@ -137,28 +135,4 @@ tr_status tr_sampler_logits(tr_sampler *s, const int32_t *tokens, int64_t count,
                                         &context, NULL, NULL, err);
     *logits = tr__executor_answer(s->executor);
     return status;
-}
-
-int32_t tr_sample_draw(const float *logits, int64_t vocabulary, double temperature,
-                       uint64_t seed, uint64_t index) {
-    int64_t best = 0;
-    for (int64_t i = 1; i < vocabulary; i++) {
-        best = logits[i] > logits[best] ? i : best;
-    }
-    if (!(temperature > 0)) {
-        return (int32_t)best;
-    }
-    double total = 0, sum = 0;
-    for (int64_t i = 0; i < vocabulary; i++) {
-        total += exp((logits[i] - logits[best]) / temperature);
-    }
-    double at =
-        (double)tr__draw_below(UINT64_C(1) << 53, index, seed, 0) * 0x1p-53 * total;
-    for (int64_t i = 0; i < vocabulary; i++) {
-        sum += exp((logits[i] - logits[best]) / temperature);
-        if (sum > at) {
-            return (int32_t)i;
-        }
-    }
-    return (int32_t)best;
 }

@@ -2,6 +2,7 @@
 #include "ckpt/support.h"
 
 #include "base/memory.h"
+#include "ckpt/state_table.h"
 
 #include <float.h>
 #include <math.h>
@@ -142,11 +143,100 @@ static void limits(void **unused) {
     assert_true(tr__state_numbers_get(&numbers, "n3", &value) && value == -1);
 }
 
+// A state in which every number is within its bounds.
+static tr_state usual(void) {
+    tr_state state = {.step = 1000, .update = 900, .loss_scale = 1, .group_count = 1};
+    state.beta_power[0][0] = state.beta_power[0][1] = 0.5;
+    for (size_t i = 0; i < tr__state_rows; i++) {
+        const tr_state_row *row = &tr__state_table[i];
+        if (row->offset == TR_STATE_BY_NAME) {
+            assert_true(tr__state_numbers_set(&state.numbers, row->name, row->min));
+        }
+    }
+    return state;
+}
+
+static void put(tr_state *state, const tr_state_row *row, double value) {
+    void *at = (char *)state + row->offset;
+    if (row->offset == TR_STATE_BY_NAME) {
+        assert_true(tr__state_numbers_set(&state->numbers, row->name, value));
+    } else if (row->kind == TR_STATE_INTEGER) {
+        *(int64_t *)at = value >= 0x1p63 ? INT64_MAX : (int64_t)value;
+    } else {
+        *(double *)at = value;
+    }
+}
+
+// What a file with such a state is read as.
+static tr_status read_state(const char *path, const tr_state *state, tr_error *err) {
+    tr_manifest manifest = {0};
+    tr_state back;
+    char *text;
+    test_ok(tr__state_encode(state, &manifest, &text, err), err);
+    test_write(path, text, strlen(text));
+    tr__free(text);
+    return tr__state_read(path, &back, &manifest, err);
+}
+
+static void refuse(const char *path, const tr_state_row *row, double value) {
+    tr_error err = {0};
+    tr_state state = usual();
+    char key[80];
+    put(&state, row, value);
+    snprintf(key, sizeof key, "'%s%s%s'", row->section ? row->section : "",
+             row->section ? "." : "", row->name);
+    tr_status status = read_state(path, &state, &err);
+    test_fails(status, &err, TR_IO, key);
+    test_fails(status, &err, TR_IO, path);
+}
+
+// Every number at its bounds, and beyond them, in a file whose own check is right.
+static void bounds(void **folder) {
+    char path[PATH_MAX];
+    tr_error err = {0};
+    test_path(path, *folder, "state.json");
+    tr_state state = usual();
+    test_ok(read_state(path, &state, &err), &err);
+    for (size_t i = 0; i < tr__state_rows; i++) {
+        const tr_state_row *row = &tr__state_table[i];
+        bool by_name = row->offset == TR_STATE_BY_NAME;
+        if (row->kind == TR_STATE_UNSIGNED || row->kind == TR_STATE_HASH) {
+            continue;
+        }
+        refuse(path, row,
+               row->max < 1e300 ? nextafter(row->max, INFINITY) + 1 : INFINITY);
+        if (by_name || row->kind == TR_STATE_REAL) {
+            refuse(path, row, NAN);
+            refuse(path, row, row->min > -1e300 ? row->min - 1 : -INFINITY);
+            refuse(path, row, -INFINITY);
+        }
+        if (by_name && row->kind == TR_STATE_INTEGER && row->max > 1) {
+            refuse(path, row, 0.5);
+            refuse(path, row, 9e30);
+        }
+        if (by_name) {
+            state = usual();
+            put(&state, row, row->max);
+            test_ok(read_state(path, &state, &err), &err);
+        }
+    }
+    state = usual();
+    state.beta_power[0][1] = NAN;
+    test_fails(read_state(path, &state, &err), &err, TR_IO, "beta_powers");
+    state = usual();
+    state.update = state.step + 1;
+    err = (tr_error){0};
+    test_fails(read_state(path, &state, &err), &err, TR_IO, "'update'");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),    cmocka_unit_test(not_a_number),
-        cmocka_unit_test(changed_bytes), cmocka_unit_test(other_content),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(not_a_number),
+        cmocka_unit_test(changed_bytes),
+        cmocka_unit_test(other_content),
         cmocka_unit_test(limits),
+        cmocka_unit_test_setup_teardown(bounds, test_folder_make, test_folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,6 +137,10 @@ static void walk(void *const *state, const char *calls, const char *act,
     left_free(&wanted);
 }
 
+static void memory(void **state) {
+    walk(state, "memory,map", "fail", 60);
+}
+
 static void files(void **state) {
     walk(state, "open,read,write,sync,reserve,rename,folder", "fail", 60);
 }
@@ -146,6 +150,6 @@ static void kills(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(files), TEST(kills)};
+    const struct CMUnitTest tests[] = {TEST(memory), TEST(files), TEST(kills)};
     return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
 }

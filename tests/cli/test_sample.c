@@ -46,6 +46,42 @@ static void test_seeds(void **state) {
     free(b);
 }
 
+static char *sampled(void **state, const char *option, const char *value,
+                     const char *seed) {
+    return succeed(state, LIST("sample", "out", "--tokens", "60", "--seed", seed,
+                               "--temperature", "3", option, value));
+}
+
+// Limits that leave one token are as good as temperature 0; those that leave all change
+// nothing; the same seed gives the same text.
+static void test_limits(void **state) {
+    train_text(state);
+    char *best =
+        succeed(state, LIST("sample", "out", "--tokens", "60", "--temperature", "0"));
+    char *free_text = sampled(state, "--top-p", "1", "5");
+    static const struct {
+        const char *option, *value;
+        bool best, all;
+    } cases[] = {{"--top-k", "1", true, false},   {"--top-p", "1e-9", true, false},
+                 {"--top-k", "256", false, true}, {"--top-k", "999", false, true},
+                 {"--top-k", "5", false, false},  {"--top-p", "0.3", false, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = sampled(state, cases[i].option, cases[i].value, "5");
+        char *again = sampled(state, cases[i].option, cases[i].value, "5");
+        assert_string_equal(text, again);
+        assert_true((strcmp(text, best) == 0) == cases[i].best);
+        assert_true((strcmp(text, free_text) == 0) == cases[i].all);
+        free(again);
+        free(text);
+    }
+    free(free_text);
+    free(best);
+    fail_with(state, NULL, LIST("sample", "out", "--top-p", "1.5"), 2,
+              LIST("--top-p", "up to 1"));
+    fail_with(state, NULL, LIST("sample", "out", "--top-p", "0"), 2, LIST("--top-p"));
+    fail_with(state, NULL, LIST("sample", "out", "--top-k", "0"), 2, LIST("--top-k"));
+}
+
 // Each place that holds the model gives the same.
 static void test_places(void **state) {
     static const char *const paths[] = {"out", "out/checkpoints/latest",
@@ -100,8 +136,8 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_bytes),  TEST(test_seeds),    TEST(test_places),
-        TEST(test_tokens), TEST(test_refusals),
+        TEST(test_bytes),  TEST(test_seeds),  TEST(test_limits),
+        TEST(test_places), TEST(test_tokens), TEST(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
