@@ -8,6 +8,8 @@
 #include <tranche/status.h>
 #include <tranche/types.h>
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -53,8 +55,9 @@ int64_t tr_dataset_samples(const tr_dataset *dataset);
 tr_sample_desc tr_dataset_sample(const tr_dataset *dataset);
 int64_t tr_dataset_vocabulary(const tr_dataset *dataset); // 0: not known, or no ids
 int64_t tr_dataset_classes(const tr_dataset *dataset);    // 0: not known
-// 64 bits over what the data is: format, names (without folders) and sizes of its
-// files, lengths, and the part of a split. Not the content.
+// 64 bits over what the data is: format, sizes, order and content of its files (whole
+// up to 16 MiB; of a larger one 256 blocks of 64 KiB at even distances), lengths, and
+// the part of a split. Not the files' names.
 uint64_t tr_dataset_hash(const tr_dataset *dataset);
 // Resident memory it holds. What both halves of a split share counts with the training
 // half.
@@ -69,21 +72,32 @@ tr_status tr_dataset_read(tr_dataset *dataset, const int64_t *index, int64_t cou
                           void *input, void *target, tr_error *err);
 void tr_dataset_destroy(tr_dataset *dataset); // NULL-safe
 
+// Whether the first line of a csv file is a header.
+typedef enum tr_header {
+    TR_HEADER_AUTO, // where no field of it is a number
+    TR_HEADER_YES,
+    TR_HEADER_NO,
+} tr_header;
+
 // What the "data" object of a run file says, and what the model adds to it. All texts
 // are read during the call only. Zero or NULL: not given.
 //
 // Paths are files, folders (all regular files below, sorted by path; a file or folder
-// that links reach twice is taken once) or globs (* ? [...], as the shell's). Nothing
-// is left out silently: what cannot be read, or is no regular file, is an error.
+// that links reach twice is taken once) or globs (* ? [...], as the shell's). Below a
+// folder, hidden files and folders are passed over, and, for bytes, binary files (a
+// zero byte in the first 8 KiB); `say` is told how many. What cannot be read, or is no
+// regular file, is an error.
 //
 // bytes, tokens: the files are joined; sample i is entries [i*n, i*n + n], its input
 //     the first n and its target the last n of them. Files stay on disk.
 //     labels: one file with one entry for each entry of the joined data, int16 or int32
 //     little endian (told apart by its size). The label of an entry replaces it as the
 //     target; -100 there is no target. (The layout of Hugging Face's `labels`.)
-// csv: comma separated, "quoted" where need be. A first line with a name in it (a field
-//     that starts with a letter and is no number) is a header. One column is the label,
-//     an integer; all others are features, f32. Held in memory.
+// csv: comma separated, "quoted" where need be. A first line in which no field is a
+//     number is a header (`header` says it otherwise). Files with headers have the same
+//     columns, in any order: they are matched by name with those of the first training
+//     file. One column is the label, an integer; all others are features, f32. Held in
+//     memory.
 // npy: one file of numpy.save, features [N, F...] read as F32 [F] (dimensions after the
 //     first flattened, u8 as 0..255), and `labels`, one of integers [N]. Both stay on
 //     disk. Element types f4 f8 i1 u1 i2 u2 i4 u4 i8, C order.
@@ -110,6 +124,7 @@ typedef struct tr_data_options {
     const char *labels;            // bytes, tokens, npy
     const char *validation_labels; // the same for validation_paths
     const char *label_column;      // csv: a name or a number from 0; default the last
+    tr_header header;              // csv
     int64_t samples;               // random
     int64_t features;              // random; csv, npy: checked where given
     int64_t classes;               // random; csv, npy: checked where given
@@ -124,6 +139,13 @@ typedef struct tr_data_options {
     const double *image_mean, *image_std;
     size_t image_mean_count, image_std_count;
     uint64_t seed; // random, split
+    // The samples will not be read: nothing is scanned or hashed that a plan does not
+    // need, and tr_dataset_hash says nothing.
+    bool sizes_only;
+    // Gets lines for people: what was passed over, how far a long scan has come. NULL:
+    // nobody.
+    void (*say)(void *user, const char *line);
+    void *say_user;
 } tr_data_options;
 
 // Opens what the options name. *validation is NULL when they name none; `validation`

@@ -3,7 +3,8 @@
 // The cursor counts global sample indices passed so far, those skipped by drop_last
 // included. A step never reaches over the end of an epoch: the last one is short, or
 // left out with drop_last. A batch that is larger than the data set makes every step
-// one whole epoch, with drop_last too (there would be no step at all).
+// one whole epoch, with drop_last too (there would be no step at all: run files that
+// ask for it are refused).
 #ifndef TR_DATA_BATCHER_H
 #define TR_DATA_BATCHER_H
 

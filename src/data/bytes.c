@@ -8,6 +8,7 @@ tr_status tr__bytes_open(const tr_data_options *options, const tr_data_files *fi
         .length = options->sequence_length,
         .vocabulary = options->vocabulary ? options->vocabulary : 256,
         .entries = "bytes",
+        .data = options,
     };
     return tr__windows_open(&windows, files, out, err);
 }

@@ -1,5 +1,7 @@
 // Format "csv": a table of numbers with an integer label in one column, parsed once and
 // held as f32 and i32.
+#include "data/content.h"
+#include "data/csv_columns.h"
 #include "data/csv_reader.h"
 #include "data/dataset.h"
 #include "data/formats.h"
@@ -19,7 +21,8 @@ typedef struct csv_table {
     float *value;   // [rows, features]
     int32_t *label; // [rows]
     size_t rows, value_capacity, label_capacity;
-    int64_t columns, features, label_column; // columns 0: not known yet
+    int64_t features;
+    tr_csv_columns columns;
     int32_t label_max;
 } csv_table;
 
@@ -27,75 +30,11 @@ typedef struct csv_parser {
     csv_table *table;
     const tr_data_options *options;
     const char *path;
+    int64_t first_line; // of the file
 } csv_parser;
 
 static const char *field_text(const tr_csv_record *record, int64_t column) {
     return record->text + record->field[column];
-}
-
-// A name: starts with a letter (any byte of UTF-8 beyond ASCII counts) and is no "nan".
-static bool is_name(const char *text) {
-    double value;
-    text += strspn(text, " \t");
-    unsigned char first = (unsigned char)*text;
-    return (isalpha(first) || first == '_' || first >= 0x80) &&
-           tr__number_parse(text, &value) == TR_NUMBER_NONE;
-}
-
-static bool is_header(const tr_csv_record *record) {
-    for (int64_t c = 0; c < record->fields; c++) {
-        if (is_name(field_text(record, c))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static tr_status unknown_column(const csv_parser *parser, const tr_csv_record *header,
-                                tr_error *err) {
-    const char *wanted = parser->options->label_column, *near = NULL;
-    for (int64_t c = 0; header && c < header->fields && !near; c++) {
-        const char *name = field_text(header, c);
-        near = tr__nearest(wanted, &name, 1);
-    }
-    return tr_fail(err, TR_DATA,
-                   "%s: no column '%s' (data.label_column)%s%s%s; it is a name of the "
-                   "header or a number from 0 to %lld",
-                   parser->path, wanted, near ? ", did you mean '" : "",
-                   near ? near : "", near ? "'?" : "",
-                   (long long)parser->table->columns - 1);
-}
-
-// From the first record of the first file. header: NULL when there is none.
-static tr_status choose_columns(csv_parser *parser, const tr_csv_record *first,
-                                const tr_csv_record *header, tr_error *err) {
-    csv_table *table = parser->table;
-    const char *wanted = parser->options->label_column;
-    table->columns = first->fields;
-    table->features = first->fields - 1;
-    if (table->features < 1) {
-        return tr_fail(err, TR_DATA,
-                       "%s:%lld: one column only; a row is features and a label, "
-                       "separated by commas",
-                       parser->path, (long long)first->line);
-    }
-    table->label_column = table->columns - 1;
-    if (!wanted) {
-        return TR_OK;
-    }
-    for (int64_t c = 0; header && c < header->fields; c++) {
-        if (strcmp(field_text(header, c), wanted) == 0) {
-            table->label_column = c;
-            return TR_OK;
-        }
-    }
-    char *end = NULL;
-    long long number = strtoll(wanted, &end, 10);
-    if (end == wanted || *end != '\0' || number < 0 || number >= table->columns) {
-        return unknown_column(parser, header, err);
-    }
-    table->label_column = number;
-    return TR_OK;
 }
 
 static tr_status bad_field(const csv_parser *parser, const tr_csv_record *record,
@@ -106,8 +45,9 @@ static tr_status bad_field(const csv_parser *parser, const tr_csv_record *record
 }
 
 static tr_status parse_label(const csv_parser *parser, const tr_csv_record *record,
-                             double number, int32_t *label, tr_error *err) {
-    int64_t column = parser->table->label_column, classes = parser->options->classes;
+                             int64_t column, double number, int32_t *label,
+                             tr_error *err) {
+    int64_t classes = parser->options->classes;
     double bound = classes > 0 ? (double)classes : 0x1p31 - 1;
     if (number != TR_NO_TARGET && !(number >= 0 && number < bound)) {
         char why[160];
@@ -127,26 +67,35 @@ static tr_status parse_label(const csv_parser *parser, const tr_csv_record *reco
     return TR_OK;
 }
 
+static const char *why_none(const csv_parser *parser, const tr_csv_record *record,
+                            tr_number_kind kind) {
+    bool open = parser->options->header == TR_HEADER_AUTO;
+    if (kind != TR_NUMBER_NONE) {
+        return "is not a finite f32 number; correct it or leave the row out";
+    }
+    return open && record->line == parser->first_line
+               ? "is not a number; correct it or leave the row out, or, if this line "
+                 "is "
+                 "a header, set data.header to true"
+               : "is not a number; correct it or leave the row out";
+}
+
 // value: [features]
 static tr_status parse_row(const csv_parser *parser, const tr_csv_record *record,
                            float *value, int32_t *label, tr_error *err) {
+    const tr_csv_columns *columns = &parser->table->columns;
     tr_status status = TR_OK;
     for (int64_t c = 0; status == TR_OK && c < record->fields; c++) {
         double number = 0;
         tr_number_kind kind = tr__number_parse(field_text(record, c), &number);
         if (kind != TR_NUMBER_FINITE) {
-            return bad_field(
-                parser, record, c,
-                kind == TR_NUMBER_NONE
-                    ? "is not a number; correct it or leave the row out"
-                    : "is not a finite f32 number; correct it or leave the "
-                      "row out",
-                err);
+            return bad_field(parser, record, c, why_none(parser, record, kind), err);
         }
-        if (c == parser->table->label_column) {
-            status = parse_label(parser, record, number, label, err);
+        int64_t place = columns->place[c];
+        if (place == columns->label) {
+            status = parse_label(parser, record, c, number, label, err);
         } else {
-            *value++ = (float)number;
+            value[place - (place > columns->label)] = (float)number;
         }
     }
     return status;
@@ -155,11 +104,11 @@ static tr_status parse_row(const csv_parser *parser, const tr_csv_record *record
 static tr_status add_row(const csv_parser *parser, const tr_csv_record *record,
                          tr_error *err) {
     csv_table *table = parser->table;
-    if (record->fields != table->columns) {
+    if (record->fields != table->columns.count) {
         return tr_fail(err, TR_DATA,
                        "%s:%lld: %lld columns where the first row has %lld",
                        parser->path, (long long)record->line, (long long)record->fields,
-                       (long long)table->columns);
+                       (long long)table->columns.count);
     }
     size_t width = (size_t)table->features * sizeof(float);
     if (!tr__grow((void **)&table->value, &table->value_capacity, table->rows + 1,
@@ -187,11 +136,12 @@ static tr_status parse_records(csv_parser *parser, tr_csv_reader *reader,
     if (status != TR_OK || end) {
         return status;
     }
-    bool header = is_header(&record);
-    if (parser->table->columns == 0) {
-        status = choose_columns(parser, &record, header ? &record : NULL, err);
-    }
-    if (status == TR_OK && !header) {
+    csv_table *table = parser->table;
+    parser->first_line = record.line;
+    status = tr__csv_columns_begin(parser->options, parser->path, &record,
+                                   &table->columns, err);
+    table->features = table->columns.count - 1;
+    if (status == TR_OK && !tr__csv_is_header(parser->options, &record)) {
         status = add_row(parser, &record, err);
     }
     while (status == TR_OK) {
@@ -219,6 +169,7 @@ static void destroy_table(void *user) {
     csv_table *self = user;
     tr__free(self->value);
     tr__free(self->label);
+    tr__csv_columns_clear(&self->columns);
     tr__free(self);
 }
 
@@ -251,27 +202,44 @@ static void trim(csv_table *table) {
     }
 }
 
-static tr_status wrap(csv_table *self, const tr_data_options *options, uint64_t hash,
-                      tr_dataset **out, tr_error *err) {
+// Bytes of memory, but for the few of the columns' names.
+static int64_t table_bytes(const csv_table *self) {
+    return (int64_t)(self->value_capacity * (size_t)self->features * sizeof(float) +
+                     self->label_capacity * sizeof(int32_t) + sizeof *self);
+}
+
+// Hands `self` over to the dataset. list: the files.
+static tr_status wrap(csv_table *self, const tr_data_options *options,
+                      const tr_file_list *list, tr_dataset **out, tr_error *err) {
     int64_t classes = options->classes > 0 ? options->classes : self->label_max + 1;
     char about[128];
     snprintf(about, sizeof about, "%zu rows of csv, %lld features, %lld classes",
              self->rows, (long long)self->features, (long long)classes);
-    int64_t numbers[] = {(int64_t)self->rows, self->features, self->label_column};
+    int64_t numbers[] = {(int64_t)self->rows, self->features, self->columns.label};
+    uint64_t content = tr__hash_text("csv");
+    uint64_t names = tr__file_list_names(list, content);
+    tr_status status =
+        options->sizes_only ? TR_OK : tr__content_hash(list, &content, err);
+    if (status != TR_OK) {
+        destroy_table(self);
+        return status;
+    }
     tr_dataset_source source = {
         .about = about,
         .samples = (int64_t)self->rows,
         .sample = tr__sample_of(options, self->features),
         .classes = classes,
-        .hash = tr__hash_more(hash, numbers, sizeof numbers),
-        .bytes =
-            (int64_t)(self->value_capacity * (size_t)self->features * sizeof(float) +
-                      self->label_capacity * sizeof(int32_t) + sizeof *self),
+        .hash = tr__hash_more(content, numbers, sizeof numbers),
+        .bytes = table_bytes(self),
         .read = read_rows,
         .destroy = destroy_table,
         .user = self,
     };
-    return tr__dataset_create(&source, out, err);
+    status = tr__dataset_create(&source, out, err);
+    if (status == TR_OK) {
+        tr__dataset_names(*out, tr__hash_more(names, numbers, sizeof numbers));
+    }
+    return status;
 }
 
 static tr_status parse_all(csv_parser *parser, const tr_file_list *list,
@@ -296,9 +264,12 @@ tr_status tr__csv_open(const tr_data_options *options, const tr_data_files *file
     tr_file_list list = {0};
     csv_table *self = tr__calloc(1, sizeof *self);
     tr_status status = self ? TR_OK : tr_fail(err, TR_MEMORY, "no memory to open csv");
-    tr__file_list_leave_out(&list, files->leave_out);
-    for (size_t i = 0; status == TR_OK && i < files->count; i++) {
-        status = tr__file_list_add(&list, files->paths[i], err);
+    if (status == TR_OK && files->like) {
+        const csv_table *like = tr__dataset_user(files->like);
+        status = tr__csv_columns_copy(&like->columns, &self->columns, err);
+    }
+    if (status == TR_OK) {
+        status = tr__data_files_list(options, files, &list, err);
     }
     if (status == TR_OK) {
         csv_parser parser = {.table = self, .options = options};
@@ -306,8 +277,7 @@ tr_status tr__csv_open(const tr_data_options *options, const tr_data_files *file
     }
     if (status == TR_OK) {
         trim(self);
-        uint64_t hash = tr__file_list_hash(&list, tr__hash_text("csv"));
-        status = wrap(self, options, hash, out, err);
+        status = wrap(self, options, &list, out, err);
     } else if (self) {
         destroy_table(self);
     }

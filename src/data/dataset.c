@@ -8,6 +8,7 @@
 
 struct tr_dataset {
     tr_dataset_source source; // about: owned
+    tr_data_identity identity;
     _Atomic int users;
 };
 
@@ -32,9 +33,26 @@ tr_status tr__dataset_create(const tr_dataset_source *source, tr_dataset **out,
     }
     dataset->source = *source;
     dataset->source.about = about;
+    dataset->identity = (tr_data_identity){source->hash, 0, source->hash};
     atomic_init(&dataset->users, 1);
     *out = dataset;
     return TR_OK;
+}
+
+const tr_data_identity *tr__dataset_identity(const tr_dataset *dataset) {
+    return &dataset->identity;
+}
+
+void tr__dataset_names(tr_dataset *dataset, uint64_t names) {
+    dataset->identity.names = names;
+}
+
+void tr__dataset_identify(tr_dataset *dataset, const tr_data_identity *identity) {
+    dataset->identity = *identity;
+}
+
+const void *tr__dataset_user(const tr_dataset *dataset) {
+    return dataset->source.user;
 }
 
 tr_dataset *tr__dataset_retain(tr_dataset *dataset) {

@@ -11,6 +11,22 @@ tr_status tr__dataset_create(const tr_dataset_source *source, tr_dataset **out,
 // One more user; each tr_dataset_destroy takes one away.
 tr_dataset *tr__dataset_retain(tr_dataset *dataset);
 
+// What a dataset is known by, beside tr_dataset_hash.
+typedef struct tr_data_identity {
+    uint64_t whole; // the hash of all of which this is a part; of a whole: its own
+    int64_t held;   // samples of that which are set aside for validation
+    uint64_t names; // what tr_dataset_hash was before content was hashed: over names
+                    // and sizes. Checkpoints of then have it
+} tr_data_identity;
+
+const tr_data_identity *tr__dataset_identity(const tr_dataset *dataset);
+// Formats tell the hash of names; without this it is the dataset's own hash.
+void tr__dataset_names(tr_dataset *dataset, uint64_t names);
+void tr__dataset_identify(tr_dataset *dataset, const tr_data_identity *identity);
+
+// The source's user object, for formats that look at another data set of their own.
+const void *tr__dataset_user(const tr_dataset *dataset);
+
 // Bytes of one sample's input and target.
 int64_t tr__sample_input_bytes(tr_sample_desc sample);
 int64_t tr__sample_target_bytes(tr_sample_desc sample);

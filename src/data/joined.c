@@ -42,17 +42,21 @@ static tr_status open_all(tr_joined *joined, tr_error *err) {
     return status;
 }
 
-tr_status tr__joined_open(tr_joined *joined, const char *const *paths, size_t count,
-                          const char *leave_out, int width, tr_error *err) {
+// Why there is nothing in the files.
+static const char *why_empty(const tr_file_list *list) {
+    if (list->count > 0) {
+        return "only empty files";
+    }
+    return list->binary > 0   ? "only binary files in this folder"
+           : list->hidden > 0 ? "only hidden files in this folder"
+                              : "no files in this folder";
+}
+
+tr_status tr__joined_open(tr_joined *joined, tr_file_list *list, const char *path,
+                          int width, tr_error *err) {
     tr_status status = TR_OK;
-    *joined = (tr_joined){.width = width};
-    tr__file_list_leave_out(&joined->files, leave_out);
-    for (size_t i = 0; status == TR_OK && i < count; i++) {
-        status = tr__file_list_add(&joined->files, paths[i], err);
-    }
-    if (status != TR_OK) {
-        goto cleanup;
-    }
+    *joined = (tr_joined){.width = width, .files = *list};
+    *list = (tr_file_list){0};
     size_t files = joined->files.count;
     joined->start = tr__calloc(files + 1, sizeof *joined->start);
     joined->file =
@@ -63,9 +67,8 @@ tr_status tr__joined_open(tr_joined *joined, const char *const *paths, size_t co
     }
     status = open_all(joined, err);
     if (status == TR_OK && tr__joined_count(joined) == 0) {
-        status = tr_fail(err, TR_DATA, "%s: %s; name files that hold data",
-                         count > 0 ? paths[0] : "data",
-                         files > 0 ? "only empty files" : "no files in this folder");
+        status = tr_fail(err, TR_DATA, "%s: %s; name files that hold data", path,
+                         why_empty(&joined->files));
     }
 cleanup:
     if (status != TR_OK) {

@@ -17,12 +17,12 @@ typedef struct tr_joined { // zero-initialized: closed
     size_t kept;
 } tr_joined;
 
-// Opens what the paths name, each file once to see that it can be read. TR_DATA: as
-// tr__file_list_add, a file that cannot be opened or is no whole number of entries,
-// nothing but empty files. On failure there is nothing to close. leave_out: as
-// tr__file_list_leave_out.
-tr_status tr__joined_open(tr_joined *joined, const char *const *paths, size_t count,
-                          const char *leave_out, int width, tr_error *err);
+// Opens the files of `list`, each once to see that it can be read; takes the list over,
+// also on failure, after which there is nothing to close. `path`: what was asked for,
+// for messages. TR_DATA: a file that cannot be opened or is no whole number of entries,
+// nothing but empty files.
+tr_status tr__joined_open(tr_joined *joined, tr_file_list *list, const char *path,
+                          int width, tr_error *err);
 void tr__joined_close(tr_joined *joined);
 
 int64_t tr__joined_count(const tr_joined *joined); // entries

@@ -1,5 +1,6 @@
 // Format "npy": features and labels in two files of numpy.save, read from disk sample
 // by sample.
+#include "data/content.h"
 #include "data/dataset.h"
 #include "data/formats.h"
 #include "data/image.h"
@@ -226,6 +227,38 @@ static tr_status check_files(const tr_data_files *files, tr_error *err) {
     return TR_OK;
 }
 
+// What the elements are read as, folded into a hash.
+static uint64_t hash_reading(const arrays *self, uint64_t hash) {
+    int64_t numbers[] = {self->features.array.dtype, self->labels.array.dtype,
+                         self->width};
+    hash = tr__hash_more(hash, numbers, sizeof numbers);
+    return self->image.height > 0
+               ? tr__hash_more(hash, &self->image, sizeof self->image)
+               : hash;
+}
+
+static int64_t file_bytes(const array_file *self) {
+    return self->array.offset +
+           self->array.count * (int64_t)tr_dtype_bytes(self->array.dtype);
+}
+
+// By content and by names.
+static tr_status identify(const arrays *self, const tr_data_options *options,
+                          uint64_t *content, uint64_t *names, tr_error *err) {
+    tr_file_entry counts[] = {{self->features.path, self->features.array.count},
+                              {self->labels.path, self->labels.array.count}};
+    tr_file_entry sizes[] = {{self->features.path, file_bytes(&self->features)},
+                             {self->labels.path, file_bytes(&self->labels)}};
+    tr_file_list counted = {.entry = counts, .count = 2, .capacity = 2};
+    tr_file_list sized = {.entry = sizes, .count = 2, .capacity = 2};
+    uint64_t hash = tr__hash_text("npy");
+    *names = hash_reading(self, tr__file_list_names(&counted, hash));
+    tr_status status =
+        options->sizes_only ? TR_OK : tr__content_hash(&sized, &hash, err);
+    *content = hash_reading(self, hash);
+    return status;
+}
+
 // Hands `self` over to the dataset.
 static tr_status wrap(arrays *self, const tr_data_options *options, tr_dataset **out,
                       tr_error *err) {
@@ -233,28 +266,28 @@ static tr_status wrap(arrays *self, const tr_data_options *options, tr_dataset *
     snprintf(about, sizeof about, "%lld samples of npy, %lld features, %lld classes",
              (long long)self->labels.array.count, (long long)self->width,
              (long long)self->classes);
-    tr_file_entry files[] = {{self->features.path, self->features.array.count},
-                             {self->labels.path, self->labels.array.count}};
-    tr_file_list list = {.entry = files, .count = 2, .capacity = 2};
-    int64_t numbers[] = {self->features.array.dtype, self->labels.array.dtype,
-                         self->width};
-    uint64_t hash = tr__hash_more(tr__file_list_hash(&list, tr__hash_text("npy")),
-                                  numbers, sizeof numbers);
-    if (self->image.height > 0) {
-        hash = tr__hash_more(hash, &self->image, sizeof self->image);
+    uint64_t content = 0, names = 0;
+    tr_status status = identify(self, options, &content, &names, err);
+    if (status != TR_OK) {
+        destroy_arrays(self);
+        return status;
     }
     tr_dataset_source source = {
         .about = about,
         .samples = self->labels.array.count,
         .sample = tr__sample_of(options, self->width),
         .classes = self->classes,
-        .hash = hash,
+        .hash = content,
         .bytes = (int64_t)sizeof *self,
         .read = read_samples,
         .destroy = destroy_arrays,
         .user = self,
     };
-    return tr__dataset_create(&source, out, err);
+    status = tr__dataset_create(&source, out, err);
+    if (status == TR_OK) {
+        tr__dataset_names(*out, names);
+    }
+    return status;
 }
 
 tr_status tr__npy_open(const tr_data_options *options, const tr_data_files *files,

@@ -4,9 +4,10 @@
 #include "base/files.h"
 #include "base/memory.h"
 
-#include <stdbool.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     PREAMBLE_MAX = 12,    // magic, version, 4 bytes of length
@@ -235,4 +236,15 @@ tr_status tr__npy_header_read(int file, const char *path, tr_npy_array *out,
         status = interpret(&header, path, err);
     }
     return status == TR_OK ? check_size(out, info.st_size, path, err) : status;
+}
+
+bool tr__npy_is(const char *path) {
+    char magic[6] = "";
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool same = file >= 0 && pread(file, magic, sizeof magic, 0) == sizeof magic &&
+                memcmp(magic, "\x93NUMPY", sizeof magic) == 0;
+    if (file >= 0) {
+        close(file);
+    }
+    return same;
 }

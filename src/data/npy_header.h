@@ -5,6 +5,7 @@
 #include <tranche/status.h>
 #include <tranche/types.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,5 +24,8 @@ typedef struct tr_npy_array {
 // call that converts it), a file shorter or longer than its header says.
 tr_status tr__npy_header_read(int file, const char *path, tr_npy_array *out,
                               tr_error *err);
+
+// Does the file begin with numpy's magic number?
+bool tr__npy_is(const char *path);
 
 #endif

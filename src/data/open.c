@@ -15,7 +15,8 @@ enum {
     USES_DTYPE = 4,
     USES_COLUMN = 8,
     USES_SAMPLES = 16,
-    USES_IMAGES = 32
+    USES_IMAGES = 32,
+    OF_TEXT = 64, // below folders, binary files are none of it
 };
 
 typedef struct data_format {
@@ -26,7 +27,7 @@ typedef struct data_format {
 } data_format;
 
 static const data_format formats[] = {
-    {"bytes", tr__bytes_open, USES_PATHS | USES_LABELS, TR_SPLIT_TAIL},
+    {"bytes", tr__bytes_open, USES_PATHS | USES_LABELS | OF_TEXT, TR_SPLIT_TAIL},
     {"tokens", tr__tokens_open, USES_PATHS | USES_LABELS | USES_DTYPE, TR_SPLIT_TAIL},
     {"csv", tr__csv_open, USES_PATHS | USES_COLUMN, TR_SPLIT_SPREAD},
     {"npy", tr__npy_open, USES_PATHS | USES_LABELS | USES_IMAGES, TR_SPLIT_SPREAD},
@@ -63,6 +64,7 @@ static tr_status check_uses(const tr_data_options *options, const data_format *f
         {USES_LABELS, options->validation_labels != NULL, "data.validation_labels"},
         {USES_DTYPE, options->dtype != NULL, "data.dtype"},
         {USES_COLUMN, options->label_column != NULL, "data.label_column"},
+        {USES_COLUMN, options->header != TR_HEADER_AUTO, "data.header"},
         {USES_SAMPLES, options->samples != 0, "data.samples"},
         {USES_IMAGES, options->image_layout != NULL, "data.image_layout"},
         {USES_IMAGES, options->image_mean_count > 0, "data.image_mean"},
@@ -136,8 +138,15 @@ static tr_status split(const tr_data_options *options, const data_format *format
 static tr_status open_parts(const tr_data_options *options, const data_format *format,
                             tr_dataset **train, tr_dataset **validation,
                             tr_error *err) {
-    tr_data_files files = {options->paths, options->path_count, options->labels,
-                           "data.train",   "data.labels",       options->leave_out};
+    tr_data_files files = {
+        .paths = options->paths,
+        .count = options->path_count,
+        .labels = options->labels,
+        .paths_key = "data.train",
+        .labels_key = "data.labels",
+        .leave_out = options->leave_out,
+        .text = format->uses & OF_TEXT,
+    };
     tr_status status = format->open(options, &files, train, err);
     if (status != TR_OK || options->validation_path_count == 0) {
         return status == TR_OK ? split(options, format, train, validation, err)
@@ -149,9 +158,12 @@ static tr_status open_parts(const tr_data_options *options, const data_format *f
         same.features = tr_shape_count(tr_dataset_sample(*train).input.shape);
         same.classes = tr_dataset_classes(*train);
     }
-    files = (tr_data_files){options->validation_paths,  options->validation_path_count,
-                            options->validation_labels, "data.validation",
-                            "data.validation_labels",   options->leave_out};
+    files.paths = options->validation_paths;
+    files.count = options->validation_path_count;
+    files.labels = options->validation_labels;
+    files.paths_key = "data.validation";
+    files.labels_key = "data.validation_labels";
+    files.like = *train;
     return format->open(&same, &files, validation, err);
 }
 

@@ -5,11 +5,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct name_list {
     char **name;
@@ -73,8 +75,10 @@ static tr_status no_file(tr_error *err, const char *path) {
                    path);
 }
 
-// The names in `folder`, sorted, without . and ..
-static tr_status list_folder(const char *folder, name_list *names, tr_error *err) {
+// The names in `folder`, sorted, without those that begin with a dot, which *hidden
+// counts but for . and ..
+static tr_status list_folder(const char *folder, name_list *names, int64_t *hidden,
+                             tr_error *err) {
     DIR *stream = opendir(folder);
     if (!stream) {
         return tr_fail(err, TR_DATA, "%s: cannot read the folder: %s", folder,
@@ -85,7 +89,9 @@ static tr_status list_folder(const char *folder, name_list *names, tr_error *err
     errno = 0;
     while (status == TR_OK && (item = readdir(stream)) != NULL) {
         bool dots = strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0;
-        if (!dots && !name_list_add(names, tr__strdup(item->d_name))) {
+        bool is_hidden = item->d_name[0] == '.';
+        *hidden += is_hidden && !dots;
+        if (!is_hidden && !name_list_add(names, tr__strdup(item->d_name))) {
             status = no_memory(err, folder);
         }
         errno = 0;
@@ -134,6 +140,31 @@ void tr__file_list_leave_out(tr_file_list *list, const char *folder) {
     }
 }
 
+// Has the file a zero byte where text has none?
+static tr_status look(const char *path, bool *binary, tr_error *err) {
+    char start[TR_TEXT_LOOKED];
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return tr_fail(err, TR_DATA, "%s: cannot open: %s", path, strerror(errno));
+    }
+    ssize_t got = pread(file, start, sizeof start, 0);
+    int reason = errno;
+    close(file);
+    *binary = got > 0 && memchr(start, '\0', (size_t)got);
+    return got >= 0
+               ? TR_OK
+               : tr_fail(err, TR_IO, "%s: cannot read: %s", path, strerror(reason));
+}
+
+// A file that was found below a folder.
+static tr_status add_inner(tr_file_list *list, const char *path, int64_t bytes,
+                           tr_error *err) {
+    bool binary = false;
+    tr_status status = list->text ? look(path, &binary, err) : TR_OK;
+    list->binary += binary;
+    return status == TR_OK && !binary ? append(list, path, bytes, err) : status;
+}
+
 // Takes ownership of `path`.
 static tr_status visit(folder_walk *walk, char *path, tr_error *err) {
     struct stat info;
@@ -156,7 +187,7 @@ static tr_status visit(folder_walk *walk, char *path, tr_error *err) {
         path = NULL;
         status = queued ? TR_OK : tr_fail(err, TR_MEMORY, "no memory to list folders");
     } else if (added == TR_INODE_NEW) {
-        status = append(walk->list, path, info.st_size, err);
+        status = add_inner(walk->list, path, info.st_size, err);
     }
 cleanup:
     tr__free(path);
@@ -165,7 +196,7 @@ cleanup:
 
 static tr_status visit_all(folder_walk *walk, const char *folder, tr_error *err) {
     name_list names = {0};
-    tr_status status = list_folder(folder, &names, err);
+    tr_status status = list_folder(folder, &names, &walk->list->hidden, err);
     bool slash = folder[strlen(folder) - 1] == '/';
     for (size_t i = 0; status == TR_OK && i < names.count; i++) {
         char *path = tr__format("%s%s%s", folder, slash ? "" : "/", names.name[i]);
@@ -259,7 +290,7 @@ int64_t tr__file_list_bytes(const tr_file_list *list) {
     return bytes;
 }
 
-uint64_t tr__file_list_hash(const tr_file_list *list, uint64_t hash) {
+uint64_t tr__file_list_names(const tr_file_list *list, uint64_t hash) {
     for (size_t i = 0; i < list->count; i++) {
         const char *slash = strrchr(list->entry[i].path, '/');
         const char *name = slash ? slash + 1 : list->entry[i].path;

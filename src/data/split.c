@@ -86,6 +86,12 @@ static tr_status create_part(const split_part *model, tr_dataset **out, tr_error
     *self = *model;
     tr__dataset_retain(self->whole);
     int64_t numbers[] = {self->kind, self->held, (int64_t)self->seed, self->validation};
+    const tr_data_identity *whole = tr__dataset_identity(self->whole);
+    tr_data_identity identity = {
+        .whole = whole->whole,
+        .held = self->held,
+        .names = tr__hash_more(whole->names, numbers, sizeof numbers),
+    };
     int64_t shared = self->validation ? 0 : tr_dataset_bytes(self->whole);
     tr_dataset_source source = {
         .about = tr_dataset_about(self->whole),
@@ -93,13 +99,17 @@ static tr_status create_part(const split_part *model, tr_dataset **out, tr_error
         .sample = tr_dataset_sample(self->whole),
         .vocabulary = tr_dataset_vocabulary(self->whole),
         .classes = tr_dataset_classes(self->whole),
-        .hash = tr__hash_more(tr_dataset_hash(self->whole), numbers, sizeof numbers),
+        .hash = tr__hash_more(whole->whole, numbers, sizeof numbers),
         .bytes = shared + (int64_t)sizeof *self,
         .read = read_part,
         .destroy = destroy_part,
         .user = self,
     };
-    return tr__dataset_create(&source, out, err);
+    tr_status status = tr__dataset_create(&source, out, err);
+    if (status == TR_OK) {
+        tr__dataset_identify(*out, &identity);
+    }
+    return status;
 }
 
 tr_status tr__dataset_split(tr_dataset *whole, tr_split_kind kind, int64_t held,

@@ -119,17 +119,6 @@ static tr_status survey_csv(const char *path, tr_survey *out, tr_error *err) {
     return status;
 }
 
-static bool is_npy(const char *path) {
-    char magic[6] = "";
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    bool same = file >= 0 && pread(file, magic, sizeof magic, 0) == sizeof magic &&
-                memcmp(magic, "\x93NUMPY", sizeof magic) == 0;
-    if (file >= 0) {
-        close(file);
-    }
-    return same;
-}
-
 static tr_status survey_npy(const char *path, tr_survey *out, tr_error *err) {
     tr_npy_array array;
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -173,7 +162,7 @@ tr_status tr_data_survey(const char *path, tr_survey *out, tr_error *err) {
     if (status != TR_OK) {
         goto cleanup;
     }
-    if (files.count == 1 && is_npy(files.entry[0].path)) {
+    if (files.count == 1 && tr__npy_is(files.entry[0].path)) {
         out->kind = TR_SURVEY_NPY;
         status = survey_npy(files.entry[0].path, out, err);
     } else if (all_csv(&files)) {

@@ -30,6 +30,7 @@ tr_status tr__tokens_open(const tr_data_options *options, const tr_data_files *f
         .length = options->sequence_length,
         .vocabulary = options->vocabulary,
         .entries = "tokens",
+        .data = options,
     };
     tr_status status = parse_dtype(options->dtype, &windows.width, err);
     return status == TR_OK ? tr__windows_open(&windows, files, out, err) : status;

@@ -1,7 +1,10 @@
 #include "data/windows.h"
 
+#include "data/content.h"
 #include "data/dataset.h"
 #include "data/joined.h"
+#include "data/npy_header.h"
+#include "data/scan.h"
 
 #include "base/checked.h"
 #include "base/hash.h"
@@ -11,7 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PIECE = 4096 }; // entries read at once, on the stack
+enum {
+    PIECE = 4096,      // entries read at once, on the stack
+    WIDTH_LOOKED = 64, // of fewer ids, chance may make what tells their width
+};
 
 typedef struct windows {
     tr_joined text, labels; // labels: closed when there are none
@@ -140,11 +146,47 @@ static void destroy_windows(void *user) {
     tr__free(self);
 }
 
+// ---- opening
+
+// A header would be read as ids.
+static tr_status refuse_npy(const windows *self, const tr_file_list *list,
+                            tr_error *err) {
+    for (size_t i = 0; i < list->count && self->options.width > 1; i++) {
+        const char *path = list->entry[i].path;
+        if (tr__npy_is(path)) {
+            return tr_fail(err, TR_DATA,
+                           "%s: is a .npy file, whose header would be read as tokens; "
+                           "write the ids alone: "
+                           "numpy.load(FILE).astype(\"<u%d\").tofile(\"train.bin\")",
+                           path, self->options.width);
+        }
+    }
+    return TR_OK;
+}
+
+static tr_status open_joined(const windows *self, const char *path, tr_file_list *list,
+                             int width, tr_joined *joined, tr_error *err) {
+    tr_status status = refuse_npy(self, list, err);
+    if (status != TR_OK) {
+        tr__file_list_clear(list);
+        return status;
+    }
+    return tr__joined_open(joined, list, path, width, err);
+}
+
+static tr_status open_label_file(windows *self, const char *path, int width,
+                                 tr_error *err) {
+    tr_file_list list = {0};
+    tr_status status = tr__file_list_add(&list, path, err);
+    return status == TR_OK ? open_joined(self, path, &list, width, &self->labels, err)
+                           : status;
+}
+
 // The width of the labels follows from their size, which is that of the text.
 static tr_status open_labels(windows *self, const char *path, const char *key,
                              tr_error *err) {
     int64_t entries = tr__joined_count(&self->text);
-    tr_status status = tr__joined_open(&self->labels, &path, 1, NULL, 1, err);
+    tr_status status = open_label_file(self, path, 1, err);
     if (status != TR_OK) {
         return status;
     }
@@ -159,7 +201,7 @@ static tr_status open_labels(windows *self, const char *path, const char *key,
                        (long long)bytes);
     }
     self->labelled = true;
-    return tr__joined_open(&self->labels, &path, 1, NULL, (int)(bytes / entries), err);
+    return open_label_file(self, path, (int)(bytes / entries), err);
 }
 
 static tr_status check_length(const windows *self, const tr_data_files *files,
@@ -175,18 +217,28 @@ static tr_status check_length(const windows *self, const tr_data_files *files,
                    (long long)n);
 }
 
-static uint64_t identity(const windows *self) {
+// By content and by names.
+static tr_status identify(const windows *self, uint64_t *content, uint64_t *names,
+                          tr_error *err) {
     const tr_windows_options *options = &self->options;
     int64_t numbers[] = {options->width, options->length, options->vocabulary,
                          self->labels.width};
     uint64_t hash = tr__hash_more(0, options->entries, strlen(options->entries));
     hash = tr__hash_more(hash, numbers, sizeof numbers);
-    hash = tr__file_list_hash(&self->text.files, hash);
-    return tr__file_list_hash(&self->labels.files, hash);
+    *content = hash;
+    *names = tr__file_list_names(&self->labels.files,
+                                 tr__file_list_names(&self->text.files, hash));
+    if (options->data->sizes_only) {
+        return TR_OK;
+    }
+    tr_status status = tr__content_hash(&self->text.files, content, err);
+    return status == TR_OK ? tr__content_hash(&self->labels.files, content, err)
+                           : status;
 }
 
 // Hands `self` over to the dataset.
-static tr_status wrap(windows *self, tr_dataset **out, tr_error *err) {
+static tr_status wrap(windows *self, uint64_t content, uint64_t names, tr_dataset **out,
+                      tr_error *err) {
     const tr_windows_options *options = &self->options;
     char size[32], about[160];
     int64_t entries = tr__joined_count(&self->text);
@@ -200,7 +252,7 @@ static tr_status wrap(windows *self, tr_dataset **out, tr_error *err) {
         .sample = tr__sample_text(options->length),
         .vocabulary = options->vocabulary,
         .classes = options->vocabulary,
-        .hash = identity(self),
+        .hash = content,
         .bytes = tr__joined_bytes(&self->text) + (int64_t)sizeof *self,
         .read = read_windows,
         .destroy = destroy_windows,
@@ -209,7 +261,105 @@ static tr_status wrap(windows *self, tr_dataset **out, tr_error *err) {
     if (self->labelled) {
         source.bytes += tr__joined_bytes(&self->labels);
     }
-    return tr__dataset_create(&source, out, err);
+    tr_status status = tr__dataset_create(&source, out, err);
+    if (status == TR_OK) {
+        tr__dataset_names(*out, names);
+    }
+    return status;
+}
+
+// ---- checking all entries: a wrong one would else stop a run in its middle
+
+// The message of the first entry of a file that is none: what reading it says.
+static tr_status find_wrong(const windows *self, const tr_joined *joined, size_t file,
+                            tr_error *err) {
+    int32_t values[PIECE];
+    int64_t end = joined->start[file + 1];
+    tr_status status = TR_OK;
+    for (int64_t at = joined->start[file]; at < end && status == TR_OK; at += PIECE) {
+        int64_t here = tr__min_i64(PIECE, end - at);
+        status = joined == &self->labels ? read_labels(self, at, here, values, err)
+                                         : read_ids(self, at, here, values, err);
+    }
+    return status;
+}
+
+// How far the upper half of an id may go.
+static uint32_t upper_half(const windows *self) {
+    int64_t vocabulary = self->options.vocabulary;
+    return vocabulary > 1 << 16 ? (uint32_t)(vocabulary - 1) >> 16 : 0;
+}
+
+static tr_status wrong_width(const windows *self, size_t file, tr_error *err) {
+    int width = self->options.width;
+    return tr_fail(err, TR_DATA,
+                   "%s: its ids are u%d, not u%d%s: set data.dtype to \"u%d\"; all "
+                   "files of a run have one dtype",
+                   self->text.files.entry[file].path, width == 2 ? 32 : 16, width * 8,
+                   width == 2 ? " (as u16 every second one is nearly 0)" : "",
+                   width == 2 ? 32 : 16);
+}
+
+// Do ids of two bytes look like halves of four? most: as tr__scan_file has it.
+static tr_status check_narrow(const windows *self, size_t file, const uint32_t most[2],
+                              tr_error *err) {
+    int64_t count = self->text.start[file + 1] - self->text.start[file];
+    uint32_t high = upper_half(self);
+    bool wide = count >= WIDTH_LOOKED && most[1] <= high && most[0] > high;
+    return wide && self->options.width == 2 ? wrong_width(self, file, err) : TR_OK;
+}
+
+// The ids of four bytes have one outside of the vocabulary: are they of two?
+static tr_status check_wide(const windows *self, size_t file, tr_error *err) {
+    unsigned char raw[PIECE * 4];
+    int64_t first = self->text.start[file];
+    int64_t count = tr__min_i64(PIECE, self->text.start[file + 1] - first);
+    bool known = self->options.width == 4 && self->options.vocabulary > 0;
+    tr_status status =
+        known ? tr__joined_read(&self->text, first, count, raw, err) : TR_OK;
+    if (status == TR_OK && known &&
+        tr__scan_width(raw, 2 * count, upper_half(self)) == 2) {
+        return wrong_width(self, file, err);
+    }
+    return status;
+}
+
+static tr_status check_ids(const windows *self, tr_error *err) {
+    int64_t vocabulary = self->options.vocabulary;
+    uint32_t limit = vocabulary > 0 ? (uint32_t)vocabulary - 1 : INT32_MAX;
+    tr_scan scan = tr__scan_begin(&self->text, false, self->options.data);
+    tr_status status = TR_OK;
+    if (self->options.width == 1 && limit >= UINT8_MAX) {
+        return TR_OK; // any byte will do
+    }
+    for (size_t i = 0; i < self->text.files.count && status == TR_OK; i++) {
+        uint32_t most[2];
+        status = tr__scan_file(&scan, i, most, err);
+        if (status == TR_OK) {
+            status = check_narrow(self, i, most, err);
+        }
+        if (status == TR_OK && (most[0] > limit || most[1] > limit)) {
+            status = check_wide(self, i, err);
+            status = status == TR_OK ? find_wrong(self, &self->text, i, err) : status;
+        }
+    }
+    return status;
+}
+
+static tr_status check_labels(const windows *self, tr_error *err) {
+    int64_t vocabulary = self->options.vocabulary;
+    int64_t sign = self->labels.width == 2 ? INT16_MAX : INT32_MAX;
+    int64_t limit = vocabulary > 0 ? tr__min_i64(vocabulary - 1, sign) : sign;
+    tr_scan scan = tr__scan_begin(&self->labels, true, self->options.data);
+    uint32_t most[2];
+    tr_status status = tr__scan_file(&scan, 0, most, err);
+    bool wrong = most[0] > limit || most[1] > limit;
+    return status == TR_OK && wrong ? find_wrong(self, &self->labels, 0, err) : status;
+}
+
+static tr_status check_entries(const windows *self, tr_error *err) {
+    tr_status status = check_ids(self, err);
+    return status == TR_OK && self->labelled ? check_labels(self, err) : status;
 }
 
 static tr_status check_options(const tr_windows_options *options, tr_error *err) {
@@ -226,9 +376,25 @@ static tr_status check_options(const tr_windows_options *options, tr_error *err)
     return TR_OK;
 }
 
+static tr_status open_files(windows *self, const tr_data_files *files, tr_error *err) {
+    tr_file_list list;
+    tr_status status = tr__data_files_list(self->options.data, files, &list, err);
+    if (status == TR_OK) {
+        status = open_joined(self, files->paths[0], &list, self->options.width,
+                             &self->text, err);
+    }
+    if (status == TR_OK) {
+        status = check_length(self, files, err);
+    }
+    return status == TR_OK && files->labels
+               ? open_labels(self, files->labels, files->labels_key, err)
+               : status;
+}
+
 tr_status tr__windows_open(const tr_windows_options *options,
                            const tr_data_files *files, tr_dataset **out,
                            tr_error *err) {
+    uint64_t content = 0, names = 0;
     tr_status status = check_options(options, err);
     if (status != TR_OK) {
         return status;
@@ -238,17 +404,16 @@ tr_status tr__windows_open(const tr_windows_options *options,
         return tr_fail(err, TR_MEMORY, "no memory to open data");
     }
     self->options = *options;
-    status = tr__joined_open(&self->text, files->paths, files->count, files->leave_out,
-                             options->width, err);
-    if (status == TR_OK) {
-        status = check_length(self, files, err);
+    status = open_files(self, files, err);
+    if (status == TR_OK && !options->data->sizes_only) {
+        status = check_entries(self, err);
     }
-    if (status == TR_OK && files->labels) {
-        status = open_labels(self, files->labels, files->labels_key, err);
+    if (status == TR_OK) {
+        status = identify(self, &content, &names, err);
     }
     if (status != TR_OK) {
         destroy_windows(self);
         return status;
     }
-    return wrap(self, out, err);
+    return wrap(self, content, names, out, err);
 }

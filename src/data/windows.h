@@ -10,6 +10,7 @@ typedef struct tr_windows_options {
     int64_t length;      // n
     int64_t vocabulary;  // 0: not known
     const char *entries; // "bytes", "tokens"
+    const tr_data_options *data;
 } tr_windows_options;
 
 tr_status tr__windows_open(const tr_windows_options *options,

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "comm/alone.h"
+#include "train/data_identity.h"
 #include "train/engine.h"
 #include "train/folder.h"
 
@@ -144,7 +145,6 @@ static tr_state state_of(const tr_engine *engine) {
         .cursor = engine->count.cursor,
         .epoch = tr__batcher_next(&batcher, engine->count.cursor).epoch,
         .seed = engine->settings->seed,
-        .dataset_hash = tr_dataset_hash(tr__run_train_data(engine->run)),
         .model_hash = model_hash(engine),
         .loss_scale = engine->scale.scale,
         .good_steps = engine->scale.good,
@@ -153,6 +153,7 @@ static tr_state state_of(const tr_engine *engine) {
     };
     memcpy(state.beta_power, engine->power,
            engine->settings->group_count * sizeof *engine->power);
+    tr__data_identity_put(tr__run_train_data(engine->run), &state);
     put_epoch(&engine->epoch, &state.numbers);
     tr__state_numbers_set(&state.numbers, "optimizer",
                           engine->settings->optimizer->number);
@@ -249,18 +250,18 @@ static tr_status check_state(tr_engine *engine, const tr_checkpoint *from,
                        "choose another \"out\" folder, or --resume never",
                        from->folder);
     }
-    if (state->dataset_hash != tr_dataset_hash(tr__run_train_data(engine->run))) {
-        return tr_fail(err, TR_IO,
-                       "%s: was trained on other data; to train its weights on this "
-                       "data, give the folder as the model and another \"out\" folder",
-                       from->folder);
-    }
     if (state->seed != engine->settings->seed) {
         return tr_fail(err, TR_IO,
                        "%s: was trained with seed %llu, this run has seed %llu: the "
                        "order of the data would change in the middle",
                        from->folder, (unsigned long long)state->seed,
                        (unsigned long long)engine->settings->seed);
+    }
+    tr_status data =
+        tr__data_identity_check(tr__run_train_data(engine->run), state, from->folder,
+                                tr__run_log(engine->run), err);
+    if (data != TR_OK) {
+        return data;
     }
     if (state->group_count != (int64_t)engine->settings->group_count) {
         return tr_fail(err, TR_IO, "%s: has %lld parameter groups, this run has %zu",

@@ -59,6 +59,14 @@ static const tr_key keys[] = {
      .types = TR_KEY_TEXT | TR_KEY_INT,
      .max = TR_KEY_COUNT_MAX,
      .doc = "csv: the label's column, by name or number from 0; left out: the last"},
+    {.path = "data.header",
+     OF(csv),
+     .types = TR_KEY_BOOL,
+     .allow_auto = true,
+     .fallback = "\"auto\"",
+     .doc =
+         "csv: whether the first line of each file is a header; auto: where no field "
+         "of it is a number"},
     {.path = "data.samples",
      OF(random_set),
      .types = TR_KEY_INT,

@@ -1,4 +1,5 @@
 // Numbers of a checkpoint beside its counters: the batch, the noise scale, the guard.
+#include "train/data_identity.h"
 #include "train/engine.h"
 
 typedef struct slot {
@@ -12,7 +13,7 @@ enum {
     OTHERS = 8, // of an epoch, the optimizer, fixed-point sums: checkpoint.c
 };
 
-_Static_assert(SLOTS + OTHERS + TR_DIMENSIONS <= TR_STATE_NUMBERS_MAX,
+_Static_assert(SLOTS + OTHERS + TR_DATA_NUMBERS + TR_DIMENSIONS <= TR_STATE_NUMBERS_MAX,
                "a checkpoint has no room for all its numbers");
 
 static void list(tr_engine *engine, slot slots[SLOTS]) {

@@ -72,6 +72,20 @@ static int64_t steps_of_epochs(const tr_run *run, int64_t epochs) {
     return tr__batches_steps(b->adaptive ? &smallest : b, &run->batcher, epochs);
 }
 
+// A batch that the data cannot fill would be left out whenever it comes.
+static tr_status check_drop_last(const tr_run *run, tr_error *err) {
+    int64_t batch = tr__batches_largest(&run->settings.batches);
+    int64_t samples = run->batcher.samples;
+    if (!run->batcher.drop_last || batch <= samples) {
+        return TR_OK;
+    }
+    return tr_fail(err, TR_USAGE,
+                   "data.drop_last leaves out batches that are not full, and the %lld "
+                   "training samples never fill one of %lld: lower the batch to %lld "
+                   "or less, set data.drop_last to false, or add data",
+                   (long long)samples, (long long)batch, (long long)samples);
+}
+
 static tr_status resolve_length(tr_run *run, const tr_run_options *options,
                                 tr_error *err) {
     int64_t steps = count_of(run, "steps"), epochs = count_of(run, "epochs");
@@ -94,6 +108,10 @@ static tr_status resolve_length(tr_run *run, const tr_run_options *options,
                          (!tr__config_is_auto(run->config, "dataloader_drop_last") &&
                           tr__config_bool(run->config, "dataloader_drop_last")),
         };
+        tr_status full = check_drop_last(run, err);
+        if (full != TR_OK) {
+            return full;
+        }
         run->settings.epochs = run->settings.batches.adaptive ? epochs : 0;
         steps = epochs > 0 ? steps_of_epochs(run, epochs) : steps;
         if (steps == 0 && epochs > 0) {

@@ -42,7 +42,20 @@ static size_t read_numbers(const tr_run *run, const char *key, double *values) {
     return count;
 }
 
-static tr_data_options data_options(const tr_run *run) {
+static void say(void *user, const char *line) {
+    const tr_run *run = user;
+    tr__note(&run->log, "%s", line);
+}
+
+static tr_header header_of(const tr_config *config) {
+    if (!tr__config_is_set(config, "data.header") ||
+        tr__config_is_auto(config, "data.header")) {
+        return TR_HEADER_AUTO;
+    }
+    return tr__config_bool(config, "data.header") ? TR_HEADER_YES : TR_HEADER_NO;
+}
+
+static tr_data_options data_options(tr_run *run) {
     const tr_config *config = run->config;
     bool tokens = run->model->input.dtype == TR_I32;
     const tr_shape *image = run->model->input.shape.rank == 3 && !tokens
@@ -64,7 +77,10 @@ static tr_data_options data_options(const tr_run *run) {
         .samples = tr__config_int(config, "data.samples"),
         .features = tr__config_int(config, "data.features"),
         .classes = tr__config_int(config, "data.classes"),
+        .header = header_of(config),
         .seed = run->settings.seed,
+        .say = say,
+        .say_user = run,
     };
 }
 
@@ -93,7 +109,7 @@ static tr_status check_kind(const tr_model *model, bool ids, const char *data,
                    wanted ? "\"bytes\" or \"tokens\"" : "\"csv\" or \"npy\"");
 }
 
-static tr_status open_files(tr_run *run, tr_error *err) {
+static tr_status open_files(tr_run *run, bool sizes_only, tr_error *err) {
     tr_data_options options = data_options(run);
     path_list train = {0}, validation = {0};
     char column[32];
@@ -102,6 +118,7 @@ static tr_status open_files(tr_run *run, tr_error *err) {
     options.image_mean_count = read_numbers(run, "data.image_mean", mean);
     options.image_std = deviation;
     options.image_std_count = read_numbers(run, "data.image_std", deviation);
+    options.sizes_only = sizes_only;
     options.label_column = label_column(run, column, sizeof column);
     bool ids =
         strcmp(options.format, "bytes") == 0 || strcmp(options.format, "tokens") == 0;
@@ -196,7 +213,7 @@ tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,
             "there is no training data: give \"data\": {\"train\": [...]} in "
             "the run file, or --data PATH");
     } else {
-        status = open_files(run, err);
+        status = open_files(run, options->plan_only, err);
     }
     if (status == TR_OK) {
         status = check_fit(run, run->train, err);

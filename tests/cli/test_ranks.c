@@ -197,6 +197,13 @@ static void test_wrong_on_one(void **state) {
     fail_apart(state, "--set data.order=sequential", 6,
                "data.order is \"sequential\" here, and \"shuffled\" on rank 0");
     fail_apart(state, "--data other.txt", 6, "all ranks must find the same data");
+    // Of the same size, too.
+    size_t bytes = 0;
+    char *text = file_read(state, "text.txt", &bytes);
+    text[bytes - 1] ^= 1;
+    file_write(state, "other.txt", text, bytes);
+    fail_apart(state, "--data other.txt", 6, "all ranks must find the same data");
+    free(text);
 }
 
 // The rank that writes cannot go on writing: a limit on the size of its files, set when

@@ -55,7 +55,6 @@ static void tables_are_read(void **state) {
         "x,y,label\n1.5,-2,0\n0.003,4,2\n",
         "\xEF\xBB\xBFx,y,label\r\n1.5,-2,0\r\n\r\n3e-3,+4.,2.0",
         "\"a \"\"b\"\", c\nd\",y,label\n\"1.5\",\" -2 \",0\n\n\n.003, 4 ,\"2\"\r\n\n",
-        "0,1,label\n1.5,-2,0\n0.003,4,2\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         expect_rows(open_text(state, texts[i], NULL), 2, 2, features, labels);
@@ -81,6 +80,88 @@ static void the_label_may_be_any_column(void **state) {
     scratch_refuse(&options, TR_DATA, "or a number from 0 to 2");
     options.label_column = "-1";
     scratch_refuse(&options, TR_DATA, "no column '-1'");
+}
+
+static tr_data_options table_options(const char *const *paths, size_t count) {
+    return (tr_data_options){.format = "csv", .paths = paths, .path_count = count};
+}
+
+static void a_header_has_no_number(void **state) {
+    const float features[] = {1.5f, -2, 3e-3f, 4};
+    const int32_t labels[] = {0, 2};
+    char path[SCRATCH_PATH_MAX];
+    const char *const paths[] = {
+        scratch_text(path, state, "t.csv", "0,1,label\n1.5,-2,0\n0.003,4,2\n")};
+    tr_data_options options = table_options(paths, 1);
+    scratch_refuse(&options, TR_DATA,
+                   "t.csv:1:3: 'label' is not a number; correct it or leave the row "
+                   "out, or, if this line is a header, set data.header to true");
+    options.header = TR_HEADER_YES;
+    expect_rows(scratch_open(&options), 2, 2, features, labels);
+    // A typo in the first row of a table without a header does not hide the row.
+    scratch_text(path, state, "t.csv", "1.5,x2,0\n0.003,4,2\n");
+    options.header = TR_HEADER_AUTO;
+    scratch_refuse(&options, TR_DATA, "t.csv:1:2: 'x2' is not a number");
+    scratch_text(path, state, "t.csv", "x,y,label\n1.5,-2,0\n");
+    options.header = TR_HEADER_NO;
+    scratch_refuse(&options, TR_DATA,
+                   "t.csv:1:1: 'x' is not a number; correct it or "
+                   "leave the row out");
+    scratch_text(path, state, "t.csv", "1,2,3\n1.5,-2,0\n0.003,4,2\n");
+    options.header = TR_HEADER_YES;
+    expect_rows(scratch_open(&options), 2, 2, features, labels);
+    scratch_text(path, state, "t.csv", ",,\n1.5,-2,0\n");
+    options.header = TR_HEADER_AUTO;
+    scratch_refuse(&options, TR_DATA, "t.csv:1:1: '' is not a number");
+    options.format = "bytes";
+    options.header = TR_HEADER_NO;
+    scratch_refuse(&options, TR_USAGE, "data.header: has no meaning for format bytes");
+}
+
+// The first file's header gives the order; the others', also those of validation, are
+// matched with it by name.
+static void columns_are_matched_by_name(void **state) {
+    char a[SCRATCH_PATH_MAX], b[SCRATCH_PATH_MAX], v[SCRATCH_PATH_MAX];
+    const char *const paths[] = {scratch_text(a, state, "a.csv", "x,y,label\n1,2,0\n"),
+                                 scratch_text(b, state, "b.csv", "label,x,y\n1,3,4\n")};
+    const char *const held[] = {scratch_text(v, state, "v.csv", "y,label,x\n6,1,2\n")};
+    const float features[] = {1, 2, 3, 4}, other[] = {2, 6};
+    const int32_t labels[] = {0, 1};
+    tr_data_options options = table_options(paths, 2);
+    options.validation_paths = held;
+    options.validation_path_count = 1;
+    tr_dataset *train, *validation;
+    assert_int_equal(tr_dataset_open(&options, &train, &validation, NULL), TR_OK);
+    expect_rows(train, 2, 2, features, labels);
+    expect_rows(validation, 1, 2, other, labels + 1);
+    options.label_column = "0"; // of the first file: x
+    assert_int_equal(tr_dataset_open(&options, &train, &validation, NULL), TR_OK);
+    expect_rows(train, 2, 2, (const float[]){2, 0, 4, 1}, (const int32_t[]){1, 3});
+    // A value at fault is placed as the file has it.
+    scratch_text(b, state, "b.csv", "label,x,y\n1,3,z\n");
+    scratch_refuse(&options, TR_DATA, "b.csv:2:3: 'z' is not a number");
+}
+
+static void other_columns_are_refused(void **state) {
+    char a[SCRATCH_PATH_MAX], b[SCRATCH_PATH_MAX];
+    const char *const paths[] = {scratch_text(a, state, "a.csv", "x,y,label\n1,2,0\n"),
+                                 scratch_text(b, state, "b.csv", "x,z,label\n1,2,0\n")};
+    tr_data_options options = table_options(paths, 2);
+    scratch_refuse(&options, TR_DATA, "b.csv:1:2: a column 'z', which ");
+    scratch_text(b, state, "b.csv", "label,x,x\n1,2,0\n");
+    scratch_refuse(&options, TR_DATA, "b.csv:1:3: a second column 'x'");
+    scratch_text(b, state, "b.csv", "x,label\n1,2\n");
+    scratch_refuse(&options, TR_DATA, "b.csv:1: 2 columns where ");
+    scratch_text(b, state, "b.csv", "1,2,0\n");
+    scratch_refuse(&options, TR_DATA, "b.csv:1: no header, but ");
+    scratch_text(a, state, "a.csv", "1,2,0\n");
+    scratch_text(b, state, "b.csv", "x,y,label\n1,2,0\n");
+    scratch_refuse(&options, TR_DATA, "b.csv:1: a header, but ");
+    // Names that a file has twice are no matter as long as all have one order.
+    scratch_text(a, state, "a.csv", "x,x,label\n1,2,0\n");
+    scratch_text(b, state, "b.csv", "x,x,label\n3,4,0\n");
+    expect_rows(scratch_open(&options), 2, 2, (const float[]){1, 2, 3, 4},
+                (const int32_t[]){0, 0});
 }
 
 static void several_files_are_one_table(void **state) {
@@ -193,6 +274,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         SCRATCH_TEST(tables_are_read),
         SCRATCH_TEST(the_label_may_be_any_column),
+        SCRATCH_TEST(a_header_has_no_number),
+        SCRATCH_TEST(columns_are_matched_by_name),
+        SCRATCH_TEST(other_columns_are_refused),
         SCRATCH_TEST(several_files_are_one_table),
         SCRATCH_TEST(wrong_tables_are_placed),
         SCRATCH_TEST(zero_bytes_are_no_text),

@@ -212,7 +212,7 @@ static void validation_may_have_its_own_files(void **state) {
     scratch_text(b, state, "b.csv", "3,2\n");
     scratch_refuse(&options, TR_DATA, "b.csv:1:2: '2' is no label in [0, 2)");
     scratch_text(b, state, "b.csv", "3,3,1\n");
-    scratch_refuse(&options, TR_DATA, "2 features in a row where the model takes 1");
+    scratch_refuse(&options, TR_DATA, "b.csv:1: 3 columns where ");
 }
 
 // ---- a program's own data

@@ -62,10 +62,53 @@ static void folders_are_walked_in_order(void **state) {
     scratch_text(path, state, "d/a.txt", "22");
     scratch_text(path, state, "d/a/z", "333");
     scratch_text(path, state, "d/a/deep/y", "");
-    scratch_text(path, state, "d/.hidden", "4");
-    const char *const names[] = {"d/.hidden", "d/a.txt", "d/a/deep/y",
-                                 "d/a/z",     "d/b",     NULL};
+    const char *const names[] = {"d/a.txt", "d/a/deep/y", "d/a/z", "d/b", NULL};
     expect(state, "d", names);
+}
+
+static tr_file_list list_of(void **state, const char *name, bool text) {
+    char path[SCRATCH_PATH_MAX];
+    tr_file_list list = {.text = text};
+    assert_int_equal(tr__file_list_add(&list, scratch_path(path, state, name), NULL),
+                     TR_OK);
+    return list;
+}
+
+// Hidden names and, of text, binary files are passed over below folders and counted;
+// what is named is taken.
+static void what_is_no_text_is_passed_over(void **state) {
+    enum { FAR = 9000 };
+    char path[SCRATCH_PATH_MAX], far[FAR];
+    make_folder(state, "d");
+    make_folder(state, "d/.git");
+    make_folder(state, "d/inner");
+    scratch_text(path, state, "d/.git/config", "g");
+    scratch_text(path, state, "d/.hidden", "h");
+    scratch_text(path, state, "d/a.txt", "text");
+    scratch_text(path, state, "d/inner/.b", "h");
+    scratch_file(path, state, "d/inner/binary", "ab\0c", 4);
+    memset(far, 'x', sizeof far);
+    far[TR_TEXT_LOOKED - 1] = '\0';
+    scratch_file(path, state, "d/inner/last", far, sizeof far);
+    far[TR_TEXT_LOOKED - 1] = 'x';
+    far[TR_TEXT_LOOKED] = '\0';
+    scratch_file(path, state, "d/inner/later", far, sizeof far);
+    tr_file_list text = list_of(state, "d", true), any = list_of(state, "d", false);
+    assert_int_equal(text.count,
+                     2); // a.txt, and what is text as far as it is looked at
+    assert_int_equal(text.hidden, 3);
+    assert_int_equal(text.binary, 2);
+    assert_int_equal(any.count, 4);
+    assert_int_equal(any.binary, 0);
+    tr__file_list_clear(&text);
+    tr__file_list_clear(&any);
+    static const char *const named[] = {"d/.git", "d/.hidden", "d/inner/binary",
+                                        "d/inner/b*"};
+    for (int i = 0; i < 4; i++) {
+        tr_file_list one = list_of(state, named[i], true);
+        assert_int_equal(one.count, 1);
+        tr__file_list_clear(&one);
+    }
 }
 
 static void loops_of_links_end(void **state) {
@@ -150,7 +193,7 @@ static void hashes_follow_names_and_sizes(void **state) {
         tr_file_list list = {0};
         scratch_text(path, state, names[i], texts[i]);
         assert_int_equal(tr__file_list_add(&list, path, NULL), TR_OK);
-        hash[i] = tr__file_list_hash(&list, 0);
+        hash[i] = tr__file_list_names(&list, 0);
         assert_true(tr__file_list_bytes(&list) > (int64_t)strlen(path));
         tr__file_list_clear(&list);
     }
@@ -160,6 +203,8 @@ static void hashes_follow_names_and_sizes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(folders_are_walked_in_order, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(what_is_no_text_is_passed_over, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(loops_of_links_end, scratch_make,
                                         scratch_remove),

@@ -68,7 +68,7 @@ static void long_windows_over_many_files(void **state) {
     assert_int_equal(mkdir(scratch_path(path, state, "d"), 0777), 0);
     for (int f = 0; f < FILES; f++) {
         for (int i = 0; i < EACH; i++) {
-            data[i] = (unsigned char)((f * 31 + i * 7) % 256);
+            data[i] = (unsigned char)((f * 31 + i * 7) % 255 + 1);
             want[f * EACH + i] = data[i];
         }
         snprintf(name, sizeof name, "d/%03d", f);
@@ -137,34 +137,26 @@ static void ids_outside_of_the_vocabulary(void **state) {
     expect_window(dataset, 0, (const int32_t[]){257, 1, 2, 100, 3});
     tr_dataset_destroy(dataset);
     options.vocabulary = 257;
-    dataset = scratch_open(&options);
-    scratch_refuse_read(dataset, 0, TR_DATA,
-                        "first.bin: token 257 at position 0 is outside the vocabulary "
-                        "of 257; raise model.vocab_size to at least 258");
-    tr_dataset_destroy(dataset);
+    scratch_refuse(&options, TR_DATA,
+                   "first.bin: token 257 at position 0 is outside the vocabulary of "
+                   "257; raise model.vocab_size to at least 258");
     paths[0] = paths[1];
     options.path_count = 1;
     options.sequence_length = 2;
     options.vocabulary = 100;
-    dataset = scratch_open(&options);
-    scratch_refuse_read(dataset, 0, TR_DATA,
-                        "b%s.bin: token 100 at position 2 is outside the vocabulary of "
-                        "100; raise model.vocab_size to at least 101");
-    tr_dataset_destroy(dataset);
+    scratch_refuse(&options, TR_DATA,
+                   "b%s.bin: token 100 at position 2 is outside the vocabulary of 100; "
+                   "raise model.vocab_size to at least 101");
     // No vocabulary known: ids must still be ids.
     paths[0] = scratch_text(c, state, "c", "\xFF\xFF\xFF\xFF\x01\x01\x01\x01");
     options.dtype = "u32";
     options.vocabulary = 0;
     options.sequence_length = 1;
-    dataset = scratch_open(&options);
-    scratch_refuse_read(dataset, 0, TR_DATA, "token 4294967295 at position 0");
-    tr_dataset_destroy(dataset);
+    scratch_refuse(&options, TR_DATA, "token 4294967295 at position 0");
     // Bytes have a vocabulary too.
     options = text_options("bytes", paths, 1, 4);
     options.vocabulary = 128;
-    dataset = scratch_open(&options);
-    scratch_refuse_read(dataset, 0, TR_DATA, "c: byte 255 at position 0");
-    tr_dataset_destroy(dataset);
+    scratch_refuse(&options, TR_DATA, "c: byte 255 at position 0");
 }
 
 static void labels_mask_targets(void **state) {
@@ -191,13 +183,17 @@ static void labels_are_checked(void **state) {
     tr_data_options options = text_options("tokens", paths, 1, 3);
     options.vocabulary = 2;
     options.labels = scratch_file(l, state, "labels", wide, sizeof wide);
-    tr_dataset *dataset = scratch_open(&options);
-    scratch_refuse_read(dataset, 0, TR_DATA, "labels: label 2 at position 2");
-    tr_dataset_destroy(dataset);
+    scratch_refuse(&options, TR_DATA, "labels: label 2 at position 2");
     options.vocabulary = 3;
-    dataset = scratch_open(&options);
-    scratch_refuse_read(dataset, 0, TR_DATA, "labels: label -1 at position 3");
-    tr_dataset_destroy(dataset);
+    scratch_refuse(&options, TR_DATA, "labels: label -1 at position 3");
+    // 16 bits are signed where the vocabulary is larger than they reach, too.
+    const int16_t narrow[] = {-100, 1, -2, 0};
+    options.vocabulary = 70000;
+    options.labels = scratch_file(l, state, "labels", narrow, sizeof narrow);
+    scratch_refuse(&options, TR_DATA, "labels: label -2 at position 2");
+    const int16_t good[] = {-100, 1, 32767, 0};
+    options.labels = scratch_file(l, state, "labels", good, sizeof good);
+    tr_dataset_destroy(scratch_open(&options));
     options.labels = scratch_file(l, state, "labels", wide, 10);
     scratch_refuse(&options, TR_DATA,
                    "needs one int16 or int32 for each of the 4 tokens: 8 or 16 bytes, "
@@ -241,6 +237,129 @@ static void a_file_that_shrinks_is_named(void **state) {
     tr_dataset_destroy(dataset);
 }
 
+// ---- what kind of file it is
+
+enum { MANY = 3000 };
+
+// MANY ids below `bound`, as u16 or u32.
+static const char *write_ids(void **state, char *path, const char *name, int width,
+                             uint32_t bound) {
+    unsigned char raw[MANY * 4];
+    for (uint32_t i = 0; i < MANY; i++) {
+        uint32_t id = (i * 7919u + 13u) % bound;
+        for (int b = 0; b < width; b++) {
+            raw[i * (uint32_t)width + (uint32_t)b] = (unsigned char)(id >> (8 * b));
+        }
+    }
+    return scratch_file(path, state, name, raw, (size_t)MANY * (size_t)width);
+}
+
+static void the_width_of_ids_is_seen(void **state) {
+    char a[SCRATCH_PATH_MAX], b[SCRATCH_PATH_MAX], c[SCRATCH_PATH_MAX];
+    const char *paths[] = {write_ids(state, a, "narrow.bin", 2, 50000),
+                           write_ids(state, b, "wide.bin", 4, 50000)};
+    tr_data_options options = text_options("tokens", paths, 2, 8);
+    options.vocabulary = 50257;
+    scratch_refuse(&options, TR_DATA,
+                   "wide.bin: its ids are u32, not u16 (as u16 every second one is "
+                   "nearly 0): set data.dtype to \"u32\"");
+    options.dtype = "u32";
+    scratch_refuse(&options, TR_DATA,
+                   "narrow.bin: its ids are u16, not u32: set data.dtype to \"u16\"");
+    // A vocabulary beyond 16 bits: the upper halves are small, but not all 0.
+    paths[0] = write_ids(state, c, "large.bin", 4, 128000);
+    options.path_count = 1;
+    options.vocabulary = 128256;
+    tr_dataset_destroy(scratch_open(&options));
+    options.dtype = "u16";
+    scratch_refuse(&options, TR_DATA, "large.bin: its ids are u32, not u16");
+    paths[0] = a;
+    tr_dataset_destroy(scratch_open(&options));
+    options.dtype = "u32";
+    scratch_refuse(&options, TR_DATA, "narrow.bin: its ids are u16, not u32");
+    // Few ids tell nothing, and a single wrong one is a wrong one.
+    const unsigned char few[] = {1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0};
+    options.dtype = "u16";
+    paths[0] = scratch_file(c, state, "few.bin", few, sizeof few);
+    options.sequence_length = 2;
+    tr_dataset_destroy(scratch_open(&options));
+}
+
+// The last id of a file of several pieces, of either width.
+static void a_late_id_is_found(void **state) {
+    enum { COUNT = 5 << 20 }; // of 16 bits: ten chunks
+    char a[SCRATCH_PATH_MAX];
+    uint16_t *ids = malloc((size_t)COUNT * sizeof *ids);
+    for (int i = 0; i < COUNT; i++) {
+        ids[i] = (uint16_t)(i % 991 + 1);
+    }
+    ids[COUNT - 1] = 1000;
+    const char *const paths[] = {
+        scratch_file(a, state, "a.bin", ids, (size_t)COUNT * sizeof *ids)};
+    tr_data_options options = text_options("tokens", paths, 1, 1024);
+    options.vocabulary = 1000;
+    scratch_refuse(&options, TR_DATA,
+                   "a.bin: token 1000 at position 5242879 is outside the vocabulary");
+    options.sizes_only = true; // nobody will read it
+    tr_dataset_destroy(scratch_open(&options));
+    options.sizes_only = false;
+    options.vocabulary = 1001;
+    tr_dataset_destroy(scratch_open(&options));
+    ids[COUNT / 2 + 1] = 5000;
+    scratch_file(a, state, "a.bin", ids, (size_t)COUNT * sizeof *ids);
+    scratch_refuse(&options, TR_DATA, "token 5000 at position 2621441 is outside");
+    free(ids);
+}
+
+static void numpy_files_are_no_tokens(void **state) {
+    char a[SCRATCH_PATH_MAX], l[SCRATCH_PATH_MAX];
+    const int32_t ids[] = {1, 2, 3, 4};
+    const char *paths[] = {scratch_npy(
+        a, state, "ids.npy",
+        "{'descr': '<i4', 'fortran_order': False, 'shape': (4,), }", ids, sizeof ids)};
+    tr_data_options options = text_options("tokens", paths, 1, 2);
+    scratch_refuse(&options, TR_DATA,
+                   "ids.npy: is a .npy file, whose header would be read as tokens; "
+                   "write the ids alone: "
+                   "numpy.load(FILE).astype(\"<u2\").tofile(\"train.bin\")");
+    options.dtype = "u32";
+    scratch_refuse(&options, TR_DATA, "astype(\"<u4\")");
+    options.labels = a;
+    paths[0] = scratch_file(l, state, "ids.bin", ids, sizeof ids);
+    scratch_refuse(&options, TR_DATA, "ids.npy: is a .npy file");
+    // Bytes are bytes.
+    paths[0] = a;
+    options = text_options("bytes", paths, 1, 2);
+    tr_dataset_destroy(scratch_open(&options));
+}
+
+static void say(void *user, const char *line) {
+    char *lines = user;
+    size_t length = strlen(lines);
+    snprintf(lines + length, 512 - length, "%s\n", line);
+}
+
+static void what_is_passed_over_is_said(void **state) {
+    char d[SCRATCH_PATH_MAX], path[SCRATCH_PATH_MAX], lines[512] = "";
+    assert_int_equal(mkdir(scratch_path(d, state, "d"), 0777), 0);
+    scratch_text(path, state, "d/.notes", "not this");
+    scratch_file(path, state, "d/image", "\x89PNG\0\0", 6);
+    const char *const paths[] = {d};
+    tr_data_options options = text_options("bytes", paths, 1, 2);
+    scratch_refuse(&options, TR_DATA, "only binary files in this folder");
+    scratch_text(path, state, "d/text", "abcdefg");
+    options.say = say;
+    options.say_user = lines;
+    tr_dataset *dataset = scratch_open(&options);
+    assert_int_equal(tr_dataset_samples(dataset), 3);
+    tr_dataset_destroy(dataset);
+    assert_string_equal(
+        lines, "data.train: passed over 1 hidden file or folder (the name begins with "
+               "a dot); name what is to be taken\n"
+               "data.train: passed over 1 binary file (a zero byte among the first "
+               "8192); name what is to be taken\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(bytes_are_joined, scratch_make, scratch_remove),
@@ -257,6 +376,14 @@ int main(void) {
         cmocka_unit_test_setup_teardown(labels_are_checked, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(too_little_is_refused, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(the_width_of_ids_is_seen, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_late_id_is_found, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(numpy_files_are_no_tokens, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(what_is_passed_over_is_said, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_file_that_shrinks_is_named, scratch_make,
                                         scratch_remove),

@@ -91,7 +91,7 @@ static void world_make(world *w, int index, uint64_t *random) {
     w->heads = INT64_C(1) << test_between(random, 1, 2);
     w->positions = test_between(random, 8, 16);
     w->dropout = test_between(random, 0, 1) ? 0.1 : 0;
-    w->drop_last = test_between(random, 0, 1);
+    w->drop_last = test_between(random, 0, 1) && w->samples >= w->batch;
     w->shuffled = test_between(random, 0, 1);
     w->threads = (int)test_between(random, 1, 2);
     w->optimizer = (int)test_between(random, 0, OPTIMIZERS - 1);

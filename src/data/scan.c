@@ -1,0 +1,172 @@
+#include "data/scan.h"
+
+#include "data/formats.h"
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+#include <omp.h>
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "ids in files are little endian, and read as they are");
+
+enum {
+    CHUNK = 1 << 20, // bytes that a thread reads at once
+    BATCH = 64,      // chunks between two looks at the clock
+    THREADS_MAX = 4, // more wait for the disk or the memory
+    WIDTH_MIN = 64,  // 16-bit numbers; of fewer, chance may make the pattern
+};
+
+static const double told_every = 2; // seconds
+
+// most: the largest at even and at odd places.
+#define DEFINE_MOST(name, type)                                                        \
+    static void name(const unsigned char *raw, int64_t count, bool labels,             \
+                     uint32_t most[2]) {                                               \
+        typedef type lanes __attribute__((vector_size(16)));                           \
+        enum { LANES = 16 / sizeof(type), PARTS = 4, STEP = LANES * PARTS };           \
+        const type single = labels ? (type)TR_NO_TARGET : (type)0;                     \
+        const lanes none = (lanes){0} + single;                                        \
+        lanes top[PARTS] = {{0}};                                                      \
+        int64_t i = 0;                                                                 \
+        for (; i + STEP <= count; i += STEP) {                                         \
+            for (int p = 0; p < PARTS; p++) {                                          \
+                lanes value;                                                           \
+                memcpy(&value, raw + (size_t)(i + p * LANES) * sizeof(type), 16);      \
+                value &= (lanes)(value != none);                                       \
+                lanes more = (lanes)(value > top[p]);                                  \
+                top[p] = (value & more) | (top[p] & ~more);                            \
+            }                                                                          \
+        }                                                                              \
+        for (; i < count; i++) {                                                       \
+            type value;                                                                \
+            memcpy(&value, raw + (size_t)i * sizeof(type), sizeof value);              \
+            value = value == single ? 0 : value;                                       \
+            most[i & 1] = value > most[i & 1] ? value : most[i & 1];                   \
+        }                                                                              \
+        for (int l = 0; l < (int)STEP; l++) {                                          \
+            type value = top[l / (int)LANES][l % (int)LANES];                          \
+            most[l & 1] = value > most[l & 1] ? value : most[l & 1];                   \
+        }                                                                              \
+    }
+
+DEFINE_MOST(most_u8, uint8_t)
+DEFINE_MOST(most_u16, uint16_t)
+DEFINE_MOST(most_u32, uint32_t)
+
+static void most_of(const unsigned char *raw, int width, int64_t count, bool labels,
+                    uint32_t most[2]) {
+    if (width == 1) {
+        most_u8(raw, count, labels, most);
+    } else if (width == 2) {
+        most_u16(raw, count, labels, most);
+    } else {
+        most_u32(raw, count, labels, most);
+    }
+}
+
+// Entries [first, first + count) of the joined files.
+typedef struct span {
+    int64_t first, count;
+} span;
+
+static tr_status scan_chunk(const tr_scan *scan, span chunk, unsigned char *raw,
+                            uint32_t most[2], tr_error *err) {
+    tr_status status =
+        tr__joined_read(scan->joined, chunk.first, chunk.count, raw, err);
+    if (status == TR_OK) {
+        most_of(raw, scan->joined->width, chunk.count, scan->labels, most);
+    }
+    return status;
+}
+
+// raw: [threads * CHUNK]
+static tr_status scan_batch(const tr_scan *scan, span batch, int threads,
+                            unsigned char *raw, uint32_t most[2], tr_error *err) {
+    int64_t per_chunk = CHUNK / scan->joined->width;
+    int64_t chunks = tr__ceil_div(batch.count, per_chunk);
+    tr_status failed = TR_OK;
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t c = 0; c < chunks; c++) {
+        uint32_t here[2] = {0, 0};
+        tr_error mine = {0};
+        span chunk = {batch.first + c * per_chunk,
+                      tr__min_i64(per_chunk, batch.count - c * per_chunk)};
+        tr_status status = scan_chunk(
+            scan, chunk, raw + (size_t)omp_get_thread_num() * CHUNK, here, &mine);
+#pragma omp critical(tr_scan)
+        {
+            most[0] = here[0] > most[0] ? here[0] : most[0];
+            most[1] = here[1] > most[1] ? here[1] : most[1];
+            if (status != TR_OK && failed == TR_OK) {
+                failed = tr_fail(err, status, "%s", mine.message);
+            }
+        }
+    }
+    return failed;
+}
+
+static void tell(tr_scan *scan, size_t file, int64_t done) {
+    const tr_joined *joined = scan->joined;
+    int64_t total = tr__joined_count(joined) * joined->width;
+    double now = tr__seconds();
+    char size[32];
+    if (now < scan->next || scan->done + done == total) {
+        return;
+    }
+    scan->next = now + told_every;
+    tr__print_size(size, sizeof size, total);
+    tr__data_say(scan->options, "checking the ids of %s: %.0f%% of %s",
+                 joined->files.entry[file].path,
+                 100 * (double)(scan->done + done) / (double)total, size);
+}
+
+tr_scan tr__scan_begin(const tr_joined *joined, bool labels,
+                       const tr_data_options *options) {
+    return (tr_scan){
+        .joined = joined,
+        .labels = labels,
+        .options = options,
+        .next = tr__seconds() + 1,
+    };
+}
+
+tr_status tr__scan_file(tr_scan *scan, size_t file, uint32_t most[2], tr_error *err) {
+    const tr_joined *joined = scan->joined;
+    int64_t first = joined->start[file], count = joined->start[file + 1] - first;
+    int64_t per_batch = (int64_t)BATCH * CHUNK / joined->width;
+    int64_t chunks = tr__ceil_div(count * joined->width, CHUNK);
+    int threads = (int)tr__min_i64(tr__min_i64(THREADS_MAX, omp_get_max_threads()),
+                                   tr__max_i64(1, chunks));
+    unsigned char *raw = tr__calloc((size_t)threads, CHUNK);
+    tr_status status =
+        raw ? TR_OK : tr_fail(err, TR_MEMORY, "no memory to look at the data");
+    most[0] = most[1] = 0;
+    for (int64_t at = 0; at < count && status == TR_OK; at += per_batch) {
+        span batch = {first + at, tr__min_i64(per_batch, count - at)};
+        status = scan_batch(scan, batch, threads, raw, most, err);
+        tell(scan, file, (at + batch.count) * joined->width);
+    }
+    scan->done += count * joined->width;
+    tr__free(raw);
+    return status;
+}
+
+int tr__scan_width(const unsigned char *raw, int64_t count, uint32_t high) {
+    uint32_t most[2] = {0, 0};
+    int64_t larger = 0;
+    if (count < WIDTH_MIN) {
+        return 0;
+    }
+    most_u16(raw, count, false, most);
+    for (int64_t i = 1; i < count; i += 2) {
+        larger += (raw[2 * i] | (uint32_t)raw[2 * i + 1] << 8) > high;
+    }
+    if (most[1] <= high && most[0] > high) {
+        return 4;
+    }
+    return larger > count / 4 ? 2 : 0;
+}
