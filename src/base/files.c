@@ -58,18 +58,36 @@ tr_status tr__pwrite(int file, const char *path, const void *data, size_t bytes,
     return TR_OK;
 }
 
+tr_status tr__file_open(const char *path, int flags, int *file, tr_error *err) {
+    struct stat info;
+    // O_NONBLOCK: a pipe that nobody writes to must not hold us up.
+    int opened = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (opened < 0 && errno == ELOOP && flags & O_NOFOLLOW) {
+        return tr_fail(err, TR_IO, "%s: is a symbolic link, which is not followed",
+                       path);
+    }
+    if (opened < 0) {
+        return fail(err, path, "open");
+    }
+    if (fstat(opened, &info) != 0 || !S_ISREG(info.st_mode)) {
+        close(opened);
+        return tr_fail(err, TR_IO, "%s: not a regular file", path);
+    }
+    *file = opened;
+    return TR_OK;
+}
+
 tr_status tr__file_read(const char *path, size_t limit, char **text, size_t *bytes,
                         tr_error *err) {
     struct stat info;
-    tr_status status = TR_OK;
     char *data = NULL;
-    // O_NONBLOCK: a pipe that nobody writes to must not hold us up.
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) {
-        return fail(err, path, "open");
+    int file = -1;
+    tr_status status = tr__file_open(path, O_RDONLY, &file, err);
+    if (status != TR_OK) {
+        return status;
     }
-    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
-        status = tr_fail(err, TR_IO, "%s: not a regular file", path);
+    if (fstat(file, &info) != 0) {
+        status = fail(err, path, "look at");
         goto cleanup;
     }
     if ((uint64_t)info.st_size > limit) {
@@ -96,18 +114,41 @@ cleanup:
     return status;
 }
 
+tr_status tr__file_create(const char *path, int *file, tr_error *err) {
+    if (unlink(path) != 0 && errno != ENOENT) {
+        return fail(err, path, "replace");
+    }
+    *file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    return *file < 0 ? fail(err, path, "create") : TR_OK;
+}
+
+// A link, a device or a pipe is somebody's for a reason.
+static tr_status check_replaceable(const char *path, tr_error *err) {
+    struct stat info;
+    if (lstat(path, &info) != 0 || S_ISREG(info.st_mode)) {
+        return TR_OK;
+    }
+    return tr_fail(err, TR_IO,
+                   "%s: cannot replace: not a regular file; move it away, or give "
+                   "another path",
+                   path);
+}
+
 tr_status tr__file_replace(const char *path, const void *data, size_t bytes,
                            tr_error *err) {
     char temporary[PATH_MAX];
-    int length = snprintf(temporary, sizeof temporary, "%s.new", path);
+    int file = -1, length = snprintf(temporary, sizeof temporary, "%s.new", path);
     if (length < 0 || (size_t)length >= sizeof temporary) {
         return tr_fail(err, TR_IO, "%s: path too long", path);
     }
-    int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file < 0) {
-        return fail(err, temporary, "create");
+    tr_status status = check_replaceable(path, err);
+    if (status == TR_OK) {
+        status = tr__file_create(temporary, &file, err);
     }
-    tr_status status = tr__pwrite(file, temporary, data, bytes, 0, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    status = tr__pwrite(file, temporary, data, bytes, 0, err);
     if (status == TR_OK && fsync(file) != 0) {
         status = fail(err, temporary, "sync");
     }

@@ -9,11 +9,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Opens a regular file with open()'s flags; anything else (a pipe, a device) is an
+// error, and never waited for. O_NOFOLLOW: nor a symbolic link.
+tr_status tr__file_open(const char *path, int flags, int *file, tr_error *err);
+// Makes a new file to write; what had its name (a file, a link) is removed, not written
+// through.
+tr_status tr__file_create(const char *path, int *file, tr_error *err);
 // The whole file, with a zero byte after its end; the caller frees it with tr__free.
 // Refuses files over `limit` bytes.
 tr_status tr__file_read(const char *path, size_t limit, char **text, size_t *bytes,
                         tr_error *err);
 // Writes, syncs and renames over `path`, so that a reader sees the old or the new.
+// What is there and not a regular file is an error.
 tr_status tr__file_replace(const char *path, const void *data, size_t bytes,
                            tr_error *err);
 // Exactly `bytes` bytes at `offset`; a short file is an error that says so.

@@ -23,10 +23,10 @@ uint64_t tr__hash_more(uint64_t hash, const void *data, size_t bytes) {
 
 tr_status tr__hash_file(const char *path, uint64_t *out, tr_error *err) {
     enum { PIECE = 1 << 20 };
-    tr_status status = TR_OK;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-        return tr_fail(err, TR_IO, "%s: cannot open: %s", path, strerror(errno));
+    int file = -1;
+    tr_status status = tr__file_open(path, O_RDONLY, &file, err);
+    if (status != TR_OK) {
+        return status;
     }
     char *piece = tr__calloc(1, PIECE);
     XXH3_state_t *state = XXH3_createState();

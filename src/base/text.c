@@ -99,6 +99,17 @@ void tr__print_size(char *dst, size_t size, int64_t bytes) {
     snprintf(dst, size, unit ? "%.2f %s" : "%.0f %s", value, units[unit]);
 }
 
+const char *tr__print_double(char *dst, double value) {
+    enum { DIGITS_MAX = 17 }; // always enough
+    for (int digits = 1; digits <= DIGITS_MAX; digits++) {
+        snprintf(dst, TR_DOUBLE_TEXT_MAX, "%.*g", digits, value);
+        if (strtod(dst, NULL) == value) {
+            break;
+        }
+    }
+    return dst;
+}
+
 void tr__print_escaped(const char *text, FILE *to) {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
         if (*c == '"' || *c == '\\') {

@@ -17,6 +17,10 @@ const char *tr__nearest(const char *word, const char *const *names, size_t count
 bool tr__parse_size(const char *text, int64_t *bytes);
 // dst: [size], "2.31 GiB".
 void tr__print_size(char *dst, size_t size, int64_t bytes);
+// The shortest text that strtod reads as the same finite double. dst:
+// [TR_DOUBLE_TEXT_MAX]; returns dst.
+enum { TR_DOUBLE_TEXT_MAX = 32 };
+const char *tr__print_double(char *dst, double value);
 // `text` as it stands between the quotes of a JSON string.
 void tr__print_escaped(const char *text, FILE *to);
 

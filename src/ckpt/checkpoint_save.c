@@ -36,8 +36,7 @@ static tr_status name_paths(saving *save, tr_error *err) {
     static const size_t size = PATH_MAX;
     char name[TR_STEP_NAME_MAX];
     int64_t step = save->input->state->step;
-    tr_status status =
-        tr__path_join(save->folder, size, save->input->out_folder, "checkpoints", err);
+    tr_status status = tr__checkpoints_path(save->input->out_folder, save->folder, err);
     tr__step_name(step, TR_STEP_PLAIN, save->name);
     if (status == TR_OK) {
         status = tr__path_join(save->final, size, save->folder, save->name, err);

@@ -19,6 +19,18 @@ enum { KINDS = sizeof suffixes / sizeof *suffixes };
 
 static const char link_name[] = "latest", new_link_name[] = "latest.new";
 
+tr_status tr__checkpoints_path(const char *out_folder, char *dst, tr_error *err) {
+    struct stat info;
+    tr_status status = tr__path_join(dst, PATH_MAX, out_folder, "checkpoints", err);
+    if (status == TR_OK && lstat(dst, &info) == 0 && S_ISLNK(info.st_mode)) {
+        status = tr_fail(err, TR_IO,
+                         "%s: is a symbolic link, which is not followed: make it a "
+                         "folder; \"out\" itself may be a link",
+                         dst);
+    }
+    return status;
+}
+
 void tr__step_name(int64_t step, tr_step_kind kind, char *dst) {
     snprintf(dst, TR_STEP_NAME_MAX, "step-%08" PRId64 "%s", step, suffixes[kind]);
 }
@@ -129,8 +141,7 @@ tr_status tr__checkpoint_clean(const char *out_folder, tr_error *err) {
     char folder[PATH_MAX], link[PATH_MAX];
     tr_step_folder *list = NULL;
     size_t count = 0;
-    tr_status status =
-        tr__path_join(folder, sizeof folder, out_folder, "checkpoints", err);
+    tr_status status = tr__checkpoints_path(out_folder, folder, err);
     if (status == TR_OK) {
         status = tr__step_scan(folder, &list, &count, err);
     }

@@ -28,6 +28,11 @@ typedef struct tr_step_folder {
     char name[TR_STEP_NAME_MAX];
 } tr_step_folder;
 
+// <out>/checkpoints to dst: [PATH_MAX], for those who write there: TR_IO where it is a
+// symbolic link, which could lead into somebody else's files. (<out> itself may be
+// one.)
+tr_status tr__checkpoints_path(const char *out_folder, char *dst, tr_error *err);
+
 // dst: [TR_STEP_NAME_MAX].
 void tr__step_name(int64_t step, tr_step_kind kind, char *dst);
 

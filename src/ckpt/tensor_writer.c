@@ -71,13 +71,10 @@ static tr_status reserve(const tr_tensor_writer *writer, tr_error *err) {
 // the bytes that were written, and never those around them, which another process
 // writes.
 static tr_status create(tr_tensor_writer *writer, const char *header, tr_error *err) {
-    writer->file =
-        open(writer->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, (mode_t)0666);
-    if (writer->file < 0) {
-        return tr_fail(err, TR_IO, "%s: cannot create: %s", writer->path,
-                       strerror(errno));
+    tr_status status = tr__file_create(writer->path, &writer->file, err);
+    if (status == TR_OK) {
+        status = reserve(writer, err);
     }
-    tr_status status = reserve(writer, err);
     return status == TR_OK ? write_out(writer, header, writer->header.bytes, 0, err)
                            : status;
 }
@@ -85,7 +82,7 @@ static tr_status create(tr_tensor_writer *writer, const char *header, tr_error *
 static tr_status join(tr_tensor_writer *writer, const char *header, tr_error *err) {
     struct stat info;
     (void)header;
-    writer->file = open(writer->path, O_WRONLY | O_CLOEXEC);
+    writer->file = open(writer->path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (writer->file < 0) {
         return tr_fail(err, TR_IO,
                        "%s: cannot open: %s (rank 0 has made it: all ranks need to "

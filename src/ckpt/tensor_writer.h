@@ -7,8 +7,9 @@
 
 typedef struct tr_tensor_writer tr_tensor_writer;
 
-// Creates (or truncates) the file, reserves its whole size, so that a full disk is
-// found before anything is written, and writes the header. TR_IO names the path.
+// Creates the file (one of its name is replaced), reserves its whole size, so that a
+// full disk is found before anything is written, and writes the header. TR_IO names the
+// path.
 tr_status tr__tensor_writer_create(const char *path, const tr_tensor_spec *tensors,
                                    size_t count, tr_tensor_writer **out, tr_error *err);
 

@@ -340,7 +340,11 @@ static tr_status fits_later(tr_run *run, const tr_plan *plan, tr_error *err) {
 // Two runs in one folder would mix their metrics and take each other's checkpoints.
 static tr_status take_folder(tr_run *run, tr_error *err) {
     const char *out = run->settings.out;
+    char checkpoints[PATH_MAX];
     tr_status status = tr__folder_create(out, err);
+    if (status == TR_OK) {
+        status = tr__checkpoints_path(out, checkpoints, err);
+    }
     if (status == TR_OK && run->lock < 0 && !tr__folder_hold(out, &run->lock)) {
         status = tr_fail(err, TR_IO,
                          "%s: another run is at work in this folder: wait for its end, "

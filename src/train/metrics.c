@@ -1,7 +1,9 @@
 #include "train/metrics.h"
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +12,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LINE_MAX_BYTES = 2048 };
@@ -36,12 +37,14 @@ static void put(line *to, const char *format, ...) {
 }
 
 // JSON has no NaN: null stands for what is not finite.
+static void put_value(line *to, double value) {
+    char text[TR_DOUBLE_TEXT_MAX];
+    put(to, "%s", isfinite(value) ? tr__print_double(text, value) : "null");
+}
+
 static void put_number(line *to, const char *name, double value) {
-    if (isfinite(value)) {
-        put(to, ", \"%s\": %.9g", name, value);
-    } else {
-        put(to, ", \"%s\": null", name);
-    }
+    put(to, ", \"%s\": ", name);
+    put_value(to, value);
 }
 
 // What every line begins with. The step comes first: keep_bytes looks for it there.
@@ -68,10 +71,12 @@ static tr_status end_line(tr_metrics *metrics, line *to, tr_error *err) {
     return TR_OK;
 }
 
-// The file's bytes up to the first line that is of a later step or not whole.
+// The file's bytes up to the first line that is of a later step or not whole; -1: it
+// cannot be read.
 static int64_t keep_bytes(FILE *file, int64_t step, int64_t *evaluated_step) {
     char text[LINE_MAX_BYTES];
     int64_t kept = 0;
+    errno = 0;
     while (fgets(text, sizeof text, file)) {
         long long of = 0;
         size_t length = strlen(text);
@@ -84,7 +89,26 @@ static int64_t keep_bytes(FILE *file, int64_t step, int64_t *evaluated_step) {
         }
         kept += (int64_t)length;
     }
-    return kept;
+    return ferror(file) ? -1 : kept;
+}
+
+// What stays of an earlier process's lines. Another descriptor reads, so that the file
+// is the same one.
+static tr_status find_kept(const tr_metrics *metrics, int64_t step, int64_t *kept,
+                           int64_t *evaluated_step, tr_error *err) {
+    int again = dup(metrics->file);
+    FILE *old = again >= 0 ? fdopen(again, "re") : NULL;
+    *kept = old ? keep_bytes(old, step, evaluated_step) : -1;
+    if (*kept < 0) {
+        tr_fail(err, TR_IO, "%s: cannot read what stays of it: %s", metrics->path,
+                strerror(errno ? errno : EIO));
+    }
+    if (old) {
+        fclose(old);
+    } else if (again >= 0) {
+        close(again);
+    }
+    return *kept < 0 ? TR_IO : TR_OK;
 }
 
 tr_status tr__metrics_open(const char *out, int64_t step, tr_metrics *metrics,
@@ -96,19 +120,19 @@ tr_status tr__metrics_open(const char *out, int64_t step, tr_metrics *metrics,
     if (!metrics->path) {
         return tr_fail(err, TR_MEMORY, "no memory for the metrics' path");
     }
-    FILE *old = step > 0 ? fopen(metrics->path, "re") : NULL;
-    if (old) {
-        kept = keep_bytes(old, step, evaluated_step);
-        fclose(old);
+    tr_status status = tr__file_open(
+        metrics->path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, &metrics->file, err);
+    if (status == TR_OK && step > 0) {
+        status = find_kept(metrics, step, &kept, evaluated_step, err);
     }
-    metrics->file =
-        open(metrics->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (metrics->file < 0 || ftruncate(metrics->file, kept) != 0) {
-        tr_fail(err, TR_IO, "%s: cannot write: %s", metrics->path, strerror(errno));
+    if (status == TR_OK && ftruncate(metrics->file, kept) != 0) {
+        status =
+            tr_fail(err, TR_IO, "%s: cannot write: %s", metrics->path, strerror(errno));
+    }
+    if (status != TR_OK) {
         tr__metrics_close(metrics);
-        return TR_IO;
     }
-    return TR_OK;
+    return status;
 }
 
 void tr__metrics_close(tr_metrics *metrics) {
@@ -122,7 +146,13 @@ void tr__metrics_close(tr_metrics *metrics) {
 }
 
 static void put_spread(line *to, const char *name, tr_spread of) {
-    put(to, ", \"%s\": [%.9g, %.9g, %.9g]", name, of.least, of.mean, of.most);
+    put(to, ", \"%s\": [", name);
+    put_value(to, of.least);
+    put(to, ", ");
+    put_value(to, of.mean);
+    put(to, ", ");
+    put_value(to, of.most);
+    put(to, "]");
 }
 
 // How evenly the ranks fare.

@@ -213,6 +213,24 @@ static void links_are_not_followed(void **state) {
     assert_true(is_there("link"));
 }
 
+static void replacing_follows_nothing(void **state) {
+    (void)state;
+    put("victim", "x");
+    assert_int_equal(symlink("victim", "report.new"), 0);
+    assert_int_equal(tr__file_replace("report", "y", 1, NULL), TR_OK);
+    assert_holds("victim", "x");
+    assert_holds("report", "y");
+    assert_int_equal(mkfifo("report.new", 0666), 0); // nobody reads it
+    assert_int_equal(tr__file_replace("report", "z", 1, NULL), TR_OK);
+    assert_holds("report", "z");
+    assert_int_equal(symlink("victim", "leads"), 0);
+    assert_int_equal(tr__file_replace("leads", "y", 1, NULL), TR_IO);
+    assert_holds("victim", "x");
+    assert_int_equal(mkfifo("pipe2", 0666), 0);
+    assert_int_equal(tr__file_replace("pipe2", "y", 1, NULL), TR_IO);
+    assert_true(is_there("pipe2"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_files),
@@ -221,6 +239,7 @@ int main(void) {
         cmocka_unit_test(exact_reads_and_writes),
         cmocka_unit_test(a_full_disk_leaves_the_old_file),
         cmocka_unit_test(replacing_where_it_cannot_be_done),
+        cmocka_unit_test(replacing_follows_nothing),
         cmocka_unit_test(paths_too_long),
         cmocka_unit_test(folders_are_made_with_their_parents),
         cmocka_unit_test(folders_are_removed_with_what_is_in_them),

@@ -161,6 +161,26 @@ static void patterns_do_not_explode(void **state) {
     assert_false(tr__glob_match(pattern, name));
 }
 
+// Every double comes back, by no more digits than it needs.
+static void doubles_are_printed(void **state) {
+    static const struct {
+        double value;
+        const char *text;
+    } rows[] = {{4294967296.0, "4294967296"},
+                {0.1, "0.1"},
+                {-1.0 / 3, "-0.3333333333333333"},
+                {1e300, "1e+300"},
+                {0, "0"},
+                {4.9406564584124654e-324, "5e-324"},
+                {0x1.fffffffffffffp1023, "1.7976931348623157e+308"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[TR_DOUBLE_TEXT_MAX];
+        assert_string_equal(tr__print_double(text, rows[i].value), rows[i].text);
+        assert_true(strtod(text, NULL) == rows[i].value);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edit_distances),
@@ -169,6 +189,7 @@ int main(void) {
         cmocka_unit_test(sizes_are_read),
         cmocka_unit_test(what_is_no_size_is_refused),
         cmocka_unit_test(sizes_are_printed),
+        cmocka_unit_test(doubles_are_printed),
         cmocka_unit_test(patterns),
         cmocka_unit_test(patterns_do_not_explode),
     };

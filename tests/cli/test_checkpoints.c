@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 // ---- a state.json that was changed, its own check included
 
@@ -67,7 +69,91 @@ static void test_hostile_state(void **state) {
     }
 }
 
+// ---- what lies in the out folder's places
+
+static void assert_untouched(void *const *state, const char *name) {
+    char *text = file_read(state, name, NULL);
+    assert_string_equal(text, "mine");
+    free(text);
+}
+
+static void link_to(void *const *state, const char *target, const char *name) {
+    assert_int_equal(symlink(file_path(state, target), file_path(state, name)), 0);
+}
+
+static void folder(void *const *state, const char *name) {
+    assert_int_equal(mkdir(file_path(state, name), 0777), 0);
+}
+
+static void test_links_in_the_way(void **state) {
+    run_file(state, classifier_run, ", \"checkpoint\": {\"every\": 2}");
+    file_text(state, "victim", "mine");
+    folder(state, "elsewhere");
+    folder(state, "elsewhere/step-00000001.partial");
+    file_text(state, "elsewhere/step-00000001.partial/file", "mine");
+    folder(state, "real");
+    link_to(state, "real", "out"); // the user's own choice of a disk
+    link_to(state, "victim", "out/run.json.new");
+    link_to(state, "victim", "out/plan.txt.new");
+    free(succeed(state, LIST("train", "run.json")));
+    assert_untouched(state, "victim");
+    link_to(state, "elsewhere", "real/linked");
+    folder(state, "out2");
+    link_to(state, "victim", "out2/metrics.jsonl");
+    fail_with(state, NULL, LIST("train", "run.json", "--out", "out2"), 5,
+              LIST("out2/metrics.jsonl", "symbolic link"));
+    folder(state, "out3");
+    link_to(state, "elsewhere", "out3/checkpoints");
+    fail_with(state, NULL, LIST("train", "run.json", "--out", "out3"), 5,
+              LIST("out3/checkpoints", "symbolic link"));
+    fail_with(state, NULL,
+              LIST("train", "run.json", "--out", "out3", "--resume", "never"), 5,
+              LIST("out3/checkpoints", "symbolic link"));
+    folder(state, "out4");
+    link_to(state, "victim", "out4/run.json");
+    fail_with(state, NULL, LIST("train", "run.json", "--out", "out4"), 5,
+              LIST("out4/run.json", "not a regular file"));
+    assert_untouched(state, "victim");
+    assert_untouched(state, "elsewhere/step-00000001.partial/file");
+}
+
+// A pipe that nobody reads or writes holds nobody up.
+static void test_pipes_in_the_way(void **state) {
+    run_file(state, classifier_run, "");
+    folder(state, "out");
+    assert_int_equal(mkfifo(file_path(state, "out/metrics.jsonl"), 0666), 0);
+    fail_with(state, NULL, LIST("train", "run.json"), 5,
+              LIST("out/metrics.jsonl", "not a regular file"));
+    assert_int_equal(unlink(file_path(state, "out/metrics.jsonl")), 0);
+    assert_int_equal(mkfifo(file_path(state, "out/run.json.new"), 0666), 0);
+    assert_int_equal(mkfifo(file_path(state, "trace.json"), 0666), 0);
+    outcome o = run(state, LIST("train", "run.json", "--trace", "trace.json"));
+    assert_int_not_equal(o.status, -1); // hung
+    outcome_free(&o);
+    struct stat info;
+    assert_int_equal(lstat(file_path(state, "trace.json"), &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+    assert_int_equal(unlink(file_path(state, "out/metrics.jsonl")), 0);
+    assert_int_equal(mkfifo(file_path(state, "out/checkpoints/pipe"), 0666), 0);
+    free(succeed(state, LIST("train", "run.json", "--set", "epochs=3")));
+}
+
+// ---- metrics.jsonl
+
+// A number that nine digits do not hold comes back.
+static void test_metrics_digits(void **state) {
+    run_file(state, classifier_run,
+             ", \"fp16\": {\"enabled\": true, \"initial_scale_power\": 32, "
+             "\"hysteresis\": 100}");
+    free(succeed(state, LIST("train", "run.json")));
+    char *text = file_read(state, "out/metrics.jsonl", NULL);
+    assert_says(text, "\"loss_scale\": 4294967296,");
+    free(text);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_hostile_state)};
+    const struct CMUnitTest tests[] = {
+        TEST(test_hostile_state), TEST(test_links_in_the_way),
+        TEST(test_pipes_in_the_way), TEST(test_metrics_digits)};
     return cmocka_run_group_tests_name("checkpoints", tests, NULL, NULL);
 }

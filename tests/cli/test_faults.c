@@ -15,18 +15,20 @@ enum { TEXT_MAX = 4200 };
 
 // The environment of a run in which the call `nth` (0: none) of those `calls` fails.
 typedef struct fault {
-    char preload[TEXT_MAX], calls[64], nth[64], act[64], report[TEXT_MAX];
+    char preload[TEXT_MAX], calls[64], nth[64], act[64], report[TEXT_MAX], path[64];
     setting what;
 } fault;
 
+// FAIL_PATH is unset by a fault that is about all paths: "" is held by each.
 static void fault_fill(void *const *state, const char *calls, int64_t nth,
                        const char *act, fault *f) {
-    *f = (fault){
-        .what = {.environment = {f->preload, f->calls, f->nth, f->act, f->report}}};
+    *f = (fault){.what = {.environment = {f->preload, f->calls, f->nth, f->act,
+                                          f->report, f->path}}};
     snprintf(f->preload, TEXT_MAX, "LD_PRELOAD=%s", TR_FAIL_NTH);
     snprintf(f->calls, sizeof f->calls, "FAIL_CALLS=%s", calls);
     snprintf(f->nth, sizeof f->nth, "FAIL_NTH=%lld", (long long)nth);
     snprintf(f->act, sizeof f->act, "FAIL_ACT=%s", act);
+    snprintf(f->path, sizeof f->path, "FAIL_PATH=");
     snprintf(f->report, TEXT_MAX, "FAIL_REPORT=%s", file_path(state, "report"));
 }
 
@@ -149,7 +151,26 @@ static void kills(void **state) {
     walk(state, "open,write,sync,rename,folder", "kill", 20);
 }
 
+// What an earlier process has measured is not emptied where it cannot be opened.
+static void metrics(void **state) {
+    if (!TR_FAIL_NTH[0]) {
+        skip();
+    }
+    fault f;
+    size_t before, after;
+    run_file(state, classifier_run, "");
+    free(succeed(state, train));
+    free(file_read(state, "out/metrics.jsonl", &before));
+    fault_fill(state, "open", 1, "fail", &f);
+    snprintf(f.path, sizeof f.path, "FAIL_PATH=metrics.jsonl");
+    fail_with(state, &f.what, LIST("train", "run.json", "--set", "epochs=3"), 5,
+              LIST("out/metrics.jsonl: cannot open"));
+    free(file_read(state, "out/metrics.jsonl", &after));
+    assert_int_equal(after, before);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(memory), TEST(files), TEST(kills)};
+    const struct CMUnitTest tests[] = {TEST(memory), TEST(files), TEST(kills),
+                                       TEST(metrics)};
     return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
 }
