@@ -186,12 +186,22 @@ static void logits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEN_UPDATES("gpt2"),     TEN_UPDATES("gpt2-odd"),
-        TEN_UPDATES("mlp"),      TEN_UPDATES("mlp-npy"),
-        TEN_UPDATES("mlp-adam"), TEN_UPDATES("mlp-sgd"),
-        LOGITS("gpt2"),          TEN_UPDATES("mlp-momentum"),
-        LOGITS("gpt2-odd"),      TEN_UPDATES("mlp-lion"),
-        TEN_UPDATES("mlp-lamb"), TEN_UPDATES("mlp-lamb-paper"),
+        TEN_UPDATES("gpt2"),
+        TEN_UPDATES("gpt2-odd"),
+        TEN_UPDATES("mlp"),
+        TEN_UPDATES("mlp-npy"),
+        TEN_UPDATES("mlp-adam"),
+        TEN_UPDATES("mlp-sgd"),
+        TEN_UPDATES("mlp-momentum"),
+        TEN_UPDATES("mlp-lion"),
+        TEN_UPDATES("mlp-lamb"),
+        TEN_UPDATES("mlp-lamb-paper"),
+        TEN_UPDATES("mlp-lars"),
+        TEN_UPDATES("mlp-lars-all"),
+        TEN_UPDATES("mlp-cycle"),
+        TEN_UPDATES("mlp-range"),
+        LOGITS("gpt2"),
+        LOGITS("gpt2-odd"),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

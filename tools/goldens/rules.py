@@ -1,11 +1,12 @@
-"""What the golden runs have in common: DeepSpeed's rules for the rate and for clipping,
-and ten updates of a PyTorch model over whole effective batches, one sample at a time.
+"""What the golden runs have in common: DeepSpeed's schedulers, its rule for clipping, and
+ten updates of a PyTorch model over whole effective batches, one sample at a time.
 
 Everything is computed in float64 from float32 weights, so that the difference to a run
 in float32 is that run's own rounding.
 """
 import math
 
+import deepspeed.runtime.lr_schedules as lr_schedules
 import timm.optim
 import torch
 import torch.nn.functional as F
@@ -14,37 +15,12 @@ import torch_optimizer
 NO_TARGET = -100
 
 
-def warmup_shape(t, steps, kind):
-    """How far the warm-up has come at iteration t, 0 to 1."""
-    if t < 0:
-        return 0.0
-    if t >= steps:
-        return 1.0
-    return math.log(t + 1) / math.log(steps) if kind == "log" else t / steps
-
-
-def rate(scheduler, lr, update):
-    """The learning rate of update 1, 2, ... by DeepSpeed's schedulers, which set the
-    rate at start and after each update: update u runs at iteration u - 2."""
-    if scheduler is None:
-        return lr
-    p = scheduler["params"]
-    t = update - 2
-    steps = max(2, p["warmup_num_steps"])
-    gamma = warmup_shape(t, steps, p.get("warmup_type", "log"))
-    if scheduler["type"] == "WarmupLR":
-        low, high = p.get("warmup_min_lr", 0.0), p["warmup_max_lr"]
-        return low + (high - low) * gamma
-    if scheduler["type"] == "WarmupCosineLR":
-        if t < 0:
-            return 0.0
-        if t < steps:
-            low = p.get("warmup_min_ratio", 0.0)
-            return lr * (low + (1 - low) * gamma)
-        end = p.get("cos_min_ratio", 1e-4)
-        done = min(1.0, (t - steps + 1) / max(1, p["total_num_steps"] - steps))
-        return lr * (end + (1 - end) * (1 + math.cos(math.pi * done)) / 2)
-    raise ValueError(scheduler["type"])
+def make_scheduler(optimizer, settings):
+    """DeepSpeed's, for the run file's "scheduler" object; it steps after each update."""
+    if settings is None:
+        return None
+    lr_schedules.logger.setLevel("ERROR")
+    return getattr(lr_schedules, settings["type"])(optimizer, **settings["params"])
 
 
 def clip(parameters, limit):
@@ -76,6 +52,8 @@ def make_optimizer(model, settings):
         ]
     if settings["type"] == "SGD":
         return torch.optim.SGD(groups, **p)
+    if settings["type"] == "LARS":
+        return make_lars(groups, p)
     p["betas"] = tuple(p.get("betas", (0.9, 0.999)))
     if settings["type"] == "Lion":
         return timm.optim.Lion(groups, foreach=False, **p)
@@ -95,16 +73,25 @@ def make_lamb(groups, p):
     return torch_optimizer.Lamb(groups, debias=True, clamp_value=math.inf, **p)
 
 
+def make_lars(groups, p):
+    """timm's leaves alone what has no decay, unless it is to adapt always."""
+    excludes = p.pop("exclude_1d", True)
+    assert not excludes or len(groups) == 2
+    return timm.optim.Lars(groups, trust_coeff=p.pop("trust_coefficient"),
+                           always_adapt=not excludes, foreach=False, **p)
+
+
 def train(model, logits_of, samples, run):
     """run["steps"] updates. `samples` is a list of (input, targets); step s takes the
     next train_batch_size of them in order, and an epoch's last batch is short. Returns
     one {"loss", "lr", "grad_norm", "count"} per update, and the optimizer's states as
     {"<parameter>.<state>": tensor}."""
     optimizer = make_optimizer(model, run["optimizer"])
+    scheduler = make_scheduler(optimizer, run.get("scheduler"))
     size = run["train_batch_size"]
     history = []
     at = 0
-    for update in range(1, run["steps"] + 1):
+    for _ in range(run["steps"]):
         batch = samples[at:at + size]
         at = at + size if at + size < len(samples) else 0
         count = sum(int((y != NO_TARGET).sum()) for _, y in batch)
@@ -116,19 +103,22 @@ def train(model, logits_of, samples, run):
                                    ignore_index=NO_TARGET, reduction="sum")
             (loss / count).backward()
             total += float(loss.detach())
-        lr = rate(run.get("scheduler"), run["optimizer"]["params"]["lr"], update)
+        lr = float(optimizer.param_groups[0]["lr"])
         norm = clip(list(model.parameters()), run["gradient_clipping"])
-        for group in optimizer.param_groups:
-            group["lr"] = lr
         optimizer.step()
+        if scheduler:
+            scheduler.step()
         history.append({"loss": total / count, "lr": lr, "grad_norm": norm,
                         "count": count})
     return history, states_of(model, optimizer)
 
 
 def states_of(model, optimizer):
-    """{"<parameter>.<state>": tensor} of all that is as large as its parameter."""
-    return {f"{name}.{state}": value
+    """{"<parameter>.<state>": tensor} of all that is as large as its parameter. timm's
+    LARS has momentum without the rate, which is a constant; the paper's has it inside."""
+    lars = isinstance(optimizer, timm.optim.Lars)
+    scale = optimizer.param_groups[0]["lr"] if lars else 1
+    return {f"{name}.{state}": value * scale
             for name, p in model.named_parameters()
             for state, value in optimizer.state[p].items()
             if torch.is_tensor(value) and value.shape == p.shape}
