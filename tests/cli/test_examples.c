@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char source[] = TR_SOURCE_DIR "/examples/";
 
@@ -95,6 +96,70 @@ static void test_text(void **state) {
     outcome_free(&o);
 }
 
+// A .npy file of so many elements of one byte, which are 0 to `range` - 1 by turns.
+static void write_npy(void *const *state, const char *name, const char *shape,
+                      size_t count, int range) {
+    size_t head = 128, bytes = head + count;
+    char *file = calloc(1, bytes);
+    assert_non_null(file);
+    memset(file, ' ', head);
+    memcpy(file, "\x93NUMPY\x01\x00\x76\x00", 10);
+    int length =
+        snprintf(file + 10, head - 10,
+                 "{'descr': '|u1', 'fortran_order': False, 'shape': %s, }", shape);
+    file[10 + length] = ' ';
+    file[head - 1] = '\n';
+    for (size_t i = 0; i < count; i++) {
+        file[head + i] = (char)(i * 7 % (size_t)range);
+    }
+    file_write(state, name, file, bytes);
+    free(file);
+}
+
+// The digits run on images of the same form, two epochs of them.
+static void test_digits(void **state) {
+    assert_int_equal(mkdir(file_path(state, "digits"), 0777), 0);
+    write_npy(state, "digits/x.npy", "(80, 1, 8, 8)", 80 * 64, 17);
+    write_npy(state, "digits/y.npy", "(80,)", 80, 10);
+    write_npy(state, "digits/vx.npy", "(20, 1, 8, 8)", 20 * 64, 17);
+    write_npy(state, "digits/vy.npy", "(20,)", 20, 10);
+    outcome o = run(state, LIST("train", example("digits.json"), "--steps", "6"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.err, "batch 32 = 8 x 4 accumulation steps");
+    assert_says(o.out, "step 6: validation loss");
+    outcome_free(&o);
+    assert_int_equal(step_of(state, "out/digits"), 6);
+}
+
+// Every machine that is described: GPT-2 on one rank and on several, in both precisions
+// and with its optimizer away from the device.
+static void test_machines(void **state) {
+    static const char text_json[] = TR_SOURCE_DIR "/examples/text.json";
+    static const char *const machines[][2] = {
+        {"dgx-a100", "16"}, {"dgx-h100", "16"}, {"two-cores", "2"}};
+    static const char *const cases[][2] = {
+        {"bf16.enabled=false", "zero_optimization.stage=0"},
+        {"bf16.enabled=true", "zero_optimization.stage=3"},
+        {"bf16.enabled=true", "zero_optimization.offload_optimizer.device=cpu"},
+    };
+    double seconds[3];
+    file_words(state, "text.txt", 30000);
+    for (int m = 0; m < 3; m++) {
+        char name[64];
+        snprintf(name, sizeof name, "machines/%s.json", machines[m][0]);
+        for (int c = 0; c < 3; c++) {
+            json_t *found = succeed_json(
+                state, LIST("simulate", text_json, "--data", "text.txt", "--machine",
+                            example(name), "--ranks", c == 0 ? "1" : machines[m][1],
+                            "--set", cases[c][0], "--set", cases[c][1], "--json"));
+            seconds[m] = json_number_value(json_object_get(found, "seconds"));
+            assert_true(seconds[m] > 0 && seconds[m] < 10);
+            json_decref(found);
+        }
+    }
+    assert_true(seconds[1] < seconds[0] && seconds[0] < seconds[2]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_classifier),
@@ -102,6 +167,8 @@ int main(void) {
         TEST(test_classifier_program),
         TEST(test_own_model),
         TEST(test_text),
+        TEST(test_digits),
+        TEST(test_machines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

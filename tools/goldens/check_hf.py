@@ -3,7 +3,8 @@
     python tools/goldens/check_hf.py FOLDER [--program build/tranche] [--library PATH]
 
 FOLDER is a checkpoint, a run's out folder or any Hugging Face GPT-2 folder. Checked:
-from_pretrained finds every tensor and no other; the loss and the gradient's norm that
+from_pretrained finds every tensor and no other, in the folder and in what Tranche makes
+of it; the loss and the gradient's norm that
 Tranche logs for a step over random tokens, against float64; what Tranche saves after a
 step at rate 0, bit by bit. With a shared library (cmake -DBUILD_SHARED_LIBS=ON) also
 the logits of the last position.
@@ -81,11 +82,15 @@ def check_step(model, program, folder, ids, length):
         logged, saved = train_once(program, folder, ids, length,
                                    pathlib.Path(temporary))
         weights = load_file(saved / "model.safetensors")
+        again = load(saved)
     check("loss", abs(logged["loss"] - float(loss.detach())), 1e-5)
     check("gradient norm, relative", abs(logged["grad_norm"] / norm - 1), 1e-4)
     differing = [n for n, p in model.named_parameters()
                  if n not in weights or not torch.equal(weights[n].double(), p)]
     check("tensors that a step at rate 0 changed", len(differing), 0)
+    with torch.no_grad():
+        differs = not torch.equal(again(input_ids=x, use_cache=False).logits, logits)
+    check("logits of what from_pretrained loads then", float(differs), 0)
 
 
 def check_logits(model, library, folder, ids, length):
