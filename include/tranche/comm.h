@@ -16,7 +16,8 @@ typedef struct tr_comm tr_comm;
 // Joins the ranks that a launcher has started; without a launcher, this process is the
 // only one, and MPI is not touched. Once per process. Collective. TR_COMM: the launcher
 // is of another MPI than the program, the program was built without MPI, or a rank is
-// missing; the message says what to do.
+// missing (for longer than TRANCHE_START_SECONDS of the environment, 300 if not set; 0:
+// no limit); the message says what to do.
 tr_status tr_comm_open(tr_comm **out, tr_error *err);
 
 // Collective when no error has come up; after one (tr_comm_abandon, or a TR_COMM from

@@ -58,7 +58,8 @@ void tr_comm_end(tr_comm *comm, int exit_status) {
 }
 
 bool tr_comm_speaks(const tr_comm *comm) {
-    return comm ? comm->transport->speaks(comm) : tr__launcher_find().rank <= 0;
+    return comm ? comm->transport->speaks(comm)
+                : tr__mpi_speaks_unstarted(tr__launcher_find().rank);
 }
 
 void tr_comm_abandon(tr_comm *comm, const tr_error *error) {

@@ -50,10 +50,15 @@ static void abandon(tr_comm *comm, const tr_error *error) {
 
 // ---- the end
 
+// How long a rank leaves it to another to speak, in seconds: lower ranks come first.
+static double patience_of(int rank) {
+    static const double patience = 1.5, stagger = 0.25;
+    return patience + stagger * (rank < 8 ? rank : 8);
+}
+
 // The rank that the error names as its speaker speaks, and has the launcher end the
 // others. Whoever is still there after a while takes its place, lower ranks first.
 static bool speaks(const tr_comm *comm) {
-    static const double patience = 1.5, stagger = 0.25;
     const tr_world *w = world_of(comm);
     if (!is_broken(comm)) {
         return comm->rank == 0;
@@ -61,11 +66,24 @@ static bool speaks(const tr_comm *comm) {
     double until = tr__seconds();
     signal(SIGTERM, SIG_DFL); // the launcher's: nothing is left to be done
     if (comm->rank != atomic_load(&w->speaker)) {
-        until += patience + stagger * (comm->rank < 8 ? comm->rank : 8);
+        until += patience_of(comm->rank);
     }
     while (tr__seconds() < until) {
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
+    return true;
+}
+
+// A start that took too long; the process is to end, with its thread in MPI.
+static atomic_bool start_failed;
+
+bool tr__mpi_speaks_unstarted(int rank) {
+    if (rank <= 0 || !atomic_load(&start_failed)) {
+        return rank <= 0;
+    }
+    // Rank 0 may be the one that does not come. Where it has spoken, the launcher ends
+    // this one meanwhile.
+    tr__sleep(patience_of(rank));
     return true;
 }
 
@@ -168,6 +186,10 @@ tr_status tr__mpi_open(const tr_launcher *launcher, tr_comm **out, tr_error *err
                               });
     tr_status status = tr__world_start(w, err);
     if (status != TR_OK) {
+        if (w->stuck) {
+            atomic_store(&start_failed, true);
+            return status;
+        }
         tr__queue_destroy(&w->queue);
         tr__free(w);
         return status;

@@ -10,3 +10,7 @@ tr_status tr__mpi_open(const tr_launcher *launcher, tr_comm **out, tr_error *err
                    "alone, or build it with -DTRANCHE_MPI=ON",
                    launcher->name);
 }
+
+bool tr__mpi_speaks_unstarted(int rank) {
+    return rank <= 0;
+}

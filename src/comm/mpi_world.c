@@ -5,9 +5,12 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
+#include <errno.h>
+#include <math.h>
 #include <omp.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -20,6 +23,10 @@ static const double spread_most = .6;
 static const double print_pause = .1; // launchers drop what they have not passed on
 static const double bye_most = TR_SILENCE;
 static const double join_most = 3, finalize_most = 60;
+
+// MPI waits without end for a rank that does not come: this long it may, in seconds.
+static const char limit_name[] = "TRANCHE_START_SECONDS";
+static const double limit_default = 300, limit_most = 1e6;
 
 // ---- the beginning
 
@@ -224,7 +231,37 @@ static void *run(void *argument) {
     return NULL;
 }
 
+static tr_status read_limit(double *seconds, tr_error *err) {
+    const char *text = getenv(limit_name);
+    char *end = NULL;
+    *seconds = text && *text ? strtod(text, &end) : limit_default;
+    if (text && *text && (*end != '\0' || !(*seconds >= 0 && *seconds <= limit_most))) {
+        return tr_fail(err, TR_USAGE,
+                       "%s is '%.40s' in the environment: give a number of seconds up "
+                       "to %g, or 0 for no limit",
+                       limit_name, text, limit_most);
+    }
+    return TR_OK;
+}
+
+// Waits until the thread has MPI up, or knows why not; false: the time is over.
+static bool await_open(tr_world *w, double seconds) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)ceil(seconds > 0 ? seconds : limit_most);
+    int result;
+    do {
+        result = sem_timedwait(&w->open, &until);
+    } while (result != 0 && errno == EINTR); // a signal
+    return result == 0;
+}
+
 tr_status tr__world_start(tr_world *w, tr_error *err) {
+    double limit;
+    tr_status status = read_limit(&limit, err);
+    if (status != TR_OK) {
+        return status;
+    }
     sem_init(&w->open, 0, 0);
     int result = tr__thread_start(run, w, &w->thread);
     if (result != 0) {
@@ -232,7 +269,13 @@ tr_status tr__world_start(tr_world *w, tr_error *err) {
         return tr_fail(err, TR_INTERNAL, "cannot start the communication thread: %s",
                        strerror(result));
     }
-    while (sem_wait(&w->open) != 0) { // a signal
+    if (!await_open(w, limit)) {
+        w->stuck = true;
+        return tr_fail(err, TR_COMM,
+                       "MPI has not brought the ranks together within %g s: one of "
+                       "them has died, is stopped, or cannot be reached "
+                       "(%s sets this limit, 0 lifts it)",
+                       limit, limit_name);
     }
     sem_destroy(&w->open);
     if (w->opened.status != TR_OK) {

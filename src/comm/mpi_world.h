@@ -41,6 +41,7 @@ typedef struct tr_world {
     // Open: the caller waits for `open`, then reads `opened`.
     sem_t open;
     tr_error opened;
+    bool stuck; // the time was over
 
     // The thread's own.
     MPI_Comm data, control;
@@ -49,7 +50,9 @@ typedef struct tr_world {
     bool busy; // a task is under way
 } tr_world;
 
-// Starts the thread and waits until MPI is up and fits the launcher.
+// Starts the thread and waits until MPI is up and fits the launcher. TR_COMM, with
+// `stuck` set: MPI has not come up within the time that the environment gives it, and
+// the thread, which is still in there, keeps the world.
 tr_status tr__world_start(tr_world *world, tr_error *err);
 void tr__world_order(tr_world *world, tr_order order);
 // Waits for the thread's end; false: it does not come.

@@ -1,6 +1,7 @@
 // failure MODE RANK: W ranks work together until rank RANK ends it in the way MODE;
 // then each does what a program is to do. The driver looks at what is left of them.
 #include "comm/comm.h"
+#include "comm/launcher.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -65,11 +66,24 @@ static tr_status work(tr_comm *comm, const char *mode, int victim, tr_error *err
     return status;
 }
 
+// The others wait for this rank in MPI's beginning.
+static void stop_before_start(int victim) {
+    setenv("TRANCHE_START_SECONDS", "2", 1);
+    if (tr__launcher_find().rank == victim) {
+        printf("struck %d\n", (int)getpid());
+        fflush(stdout);
+        raise(SIGSTOP);
+    }
+}
+
 int main(int argc, char **argv) {
     tr_comm *comm = NULL;
     tr_error err = {0};
     void *staging = NULL;
     const char *mode = argc > 1 ? argv[1] : "";
+    if (strcmp(mode, "start") == 0) {
+        stop_before_start(argc > 2 ? atoi(argv[2]) : 0);
+    }
     tr_status status = tr_comm_open(&comm, &err);
     if (status == TR_OK) {
         size_t bytes = (size_t)tr__comm_staging_bytes(tr_comm_ranks(comm));
