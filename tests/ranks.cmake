@@ -1,6 +1,8 @@
 # Tests that run on ranks of the MPI that the build uses; label: ranks.
 #   TR_LAUNCH, TR_MPIRUN   tests/launch.sh, and its first argument; "": no MPI
+#   TR_CHECK_RANKS         tests/check_ranks.sh, for ranks that end with an error
 set(TR_LAUNCH ${CMAKE_CURRENT_LIST_DIR}/launch.sh)
+set(TR_CHECK_RANKS ${CMAKE_CURRENT_LIST_DIR}/check_ranks.sh)
 set(TR_MPIRUN "")
 if(TR_MPI_FOUND)
     if(MPI_C_LIB_NAMES MATCHES mpich)

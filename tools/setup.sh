@@ -59,7 +59,11 @@ probe() {
     need libdnnl-dev has_dnnl
     need libjansson-dev pkg-config --exists 'jansson >= 2.13'
     need libxxhash-dev pkg-config --exists 'libxxhash >= 0.8.0'
-    wish libopenmpi-dev has_mpi
+    if [ "$wanted" = test ]; then
+        need libopenmpi-dev has_mpi
+    else
+        wish libopenmpi-dev has_mpi
+    fi
     wish liburing-dev pkg-config --exists 'liburing >= 2.0'
     if [ "$wanted" = test ]; then
         wish libmpich-dev has_mpich

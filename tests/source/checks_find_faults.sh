@@ -107,11 +107,20 @@ expect bad 'exit' "$calls"
 
 docs=$tools/check_docs.sh
 fresh
-printf 'See [the plan](docs/plan.md#words) and [elsewhere](https://example.org/x).\n' \
+printf 'See [the plan](docs/plan.md#a-words-use) and [elsewhere](https://example.org/x).\n' \
     >"$tree/README.md"
 mkdir -p "$tree/docs"
-echo 'Back to [the start](../README.md).' >"$tree/docs/plan.md"
+printf "Back to [the start](../README.md) or [here](#twice-1).\n## A word's use\n" \
+    >"$tree/docs/plan.md"
+printf '# Twice\n# Twice\n' >>"$tree/docs/plan.md"
 expect good 'links that lead somewhere' "$docs"
+echo 'See [less](docs/plan.md#words).' >>"$tree/README.md"
+expect bad 'a link to a heading that is not there' "$docs"
+sed -i '$d' "$tree/README.md"
+echo 'See [here](#words).' >>"$tree/README.md"
+expect bad 'a link to a heading of its own that is not there' "$docs"
+sed -i '$d' "$tree/README.md"
+expect good 'links to headings' "$docs"
 echo 'See [nothing](plan.md).' >>"$tree/README.md"
 expect bad 'a link that leads nowhere' "$docs"
 printf '%120s\n' x >"$tree/README.md"
