@@ -39,6 +39,8 @@ typedef struct cli_command {
     // Runs with what follows the command's name. Returns an exit status.
     int (*run)(const struct cli_command *command, int argc, char **argv);
     bool computes; // with many threads
+    // For --help, lines without indentation: examples, and what it exits with.
+    const char *examples, *statuses;
 } cli_command;
 
 // Sorts argv into options and operands ([most], of which `*count` are there). Returns
@@ -66,5 +68,6 @@ int cli_sample(const cli_command *command, int argc, char **argv);
 int cli_inspect(const cli_command *command, int argc, char **argv);
 int cli_diff(const cli_command *command, int argc, char **argv);
 int cli_check(const cli_command *command, int argc, char **argv);
+int cli_plot(const cli_command *command, int argc, char **argv);
 
 #endif

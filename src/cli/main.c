@@ -7,22 +7,56 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char usual[] = "0 done; 2 wrong usage; 4 wrong data; 5 files";
+
 static const cli_command commands[] = {
-    {"train", "RUN.json", "Trains what the run file describes.", cli_train, true},
+    {"train", "RUN.json", "Trains what the run file describes.", cli_train, true,
+     "tranche train run.json\n"
+     "tranche train run.json --data book.txt --out out/book --steps 2000\n"
+     "tranche train ds_config.json --model gpt2 --data text --set seed=1\n"
+     "mpirun -n 4 tranche train run.json",
+     "0 done; 2 wrong usage or run file; 3 no plan fits the memory; 4 wrong data;\n"
+     "5 checkpoint or other files; 6 ranks; 7 numbers (it diverges); 8 internal;\n"
+     "128 + n: signal n asked for an end, and a checkpoint was saved"},
     {"plan", "RUN.json",
-     "Prints the plan of one step and its memory; takes none of it.", cli_plan, false},
-    {"sample", "DIR", "Writes text with a trained model.", cli_sample, true},
+     "Prints the plan of one step and its memory; takes none of it.", cli_plan, false,
+     "tranche plan run.json\n"
+     "tranche plan run.json --ranks 8 --set zero_optimization.stage=3",
+     "0 done; 2 wrong usage or run file; 3 no plan fits the memory"},
+    {"sample", "DIR", "Writes text with a trained model.", cli_sample, true,
+     "tranche sample out/text --prompt \"Once\" --tokens 300\n"
+     "tranche sample out/text --temperature 1 --top-k 50 --top-p 0.95 --seed 7",
+     usual},
+    {"plot", "OUT...",
+     "Draws the curves of runs: in the terminal, or as a picture (SVG).", cli_plot,
+     false,
+     "tranche plot out/text\n"
+     "tranche plot out/lr1 out/lr2 out/lr3 --out curves.svg",
+     "0 done; 2 wrong usage; 4 a line that is none of metrics.jsonl; 5 files"},
     {"inspect", "PATH",
      "Tells what is in a checkpoint, a safetensors file or a dataset.", cli_inspect,
-     false},
+     false,
+     "tranche inspect out/text\n"
+     "tranche inspect book.txt --positions 256",
+     usual},
     {"diff", "A B", "Compares two checkpoints tensor by tensor; exit 1 if they differ.",
-     cli_diff, false},
+     cli_diff, false,
+     "tranche diff out/a out/b\n"
+     "tranche diff out/a/checkpoints/step-00000100 out/a --json",
+     "0 the same bits; 1 they differ; 2 wrong usage; 5 files"},
     {"simulate", "RUN.json",
      "How long the plan's step takes on this machine or one of a file.", cli_simulate,
-     true},
+     true,
+     "tranche simulate run.json\n"
+     "tranche simulate run.json --ranks 64 --machine examples/machines/dgx-h100.json",
+     "0 done; 2 wrong usage, run file or machine file; 3 no plan fits the memory; 5 "
+     "files"},
     {"check", "RUN.json",
-     "One step in several cuts and precisions; exit 1 if they differ.", cli_check,
-     true},
+     "One step in several cuts and precisions; exit 1 if they differ.", cli_check, true,
+     "tranche check run.json\n"
+     "tranche check run.json --tolerance 1e-5 --tensors",
+     "0 as they should be; 1 they differ; 2 wrong usage or run file; 4 wrong data; 5 "
+     "files"},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };

@@ -25,6 +25,15 @@ __attribute__((format(printf, 2, 3))) static void complain(const cli_command *co
     }
 }
 
+static void print_lines(const char *title, const char *lines) {
+    printf("\n%s\n", title);
+    for (const char *at = lines; *at; at += strspn(at, "\n")) {
+        int length = (int)strcspn(at, "\n");
+        printf("    %.*s\n", length, at);
+        at += length;
+    }
+}
+
 static void print_help(const cli_command *command, const cli_option *options,
                        size_t count) {
     printf("usage: tranche %s %s [options]\n%s\n\n", command->name, command->operands,
@@ -36,6 +45,8 @@ static void print_help(const cli_command *command, const cli_option *options,
         printf("    %-28s %s\n", left, options[i].doc);
     }
     printf("    %-28s %s\n", "--help", "this text");
+    print_lines("examples:", command->examples);
+    print_lines("exit status:", command->statuses);
 }
 
 static const cli_option *find(const cli_option *options, size_t count, const char *name,

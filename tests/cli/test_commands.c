@@ -25,6 +25,7 @@ static void test_help(void **state) {
         {"diff", {"A B", "--json"}},
         {"simulate", {"RUN.json", "--machine FILE", "--ranks W", "--trace FILE"}},
         {"check", {"RUN.json", "--tolerance X", "--tensors", "--json"}},
+        {"plot", {"OUT...", "--out FILE.svg"}},
     };
     char *top = succeed(state, LIST("--help"));
     assert_says(top, "--version");
@@ -34,6 +35,10 @@ static void test_help(void **state) {
         for (int o = 0; o < 7 && all[i].options[o]; o++) {
             assert_says(text, all[i].options[o]);
         }
+        char example[64];
+        snprintf(example, sizeof example, "examples:\n    tranche %s ", all[i].command);
+        assert_says(text, example);
+        assert_says(text, "\nexit status:\n    0 ");
         free(text);
     }
     free(top);

@@ -1,0 +1,97 @@
+// tranche plot: the curves of runs, in the terminal or as a picture.
+#include "cli/plot.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { COLUMNS = 80 }; // where the terminal does not say
+
+static bool is_set(const char *name) {
+    const char *value = getenv(name);
+    return value && *value;
+}
+
+static bool locale_is_utf8(void) {
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (int i = 0; i < 3; i++) {
+        if (is_set(names[i])) {
+            const char *value = getenv(names[i]);
+            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+        }
+    }
+    return false;
+}
+
+// Braille needs a terminal that shows it, and colors to tell several runs apart.
+static plot_look look_of_terminal(int runs) {
+    struct winsize size;
+    plot_look look = {.columns = COLUMNS};
+    if (!isatty(STDOUT_FILENO)) {
+        return look;
+    }
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        look.columns = size.ws_col;
+    }
+    look.color = !is_set("NO_COLOR");
+    look.braille = locale_is_utf8() && (look.color || runs == 1);
+    return look;
+}
+
+static tr_status write_svg(const plot_run *const *runs, int count, const char *path,
+                           tr_error *err) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    if (!to) {
+        return tr_fail(err, TR_MEMORY, "no memory for the picture");
+    }
+    plot_svg(runs, count, to);
+    tr_status status = fclose(to) == 0
+                           ? tr__file_replace(path, text, bytes, err)
+                           : tr_fail(err, TR_MEMORY, "no memory for the picture");
+    free(text);
+    return status;
+}
+
+static tr_status plot(const char *const *paths, size_t count, const char *out,
+                      tr_error *err) {
+    plot_run *runs[PLOT_RUNS_MAX] = {NULL};
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < count && status == TR_OK; i++) {
+        runs[i] = tr__calloc(1, sizeof *runs[i]);
+        status = runs[i] ? plot_read(paths[i], runs[i], err)
+                         : tr_fail(err, TR_MEMORY, "no memory for %zu runs", count);
+    }
+    const plot_run *const *read = (const plot_run *const *)runs;
+    if (status == TR_OK && out) {
+        status = write_svg(read, (int)count, out, err);
+    } else if (status == TR_OK) {
+        plot_text(read, (int)count, look_of_terminal((int)count), stdout);
+    }
+    for (size_t i = 0; i < count; i++) {
+        tr__free(runs[i]);
+    }
+    return status;
+}
+
+int cli_plot(const cli_command *command, int argc, char **argv) {
+    const char *out = NULL, *paths[PLOT_RUNS_MAX];
+    tr_error err = {0};
+    size_t count;
+    int exit_status;
+    const cli_option options[] = {
+        {"--out", CLI_TEXT, &out, "FILE.svg",
+         "writes a picture, in place of the chart in the terminal"},
+    };
+    if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
+                   paths, 1, PLOT_RUNS_MAX, &count, &exit_status)) {
+        return exit_status;
+    }
+    return plot(paths, count, out, &err) == TR_OK ? cli_end(TR_OK) : cli_fail(&err);
+}

@@ -1,0 +1,146 @@
+// metrics.jsonl, line by line.
+#include "base/files.h"
+#include "cli/cli.h"
+#include "cli/plot.h"
+
+#include <jansson.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { LINE_BYTES = 1 << 16 };
+
+static const char *const keys[PLOT_SERIES] = {
+#define PLOT_KEY(name, key) key,
+    PLOT_SERIES_LIST(PLOT_KEY)
+#undef PLOT_KEY
+};
+
+typedef struct reader {
+    const char *path;
+    plot_run *run;
+    tr_error *err;
+} reader;
+
+static tr_status bad_line(const reader *r, const char *what) {
+    return tr_fail(r->err, TR_DATA, "%.300s:%" PRId64 ": %s", r->path, r->run->lines,
+                   what);
+}
+
+// null stands for what is not finite.
+static tr_status take_value(const reader *r, plot_name name, int64_t step,
+                            const json_t *value) {
+    char what[96];
+    double number = json_number_value(value);
+    if (value && !json_is_number(value) && !json_is_null(value)) {
+        snprintf(what, sizeof what, "\"%s\" is neither a number nor null", keys[name]);
+        return bad_line(r, what);
+    }
+    if (json_is_number(value) && isfinite(number)) {
+        plot_series_add(&r->run->series[name], step, number);
+    }
+    return TR_OK;
+}
+
+static tr_status take_object(const reader *r, const json_t *line) {
+    const json_t *number = json_object_get(line, "step");
+    json_int_t step = json_integer_value(number);
+    tr_status status = TR_OK;
+    if (!json_is_integer(number) || step < 0) {
+        return bad_line(r, "has no \"step\" of 0 or more");
+    }
+    for (int i = 0; i < PLOT_SERIES && status == TR_OK; i++) {
+        status = take_value(r, (plot_name)i, step, json_object_get(line, keys[i]));
+    }
+    return status;
+}
+
+// `whole`: with a line end.
+static tr_status take_line(const reader *r, const char *text, size_t length,
+                           bool whole) {
+    json_error_t problem;
+    if (length >= LINE_BYTES - 1 && !whole) {
+        return bad_line(r, "a line of over 65,534 bytes; metrics have shorter ones");
+    }
+    json_t *line = json_loadb(text, length, 0, &problem);
+    if (!line && !whole) {
+        return TR_OK; // the run is writing it, or was killed while it did
+    }
+    if (!line) {
+        char what[TR_MESSAGE_MAX];
+        snprintf(what, sizeof what, "not JSON: %.160s", problem.text);
+        return bad_line(r, what);
+    }
+    tr_status status =
+        json_is_object(line) ? take_object(r, line) : bad_line(r, "not a JSON object");
+    json_decref(line);
+    return status;
+}
+
+static tr_status read_lines(reader *r, FILE *file) {
+    static char text[LINE_BYTES];
+    tr_status status = TR_OK;
+    while (status == TR_OK && fgets(text, sizeof text, file)) {
+        size_t length = strlen(text);
+        bool whole = length > 0 && text[length - 1] == '\n';
+        r->run->lines++;
+        if (!whole && !feof(file) && length < LINE_BYTES - 1) {
+            return bad_line(r, "has a zero byte: this is no text");
+        }
+        status = take_line(r, text, length, whole);
+    }
+    if (status == TR_OK && ferror(file)) {
+        status =
+            tr_fail(r->err, TR_IO, "%.300s: cannot read: %s", r->path, strerror(errno));
+    }
+    return status;
+}
+
+static tr_status locate(const char *path, char *file, size_t size, tr_error *err) {
+    struct stat info;
+    if (stat(path, &info) != 0) {
+        return tr_fail(err, TR_IO, "%.300s: %s", path, strerror(errno));
+    }
+    if (S_ISDIR(info.st_mode)) {
+        return tr__path_join(file, size, path, "metrics.jsonl", err);
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return tr_fail(err, TR_IO, "%.300s: neither a folder nor a regular file", path);
+    }
+    snprintf(file, size, "%s", path);
+    return TR_OK;
+}
+
+tr_status plot_read(const char *path, plot_run *run, tr_error *err) {
+    char file_path[PATH_MAX], shown[CLI_WORD_MAX + 4];
+    reader r = {file_path, run, err};
+    tr_status status = locate(path, file_path, sizeof file_path, err);
+    FILE *file = status == TR_OK ? fopen(file_path, "re") : NULL;
+    if (status == TR_OK && !file) {
+        return tr_fail(err, TR_IO,
+                       "%.300s: %s; give a run's out folder, or a metrics.jsonl",
+                       file_path, strerror(errno));
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    snprintf(run->name, sizeof run->name, "%s", cli_word(path, shown));
+    for (int i = 0; i < PLOT_SERIES; i++) {
+        plot_series_begin(&run->series[i]);
+    }
+    status = read_lines(&r, file);
+    fclose(file);
+    if (status == TR_OK && run->series[PLOT_LOSS].count == 0 &&
+        run->series[PLOT_VALIDATION_LOSS].count == 0) {
+        status =
+            tr_fail(err, TR_DATA, "%.300s: has no step with a loss yet", file_path);
+    }
+    for (int i = 0; i < PLOT_SERIES; i++) {
+        plot_series_smooth(&run->series[i]);
+    }
+    return status;
+}
