@@ -1,6 +1,7 @@
 #!/bin/sh
 # test.sh: every test there is. The release build with the whole suite and the checks of
-# the sources; then what runs on ranks with the other MPI; then the suite under
+# the sources; then those that depend on the instruction set, held to AVX2 and to SSE 4.1,
+# since nobody knows the next machine's; then what runs on ranks with the other MPI; then the suite under
 # AddressSanitizer and UndefinedBehaviorSanitizer; then the tests of our own threads under
 # ThreadSanitizer; then the fuzz targets. The last line counts them all.
 #
@@ -73,13 +74,20 @@ suite() {
         lost "$preset"
         return
     fi
-    results=$PWD/$folder/tests.xml
+    tests "$preset" "$folder" "$@"
+}
+
+# tests NAME FOLDER ARGUMENTS_OF_CTEST... : of a build that is there
+tests() {
+    name=$1 results=$PWD/$2/tests.xml
     rm -f "$results"
+    folder=$2
+    shift 2
     ctest --test-dir "$folder" --output-on-failure --parallel "$jobs" \
         --output-junit "$results" --test-output-size-passed 1000000 \
-        --test-output-size-failed 1000000 "$@" || broken="$broken $preset"
+        --test-output-size-failed 1000000 "$@" || broken="$broken $name"
     if [ ! -s "$results" ]; then
-        lost "$preset"
+        lost "$name"
         return
     fi
     # shellcheck disable=SC2046
@@ -89,10 +97,21 @@ suite() {
     skipped=$((skipped + $3))
 }
 
+# held ISA: what the release build has that depends on the instruction set
+held() {
+    echo "== release, held to $1"
+    DNNL_MAX_CPU_ISA=$1
+    export DNNL_MAX_CPU_ISA
+    tests "release-$1" build --label-regex '^isa$'
+    unset DNNL_MAX_CPU_ISA
+}
+
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT INT TERM
 
 suite release build all
+held AVX2
+held SSE41
 if command -v mpicc.mpich >/dev/null 2>&1; then
     suite mpich build-mpich tests-ranks --label-regex ranks
 else

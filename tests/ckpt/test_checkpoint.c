@@ -1,4 +1,5 @@
 // Folders of checkpoints: what is saved comes back, what is kept, what is found.
+// Labels: check
 #include "ckpt/support.h"
 
 #include "base/files.h"

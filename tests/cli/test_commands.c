@@ -1,4 +1,5 @@
 // help, version, plan, inspect and diff: what scripts rely on.
+// Labels: check
 #include "command.h"
 #include "runs.h"
 

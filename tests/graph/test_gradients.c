@@ -1,5 +1,6 @@
 // Derived backwards of random units, run in several cuts with everything spoilt that
 // the derivation says is not kept, against the obvious backward over the whole batch.
+// Labels: isa
 #include "base/rng.h"
 #include "graph/batch_center.h"
 #include "graph/interpret.h"

@@ -1,4 +1,5 @@
 // Every op against its reference, every reference against finite differences.
+// Labels: check
 #include "ops/conformance.h"
 
 #include <setjmp.h>

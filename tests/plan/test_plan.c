@@ -1,4 +1,5 @@
 // What plans are made of: bytes, order, text.
+// Labels: check
 #include "base/checked.h"
 #include "base/memory.h"
 #include "models/models.h"

@@ -1,4 +1,5 @@
 // The planner's choice beside that of a search through all plans.
+// Labels: check
 #include "planner/all_plans.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 // Training in 16 bits: near f32, however the batch is cut; to the same bits in
 // reproducible mode; and in fp16 with steps that overflow.
+// Labels: isa
 #include "samples.h"
 #include "scratch.h"
 #include "snapshot.h"

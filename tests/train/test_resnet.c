@@ -1,6 +1,7 @@
 // Residual networks: what PyTorch makes of a few updates, running statistics and
 // evaluation included; that batch norm does not see how the batch was cut; what is kept
 // where, and what is refused.
+// Labels: isa
 #include "scratch.h"
 #include "snapshot.h"
 #include "stored.h"
@@ -66,6 +67,10 @@ static void small_images_as_pytorch(void **state) {
 
 static void bottlenecks_as_pytorch(void **state) {
     check_golden(state, "bottleneck", "train_micro_batch_size_per_gpu=4");
+}
+
+static void strides_that_divide_the_image_as_pytorch(void **state) {
+    check_golden(state, "even", "train_micro_batch_size_per_gpu=4");
 }
 
 // ---- cuts
@@ -452,6 +457,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         ON_DISK(small_images_as_pytorch),
         ON_DISK(bottlenecks_as_pytorch),
+        ON_DISK(strides_that_divide_the_image_as_pytorch),
         ON_DISK(cuts_change_nothing),
         ON_DISK(recomputed_as_kept),
         ON_DISK(resumed_as_whole),

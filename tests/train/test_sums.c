@@ -1,6 +1,7 @@
 // Gradients summed in 16 bits (data_types.grad_accum_dtype): each addition rounded as
 // it should be, training near that with f32 sums, two bytes a parameter, and sums that
 // overflow skip the step.
+// Labels: isa
 #include "backend/cpu/half.h"
 #include "base/half.h"
 #include "exec/walk.h"

@@ -2,7 +2,13 @@
 """Residual networks by PyTorch, for tests/train/test_resnet.c: two small ones as
 torchvision builds them, one with zero-padded shortcuts (He et al., arXiv 1512.03385,
 option A) and one with projections and a bottleneck. Computed in float64 from float32
-weights; results rounded to float32. Usage: resnet.py FOLDER (tests/data/resnets)"""
+weights; results rounded to float32. Usage: resnet.py FOLDER (tests/data/resnets)
+
+Weights are drawn anew until rounding to float32 decides nothing, since it differs
+between processors: no input of a ReLU in all steps is nearer to 0 than MARGIN of its
+tensor's standard deviation, no two largest pixels of a pooling window are nearer to
+each other, and PyTorch in float32 comes to the same within half of what the test
+allows."""
 import json
 import pathlib
 import sys
@@ -14,6 +20,28 @@ from torch import nn
 from torch.nn import functional as F
 
 STEPS, BATCH, SAMPLES = 4, 10, 33
+MARGIN = 1e-5
+
+
+class TooNear(Exception):
+    pass
+
+
+def far(margin):
+    if margin < MARGIN and torch.is_grad_enabled():
+        raise TooNear
+    return True
+
+
+def relu(x):
+    return far(x.detach().abs().min() / x.detach().std()) and F.relu(x)
+
+
+def max_pool(x):
+    windows = F.unfold(F.pad(x.detach(), (1, 1, 1, 1), value=-1e9), 3, stride=2)
+    first, second = windows.reshape(*x.shape[:2], 9, -1).topk(2, dim=2).values.unbind(2)
+    gap = (first - second)[first > 0].min()  # of zeros, which one is the same
+    return far(gap / x.detach().std()) and F.max_pool2d(x, 3, 2, 1)
 
 
 class Block(nn.Module):
@@ -44,11 +72,11 @@ class Block(nn.Module):
         return F.pad(x, (0, 0, 0, 0, 0, self.out - x.shape[1]))
 
     def forward(self, x):
-        h = F.relu(self.bn1(self.conv1(x)))
+        h = relu(self.bn1(self.conv1(x)))
         h = self.bn2(self.conv2(h))
         if self.narrow:
-            h = self.bn3(self.conv3(F.relu(h)))
-        return F.relu(h + self.shortcut(x))
+            h = self.bn3(self.conv3(relu(h)))
+        return relu(h + self.shortcut(x))
 
 
 class ResNet(nn.Module):
@@ -73,9 +101,9 @@ class ResNet(nn.Module):
         self.fc = nn.Linear(inside, c["num_labels"])
 
     def forward(self, x):
-        x = F.relu(self.bn1(self.conv1(x)))
+        x = relu(self.bn1(self.conv1(x)))
         if self.imagenet:
-            x = F.max_pool2d(x, 3, 2, 1)
+            x = max_pool(x)
         for s in range(self.stages):
             x = getattr(self, f"layer{s + 1}")(x)
         return self.fc(x.mean((2, 3)))
@@ -85,6 +113,61 @@ def tensors(model):
     kinds = {torch.int64: np.int64}
     return {name: np.array(t.numpy(), dtype=kinds.get(t.dtype, np.float32), order="C")
             for name, t in model.state_dict().items()}
+
+
+def draw(config, blocks, imagenet, narrow, seed):
+    torch.manual_seed(seed)
+    model = ResNet(config, blocks, imagenet, narrow)
+    with torch.no_grad():
+        for name, p in model.named_parameters():  # not all alike
+            if p.dim() == 1:
+                p += 0.2 * torch.randn_like(p)
+            if name.endswith("bn3.weight"):  # or fifty layers multiply what is rounded
+                p *= 0.3
+        for name, b in model.named_buffers():
+            if b.dtype != torch.int64:
+                b += 0.1 * torch.rand_like(b)
+    return model
+
+
+def train(model, x, y, rate):
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9,
+                                weight_decay=1e-3)
+    losses = []
+    for step in range(STEPS):
+        at = slice(step * BATCH % SAMPLES, min(step * BATCH % SAMPLES + BATCH, SAMPLES))
+        loss = F.cross_entropy(model(x[at]), y[at])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def same(initial, want, got):
+    """of two trained models, every tensor: what the test asks, halved"""
+    for name, start in initial.items():
+        a, b = want[name].astype(np.float64), got[name].astype(np.float64)
+        allowed = 5e-4 * np.linalg.norm(a - start) + STEPS * 2**-24 * np.linalg.norm(a)
+        if np.linalg.norm(a - b) > allowed / 2:
+            return False
+    return True
+
+
+def trained(make, x, y, rate):
+    """(initial tensors, model, losses) of the first seed that will do"""
+    for seed in range(3, 1000):
+        try:
+            model, rounded = make(seed), make(seed)
+            initial = tensors(model)
+            losses = train(model.double(), x, y, rate)
+            near = train(rounded, x.float(), y, rate)
+        except TooNear:
+            continue
+        if np.allclose(losses, near, rtol=1e-5, atol=0) and same(
+                initial, tensors(model), tensors(rounded)):
+            return initial, model, losses
+    raise SystemExit("no seed will do")
 
 
 def write(folder, config, blocks, imagenet, narrow, last, rate):
@@ -98,33 +181,15 @@ def write(folder, config, blocks, imagenet, narrow, last, rate):
     mean, std = [100.0 + 9 * i for i in range(channels)], [60.0 + i for i in range(channels)]
     np.save(folder / "images.npy", raw)
     np.save(folder / "labels.npy", labels)
-    torch.manual_seed(3)
-    model = ResNet(config, blocks, imagenet, narrow)
-    with torch.no_grad():
-        for name, p in model.named_parameters():  # not all alike
-            if p.dim() == 1:
-                p += 0.2 * torch.randn_like(p)
-        for name, b in model.named_buffers():
-            if b.dtype != torch.int64:
-                b += 0.1 * torch.rand_like(b)
-    save_file(tensors(model), folder / "initial" / "model.safetensors")
     keys = {"model_type": "resnet", **config}
     (folder / "initial" / "config.json").write_text(json.dumps(keys, indent=1) + "\n")
-    model.double()
     x = raw.astype(np.float64)
     x = x.transpose(0, 3, 1, 2) if last else x
     x = (x - np.array(mean)[:, None, None]) / np.array(std)[:, None, None]
     x, y = torch.tensor(x), torch.tensor(labels.astype(np.int64))
-    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9,
-                                weight_decay=1e-3)
-    losses = []
-    for step in range(STEPS):
-        at = slice(step * BATCH % SAMPLES, min(step * BATCH % SAMPLES + BATCH, SAMPLES))
-        loss = F.cross_entropy(model(x[at]), y[at])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+    initial, model, losses = trained(
+        lambda seed: draw(config, blocks, imagenet, narrow, seed), x, y, rate)
+    save_file(initial, folder / "initial" / "model.safetensors")
     save_file(tensors(model), folder / "final.safetensors")
     model.eval()
     with torch.no_grad():
@@ -151,6 +216,8 @@ def main():
     large = {"depth": 50, "width": 2, "num_channels": 3, "image_size": 33,
              "num_labels": 5, "shortcut": "projection"}
     write(to / "bottleneck", large, [3, 4, 6, 3], True, True, False, 1e-4)
+    # Strides that divide the images, by 1 x 1.
+    write(to / "even", {**large, "image_size": 48}, [3, 4, 6, 3], True, True, False, 1e-4)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/team.h"
+#include "backend/cpu/unit_stride.h"
 
 #include "base/checked.h"
 #include "base/memory.h"
@@ -35,7 +36,9 @@ typedef struct part {
 } part;
 
 struct tr_conv {
-    tr_conv_desc desc;
+    tr_conv_desc desc;    // what oneDNN computes
+    tr_conv_desc strided; // what was asked for
+    bool picks;           // oneDNN gets a copy of the pixels that the stride leaves
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_memory_desc_t x_desc, y_desc, bias_desc;
@@ -47,8 +50,8 @@ struct tr_conv {
     part out[WAYS];  // from the workspace to the result; index: accumulate
     bool converts;   // the two layouts of the weight differ
     // Workspace: the weight inside, or the gradient before it is added; the gradient of
-    // the bias; scratch.
-    size_t inner_bytes, bias_bytes, scratch_bytes;
+    // the bias; the pixels; scratch.
+    size_t inner_bytes, bias_bytes, pixel_bytes, scratch_bytes;
 };
 
 static bool is_valid(const tr_conv_desc *d) {
@@ -313,6 +316,9 @@ static dnnl_status_t create_all(tr_conv *p) {
     if (p->desc.kind == TR_CONV_WEIGHT && p->desc.bias) {
         p->bias_bytes = round_up(dnnl_memory_desc_get_size(&p->bias_desc));
     }
+    if (p->picks) {
+        p->pixel_bytes = round_up(dnnl_memory_desc_get_size(&p->x_desc));
+    }
     return dnnl_success;
 }
 
@@ -330,8 +336,12 @@ tr_status tr__conv_create(const tr_conv_desc *desc, tr_conv **out, tr_error *err
     if (!p) {
         return refused(desc, dnnl_out_of_memory, err);
     }
-    p->desc = *desc;
-    p->desc.threads = threads_of(desc);
+    p->desc = p->strided = *desc;
+    p->desc.threads = p->strided.threads = threads_of(desc);
+    p->picks = tr__unit_stride_wanted(desc);
+    if (p->picks) {
+        p->desc = tr__unit_stride_desc(&p->strided);
+    }
     // oneDNN cuts the work for as many threads as OpenMP would use now.
     int threads = omp_get_max_threads();
     omp_set_num_threads(p->desc.threads);
@@ -382,7 +392,9 @@ void tr__conv_destroy(tr_conv *conv) {
 }
 
 size_t tr__conv_workspace(const tr_conv *conv) {
-    return conv ? conv->inner_bytes + conv->bias_bytes + conv->scratch_bytes : 0;
+    return conv ? conv->inner_bytes + conv->bias_bytes + conv->pixel_bytes +
+                      conv->scratch_bytes
+                : 0;
 }
 
 // ---- running
@@ -391,7 +403,7 @@ size_t tr__conv_workspace(const tr_conv *conv) {
 typedef struct run {
     tr_conv *conv;
     const tr_conv_operands *operands;
-    char *inner, *bias, *scratch;
+    char *inner, *bias, *pixels, *scratch;
 } run;
 
 static void set_memory(dnnl_memory_t memory, const void *data) {
@@ -467,11 +479,21 @@ static void put_bias(const run *r) {
     }
 }
 
+// x, or the copy of those of its pixels that are read.
+static const float *pixels_of(const run *r) {
+    float *pixels = (float *)(void *)r->pixels;
+    if (!r->conv->picks) {
+        return r->operands->other;
+    }
+    tr__unit_stride_copy(&r->conv->strided, r->operands->other, pixels);
+    return pixels;
+}
+
 static dnnl_status_t run_weight(const run *r) {
     tr_conv *p = r->conv;
     part *back = &p->out[r->operands->accumulate];
     set_memory(p->y, r->operands->image);
-    set_memory(p->x, r->operands->other);
+    set_memory(p->x, pixels_of(r));
     set_memory(p->weight, r->operands->result);
     set_memory(p->sum, back->primitive ? (void *)r->inner : r->operands->result);
     dnnl_exec_arg_t args[ARGS_MAX] = {{DNNL_ARG_DIFF_DST, p->y},
@@ -495,7 +517,8 @@ void tr__conv_run(tr_conv *conv, const tr_conv_operands *operands, void *workspa
     tr_held before;
     run r = {.conv = conv, .operands = operands, .inner = workspace};
     r.bias = r.inner + conv->inner_bytes;
-    r.scratch = r.bias + conv->bias_bytes;
+    r.pixels = r.bias + conv->bias_bytes;
+    r.scratch = r.pixels + conv->pixel_bytes;
     tr__team_hold(conv->desc.threads, &before);
     dnnl_status_t status = runs[conv->desc.kind](&r);
     tr__team_release(conv->desc.threads, &before);

@@ -2,33 +2,53 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#endif
+#include <oneapi/dnnl/dnnl.h>
+#include <pthread.h>
+
+// The same for the whole life of the process; to ask oneDNN takes half a microsecond.
+static pthread_once_t asked = PTHREAD_ONCE_INIT;
+static tr_isa best = TR_ISA_GENERIC;
+static bool bf16;
+
+#if defined(__x86_64__)
+// What oneDNN may use is a set of bits: all that the processor has, or less where
+// DNNL_MAX_CPU_ISA says so.
+static bool dnnl_has(dnnl_cpu_isa_t isa) {
+    return ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)isa) == (unsigned)isa;
+}
 
 // __builtin_cpu_supports of older clang does not know this one.
 static bool has_f16c(void) {
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
+
+static void ask(void) {
+    if (dnnl_has(dnnl_cpu_isa_avx512_core) && __builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl")) {
+        best = TR_ISA_AVX512;
+        bf16 = dnnl_has(dnnl_cpu_isa_avx512_core_bf16) &&
+               __builtin_cpu_supports("avx512bf16");
+    } else if (dnnl_has(dnnl_cpu_isa_avx2) && __builtin_cpu_supports("avx2") &&
+               __builtin_cpu_supports("fma") && has_f16c()) {
+        best = TR_ISA_AVX2;
+    }
+}
+#else
+static void ask(void) {
+}
 #endif
 
 tr_isa tr__cpu_isa(void) {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-        return TR_ISA_AVX512;
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c()) {
-        return TR_ISA_AVX2;
-    }
-#endif
-    return TR_ISA_GENERIC;
+    pthread_once(&asked, ask);
+    return best;
 }
 
 bool tr__cpu_has_bf16(void) {
-#if defined(__x86_64__)
-    return tr__cpu_isa() == TR_ISA_AVX512 && __builtin_cpu_supports("avx512bf16");
-#else
-    return false;
-#endif
+    pthread_once(&asked, ask);
+    return bf16;
 }
 
 const char *tr__isa_name(tr_isa isa) {

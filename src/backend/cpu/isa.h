@@ -12,7 +12,9 @@ typedef enum tr_isa {
     TR_ISA_COUNT
 } tr_isa;
 
-// The best one this processor has.
+// The best one that this processor has and oneDNN may use. The environment variable
+// DNNL_MAX_CPU_ISA (SSE41, AVX2, AVX512_CORE and others) holds oneDNN to less than the
+// processor has, and so Tranche's own kernels.
 tr_isa tr__cpu_isa(void);
 // Does it multiply pairs of bf16 and add them up in f32 (AVX512-BF16)?
 bool tr__cpu_has_bf16(void);

@@ -1,0 +1,56 @@
+#!/bin/sh
+# debian13.sh [TARGET...]: makes a Debian 13 system in a folder, copies this tree into it
+# and runs `make TARGET...` (test) there: GCC 14, oneDNN 3.7, Open MPI 5, CMake 3.31.
+# The system stays for the next run, which takes what has changed; remove the folder to
+# start anew. Needs root and mmdebstrap (Debian, Ubuntu: apt-get install mmdebstrap).
+#
+#   FOLDER=...  of the system; build-debian13
+#   MIRROR=...  of Debian; the one that this machine's apt uses
+#   SUITE=...   another version of Debian; trixie
+set -eu
+cd "$(dirname "$0")/.."
+tree=$PWD
+folder=${FOLDER:-$tree/build-debian13}
+suite=${SUITE:-trixie}
+[ $# -gt 0 ] || set -- test
+
+fail() {
+    echo "debian13: $*" >&2
+    exit 2
+}
+
+# A mirror of Debian's own packages, security updates aside.
+mirror() {
+    # shellcheck disable=SC2016
+    apt-get indextargets --format '$(REPO_URI) $(LABEL)' 'Created-By: Packages' \
+        2>/dev/null | awk '$2 == "Debian" { print $1; exit }'
+}
+
+[ "$(id -u)" -eq 0 ] || fail "it mounts and changes root: run it as root"
+if [ ! -e "$folder/etc/debian_version" ]; then
+    command -v mmdebstrap >/dev/null 2>&1 ||
+        fail "mmdebstrap is missing: apt-get install mmdebstrap"
+    from=${MIRROR:-$(mirror)}
+    [ -n "$from" ] || fail "no mirror of Debian in apt's sources: name one, MIRROR=URL"
+    echo "debian13: making $folder from $from"
+    mmdebstrap --quiet --variant=apt --include=make,ca-certificates "$suite" "$folder" \
+        "$from" || fail "mmdebstrap failed; remove $folder before the next try"
+fi
+
+# What the tests start there needs /proc and shared memory; how apt gets to its mirror is
+# this machine's business.
+cp -L /etc/resolv.conf "$folder/etc/resolv.conf" 2>/dev/null || true
+mkdir -p "$folder/srv/tranche"
+find . -mindepth 1 -maxdepth 1 ! -name 'build*' ! -name out ! -name .git -print |
+    tar -c -T - | tar -x -C "$folder/srv/tranche"
+
+# shellcheck disable=SC2016
+exec unshare --mount --pid --fork sh -eu -c '
+    folder=$1
+    shift
+    mount --make-rprivate /
+    mount -t proc proc "$folder/proc"
+    mount --rbind /dev "$folder/dev"
+    mount --rbind /sys "$folder/sys"
+    exec chroot "$folder" make -C /srv/tranche "$@"
+' sh "$folder" "$@"
