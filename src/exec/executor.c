@@ -60,12 +60,6 @@ static tr_status (*const run_kind[TR_STEP_KINDS])(tr_work *, const tr_plan_step 
     [TR_STEP_track] = tr__run_program,
 };
 
-// Others wait for what this step moves, whether the walk was stopped or not.
-static bool concerns_others(const tr_plan_step *step) {
-    return step->stream == TR_STREAM_COMM || step->stream == TR_STREAM_COPY ||
-           step->stream == TR_STREAM_NVME || step->kind == TR_STEP_combine;
-}
-
 // Who watches the walk, NULL: nobody.
 static tr_watch *watch_of(const tr_work *work) {
     return work->sequence == TR_SEQUENCE_TRAIN ? work->ex->watch : NULL;
@@ -121,10 +115,9 @@ static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
     const tr_plan_step *step = &plan->sequences[work->sequence].steps[index];
     tr_watch *watch = watch_of(work);
     tr_status status = TR_OK;
-    bool late =
-        work->sequence == TR_SEQUENCE_TRAIN && tr__step_is_late(plan, (size_t)index);
+    bool late = step->guard == TR_GUARD_DEFERRED;
     if (late ? !work->ex->late && step->kind == TR_STEP_update
-             : stopped && !concerns_others(step)) {
+             : stopped && step->guard != TR_GUARD_ALWAYS) {
         return TR_OK;
     }
     if (step->wait > 0 || step->wait_copy > 0 || step->wait_nvme > 0) {

@@ -93,11 +93,14 @@ static int64_t element_bytes(const tr_plan *plan, tr_part part) {
                                   : (int64_t)sizeof(float);
 }
 
-// Elements [first, first + count) of a flat buffer, in what is kept of a part.
+// Elements [first, first + count) of a flat buffer, in what is kept of a part. A rank
+// that has none of them is taken to access all there is, so that it waits as the others.
 static void note_range(finder *f, const tr_flat_range *range, tr_part part,
                        tr_access_mode mode, int64_t first, int64_t count) {
     int64_t bytes = element_bytes(f->plan, part);
-    if (tr__is_on_nvme(f->plan, range)) {
+    if (count == 0) {
+        note_whole(f, range->buffer, mode);
+    } else if (tr__is_on_nvme(f->plan, range)) {
         note(f, range->buffer, mode,
              tr__nvme_bytes(f->plan, part, first - range->first),
              tr__nvme_bytes(f->plan, part, count));
@@ -414,11 +417,10 @@ static void note_transfer(finder *f) {
     const tr_plan_step *step = f->step;
     bool read = step->kind == TR_STEP_read;
     const tr_flat_range *range = tr__flat_range(flat_of(f), step->part);
-    int64_t bytes = tr__nvme_bytes(f->plan, step->part, step->count);
     note_range(f, range, step->part, read ? TR_ACCESS_READ : TR_ACCESS_WRITE,
                step->first, step->count);
-    note(f, step->buffer[read ? TR_SLOT_OUTPUT : TR_SLOT_INPUT],
-         read ? TR_ACCESS_WRITE : TR_ACCESS_READ, 0, bytes);
+    note_whole(f, step->buffer[read ? TR_SLOT_OUTPUT : TR_SLOT_INPUT],
+               read ? TR_ACCESS_WRITE : TR_ACCESS_READ);
 }
 
 static void note_total(finder *f) {

@@ -7,7 +7,7 @@
 // backward of another micro-batch or unit. An input that would have to come back while
 // it is still leaving stays.
 #include "base/memory.h"
-#include "plan/plan.h"
+#include "plan/editor.h"
 
 enum {
     AHEAD = 2,        // computing steps that an input comes back before its own
@@ -16,20 +16,13 @@ enum {
 
 typedef struct walk {
     tr_plan *plan;
-    const tr_sequence *old;
-    tr_sequence edited;
-    int32_t *number;    // [copy steps before] their number now; the first is 1
+    tr_editor editor;
     int64_t *forward;   // [units][micro-batches] which computing step its forward is
     bool *stays;        // [units][micro-batches]
-    int32_t *back;      // [units][micro-batches] number of the copy step that brings
-                        // it back
     size_t *brought;    // [steps before] 1 + the one whose input comes back before it
-    int32_t before;     // copy steps of the old sequence so far
-    int32_t copies;     // and of the edited one
-    int32_t left;       // the last of them that takes an input away
+    int32_t left;       // the last step that takes an input away, by its id
     int32_t left_ahead; // the same, when the last computing step began
-    tr_error *err;
-    tr_status status;
+    int32_t limited;    // the last of them that a computing step has waited for
 } walk;
 
 static bool computes(const tr_plan_step *step) {
@@ -49,19 +42,13 @@ static bool is_away(const walk *w, const tr_plan_step *step) {
     return unit->recomputed && unit->program->input_bytes > 0 && !w->stays[at(w, step)];
 }
 
-static void add(walk *w, tr_plan_step step) {
-    if (w->status == TR_OK) {
-        w->copies += step.stream == TR_STREAM_COPY;
-        w->status = tr__sequence_add(&w->edited, step, w->err);
-    }
-}
-
-static void add_copy(walk *w, tr_plan_step_kind kind, const tr_plan_step *of) {
-    add(w, (tr_plan_step){.kind = kind,
-                          .stream = TR_STREAM_COPY,
-                          .part = TR_PART_BOUNDARY,
-                          .unit = of->unit,
-                          .micro = of->micro});
+static int32_t add_copy(walk *w, tr_plan_step_kind kind, const tr_plan_step *of) {
+    return tr__edit_add(&w->editor, (tr_plan_step){.kind = kind,
+                                                   .stream = TR_STREAM_COPY,
+                                                   .guard = TR_GUARD_ALWAYS,
+                                                   .part = TR_PART_BOUNDARY,
+                                                   .unit = of->unit,
+                                                   .micro = of->micro});
 }
 
 // For every recomputation, the step before which its input sets out.
@@ -69,8 +56,8 @@ static void find_setting_out(walk *w) {
     size_t computing[AHEAD + 1] = {0}; // the last ones, this one included
     bool overlap = !w->plan->request.no_overlap;
     int64_t number = 0;
-    for (size_t i = 0; i < w->old->count; i++) {
-        const tr_plan_step *step = &w->old->steps[i];
+    for (size_t i = 0; i < w->editor.old->count; i++) {
+        const tr_plan_step *step = &w->editor.old->steps[i];
         if (!computes(step)) {
             continue;
         }
@@ -91,78 +78,54 @@ static void find_setting_out(walk *w) {
     }
 }
 
-static int32_t later(int32_t a, int32_t b) {
-    return a > b ? a : b;
-}
-
-// What leaves need not be gone before the step after the next begins.
-static int32_t wait_of(walk *w, const tr_plan_step *step) {
-    int32_t wait = w->number[step->wait_copy];
-    if (computes(step)) {
-        bool overlap = !w->plan->request.no_overlap;
-        wait = later(wait, overlap ? w->left_ahead : w->left);
-        w->left_ahead = w->left;
+// What leaves must be gone when the step after the next begins.
+static void limit_leaving(walk *w, int32_t computing) {
+    bool overlap = !w->plan->request.no_overlap;
+    int32_t gone = overlap ? w->left_ahead : w->left;
+    if (gone != w->limited) {
+        tr__edit_limit(&w->editor, gone, computing);
+        w->limited = gone;
     }
-    if (step->kind == TR_STEP_recompute && is_away(w, step)) {
-        wait = later(wait, w->back[at(w, step)]);
-    }
-    return wait;
+    w->left_ahead = w->left;
 }
 
 static void edit_step(walk *w, size_t index) {
-    tr_plan_step step = w->old->steps[index];
+    const tr_plan_step *step = &w->editor.old->steps[index];
     if (w->brought[index] > 0) {
-        const tr_plan_step *needs = &w->old->steps[w->brought[index] - 1];
-        add_copy(w, TR_STEP_fetch, needs);
-        w->back[at(w, needs)] = w->copies;
+        add_copy(w, TR_STEP_fetch, &w->editor.old->steps[w->brought[index] - 1]);
     }
-    step.wait_copy = wait_of(w, &step);
-    add(w, step);
-    if (step.stream == TR_STREAM_COPY) {
-        w->number[++w->before] = w->copies;
+    int32_t id = tr__edit_add(&w->editor, *step);
+    if (computes(step)) {
+        limit_leaving(w, id);
     }
-    if (step.kind == TR_STEP_forward && is_away(w, &step)) {
-        add_copy(w, TR_STEP_evict, &step);
-        w->left = w->copies;
+    if (step->kind == TR_STEP_forward && is_away(w, step)) {
+        w->left = add_copy(w, TR_STEP_evict, step);
     }
 }
 
 static tr_status edit(walk *w) {
-    size_t update_begin = 0;
     find_setting_out(w);
-    for (size_t i = 0; i < w->old->count && w->status == TR_OK; i++) {
-        update_begin = i == w->plan->update_begin ? w->edited.count : update_begin;
+    for (size_t i = 0; i < w->editor.old->count; i++) {
         edit_step(w, i);
     }
-    if (w->status == TR_OK) {
-        tr__free(w->old->steps);
-        w->plan->sequences[TR_SEQUENCE_TRAIN] = w->edited;
-        w->plan->update_begin = update_begin;
-    } else {
-        tr__free(w->edited.steps);
-    }
-    return w->status;
+    return tr__edit_end(&w->editor);
 }
 
 tr_status tr__pass_boundary(tr_plan *plan, tr_error *err) {
-    walk w = {.plan = plan, .old = &plan->sequences[TR_SEQUENCE_TRAIN], .err = err};
     const tr_plan_request *r = &plan->request;
     if (r->boundary_home == TR_SPACE_DEVICE || r->inference) {
         return TR_OK;
     }
+    walk w = {.plan = plan, .editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err)};
     size_t inputs = (size_t)plan->unit_count * (size_t)r->accumulation_steps;
-    w.number = tr__calloc(w.old->count + 1, sizeof *w.number);
-    w.brought = tr__calloc(w.old->count, sizeof *w.brought);
-    w.back = tr__calloc(inputs, sizeof *w.back);
+    w.brought = tr__calloc(w.editor.old->count, sizeof *w.brought);
     w.forward = tr__calloc(inputs, sizeof *w.forward);
     w.stays = tr__calloc(inputs, sizeof *w.stays);
     tr_status status =
-        w.number && w.brought && w.back && w.forward && w.stays
+        w.brought && w.forward && w.stays
             ? edit(&w)
             : tr_fail(err, TR_MEMORY, "no memory to plan what leaves the device");
-    tr__free(w.number);
     tr__free(w.brought);
-    tr__free(w.back);
     tr__free(w.forward);
     tr__free(w.stays);
     return status;

@@ -362,7 +362,7 @@ static tr_status run_clear(tr_check_walk *w) {
 static tr_status run_update(tr_check_walk *w) {
     size_t index = (size_t)(w->step - w->plan->sequences[w->kind].steps);
     bool agreed = w->normed && (w->recorded || w->plan->request.ranks == 1);
-    bool late = !w->normed && tr__step_is_late(w->plan, index);
+    bool late = !w->normed && w->step->guard == TR_GUARD_DEFERRED;
     if (!late && (!agreed || index < w->plan->update_begin)) {
         return tr__check_wrong(w, "comes before the norm");
     }

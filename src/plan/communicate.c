@@ -1,4 +1,5 @@
-// Pass: what moves between ranks and between memory spaces, when, and who waits for it.
+// Pass: what moves between ranks and between memory spaces, and when. Who waits for it
+// follows from what steps access (schedule.c); limits bound what is under way.
 //
 // Around the visits of a sequence (visits.h), parameters arrive: read from NVMe,
 // fetched from where they live, then gathered from the other ranks, as far as they have
@@ -15,9 +16,9 @@
 //
 // With overlap, each part of an arrival goes on during a visit before the one that it
 // is for, and each part of a departure during one after it: so a few units' parameters
-// and gradients live at a time. Steps of one stream are done in their order, so waiting
-// for one waits for all before.
+// and gradients live at a time.
 #include "base/memory.h"
+#include "plan/editor.h"
 #include "plan/visits.h"
 
 enum { COMM, COPY, NVME, STREAMS }; // the streams that go on beside computing
@@ -26,43 +27,47 @@ enum { COMM, COPY, NVME, STREAMS }; // the streams that go on beside computing
 typedef enum arrival { READ, FETCH, GATHER, ARRIVALS } arrival;
 typedef enum departure { REDUCE, EVICT, WRITE, DEPARTURES } departure;
 
-// How many steps of each stream have been issued.
+// The last step of each stream, by its id; 0: none.
 typedef struct issue {
-    int32_t at[STREAMS];
+    int32_t of[STREAMS];
 } issue;
 
 typedef struct walk {
     tr_plan *plan;
     tr_sequence_kind kind;
     tr_visits visits;
-    tr_sequence edited;
-    issue issued;
+    tr_editor editor;
+    issue last; // so far
     // Visits that each part of an arrival begins before its own, that each part of a
     // departure comes after, and the most of the latter.
     size_t ahead[ARRIVALS], after[DEPARTURES], behind;
     bool reads, writes; // parameters from NVMe, gradients to it
-    issue *came;        // [visits] with the last step that brings it something
-    issue *left;        // [visits] with the last step that takes its gradients
+    issue *came;        // [visits] the last steps that bring it something
+    issue *left;        // [visits] the last steps that take its gradients
     bool *summed;       // [flats] the sums of this step have been begun
     tr_error *err;
-    tr_status status;
 } walk;
 
 static bool grads_leave(const walk *w) {
     return w->plan->request.optimizer_home != TR_SPACE_DEVICE;
 }
 
-static void add(walk *w, tr_plan_step step, const issue *wait) {
-    if (wait) {
-        step.wait = wait->at[COMM];
-        step.wait_copy = wait->at[COPY];
-        step.wait_nvme = wait->at[NVME];
+static int32_t add(walk *w, tr_plan_step step) {
+    int32_t id = tr__edit_add(&w->editor, step);
+    if (step.stream == TR_STREAM_COMM) {
+        w->last.of[COMM] = id;
+    } else if (step.stream == TR_STREAM_COPY) {
+        w->last.of[COPY] = id;
+    } else if (step.stream == TR_STREAM_NVME) {
+        w->last.of[NVME] = id;
     }
-    if (w->status == TR_OK) {
-        w->issued.at[COMM] += step.stream == TR_STREAM_COMM;
-        w->issued.at[COPY] += step.stream == TR_STREAM_COPY;
-        w->issued.at[NVME] += step.stream == TR_STREAM_NVME;
-        w->status = tr__sequence_add(&w->edited, step, w->err);
+    return id;
+}
+
+// The step begins when all of these are done.
+static void limit(walk *w, const issue *before, int32_t after) {
+    for (int s = 0; s < STREAMS; s++) {
+        tr__edit_limit(&w->editor, before->of[s], after);
     }
 }
 
@@ -70,37 +75,33 @@ static void add(walk *w, tr_plan_step step, const issue *wait) {
 // ------------------------------------------------------------------------
 
 // All that this rank has of a part of the flat, between the file and staging.
-static void add_transfer(walk *w, tr_plan_step_kind kind, tr_part part, int flat,
-                         const issue *wait) {
+static int32_t add_transfer(walk *w, tr_plan_step_kind kind, tr_part part, int flat) {
     const tr_flat_range *range = tr__flat_range(&w->plan->flats[flat], part);
-    add(w,
-        (tr_plan_step){.kind = kind,
-                       .stream = TR_STREAM_NVME,
-                       .part = part,
-                       .unit = (int32_t)flat,
-                       .first = range->first,
-                       .count = range->count,
-                       .slot = -1},
-        wait);
+    return add(w, (tr_plan_step){.kind = kind,
+                                 .stream = TR_STREAM_NVME,
+                                 .guard = TR_GUARD_ALWAYS,
+                                 .part = part,
+                                 .unit = (int32_t)flat,
+                                 .first = range->first,
+                                 .count = range->count,
+                                 .slot = -1});
 }
 
-static void add_fetch(walk *w, int flat, const issue *wait) {
-    add(w,
-        (tr_plan_step){.kind = TR_STEP_fetch,
-                       .stream = TR_STREAM_COPY,
-                       .part = TR_PART_PARAM,
-                       .unit = (int32_t)flat},
-        wait);
+static int32_t add_fetch(walk *w, int flat) {
+    return add(w, (tr_plan_step){.kind = TR_STEP_fetch,
+                                 .stream = TR_STREAM_COPY,
+                                 .guard = TR_GUARD_ALWAYS,
+                                 .part = TR_PART_PARAM,
+                                 .unit = (int32_t)flat});
 }
 
-// What is gathered has been fetched before, where it had to be.
-static void add_gather(walk *w, tr_part part, int flat, const issue *wait) {
-    add(w,
-        (tr_plan_step){.kind = TR_STEP_gather,
-                       .stream = TR_STREAM_COMM,
-                       .part = part,
-                       .unit = (int32_t)flat},
-        wait);
+static int32_t add_gather(walk *w, tr_part part, int flat) {
+    return add(w, (tr_plan_step){.kind = TR_STEP_gather,
+                                 .stream = TR_STREAM_COMM,
+                                 .guard = part == TR_PART_NORMS ? TR_GUARD_APPLIED
+                                                                : TR_GUARD_ALWAYS,
+                                 .part = part,
+                                 .unit = (int32_t)flat});
 }
 
 static void bring(walk *w, size_t v, arrival part) {
@@ -111,18 +112,14 @@ static void bring(walk *w, size_t v, arrival part) {
         int flat = unit->flats[k];
         bool fetches = at->fetch >> k & 1, gathers = at->gather >> k & 1;
         if (part == READ && fetches && w->reads) {
-            add_transfer(w, TR_STEP_read, tr__used_part(w->plan), flat, NULL);
-            came->at[NVME] = w->issued.at[NVME];
+            came->of[NVME] =
+                add_transfer(w, TR_STEP_read, tr__used_part(w->plan), flat);
         }
         if (part == FETCH && fetches) {
-            issue read = {.at[NVME] = came->at[NVME]};
-            add_fetch(w, flat, &read);
-            came->at[COPY] = w->issued.at[COPY];
+            came->of[COPY] = add_fetch(w, flat);
         }
         if (part == GATHER && gathers) {
-            issue fetched = {.at[COPY] = came->at[COPY]};
-            add_gather(w, TR_PART_PARAM, flat, &fetched);
-            came->at[COMM] = w->issued.at[COMM];
+            came->of[COMM] = add_gather(w, TR_PART_PARAM, flat);
         }
     }
 }
@@ -153,32 +150,29 @@ static void bring_all_ahead(walk *w, size_t now) {
 // ----------------------------------------------------------------------
 
 // What goes on to NVMe has its squares taken before.
-static void add_evict(walk *w, int flat, const issue *wait) {
+static int32_t add_evict(walk *w, int flat) {
     if (w->writes) {
-        add(w, (tr_plan_step){.kind = TR_STEP_square, .unit = (int32_t)flat}, wait);
+        add(w, (tr_plan_step){.kind = TR_STEP_square, .unit = (int32_t)flat});
     }
-    add(w,
-        (tr_plan_step){.kind = TR_STEP_evict,
-                       .stream = TR_STREAM_COPY,
-                       .part = TR_PART_GRAD,
-                       .unit = (int32_t)flat,
-                       .fresh = !w->summed[flat]},
-        wait);
+    bool fresh = !w->summed[flat];
     w->summed[flat] = true;
+    return add(w, (tr_plan_step){.kind = TR_STEP_evict,
+                                 .stream = TR_STREAM_COPY,
+                                 .guard = TR_GUARD_ALWAYS,
+                                 .part = TR_PART_GRAD,
+                                 .unit = (int32_t)flat,
+                                 .fresh = fresh});
 }
 
-static void add_reduce(walk *w, int flat) {
+static int32_t add_reduce(walk *w, int flat) {
     bool leaves = w->plan->flats[flat].leaves;
-    add(w,
-        (tr_plan_step){.kind = TR_STEP_reduce,
-                       .stream = TR_STREAM_COMM,
-                       .unit = (int32_t)flat,
-                       .fresh = leaves || !w->summed[flat]},
-        NULL);
+    int32_t id = add(w, (tr_plan_step){.kind = TR_STEP_reduce,
+                                       .stream = TR_STREAM_COMM,
+                                       .guard = TR_GUARD_ALWAYS,
+                                       .unit = (int32_t)flat,
+                                       .fresh = leaves || !w->summed[flat]});
     w->summed[flat] = w->summed[flat] || !leaves;
-    if (tr__plan_stage(w->plan) == 0) {
-        add_gather(w, TR_PART_GRAD, flat, NULL);
-    }
+    return tr__plan_stage(w->plan) == 0 ? add_gather(w, TR_PART_GRAD, flat) : id;
 }
 
 static bool takes(const walk *w, departure part) {
@@ -190,22 +184,20 @@ static bool takes(const walk *w, departure part) {
 static void take_away(walk *w, size_t v, departure part) {
     const tr_visit *at = &w->visits.visits[v];
     const tr_plan_unit *unit = &w->plan->units[at->unit];
-    issue reduced = {.at[COMM] = w->left[v].at[COMM]};
-    issue evicted = {.at[COPY] = w->left[v].at[COPY]};
+    issue *left = &w->left[v];
     for (int k = 0; k < unit->program->flat_count; k++) {
         int flat = unit->flats[k];
         if (!(at->leave >> k & 1)) {
             continue;
         }
         if (part == REDUCE) {
-            add_reduce(w, flat);
+            left->of[COMM] = add_reduce(w, flat);
         } else if (part == EVICT && w->plan->flats[flat].leaves) {
-            add_evict(w, flat, &reduced);
+            left->of[COPY] = add_evict(w, flat);
         } else if (part == WRITE) {
-            add_transfer(w, TR_STEP_write, TR_PART_GRAD, flat, &evicted);
+            left->of[NVME] = add_transfer(w, TR_STEP_write, TR_PART_GRAD, flat);
         }
     }
-    w->left[v] = w->issued;
 }
 
 // ---- the row of visits
@@ -230,73 +222,56 @@ static void add_border(walk *w, size_t v) {
     }
 }
 
-static void take_later(issue *a, const issue *b) {
-    for (int s = 0; s < STREAMS; s++) {
-        a->at[s] = a->at[s] > b->at[s] ? a->at[s] : b->at[s];
-    }
-}
-
-// What must be done before visit v runs: its own arrivals, and, so that no more
-// gradients wait to leave than the plan means to hold, the departures before those that
-// are under way. Gradients that stay until they are complete hold up nobody, but where
+// Visit v begins when all that is brought to it is there, also what only a later step
+// of it reads: so what it came from can be let go. And so that no more gradients wait
+// to leave than the plan means to hold, the departures before those that are under way
+// are done then. Gradients that stay until they are complete hold up nobody, but where
 // they are staged.
-static issue wait_of(const walk *w, size_t v) {
-    issue wait = w->came[v];
+static void limit_visit(walk *w, size_t v, int32_t first) {
     size_t before = w->behind + 1;
-    if (w->plan->request.no_overlap) {
-        return w->issued;
+    limit(w, w->plan->request.no_overlap ? &w->last : &w->came[v], first);
+    if (!w->plan->request.no_overlap && v >= before &&
+        (tr__plan_grads_pass(w->plan) || w->writes)) {
+        limit(w, &w->left[v - before], first);
     }
-    if (v >= before && (tr__plan_grads_pass(w->plan) || w->writes)) {
-        take_later(&wait, &w->left[v - before]);
-    }
-    return wait;
 }
 
-// The norm needs all sums; the update needs what all ranks have found.
+// Nothing of the step is under way at the norm; the update needs what all ranks have
+// found.
 static void add_norm(walk *w, tr_plan_step step) {
     for (size_t i = 0; i < w->behind; i++) {
         add_border(w, w->visits.count + i);
     }
-    issue all = w->issued;
-    add(w, step, &all);
+    limit(w, &w->last, add(w, step));
     if (w->plan->request.ranks > 1) {
-        add_gather(w, TR_PART_RECORD, 0, NULL);
+        add_gather(w, TR_PART_RECORD, 0);
     }
 }
 
 // A tensor's norms need what every rank has measured of it.
 static void add_total(walk *w, tr_plan_step step) {
-    issue measured = {{0}};
     if (tr__norms_ranks(w->plan) > 1) {
-        add_gather(w, TR_PART_NORMS, 0, NULL);
-        measured.at[COMM] = w->issued.at[COMM];
+        add_gather(w, TR_PART_NORMS, 0);
     }
-    add(w, step, &measured);
+    add(w, step);
 }
 
 static void write_steps(walk *w) {
-    const tr_sequence *old = &w->plan->sequences[w->kind];
-    size_t update_begin = 0;
+    const tr_sequence *old = w->editor.old;
     int32_t last = -1;
-    for (size_t i = 0; i < old->count && w->status == TR_OK; i++) {
-        bool begins = w->visits.of[i] > last;
-        issue wait = {{0}};
-        if (begins) {
+    for (size_t i = 0; i < old->count && w->editor.status == TR_OK; i++) {
+        const tr_plan_step *step = &old->steps[i];
+        if (w->visits.of[i] > last) {
             last = w->visits.of[i];
             add_border(w, (size_t)last);
-            wait = wait_of(w, (size_t)last);
-        }
-        update_begin = i == w->plan->update_begin ? w->edited.count : update_begin;
-        if (old->steps[i].kind == TR_STEP_norm) {
-            add_norm(w, old->steps[i]);
-        } else if (old->steps[i].kind == TR_STEP_total) {
-            add_total(w, old->steps[i]);
+            limit_visit(w, (size_t)last, add(w, *step));
+        } else if (step->kind == TR_STEP_norm) {
+            add_norm(w, *step);
+        } else if (step->kind == TR_STEP_total) {
+            add_total(w, *step);
         } else {
-            add(w, old->steps[i], begins ? &wait : NULL);
+            add(w, *step);
         }
-    }
-    if (w->kind == TR_SEQUENCE_TRAIN) {
-        w->plan->update_begin = update_begin;
     }
 }
 
@@ -317,16 +292,15 @@ static void choose_distances(walk *w) {
 
 static void edit(walk *w) {
     choose_distances(w);
-    w->status = tr__visits_find(w->plan, w->kind, &w->visits, w->err);
+    tr_status status = tr__visits_find(w->plan, w->kind, &w->visits, w->err);
     w->came = tr__calloc(w->visits.count + 1, sizeof *w->came);
     w->left = tr__calloc(w->visits.count + 1, sizeof *w->left);
     w->summed = tr__calloc(w->plan->flat_count, sizeof *w->summed);
-    if (w->status == TR_OK && (!w->came || !w->left || !w->summed)) {
-        w->status = tr_fail(w->err, TR_MEMORY, "no memory to plan what moves");
+    if (status == TR_OK && (!w->came || !w->left || !w->summed)) {
+        status = tr_fail(w->err, TR_MEMORY, "no memory to plan what moves");
     }
-    if (w->status == TR_OK) {
-        write_steps(w);
-    }
+    w->editor.status = status;
+    write_steps(w);
     tr__visits_clear(&w->visits);
     tr__free(w->came);
     tr__free(w->left);
@@ -336,10 +310,11 @@ static void edit(walk *w) {
 // The next flat is read while this one is fetched; no more than that is staged. *read:
 // flats so far, empty ones included.
 static void read_for_fence(walk *w, size_t f, size_t *read) {
-    issue fetched = {.at[COPY] = w->issued.at[COPY]};
+    issue fetched = {.of[COPY] = w->last.of[COPY]};
     for (; *read < w->plan->flat_count && *read < f + 2; (*read)++) {
         if (w->plan->flats[*read].count > 0) {
-            add_transfer(w, TR_STEP_read, tr__used_part(w->plan), (int)*read, &fetched);
+            limit(w, &fetched,
+                  add_transfer(w, TR_STEP_read, tr__used_part(w->plan), (int)*read));
         }
     }
 }
@@ -351,19 +326,16 @@ static void edit_fence(walk *w) {
     int stage = tr__plan_stage(w->plan);
     bool stay = r->param_home == TR_SPACE_DEVICE;
     size_t read = 0;
-    issue needs = {{0}}; // of the reads, those up to this flat's
     choose_distances(w);
-    for (size_t f = 0; stay && f < w->plan->flat_count && w->status == TR_OK; f++) {
+    for (size_t f = 0; stay && f < w->plan->flat_count; f++) {
         if (w->reads) {
             read_for_fence(w, f, &read);
         }
         if (w->plan->flats[f].leaves) {
-            needs.at[NVME] += w->reads && w->plan->flats[f].count > 0;
-            add_fetch(w, (int)f, &needs);
+            add_fetch(w, (int)f);
         }
         if (stage == 1 || stage == 2) {
-            issue fetched = {.at[COPY] = w->issued.at[COPY]};
-            add_gather(w, TR_PART_PARAM, (int)f, &fetched);
+            add_gather(w, TR_PART_PARAM, (int)f);
         }
     }
 }
@@ -374,20 +346,15 @@ tr_status tr__pass_communicate(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     bool moves = r->ranks > 1 || r->optimizer_home != TR_SPACE_DEVICE ||
                  r->param_home != TR_SPACE_DEVICE;
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds && moves && !r->inference;
-         k++) {
+    tr_status status = TR_OK;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds && status == TR_OK; k++) {
         walk w = {.plan = plan, .kind = kinds[k], .err = err};
-        if (kinds[k] == TR_SEQUENCE_FENCE) {
-            edit_fence(&w);
-        } else {
-            edit(&w);
+        if (!moves || r->inference) {
+            break;
         }
-        if (w.status != TR_OK) {
-            tr__free(w.edited.steps);
-            return w.status;
-        }
-        tr__free(plan->sequences[kinds[k]].steps);
-        plan->sequences[kinds[k]] = w.edited;
+        w.editor = tr__edit_begin(plan, kinds[k], err);
+        (kinds[k] == TR_SEQUENCE_FENCE ? edit_fence : edit)(&w);
+        status = tr__edit_end(&w.editor);
     }
-    return TR_OK;
+    return status;
 }

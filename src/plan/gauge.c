@@ -5,8 +5,7 @@
 // gradient of that one micro-batch alone, whatever the wave, and reading it is all that
 // a measure step does. Tied tensors are left out: several units add to them, in waves,
 // and no moment shows one micro-batch's sum of all.
-#include "base/memory.h"
-#include "plan/plan.h"
+#include "plan/editor.h"
 
 // Reading a gradient once more is about a hundredth of the time of a step that has as
 // many operations as this for each byte read (at 30 operations in the time of a byte).
@@ -90,26 +89,21 @@ static bool is_worth_it(const tr_plan *plan) {
            flops_of_step(plan) >= cheap_flops_per_byte * bytes;
 }
 
-static tr_status edit(tr_plan *plan, tr_sequence *edited, tr_error *err) {
-    const tr_sequence *old = &plan->sequences[TR_SEQUENCE_TRAIN];
-    size_t update_begin = 0;
-    tr_status status = TR_OK;
-    for (size_t i = 0; i < old->count && status == TR_OK; i++) {
-        const tr_plan_step *step = &old->steps[i];
-        update_begin = i == plan->update_begin ? edited->count : update_begin;
-        status = tr__sequence_add(edited, *step, err);
-        if (status == TR_OK && tr__step_is_gauged(plan, step)) {
-            tr_plan_step measure = {
-                .kind = TR_STEP_gauge, .unit = step->unit, .segment = step->segment};
-            status = tr__sequence_add(edited, measure, err);
+static tr_status edit(tr_plan *plan, tr_error *err) {
+    tr_editor editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
+    for (size_t i = 0; i < editor.old->count; i++) {
+        const tr_plan_step *step = &editor.old->steps[i];
+        tr__edit_add(&editor, *step);
+        if (tr__step_is_gauged(plan, step)) {
+            tr__edit_add(&editor, (tr_plan_step){.kind = TR_STEP_gauge,
+                                                 .unit = step->unit,
+                                                 .segment = step->segment});
         }
     }
-    plan->update_begin = update_begin;
-    return status;
+    return tr__edit_end(&editor);
 }
 
 tr_status tr__pass_gauge(tr_plan *plan, tr_error *err) {
-    tr_sequence edited = {0};
     if (plan->request.inference) {
         plan->request.measure = TR_MEASURE_NEVER;
         return TR_OK;
@@ -120,15 +114,5 @@ tr_status tr__pass_gauge(tr_plan *plan, tr_error *err) {
     }
     bool measures = is_worth_it(plan);
     plan->request.measure = measures ? TR_MEASURE_ALWAYS : TR_MEASURE_NEVER;
-    if (!measures) {
-        return TR_OK;
-    }
-    tr_status status = edit(plan, &edited, err);
-    if (status != TR_OK) {
-        tr__free(edited.steps);
-        return status;
-    }
-    tr__free(plan->sequences[TR_SEQUENCE_TRAIN].steps);
-    plan->sequences[TR_SEQUENCE_TRAIN] = edited;
-    return TR_OK;
+    return measures ? edit(plan, err) : TR_OK;
 }

@@ -146,7 +146,10 @@ static void forward_unit(writer *w, int u) {
             add_forward(w, u, s, j);
         }
         if (is_barrier(w, u, s + 1)) {
-            add(w, (tr_plan_step){.kind = TR_STEP_combine, .unit = u, .segment = s});
+            add(w, (tr_plan_step){.kind = TR_STEP_combine,
+                                  .guard = TR_GUARD_ALWAYS,
+                                  .unit = u,
+                                  .segment = s});
         }
     }
 }
@@ -158,6 +161,7 @@ static void backward_unit(writer *w, int u) {
         }
         if (is_barrier(w, u, s)) {
             add(w, (tr_plan_step){.kind = TR_STEP_combine,
+                                  .guard = TR_GUARD_ALWAYS,
                                   .unit = u,
                                   .segment = s,
                                   .backward = true});
@@ -184,6 +188,7 @@ static void add_update(writer *w, tr_plan_step_kind kind, size_t f) {
     const tr_flat *flat = &w->plan->flats[f];
     bool shards = tr__plan_stage(w->plan) > 0;
     add(w, (tr_plan_step){.kind = kind,
+                          .guard = TR_GUARD_APPLIED,
                           .unit = (int32_t)f,
                           .first = shards ? flat->first : 0,
                           .count = shards ? flat->own : flat->count,
@@ -196,7 +201,10 @@ static void combine_step(writer *w) {
         const tr_unit_program *program = w->plan->units[u].program;
         bool whole = program->wave_bytes > 0 && tr__wave_is_step(program);
         for (int s = 0; whole && s < program->segments; s++) {
-            add(w, (tr_plan_step){.kind = TR_STEP_combine, .unit = u, .segment = s});
+            add(w, (tr_plan_step){.kind = TR_STEP_combine,
+                                  .guard = TR_GUARD_ALWAYS,
+                                  .unit = u,
+                                  .segment = s});
         }
     }
 }
@@ -219,17 +227,17 @@ static void train_step(writer *w) {
     }
     combine_step(w);
     add(w, (tr_plan_step){.kind = TR_STEP_norm});
-    plan->update_begin = w->sequence->count;
     for (int u = 0; u < plan->unit_count; u++) {
         if (plan->units[u].program->track.count > 0) {
-            add(w, (tr_plan_step){.kind = TR_STEP_track, .unit = u});
+            add(w, (tr_plan_step){
+                       .kind = TR_STEP_track, .guard = TR_GUARD_APPLIED, .unit = u});
         }
     }
     for (size_t f = 0; plan->request.tensor_norms && f < plan->flat_count; f++) {
         add_update(w, TR_STEP_measure, f);
     }
     if (plan->request.tensor_norms) {
-        add(w, (tr_plan_step){.kind = TR_STEP_total});
+        add(w, (tr_plan_step){.kind = TR_STEP_total, .guard = TR_GUARD_APPLIED});
     }
     for (size_t f = 0; f < plan->flat_count; f++) {
         add_update(w, TR_STEP_update, f);

@@ -241,8 +241,8 @@ static tr_status run_passes(tr_plan *plan, bool prove, tr_error *err) {
     static tr_status (*const passes[])(tr_plan *, tr_error *) = {
         tr__pass_compile,   tr__pass_partition, choose_wave,      tr__pass_order,
         tr__pass_recompute, tr__pass_fold,      tr__pass_gauge,   tr__pass_communicate,
-        tr__pass_stage,     tr__pass_boundary,  tr__pass_traffic, tr__pass_lifetimes,
-        tr__pass_offsets,   tr__pass_ledger,
+        tr__pass_stage,     tr__pass_boundary,  tr__pass_traffic, tr__pass_kept,
+        tr__pass_values,    tr__pass_schedule,  tr__pass_offsets, tr__pass_ledger,
     };
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
         tr_status status = passes[i](plan, err);
@@ -339,6 +339,7 @@ void tr_plan_destroy(tr_plan *plan) {
     tr__free(plan->states);
     for (int s = 0; s < TR_SEQUENCES; s++) {
         tr__free(plan->sequences[s].steps);
+        tr__free(plan->sequences[s].limits);
     }
     tr__free(plan->units);
     tr__free(plan->flats);

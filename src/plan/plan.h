@@ -99,9 +99,20 @@ typedef enum tr_slot {
     TR_SLOTS
 } tr_slot;
 
+// When a step is done. Flags that only the engine sets decide: was the walk asked for
+// an end, is the update applied, was the update before left to this step.
+typedef enum tr_step_guard {
+    TR_GUARD_RUNNING,  // until somebody asks for an end
+    TR_GUARD_ALWAYS,   // other ranks or later steps wait for what it moves
+    TR_GUARD_APPLIED,  // once the norm is known and the update is not skipped
+    TR_GUARD_DEFERRED, // where the step before has left its update to this one
+} tr_step_guard;
+
 typedef struct tr_plan_step {
+    int32_t id; // unique in its sequence, kept when passes insert others around it
     tr_plan_step_kind kind;
     tr_stream stream;
+    tr_step_guard guard;
     int32_t unit; // gather, reduce, fold, update: the flat buffer
     int32_t segment;
     int64_t micro;   // micro-batch of this rank's step, 0..g-1
@@ -113,10 +124,10 @@ typedef struct tr_plan_step {
     // reduce: bit 0: writes the sums (else: adds to them). Clear, of gradients: bit 0:
     // all of the buffer (else: what lies between parameters).
     uint32_t fresh;
-    int32_t wait;      // so many of the sequence's communication steps must be done,
-    int32_t wait_copy; // and so many of its copy steps,
-    int32_t wait_nvme; // and so many of its NVMe steps
-    int32_t binding;   // where the unit's flat buffers lie: in plan->bindings, -1: none
+    // So many of the sequence's communication, copy and NVMe steps must be done, where
+    // no earlier step has waited for them (schedule.c).
+    int32_t wait, wait_copy, wait_nvme;
+    int32_t binding; // where the unit's flat buffers lie: in plan->bindings, -1: none
     // Read, write, measure, update: elements of the flat buffer, multiples of 1,024 but
     // for the end, and in which slot of the update's ring they are staged (-1: in
     // none).
@@ -133,9 +144,18 @@ typedef struct tr_plan_step {
     int32_t buffer[TR_SLOTS]; // -1: none
 } tr_plan_step;
 
+// The step `before` must be done before the step `after` begins, though that needs none
+// of its bytes: it bounds what is in flight. Steps by their ids.
+typedef struct tr_limit {
+    int32_t before, after;
+} tr_limit;
+
 typedef struct tr_sequence {
     tr_plan_step *steps;
     size_t count, capacity;
+    tr_limit *limits;
+    size_t limit_count, limit_capacity;
+    int32_t ids; // given so far
 } tr_sequence;
 
 // The sequences of a plan. Only one of them is at work at a time; their passing buffers
@@ -292,9 +312,9 @@ struct tr_plan {
     tr_binding *bindings;
     size_t binding_count, binding_capacity;
     tr_sequence sequences[TR_SEQUENCES];
-    size_t update_begin; // of TRAIN: steps from here on change parameters
-    // TRAIN can begin with the update of the step before it: its pieces (steps with a
-    // slot) lie before update_begin, too. Each is done in one of the two places.
+    size_t update_begin; // of TRAIN: the first step with TR_GUARD_APPLIED
+    // TRAIN can begin with the update of the step before it: its pieces are there with
+    // TR_GUARD_DEFERRED, too. Each is done in one of the two places.
     bool late_updates;
     tr_buffer *buffers;
     size_t buffer_count, buffer_capacity;
@@ -335,7 +355,7 @@ tr_status tr__pass_recompute(tr_plan *plan, tr_error *err);
 tr_status tr__pass_fold(tr_plan *plan, tr_error *err);
 // The squares of one micro-batch's gradients, for the noise scale.
 tr_status tr__pass_gauge(tr_plan *plan, tr_error *err);
-// What ranks bring together and sum, when, and who waits for it.
+// What ranks bring together and sum, and when.
 tr_status tr__pass_communicate(tr_plan *plan, tr_error *err);
 // Updates of what lives on NVMe: cut into pieces, read ahead and written back.
 tr_status tr__pass_stage(tr_plan *plan, tr_error *err);
@@ -343,8 +363,12 @@ tr_status tr__pass_stage(tr_plan *plan, tr_error *err);
 tr_status tr__pass_traffic(tr_plan *plan, tr_error *err);
 // The inputs of recomputed units leave the device, and come back.
 tr_status tr__pass_boundary(tr_plan *plan, tr_error *err);
-// Buffers of every step, and from when to when each lives.
-tr_status tr__pass_lifetimes(tr_plan *plan, tr_error *err);
+// Buffers that live always and belong to no flat buffer; the buffers of every step.
+tr_status tr__pass_kept(tr_plan *plan, tr_error *err);
+tr_status tr__pass_values(tr_plan *plan, tr_error *err);
+// Who waits for whom, from what the steps access (access.h); and from that, from when
+// to when each buffer lives.
+tr_status tr__pass_schedule(tr_plan *plan, tr_error *err);
 // Where each lies.
 tr_status tr__pass_offsets(tr_plan *plan, tr_error *err);
 // The bytes, by category.
@@ -368,7 +392,7 @@ tr_status tr__plan_print_members(const tr_plan *plan, FILE *to, tr_error *err);
 
 // A buffer of the plan; -1 and an error when there is no memory.
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
-// Appends a step to a sequence.
+// Appends a step to a sequence; one without an id gets one.
 tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *err);
 // A binding of the plan, one that is there already where it is the same; -1: no memory.
 int32_t tr__plan_bind(tr_plan *plan, const tr_binding *binding, tr_error *err);
@@ -447,8 +471,6 @@ bool tr__step_is_of_unit(const tr_plan_step *step);
 // longer than one of its users is at work, and the ranks' sums take what each user has
 // made.
 int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave);
-// Is step `index` of TRAIN part of an update that the step before may have left?
-bool tr__step_is_late(const tr_plan *plan, size_t index);
 // How many of the stream's steps must be done before the step.
 int32_t tr__step_wait(const tr_plan_step *step, tr_stream stream);
 // Steps that move what a unit is given.

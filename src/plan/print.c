@@ -74,8 +74,7 @@ static bool extends(const item *last, const tr_plan_step *step) {
 }
 
 // What is read and written for pieces of updates is left out.
-static size_t fold_runs(const tr_plan *plan, const tr_sequence *sequence, item *items) {
-    bool trains = sequence == &plan->sequences[TR_SEQUENCE_TRAIN];
+static size_t fold_runs(const tr_sequence *sequence, item *items) {
     size_t count = 0;
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
@@ -95,7 +94,7 @@ static size_t fold_runs(const tr_plan *plan, const tr_sequence *sequence, item *
                                     .segment = step->segment,
                                     .micro = step->micro,
                                     .last_micro = step->micro,
-                                    .late = trains && tr__step_is_late(plan, i)};
+                                    .late = step->guard == TR_GUARD_DEFERRED};
         }
         items[count - 1].pieces += piece;
     }
@@ -271,7 +270,7 @@ static tr_status print_sequence(const tr_plan *plan, tr_sequence_kind kind, FILE
     if (!items) {
         return tr_fail(err, TR_MEMORY, "no memory to print the plan");
     }
-    size_t count = fold_runs(plan, sequence, items);
+    size_t count = fold_runs(sequence, items);
     fprintf(to, "\n%s: %zu steps\n", tr__sequence_name(kind), sequence->count);
     print_items(plan, items, count, 0, to);
     tr__free(items);

@@ -1,8 +1,7 @@
 // Pass: units whose activations are dropped in the forward and made again, from the
 // boundary before the unit, right before their backward (Chen et al., arXiv
 // 1604.06174).
-#include "base/memory.h"
-#include "plan/plan.h"
+#include "plan/editor.h"
 
 // What passes from one segment to the next is kept in any case.
 static bool is_worth(const tr_plan *plan, int u) {
@@ -17,39 +16,24 @@ static bool begins_backward(const tr_plan *plan, const tr_plan_step *step) {
 }
 
 tr_status tr__pass_recompute(tr_plan *plan, tr_error *err) {
-    tr_sequence *old = &plan->sequences[TR_SEQUENCE_TRAIN];
-    tr_sequence edited = {0};
-    size_t update_begin = 0;
     if (plan->request.inference || plan->request.recomputed_units == 0) {
         return TR_OK;
     }
     for (int u = 0; u < plan->request.recomputed_units; u++) {
         plan->units[u].recomputed = is_worth(plan, u);
     }
-    for (size_t i = 0; i < old->count; i++) {
-        tr_plan_step step = old->steps[i];
-        tr_status status = TR_OK;
+    tr_editor editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
+    for (size_t i = 0; i < editor.old->count; i++) {
+        tr_plan_step step = editor.old->steps[i];
         if (step.kind == TR_STEP_forward) {
             step.lean = plan->units[step.unit].recomputed;
         }
         if (begins_backward(plan, &step)) {
-            status = tr__sequence_add(&edited,
-                                      (tr_plan_step){.kind = TR_STEP_recompute,
-                                                     .unit = step.unit,
-                                                     .micro = step.micro},
-                                      err);
+            tr__edit_add(&editor, (tr_plan_step){.kind = TR_STEP_recompute,
+                                                 .unit = step.unit,
+                                                 .micro = step.micro});
         }
-        if (status == TR_OK) {
-            update_begin = i == plan->update_begin ? edited.count : update_begin;
-            status = tr__sequence_add(&edited, step, err);
-        }
-        if (status != TR_OK) {
-            tr__free(edited.steps);
-            return status;
-        }
+        tr__edit_add(&editor, step);
     }
-    tr__free(old->steps);
-    *old = edited;
-    plan->update_begin = update_begin;
-    return TR_OK;
+    return tr__edit_end(&editor);
 }

@@ -1,3 +1,4 @@
+// Pass: who waits for whom.
 #include "plan/schedule.h"
 
 #include "base/checked.h"
@@ -144,4 +145,101 @@ tr_status tr__schedule_find(const tr_plan *plan, tr_sequence_kind kind,
 void tr__schedule_clear(tr_dependencies *dependencies) {
     tr__free(dependencies->on);
     *dependencies = (tr_dependencies){0};
+}
+
+// ---- waits
+
+// The limits of the sequence are dependencies, too. at: [ids + 1] the step of an id.
+static void add_limits(const tr_sequence *sequence, const int32_t *at,
+                       tr_dependencies *dependencies) {
+    for (size_t i = 0; i < sequence->limit_count; i++) {
+        int32_t before = at[sequence->limits[i].before];
+        int32_t *on = dependencies->on[at[sequence->limits[i].after]];
+        tr_stream stream = sequence->steps[before].stream;
+        on[stream] = before > on[stream] ? before : on[stream];
+    }
+}
+
+static tr_status find_limits(const tr_sequence *sequence, tr_dependencies *dependencies,
+                             tr_error *err) {
+    int32_t *at = tr__calloc((size_t)sequence->ids + 1, sizeof *at);
+    if (!at) {
+        return tr_fail(err, TR_MEMORY, "no memory for the plan's waits");
+    }
+    for (size_t i = 0; i < sequence->count; i++) {
+        at[sequence->steps[i].id] = (int32_t)i;
+    }
+    add_limits(sequence, at, dependencies);
+    tr__free(at);
+    return TR_OK;
+}
+
+static int32_t *wait_of(tr_plan_step *step, tr_stream stream) {
+    return stream == TR_STREAM_COMM   ? &step->wait
+           : stream == TR_STREAM_COPY ? &step->wait_copy
+                                      : &step->wait_nvme;
+}
+
+// A wait holds for all later steps: only one for more is noted. number: [steps].
+static void count_waits(tr_sequence *sequence, tr_stream stream,
+                        const tr_dependencies *dependencies, int32_t *number) {
+    int32_t issued = 0, done = 0;
+    for (size_t i = 0; i < sequence->count; i++) {
+        tr_plan_step *step = &sequence->steps[i];
+        int32_t on = step->stream == stream ? -1 : dependencies->on[i][stream];
+        int32_t needed = on < 0 ? 0 : number[on];
+        *wait_of(step, stream) = needed > done ? needed : 0;
+        done = needed > done ? needed : done;
+        issued += step->stream == stream;
+        number[i] = issued;
+    }
+}
+
+static tr_status find_waits(tr_sequence *sequence, const tr_dependencies *dependencies,
+                            tr_error *err) {
+    static const tr_stream beside[] = {TR_STREAM_COMM, TR_STREAM_COPY, TR_STREAM_NVME};
+    int32_t *number = tr__calloc(sequence->count, sizeof *number);
+    if (!number) {
+        return tr_fail(err, TR_MEMORY, "no memory for the plan's waits");
+    }
+    for (size_t s = 0; s < sizeof beside / sizeof *beside; s++) {
+        count_waits(sequence, beside[s], dependencies, number);
+    }
+    tr__free(number);
+    return TR_OK;
+}
+
+static tr_status schedule(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
+    tr_sequence *sequence = &plan->sequences[kind];
+    tr_accesses accesses = {0};
+    tr_dependencies dependencies = {0};
+    tr_status status = tr__accesses_find(plan, kind, &accesses, err);
+    if (status == TR_OK) {
+        status = tr__schedule_find(plan, kind, &accesses, &dependencies, err);
+    }
+    if (status == TR_OK) {
+        status = find_limits(sequence, &dependencies, err);
+    }
+    if (status == TR_OK) {
+        status = find_waits(sequence, &dependencies, err);
+    }
+    if (status == TR_OK) {
+        status = tr__lifetimes_find(plan, kind, &accesses, err);
+    }
+    tr__accesses_clear(&accesses);
+    tr__schedule_clear(&dependencies);
+    return status;
+}
+
+tr_status tr__pass_schedule(tr_plan *plan, tr_error *err) {
+    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    tr_status status = TR_OK;
+    for (int kind = 0; kind < TR_SEQUENCES && status == TR_OK; kind++) {
+        status = schedule(plan, (tr_sequence_kind)kind, err);
+    }
+    while (plan->update_begin < train->count &&
+           train->steps[plan->update_begin].guard != TR_GUARD_APPLIED) {
+        plan->update_begin++;
+    }
+    return status;
 }

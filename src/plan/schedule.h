@@ -1,6 +1,6 @@
 // Which steps must be done before a step begins: derived from what the steps access.
 //
-// The sequence is in the order of issue. Steps of one stream are done one after the
+// The sequence is in the order of issue, and the order never changes. Steps of one stream are done one after the
 // other. A step depends on the last step before it that writes what it reads, and on
 // all steps since then that read what it writes. Of each stream only the latest such
 // step counts, because the earlier ones are done before it.
@@ -15,10 +15,15 @@ typedef struct tr_dependencies {
     int32_t (*on)[TR_STREAMS]; // [steps]
 } tr_dependencies;
 
-// TR_MEMORY. The caller clears `out` in any case.
+// From the accesses alone. TR_MEMORY. The caller clears `out` in any case.
 tr_status tr__schedule_find(const tr_plan *plan, tr_sequence_kind kind,
                             const tr_accesses *accesses, tr_dependencies *out,
                             tr_error *err);
 void tr__schedule_clear(tr_dependencies *dependencies);
+
+// The first and the last step that each buffer of the sequence is needed for, from the
+// accesses and the waits. TR_MEMORY.
+tr_status tr__lifetimes_find(tr_plan *plan, tr_sequence_kind kind,
+                             const tr_accesses *accesses, tr_error *err);
 
 #endif

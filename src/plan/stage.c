@@ -16,7 +16,7 @@
 // moved on are written back, and read again by the second, in the stream's order.
 #include "base/checked.h"
 #include "base/memory.h"
-#include "plan/plan.h"
+#include "plan/editor.h"
 
 // 4 MiB of f32: long enough for a disk to be at its best. One slot is at work; what a
 // forward has time for is in the others.
@@ -32,18 +32,20 @@ typedef struct cursor {
 typedef struct writer {
     tr_plan *plan;
     const tr_sequence *old;
-    tr_sequence edited;
-    int32_t issued;                     // NVMe steps
-    int32_t ready[TR_UPDATE_SLOTS_MAX]; // those that the piece of a slot waits for
+    size_t begin; // of the old steps, the first that comes after the norm
+    tr_editor editor;
+    tr_step_guard guard; // of pieces
+    int32_t moved;       // the last NVMe step, by its id
     cursor updates, reads;
     tr_error *err;
-    tr_status status;
 } writer;
 
 static void add(writer *w, tr_plan_step step) {
-    if (w->status == TR_OK) {
-        w->issued += step.stream == TR_STREAM_NVME;
-        w->status = tr__sequence_add(&w->edited, step, w->err);
+    int32_t id = tr__edit_add(&w->editor, step);
+    if (step.stream == TR_STREAM_NVME) {
+        w->moved = id;
+    } else if (step.kind == TR_STEP_norm) { // nothing is under way at the norm
+        tr__edit_limit(&w->editor, w->moved, id);
     }
 }
 
@@ -82,6 +84,7 @@ static void move(writer *w, const tr_plan_step *piece, tr_plan_step_kind kind) {
         }
         add(w, (tr_plan_step){.kind = kind,
                               .stream = TR_STREAM_NVME,
+                              .guard = w->guard,
                               .unit = piece->unit,
                               .part = (tr_part)part,
                               .first = piece->first,
@@ -95,28 +98,29 @@ static void move(writer *w, const tr_plan_step *piece, tr_plan_step_kind kind) {
 static bool write_piece(writer *w) {
     tr_plan_step ahead, piece;
     int64_t slots = w->plan->request.update_slots;
-    if (w->status != TR_OK || !next_piece(w, &w->updates, &piece)) {
+    if (w->editor.status != TR_OK || !next_piece(w, &w->updates, &piece)) {
         return false;
     }
     while (w->reads.number < w->updates.number + slots - 1 &&
            next_piece(w, &w->reads, &ahead)) {
         move(w, &ahead, TR_STEP_read);
-        w->ready[ahead.slot] = w->issued;
     }
-    piece.wait_nvme = piece.count > 0 ? w->ready[piece.slot] : 0;
+    piece.guard = w->guard;
+    piece.id = 0;
     add(w, piece);
     move(w, &piece, TR_STEP_write);
     return true;
 }
 
-static void begin_pieces(writer *w, size_t first, size_t end) {
+static void begin_pieces(writer *w, size_t first, size_t end, tr_step_guard guard) {
+    w->guard = guard;
     w->updates = w->reads = (cursor){.at = first, .end = end};
 }
 
 // Where the updates begin, which end the sequence.
 static size_t first_update(const writer *w) {
     size_t i = w->old->count;
-    while (i > w->plan->update_begin && w->old->steps[i - 1].kind == TR_STEP_update) {
+    while (i > w->begin && w->old->steps[i - 1].kind == TR_STEP_update) {
         i--;
     }
     return i;
@@ -156,7 +160,7 @@ static bool is_gap(const tr_plan_step *step) {
 }
 
 static void find_deadlines(const writer *w, deadlines *d) {
-    size_t count = w->plan->update_begin;
+    size_t count = w->begin;
     int64_t need = 0;
     for (size_t i = 0; i < count; i++) {
         const tr_plan_step *step = &w->old->steps[i];
@@ -187,28 +191,20 @@ static void write_pieces_before(writer *w, const deadlines *d, size_t i) {
     }
 }
 
-// renumbered: [NVMe steps of the old sequence + 1]
-static void copy_steps(writer *w, const deadlines *d, int32_t *renumbered) {
-    int32_t before = 0;
-    begin_pieces(w, first_update(w), w->old->count);
-    for (size_t i = 0; i < w->plan->update_begin && w->status == TR_OK; i++) {
-        tr_plan_step step = w->old->steps[i];
+static void copy_steps(writer *w, const deadlines *d) {
+    begin_pieces(w, first_update(w), w->old->count, TR_GUARD_DEFERRED);
+    for (size_t i = 0; i < w->begin && w->editor.status == TR_OK; i++) {
         if (w->plan->late_updates) {
             write_pieces_before(w, d, i);
         }
-        step.wait_nvme =
-            step.kind == TR_STEP_norm ? w->issued : renumbered[step.wait_nvme];
-        add(w, step);
-        if (step.stream == TR_STREAM_NVME) {
-            renumbered[++before] = w->issued;
-        }
+        add(w, w->old->steps[i]);
     }
 }
 
 // All that comes after the norm, in its order.
 static void write_updates(writer *w) {
-    size_t i = w->plan->update_begin, count = w->old->count;
-    while (i < count && w->status == TR_OK) {
+    size_t i = w->begin, count = w->old->count;
+    while (i < count && w->editor.status == TR_OK) {
         tr_plan_step_kind kind = w->old->steps[i].kind;
         if (kind != TR_STEP_measure && kind != TR_STEP_update) {
             add(w, w->old->steps[i++]);
@@ -218,7 +214,7 @@ static void write_updates(writer *w) {
         while (end < count && w->old->steps[end].kind == kind) {
             end++;
         }
-        begin_pieces(w, i, end);
+        begin_pieces(w, i, end, TR_GUARD_APPLIED);
         while (write_piece(w)) {
         }
         i = end;
@@ -226,24 +222,28 @@ static void write_updates(writer *w) {
 }
 
 static tr_status write_steps(writer *w) {
-    size_t count = w->plan->update_begin + 1;
+    size_t count = w->begin + 1;
     deadlines d = {tr__calloc(count, sizeof *d.need), tr__calloc(count, sizeof *d.next),
                    tr__calloc(count, sizeof *d.gaps)};
-    int32_t *renumbered = tr__calloc(count, sizeof *renumbered);
-    if (!d.need || !d.next || !d.gaps || !renumbered) {
-        w->status = tr_fail(w->err, TR_MEMORY, "no memory to plan updates");
+    if (!d.need || !d.next || !d.gaps) {
+        w->editor.status = tr_fail(w->err, TR_MEMORY, "no memory to plan updates");
     } else {
         find_deadlines(w, &d);
-        copy_steps(w, &d, renumbered);
-        size_t update_begin = w->edited.count;
+        copy_steps(w, &d);
         write_updates(w);
-        w->plan->update_begin = update_begin;
     }
     tr__free(d.need);
     tr__free(d.next);
     tr__free(d.gaps);
-    tr__free(renumbered);
-    return w->status;
+    return tr__edit_end(&w->editor);
+}
+
+static size_t first_applied(const tr_sequence *sequence) {
+    size_t i = 0;
+    while (i < sequence->count && sequence->steps[i].guard != TR_GUARD_APPLIED) {
+        i++;
+    }
+    return i;
 }
 
 // No piece is larger than the largest update, and all but the last of a flat buffer are
@@ -266,7 +266,7 @@ static void choose_sizes(tr_plan *plan) {
 }
 
 tr_status tr__pass_stage(tr_plan *plan, tr_error *err) {
-    tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     if (!tr__plan_uses_nvme(plan)) {
         return TR_OK;
     }
@@ -276,11 +276,7 @@ tr_status tr__pass_stage(tr_plan *plan, tr_error *err) {
     plan->late_updates = !r->no_overlap && !r->reproducible && !r->tensor_norms &&
                          r->optimizer_home != TR_SPACE_DEVICE;
     writer w = {.plan = plan, .old = train, .err = err};
-    if (write_steps(&w) != TR_OK) {
-        tr__free(w.edited.steps);
-        return w.status;
-    }
-    tr__free(train->steps);
-    *train = w.edited;
-    return TR_OK;
+    w.begin = first_applied(train);
+    w.editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
+    return write_steps(&w);
 }

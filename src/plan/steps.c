@@ -81,6 +81,7 @@ tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *e
         step.buffer[i] = -1;
     }
     step.binding = -1;
+    step.id = step.id > 0 ? step.id : ++sequence->ids;
     sequence->steps[sequence->count++] = step;
     return TR_OK;
 }
@@ -203,13 +204,6 @@ bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *nex
         }
     }
     return false;
-}
-
-bool tr__step_is_late(const tr_plan *plan, size_t index) {
-    const tr_plan_step *step = &plan->sequences[TR_SEQUENCE_TRAIN].steps[index];
-    bool piece = step->kind == TR_STEP_update || step->kind == TR_STEP_read ||
-                 step->kind == TR_STEP_write;
-    return piece && step->slot >= 0 && index < plan->update_begin;
 }
 
 int32_t tr__step_wait(const tr_plan_step *step, tr_stream stream) {

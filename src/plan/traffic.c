@@ -61,7 +61,7 @@ tr_status tr__pass_traffic(tr_plan *plan, tr_error *err) {
     }
     // What may be done in one of two places is counted in the second.
     for (size_t i = 0; i < train->count; i++) {
-        if (!tr__step_is_late(plan, i)) {
+        if (train->steps[i].guard != TR_GUARD_DEFERRED) {
             count_step(plan, &train->steps[i]);
         }
     }

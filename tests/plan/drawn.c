@@ -82,6 +82,15 @@ tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
     draw_numbers(&d, &r);
     draw_recomputation(&d, &r);
     r.no_overlap = one_in(&d, 5);
-    r.inference = one_in(&d, 50);
+    if (one_in(&d, 50)) { // one micro-batch, everything on the device
+        r = (tr_plan_request){.model = r.model,
+                              .train_batch_size = r.micro_batch,
+                              .micro_batch = r.micro_batch,
+                              .accumulation_steps = 1,
+                              .ranks = 1,
+                              .compute = r.compute,
+                              .threads = 1,
+                              .inference = true};
+    }
     return r;
 }

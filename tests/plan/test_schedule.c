@@ -1,7 +1,6 @@
-// The waits and lifetimes that follow from what steps access, beside those that the
-// passes have counted: on requests drawn at random, no wait is missing, and no lifetime
-// is longer. Where a pass waits for more, it bounds what is in flight, or waits once
-// for all that is brought to a visit.
+// On requests drawn at random, plans are proved by the checker, which knows nothing of
+// accesses; every step waits for what it accesses; and every buffer lives as long as
+// steps access it.
 #include "plan/drawn.h"
 #include "plan/schedule.h"
 
@@ -147,7 +146,7 @@ static void plans_wait_for_what_they_access(void **state) {
         tr_plan_request request = test_draw_request(&models, i);
         tr_plan *plan = NULL;
         tr_error err = {0};
-        if (tr__plan_draft(&request, &plan, &err) != TR_OK) {
+        if (tr_plan_make(&request, &plan, &err) != TR_OK) {
             assert_int_equal(err.status, TR_USAGE);
             continue;
         }

@@ -98,7 +98,7 @@ static int count_spans(const tr_plan *plan) {
         bool combine =
             sequence->steps[i].kind == TR_STEP_combine && tr_comm_ranks(comm) > 1;
         bool left_out = sequence->steps[i].kind == TR_STEP_update &&
-                        tr__step_is_late(plan, i); // of no step before
+                        sequence->steps[i].guard == TR_GUARD_DEFERRED; // of no step before
         spans += !combine && !left_out;
         while (combine && tr__combine_next(plan, &sequence->steps[i], &next, &tensor)) {
             spans++;

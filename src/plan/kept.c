@@ -1,0 +1,93 @@
+// Pass: buffers that live from step to step and belong to no flat buffer: the rings of
+// data, the record, what moves between ranks and NVMe passes through, sums, the answer.
+#include "base/checked.h"
+#include "comm/comm.h"
+#include "plan/plan.h"
+
+static tr_status keep_in(tr_plan *plan, tr_space space, tr_ledger_category category,
+                         int64_t bytes, int *buffer, tr_error *err) {
+    *buffer = tr__plan_buffer(
+        plan,
+        (tr_buffer){
+            .category = category, .space = space, .sequence = -1, .bytes = bytes},
+        err);
+    return *buffer < 0 ? TR_MEMORY : TR_OK;
+}
+
+static tr_status keep(tr_plan *plan, tr_ledger_category category, int64_t bytes,
+                      int *buffer, tr_error *err) {
+    return keep_in(plan, TR_SPACE_DEVICE, category, bytes, buffer, err);
+}
+
+// Weights and checkpoints pass through it, block by block.
+static tr_status keep_exchange(tr_plan *plan, tr_error *err) {
+    int64_t block = tr__nvme_elements(plan, tr__used_part(plan)), most = 0;
+    if (!tr__plan_uses_nvme(plan)) {
+        return TR_OK;
+    }
+    for (size_t i = 0; i < plan->buffer_count; i++) {
+        const tr_buffer *buffer = &plan->buffers[i];
+        most = tr__max_i64(most, buffer->space == TR_SPACE_NVME ? buffer->bytes : 0);
+    }
+    int64_t elements = tr__round_up(tr__ceil_div(most, (int64_t)sizeof(float)), block);
+    elements = tr__min_i64(elements, TR_EXCHANGE_ELEMENTS);
+    return keep_in(plan, TR_SPACE_HOST, TR_LEDGER_staging,
+                   elements * tr__exchange_bytes(plan), &plan->exchange, err);
+}
+
+static tr_status keep_rings(tr_plan *plan, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    tr_status status = TR_OK;
+    plan->slot_bytes = tr__data_offset(plan->data, r->micro_batch, TR_DATA_KINDS);
+    plan->slots[0] = 2 * r->wave; // the next wave is read while one is at work
+    plan->slots[1] = r->inference ? 1 : 2;
+    for (int i = 0; i < 2 && status == TR_OK; i++) {
+        bool there = i == 1 || !r->inference;
+        int64_t bytes = 0;
+        if (there && !tr__mul_i64(plan->slots[i], plan->slot_bytes, &bytes)) {
+            return tr_fail(err, TR_USAGE,
+                           "the ring of data needs more than 2^63 bytes");
+        }
+        status = keep(plan, TR_LEDGER_data, bytes, &plan->data_ring[i], err);
+    }
+    return status;
+}
+
+// The record of the step, of all ranks, and what moves between them on its way.
+static tr_status keep_records(tr_plan *plan, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    int64_t bytes = 0;
+    if (r->inference) {
+        plan->record.buffer = plan->staging = -1;
+        return TR_OK;
+    }
+    if (!tr__mul_i64(plan->record.doubles, r->ranks * (int64_t)sizeof(double),
+                     &bytes)) {
+        return tr_fail(err, TR_USAGE,
+                       "the record of a step needs more than 2^63 bytes");
+    }
+    tr_status status =
+        keep(plan, r->ranks > 1 ? TR_LEDGER_communication : TR_LEDGER_workspace, bytes,
+             &plan->record.buffer, err);
+    return status == TR_OK ? keep(plan, TR_LEDGER_communication,
+                                  tr__comm_staging_bytes(r->ranks), &plan->staging, err)
+                           : status;
+}
+
+tr_status tr__pass_kept(tr_plan *plan, tr_error *err) {
+    const tr_unit_program *last = plan->units[plan->unit_count - 1].program;
+    tr_status status = keep_rings(plan, err);
+    if (status == TR_OK) {
+        status = keep_records(plan, err);
+    }
+    if (status == TR_OK) {
+        status = keep_exchange(plan, err);
+    }
+    if (status == TR_OK) {
+        status =
+            keep(plan, TR_LEDGER_workspace, TR_SUMS * sizeof(double), &plan->sums, err);
+    }
+    return status == TR_OK && plan->request.inference
+               ? keep(plan, TR_LEDGER_workspace, last->answer_bytes, &plan->answer, err)
+               : status;
+}
