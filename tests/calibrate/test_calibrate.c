@@ -25,8 +25,9 @@ static int notes;
 static void count_notes(void *user, tr_log_level level, const char *line) {
     (void)user;
     assert_int_equal(level, TR_LOG_NOTE);
-    assert_non_null(strstr(line, "measured"));
-    notes++;
+    bool begins = strstr(line, "measuring this machine") != NULL; // each says so
+    assert_true(begins || strstr(line, "measured"));
+    notes += !begins;
 }
 
 static const tr_log counted = {count_notes, NULL};
