@@ -94,7 +94,8 @@ static int64_t element_bytes(const tr_plan *plan, tr_part part) {
 }
 
 // Elements [first, first + count) of a flat buffer, in what is kept of a part. A rank
-// that has none of them is taken to access all there is, so that it waits as the others.
+// that has none of them is taken to access all there is, so that it waits as the
+// others.
 static void note_range(finder *f, const tr_flat_range *range, tr_part part,
                        tr_access_mode mode, int64_t first, int64_t count) {
     int64_t bytes = element_bytes(f->plan, part);

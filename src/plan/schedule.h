@@ -1,9 +1,9 @@
 // Which steps must be done before a step begins: derived from what the steps access.
 //
-// The sequence is in the order of issue, and the order never changes. Steps of one stream are done one after the
-// other. A step depends on the last step before it that writes what it reads, and on
-// all steps since then that read what it writes. Of each stream only the latest such
-// step counts, because the earlier ones are done before it.
+// The sequence is in the order of issue, and the order never changes. Steps of one
+// stream are done one after the other. A step depends on the last step before it that
+// writes what it reads, and on all steps since then that read what it writes. Of each
+// stream only the latest such step counts, because the earlier ones are done before it.
 #ifndef TR_PLAN_SCHEDULE_H
 #define TR_PLAN_SCHEDULE_H
 

@@ -217,7 +217,8 @@ static void read_loads(const tr_search *search, const tr_plan *plan,
         tr_transfer transfers[TR_TRANSFERS_AT_ONCE];
         size_t next = 0;
         int count;
-        if (step->guard == TR_GUARD_DEFERRED) { // done here or at the end: counted there
+        if (step->guard ==
+            TR_GUARD_DEFERRED) { // done here or at the end: counted there
             continue;
         }
         if (step->stream == TR_STREAM_COPY || step->stream == TR_STREAM_NVME) {

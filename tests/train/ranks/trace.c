@@ -97,8 +97,9 @@ static int count_spans(const tr_plan *plan) {
         size_t next = 0;
         bool combine =
             sequence->steps[i].kind == TR_STEP_combine && tr_comm_ranks(comm) > 1;
-        bool left_out = sequence->steps[i].kind == TR_STEP_update &&
-                        sequence->steps[i].guard == TR_GUARD_DEFERRED; // of no step before
+        bool left_out =
+            sequence->steps[i].kind == TR_STEP_update &&
+            sequence->steps[i].guard == TR_GUARD_DEFERRED; // of no step before
         spans += !combine && !left_out;
         while (combine && tr__combine_next(plan, &sequence->steps[i], &next, &tensor)) {
             spans++;
