@@ -1,67 +1,118 @@
 #!/bin/sh
-# run.sh: measures Tranche on this machine and prints one table; beside it the limit of
-# the processor's matrix products on the same shapes, and PyTorch where a Python that has
-# it is named by TRANCHE_PEER_PYTHON. Everything in one run, since machines differ and
-# their speed drifts: read the ratios. About ten minutes on two cores.
+# run.sh: README's main table, all of it in one run, since machines differ and their speed
+# drifts: Tranche; PyTorch beside it where TRANCHE_PEER_PYTHON names a Python that has it;
+# and the limit of the processor's matrix products on the same shapes, before and after.
+# Let the machine do nothing else. Half an hour on two cores.
 #
-#     bench/run.sh [gpt2] [cuts] [nano] [classifier] [start]     (default: all of them)
+#     bench/run.sh [PART...]
+#
+#     gpt2        GPT-2 124M, context 1024, f32
+#     bf16        the same in bf16; PyTorch's autocast, eager and compiled
+#     start       from the command to the first step
+#     cuts        context 256: one batch, and the same in micro-batches
+#     nano        nanoGPT's CPU setting
+#     classifier  the small classifier, a whole process
+#     digits      ResNet-20 by bench/digits.sh, with a Python that has scikit-learn
+#     big         GPT-2 XL by bench/big.sh: another half an hour, 60 GB of disk; only
+#                 where it is named
+#
+# Without parts all but the last. README's other two tables are those of "bench/ranks.sh
+# stages" and "bench/offload.sh deepspeed".
+#
+#     TRANCHE_BENCH_TEXT    what nanoGPT's setting is trained on, tinyshakespeare say
+#                           (else the header files in /usr/include)
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . bench/common.sh
+steps=${TRANCHE_BENCH_STEPS:-4}
+context=${TRANCHE_BENCH_CONTEXT:-1024}
 
-# gpt2 NAME CONTEXT T M STEPS: tokens a second, and the peak of the process in MB
-gpt2() {
-    gpt2_file "$@"
-    measured "$1" "$program" train "$work/$1.json" |
-        awk '{ printf "%s %.0f\n", $1, $2 / 1e6 }'
+row() { # WHAT OURS THEIRS
+    printf '| %-62s | %-46s | %-34s |\n' "$1" "$2" "$3"
 }
 
-row() {
-    printf '| %-58s | %12s | %9s |\n' "$1" "$2" "$3"
+# rate WORDS: "TOKENS BYTES" as the table has them
+rate() {
+    echo "$1" | awk '{ printf "%.1f tokens/s, %.2f GB", $1, $2 / 1e9 }'
 }
 
-# torch NAME SCRIPT OPTION...: the peer's figure from the JSON it prints.
-torch() {
-    name=$1 script=$2
-    shift 2
+# ours NAME CONTEXT T M [KEY=VALUE...]: tokens a second and the peak of the process
+ours() {
+    name=$1
+    gpt2_file "$1" "$2" "$3" "$4" "$steps"
+    shift 4
+    for key in "$@"; do
+        set -- "$@" --set "$key"
+        shift
+    done
+    measured "$name" "$program" train "$work/$name.json" "$@"
+}
+
+# theirs SCRIPT OPTION...: the same of the peer
+theirs() {
     if [ -z "$peer" ]; then
-        row "$name" "not installed" ""
-        return
-    fi
-    if ! run_peer "$script" "$@"; then
-        row "$name" "failed" ""
-        return
-    fi
-    rate=$(figure tokens_per_second "$work/peer.json")
-    peak=$(figure peak_bytes "$work/peer.json")
-    loss=$(figure validation_loss "$work/peer.json")
-    row "$name${loss:+, validation loss $loss}" "${rate:-?}" \
-        "$(calculate "${peak:-0} / 1e6")"
+        echo "not installed"
+    elif run_peer "$@"; then
+        loss=$(figure validation_loss "$work/peer.json")
+        rate "$(figure tokens_per_second "$work/peer.json") $(figure peak_bytes \
+            "$work/peer.json")"
+        echo "${loss:+, validation loss $loss}"
+    else
+        echo failed
+    fi | tr -d '\n'
+}
+
+torch() { # CONTEXT M G OPTION...
+    of_context=$1 micro=$2 accumulation=$3
+    shift 3
+    theirs torch_gpt2.py --layers "$layers" --context "$of_context" \
+        --micro-batch "$micro" --accumulation "$accumulation" --steps 3 "$@"
+}
+
+# limit TYPE: tokens a second if a step were products alone
+limit() {
+    build/bench/limits "$context" 768 "$layers" 50257 1 "$1" |
+        sed -n 's/.*"limit_tokens_per_second": \([0-9.]*\).*/\1/p'
+}
+
+# speed TYPE WHAT KEY=VALUE: with the limit before and after
+speed() {
+    before=$(limit "$1")
+    mine=$(ours base "$context" 4 1 "$3")
+    after=$(limit "$1")
+    row "$2, 4 micro-batches of 1" "$(rate "$mine")" "$4"
+    row "the limit of the products on these shapes, before and after" \
+        "$before and $after tokens/s ($(calculate \
+            "200 * ${mine% *} / ($before + $after)")% of the mean reached)" ""
 }
 
 bench_gpt2() {
-    limit=$(build/bench/limits | tee "$work/limits.txt" |
-        sed -n 's/.*"limit_tokens_per_second": \([0-9.]*\).*/\1/p')
-    row "product limit, GPT-2 124M, context 1024" "$limit" ""
-    # shellcheck disable=SC2046
-    set -- $(gpt2 base 1024 4 1 4)
-    row "Tranche, m = 1, g = 4 ($(calculate "100 * $1 / $limit") % of the limit)" "$1" "$2"
-    torch "PyTorch eager, m = 1, g = 4" torch_gpt2.py --context 1024 --micro-batch 1 \
-        --accumulation 4 --steps 3
+    speed f32 "GPT-2 124M, context $context" bf16.enabled=false "$(torch "$context" 1 4)"
 }
 
+bench_bf16() {
+    speed bf16 "the same in bf16" bf16.enabled=true "$(torch "$context" 1 4 --bf16)"
+    row "the same in bf16, PyTorch compiled" "" "$(torch "$context" 1 4 --bf16 --compile)"
+}
+
+bench_start() {
+    ours start "$context" 1 1 >/dev/null
+    row "GPT-2 124M, from the command to the first step" \
+        "$(sed -n 's/^ready in \([0-9.]*\) s.*/\1 s/p' "$work/start.log")" ""
+}
+
+# There and back, so that both cuts of the batch have the same machine.
 bench_cuts() {
-    for cut in "8 8" "8 1" "64 1"; do
-        # shellcheck disable=SC2046,SC2086
-        set -- $cut $(gpt2 cut 256 $cut 3)
-        row "Tranche, context 256, T = $1 as micro-batches of $2" "$3" "$4"
-    done
-    for cut in "8 1" "1 8"; do
-        # shellcheck disable=SC2086
-        set -- $cut
-        torch "PyTorch eager, context 256, $2 micro-batches of $1" torch_gpt2.py \
-            --context 256 --micro-batch "$1" --accumulation "$2" --steps 3
-    done
+    whole=$(ours cut 256 8 8)
+    parts=$(ours cut 256 8 1)
+    parts_again=$(ours cut 256 8 1)
+    whole_again=$(ours cut 256 8 8)
+    row "GPT-2 124M, context 256, one batch of 8" \
+        "$(rate "$whole"); $(rate "$whole_again")" "$(torch 256 8 1)"
+    row "the same as 8 micro-batches of 1" \
+        "$(rate "$parts"); $(rate "$parts_again")" "$(torch 256 1 8)"
+    row "4 micro-batches of 1; 64 of 1" \
+        "$(rate "$(ours cut 256 4 1)"); $(rate "$(ours cut 256 64 1)")" ""
 }
 
 bench_nano() {
@@ -76,12 +127,10 @@ bench_nano() {
  "scheduler": {"type": "WarmupCosineLR", "params": {"warmup_num_steps": 100,
      "warmup_type": "linear", "total_num_steps": 2000, "cos_min_ratio": 0.1}}}
 END
-    # shellcheck disable=SC2046
-    set -- $(measured nano "$program" train "$work/nano.json")
+    mine=$(measured nano "$program" train "$work/nano.json")
     loss=$(sed -n 's/.*validation loss \([0-9.]*\).*/\1/p' "$work/nano.log" | tail -n 1)
-    row "Tranche, nanoGPT's CPU setting, validation loss $loss" "$1" \
-        "$(calculate "$2 / 1e6")"
-    torch "PyTorch eager, the same" torch_nano.py --data "$file"
+    row "nanoGPT's CPU setting, 2,000 steps" "$(rate "$mine"), validation loss $loss" \
+        "$(theirs torch_nano.py --data "$file")"
 }
 
 # seconds COMMAND...: the best wall time of five whole processes.
@@ -95,28 +144,51 @@ seconds() {
 }
 
 bench_classifier() {
-    row "Tranche, small classifier, 5 epochs, whole process" \
-        "$(seconds "$program" train examples/classifier.json --out "$work/small" --resume never)" ""
-    if [ -n "$peer" ]; then
-        row "PyTorch, the same" "$(seconds "$peer" bench/peers/torch_mlp.py)" ""
+    theirs="not installed"
+    [ -z "$peer" ] || theirs=$(seconds "$peer" bench/peers/torch_mlp.py) || theirs=failed
+    row "the small classifier, five epochs, whole process" \
+        "$(seconds "$program" train examples/classifier.json --out "$work/small" --resume never)" \
+        "$theirs"
+}
+
+# The rows of another script, which says itself what it lacks.
+bench_digits() {
+    if ! bench/digits.sh accuracy rate >"$work/digits.txt" 2>"$work/digits.log"; then
+        row "ResNet-20 on 8 x 8 digits" "$(tail -n 1 "$work/digits.log")" ""
+        return
     fi
+    sed -n '/^| \(Tranche\|PyTorch\)/p' "$work/digits.txt" | while IFS='|' read -r _ what cell _; do
+        what=$(echo "$what" | sed 's/^ *//; s/ *$//')
+        cell=$(echo "$cell" | sed 's/^ *//; s/ *$//')
+        case $what in
+        Tranche,*) row "ResNet-20 on 8 x 8 digits: ${what#Tranche, }" "$cell" "" ;;
+        *) row "ResNet-20 on 8 x 8 digits: ${what#PyTorch, }" "" "$cell" ;;
+        esac
+    done
 }
 
-bench_start() {
-    gpt2 start 1024 1 1 1 >/dev/null
-    row "Tranche, GPT-2 124M from command to the first step" \
-        "$(sed -n 's/^ready in \([0-9.]*\) s.*/\1 s/p' "$work/start.log")" ""
+bench_big() {
+    bench/big.sh 3 >"$work/big.txt" 2>&1 || { cat "$work/big.txt" >&2 && return 1; }
+    row "GPT-2 XL, 3 GB on the device and 10 GB on the host" \
+        "$(sed -n 's/^step 3: //p; s/^last step: //p' "$work/big.txt" | tr '\n' ' ')" ""
+    sed -n 's/^peak bytes: /    peak bytes: /p' "$work/big.txt"
 }
 
-machine && echo
-row "what" "tokens/s" "peak MB"
-row "----------------------------------------------------------" "------------" "---------"
-for part in "${@:-all}"; do
-    case $part in
-    all) bench_gpt2 && bench_cuts && bench_nano && bench_classifier && bench_start ;;
-    gpt2 | cuts | nano | classifier | start) "bench_$part" ;;
-    *) echo "bench: unknown part $part; there are gpt2 cuts nano classifier start" >&2
-        exit 2 ;;
+all="gpt2 bf16 start cuts nano classifier digits"
+# shellcheck disable=SC2086
+[ $# -gt 0 ] || set -- $all
+for part in "$@"; do
+    case " $all big " in
+    *" $part "*) ;;
+    *) echo "bench: unknown part $part; there are $all big" >&2 && exit 2 ;;
     esac
 done
-[ ! -s "$work/limits.txt" ] || { echo && sed '$d' "$work/limits.txt"; }
+machine
+[ -z "$peer" ] || "$peer" -c 'import torch; print("PyTorch", torch.__version__)'
+printf 'load before: %s\n\n' "$(cut -d ' ' -f 1-3 /proc/loadavg)"
+row "f32 where not said" Tranche PyTorch
+echo "|---|---|---|"
+for part in "$@"; do
+    "bench_$part"
+done
+printf '\nload after: %s\n' "$(cut -d ' ' -f 1-3 /proc/loadavg)"

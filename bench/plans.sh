@@ -1,0 +1,351 @@
+#!/bin/sh
+# plans.sh: the tables of the docs that come from plans and simulated steps alone: bytes,
+# traffic, and seconds of machines that files describe. Nothing is trained or measured, so
+# it needs no quiet machine, and gives the same figures anywhere with the same instruction
+# set (kernels choose their workspace by it). A minute.
+#
+#     bench/plans.sh [PART...]      (default: all of them)
+#
+#     choices     docs/memory.md: the classic choices, side by side
+#     remake      docs/memory.md: what recomputation keeps and costs
+#     xl          docs/memory.md: GPT-2 XL away from the device
+#     batch       docs/memory.md: 32 samples at a time, four times
+#     budgets     docs/memory.md: 24 GB, 4 x 8, as the planner has it
+#     gpt3        docs/memory.md: 3.2 million tokens a step
+#     cuts        docs/plan.md: micro-batch, wave and recomputation
+#     slices      docs/distributed.md: slices of the vocabulary
+#     ranks       docs/simulate.md: from 1 to 10,240 ranks
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. bench/common.sh
+cpu=examples/machines/two-cores.json
+cluster=examples/machines/dgx-h100.json
+units=activation_checkpointing.number_checkpoints
+inputs=activation_checkpointing.cpu_checkpointing=true
+stage=zero_optimization.stage
+state=zero_optimization.offload_optimizer.device
+params=zero_optimization.offload_param.device
+disk='memory.nvme={"path": "/tmp"}'
+failed=0
+
+# model JSON: what the next plans are of
+model() {
+    printf '{"model": %s, "data": {"format": "tokens"}}\n' "$1" >"$work/run.json"
+}
+
+# simulate MACHINE RANKS T M [KEY=VALUE...]: into $work/step.json
+simulate() {
+    machine=$1 ranks=$2
+    batch="--set train_batch_size=$3 --set train_micro_batch_size_per_gpu=$4"
+    shift 4
+    for key in "$@"; do
+        set -- "$@" --set "$key"
+        shift
+    done
+    # shellcheck disable=SC2086
+    "$program" simulate "$work/run.json" --machine "$machine" --ranks "$ranks" $batch "$@" \
+        --json >"$work/step.json" 2>"$work/log" && return
+    cat "$work/log" >&2
+    failed=1
+    return 1
+}
+
+value() { # NAME: of the step simulated last
+    figure "$1" "$work/step.json"
+}
+
+planned() { # SPACE: its bytes
+    sed -n "s/.*\"$1\": {\"planned\": \([0-9]*\).*/\1/p" "$work/step.json"
+}
+
+# Groups the digits before the point, as the docs do.
+grouped() {
+    echo "$1" | sed -e ':a' -e 's/^\([0-9]\{1,\}\)\([0-9]\{3\}\)\([.,].*\)\{0,1\}$/\1,\2\3/' -e 'ta'
+}
+
+mib() { # BYTES
+    grouped "$(calculate "$1 / 1048576")"
+}
+
+columns() { # TITLE...
+    printf '|'
+    printf ' %s |' "$@"
+    printf '\n|'
+    printf '%.0s---|' "$@"
+    printf '\n'
+}
+
+row() { # CELL...
+    printf '|'
+    printf ' %s |' "$@"
+    printf '\n'
+}
+
+# The cluster with the exchange that is built, as $work/direct.json.
+direct() {
+    sed 's/"hierarchical"/"direct"/' examples/machines/dgx-h100.json >"$work/direct.json"
+}
+
+# ---- docs/memory.md
+
+choice() { # NAME RANKS T M [KEY=VALUE...]
+    name=$1
+    shift
+    simulate "$cpu" "$@" || return
+    sent=$(calculate "$(value gather) + $(value reduce)" %.0f)
+    row "$name" "$3 x $(value accumulation_steps)" "$(value wave)" \
+        "$(mib "$(planned device)")" "$(mib "$(planned host)")" \
+        "$(mib "$(planned nvme)")" "$(mib "$(value device_host)")" \
+        "$(mib "$(sed -n 's/.*"traffic_bytes".*"nvme": \([0-9]*\)}.*/\1/p' "$work/step.json")")" \
+        "$(mib "$sent")" "$(calculate "$(value seconds)" %.1f)" "1/$2"
+}
+
+bench_choices() {
+    model '"gpt2"'
+    columns choice "m x g" wave device host NVMe copied "NVMe traffic" sent "s a step" \
+        variance
+    choice "small batch" 1 4 4
+    choice accumulation 1 32 4
+    choice accumulation 1 32 1
+    choice "native large batch" 1 32 32
+    choice "the same, nothing recomputed" 1 32 32 execution.recompute=none
+    choice "+ recomputation: also inputs of GELU" 1 32 32 \
+        'execution.recompute=["norm", "activation", "pre_activation"]'
+    choice "+ recomputation: whole units" 1 32 32 $units=13
+    choice "accumulation, whole units" 1 32 4 $units=13
+    set -- 1 32 4 execution.wave=8 $units=13
+    choice "+ optimizer on the host" "$@" $state=cpu
+    choice "+ parameters on the host" "$@" $state=cpu $params=cpu
+    choice "+ inputs of units on the host" "$@" $state=cpu $params=cpu $inputs
+    choice "+ optimizer on NVMe instead" "$@" $state=nvme $params=cpu $inputs "$disk"
+    choice 'all but the inputs on NVMe, with `memory.nvme.gradients`' "$@" $state=nvme \
+        $params=nvme 'memory.nvme={"path": "/tmp", "gradients": true}'
+    choice "ZeRO, 2 ranks, stage 0" 2 32 4
+    for n in 1 2 3; do
+        choice "stage $n" 2 32 4 $stage=$n
+    done
+    choice "stage 3, whole units" 2 32 4 $stage=3 execution.wave=4 $units=13
+    choice "stage 3, whole units, all on the host" 2 32 4 $stage=3 execution.wave=4 \
+        $units=13 $state=cpu $params=cpu
+}
+
+# What all units keep of one micro-batch, in bytes, by the choices in a plan's JSON.
+kept() {
+    awk 'match($0, /"units": [0-9]+/) { units = substr($0, RSTART + 9, RLENGTH - 9) }
+         /"chosen": true/ && match($0, /"kept": [0-9]+/) {
+             sum += units * substr($0, RSTART + 8, RLENGTH - 8)
+         }
+         END { printf "%.0f\n", sum }' "$1"
+}
+
+remake() { # NAME KEY=VALUE
+    simulate "$cpu" 1 32 1 "$2" || return
+    "$program" plan "$work/run.json" --set train_batch_size=32 \
+        --set train_micro_batch_size_per_gpu=1 --set "$2" --json >"$work/plan.json" || return
+    seconds=$(value seconds)
+    : "${none:=$seconds}"
+    row "$1" "$(mib "$(kept "$work/plan.json")")" "$(mib "$(planned device)")" \
+        "$(calculate "$(value flops) / 1e12" %.1f)" "$(calculate "$seconds" %.1f)" \
+        "$(calculate "$seconds / $none" %.3f)"
+}
+
+bench_remake() {
+    model '"gpt2"'
+    columns "made again" "kept, MiB" "device total, MiB" "TFLOP a step" "s a step" \
+        "against nothing"
+    none=
+    remake nothing execution.recompute=none
+    remake "norms, activations (default)" 'execution.recompute=["norm", "activation"]'
+    remake "those and attention" 'execution.recompute=["norm", "activation", "attention"]'
+    remake "those and inputs of GELU" \
+        'execution.recompute=["norm", "activation", "pre_activation"]'
+    remake "those and products" \
+        'execution.recompute=["norm", "activation", "pre_activation", "product"]'
+    remake "whole units" $units=13
+}
+
+away() { # OPTIMIZER GRADIENTS PARAMETERS KEY=VALUE...
+    where="$1 | $2 | $3"
+    shift 3
+    simulate "$cpu" 1 32 4 execution.wave=8 $units=49 $inputs "$@" || return
+    row "$where" "$(mib "$(planned device)")" "$(mib "$(planned host)")" \
+        "$(mib "$(planned nvme)")" "$(mib "$(value device_host)")" \
+        "$(mib "$(sed -n 's/.*"traffic_bytes".*"nvme": \([0-9]*\)}.*/\1/p' "$work/step.json")")" \
+        "$(calculate "$(value seconds)" %.1f)"
+}
+
+bench_xl() {
+    model '"gpt2-xl"'
+    columns optimizer gradients parameters "device, MiB" host NVMe copied "NVMe traffic" \
+        "s a step"
+    gradients='memory.nvme={"path": "/tmp", "gradients": true}'
+    away host host host $state=cpu $params=cpu
+    away NVMe NVMe host $state=nvme $params=cpu "$gradients"
+    away NVMe NVMe NVMe $state=nvme $params=nvme "$gradients"
+}
+
+bench_batch() {
+    model '"gpt2"'
+    columns "m x g" recomputed "device, MiB" "s a step on two cores"
+    for cut in "32 norms,_activations 0" "32 whole_units 13" "4 norms,_activations 0" \
+        "1 norms,_activations 0"; do
+        # shellcheck disable=SC2086
+        set -- $cut
+        simulate "$cpu" 1 128 "$1" "$units=$3" || return
+        row "$1 x $(value accumulation_steps)" "$(echo "$2" | tr _ ' ')" \
+            "$(mib "$(planned device)")" "$(calculate "$(value seconds)" %.1f)"
+    done
+}
+
+bench_budgets() {
+    columns model plan "device, GiB" "host, GiB" "NVMe, GiB" "s a step"
+    for case in 'gpt2-medium {"device":"24GB","host":"64GB"}' \
+        'gpt2-large {"device":"24GB","host":"64GB"}' \
+        'gpt2-xl {"device":"24GB","host":"64GB"}' \
+        'gpt2-xl {"device":"12GB","host":"10GB","nvme":{"path":"/tmp"}}'; do
+        model "\"${case%% *}\""
+        simulate "$cpu" 1 32 4 "memory=${case#* }" || return
+        words=$("$program" plan "$work/run.json" --set train_batch_size=32 \
+            --set train_micro_batch_size_per_gpu=4 --set "memory=${case#* }" \
+            --machine "$cpu" | sed -n 's/^planner: \(.*\);.*/\1/p' | head -n 1)
+        row "${case%% *}" "$words" "$(calculate "$(planned device) / 2^30" %.2f)" \
+            "$(calculate "$(planned host) / 2^30" %.2f)" \
+            "$(calculate "$(planned nvme) / 2^30" %.2f)" \
+            "$(calculate "$(value seconds)" %.1f)"
+    done
+}
+
+bench_gpt3() {
+    model '{"model_type": "gpt2", "n_layer": 96, "n_embd": 12288, "n_head": 96, "n_positions": 2048}'
+    columns ranks g wave "s a step" "waiting for messages" "sent by a rank, GiB" \
+        "device, GiB" "million tokens/s" "model utilisation"
+    for case in "400 1" "400 2" "800 1" "800 2" "1600 1"; do
+        # shellcheck disable=SC2086
+        set -- $case
+        simulate "$cluster" "$1" 1600 1 bf16.enabled=true $stage=3 $units=97 \
+            "execution.wave=$2" || return
+        row "$(grouped "$1")" "$(value accumulation_steps)" "$2" \
+            "$(calculate "$(value seconds)" %.2f)" \
+            "$(calculate "100 * $(value exposed_seconds) / $(value seconds)" %.1f)%" \
+            "$(grouped "$(calculate "($(value gather) + $(value reduce)) / 2^30")")" \
+            "$(calculate "$(planned device) / 2^30" %.1f)" \
+            "$(calculate "$(value tokens_per_second) / 1e6" %.3f)" \
+            "$(calculate "100 * $(value model_utilisation)" %.1f)%"
+    done
+    echo
+    direct
+    columns ranks wave '"exchange": "direct", s a step' "waiting for messages"
+    for case in "400 4" "800 2" "1600 1"; do
+        # shellcheck disable=SC2086
+        set -- $case
+        simulate "$work/direct.json" "$1" 1600 1 bf16.enabled=true $stage=3 $units=97 \
+            "execution.wave=$2" || return
+        row "$(grouped "$1")" "$2" "$(calculate "$(value seconds)" %.1f)" \
+            "$(calculate "100 * $(value exposed_seconds) / $(value seconds)" %.1f)%"
+    done
+}
+
+# ---- docs/plan.md
+
+bench_cuts() {
+    model '"gpt2"'
+    columns m g wave recomputed activations boundary workspace total "TFLOP a step"
+    for case in "1 1 0" "2 1 0" "4 1 0" "8 1 0" "1 1 6" "1 1 13" "8 1 13" "1 4 0" \
+        "1 16 0" "1 64 0" "1 4 13" "1 16 13" "1 64 13"; do
+        # shellcheck disable=SC2086
+        set -- $case
+        "$program" plan "$work/run.json" --set train_batch_size=64 \
+            --set "train_micro_batch_size_per_gpu=$1" --set "execution.wave=$2" \
+            --set "$units=$3" --json >"$work/plan.json" || return
+        ledger=$(sed -n 's/^ *"device": {\("parameters".*\)}.*/\1/p' "$work/plan.json")
+        bytes() { echo "$ledger" | sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p"; }
+        row "$1" "$((64 / $1))" "$2" "$3" "$(mib "$(bytes activations)")" \
+            "$(mib "$(bytes boundary)")" "$(mib "$(bytes workspace)")" \
+            "$(mib "$(bytes total)")" \
+            "$(calculate "$(figure flops "$work/plan.json") / 1e12" %.1f)"
+    done
+}
+
+# ---- docs/distributed.md
+
+bench_slices() {
+    model '{"model_type": "gpt2", "n_positions": 256}'
+    columns stage slices memory gathered reduced TFLOP
+    for case in "0 1" "3 1" "3 4" "3 8"; do
+        # shellcheck disable=SC2086
+        set -- $case
+        simulate "$cpu" 2 8 1 "$stage=$1" "execution.vocabulary_slices=$2" $units=13 \
+            execution.wave=1 || return
+        row "$1" "$2" "$(mib "$(planned device)")" "$(mib "$(value gather)")" \
+            "$(mib "$(value reduce)")" "$(calculate "$(value flops) / 1e12" %.2f)"
+    done
+}
+
+# ---- docs/simulate.md
+
+percent() { # SECONDS: of the step
+    calculate "100 * $1 / $(value seconds)" "$2"
+}
+
+kind() { # NAME: the seconds of such steps
+    seconds=$(sed -n "s/.*\"$1\": {\"steps\": [0-9]*, \"seconds\": \([0-9.e+-]*\)}.*/\1/p" \
+        "$work/step.json")
+    echo "${seconds:-0}"
+}
+
+large() { # RANKS T [KEY=VALUE...]
+    ranks=$1 batch=$2
+    shift 2
+    simulate "$cluster" "$ranks" "$batch" 1 $stage=3 $units=81 "$@"
+}
+
+bench_ranks() {
+    model '{"model_type": "gpt2", "n_layer": 80, "n_embd": 8192, "n_head": 64, "n_positions": 2048}'
+    columns ranks batch "s a step" "computing %" "waits %" "gather %" "reduce %" \
+        "model utilisation %" "million tokens/s" "device GB"
+    for n in 1 8 16 32 64 128 1024 10240; do
+        large $n $((2 * n)) || return
+        row "$(grouped $n)" "$(grouped $((2 * n)))" "$(calculate "$(value seconds)" %.2f)" \
+            "$(percent "$(value compute_seconds)" %.1f)" \
+            "$(percent "$(value exposed_seconds)" %.1f)" \
+            "$(percent "$(kind gather)" %.0f)" "$(percent "$(kind reduce)" %.0f)" \
+            "$(calculate "100 * $(value model_utilisation)" %.1f)" \
+            "$(calculate "$(value tokens_per_second) / 1e6" %.4f)" \
+            "$(grouped "$(calculate "$(planned device) / 1e9" %.1f)")"
+    done
+    echo
+    columns ranks g "s a step" "waits %" "million tokens/s" \
+        "with wave = g: s a step" "gather %" "device GB"
+    for n in 64 128 256 512 1024 2048 10240; do
+        large $n 2048 || return
+        g=$(value accumulation_steps)
+        first="$(calculate "$(value seconds)" %.2f) | $(percent "$(value exposed_seconds)" \
+            %.1f) | $(calculate "$(value tokens_per_second) / 1e6" %.4f)"
+        large $n 2048 "execution.wave=$g" || return
+        row "$(grouped $n)" "$g" "$first" "$(calculate "$(value seconds)" %.2f)" \
+            "$(percent "$(kind gather)" %.0f)" "$(calculate "$(planned device) / 1e9" %.1f)"
+    done
+    echo
+    direct
+    columns ranks '"exchange": "direct", s a step'
+    cluster=$work/direct.json
+    for n in 16 64 1024; do
+        large $n $((2 * n)) || return
+        row "$(grouped $n)" "$(calculate "$(value seconds)" %.1f)"
+    done
+    cluster=examples/machines/dgx-h100.json
+}
+
+parts="choices remake xl batch budgets gpt3 cuts slices ranks"
+# shellcheck disable=SC2086
+[ $# -gt 0 ] || set -- $parts
+for part in "$@"; do
+    case " $parts " in
+    *" $part "*) ;;
+    *) echo "plans.sh: no part $part; there are $parts" >&2 && exit 2 ;;
+    esac
+    printf '%s\n\n' "== $part"
+    "bench_$part" || failed=1
+    echo
+done
+exit $failed
