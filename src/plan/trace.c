@@ -1,8 +1,10 @@
 #include "plan/trace.h"
 
-#include "base/text.h"
+#include "base/json_writer.h"
 
 #include <inttypes.h>
+
+enum { TRACE_NAME_MAX = 512 };
 
 tr_span tr__span_of(const tr_sequence *sequence, int32_t step, tr_stream stream,
                     double begin, double end) {
@@ -10,56 +12,82 @@ tr_span tr__span_of(const tr_sequence *sequence, int32_t step, tr_stream stream,
     return (tr_span){step, at->kind, at->part, at->unit, at->micro, stream, begin, end};
 }
 
+// "reduce gradients of h.3": what the step does, and to what.
+static void write_name(const tr_plan *plan, const tr_plan_step *step,
+                       tr_json_writer *to) {
+    char name[TRACE_NAME_MAX];
+    const char *kind = tr__plan_step_name(step->kind);
+    const char *subject = tr__step_subject(plan, step);
+    snprintf(name, sizeof name, subject ? "%s %s" : "%s", kind, subject);
+    tr__json_put_text(to, "name", name);
+}
+
 static void write_span(const tr_plan *plan, int64_t rank, const tr_span *span,
-                       FILE *to) {
+                       tr_json_writer *to) {
     const tr_plan_step step = {.kind = span->kind,
                                .part = span->part,
                                .unit = span->unit,
                                .micro = span->micro};
-    const char *kind = tr__plan_step_name(span->kind);
-    const char *subject = tr__step_subject(plan, &step);
-    fprintf(to, ",\n{\"name\": \"%s", kind);
-    if (subject) {
-        fputc(' ', to);
-        tr__print_escaped(subject, to);
-    }
-    fprintf(to,
-            "\", \"cat\": \"%s\", \"ph\": \"X\", \"ts\": %.3f, \"dur\": %.3f, "
-            "\"pid\": %" PRId64 ", \"tid\": %d, \"args\": {\"step\": %d",
-            kind, span->begin * 1e6, (span->end - span->begin) * 1e6, rank,
-            (int)span->stream, (int)span->step);
+    tr__json_line(to, 0);
+    tr__json_open(to, '{');
+    write_name(plan, &step, to);
+    tr__json_put_text(to, "cat", tr__plan_step_name(span->kind));
+    tr__json_put_text(to, "ph", "X");
+    tr__json_put_fixed(to, "ts", span->begin * 1e6);
+    tr__json_put_fixed(to, "dur", (span->end - span->begin) * 1e6);
+    tr__json_put_integer(to, "pid", rank);
+    tr__json_put_integer(to, "tid", span->stream);
+    tr__json_put_open(to, "args", '{');
+    tr__json_put_integer(to, "step", span->step);
     if (tr__step_is_of_micro_batch(&step)) {
-        fprintf(to, ", \"micro_batch\": %" PRId64, step.micro);
+        tr__json_put_integer(to, "micro_batch", step.micro);
     }
-    fprintf(to, "}}");
+    tr__json_close(to, '}');
+    tr__json_close(to, '}');
 }
 
-static void write_names(const tr_plan *plan, const char *what, int64_t rank, bool first,
-                        FILE *to) {
-    fprintf(to,
-            "%s{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %" PRId64
-            ", \"tid\": 0, \"args\": {\"name\": \"rank %" PRId64 " of %" PRId64 ", ",
-            first ? "" : ",\n", rank, rank, plan->request.ranks);
-    tr__print_escaped(what, to);
-    fprintf(to, "\"}}");
+// What the viewer calls a rank, or one of its streams.
+static void write_label(const char *what, int64_t rank, int stream, const char *label,
+                        tr_json_writer *to) {
+    tr__json_line(to, 0);
+    tr__json_open(to, '{');
+    tr__json_put_text(to, "name", what);
+    tr__json_put_text(to, "ph", "M");
+    tr__json_put_integer(to, "pid", rank);
+    tr__json_put_integer(to, "tid", stream);
+    tr__json_put_open(to, "args", '{');
+    tr__json_put_text(to, "name", label);
+    tr__json_close(to, '}');
+    tr__json_close(to, '}');
+}
+
+static void write_labels(const tr_plan *plan, const char *what, int64_t rank,
+                         tr_json_writer *to) {
+    char label[TRACE_NAME_MAX];
+    snprintf(label, sizeof label, "rank %" PRId64 " of %" PRId64 ", %s", rank,
+             plan->request.ranks, what);
+    write_label("process_name", rank, 0, label, to);
     for (int s = 0; s < TR_STREAMS; s++) {
-        fprintf(to,
-                ",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": %" PRId64
-                ", \"tid\": %d, \"args\": {\"name\": \"%s\"}}",
-                rank, s, tr__stream_name((tr_stream)s));
+        write_label("thread_name", rank, s, tr__stream_name((tr_stream)s), to);
     }
 }
 
 tr_status tr__trace_write(const tr_plan *plan, const char *what,
                           const tr_rank_spans *ranks, size_t count, FILE *to,
                           tr_error *err) {
-    fprintf(to, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
+    tr_json_writer w = tr__json_writer(to);
+    tr__json_open(&w, '{');
+    tr__json_put_text(&w, "displayTimeUnit", "ms");
+    tr__json_put_open(&w, "traceEvents", '[');
     for (size_t r = 0; r < count; r++) {
-        write_names(plan, what, ranks[r].rank, r == 0, to);
+        write_labels(plan, what, ranks[r].rank, &w);
         for (size_t i = 0; i < ranks[r].count; i++) {
-            write_span(plan, ranks[r].rank, &ranks[r].spans[i], to);
+            write_span(plan, ranks[r].rank, &ranks[r].spans[i], &w);
         }
     }
-    fprintf(to, "\n]}\n");
+    tr__json_line(&w, 0);
+    tr__json_close(&w, ']');
+    tr__json_close(&w, '}');
+    fputc('\n', to);
     return ferror(to) ? tr_fail(err, TR_IO, "cannot write the trace") : TR_OK;
 }

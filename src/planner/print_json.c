@@ -1,131 +1,151 @@
 // What the planner came to, as one JSON object.
-#include "base/text.h"
+#include "base/json_writer.h"
 #include "planner/planner.h"
 
-#include <inttypes.h>
-
-static void print_size(const char *name, int64_t bytes, FILE *to) {
+static void put_bytes(const char *key, int64_t bytes, tr_json_writer *to) {
+    tr__json_key(to, key);
     if (bytes == TR_UNLIMITED) {
-        fprintf(to, "\"%s\": null", name);
+        tr__json_add_null(to);
     } else {
-        fprintf(to, "\"%s\": %" PRId64, name, bytes);
+        tr__json_add_integer(to, bytes);
     }
 }
 
-static void print_option(const tr_planner_option *o, FILE *to) {
-    fprintf(to, "{");
+static void put_dimension(const tr_dimension *dimension, int64_t value,
+                          tr_json_writer *to) {
+    char words[96];
+    switch (dimension->kind) {
+    case TR_SPACE:
+        tr__json_put_text(to, dimension->name, tr_space_name((tr_space)value));
+        return;
+    case TR_CLASSES:
+        tr__dimension_value(dimension, value, words, sizeof words);
+        tr__json_put_text(to, dimension->name, words);
+        return;
+    case TR_YES:
+        tr__json_put_bool(to, dimension->name, value != 0);
+        return;
+    default:
+        tr__json_put_integer(to, dimension->name, value);
+        return;
+    }
+}
+
+static void write_option(const tr_planner_option *o, tr_json_writer *to) {
+    tr__json_open(to, '{');
     for (int d = 0; d < TR_DIMENSIONS; d++) {
-        const tr_dimension *dimension = &tr__dimensions[d];
-        if (dimension->kind == TR_SPACE) {
-            fprintf(to, "\"%s\": \"%s\", ", dimension->name,
-                    tr_space_name((tr_space)o->value[d]));
-        } else if (dimension->kind == TR_CLASSES) {
-            char words[96];
-            tr__dimension_value(dimension, o->value[d], words, sizeof words);
-            fprintf(to, "\"%s\": \"%s\", ", dimension->name, words);
-        } else if (dimension->kind == TR_YES) {
-            fprintf(to, "\"%s\": %s, ", dimension->name,
-                    o->value[d] ? "true" : "false");
-        } else {
-            fprintf(to, "\"%s\": %" PRId64 ", ", dimension->name, o->value[d]);
-        }
+        put_dimension(&tr__dimensions[d], o->value[d], to);
     }
-    fprintf(to, "\"seconds\": %.9g, \"bytes\": {", o->seconds);
+    tr__json_put_real(to, "seconds", o->seconds);
+    tr__json_put_open(to, "bytes", '{');
     for (int s = 0; s < TR_SPACES; s++) {
-        fprintf(to, "%s\"%s\": %" PRId64, s ? ", " : "", tr_space_name((tr_space)s),
-                o->bytes[s]);
+        tr__json_put_integer(to, tr_space_name((tr_space)s), o->bytes[s]);
     }
-    fprintf(to, "}}");
+    tr__json_close(to, '}');
+    tr__json_close(to, '}');
 }
 
-static void print_free(const tr_planned *p, FILE *to) {
-    const char *comma = "";
-    fprintf(to, "\"chosen\": [");
+static void write_free(const tr_planned *p, tr_json_writer *to) {
+    tr__json_put_open(to, "chosen", '[');
     for (int d = 0; d < TR_DIMENSIONS; d++) {
         if (p->request.free >> d & 1) {
-            fprintf(to, "%s\"%s\"", comma, tr__dimensions[d].key);
-            comma = ", ";
+            tr__json_add_text(to, tr__dimensions[d].key);
         }
     }
-    fprintf(to, "], ");
+    tr__json_close(to, ']');
 }
 
-static void print_timeline(const tr_timeline *t, FILE *to) {
-    const char *comma = "";
-    fprintf(to, "\"timeline\": {\"seconds\": %.9g, \"streams\": {", t->seconds);
+static void write_budgets(const tr_planned *p, tr_json_writer *to) {
+    tr__json_line(to, 4);
+    tr__json_put_open(to, "budgets", '{');
+    for (int s = 0; s < TR_SPACES; s++) {
+        put_bytes(tr_space_name((tr_space)s), p->request.budget[s], to);
+    }
+    put_bytes("device and host", p->request.together, to);
+    tr__json_put_integer(to, "process", TR_PROCESS_BYTES);
+    tr__json_close(to, '}');
+}
+
+static void write_timeline(const tr_timeline *t, tr_json_writer *to) {
+    tr__json_line(to, 4);
+    tr__json_put_open(to, "timeline", '{');
+    tr__json_put_real(to, "seconds", t->seconds);
+    tr__json_put_open(to, "streams", '{');
     for (int s = 0; s < TR_STREAMS; s++) {
         if (t->busy[s] > 0) {
-            fprintf(to, "%s\"%s\": {\"seconds\": %.9g, \"columns\": \"%s\"}", comma,
-                    tr__stream_name((tr_stream)s), t->busy[s], t->column[s]);
-            comma = ", ";
+            tr__json_put_open(to, tr__stream_name((tr_stream)s), '{');
+            tr__json_put_real(to, "seconds", t->busy[s]);
+            tr__json_put_text(to, "columns", t->column[s]);
+            tr__json_close(to, '}');
         }
     }
-    fprintf(to, "}, \"kinds\": {");
-    comma = "";
+    tr__json_close(to, '}');
+    tr__json_put_open(to, "kinds", '{');
     for (int k = 0; k < TR_STEP_KINDS; k++) {
         if (t->kind[k] > 0) {
-            fprintf(to, "%s\"%s\": %.9g", comma,
-                    tr__plan_step_name((tr_plan_step_kind)k), t->kind[k]);
-            comma = ", ";
+            tr__json_put_real(to, tr__plan_step_name((tr_plan_step_kind)k), t->kind[k]);
         }
     }
-    fprintf(to, "}}");
+    tr__json_close(to, '}');
+    tr__json_close(to, '}');
 }
 
-static void print_optional(const char *name, bool there, const tr_planner_option *o,
-                           FILE *to) {
-    fprintf(to, ",\n    \"%s\": ", name);
-    if (there) {
-        print_option(o, to);
+// o: NULL: there is none.
+static void put_option(const char *key, const tr_planner_option *o,
+                       tr_json_writer *to) {
+    tr__json_line(to, 4);
+    tr__json_key(to, key);
+    if (o) {
+        write_option(o, to);
     } else {
-        fprintf(to, "null");
+        tr__json_add_null(to);
     }
 }
 
-static void print_binding(const tr_planned *p, FILE *to) {
+static void write_runners(const tr_planned *p, tr_json_writer *to) {
+    tr__json_line(to, 4);
+    tr__json_put_open(to, "runners_up", '[');
+    for (size_t i = 0; i < p->runner_count; i++) {
+        tr__json_line(to, 8);
+        write_option(&p->runner[i], to);
+    }
+    tr__json_close(to, ']');
+}
+
+// The bytes by which budgets would have to grow.
+static void write_binding(const tr_planned *p, tr_json_writer *to) {
     tr_limits limits = tr__planner_limits(&p->request);
     int64_t excess[TR_BUDGETS] = {0};
-    const char *comma = "";
     if (p->has_faster) {
         tr__limits_excess(&limits, p->faster.bytes, excess);
     }
-    fprintf(to, ",\n    \"binding\": {"); // bytes by which it would have to grow
+    tr__json_line(to, 4);
+    tr__json_put_open(to, "binding", '{');
     for (int b = 0; b < TR_BUDGETS; b++) {
         if (excess[b] > 0) {
-            fprintf(to, "%s\"%s\": %" PRId64, comma, tr__budget_word(b), excess[b]);
-            comma = ", ";
+            tr__json_put_integer(to, tr__budget_word(b), excess[b]);
         }
     }
-    fprintf(to, "}");
+    tr__json_close(to, '}');
 }
 
 tr_status tr_planned_print_json(const tr_planned *p, FILE *to, tr_error *err) {
-    fprintf(to, "{\"machine\": \"");
-    tr__print_escaped(p->machine, to);
-    fprintf(to, "\", \"kept\": %s, ", p->kept ? "true" : "false");
-    print_free(p, to);
-    fprintf(to, "\"plans\": %zu, \"plans_made\": %zu,\n    \"budgets\": {", p->points,
-            p->plans);
-    for (int s = 0; s < TR_SPACES; s++) {
-        print_size(tr_space_name((tr_space)s), p->request.budget[s], to);
-        fprintf(to, ", ");
-    }
-    print_size("device and host", p->request.together, to);
-    fprintf(to, ", \"process\": %" PRId64 "}", TR_PROCESS_BYTES);
-    print_optional("choice", true, &p->choice, to);
-    fprintf(to, ",\n    ");
-    print_timeline(&p->timeline, to);
-    fprintf(to, ",\n    \"runners_up\": [");
-    for (size_t i = 0; i < p->runner_count; i++) {
-        fprintf(to, i ? ",\n        " : "\n        ");
-        print_option(&p->runner[i], to);
-    }
-    fprintf(to, "]");
-    print_optional("faster", p->has_faster, &p->faster, to);
-    print_binding(p, to);
-    print_optional("smallest", p->has_smallest, &p->smallest, to);
-    fprintf(to, ",\n    \"smallest_at\": \"");
-    tr__print_escaped(p->smallest_at, to);
-    fprintf(to, "\"}");
+    tr_json_writer w = tr__json_writer(to);
+    tr__json_open(&w, '{');
+    tr__json_put_text(&w, "machine", p->machine);
+    tr__json_put_bool(&w, "kept", p->kept);
+    write_free(p, &w);
+    tr__json_put_integer(&w, "plans", (int64_t)p->points);
+    tr__json_put_integer(&w, "plans_made", (int64_t)p->plans);
+    write_budgets(p, &w);
+    put_option("choice", &p->choice, &w);
+    write_timeline(&p->timeline, &w);
+    write_runners(p, &w);
+    put_option("faster", p->has_faster ? &p->faster : NULL, &w);
+    write_binding(p, &w);
+    put_option("smallest", p->has_smallest ? &p->smallest : NULL, &w);
+    tr__json_line(&w, 4);
+    tr__json_put_text(&w, "smallest_at", p->smallest_at);
+    tr__json_close(&w, '}');
     return ferror(to) ? tr_fail(err, TR_IO, "cannot write the plan") : TR_OK;
 }

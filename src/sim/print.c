@@ -1,4 +1,5 @@
 // A simulation for people, as JSON, and as a trace.
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "sim/simulate.h"
 
@@ -114,70 +115,102 @@ tr_status tr_simulated_print(const tr_simulated *s, FILE *to, tr_error *err) {
 // ---- JSON
 // ----------------------------------------------------------------------------
 
-static void print_number(const char *name, double value, FILE *to) {
-    fprintf(to, "  \"%s\": %.9g,\n", name, value);
+static void put_integer(tr_json_writer *to, const char *key, int64_t value) {
+    tr__json_line(to, 2);
+    tr__json_put_integer(to, key, value);
 }
 
-static void print_json_memory(const tr_simulation *r, FILE *to) {
-    fprintf(to, "  \"memory\": {");
-    for (int s = 0; s < TR_SPACES; s++) {
-        fprintf(to, "%s\"%s\": {\"planned\": %" PRId64 ", \"machine\": ", s ? ", " : "",
-                tr_space_name((tr_space)s), r->planned_bytes[s]);
-        if (r->machine_bytes[s] > 0) {
-            fprintf(to, "%" PRId64 "}", r->machine_bytes[s]);
-        } else {
-            fprintf(to, "null}");
-        }
+static void write_request(const tr_plan_request *request, tr_json_writer *to) {
+    put_integer(to, "ranks", request->ranks);
+    put_integer(to, "train_batch_size", request->train_batch_size);
+    put_integer(to, "micro_batch", request->micro_batch);
+    put_integer(to, "accumulation_steps", request->accumulation_steps);
+    put_integer(to, "wave", request->wave);
+    put_integer(to, "stage", request->stage);
+}
+
+static void write_times(const tr_simulation *r, tr_json_writer *to) {
+    const struct {
+        const char *key;
+        double value;
+    } all[] = {
+        {"seconds", r->seconds},
+        {"compute_seconds", r->compute_seconds},
+        {"slowed_seconds", r->slowed_seconds},
+        {"exposed_seconds", r->exposed_seconds},
+        {"exposed_copy_seconds", r->exposed_copy_seconds},
+        {"copy_seconds", r->copy_seconds},
+        {"exposed_nvme_seconds", r->exposed_nvme_seconds},
+        {"nvme_seconds", r->nvme_seconds},
+        {"communication_seconds", r->communication_seconds},
+        {"samples_per_second", r->samples_per_second},
+        {"tokens_per_second", r->tokens_per_second},
+        {"flops", r->flops},
+        {"model_flops", r->model_flops},
+        {"utilisation", r->utilisation},
+        {"model_utilisation", r->model_utilisation},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        tr__json_line(to, 2);
+        tr__json_put_real(to, all[i].key, all[i].value);
     }
-    fprintf(to, "},\n");
 }
 
-static void print_json_kinds(const tr_simulated *s, FILE *to) {
-    const char *comma = "";
-    fprintf(to, "  \"kinds\": {");
+static void write_traffic(const tr_simulation *r, tr_json_writer *to) {
+    tr__json_line(to, 2);
+    tr__json_put_open(to, "traffic_bytes", '{');
+    tr__json_put_integer(to, "gather", r->gather_bytes);
+    tr__json_put_integer(to, "reduce", r->reduce_bytes);
+    tr__json_put_integer(to, "device_host", r->copied_bytes);
+    tr__json_put_integer(to, "nvme", r->stored_bytes);
+    tr__json_close(to, '}');
+}
+
+static void write_memory(const tr_simulation *r, tr_json_writer *to) {
+    tr__json_line(to, 2);
+    tr__json_put_open(to, "memory", '{');
+    for (int s = 0; s < TR_SPACES; s++) {
+        tr__json_put_open(to, tr_space_name((tr_space)s), '{');
+        tr__json_put_integer(to, "planned", r->planned_bytes[s]);
+        tr__json_key(to, "machine");
+        if (r->machine_bytes[s] > 0) {
+            tr__json_add_integer(to, r->machine_bytes[s]);
+        } else {
+            tr__json_add_null(to);
+        }
+        tr__json_close(to, '}');
+    }
+    tr__json_close(to, '}');
+}
+
+static void write_kinds(const tr_simulated *s, tr_json_writer *to) {
+    tr__json_line(to, 2);
+    tr__json_put_open(to, "kinds", '{');
     for (int k = 0; k < TR_STEP_KINDS; k++) {
         if (s->kind_steps[k] > 0) {
-            fprintf(to, "%s\n    \"%s\": {\"steps\": %" PRId64 ", \"seconds\": %.9g}",
-                    comma, tr__plan_step_name((tr_plan_step_kind)k), s->kind_steps[k],
-                    s->kind_seconds[k]);
-            comma = ",";
+            tr__json_line(to, 4);
+            tr__json_put_open(to, tr__plan_step_name((tr_plan_step_kind)k), '{');
+            tr__json_put_integer(to, "steps", s->kind_steps[k]);
+            tr__json_put_real(to, "seconds", s->kind_seconds[k]);
+            tr__json_close(to, '}');
         }
     }
-    fprintf(to, "}\n}\n");
+    tr__json_close(to, '}');
 }
 
 tr_status tr_simulated_print_json(const tr_simulated *s, FILE *to, tr_error *err) {
-    const tr_plan_request *request = &s->plan->request;
-    const tr_simulation *r = &s->result;
-    fprintf(to, "{\n  \"machine\": \"");
-    tr__print_escaped(s->machine->name, to);
-    fprintf(to,
-            "\",\n  \"ranks\": %" PRId64 ",\n  \"train_batch_size\": %" PRId64
-            ",\n  \"micro_batch\": %" PRId64 ",\n  \"accumulation_steps\": %" PRId64
-            ",\n  \"wave\": %" PRId64 ",\n  \"stage\": %d,\n",
-            request->ranks, request->train_batch_size, request->micro_batch,
-            request->accumulation_steps, request->wave, request->stage);
-    print_number("seconds", r->seconds, to);
-    print_number("compute_seconds", r->compute_seconds, to);
-    print_number("slowed_seconds", r->slowed_seconds, to);
-    print_number("exposed_seconds", r->exposed_seconds, to);
-    print_number("exposed_copy_seconds", r->exposed_copy_seconds, to);
-    print_number("copy_seconds", r->copy_seconds, to);
-    print_number("exposed_nvme_seconds", r->exposed_nvme_seconds, to);
-    print_number("nvme_seconds", r->nvme_seconds, to);
-    print_number("communication_seconds", r->communication_seconds, to);
-    print_number("samples_per_second", r->samples_per_second, to);
-    print_number("tokens_per_second", r->tokens_per_second, to);
-    print_number("flops", r->flops, to);
-    print_number("model_flops", r->model_flops, to);
-    print_number("utilisation", r->utilisation, to);
-    print_number("model_utilisation", r->model_utilisation, to);
-    fprintf(to,
-            "  \"traffic_bytes\": {\"gather\": %" PRId64 ", \"reduce\": %" PRId64
-            ", \"device_host\": %" PRId64 ", \"nvme\": %" PRId64 "},\n",
-            r->gather_bytes, r->reduce_bytes, r->copied_bytes, r->stored_bytes);
-    print_json_memory(r, to);
-    print_json_kinds(s, to);
+    tr_json_writer w = tr__json_writer(to);
+    tr__json_open(&w, '{');
+    tr__json_line(&w, 2);
+    tr__json_put_text(&w, "machine", s->machine->name);
+    write_request(&s->plan->request, &w);
+    write_times(&s->result, &w);
+    write_traffic(&s->result, &w);
+    write_memory(&s->result, &w);
+    write_kinds(s, &w);
+    tr__json_line(&w, 0);
+    tr__json_close(&w, '}');
+    fputc('\n', to);
     return ferror(to) ? tr_fail(err, TR_IO, "cannot write the simulation") : TR_OK;
 }
 
