@@ -151,7 +151,7 @@ static tr_status check_same(tr_comm *comm, const tr_checkpoint *checkpoint,
     tr_manifest first = checkpoint ? checkpoint->manifest : (tr_manifest){0};
     tr_status status = tr__comm_broadcast(comm, 0, &first, sizeof first, err);
     if (status == TR_OK && checkpoint &&
-        memcmp(&first, &checkpoint->manifest, sizeof first) != 0) {
+        !tr__manifest_same(&first, &checkpoint->manifest)) {
         status = tr_fail(err, TR_IO,
                          "%s: is not the checkpoint that rank 0 sees there: all ranks "
                          "need to share the file system",

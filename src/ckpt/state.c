@@ -171,6 +171,16 @@ const tr_file_record *tr__manifest_find(const tr_manifest *manifest, const char 
     return NULL;
 }
 
+bool tr__manifest_same(const tr_manifest *a, const tr_manifest *b) {
+    bool same = a->count == b->count;
+    for (int i = 0; same && i < a->count; i++) {
+        const tr_file_record *x = &a->file[i], *y = &b->file[i];
+        same =
+            strcmp(x->name, y->name) == 0 && x->bytes == y->bytes && x->hash == y->hash;
+    }
+    return same;
+}
+
 json_t *tr__manifest_json(const tr_manifest *manifest) {
     json_t *object = json_object();
     int failed = !object;

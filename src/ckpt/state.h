@@ -60,6 +60,8 @@ typedef struct tr_manifest {
 } tr_manifest;
 
 const tr_file_record *tr__manifest_find(const tr_manifest *manifest, const char *name);
+// The same files in the same order, with the same sizes and hashes.
+bool tr__manifest_same(const tr_manifest *a, const tr_manifest *b);
 
 // The text of a state.json (with a hash of its own content), freed with tr__free.
 // Doubles come back to the bit.

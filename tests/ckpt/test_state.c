@@ -229,6 +229,30 @@ static void bounds(void **folder) {
     test_fails(read_state(path, &state, &err), &err, TR_IO, "'update'");
 }
 
+// What lies between and behind the fields has no part in it.
+static void manifests_compare_by_fields(void **state) {
+    tr_manifest a, b;
+    (void)state;
+    memset(&a, 0, sizeof a);
+    memset(&b, 0xff, sizeof b);
+    a.count = b.count = 1;
+    strcpy(a.file[0].name, "model.safetensors");
+    strcpy(b.file[0].name, "model.safetensors");
+    a.file[0].bytes = b.file[0].bytes = 7;
+    a.file[0].hash = b.file[0].hash = 9;
+    assert_true(tr__manifest_same(&a, &b));
+    b.file[0].hash = 10;
+    assert_false(tr__manifest_same(&a, &b));
+    b.file[0].hash = 9;
+    b.file[0].bytes = 8;
+    assert_false(tr__manifest_same(&a, &b));
+    b.file[0].bytes = 7;
+    b.file[0].name[0] = 'M';
+    assert_false(tr__manifest_same(&a, &b));
+    b.count = 0;
+    assert_false(tr__manifest_same(&a, &b));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip),
@@ -236,6 +260,7 @@ int main(void) {
         cmocka_unit_test(changed_bytes),
         cmocka_unit_test(other_content),
         cmocka_unit_test(limits),
+        cmocka_unit_test(manifests_compare_by_fields),
         cmocka_unit_test_setup_teardown(bounds, test_folder_make, test_folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
