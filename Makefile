@@ -3,10 +3,10 @@ PREFIX ?= /usr/local
 DATA ?=
 BUILD := build
 
-.PHONY: all help setup train test bench install format clean
+.PHONY: all help setup train check test bench install format clean
 
 all:
-	@test -f $(BUILD)/build.ninja || cmake --preset release
+	@test -f $(BUILD)/build.ninja || cmake --preset program
 	@cmake --build $(BUILD)
 
 help:
@@ -14,7 +14,8 @@ help:
 	@echo 'make setup              installs what a build needs (Debian, Ubuntu)'
 	@echo 'make train [DATA=...]   set-up, build, then trains the default model on text'
 	@echo '                        found here, or on your files and folders'
-	@echo 'make test               set-up, then every test'
+	@echo 'make check              set-up, then the tests that matter most: a minute'
+	@echo 'make test               set-up, then every test, warnings being errors'
 	@echo 'make bench              measures, with PyTorch beside it where it is installed'
 	@echo 'make install PREFIX=... program, library, headers, pkg-config and CMake files'
 	@echo 'make format             formats the sources'
@@ -25,8 +26,16 @@ setup:
 
 train:
 	@tools/setup.sh
-	@$(MAKE) --no-print-directory all
+	@test -f $(BUILD)/build.ninja || cmake --preset program
+	@cmake --build $(BUILD) --target tranche-program
 	@tools/train.sh $(DATA)
+
+check:
+	@tools/setup.sh test
+	@cmake --preset release
+	@cmake --build $(BUILD)
+	@OMP_WAIT_POLICY=passive ctest --test-dir $(BUILD) --label-regex '^check$$' \
+		--parallel "$$(nproc)" --output-on-failure
 
 test:
 	@tools/setup.sh test
@@ -42,4 +51,4 @@ format:
 	@tools/format.sh
 
 clean:
-	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-mpich $(BUILD)-fuzz
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-mpich $(BUILD)-fuzz $(BUILD)-debian13

@@ -15,6 +15,10 @@ if(TRANCHE_MPI)
         find_package(MPI REQUIRED COMPONENTS C)
     endif()
     set(TR_MPI_FOUND ${MPI_C_FOUND})
+    if(NOT TR_MPI_FOUND)
+        message(WARNING "MPI is not installed: this program has one rank, and cannot be "
+            "started by mpirun or srun (Debian: libopenmpi-dev)")
+    endif()
 endif()
 
 if(TR_MPI_FOUND)

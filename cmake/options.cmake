@@ -1,6 +1,6 @@
 # Options of the build, and compiler flags of every target of ours.
 option(BUILD_SHARED_LIBS "a shared library instead of a static one" OFF)
-option(TRANCHE_WERROR "warnings are errors" ON)
+option(TRANCHE_WERROR "warnings are errors" OFF)
 set(TRANCHE_SANITIZE "" CACHE STRING "address,undefined or thread: build with sanitizers")
 option(TRANCHE_FUZZ "build the fuzz targets (tests/fuzz), and no other test" OFF)
 

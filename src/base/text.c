@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,23 +124,5 @@ void tr__print_escaped(const char *text, FILE *to) {
 }
 
 bool tr__glob_match(const char *pattern, const char *name) {
-    const char *star = NULL, *resume = NULL;
-    while (*name) {
-        if (*pattern == '*') {
-            star = pattern++;
-            resume = name;
-        } else if (*pattern == '?' || *pattern == *name) {
-            pattern++;
-            name++;
-        } else if (star) {
-            pattern = star + 1;
-            name = ++resume;
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '*') {
-        pattern++;
-    }
-    return *pattern == '\0';
+    return fnmatch(pattern, name, 0) == 0;
 }

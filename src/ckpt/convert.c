@@ -1,32 +1,12 @@
 #include "ckpt/convert.h"
 
+#include "base/half.h"
+
 #include <math.h>
 #include <string.h>
 
 bool tr__dtype_is_float(tr_dtype dtype) {
     return dtype == TR_F32 || dtype == TR_F64 || dtype == TR_F16 || dtype == TR_BF16;
-}
-
-static float float_of_bits(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static float bf16_value(uint16_t bits) {
-    return float_of_bits((uint32_t)bits << 16);
-}
-
-// IEEE 754 binary16: 1 sign, 5 exponent (bias 15), 10 fraction bits.
-static float f16_value(uint16_t bits) {
-    uint32_t sign = (uint32_t)(bits & 0x8000u) << 16;
-    uint32_t exponent = (bits >> 10) & 0x1fu, fraction = bits & 0x3ffu;
-    if (exponent == 0) { // zero and subnormals: fraction * 2^-24, exact in f32
-        float value = (float)fraction * 0x1p-24f;
-        return sign ? -value : value;
-    }
-    uint32_t wide = exponent == 0x1f ? 0xffu : exponent + (127 - 15);
-    return float_of_bits(sign | wide << 23 | fraction << 13);
 }
 
 // `first` bytes of `dtype` at `src` as an integer, for the 1 to 8 byte integers.
@@ -55,12 +35,12 @@ int64_t tr__convert_f32(tr_dtype dtype, const void *src, int64_t count, float *d
     switch (dtype) {
     case TR_F16:
         for (int64_t i = 0; i < count; i++) {
-            dst[i] = f16_value(load16(from + 2 * i));
+            dst[i] = tr__f16_to_f32(load16(from + 2 * i));
         }
         break;
     case TR_BF16:
         for (int64_t i = 0; i < count; i++) {
-            dst[i] = bf16_value(load16(from + 2 * i));
+            dst[i] = tr__bf16_to_f32(load16(from + 2 * i));
         }
         break;
     case TR_F64:
@@ -94,10 +74,10 @@ void tr__convert_f64(tr_dtype dtype, const void *src, int64_t count, double *dst
             memcpy(&dst[i], at, sizeof dst[i]);
             break;
         case TR_F16:
-            dst[i] = f16_value(load16(at));
+            dst[i] = tr__f16_to_f32(load16(at));
             break;
         case TR_BF16:
-            dst[i] = bf16_value(load16(at));
+            dst[i] = tr__bf16_to_f32(load16(at));
             break;
         default:
             dst[i] = integer_value(dtype, at);

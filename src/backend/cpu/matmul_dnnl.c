@@ -1,4 +1,4 @@
-// The matrix products by oneDNN 2.x: the only file that calls it.
+// The matrix products by oneDNN.
 //
 // oneDNN has two ways. The matmul primitive takes its scratch from us, fuses bias and
 // activation and is the faster one where B is stored transposed (by up to a third) and
@@ -8,34 +8,27 @@
 // function of the description.
 #include "backend/cpu/matmul.h"
 
+#include "backend/cpu/dnnl.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/team.h"
 #include "base/checked.h"
 #include "base/memory.h"
 
 #include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 // From this many multiplications on, dnnl_sgemm's work for each call is small.
 #define GEMM_LEAST ((double)(1 << 24))
 
-// One primitive: the product fresh, or accumulating.
-typedef struct way {
-    dnnl_primitive_t primitive;
-    dnnl_memory_t scratch;
-    size_t scratch_bytes;
-} way;
-
 struct tr_matmul {
     tr_matmul_desc desc;
     bool gemm; // by dnnl_sgemm: all that follows is NULL
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    dnnl_memory_desc_t a_desc, b_desc, bias_desc, c_desc;
+    tr_layout a_layout, b_layout, bias_layout, c_layout;
     dnnl_memory_t a, b, bias, c; // without memory of their own
-    way ways[2];                 // index: accumulate
+    tr_primitive ways[2];        // index: accumulate
 };
 
 static bool is_f32(tr_dtype type) {
@@ -76,16 +69,16 @@ static tr_status refused(const tr_matmul_desc *d, dnnl_status_t status, tr_error
 
 // ---- preparing
 
-static dnnl_status_t describe(dnnl_memory_desc_t *desc, tr_dtype type, int64_t rows,
+static dnnl_status_t describe(tr_layout *out, tr_dtype type, int64_t rows,
                               int64_t columns, int64_t row, int64_t column) {
     dnnl_dims_t dims = {rows, columns}, strides = {row, column};
-    return dnnl_memory_desc_init_by_strides(
-        desc, 2, dims, is_f32(type) ? dnnl_f32 : dnnl_bf16, strides);
+    return tr__layout_strided(2, dims, is_f32(type) ? dnnl_f32 : dnnl_bf16, strides,
+                              out);
 }
 
-static dnnl_status_t create_memory(tr_matmul *p, const dnnl_memory_desc_t *desc,
+static dnnl_status_t create_memory(tr_matmul *p, const tr_layout *layout,
                                    dnnl_memory_t *out) {
-    return dnnl_memory_create(out, desc, p->engine, DNNL_MEMORY_NONE);
+    return tr__layout_memory(layout, p->engine, out);
 }
 
 static dnnl_status_t create_operands(tr_matmul *p) {
@@ -94,66 +87,31 @@ static dnnl_status_t create_operands(tr_matmul *p) {
     status = status
                  ? status
                  : dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags);
+    status = status ? status
+                    : describe(&p->a_layout, d->type, d->m, d->k, d->a_row, d->a_col);
+    status = status ? status
+                    : describe(&p->b_layout, d->type, d->k, d->n, d->b_row, d->b_col);
     status =
-        status ? status : describe(&p->a_desc, d->type, d->m, d->k, d->a_row, d->a_col);
-    status =
-        status ? status : describe(&p->b_desc, d->type, d->k, d->n, d->b_row, d->b_col);
-    status = status ? status : describe(&p->c_desc, d->c_type, d->m, d->n, d->c_row, 1);
-    status = status ? status : describe(&p->bias_desc, d->type, 1, d->n, d->n, 1);
-    status = status ? status : create_memory(p, &p->a_desc, &p->a);
-    status = status ? status : create_memory(p, &p->b_desc, &p->b);
-    status = status ? status : create_memory(p, &p->c_desc, &p->c);
-    return status ? status : create_memory(p, &p->bias_desc, &p->bias);
-}
-
-// Activation first, then the sum: what is accumulated is the activated product.
-static dnnl_status_t create_attributes(const tr_matmul_desc *d, bool accumulate,
-                                       dnnl_primitive_attr_t *out) {
-    dnnl_post_ops_t ops = NULL;
-    dnnl_status_t status = dnnl_primitive_attr_create(out);
-    status =
-        status
-            ? status
-            : dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
-    status = status ? status : dnnl_post_ops_create(&ops);
-    if (!status && d->relu) {
-        status = dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, 0, 0);
-    }
-    if (!status && accumulate) {
-        status = dnnl_post_ops_append_sum(ops, 1);
-    }
-    status = status ? status : dnnl_primitive_attr_set_post_ops(*out, ops);
-    if (ops) {
-        dnnl_post_ops_destroy(ops);
-    }
-    return status;
-}
-
-static dnnl_status_t create_scratch(tr_matmul *p, const_dnnl_primitive_desc_t desc,
-                                    way *w) {
-    const dnnl_memory_desc_t *scratch =
-        dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
-    w->scratch_bytes = dnnl_memory_desc_get_size(scratch);
-    return create_memory(p, scratch, &w->scratch);
+        status ? status : describe(&p->c_layout, d->c_type, d->m, d->n, d->c_row, 1);
+    status = status ? status : describe(&p->bias_layout, d->type, 1, d->n, d->n, 1);
+    status = status ? status : create_memory(p, &p->a_layout, &p->a);
+    status = status ? status : create_memory(p, &p->b_layout, &p->b);
+    status = status ? status : create_memory(p, &p->c_layout, &p->c);
+    return status ? status : create_memory(p, &p->bias_layout, &p->bias);
 }
 
 static dnnl_status_t create_way(tr_matmul *p, bool accumulate) {
-    way *w = &p->ways[accumulate];
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t desc = NULL;
-    dnnl_matmul_desc_t matmul;
-    dnnl_status_t status =
-        dnnl_matmul_desc_init(&matmul, &p->a_desc, &p->b_desc,
-                              p->desc.bias ? &p->bias_desc : NULL, &p->c_desc);
-    status = status ? status : create_attributes(&p->desc, accumulate, &attributes);
-    status = status ? status
-                    : dnnl_primitive_desc_create(&desc, &matmul, attributes, p->engine,
-                                                 NULL);
-    status = status ? status : dnnl_primitive_create(&w->primitive, desc);
-    status = status ? status : create_scratch(p, desc, w);
-    if (desc) {
-        dnnl_primitive_desc_destroy(desc);
-    }
+    const tr_product_layouts of = {
+        .a = &p->a_layout,
+        .b = &p->b_layout,
+        .c = &p->c_layout,
+        .bias = p->desc.bias ? &p->bias_layout : NULL,
+    };
+    dnnl_status_t status = tr__attributes_create(p->desc.relu, accumulate, &attributes);
+    status = status ? status : tr__product_describe(p->engine, &of, attributes, &desc);
+    status = tr__primitive_create(status, p->engine, desc, &p->ways[accumulate]);
     if (attributes) {
         dnnl_primitive_attr_destroy(attributes);
     }
@@ -204,29 +162,20 @@ tr_status tr__matmul_create(const tr_matmul_desc *desc, tr_matmul **out,
     return TR_OK;
 }
 
-static void destroy_memory(dnnl_memory_t memory) {
-    if (memory) {
-        dnnl_memory_destroy(memory);
-    }
-}
-
-static void destroy_way(way *w) {
-    if (w->primitive) {
-        dnnl_primitive_destroy(w->primitive);
-    }
-    destroy_memory(w->scratch);
-}
-
 void tr__matmul_destroy(tr_matmul *product) {
     if (!product) {
         return;
     }
-    destroy_way(&product->ways[0]);
-    destroy_way(&product->ways[1]);
-    destroy_memory(product->a);
-    destroy_memory(product->b);
-    destroy_memory(product->bias);
-    destroy_memory(product->c);
+    tr__primitive_destroy(&product->ways[0]);
+    tr__primitive_destroy(&product->ways[1]);
+    tr__tensor_destroy(product->a);
+    tr__tensor_destroy(product->b);
+    tr__tensor_destroy(product->bias);
+    tr__tensor_destroy(product->c);
+    tr__layout_destroy(&product->a_layout);
+    tr__layout_destroy(&product->b_layout);
+    tr__layout_destroy(&product->bias_layout);
+    tr__layout_destroy(&product->c_layout);
     if (product->stream) {
         dnnl_stream_destroy(product->stream);
     }
@@ -256,27 +205,20 @@ static dnnl_status_t run_gemm(const tr_matmul_desc *d, bool accumulate, const fl
                       tr__max_i64(d->b_row, d->n), accumulate ? 1 : 0, c, d->c_row);
 }
 
-static void set_memory(dnnl_memory_t memory, const void *data) {
-    dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)data);
-}
-
-static dnnl_status_t run_way(tr_matmul *p, way *w, const void *a, const void *b,
-                             const void *bias, void *c, void *workspace) {
-    set_memory(p->a, a);
-    set_memory(p->b, b);
-    set_memory(p->c, c);
-    set_memory(w->scratch, workspace);
-    dnnl_exec_arg_t args[5] = {{DNNL_ARG_SRC, p->a},
-                               {DNNL_ARG_WEIGHTS, p->b},
-                               {DNNL_ARG_DST, p->c},
-                               {DNNL_ARG_SCRATCHPAD, w->scratch}};
-    int count = 4;
+static dnnl_status_t run_way(tr_matmul *p, tr_primitive *w, const void *a,
+                             const void *b, const void *bias, void *c,
+                             void *workspace) {
+    tr__tensor_point(p->a, a);
+    tr__tensor_point(p->b, b);
+    tr__tensor_point(p->c, c);
+    dnnl_exec_arg_t args[5] = {
+        {DNNL_ARG_SRC, p->a}, {DNNL_ARG_WEIGHTS, p->b}, {DNNL_ARG_DST, p->c}};
+    int count = 3;
     if (p->desc.bias) {
-        set_memory(p->bias, bias);
+        tr__tensor_point(p->bias, bias);
         args[count++] = (dnnl_exec_arg_t){DNNL_ARG_BIAS, p->bias};
     }
-    dnnl_status_t status = dnnl_primitive_execute(w->primitive, p->stream, count, args);
-    return status ? status : dnnl_stream_wait(p->stream);
+    return tr__primitive_run(w, p->stream, args, count, workspace);
 }
 
 void tr__matmul_run(tr_matmul *product, bool accumulate, const void *a, const void *b,

@@ -1,4 +1,4 @@
-// Convolutions by oneDNN 2.x: beside matmul_dnnl2.c the only file that calls it.
+// Convolutions by oneDNN.
 //
 // Images stay as they are, channels last: oneDNN's kernels are as fast on them as on
 // its own blocked layout, and the ops between convolutions read whole channels. Weights
@@ -10,6 +10,7 @@
 // What is small is done by one thread: a region of several costs some microseconds.
 #include "backend/cpu/conv.h"
 
+#include "backend/cpu/dnnl.h"
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/team.h"
 #include "backend/cpu/unit_stride.h"
@@ -18,7 +19,6 @@
 #include "base/memory.h"
 
 #include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -27,11 +27,9 @@ enum { ALIGNMENT = 64, ARGS_MAX = 5, WAYS = 2 };
 // Operations worth waking a thread for: about ten microseconds.
 static const double grain_flops = 1 << 20;
 
-// A primitive and what it takes from the workspace.
+// A primitive and how many threads run it.
 typedef struct part {
-    dnnl_primitive_t primitive; // NULL: not needed
-    dnnl_memory_t scratch;
-    size_t scratch_bytes;
+    tr_primitive of;
     int threads;
 } part;
 
@@ -39,11 +37,12 @@ struct tr_conv {
     tr_conv_desc desc;    // what oneDNN computes
     tr_conv_desc strided; // what was asked for
     bool picks;           // oneDNN gets a copy of the pixels that the stride leaves
+    bool chosen;          // inner_layout is
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    dnnl_memory_desc_t x_desc, y_desc, bias_desc;
-    dnnl_memory_desc_t weight_desc;               // as files have it
-    dnnl_memory_desc_t inner_desc;                // as the kernels want it
+    tr_layout x_layout, y_layout, bias_layout;
+    tr_layout weight_layout;                      // as files have it
+    tr_layout inner_layout;                       // as the kernels want it
     dnnl_memory_t x, y, bias, weight, inner, sum; // without memory of their own
     part ways[WAYS]; // of the convolution; index: accumulate (an output adds by itself)
     part in;         // weight to inner
@@ -94,153 +93,98 @@ static int threads_of(const tr_conv_desc *d) {
     return tr__threads_worth(pixels * each / grain_flops, d->threads);
 }
 
-static int threads_to_reorder(const tr_conv *p, const dnnl_memory_desc_t *desc) {
-    int64_t count = 1;
-    for (int i = 0; i < desc->ndims; i++) {
-        count *= desc->dims[i];
-    }
-    return tr__threads_for(count, 1, p->desc.threads);
+static int threads_to_reorder(const tr_conv *p, const tr_layout *layout) {
+    const tr_conv_desc *d = &p->desc;
+    int64_t weights = d->out_channels * d->in_channels * d->kernel_h * d->kernel_w;
+    int64_t values = d->batch * d->in_h * d->in_w * d->in_channels;
+    return tr__threads_for(layout == &p->x_layout ? values : weights, 1, d->threads);
 }
 
-static dnnl_status_t create_memory(tr_conv *p, const dnnl_memory_desc_t *desc,
+static dnnl_status_t create_memory(tr_conv *p, const tr_layout *layout,
                                    dnnl_memory_t *out) {
-    return dnnl_memory_create(out, desc, p->engine, DNNL_MEMORY_NONE);
+    return tr__layout_memory(layout, p->engine, out);
 }
 
 static dnnl_status_t describe_all(tr_conv *p) {
     const tr_conv_desc *d = &p->desc;
-    dnnl_dims_t x = {d->batch, d->in_channels, d->in_h, d->in_w};
-    dnnl_dims_t y = {d->batch, d->out_channels, d->out_h, d->out_w};
-    dnnl_dims_t weight = {d->out_channels, d->in_channels, d->kernel_h, d->kernel_w};
-    dnnl_dims_t bias = {d->out_channels};
+    const dnnl_dims_t x = {d->batch, d->in_channels, d->in_h, d->in_w};
+    const dnnl_dims_t y = {d->batch, d->out_channels, d->out_h, d->out_w};
+    const dnnl_dims_t weight = {d->out_channels, d->in_channels, d->kernel_h,
+                                d->kernel_w};
+    const dnnl_dims_t bias = {d->out_channels};
     dnnl_status_t status = dnnl_engine_create(&p->engine, dnnl_cpu, 0);
     status = status
                  ? status
                  : dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags);
-    status = status
-                 ? status
-                 : dnnl_memory_desc_init_by_tag(&p->x_desc, 4, x, dnnl_f32, dnnl_nhwc);
-    status = status
-                 ? status
-                 : dnnl_memory_desc_init_by_tag(&p->y_desc, 4, y, dnnl_f32, dnnl_nhwc);
-    status = status ? status
-                    : dnnl_memory_desc_init_by_tag(&p->weight_desc, 4, weight, dnnl_f32,
-                                                   dnnl_oihw);
-    status = status ? status
-                    : dnnl_memory_desc_init_by_tag(&p->inner_desc, 4, weight, dnnl_f32,
-                                                   dnnl_format_tag_any);
-    return status
-               ? status
-               : dnnl_memory_desc_init_by_tag(&p->bias_desc, 1, bias, dnnl_f32, dnnl_a);
+    status = status ? status : tr__layout_tagged(4, x, dnnl_nhwc, &p->x_layout);
+    status = status ? status : tr__layout_tagged(4, y, dnnl_nhwc, &p->y_layout);
+    status =
+        status ? status : tr__layout_tagged(4, weight, dnnl_oihw, &p->weight_layout);
+    return status ? status : tr__layout_tagged(1, bias, dnnl_a, &p->bias_layout);
 }
 
-static dnnl_status_t create_attributes(bool accumulate, dnnl_primitive_attr_t *out) {
-    dnnl_post_ops_t ops = NULL;
-    dnnl_status_t status = dnnl_primitive_attr_create(out);
-    status =
-        status
-            ? status
-            : dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
-    status = status ? status : dnnl_post_ops_create(&ops);
-    if (!status && accumulate) {
-        status = dnnl_post_ops_append_sum(ops, 1);
-    }
-    status = status ? status : dnnl_primitive_attr_set_post_ops(*out, ops);
-    if (ops) {
-        dnnl_post_ops_destroy(ops);
+static dnnl_status_t create_part(tr_conv *p, dnnl_status_t status,
+                                 dnnl_primitive_desc_t desc, part *to) {
+    status = tr__primitive_create(status, p->engine, desc, &to->of);
+    if (to->of.scratch_bytes > p->scratch_bytes) {
+        p->scratch_bytes = to->of.scratch_bytes;
     }
     return status;
 }
 
-static dnnl_status_t describe_convolution(const tr_conv *p, tr_conv_kind kind,
-                                          dnnl_convolution_desc_t *out) {
+static tr_conv_layouts layouts(const tr_conv *p, const tr_layout *weight) {
     const tr_conv_desc *d = &p->desc;
-    dnnl_dims_t strides = {d->stride, d->stride}, before = {d->padding, d->padding};
-    // What lies past the last window is no padding, or less of it.
-    dnnl_dims_t after = {
-        (d->out_h - 1) * d->stride + d->kernel_h - d->in_h - d->padding,
-        (d->out_w - 1) * d->stride + d->kernel_w - d->in_w - d->padding};
-    const dnnl_memory_desc_t *bias = d->bias ? &p->bias_desc : NULL;
-    switch (kind) {
-    case TR_CONV_INPUT:
-        return dnnl_convolution_backward_data_desc_init(
-            out, dnnl_convolution_direct, &p->x_desc, &p->inner_desc, &p->y_desc,
-            strides, before, after);
-    case TR_CONV_WEIGHT:
-        return dnnl_convolution_backward_weights_desc_init(
-            out, dnnl_convolution_direct, &p->x_desc, &p->inner_desc, bias, &p->y_desc,
-            strides, before, after);
-    default:
-        return dnnl_convolution_forward_desc_init(
-            out, dnnl_forward_training, dnnl_convolution_direct, &p->x_desc,
-            &p->inner_desc, bias, &p->y_desc, strides, before, after);
-    }
-}
-
-static dnnl_status_t take_scratch(tr_conv *p, const_dnnl_primitive_desc_t desc,
-                                  part *to) {
-    const dnnl_memory_desc_t *scratch =
-        dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
-    to->scratch_bytes = dnnl_memory_desc_get_size(scratch);
-    if (to->scratch_bytes > p->scratch_bytes) {
-        p->scratch_bytes = to->scratch_bytes;
-    }
-    return create_memory(p, scratch, &to->scratch);
+    return (tr_conv_layouts){
+        .x = &p->x_layout,
+        .weight = weight,
+        .y = &p->y_layout,
+        .bias = d->bias ? &p->bias_layout : NULL,
+        .strides = {d->stride, d->stride},
+        .before = {d->padding, d->padding},
+        // What lies past the last window is no padding, or less of it.
+        .after = {(d->out_h - 1) * d->stride + d->kernel_h - d->in_h - d->padding,
+                  (d->out_w - 1) * d->stride + d->kernel_w - d->in_w - d->padding},
+    };
 }
 
 static dnnl_status_t create_convolution(tr_conv *p, bool accumulate, part *to) {
-    tr_conv_kind kind = p->desc.kind;
+    const tr_conv_desc *d = &p->desc;
+    const dnnl_dims_t weight = {d->out_channels, d->in_channels, d->kernel_h,
+                                d->kernel_w};
     dnnl_query_t weights =
-        kind == TR_CONV_WEIGHT ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
-    dnnl_primitive_desc_t hint = NULL, desc = NULL;
+        d->kind == TR_CONV_WEIGHT ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
+    dnnl_primitive_desc_t desc = NULL;
     dnnl_primitive_attr_t attributes = NULL;
-    dnnl_convolution_desc_t convolution;
-    dnnl_status_t status = dnnl_success;
-    if (kind != TR_CONV_OUTPUT) {
-        status = describe_convolution(p, TR_CONV_OUTPUT, &convolution);
-        status = status ? status
-                        : dnnl_primitive_desc_create(&hint, &convolution, NULL,
-                                                     p->engine, NULL);
+    tr_layout any = {0};
+    dnnl_status_t status = tr__attributes_create(false, accumulate, &attributes);
+    status = status ? status : tr__layout_tagged(4, weight, dnnl_format_tag_any, &any);
+    if (!status) {
+        tr_conv_layouts of = layouts(p, p->chosen ? &p->inner_layout : &any);
+        status = tr__conv_describe(p->engine, d->kind, &of, attributes, &desc);
     }
-    status = status ? status : create_attributes(accumulate, &attributes);
-    status = status ? status : describe_convolution(p, kind, &convolution);
-    status = status ? status
-                    : dnnl_primitive_desc_create(&desc, &convolution, attributes,
-                                                 p->engine, hint);
-    status = status ? status : dnnl_primitive_create(&to->primitive, desc);
-    status = status ? status : take_scratch(p, desc, to);
-    if (!status) { // both ways want the same layout: that of the first
-        p->inner_desc = *dnnl_primitive_desc_query_md(desc, weights, 0);
+    if (!status && !p->chosen) { // by the first way, for both
+        status = tr__layout_query(desc, weights, &p->inner_layout);
+        p->chosen = !status;
     }
-    if (desc) {
-        dnnl_primitive_desc_destroy(desc);
-    }
-    if (hint) {
-        dnnl_primitive_desc_destroy(hint);
-    }
+    status = create_part(p, status, desc, to);
+    tr__layout_destroy(&any);
     if (attributes) {
         dnnl_primitive_attr_destroy(attributes);
     }
     return status;
 }
 
-static dnnl_status_t create_reorder(tr_conv *p, const dnnl_memory_desc_t *from,
-                                    const dnnl_memory_desc_t *to, bool accumulate,
-                                    part *out) {
+static dnnl_status_t create_reorder(tr_conv *p, const tr_layout *from,
+                                    const tr_layout *to, bool accumulate, part *out) {
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t desc = NULL;
-    dnnl_status_t status = create_attributes(accumulate, &attributes);
+    dnnl_status_t status = tr__attributes_create(false, accumulate, &attributes);
     out->threads = threads_to_reorder(p, to);
     omp_set_num_threads(out->threads);
-    status = status ? status
-                    : dnnl_reorder_primitive_desc_create(&desc, from, p->engine, to,
-                                                         p->engine, attributes);
-    status = status ? status : dnnl_primitive_create(&out->primitive, desc);
-    status = status ? status : take_scratch(p, desc, out);
+    status =
+        status ? status : tr__reorder_describe(p->engine, from, to, attributes, &desc);
+    status = create_part(p, status, desc, out);
     omp_set_num_threads(p->desc.threads);
-    if (desc) {
-        dnnl_primitive_desc_destroy(desc);
-    }
     if (attributes) {
         dnnl_primitive_attr_destroy(attributes);
     }
@@ -248,13 +192,13 @@ static dnnl_status_t create_reorder(tr_conv *p, const dnnl_memory_desc_t *from,
 }
 
 static dnnl_status_t create_memories(tr_conv *p) {
-    const dnnl_memory_desc_t *result =
-        p->desc.kind == TR_CONV_INPUT ? &p->x_desc : &p->inner_desc;
-    dnnl_status_t status = create_memory(p, &p->x_desc, &p->x);
-    status = status ? status : create_memory(p, &p->y_desc, &p->y);
-    status = status ? status : create_memory(p, &p->bias_desc, &p->bias);
-    status = status ? status : create_memory(p, &p->weight_desc, &p->weight);
-    status = status ? status : create_memory(p, &p->inner_desc, &p->inner);
+    const tr_layout *result =
+        p->desc.kind == TR_CONV_INPUT ? &p->x_layout : &p->inner_layout;
+    dnnl_status_t status = create_memory(p, &p->x_layout, &p->x);
+    status = status ? status : create_memory(p, &p->y_layout, &p->y);
+    status = status ? status : create_memory(p, &p->bias_layout, &p->bias);
+    status = status ? status : create_memory(p, &p->weight_layout, &p->weight);
+    status = status ? status : create_memory(p, &p->inner_layout, &p->inner);
     return status ? status : create_memory(p, result, &p->sum);
 }
 
@@ -276,14 +220,14 @@ static dnnl_status_t create_output(tr_conv *p) {
 
 // Gradients are written; the way from the workspace to the result adds.
 static dnnl_status_t create_gradient(tr_conv *p) {
-    const dnnl_memory_desc_t *from = &p->x_desc, *to = &p->x_desc;
+    const tr_layout *from = &p->x_layout, *to = &p->x_layout;
     dnnl_status_t status = create_convolution(p, false, &p->ways[0]);
     bool weight = p->desc.kind == TR_CONV_WEIGHT;
     if (weight) {
-        from = &p->inner_desc;
-        to = &p->weight_desc;
+        from = &p->inner_layout;
+        to = &p->weight_layout;
     }
-    bool same = status || dnnl_memory_desc_equal(from, to);
+    bool same = status || tr__layout_equal(from, to);
     if (!status && p->desc.fresh && !same) {
         status = create_reorder(p, from, to, false, &p->out[0]);
     }
@@ -299,25 +243,25 @@ static dnnl_status_t create_all(tr_conv *p) {
     status = status                           ? status
              : p->desc.kind == TR_CONV_OUTPUT ? create_output(p)
                                               : create_gradient(p);
-    p->converts = !status && !dnnl_memory_desc_equal(&p->inner_desc, &p->weight_desc);
+    p->converts = !status && !tr__layout_equal(&p->inner_layout, &p->weight_layout);
     if (!status && reads_weight && p->converts) {
-        status = create_reorder(p, &p->weight_desc, &p->inner_desc, false, &p->in);
+        status = create_reorder(p, &p->weight_layout, &p->inner_layout, false, &p->in);
     }
     status = status ? status : create_memories(p);
     if (status) {
         return status;
     }
-    if (reads_weight ? p->converts : p->out[0].primitive || p->out[1].primitive) {
-        p->inner_bytes = round_up(dnnl_memory_desc_get_size(&p->inner_desc));
+    if (reads_weight ? p->converts : p->out[0].of.primitive || p->out[1].of.primitive) {
+        p->inner_bytes = round_up(tr__layout_bytes(&p->inner_layout));
     }
-    if (p->desc.kind == TR_CONV_INPUT && p->out[1].primitive) {
-        p->inner_bytes += round_up(dnnl_memory_desc_get_size(&p->x_desc));
+    if (p->desc.kind == TR_CONV_INPUT && p->out[1].of.primitive) {
+        p->inner_bytes += round_up(tr__layout_bytes(&p->x_layout));
     }
     if (p->desc.kind == TR_CONV_WEIGHT && p->desc.bias) {
-        p->bias_bytes = round_up(dnnl_memory_desc_get_size(&p->bias_desc));
+        p->bias_bytes = round_up(tr__layout_bytes(&p->bias_layout));
     }
     if (p->picks) {
-        p->pixel_bytes = round_up(dnnl_memory_desc_get_size(&p->x_desc));
+        p->pixel_bytes = round_up(tr__layout_bytes(&p->x_layout));
     }
     return dnnl_success;
 }
@@ -355,19 +299,6 @@ tr_status tr__conv_create(const tr_conv_desc *desc, tr_conv **out, tr_error *err
     return TR_OK;
 }
 
-static void destroy_memory(dnnl_memory_t memory) {
-    if (memory) {
-        dnnl_memory_destroy(memory);
-    }
-}
-
-static void destroy_part(part *p) {
-    if (p->primitive) {
-        dnnl_primitive_destroy(p->primitive);
-    }
-    destroy_memory(p->scratch);
-}
-
 void tr__conv_destroy(tr_conv *conv) {
     if (!conv) {
         return;
@@ -377,10 +308,15 @@ void tr__conv_destroy(tr_conv *conv) {
     dnnl_memory_t memories[] = {conv->x,      conv->y,     conv->bias,
                                 conv->weight, conv->inner, conv->sum};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        destroy_part(parts[i]);
+        tr__primitive_destroy(&parts[i]->of);
     }
     for (size_t i = 0; i < sizeof memories / sizeof *memories; i++) {
-        destroy_memory(memories[i]);
+        tr__tensor_destroy(memories[i]);
+    }
+    tr_layout *of[] = {&conv->x_layout, &conv->y_layout, &conv->bias_layout,
+                       &conv->weight_layout, &conv->inner_layout};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        tr__layout_destroy(of[i]);
     }
     if (conv->stream) {
         dnnl_stream_destroy(conv->stream);
@@ -406,16 +342,8 @@ typedef struct run {
     char *inner, *bias, *pixels, *scratch;
 } run;
 
-static void set_memory(dnnl_memory_t memory, const void *data) {
-    dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)data);
-}
-
 static dnnl_status_t execute(const run *r, part *p, dnnl_exec_arg_t *args, int count) {
-    set_memory(p->scratch, r->scratch);
-    args[count++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, p->scratch};
-    dnnl_status_t status =
-        dnnl_primitive_execute(p->primitive, r->conv->stream, count, args);
-    return status ? status : dnnl_stream_wait(r->conv->stream);
+    return tr__primitive_run(&p->of, r->conv->stream, args, count, r->scratch);
 }
 
 static dnnl_status_t reorder(const run *r, part *p, dnnl_memory_t from,
@@ -430,25 +358,25 @@ static dnnl_status_t reorder(const run *r, part *p, dnnl_memory_t from,
 // The weight, as the kernels want it.
 static dnnl_status_t bring_weight(const run *r) {
     tr_conv *p = r->conv;
-    set_memory(p->weight, r->operands->other);
+    tr__tensor_point(p->weight, r->operands->other);
     if (!p->converts) {
-        set_memory(p->inner, r->operands->other);
+        tr__tensor_point(p->inner, r->operands->other);
         return dnnl_success;
     }
-    set_memory(p->inner, r->inner);
+    tr__tensor_point(p->inner, r->inner);
     return reorder(r, &p->in, p->weight, p->inner);
 }
 
 static dnnl_status_t run_output(const run *r) {
     tr_conv *p = r->conv;
     dnnl_status_t status = bring_weight(r);
-    set_memory(p->x, r->operands->image);
-    set_memory(p->y, r->operands->result);
+    tr__tensor_point(p->x, r->operands->image);
+    tr__tensor_point(p->y, r->operands->result);
     dnnl_exec_arg_t args[ARGS_MAX] = {
         {DNNL_ARG_SRC, p->x}, {DNNL_ARG_WEIGHTS, p->inner}, {DNNL_ARG_DST, p->y}};
     int count = 3;
     if (p->desc.bias) {
-        set_memory(p->bias, r->operands->bias);
+        tr__tensor_point(p->bias, r->operands->bias);
         args[count++] = (dnnl_exec_arg_t){DNNL_ARG_BIAS, p->bias};
     }
     return status ? status : execute(r, &p->ways[r->operands->accumulate], args, count);
@@ -457,13 +385,12 @@ static dnnl_status_t run_output(const run *r) {
 static dnnl_status_t run_input(const run *r) {
     tr_conv *p = r->conv;
     bool adds = r->operands->accumulate;
-    char *image = p->converts
-                      ? r->inner + round_up(dnnl_memory_desc_get_size(&p->inner_desc))
-                      : r->inner;
+    char *image = p->converts ? r->inner + round_up(tr__layout_bytes(&p->inner_layout))
+                              : r->inner;
     dnnl_status_t status = bring_weight(r);
-    set_memory(p->y, r->operands->image);
-    set_memory(p->sum, adds ? (void *)image : r->operands->result);
-    set_memory(p->x, r->operands->result);
+    tr__tensor_point(p->y, r->operands->image);
+    tr__tensor_point(p->sum, adds ? (void *)image : r->operands->result);
+    tr__tensor_point(p->x, r->operands->result);
     dnnl_exec_arg_t args[ARGS_MAX] = {{DNNL_ARG_DIFF_DST, p->y},
                                       {DNNL_ARG_WEIGHTS, p->inner},
                                       {DNNL_ARG_DIFF_SRC, p->sum}};
@@ -492,23 +419,24 @@ static const float *pixels_of(const run *r) {
 static dnnl_status_t run_weight(const run *r) {
     tr_conv *p = r->conv;
     part *back = &p->out[r->operands->accumulate];
-    set_memory(p->y, r->operands->image);
-    set_memory(p->x, pixels_of(r));
-    set_memory(p->weight, r->operands->result);
-    set_memory(p->sum, back->primitive ? (void *)r->inner : r->operands->result);
+    tr__tensor_point(p->y, r->operands->image);
+    tr__tensor_point(p->x, pixels_of(r));
+    tr__tensor_point(p->weight, r->operands->result);
+    tr__tensor_point(p->sum,
+                     back->of.primitive ? (void *)r->inner : r->operands->result);
     dnnl_exec_arg_t args[ARGS_MAX] = {{DNNL_ARG_DIFF_DST, p->y},
                                       {DNNL_ARG_SRC, p->x},
                                       {DNNL_ARG_DIFF_WEIGHTS, p->sum}};
     int count = 3;
     if (p->desc.bias) {
-        set_memory(p->bias, r->bias);
+        tr__tensor_point(p->bias, r->bias);
         args[count++] = (dnnl_exec_arg_t){DNNL_ARG_DIFF_BIAS, p->bias};
     }
     dnnl_status_t status = execute(r, &p->ways[0], args, count);
     if (!status && p->desc.bias) {
         put_bias(r);
     }
-    return status || !back->primitive ? status : reorder(r, back, p->sum, p->weight);
+    return status || !back->of.primitive ? status : reorder(r, back, p->sum, p->weight);
 }
 
 void tr__conv_run(tr_conv *conv, const tr_conv_operands *operands, void *workspace) {
