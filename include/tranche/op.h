@@ -4,7 +4,7 @@
 // attributes and operands. The graph derives the backward from the op's rules; the plan
 // asks the chosen kernel what it costs and needs; the executor only launches. A kernel
 // never allocates, never waits and never fails while it is launched: whatever can go
-// wrong goes wrong in `supports` or `prepare`.
+// wrong goes wrong in `supports` or `prepare`. (Of libraries see tr_launch.failed.)
 #ifndef TRANCHE_OP_H
 #define TRANCHE_OP_H
 
@@ -56,6 +56,10 @@ typedef struct tr_launch {
     uint32_t accumulate; // bit i: out[i] += instead of =
     void *workspace;     // 64-byte aligned, as many bytes as `workspace` said
     const tr_run_context *run;
+    // Where a library that a kernel calls fails all the same (oneDNN, without memory
+    // for its packing buffers): TR_MEMORY or TR_INTERNAL is written here, and the step
+    // ends with it. NULL: nobody asks.
+    tr_status *failed;
 } tr_launch;
 
 typedef struct tr_cost {

@@ -13,8 +13,10 @@ static tr_status resolve(tr_config *config, const char *path, json_t *value, boo
     tr_entry *entry = tr__config_entry(config, path);
     char *words = why ? tr__strdup(why) : NULL;
     if (!entry) {
-        fprintf(stderr, "config: %s is in no table or not in force\n", path);
-        abort();
+        json_decref(value);
+        tr__free(words);
+        return tr_fail(err, TR_INTERNAL, "the key %s is in no table or not in force",
+                       path);
     }
     if (!value || (why && !words)) {
         json_decref(value);

@@ -84,6 +84,16 @@ static uint32_t later(const tr_instruction *instruction, const tr_plan_step *ste
     return adds;
 }
 
+static tr_status fail_step(tr_work *work, const tr_plan_step *step, tr_status failed) {
+    const char *unit = tr__step_subject(work->ex->plan, step);
+    return failed == TR_MEMORY
+               ? tr_fail(work->err, failed,
+                         "no memory for what oneDNN allocates itself in a product of "
+                         "%s: leave some beside what the plan takes",
+                         unit)
+               : tr_fail(work->err, failed, "oneDNN failed in a product of %s", unit);
+}
+
 tr_status tr__run_program(tr_work *work, const tr_plan_step *step) {
     const tr_program *program = tr__step_program(work->ex->plan, step, work->sequence);
     tr_run_context run = work->run;
@@ -94,12 +104,13 @@ tr_status tr__run_program(tr_work *work, const tr_plan_step *step) {
         parts > 1 ? step->micro * work->ex->plan->units[step->unit].program->wave_bytes
                   : 0;
     bool watched = tr__watches_finite(work, step);
+    tr_status failed = TR_OK;
     run.unit = (uint32_t)step->unit;
     run.rows = work->ex->micros[step->micro].rows;
     run.sample = work->ex->micros[step->micro].sample;
-    for (size_t i = 0; i < program->count; i++) {
+    for (size_t i = 0; i < program->count && failed == TR_OK; i++) {
         const tr_instruction *instruction = &program->instructions[i];
-        tr_launch launch = {.run = &run};
+        tr_launch launch = {.run = &run, .failed = &failed};
         for (int k = 0; k < instruction->desc.in_count; k++) {
             launch.in[k] = resolve(&bases, &instruction->in[k]);
         }
@@ -116,5 +127,5 @@ tr_status tr__run_program(tr_work *work, const tr_plan_step *step) {
             tr__note_finite(work, step, i, &instruction->desc, &launch);
         }
     }
-    return TR_OK;
+    return failed == TR_OK ? TR_OK : fail_step(work, step, failed);
 }

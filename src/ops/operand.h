@@ -36,6 +36,14 @@ static inline tr_tensor_desc tr__param_gradient(tr_tensor_desc param) {
 
 // ---- in kernels
 
+// What a library that was called came to: the launch's failure is the first that is not
+// TR_OK.
+static inline void tr__launch_note(const tr_launch *launch, tr_status status) {
+    if (status != TR_OK && launch->failed && *launch->failed == TR_OK) {
+        *launch->failed = status;
+    }
+}
+
 // Is every operand that is there f32?
 bool tr__desc_f32(const tr_op_desc *desc);
 // Is every operand that is there of type `real`, but inputs with a bit in `plain_in`

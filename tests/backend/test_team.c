@@ -120,6 +120,16 @@ static void *begin_a_team(void *argument) {
     return open == THREADS - 1 && still_open == 0 ? argument : NULL;
 }
 
+static void old_versions_move_the_stack(void **state) {
+    (void)state;
+    assert_true(tr__dnnl_moves_stack(2, 6, 3));
+    assert_true(tr__dnnl_moves_stack(3, 7, 1));
+    assert_true(tr__dnnl_moves_stack(3, 11, 1));
+    assert_false(tr__dnnl_moves_stack(3, 11, 2));
+    assert_false(tr__dnnl_moves_stack(3, 12, 0));
+    assert_false(tr__dnnl_moves_stack(4, 0, 0));
+}
+
 static void a_team_is_the_callers(void **state) {
     (void)state;
     int threads = omp_get_max_threads();
@@ -152,6 +162,7 @@ static void later_threads_get_none_either(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handlers_run_on_the_callers_stack),
+        cmocka_unit_test(old_versions_move_the_stack),
         cmocka_unit_test(a_team_is_the_callers),
         cmocka_unit_test(later_threads_get_none_either),
     };

@@ -44,6 +44,8 @@ typedef struct tr_conv_operands {
     bool accumulate;      // result += instead of =
     bool accumulate_bias; // the same of bias_gradient
 } tr_conv_operands;
-void tr__conv_run(tr_conv *conv, const tr_conv_operands *operands, void *workspace);
+// TR_MEMORY, TR_INTERNAL: the result is undefined.
+tr_status tr__conv_run(tr_conv *conv, const tr_conv_operands *operands,
+                       void *workspace);
 
 #endif

@@ -19,8 +19,6 @@
 #include "base/memory.h"
 
 #include <omp.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { ALIGNMENT = 64, ARGS_MAX = 5, WAYS = 2 };
 
@@ -439,7 +437,8 @@ static dnnl_status_t run_weight(const run *r) {
     return status || !back->of.primitive ? status : reorder(r, back, p->sum, p->weight);
 }
 
-void tr__conv_run(tr_conv *conv, const tr_conv_operands *operands, void *workspace) {
+tr_status tr__conv_run(tr_conv *conv, const tr_conv_operands *operands,
+                       void *workspace) {
     static dnnl_status_t (*const runs[])(const run *) = {run_output, run_input,
                                                          run_weight};
     tr_held before;
@@ -450,9 +449,5 @@ void tr__conv_run(tr_conv *conv, const tr_conv_operands *operands, void *workspa
     tr__team_hold(conv->desc.threads, &before);
     dnnl_status_t status = runs[conv->desc.kind](&r);
     tr__team_release(conv->desc.threads, &before);
-    if (status) { // the description was accepted: out of memory, or a caller's mistake
-        fprintf(stderr, "tranche: a convolution failed (oneDNN status %d)\n",
-                (int)status);
-        abort();
-    }
+    return tr__dnnl_ran(status);
 }

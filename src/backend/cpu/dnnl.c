@@ -22,6 +22,12 @@ dnnl_status_t tr__attributes_create(bool relu, bool accumulate,
     return status;
 }
 
+tr_status tr__dnnl_ran(dnnl_status_t status) {
+    return status == dnnl_success         ? TR_OK
+           : status == dnnl_out_of_memory ? TR_MEMORY
+                                          : TR_INTERNAL;
+}
+
 void tr__tensor_point(dnnl_memory_t tensor, const void *data) {
     dnnl_memory_set_data_handle(tensor, (void *)(uintptr_t)data);
 }

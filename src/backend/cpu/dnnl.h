@@ -62,6 +62,9 @@ dnnl_status_t tr__conv_describe(dnnl_engine_t engine, tr_conv_kind kind,
 dnnl_status_t tr__attributes_create(bool relu, bool accumulate,
                                     dnnl_primitive_attr_t *out);
 
+// What a run came to, the description having been accepted before.
+tr_status tr__dnnl_ran(dnnl_status_t status);
+
 // A primitive and what it takes from the caller's scratch memory.
 typedef struct tr_primitive {
     dnnl_primitive_t primitive; // NULL: none

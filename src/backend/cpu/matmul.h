@@ -42,8 +42,9 @@ size_t tr__matmul_workspace(const tr_matmul *product);
 
 // Runs the product with `threads` threads. a, b, c: as described; bias: [n] or NULL.
 // One run at a time for one product. The result is a function of the operands, the
-// description and the processor.
-void tr__matmul_run(tr_matmul *product, bool accumulate, const void *a, const void *b,
-                    const void *bias, void *c, void *workspace);
+// description and the processor. TR_MEMORY: none for oneDNN's packing buffers;
+// TR_INTERNAL. The result is undefined then.
+tr_status tr__matmul_run(tr_matmul *product, bool accumulate, const void *a,
+                         const void *b, const void *bias, void *c, void *workspace);
 
 #endif

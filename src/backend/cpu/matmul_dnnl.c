@@ -15,8 +15,6 @@
 #include "base/memory.h"
 
 #include <omp.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 // From this many multiplications on, dnnl_sgemm's work for each call is small.
 #define GEMM_LEAST ((double)(1 << 24))
@@ -221,17 +219,13 @@ static dnnl_status_t run_way(tr_matmul *p, tr_primitive *w, const void *a,
     return tr__primitive_run(w, p->stream, args, count, workspace);
 }
 
-void tr__matmul_run(tr_matmul *product, bool accumulate, const void *a, const void *b,
-                    const void *bias, void *c, void *workspace) {
+tr_status tr__matmul_run(tr_matmul *product, bool accumulate, const void *a,
+                         const void *b, const void *bias, void *c, void *workspace) {
     tr_held before;
     tr__team_hold(product->desc.threads, &before);
     dnnl_status_t status = product->gemm ? run_gemm(&product->desc, accumulate, a, b, c)
                                          : run_way(product, &product->ways[accumulate],
                                                    a, b, bias, c, workspace);
     tr__team_release(product->desc.threads, &before);
-    if (status) { // the description was accepted: out of memory, or a caller's mistake
-        fprintf(stderr, "tranche: a matrix product failed (oneDNN status %d)\n",
-                (int)status);
-        abort();
-    }
+    return tr__dnnl_ran(status);
 }

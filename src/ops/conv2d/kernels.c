@@ -1,6 +1,7 @@
 // The three convolutions by the backend's, the same for every instruction set.
 #include "backend/cpu/conv.h"
 #include "ops/conv2d/sizes.h"
+#include "ops/operand.h"
 
 extern const tr_kernel tr__conv2d_kernel, tr__conv2d_backward_input_kernel,
     tr__conv2d_backward_weight_kernel;
@@ -64,7 +65,7 @@ static void output_launch(const tr_op_desc *desc, void *state,
         .result = launch->out[0],
         .accumulate = launch->accumulate & 1,
     };
-    tr__conv_run(state, &operands, launch->workspace);
+    tr__launch_note(launch, tr__conv_run(state, &operands, launch->workspace));
 }
 
 static void input_launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
@@ -75,7 +76,7 @@ static void input_launch(const tr_op_desc *desc, void *state, const tr_launch *l
         .result = launch->out[0],
         .accumulate = launch->accumulate & 1,
     };
-    tr__conv_run(state, &operands, launch->workspace);
+    tr__launch_note(launch, tr__conv_run(state, &operands, launch->workspace));
 }
 
 static void weight_launch(const tr_op_desc *desc, void *state,
@@ -88,7 +89,7 @@ static void weight_launch(const tr_op_desc *desc, void *state,
         .accumulate = launch->accumulate & 1,
         .accumulate_bias = launch->accumulate >> 1 & 1,
     };
-    tr__conv_run(state, &operands, launch->workspace);
+    tr__launch_note(launch, tr__conv_run(state, &operands, launch->workspace));
 }
 
 static void release(void *state) {

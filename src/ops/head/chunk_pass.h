@@ -5,6 +5,7 @@
 
 #include "backend/cpu/column_sums.h"
 #include "ops/head/chunks.h"
+#include "ops/operand.h"
 
 // A launch, its workspace and the chunk at hand.
 typedef struct tr_head_pass {
@@ -58,9 +59,10 @@ static inline bool tr__head_any_target(const tr_head_pass *p) {
 }
 
 static inline void tr__head_compute(const tr_head_pass *p) {
-    tr__matmul_run(p->products->output, false, tr__head_rows(p),
-                   p->launch->in[HEAD_WEIGHT], p->launch->in[HEAD_BIAS], p->logits,
-                   p->scratch);
+    tr__launch_note(p->launch,
+                    tr__matmul_run(p->products->output, false, tr__head_rows(p),
+                                   p->launch->in[HEAD_WEIGHT], p->launch->in[HEAD_BIAS],
+                                   p->logits, p->scratch));
 }
 
 static inline void tr__head_put_input(const tr_head_pass *p, bool any) {
@@ -71,8 +73,10 @@ static inline void tr__head_put_input(const tr_head_pass *p, bool any) {
     }
     tr_real *dx = (tr_real *)p->launch->out[HEAD_DX] + p->first * dims.in;
     if (any) {
-        tr__matmul_run(p->products->input, add, tr__head_gradients(p),
-                       p->launch->in[HEAD_WEIGHT], NULL, dx, p->scratch);
+        tr__launch_note(p->launch,
+                        tr__matmul_run(p->products->input, add, tr__head_gradients(p),
+                                       p->launch->in[HEAD_WEIGHT], NULL, dx,
+                                       p->scratch));
     } else if (!add) {
         memset(dx, 0, (size_t)(dims.rows * dims.in) * sizeof *dx);
     }
@@ -83,10 +87,11 @@ static inline void tr__head_put_weight(const tr_head_pass *p, bool again) {
     uint32_t add = p->launch->accumulate;
     tr_linear_dims dims = p->products->dims;
     if (tr__head_wants(p->desc, HEAD_DWEIGHT)) {
-        tr__product_weight_run(p->products->weight, &dims,
-                               again || (add >> HEAD_DWEIGHT & 1),
-                               tr__head_gradients(p), tr__head_rows(p),
-                               p->launch->out[HEAD_DWEIGHT], p->scratch);
+        tr__launch_note(p->launch, tr__product_weight_run(
+                                       p->products->weight, &dims,
+                                       again || (add >> HEAD_DWEIGHT & 1),
+                                       tr__head_gradients(p), tr__head_rows(p),
+                                       p->launch->out[HEAD_DWEIGHT], p->scratch));
     }
     if (tr__head_wants(p->desc, HEAD_DBIAS)) {
         tr__column_sums(tr__head_gradients(p), dims.dy_row, dims.rows, dims.out,

@@ -2,6 +2,7 @@
 // The rows are gathered, so that it is one small product.
 #include "base/checked.h"
 #include "ops/head/operands.h"
+#include "ops/operand.h"
 
 extern const tr_kernel tr__head_logits_kernel;
 
@@ -55,9 +56,10 @@ static void launch_logits(const tr_op_desc *desc, void *state,
         memcpy(gathered + b * row_bytes(desc), x + row * row_bytes(desc),
                (size_t)row_bytes(desc));
     }
-    tr__matmul_run(state, false, gathered, launch->in[HEAD_WEIGHT],
-                   launch->in[HEAD_BIAS], logits,
-                   (char *)launch->workspace + gathered_bytes(desc));
+    tr__launch_note(launch,
+                    tr__matmul_run(state, false, gathered, launch->in[HEAD_WEIGHT],
+                                   launch->in[HEAD_BIAS], logits,
+                                   (char *)launch->workspace + gathered_bytes(desc)));
     for (int64_t b = 0; b < dims.rows; b++) {
         if (tr__head_last_target(targets + b * each, each) < 0) {
             memset(logits + b * dims.out, 0, (size_t)dims.out * sizeof(float));

@@ -3,6 +3,7 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/real.h"
 #include "ops/linear/operands.h"
+#include "ops/operand.h"
 
 extern const tr_kernel TR_ISA_NAME(tr__linear_backward_weight_kernel);
 
@@ -40,8 +41,9 @@ static void launch_weight(const tr_op_desc *desc, void *state,
                         launch->accumulate & 2, launch->workspace, launch->out[1]);
     }
     if (is_wanted(desc, 0)) {
-        tr__product_weight_run(state, &dims, launch->accumulate & 1, dy, x,
-                               launch->out[0], launch->workspace);
+        tr__launch_note(launch,
+                        tr__product_weight_run(state, &dims, launch->accumulate & 1, dy,
+                                               x, launch->out[0], launch->workspace));
     }
 }
 

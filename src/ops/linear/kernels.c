@@ -1,6 +1,7 @@
 // y = act(x W + b) and dx = dy W': one product each, fused by the product itself, the
 // same for every instruction set.
 #include "ops/linear/operands.h"
+#include "ops/operand.h"
 
 extern const tr_kernel tr__linear_kernel, tr__linear_backward_input_kernel;
 
@@ -36,14 +37,16 @@ static size_t workspace(const tr_op_desc *desc, const void *state) {
 static void output_launch(const tr_op_desc *desc, void *state,
                           const tr_launch *launch) {
     const float *bias = tr__linear_has_bias(desc) ? launch->in[2] : NULL;
-    tr__matmul_run(state, launch->accumulate & 1, launch->in[0], launch->in[1], bias,
-                   launch->out[0], launch->workspace);
+    tr__launch_note(launch, tr__matmul_run(state, launch->accumulate & 1, launch->in[0],
+                                           launch->in[1], bias, launch->out[0],
+                                           launch->workspace));
 }
 
 static void input_launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)desc;
-    tr__matmul_run(state, launch->accumulate & 1, launch->in[0], launch->in[1], NULL,
-                   launch->out[0], launch->workspace);
+    tr__launch_note(launch, tr__matmul_run(state, launch->accumulate & 1, launch->in[0],
+                                           launch->in[1], NULL, launch->out[0],
+                                           launch->workspace));
 }
 
 // All operands are of one type.

@@ -49,10 +49,10 @@ tr_matmul_desc tr__product_weight(const tr_linear_dims *dims, int threads) {
     };
 }
 
-void tr__product_weight_run(tr_matmul *product, const tr_linear_dims *dims,
-                            bool accumulate, const void *dy, const void *x,
-                            float *dweight, void *workspace) {
+tr_status tr__product_weight_run(tr_matmul *product, const tr_linear_dims *dims,
+                                 bool accumulate, const void *dy, const void *x,
+                                 float *dweight, void *workspace) {
     bool in_first = dims->layout == TR_WEIGHT_IN_OUT;
-    tr__matmul_run(product, accumulate, in_first ? x : dy, in_first ? dy : x, NULL,
-                   dweight, workspace);
+    return tr__matmul_run(product, accumulate, in_first ? x : dy, in_first ? dy : x,
+                          NULL, dweight, workspace);
 }

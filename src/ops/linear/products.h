@@ -21,9 +21,9 @@ tr_matmul_desc tr__product_output(const tr_linear_dims *dims, int threads);
 tr_matmul_desc tr__product_input(const tr_linear_dims *dims, int threads);
 // dW = x' dy, or dy' x. Run by tr__product_weight_run.
 tr_matmul_desc tr__product_weight(const tr_linear_dims *dims, int threads);
-void tr__product_weight_run(tr_matmul *product, const tr_linear_dims *dims,
-                            bool accumulate, const void *dy, const void *x,
-                            float *dweight, void *workspace);
+tr_status tr__product_weight_run(tr_matmul *product, const tr_linear_dims *dims,
+                                 bool accumulate, const void *dy, const void *x,
+                                 float *dweight, void *workspace);
 
 // Where W[i, o] is: at w[i * in_step + o * out_step].
 static inline int64_t tr__weight_in_step(const tr_linear_dims *dims) {
