@@ -124,10 +124,13 @@ typedef struct tr_data_options {
     const char *labels;            // bytes, tokens, npy
     const char *validation_labels; // the same for validation_paths
     const char *label_column;      // csv: a name or a number from 0; default the last
-    tr_header header;              // csv
-    int64_t samples;               // random
-    int64_t features;              // random; csv, npy: checked where given
-    int64_t classes;               // random; csv, npy: checked where given
+    // csv, npy: labels may be missing, as where samples are to be classified; all
+    // targets are then -100. A csv has none where it has `features` columns in all.
+    bool labels_optional;
+    tr_header header; // csv
+    int64_t samples;  // random
+    int64_t features; // random; csv, npy: checked where given
+    int64_t classes;  // random; csv, npy: checked where given
     // Images: samples are [height, width, channels] f32; all 0: rows of features. csv
     // and random rows are that already; npy files are [N, C, H, W], [N, H, W, C] or,
     // with one channel, [N, H, W].

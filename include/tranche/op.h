@@ -197,7 +197,8 @@ struct tr_op {
     // nothing). NULL: the same.
     void (*evaluate)(void *attr);
     // A loss: the op that runs in its place, on the same inputs, when the model is
-    // asked rather than trained. Output 0 is the answer (logits).
+    // asked rather than trained. Output 0 is the logits; that op's own gives those of
+    // all rows.
     const tr_op *inference;
     const tr_kernel *reference; // plain C, double accumulation, any shape
     // Kernels of the CPU backend by instruction set (index: tr_isa of backend/cpu);

@@ -81,7 +81,8 @@ typedef struct tr_plan_request {
     bool no_overlap;      // ranks compute nothing while they communicate
     bool reproducible;    // gradients are summed in fixed point: the same bits for
                           // every W, g, wave and stage
-    bool inference;       // forward only, of one micro-batch, with an answer
+    bool inference;       // forward only, of one micro-batch, with an answer:
+    bool all_positions;   // the logits of every position, not of each sample's last
     int64_t host_data_bytes; // held by the data sets in memory: in the ledger
     int threads;             // OpenMP threads; 0: those of the machine
     int isa_limit;           // 0: no limit; else 1 + the best instruction set to use

@@ -21,12 +21,27 @@ static const cli_command commands[] = {
     {"plan", "RUN.json",
      "Prints the plan of one step and its memory; takes none of it.", cli_plan, false,
      "tranche plan run.json\n"
-     "tranche plan run.json --ranks 8 --set zero_optimization.stage=3",
+     "tranche plan run.json --ranks 8 --set zero_optimization.stage=3\n"
+     "tranche plan run.json --ranks 8 --compare --machine "
+     "examples/machines/dgx-h100.json",
      "0 done; 2 wrong usage or run file; 3 no plan fits the memory"},
     {"sample", "DIR", "Writes text with a trained model.", cli_sample, true,
      "tranche sample out/text --prompt \"Once\" --tokens 300\n"
      "tranche sample out/text --temperature 1 --top-k 50 --top-p 0.95 --seed 7",
      usual},
+    {"evaluate", "DIR", "Loss, perplexity and accuracy of a trained model on data.",
+     cli_evaluate, true,
+     "tranche evaluate out/text\n"
+     "tranche evaluate out/text --data held-out.txt --json\n"
+     "tranche evaluate gpt2-folder --data ids.bin --format tokens --logits logits.npy",
+     "0 done; 2 wrong usage; 3 more memory than there is; 4 wrong data; 5 weights or "
+     "files"},
+    {"predict", "DIR", "What a trained classifier says of each sample, as csv.",
+     cli_predict, true,
+     "tranche predict out/classifier --data new.csv > classes.csv\n"
+     "tranche predict out/digits --data images.npy --json",
+     "0 done; 2 wrong usage; 3 more memory than there is; 4 wrong data; 5 weights or "
+     "files"},
     {"plot", "OUT...",
      "Draws the curves of runs: in the terminal, or as a picture (SVG).", cli_plot,
      false,

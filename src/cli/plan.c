@@ -1,3 +1,4 @@
+#include "cli/plan_compare.h"
 #include "cli/run_options.h"
 
 #include <tranche/plan.h>
@@ -9,11 +10,14 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
     tr_plan *plan = NULL;
     tr_machine *there = NULL;
     const char *file = NULL, *machine = NULL;
+    bool compare = false;
     size_t count;
     int exit_status;
     const cli_option options[] = {
         {"--ranks", CLI_SOME, &run.ranks, "W", "plan for this many ranks"},
         {"--json", CLI_FLAG, &run.json, NULL, "the whole plan as one JSON object"},
+        {"--compare", CLI_FLAG, &compare, NULL,
+         "a table of memory (and, with --machine, time) by ZeRO stage and offload"},
         {"--machine", CLI_TEXT, &machine, "FILE",
          "plan for this machine, in place of the one that it is"},
         {"--data", CLI_LIST, &run.data, "PATH", "in place of data.train"},
@@ -32,10 +36,13 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
     if (status == TR_OK) {
         status = tr_run_open(&run_options, &opened, &err);
     }
-    if (status == TR_OK) {
+    if (status == TR_OK && compare) {
+        status = cli_plan_compare(tr_run_plan_request(opened), there, machine, run.json,
+                                  &err);
+    } else if (status == TR_OK) {
         status = tr_plan_make(tr_run_plan_request(opened), &plan, &err);
     }
-    if (status == TR_OK) {
+    if (status == TR_OK && !compare) {
         status = run.json ? tr_run_print_plan_json(opened, plan, stdout, &err)
                           : tr_run_print_plan(opened, plan, stdout, &err);
     }

@@ -85,6 +85,7 @@ static tr_status parse_row(const csv_parser *parser, const tr_csv_record *record
                            float *value, int32_t *label, tr_error *err) {
     const tr_csv_columns *columns = &parser->table->columns;
     tr_status status = TR_OK;
+    *label = TR_NO_TARGET;
     for (int64_t c = 0; status == TR_OK && c < record->fields; c++) {
         double number = 0;
         tr_number_kind kind = tr__number_parse(field_text(record, c), &number);
@@ -140,7 +141,8 @@ static tr_status parse_records(csv_parser *parser, tr_csv_reader *reader,
     parser->first_line = record.line;
     status = tr__csv_columns_begin(parser->options, parser->path, &record,
                                    &table->columns, err);
-    table->features = table->columns.count - 1;
+    table->features =
+        table->columns.count - (table->columns.label < table->columns.count);
     if (status == TR_OK && !tr__csv_is_header(parser->options, &record)) {
         status = add_row(parser, &record, err);
     }

@@ -104,11 +104,17 @@ static tr_status unknown_label(const char *path, const tr_csv_columns *columns,
                    near ? "'?" : "", (long long)columns->count - 1);
 }
 
-static tr_status choose_label(const char *path, const char *wanted,
+// Are all columns features, where labels may be missing?
+static bool lacks_label(const tr_data_options *options, int64_t columns) {
+    return options->labels_optional && columns == options->features;
+}
+
+static tr_status choose_label(const tr_data_options *options, const char *path,
                               tr_csv_columns *columns, tr_error *err) {
+    const char *wanted = options->label_column;
     char *end = NULL;
-    columns->label = columns->count - 1;
-    if (!wanted) {
+    columns->label = columns->count - !lacks_label(options, columns->count);
+    if (!wanted || columns->label == columns->count) {
         return TR_OK;
     }
     int64_t named = columns->name ? find(columns, wanted) : -1;
@@ -128,7 +134,7 @@ static tr_status begin_first(const tr_data_options *options, const char *path,
                              const tr_csv_record *record, tr_csv_columns *columns,
                              tr_error *err) {
     columns->count = record->fields;
-    if (columns->count < 2) {
+    if (columns->count < 2 && !lacks_label(options, columns->count)) {
         return tr_fail(err, TR_DATA,
                        "%s:%lld: one column only; a row is features and a label, "
                        "separated by commas",
@@ -143,8 +149,7 @@ static tr_status begin_first(const tr_data_options *options, const char *path,
     tr_status status = tr__csv_is_header(options, record)
                            ? take_names(path, record, columns, err)
                            : TR_OK;
-    return status == TR_OK ? choose_label(path, options->label_column, columns, err)
-                           : status;
+    return status == TR_OK ? choose_label(options, path, columns, err) : status;
 }
 
 // ---- the others

@@ -11,9 +11,9 @@
 #include <tranche/data.h>
 
 typedef struct tr_csv_columns { // zero-initialized: not known yet
-    int64_t count, label;
-    char **name;    // [count]; NULL: the files have no header
-    char *first;    // the file that they were taken from, for messages
+    int64_t count, label;       // label == count: there is none
+    char **name;                // [count]; NULL: the files have no header
+    char *first;                // the file that they were taken from, for messages
     int64_t *place; // [count] of the file at work: where each of its columns goes
 } tr_csv_columns;
 

@@ -142,6 +142,12 @@ static tr_status read_labels(const arrays *self, int64_t first, int64_t count,
     unsigned char raw[PIECE * 8];
     tr_dtype dtype = self->labels.array.dtype;
     size_t bytes = tr_dtype_bytes(dtype);
+    if (self->labels.file < 0) { // there are none
+        for (int64_t i = 0; i < count; i++) {
+            label[i] = TR_NO_TARGET;
+        }
+        return TR_OK;
+    }
     tr_status status = read_elements(&self->labels, first, count, raw, err);
     for (int64_t i = 0; status == TR_OK && i < count; i++) {
         int64_t value = integer_of(bits_at(raw + (size_t)i * bytes, bytes), dtype);
@@ -177,7 +183,7 @@ static void destroy_arrays(void *user) {
 static tr_status scan_labels(arrays *self, tr_error *err) {
     int32_t label[PIECE], most = 0;
     tr_status status = TR_OK;
-    int64_t rows = self->labels.array.count;
+    int64_t rows = self->features.array.dim[0];
     for (int64_t done = 0; status == TR_OK && done < rows; done += PIECE) {
         int64_t here = tr__min_i64(PIECE, rows - done);
         status = read_labels(self, done, here, label, err);
@@ -197,6 +203,10 @@ static tr_status check_shapes(arrays *self, tr_error *err) {
                        "needed",
                        self->features.path);
     }
+    self->width = features->count / features->dim[0];
+    if (self->labels.file < 0) {
+        return TR_OK;
+    }
     if (labels->rank != 1 || is_float(labels->dtype)) {
         return tr_fail(err, TR_DATA,
                        "%s: labels are one dimension of integers; save them with "
@@ -208,18 +218,18 @@ static tr_status check_shapes(arrays *self, tr_error *err) {
                        self->labels.path, (long long)labels->count,
                        (long long)features->dim[0], self->features.path);
     }
-    self->width = features->count / features->dim[0];
     return TR_OK;
 }
 
-static tr_status check_files(const tr_data_files *files, tr_error *err) {
+static tr_status check_files(const tr_data_options *options, const tr_data_files *files,
+                             tr_error *err) {
     if (files->count != 1) {
         return tr_fail(err, TR_USAGE,
                        "%s: format npy takes one file of features, not %zu; join them "
                        "with numpy.concatenate",
                        files->paths_key, files->count);
     }
-    if (!files->labels) {
+    if (!files->labels && !options->labels_optional) {
         return tr_fail(err, TR_USAGE,
                        "%s: format npy needs a file of labels, [samples] of integers",
                        files->labels_key);
@@ -264,7 +274,7 @@ static tr_status wrap(arrays *self, const tr_data_options *options, tr_dataset *
                       tr_error *err) {
     char about[128];
     snprintf(about, sizeof about, "%lld samples of npy, %lld features, %lld classes",
-             (long long)self->labels.array.count, (long long)self->width,
+             (long long)self->features.array.dim[0], (long long)self->width,
              (long long)self->classes);
     uint64_t content = 0, names = 0;
     tr_status status = identify(self, options, &content, &names, err);
@@ -274,7 +284,7 @@ static tr_status wrap(arrays *self, const tr_data_options *options, tr_dataset *
     }
     tr_dataset_source source = {
         .about = about,
-        .samples = self->labels.array.count,
+        .samples = self->features.array.dim[0],
         .sample = tr__sample_of(options, self->width),
         .classes = self->classes,
         .hash = content,
@@ -292,7 +302,7 @@ static tr_status wrap(arrays *self, const tr_data_options *options, tr_dataset *
 
 tr_status tr__npy_open(const tr_data_options *options, const tr_data_files *files,
                        tr_dataset **out, tr_error *err) {
-    tr_status status = check_files(files, err);
+    tr_status status = check_files(options, files, err);
     if (status != TR_OK) {
         return status;
     }
@@ -303,7 +313,7 @@ tr_status tr__npy_open(const tr_data_options *options, const tr_data_files *file
     self->features.file = self->labels.file = -1;
     self->classes = options->classes;
     status = array_open(&self->features, files->paths[0], err);
-    if (status == TR_OK) {
+    if (status == TR_OK && files->labels) {
         status = array_open(&self->labels, files->labels, err);
     }
     if (status == TR_OK) {

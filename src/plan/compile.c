@@ -68,6 +68,7 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
     tr_compile_request request = {.micro_batch = r->micro_batch,
                                   .many = r->accumulation_steps > 1,
                                   .train = !r->inference,
+                                  .all_rows = r->all_positions,
                                   .recompute = r->recomputed_units > 0,
                                   .isa = plan->isa,
                                   .threads = r->threads,

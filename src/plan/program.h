@@ -88,7 +88,8 @@ typedef struct tr_unit_program {
 typedef struct tr_compile_request {
     int64_t micro_batch;
     bool many;       // more than one micro-batch adds to a gradient
-    bool train;      // else inference: only `answer` is compiled
+    bool train;      // else inference: only `answer` is compiled,
+    bool all_rows;   // for every row of the loss
     bool recompute;  // `lean` programs will be asked for
     uint32_t remade; // classes of tensors that the backward makes again
     tr_isa isa;

@@ -58,9 +58,15 @@ static void mark_nodes(const tr_compiler *c, tr_variant variant, bool *runs,
     }
 }
 
+// The op that answers in a loss's place; NULL: there is none.
+static const tr_op *answer_op(const tr_compiler *c, const tr_op *loss) {
+    const tr_op *op = loss->inference;
+    return op && c->request->all_rows ? op->inference : op;
+}
+
 // The loss's place is taken by the op that answers.
 static void make_answer(const tr_compiler *c, tr_call *call) {
-    call->op = call->op->inference;
+    call->op = answer_op(c, call->op);
     call->first = call->accumulate = 0;
     call->out_count = 1;
     call->out[0] = (tr_value)c->graph->value_count - 1; // see add_answer
@@ -201,17 +207,16 @@ static tr_status compile_track(tr_compiler *c) {
 static tr_status add_answer(tr_compiler *c, const tr_call *loss) {
     tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX] = {0};
     int out_count = 0;
-    if (!loss->op->inference) {
+    const tr_op *op = answer_op(c, loss->op);
+    if (!op) {
         return tr_fail(c->err, TR_USAGE, "the loss %s cannot be asked for an answer",
                        loss->op->name);
     }
     for (int k = 0; k < loss->in_count; k++) {
         in[k] = tr_graph_desc(c->graph, loss->in[k]);
     }
-    tr_op_node view = {.op = loss->op->inference,
-                       .attr = loss->attr,
-                       .in_count = loss->in_count,
-                       .in = in};
+    tr_op_node view = {
+        .op = op, .attr = loss->attr, .in_count = loss->in_count, .in = in};
     tr_status status = view.op->infer(&view, out, &out_count, c->err);
     if (status != TR_OK) {
         return status;

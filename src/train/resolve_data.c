@@ -61,7 +61,12 @@ static tr_data_options data_options(tr_run *run) {
     const tr_shape *image = run->model->input.shape.rank == 3 && !tokens
                                 ? &run->model->input.shape
                                 : &(tr_shape){0};
+    int64_t features = tr__config_int(config, "data.features");
+    if (run->labels_optional && features == 0 && !tokens) {
+        features = tr_shape_count(run->model->input.shape);
+    }
     return (tr_data_options){
+        .labels_optional = run->labels_optional,
         .image_height = image->dim[0],
         .image_width = image->dim[1],
         .image_channels = image->dim[2],
@@ -75,7 +80,7 @@ static tr_data_options data_options(tr_run *run) {
         .labels = tr__config_text(config, "data.labels"),
         .validation_labels = tr__config_text(config, "data.validation_labels"),
         .samples = tr__config_int(config, "data.samples"),
-        .features = tr__config_int(config, "data.features"),
+        .features = features,
         .classes = tr__config_int(config, "data.classes"),
         .header = header_of(config),
         .seed = run->settings.seed,

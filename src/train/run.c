@@ -159,17 +159,48 @@ static tr_status resolve_folders(tr_run *run, const tr_run_options *options,
     return TR_OK;
 }
 
-static tr_status open_run(tr_run *run, const tr_run_options *options, tr_error *err) {
+static void begin_run(tr_run *run, const tr_run_options *options) {
     run->opened = tr__seconds();
     run->lock = -1;
     run->comm = options->comm;
     run->messages = options->messages;
     run->log = (tr_log){pass_on, run};
+}
+
+static tr_status open_run(tr_run *run, const tr_run_options *options, tr_error *err) {
+    begin_run(run, options);
     tr_status status = open_config(run, options, err);
     if (status == TR_OK) {
         status = resolve_folders(run, options, err);
     }
     return status == TR_OK ? resolve(run, options, err) : status;
+}
+
+tr_status tr__run_open_data(const tr_run_options *options, bool labels_optional,
+                            tr_run **out, tr_error *err) {
+    tr_run *run = tr__calloc(1, sizeof *run);
+    if (!run) {
+        return tr_fail(err, TR_MEMORY, "no memory for a run");
+    }
+    begin_run(run, options);
+    run->labels_optional = labels_optional;
+    tr_status status = open_config(run, options, err);
+    if (status == TR_OK) {
+        run->settings.seed = (uint64_t)tr__config_int(run->config, "seed");
+        status = tr__run_resolve_model(run, options, err);
+    }
+    if (status == TR_OK) {
+        status = tr__run_resolve_data(run, options, err);
+    }
+    if (status == TR_OK) {
+        status = tr__run_resolve_precision(run, err);
+    }
+    if (status != TR_OK) {
+        tr_run_close(run);
+        return status;
+    }
+    *out = run;
+    return TR_OK;
 }
 
 tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err) {

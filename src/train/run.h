@@ -22,7 +22,8 @@ struct tr_run {
     tr_model *own_model; // NULL: the caller's
     char *weights;       // folder to read them from, NULL: drawn
     tr_dataset *train, *validation;
-    bool own_data; // destroyed with the run
+    bool own_data;        // destroyed with the run
+    bool labels_optional; // samples of csv and npy may have none
     tr_order order;
     tr_batcher batcher;
     tr_settings settings;
@@ -69,6 +70,12 @@ tr_status tr__run_choose_again(const tr_run *run, tr_plan_request *plan, tr_erro
 // What the planner has chosen, for a checkpoint.
 void tr__run_keep_choice(const tr_run *run, tr_state_numbers *numbers);
 void tr__settings_clear(tr_settings *settings);
+
+// ---- run.c
+// Of a run only what says how data are read and the model computes: no batch, no
+// optimizer, no plan. tr_run_close ends it. Errors as tr_run_open's.
+tr_status tr__run_open_data(const tr_run_options *options, bool labels_optional,
+                            tr_run **out, tr_error *err);
 
 // ---- begin.c
 // TR_BUDGET: the plan needs more memory than the machine has; the message says what

@@ -27,6 +27,9 @@ static void test_help(void **state) {
         {"simulate", {"RUN.json", "--machine FILE", "--ranks W", "--trace FILE"}},
         {"check", {"RUN.json", "--tolerance X", "--tensors", "--json"}},
         {"plot", {"OUT...", "--out FILE.svg"}},
+        {"evaluate",
+         {"DIR", "--data PATH", "--format F", "--logits FILE.npy", "--json"}},
+        {"predict", {"DIR", "--data PATH", "--json"}},
     };
     char *top = succeed(state, LIST("--help"));
     assert_says(top, "--version");

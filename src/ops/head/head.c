@@ -7,8 +7,8 @@
 #include <string.h>
 
 extern const tr_kernel tr__head_reference, tr__head_backward_reference,
-    tr__head_logits_reference;
-extern const tr_kernel tr__head_logits_kernel;
+    tr__head_logits_reference, tr__head_logits_rows_reference;
+extern const tr_kernel tr__head_logits_kernel, tr__head_logits_rows_kernel;
 extern const tr_kernel TR_REAL_KERNELS(tr__head_kernel);
 extern const tr_kernel TR_REAL_KERNELS(tr__head_backward_kernel);
 
@@ -23,6 +23,11 @@ static const tr_kernel *const head_backward_half[TR_OP_HALVES][TR_OP_ISAS] =
 static const tr_kernel *const head_logits_cpu[TR_ISA_COUNT] = {&tr__head_logits_kernel};
 static const tr_kernel *const head_logits_half[TR_OP_HALVES][TR_OP_ISAS] = {
     {[TR_ISA_AVX512] = &tr__head_logits_kernel}};
+
+static const tr_kernel *const head_rows_cpu[TR_ISA_COUNT] = {
+    &tr__head_logits_rows_kernel};
+static const tr_kernel *const head_rows_half[TR_OP_HALVES][TR_OP_ISAS] = {
+    {[TR_ISA_AVX512] = &tr__head_logits_rows_kernel}};
 
 tr_status tr__head_check_inputs(const tr_op_node *node, int64_t *vocabulary,
                                 tr_error *err) {
@@ -97,6 +102,18 @@ static tr_status logits_infer(const tr_op_node *node, tr_tensor_desc *out,
     return status;
 }
 
+static tr_status rows_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
+                            tr_error *err) {
+    int64_t vocabulary = 0;
+    tr_status status = check_inputs(node, &vocabulary, err);
+    if (status == TR_OK) {
+        out[0] = (tr_tensor_desc){TR_F32, node->in[HEAD_X].shape};
+        out[0].shape.dim[out[0].shape.rank - 1] = vocabulary;
+        *out_count = 1;
+    }
+    return status;
+}
+
 static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     rules[0] = (tr_rule){
         .op = &tr__op_head_backward,
@@ -140,7 +157,18 @@ const tr_op tr__op_head_logits = {
     .attr_bytes = sizeof(tr_head_attr),
     .no_gradient = 1u << HEAD_TARGETS,
     .infer = logits_infer,
+    .inference = &tr__op_head_logits_rows,
     .reference = &tr__head_logits_reference,
     .cpu = head_logits_cpu,
     .cpu_half = head_logits_half,
+};
+
+const tr_op tr__op_head_logits_rows = {
+    .name = "head_logits_rows",
+    .attr_bytes = sizeof(tr_head_attr),
+    .no_gradient = 1u << HEAD_TARGETS,
+    .infer = rows_infer,
+    .reference = &tr__head_logits_rows_reference,
+    .cpu = head_rows_cpu,
+    .cpu_half = head_rows_half,
 };

@@ -24,5 +24,7 @@ extern const tr_op tr__op_head_backward;
 // The same inputs; out: logits [B, V] f32, B = x's first dimension: of each sample, the
 // logits of its last row that has a target >= 0 (zeros where none has).
 extern const tr_op tr__op_head_logits;
+// The same inputs, of which targets are not read; out: logits [..., V] f32 of all rows.
+extern const tr_op tr__op_head_logits_rows;
 
 #endif

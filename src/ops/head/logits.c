@@ -1,10 +1,10 @@
-// Logits for sampling and for callers: of each sample the row that has its last target.
-// The rows are gathered, so that it is one small product.
+// Logits for sampling and for callers. Of each sample the row that has its last target:
+// the rows are gathered, so that it is one small product. Or of every row.
 #include "base/checked.h"
 #include "ops/head/operands.h"
 #include "ops/operand.h"
 
-extern const tr_kernel tr__head_logits_kernel;
+extern const tr_kernel tr__head_logits_kernel, tr__head_logits_rows_kernel;
 
 static tr_linear_dims gathered_dims(const tr_op_desc *desc) {
     tr_linear_dims dims = tr__head_dims(desc);
@@ -20,13 +20,21 @@ static bool supports(const tr_op_desc *desc) {
            desc->out[0].dtype == TR_F32 && !(desc->accumulate & 1);
 }
 
-static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
-    tr_linear_dims dims = gathered_dims(desc);
+static tr_status prepare_rows(const tr_op_desc *desc, tr_linear_dims dims, void **state,
+                              tr_error *err) {
     tr_matmul_desc product = tr__product_output(&dims, desc->threads);
     product.type = desc->in[HEAD_X].dtype;
     product.bias = tr__head_has_bias(desc);
     product.fresh = true;
     return tr__matmul_create(&product, (tr_matmul **)state, err);
+}
+
+static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
+    return prepare_rows(desc, gathered_dims(desc), state, err);
+}
+
+static tr_status prepare_all(const tr_op_desc *desc, void **state, tr_error *err) {
+    return prepare_rows(desc, tr__head_dims(desc), state, err);
 }
 
 static int64_t row_bytes(const tr_op_desc *desc) {
@@ -67,6 +75,17 @@ static void launch_logits(const tr_op_desc *desc, void *state,
     }
 }
 
+static size_t all_workspace(const tr_op_desc *desc, const void *state) {
+    (void)desc;
+    return tr__matmul_workspace(state);
+}
+
+static void launch_all(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)desc;
+    tr__matmul_run(state, false, launch->in[HEAD_X], launch->in[HEAD_WEIGHT],
+                   launch->in[HEAD_BIAS], launch->out[0], launch->workspace);
+}
+
 static void release(void *state) {
     tr__matmul_destroy(state);
 }
@@ -78,5 +97,15 @@ const tr_kernel tr__head_logits_kernel = {
     .prepare = prepare,
     .workspace = workspace,
     .launch = launch_logits,
+    .release = release,
+};
+
+const tr_kernel tr__head_logits_rows_kernel = {
+    .name = "head_logits_rows.cpu",
+    .supports = supports,
+    .cost = tr__head_forward_cost,
+    .prepare = prepare_all,
+    .workspace = all_workspace,
+    .launch = launch_all,
     .release = release,
 };

@@ -3,7 +3,7 @@
 #include <math.h>
 
 extern const tr_kernel tr__head_reference, tr__head_backward_reference,
-    tr__head_logits_reference;
+    tr__head_logits_reference, tr__head_logits_rows_reference;
 
 // logits: [V], becomes the softmax. Adds the row's loss to the sums.
 static void softmax(double *logits, int64_t count, int32_t target, double *sums) {
@@ -103,6 +103,22 @@ static void last_logits(const tr_op_desc *desc, void *state, const tr_launch *la
     }
 }
 
+static void all_logits(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    const float *x = launch->in[HEAD_X]; // [rows, C]
+    float *out = launch->out[0];         // [rows, V]
+    double *logits = launch->workspace;  // [V]
+    tr_linear_dims d = tr__head_dims(desc);
+    for (int64_t r = 0; r < d.rows; r++) {
+        tr__head_reference_logits(&d, x + r * d.in, launch->in[HEAD_WEIGHT],
+                                  launch->in[HEAD_BIAS], logits);
+        for (int64_t v = 0; v < d.out; v++) {
+            float *to = &out[r * d.out + v];
+            *to = (float)(launch->accumulate & 1 ? *to + logits[v] : logits[v]);
+        }
+    }
+}
+
 static bool supports(const tr_op_desc *desc) {
     return tr__head_supports(desc, TR_F32);
 }
@@ -129,4 +145,12 @@ const tr_kernel tr__head_logits_reference = {
     .cost = tr__head_logits_cost,
     .workspace = forward_workspace,
     .launch = last_logits,
+};
+
+const tr_kernel tr__head_logits_rows_reference = {
+    .name = "head_logits_rows.reference",
+    .supports = supports,
+    .cost = tr__head_forward_cost,
+    .workspace = forward_workspace,
+    .launch = all_logits,
 };

@@ -1,0 +1,89 @@
+// A trained model asked: how well it does on data, and what it says of each sample.
+//
+//     tr_evaluator_create -> tr_evaluator_next ... -> tr_evaluator_result
+//
+// One process; nothing here is collective. Memory is planned: tr_evaluator_plan has the
+// ledger, and nothing is taken where it does not fit.
+#ifndef TRANCHE_EVALUATE_H
+#define TRANCHE_EVALUATE_H
+
+#include <tranche/plan.h>
+#include <tranche/run.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// All texts are read during the call only. Zero or NULL: not given.
+typedef struct tr_evaluator_options {
+    // A run's out folder (its latest checkpoint is meant), a checkpoint, or a Hugging
+    // Face folder. A run.json there says how data are read and in which precision units
+    // compute; without one, what a run file that names only the model would say.
+    const char *path;
+    const char *const *data; // files, folders or globs; none: the run's validation data
+    size_t data_count;
+    const char *format;     // in place of "data.format"
+    const char *const *set; // "KEY.PATH=VALUE"
+    size_t set_count;
+    bool labels_optional; // csv, npy: samples may have no label
+    int64_t micro_batch;  // samples computed together; 0: chosen
+    // The caller's own, in place of what the folder and `data` say; they must outlive
+    // the evaluator. Weights are read from `path` by the names of the parameters.
+    const tr_model *own_model;
+    tr_dataset *own_data;
+    tr_messages messages;
+} tr_evaluator_options;
+
+typedef struct tr_evaluator tr_evaluator;
+
+// Loads model and data. The caller destroys *out. TR_USAGE: options that do not fit
+// together, a model whose loss cannot be asked for logits; TR_IO: weights that are
+// missing or of another model; TR_DATA; TR_BUDGET: more memory than there is;
+// TR_MEMORY.
+tr_status tr_evaluator_create(const tr_evaluator_options *options, tr_evaluator **out,
+                              tr_error *err);
+void tr_evaluator_destroy(tr_evaluator *evaluator); // NULL-safe
+
+const tr_plan *tr_evaluator_plan(const tr_evaluator *evaluator);
+const tr_model *tr_evaluator_model(const tr_evaluator *evaluator);
+int64_t tr_evaluator_samples(const tr_evaluator *evaluator);   // in all
+int64_t tr_evaluator_positions(const tr_evaluator *evaluator); // targets of a sample
+
+// What the model says of some samples. Owned by the evaluator, good until the next
+// call.
+typedef struct tr_answers {
+    int64_t first, count;   // samples; count 0: all have been asked
+    const float *logits;    // [count, positions, classes]
+    const int32_t *targets; // [count, positions]; negative: none
+} tr_answers;
+
+// The next samples, in the order of the data. TR_DATA, TR_IO.
+tr_status tr_evaluator_next(tr_evaluator *evaluator, tr_answers *answers,
+                            tr_error *err);
+
+typedef struct tr_evaluated {
+    int64_t samples, targets;
+    // Over all targets so far; NAN where there is none.
+    double loss;          // the mean cross-entropy, in nats
+    double perplexity;    // exp(loss)
+    double bits_per_byte; // loss / ln 2 where the data are bytes; else NAN
+    double accuracy;      // the share of targets that have the largest logit; of equal
+                          // logits the first counts
+} tr_evaluated;
+
+// Of the samples that tr_evaluator_next has given.
+tr_evaluated tr_evaluator_result(const tr_evaluator *evaluator);
+
+// All at once, over all samples.
+tr_status tr_evaluate(const tr_evaluator_options *options, tr_evaluated *result,
+                      tr_error *err);
+
+// The class of the largest logit, the first of equal ones, and softmax(logits):
+// probabilities [classes], NULL: not wanted. logits: [classes]. Where a logit is NAN,
+// so are the probabilities.
+int64_t tr_predict_class(const float *logits, int64_t classes, double *probabilities);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

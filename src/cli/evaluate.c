@@ -1,0 +1,99 @@
+// tranche evaluate: how well a trained model does on data.
+#include "cli/evaluate.h"
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void print_number(const char *name, double value, const char *unit) {
+    if (isfinite(value)) {
+        printf("%-14s %.6g%s\n", name, value, unit);
+    }
+}
+
+static void print(const tr_evaluated *r) {
+    printf("%-14s %" PRId64 "\n%-14s %" PRId64 "\n", "samples", r->samples, "targets",
+           r->targets);
+    print_number("loss", r->loss, "");
+    print_number("perplexity", r->perplexity, "");
+    print_number("bits per byte", r->bits_per_byte, "");
+    print_number("accuracy", 100 * r->accuracy, " %");
+}
+
+// JSON has no NaN: null stands for what is not finite.
+static void print_member(const char *name, double value, const char *end) {
+    if (isfinite(value)) {
+        printf("\"%s\": %.17g%s", name, value, end);
+    } else {
+        printf("\"%s\": null%s", name, end);
+    }
+}
+
+static void print_json(const tr_evaluated *r, const tr_ledger *ledger) {
+    printf("{\"samples\": %" PRId64 ", \"targets\": %" PRId64 ", ", r->samples,
+           r->targets);
+    print_member("loss", r->loss, ", ");
+    print_member("perplexity", r->perplexity, ", ");
+    print_member("bits_per_byte", r->bits_per_byte, ", ");
+    print_member("accuracy", r->accuracy, ", ");
+    printf("\"planned_peak_bytes\": {\"device\": %" PRId64 ", \"host\": %" PRId64
+           "}}\n",
+           ledger->total[TR_SPACE_DEVICE], ledger->total[TR_SPACE_HOST]);
+}
+
+// All samples; the logits go into the file, which is complete or not there.
+static tr_status ask(tr_evaluator *e, const char *logits, tr_error *err) {
+    cli_npy file = {0};
+    int64_t row = tr_evaluator_positions(e) * tr_evaluator_model(e)->classes;
+    const int64_t shape[3] = {tr_evaluator_samples(e), tr_evaluator_positions(e),
+                              tr_evaluator_model(e)->classes};
+    tr_answers answers = {.count = 1};
+    tr_status status = logits ? cli_npy_open(logits, shape, &file, err) : TR_OK;
+    while (status == TR_OK && answers.count > 0) {
+        status = tr_evaluator_next(e, &answers, err);
+        if (status == TR_OK && logits && answers.count > 0) {
+            status = cli_npy_write(&file, answers.logits, answers.count * row, err);
+        }
+    }
+    return logits ? cli_npy_close(&file, status, err) : status;
+}
+
+int cli_evaluate(const cli_command *command, int argc, char **argv) {
+    cli_ask asked = {0};
+    tr_error err = {0};
+    tr_evaluator *e = NULL;
+    const char *logits = NULL;
+    size_t count;
+    int exit_status;
+    const cli_option options[] = {
+        {"--data", CLI_LIST, &asked.data, "PATH",
+         "files, folders or globs; the run's validation data if not given"},
+        {"--format", CLI_TEXT, &asked.format, "F", "in place of data.format"},
+        {"--set", CLI_LIST, &asked.set, "KEY.PATH=VALUE",
+         "changes one key of the run file"},
+        {"--logits", CLI_TEXT, &logits, "FILE.npy",
+         "writes them: [samples, positions, vocabulary] f32"},
+        {"--json", CLI_FLAG, &asked.json, NULL, "as one JSON object"},
+    };
+    if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
+                   &asked.path, 1, 1, &count, &exit_status)) {
+        return exit_status;
+    }
+    tr_evaluator_options how = cli_evaluator_options(&asked);
+    tr_status status = tr_evaluator_create(&how, &e, &err);
+    if (status == TR_OK) {
+        status = ask(e, logits, &err);
+    }
+    if (status == TR_OK) {
+        tr_evaluated result = tr_evaluator_result(e);
+        if (asked.json) {
+            print_json(&result, tr_plan_ledger(tr_evaluator_plan(e)));
+        } else {
+            print(&result);
+        }
+    }
+    tr_evaluator_destroy(e);
+    return status == TR_OK ? cli_end(status) : cli_fail(&err);
+}

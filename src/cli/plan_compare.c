@@ -1,0 +1,148 @@
+// tranche plan --compare: what each ZeRO stage and each way of offloading takes.
+#include "cli/plan_compare.h"
+
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+// Where the optimizer's state and the parameters live.
+static const struct {
+    const char *name;
+    tr_space optimizer, params;
+} offloads[] = {
+    {"none", TR_SPACE_DEVICE, TR_SPACE_DEVICE},
+    {"optimizer to host", TR_SPACE_HOST, TR_SPACE_DEVICE},
+    {"optimizer, parameters to host", TR_SPACE_HOST, TR_SPACE_HOST},
+    {"optimizer to NVMe", TR_SPACE_NVME, TR_SPACE_DEVICE},
+    {"optimizer, parameters to NVMe", TR_SPACE_NVME, TR_SPACE_NVME},
+};
+
+enum { OFFLOADS = sizeof offloads / sizeof *offloads };
+
+typedef struct row {
+    tr_status status; // TR_USAGE: there is no such plan
+    tr_ledger ledger;
+    double seconds; // 0: not known
+    bool own;       // as the run file has it
+} row;
+
+static tr_plan_request request_of(const tr_plan_request *run, int stage, int offload) {
+    tr_plan_request r = *run;
+    r.stage = stage;
+    r.optimizer_home = offloads[offload].optimizer;
+    r.param_home = offloads[offload].params;
+    r.grad_home = TR_SPACE_DEVICE; // where the update is
+    r.optimizer_stays = 0;
+    r.update_elements = 0;
+    r.update_slots = 0;
+    return r;
+}
+
+static tr_status simulate(const tr_plan *plan, const tr_machine *machine, row *to,
+                          tr_error *err) {
+    tr_simulated *simulated = NULL;
+    tr_status status = tr_simulate(plan, machine, &simulated, err);
+    if (status == TR_OK) {
+        to->seconds = tr_simulated_result(simulated)->seconds;
+    }
+    tr_simulated_destroy(simulated);
+    return status;
+}
+
+// What no plan can be made for, or no time told of, is a row without figures.
+static tr_status make_row(const tr_plan_request *run, int stage, int offload,
+                          const tr_machine *machine, row *to, tr_error *err) {
+    tr_plan_request request = request_of(run, stage, offload);
+    tr_plan *plan = NULL;
+    tr_error why = {0};
+    *to = (row){.own = run->stage == stage && run->optimizer_stays == 0 &&
+                       run->optimizer_home == request.optimizer_home &&
+                       run->param_home == request.param_home};
+    to->status = tr_plan_make(&request, &plan, &why);
+    if (to->status == TR_OK) {
+        to->ledger = *tr_plan_ledger(plan);
+    }
+    if (to->status == TR_OK && machine) {
+        tr_status timed = simulate(plan, machine, to, &why);
+        to->status = timed == TR_USAGE ? TR_OK : timed;
+    }
+    tr_plan_destroy(plan);
+    return to->status == TR_OK || to->status == TR_USAGE
+               ? TR_OK
+               : tr_fail(err, to->status, "%s", why.message);
+}
+
+static void print_head(const tr_plan_request *r, const char *machine) {
+    printf("a rank of %" PRId64 "; batch %" PRId64 " = micro-batch %" PRId64
+           " x %" PRId64 " accumulation steps x %" PRId64 " ranks\n\n",
+           r->ranks, r->train_batch_size, r->micro_batch, r->accumulation_steps,
+           r->ranks);
+    printf("%-5s  %-30s %11s %11s %11s", "stage", "offload", "device", "host", "NVMe");
+    printf(machine ? "   s a step\n" : "\n");
+}
+
+static void print_row(const row *of, int stage, int offload, bool timed) {
+    printf("%-5d  %-30s", stage, offloads[offload].name);
+    for (int s = 0; s < TR_SPACES && of->status == TR_OK; s++) {
+        char size[32];
+        int64_t bytes = of->ledger.total[s];
+        tr__print_size(size, sizeof size, bytes);
+        printf(" %11s", bytes > 0 ? size : "-");
+    }
+    if (of->status != TR_OK) {
+        printf(" no such plan");
+    } else if (timed && of->seconds > 0) {
+        printf(" %10.4g", of->seconds);
+    } else if (timed) {
+        printf(" %10s", "-");
+    }
+    printf("%s\n", of->own ? "  <- the run file's" : "");
+}
+
+static void print_object(const row *of, int stage, int offload, bool first) {
+    static const char *const names[TR_SPACES] = {"none", "cpu", "nvme"};
+    printf("%s\n  {\"stage\": %d, \"offload_optimizer\": \"%s\", \"offload_param\": "
+           "\"%s\", \"run_file\": %s",
+           first ? "" : ",", stage, names[offloads[offload].optimizer],
+           names[offloads[offload].params], of->own ? "true" : "false");
+    if (of->status == TR_OK) {
+        const int64_t *bytes = of->ledger.total;
+        printf(", \"bytes\": {\"device\": %" PRId64 ", \"host\": %" PRId64
+               ", \"nvme\": %" PRId64 "}",
+               bytes[TR_SPACE_DEVICE], bytes[TR_SPACE_HOST], bytes[TR_SPACE_NVME]);
+    } else {
+        printf(", \"bytes\": null");
+    }
+    if (of->seconds > 0) {
+        printf(", \"seconds\": %.9g}", of->seconds);
+    } else {
+        printf(", \"seconds\": null}");
+    }
+}
+
+tr_status cli_plan_compare(const tr_plan_request *run, const tr_machine *machine,
+                           const char *machine_name, bool json, tr_error *err) {
+    int stages = run->ranks > 1 ? 4 : 1; // one rank has nothing to share out
+    tr_status status = TR_OK;
+    if (json) {
+        printf("{\"ranks\": %" PRId64 ", \"plans\": [", run->ranks);
+    } else {
+        print_head(run, machine_name);
+    }
+    for (int i = 0; i < stages * OFFLOADS && status == TR_OK; i++) {
+        row of;
+        status = make_row(run, i / OFFLOADS, i % OFFLOADS, machine, &of, err);
+        if (status == TR_OK && json) {
+            print_object(&of, i / OFFLOADS, i % OFFLOADS, i == 0);
+        } else if (status == TR_OK) {
+            print_row(&of, i / OFFLOADS, i % OFFLOADS, machine != NULL);
+        }
+    }
+    if (json) {
+        printf("\n]}\n");
+    } else if (!machine) {
+        printf("\n--machine FILE adds the predicted time of a step\n");
+    }
+    return status;
+}

@@ -1,0 +1,117 @@
+// tranche predict: what a classifier says of each sample.
+#include "cli/cli.h"
+#include "cli/evaluate.h"
+
+#include "base/memory.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void say(void *user, tr_message_level level, const char *line) {
+    (void)user;
+    fprintf(stderr, "%s%s\n", level == TR_MESSAGE_WARNING ? "warning: " : "", line);
+}
+
+tr_evaluator_options cli_evaluator_options(const cli_ask *asked) {
+    return (tr_evaluator_options){.path = asked->path,
+                                  .data = asked->data.items,
+                                  .data_count = asked->data.count,
+                                  .format = asked->format,
+                                  .set = asked->set.items,
+                                  .set_count = asked->set.count,
+                                  .messages = {.write = say}};
+}
+
+static void print_head(int64_t classes) {
+    printf("sample,class");
+    for (int64_t v = 0; v < classes; v++) {
+        printf(",p%" PRId64, v);
+    }
+    putchar('\n');
+}
+
+static void print_row(int64_t sample, int64_t best, const double *probabilities,
+                      int64_t classes) {
+    printf("%" PRId64 ",%" PRId64, sample, best);
+    for (int64_t v = 0; v < classes; v++) {
+        printf(",%.6g", probabilities[v]);
+    }
+    putchar('\n');
+}
+
+static void print_object(int64_t sample, int64_t best, const double *probabilities,
+                         int64_t classes) {
+    printf("{\"sample\": %" PRId64 ", \"class\": %" PRId64 ", \"probabilities\": [",
+           sample, best);
+    for (int64_t v = 0; v < classes; v++) {
+        printf("%s%.9g", v ? ", " : "", probabilities[v]);
+    }
+    printf("]}\n");
+}
+
+// In the order of the data.
+static tr_status predict(tr_evaluator *e, bool json, double *probabilities,
+                         tr_error *err) {
+    int64_t classes = tr_evaluator_model(e)->classes;
+    tr_answers answers = {.count = 1};
+    tr_status status = TR_OK;
+    if (!json) {
+        print_head(classes);
+    }
+    while (status == TR_OK && answers.count > 0 && !ferror(stdout)) {
+        status = tr_evaluator_next(e, &answers, err);
+        for (int64_t i = 0; i < answers.count && status == TR_OK; i++) {
+            int64_t best =
+                tr_predict_class(answers.logits + i * classes, classes, probabilities);
+            (json ? print_object : print_row)(answers.first + i, best, probabilities,
+                                              classes);
+        }
+    }
+    return status;
+}
+
+static tr_status ask(tr_evaluator *e, const char *path, bool json, tr_error *err) {
+    const tr_model *model = tr_evaluator_model(e);
+    if (tr_evaluator_positions(e) > 1) {
+        return tr_fail(err, TR_USAGE,
+                       "%.300s: a %s gives logits for every position, not a class for "
+                       "each sample: use tranche sample, or tranche evaluate --logits",
+                       path, model->type);
+    }
+    double *probabilities = tr__calloc((size_t)model->classes, sizeof *probabilities);
+    tr_status status =
+        probabilities ? predict(e, json, probabilities, err)
+                      : tr_fail(err, TR_MEMORY, "no memory for %" PRId64 " classes",
+                                model->classes);
+    tr__free(probabilities);
+    return status;
+}
+
+int cli_predict(const cli_command *command, int argc, char **argv) {
+    cli_ask asked = {0};
+    tr_error err = {0};
+    tr_evaluator *e = NULL;
+    size_t count;
+    int exit_status;
+    const cli_option options[] = {
+        {"--data", CLI_LIST, &asked.data, "PATH",
+         "files, folders or globs; labels may be missing"},
+        {"--format", CLI_TEXT, &asked.format, "F", "in place of data.format"},
+        {"--set", CLI_LIST, &asked.set, "KEY.PATH=VALUE",
+         "changes one key of the run file"},
+        {"--json", CLI_FLAG, &asked.json, NULL,
+         "a JSON object a line, in place of csv"},
+    };
+    if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
+                   &asked.path, 1, 1, &count, &exit_status)) {
+        return exit_status;
+    }
+    tr_evaluator_options how = cli_evaluator_options(&asked);
+    how.labels_optional = true;
+    tr_status status = tr_evaluator_create(&how, &e, &err);
+    if (status == TR_OK) {
+        status = ask(e, asked.path, asked.json, &err);
+    }
+    tr_evaluator_destroy(e);
+    return status == TR_OK ? cli_end(status) : cli_fail(&err);
+}

@@ -1,0 +1,352 @@
+// A trained model on data, forward only: an inference plan that gives the logits of
+// every position, and what follows from them.
+#include "base/checked.h"
+#include "base/files.h"
+#include "base/machine.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "ckpt/tensor_set.h"
+#include "exec/executor.h"
+#include "train/folder.h"
+#include "train/run.h"
+
+#include <tranche/checkpoint.h>
+#include <tranche/evaluate.h>
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    ROWS = 256, // positions computed together, at least, where there are so many
+    SET_MAX = 128,
+};
+
+struct tr_evaluator {
+    tr_run *run;
+    const tr_model *model;
+    tr_dataset *data; // the run's, or the caller's
+    tr_plan *plan;
+    tr_arena *arenas[TR_SPACES];
+    tr_executor *executor;
+    int64_t samples, positions, batch;
+    int64_t next;     // sample
+    int64_t *index;   // [batch]
+    int32_t *targets; // [batch, positions]
+    double loss, count, correct;
+    bool bytes;
+};
+
+// ---- the run
+// -------------------------------------------------------------------------
+
+// The run file that belongs to a folder: in it, or, of a checkpoint, two folders above.
+static bool find_run_file(const char *path, char *file) {
+    char state[PATH_MAX];
+    if (tr__path_join(file, PATH_MAX, path, "run.json", NULL) == TR_OK &&
+        access(file, F_OK) == 0) {
+        return true;
+    }
+    return tr__path_join(state, sizeof state, path, "state.json", NULL) == TR_OK &&
+           access(state, F_OK) == 0 &&
+           tr__path_join(file, PATH_MAX, path, "../../run.json", NULL) == TR_OK &&
+           access(file, F_OK) == 0;
+}
+
+// What the run file says of its own data does not hold for other data; --set has the
+// last word.
+static tr_status collect_set(const tr_evaluator_options *o, const char **set,
+                             size_t *count, char *format, size_t size, tr_error *err) {
+    static const char *const own_data[] = {"data.validation=null", "data.labels=null",
+                                           "data.validation_labels=null"};
+    const size_t own = sizeof own_data / sizeof *own_data;
+    *count = 0;
+    if (o->set_count + own + 2 > SET_MAX) {
+        return tr_fail(err, TR_USAGE, "more than %d keys are set",
+                       SET_MAX - (int)own - 2);
+    }
+    set[(*count)++] = "execution.vocabulary_slices=1";
+    for (size_t i = 0; i < own && o->data_count > 0; i++) {
+        set[(*count)++] = own_data[i];
+    }
+    if (o->format) {
+        snprintf(format, size, "data.format=\"%.64s\"", o->format);
+        set[(*count)++] = format;
+    }
+    for (size_t i = 0; i < o->set_count; i++) {
+        set[(*count)++] = o->set[i];
+    }
+    return TR_OK;
+}
+
+static tr_status open_run(tr_evaluator *e, const tr_evaluator_options *o,
+                          const char *folder, tr_error *err) {
+    char file[PATH_MAX], format[96];
+    const char *set[SET_MAX];
+    bool has_file = find_run_file(o->path, file);
+    tr_run_options options = {.file = has_file ? file : NULL,
+                              .text = has_file ? NULL : "{}",
+                              .set = set,
+                              .data = o->data,
+                              .data_count = o->data_count,
+                              .model = o->own_model ? NULL : folder,
+                              .own_model = o->own_model,
+                              .own_train = o->own_data,
+                              .messages = o->messages};
+    tr_status status =
+        collect_set(o, set, &options.set_count, format, sizeof format, err);
+    return status == TR_OK
+               ? tr__run_open_data(&options, o->labels_optional, &e->run, err)
+               : status;
+}
+
+static tr_status choose_data(tr_evaluator *e, const tr_evaluator_options *o,
+                             tr_error *err) {
+    e->data = o->data_count > 0 || o->own_data ? e->run->train : e->run->validation;
+    if (!e->data) {
+        return tr_fail(err, TR_USAGE,
+                       "%s: the run has no validation data: give --data PATH", o->path);
+    }
+    const char *format = tr__config_text(e->run->config, "data.format");
+    e->bytes = !o->own_data && strcmp(format, "bytes") == 0;
+    e->model = e->run->model;
+    e->samples = tr_dataset_samples(e->data);
+    e->positions = tr_model_targets(e->model);
+    int64_t most = tr__max_i64(1, ROWS / e->positions);
+    e->batch = o->micro_batch > 0 ? o->micro_batch : tr__min_i64(most, e->samples);
+    return TR_OK;
+}
+
+// ---- the plan
+// ------------------------------------------------------------------------
+
+static int threads_of(const tr_run *run) {
+    const char *key = "execution.threads";
+    return tr__config_is_auto(run->config, key) ? 0
+                                                : (int)tr__config_int(run->config, key);
+}
+
+static tr_status check_memory(const tr_plan *plan, tr_error *err) {
+    const tr_ledger *ledger = tr_plan_ledger(plan);
+    int64_t needs = ledger->total[TR_SPACE_DEVICE] + ledger->total[TR_SPACE_HOST] +
+                    TR_PROCESS_BYTES;
+    int64_t memory = tr__machine_memory();
+    char want[32], have[32];
+    if (memory == 0 || needs <= memory) {
+        return TR_OK;
+    }
+    tr__print_size(want, sizeof want, needs);
+    tr__print_size(have, sizeof have, memory);
+    return tr_fail(err, TR_BUDGET,
+                   "evaluating this model needs %s of memory, this machine has %s",
+                   want, have);
+}
+
+static tr_status make_plan(tr_evaluator *e, tr_error *err) {
+    tr_plan_request request = {.model = e->model,
+                               .train_batch_size = e->batch,
+                               .micro_batch = e->batch,
+                               .accumulation_steps = 1,
+                               .ranks = 1,
+                               .inference = true,
+                               .all_positions = e->positions > 1,
+                               .compute = e->run->request.compute,
+                               .host_data_bytes = tr_dataset_bytes(e->data),
+                               .threads = threads_of(e->run)};
+    tr_status status = tr_plan_make(&request, &e->plan, err);
+    return status == TR_OK ? check_memory(e->plan, err) : status;
+}
+
+static tr_status read_weights(tr_evaluator *e, const char *folder, tr_error *err) {
+    tr_tensor_set *set = NULL;
+    tr_status status = tr__tensor_set_open(folder, &set, err);
+    if (status == TR_OK) {
+        status = tr__read_parameters(set, folder, e->plan, e->executor, -1, NULL, err);
+    }
+    if (status == TR_OK) {
+        status = tr__read_states(set, folder, e->plan, e->executor, err);
+    }
+    tr__tensor_set_close(set);
+    return status == TR_OK ? tr__executor_round(e->executor, err) : status;
+}
+
+static tr_status take_memory(tr_evaluator *e, tr_error *err) {
+    e->index = tr__calloc((size_t)e->batch, sizeof *e->index);
+    e->targets = tr__calloc((size_t)(e->batch * e->positions), sizeof *e->targets);
+    if (!e->index || !e->targets) {
+        return tr_fail(err, TR_MEMORY, "no memory to evaluate");
+    }
+    tr_status status = tr__arenas_create(e->plan, e->arenas, err);
+    return status == TR_OK
+               ? tr__executor_create(e->plan, e->arenas, NULL, NULL, &e->executor, err)
+               : status;
+}
+
+static tr_status load(tr_evaluator *e, const tr_evaluator_options *o, tr_error *err) {
+    char folder[PATH_MAX];
+    tr_status status = tr_checkpoint_locate(o->path, folder, sizeof folder, err);
+    if (status == TR_OK) {
+        status = open_run(e, o, folder, err);
+    }
+    if (status == TR_OK) {
+        status = choose_data(e, o, err);
+    }
+    if (status == TR_OK) {
+        status = make_plan(e, err);
+    }
+    if (status == TR_OK) {
+        status = take_memory(e, err);
+    }
+    return status == TR_OK ? read_weights(e, folder, err) : status;
+}
+
+tr_status tr_evaluator_create(const tr_evaluator_options *options, tr_evaluator **out,
+                              tr_error *err) {
+    tr_evaluator *e = tr__calloc(1, sizeof *e);
+    if (!e) {
+        return tr_fail(err, TR_MEMORY, "no memory to evaluate");
+    }
+    tr_status status = load(e, options, err);
+    if (status != TR_OK) {
+        tr_evaluator_destroy(e);
+        return status;
+    }
+    *out = e;
+    return TR_OK;
+}
+
+void tr_evaluator_destroy(tr_evaluator *e) {
+    if (e) {
+        tr__executor_destroy(e->executor);
+        tr__arenas_destroy(e->arenas);
+        tr_plan_destroy(e->plan);
+        tr_run_close(e->run);
+        tr__free(e->index);
+        tr__free(e->targets);
+        tr__free(e);
+    }
+}
+
+// ---- asking
+// --------------------------------------------------------------------------
+
+// Rows that a short batch lacks are zeros without a target.
+static tr_status fill_slot(tr_evaluator *e, int64_t count, tr_error *err) {
+    char *input = tr__executor_ring(e->executor, 1);
+    int32_t *wanted =
+        (int32_t *)(input + tr__data_offset(e->plan->data, e->batch, TR_DATA_TARGET));
+    int64_t targets = e->batch * e->positions;
+    memset(input, 0, (size_t)e->plan->slot_bytes);
+    for (int64_t i = 0; i < targets; i++) {
+        e->targets[i] = -1;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        e->index[i] = e->next + i;
+    }
+    tr_status status =
+        tr_dataset_read(e->data, e->index, count, input, e->targets, err);
+    // A sample of one position is answered for where it has a target: all are.
+    for (int64_t i = 0; i < targets && e->positions > 1; i++) {
+        wanted[i] = e->targets[i];
+    }
+    return status;
+}
+
+static void score_row(tr_evaluator *e, const float *logits, int32_t target) {
+    double total = 0;
+    int64_t classes = e->model->classes, best = 0;
+    for (int64_t v = 1; v < classes; v++) {
+        best = logits[v] > logits[best] ? v : best;
+    }
+    for (int64_t v = 0; v < classes; v++) {
+        total += exp((double)logits[v] - (double)logits[best]);
+    }
+    e->loss += log(total) + (double)logits[best] - (double)logits[target];
+    e->count += 1;
+    e->correct += best == target;
+}
+
+tr_status tr_evaluator_next(tr_evaluator *e, tr_answers *answers, tr_error *err) {
+    int64_t count = tr__min_i64(e->batch, e->samples - e->next);
+    tr_run_context context = {0};
+    *answers = (tr_answers){.first = e->next};
+    if (count == 0) {
+        return TR_OK;
+    }
+    tr_status status = fill_slot(e, count, err);
+    if (status == TR_OK) {
+        status = tr__executor_run(e->executor, TR_SEQUENCE_ANSWER, 0,
+                                  e->plan->sequences[TR_SEQUENCE_ANSWER].count,
+                                  &context, NULL, NULL, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    const float *logits = tr__executor_answer(e->executor);
+    for (int64_t i = 0; i < count * e->positions; i++) {
+        if (e->targets[i] >= 0) {
+            score_row(e, logits + i * e->model->classes, e->targets[i]);
+        }
+    }
+    *answers = (tr_answers){e->next, count, logits, e->targets};
+    e->next += count;
+    return TR_OK;
+}
+
+tr_evaluated tr_evaluator_result(const tr_evaluator *e) {
+    double loss = e->loss / e->count;
+    return (tr_evaluated){.samples = e->next,
+                          .targets = (int64_t)e->count,
+                          .loss = loss,
+                          .perplexity = exp(loss),
+                          .bits_per_byte = e->bytes ? loss / log(2) : NAN,
+                          .accuracy = e->correct / e->count};
+}
+
+tr_status tr_evaluate(const tr_evaluator_options *options, tr_evaluated *result,
+                      tr_error *err) {
+    tr_evaluator *e = NULL;
+    tr_answers answers = {.count = 1};
+    tr_status status = tr_evaluator_create(options, &e, err);
+    while (status == TR_OK && answers.count > 0) {
+        status = tr_evaluator_next(e, &answers, err);
+    }
+    if (status == TR_OK) {
+        *result = tr_evaluator_result(e);
+    }
+    tr_evaluator_destroy(e);
+    return status;
+}
+
+int64_t tr_predict_class(const float *logits, int64_t classes, double *probabilities) {
+    int64_t best = 0;
+    double total = 0;
+    for (int64_t v = 1; v < classes; v++) {
+        best = logits[v] > logits[best] ? v : best;
+    }
+    for (int64_t v = 0; v < classes; v++) {
+        total += exp((double)logits[v] - (double)logits[best]);
+    }
+    for (int64_t v = 0; v < classes && probabilities; v++) {
+        probabilities[v] = exp((double)logits[v] - (double)logits[best]) / total;
+    }
+    return best;
+}
+
+const tr_plan *tr_evaluator_plan(const tr_evaluator *e) {
+    return e->plan;
+}
+
+const tr_model *tr_evaluator_model(const tr_evaluator *e) {
+    return e->model;
+}
+
+int64_t tr_evaluator_samples(const tr_evaluator *e) {
+    return e->samples;
+}
+
+int64_t tr_evaluator_positions(const tr_evaluator *e) {
+    return e->positions;
+}

@@ -1,0 +1,207 @@
+// tranche evaluate and predict, and tranche plan --compare.
+#include "command.h"
+#include "runs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static double number_in(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+    if (!json_is_number(value)) {
+        fail_msg("%s is missing, or no number", name);
+    }
+    return json_number_value(value);
+}
+
+// The last validation loss of metrics.jsonl.
+static double last_validation(void **state) {
+    char *text = file_read(state, "out/metrics.jsonl", NULL), *at = text, *last = NULL;
+    while ((at = strstr(at, "\"validation_loss\": ")) != NULL) {
+        last = at += strlen("\"validation_loss\": ");
+    }
+    assert_non_null(last);
+    double loss = strtod(last, NULL);
+    free(text);
+    return loss;
+}
+
+// Without --data it is the run's own validation, to the same loss, from any of the
+// folders that hold the model.
+static void test_as_trained(void **state) {
+    static const char *const paths[] = {"out", "out/checkpoints/latest",
+                                        "out/checkpoints/step-00000006"};
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json")));
+    double loss = last_validation(state);
+    for (int i = 0; i < 3; i++) {
+        json_t *result = succeed_json(state, LIST("evaluate", paths[i], "--json"));
+        assert_float_equal(number_in(result, "loss"), loss, 1e-6);
+        assert_float_equal(number_in(result, "perplexity"), exp(loss), 1e-3);
+        assert_float_equal(number_in(result, "bits_per_byte"), loss / log(2), 1e-5);
+        assert_true(number_in(result, "accuracy") > 0);
+        assert_true(number_in(result, "samples") * 16 == number_in(result, "targets"));
+        json_decref(result);
+    }
+    char *text = succeed(state, LIST("evaluate", "out", "--data", "text.txt"));
+    assert_says(text, "samples        187\ntargets        2992\nloss  ");
+    assert_says(text, "bits per byte");
+    free(text);
+}
+
+// The file's header, its size, and that the loss is that of its numbers.
+static void test_logits(void **state) {
+    size_t bytes = 0;
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json")));
+    json_t *result = succeed_json(state, LIST("evaluate", "out", "--data", "text.txt",
+                                              "--logits", "l.npy", "--json"));
+    char *file = file_read(state, "l.npy", &bytes);
+    char *text = file_read(state, "text.txt", NULL);
+    double loss = 0;
+    assert_int_equal(bytes, 128 + 187 * 16 * 256 * 4);
+    assert_memory_equal(file,
+                        "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', "
+                        "'fortran_order': False, 'shape': (187, 16, 256), }",
+                        70);
+    for (int i = 0; i < 187 * 16; i++) {
+        float row[256];
+        double total = 0;
+        memcpy(row, file + 128 + (size_t)i * sizeof row, sizeof row);
+        for (int v = 0; v < 256; v++) {
+            total += exp((double)row[v] - row[(unsigned char)text[i + 1]]);
+        }
+        loss += log(total) / (187 * 16);
+    }
+    assert_float_equal(number_in(result, "loss"), loss, 1e-6);
+    free(text);
+    free(file);
+    json_decref(result);
+    fail_with(state, NULL, LIST("evaluate", "out", "--logits", "no/l.npy"), 5,
+              LIST("no/l.npy"));
+}
+
+static const char table_run[] =
+    "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [2, 8, 2]}, \"data\": "
+    "{\"format\": \"csv\", \"train\": \"labelled.csv\"}, \"epochs\": 20, \"out\": "
+    "\"out\", \"train_batch_size\": 8, \"optimizer\": {\"params\": {\"lr\": 0.02}}}";
+
+// 40 points; the class is whether the first number is the larger one.
+static void write_tables(void **state) {
+    char labelled[4096] = "a,b,class\n", bare[4096] = "a,b\n";
+    for (int i = 0; i < 40; i++) {
+        int a = i * 37 % 41 - 20, b = i * 23 % 43 - 21;
+        size_t used = strlen(labelled), also = strlen(bare);
+        snprintf(labelled + used, sizeof labelled - used, "%d,%d,%d\n", a, b, a > b);
+        snprintf(bare + also, sizeof bare - also, "%d,%d\n", a, b);
+    }
+    file_text(state, "labelled.csv", labelled);
+    file_text(state, "bare.csv", bare);
+    file_text(state, "run.json", table_run);
+}
+
+// With labels or without, the same classes; as many are right as evaluate says.
+static void test_predict(void **state) {
+    write_tables(state);
+    free(succeed(state, LIST("train", "run.json")));
+    char *bare = succeed(state, LIST("predict", "out", "--data", "bare.csv"));
+    char *labelled = succeed(state, LIST("predict", "out", "--data", "labelled.csv"));
+    assert_string_equal(bare, labelled);
+    assert_memory_equal(bare, "sample,class,p0,p1\n0,", 21);
+    int right = 0;
+    char *line = strchr(bare, '\n') + 1;
+    for (int i = 0; i < 40; i++, line = strchr(line, '\n') + 1) {
+        int sample, class, a = i * 37 % 41 - 20, b = i * 23 % 43 - 21;
+        double p0, p1;
+        assert_int_equal(sscanf(line, "%d,%d,%lf,%lf", &sample, &class, &p0, &p1), 4);
+        assert_int_equal(sample, i);
+        assert_int_equal(class, p1 > p0);
+        assert_float_equal(p0 + p1, 1, 1e-5);
+        right += class == (a > b);
+    }
+    assert_string_equal(line, "");
+    json_t *result = succeed_json(
+        state, LIST("evaluate", "out", "--data", "labelled.csv", "--json"));
+    assert_float_equal(number_in(result, "accuracy"), right / 40.0, 1e-9);
+    assert_true(json_is_null(json_object_get(result, "bits_per_byte")));
+    assert_true(right >= 32);
+    char *lines =
+        succeed(state, LIST("predict", "out", "--data", "bare.csv", "--json"));
+    assert_memory_equal(lines, "{\"sample\": 0, \"class\": ", 22);
+    free(lines);
+    free(labelled);
+    free(bare);
+    json_decref(result);
+}
+
+static void test_refusals(void **state) {
+    write_tables(state);
+    free(succeed(state, LIST("train", "run.json")));
+    fail_with(state, NULL, LIST("evaluate", "out"), 2,
+              LIST("no validation data", "--data PATH"));
+    fail_with(state, NULL, LIST("evaluate", "out", "--data", "bare.csv"), 4,
+              LIST("bare.csv"));
+    fail_with(state, NULL, LIST("evaluate", "nothere", "--data", "bare.csv"), 5,
+              LIST("nothere"));
+    fail_with(state, NULL, LIST("predict", "out", "--data", "nothere.csv"), 4,
+              LIST("nothere.csv"));
+    fail_with(state, NULL,
+              LIST("evaluate", "out", "--data", "bare.csv", "--format", "x"), 2,
+              LIST("data.format", "\"x\""));
+    file_text(state, "three.csv", "1,2,3,4\n");
+    fail_with(state, NULL, LIST("predict", "out", "--data", "three.csv"), 4,
+              LIST("three.csv", "3 features"));
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json", "--out", "text")));
+    fail_with(state, NULL, LIST("predict", "text", "--data", "text.txt"), 2,
+              LIST("a gpt2", "tranche evaluate --logits"));
+    unlink(file_path(state, "text/checkpoints/step-00000006/model.safetensors"));
+    fail_with(state, NULL, LIST("evaluate", "text"), 5, LIST("text"));
+}
+
+// ---- plan --compare
+
+static void test_compare(void **state) {
+    run_file(state, text_run, "");
+    file_text(state, "m.json",
+              "{\"name\": \"m\", \"ranks_per_node\": 8, \"compute\": {\"flops\": 1e9, "
+              "\"bytes\": 1e9}, \"link\": {\"inside\": {\"bytes\": 1e8}}}");
+    json_t *all = succeed_json(state, LIST("plan", "run.json", "--compare", "--ranks",
+                                           "2", "--json", "--machine", "m.json"));
+    const json_t *plans = json_object_get(all, "plans");
+    assert_int_equal(json_array_size(plans), 4 * 5);
+    double whole = 0;
+    for (size_t stage = 0; stage < 4; stage++) { // sharing out takes less
+        const json_t *row = json_array_get(plans, stage * 5);
+        double bytes = number_in(json_object_get(row, "bytes"), "device");
+        assert_true(number_in(row, "stage") == (double)stage);
+        assert_true(number_in(row, "seconds") > 0);
+        whole = stage == 0 ? bytes : whole;
+        assert_true(stage == 0 || bytes < whole);
+    }
+    // A row is what the plan itself says.
+    json_t *plan = succeed_json(state, LIST("plan", "run.json", "--ranks", "2", "--set",
+                                            "zero_optimization.stage=2", "--json"));
+    const json_t *device = json_object_get(json_object_get(plan, "ledger"), "device");
+    assert_true(
+        number_in(device, "total") ==
+        number_in(json_object_get(json_array_get(plans, 10), "bytes"), "device"));
+    char *text = succeed(state, LIST("plan", "run.json", "--compare"));
+    assert_says(text, "0      none  ");
+    assert_says(text, "<- the run file's\n");
+    assert_says(text, "--machine FILE adds the predicted time");
+    assert_null(strstr(text, "\n1  "));
+    free(text);
+    json_decref(plan);
+    json_decref(all);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_as_trained), TEST(test_logits),  TEST(test_predict),
+        TEST(test_refusals),   TEST(test_compare),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
