@@ -7,6 +7,7 @@
 #include "train/engine.h"
 #include "train/metrics.h"
 #include "train/progress.h"
+#include "train/summary.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -16,6 +17,7 @@ typedef struct loop {
     tr_comm *comm; // NULL: this process alone
     tr_metrics metrics;
     tr_progress_line line;
+    tr_summary summary;
     int64_t saved_step;     // of the newest checkpoint
     int64_t evaluated_step; // of the newest evaluation
     bool owes_save;         // a checkpoint is due that has not been written
@@ -68,6 +70,7 @@ static tr_status evaluate(loop *l, int64_t step) {
                                                  l->stop, l->user, &result, l->err);
     l->evaluated_step = step;
     if (status == TR_OK) {
+        tr__summary_evaluation(&l->summary, step, &result);
         status = note_evaluation(l, step, &result);
     }
     if (status != TR_OK) {
@@ -189,6 +192,7 @@ static bool is_save_due(loop *l, int64_t step) {
 // The checkpoint comes first: an evaluation that fails or is interrupted loses nothing.
 static tr_status after_step(loop *l, const tr_step_result *r) {
     tr_status status = note_step(l, r);
+    tr__summary_step(&l->summary, r);
     say_spike(l, r);
     if (r->skipped) {
         say_skipped(l, r);
@@ -372,6 +376,7 @@ tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *use
     loop l = {.engine = engine,
               .comm = engine->comm,
               .metrics = {.file = -1},
+              .summary = tr__summary_begin(),
               .stop = stop,
               .user = user,
               .err = err};
@@ -395,6 +400,9 @@ tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *use
         status = tr__engine_settle(engine, err);
     }
     tr__progress_end(&l.line);
+    if (status == TR_OK) {
+        tr__summary_say(&l.summary, engine, l.saved_step, &l.line);
+    }
     tr__metrics_close(&l.metrics);
     return status;
 }

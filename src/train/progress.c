@@ -182,4 +182,5 @@ void tr__progress_end(tr_progress_line *line) {
         fflush(line->to);
         line->drawn = 0;
     }
+    line->text[0] = '\0'; // what is said after it stands alone
 }

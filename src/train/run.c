@@ -330,6 +330,10 @@ const char *tr__run_weights(const tr_run *run) {
     return run->weights;
 }
 
+bool tr__run_is_own(const tr_run *run) {
+    return !run->own_model || !run->own_data;
+}
+
 double tr__run_seconds(const tr_run *run) {
     return tr__seconds() - run->opened;
 }

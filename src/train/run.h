@@ -96,6 +96,7 @@ tr_dataset *tr__run_validation_data(const tr_run *run); // NULL: none
 const tr_order *tr__run_order(const tr_run *run);
 const tr_batcher *tr__run_batcher(const tr_run *run);
 const char *tr__run_weights(const tr_run *run); // NULL: to be drawn
+bool tr__run_is_own(const tr_run *run); // the model or the data are the program's own
 const tr_log *tr__run_log(const tr_run *run);
 tr_comm *tr__run_comm(const tr_run *run);  // NULL: this process alone
 double tr__run_seconds(const tr_run *run); // since it was opened

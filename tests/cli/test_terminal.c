@@ -41,6 +41,36 @@ static void test_plain(void **state) {
     outcome_free(&o);
 }
 
+// At the end: how it went, where it is, and what to do with it.
+static void test_summary(void **state) {
+    run_file(state, text_run, ", \"evaluation\": {\"every\": 3}");
+    char *text = succeed(state, LIST("train", "run.json", "--out", "my run"));
+    const char *done = strstr(text, "\ndone: 6 steps in ");
+    assert_non_null(done);
+    assert_says(done, "s; last loss ");
+    assert_says(done, "; validation loss ");
+    assert_says(done, ", best ");
+    assert_says(done, "\nsaved: 'my run'/checkpoints/step-00000006\n"
+                      "next: tranche plot 'my run'\n"
+                      "      tranche sample 'my run' --prompt \"Once\"\n"
+                      "      tranche evaluate 'my run'\n"
+                      "      tranche train 'my run'/run.json --steps 12   goes on");
+    free(text);
+    // Each command of it can be run.
+    free(succeed(state, LIST("plot", "my run")));
+    free(succeed(state, LIST("evaluate", "my run")));
+    free(succeed(state, LIST("train", "my run/run.json", "--steps", "12")));
+    // A run that is complete makes no step, and has nothing to sum up.
+    text = succeed(state, LIST("train", "my run/run.json", "--steps", "12"));
+    assert_null(strstr(text, "done: "));
+    free(text);
+    run_file(state, classifier_run, "");
+    text = succeed(state, LIST("train", "run.json"));
+    assert_says(text, "      tranche predict out --data FILE\n");
+    assert_null(strstr(text, "tranche sample"));
+    free(text);
+}
+
 static void test_steps_per_print(void **state) {
     run_file(state, text_run, ", \"steps_per_print\": 2");
     char *text = succeed(state, LIST("train", "run.json"));
@@ -90,6 +120,7 @@ static void test_live(void **state) {
         assert_int_equal(o.status, 0);
         assert_null(strchr(o.out, '\x1b'));
         assert_says(o.out, "\rstep 1/6  loss ");
+        assert_says(o.out, "\ndone: 6 steps in ");
         char *shown = screen(o.out, 120);
         const char *third = strstr(shown, "\nstep 3: validation loss ");
         const char *sixth = strstr(shown, "\nstep 6: validation loss ");
@@ -109,6 +140,9 @@ static void test_narrow(void **state) {
     outcome o = run_with(state, &narrow, LIST("train", "run.json"));
     assert_int_equal(o.status, 0);
     assert_says(o.out, "\rstep 1/8  loss ");
+    char *end = strstr(o.out, "\ndone: "); // plain lines may wrap
+    assert_non_null(end);
+    end[1] = '\0';
     char *shown = screen(o.out, 30);
     assert_int_equal(count(shown, "\nstep 8/8  loss "), 1);
     free(shown);
@@ -166,9 +200,9 @@ static void test_closed_streams(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_plain),          TEST(test_steps_per_print), TEST(test_live),
-        TEST(test_narrow),         TEST(test_utilization),     TEST(test_closed_output),
-        TEST(test_closed_streams),
+        TEST(test_plain),         TEST(test_summary),        TEST(test_steps_per_print),
+        TEST(test_live),          TEST(test_narrow),         TEST(test_utilization),
+        TEST(test_closed_output), TEST(test_closed_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
