@@ -53,7 +53,8 @@ tr_status tr_sample_keep(const float *logits, int64_t vocabulary,
 
 // Draws one of the tokens that are kept, in proportion to what softmax(logits /
 // temperature) gives them; `index` as above. Without limits it is tr_sample_draw.
-// TR_MEMORY.
+// A logit of -INFINITY excludes its token. TR_NUMBERS: a logit is NaN or +INFINITY, or
+// no token is left; TR_MEMORY.
 tr_status tr_sample_pick(const float *logits, int64_t vocabulary,
                          const tr_sampling *how, uint64_t index, int32_t *token,
                          tr_error *err);

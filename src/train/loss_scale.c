@@ -11,7 +11,7 @@ static tr_status after_overflow(const tr_loss_scale_rules *rules, tr_loss_scale 
                                 tr_error *err) {
     if (state->hysteresis > 1) {
         state->hysteresis--;
-    } else if (state->scale <= rules->minimum) {
+    } else if (state->scale == rules->minimum) {
         return tr_fail(err, TR_NUMBERS,
                        "the gradient overflows at the smallest loss scale, %g: a lower "
                        "learning rate, or bf16, may help",

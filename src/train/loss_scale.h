@@ -2,7 +2,8 @@
 // small state and two functions. The state is part of a checkpoint.
 //
 // An overflow skips the update. While hysteresis is left it only uses one up; else the
-// scale is halved, not below the minimum; at the minimum it is an error. The scale
+// scale is halved, not below the minimum (one that begins below it goes up to it); at
+// the minimum it is an error. The scale
 // doubles on good step window + 1 after the start or an overflow, and then every window
 // good steps. A doubling refills the hysteresis (with `consecutive` every good step
 // does), a halving never.

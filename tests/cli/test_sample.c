@@ -82,6 +82,20 @@ static void test_limits(void **state) {
     fail_with(state, NULL, LIST("sample", "out", "--top-k", "0"), 2, LIST("--top-k"));
 }
 
+// From logits that are not finite nothing is drawn.
+static void test_not_finite(void **state) {
+    static const char *const how[][2] = {
+        {"--temperature", "0"}, {"--temperature", "1"}, {"--top-k", "5"}};
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json", "--steps", "3", "--set",
+                             "optimizer.type=SGD", "--set", "optimizer.params.lr=1e38",
+                             "--set", "gradient_clipping=0")));
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+        fail_with(state, NULL, LIST("sample", "out", how[i][0], how[i][1]), 7,
+                  LIST("logit of token 0 is nan", "diverged"));
+    }
+}
+
 // Each place that holds the model gives the same.
 static void test_places(void **state) {
     static const char *const paths[] = {"out", "out/checkpoints/latest",
@@ -136,8 +150,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_bytes),  TEST(test_seeds),  TEST(test_limits),
-        TEST(test_places), TEST(test_tokens), TEST(test_refusals),
+        TEST(test_bytes),      TEST(test_seeds),  TEST(test_limits),
+        TEST(test_not_finite), TEST(test_places), TEST(test_tokens),
+        TEST(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

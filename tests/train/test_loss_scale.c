@@ -113,7 +113,7 @@ static void test_goldens(void **state) {
         }
     }
     fclose(file);
-    assert_int_equal(count, 10);
+    assert_int_equal(count, 12);
 }
 
 int main(void) {

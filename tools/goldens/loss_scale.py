@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tests/data/loss_scale.txt: what DeepSpeed's DynamicLossScaler makes of ten
-scripted patterns of overflow.
+"""Writes tests/data/loss_scale.txt: what DeepSpeed's DynamicLossScaler makes of
+twelve scripted patterns of overflow.
 
 A line holds a name, the first scale, the window, the smallest scale, the hysteresis,
 whether it is consecutive (0, 1), the steps ('.': good, '!': overflow), and the scale
@@ -35,6 +35,8 @@ CASES = [
     ("falls", 8, 5, 0, 1, False, "!" * 9),
     ("falls_with_hysteresis", 6, 5, 0, 3, False, "!" * 10),
     ("floor_above_one", 5, 4, 3, 2, False, "!!!!!"),
+    ("starts_below_floor", 0, 4, 1, 1, False, "!!"),
+    ("rises_past_floor", 0, 2, 2, 2, False, "......!.!!!"),
     ("refilled_by_doubling", 4, 2, 0, 2, False, "!...!...!!.....!"),
     ("refilled_by_good_steps", 6, 4, 0, 3, True, "!!.!!.!!!.....!!!!...."),
     ("now_and_then", 10, 4, 0, 2, False, drawn(1, 60, 0.12)),
