@@ -76,7 +76,7 @@ tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err) {
         .batcher = engine->batcher,
         .cursor = engine->count.cursor,
         .micro_batch = r->micro_batch,
-        .first_micro = r->rank * r->accumulation_steps,
+        .first_micro = r->rank * engine->whole->request.accumulation_steps,
         .micros = r->accumulation_steps,
         .slots = engine->plan->slots[0],
         .memory = tr__executor_ring(engine->executor, 0),
@@ -108,7 +108,8 @@ static tr_status prepare(tr_engine *engine, tr_run *run, const tr_plan *plan,
     const tr_plan_request *r = &plan->request;
     engine->run = run;
     engine->settings = tr__run_settings(run);
-    engine->plan = plan;
+    engine->plan = engine->whole = plan;
+    tr__engine_note_planned(engine);
     engine->comm = r->ranks > 1 ? tr__run_comm(run) : NULL;
     engine->scale = tr__loss_scale_begin(&engine->settings->scale);
     engine->batcher = *tr__run_batcher(run);
@@ -159,7 +160,7 @@ tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
     if (status == TR_OK) {
         status = tr__engine_follow_batch(engine, err);
     }
-    if (status == TR_OK && !engine->feed) {
+    if (status == TR_OK && (engine->stale_feed || !engine->feed)) {
         status = tr__engine_start_feed(engine, &mine);
         status = tr__agree(comm, status, &mine, err);
     }
@@ -184,6 +185,7 @@ void tr_engine_destroy(tr_engine *engine) {
     tr__free(engine->hyper);
     tr__free(engine->ranges);
     tr_plan_destroy(engine->own_plan);
+    tr_plan_destroy(engine->short_plan);
     tr__free(engine);
 }
 

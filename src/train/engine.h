@@ -32,10 +32,13 @@ typedef struct tr_epoch_sums {
 struct tr_engine {
     tr_run *run;
     const tr_settings *settings; // the run's
-    const tr_plan *plan;
-    tr_plan *own_plan;    // the one at work, where the batch has changed
-    tr_batcher batcher;   // the run's, with the batch of the step that comes
-    int64_t wanted_batch; // by the noise scale
+    const tr_plan *plan;         // at work: of the whole batch, or of a short one
+    const tr_plan *whole;        // of the whole batch
+    tr_plan *own_plan;           // `whole`, where the batch has changed; else NULL
+    tr_plan *short_plan; // of the last short batch; NULL: none since `whole` changed
+    int64_t planned[TR_SPACES]; // bytes: the most of the ledgers of the plans so far
+    tr_batcher batcher;         // the run's, with the batch of the step that comes
+    int64_t wanted_batch;       // by the noise scale
     tr_noise noise;
     tr_guard guard;
     tr_comm *comm;               // NULL: one rank
@@ -96,8 +99,11 @@ double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale);
 // the last one's.
 tr_batcher tr__engine_next_batcher(const tr_engine *engine);
 // Gives the step that comes its effective batch, where that changes: the plan at work,
-// or a new one in the memory that is there, or in more. Collective.
+// or a new one in the memory that is there, or in more; and where there are samples for
+// fewer micro-batches than that has, a plan of so many. Collective.
 tr_status tr__engine_follow_batch(tr_engine *engine, tr_error *err);
+// The plan at work counts in engine->planned.
+void tr__engine_note_planned(tr_engine *engine);
 // The plan of another effective batch, and of the same run: m and all homes stay; what
 // the planner chose besides is chosen anew. Collective. TR_BUDGET: more than the run's
 // budgets or the machine's memory.

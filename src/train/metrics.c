@@ -200,7 +200,6 @@ tr_status tr__metrics_rollback(tr_metrics *metrics, const tr_engine *engine,
 
 tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
                            const tr_step_result *r, tr_error *err) {
-    const tr_ledger *ledger = tr_plan_ledger(engine->plan);
     int64_t tokens = tr_model_targets(engine->plan->request.model);
     line to;
     begin_line(&to, r->step, "step");
@@ -228,7 +227,7 @@ tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
         ", \"planned_peak_bytes\": {\"device\": %" PRId64 ", \"host\": %" PRId64
         "}, \"peak_bytes\": {\"device\": %" PRId64 ", \"host\": %" PRId64
         ", \"process\": %" PRId64 "}",
-        ledger->total[TR_SPACE_DEVICE], ledger->total[TR_SPACE_HOST],
+        engine->planned[TR_SPACE_DEVICE], engine->planned[TR_SPACE_HOST],
         tr_engine_space_peak(engine, TR_SPACE_DEVICE),
         tr_engine_space_peak(engine, TR_SPACE_HOST), tr_engine_process_peak(engine));
     put_ranks(&to, engine, r);

@@ -2,7 +2,9 @@
 // another batch is another number of them. Where that number stays, the plan does too;
 // else there is a new plan, whose parameters, gradients and states lie where they lay,
 // in the same memory where that is large enough, or in more; an update that the last
-// step has left to the next one is in the new plan, too.
+// step has left to the next one is in the new plan, too. A batch that is short, at the
+// end of an epoch, costs what it has: it has a plan of fewer micro-batches, and each
+// rank keeps the rows that it has in the whole batch.
 #include "base/arena.h"
 #include "base/checked.h"
 #include "comm/alone.h"
@@ -124,25 +126,46 @@ static void take_back(tr_engine *engine) {
     engine->stale_feed = true;
 }
 
-static tr_status take_plan(tr_engine *engine, int64_t batch, tr_error *err) {
-    tr_comm *comm = tr__run_comm(engine->run);
-    tr_plan *plan = NULL;
-    tr_error mine = {0};
-    tr_status status = tr__plan_resize(engine->run, engine->plan, batch, &plan, err);
-    if (status == TR_OK) {
-        status = prepare(engine, plan, &mine);
-        status = tr__agree(comm, status, &mine, err);
+void tr__engine_note_planned(tr_engine *engine) {
+    const tr_ledger *ledger = tr_plan_ledger(engine->plan);
+    for (int s = 0; s < TR_SPACES; s++) {
+        engine->planned[s] = tr__max_i64(engine->planned[s], ledger->total[s]);
     }
+}
+
+// Goes over to a plan; without success the one at work stays. Collective.
+static tr_status go_over(tr_engine *engine, const tr_plan *plan, tr_error *err) {
+    tr_comm *comm = tr__run_comm(engine->run);
+    tr_error mine = {0};
+    tr_status status = prepare(engine, plan, &mine);
+    status = tr__agree(comm, status, &mine, err);
+    if (status != TR_OK) {
+        take_back(engine);
+        return status;
+    }
+    engine->plan = plan;
+    engine->stale_feed = true;
+    tr__engine_note_planned(engine);
+    return TR_OK;
+}
+
+static tr_status take_plan(tr_engine *engine, int64_t batch, tr_error *err) {
+    tr_plan *plan = NULL;
+    tr_status status = tr__plan_resize(engine->run, engine->whole, batch, &plan, err);
     if (status == TR_OK) {
         status = tr__run_agree(engine->run, plan, err);
     }
+    if (status == TR_OK) {
+        status = go_over(engine, plan, err);
+    }
     if (status != TR_OK) {
-        take_back(engine);
         tr_plan_destroy(plan);
         return status;
     }
+    tr_plan_destroy(engine->short_plan);
     tr_plan_destroy(engine->own_plan);
-    engine->plan = engine->own_plan = plan;
+    engine->short_plan = NULL;
+    engine->whole = engine->own_plan = plan;
     return TR_OK;
 }
 
@@ -164,22 +187,86 @@ tr_batcher tr__engine_next_batcher(const tr_engine *engine) {
     return next;
 }
 
-tr_status tr__engine_follow_batch(tr_engine *engine, tr_error *err) {
+static tr_status follow(tr_engine *engine, tr_error *err) {
     int64_t batch = tr__engine_next_batcher(engine).batch;
     if (batch == engine->batcher.batch) {
         return TR_OK;
     }
-    const tr_plan_request *r = &engine->plan->request;
-    tr_error mine = {0};
+    const tr_plan_request *r = &engine->whole->request;
     int64_t steps = tr__ceil_div(batch, r->micro_batch * r->ranks);
-    tr_status status = TR_OK;
-    if (steps != r->accumulation_steps) {
-        status = take_plan(engine, batch, err);
+    tr_status status =
+        steps != r->accumulation_steps ? take_plan(engine, batch, err) : TR_OK;
+    if (status == TR_OK) {
+        take_batch(engine, batch);
+        engine->stale_feed = true;
+    }
+    return status;
+}
+
+// ---- short batches
+// -------------------------------------------------------------------
+
+// How many micro-batches of rank 0, which has no fewer than any other, have samples in
+// the step that comes.
+static int64_t micros_there(const tr_engine *engine) {
+    const tr_plan_request *r = &engine->whole->request;
+    tr_batch next = tr__batcher_next(&engine->batcher, engine->count.cursor);
+    return tr__min_i64(tr__ceil_div(next.count, r->micro_batch), r->accumulation_steps);
+}
+
+// The plan of the whole batch with fewer micro-batches. Those that it leaves out would
+// add zeros, so no bit of a sum depends on them. Collective.
+static tr_status make_short(tr_engine *engine, int64_t micros, tr_error *err) {
+    tr_plan_request request = engine->whole->request;
+    tr_error mine = {0};
+    tr_plan *plan = NULL;
+    request.accumulation_steps = micros;
+    request.wave = tr__min_i64(request.wave, micros);
+    request.train_batch_size = tr__min_i64(
+        request.train_batch_size, micros * request.micro_batch * request.ranks);
+    tr_status status = tr_plan_make(&request, &plan, &mine);
+    status = tr__agree(tr__run_comm(engine->run), status, &mine, err);
+    if (status == TR_OK) {
+        status = tr__run_agree(engine->run, plan, err);
     }
     if (status != TR_OK) {
+        tr_plan_destroy(plan);
         return status;
     }
-    take_batch(engine, batch);
-    status = tr__engine_start_feed(engine, &mine);
-    return tr__agree(tr__run_comm(engine->run), status, &mine, err);
+    tr_plan_destroy(engine->short_plan);
+    engine->short_plan = plan;
+    return TR_OK;
+}
+
+static bool has_micros(const tr_plan *plan, int64_t micros) {
+    return plan && plan->request.accumulation_steps == micros;
+}
+
+// Where no shorter plan can be had, the one of the whole batch walks what is not there,
+// too: that costs time only.
+static tr_status shorten(tr_engine *engine, tr_error *err) {
+    int64_t micros = micros_there(engine);
+    tr_error why = {0};
+    tr_status status = TR_OK;
+    if (has_micros(engine->plan, micros)) {
+        return TR_OK;
+    }
+    if (engine->plan != engine->whole) {
+        status = go_over(engine, engine->whole, err);
+    }
+    if (status != TR_OK || has_micros(engine->whole, micros)) {
+        return status;
+    }
+    if (!has_micros(engine->short_plan, micros)) {
+        status = make_short(engine, micros, &why);
+    }
+    if (status == TR_OK) {
+        status = go_over(engine, engine->short_plan, &why);
+    }
+    return status == TR_COMM ? tr_fail(err, status, "%s", why.message) : TR_OK;
+}
+
+tr_status tr__engine_follow_batch(tr_engine *engine, tr_error *err) {
+    tr_status status = follow(engine, err);
+    return status == TR_OK ? shorten(engine, err) : status;
 }
