@@ -109,6 +109,7 @@ static tr_status prepare(tr_engine *engine, tr_run *run, const tr_plan *plan,
     engine->run = run;
     engine->settings = tr__run_settings(run);
     engine->plan = engine->whole = plan;
+    engine->least_saving = TR_SHORT_SAVING;
     tr__engine_note_planned(engine);
     engine->comm = r->ranks > 1 ? tr__run_comm(run) : NULL;
     engine->scale = tr__loss_scale_begin(&engine->settings->scale);

@@ -29,6 +29,10 @@ typedef struct tr_epoch_sums {
     double seconds; // of this process's steps, skipped ones included
 } tr_epoch_sums;
 
+// A short batch has a plan of its own where that saves so many floating-point
+// operations: some milliseconds, which are what it takes to change the plan.
+#define TR_SHORT_SAVING 2e8
+
 struct tr_engine {
     tr_run *run;
     const tr_settings *settings; // the run's
@@ -36,6 +40,7 @@ struct tr_engine {
     const tr_plan *whole;        // of the whole batch
     tr_plan *own_plan;           // `whole`, where the batch has changed; else NULL
     tr_plan *short_plan; // of the last short batch; NULL: none since `whole` changed
+    double least_saving; // work that it must save, in floating-point operations
     int64_t planned[TR_SPACES]; // bytes: the most of the ledgers of the plans so far
     tr_batcher batcher;         // the run's, with the batch of the step that comes
     int64_t wanted_batch;       // by the noise scale
@@ -100,7 +105,7 @@ double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale);
 tr_batcher tr__engine_next_batcher(const tr_engine *engine);
 // Gives the step that comes its effective batch, where that changes: the plan at work,
 // or a new one in the memory that is there, or in more; and where there are samples for
-// fewer micro-batches than that has, a plan of so many. Collective.
+// far fewer micro-batches than that has, a plan of so many. Collective.
 tr_status tr__engine_follow_batch(tr_engine *engine, tr_error *err);
 // The plan at work counts in engine->planned.
 void tr__engine_note_planned(tr_engine *engine);

@@ -3,8 +3,8 @@
 // else there is a new plan, whose parameters, gradients and states lie where they lay,
 // in the same memory where that is large enough, or in more; an update that the last
 // step has left to the next one is in the new plan, too. A batch that is short, at the
-// end of an epoch, costs what it has: it has a plan of fewer micro-batches, and each
-// rank keeps the rows that it has in the whole batch.
+// end of an epoch, costs what it has: where that is far less, it has a plan of fewer
+// micro-batches, and each rank keeps the rows that it has in the whole batch.
 #include "base/arena.h"
 #include "base/checked.h"
 #include "comm/alone.h"
@@ -206,12 +206,21 @@ static tr_status follow(tr_engine *engine, tr_error *err) {
 // ---- short batches
 // -------------------------------------------------------------------
 
-// How many micro-batches of rank 0, which has no fewer than any other, have samples in
-// the step that comes.
-static int64_t micros_there(const tr_engine *engine) {
+// What a micro-batch takes of each unit besides its floating-point operations, as so
+// many of them: a microsecond or some.
+static const double each_unit = 1e5;
+
+// How many micro-batches the step that comes is to walk: those of rank 0 that have
+// samples, of which no other rank has more; or all, where the others cost next to
+// nothing.
+static int64_t micros_walked(const tr_engine *engine) {
     const tr_plan_request *r = &engine->whole->request;
+    int64_t all = r->accumulation_steps;
     tr_batch next = tr__batcher_next(&engine->batcher, engine->count.cursor);
-    return tr__min_i64(tr__ceil_div(next.count, r->micro_batch), r->accumulation_steps);
+    int64_t there = tr__min_i64(tr__ceil_div(next.count, r->micro_batch), all);
+    double each = tr_plan_flops(engine->whole) / (double)all +
+                  each_unit * (double)r->model->unit_count;
+    return (double)(all - there) * each < engine->least_saving ? all : there;
 }
 
 // The plan of the whole batch with fewer micro-batches. Those that it leaves out would
@@ -245,7 +254,7 @@ static bool has_micros(const tr_plan *plan, int64_t micros) {
 // Where no shorter plan can be had, the one of the whole batch walks what is not there,
 // too: that costs time only.
 static tr_status shorten(tr_engine *engine, tr_error *err) {
-    int64_t micros = micros_there(engine);
+    int64_t micros = micros_walked(engine);
     tr_error why = {0};
     tr_status status = TR_OK;
     if (has_micros(engine->plan, micros)) {

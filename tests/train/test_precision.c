@@ -208,7 +208,7 @@ static void parameters_take_half(void **state) {
 
 static const char *const scaled =
     "\"fp16\": {\"enabled\": true, \"initial_scale_power\": 36, \"hysteresis\": 1, "
-    "\"loss_scale_window\": 4, \"min_loss_scale\": %g}";
+    "\"loss_scale_window\": 4, \"min_loss_scale\": %.17g}";
 
 static void a_step_that_overflows_is_skipped(void **state) {
     char precision[256];
