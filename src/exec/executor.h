@@ -19,6 +19,7 @@ typedef struct tr_update_range {
     int group;             // index into tr_update_order.hyper
     int param;             // of the plan: the first of the run
     bool adapts;           // its rate follows its tensor's norms
+    bool undecayed;        // without its group's weight decay
 } tr_update_range;
 
 // What the update steps of one optimizer step do.

@@ -264,13 +264,21 @@ static void each_piece(const tr_executor *ex, const tr_plan_step *step,
     }
 }
 
+// Its group's numbers.
+static tr_hyper hyper_of(const piece *at) {
+    tr_hyper hyper = at->ex->order.hyper[at->range->group];
+    hyper.weight_decay = at->range->undecayed ? 0 : hyper.weight_decay;
+    return hyper;
+}
+
 static void measure_piece(const piece *at) {
     const tr_executor *ex = at->ex;
+    const tr_hyper hyper = hyper_of(at);
     const tr_plan_param *param = &ex->plan->params[at->range->param];
     tr_squares *parts = tr__memory(ex, at->step->buffer[TR_SLOT_INPUT_GRAD]);
     int64_t where = tr__norms_part(ex->plan, param, at->first / TR_NORM_BLOCK);
-    tr__optimizer_measure(ex->direct, ex->norm, &ex->order.hyper[at->range->group],
-                          &at->update, at->first, parts + where);
+    tr__optimizer_measure(ex->direct, ex->norm, &hyper, &at->update, at->first,
+                          parts + where);
 }
 
 tr_status tr__run_measure(tr_work *work, const tr_plan_step *step) {
@@ -311,10 +319,10 @@ static double trust_of(const piece *at, const tr_hyper *hyper) {
 }
 
 static void update_piece(const piece *at) {
-    const tr_hyper *hyper = &at->ex->order.hyper[at->range->group];
+    const tr_hyper hyper = hyper_of(at);
     tr_update update = at->update;
-    update.trust = trust_of(at, hyper);
-    at->ex->update(hyper, &update);
+    update.trust = trust_of(at, &hyper);
+    at->ex->update(&hyper, &update);
     tr__round_copy(at->ex, &at->ex->plan->flats[at->step->unit], at->first,
                    update.count);
 }

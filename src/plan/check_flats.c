@@ -248,7 +248,7 @@ static tr_status check_grad(tr_check_walk *w, int flat, int32_t buffer) {
     }
     if (progress->grad < 0) {
         progress->grad = buffer;
-        for (size_t i = 0; i < w->plan->param_count; i++) {
+        for (size_t i = f->first_param; i < f->end_param; i++) {
             if (w->plan->params[i].flat == flat) {
                 w->written[i] = false;
             }
@@ -282,9 +282,10 @@ tr_status tr__check_binding(tr_check_walk *w, const tr_program *program) {
 // Elements of the flat buffer whose gradient has been made. *missing: the last
 // parameter whose gradient has not; NULL: none.
 static int64_t elements_made(const tr_check_walk *w, int flat, const char **missing) {
+    const tr_flat *f = &w->plan->flats[flat];
     int64_t count = 0;
     *missing = NULL;
-    for (size_t i = 0; i < w->plan->param_count; i++) {
+    for (size_t i = f->first_param; i < f->end_param; i++) {
         const tr_plan_param *param = &w->plan->params[i];
         if (param->flat == flat) {
             count += w->written[i] ? param->count : 0;
@@ -340,7 +341,8 @@ tr_status tr__check_fold(tr_check_walk *w) {
     if (status == TR_OK && begun && !stays && flat->sum != to) {
         status = tr__check_wrong(w, "folds the gradient of a flat into two buffers");
     }
-    for (size_t i = 0; i < w->plan->param_count; i++) {
+    const tr_flat *of = &w->plan->flats[w->step->unit];
+    for (size_t i = of->first_param; i < of->end_param; i++) {
         bool own = w->plan->params[i].flat == w->step->unit;
         w->summed[i] = w->summed[i] || (own && w->written[i]);
     }

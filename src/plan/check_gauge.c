@@ -33,7 +33,8 @@ static bool is_there(const tr_check_walk *w, int flat) {
 }
 
 static tr_status mark(tr_check_walk *w, int flat, int64_t offset) {
-    for (size_t i = 0; i < w->plan->param_count; i++) {
+    const tr_flat *of = &w->plan->flats[flat];
+    for (size_t i = of->first_param; i < of->end_param; i++) {
         const tr_plan_param *param = &w->plan->params[i];
         if (param->flat == flat && param->offset * (int64_t)sizeof(float) == offset) {
             bool fits = w->written[i] && !w->gauged[i];

@@ -164,7 +164,8 @@ static tr_status run_recompute(tr_check_walk *w) {
 static int64_t param_at(const tr_check_walk *w, const tr_operand *operand,
                         int64_t bytes) {
     int flat = w->plan->units[w->step->unit].flats[operand->flat];
-    for (size_t i = 0; i < w->plan->param_count; i++) {
+    const tr_flat *of = &w->plan->flats[flat];
+    for (size_t i = of->first_param; i < of->end_param; i++) {
         const tr_plan_param *param = &w->plan->params[i];
         int64_t size = (int64_t)sizeof(float);
         if (param->flat == flat && param->offset * size == operand->offset &&

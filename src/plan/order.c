@@ -66,8 +66,9 @@ static void add_forward(writer *w, int u, int segment, int64_t micro) {
 }
 
 static bool has_gaps(const tr_plan *plan, int flat) {
+    const tr_flat *of = &plan->flats[flat];
     int64_t count = 0;
-    for (size_t i = 0; i < plan->param_count; i++) {
+    for (size_t i = of->first_param; i < of->end_param; i++) {
         count += plan->params[i].flat == flat ? plan->params[i].count : 0;
     }
     return count < plan->flats[flat].count;

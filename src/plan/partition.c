@@ -6,6 +6,7 @@
 #include "plan/offsets.h"
 #include "plan/plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static int find_tied(const tr_plan *plan, const char *name) {
@@ -27,15 +28,53 @@ static int add_flat(tr_plan *plan, tr_flat flat, tr_error *err) {
     return (int)plan->flat_count++;
 }
 
-static int find_param(const tr_plan *plan, const char *name) {
-    uint64_t hash = tr__hash_text(name);
+// Ascending by hash, then by place.
+static int compare_hashes(const void *left, const void *right) {
+    const tr_plan_param *a = *(const tr_plan_param *const *)left;
+    const tr_plan_param *b = *(const tr_plan_param *const *)right;
+    if (a->hash != b->hash) {
+        return a->hash < b->hash ? -1 : 1;
+    }
+    return a < b ? -1 : a > b;
+}
+
+// The first parameter in the plan whose name another one before it has, NULL: none.
+// Equal names are among equal hashes, of which there are few.
+static const tr_plan_param *find_twin(const tr_plan_param *const *sorted,
+                                      size_t count) {
+    const tr_plan_param *twin = NULL;
+    for (size_t i = 1; i < count; i++) {
+        for (size_t k = i; k-- > 0 && sorted[k]->hash == sorted[i]->hash;) {
+            bool same = strcmp(sorted[k]->name, sorted[i]->name) == 0;
+            twin = same && (!twin || sorted[i] < twin) ? sorted[i] : twin;
+        }
+    }
+    return twin;
+}
+
+static tr_status check_names(const tr_plan *plan, tr_error *err) {
+    const tr_plan_param **sorted = tr__calloc(plan->param_count, sizeof *sorted);
+    if (!sorted && plan->param_count > 0) {
+        return tr_fail(err, TR_MEMORY, "no memory for the plan's parameters");
+    }
     for (size_t i = 0; i < plan->param_count; i++) {
-        const tr_plan_param *param = &plan->params[i];
-        if (param->hash == hash && strcmp(param->name, name) == 0) {
+        sorted[i] = &plan->params[i];
+    }
+    qsort(sorted, plan->param_count, sizeof *sorted, compare_hashes);
+    const tr_plan_param *twin = find_twin(sorted, plan->param_count);
+    tr__free(sorted);
+    return twin ? tr_fail(err, TR_USAGE, "the model has two parameters %s", twin->name)
+                : TR_OK;
+}
+
+// The first slice of the stored tensor, or else the parameter that is about to be.
+static int first_slice(const tr_plan *plan, const char *stored) {
+    for (size_t i = 0; i < plan->param_count; i++) {
+        if (strcmp(plan->params[i].stored, stored) == 0) {
             return (int)i;
         }
     }
-    return -1;
+    return (int)plan->param_count;
 }
 
 static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char *prefix,
@@ -48,18 +87,15 @@ static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char 
     if (!name) {
         return tr_fail(err, TR_MEMORY, "no memory for the plan's parameters");
     }
-    if (find_param(plan, name) >= 0) {
-        tr_fail(err, TR_USAGE, "the model has two parameters %s", name);
-        tr__free(name);
-        return TR_USAGE;
-    }
     const char *stored = info->whole ? info->whole : name;
-    int place = 0, tensor = (int)plan->param_count;
-    for (size_t i = plan->param_count; i-- > 0;) {
+    int place = 0;
+    tr_flat *of = &plan->flats[flat];
+    of->first_param = of->end_param > 0 ? of->first_param : plan->param_count;
+    for (size_t i = of->first_param; i < plan->param_count; i++) {
         place += plan->params[i].flat == flat;
-        tensor = info->whole && strcmp(plan->params[i].stored, stored) == 0 ? (int)i
-                                                                            : tensor;
     }
+    int tensor = info->whole ? first_slice(plan, stored) : (int)plan->param_count;
+    of->end_param = plan->param_count + 1;
     plan->params[plan->param_count++] =
         (tr_plan_param){.name = name,
                         .hash = tr__hash_text(name),
@@ -79,7 +115,8 @@ static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char 
 static tr_status check_tied(const tr_plan *plan, int flat, const tr_param_info *info,
                             tr_error *err) {
     tr_shape whole = info->whole ? info->whole_shape : info->shape;
-    for (size_t i = 0; i < plan->param_count; i++) {
+    const tr_flat *of = &plan->flats[flat];
+    for (size_t i = of->first_param; i < of->end_param; i++) {
         const tr_plan_param *param = &plan->params[i];
         if (param->flat == flat && (!tr_shape_equal(param->shape, info->shape) ||
                                     !tr_shape_equal(param->stored_shape, whole))) {
@@ -292,6 +329,10 @@ tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {
         if (status != TR_OK) {
             return status;
         }
+    }
+    tr_status named = check_names(plan, err);
+    if (named != TR_OK) {
+        return named;
     }
     tr_status sliced = tr__plan_check_slices(plan, err);
     if (sliced != TR_OK) {

@@ -221,10 +221,11 @@ typedef struct tr_flat_range {
 typedef struct tr_flat {
     const char *name;
     bool tied;
-    bool slice;         // of a tied tensor that is used in slices
-    bool gauged;        // its gradients count for the noise scale, where it is measured
-    bool leaves;        // states and update are elsewhere, and gradients go there
-    int64_t count;      // elements, padding included
+    bool slice;  // of a tied tensor that is used in slices
+    bool gauged; // its gradients count for the noise scale, where it is measured
+    bool leaves; // states and update are elsewhere, and gradients go there
+    size_t first_param, end_param; // its parameters are among these of the plan
+    int64_t count;                 // elements, padding included
     int64_t shard;      // elements of a rank's part (comm.h), a multiple of 1,024
     int64_t first, own; // this rank's part: [first, first + own)
     // Of the type that units compute in, on the device; buffer -1: only while it is

@@ -66,6 +66,133 @@ static void print_step(const tr_plan *plan, const tr_plan_step *step, FILE *to) 
     fputc('}', to);
 }
 
+// ---- repeats
+// -------------------------------------------------------------------------
+
+enum {
+    FOLDED_FROM = 1 << 14, // steps of a sequence whose repeats are folded
+    FOLDED_TIMES = 3,      // at least
+    PERIOD_MAX = 1 << 11,
+    PERIODS_TRIED = 8
+};
+
+// `period` steps, `times` times; with each time micro-batches and waits are so many on.
+typedef struct fold {
+    size_t period, times;
+    int64_t micro;
+    int32_t wait, wait_copy, wait_nvme;
+} fold;
+
+// As it is printed: buffers by where they lie.
+static bool same_buffer(const tr_plan *plan, int32_t a, int32_t b) {
+    if (a < 0 || b < 0) {
+        return a == b;
+    }
+    const tr_buffer *x = &plan->buffers[a], *y = &plan->buffers[b];
+    return x->offset == y->offset && x->bytes == y->bytes;
+}
+
+static bool same_place(const tr_plan *plan, const tr_plan_step *a,
+                       const tr_plan_step *b) {
+    bool same = a->kind == b->kind && a->stream == b->stream && a->unit == b->unit &&
+                a->segment == b->segment && a->part == b->part &&
+                a->first == b->first && a->count == b->count;
+    for (int slot = 0; same && slot < TR_SLOTS; slot++) {
+        same = same_buffer(plan, a->buffer[slot], b->buffer[slot]);
+    }
+    return same;
+}
+
+static bool same_wait(int32_t a, int32_t b, int32_t on) {
+    return a == 0 ? b == 0 : b == a + on;
+}
+
+static bool is_next(const tr_plan *plan, const tr_plan_step *a, const tr_plan_step *b,
+                    const fold *by) {
+    bool of_micro = tr__step_is_of_micro_batch(a);
+    return same_place(plan, a, b) && (!of_micro || b->micro == a->micro + by->micro) &&
+           same_wait(a->wait, b->wait, by->wait) &&
+           same_wait(a->wait_copy, b->wait_copy, by->wait_copy) &&
+           same_wait(a->wait_nvme, b->wait_nvme, by->wait_nvme);
+}
+
+// How far on the second time is, by its first steps that say so.
+static fold guess(const tr_plan_step *steps, size_t period) {
+    fold by = {.period = period, .times = 1};
+    for (size_t i = 0; i < period; i++) {
+        const tr_plan_step *a = &steps[i], *b = &steps[i + period];
+        bool of_micro = by.micro == 0 && tr__step_is_of_micro_batch(a);
+        by.micro = of_micro ? b->micro - a->micro : by.micro;
+        by.wait = by.wait == 0 && a->wait > 0 ? b->wait - a->wait : by.wait;
+        by.wait_copy = by.wait_copy == 0 && a->wait_copy > 0
+                           ? b->wait_copy - a->wait_copy
+                           : by.wait_copy;
+        by.wait_nvme = by.wait_nvme == 0 && a->wait_nvme > 0
+                           ? b->wait_nvme - a->wait_nvme
+                           : by.wait_nvme;
+    }
+    return by;
+}
+
+static size_t count_times(const tr_plan *plan, const tr_plan_step *steps, size_t count,
+                          const fold *by) {
+    size_t i = by->period;
+    while (i < count && is_next(plan, &steps[i - by->period], &steps[i], by)) {
+        i++;
+    }
+    return i / by->period;
+}
+
+// The shortest repeat at the start of the steps.
+static fold find_fold(const tr_plan *plan, const tr_plan_step *steps, size_t count) {
+    int tried = 0;
+    for (size_t p = 1; p <= PERIOD_MAX && 2 * p <= count && tried < PERIODS_TRIED;
+         p++) {
+        if (!same_place(plan, &steps[0], &steps[p])) {
+            continue;
+        }
+        fold by = guess(steps, p);
+        by.times = count_times(plan, steps, count, &by);
+        if (by.times >= FOLDED_TIMES) {
+            return by;
+        }
+        tried++;
+    }
+    return (fold){.period = 1, .times = 1};
+}
+
+static void print_fold(const tr_plan *plan, const tr_plan_step *steps, const fold *by,
+                       FILE *to) {
+    fprintf(to,
+            "{\"repeat\": %zu, \"each\": {\"micro_batch\": %" PRId64
+            ", \"wait\": %d, \"wait_copy\": %d, \"wait_nvme\": %d}, \"steps\": [",
+            by->times, by->micro, (int)by->wait, (int)by->wait_copy,
+            (int)by->wait_nvme);
+    for (size_t i = 0; i < by->period; i++) {
+        fprintf(to, i ? ",\n      " : "\n      ");
+        print_step(plan, &steps[i], to);
+    }
+    fprintf(to, "]}");
+}
+
+static void print_steps(const tr_plan *plan, const tr_sequence *sequence, FILE *to) {
+    bool folds = sequence->count >= FOLDED_FROM;
+    for (size_t i = 0; i < sequence->count;) {
+        const tr_plan_step *at = &sequence->steps[i];
+        fold by = {.period = 1, .times = 1};
+        if (folds) {
+            by = find_fold(plan, at, sequence->count - i);
+        }
+        fprintf(to, i ? ",\n    " : "\n    ");
+        if (by.times > 1) {
+            print_fold(plan, at, &by, to);
+        } else {
+            print_step(plan, at, to);
+        }
+        i += by.period * by.times;
+    }
+}
+
 tr_status tr__plan_print_members(const tr_plan *plan, FILE *to, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     tr_sequence_kind kind = r->inference ? TR_SEQUENCE_ANSWER : TR_SEQUENCE_TRAIN;
@@ -98,10 +225,7 @@ tr_status tr__plan_print_members(const tr_plan *plan, FILE *to, tr_error *err) {
         return status;
     }
     fprintf(to, "  \"steps\": [");
-    for (size_t i = 0; i < sequence->count; i++) {
-        fprintf(to, i ? ",\n    " : "\n    ");
-        print_step(plan, &sequence->steps[i], to);
-    }
+    print_steps(plan, sequence, to);
     fprintf(to, "]\n");
     return ferror(to) ? tr_fail(err, TR_IO, "cannot write the plan") : TR_OK;
 }

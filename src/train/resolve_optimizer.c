@@ -148,9 +148,14 @@ static tr_status own_defaults(tr_run *run, const kind *of, tr_error *err) {
         status =
             own_default(run, "optimizer.params.momentum", of->momentum, of->type, err);
     }
+    if (status == TR_OK && of->exclude_1d) {
+        status =
+            tr__config_resolve_bool(run->config, "optimizer.params.exclude_1d", true,
+                                    TR_ORIGIN_AUTO, "the default of LARS", err);
+    }
     return status == TR_OK && of->exclude_1d
-               ? tr__config_resolve_bool(run->config, "optimizer.params.exclude_1d",
-                                         true, TR_ORIGIN_AUTO, "the default of LARS",
+               ? tr__config_resolve_bool(run->config, "optimizer.params.decay_1d",
+                                         false, TR_ORIGIN_AUTO, "the default of LARS",
                                          err)
                : status;
 }
@@ -241,6 +246,8 @@ tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
     settings->optimizer = of->optimizer;
     settings->exclude_1d = of->optimizer->adaptation &&
                            tr__config_bool(run->config, "optimizer.params.exclude_1d");
+    settings->decay_1d = !of->optimizer->adaptation ||
+                         tr__config_bool(run->config, "optimizer.params.decay_1d");
     run->request.tensor_norms = of->optimizer->adaptation != NULL;
     // Without momentum SGD and LARS neither read nor write their buffer: there is none.
     bool has_momentum = of->read == read_sgd || of->read == read_lars;

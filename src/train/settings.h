@@ -28,6 +28,7 @@ typedef struct tr_settings {
     double clip;               // largest gradient norm; 0: no clipping
     const tr_optimizer *optimizer;
     bool exclude_1d; // LAMB, LARS: tensors of one dimension keep their group's rate
+    bool decay_1d;   // and have weight decay; where a group says which, in any case
     tr_param_group *groups; // [group_count], the last one matches everything
     size_t group_count;
     tr_schedule schedule;

@@ -24,6 +24,14 @@ static bool joins(const tr_update_range *last, int flat, int group, int64_t offs
                TR_ALIGNMENT / (int64_t)sizeof(float);
 }
 
+// A tensor of one dimension whose group has no decay of its own.
+static bool is_undecayed(const tr_settings *settings, const tr_plan_param *param,
+                         int group) {
+    const tr_param_group *base = &settings->groups[settings->group_count - 1];
+    return !settings->decay_1d && param->stored_shape.rank < 2 &&
+           settings->groups[group].hyper.weight_decay == base->hyper.weight_decay;
+}
+
 tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
     const tr_plan *plan = engine->plan;
     engine->ranges = tr__calloc(plan->param_count, sizeof *engine->ranges);
@@ -40,13 +48,14 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
         if (last && !alone && joins(last, param->flat, group, param->offset)) {
             last->count = param->offset + param->count - last->offset;
         } else {
-            engine->ranges[engine->range_count++] =
-                (tr_update_range){.flat = param->flat,
-                                  .offset = param->offset,
-                                  .count = param->count,
-                                  .group = group,
-                                  .param = (int)i,
-                                  .adapts = !flat_rate};
+            engine->ranges[engine->range_count++] = (tr_update_range){
+                .flat = param->flat,
+                .offset = param->offset,
+                .count = param->count,
+                .group = group,
+                .param = (int)i,
+                .adapts = !flat_rate,
+                .undecayed = is_undecayed(engine->settings, param, group)};
         }
     }
     return TR_OK;

@@ -408,6 +408,63 @@ static void json_says_what_the_plan_is(void **state) {
     tr_model_destroy(model);
 }
 
+static int64_t whole_of(const json_t *object, const char *name) {
+    return json_integer_value(json_object_get(object, name));
+}
+
+// One step of the plan, in the `time`-th time of a repeat (NULL: in none).
+static void assert_step_at(const tr_plan_step *want, const json_t *step,
+                           const json_t *each, int64_t time) {
+    const json_t *wait = json_object_get(step, "wait");
+    assert_string_equal(json_string_value(json_object_get(step, "kind")),
+                        tr__plan_step_name(want->kind));
+    if (tr__step_is_of_micro_batch(want)) {
+        assert_int_equal(whole_of(step, "micro_batch") +
+                             time * whole_of(each, "micro_batch"),
+                         want->micro);
+    }
+    assert_int_equal(wait != NULL, want->wait > 0);
+    if (wait) {
+        assert_int_equal(json_integer_value(wait) + time * whole_of(each, "wait"),
+                         want->wait);
+    }
+}
+
+// A long plan is folded, and unfolds to itself.
+static void long_json_is_folded(void **state) {
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0.1);
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        tr_plan_request request = test_request(model, 1, 3000);
+        request.ranks = ranks;
+        request.train_batch_size *= ranks;
+        request.stage = ranks == 1 ? 0 : 3;
+        tr_plan *plan = test_plan(&request);
+        const tr_plan_step *want = plan->sequences[TR_SEQUENCE_TRAIN].steps;
+        size_t length = 0, at = 0, i, k;
+        char *text = text_of(plan, true, &length);
+        json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL), *step, *inner;
+        assert_true(length < 100000);
+        json_array_foreach(json_object_get(root, "steps"), i, step) {
+            const json_t *each = json_object_get(step, "each");
+            int64_t times = each ? whole_of(step, "repeat") : 1;
+            for (int64_t time = 0; time < times && each; time++) {
+                json_array_foreach(json_object_get(step, "steps"), k, inner) {
+                    assert_step_at(&want[at++], inner, each, time);
+                }
+            }
+            if (!each) {
+                assert_step_at(&want[at++], step, NULL, 0);
+            }
+        }
+        assert_int_equal(at, plan->sequences[TR_SEQUENCE_TRAIN].count);
+        json_decref(root);
+        free(text);
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(model);
+}
+
 // Pieces of updates are one line, in both places.
 static void printed_pieces_are_folded(void **state) {
     (void)state;
@@ -702,6 +759,7 @@ int main(void) {
         cmocka_unit_test(the_same_request_gives_the_same_plan),
         cmocka_unit_test(repeats_are_folded),
         cmocka_unit_test(json_says_what_the_plan_is),
+        cmocka_unit_test(long_json_is_folded),
         cmocka_unit_test(a_full_disk_is_an_error),
         cmocka_unit_test(printed_pieces_are_folded),
         cmocka_unit_test(printed_inputs_are_told_from_parameters),
