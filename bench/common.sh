@@ -100,10 +100,7 @@ run_peer() {
 
 # The launcher of the MPI that the build found, and how it is called on RANKS ranks.
 mpirun() {
-    [ -z "${TRANCHE_MPIRUN:-}" ] || { echo "$TRANCHE_MPIRUN" && return; }
-    for name in TR_MPIRUN_COMMAND MPIEXEC_EXECUTABLE; do
-        sed -n "s/^$name:FILEPATH=\(.*[^D]\)$/\1/p" build/CMakeCache.txt
-    done | grep -v -- '-NOTFOUND$' | head -n 1
+    sh bench/mpirun.sh
 }
 
 on_ranks() { # RANKS COMMAND...

@@ -76,7 +76,10 @@ static json_t *csv_json(const tr_survey *s) {
 static json_t *npy_json(const tr_survey *s) {
     json_t *shape = json_array();
     for (int d = 0; d < s->rank; d++) {
-        json_array_append_new(shape, json_integer(s->dim[d]));
+        if (json_array_append_new(shape, json_integer(s->dim[d])) != 0) {
+            json_decref(shape);
+            return NULL;
+        }
     }
     return json_pack("{s:s, s:s, s:o, s:I, s:I}", "format", "npy", "dtype",
                      tr_dtype_name(s->dtype), "shape", shape, "samples",

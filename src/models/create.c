@@ -2,6 +2,7 @@
 #include "models/units.h"
 
 #include "base/memory.h"
+#include "ckpt/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +63,7 @@ void tr__units_set(tr_units *own, int index, tr_model_unit unit) {
 }
 
 tr_status tr__units_finish(tr_units *own, json_t *json, tr_model **out, tr_error *err) {
-    own->config_json = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+    own->config_json = tr__json_text(json, JSON_INDENT(2));
     json_decref(json);
     if (!own->config_json) {
         release(&own->model);
@@ -84,7 +85,7 @@ tr_status tr__model_keep(tr_model *model, const json_t *object,
             good = json_object_set(keys, names[i], value) == 0;
         }
     }
-    char *text = good ? json_dumps(keys, JSON_INDENT(2)) : NULL;
+    char *text = good ? tr__json_text(keys, JSON_INDENT(2)) : NULL;
     json_decref(keys);
     if (!text) {
         return tr_fail(err, TR_MEMORY, "no memory for a model's config.json");
@@ -161,7 +162,10 @@ tr_status tr__model_slice(tr_model *model, int slices, tr_error *err) {
 static json_t *mlp_json(const tr_mlp_config *c) {
     json_t *sizes = json_array();
     for (int i = 0; i <= c->layers; i++) {
-        json_array_append_new(sizes, json_integer(c->size[i]));
+        if (json_array_append_new(sizes, json_integer(c->size[i])) != 0) {
+            json_decref(sizes);
+            return NULL;
+        }
     }
     return json_pack("{s:s, s:o, s:s}", "model_type", "mlp", "layer_sizes", sizes,
                      "activation", "relu");

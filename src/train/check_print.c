@@ -40,12 +40,18 @@ void tr_check_print(const tr_check *check, bool every, FILE *to) {
 
 static json_t *cut_json(const tr_check *check, const tr_check_cut *cut) {
     json_t *tensors = json_object();
+    bool failed = false;
     for (size_t t = 0; t < check->tensor_count && cut->distance; t++) {
-        json_object_set_new(tensors, check->tensors[t].name,
-                            tr__json_double(cut->distance[t]));
+        failed |= json_object_set_new(tensors, check->tensors[t].name,
+                                      tr__json_double(cut->distance[t])) != 0;
+    }
+    if (failed || cut->skipped[0]) {
+        json_decref(tensors);
+    }
+    if (failed) {
+        return NULL;
     }
     if (cut->skipped[0]) {
-        json_decref(tensors);
         return json_pack("{s:s, s:s}", "name", cut->name, "skipped", cut->skipped);
     }
     return json_pack("{s:s, s:b, s:b, s:o, s:o, s:o, s:o}", "name", cut->name, "passed",
@@ -57,8 +63,13 @@ static json_t *cut_json(const tr_check *check, const tr_check_cut *cut) {
 
 tr_status tr_check_print_json(const tr_check *check, FILE *to, tr_error *err) {
     json_t *cuts = json_array();
+    bool failed = false;
     for (size_t i = 0; i < check->cut_count; i++) {
-        json_array_append_new(cuts, cut_json(check, &check->cuts[i]));
+        failed |= json_array_append_new(cuts, cut_json(check, &check->cuts[i])) != 0;
+    }
+    if (failed) {
+        json_decref(cuts);
+        return tr__json_print(NULL, to, err);
     }
     json_t *all = json_pack("{s:b, s:o}", "passed", check->passed, "cuts", cuts);
     return tr__json_print(all, to, err);

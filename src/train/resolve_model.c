@@ -15,14 +15,17 @@
 
 enum { BYTES = 256 };
 
-// Bytes need a vocabulary of 256: that is what an object that names none gets.
+// Bytes need a vocabulary of 256: that is what an object that names none gets. NULL: no
+// memory.
 static json_t *with_vocabulary(const tr_run *run, const json_t *given) {
     json_t *keys = json_deep_copy(given);
     const char *type = json_string_value(json_object_get(keys, "model_type"));
     bool bytes = strcmp(tr__config_text(run->config, "data.format"), "bytes") == 0;
     if (keys && bytes && type && strcmp(type, "gpt2") == 0 &&
-        !json_object_get(keys, "vocab_size")) {
-        json_object_set_new(keys, "vocab_size", json_integer(BYTES));
+        !json_object_get(keys, "vocab_size") &&
+        json_object_set_new(keys, "vocab_size", json_integer(BYTES)) != 0) {
+        json_decref(keys);
+        return NULL;
     }
     return keys;
 }

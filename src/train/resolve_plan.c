@@ -202,16 +202,20 @@ static void find_kept(const tr_run *run, const tr_run_options *options,
 static tr_status record_classes(tr_run *run, const char *key, uint32_t classes,
                                 tr_error *err) {
     json_t *list = json_array();
+    bool failed = !list;
     for (uint32_t bit = 1; bit & TR_REMAKE_ALL; bit <<= 1) {
         if (classes & bit) {
-            json_array_append_new(list, json_string(tr_remake_name((tr_remake)bit)));
+            json_t *name = json_string(tr_remake_name((tr_remake)bit));
+            failed |= json_array_append_new(list, name) != 0;
         }
     }
     if (classes & TR_RECOMPUTE_NOTHING) {
-        json_array_append_new(list, json_string("none"));
+        failed |= json_array_append_new(list, json_string("none")) != 0;
     }
-    tr_status status = tr__config_resolve_json(run->config, key, list, TR_ORIGIN_AUTO,
-                                               by_planner, err);
+    tr_status status = failed
+                           ? tr_fail(err, TR_MEMORY, "no memory for what is recomputed")
+                           : tr__config_resolve_json(run->config, key, list,
+                                                     TR_ORIGIN_AUTO, by_planner, err);
     json_decref(list);
     return status;
 }

@@ -21,8 +21,10 @@
 //   FAIL_PROGRAM  name of the program in which calls count; left out: "tranche".
 //                 Processes of other names (launchers) are left alone.
 //   FAIL_RANK     of a run on ranks, the rank in which calls count; left out: all
-//   FAIL_REPORT   a file to which a line is added for each fault, "failed CALL NUMBER",
-//                 and at the end of the process "calls NUMBER"
+//   FAIL_REPORT   a file to which a line is added for each fault, "failed CALL NUMBER"
+//   or
+//                 "failed CALL of jansson NUMBER", and at the end of the process "calls
+//                 NUMBER"
 //
 // Only calls that the program itself or jansson makes are counted: what the C library,
 // OpenMP, oneDNN and MPI do among themselves would differ from run to run. Threads
@@ -70,6 +72,7 @@ static const char *const group_names[GROUPS] = {
 // The code of an object whose calls count.
 typedef struct range {
     uintptr_t begin, end;
+    bool jansson; // not the program's own
 } range;
 
 enum { RANGES_MAX = 16 };
@@ -113,8 +116,8 @@ static unsigned groups_of(const char *list) {
 // The program has no name here; libraries have their path.
 static int add_object(struct dl_phdr_info *object, size_t size, void *user) {
     const char *name = object->dlpi_name;
-    bool counts =
-        !name[0] || strstr(name, "/libjansson.so") || strstr(name, "/libtranche.so");
+    bool jansson = strstr(name, "/libjansson.so");
+    bool counts = !name[0] || jansson || strstr(name, "/libtranche.so");
     (void)size;
     (void)user;
     for (int i = 0; counts && i < object->dlpi_phnum; i++) {
@@ -123,7 +126,7 @@ static int add_object(struct dl_phdr_info *object, size_t size, void *user) {
         if (code && settings.range_count < RANGES_MAX) {
             uintptr_t begin = object->dlpi_addr + part->p_vaddr;
             settings.ranges[settings.range_count++] =
-                (range){begin, begin + part->p_memsz};
+                (range){begin, begin + part->p_memsz, jansson};
         }
     }
     return 0;
@@ -181,20 +184,24 @@ __attribute__((destructor)) static void end(void) {
 
 // ---- which calls fail
 
-static bool is_ours(const void *caller) {
+// The code that a call comes from; NULL: no code whose calls count.
+static const range *range_of(const void *caller) {
     uintptr_t at = (uintptr_t)caller;
     for (size_t i = 0; i < settings.range_count; i++) {
         if (at >= settings.ranges[i].begin && at < settings.ranges[i].end) {
-            return true;
+            return &settings.ranges[i];
         }
     }
-    return false;
+    return NULL;
 }
 
 // Counts a call. True: it fails, and errno says why.
 static bool fails(group g, const char *name, const char *path, const void *caller) {
-    if (!settings.active || !(settings.counted >> g & 1) || !is_ours(caller) ||
-        (path && settings.path && !strstr(path, settings.path))) {
+    if (!settings.active || !(settings.counted >> g & 1)) {
+        return false;
+    }
+    const range *from = range_of(caller);
+    if (!from || (path && settings.path && !strstr(path, settings.path))) {
         return false;
     }
     long number = atomic_fetch_add(&calls, 1) + 1;
@@ -202,7 +209,8 @@ static bool fails(group g, const char *name, const char *path, const void *calle
         return false;
     }
     char text[64];
-    snprintf(text, sizeof text, "%s %s", settings.kills ? "killed" : "failed", name);
+    snprintf(text, sizeof text, "%s %s%s", settings.kills ? "killed" : "failed", name,
+             from->jansson ? " of jansson" : "");
     report(text, number);
     if (settings.kills) {
         syscall(SYS_kill, getpid(), SIGKILL);
