@@ -22,6 +22,9 @@ typedef struct tr_survey {
     tr_survey_kind kind;
     int64_t files;
     int64_t bytes;
+    // Passed over below a folder: hidden files and folders, and, where text is there,
+    // binary files (as data.format "bytes" does).
+    int64_t hidden, binary;
 
     // CSV: rows, columns without the label's, largest label + 1. NPY: the first
     // dimension, and the elements of one row.
@@ -31,10 +34,12 @@ typedef struct tr_survey {
     int64_t dim[TR_SURVEY_RANK_MAX];
 
     // BYTES, of the first `looked` bytes: are they text (UTF-8 without zero bytes)? The
-    // largest of them read as little-endian u16.
+    // largest of them read as little-endian u16 and u32, and of which width ids are, as
+    // far as can be seen: 2, 4, 0: it cannot.
     int64_t looked;
     bool text;
-    int64_t largest_u16;
+    int64_t largest_u16, largest_u32;
+    int id_width;
 } tr_survey;
 
 // Surveys a file (its name's ".csv" or numpy's magic number tells the format) or a

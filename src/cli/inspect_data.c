@@ -14,18 +14,31 @@ static void print_head(const char *path, const tr_survey *s, const char *what) {
     printf("path     %s\n"
            "dataset  %s: %" PRId64 " file%s, %s (%" PRId64 " bytes)\n",
            path, what, s->files, s->files == 1 ? "" : "s", size, s->bytes);
+    if (s->hidden + s->binary > 0) {
+        printf("passed   over %" PRId64 " hidden and %" PRId64 " binary\n", s->hidden,
+               s->binary);
+    }
+}
+
+// Where the bytes may be ids of this width.
+static void print_tokens(const tr_survey *s, int width, int64_t largest,
+                         int64_t positions) {
+    bool seen = s->id_width == width, other = s->id_width != 0 && !seen;
+    if (s->text || s->bytes % width != 0 || other || (width == 4 && !seen)) {
+        return;
+    }
+    printf("tokens   {\"format\": \"tokens\", \"dtype\": \"u%d\"}: %" PRId64
+           " samples of %" PRId64 " positions, largest id %" PRId64 "%s%s\n",
+           8 * width, tr_survey_windows(s, width, positions), positions, largest,
+           s->looked < s->bytes ? " so far" : "", seen ? "; they look like it" : "");
 }
 
 static void print_bytes(const tr_survey *s, int64_t positions) {
     printf("bytes    {\"format\": \"bytes\"}: %" PRId64 " samples of %" PRId64
            " positions, vocab_size 256\n",
            tr_survey_windows(s, 1, positions), positions);
-    if (!s->text && s->bytes % 2 == 0) {
-        printf("tokens   {\"format\": \"tokens\", \"dtype\": \"u16\"}: %" PRId64
-               " samples of %" PRId64 " positions, largest id %" PRId64 "%s\n",
-               tr_survey_windows(s, 2, positions), positions, s->largest_u16,
-               s->looked < s->bytes ? " so far" : "");
-    }
+    print_tokens(s, 2, s->largest_u16, positions);
+    print_tokens(s, 4, s->largest_u32, positions);
     if (s->looked < s->bytes) {
         printf("looked   at the first %" PRId64 " bytes\n", s->looked);
     }
@@ -37,6 +50,10 @@ static void print_npy(const tr_survey *s) {
         printf("%s%" PRId64, d ? ", " : "", s->dim[d]);
     }
     printf("]: %" PRId64 " samples, %" PRId64 " values each\n", s->rows, s->features);
+    if (s->rank == 1) {
+        printf("tokens   not as it is: write the ids alone with "
+               "numpy.load(FILE).astype(\"<u2\").tofile(\"train.bin\")\n");
+    }
 }
 
 static void print(const char *path, const tr_survey *s, int64_t positions) {
@@ -61,9 +78,11 @@ static void print(const char *path, const tr_survey *s, int64_t positions) {
 // ---- JSON
 
 static json_t *bytes_json(const tr_survey *s, int64_t positions) {
-    return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I}", "format", "bytes", "text",
-                     s->text, "looked_bytes", (json_int_t)s->looked, "largest_u16",
-                     (json_int_t)s->largest_u16, "positions", (json_int_t)positions,
+    return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "format", "bytes",
+                     "text", s->text, "looked_bytes", (json_int_t)s->looked,
+                     "largest_u16", (json_int_t)s->largest_u16, "largest_u32",
+                     (json_int_t)s->largest_u32, "token_bits",
+                     (json_int_t)s->id_width * 8, "positions", (json_int_t)positions,
                      "samples", (json_int_t)tr_survey_windows(s, 1, positions));
 }
 
@@ -92,8 +111,9 @@ static tr_status print_json(const char *path, const tr_survey *s, int64_t positi
                     : s->kind == TR_SURVEY_CSV ? csv_json(s)
                                                : npy_json(s);
     json_t *root =
-        json_pack("{s:s, s:s, s:I, s:I}", "path", path, "kind", "dataset", "files",
-                  (json_int_t)s->files, "bytes", (json_int_t)s->bytes);
+        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "path", path, "kind", "dataset",
+                  "files", (json_int_t)s->files, "bytes", (json_int_t)s->bytes,
+                  "hidden", (json_int_t)s->hidden, "binary", (json_int_t)s->binary);
     if (!root || !inner || json_object_update(root, inner) != 0) {
         json_decref(root);
         root = NULL;

@@ -274,6 +274,17 @@ tr_status tr__file_list_add(tr_file_list *list, const char *path, tr_error *err)
     return tr_fail(err, TR_DATA, "%s: cannot open: %s", path, strerror(errno));
 }
 
+bool tr__path_is_found(const char *path) {
+    struct stat info;
+    glob_t found = {0};
+    if (stat(path, &info) == 0) {
+        return true;
+    }
+    bool matches = strpbrk(path, "*?[") && glob(path, GLOB_NOSORT, NULL, &found) == 0;
+    globfree(&found);
+    return matches;
+}
+
 void tr__file_list_clear(tr_file_list *list) {
     for (size_t i = 0; i < list->count; i++) {
         tr__free(list->entry[i].path);

@@ -39,6 +39,8 @@ void tr__file_list_leave_out(tr_file_list *list, const char *folder);
 // that cannot be read.
 tr_status tr__file_list_add(tr_file_list *list, const char *path, tr_error *err);
 void tr__file_list_clear(tr_file_list *list);
+// Is there something that `path` names?
+bool tr__path_is_found(const char *path);
 
 // Bytes of memory that the list holds.
 int64_t tr__file_list_bytes(const tr_file_list *list);

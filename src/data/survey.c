@@ -1,5 +1,6 @@
 #include "data/npy_header.h"
 #include "data/paths.h"
+#include "data/scan.h"
 
 #include "base/checked.h"
 #include "base/files.h"
@@ -24,10 +25,11 @@ static bool ends_with(const char *text, const char *end) {
 
 // How far a scan of the joined files has come.
 typedef struct scan {
-    int pending; // bytes of the UTF-8 character that is under way
-    int64_t low; // the first byte of a u16 that is under way; -1: none
+    int pending;   // bytes of the UTF-8 character that is under way
+    uint32_t word; // the bytes of a u32 that is under way,
+    int have;      // so many
     bool text;
-    int64_t largest;
+    int64_t largest_u16, largest_u32;
 } scan;
 
 // The bytes that follow a first byte of UTF-8; -1: it is none.
@@ -53,12 +55,15 @@ static void scan_byte(scan *s, unsigned char c) {
         s->text = s->text && more >= 0 && c != 0;
         s->pending = more > 0 ? more : 0;
     }
-    if (s->low < 0) {
-        s->low = c;
-    } else {
-        int64_t id = s->low | (int64_t)c << 8;
-        s->largest = id > s->largest ? id : s->largest;
-        s->low = -1;
+    s->word |= (uint32_t)c << (8 * s->have++);
+    if (s->have % 2 == 0) {
+        int64_t half = s->word >> (s->have == 4 ? 16 : 0);
+        s->largest_u16 = tr__max_i64(s->largest_u16, half);
+    }
+    if (s->have == 4) {
+        s->largest_u32 = tr__max_i64(s->largest_u32, s->word);
+        s->word = 0;
+        s->have = 0;
     }
 }
 
@@ -82,9 +87,26 @@ static tr_status scan_file(const tr_file_entry *entry, int64_t limit, char *piec
     return status;
 }
 
+// From the beginning of the first file.
+static tr_status look_at_width(const tr_file_entry *entry, tr_survey *out,
+                               tr_error *err) {
+    enum { UPPER = 15 }; // ids of u32 are below 2^20
+    unsigned char raw[PIECE];
+    int64_t bytes = tr__min_i64(PIECE, entry->bytes);
+    int file = open(entry->path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return tr_fail(err, TR_DATA, "%s: cannot open: %s", entry->path,
+                       strerror(errno));
+    }
+    tr_status status = tr__pread(file, entry->path, raw, (size_t)bytes, 0, err);
+    close(file);
+    out->id_width = status == TR_OK ? tr__scan_width(raw, bytes / 2, UPPER) : 0;
+    return status;
+}
+
 static tr_status survey_bytes(const tr_file_list *files, tr_survey *out,
                               tr_error *err) {
-    scan s = {.low = -1, .text = true};
+    scan s = {.text = true};
     char *piece = tr__calloc(PIECE, 1);
     tr_status status =
         piece ? TR_OK : tr_fail(err, TR_MEMORY, "no memory to look at the data");
@@ -95,8 +117,9 @@ static tr_status survey_bytes(const tr_file_list *files, tr_survey *out,
     }
     tr__free(piece);
     out->text = s.text;
-    out->largest_u16 = s.largest;
-    return status;
+    out->largest_u16 = s.largest_u16;
+    out->largest_u32 = s.largest_u32;
+    return status == TR_OK ? look_at_width(&files->entry[0], out, err) : status;
 }
 
 int64_t tr_survey_windows(const tr_survey *survey, int width, int64_t n) {
@@ -148,10 +171,23 @@ static bool all_csv(const tr_file_list *files) {
     return all;
 }
 
+// Text, where there is some: else all files, which may be ids.
+static tr_status list_files(const char *path, tr_file_list *files, tr_error *err) {
+    *files = (tr_file_list){.text = true};
+    tr_status status = tr__file_list_add(files, path, err);
+    if (status == TR_OK && files->count == 0 && files->binary > 0) {
+        tr__file_list_clear(files);
+        status = tr__file_list_add(files, path, err);
+    }
+    return status;
+}
+
 tr_status tr_data_survey(const char *path, tr_survey *out, tr_error *err) {
     tr_file_list files = {0};
     *out = (tr_survey){0};
-    tr_status status = tr__file_list_add(&files, path, err);
+    tr_status status = list_files(path, &files, err);
+    out->hidden = files.hidden;
+    out->binary = files.binary;
     if (status == TR_OK && files.count == 0) {
         status = tr_fail(err, TR_DATA, "%s: no files in this folder", path);
     }

@@ -1,6 +1,7 @@
 // Before the first step: do all ranks run the same run, on the same data, by plans that
 // fit together? Each writes down what it knows, a fact a line; all compare theirs with
 // rank 0's.
+#include "base/hash.h"
 #include "base/memory.h"
 #include "comm/alone.h"
 #include "plan/plan.h"
@@ -52,7 +53,9 @@ static bool is_apart(const char *name) {
 static void put_value(FILE *to, const char *name, json_t *value) {
     const char *key;
     json_t *member;
-    if (is_apart(name)) {
+    // A model's folder may have another path on another machine.
+    bool folder = strcmp(name, "model") == 0 && json_is_string(value);
+    if (is_apart(name) || folder) {
         return;
     }
     if (!json_is_object(value)) {
@@ -89,6 +92,10 @@ static tr_status put_run(FILE *to, const tr_run *run, tr_error *err) {
     fprintf(to, "%c--trace\t%s\n", RUN,
             run->settings.trace ? run->settings.trace : "not given");
     put_number(to, RUN, "--trace-step", run->settings.trace_step);
+    if (run->model->config_json) {
+        fprintf(to, "%cmodel\tof hash %016" PRIx64 "\n", RUN,
+                tr__hash_text(run->model->config_json));
+    }
     return TR_OK;
 }
 

@@ -384,6 +384,9 @@ static tr_status load_folder(tr_engine *engine, const char *folder, tr_verify ve
         status = tr__agree(comm, status, &mine, err);
     }
     if (status == TR_OK) {
+        status = tr__engine_agree_weights(engine, folder, err);
+    }
+    if (status == TR_OK) {
         tr__note(tr__run_log(engine->run), "resumed from %s (step %lld)", folder,
                  (long long)engine->count.step);
     }
@@ -394,7 +397,10 @@ static tr_status load_folder(tr_engine *engine, const char *folder, tr_verify ve
 static tr_status begin(tr_engine *engine, tr_error *err) {
     tr_error mine = {0};
     tr_status status = tr__engine_weights(engine, &mine);
-    return tr__agree(tr__run_comm(engine->run), status, &mine, err);
+    status = tr__agree(tr__run_comm(engine->run), status, &mine, err);
+    return status == TR_OK
+               ? tr__engine_agree_weights(engine, tr__run_weights(engine->run), err)
+               : status;
 }
 
 // Checkpoints of an earlier run that are in this one's folder: resumed from by mistake,

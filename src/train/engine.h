@@ -78,6 +78,11 @@ static inline double tr__plain(double value) {
 // ---- weights.c
 // Draws every parameter as its unit says, or reads it from the model's folder.
 tr_status tr__engine_weights(tr_engine *engine, tr_error *err);
+// Are the weights that the ranks begin with, drawn or from a folder, the same? TR_COMM.
+// At stage 0 all of them are compared, else samples of every tensor of the folder.
+// Collective.
+tr_status tr__engine_agree_weights(const tr_engine *engine, const char *folder,
+                                   tr_error *err);
 
 // ---- fixed.c
 // Where the sums of the first step stand, when nothing is known of its gradients.

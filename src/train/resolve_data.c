@@ -1,5 +1,6 @@
 // "data": the samples, and whether the model can take them.
 #include "base/memory.h"
+#include "data/paths.h"
 #include "ops/operand.h"
 #include "train/run.h"
 
@@ -160,6 +161,38 @@ static bool is_named(const tr_run *run) {
                           : tr__config_count(run->config, "data.train") > 0;
 }
 
+// A path of the data that leads nowhere; NULL: none does.
+static const char *missing_path(const tr_run *run) {
+    static const char *const keys[] = {"data.train", "data.validation", "data.labels",
+                                       "data.validation_labels"};
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        bool paths = tr__config_type(run->config, keys[k]) != TR_KEY_NUMBER;
+        size_t count = paths ? tr__config_count(run->config, keys[k]) : 0;
+        for (size_t i = 0; i < count; i++) {
+            const char *path = tr__config_text_at(run->config, keys[k], i);
+            if (!tr__path_is_found(path)) {
+                return path;
+            }
+        }
+    }
+    return NULL;
+}
+
+// A plan needs the size of the data where epochs are to be steps, and else nothing.
+static tr_status without_data(const tr_run *run, const char *path, tr_error *err) {
+    if (tr__config_is_set(run->config, "epochs")) {
+        return tr_fail(err, TR_DATA,
+                       "%s: not found, and \"epochs\" is counted in the samples of the "
+                       "data: name data that is there, or give \"steps\" in its place",
+                       path);
+    }
+    tr__note(&run->log,
+             "%s: not found; the plan is made without the data, and what that would "
+             "hold in memory is not in the ledger",
+             path);
+    return TR_OK;
+}
+
 static tr_status check_fit(const tr_run *run, const tr_dataset *data, tr_error *err) {
     const tr_model *model = run->model;
     tr_sample_desc sample = tr_dataset_sample(data);
@@ -217,6 +250,8 @@ tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,
             err, TR_USAGE,
             "there is no training data: give \"data\": {\"train\": [...]} in "
             "the run file, or --data PATH");
+    } else if (options->plan_only && missing_path(run)) {
+        return without_data(run, missing_path(run), err);
     } else {
         status = open_files(run, options->plan_only, err);
     }

@@ -171,6 +171,9 @@ static tr_status open_run(tr_run *run, const tr_run_options *options, tr_error *
     begin_run(run, options);
     tr_status status = open_config(run, options, err);
     if (status == TR_OK) {
+        status = tr__run_find_files(run, options->file, err);
+    }
+    if (status == TR_OK) {
         status = resolve_folders(run, options, err);
     }
     return status == TR_OK ? resolve(run, options, err) : status;

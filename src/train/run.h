@@ -36,6 +36,9 @@ struct tr_run {
 };
 
 // ---- resolve_*.c: each reads its part of the config, and records what it came to.
+// Paths that the run file `file` (NULL: none) gives and that are not in the current
+// folder, but in the run file's, are taken there; it is said.
+tr_status tr__run_find_files(tr_run *run, const char *file, tr_error *err);
 tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
                                 tr_error *err);
 tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,

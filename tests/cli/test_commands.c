@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // ---- help
@@ -237,10 +238,11 @@ static void test_plan_alone(void **state) {
     assert_says(d, "x 2 ranks");
     assert_says(d, "reduced");
     free(d);
-    // Data that are named are looked at.
+    // Data that are there are looked at.
+    file_text(state, "bad.csv", "1,x,0\n");
     fail_with(state, NULL,
-              LIST("plan", "run.json", "--set", "data.format=csv", "--data", "nothere"),
-              4, LIST("nothere: cannot open"));
+              LIST("plan", "run.json", "--set", "data.format=csv", "--data", "bad.csv"),
+              4, LIST("bad.csv:1:2: 'x' is not a number"));
 }
 
 // ---- inspect
@@ -308,7 +310,7 @@ static void test_inspect_bytes(void **state) {
     assert_true(json_is_false(json_object_get(found, "text")));
     json_decref(found);
     found = survey(state, ".", "bytes");
-    assert_true(number_in(found, "files") == 4);
+    assert_true(number_in(found, "files") == 3); // ids.bin is binary
     json_decref(found);
     char *text = succeed(state, LIST("inspect", "text.txt", "--positions", "16"));
     assert_says(text, "text: 1 file");
@@ -317,6 +319,41 @@ static void test_inspect_bytes(void **state) {
     text = succeed(state, LIST("inspect", "ids.bin", "--positions", "99"));
     assert_says(text, "\"tokens\"");
     assert_says(text, "10 samples of 99 positions, largest id 699");
+    free(text);
+}
+
+// Which width ids have, as far as they tell.
+static void test_inspect_ids(void **state) {
+    enum { COUNT = 200 };
+    uint16_t narrow[COUNT];
+    uint32_t wide[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        narrow[i] = (uint16_t)(i * 229 + 1000);
+        wide[i] = narrow[i];
+    }
+    file_write(state, "narrow.bin", narrow, sizeof narrow);
+    file_write(state, "wide.bin", wide, sizeof wide);
+    char *text = succeed(state, LIST("inspect", "narrow.bin"));
+    assert_says(text, "\"dtype\": \"u16\"}");
+    assert_says(text, "they look like it");
+    assert_null(strstr(text, "\"u32\""));
+    free(text);
+    text = succeed(state, LIST("inspect", "wide.bin"));
+    assert_says(text, "\"dtype\": \"u32\"}: 0 samples of 1024 positions, largest id "
+                      "46571; they look like it");
+    assert_null(strstr(text, "\"u16\""));
+    free(text);
+    json_t *found = succeed_json(state, LIST("inspect", "wide.bin", "--json"));
+    assert_true(number_in(found, "token_bits") == 32);
+    assert_true(number_in(found, "largest_u32") == 46571);
+    json_decref(found);
+    assert_int_equal(mkdir(file_path(state, "d"), 0777), 0);
+    file_text(state, "d/.x", "hidden");
+    file_text(state, "d/text", "text");
+    file_write(state, "d/bin", narrow, sizeof narrow);
+    text = succeed(state, LIST("inspect", "d"));
+    assert_says(text, "passed   over 1 hidden and 1 binary");
+    assert_says(text, "text: 1 file");
     free(text);
 }
 
@@ -391,6 +428,7 @@ int main(void) {
         TEST(test_plan_alone),
         TEST(test_inspect_weights),
         TEST(test_inspect_bytes),
+        TEST(test_inspect_ids),
         TEST(test_inspect_tables),
         TEST(test_diff),
     };

@@ -206,6 +206,33 @@ static void test_wrong_on_one(void **state) {
     free(text);
 }
 
+// Folders of other names with the same weights are the same; with others they are not,
+// whatever the ranks hold of them.
+static void test_model_folders(void **state) {
+    static const char *const stages[] = {"zero_optimization.stage=0",
+                                         "zero_optimization.stage=3"};
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json", "--out", "a", "--steps", "1")));
+    free(succeed(state, LIST("train", "run.json", "--out", "b", "--steps", "1")));
+    free(succeed(state, LIST("train", "run.json", "--out", "c", "--steps", "2")));
+    write_apart(state, 1, "set -- \"$@\" --model c", "");
+    for (int i = 0; i < 2; i++) {
+        fail_with(state, &shell,
+                  RANKS("/bin/sh", "apart.sh", "--model", "a", "--set", stages[i]), 6,
+                  LIST("rank 1: ", "the weights that the run begins with",
+                       "are others here than on rank 0"));
+    }
+    assert_int_not_equal(access(file_path(state, "out/metrics.jsonl"), F_OK), 0);
+    write_apart(state, 1, "set -- \"$@\" --model b", "");
+    succeed_on_ranks(state, RANKS("/bin/sh", "apart.sh", "--model", "a"));
+    // Another shape is another run.
+    free(succeed(state, LIST("train", "run.json", "--out", "d", "--steps", "1", "--set",
+                             "model.n_layer=1")));
+    write_apart(state, 1, "set -- \"$@\" --model d", "");
+    fail_with(state, &shell, RANKS("/bin/sh", "apart.sh", "--model", "a", "--out", "e"),
+              6, LIST("rank 1: model is of hash"));
+}
+
 // The rank that writes cannot go on writing: a limit on the size of its files, set when
 // MPI has made its own.
 static void test_metrics_cannot_be_written(void **state) {
@@ -270,9 +297,13 @@ static void test_usr1(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_one_voice),    TEST(test_same_bits),
-        TEST(test_classifier),   TEST(test_wrong_on_all),
-        TEST(test_wrong_on_one), TEST(test_metrics_cannot_be_written),
+        TEST(test_one_voice),
+        TEST(test_same_bits),
+        TEST(test_classifier),
+        TEST(test_wrong_on_all),
+        TEST(test_wrong_on_one),
+        TEST(test_model_folders),
+        TEST(test_metrics_cannot_be_written),
         TEST(test_usr1),
     };
     if (!TR_MPIRUN[0]) {
