@@ -169,9 +169,23 @@ static void number_tickets(tr_work *work, size_t first) {
 }
 
 // Once some of an update that was left to this walk is made, the rest must be, too: a
-// walk that fails then computes nothing more, but goes on. Ranks end where one fails.
+// walk that fails then computes nothing more, but goes on. So does one that lacks a
+// sample, where others wait for it; else ranks end where one fails.
 static bool must_go_on(const tr_executor *ex) {
-    return ex->late && !ex->comm;
+    return ex->comm ? ex->unread : ex->late;
+}
+
+// Was it the reading of a sample that failed?
+static void note_unread(tr_executor *ex, tr_sequence_kind sequence, size_t step) {
+    if (sequence == TR_SEQUENCE_TRAIN &&
+        ex->plan->sequences[sequence].steps[step].kind == TR_STEP_load) {
+        ex->unread = true;
+        tr__own_record(ex)[TR_RECORD_STOP] = 1;
+    }
+}
+
+bool tr__executor_is_unread(const tr_executor *executor) {
+    return executor->unread;
 }
 
 static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t first,
@@ -181,6 +195,7 @@ static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t f
     tr_status failed = TR_OK;
     bool stopped = false;
     work.begin = tr__seconds();
+    executor->unread = false;
     number_tickets(&work, first);
     begin_watch(&work, first == 0);
     for (size_t i = first; i < end; i++) {
@@ -194,6 +209,9 @@ static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t f
             tr__own_record(executor)[TR_RECORD_STOP] = 1;
         }
         tr_status status = run_step(&work, (int32_t)i, stopped);
+        if (status != TR_OK && failed == TR_OK) {
+            note_unread(executor, sequence, i);
+        }
         if (status != TR_OK && (failed != TR_OK || !must_go_on(executor))) {
             return failed != TR_OK ? failed : status;
         }

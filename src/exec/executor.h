@@ -103,6 +103,11 @@ void tr__executor_verdict(const tr_executor *executor, tr_verdict *verdict);
 // For the next update steps. Copied.
 void tr__executor_order(tr_executor *executor, const tr_update_order *order);
 
+// Whether the newest walk of a training step failed because a sample could not be read.
+// With ranks such a walk goes on without computing, as one that is stopped, so that the
+// record tells all.
+bool tr__executor_is_unread(const tr_executor *executor);
+
 // Leaves the update of the order to the walk of the next training step (plans with
 // late_updates), in place of the steps from update_begin on; false: no more.
 void tr__executor_leave(tr_executor *executor, bool late);

@@ -21,6 +21,7 @@ struct tr_executor {
     tr_carrier *carrier[TR_STREAMS]; // of copies, of NVMe; NULL: nothing is elsewhere
     tr_watch *watch;                 // NULL: nobody watches
     tr_feed *feed[2];
+    bool unread;        // the newest walk of a training step lacked a sample
     tr_micro *micros;   // [g]
     int64_t micro_room; // the largest g so far
     tr_norm_function norm;

@@ -316,18 +316,34 @@ tr_status tr__engine_end_work(tr_engine *engine, tr_status status, const tr_erro
                                     : tr__abandon(engine->comm, status, mine, err);
 }
 
+// All ranks know that the step was stopped. Because a sample could not be read (of
+// `status`), on whichever of them, or because somebody asked for it?
+static tr_status say_stopped(tr_engine *engine, tr_status status, const tr_error *mine,
+                             tr_error *err) {
+    status = tr__agree(engine->comm, status, mine, err);
+    engine->unread = status == TR_DATA || status == TR_IO;
+    return status == TR_OK ? tr_fail(err, TR_INTERRUPTED, "interrupted") : status;
+}
+
 // Forward, backward and norm, and what all ranks make of it.
 static tr_status run_gradients(tr_engine *engine, const tr_run_context *context,
                                tr_asking *ask, tr_verdict *verdict, tr_error *err) {
     tr__engine_fix(engine);
+    tr_error mine = {0};
     tr_status status =
         tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN, 0,
-                         engine->plan->update_begin, context, tr__is_asked, ask, err);
-    if (status != TR_OK) {
-        return status;
+                         engine->plan->update_begin, context, tr__is_asked, ask, &mine);
+    bool unread = tr__executor_is_unread(engine->executor);
+    bool walked = status == TR_OK || unread || status == TR_INTERRUPTED;
+    if (!engine->comm || !walked) {
+        engine->unread = unread;
+        if (status != TR_OK) {
+            return tr_fail(err, status, "%s", mine.message);
+        }
     }
     tr__executor_verdict(engine->executor, verdict);
-    return verdict->stopped ? tr_fail(err, TR_INTERRUPTED, "interrupted") : TR_OK;
+    return verdict->stopped ? say_stopped(engine, unread ? status : TR_OK, &mine, err)
+                            : TR_OK;
 }
 
 // The same; and again with coarser sums as long as gradients do not fit into them.
@@ -405,6 +421,7 @@ tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), voi
                                 tr_step_result *result, tr_error *err) {
     tr_asking ask = {engine->comm, stop, user};
     tr_error mine = {0};
+    engine->unread = false;
     tr_status status = tr__engine_follow_batch(engine, err);
     if (status != TR_OK) {
         return status;
@@ -415,6 +432,9 @@ tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), voi
     if (status == TR_OK) {
         status = run_step(engine, &ask, result, &mine);
         engine->stale_feed = status != TR_OK;
+    }
+    if (status != TR_OK && engine->unread) { // which all ranks know
+        return tr_fail(err, status, "%s", mine.message);
     }
     return tr__engine_end_work(engine, status, &mine, err);
 }

@@ -51,6 +51,7 @@ struct tr_engine {
     tr_executor *executor;
     tr_watch *watch;    // of the step that comes or was; NULL: it is not watched
     tr_feed *feed;      // of training
+    bool unread;        // the newest step failed because a sample could not be read
     bool stale_feed;    // not there, or past what the next step takes: one was dropped
     bool anew;          // begun with "resume": "never", and nothing saved since
     bool defers;        // updates may be left to the next step, beside its forward

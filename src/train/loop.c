@@ -333,6 +333,28 @@ static tr_status interrupted(loop *l) {
     return status;
 }
 
+// A sample could not be read, so the run ends; what it has learned is kept.
+static tr_status keep_learned(loop *l, tr_status status) {
+    tr_error first = l->err ? *l->err : (tr_error){0}, later = {0};
+    tr_error *told = l->err;
+    int64_t step = l->engine->count.step;
+    bool news = step > 0 && l->saved_step != step;
+    l->err = &later;
+    if (news && save(l) == TR_OK) {
+        tr__progress_say(&l->line,
+                         "a sample cannot be read; checkpoint of step %" PRId64
+                         " saved before the run ends",
+                         step);
+    } else if (news) {
+        tr__warn(tr__run_log(l->engine->run), "no checkpoint: %s", later.message);
+    }
+    l->err = told;
+    if (told) {
+        *told = first;
+    }
+    return status;
+}
+
 // What the old metrics tell of evaluations, all ranks must know: they make them
 // together.
 static tr_status open_outputs(loop *l) {
@@ -394,6 +416,8 @@ tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *use
     }
     if (status == TR_INTERRUPTED) {
         status = interrupted(&l);
+    } else if (status != TR_OK && engine->unread) {
+        status = keep_learned(&l, status);
     }
     engine->defers = false;
     if (status == TR_OK) {

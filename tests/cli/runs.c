@@ -2,6 +2,7 @@
 
 #include "command.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,4 +28,38 @@ void run_file(void *const *state, const char *text, const char *more) {
     if (text == text_run) {
         file_words(state, "text.txt", 3000);
     }
+}
+
+// Of version 1.
+static void npy_file(void *const *state, const char *name, const char *dictionary,
+                     const void *data, size_t bytes) {
+    char all[1024] = "\x93NUMPY\x01\x00";
+    size_t length = strlen(dictionary);
+    assert_true(10 + length + bytes <= sizeof all);
+    all[8] = (char)length;
+    memcpy(all + 10, dictionary, length);
+    memcpy(all + 10 + length, data, bytes);
+    file_write(state, name, all, 10 + length + bytes);
+}
+
+void bad_sample_run(void *const *state, int bad) {
+    enum { SAMPLES = 40 };
+    float features[SAMPLES][2];
+    int32_t labels[SAMPLES];
+    for (int i = 0; i < SAMPLES; i++) {
+        features[i][0] = (float)(i % 5);
+        features[i][1] = i == bad ? NAN : (float)(i % 3);
+        labels[i] = i % 3;
+    }
+    npy_file(state, "x.npy",
+             "{'descr': '<f4', 'fortran_order': False, 'shape': (40, 2), }", features,
+             sizeof features);
+    npy_file(state, "y.npy",
+             "{'descr': '<i4', 'fortran_order': False, 'shape': (40,), }", labels,
+             sizeof labels);
+    file_text(state, "run.json",
+              "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [2, 4, 3]}, "
+              "\"data\": {\"format\": \"npy\", \"train\": \"x.npy\", \"labels\": "
+              "\"y.npy\", \"order\": \"sequential\"}, \"steps\": 10, "
+              "\"train_batch_size\": 4, \"train_micro_batch_size_per_gpu\": 2}");
 }

@@ -11,4 +11,8 @@ extern const char text_run[];
 // Writes `text` as run.json with `more` (", \"key\": value", may be "") in its object.
 void run_file(void *const *state, const char *text, const char *more);
 
+// Writes run.json, x.npy and y.npy: a classifier of 2 features on 40 samples in their
+// order, 4 a step, of which number `bad` has a feature that is no number.
+void bad_sample_run(void *const *state, int bad);
+
 #endif

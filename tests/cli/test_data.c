@@ -135,6 +135,26 @@ static void test_out_among_data(void **state) {
     }
 }
 
+// A sample that only reading it shows to be wrong: the steps before it are kept.
+static void test_bad_sample(void **state) {
+    bad_sample_run(state, 30);
+    outcome o = run(state, LIST("train", "run.json"));
+    assert_int_equal(o.status, 4);
+    assert_says(o.err, "x.npy: feature 1 of sample 30 is not a finite f32 number");
+    assert_says(o.out, "checkpoint of step 7 saved before the run ends");
+    outcome_free(&o);
+    json_t *found = succeed_json(state, LIST("inspect", "out", "--json"));
+    const json_t *step = json_object_get(json_object_get(found, "state"), "step");
+    assert_int_equal(json_integer_value(step), 7);
+    json_decref(found);
+    bad_sample_run(state, 1); // nothing is learned before the first step
+    o = run(state, LIST("train", "run.json", "--out", "b"));
+    assert_int_equal(o.status, 4);
+    assert_null(strstr(o.out, "checkpoint"));
+    assert_int_not_equal(access(file_path(state, "b/checkpoints"), F_OK), 0);
+    outcome_free(&o);
+}
+
 // The model and the data are of two worlds.
 static void test_wrong_kind(void **state) {
     run_file(state, classifier_run, "");
@@ -168,7 +188,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_text),       TEST(test_vocabulary), TEST(test_csv),
         TEST(test_npy),        TEST(test_pipes),      TEST(test_out_among_data),
-        TEST(test_wrong_kind), TEST(test_no_traces),
+        TEST(test_bad_sample), TEST(test_wrong_kind), TEST(test_no_traces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

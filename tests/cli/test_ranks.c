@@ -206,6 +206,24 @@ static void test_wrong_on_one(void **state) {
     free(text);
 }
 
+// A sample that rank 1 alone cannot read, in either micro-batch of a step: all keep the
+// steps before it.
+static void test_bad_sample(void **state) {
+    static const char *const stages[] = {"zero_optimization.stage=0",
+                                         "zero_optimization.stage=3"};
+    for (int i = 0; i < 2; i++) {
+        bad_sample_run(state, 30);
+        outcome o =
+            run_with(state, &shell, TRAIN("--set", stages[i], "--out", i ? "b" : "a"));
+        assert_int_equal(o.status, 4);
+        assert_says(o.err, "rank 1: x.npy: feature 1 of sample 30 is not a finite f32");
+        assert_int_equal(count(o.err, "sample 30"), 1);
+        assert_says(o.out, "checkpoint of step 7 saved before the run ends");
+        outcome_free(&o);
+        free(succeed(state, LIST("inspect", i ? "b" : "a")));
+    }
+}
+
 // Folders of other names with the same weights are the same; with others they are not,
 // whatever the ranks hold of them.
 static void test_model_folders(void **state) {
@@ -297,13 +315,10 @@ static void test_usr1(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_one_voice),
-        TEST(test_same_bits),
-        TEST(test_classifier),
-        TEST(test_wrong_on_all),
-        TEST(test_wrong_on_one),
-        TEST(test_model_folders),
-        TEST(test_metrics_cannot_be_written),
+        TEST(test_one_voice),     TEST(test_same_bits),
+        TEST(test_classifier),    TEST(test_wrong_on_all),
+        TEST(test_wrong_on_one),  TEST(test_bad_sample),
+        TEST(test_model_folders), TEST(test_metrics_cannot_be_written),
         TEST(test_usr1),
     };
     if (!TR_MPIRUN[0]) {
