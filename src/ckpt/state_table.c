@@ -55,6 +55,10 @@ const tr_state_row tr__state_table[] = {
     // Fixed-point sums: the exponent of a power of two that a double holds.
     NAMED("fixed_exponent", INTEGER, -1022, 1023),
     NAMED("fixed_batch", INTEGER, 1, COUNT),
+    // The data: halves of the hash of all of it, and what was set aside.
+    NAMED("data_hash_low", INTEGER, 0, 4294967295.0),
+    NAMED("data_hash_high", INTEGER, 0, 4294967295.0),
+    NAMED("data_held", INTEGER, 0, EXACT),
     // What the planner has chosen.
     NAMED("planner.micro_batch", INTEGER, 1, COUNT),
     NAMED("planner.stage", INTEGER, 0, 3),
