@@ -1,4 +1,5 @@
 // What was measured before: one machine file for each fingerprint.
+#include "base/cache.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/memory.h"
@@ -6,27 +7,14 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { FILE_BYTES_MAX = 1 << 20 };
 
-// The user's folder for what can be made again (XDG base directory specification).
-static bool user_folder(char path[PATH_MAX]) {
-    const char *own = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int length = 0;
-    if (own && own[0] == '/') {
-        length = snprintf(path, PATH_MAX, "%s/tranche", own);
-    } else if (home && home[0] == '/') {
-        length = snprintf(path, PATH_MAX, "%s/.cache/tranche", home);
-    }
-    return length > 0 && length < PATH_MAX;
-}
-
 static bool folder_of(const char *folder, char path[PATH_MAX]) {
     if (!folder) {
-        return user_folder(path);
+        return tr__cache_folder(path);
     }
     int length = snprintf(path, PATH_MAX, "%s", folder);
     return length > 0 && length < PATH_MAX;
@@ -76,21 +64,6 @@ void tr__calibration_read(const char *folder, const char *fingerprint,
     }
 }
 
-// Beside the file first, under a name that no other process takes.
-static tr_status write_file(const char *path, const char *text, tr_error *err) {
-    char own[PATH_MAX];
-    int length = snprintf(own, sizeof own, "%s.%ld", path, (long)getpid());
-    if (length < 0 || length >= PATH_MAX) {
-        return tr_fail(err, TR_IO, "%.300s: path too long", path);
-    }
-    tr_status status = tr__file_replace(own, text, strlen(text), err);
-    if (status == TR_OK && rename(own, path) != 0) {
-        unlink(own);
-        status = tr_fail(err, TR_IO, "%.300s: cannot replace", path);
-    }
-    return status;
-}
-
 void tr__calibration_write(const char *folder, const char *fingerprint,
                            const char *text, const tr_log *log) {
     char path[PATH_MAX], in[PATH_MAX];
@@ -100,7 +73,7 @@ void tr__calibration_write(const char *folder, const char *fingerprint,
     }
     tr_status status = tr__folder_create(in, &why);
     if (status == TR_OK) {
-        status = write_file(path, text, &why);
+        status = tr__cache_write(path, text, strlen(text), &why);
     }
     if (status != TR_OK) {
         tr__note(log, "what was measured is not kept: %s", why.message);

@@ -1,6 +1,7 @@
 #include "data/scan.h"
 
 #include "data/formats.h"
+#include "data/scan_cache.h"
 
 #include "base/checked.h"
 #include "base/clock.h"
@@ -134,7 +135,8 @@ tr_scan tr__scan_begin(const tr_joined *joined, bool labels,
     };
 }
 
-tr_status tr__scan_file(tr_scan *scan, size_t file, uint32_t most[2], tr_error *err) {
+static tr_status read_file(tr_scan *scan, size_t file, uint32_t most[2],
+                           tr_error *err) {
     const tr_joined *joined = scan->joined;
     int64_t first = joined->start[file], count = joined->start[file + 1] - first;
     int64_t per_batch = (int64_t)BATCH * CHUNK / joined->width;
@@ -150,8 +152,24 @@ tr_status tr__scan_file(tr_scan *scan, size_t file, uint32_t most[2], tr_error *
         status = scan_batch(scan, batch, threads, raw, most, err);
         tell(scan, file, (at + batch.count) * joined->width);
     }
-    scan->done += count * joined->width;
     tr__free(raw);
+    return status;
+}
+
+tr_status tr__scan_file(tr_scan *scan, size_t file, uint32_t most[2], tr_error *err) {
+    const tr_joined *joined = scan->joined;
+    const tr_file_entry *one = &joined->files.entry[file];
+    tr_scan_key key = {one->path, joined->width, scan->labels};
+    tr_scan_entry before = tr__scan_cache_entry(&key);
+    tr_status status = TR_OK;
+    if (!tr__scan_cache_read(&before, most)) {
+        status = read_file(scan, file, most, err);
+        tr_scan_entry after = tr__scan_cache_entry(&key);
+        if (status == TR_OK && strcmp(before.path, after.path) == 0) {
+            tr__scan_cache_write(&after, most);
+        }
+    }
+    scan->done += one->bytes;
     return status;
 }
 

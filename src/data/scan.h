@@ -1,7 +1,8 @@
 // The largest ids of a file, found by reading all of it.
 //
 // A file is read once, in large pieces, by a few threads. Beyond a second, lines tell
-// how far it has come.
+// how far it has come. What was found in a large file is kept in the user's cache
+// folder until the file changes.
 #ifndef TR_DATA_SCAN_H
 #define TR_DATA_SCAN_H
 

@@ -2,9 +2,8 @@
 
 #include "data/content.h"
 #include "data/dataset.h"
-#include "data/joined.h"
 #include "data/npy_header.h"
-#include "data/scan.h"
+#include "data/windows_inner.h"
 
 #include "base/checked.h"
 #include "base/hash.h"
@@ -14,16 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    PIECE = 4096,      // entries read at once, on the stack
-    WIDTH_LOOKED = 64, // of fewer ids, chance may make what tells their width
-};
-
-typedef struct windows {
-    tr_joined text, labels; // labels: closed when there are none
-    bool labelled;
-    tr_windows_options options;
-} windows;
+enum { PIECE = 4096 }; // entries read at once, on the stack
 
 // Unsigned or two's complement little endian: the callers widen.
 static uint32_t decode(const unsigned char *raw, int width) {
@@ -52,7 +42,8 @@ static int64_t decode_ids(const unsigned char *raw, int width, int64_t bound,
     return count;
 }
 
-static tr_status bad_id(const windows *self, int64_t entry, int32_t id, tr_error *err) {
+static tr_status bad_id(const tr_windows *self, int64_t entry, int32_t id,
+                        tr_error *err) {
     int64_t inner = 0;
     const char *path = tr__joined_locate(&self->text, entry, &inner);
     if (self->options.vocabulary == 0) {
@@ -72,8 +63,8 @@ static tr_status bad_id(const windows *self, int64_t entry, int32_t id, tr_error
 }
 
 // ids: [count], entries first ...
-static tr_status read_ids(const windows *self, int64_t first, int64_t count,
-                          int32_t *ids, tr_error *err) {
+tr_status tr__windows_read_ids(const tr_windows *self, int64_t first, int64_t count,
+                               int32_t *ids, tr_error *err) {
     unsigned char raw[PIECE * 4];
     tr_status status = TR_OK;
     for (int64_t done = 0; status == TR_OK && done < count; done += PIECE) {
@@ -92,8 +83,8 @@ static tr_status read_ids(const windows *self, int64_t first, int64_t count,
 }
 
 // targets: [count], labels first ...
-static tr_status read_labels(const windows *self, int64_t first, int64_t count,
-                             int32_t *targets, tr_error *err) {
+tr_status tr__windows_read_labels(const tr_windows *self, int64_t first, int64_t count,
+                                  int32_t *targets, tr_error *err) {
     unsigned char raw[PIECE * 4];
     const char *path = self->labels.files.entry[0].path;
     int width = self->labels.width;
@@ -113,23 +104,23 @@ static tr_status read_labels(const windows *self, int64_t first, int64_t count,
 }
 
 // input, target: [n]
-static tr_status read_window(const windows *self, int64_t window, int32_t *input,
+static tr_status read_window(const tr_windows *self, int64_t window, int32_t *input,
                              int32_t *target, tr_error *err) {
     int64_t n = self->options.length, first = window * n;
-    tr_status status = read_ids(self, first, n, input, err);
+    tr_status status = tr__windows_read_ids(self, first, n, input, err);
     if (status != TR_OK) {
         return status;
     }
     if (self->labelled) {
-        return read_labels(self, first + 1, n, target, err);
+        return tr__windows_read_labels(self, first + 1, n, target, err);
     }
     memcpy(target, input + 1, (size_t)(n - 1) * sizeof *target);
-    return read_ids(self, first + n, 1, target + n - 1, err);
+    return tr__windows_read_ids(self, first + n, 1, target + n - 1, err);
 }
 
 static tr_status read_windows(void *user, const int64_t *index, int64_t count,
                               void *input, void *target, tr_error *err) {
-    const windows *self = user;
+    const tr_windows *self = user;
     int64_t n = self->options.length;
     tr_status status = TR_OK;
     for (int64_t i = 0; status == TR_OK && i < count; i++) {
@@ -140,7 +131,7 @@ static tr_status read_windows(void *user, const int64_t *index, int64_t count,
 }
 
 static void destroy_windows(void *user) {
-    windows *self = user;
+    tr_windows *self = user;
     tr__joined_close(&self->text);
     tr__joined_close(&self->labels);
     tr__free(self);
@@ -149,7 +140,7 @@ static void destroy_windows(void *user) {
 // ---- opening
 
 // A header would be read as ids.
-static tr_status refuse_npy(const windows *self, const tr_file_list *list,
+static tr_status refuse_npy(const tr_windows *self, const tr_file_list *list,
                             tr_error *err) {
     for (size_t i = 0; i < list->count && self->options.width > 1; i++) {
         const char *path = list->entry[i].path;
@@ -164,8 +155,9 @@ static tr_status refuse_npy(const windows *self, const tr_file_list *list,
     return TR_OK;
 }
 
-static tr_status open_joined(const windows *self, const char *path, tr_file_list *list,
-                             int width, tr_joined *joined, tr_error *err) {
+static tr_status open_joined(const tr_windows *self, const char *path,
+                             tr_file_list *list, int width, tr_joined *joined,
+                             tr_error *err) {
     tr_status status = refuse_npy(self, list, err);
     if (status != TR_OK) {
         tr__file_list_clear(list);
@@ -174,7 +166,7 @@ static tr_status open_joined(const windows *self, const char *path, tr_file_list
     return tr__joined_open(joined, list, path, width, err);
 }
 
-static tr_status open_label_file(windows *self, const char *path, int width,
+static tr_status open_label_file(tr_windows *self, const char *path, int width,
                                  tr_error *err) {
     tr_file_list list = {0};
     tr_status status = tr__file_list_add(&list, path, err);
@@ -183,7 +175,7 @@ static tr_status open_label_file(windows *self, const char *path, int width,
 }
 
 // The width of the labels follows from their size, which is that of the text.
-static tr_status open_labels(windows *self, const char *path, const char *key,
+static tr_status open_labels(tr_windows *self, const char *path, const char *key,
                              tr_error *err) {
     int64_t entries = tr__joined_count(&self->text);
     tr_status status = open_label_file(self, path, 1, err);
@@ -204,7 +196,7 @@ static tr_status open_labels(windows *self, const char *path, const char *key,
     return open_label_file(self, path, (int)(bytes / entries), err);
 }
 
-static tr_status check_length(const windows *self, const tr_data_files *files,
+static tr_status check_length(const tr_windows *self, const tr_data_files *files,
                               tr_error *err) {
     int64_t entries = tr__joined_count(&self->text), n = self->options.length;
     if (entries > n) {
@@ -218,7 +210,7 @@ static tr_status check_length(const windows *self, const tr_data_files *files,
 }
 
 // By content and by names.
-static tr_status identify(const windows *self, uint64_t *content, uint64_t *names,
+static tr_status identify(const tr_windows *self, uint64_t *content, uint64_t *names,
                           tr_error *err) {
     const tr_windows_options *options = &self->options;
     int64_t numbers[] = {options->width, options->length, options->vocabulary,
@@ -237,8 +229,8 @@ static tr_status identify(const windows *self, uint64_t *content, uint64_t *name
 }
 
 // Hands `self` over to the dataset.
-static tr_status wrap(windows *self, uint64_t content, uint64_t names, tr_dataset **out,
-                      tr_error *err) {
+static tr_status wrap(tr_windows *self, uint64_t content, uint64_t names,
+                      tr_dataset **out, tr_error *err) {
     const tr_windows_options *options = &self->options;
     char size[32], about[160];
     int64_t entries = tr__joined_count(&self->text);
@@ -268,100 +260,6 @@ static tr_status wrap(windows *self, uint64_t content, uint64_t names, tr_datase
     return status;
 }
 
-// ---- checking all entries: a wrong one would else stop a run in its middle
-
-// The message of the first entry of a file that is none: what reading it says.
-static tr_status find_wrong(const windows *self, const tr_joined *joined, size_t file,
-                            tr_error *err) {
-    int32_t values[PIECE];
-    int64_t end = joined->start[file + 1];
-    tr_status status = TR_OK;
-    for (int64_t at = joined->start[file]; at < end && status == TR_OK; at += PIECE) {
-        int64_t here = tr__min_i64(PIECE, end - at);
-        status = joined == &self->labels ? read_labels(self, at, here, values, err)
-                                         : read_ids(self, at, here, values, err);
-    }
-    return status;
-}
-
-// How far the upper half of an id may go.
-static uint32_t upper_half(const windows *self) {
-    int64_t vocabulary = self->options.vocabulary;
-    return vocabulary > 1 << 16 ? (uint32_t)(vocabulary - 1) >> 16 : 0;
-}
-
-static tr_status wrong_width(const windows *self, size_t file, tr_error *err) {
-    int width = self->options.width;
-    return tr_fail(err, TR_DATA,
-                   "%s: its ids are u%d, not u%d%s: set data.dtype to \"u%d\"; all "
-                   "files of a run have one dtype",
-                   self->text.files.entry[file].path, width == 2 ? 32 : 16, width * 8,
-                   width == 2 ? " (as u16 every second one is nearly 0)" : "",
-                   width == 2 ? 32 : 16);
-}
-
-// Do ids of two bytes look like halves of four? most: as tr__scan_file has it.
-static tr_status check_narrow(const windows *self, size_t file, const uint32_t most[2],
-                              tr_error *err) {
-    int64_t count = self->text.start[file + 1] - self->text.start[file];
-    uint32_t high = upper_half(self);
-    bool wide = count >= WIDTH_LOOKED && most[1] <= high && most[0] > high;
-    return wide && self->options.width == 2 ? wrong_width(self, file, err) : TR_OK;
-}
-
-// The ids of four bytes have one outside of the vocabulary: are they of two?
-static tr_status check_wide(const windows *self, size_t file, tr_error *err) {
-    unsigned char raw[PIECE * 4];
-    int64_t first = self->text.start[file];
-    int64_t count = tr__min_i64(PIECE, self->text.start[file + 1] - first);
-    bool known = self->options.width == 4 && self->options.vocabulary > 0;
-    tr_status status =
-        known ? tr__joined_read(&self->text, first, count, raw, err) : TR_OK;
-    if (status == TR_OK && known &&
-        tr__scan_width(raw, 2 * count, upper_half(self)) == 2) {
-        return wrong_width(self, file, err);
-    }
-    return status;
-}
-
-static tr_status check_ids(const windows *self, tr_error *err) {
-    int64_t vocabulary = self->options.vocabulary;
-    uint32_t limit = vocabulary > 0 ? (uint32_t)vocabulary - 1 : INT32_MAX;
-    tr_scan scan = tr__scan_begin(&self->text, false, self->options.data);
-    tr_status status = TR_OK;
-    if (self->options.width == 1 && limit >= UINT8_MAX) {
-        return TR_OK; // any byte will do
-    }
-    for (size_t i = 0; i < self->text.files.count && status == TR_OK; i++) {
-        uint32_t most[2];
-        status = tr__scan_file(&scan, i, most, err);
-        if (status == TR_OK) {
-            status = check_narrow(self, i, most, err);
-        }
-        if (status == TR_OK && (most[0] > limit || most[1] > limit)) {
-            status = check_wide(self, i, err);
-            status = status == TR_OK ? find_wrong(self, &self->text, i, err) : status;
-        }
-    }
-    return status;
-}
-
-static tr_status check_labels(const windows *self, tr_error *err) {
-    int64_t vocabulary = self->options.vocabulary;
-    int64_t sign = self->labels.width == 2 ? INT16_MAX : INT32_MAX;
-    int64_t limit = vocabulary > 0 ? tr__min_i64(vocabulary - 1, sign) : sign;
-    tr_scan scan = tr__scan_begin(&self->labels, true, self->options.data);
-    uint32_t most[2];
-    tr_status status = tr__scan_file(&scan, 0, most, err);
-    bool wrong = most[0] > limit || most[1] > limit;
-    return status == TR_OK && wrong ? find_wrong(self, &self->labels, 0, err) : status;
-}
-
-static tr_status check_entries(const windows *self, tr_error *err) {
-    tr_status status = check_ids(self, err);
-    return status == TR_OK && self->labelled ? check_labels(self, err) : status;
-}
-
 static tr_status check_options(const tr_windows_options *options, tr_error *err) {
     if (options->length <= 0 || options->length > INT32_MAX) {
         return tr_fail(err, TR_USAGE,
@@ -376,7 +274,8 @@ static tr_status check_options(const tr_windows_options *options, tr_error *err)
     return TR_OK;
 }
 
-static tr_status open_files(windows *self, const tr_data_files *files, tr_error *err) {
+static tr_status open_files(tr_windows *self, const tr_data_files *files,
+                            tr_error *err) {
     tr_file_list list;
     tr_status status = tr__data_files_list(self->options.data, files, &list, err);
     if (status == TR_OK) {
@@ -399,14 +298,14 @@ tr_status tr__windows_open(const tr_windows_options *options,
     if (status != TR_OK) {
         return status;
     }
-    windows *self = tr__calloc(1, sizeof *self);
+    tr_windows *self = tr__calloc(1, sizeof *self);
     if (!self) {
         return tr_fail(err, TR_MEMORY, "no memory to open data");
     }
     self->options = *options;
     status = open_files(self, files, err);
     if (status == TR_OK && !options->data->sizes_only) {
-        status = check_entries(self, err);
+        status = tr__windows_check(self, err);
     }
     if (status == TR_OK) {
         status = identify(self, &content, &names, err);

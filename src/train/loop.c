@@ -333,6 +333,11 @@ static tr_status interrupted(loop *l) {
     return status;
 }
 
+// Is it a sample of an evaluation? Of several ranks the others have been ended by it.
+static bool lacks_validation(const loop *l, tr_status status) {
+    return status == TR_DATA && !l->comm;
+}
+
 // A sample could not be read, so the run ends; what it has learned is kept.
 static tr_status keep_learned(loop *l, tr_status status) {
     tr_error first = l->err ? *l->err : (tr_error){0}, later = {0};
@@ -416,7 +421,7 @@ tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *use
     }
     if (status == TR_INTERRUPTED) {
         status = interrupted(&l);
-    } else if (status != TR_OK && engine->unread) {
+    } else if (status != TR_OK && (engine->unread || lacks_validation(&l, status))) {
         status = keep_learned(&l, status);
     }
     engine->defers = false;

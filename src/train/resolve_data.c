@@ -4,9 +4,10 @@
 #include "ops/operand.h"
 #include "train/run.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum { PATHS_MAX = 4096, CHANNELS_MAX = 64 };
+enum { PATHS_MAX = 4096, CHANNELS_MAX = 64, PLACE_MAX = 512 };
 
 typedef struct path_list {
     const char **paths;
@@ -115,6 +116,34 @@ static tr_status check_kind(const tr_model *model, bool ids, const char *data,
                    wanted ? "\"bytes\" or \"tokens\"" : "\"csv\" or \"npy\"");
 }
 
+// A message that begins with a key gets the place where the run file has it.
+static void place_error(const tr_run *run, tr_error *err) {
+    static const char *const keys[] = {"data.format",
+                                       "data.train",
+                                       "data.validation",
+                                       "data.labels",
+                                       "data.validation_labels",
+                                       "data.dtype",
+                                       "data.label_column",
+                                       "data.header",
+                                       "data.image_layout",
+                                       "data.image_mean",
+                                       "data.image_std",
+                                       "data.samples"};
+    char name[TR_CONFIG_PATH_MAX + PLACE_MAX], rest[sizeof err->message];
+    for (size_t i = 0; err && i < sizeof keys / sizeof *keys; i++) {
+        size_t length = strlen(keys[i]);
+        if (strncmp(err->message, keys[i], length) != 0 ||
+            err->message[length] != ':' || !tr__config_is_given(run->config, keys[i])) {
+            continue;
+        }
+        tr__config_name(run->config, keys[i], name, sizeof name);
+        snprintf(rest, sizeof rest, "%s", err->message + length);
+        tr_fail(err, err->status, "%s%s", name, rest);
+        return;
+    }
+}
+
 static tr_status open_files(tr_run *run, bool sizes_only, tr_error *err) {
     tr_data_options options = data_options(run);
     path_list train = {0}, validation = {0};
@@ -145,6 +174,9 @@ static tr_status open_files(tr_run *run, bool sizes_only, tr_error *err) {
         options.validation_path_count = validation.count;
         run->own_data = true;
         status = tr_dataset_open(&options, &run->train, &run->validation, err);
+        if (status != TR_OK) {
+            place_error(run, err);
+        }
     }
     tr__free(train.paths);
     tr__free(validation.paths);

@@ -27,6 +27,13 @@ static void test_text(void **state) {
     fail_with(state, NULL,
               LIST("train", "run.json", "--set", "data.validation=0.00001"), 4,
               LIST("data.validation", "leaves none"));
+    file_text(state, "place.json",
+              "{\"model\": {\"model_type\": \"gpt2\", \"n_layer\": 1, \"n_embd\": 16, "
+              "\"n_head\": 2, \"n_positions\": 16},\n\"train_batch_size\": 4, "
+              "\"steps\": 1,\n\"data\": {\"train\": \"text.txt\",\n"
+              "\"validation\": 0.00001}}");
+    fail_with(state, NULL, LIST("train", "place.json"), 4,
+              LIST("place.json:4: data.validation: a fraction of 1e-05 of"));
     file_text(state, "run.json", "{\"train_batch_size\": 4, \"steps\": 1}");
     fail_with(state, NULL, LIST("train", "run.json", "--model", "gpt2"), 2,
               LIST("there is no training data", "--data PATH"));

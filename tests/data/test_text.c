@@ -1,6 +1,7 @@
 // Formats bytes and tokens: windows, masks, and what is refused.
 #include "data/scratch.h"
 
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -311,6 +312,46 @@ static void a_late_id_is_found(void **state) {
     free(ids);
 }
 
+// What a scan of a large file found is kept while the file stays as it is.
+static void scans_of_large_files_are_kept(void **state) {
+    const off_t bytes = (off_t)256 << 20;
+    char a[SCRATCH_PATH_MAX], cache[SCRATCH_PATH_MAX], pattern[SCRATCH_PATH_MAX + 32];
+    char *before = getenv("XDG_CACHE_HOME") ? strdup(getenv("XDG_CACHE_HOME")) : NULL;
+    const unsigned char ids[] = {100, 0, 100, 0};
+    const char *const paths[] = {scratch_file(a, state, "a.bin", ids, sizeof ids)};
+    tr_data_options options = text_options("tokens", paths, 1, 1024);
+    glob_t found;
+    assert_int_equal(truncate(a, bytes), 0); // of holes: zeros
+    assert_int_equal(setenv("XDG_CACHE_HOME", scratch_path(cache, state, "cache"), 1),
+                     0);
+    options.vocabulary = 100;
+    scratch_refuse(&options, TR_DATA, "a.bin: token 100 at position 0 is outside");
+    snprintf(pattern, sizeof pattern, "%s/tranche/ids-*", cache);
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 1);
+    FILE *entry = fopen(found.gl_pathv[0], "r+");
+    char text[16] = "";
+    assert_non_null(fgets(text, sizeof text, entry));
+    assert_string_equal(text, "100 100\n");
+    rewind(entry);
+    assert_true(fputs("001 001\n", entry) >= 0); // it is what counts
+    assert_int_equal(fclose(entry), 0);
+    tr_dataset_destroy(scratch_open(&options));
+    entry = fopen(found.gl_pathv[0], "w"); // damaged, it is none
+    assert_int_equal(fclose(entry), 0);
+    scratch_refuse(&options, TR_DATA, "a.bin: token 100 at position 0 is outside");
+    globfree(&found);
+    assert_int_equal(truncate(a, bytes - 2), 0); // another state, another scan
+    assert_int_equal(truncate(a, bytes), 0);
+    scratch_refuse(&options, TR_DATA, "a.bin: token 100 at position 0 is outside");
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 2);
+    globfree(&found);
+    assert_int_equal(
+        before ? setenv("XDG_CACHE_HOME", before, 1) : unsetenv("XDG_CACHE_HOME"), 0);
+    free(before);
+}
+
 static void numpy_files_are_no_tokens(void **state) {
     char a[SCRATCH_PATH_MAX], l[SCRATCH_PATH_MAX];
     const int32_t ids[] = {1, 2, 3, 4};
@@ -380,6 +421,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_width_of_ids_is_seen, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_late_id_is_found, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(scans_of_large_files_are_kept, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(numpy_files_are_no_tokens, scratch_make,
                                         scratch_remove),
