@@ -139,7 +139,7 @@ static void place_error(const tr_run *run, tr_error *err) {
         }
         tr__config_name(run->config, keys[i], name, sizeof name);
         snprintf(rest, sizeof rest, "%s", err->message + length);
-        tr_fail(err, err->status, "%s%s", name, rest);
+        snprintf(err->message, sizeof err->message, "%.512s%.400s", name, rest);
         return;
     }
 }
