@@ -14,7 +14,7 @@ typedef struct tr_entry {
     bool given;       // by the user
     bool is_auto;     // "auto", not resolved
     tr_origin origin;
-    int line;  // of an object, in the file's text; 0: it is not from there
+    int line;  // in the file's text; 0: it is not from there, or not known
     char *why; // NULL: nothing to add
 } tr_entry;
 

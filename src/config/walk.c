@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+// Finding a key's line is a walk through the text: of a long one, for objects alone.
+enum { LINES_MAX_BYTES = 1 << 20 };
+
 // Keys that exist everywhere first, then those that depend on the value of another.
 typedef enum tr_pass { TR_PASS_FIRST, TR_PASS_DEPENDENT } tr_pass;
 
@@ -61,7 +64,9 @@ static tr_status assign(tr_config *config, const char *path, json_t *value,
     }
     entry->given = true;
     entry->origin = tr__config_path_origin(config, path);
-    if (json_is_object(value) && entry->origin == TR_ORIGIN_FILE && config->text) {
+    bool short_text = config->bytes <= LINES_MAX_BYTES;
+    if ((json_is_object(value) || short_text) && entry->origin == TR_ORIGIN_FILE &&
+        config->text) {
         entry->line = tr__config_line(config->text, config->bytes, path);
     }
     bool may_be_auto = key->allow_auto || key->status == TR_KEY_NO_MEANING;
