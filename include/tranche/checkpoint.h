@@ -96,6 +96,12 @@ typedef struct tr_diff_tensor {
     double l2_a;        // square root of the sum of a^2, over finite a
 } tr_diff_tensor;
 
+// A value of state.json that differs, as text; "" where there is none.
+typedef struct tr_diff_state {
+    char key[64]; // "step", "loss_scale.scale"
+    char a[32], b[32];
+} tr_diff_state;
+
 typedef struct tr_diff {
     char *a, *b; // the paths compared
     tr_diff_tensor *tensors;
@@ -103,9 +109,13 @@ typedef struct tr_diff {
     size_t different_tensors; // all kinds but TR_DIFF_SAME
     int64_t elements, different, not_finite;
     double max_abs, max_rel; // over all tensors
-    bool identical;          // every compared tensor is TR_DIFF_SAME
-    // Optimizer states are compared when both sides have them.
-    bool optimizer_a, optimizer_b;
+    bool identical;          // every tensor is TR_DIFF_SAME, and no state differs
+    // Where both sides are checkpoints, their optimizers and states are compared; where
+    // one is not, the weights alone.
+    bool checkpoint_a, checkpoint_b;
+    bool optimizer_a, optimizer_b; // there is an optimizer.safetensors
+    tr_diff_state *states;
+    size_t state_count;
 } tr_diff;
 
 // Compares tensor by tensor, in pieces of 1 MiB. Names match exactly or but for a

@@ -48,6 +48,10 @@ typedef struct tr_checkpoint_input {
     // The first checkpoint of a run that began anew where another run has left some:
     // once it is complete, all the others are removed.
     bool anew;
+    // The first of a run that resumed: checkpoints of later steps than own_until are of
+    // a branch that it has left, and once this one is complete, they are moved aside.
+    bool branches;
+    int64_t own_until;
     const tr_state *state;
     const char *config; // text of config.json
     const tr_checkpoint_tensor *model;

@@ -23,7 +23,8 @@ static tr_status scan(const char *out_folder, char *folder, tr_step_folder **lis
         tr_step_folder found = (*list)[i];
         bool superseded = found.kind == TR_STEP_REPLACED && kept > 0 &&
                           (*list)[kept - 1].step == found.step;
-        if (found.kind != TR_STEP_PARTIAL && !superseded) {
+        bool counts = found.kind == TR_STEP_PLAIN || found.kind == TR_STEP_REPLACED;
+        if (counts && !superseded) {
             (*list)[kept++] = found;
         }
     }

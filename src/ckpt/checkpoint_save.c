@@ -188,19 +188,29 @@ static tr_status publish(const saving *save, tr_error *err) {
 static void tidy(const saving *save) {
     tr_error err = {0};
     int64_t step = save->input->state->step;
-    int removed = 0;
+    int removed = 0, moved = 0;
     tr_status status = tr__folder_remove(save->replaced, &err);
     if (status == TR_OK) {
         status = tr__folder_remove(save->partial, &err);
     }
     if (status == TR_OK && save->input->anew) {
         status = tr__step_clear(save->folder, step, &removed, &err);
-    } else if (status == TR_OK) {
+    } else if (status == TR_OK && save->input->branches) {
+        status =
+            tr__step_abandon(save->folder, save->input->own_until, step, &moved, &err);
+    }
+    if (status == TR_OK && !save->input->anew) {
         status = tr__step_prune(save->folder, step, save->input->keep, &err);
     }
     if (removed > 0) {
         tr__note(save->input->log, "%d checkpoint%s of an earlier run removed", removed,
                  removed == 1 ? "" : "s");
+    }
+    if (moved > 0) {
+        tr__note(save->input->log,
+                 "%d checkpoint%s of the branch that this run has left moved aside "
+                 "(step-*.abandoned)",
+                 moved, moved == 1 ? "" : "s");
     }
     if (status != TR_OK) {
         tr__warn(save->input->log, "an old checkpoint stays: %s", err.message);

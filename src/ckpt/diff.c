@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "ckpt/convert.h"
+#include "ckpt/diff_state.h"
 #include "ckpt/tensor_set.h"
 
 #include <limits.h>
@@ -113,7 +114,7 @@ static tr_status compare_tensor(const tr_tensor_set *set_a, const tr_stored_tens
 
 static void add_to_total(tr_diff *diff, const tr_diff_tensor *tensor) {
     diff->different_tensors += tensor->kind != TR_DIFF_SAME;
-    diff->identical = diff->different_tensors == 0;
+    diff->identical = diff->identical && tensor->kind == TR_DIFF_SAME;
     diff->elements += tensor->count;
     diff->different += tensor->different;
     diff->not_finite += tensor->not_finite;
@@ -163,9 +164,28 @@ static tr_status open_and_compare(tr_diff *diff, const char *file, const char *p
     return status;
 }
 
-static bool has_optimizer(const char *path, char *dst) {
-    return tr__path_join(dst, PATH_MAX, path, "optimizer.safetensors", NULL) == TR_OK &&
+static bool has_file(const char *path, const char *name, char *dst) {
+    return tr__path_join(dst, PATH_MAX, path, name, NULL) == TR_OK &&
            access(dst, F_OK) == 0;
+}
+
+// What checkpoints have beside their weights.
+static tr_status compare_rest(tr_diff *diff, piece *work, tr_error *err) {
+    static const char optimizer[] = "optimizer.safetensors", state[] = "state.json";
+    char a[PATH_MAX], b[PATH_MAX];
+    tr_status status = TR_OK;
+    diff->optimizer_a = has_file(diff->a, optimizer, a);
+    diff->optimizer_b = has_file(diff->b, optimizer, b);
+    if (diff->optimizer_a && diff->optimizer_b) {
+        status = open_and_compare(diff, "optimizer", a, b, work, err);
+    }
+    diff->checkpoint_a = has_file(diff->a, state, a);
+    diff->checkpoint_b = has_file(diff->b, state, b);
+    if (status != TR_OK || !diff->checkpoint_a || !diff->checkpoint_b) {
+        return status;
+    }
+    diff->identical = diff->identical && diff->optimizer_a && diff->optimizer_b;
+    return tr__diff_states(a, b, diff, err);
 }
 
 static tr_status locate(const char *path, char *dst, char **copy, tr_error *err) {
@@ -182,7 +202,6 @@ static tr_status locate(const char *path, char *dst, char **copy, tr_error *err)
 tr_status tr_checkpoint_diff(const char *a, const char *b, tr_diff **out,
                              tr_error *err) {
     char path_a[PATH_MAX], path_b[PATH_MAX];
-    char optimizer_a[PATH_MAX], optimizer_b[PATH_MAX];
     tr_diff *diff = tr__calloc(1, sizeof *diff);
     piece *work = tr__calloc(1, sizeof *work);
     tr_status status;
@@ -201,12 +220,7 @@ tr_status tr_checkpoint_diff(const char *a, const char *b, tr_diff **out,
     if (status != TR_OK) {
         goto cleanup;
     }
-    diff->optimizer_a = has_optimizer(path_a, optimizer_a);
-    diff->optimizer_b = has_optimizer(path_b, optimizer_b);
-    if (diff->optimizer_a && diff->optimizer_b) {
-        status =
-            open_and_compare(diff, "optimizer", optimizer_a, optimizer_b, work, err);
-    }
+    status = compare_rest(diff, work, err);
 cleanup:
     tr__free(work);
     if (status != TR_OK) {
@@ -225,6 +239,7 @@ void tr_diff_destroy(tr_diff *diff) {
         tr__free(diff->tensors[i].name);
     }
     tr__free(diff->tensors);
+    tr__free(diff->states);
     tr__free(diff->a);
     tr__free(diff->b);
     tr__free(diff);

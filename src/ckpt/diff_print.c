@@ -32,6 +32,24 @@ static void print_tensor(const tr_diff_tensor *tensor, FILE *to) {
     fputc('\n', to);
 }
 
+static void print_states(const tr_diff *diff, FILE *to) {
+    for (size_t i = 0; i < diff->state_count; i++) {
+        const tr_diff_state *state = &diff->states[i];
+        fprintf(to, "%-9s  %-44s  %s, %s\n", "state", state->key,
+                state->a[0] ? state->a : "nothing", state->b[0] ? state->b : "nothing");
+    }
+    if (diff->checkpoint_a != diff->checkpoint_b) {
+        fprintf(
+            to,
+            "only the %s is a checkpoint: weights are compared, optimizer and state "
+            "are not\n",
+            diff->checkpoint_a ? "first" : "second");
+    } else if (diff->optimizer_a != diff->optimizer_b) {
+        fprintf(to, "only the %s has the optimizer's state\n",
+                diff->optimizer_a ? "first" : "second");
+    }
+}
+
 void tr_diff_print(const tr_diff *diff, FILE *to) {
     fprintf(to, "first   %s\nsecond  %s\n", diff->a, diff->b);
     for (size_t i = 0; i < diff->count; i++) {
@@ -39,10 +57,7 @@ void tr_diff_print(const tr_diff *diff, FILE *to) {
             print_tensor(&diff->tensors[i], to);
         }
     }
-    if (diff->optimizer_a != diff->optimizer_b) {
-        fprintf(to, "optimizer state only in the %s: not compared\n",
-                diff->optimizer_a ? "first" : "second");
-    }
+    print_states(diff, to);
     if (diff->identical) {
         fprintf(to, "bit-identical: %zu tensors, %" PRId64 " elements\n", diff->count,
                 diff->elements);
@@ -53,6 +68,27 @@ void tr_diff_print(const tr_diff *diff, FILE *to) {
             " elements; max abs %.3g, max rel %.3g\n",
             diff->different_tensors, diff->count, diff->different, diff->elements,
             diff->max_abs, diff->max_rel);
+    if (diff->state_count > 0) {
+        fprintf(to, "%zu value%s of state.json differ%s\n", diff->state_count,
+                diff->state_count == 1 ? "" : "s", diff->state_count == 1 ? "s" : "");
+    }
+}
+
+// [{"key", "a", "b"}, ...]; NULL: no memory.
+static json_t *states_json(const tr_diff *diff) {
+    json_t *list = json_array();
+    int failed = !list;
+    for (size_t i = 0; i < diff->state_count; i++) {
+        const tr_diff_state *state = &diff->states[i];
+        failed |=
+            json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "key", state->key,
+                                                  "a", state->a, "b", state->b));
+    }
+    if (failed) {
+        json_decref(list);
+        return NULL;
+    }
+    return list;
 }
 
 static json_t *tensor_json(const tr_diff_tensor *tensor) {
@@ -76,13 +112,14 @@ tr_status tr_diff_print_json(const tr_diff *diff, FILE *to, tr_error *err) {
         return tr_fail(err, TR_MEMORY, "no memory to write JSON");
     }
     json_t *root = json_pack(
-        "{s:s, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "a", diff->a,
-        "b", diff->b, "identical", diff->identical, "optimizer_compared",
-        diff->optimizer_a && diff->optimizer_b, "tensor_count", (json_int_t)diff->count,
-        "different_tensors", (json_int_t)diff->different_tensors, "elements",
-        (json_int_t)diff->elements, "different", (json_int_t)diff->different,
-        "not_finite", (json_int_t)diff->not_finite, "max_abs",
-        tr__json_double(diff->max_abs), "max_rel", tr__json_double(diff->max_rel),
-        "tensors", list);
+        "{s:s, s:s, s:b, s:b, s:b, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "a",
+        diff->a, "b", diff->b, "identical", diff->identical, "optimizer_compared",
+        diff->optimizer_a && diff->optimizer_b, "state_compared",
+        diff->checkpoint_a && diff->checkpoint_b, "state", states_json(diff),
+        "tensor_count", (json_int_t)diff->count, "different_tensors",
+        (json_int_t)diff->different_tensors, "elements", (json_int_t)diff->elements,
+        "different", (json_int_t)diff->different, "not_finite",
+        (json_int_t)diff->not_finite, "max_abs", tr__json_double(diff->max_abs),
+        "max_rel", tr__json_double(diff->max_rel), "tensors", list);
     return tr__json_print(root, to, err);
 }

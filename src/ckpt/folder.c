@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const suffixes[] = {"", ".partial", ".replaced"};
+static const char *const suffixes[] = {"", ".partial", ".replaced", ".abandoned"};
 enum { KINDS = sizeof suffixes / sizeof *suffixes };
 
 static const char link_name[] = "latest", new_link_name[] = "latest.new";
@@ -128,7 +128,7 @@ static tr_status clean_one(const char *folder, const tr_step_folder *found,
                            tr_error *err) {
     char plain[TR_STEP_NAME_MAX];
     tr__step_name(found->step, TR_STEP_PLAIN, plain);
-    if (found->kind == TR_STEP_PLAIN) {
+    if (found->kind == TR_STEP_PLAIN || found->kind == TR_STEP_ABANDONED) {
         return TR_OK;
     }
     if (found->kind == TR_STEP_REPLACED && !is_folder(folder, plain)) {
@@ -209,6 +209,29 @@ tr_status tr__step_clear(const char *folder, int64_t step, int *removed,
             status = remove_step(folder, &list[i], err);
             *removed += status == TR_OK;
         }
+    }
+    tr__free(list);
+    return status;
+}
+
+tr_status tr__step_abandon(const char *folder, int64_t until, int64_t step, int *moved,
+                           tr_error *err) {
+    tr_step_folder *list = NULL;
+    size_t count = 0;
+    *moved = 0;
+    tr_status status = tr__step_scan(folder, &list, &count, err);
+    for (size_t i = count; status == TR_OK && i-- > 0;) { // the newest goes first
+        char name[TR_STEP_NAME_MAX];
+        if (list[i].kind != TR_STEP_PLAIN || list[i].step <= until ||
+            list[i].step == step || !is_ours(folder, list[i].name)) {
+            continue;
+        }
+        tr__step_name(list[i].step, TR_STEP_ABANDONED, name);
+        status = remove_in(folder, name, err);
+        if (status == TR_OK) {
+            status = rename_in(folder, list[i].name, name, err);
+        }
+        *moved += status == TR_OK;
     }
     tr__free(list);
     return status;

@@ -3,6 +3,7 @@
 //   <out>/checkpoints/step-00000100           complete: folders get this name last
 //   <out>/checkpoints/step-00000100.partial   being written, or being removed
 //   <out>/checkpoints/step-00000100.replaced  the one before, of a step saved again
+//   <out>/checkpoints/step-00000100.abandoned  of a branch that the run has left
 //   <out>/checkpoints/latest                  a symbolic link to one of the first kind
 #ifndef TR_CKPT_FOLDER_H
 #define TR_CKPT_FOLDER_H
@@ -19,7 +20,8 @@ enum { TR_STEP_NAME_MAX = 48 };
 typedef enum tr_step_kind {
     TR_STEP_PLAIN,
     TR_STEP_PARTIAL,
-    TR_STEP_REPLACED
+    TR_STEP_REPLACED,
+    TR_STEP_ABANDONED
 } tr_step_kind;
 
 typedef struct tr_step_folder {
@@ -54,6 +56,11 @@ tr_status tr__step_prune(const char *folder, int64_t step, int keep, tr_error *e
 
 // Removes all checkpoints but that of `step`, later ones too; `*removed`: how many.
 tr_status tr__step_clear(const char *folder, int64_t step, int *removed, tr_error *err);
+
+// Gives the checkpoints of steps after `until`, but that of `step`, the names of
+// abandoned ones; one that has such a name already gives way. *moved: how many.
+tr_status tr__step_abandon(const char *folder, int64_t until, int64_t step, int *moved,
+                           tr_error *err);
 
 // What `latest` points to, when that is a name of ours and a folder is there: its name
 // to dst: [TR_STEP_NAME_MAX].

@@ -1,5 +1,6 @@
 // Saving and resuming a run.
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "comm/alone.h"
@@ -9,6 +10,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // Without what lies between and behind a shape's numbers in memory.
@@ -197,6 +199,8 @@ tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
             .out_folder = engine->settings->out,
             .keep = engine->settings->keep,
             .anew = engine->anew,
+            .branches = engine->own_until < INT64_MAX,
+            .own_until = engine->own_until,
             .state = &state,
             .config = config ? config : "{}\n",
             .model = model.tensors,
@@ -209,7 +213,10 @@ tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
         };
         status = tr__checkpoint_save(&input, err);
     }
-    engine->anew &= status != TR_OK;
+    if (status == TR_OK) {
+        engine->anew = false;
+        engine->own_until = INT64_MAX;
+    }
     list_free(&model);
     list_free(&optimizer);
     return status;
@@ -372,6 +379,41 @@ tr_status tr__engine_return(tr_engine *engine, const char *folder, tr_error *err
     return status;
 }
 
+// Of which steps are the checkpoints in the out folder those that led to the one that
+// is resumed from? Up to its own, where it is one of them; none, where it comes from
+// elsewhere.
+static int64_t own_steps(const tr_engine *engine, const char *folder) {
+    char out[PATH_MAX], own[PATH_MAX], real[PATH_MAX], name[TR_STEP_NAME_MAX];
+    if (tr__path_join(out, sizeof out, engine->settings->out, "checkpoints", NULL) !=
+            TR_OK ||
+        !realpath(out, own) || !realpath(folder, real)) {
+        return -1;
+    }
+    char *slash = strrchr(real, '/');
+    tr__step_name(engine->count.step, TR_STEP_PLAIN, name);
+    bool same = strcmp(slash + 1, name) == 0;
+    *slash = '\0';
+    return same && strcmp(real, own) == 0 ? engine->count.step : -1;
+}
+
+// Those that this run leaves behind, before anything is done about them.
+static void warn_branch(const tr_engine *engine) {
+    const char *out = engine->settings->out;
+    tr_checkpoint_entry *entries = NULL;
+    size_t count = 0, others = 0;
+    tr_checkpoint_list(out, &entries, &count, NULL);
+    for (size_t i = 0; i < count; i++) {
+        others += entries[i].step > engine->own_until;
+    }
+    if (others > 0) {
+        tr__warn(tr__run_log(engine->run),
+                 "%s/checkpoints has %zu that did not lead to this one: once this run "
+                 "has saved its first, they are moved aside (step-*.abandoned)",
+                 out, others);
+    }
+    tr_checkpoint_list_destroy(entries, count);
+}
+
 static tr_status load_folder(tr_engine *engine, const char *folder, tr_verify verify,
                              const tr_progress *progress, tr_error *err) {
     tr_comm *comm = tr__run_comm(engine->run);
@@ -389,6 +431,10 @@ static tr_status load_folder(tr_engine *engine, const char *folder, tr_verify ve
     if (status == TR_OK) {
         tr__note(tr__run_log(engine->run), "resumed from %s (step %lld)", folder,
                  (long long)engine->count.step);
+        engine->own_until = own_steps(engine, folder);
+        if (tr__comm_leads(comm)) {
+            warn_branch(engine);
+        }
     }
     tr__checkpoint_close(from);
     return status;
@@ -430,6 +476,7 @@ tr_status tr__engine_resume(tr_engine *engine, tr_error *err) {
     char folder[PATH_MAX];
     reading read = {tr__run_log(engine->run), tr__seconds() + reading_every};
     tr_progress progress = {tell_reading, &read};
+    engine->own_until = INT64_MAX;
     if (strcmp(settings->resume, "never") == 0) {
         engine->anew = true;
         if (tr__comm_leads(tr__run_comm(engine->run))) {

@@ -54,6 +54,8 @@ struct tr_engine {
     bool unread;        // the newest step failed because a sample could not be read
     bool stale_feed;    // not there, or past what the next step takes: one was dropped
     bool anew;          // begun with "resume": "never", and nothing saved since
+    int64_t own_until;  // checkpoints of later steps in the out folder are of a branch
+                        // that was left; INT64_MAX: there are none
     bool defers;        // updates may be left to the next step, beside its forward
     bool stale_params;  // other ranks have updated what this one keeps a copy of
     int fixed_exponent; // reproducible: of the fixed-point sums of the next step

@@ -34,7 +34,8 @@ static tr_status find(const tr_engine *engine, goal *out, tr_error *err) {
     tr_status status = tr_checkpoint_list(engine->settings->out, &entries, &count, err);
     for (size_t i = 0; i < count; i++) { // oldest first
         const tr_checkpoint_entry *e = &entries[i];
-        bool good = e->complete && e->step <= engine->count.step;
+        bool good = e->complete && e->step <= engine->count.step &&
+                    e->step <= engine->own_until;
         bool before = !soon || e->step < engine->guard.target || out->step < 0;
         if (good && before) {
             out->step = e->step;

@@ -180,6 +180,64 @@ static void checkpoints(void **state) {
     tr_diff_destroy(diff);
 }
 
+static void has_state(const tr_diff *diff, const char *key, const char *a,
+                      const char *b) {
+    for (size_t i = 0; i < diff->state_count; i++) {
+        if (strcmp(diff->states[i].key, key) == 0) {
+            assert_string_equal(diff->states[i].a, a);
+            assert_string_equal(diff->states[i].b, b);
+            return;
+        }
+    }
+    fail_msg("no difference of %s", key);
+}
+
+// Equal tensors of another step, seed or loss scale are another checkpoint; what the
+// planner chose and what was measured does not count.
+static void states(void **state) {
+    char a[PATH_MAX], b[PATH_MAX], gone[PATH_MAX];
+    test_run run;
+    test_path(a, *state, "a");
+    test_path(b, *state, "b");
+    test_run_fill(&run, a, 7, 0);
+    tr__state_numbers_set(&run.state.numbers, "planner.wave", 1);
+    tr__state_numbers_set(&run.state.numbers, "noise_trace", 3);
+    save(&run);
+    run.input.out_folder = b;
+    tr__state_numbers_set(&run.state.numbers, "planner.wave", 4);
+    tr__state_numbers_set(&run.state.numbers, "noise_trace", 5);
+    save(&run);
+    tr_diff *diff = compare(a, b);
+    assert_true(diff->identical && diff->checkpoint_a && diff->checkpoint_b);
+    assert_int_equal(diff->state_count, 0);
+    tr_diff_destroy(diff);
+    run.state.seed = 3;
+    run.state.loss_scale = 0.5;
+    run.state.group_count = 1;
+    run.state.beta_power[0][1] = 0.1;
+    tr__state_numbers_set(&run.state.numbers, "guard_rate", 0.25);
+    save(&run);
+    diff = compare(a, b);
+    assert_false(diff->identical);
+    assert_int_equal(diff->different_tensors, 0);
+    assert_int_equal(diff->state_count, 5);
+    has_state(diff, "seed", "18446744073709551610", "3");
+    has_state(diff, "loss_scale.scale", "65536", "0.5");
+    has_state(diff, "numbers.guard_rate", "", "0.25");
+    has_state(diff, "beta_powers[0][1]", "", "0.1");
+    tr_diff_destroy(diff);
+    // A checkpoint without its optimizer is not the same as one with it.
+    run.input.out_folder = a;
+    save(&run);
+    test_path(gone, a, "checkpoints/step-00000007/optimizer.safetensors");
+    assert_int_equal(remove(gone), 0);
+    diff = compare(test_path(gone, a, "checkpoints/step-00000007"), b);
+    assert_int_equal(diff->state_count, 0);
+    assert_int_equal(diff->different_tensors, 0);
+    assert_false(diff->identical);
+    tr_diff_destroy(diff);
+}
+
 static void errors(void **state) {
     char a[PATH_MAX], b[PATH_MAX];
     tr_error err = {0};
@@ -287,6 +345,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(figures, test_folder_make, test_folder_remove),
         cmocka_unit_test_setup_teardown(in_pieces, test_folder_make,
                                         test_folder_remove),
+        cmocka_unit_test_setup_teardown(states, test_folder_make, test_folder_remove),
         cmocka_unit_test_setup_teardown(checkpoints, test_folder_make,
                                         test_folder_remove),
         cmocka_unit_test_setup_teardown(errors, test_folder_make, test_folder_remove),

@@ -7,8 +7,10 @@
 
 #include <tranche/checkpoint.h>
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { STEPS = 11, TEXT_MAX = 2048 };
 
@@ -17,6 +19,8 @@ typedef struct story {
     samples *data;
     const char *out;
 } story;
+
+static int kept = 1; // checkpoints
 
 static const char adamw[] =
     "{\"type\": \"AdamW\", \"params\": {\"lr\": 1e-3, \"weight_decay\": 0.1}, "
@@ -35,9 +39,9 @@ static void print_run(const story *s, int micro, int wave, char text[TEXT_MAX]) 
              "{\"model\": %s, \"steps\": %d, \"seed\": 5, \"train_batch_size\": 6, "
              "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
              "\"threads\": 2}, \"optimizer\": %s, \"scheduler\": %s, "
-             "\"gradient_clipping\": 0.5, \"checkpoint\": {\"keep\": 1}, "
+             "\"gradient_clipping\": 0.5, \"checkpoint\": {\"keep\": %d}, "
              "\"evaluation\": {\"every\": 4}, \"out\": \"%s\"}",
-             s->model, STEPS, micro, wave, s->optimizer, s->scheduler, s->out);
+             s->model, STEPS, micro, wave, s->optimizer, s->scheduler, kept, s->out);
 }
 
 static void open_story(const story *s, int micro, int wave, const char *resume,
@@ -483,6 +487,95 @@ static void one_at_a_time(void **state) {
     samples_free(&data);
 }
 
+// Of which step a rollback of this trial would take the weights, and what they are.
+static int64_t roll_back(trial *t) {
+    int64_t to = -1;
+    tr_error err = {0};
+    trial_ok(tr_engine_rollback(t->engine, &to, &err), &err);
+    return to;
+}
+
+static void save_at(trial *t, int64_t step) {
+    tr_error err = {0};
+    trial_steps(t, step - tr_engine_steps_done(t->engine), NULL);
+    trial_ok(tr_engine_save(t->engine, &err), &err);
+}
+
+static bool is_there(void **state, const char *name) {
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/checkpoints/%s", scratch_path(state, "out"), name);
+    return access(path, F_OK) == 0;
+}
+
+// After a resume from an older checkpoint, those that came after it are another
+// branch's: no rollback takes them, and the first checkpoint moves them aside.
+static void rollback_after_an_older_resume(void **state) {
+    char older[PATH_MAX];
+    samples data;
+    samples_tokens(&data, 17, 9, 53, 4);
+    story s = {gpt2, adamw, one_cycle, &data, scratch_path(state, "out")};
+    trial t;
+    kept = 3;
+    open_story(&s, 2, 1, "never", &t);
+    begin(&t);
+    save_at(&t, 4);
+    save_at(&t, 6);
+    assert_int_equal(roll_back(&t), 6);
+    trial_close(&t);
+    snprintf(older, sizeof older, "%s/checkpoints/step-00000004", s.out);
+    open_story(&s, 2, 1, older, &t);
+    begin(&t);
+    trial_steps(&t, 3, NULL);
+    assert_int_equal(tr_engine_steps_done(t.engine), 7);
+    assert_int_equal(roll_back(&t), 4);
+    assert_true(is_there(state, "step-00000006")); // nothing is done before a save
+    trial_close(&t);
+    open_story(&s, 2, 1, older, &t);
+    begin(&t);
+    save_at(&t, 5);
+    assert_true(is_there(state, "step-00000004"));
+    assert_false(is_there(state, "step-00000006"));
+    assert_true(is_there(state, "step-00000006.abandoned/state.json"));
+    trial_steps(&t, 2, NULL);
+    assert_int_equal(roll_back(&t), 5);
+    trial_close(&t);
+    open_story(&s, 2, 1, "auto", &t);
+    begin(&t);
+    assert_int_equal(tr_engine_steps_done(t.engine), 5);
+    save_at(&t, 6);
+    assert_true(is_there(state, "step-00000005"));
+    assert_true(is_there(state, "step-00000006.abandoned/state.json"));
+    trial_close(&t);
+    samples_free(&data);
+    kept = 1;
+}
+
+// What was resumed from elsewhere has none of its own in the folder.
+static void rollback_after_a_resume_from_elsewhere(void **state) {
+    char other[PATH_MAX];
+    samples data;
+    samples_tokens(&data, 17, 9, 53, 4);
+    story s = {gpt2, adamw, one_cycle, &data, scratch_path(state, "out")};
+    trial t;
+    open_story(&s, 2, 1, "never", &t);
+    begin(&t);
+    save_at(&t, 2);
+    trial_close(&t);
+    s.out = scratch_path(state, "elsewhere");
+    open_story(&s, 2, 1, "never", &t);
+    begin(&t);
+    save_at(&t, 4);
+    trial_close(&t);
+    snprintf(other, sizeof other, "%s/checkpoints/latest", s.out);
+    s.out = scratch_path(state, "out");
+    open_story(&s, 2, 1, other, &t);
+    begin(&t);
+    trial_steps(&t, 1, NULL);
+    assert_int_equal(roll_back(&t), -1);
+    trial_close(&t);
+    samples_free(&data);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_make, scratch_remove)
 
 int main(void) {
@@ -499,6 +592,8 @@ int main(void) {
         TEST(interrupted_anywhere),
         TEST(goes_on_after_an_interruption),
         TEST(one_at_a_time),
+        TEST(rollback_after_an_older_resume),
+        TEST(rollback_after_a_resume_from_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
