@@ -65,7 +65,8 @@ typedef struct tr_checkpoint_input {
 
 // Saves <out>/checkpoints/step-<state.step>, moves `latest` to it and removes those
 // beyond `keep`. Everything is synced before it gets its name: after TR_OK the
-// checkpoint survives a power cut; on an error (TR_IO: full disk, no permission) or a
+// checkpoint survives a power cut; on an error (TR_IO: full disk, no permission;
+// TR_NUMBERS: a weight that is not finite) or a
 // kill at any moment, `latest` is what it was or what it is to be, and complete. A
 // checkpoint of the same step is replaced. Memory: the headers' and, with several
 // ranks, 24 bytes for each rank and tensor.

@@ -58,7 +58,7 @@ tr_status tr__checkpoint_find_latest(const char *out_folder, tr_verify verify,
     tr_error problem = {0};
     tr_status status = scan(out_folder, folder, &list, &count, err);
     *dst = '\0';
-    if (status == TR_OK && !tr__latest_read(folder, name) && count > 0) {
+    if (status == TR_OK && !tr__link_read(folder, TR_LINK_LATEST, name) && count > 0) {
         memcpy(name, list[count - 1].name, sizeof name);
     }
     if (status != TR_OK || !*name) {
@@ -127,7 +127,7 @@ tr_status tr_checkpoint_list(const char *out_folder, tr_checkpoint_entry **entri
     if (status != TR_OK) {
         goto cleanup;
     }
-    tr__latest_read(folder, latest);
+    tr__link_read(folder, TR_LINK_LATEST, latest);
     *entries = tr__calloc(found, sizeof **entries);
     if (!*entries) {
         status = tr_fail(err, TR_MEMORY, "no memory to list %s", folder);
@@ -172,7 +172,8 @@ tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size,
         memcpy(dst, path, length + 1);
         return TR_OK;
     }
-    if (status == TR_OK && tr__latest_read(path, latest)) { // <out>/checkpoints itself
+    if (status == TR_OK &&
+        tr__link_read(path, TR_LINK_LATEST, latest)) { // <out>/checkpoints itself
         return tr__path_join(dst, size, path, latest, err);
     }
     if (status == TR_OK) {

@@ -179,7 +179,7 @@ static tr_status publish(const saving *save, tr_error *err) {
         status = tr__folder_sync(save->folder, err);
     }
     if (status == TR_OK) {
-        status = tr__latest_write(save->folder, save->name, err);
+        status = tr__link_write(save->folder, TR_LINK_LATEST, save->name, err);
     }
     return status;
 }
@@ -206,6 +206,7 @@ static void tidy(const saving *save) {
         tr__note(save->input->log, "%d checkpoint%s of an earlier run removed", removed,
                  removed == 1 ? "" : "s");
     }
+    tr__link_tidy(save->folder, TR_LINK_BEST); // what it led to may be gone
     if (moved > 0) {
         tr__note(save->input->log,
                  "%d checkpoint%s of the branch that this run has left moved aside "
@@ -294,7 +295,8 @@ static void begin(saving *save, const tr_checkpoint_input *input) {
                                          .path = save->path[f],
                                          .tensors = tensors[f],
                                          .count = counts[f],
-                                         .source = input->source};
+                                         .source = input->source,
+                                         .finite = f == 0};
     }
     if (save->leads) {
         save->meter.progress = input->progress;

@@ -17,7 +17,9 @@
 static const char *const suffixes[] = {"", ".partial", ".replaced", ".abandoned"};
 enum { KINDS = sizeof suffixes / sizeof *suffixes };
 
-static const char link_name[] = "latest", new_link_name[] = "latest.new";
+static const char *const link_names[] = {"latest", "best"};
+static const char *const new_link_names[] = {"latest.new", "best.new"};
+enum { LINKS = sizeof link_names / sizeof *link_names };
 
 tr_status tr__checkpoints_path(const char *out_folder, char *dst, tr_error *err) {
     struct stat info;
@@ -148,11 +150,11 @@ tr_status tr__checkpoint_clean(const char *out_folder, tr_error *err) {
     for (size_t i = 0; status == TR_OK && i < count; i++) {
         status = clean_one(folder, &list[i], err);
     }
-    if (status == TR_OK) {
-        status = tr__path_join(link, sizeof link, folder, new_link_name, err);
-    }
-    if (status == TR_OK) {
-        unlink(link); // most often it is not there
+    for (int i = 0; status == TR_OK && i < LINKS; i++) {
+        status = tr__path_join(link, sizeof link, folder, new_link_names[i], err);
+        if (status == TR_OK) {
+            unlink(link); // most often it is not there
+        }
     }
     tr__free(list);
     return status;
@@ -182,14 +184,17 @@ static tr_status remove_step(const char *folder, const tr_step_folder *found,
 tr_status tr__step_prune(const char *folder, int64_t step, int keep, tr_error *err) {
     tr_step_folder *list = NULL;
     size_t count = 0;
+    char best[TR_STEP_NAME_MAX] = "";
     int kept = 1; // `step` itself
     if (keep < 1) {
         return TR_OK;
     }
     tr_status status = tr__step_scan(folder, &list, &count, err);
+    tr__link_read(folder, TR_LINK_BEST, best);
     for (size_t i = count; status == TR_OK && i-- > 0;) {
         if (list[i].kind == TR_STEP_PLAIN && list[i].step < step &&
-            is_ours(folder, list[i].name) && kept++ >= keep) {
+            is_ours(folder, list[i].name) && kept++ >= keep &&
+            strcmp(list[i].name, best) != 0) {
             status = remove_step(folder, &list[i], err);
         }
     }
@@ -237,10 +242,10 @@ tr_status tr__step_abandon(const char *folder, int64_t until, int64_t step, int 
     return status;
 }
 
-bool tr__latest_read(const char *folder, char *dst) {
+bool tr__link_read(const char *folder, tr_link link, char *dst) {
     char path[PATH_MAX], target[TR_STEP_NAME_MAX];
     tr_step_folder found;
-    if (tr__path_join(path, sizeof path, folder, link_name, NULL) != TR_OK) {
+    if (tr__path_join(path, sizeof path, folder, link_names[link], NULL) != TR_OK) {
         return false;
     }
     ssize_t length = readlink(path, target, sizeof target - 1);
@@ -256,9 +261,11 @@ bool tr__latest_read(const char *folder, char *dst) {
     return true;
 }
 
-tr_status tr__latest_write(const char *folder, const char *name, tr_error *err) {
+tr_status tr__link_write(const char *folder, tr_link link, const char *name,
+                         tr_error *err) {
     char fresh[PATH_MAX];
-    tr_status status = tr__path_join(fresh, sizeof fresh, folder, new_link_name, err);
+    tr_status status =
+        tr__path_join(fresh, sizeof fresh, folder, new_link_names[link], err);
     if (status != TR_OK) {
         return status;
     }
@@ -267,6 +274,16 @@ tr_status tr__latest_write(const char *folder, const char *name, tr_error *err) 
         return tr_fail(err, TR_IO, "%s: cannot make a symbolic link: %s", fresh,
                        strerror(errno));
     }
-    status = rename_in(folder, new_link_name, link_name, err);
+    status = rename_in(folder, new_link_names[link], link_names[link], err);
     return status == TR_OK ? tr__folder_sync(folder, err) : status;
+}
+
+void tr__link_tidy(const char *folder, tr_link link) {
+    char path[PATH_MAX], name[TR_STEP_NAME_MAX];
+    struct stat info;
+    if (tr__path_join(path, sizeof path, folder, link_names[link], NULL) == TR_OK &&
+        lstat(path, &info) == 0 && S_ISLNK(info.st_mode) &&
+        !tr__link_read(folder, link, name)) {
+        unlink(path);
+    }
 }

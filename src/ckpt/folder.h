@@ -4,6 +4,7 @@
 //   <out>/checkpoints/step-00000100.partial   being written, or being removed
 //   <out>/checkpoints/step-00000100.replaced  the one before, of a step saved again
 //   <out>/checkpoints/step-00000100.abandoned  of a branch that the run has left
+//   <out>/checkpoints/best                    a symbolic link, as `latest` is
 //   <out>/checkpoints/latest                  a symbolic link to one of the first kind
 #ifndef TR_CKPT_FOLDER_H
 #define TR_CKPT_FOLDER_H
@@ -50,8 +51,9 @@ tr_status tr__step_scan(const char *folder, tr_step_folder **list, size_t *count
 // replacement. For the start of a run; nobody else may be saving there.
 tr_status tr__checkpoint_clean(const char *out_folder, tr_error *err);
 
-// Removes the checkpoints older than `step` but the newest keep - 1 of them (keep < 1:
-// none is removed). Folders without a state.json of ours are left alone.
+// Removes the checkpoints older than `step` but the newest keep - 1 of them and the
+// best (keep < 1: none is removed). Folders without a state.json of ours are left
+// alone.
 tr_status tr__step_prune(const char *folder, int64_t step, int keep, tr_error *err);
 
 // Removes all checkpoints but that of `step`, later ones too; `*removed`: how many.
@@ -62,10 +64,18 @@ tr_status tr__step_clear(const char *folder, int64_t step, int *removed, tr_erro
 tr_status tr__step_abandon(const char *folder, int64_t until, int64_t step, int *moved,
                            tr_error *err);
 
-// What `latest` points to, when that is a name of ours and a folder is there: its name
-// to dst: [TR_STEP_NAME_MAX].
-bool tr__latest_read(const char *folder, char *dst);
-// Moves `latest` to `name`, durably, in one step.
-tr_status tr__latest_write(const char *folder, const char *name, tr_error *err);
+typedef enum tr_link {
+    TR_LINK_LATEST,
+    TR_LINK_BEST // of the lowest validation loss: it is not pruned
+} tr_link;
+
+// What a link points to, when that is a name of ours and a folder is there: its name to
+// dst: [TR_STEP_NAME_MAX].
+bool tr__link_read(const char *folder, tr_link link, char *dst);
+// Moves a link to `name`, durably, in one step.
+tr_status tr__link_write(const char *folder, tr_link link, const char *name,
+                         tr_error *err);
+// Removes a link that leads nowhere.
+void tr__link_tidy(const char *folder, tr_link link);
 
 #endif

@@ -216,6 +216,29 @@ static tr_status next_run(const tr_shared_file *file,
     return status;
 }
 
+// All ones in the exponent: an infinity, or not a number.
+static bool is_finite(const float *values, int64_t count) {
+    uint32_t found = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        found |= (bits & 0x7f800000u) == 0x7f800000u;
+    }
+    return !found;
+}
+
+static tr_status check_values(const tr_shared_file *file,
+                              const tr_checkpoint_tensor *tensor, const void *data,
+                              int64_t count, tr_error *err) {
+    if (!file->finite || dtype_of(tensor) != TR_F32 || is_finite(data, count)) {
+        return TR_OK;
+    }
+    return tr_fail(err, TR_NUMBERS,
+                   "no checkpoint is written: %s has values that are not finite; the "
+                   "checkpoints before are as they were",
+                   tensor->name);
+}
+
 static tr_status put_runs(tr_shared_file *file, size_t index, XXH3_state_t *hash,
                           tr_meter *meter, tr_error *err) {
     const tr_checkpoint_tensor *tensor = &file->tensors[index];
@@ -226,6 +249,9 @@ static tr_status put_runs(tr_shared_file *file, size_t index, XXH3_state_t *hash
          done += now) {
         const void *data = NULL;
         status = next_run(file, tensor, done, &data, &now, err);
+        if (status == TR_OK) {
+            status = check_values(file, tensor, data, now, err);
+        }
         if (status == TR_OK) {
             status = tr__tensor_writer_put(file->writer, in_file, tensor->first + done,
                                            now, data, err);

@@ -19,6 +19,7 @@ typedef struct tr_shared_file {
     const tr_checkpoint_tensor *tensors; // [count]; of all ranks but for the pieces
     size_t count;
     tr_tensor_source source; // of pieces without data
+    bool finite;             // refuses values of F32 that are not: TR_NUMBERS
     size_t tensor_count;     // that the pieces make up
     size_t *first_of;        // [count] the first piece of each one's tensor
     size_t *tensor_of;       // [count] which tensor of the writer's each is a piece of

@@ -56,7 +56,7 @@ static bool is_data(const char *path) {
     if (!S_ISDIR(info.st_mode)) {
         return !is_safetensors(path, info.st_size);
     }
-    if (tr__latest_read(path, latest)) {
+    if (tr__link_read(path, TR_LINK_LATEST, latest)) {
         return false;
     }
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {

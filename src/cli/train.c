@@ -19,10 +19,15 @@ static void on_signal(int number) {
 }
 
 static void watch_signals(void) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1};
-    struct sigaction action = {.sa_handler = on_signal};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal}, before;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        sigaction(numbers[i], &action, NULL);
+        // nohup has the terminal's end ignored, and so it stays.
+        bool ignored = numbers[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 &&
+                       before.sa_handler == SIG_IGN;
+        if (!ignored) {
+            sigaction(numbers[i], &action, NULL);
+        }
     }
     // A file over the size limit is an error of the write, which names the file.
     signal(SIGXFSZ, SIG_IGN);

@@ -180,7 +180,7 @@ static void note_unread(tr_executor *ex, tr_sequence_kind sequence, size_t step)
     if (sequence == TR_SEQUENCE_TRAIN &&
         ex->plan->sequences[sequence].steps[step].kind == TR_STEP_load) {
         ex->unread = true;
-        tr__own_record(ex)[TR_RECORD_STOP] = 1;
+        tr__own_record(ex)[TR_RECORD_ASKED] = 2;
     }
 }
 
@@ -206,7 +206,7 @@ static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t f
                 return done == TR_OK ? tr_fail(err, TR_INTERRUPTED, "interrupted")
                                      : done;
             }
-            tr__own_record(executor)[TR_RECORD_STOP] = 1;
+            tr__own_record(executor)[TR_RECORD_ASKED] = 2;
         }
         tr_status status = run_step(&work, (int32_t)i, stopped);
         if (status != TR_OK && failed == TR_OK) {
@@ -245,6 +245,10 @@ tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
 
 void tr__executor_fix(tr_executor *executor, tr_fixed fixed) {
     executor->fixed = fixed;
+}
+
+void tr__executor_ask(tr_executor *executor, bool save) {
+    executor->asks_save = save;
 }
 
 static const double *record_of(const tr_executor *ex, int64_t rank) {
@@ -328,7 +332,8 @@ void tr__executor_verdict(const tr_executor *executor, tr_verdict *verdict) {
     verdict->norm_squares = add_squares(executor, &verdict->measured_squares);
     compare_flags(executor, verdict);
     compare_firsts(executor, verdict);
-    verdict->stopped = verdict->most[TR_RECORD_STOP] > 0;
+    verdict->save_asked = verdict->most[TR_RECORD_ASKED] > 0;
+    verdict->stopped = verdict->most[TR_RECORD_ASKED] > 1;
     verdict->too_large = verdict->most[TR_RECORD_TOO_LARGE] > 0;
     verdict->not_finite = verdict->most[TR_RECORD_NOT_FINITE] > 0;
 }

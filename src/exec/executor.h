@@ -84,6 +84,9 @@ typedef struct tr_fixed {
 } tr_fixed;
 void tr__executor_fix(tr_executor *executor, tr_fixed fixed);
 
+// Whether this rank asks all of them for a checkpoint after the step that comes.
+void tr__executor_ask(tr_executor *executor, bool save);
+
 // What all ranks' records of the last step come to, each sum in one fixed order.
 typedef struct tr_verdict {
     double sums[TR_SUMS];
@@ -94,7 +97,7 @@ typedef struct tr_verdict {
     double measured_squares;
     int64_t firsts;
     double first_squares, first_inverse;
-    bool stopped, too_large, not_finite; // on any rank
+    bool save_asked, stopped, too_large, not_finite; // on any rank
     double first_bad; // the earliest of all ranks' TR_RECORD_FIRST_BAD; 0: none
     double least[TR_RECORD_FLAGS], mean[TR_RECORD_FLAGS], most[TR_RECORD_FLAGS];
 } tr_verdict;

@@ -158,6 +158,7 @@ tr_status tr__run_square(tr_work *work, const tr_plan_step *step) {
 static void note_times(const tr_work *work) {
     const tr_executor *ex = work->ex;
     double *record = tr__own_record(ex);
+    record[TR_RECORD_ASKED] = fmax(record[TR_RECORD_ASKED], ex->asks_save);
     record[TR_RECORD_SECONDS] = tr__seconds() - work->begin;
     record[TR_RECORD_WAIT] =
         ex->comm ? tr__comm_totals(ex->comm).wait_seconds - work->waited : 0;

@@ -27,6 +27,7 @@ struct tr_executor {
     tr_norm_function norm;
     tr_fold_function fold;
     tr_unfold_function unfold;
+    bool asks_save; // see tr__executor_ask
     tr_fixed fixed;
     bool late; // the update of the order is left to the next step
     tr_update_order order;

@@ -255,7 +255,7 @@ typedef struct tr_binding {
 // micro-batches [g][TR_SUMS], the squares of each 1,024 gradients of its parts of the
 // flat buffers.
 typedef enum tr_record_flag {
-    TR_RECORD_STOP,       // 1: somebody asked for an end
+    TR_RECORD_ASKED,      // 1: for a checkpoint, 2: for an end
     TR_RECORD_TOO_LARGE,  // gradients that did not fit the fixed-point sums
     TR_RECORD_NOT_FINITE, // gradients that no sums could hold
     TR_RECORD_SECONDS,    // of the step so far

@@ -251,9 +251,10 @@ static void say_guard(const tr_run *run) {
             tr__guard_action_name(g->action), g->threshold, (long long)g->after,
             (long long)g->limit);
     }
-    if (g->action == TR_GUARD_ROLLBACK && run->settings.checkpoint_every == 0) {
+    if (g->action == TR_GUARD_ROLLBACK && run->settings.checkpoint_every == 0 &&
+        run->settings.checkpoint_minutes == 0) {
         tr__warn(&run->log, "spike_guard rollback needs checkpoints to go back to: set "
-                            "checkpoint.every");
+                            "checkpoint.every or checkpoint.minutes");
     }
 }
 

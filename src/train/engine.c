@@ -392,6 +392,7 @@ static tr_status run_step(tr_engine *engine, tr_asking *ask, tr_step_result *res
     if (status != TR_OK) {
         return status;
     }
+    engine->save_asked = verdict.save_asked;
     fill_result(engine, &batch, &verdict, result);
     double grad_scale = decide(engine, &verdict, result);
     bool overflow = result->skipped; // the guard may skip what is finite

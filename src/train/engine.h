@@ -56,6 +56,7 @@ struct tr_engine {
     bool anew;          // begun with "resume": "never", and nothing saved since
     int64_t own_until;  // checkpoints of later steps in the out folder are of a branch
                         // that was left; INT64_MAX: there are none
+    bool save_asked;    // in the last step, by rank 0 for all
     bool defers;        // updates may be left to the next step, beside its forward
     bool stale_params;  // other ranks have updated what this one keeps a copy of
     int fixed_exponent; // reproducible: of the fixed-point sums of the next step
@@ -135,6 +136,10 @@ void tr__engine_measure(tr_engine *engine, const tr_verdict *verdict,
 // was not finite. TR_NUMBERS: more than max_skipped_updates; the run has diverged.
 tr_status tr__engine_skipped(tr_engine *engine, const tr_step_result *result,
                              bool overflow, tr_error *err);
+
+// ---- room.c
+// TR_IO: the disk has no room for the checkpoints that this run will keep.
+tr_status tr__engine_check_room(const tr_engine *engine, tr_error *err);
 
 // ---- checkpoint.c
 // Weights, optimizer and schedule as they were in a checkpoint; steps and data go on.

@@ -7,6 +7,7 @@
 #include "train/engine.h"
 #include "train/metrics.h"
 #include "train/progress.h"
+#include "train/saver.h"
 #include "train/summary.h"
 
 #include <inttypes.h>
@@ -18,9 +19,9 @@ typedef struct loop {
     tr_metrics metrics;
     tr_progress_line line;
     tr_summary summary;
-    int64_t saved_step;     // of the newest checkpoint
+    tr_saver saver;
+    tr_metrics_kept kept;   // of an earlier process
     int64_t evaluated_step; // of the newest evaluation
-    bool owes_save;         // a checkpoint is due that has not been written
     bool (*stop)(void *user);
     void *user;
     tr_error *err;
@@ -54,14 +55,10 @@ static bool is_last(const loop *l, int64_t step) {
     return step >= engine->settings->steps || (epochs > 0 && next.epoch >= epochs);
 }
 
-static bool is_due(int64_t every, int64_t step) {
-    return every > 0 && step % every == 0;
-}
-
 // The evaluation that belongs to `step`, unless it has been made.
 static tr_status evaluate(loop *l, int64_t step) {
     const tr_settings *settings = l->engine->settings;
-    bool due = is_due(settings->evaluate_every, step) || is_last(l, step);
+    bool due = tr__is_due(settings->evaluate_every, step) || is_last(l, step);
     if (!due || !tr__run_validation_data(l->engine->run) || l->evaluated_step == step) {
         return TR_OK;
     }
@@ -86,31 +83,7 @@ static tr_status evaluate(loop *l, int64_t step) {
                          "step %" PRId64 ": validation loss %.4f (%" PRId64 " samples)",
                          step, result.loss, result.samples);
     }
-    return TR_OK;
-}
-
-static void saving(void *user, int64_t done, int64_t total) {
-    tr__progress_work(user, "saving a checkpoint", done, total);
-}
-
-static tr_status save(loop *l) {
-    if (l->saved_step == l->engine->count.step) {
-        return TR_OK;
-    }
-    double begin = tr__seconds();
-    tr__progress_hide(&l->line); // warnings may come
-    tr_progress progress = {saving, &l->line};
-    saving(&l->line, 0, 0);
-    tr_status status = tr__engine_save(l->engine, &progress, l->err);
-    tr__progress_show(&l->line);
-    if (status == TR_OK) {
-        l->saved_step = l->engine->count.step;
-        if (tr__seconds() - begin > 1) {
-            tr__progress_say(&l->line, "step %" PRId64 ": checkpoint saved in %.1f s",
-                             l->saved_step, tr__seconds() - begin);
-        }
-    }
-    return status;
+    return tr__saver_judge(&l->saver, result.loss, l->err);
 }
 
 static bool is_not_finite(const tr_step_result *r) {
@@ -179,16 +152,6 @@ static tr_status roll_back(loop *l, const tr_step_result *r) {
     return status == TR_OK ? TR_OK : tr__abandon(l->comm, status, &mine, l->err);
 }
 
-// While updates are skipped one after the other, a checkpoint waits for one that is
-// applied: the weights may be those of a run that has diverged, and good checkpoints
-// would be deleted for them.
-static bool is_save_due(loop *l, int64_t step) {
-    l->owes_save |= is_due(l->engine->settings->checkpoint_every, step);
-    bool due = (l->owes_save && l->engine->count.in_row == 0) || is_last(l, step);
-    l->owes_save = l->owes_save && !due;
-    return due;
-}
-
 // The checkpoint comes first: an evaluation that fails or is interrupted loses nothing.
 static tr_status after_step(loop *l, const tr_step_result *r) {
     tr_status status = note_step(l, r);
@@ -201,8 +164,8 @@ static tr_status after_step(loop *l, const tr_step_result *r) {
     if (status == TR_OK) {
         status = roll_back(l, r);
     }
-    if (status == TR_OK && is_save_due(l, r->step)) {
-        status = save(l);
+    if (status == TR_OK) {
+        status = tr__saver_after(&l->saver, is_last(l, r->step), l->err);
     }
     return status == TR_OK ? evaluate(l, r->step) : status;
 }
@@ -294,8 +257,12 @@ static tr_status run_steps(loop *l) {
         tr_step_result result;
         at_work before = what_is(l);
         bool watched = ++number == traced;
-        status = watched ? watch(l) : TR_OK;
+        status = tr__saver_before(&l->saver, l->err);
+        if (status == TR_OK && watched) {
+            status = watch(l);
+        }
         if (status == TR_OK) {
+            tr__saver_ask(&l->saver);
             status = tr__engine_step_until(engine, l->stop, l->user, &result, l->err);
         }
         if (status == TR_OK && watched) {
@@ -320,11 +287,11 @@ static tr_status interrupted(loop *l) {
     tr_error later = {0};
     tr_error *first = l->err;
     l->err = &later;
-    tr_status status = save(l);
+    tr_status status = tr__saver_save(&l->saver, l->err);
     l->err = first;
     if (status == TR_OK) {
         tr__progress_say(&l->line, "interrupted; checkpoint of step %" PRId64 " saved",
-                         l->saved_step);
+                         l->saver.saved_step);
         return TR_INTERRUPTED;
     }
     if (first) {
@@ -343,9 +310,9 @@ static tr_status keep_learned(loop *l, tr_status status) {
     tr_error first = l->err ? *l->err : (tr_error){0}, later = {0};
     tr_error *told = l->err;
     int64_t step = l->engine->count.step;
-    bool news = step > 0 && l->saved_step != step;
+    bool news = step > 0 && l->saver.saved_step != step;
     l->err = &later;
-    if (news && save(l) == TR_OK) {
+    if (news && tr__saver_save(&l->saver, l->err) == TR_OK) {
         tr__progress_say(&l->line,
                          "a sample cannot be read; checkpoint of step %" PRId64
                          " saved before the run ends",
@@ -363,20 +330,25 @@ static tr_status keep_learned(loop *l, tr_status status) {
 // What the old metrics tell of evaluations, all ranks must know: they make them
 // together.
 static tr_status open_outputs(loop *l) {
-    const tr_engine *engine = l->engine;
-    int64_t step = engine->count.step;
+    tr_engine *engine = l->engine;
     tr_error mine = {0};
-    l->saved_step = step > 0 ? step : -1;
+    l->kept = (tr_metrics_kept){.best_step = tr__saver_best_step(engine)};
     tr_status status = tr__run_write(engine->run, engine->plan, &mine);
     if (status == TR_OK && tr__comm_leads(l->comm)) {
-        status = tr__metrics_open(engine->settings->out, step, &l->metrics,
-                                  &l->evaluated_step, &mine);
+        status = tr__engine_check_room(engine, &mine);
+    }
+    if (status == TR_OK && tr__comm_leads(l->comm)) {
+        status = tr__metrics_open(engine->settings->out, engine->count.step,
+                                  &l->metrics, &l->kept, &mine);
+        l->metrics.log = tr__run_log(engine->run);
     }
     status = tr__agree(l->comm, status, &mine, l->err);
-    return status == TR_OK && l->comm
-               ? tr__comm_broadcast(l->comm, 0, &l->evaluated_step,
-                                    sizeof l->evaluated_step, l->err)
-               : status;
+    if (status == TR_OK && l->comm) {
+        status = tr__comm_broadcast(l->comm, 0, &l->kept, sizeof l->kept, l->err);
+    }
+    l->evaluated_step = l->kept.evaluated_step;
+    tr__saver_begin(&l->saver, engine, &l->line, l->kept.best_loss);
+    return status;
 }
 
 static void say_noise(loop *l) {
@@ -430,7 +402,7 @@ tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *use
     }
     tr__progress_end(&l.line);
     if (status == TR_OK) {
-        tr__summary_say(&l.summary, engine, l.saved_step, &l.line);
+        tr__summary_say(&l.summary, engine, l.saver.saved_step, &l.line);
     }
     tr__metrics_close(&l.metrics);
     return status;

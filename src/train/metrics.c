@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,6 +37,8 @@ static void put(line *to, const char *format, ...) {
     }
 }
 
+static const char validation_key[] = "\"validation_loss\": ";
+
 // JSON has no NaN: null stands for what is not finite.
 static void put_value(line *to, double value) {
     char text[TR_DOUBLE_TEXT_MAX];
@@ -54,6 +57,23 @@ static void begin_line(line *to, int64_t step, const char *kind) {
         tr__wall_seconds());
 }
 
+// Where the disk is full, the training goes on without lines until there is room: what
+// was written of this one is taken back, so that those after it stay whole.
+static tr_status without_room(tr_metrics *metrics, int problem, tr_error *err) {
+    bool full = problem == ENOSPC || problem == EDQUOT;
+    if (!full || ftruncate(metrics->file, metrics->bytes) != 0) {
+        return tr_fail(err, TR_IO, "%s: cannot write: %s", metrics->path,
+                       strerror(problem));
+    }
+    if (metrics->missing++ == 0) {
+        tr__warn(metrics->log,
+                 "%s: cannot write: %s; training goes on, and lines are missing until "
+                 "there is room",
+                 metrics->path, strerror(problem));
+    }
+    return TR_OK;
+}
+
 static tr_status end_line(tr_metrics *metrics, line *to, tr_error *err) {
     put(to, "}\n");
     size_t done = metrics->file < 0 ? to->length : 0;
@@ -63,17 +83,22 @@ static tr_status end_line(tr_metrics *metrics, line *to, tr_error *err) {
             continue;
         }
         if (wrote <= 0) {
-            return tr_fail(err, TR_IO, "%s: cannot write: %s", metrics->path,
-                           strerror(wrote == 0 ? ENOSPC : errno));
+            return without_room(metrics, wrote == 0 ? ENOSPC : errno, err);
         }
         done += (size_t)wrote;
+    }
+    metrics->bytes += (int64_t)to->length;
+    if (metrics->missing > 0) {
+        tr__warn(metrics->log, "%s: is written again; %" PRId64 " lines are missing",
+                 metrics->path, metrics->missing);
+        metrics->missing = 0;
     }
     return TR_OK;
 }
 
 // The file's bytes up to the first line that is of a later step or not whole; -1: it
 // cannot be read.
-static int64_t keep_bytes(FILE *file, int64_t step, int64_t *evaluated_step) {
+static int64_t keep_bytes(FILE *file, int64_t step, tr_metrics_kept *found) {
     char text[LINE_MAX_BYTES];
     int64_t kept = 0;
     errno = 0;
@@ -84,8 +109,12 @@ static int64_t keep_bytes(FILE *file, int64_t step, int64_t *evaluated_step) {
             sscanf(text, "{\"step\": %lld", &of) != 1 || of > step) {
             break;
         }
-        if (strstr(text, "\"validation_loss\":")) {
-            *evaluated_step = of;
+        const char *loss = strstr(text, validation_key);
+        if (loss) {
+            found->evaluated_step = of;
+            found->best_loss = of == found->best_step
+                                   ? strtod(loss + sizeof validation_key - 1, NULL)
+                                   : found->best_loss;
         }
         kept += (int64_t)length;
     }
@@ -95,10 +124,10 @@ static int64_t keep_bytes(FILE *file, int64_t step, int64_t *evaluated_step) {
 // What stays of an earlier process's lines. Another descriptor reads, so that the file
 // is the same one.
 static tr_status find_kept(const tr_metrics *metrics, int64_t step, int64_t *kept,
-                           int64_t *evaluated_step, tr_error *err) {
+                           tr_metrics_kept *found, tr_error *err) {
     int again = dup(metrics->file);
     FILE *old = again >= 0 ? fdopen(again, "re") : NULL;
-    *kept = old ? keep_bytes(old, step, evaluated_step) : -1;
+    *kept = old ? keep_bytes(old, step, found) : -1;
     if (*kept < 0) {
         tr_fail(err, TR_IO, "%s: cannot read what stays of it: %s", metrics->path,
                 strerror(errno ? errno : EIO));
@@ -112,10 +141,11 @@ static tr_status find_kept(const tr_metrics *metrics, int64_t step, int64_t *kep
 }
 
 tr_status tr__metrics_open(const char *out, int64_t step, tr_metrics *metrics,
-                           int64_t *evaluated_step, tr_error *err) {
+                           tr_metrics_kept *found, tr_error *err) {
     int64_t kept = 0;
     *metrics = (tr_metrics){.file = -1};
-    *evaluated_step = -1;
+    found->evaluated_step = -1;
+    found->best_loss = INFINITY;
     metrics->path = tr__format("%s/metrics.jsonl", out);
     if (!metrics->path) {
         return tr_fail(err, TR_MEMORY, "no memory for the metrics' path");
@@ -123,12 +153,13 @@ tr_status tr__metrics_open(const char *out, int64_t step, tr_metrics *metrics,
     tr_status status = tr__file_open(
         metrics->path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, &metrics->file, err);
     if (status == TR_OK && step > 0) {
-        status = find_kept(metrics, step, &kept, evaluated_step, err);
+        status = find_kept(metrics, step, &kept, found, err);
     }
     if (status == TR_OK && ftruncate(metrics->file, kept) != 0) {
         status =
             tr_fail(err, TR_IO, "%s: cannot write: %s", metrics->path, strerror(errno));
     }
+    metrics->bytes = kept;
     if (status != TR_OK) {
         tr__metrics_close(metrics);
     }

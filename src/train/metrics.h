@@ -7,12 +7,22 @@
 typedef struct tr_metrics {
     int file; // -1: lines go nowhere
     char *path;
+    int64_t bytes;     // of whole lines
+    int64_t missing;   // lines since the disk is full
+    const tr_log *log; // is told of that
 } tr_metrics;
 
+// What an earlier process's lines tell.
+typedef struct tr_metrics_kept {
+    int64_t best_step;      // set by the caller: which evaluation is asked for
+    double best_loss;       // its validation loss; INFINITY: not known
+    int64_t evaluated_step; // of the last evaluation that stays; -1: none
+} tr_metrics_kept;
+
 // Opens <out>/metrics.jsonl and cuts back to `step` what a stopped run wrote after it
-// (step 0: everything). *evaluated_step: of the last evaluation that stays; -1: none.
+// (step 0: everything).
 tr_status tr__metrics_open(const char *out, int64_t step, tr_metrics *metrics,
-                           int64_t *evaluated_step, tr_error *err);
+                           tr_metrics_kept *kept, tr_error *err);
 void tr__metrics_close(tr_metrics *metrics); // NULL-safe
 
 tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,

@@ -151,6 +151,8 @@ static tr_status resolve_folders(tr_run *run, const tr_run_options *options,
     settings->evaluate_every = tr__config_int(run->config, "evaluation.every");
     settings->evaluate_samples = tr__config_int(run->config, "evaluation.samples");
     settings->checkpoint_every = tr__config_int(run->config, "checkpoint.every");
+    settings->checkpoint_minutes = tr__config_number(run->config, "checkpoint.minutes");
+    settings->checkpoint_best = tr__config_bool(run->config, "checkpoint.best");
     settings->keep = (int)tr__config_int(run->config, "checkpoint.keep");
     settings->log_seconds = tr__config_number(run->config, "log.every_seconds");
     if (!tr__config_is_auto(run->config, "steps_per_print")) {

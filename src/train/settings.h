@@ -38,7 +38,9 @@ typedef struct tr_settings {
     tr_guard_rules guard;
     int64_t max_skipped; // updates skipped in a row that end the run; 0: none do
     int64_t evaluate_every, evaluate_samples; // 0: at the end only, all
-    int64_t checkpoint_every;                 // 0: at the end only
+    int64_t checkpoint_every;                 // 0: not by steps
+    double checkpoint_minutes;                // 0: not by time
+    bool checkpoint_best;                     // keep that of the lowest validation loss
     int keep;                                 // 0: all
     char *out;                                // folder
     char *nvme_path;                          // folder, NULL: none

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -171,6 +172,26 @@ static void no_folder_possible(void **state) {
     test_write(file, "x", 1);
     test_fails(save(*state, 2, &err), &err, TR_IO, "in the way");
     check_unharmed(*state, 1);
+}
+
+// Weights that are not finite take no good checkpoint's place; what the optimizer holds
+// may be anything.
+static void weights_not_finite(void **state) {
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    test_run run;
+    tr_error err = {0};
+    test_ok(save(*state, 1, &err), &err);
+    for (int i = 0; i < 3; i++) {
+        test_run_fill(&run, *state, 2, 2);
+        run.model_data[1][62] = bad[i];
+        err = (tr_error){0};
+        test_fails(tr__checkpoint_save(&run.input, &err), &err, TR_NUMBERS,
+                   "transformer.h.0.bias has values that are not finite");
+        check_unharmed(*state, 1);
+    }
+    test_run_fill(&run, *state, 2, 2);
+    run.optimizer_data[1][0] = INFINITY;
+    test_ok(tr__checkpoint_save(&run.input, &err), &err);
 }
 
 // Everything that takes memory, with the nth request refused.
@@ -359,6 +380,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(full_or_read_only_disk, test_folder_make,
                                         test_folder_remove),
         cmocka_unit_test_setup_teardown(no_folder_possible, test_folder_make,
+                                        test_folder_remove),
+        cmocka_unit_test_setup_teardown(weights_not_finite, test_folder_make,
                                         test_folder_remove),
         cmocka_unit_test_setup_teardown(no_memory, test_folder_make,
                                         test_folder_remove),

@@ -151,9 +151,88 @@ static void test_metrics_digits(void **state) {
     free(text);
 }
 
+// ---- when they are saved, and which stay
+
+static int64_t step_of_link(void *const *state, const char *name) {
+    char target[64];
+    ssize_t length = readlink(file_path(state, name), target, sizeof target - 1);
+    assert_true(length > 0);
+    target[length] = '\0';
+    return strtoll(target + strlen("step-"), NULL, 10);
+}
+
+static bool is_there(void *const *state, const char *name) {
+    return access(file_path(state, name), F_OK) == 0;
+}
+
+// By the clock, where no steps are given.
+static void test_minutes(void **state) {
+    run_file(state, text_run, ", \"checkpoint\": {\"minutes\": 1e-8, \"keep\": 100}");
+    free(succeed(state, LIST("train", "run.json")));
+    assert_true(is_there(state, "out/checkpoints/step-00000003/state.json"));
+    free(succeed(state, LIST("train", "run.json", "--out", "never", "--set",
+                             "checkpoint.minutes=0")));
+    assert_false(is_there(state, "never/checkpoints/step-00000003"));
+    assert_true(is_there(state, "never/checkpoints/step-00000006/state.json"));
+}
+
+// A step whose batch grows needs more memory, and may be the last.
+static void test_before_a_larger_batch(void **state) {
+    run_file(state, text_run,
+             ", \"batch_schedule\": [[2, 10], [4, 5]], "
+             "\"checkpoint\": {\"keep\": 100}");
+    free(succeed(state, LIST("train", "run.json")));
+    assert_true(is_there(state, "out/checkpoints/step-00000002/state.json"));
+    assert_false(is_there(state, "out/checkpoints/step-00000004"));
+}
+
+typedef struct lowest {
+    int64_t step;
+    double loss;
+} lowest;
+
+static lowest lowest_of(void *const *state, const char *name) {
+    char *text = file_read(state, name, NULL);
+    lowest found = {-1, INFINITY};
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        const char *at = strstr(line, "\"validation_loss\": ");
+        long long step = 0;
+        if (at && sscanf(line, "{\"step\": %lld", &step) == 1) {
+            double loss = strtod(strchr(at, ':') + 1, NULL);
+            found = loss < found.loss ? (lowest){step, loss} : found;
+        }
+    }
+    free(text);
+    return found;
+}
+
+// The rate is far too high: the loss falls, then rises. Resumed, the best is
+// remembered.
+static void test_best(void **state) {
+    run_file(state, text_run,
+             ", \"checkpoint\": {\"best\": true, \"keep\": 1}, \"evaluation\": "
+             "{\"every\": 1}, \"optimizer\": {\"type\": \"AdamW\", \"params\": "
+             "{\"lr\": 1}}");
+    free(succeed(state, LIST("train", "run.json", "--steps", "12")));
+    lowest best = lowest_of(state, "out/metrics.jsonl");
+    assert_in_range(best.step, 1, 10);
+    assert_int_equal(step_of_link(state, "out/checkpoints/best"), best.step);
+    assert_int_equal(step_of_link(state, "out/checkpoints/latest"), 12);
+    assert_true(is_there(state, "out/checkpoints/best/state.json"));
+    assert_false(is_there(state, "out/checkpoints/step-00000011"));
+    free(succeed(state, LIST("train", "run.json", "--steps", "14")));
+    best = lowest_of(state, "out/metrics.jsonl");
+    assert_int_equal(step_of_link(state, "out/checkpoints/best"), best.step);
+    assert_int_equal(step_of_link(state, "out/checkpoints/latest"), 14);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(test_hostile_state), TEST(test_links_in_the_way),
-        TEST(test_pipes_in_the_way), TEST(test_metrics_digits)};
+    const struct CMUnitTest tests[] = {TEST(test_hostile_state),
+                                       TEST(test_links_in_the_way),
+                                       TEST(test_pipes_in_the_way),
+                                       TEST(test_metrics_digits),
+                                       TEST(test_minutes),
+                                       TEST(test_before_a_larger_batch),
+                                       TEST(test_best)};
     return cmocka_run_group_tests_name("checkpoints", tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const train[] = {"train", "run.json", NULL};
 enum { TEXT_MAX = 4200 };
@@ -169,8 +170,70 @@ static void metrics(void **state) {
     assert_int_equal(after, before);
 }
 
+// ---- a disk that is full for a while
+
+static outcome run_without_room(void *const *state, const char *path, int64_t nth,
+                                const char *count) {
+    fault f;
+    char times[64];
+    fault_fill(state, "write", nth, "fail", &f);
+    snprintf(f.path, sizeof f.path, "FAIL_PATH=%s", path);
+    snprintf(times, sizeof times, "FAIL_COUNT=%s", count);
+    f.what.environment[6] = "FAIL_ERRNO=28"; // ENOSPC
+    f.what.environment[7] = times;
+    return run_with(state, &f.what, train);
+}
+
+// One that cannot be written on the way is tried again when the next one is due.
+static void full_disk_of_checkpoints(void **state) {
+    if (!TR_FAIL_NTH[0]) {
+        skip();
+    }
+    run_file(state, classifier_run, ", \"checkpoint\": {\"every\": 2, \"keep\": 9}");
+    outcome o = run_without_room(state, "step-00000004", 1, "1");
+    assert_int_equal(o.status, 0);
+    assert_says(o.err, "step 4: no checkpoint: ");
+    assert_says(o.err, "No space left on device; training goes on until the next try, "
+                       "and that of step 2 stays the last");
+    outcome_free(&o);
+    assert_int_equal(access(file_path(state, "out/checkpoints/step-00000004"), F_OK),
+                     -1);
+    assert_int_equal(access(file_path(state, "out/checkpoints/step-00000006"), F_OK),
+                     0);
+    remove_out(state);
+    o = run_without_room(state, "step-00000008", 1, "0"); // the run's last one
+    assert_int_equal(o.status, 5);
+    outcome_free(&o);
+    assert_int_equal(access(file_path(state, "out/checkpoints/step-00000006"), F_OK),
+                     0);
+}
+
+// Lines are missing, those that are there are whole.
+static void full_disk_of_metrics(void **state) {
+    if (!TR_FAIL_NTH[0]) {
+        skip();
+    }
+    run_file(state, classifier_run, "");
+    outcome o = run_without_room(state, "metrics.jsonl", 3, "2");
+    assert_int_equal(o.status, 0);
+    assert_says(o.err,
+                "No space left on device; training goes on, and lines are missing");
+    outcome_free(&o);
+    char *text = file_read(state, "out/metrics.jsonl", NULL);
+    int lines = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), lines++) {
+        assert_true(line[0] == '{' && line[strlen(line) - 1] == '}');
+    }
+    assert_in_range(lines, 5, 9);
+    free(text);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(memory), TEST(files), TEST(kills),
-                                       TEST(metrics)};
+    const struct CMUnitTest tests[] = {TEST(memory),
+                                       TEST(files),
+                                       TEST(kills),
+                                       TEST(metrics),
+                                       TEST(full_disk_of_checkpoints),
+                                       TEST(full_disk_of_metrics)};
     return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
 }

@@ -60,6 +60,21 @@ static void test_read_only_out(void **state) {
     unmount(state, "small");
 }
 
+// Before the first step, and with what would help.
+static void test_no_room(void **state) {
+    run_file(state, classifier_run, "");
+    if (!mount_small(state, "small", "size=300k")) {
+        print_message("a file system of its own may not be mounted here\n");
+        skip();
+    }
+    const char *large = "model.layer_sizes=[6,3000,3]"; // 30,003 values, 3 times
+    fail_with(state, NULL,
+              LIST("train", "run.json", "--out", "small/out", "--set", large), 5,
+              LIST("small/out: needs ", "3 more checkpoints of ", "and has ",
+                   "checkpoint.keep"));
+    unmount(state, "small");
+}
+
 // The text run to its end, in one go, as `out`.
 static void train_whole(void **state, const char *out) {
     free(succeed(state, LIST("train", "run.json", "--out", out)));
@@ -91,8 +106,10 @@ static void test_file_limit(void **state) {
     check_goes_on(state, "out", 2);
 }
 
+// The tensors alone would fit, the rest beside them does not: that is found on the way,
+// and the run goes on to its end without further checkpoints.
 static void test_full_out(void **state) {
-    run_file(state, text_run, ", \"checkpoint\": {\"every\": 1, \"keep\": 9}");
+    run_file(state, text_run, ", \"checkpoint\": {\"every\": 1, \"keep\": 2}");
     train_whole(state, "whole");
     if (!mount_small(state, "small", "size=400k")) {
         print_message("a file system of its own may not be mounted here\n");
@@ -322,11 +339,17 @@ static void test_model_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_unusable_out),  TEST(test_read_only_out),
-        TEST(test_file_limit),    TEST(test_full_out),
-        TEST(test_second_run),    TEST(test_other_runs),
-        TEST(test_resume),        TEST(test_damaged_checkpoint),
-        TEST(test_hostile_model), TEST(test_model_folder),
+        TEST(test_unusable_out),
+        TEST(test_read_only_out),
+        TEST(test_no_room),
+        TEST(test_file_limit),
+        TEST(test_full_out),
+        TEST(test_second_run),
+        TEST(test_other_runs),
+        TEST(test_resume),
+        TEST(test_damaged_checkpoint),
+        TEST(test_hostile_model),
+        TEST(test_model_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

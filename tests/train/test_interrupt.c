@@ -157,12 +157,12 @@ static int64_t saved_step(const char *out) {
 }
 
 static void asked_to_stop(void **state) {
-    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1};
+    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
     const char *run = write_run(state, 0);
     const char *whole = scratch_path(state, "whole");
     const char *broken = scratch_path(state, "broken");
     finish(state, run, whole);
-    for (int i = 0, tries = 0; i < 3; tries++) {
+    for (int i = 0, tries = 0; i < 4; tries++) {
         assert_true(tries < TRIES);
         int before = metrics_lines(broken);
         pid_t pid = start(state, run, broken);
@@ -180,6 +180,20 @@ static void asked_to_stop(void **state) {
     }
     finish(state, run, broken);
     check_same_end(broken, whole);
+}
+
+// Under nohup, which has SIGHUP ignored before the program begins, the terminal's end
+// is nothing.
+static void left_behind(void **state) {
+    const char *run = write_run(state, 0);
+    const char *out = scratch_path(state, "out");
+    void (*before)(int) = signal(SIGHUP, SIG_IGN);
+    pid_t pid = start(state, run, out);
+    signal(SIGHUP, before);
+    await_lines(pid, out, 5);
+    kill(pid, SIGHUP);
+    assert_int_equal(program_wait(pid, NULL), 0);
+    assert_int_equal(saved_step(out), STEPS);
 }
 
 // While the program stands still both signals gather; when it goes on, the second one
@@ -231,6 +245,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(killed_at_random_moments),
         TEST(asked_to_stop),
+        TEST(left_behind),
         TEST(asked_twice),
         TEST(from_a_named_checkpoint),
     };

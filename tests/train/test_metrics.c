@@ -5,6 +5,7 @@
 #include "train/metrics.h"
 #include "trial.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,11 +15,13 @@ static void check_kept(void *const *state, const char *content, size_t bytes,
                        int64_t step, const char *kept) {
     tr_error err = {0};
     tr_metrics metrics;
-    int64_t evaluated = 0;
+    tr_metrics_kept found = {.best_step = 2};
     const char *path = scratch_write(state, "metrics.jsonl", content, bytes);
-    trial_ok(tr__metrics_open(*state, step, &metrics, &evaluated, &err), &err);
+    trial_ok(tr__metrics_open(*state, step, &metrics, &found, &err), &err);
     tr__metrics_close(&metrics);
-    assert_int_equal(evaluated, strstr(kept, EVALUATED) ? 2 : -1);
+    bool evaluated = strstr(kept, EVALUATED) != NULL;
+    assert_int_equal(found.evaluated_step, evaluated ? 2 : -1);
+    assert_true(found.best_loss == (evaluated ? 3 : INFINITY));
     char *text = file_text(path);
     assert_string_equal(text, kept);
     free(text);
@@ -64,9 +67,9 @@ static void an_endless_line_goes(void **state) {
 static void a_file_that_cannot_be_written_is_named(void **state) {
     tr_error err = {0};
     tr_metrics metrics;
-    int64_t evaluated;
+    tr_metrics_kept found = {.best_step = -1};
     const char *folder = scratch_path(state, "missing");
-    assert_int_equal(tr__metrics_open(folder, 0, &metrics, &evaluated, &err), TR_IO);
+    assert_int_equal(tr__metrics_open(folder, 0, &metrics, &found, &err), TR_IO);
     assert_non_null(strstr(err.message, "missing/metrics.jsonl"));
 }
 
