@@ -1,5 +1,7 @@
 #include "base/log.h"
 
+#include "base/terminal.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -28,5 +30,7 @@ void tr__warn(const tr_log *log, const char *format, ...) {
 
 void tr__log_stderr(void *user, tr_log_level level, const char *line) {
     (void)user;
-    fprintf(stderr, "%s%s\n", level == TR_LOG_WARNING ? "warning: " : "", line);
+    fputs(level == TR_LOG_WARNING ? "warning: " : "", stderr);
+    tr__print_message(stderr, line);
+    fputc('\n', stderr);
 }

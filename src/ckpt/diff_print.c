@@ -1,5 +1,6 @@
 #include <tranche/checkpoint.h>
 
+#include "base/terminal.h"
 #include "ckpt/json.h"
 
 #include <inttypes.h>
@@ -16,7 +17,9 @@ static const struct {
 };
 
 static void print_tensor(const tr_diff_tensor *tensor, FILE *to) {
-    fprintf(to, "%-9s  %-44s ", tensor->file, tensor->name);
+    fprintf(to, "%-9s  ", tensor->file);
+    tr__print_name(to, tensor->name, 44);
+    fputc(' ', to);
     if (tensor->kind != TR_DIFF_VALUES && tensor->kind != TR_DIFF_DTYPE) {
         fprintf(to, " %s\n", kinds[tensor->kind].words);
         return;
@@ -51,7 +54,11 @@ static void print_states(const tr_diff *diff, FILE *to) {
 }
 
 void tr_diff_print(const tr_diff *diff, FILE *to) {
-    fprintf(to, "first   %s\nsecond  %s\n", diff->a, diff->b);
+    fputs("first   ", to);
+    tr__print_name(to, diff->a, 0);
+    fputs("\nsecond  ", to);
+    tr__print_name(to, diff->b, 0);
+    fputc('\n', to);
     for (size_t i = 0; i < diff->count; i++) {
         if (diff->tensors[i].kind != TR_DIFF_SAME) {
             print_tensor(&diff->tensors[i], to);

@@ -11,7 +11,8 @@
 
 enum {
     TR_HEADER_LENGTH_BYTES = 8,
-    TR_HEADER_MAX = 100000000, // as other readers have it
+    // About 130,000 tensors; a file of more is a folder of several.
+    TR_HEADER_MAX = 16 << 20,
 };
 
 typedef struct tr_header {

@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "ckpt/checkpoint.h"
 #include "ckpt/json.h"
@@ -94,8 +95,10 @@ static void print_set(const char *title, const tr_tensor_set *set, FILE *to) {
                                     d ? ", " : "", tensor->dim[d]);
         }
         snprintf(shape + end, sizeof shape - end, "]");
-        fprintf(to, "  %-44s %-5s %-20s %14" PRId64 " bytes\n", tensor->name,
-                tr_dtype_name(tensor->dtype), shape, tensor->bytes);
+        fputs("  ", to);
+        tr__print_name(to, tensor->name, 44);
+        fprintf(to, " %-5s %-20s %14" PRId64 " bytes\n", tr_dtype_name(tensor->dtype),
+                shape, tensor->bytes);
         elements += tensor->count;
         bytes += tensor->bytes;
     }
@@ -114,13 +117,16 @@ static void print_state(const tr_checkpoint *checkpoint, FILE *to) {
             state->seed, state->loss_scale);
     for (int i = 0; i < checkpoint->manifest.count; i++) {
         const tr_file_record *file = &checkpoint->manifest.file[i];
-        fprintf(to, "  %-44s %16" PRIx64 " %22" PRId64 " bytes\n", file->name,
-                file->hash, file->bytes);
+        fputs("  ", to);
+        tr__print_name(to, file->name, 44);
+        fprintf(to, " %16" PRIx64 " %22" PRId64 " bytes\n", file->hash, file->bytes);
     }
 }
 
 void tr_inspection_print(const tr_inspection *inspection, FILE *to) {
-    fprintf(to, "path        %s\n", inspection->path);
+    fputs("path        ", to);
+    tr__print_name(to, inspection->path, 0);
+    fputc('\n', to);
     if (inspection->checkpoint) {
         print_state(inspection->checkpoint, to);
     }

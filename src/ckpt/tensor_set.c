@@ -17,7 +17,7 @@
 
 static const char single_name[] = "model.safetensors";
 static const char index_name[] = "model.safetensors.index.json";
-enum { INDEX_MAX = 100000000 };
+enum { INDEX_MAX = 32 << 20, HEADER_OF_ANY = 1 << 20, HEADER_SHARE = 64 };
 
 typedef struct set_file {
     char *path;
@@ -73,6 +73,14 @@ static tr_status read_header(const char *path, int file, int64_t file_bytes,
                        "%s: not a safetensors file, or cut short: a header of %" PRIu64
                        " bytes in a file of %" PRId64 " (at most %d)",
                        path, length, file_bytes, TR_HEADER_MAX);
+    }
+    int64_t data = rest - (int64_t)length;
+    if ((int64_t)length >
+        HEADER_OF_ANY + HEADER_SHARE * tr__min_i64(data, TR_HEADER_MAX)) {
+        return tr_fail(err, TR_IO,
+                       "%s: not a usable safetensors file: a header of %" PRIu64
+                       " bytes for %" PRId64 " bytes of tensors",
+                       path, length, data);
     }
     char *text = tr__calloc(1, length + 1);
     if (!text) {
@@ -152,31 +160,32 @@ static tr_status sort_names(tr_tensor_set *set, tr_error *err) {
     return TR_OK;
 }
 
-static bool has_file(const tr_tensor_set *set, const char *path) {
-    for (size_t i = 0; i < set->file_count; i++) {
-        if (strcmp(set->files[i].path, path) == 0) {
-            return true;
-        }
+// Opens a file that the map names, unless it is among those `seen`.
+static tr_status add_shard(tr_tensor_set *set, const char *folder, const char *file,
+                           json_t *seen, tr_error *err) {
+    char path[PATH_MAX];
+    if (json_object_get(seen, file)) {
+        return TR_OK;
     }
-    return false;
+    if (json_object_set_new(seen, file, json_true()) != 0) {
+        return tr_fail(err, TR_MEMORY, "no memory for the list of files");
+    }
+    tr_status status = tr__path_join(path, sizeof path, folder, file, err);
+    return status == TR_OK ? add_file(set, path, err) : status;
 }
 
 // Opens each file that the map names once. A name with a slash could lead anywhere.
 static tr_status add_shards(tr_tensor_set *set, const char *folder, const char *index,
-                            const json_t *map, tr_error *err) {
+                            const json_t *map, json_t *seen, tr_error *err) {
     const char *name;
     json_t *value;
     json_object_foreach((json_t *)map, name, value) {
-        char path[PATH_MAX];
         const char *file = json_string_value(value);
         if (!file || !*file || strchr(file, '/')) {
             return tr_fail(err, TR_IO, "%s: '%.200s' is not in a file of this folder",
                            index, name);
         }
-        tr_status status = tr__path_join(path, sizeof path, folder, file, err);
-        if (status == TR_OK && !has_file(set, path)) {
-            status = add_file(set, path, err);
-        }
+        tr_status status = add_shard(set, folder, file, seen, err);
         if (status != TR_OK) {
             return status;
         }
@@ -204,7 +213,7 @@ static tr_status open_index(tr_tensor_set *set, const char *folder, const char *
                             tr_error *err) {
     char *text = NULL;
     size_t bytes = 0;
-    json_t *root = NULL;
+    json_t *root = NULL, *seen = json_object();
     tr_status status = tr__file_read(index, INDEX_MAX, &text, &bytes, err);
     if (status == TR_OK) {
         status = tr__json_parse(index, text, bytes, &root, err);
@@ -217,7 +226,7 @@ static tr_status open_index(tr_tensor_set *set, const char *folder, const char *
         status = tr_fail(err, TR_IO, "%s: no \"weight_map\" with tensors", index);
         goto cleanup;
     }
-    status = add_shards(set, folder, index, map, err);
+    status = add_shards(set, folder, index, map, seen, err);
     if (status == TR_OK) {
         status = sort_names(set, err);
     }
@@ -225,6 +234,7 @@ static tr_status open_index(tr_tensor_set *set, const char *folder, const char *
         status = check_map(set, index, map, err);
     }
 cleanup:
+    json_decref(seen);
     json_decref(root);
     tr__free(text);
     return status;

@@ -1,5 +1,6 @@
 #include "cli/inspect_data.h"
 
+#include "base/terminal.h"
 #include "base/text.h"
 #include "ckpt/json.h"
 
@@ -11,9 +12,11 @@
 static void print_head(const char *path, const tr_survey *s, const char *what) {
     char size[32];
     tr__print_size(size, sizeof size, s->bytes);
-    printf("path     %s\n"
+    fputs("path     ", stdout);
+    tr__print_name(stdout, path, 0);
+    printf("\n"
            "dataset  %s: %" PRId64 " file%s, %s (%" PRId64 " bytes)\n",
-           path, what, s->files, s->files == 1 ? "" : "s", size, s->bytes);
+           what, s->files, s->files == 1 ? "" : "s", size, s->bytes);
     if (s->hidden + s->binary > 0) {
         printf("passed   over %" PRId64 " hidden and %" PRId64 " binary\n", s->hidden,
                s->binary);

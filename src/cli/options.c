@@ -1,3 +1,4 @@
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/cli.h"
 
@@ -207,7 +208,9 @@ int cli_fail(const tr_error *err) {
     for (char *c = line; *c; c++) { // names of files may hold anything
         *c = (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c;
     }
-    fprintf(stderr, "tranche: %s\n", line);
+    fputs("tranche: ", stderr);
+    tr__print_message(stderr, line);
+    fputc('\n', stderr);
     return tr_status_exit(err->status);
 }
 

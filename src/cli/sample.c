@@ -1,4 +1,5 @@
 #include "base/memory.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 
 #include <tranche/sample.h>
@@ -42,6 +43,7 @@ static bool read_prompt(const request *r, int64_t vocabulary, int32_t *tokens,
 static tr_status generate(tr_sampler *sampler, const request *r, int32_t *tokens,
                           int64_t count, tr_error *err) {
     int64_t vocabulary = tr_sampler_vocabulary(sampler);
+    tr_clean_text text = tr__clean_begin(stdout, true);
     tr_sampling how = {r->temperature, r->top_k, r->top_p, (uint64_t)r->seed};
     for (int64_t i = 0; i < r->tokens; i++) {
         const float *logits = NULL;
@@ -55,7 +57,7 @@ static tr_status generate(tr_sampler *sampler, const request *r, int32_t *tokens
         }
         tokens[count++] = token;
         if (vocabulary == BYTES) {
-            putchar(token);
+            tr__clean_put(&text, (unsigned char)token);
         } else {
             printf("%s%d", i ? " " : "", (int)token);
         }
@@ -63,6 +65,7 @@ static tr_status generate(tr_sampler *sampler, const request *r, int32_t *tokens
             break;
         }
     }
+    tr__clean_end(&text);
     putchar('\n');
     return TR_OK;
 }
@@ -89,7 +92,7 @@ static tr_status sample(const char *path, const request *r, tr_error *err) {
     }
     if (status == TR_OK) {
         if (tr_sampler_vocabulary(sampler) == BYTES) {
-            fputs(r->prompt, stdout);
+            tr__print_message(stdout, r->prompt);
         }
         status = generate(sampler, r, tokens, count, err);
     }

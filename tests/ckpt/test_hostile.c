@@ -225,11 +225,33 @@ static void indices(void **state) {
     }
 }
 
+// Not as long as to hold the reader up, and not without tensors to speak of.
+static void long_headers(void **state) {
+    static const uint64_t bytes[] = {2 << 20, TR_HEADER_MAX + 8};
+    static const char *const words[] = {"for 4 bytes of tensors", "at most"};
+    char path[PATH_MAX];
+    test_path(path, *state, "model.safetensors");
+    for (int i = 0; i < 2; i++) {
+        size_t size = 8 + (size_t)bytes[i] + 4;
+        char *text = tr__calloc(size, 1);
+        tr_tensor_set *set = NULL;
+        tr_error err = {0};
+        memset(text + 8, ' ', (size_t)bytes[i]);
+        memcpy(text, &bytes[i], 8);
+        text[8] = '{';
+        test_write(path, text, size);
+        tr__free(text);
+        test_fails(tr__tensor_set_open(path, &set, &err), &err, TR_IO, words[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers),
         cmocka_unit_test(deep_nesting),
         cmocka_unit_test(flipped_bits),
+        cmocka_unit_test_setup_teardown(long_headers, test_folder_make,
+                                        test_folder_remove),
         cmocka_unit_test_setup_teardown(lengths, test_folder_make, test_folder_remove),
         cmocka_unit_test_setup_teardown(indices, test_folder_make, test_folder_remove),
     };

@@ -226,6 +226,44 @@ static void test_best(void **state) {
     assert_int_equal(step_of_link(state, "out/checkpoints/latest"), 14);
 }
 
+// ---- what a terminal is shown
+
+// A safetensors file whose one tensor has such a name.
+static void write_named(void *const *state, const char *file, const char *name) {
+    char data[256] = {0};
+    int length = snprintf(data + 8, sizeof data - 8,
+                          "{\"%s\":{\"dtype\":\"F32\",\"shape\":[1],"
+                          "\"data_offsets\":[0,4]}}",
+                          name);
+    uint64_t header = (uint64_t)length;
+    memcpy(data, &header, sizeof header);
+    memset(data + 8 + length, 0, 4);
+    file_write(state, file, data, (size_t)length + 12);
+}
+
+// Names of others turn no terminal around; a pipe gets them as they are.
+static void test_hostile_names(void **state) {
+    static const char name[] = "w\xc2\x9b"
+                               "2J\xe2\x80\xae"
+                               "x";
+    static const char file[] = "a\x1b[2Jb.safetensors";
+    static const setting terminal = {.terminal = true, .columns = 120};
+    write_named(state, file, name);
+    const char *const commands[][4] = {{"inspect", file}, {"diff", file, "other"}};
+    write_named(state, "other", "y");
+    for (size_t i = 0; i < 2; i++) {
+        outcome o = run_with(state, &terminal, commands[i]);
+        assert_says(o.out, "w?2J?x");
+        assert_says(o.out, "a?[2Jb.safetensors");
+        assert_null(strchr(o.out, '\x1b'));
+        outcome_free(&o);
+        o = run(state, commands[i]);
+        assert_says(o.out, name);
+        assert_says(o.out, file);
+        outcome_free(&o);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(test_hostile_state),
                                        TEST(test_links_in_the_way),
@@ -233,6 +271,7 @@ int main(void) {
                                        TEST(test_metrics_digits),
                                        TEST(test_minutes),
                                        TEST(test_before_a_larger_batch),
-                                       TEST(test_best)};
+                                       TEST(test_best),
+                                       TEST(test_hostile_names)};
     return cmocka_run_group_tests_name("checkpoints", tests, NULL, NULL);
 }
