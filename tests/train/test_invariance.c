@@ -48,7 +48,10 @@ static const char *const optimizers[] = {
     // norm of its tensor: a vector.
     "{\"type\": \"Lamb\", \"params\": {\"lr\": 5e-3, \"weight_decay\": 0.1, "
     "\"exclude_1d\": true}}",
-    "{\"type\": \"LARS\", \"params\": {\"lr\": 2, \"weight_decay\": 0.01}}",
+    // At the default coefficient of 0.001 and these rates a step moves weights by so
+    // little that their own rounding counts.
+    "{\"type\": \"LARS\", \"params\": {\"lr\": 2, \"weight_decay\": 0.01, "
+    "\"trust_coefficient\": 0.02}}",
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 

@@ -269,7 +269,8 @@ GOLDENS = {
         "mlp-lars-all", 24, [7, 9, 13, 5], 57,
         {"type": "LARS", "params": {"lr": 2.0, "momentum": 0.8, "nesterov": True,
                                     "weight_decay": 0.01, "trust_coefficient": 0.02,
-                                    "exclude_1d": False}}, None, norms=False),
+                                    "exclude_1d": False, "decay_1d": True}}, None,
+        norms=False),
     "mlp-cycle": lambda: make_mlp(
         "mlp-cycle", 25, [7, 13, 5], 57,
         {"type": "Lion", "params": {"lr": 1e-3, "weight_decay": 0.1}},
