@@ -27,10 +27,12 @@ typedef enum tr_status {
         TR_STATUS_COUNT
 } tr_status;
 
-enum { TR_MESSAGE_MAX = 1024 };
+enum { TR_MESSAGE_MAX = 4096 };
 
-// What went wrong, written once by the first function to see it. Zero-initialize it;
-// the caller owns it. Functions that take a `tr_error *` accept NULL.
+// What went wrong, written once by the first function to see it. Where there are
+// several problems, or a table, the message has several lines: all but the first begin
+// with four spaces, and no newline is after the last. Zero-initialize it; the caller
+// owns it. Functions that take a `tr_error *` accept NULL.
 typedef struct tr_error {
     tr_status status;
     char message[TR_MESSAGE_MAX];

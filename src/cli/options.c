@@ -120,7 +120,7 @@ static bool store(const cli_command *command, const cli_option *option,
         break;
     }
     if (!good) {
-        complain(command, "%s %s: wanted is a %snumber of %d or more", option->name,
+        complain(command, "%s %s: expected a %snumber of %d or more", option->name,
                  cli_word(value, shown), option->kind == CLI_NUMBER ? "" : "whole ",
                  option->kind == CLI_SOME);
     }
@@ -176,7 +176,7 @@ bool cli_parse(const cli_command *command, const cli_option *options,
             }
         } else if (*count == most) {
             char shown[CLI_WORD_MAX + 4];
-            complain(command, "one operand too many: %s", cli_word(argv[i], shown));
+            complain(command, "unexpected argument: %s", cli_word(argv[i], shown));
             return false;
         } else {
             operands[(*count)++] = argv[i];
@@ -206,7 +206,9 @@ int cli_fail(const tr_error *err) {
     char line[TR_MESSAGE_MAX];
     snprintf(line, sizeof line, "%s", err->message);
     for (char *c = line; *c; c++) { // names of files may hold anything
-        *c = (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c;
+        bool next_line = strncmp(c, "\n    ", 5) == 0; // see tr_error
+        bool bad = (unsigned char)*c < 0x20 || *c == 0x7f;
+        *c = bad && !next_line ? '?' : *c;
     }
     fputs("tranche: ", stderr);
     tr__print_message(stderr, line);

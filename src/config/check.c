@@ -134,7 +134,7 @@ static tr_status fail_value(const tr_config *config, const tr_key *key,
         }
         near = tr__nearest(json_string_value(value), key->choices, count);
     }
-    return tr_fail(err, TR_USAGE, "%s%s is %s; wanted is %s%s%s%s", where, path, given,
+    return tr_fail(err, TR_USAGE, "%s%s is %s; expected %s%s%s%s", where, path, given,
                    wanted, near ? "; did you mean \"" : "", near ? near : "",
                    near ? "\"?" : "");
 }

@@ -2,7 +2,8 @@
 //
 // What is in the file and in the overrides is checked whole before anything else
 // happens: unknown keys (with the nearest known one), types, ranges, choices, keys
-// whose time has not come. After that, getters cannot fail.
+// whose time has not come; all that is wrong is told at once. After that, getters
+// cannot fail.
 //
 // In a key group that has a key `enabled`, the group's other keys are checked but ask
 // for nothing while `enabled` is not true. `null` is a key left out. Two top-level
@@ -59,8 +60,12 @@ tr_status tr__config_parse(const char *name, const char *text, size_t bytes,
                            tr_config **out, tr_error *err);
 void tr__config_destroy(tr_config *config); // NULL-safe
 
-// The keys the user gave that do nothing here, "a, b, c"; NULL when there are none.
+// The keys the user gave that do nothing here, "a, b.*, c"; NULL when there are none.
+// "b.*" stands for a group of which no key does anything.
 const char *tr__config_no_meaning(const tr_config *config);
+// Switches (keys named `enabled`) that the user has turned on and that nothing here
+// obeys; their groups are not in the list above. NULL after the last.
+const tr_key *tr__config_unmet(const tr_config *config, size_t index);
 
 // ---- reading. A path that no table has, or a getter of another type, is an error of
 // the program and aborts. What is returned belongs to the config. A value is the one

@@ -2,6 +2,7 @@
 #ifndef TR_CONFIG_INTERNAL_H
 #define TR_CONFIG_INTERNAL_H
 
+#include "base/problems.h"
 #include "config/config.h"
 
 #include <jansson.h>
@@ -13,6 +14,8 @@ typedef struct tr_entry {
     json_t *fallback; // owned; NULL: none
     bool given;       // by the user
     bool is_auto;     // "auto", not resolved
+    bool wrong;       // what was given is no value of the key; this has been told
+    bool unmet;       // a switch that is on, and that nothing here obeys
     tr_origin origin;
     int line;  // in the file's text; 0: it is not from there, or not known
     char *why; // NULL: nothing to add
@@ -30,6 +33,7 @@ struct tr_config {
     tr_entry *entries;
     size_t count;
     char *no_meaning;
+    tr_problems problems;
 };
 
 // The entry of `path` that is in force (see tr_key.where); NULL: none.
@@ -49,7 +53,10 @@ tr_status tr__config_load(const char *name, const char *text, size_t bytes,
 tr_status tr__config_override(tr_config *config, tr_error *err);
 // The origin of `path` in the merged tree.
 tr_origin tr__config_path_origin(const tr_config *config, const char *path);
-// walk.c: every key of the tree to its entry, or an error.
+// Keeps what is wrong in the user's keys, so that all of it can be told together.
+// TR_OK, unless the error is of another kind.
+tr_status tr__config_problem(tr_config *config, const tr_error *found, tr_error *err);
+// walk.c: every key of the tree to its entry, or a problem.
 tr_status tr__config_walk(tr_config *config, tr_error *err);
 // unknown.c: the error for a key that no table has.
 tr_status tr__config_unknown(const tr_config *config, const char *path, tr_error *err);
@@ -58,7 +65,7 @@ tr_status tr__config_misplaced(const tr_config *config, const char *path,
 // check.c: *out is a new reference to the value in its stored form.
 tr_status tr__config_check(const tr_config *config, const tr_key *key, const char *path,
                            json_t *value, json_t **out, tr_error *err);
-// ready.c: not-yet keys that ask for something are errors; lists those of no meaning.
+// ready.c: not-yet keys that ask for something are problems; lists those of no meaning.
 tr_status tr__config_ready(tr_config *config, tr_error *err);
 
 // where.c: for messages. dst: [size]. "FILE:LINE: ", "--set: ", for the value at

@@ -214,7 +214,10 @@ static tr_status apply(tr_config *config, size_t index, tr_error *err) {
 tr_status tr__config_override(tr_config *config, tr_error *err) {
     tr_status status = TR_OK;
     for (size_t i = 0; i < config->override_count && status == TR_OK; i++) {
-        status = apply(config, i, err);
+        tr_error found = {0};
+        if (apply(config, i, &found) != TR_OK) {
+            status = tr__config_problem(config, &found, err);
+        }
     }
     return status;
 }

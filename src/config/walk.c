@@ -48,6 +48,12 @@ static tr_status fail_refused(const tr_config *config, const tr_key *key,
     return tr_fail(err, TR_USAGE, "%s%s: %s", where, key->path, key->doc);
 }
 
+// Whether the key exists at all is then not known.
+static bool governor_is_wrong(const tr_config *config, const tr_key *key) {
+    const tr_entry *governor = tr__config_entry(config, key->where_key);
+    return governor && governor->wrong;
+}
+
 static tr_status assign(tr_config *config, const char *path, json_t *value,
                         tr_pass pass, tr_error *err) {
     const tr_key *key = any_key(config, path);
@@ -56,7 +62,9 @@ static tr_status assign(tr_config *config, const char *path, json_t *value,
     }
     tr_entry *entry = tr__config_entry(config, path);
     if (!entry) {
-        return tr__config_misplaced(config, path, key, err);
+        return governor_is_wrong(config, key)
+                   ? TR_OK
+                   : tr__config_misplaced(config, path, key, err);
     }
     key = entry->key;
     if (key->status == TR_KEY_REFUSED) {
@@ -75,7 +83,9 @@ static tr_status assign(tr_config *config, const char *path, json_t *value,
     if (entry->is_auto) {
         return TR_OK;
     }
-    return tr__config_check(config, key, path, value, &entry->value, err);
+    tr_status status = tr__config_check(config, key, path, value, &entry->value, err);
+    entry->wrong = status != TR_OK;
+    return status;
 }
 
 static tr_status fail_dotted(const tr_config *config, const char *name, tr_error *err) {
@@ -91,12 +101,35 @@ static tr_status fail_not_group(const tr_config *config, const char *path,
     char where[TR_CONFIG_PATH_MAX * 2], shown[TR_CONFIG_PATH_MAX];
     tr__config_where(config, path, where, sizeof where);
     tr__config_show_value(value, shown, sizeof shown);
-    return tr_fail(err, TR_USAGE, "%s%s is %s; wanted is an object", where, path,
-                   shown);
+    return tr_fail(err, TR_USAGE, "%s%s is %s; expected an object", where, path, shown);
+}
+
+static tr_status walk(tr_config *config, json_t *object, char *path, size_t length,
+                      tr_pass pass, tr_error *err);
+
+// What is at `path`, `length` characters: the member `name` of an object.
+static tr_status take(tr_config *config, const char *name, json_t *value, char *path,
+                      size_t length, tr_pass pass, tr_error *err) {
+    tr_place found = place(config, path);
+    bool first = pass == TR_PASS_FIRST; // what is said in both is said once
+    if (strchr(name, '.')) {
+        return first ? fail_dotted(config, name, err) : TR_OK;
+    }
+    if (found == TR_LEAF) {
+        return assign(config, path, value, pass, err);
+    }
+    if (found == TR_GROUP && json_is_object(value)) {
+        return walk(config, value, path, length, pass, err);
+    }
+    if (!first || (found == TR_GROUP && json_is_null(value))) {
+        return TR_OK;
+    }
+    return found == TR_GROUP ? fail_not_group(config, path, value, err)
+                             : tr__config_unknown(config, path, err);
 }
 
 // `path`: [TR_CONFIG_PATH_MAX], that of `object`, `length` characters; used for its
-// members'.
+// members'. What the user has to change is kept as a problem, and the walk goes on.
 static tr_status walk(tr_config *config, json_t *object, char *path, size_t length,
                       tr_pass pass, tr_error *err) {
     const char *name;
@@ -108,20 +141,17 @@ static tr_status walk(tr_config *config, json_t *object, char *path, size_t leng
         if (ours && json_is_object(value)) {
             continue;
         }
+        tr_error found = {0};
         size_t size = TR_CONFIG_PATH_MAX - length;
         int written = snprintf(path + length, size, "%s%s", length ? "." : "", name);
         bool fits = written >= 0 && (size_t)written < size;
-        tr_place found = fits ? place(config, path) : TR_NOWHERE;
-        if (strchr(name, '.')) {
-            status = fail_dotted(config, name, err);
-        } else if (found == TR_NOWHERE) {
-            status = tr__config_unknown(config, path, err);
-        } else if (found == TR_LEAF) {
-            status = assign(config, path, value, pass, err);
-        } else if (json_is_object(value)) {
-            status = walk(config, value, path, length + (size_t)written, pass, err);
-        } else if (!json_is_null(value)) {
-            status = fail_not_group(config, path, value, err);
+        if (fits) {
+            take(config, name, value, path, length + (size_t)written, pass, &found);
+        } else if (pass == TR_PASS_FIRST) {
+            tr__config_unknown(config, path, &found);
+        }
+        if (found.status != TR_OK) {
+            status = tr__config_problem(config, &found, err);
         }
         if (status != TR_OK) {
             break;

@@ -15,7 +15,7 @@ static tr_status check_range(const char *key, int64_t value, int64_t least,
     if (value >= least && value <= TR_BATCH_MAX) {
         return TR_OK;
     }
-    return tr_fail(err, TR_USAGE, "%s is %" PRId64 "; wanted is 1 to %" PRId64, key,
+    return tr_fail(err, TR_USAGE, "%s is %" PRId64 "; expected 1 to %" PRId64, key,
                    value, TR_BATCH_MAX);
 }
 

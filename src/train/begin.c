@@ -361,7 +361,10 @@ tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err) {
     if (status != TR_OK) {
         return status;
     }
-    status = tr__run_fits(run, plan, &mine);
+    status = tr__run_check_groups(run, plan, &mine);
+    if (status == TR_OK) {
+        status = tr__run_fits(run, plan, &mine);
+    }
     status = tr__agree(run->comm, status, &mine, err);
     if (status == TR_OK) {
         status = fits_later(run, plan, err);

@@ -263,6 +263,7 @@ tr_status tr_check_run(const tr_run_options *options, double tolerance, tr_check
         status = tr_run_open(&own, &c.run, err);
     }
     if (status == TR_OK) {
+        c.run->settings.dry = true;
         status = make_cuts(&c, tolerance > 0 ? tolerance : 1e-4, err);
     }
     for (size_t t = 0; c.first && t < c.check->tensor_count; t++) {

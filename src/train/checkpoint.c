@@ -479,7 +479,7 @@ tr_status tr__engine_resume(tr_engine *engine, tr_error *err) {
     engine->own_until = INT64_MAX;
     if (strcmp(settings->resume, "never") == 0) {
         engine->anew = true;
-        if (tr__comm_leads(tr__run_comm(engine->run))) {
+        if (!settings->dry && tr__comm_leads(tr__run_comm(engine->run))) {
             warn_anew(engine);
         }
         return begin(engine, err);

@@ -10,6 +10,8 @@ static const char *const reductions[] = {"mean", "sum", NULL};
     .types = (key_types), .status = TR_KEY_NOT_YET, .doc = "see enabled"
 #define IDLE_SWITCH                                                                    \
     .types = TR_KEY_BOOL, .status = TR_KEY_NO_MEANING, .fallback = "false"
+#define MONITOR                                                                        \
+    .doc = "metrics.jsonl in the out folder has the metrics of every step instead"
 #define SWITCH                                                                         \
     .types = TR_KEY_BOOL, .allow_auto = true, .status = TR_KEY_NOT_YET,                \
     .fallback = "false"
@@ -45,21 +47,17 @@ static const tr_key keys[] = {
     {.path = "memory_breakdown", NOTHING(TR_KEY_BOOL)},
     {.path = "dump_state", NOTHING(TR_KEY_BOOL)},
     {.path = "log_level", NOTHING(TR_KEY_TEXT)},
-    {.path = "csv_monitor.enabled",
-     IDLE_SWITCH,
-     .doc = "metrics.jsonl is always written"},
+    {.path = "csv_monitor.enabled", IDLE_SWITCH, MONITOR},
     {.path = "csv_monitor.output_path", NOTHING(TR_KEY_TEXT)},
     {.path = "csv_monitor.job_name", NOTHING(TR_KEY_TEXT)},
-    {.path = "tensorboard.enabled",
-     IDLE_SWITCH,
-     .doc = "metrics.jsonl is always written"},
+    {.path = "tensorboard.enabled", IDLE_SWITCH, MONITOR},
     {.path = "tensorboard.output_path", NOTHING(TR_KEY_TEXT)},
     {.path = "tensorboard.job_name", NOTHING(TR_KEY_TEXT)},
-    {.path = "wandb.enabled", IDLE_SWITCH, .doc = "metrics.jsonl is always written"},
+    {.path = "wandb.enabled", IDLE_SWITCH, MONITOR},
     {.path = "wandb.group", NOTHING(TR_KEY_TEXT)},
     {.path = "wandb.team", NOTHING(TR_KEY_TEXT)},
     {.path = "wandb.project", NOTHING(TR_KEY_TEXT)},
-    {.path = "comet.enabled", IDLE_SWITCH, .doc = "metrics.jsonl is always written"},
+    {.path = "comet.enabled", IDLE_SWITCH, MONITOR},
     {.path = "comet.samples_log_interval", NOTHING(TR_KEY_INT)},
     {.path = "comet.project", NOTHING(TR_KEY_TEXT)},
     {.path = "comet.workspace", NOTHING(TR_KEY_TEXT)},
@@ -70,21 +68,25 @@ static const tr_key keys[] = {
     {.path = "comet.mode", NOTHING(TR_KEY_TEXT)},
     {.path = "comms_logger.enabled",
      IDLE_SWITCH,
-     .doc = "the plan and its ledger tell it"},
+     .doc = "`tranche plan` shows every message and its bytes, `tranche train --trace` "
+            "its time"},
     {.path = "comms_logger.verbose", NOTHING(TR_KEY_BOOL)},
     {.path = "comms_logger.prof_all", NOTHING(TR_KEY_BOOL)},
     {.path = "comms_logger.debug", NOTHING(TR_KEY_BOOL)},
     {.path = "comms_logger.prof_ops", NOTHING(TR_KEY_LIST)},
     {.path = "flops_profiler.enabled",
      IDLE_SWITCH,
-     .doc = "the plan and its ledger tell it"},
+     .doc = "`tranche plan` shows the operations of a step, `tranche train --trace` "
+            "where its time goes"},
     {.path = "flops_profiler.recompute_fwd_factor", NOTHING(TR_KEY_NUMBER)},
     {.path = "flops_profiler.profile_step", NOTHING(TR_KEY_INT)},
     {.path = "flops_profiler.module_depth", NOTHING(TR_KEY_INT)},
     {.path = "flops_profiler.top_modules", NOTHING(TR_KEY_INT)},
     {.path = "flops_profiler.detailed", NOTHING(TR_KEY_BOOL)},
     {.path = "flops_profiler.output_file", NOTHING(TR_KEY_TEXT)},
-    {.path = "timers.throughput.enabled", NOTHING(TR_KEY_BOOL)},
+    {.path = "timers.throughput.enabled",
+     IDLE_SWITCH,
+     .doc = "metrics.jsonl has the throughput of every step"},
     {.path = "timers.throughput.synchronized", NOTHING(TR_KEY_BOOL)},
 
     // Checkpoints: complete or absent, and of any number of ranks.

@@ -86,19 +86,13 @@ static tr_status check_drop_last(const tr_run *run, tr_error *err) {
                    (long long)samples, (long long)batch, (long long)samples);
 }
 
-static tr_status resolve_length(tr_run *run, const tr_run_options *options,
-                                tr_error *err) {
+static tr_status resolve_length(tr_run *run, tr_error *err) {
     int64_t steps = count_of(run, "steps"), epochs = count_of(run, "epochs");
     if (steps > 0 && epochs > 0) {
         return tr_fail(
             err, TR_USAGE,
             "both \"steps\" (%lld) and \"epochs\" (%lld) are given: keep one",
             (long long)steps, (long long)epochs);
-    }
-    if (steps == 0 && epochs == 0 && !options->plan_only) {
-        return tr_fail(err, TR_USAGE,
-                       "neither \"steps\" nor \"epochs\" is given: say how long to "
-                       "train, or use --steps");
     }
     if (run->train) {
         run->batcher = (tr_batcher){
@@ -141,7 +135,7 @@ tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
         status = check_unrolled(run, err);
     }
     if (status == TR_OK) {
-        status = resolve_length(run, options, err);
+        status = resolve_length(run, err);
     }
     if (status != TR_OK) {
         return status;

@@ -187,10 +187,13 @@ static bool is_random(const tr_run *run) {
     return strcmp(tr__config_text(run->config, "data.format"), "random") == 0;
 }
 
-// Does the run file say what the samples are?
-static bool is_named(const tr_run *run) {
-    return is_random(run) ? tr__config_is_set(run->config, "data.samples")
-                          : tr__config_count(run->config, "data.train") > 0;
+bool tr__run_names_data(const tr_run *run) {
+    return is_random(run) || tr__config_count(run->config, "data.train") > 0;
+}
+
+static bool is_complete(const tr_run *run) {
+    return tr__run_names_data(run) &&
+           (!is_random(run) || tr__config_is_set(run->config, "data.samples"));
 }
 
 // A path of the data that leads nowhere; NULL: none does.
@@ -275,13 +278,8 @@ tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,
     if (options->own_train) {
         run->train = options->own_train;
         run->validation = options->own_validation;
-    } else if (options->plan_only && !is_named(run)) {
+    } else if (options->plan_only && !is_complete(run)) {
         return TR_OK; // a plan needs no data; a run file without any is fine
-    } else if (!is_named(run) && !is_random(run)) {
-        return tr_fail(
-            err, TR_USAGE,
-            "there is no training data: give \"data\": {\"train\": [...]} in "
-            "the run file, or --data PATH");
     } else if (options->plan_only && missing_path(run)) {
         return without_data(run, missing_path(run), err);
     } else {
@@ -296,6 +294,7 @@ tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,
     if (status != TR_OK) {
         return status;
     }
+    run->has_data = true;
     bool shuffled = strcmp(tr__config_text(run->config, "data.order"), "shuffled") == 0;
     run->order =
         (tr_order){tr_dataset_samples(run->train), shuffled, run->settings.seed};

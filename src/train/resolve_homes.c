@@ -58,16 +58,47 @@ static tr_status resolve_folder(tr_run *run, tr_error *err) {
     return status;
 }
 
+// An old name that is on, beside the new one with another meaning.
+static tr_status check_old_name(const tr_run *run, const char *old, const char *device,
+                                tr_error *err) {
+    bool open = tr__config_is_auto(run->config, device);
+    bool both = tr__config_bool(run->config, old) && !open &&
+                tr__config_is_given(run->config, device);
+    const char *says = both ? tr__config_text(run->config, device) : "cpu";
+    return strcmp(says, "cpu") == 0
+               ? TR_OK
+               : tr_fail(err, TR_USAGE,
+                         "%s is true, which means %s \"cpu\", but that is \"%s\": "
+                         "keep one of them",
+                         old, device, says);
+}
+
+static const char optimizer_device[] = "zero_optimization.offload_optimizer.device";
+static const char param_device[] = "zero_optimization.offload_param.device";
+
+static const struct {
+    const char *old, *device;
+} old_names[] = {
+    {"zero_optimization.cpu_offload", optimizer_device},
+    {"zero_optimization.cpu_offload_params", param_device},
+    {"zero_optimization.cpu_offload_param", param_device},
+};
+
 tr_status tr__run_resolve_homes(tr_run *run, const tr_run_options *options,
                                 tr_error *err) {
     const tr_config *config = run->config;
     tr_plan_request *r = &run->request;
-    bool params = tr__config_bool(config, "zero_optimization.cpu_offload_params") ||
-                  tr__config_bool(config, "zero_optimization.cpu_offload_param");
-    bool optimizer = tr__config_bool(config, "zero_optimization.cpu_offload");
-    r->param_home = home_of(run, "zero_optimization.offload_param.device", params);
-    r->optimizer_home =
-        home_of(run, "zero_optimization.offload_optimizer.device", optimizer);
+    bool on[3];
+    for (int i = 0; i < 3; i++) {
+        on[i] = tr__config_bool(config, old_names[i].old);
+        tr_status status =
+            check_old_name(run, old_names[i].old, old_names[i].device, err);
+        if (status != TR_OK) {
+            return status;
+        }
+    }
+    r->param_home = home_of(run, param_device, on[1] || on[2]);
+    r->optimizer_home = home_of(run, optimizer_device, on[0]);
     double ratio = tr__config_number(config, ratio_key);
     r->optimizer_home = ratio > 0 ? r->optimizer_home : TR_SPACE_DEVICE;
     r->optimizer_stays = r->optimizer_home == TR_SPACE_DEVICE ? 0 : 1 - ratio;

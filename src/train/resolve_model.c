@@ -110,13 +110,6 @@ tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
         run->model = options->own_model;
         return slice_model(run, err);
     }
-    if (!tr__config_is_set(run->config, "model")) {
-        return tr_fail(
-            err, TR_USAGE,
-            "the run file has no \"model\": give a name (\"gpt2\"), a folder, "
-            "or an object such as {\"model_type\": \"gpt2\", ...}; or use "
-            "--model");
-    }
     tr_status status =
         tr__config_type(run->config, "model") == TR_KEY_TEXT
             ? from_text(run, tr__config_text(run->config, "model"), err)

@@ -354,7 +354,12 @@ tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
     if (status != TR_OK || (!asked.free && !asked.budgets)) {
         return status;
     }
-    if (run->request.optimizer_stays > 0) {
+    // A share that stays is not yet one of the things that the planner weighs.
+    bool away = run->request.optimizer_home != TR_SPACE_DEVICE ||
+                asked.free >> TR_DIMENSION_optimizer_home & 1;
+    double ratio =
+        tr__config_number(run->config, "zero_optimization.offload_optimizer.ratio");
+    if (away && ratio > 0 && ratio < 1) {
         tr_fail(
             &mine, TR_USAGE,
             "zero_optimization.offload_optimizer.ratio below 1 where the planner "

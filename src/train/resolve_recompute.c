@@ -59,6 +59,11 @@ tr_status tr__run_resolve_recompute(tr_run *run, tr_error *err) {
     r->recomputed_ops = classes;
     r->recomputed_ops_units = units ? 0 : first;
     bool away = is_decided(run, on_host) && tr__config_bool(run->config, on_host);
+    bool is_open = !tr__config_is_given(run->config, checkpoints) ||
+                   tr__config_is_auto(run->config, checkpoints);
+    if (away && is_open && r->recomputed_units == 0) {
+        r->recomputed_units = -1; // DeepSpeed's switch alone turns it on
+    }
     r->boundary_home = away ? TR_SPACE_HOST : TR_SPACE_DEVICE;
     return tr__config_explain_auto(run->config, "execution.recompute",
                                    "norm and activation", err);

@@ -76,29 +76,41 @@ static tr_status open_config(tr_run *run, const tr_run_options *o, tr_error *err
                            &run->config, err);
 }
 
-// What the user asked for and will not get.
-static void warn_idle(const tr_run *run) {
-    if (!run->validation && tr__config_int(run->config, "evaluation.every") > 0) {
-        tr__warn(&run->log, "evaluation.every is set, but there is no data.validation: "
-                            "nothing will be evaluated");
-    }
+// Keeps what is wrong, for the user to mend together with the rest. Returns whether
+// all is well so far.
+static bool keep(tr_problems *problems, tr_error *found) {
+    bool good = found->status == TR_OK;
+    tr__problems_add(problems, found);
+    *found = (tr_error){0};
+    return good;
 }
 
+// Each part that what it builds upon allows.
 static tr_status resolve(tr_run *run, const tr_run_options *options, tr_error *err) {
-    tr_status status = tr__run_resolve_model(run, options, err);
-    if (status == TR_OK) {
-        status = tr__run_resolve_data(run, options, err);
+    tr_problems problems = {0};
+    tr_error found = {0};
+    tr__run_ask(run, options, &problems);
+    if (problems.count == 0) {
+        tr__run_resolve_model(run, options, &found);
+        bool model = keep(&problems, &found), batch = false;
+        if (model) {
+            tr__run_resolve_data(run, options, &found);
+            keep(&problems, &found);
+            tr__run_resolve_batch(run, options, &found);
+            batch = keep(&problems, &found);
+        }
+        tr__run_resolve_precision(run, &found);
+        keep(&problems, &found);
+        if (batch) {
+            tr__run_resolve_optimizer(run, &found);
+            keep(&problems, &found);
+        }
     }
-    if (status == TR_OK) {
-        status = tr__run_resolve_batch(run, options, err);
+    if (problems.count == 0) {
+        tr__run_resolve_stability(run, &found);
+        keep(&problems, &found);
     }
-    if (status == TR_OK) {
-        status = tr__run_resolve_precision(run, err);
-    }
-    if (status == TR_OK) {
-        status = tr__run_resolve_optimizer(run, err);
-    }
-    return status == TR_OK ? tr__run_resolve_stability(run, err) : status;
+    return tr__problems_end(&problems, err);
 }
 
 // A folder that --resume names is a checkpoint, or an out folder with one in it.
@@ -225,13 +237,8 @@ tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err
         tr_run_close(run);
         return status;
     }
-    const char *idle = tr__config_no_meaning(run->config);
-    if (idle) {
-        tr__note(&run->log, "accepted, but without meaning here: %s", idle);
-    }
-    if (!options->plan_only) {
-        warn_idle(run);
-    }
+    tr__run_say_ignored(run);
+    tr__run_say_idle(run);
     *out = run;
     return TR_OK;
 }
@@ -284,14 +291,20 @@ const tr_planned *tr_run_planned(const tr_run *run) {
 
 tr_status tr_run_print_plan(const tr_run *run, const tr_plan *plan, FILE *to,
                             tr_error *err) {
-    tr_status status = tr_plan_print(plan, to, err);
+    tr_status status = tr__run_check_groups(run, plan, err);
+    if (status == TR_OK) {
+        status = tr_plan_print(plan, to, err);
+    }
     return status == TR_OK && run->planned ? tr_planned_print(run->planned, to, err)
                                            : status;
 }
 
 tr_status tr_run_print_plan_json(const tr_run *run, const tr_plan *plan, FILE *to,
                                  tr_error *err) {
-    tr_status status = TR_OK;
+    tr_status status = tr__run_check_groups(run, plan, err);
+    if (status != TR_OK) {
+        return status;
+    }
     fprintf(to, "{\n");
     if (run->planned) {
         fprintf(to, "  \"planner\": ");

@@ -3,6 +3,7 @@
 #define TR_TRAIN_RUN_H
 
 #include "base/log.h"
+#include "base/problems.h"
 #include "ckpt/state.h"
 #include "comm/comm.h"
 #include "config/config.h"
@@ -22,6 +23,7 @@ struct tr_run {
     tr_model *own_model; // NULL: the caller's
     char *weights;       // folder to read them from, NULL: drawn
     tr_dataset *train, *validation;
+    bool has_data;        // they are known: a run that is only planned needs none
     bool own_data;        // destroyed with the run
     bool labels_optional; // samples of csv and npy may have none
     tr_order order;
@@ -35,6 +37,11 @@ struct tr_run {
     tr_planned *planned; // NULL: nothing was asked of it, or rank 0 has it
 };
 
+// ---- missing.c
+// What the run needs and has not been given, a problem each.
+void tr__run_ask(const tr_run *run, const tr_run_options *options,
+                 tr_problems *problems);
+
 // ---- resolve_*.c: each reads its part of the config, and records what it came to.
 // Paths that the run file `file` (NULL: none) gives and that are not in the current
 // folder, but in the run file's, are taken there; it is said.
@@ -43,6 +50,8 @@ tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
                                 tr_error *err);
 tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,
                                tr_error *err);
+// Does the run file say what the samples are?
+bool tr__run_names_data(const tr_run *run);
 tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
                                 tr_error *err);
 // Both called by tr__run_resolve_batch.
@@ -79,6 +88,18 @@ void tr__settings_clear(tr_settings *settings);
 // optimizer, no plan. tr_run_close ends it. Errors as tr_run_open's.
 tr_status tr__run_open_data(const tr_run_options *options, bool labels_optional,
                             tr_run **out, tr_error *err);
+
+// ---- idle.c: what the user has given and nothing obeys, each told once. The first: of
+// keys that nothing in Tranche obeys; the other: of those that need another.
+void tr__run_say_ignored(const tr_run *run);
+void tr__run_say_idle(const tr_run *run);
+
+// ---- groups.c
+// The number of the group that a parameter of this name is of.
+int tr__group_of(const tr_settings *settings, const char *name);
+// TR_USAGE: a pattern that matches no parameter, with the nearest that would.
+tr_status tr__run_check_groups(const tr_run *run, const tr_plan *plan, tr_error *err);
+void tr__run_say_groups(const tr_run *run, const tr_plan *plan);
 
 // ---- begin.c
 // TR_BUDGET: the plan needs more memory than the machine has; the message says what

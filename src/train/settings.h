@@ -42,6 +42,7 @@ typedef struct tr_settings {
     double checkpoint_minutes;                // 0: not by time
     bool checkpoint_best;                     // keep that of the lowest validation loss
     int keep;                                 // 0: all
+    bool dry;                                 // nothing is ever saved: a check
     char *out;                                // folder
     char *nvme_path;                          // folder, NULL: none
     char *resume;                             // "auto", "never", a folder

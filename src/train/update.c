@@ -1,20 +1,7 @@
 // Parameter groups: which parameters an update treats alike, and with which numbers.
 #include "base/memory.h"
-#include "base/text.h"
 #include "plan/offsets.h"
 #include "train/engine.h"
-
-static int group_of(const tr_settings *settings, const char *name) {
-    for (size_t g = 0; g + 1 < settings->group_count; g++) {
-        const tr_param_group *group = &settings->groups[g];
-        for (size_t p = 0; p < group->pattern_count; p++) {
-            if (tr__glob_match(group->patterns[p], name)) {
-                return (int)g;
-            }
-        }
-    }
-    return (int)settings->group_count - 1;
-}
 
 // A parameter joins the range before it when nothing but padding lies between them:
 // padding is zero, has no gradient, and stays zero.
@@ -40,7 +27,7 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
     }
     for (size_t i = 0; i < plan->param_count; i++) {
         const tr_plan_param *param = &plan->params[i];
-        int group = group_of(engine->settings, param->stored);
+        int group = tr__group_of(engine->settings, param->stored);
         tr_update_range *last =
             engine->range_count ? &engine->ranges[engine->range_count - 1] : NULL;
         bool alone = engine->settings->optimizer->adaptation != NULL;

@@ -120,7 +120,7 @@ static void test_for_people(void **state) {
     assert_says(text, "reduced");
     free(text);
     fail_with(state, NULL, LIST("plan", "run.json", "--ranks", "0"), 2,
-              LIST("--ranks 0: wanted is a whole number of 1 or more"));
+              LIST("--ranks 0: expected a whole number of 1 or more"));
 }
 
 int main(void) {

@@ -19,7 +19,7 @@ static void test_wrong_words(void **state) {
         {{"--verison"}, {"--verison", "mean --version?"}},
         {{"train"}, {"needs RUN.json", "train --help"}},
         {{"diff", "a"}, {"needs A B"}},
-        {{"plan", "run.json", "b"}, {"one operand too many: b"}},
+        {{"plan", "run.json", "b"}, {"unexpected argument: b"}},
         {{"train", "run.json", "--hlep"}, {"unknown option --hlep", "mean --help?"}},
         {{"train", "run.json", "--step=3"}, {"unknown option --step=3", "--steps?"}},
         {{"inspect", "--jsno", "x"}, {"unknown option --jsno", "mean --json?"}},
@@ -112,7 +112,7 @@ static void test_long_words(void **state) {
     const wrong all[] = {
         {{word}, {"unknown command xxx", "xxx..."}},
         {{"train", word}, {"xxx"}},
-        {{"train", "run.json", word}, {"one operand too many: xxx"}},
+        {{"train", "run.json", word}, {"unexpected argument: xxx"}},
         {{"train", "run.json", option}, {"unknown option --xxx"}},
         {{"train", "run.json", "--steps", word}, {"--steps xxx"}},
         {{"train", "run.json", "--set", word}, {"--set: \"xxx"}},
