@@ -96,7 +96,7 @@ static bool rest_is_named(const tr_key *key) {
     case TR_KEY_WORKS:
         return true;
     case TR_KEY_NO_MEANING:
-        return is_named("\n## Keys without a meaning here", key);
+        return is_named("\n## Keys without an effect", key);
     case TR_KEY_NOT_YET:
     case TR_KEY_REFUSED:
         return is_named("\n## Keys that are not yet", key);

@@ -1,0 +1,599 @@
+// The whole table of keys: each one changes the run that a file resolves to, or is
+// told. No key is silently without an effect.
+#include "scratch.h"
+#include "train/keys.h"
+#include "train/run.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// A GPT-2 of 13 positions on 4,000 bytes; nothing is ever written.
+static const char base[] =
+    "{\"model\": {\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 32, "
+    "\"n_head\": 2, \"n_positions\": 13}, \"data\": {\"train\": \"text\"}, "
+    "\"steps\": 40, \"train_batch_size\": 12, \"train_micro_batch_size_per_gpu\": 2, "
+    "\"out\": \"unused\"}";
+
+enum {
+    SAMPLE_MAX = 4096,
+    SAID_MAX = 1 << 16,
+    SETS_MAX = 12,
+    WORDS = 256,
+    CANDIDATES = 24
+};
+
+static tr_machine *machine;
+
+// ---- a run, as far as it is opened
+
+typedef struct outcome {
+    tr_status status;
+    char message[TR_MESSAGE_MAX];
+    char said[SAID_MAX];
+    char *print; // what the run is, as text; NULL: it was refused
+} outcome;
+
+static void note(void *user, tr_message_level level, const char *line) {
+    char *said = user;
+    size_t used = strlen(said);
+    (void)level;
+    snprintf(said + used, SAID_MAX - used, "%s\n", line);
+}
+
+static void print_bytes(FILE *to, const void *data, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++) {
+        fprintf(to, "%02x", ((const unsigned char *)data)[i]);
+    }
+    fputc('\n', to);
+}
+
+// What stands in the structure, with the texts that it points to in place of addresses.
+static void print_settings(FILE *to, const tr_settings *s) {
+    tr_settings bare = *s;
+    bare.groups = NULL;
+    bare.batches.changes = NULL;
+    bare.out = bare.nvme_path = bare.resume = bare.trace = NULL;
+    print_bytes(to, &bare, sizeof bare);
+    fprintf(to, "%s %s\n", s->out, s->nvme_path ? s->nvme_path : "");
+    print_bytes(to, s->batches.changes, s->batches.count * sizeof *s->batches.changes);
+    for (size_t g = 0; g < s->group_count; g++) {
+        for (size_t p = 0; p < s->groups[g].pattern_count; p++) {
+            fprintf(to, "%s ", s->groups[g].patterns[p]);
+        }
+        print_bytes(to, &s->groups[g].hyper, sizeof s->groups[g].hyper);
+    }
+}
+
+// With its first sample, as it is read.
+static void print_data(FILE *to, tr_dataset *data) {
+    static float input[SAMPLE_MAX], target[SAMPLE_MAX];
+    const int64_t first = 0;
+    if (!data) {
+        return;
+    }
+    tr_sample_desc sample = tr_dataset_sample(data);
+    assert_true(tr_shape_count(sample.input.shape) <= SAMPLE_MAX);
+    tr_error err = {0}; // what cannot be read ends the run, later
+    tr_dataset_read(data, &first, 1, input, target, &err);
+    fprintf(to, "%s\n", err.message);
+    fprintf(to, "%s %lld %llx\n", tr_dataset_about(data),
+            (long long)tr_dataset_samples(data),
+            (unsigned long long)tr_dataset_hash(data));
+    print_bytes(to, input, 4 * (size_t)tr_shape_count(sample.input.shape));
+    print_bytes(to, target, 4 * (size_t)tr_shape_count(sample.target.shape));
+}
+
+// The memory of its plan.
+static void print_plan(FILE *to, const tr_run *run) {
+    tr_plan *plan = NULL;
+    tr_error err = {0};
+    tr_plan_make(tr_run_plan_request(run), &plan, &err);
+    fprintf(to, "%s\n", err.message);
+    if (plan) {
+        print_bytes(to, tr_plan_ledger(plan), sizeof(tr_ledger));
+    }
+    tr_plan_destroy(plan);
+}
+
+static char *print(const tr_run *run) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    tr_plan_request request = run->request;
+    assert_non_null(to);
+    request.model = NULL;
+    print_bytes(to, &request, sizeof request);
+    print_settings(to, &run->settings);
+    print_data(to, run->train);
+    print_data(to, run->validation);
+    print_bytes(to, &run->batcher, sizeof run->batcher);
+    fprintf(to, "%d %s\n", run->order.shuffled, run->model->config_json);
+    const char *folder = tr__run_nvme_folder(run);
+    fprintf(to, "%s\n", folder && run->settings.nvme_path ? folder : "");
+    print_plan(to, run);
+    if (run->planned) {
+        assert_int_equal(tr_planned_print(run->planned, to, NULL), TR_OK);
+    }
+    fclose(to);
+    return text;
+}
+
+static void try_run(outcome *o, const char *const *set) {
+    tr_error err = {0};
+    tr_run *run = NULL;
+    memset(o, 0, sizeof *o);
+    tr_run_options options = {.text = base,
+                              .set = set,
+                              .machine = machine,
+                              .resume = "never",
+                              .messages = {note, o->said}};
+    while (set[options.set_count]) {
+        options.set_count++;
+    }
+    o->status = tr_run_open(&options, &run, &err);
+    snprintf(o->message, sizeof o->message, "%s", err.message);
+    o->print = o->status == TR_OK ? print(run) : NULL;
+    tr_run_close(run);
+}
+
+// ---- what to try
+
+// Where a key has a use: what else is set, and the value, if no plain one would do.
+typedef struct place {
+    const char *path, *value;
+    const char *with[SETS_MAX];
+} place;
+
+#define ZERO  "zero_optimization."
+#define SCHED "scheduler.params."
+#define GUARD                                                                          \
+    { "spike_guard.action=rollback" }
+#define IMAGES                                                                         \
+    {                                                                                  \
+        "data.format=npy", "data.train=images.npy", "data.labels=labels.npy",          \
+            "model={\"model_type\": \"resnet\", \"depth\": 8, \"image_size\": 8, "     \
+            "\"num_channels\": 8, \"num_labels\": 2}"                                  \
+    }
+#define ROWS                                                                           \
+    {                                                                                  \
+        "data.format=npy", "data.train=images.npy", "data.labels=labels.npy",          \
+            "model={\"model_type\": \"mlp\", \"layer_sizes\": [512, 4, 2]}"            \
+    }
+#define TABLE(format)                                                                  \
+    {                                                                                  \
+        "data.format=" format, "data.train=table.csv",                                 \
+            "model={\"model_type\": \"mlp\", \"layer_sizes\": [2, 4, 3]}"              \
+    }
+#define RANDOM(a, b)                                                                   \
+    {                                                                                  \
+        "data.format=random", "data.train=null", (a), (b),                             \
+            "model={\"model_type\": \"mlp\", \"layer_sizes\": [2, 4, 3]}"              \
+    }
+#define CYCLE                                                                          \
+    "scheduler.type=OneCycle", SCHED "cycle_min_lr=0.1", SCHED "cycle_max_lr=0.2"
+#define NVME "memory.nvme.path=/tmp", ZERO "offload_optimizer.device=nvme"
+
+static const place places[] = {
+    {"model", "gpt2", {0}},
+    {"epochs", "3", {"steps=null"}},
+    {"out", "elsewhere", {0}},
+    {"gradient_accumulation_steps", "3", {"train_batch_size=null"}},
+    {"evaluation.every", NULL, {"data.validation=0.2"}},
+    {"evaluation.samples", NULL, {"data.validation=0.2"}},
+    {"execution.recompute", "unit", {0}},
+    {"memory.nvme.path", "/tmp", {ZERO "offload_optimizer.device=nvme"}},
+    {"memory.nvme.bytes", "1GiB", {NVME}},
+    {"memory.nvme.gradients", "true", {NVME}},
+    {"data.train", "[\"text\", \"more\"]", {0}},
+    {"data.validation", "0.2", {0}},
+    {"data.dtype", "u32", {"data.format=tokens", "data.train=ids.bin"}},
+    {"data.labels", "labels.bin", {"data.format=tokens", "data.train=ids.bin"}},
+    {"data.validation_labels",
+     "labels.bin",
+     {"data.format=tokens", "data.train=ids.bin", "data.labels=labels.bin",
+      "data.validation=ids.bin"}},
+    {"data.label_column", "0", TABLE("csv")},
+    {"data.samples", "30", RANDOM("data.features=2", "data.classes=3")},
+    {"data.features", "2", RANDOM("data.samples=20", "data.classes=3")},
+    {"data.classes", "3", RANDOM("data.samples=20", "data.features=2")},
+    {"data.image_layout", "channels_last", IMAGES},
+    {"data.image_mean", "0.25", IMAGES},
+    {"data.image_std", "0.25", IMAGES},
+    {"optimizer.params.betas", "[0.5, 0.6]", {0}},
+    {"optimizer.params.adam_w_mode", "false", {"optimizer.type=Adam"}},
+    {"optimizer.params.dampening",
+     NULL,
+     {"optimizer.type=SGD", "optimizer.params.momentum=0.5"}},
+    {"optimizer.params.nesterov",
+     "true",
+     {"optimizer.type=SGD", "optimizer.params.momentum=0.5"}},
+    {"optimizer.groups", "[{\"match\": \"*.bias\", \"lr\": 3}]", {0}},
+    {"scheduler.unit", NULL, {"scheduler.type=WarmupLR"}},
+    {SCHED "warmup_max_lr", "0.3", {"scheduler.type=WarmupLR"}},
+    {SCHED "cycle_min_lr", "0.1", {CYCLE, SCHED "cycle_min_lr=0.15"}},
+    {SCHED "cycle_max_lr", "0.3", {CYCLE}},
+    {SCHED "decay_lr_rate", NULL, {CYCLE, SCHED "decay_step_size=10"}},
+    {SCHED "decay_mom_rate", NULL, {CYCLE, SCHED "decay_step_size=10"}},
+    {SCHED "decay_step_size", NULL, {CYCLE, SCHED "decay_lr_rate=0.1"}},
+    {SCHED "cycle_first_step_size", NULL, {CYCLE}},
+    {SCHED "cycle_second_step_size", "5", {CYCLE}},
+    {SCHED "cycle_first_stair_count", NULL, {CYCLE}},
+    {SCHED "cycle_second_stair_count", "5", {CYCLE}},
+    {SCHED "cycle_momentum", NULL, {CYCLE}},
+    {SCHED "cycle_min_mom", NULL, {CYCLE}},
+    {SCHED "cycle_max_mom", NULL, {CYCLE}},
+    {"batch_scaling.rule", "linear", {"batch_scaling.reference_batch=6"}},
+    {"batch_scaling.reference_batch", "6", {"batch_scaling.rule=linear"}},
+    {"batch_schedule", "[[10, 24]]", {0}},
+    {"adaptive_batch.enabled", "true", {"adaptive_batch.most=24"}},
+    {"adaptive_batch.least",
+     "6",
+     {"adaptive_batch.enabled=true", "adaptive_batch.most=24"}},
+    {"adaptive_batch.most",
+     "36",
+     {"adaptive_batch.enabled=true", "adaptive_batch.most=24"}},
+    {"adaptive_batch.every",
+     "5",
+     {"adaptive_batch.enabled=true", "adaptive_batch.most=24"}},
+    {"adaptive_batch.share",
+     "2",
+     {"adaptive_batch.enabled=true", "adaptive_batch.most=24"}},
+    {"spike_guard.threshold", NULL, GUARD},
+    {"spike_guard.window", NULL, GUARD},
+    {"spike_guard.after", NULL, GUARD},
+    {"spike_guard.rate_factor", NULL, GUARD},
+    {"spike_guard.warmup_steps", NULL, GUARD},
+    {"spike_guard.limit", NULL, GUARD},
+    {"spike_guard.forgive_steps", NULL, GUARD},
+    {"data_types.grad_accum_dtype", "bf16", {0}},
+    {ZERO "offload_optimizer.device", "cpu", {0}},
+    {ZERO "offload_optimizer.nvme_path",
+     "/tmp",
+     {ZERO "offload_optimizer.device=nvme"}},
+    {ZERO "offload_optimizer.ratio", "0.5", {ZERO "offload_optimizer.device=cpu"}},
+    {ZERO "offload_param.device", "cpu", {0}},
+    {ZERO "offload_param.nvme_path",
+     "/tmp",
+     {ZERO "offload_param.device=nvme", ZERO "offload_optimizer.device=cpu"}},
+};
+
+static const place *find_place(const char *path) {
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (strcmp(places[i].path, path) == 0) {
+            return &places[i];
+        }
+    }
+    return NULL;
+}
+
+typedef char candidate[WORDS];
+
+static size_t add(candidate *list, size_t count, const char *value) {
+    if (count < CANDIDATES) {
+        snprintf(list[count++], WORDS, "%s", value);
+    }
+    return count;
+}
+
+// Values that are not the default.
+static size_t candidates(const tr_key *key, candidate *list) {
+    static const char *const integers[] = {"1", "2", "3", "7", "12", "24"};
+    static const char *const numbers[] = {"0.25", "0.5", "2", "3"};
+    size_t count = 0;
+    if (key->types & TR_KEY_BOOL) {
+        count = add(list, count, "true");
+        count = add(list, count, "false");
+    }
+    for (const char *const *name = key->choices; name && *name; name++) {
+        count = add(list, count, *name);
+    }
+    for (int i = 0; i < 6 && key->types & TR_KEY_INT; i++) {
+        count = add(list, count, integers[i]);
+    }
+    for (int i = 0; i < 4 && key->types & TR_KEY_NUMBER; i++) {
+        count = add(list, count, numbers[i]);
+    }
+    if (key->types & TR_KEY_SIZE) {
+        count = add(list, count, "1GiB");
+    }
+    if (key->types & TR_KEY_LIST && key->elements == 0) {
+        count = add(list, count, "[1]");
+    }
+    if (key->types & TR_KEY_LIST && key->elements == TR_KEY_TEXT) {
+        count = add(list, count, "[\"x\"]");
+    }
+    if (key->types & TR_KEY_OBJECT) {
+        count = add(list, count, "{\"enabled\": true}");
+    }
+    if (key->types & TR_KEY_TEXT && !key->choices) {
+        count = add(list, count, "x");
+    }
+    return count;
+}
+
+static const tr_key *key_at(size_t index) {
+    for (int t = 0; t < TR_KEY_TABLES; t++) {
+        if (index < tr__key_tables[t]->count) {
+            return &tr__key_tables[t]->keys[index];
+        }
+        index -= tr__key_tables[t]->count;
+    }
+    return NULL;
+}
+
+static const tr_key *find_key(const char *path) {
+    const tr_key *key;
+    for (size_t i = 0; (key = key_at(i)) != NULL; i++) {
+        if (strcmp(key->path, path) == 0) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+// Without what the key must have to be one at all: another key's value, and its group's
+// switch. Returns how many settings these are.
+static size_t prerequisites(const tr_key *key, candidate *list, const char **set) {
+    size_t count = 0;
+    char enabled[WORDS];
+    const char *dot = strrchr(key->path, '.');
+    if (key->where_key) {
+        snprintf(list[count++], WORDS, "%s=%s", key->where_key, key->where[0]);
+    }
+    snprintf(enabled, sizeof enabled, "%.*s.enabled", dot ? (int)(dot - key->path) : 0,
+             key->path);
+    const tr_key *group = find_key(enabled);
+    if (group && group != key) {
+        snprintf(list[count++], WORDS, "%.200s=true", enabled);
+    }
+    for (size_t i = 0; i < count; i++) {
+        set[i] = list[i];
+    }
+    return count;
+}
+
+// ---- what came of it
+
+typedef enum verdict { SILENT, TOLD, CHANGED } verdict;
+
+// Is a group of the key told as a whole: as ignored, or by its switch?
+static bool names_group(const char *text, const char *path) {
+    static const char *const words[] = {".*", ".enabled is true, which has no effect"};
+    char group[WORDS];
+    for (const char *dot = strchr(path, '.'); dot; dot = strchr(dot + 1, '.')) {
+        for (int i = 0; i < 2; i++) {
+            snprintf(group, sizeof group, "%.*s%s", (int)(dot - path), path, words[i]);
+            if (strstr(text, group)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+// A run that is refused is not silent.
+static verdict judge(const tr_key *key, const outcome *plain, const outcome *with) {
+    bool named = strstr(with->said, key->path) && !strstr(plain->said, key->path);
+    if (with->status != TR_OK || named || names_group(with->said, key->path)) {
+        return TOLD;
+    }
+    return !plain->print || strcmp(plain->print, with->print) != 0 ? CHANGED : SILENT;
+}
+
+// The key beside `set`, which has `used` entries and room for one more.
+static verdict try_value(const tr_key *key, const outcome *plain, const char **set,
+                         size_t used, const char *value, bool show) {
+    char own[2 * WORDS];
+    outcome with;
+    snprintf(own, sizeof own, "%s=%s", key->path, value);
+    set[used] = own;
+    set[used + 1] = NULL;
+    try_run(&with, set);
+    set[used] = NULL;
+    verdict v = judge(key, plain, &with);
+    if (show) {
+        print_error("%s: %s%s\n", own, with.message, with.said);
+    }
+    free(with.print);
+    return v;
+}
+
+static verdict try_values(const tr_key *key, const char **set, size_t used,
+                          const char *value, bool show) {
+    candidate list[CANDIDATES];
+    outcome plain;
+    verdict most = SILENT;
+    size_t count = value ? add(list, 0, value) : candidates(key, list);
+    set[used] = NULL;
+    try_run(&plain, set);
+    for (size_t i = 0; i < count; i++) {
+        verdict v = try_value(key, &plain, set, used, list[i], show);
+        most = v > most ? v : most;
+    }
+    free(plain.print);
+    return most;
+}
+
+// Alone: with what makes it a key, and nothing more.
+static verdict alone(const tr_key *key, bool show) {
+    candidate list[2];
+    const char *set[SETS_MAX + 2];
+    size_t used = prerequisites(key, list, set);
+    const place *p = find_place(key->path);
+    return try_values(key, set, used, p ? p->value : NULL, show);
+}
+
+static verdict in_place(const tr_key *key, bool show) {
+    const char *set[SETS_MAX + 2];
+    const place *p = find_place(key->path);
+    size_t used = 0;
+    if (!p) {
+        return alone(key, show);
+    }
+    while (p->with[used]) {
+        set[used] = p->with[used];
+        used++;
+    }
+    return try_values(key, set, used, p->value, show);
+}
+
+// ---- the tests
+
+static void a_run_is_told_apart(void **state) {
+    outcome first, second, other;
+    (void)state;
+    try_run(&first, (const char *const[]){NULL});
+    try_run(&second, (const char *const[]){NULL});
+    try_run(&other, (const char *const[]){"seed=5", NULL});
+    if (first.status != TR_OK) {
+        fail_msg("%s", first.message);
+    }
+    assert_string_equal(first.print, second.print);
+    assert_string_not_equal(first.print, other.print);
+    free(first.print);
+    free(second.print);
+    free(other.print);
+}
+
+static void no_key_is_silent(void **state) {
+    int silent = 0;
+    const tr_key *key;
+    (void)state;
+    for (size_t i = 0; (key = key_at(i)) != NULL; i++) {
+        if (!strchr(key->path, '*') && alone(key, false) == SILENT) {
+            print_error("%s does nothing, without a word\n", key->path);
+            alone(key, true);
+            silent++;
+        }
+    }
+    assert_int_equal(silent, 0);
+}
+
+static void every_key_that_works_does_something(void **state) {
+    int idle = 0;
+    const tr_key *key;
+    (void)state;
+    for (size_t i = 0; (key = key_at(i)) != NULL; i++) {
+        bool works = key->status == TR_KEY_WORKS && !strchr(key->path, '*');
+        if (works && in_place(key, false) != CHANGED) {
+            print_error("%s: nothing shows what it does; where it does something is to "
+                        "be said in `places`\n",
+                        key->path);
+            in_place(key, true);
+            idle++;
+        }
+    }
+    assert_int_equal(idle, 0);
+}
+
+// Keys that are of no use beside others are told as well.
+static void nor_in_company(void **state) {
+    static const place all[] = {
+        {"optimizer.params.lr",
+         "0.5",
+         {"scheduler.type=WarmupLR", SCHED "warmup_max_lr=0.1"}},
+        {"log.every_seconds", "3", {"steps_per_print=2"}},
+        {"fp16.hysteresis", "4", {"fp16.enabled=true", "fp16.loss_scale=8"}},
+        {"noise_scale.smoothing", "0.5", {"noise_scale.measure=false"}},
+        {"spike_guard.warmup_steps", "4", {"spike_guard.action=warn"}},
+        {ZERO "cpu_offload", "true", {ZERO "offload_optimizer.device=none"}},
+        {ZERO "offload_optimizer.ratio", "0.5", {"memory.device=1GiB"}},
+        {ZERO "offload_optimizer.ratio", "0.5", {ZERO "offload_optimizer.device=auto"}},
+        {"activation_checkpointing.cpu_checkpointing",
+         "true",
+         {"activation_checkpointing.number_checkpoints=0"}},
+        {"execution.recompute_units", "2", {"execution.recompute=none"}},
+        {"data.image_mean", "0.5", ROWS},
+        {"data.image_layout", "channels_last", ROWS},
+        {"data.validation_labels", "labels.npy", ROWS},
+        {SCHED "cycle_min_mom", "0.5", {CYCLE, SCHED "cycle_momentum=false"}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const char *set[SETS_MAX + 2];
+        size_t used = 0;
+        for (; all[i].with[used]; used++) {
+            set[used] = all[i].with[used];
+        }
+        const tr_key *key = find_key(all[i].path);
+        assert_non_null(key);
+        if (try_values(key, set, used, all[i].value, false) != TOLD) {
+            try_values(key, set, used, all[i].value, true);
+            fail_msg("%s=%s has no effect here, without a word", key->path,
+                     all[i].value);
+        }
+    }
+}
+
+// ---- what the runs read
+
+static void write_npy(void **state, const char *name, const char *type,
+                      const char *shape, const void *data, size_t bytes) {
+    unsigned char head[128] = "\x93NUMPY\x01";
+    size_t start = 10, end = sizeof head;
+    char text[128];
+    head[8] = (unsigned char)(end - start);
+    int length =
+        snprintf(text, sizeof text,
+                 "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", type, shape);
+    memset(head + start, ' ', end - start);
+    memcpy(head + start, text, (size_t)length);
+    head[end - 1] = '\n';
+    FILE *file = fopen(scratch_path(state, name), "wb");
+    assert_non_null(file);
+    fwrite(head, 1, end, file);
+    fwrite(data, 1, bytes, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int set_up(void **state) {
+    enum { IDS = 1200, IMAGES_BYTES = 24 * 8 * 8 * 8 };
+    static uint16_t ids[IDS];
+    static unsigned char pixels[IMAGES_BYTES];
+    static int64_t labels[24];
+    tr_error err = {0};
+    if (scratch_make(state) != 0 || chdir(*state) != 0) {
+        return -1;
+    }
+    for (int i = 0; i < IDS; i++) {
+        ids[i] = (uint16_t)(i % 2 ? 0 : 3); // also as ids of 32 bits in the vocabulary
+    }
+    for (int i = 0; i < IMAGES_BYTES; i++) {
+        pixels[i] = (unsigned char)(i % 251);
+    }
+    for (int i = 0; i < 24; i++) {
+        labels[i] = i % 2;
+    }
+    scratch_words(state, "text", 4000, 1);
+    scratch_words(state, "more", 900, 2);
+    scratch_write(state, "ids.bin", ids, sizeof ids);
+    scratch_write(state, "labels.bin", ids, sizeof ids);
+    scratch_text(state, "table.csv", "1,2,0\n2,1,1\n0,2,2\n1,1,0\n");
+    write_npy(state, "images.npy", "|u1", "(24, 8, 8, 8)", pixels, sizeof pixels);
+    write_npy(state, "labels.npy", "<i8", "(24,)", labels, sizeof labels);
+    tr_status status = tr_machine_open(
+        TR_SOURCE_DIR "/examples/machines/two-cores.json", &machine, &err);
+    return status == TR_OK ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+    tr_machine_close(machine);
+    return scratch_remove(state);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_is_told_apart),
+        cmocka_unit_test(no_key_is_silent),
+        cmocka_unit_test(every_key_that_works_does_something),
+        cmocka_unit_test(nor_in_company),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
