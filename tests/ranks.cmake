@@ -1,20 +1,8 @@
 # Tests that run on ranks of the MPI that the build uses; label: ranks.
-#   TR_LAUNCH, TR_MPIRUN   tests/launch.sh, and its first argument; "": no MPI
-#   TR_CHECK_RANKS         tests/check_ranks.sh, for ranks that end with an error
+#   TR_LAUNCH        tests/launch.sh, whose first argument is TR_MPIRUN
+#   TR_CHECK_RANKS   tests/check_ranks.sh, for ranks that end with an error
 set(TR_LAUNCH ${CMAKE_CURRENT_LIST_DIR}/launch.sh)
 set(TR_CHECK_RANKS ${CMAKE_CURRENT_LIST_DIR}/check_ranks.sh)
-set(TR_MPIRUN "")
-if(TR_MPI_FOUND)
-    if(MPI_C_LIB_NAMES MATCHES mpich)
-        find_program(TR_MPIRUN_COMMAND NAMES mpirun.mpich mpiexec.hydra)
-    else()
-        find_program(TR_MPIRUN_COMMAND NAMES mpirun.openmpi)
-    endif()
-    set(TR_MPIRUN ${MPIEXEC_EXECUTABLE})
-    if(TR_MPIRUN_COMMAND)
-        set(TR_MPIRUN ${TR_MPIRUN_COMMAND})
-    endif()
-endif()
 
 # What the MPI libraries lose or race for is theirs. Their plug-ins are unloaded before
 # leaks are counted: only whole stacks tell that it was they.

@@ -29,15 +29,17 @@ typedef struct tr_run_options {
     size_t set_count;
     const char *const *data; // in place of data.train
     size_t data_count;
-    const char *model;  // a name, a config.json, or a folder, in place of "model"
-    const char *out;    // in place of "out"
-    int64_t steps;      // in place of "steps"; 0: as the file says
-    const char *resume; // "auto" (default), "never", a checkpoint folder, or an out
-                        // folder, whose latest checkpoint is meant
-    const char *trace;  // tr_engine_train writes the trace of a step there; NULL: none
-    int64_t trace_step; // of the steps of this process: which, from 1; 0: the second,
-                        // or the only one
-    int64_t ranks;      // to plan for; 0: those there are
+    const char *model;   // a name, a config.json, or a folder, in place of "model"
+    const char *out;     // in place of "out"
+    int64_t steps;       // in place of "steps"; 0: as the file says
+    const int64_t *seed; // in place of "seed"; NULL: as the file says
+    int64_t threads;     // in place of "execution.threads"; 0: as the file says
+    const char *resume;  // "auto" (default), "never", a checkpoint folder, or an out
+                         // folder, whose latest checkpoint is meant
+    const char *trace;   // tr_engine_train writes the trace of a step there; NULL: none
+    int64_t trace_step;  // of the steps of this process: which, from 1; 0: the second,
+                         // or the only one
+    int64_t ranks;       // to plan for; 0: those there are
     struct tr_comm *comm; // ranks; NULL: this process alone. Borrowed
     // What the planner goes by, in place of this machine as measured; its memory is the
     // budget where the file gives none. Borrowed during the call.

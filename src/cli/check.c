@@ -20,7 +20,7 @@ static tr_status read_tolerance(const char *text, double *tolerance, tr_error *e
 }
 
 int cli_check(const cli_command *command, int argc, char **argv) {
-    cli_run run = {0};
+    cli_run run = {.seed = -1};
     tr_error err = {0};
     bool every = false;
     tr_check *check = NULL;
@@ -33,6 +33,8 @@ int cli_check(const cli_command *command, int argc, char **argv) {
          "how far a tensor's gradient may be off, relative; 1e-4 if not given; in 16 "
          "bits it is fixed"},
         {"--tensors", CLI_FLAG, &every, NULL, "a line for every tensor of every cut"},
+        {"--seed", CLI_COUNT, &run.seed, "N", "of weights and data order"},
+        {"--threads", CLI_SOME, &run.threads, "N", "in place of execution.threads"},
         {"--json", CLI_FLAG, &run.json, NULL, "everything as one JSON object"},
         {"--data", CLI_LIST, &run.data, "PATH", "in place of data.train"},
         {"--model", CLI_TEXT, &run.model, "FILE|DIR|NAME", "in place of \"model\""},

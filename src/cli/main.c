@@ -10,16 +10,20 @@
 static const char usual[] = "0 done; 2 wrong usage; 4 wrong data; 5 files";
 
 static const cli_command commands[] = {
-    {"train", "RUN.json", "Trains what the run file describes.", cli_train, true,
+    {"train", "RUN.json", "Trains the model that a run file describes.", cli_train,
+     true,
      "tranche train run.json\n"
      "tranche train run.json --data book.txt --out out/book --steps 2000\n"
      "tranche train ds_config.json --model gpt2 --data text --set seed=1\n"
-     "mpirun -n 4 tranche train run.json",
+     "tranche train run.json --ranks 2",
      "0 done; 2 wrong usage or run file; 3 no plan fits the memory; 4 wrong data;\n"
      "5 checkpoint or other files; 6 ranks; 7 numbers (it diverges); 8 internal;\n"
-     "128 + n: signal n asked for an end, and a checkpoint was saved"},
+     "128 + n: signal n (Ctrl-C: 2) asked for an end, and a checkpoint was saved: run "
+     "the\n"
+     "same command again to resume"},
     {"plan", "RUN.json",
-     "Prints the plan of one step and its memory; takes none of it.", cli_plan, false,
+     "Prints the plan of one step and its exact memory; allocates none of it.",
+     cli_plan, false,
      "tranche plan run.json\n"
      "tranche plan run.json --ranks 8 --set zero_optimization.stage=3\n"
      "tranche plan run.json --ranks 8 --compare --machine "
@@ -49,7 +53,7 @@ static const cli_command commands[] = {
      "tranche plot out/lr1 out/lr2 out/lr3 --out curves.svg",
      "0 done; 2 wrong usage; 4 a line that is none of metrics.jsonl; 5 files"},
     {"inspect", "PATH",
-     "Tells what is in a checkpoint, a safetensors file or a dataset.", cli_inspect,
+     "Shows what is in a checkpoint, a safetensors file or a dataset.", cli_inspect,
      false,
      "tranche inspect out/text\n"
      "tranche inspect book.txt --positions 256",
@@ -60,14 +64,15 @@ static const cli_command commands[] = {
      "tranche diff out/a/checkpoints/step-00000100 out/a --json",
      "0 the same bits; 1 they differ; 2 wrong usage; 5 files"},
     {"simulate", "RUN.json",
-     "How long the plan's step takes on this machine or one of a file.", cli_simulate,
+     "Predicts step time on this machine, or on one described in a file.", cli_simulate,
      true,
      "tranche simulate run.json\n"
      "tranche simulate run.json --ranks 64 --machine examples/machines/dgx-h100.json",
      "0 done; 2 wrong usage, run file or machine file; 3 no plan fits the memory; 5 "
      "files"},
     {"check", "RUN.json",
-     "One step in several cuts and precisions; exit 1 if they differ.", cli_check, true,
+     "Makes one step in several cuts and precisions; exit 1 if they differ.", cli_check,
+     true,
      "tranche check run.json\n"
      "tranche check run.json --tolerance 1e-5 --tensors",
      "0 as they should be; 1 they differ; 2 wrong usage or run file; 4 wrong data; 5 "
@@ -77,17 +82,18 @@ static const cli_command commands[] = {
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void print_usage(FILE *to) {
-    fprintf(to,
-            "usage: tranche COMMAND ...\n"
-            "Trains neural networks at any effective batch size in the memory that is "
-            "there.\n\n");
+    fprintf(
+        to,
+        "usage: tranche COMMAND ...\n"
+        "Trains neural networks at any effective batch size, in whatever memory you "
+        "have.\n\n");
     for (int i = 0; i < COMMANDS; i++) {
         fprintf(to, "    %-9s %-9s  %s\n", commands[i].name, commands[i].operands,
                 commands[i].doc);
     }
     fprintf(to, "\n    --help               this text\n"
                 "    --version            the program's version\n\n"
-                "tranche COMMAND --help tells its options.\n");
+                "tranche COMMAND --help shows its options and examples.\n");
 }
 
 static int unknown(const char *word) {

@@ -4,7 +4,7 @@
 #include <tranche/plan.h>
 
 int cli_plan(const cli_command *command, int argc, char **argv) {
-    cli_run run = {0};
+    cli_run run = {.seed = -1};
     tr_error err = {0};
     tr_run *opened = NULL;
     tr_plan *plan = NULL;
@@ -15,6 +15,9 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
     int exit_status;
     const cli_option options[] = {
         {"--ranks", CLI_SOME, &run.ranks, "W", "plan for this many ranks"},
+        {"--steps", CLI_SOME, &run.steps, "N", "optimizer steps of the run in all"},
+        {"--threads", CLI_SOME, &run.threads, "N",
+         "of each rank, in place of execution.threads"},
         {"--json", CLI_FLAG, &run.json, NULL, "the whole plan as one JSON object"},
         {"--compare", CLI_FLAG, &compare, NULL,
          "a table of memory (and, with --machine, time) by ZeRO stage and offload"},

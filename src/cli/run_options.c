@@ -17,6 +17,8 @@ tr_run_options cli_run_options(const cli_run *run, const char *file) {
         .model = run->model,
         .out = run->out,
         .steps = run->steps,
+        .seed = run->seed >= 0 ? &run->seed : NULL,
+        .threads = run->threads,
         .resume = run->resume,
         .trace = run->trace,
         .trace_step = run->trace_step,

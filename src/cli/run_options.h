@@ -1,4 +1,4 @@
-// The options that train and plan share.
+// The options that commands on a run file share.
 #ifndef TR_CLI_RUN_OPTIONS_H
 #define TR_CLI_RUN_OPTIONS_H
 
@@ -10,7 +10,8 @@ typedef struct cli_run {
     cli_list data, set;
     const char *model, *out, *resume;
     const char *trace;
-    int64_t steps, ranks, trace_step;
+    int64_t steps, ranks, trace_step, threads;
+    int64_t seed; // -1: not given
     bool json;
 } cli_run;
 

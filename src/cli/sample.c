@@ -12,7 +12,7 @@ enum { BYTES = 256 };
 
 typedef struct request {
     const char *prompt;
-    int64_t tokens, seed, top_k;
+    int64_t tokens, seed, threads, top_k;
     double temperature, top_p;
 } request;
 
@@ -78,7 +78,8 @@ static tr_status sample(const char *path, const request *r, tr_error *err) {
         return tr_fail(err, TR_MEMORY, "no memory for %lld tokens",
                        (long long)r->tokens);
     }
-    tr_status status = tr_sampler_create(path, length + r->tokens, 0, &sampler, err);
+    tr_status status =
+        tr_sampler_create(path, length + r->tokens, (int)r->threads, &sampler, err);
     if (status == TR_OK &&
         !read_prompt(r, tr_sampler_vocabulary(sampler), tokens, &count)) {
         status =
@@ -119,6 +120,7 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
          "draws among the likeliest tokens only that have P of the probability "
          "together"},
         {"--seed", CLI_COUNT, &r.seed, "N", "of the draws (1)"},
+        {"--threads", CLI_SOME, &r.threads, "N", "those of the machine if not given"},
     };
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
                    &path, 1, 1, &count, &exit_status)) {
@@ -126,6 +128,10 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
     }
     if (r.tokens > 1 << 24) {
         tr_fail(&err, TR_USAGE, "--tokens: at most %d", 1 << 24);
+        return cli_fail(&err);
+    }
+    if (r.threads > 4096) {
+        tr_fail(&err, TR_USAGE, "--threads: at most 4096");
         return cli_fail(&err);
     }
     if (!(r.top_p > 0 && r.top_p <= 1)) {

@@ -56,7 +56,7 @@ static tr_status simulate(const tr_run_options *given, const char *machine_file,
 }
 
 int cli_simulate(const cli_command *command, int argc, char **argv) {
-    cli_run run = {0};
+    cli_run run = {.seed = -1};
     tr_error err = {0};
     const char *file = NULL, *machine = NULL, *trace = NULL;
     size_t count;

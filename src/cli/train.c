@@ -1,3 +1,4 @@
+#include "cli/launch.h"
 #include "cli/run_options.h"
 #include "comm/comm.h"
 
@@ -82,7 +83,7 @@ static int asked(tr_comm *comm) {
 }
 
 int cli_train(const cli_command *command, int argc, char **argv) {
-    cli_run run = {0};
+    cli_run run = {.seed = -1};
     tr_error err = {0};
     const char *file = NULL;
     size_t count;
@@ -95,6 +96,12 @@ int cli_train(const cli_command *command, int argc, char **argv) {
         {"--set", CLI_LIST, &run.set, "KEY.PATH=VALUE",
          "changes one key of the run file"},
         {"--steps", CLI_SOME, &run.steps, "N", "optimizer steps in all"},
+        {"--seed", CLI_COUNT, &run.seed, "N",
+         "of weights, data order and dropout, in place of \"seed\""},
+        {"--threads", CLI_SOME, &run.threads, "N",
+         "of each rank, in place of execution.threads"},
+        {"--ranks", CLI_SOME, &run.ranks, "W",
+         "starts this many ranks on this machine (by mpirun)"},
         {"--resume", CLI_TEXT, &run.resume, "auto|never|DIR",
          "from the newest checkpoint (auto), from none, or from this one"},
         {"--trace", CLI_TEXT, &run.trace, "FILE",
@@ -105,6 +112,9 @@ int cli_train(const cli_command *command, int argc, char **argv) {
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
                    &file, 1, 1, &count, &exit_status)) {
         return exit_status;
+    }
+    if (cli_must_launch(run.ranks)) {
+        return cli_launch(run.ranks, argc, argv);
     }
     watch_signals();
     tr_run_options run_options = cli_run_options(&run, file);

@@ -29,51 +29,70 @@ static void pass_on(void *user, tr_log_level level, const char *line) {
     }
 }
 
-// The command line's options as overrides of keys, after those of --set.
-static tr_status open_config(tr_run *run, const tr_run_options *o, tr_error *err) {
+enum { OPTIONS = 8, NUMBER_TEXT = 24 }; // of the command line that stand for a key
+
+typedef struct overrides {
     tr_config_override all[OVERRIDES_MAX];
-    size_t count = 0;
-    char steps[32];
-    if (o->set_count + o->data_count + 4 > OVERRIDES_MAX) {
-        return tr_fail(err, TR_USAGE, "more than %d options", OVERRIDES_MAX);
+    char numbers[OPTIONS][NUMBER_TEXT];
+    size_t count, number_count;
+} overrides;
+
+static void add_text(overrides *o, const char *key, const char *value) {
+    if (value) {
+        o->all[o->count++] = (tr_config_override){
+            .key = key, .value = value, .literal = true, .origin = TR_ORIGIN_COMMAND};
     }
+}
+
+static void add_number(overrides *o, const char *key, int64_t value) {
+    char *text = o->numbers[o->number_count++];
+    snprintf(text, NUMBER_TEXT, "%lld", (long long)value);
+    o->all[o->count++] =
+        (tr_config_override){.key = key, .value = text, .origin = TR_ORIGIN_COMMAND};
+}
+
+static void add_paths(overrides *o, const char *key, const char *const *paths,
+                      size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        add_text(o, key, paths[i]);
+        o->all[o->count - 1].append = true;
+    }
+}
+
+// The command line's options as overrides of keys, after those of --set.
+static void add_options(overrides *all, const tr_run_options *o) {
     for (size_t i = 0; i < o->set_count; i++) {
-        all[count++] =
+        all->all[all->count++] =
             (tr_config_override){.value = o->set[i], .origin = TR_ORIGIN_SET};
     }
-    for (size_t i = 0; i < o->data_count; i++) {
-        all[count++] = (tr_config_override){.key = "data.train",
-                                            .value = o->data[i],
-                                            .literal = true,
-                                            .append = true,
-                                            .origin = TR_ORIGIN_COMMAND};
+    add_paths(all, "data.train", o->data, o->data_count);
+    add_text(all, "model", o->model);
+    add_text(all, "out", o->out);
+    if (o->seed) {
+        add_number(all, "seed", *o->seed);
     }
-    if (o->model) {
-        all[count++] = (tr_config_override){.key = "model",
-                                            .value = o->model,
-                                            .literal = true,
-                                            .origin = TR_ORIGIN_COMMAND};
-    }
-    if (o->out) {
-        all[count++] = (tr_config_override){.key = "out",
-                                            .value = o->out,
-                                            .literal = true,
-                                            .origin = TR_ORIGIN_COMMAND};
+    if (o->threads > 0) {
+        add_number(all, "execution.threads", o->threads);
     }
     if (o->steps > 0) {
-        snprintf(steps, sizeof steps, "%lld", (long long)o->steps);
-        all[count++] = (tr_config_override){
-            .key = "steps", .value = steps, .origin = TR_ORIGIN_COMMAND};
+        add_number(all, "steps", o->steps);
         // Of the two, run.json has the one that counts.
-        all[count++] = (tr_config_override){
+        all->all[all->count++] = (tr_config_override){
             .key = "epochs", .value = "null", .origin = TR_ORIGIN_COMMAND};
     }
-    if (o->text) {
-        return tr__config_parse("run", o->text, strlen(o->text), tr__key_tables,
-                                TR_KEY_TABLES, all, count, &run->config, err);
+}
+
+static tr_status open_config(tr_run *run, const tr_run_options *o, tr_error *err) {
+    overrides all = {.count = 0};
+    if (o->set_count + o->data_count + OPTIONS > OVERRIDES_MAX) {
+        return tr_fail(err, TR_USAGE, "more than %d options", OVERRIDES_MAX - OPTIONS);
     }
-    return tr__config_open(o->file, tr__key_tables, TR_KEY_TABLES, all, count,
-                           &run->config, err);
+    add_options(&all, o);
+    return o->text
+               ? tr__config_parse("run", o->text, strlen(o->text), tr__key_tables,
+                                  TR_KEY_TABLES, all.all, all.count, &run->config, err)
+               : tr__config_open(o->file, tr__key_tables, TR_KEY_TABLES, all.all,
+                                 all.count, &run->config, err);
 }
 
 // Keeps what is wrong, for the user to mend together with the rest. Returns whether
