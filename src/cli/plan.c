@@ -1,7 +1,19 @@
 #include "cli/plan_compare.h"
 #include "cli/run_options.h"
 
+#include "train/run.h"
+
 #include <tranche/plan.h>
+
+#include <stdio.h>
+
+// A plan may be for another machine, so this is no error.
+static void warn_unless_fits(const tr_run *run, const tr_plan *plan) {
+    tr_error why = {0};
+    if (tr__run_fits(run, plan, &why) == TR_BUDGET) {
+        fprintf(stderr, "warning: %s\n", why.message);
+    }
+}
 
 int cli_plan(const cli_command *command, int argc, char **argv) {
     cli_run run = {.seed = -1};
@@ -48,6 +60,9 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
     if (status == TR_OK && !compare) {
         status = run.json ? tr_run_print_plan_json(opened, plan, stdout, &err)
                           : tr_run_print_plan(opened, plan, stdout, &err);
+    }
+    if (status == TR_OK && !machine && !tr_run_planned(opened)) {
+        warn_unless_fits(opened, plan);
     }
     tr_plan_destroy(plan);
     tr_run_close(opened);

@@ -118,14 +118,15 @@ static tr_status add_nearest(text *t, tr_search *search, const tr_limits *limits
     unsigned all = (1u << TR_DIMENSIONS) - 1;
     tr_status status =
         tr__search_nearest(search, limits, 0, NEAREST, near, &count, err);
-    add(t, count > 0 ? "; nearest: " : "");
+    add(t, count > 0 ? "\n    nearest plans, and what they lack:" : "");
     for (size_t i = 0; i < count && status == TR_OK; i++) {
         char words[TEXT];
         tr_point point = tr__point_of(search->request, near[i].option.value);
         tr__point_say(&point, search->request->free ? search->request->free : all,
                       words, sizeof words);
-        add(t, "%s(%zu) %s: ", i ? "; " : "", i + 1, words);
+        add(t, "\n        %zu. ", i + 1);
         add_excess(t, limits, &near[i].option);
+        add(t, ": %s", words);
     }
     return status;
 }
@@ -133,7 +134,7 @@ static tr_status add_nearest(text *t, tr_search *search, const tr_limits *limits
 // Of what the user has fixed, one thing that would do if it were another.
 static tr_status add_relaxed(text *t, const tr_search *search, const tr_limits *limits,
                              tr_error *err) {
-    const char *begin = "; it would fit with ";
+    const char *begin = "\n    it would fit with ";
     tr_status status = TR_OK;
     for (int d = 0; d < TR_DIMENSIONS && status == TR_OK; d++) {
         tr_search *other = NULL;
@@ -153,7 +154,7 @@ static tr_status add_relaxed(text *t, const tr_search *search, const tr_limits *
             tr__dimension_value(&tr__dimensions[d], made.option.value[d], words,
                                 sizeof words);
             add(t, "%s%s %s", begin, tr__dimensions[d].key, words);
-            begin = ", or ";
+            begin = "\n                   or ";
         }
         tr__search_end(other);
     }
@@ -170,7 +171,9 @@ static tr_status add_smallest(text *t, tr_search *search, const tr_limits *limit
         char where[TEXT], size[SIZE_TEXT];
         status = tr__planner_fullest(search, &made.option, where, sizeof where, err);
         tr__print_size(size, sizeof size, made.option.bytes[TR_SPACE_DEVICE]);
-        add(t, "; the smallest device budget is %s (%" PRId64 " bytes), held by %s",
+        add(t,
+            "\n    the smallest device budget within the other limits: %s (%" PRId64
+            " bytes)\n        its fullest moment: %s",
             size, made.option.bytes[TR_SPACE_DEVICE], where);
     }
     return status;

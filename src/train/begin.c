@@ -133,7 +133,7 @@ static tr_status write_resolved(const tr_run *run, tr_error *err) {
 }
 
 // What the plan has decided belongs to what reproduces the run.
-static tr_status resolve_execution(tr_run *run, const tr_plan *plan, tr_error *err) {
+tr_status tr__run_resolve_execution(tr_run *run, const tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     tr_status status = TR_OK;
     if (!(run->chosen >> TR_DIMENSION_wave & 1)) {
@@ -153,7 +153,7 @@ static tr_status resolve_execution(tr_run *run, const tr_plan *plan, tr_error *e
 }
 
 tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err) {
-    tr_status status = resolve_execution(run, plan, err);
+    tr_status status = tr__run_resolve_execution(run, plan, err);
     if (status == TR_OK && tr__comm_leads(run->comm)) {
         status = write_resolved(run, err);
     }
@@ -192,12 +192,45 @@ static void say_ranks(const tr_run *run, const tr_plan_request *r) {
     }
 }
 
-static double first_rate(const tr_run *run) {
-    const tr_settings *s = &run->settings;
-    const tr_hyper *hyper = &s->groups[s->group_count - 1].hyper;
-    int64_t time = tr__schedule_time(&s->schedule, 1, 0, 1);
-    return tr__schedule_at_time(&s->schedule, time, hyper->lr).lr *
-           tr__scaling_rate(&s->scaling, s->batches.first);
+static bool was_auto(const tr_run *run, const char *key) {
+    return tr__config_is_given(run->config, key) &&
+           tr__config_origin(run->config, key) == TR_ORIGIN_AUTO;
+}
+
+static const char *place_name(tr_space space) {
+    return space == TR_SPACE_NVME ? "nvme" : "cpu";
+}
+
+// "no offload", or what is where.
+static void print_offload(const tr_plan_request *r, char *dst, size_t size) {
+    bool state = r->optimizer_home != TR_SPACE_DEVICE;
+    bool params = r->param_home != TR_SPACE_DEVICE;
+    snprintf(dst, size, "%s%s%s%s%s", state || params ? "offload: " : "no offload",
+             state ? "optimizer to " : "", state ? place_name(r->optimizer_home) : "",
+             params ? state ? ", parameters to " : "parameters to " : "",
+             params ? place_name(r->param_home) : "");
+}
+
+// In what is computed, on what, and what is elsewhere.
+static void say_how(const tr_run *run, const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    bool open = r->compute == TR_F32 &&
+                (was_auto(run, "bf16.enabled") || was_auto(run, "fp16.enabled"));
+    char offload[96], stage[64] = "";
+    print_offload(r, offload, sizeof offload);
+    if (r->ranks == 1) { // of several ranks it is in their line
+        snprintf(stage, sizeof stage, " of %d thread%s; ZeRO stage %d%s", r->threads,
+                 r->threads == 1 ? "" : "s", r->stage,
+                 r->stage > 0 ? " (no effect on one rank)" : "");
+    }
+    tr__note(&run->log, "precision %s%s; device cpu (%s)%s; %s",
+             r->compute == TR_BF16  ? "bf16"
+             : r->compute == TR_F16 ? "fp16"
+                                    : "f32",
+             open ? " (bf16.enabled and fp16.enabled are \"auto\": set one of them to "
+                    "true for 16 bits)"
+                  : "",
+             tr__isa_name(plan->isa), stage, offload);
 }
 
 // What the rule makes of the optimizer's numbers.
@@ -262,21 +295,21 @@ static void say_guard(const tr_run *run) {
 static void say_start(const tr_run *run, const tr_plan *plan) {
     const tr_plan_request *r = &run->request;
     const tr_settings *s = &run->settings;
-    char memory[32];
+    char memory[32], ranks[32] = "";
     tr__print_size(memory, sizeof memory, tr_plan_ledger(plan)->total[TR_SPACE_DEVICE]);
+    if (r->ranks > 1) {
+        snprintf(ranks, sizeof ranks, " x %lld ranks", (long long)r->ranks);
+    }
     tr__note(&run->log, "model %s, %lld parameters%s%s; data: %s", run->model->type,
              (long long)tr_plan_parameters(plan), run->weights ? ", from " : "",
              run->weights ? run->weights : "", tr_dataset_about(run->train));
     tr__note(&run->log,
-             "batch %lld = %lld x %lld accumulation step%s; %lld optimizer step%s; "
+             "batch %lld = %lld x %lld accumulation step%s%s; %lld optimizer step%s; "
              "planned memory %s",
              (long long)r->train_batch_size, (long long)r->micro_batch,
              (long long)r->accumulation_steps, r->accumulation_steps == 1 ? "" : "s",
-             (long long)s->steps, s->steps == 1 ? "" : "s", memory);
-    tr__note(&run->log, "%s, gradient_clipping %g%s; rate of update 1: %g",
-             tr__config_text(run->config, "optimizer.type"), s->clip,
-             tr__config_is_given(run->config, "gradient_clipping") ? "" : " (default)",
-             first_rate(run));
+             ranks, (long long)s->steps, s->steps == 1 ? "" : "s", memory);
+    say_how(run, plan);
     say_scaling(run);
     say_batches(run);
     say_guard(run);

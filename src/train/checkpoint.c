@@ -414,6 +414,15 @@ static void warn_branch(const tr_engine *engine) {
     tr_checkpoint_list_destroy(entries, count);
 }
 
+static tr_status say_changes(tr_engine *engine, const char *folder, tr_error *err) {
+    tr_error mine = {0};
+    tr_status status = tr__run_resolve_execution(engine->run, engine->plan, &mine);
+    if (status == TR_OK && tr__comm_leads(tr__run_comm(engine->run))) {
+        status = tr__run_say_changes(engine->run, folder, &mine);
+    }
+    return tr__agree(tr__run_comm(engine->run), status, &mine, err);
+}
+
 static tr_status load_folder(tr_engine *engine, const char *folder, tr_verify verify,
                              const tr_progress *progress, tr_error *err) {
     tr_comm *comm = tr__run_comm(engine->run);
@@ -435,6 +444,7 @@ static tr_status load_folder(tr_engine *engine, const char *folder, tr_verify ve
         if (tr__comm_leads(comm)) {
             warn_branch(engine);
         }
+        status = say_changes(engine, folder, err);
     }
     tr__checkpoint_close(from);
     return status;
@@ -444,6 +454,10 @@ static tr_status begin(tr_engine *engine, tr_error *err) {
     tr_error mine = {0};
     tr_status status = tr__engine_weights(engine, &mine);
     status = tr__agree(tr__run_comm(engine->run), status, &mine, err);
+    if (!engine->settings->dry && !tr__run_weights(engine->run)) {
+        tr__note(tr__run_log(engine->run), "new random weights (seed %llu)",
+                 (unsigned long long)engine->settings->seed);
+    }
     return status == TR_OK
                ? tr__engine_agree_weights(engine, tr__run_weights(engine->run), err)
                : status;

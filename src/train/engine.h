@@ -107,6 +107,8 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err);
 // Sets rates, betas and their products for update `number` (from 1) and hands the order
 // to the executor. Returns the rate of the parameters that are in no group.
 double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale);
+// Says the optimizer, and the rate of the update that comes next.
+void tr__engine_say_rate(const tr_engine *engine);
 
 // ---- resize.c
 // What tr__batcher_next takes for the step that comes, whose batch may be another than

@@ -287,10 +287,13 @@ static tr_status interrupted(loop *l) {
     tr_error later = {0};
     tr_error *first = l->err;
     l->err = &later;
+    tr__progress_end(&l->line); // the last step has been told
     tr_status status = tr__saver_save(&l->saver, l->err);
     l->err = first;
     if (status == TR_OK) {
-        tr__progress_say(&l->line, "interrupted; checkpoint of step %" PRId64 " saved",
+        tr__progress_say(&l->line,
+                         "interrupted; checkpoint of step %" PRId64
+                         " saved: run the same command again to resume",
                          l->saver.saved_step);
         return TR_INTERRUPTED;
     }
@@ -361,6 +364,7 @@ static void say_noise(loop *l) {
 
 static void say_begin(loop *l) {
     const tr_engine *engine = l->engine;
+    tr__engine_say_rate(engine);
     tr__progress_say(&l->line, "ready in %.2f s", tr__run_seconds(engine->run));
     if (is_last(l, engine->count.step)) {
         tr__progress_say(&l->line,

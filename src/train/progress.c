@@ -100,25 +100,53 @@ static void add_time(char *text, double seconds) {
     }
 }
 
+// What a line has room for, in the order in which it does without.
+typedef enum detail { BARE, WITH_MFU, WITH_MEMORY, WITH_RATE, WITH_NORM, FULL } detail;
+
 static void describe(const tr_progress_line *line, const tr_engine *engine,
-                     const tr_step_result *r, char *text) {
+                     const tr_step_result *r, detail most, char *text) {
     const tr_model *model = engine->plan->request.model;
+    bool full = most == FULL;
     double rate =
         line->step_samples * (double)tr_model_targets(model) / line->step_seconds;
     char memory[32];
     tr__print_size(memory, sizeof memory, tr_engine_process_peak(engine));
     text[0] = '\0';
-    add(text, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.3g  norm %.3g  %.0f %s/s",
-        r->step, engine->settings->steps, r->loss, r->lr, r->grad_norm, rate,
-        model->classifier ? "samples" : "tokens");
-    if (line->flops_limit > 0) {
+    double loss =
+        isnan(r->loss) ? NAN : r->loss; // without a sign: a step without targets
+    add(text, "step %" PRId64 "/%" PRId64 "  loss %.4f", r->step,
+        engine->settings->steps, loss);
+    if (most >= WITH_RATE) {
+        add(text, "  lr %.3g", r->lr);
+    }
+    if (most >= WITH_NORM) {
+        add(text, "  norm %.3g", r->grad_norm);
+    }
+    add(text, "  %.0f %s/s", rate, model->classifier ? "samples" : "tokens");
+    if (most >= WITH_MFU && line->flops_limit > 0) {
         add(text, "  MFU %.0f%%",
             100 * tr_plan_flops(engine->plan) /
                 (line->step_seconds * line->flops_limit));
     }
-    add(text, "  %s  ", memory);
+    if (most >= WITH_MEMORY) {
+        add(text, "  %s %s", full ? "memory" : "mem", memory);
+    }
+    add(text, "  ");
     add_time(text, (double)(engine->settings->steps - r->step) * line->step_seconds);
     add(text, " left");
+}
+
+// A live line that is too long for its terminal loses whole fields, the last ones being
+// step, loss, throughput and the time that is left.
+static void describe_to_fit(const tr_progress_line *line, const tr_engine *engine,
+                            const tr_step_result *r, char *text) {
+    int room = line->live ? columns(line->to) - 1 : TR_PROGRESS_TEXT_MAX;
+    int most = FULL;
+    describe(line, engine, r, FULL, text);
+    while (most > BARE && (int)strlen(text) > room) {
+        most--;
+        describe(line, engine, r, (detail)most, text);
+    }
 }
 
 // A mean over the last steps. The first step of a process touches all memory for the
@@ -142,7 +170,7 @@ void tr__progress_step(tr_progress_line *line, const tr_engine *engine,
     bool due = steps > 0 ? result->step % steps == 0 : now - line->last >= line->every;
     if (due || last || first) {
         line->last = now;
-        describe(line, engine, result, line->text);
+        describe_to_fit(line, engine, result, line->text);
         draw(line, line->text);
     }
 }

@@ -38,6 +38,7 @@ void tr__progress_work(tr_progress_line *line, const char *what, int64_t done,
 // Takes the live line away, so that others can write, and brings it back.
 void tr__progress_hide(tr_progress_line *line);
 void tr__progress_show(tr_progress_line *line);
+// The live line stays where it is and does not come back.
 void tr__progress_end(tr_progress_line *line);
 
 #endif

@@ -108,6 +108,14 @@ tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err);
 // run.json (what the plan has decided included) and plan.txt, in the out folder.
 tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err);
 
+// What the plan has decided, as values of the config.
+tr_status tr__run_resolve_execution(tr_run *run, const tr_plan *plan, tr_error *err);
+
+// ---- differs.c
+// Says which keys are others than those of the run that a checkpoint is of, as far as
+// its out folder tells.
+tr_status tr__run_say_changes(const tr_run *run, const char *checkpoint, tr_error *err);
+
 // ---- agree.c
 // Whether all ranks run the same run by plans that fit together. TR_COMM names what
 // differs, with both values. Collective.

@@ -80,3 +80,25 @@ double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale) {
     tr__executor_order(engine->executor, &order);
     return engine->hyper[settings->group_count - 1].lr;
 }
+
+// That of the last group, which has what no pattern matches.
+static double next_rate(const tr_engine *engine) {
+    const tr_settings *s = engine->settings;
+    int64_t tokens = tr_model_targets(engine->plan->request.model);
+    int64_t time = tr__schedule_time(&s->schedule, engine->count.update + 1,
+                                     engine->count.learned, tokens);
+    double own = s->groups[s->group_count - 1].hyper.lr;
+    return tr__schedule_at_time(&s->schedule, time, own).lr *
+           tr__scaling_rate(&s->scaling, engine->batcher.batch) *
+           tr__guard_rate(&s->guard, &engine->guard);
+}
+
+void tr__engine_say_rate(const tr_engine *engine) {
+    const tr_config *config = engine->run->config;
+    bool given = tr__config_is_given(config, "gradient_clipping");
+    tr__note(tr__run_log(engine->run),
+             "%s, gradient_clipping %g%s; rate of update %lld: %g",
+             tr__config_text(config, "optimizer.type"), engine->settings->clip,
+             given ? "" : " (default)", (long long)engine->count.update + 1,
+             next_rate(engine));
+}

@@ -111,13 +111,15 @@ static void test_smallest(void **state) {
     json_decref(json);
     snprintf(set, sizeof set, "memory.device=%lld", least - 1);
     fail_with(state, NULL, LIST(PLAN, "--set", set), 3,
-              LIST("no plan fits the budgets", "nearest: (1)", "more"));
+              LIST("no plan fits the budgets",
+                   "\n    nearest plans, and what they lack:\n        1. device "));
 }
 
 static void test_refusals(void **state) {
     write_run(state, ", \"memory\": {\"device\": \"100MB\", \"host\": \"4GB\"}");
     fail_with(state, NULL, LIST(PLAN), 3,
-              LIST("device 95.37 MiB", "(1) ", "(2) ", "(3) ", "device", "more"));
+              LIST("device 95.37 MiB", "\n        1. ", "\n        2. ",
+                   "\n        3. ", "device", "more"));
     write_run(state, ", \"memory\": {\"device\": \"100MB\", \"host\": 5}");
     fail_with(state, NULL, LIST(PLAN), 3, LIST("host 5 B", "host", "more"));
     // What is set contradicts itself, whatever the budgets.
@@ -126,7 +128,7 @@ static void test_refusals(void **state) {
                      "\"zero_optimization\": {\"offload_optimizer\": "
                      "{\"device\": \"cpu\"}}");
     fail_with(state, NULL, LIST(PLAN, "--set", "execution.wave=2"), 3,
-              LIST("); it would fit with ", "execution.wave 8"));
+              LIST(")\n    it would fit with ", "execution.wave 8"));
     // Sizes that no machine has are counted all the same.
     fail_with(
         state, NULL,

@@ -68,6 +68,32 @@ static const char all_auto[] =
     "  \"wall_clock_breakdown\": false\n"
     "}\n";
 
+// As in the documentation of Hugging Face's Trainer, for stage 2 with offload.
+static const char trainer[] =
+    "{\n"
+    "  \"fp16\": {\"enabled\": \"auto\", \"loss_scale\": 0, \"loss_scale_window\": "
+    "1000,\n"
+    "           \"initial_scale_power\": 16, \"hysteresis\": 2, \"min_loss_scale\": "
+    "1},\n"
+    "  \"bf16\": {\"enabled\": \"auto\"},\n"
+    "  \"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": \"auto\",\n"
+    "    \"betas\": \"auto\", \"eps\": \"auto\", \"weight_decay\": \"auto\"}},\n"
+    "  \"scheduler\": {\"type\": \"WarmupLR\", \"params\": {\n"
+    "    \"warmup_min_lr\": \"auto\", \"warmup_max_lr\": \"auto\",\n"
+    "    \"warmup_num_steps\": \"auto\"}},\n"
+    "  \"zero_optimization\": {\"stage\": 2,\n"
+    "    \"offload_optimizer\": {\"device\": \"cpu\", \"pin_memory\": true},\n"
+    "    \"allgather_partitions\": true, \"allgather_bucket_size\": 2e8,\n"
+    "    \"overlap_comm\": true, \"reduce_scatter\": true,\n"
+    "    \"reduce_bucket_size\": 2e8, \"contiguous_gradients\": true},\n"
+    "  \"gradient_accumulation_steps\": \"auto\",\n"
+    "  \"gradient_clipping\": \"auto\",\n"
+    "  \"steps_per_print\": 2000,\n"
+    "  \"train_batch_size\": \"auto\",\n"
+    "  \"train_micro_batch_size_per_gpu\": \"auto\",\n"
+    "  \"wall_clock_breakdown\": false\n"
+    "}\n";
+
 static const char accumulating[] =
     "{\n"
     "  \"train_micro_batch_size_per_gpu\": 2,\n"
@@ -142,6 +168,51 @@ static void test_auto(void **state) {
     json_decref(run);
 }
 
+// What "auto" cannot decide is asked for, all of it; then the file runs as it is.
+static void test_trainer(void **state) {
+    file_text(state, "ds_config.json", trainer);
+    fail_with(state, NULL, LIST("train", "ds_config.json"), 2,
+              LIST("4 problems:", "or use --model", "or --data PATH",
+                   "the batch is \"auto\", which nothing decides here: give ",
+                   "--set train_batch_size=8", "or use --steps"));
+    file_text(state, "model.json", small_model);
+    file_words(state, "text.txt", DATA_BYTES);
+    outcome o =
+        run(state, LIST("train", "ds_config.json", "--model", "model.json", "--data",
+                        "text.txt", "--steps", "4", "--set", "train_batch_size=8"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.err, "precision f32 (bf16.enabled and fp16.enabled are \"auto\": ");
+    assert_says(o.err,
+                "ZeRO stage 2 (no effect on one rank); offload: optimizer to cpu");
+    assert_says(o.out, "step 4/4");
+    outcome_free(&o);
+    free(succeed(state, LIST("plan", "ds_config.json", "--model", "model.json",
+                             "--steps", "4", "--set", "train_batch_size=8")));
+}
+
+// A resumed run tells what has changed since, and its next rate.
+static void test_changes(void **state) {
+    outcome o = train(state, classic);
+    assert_int_equal(o.status, 0);
+    assert_says(o.err, "new random weights (seed 0)\nAdam, ");
+    outcome_free(&o);
+    o = run(state, LIST("train", "--model", "model.json", "--data", "text.txt",
+                        "ds_config.json", "--steps", "6", "--set",
+                        "scheduler.params.warmup_max_lr=0.002"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.err, "changed since the checkpoint's run:\n    steps: 4 -> 6\n"
+                       "    scheduler.params.warmup_max_lr: 0.001 -> 0.002\n");
+    assert_says(o.err, "; rate of update 5: 0.000");
+    assert_null(strstr(o.err, "new random weights"));
+    outcome_free(&o);
+    o = run(state, LIST("train", "--model", "model.json", "--data", "text.txt",
+                        "ds_config.json", "--steps", "6", "--set",
+                        "scheduler.params.warmup_max_lr=0.002"));
+    assert_int_equal(o.status, 0);
+    assert_null(strstr(o.err, "changed since"));
+    outcome_free(&o);
+}
+
 static void test_accumulating(void **state) {
     outcome o = train(state, accumulating);
     assert_int_equal(o.status, 0);
@@ -179,8 +250,9 @@ static void test_published_name(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_classic), TEST(test_auto),           TEST(test_accumulating),
-        TEST(test_offload), TEST(test_published_name),
+        TEST(test_classic),        TEST(test_auto),    TEST(test_accumulating),
+        TEST(test_offload),        TEST(test_trainer), TEST(test_changes),
+        TEST(test_published_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

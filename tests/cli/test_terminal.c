@@ -133,6 +133,44 @@ static void test_live(void **state) {
     }
 }
 
+// At 80 columns whole fields are left out, and the time that is left is there.
+static void test_eighty_columns(void **state) {
+    static const setting terminal = {.terminal = true, .columns = 80};
+    run_file(state, text_run, "");
+    outcome o =
+        run_with(state, &terminal,
+                 LIST("train", "run.json", "--set", "optimizer.params.lr=1.2345e-4"));
+    assert_int_equal(o.status, 0);
+    char *shown = screen(o.out, 80);
+    const char *last = strstr(shown, "\nstep 6/6  loss ");
+    assert_non_null(last);
+    assert_says(last, " tokens/s");
+    assert_says(last, " left\n");
+    assert_null(strstr(last, "  norm "));
+    free(shown);
+    outcome_free(&o);
+}
+
+// After an interruption the line stays above what is said of it, and does not come
+// back.
+static void test_interrupted(void **state) {
+    static const setting terminal = {
+        .terminal = true, .columns = 120, .program = "/usr/bin/timeout"};
+    run_file(state, classifier_run, "");
+    outcome o = run_with(state, &terminal,
+                         LIST("--foreground", "--preserve-status", "-s", "INT", "1",
+                              TR_PROGRAM, "train", "run.json", "--steps", "100000000"));
+    assert_int_equal(o.status, 130);
+    char *shown = screen(o.out, 120);
+    const char *said = strstr(shown, "\ninterrupted; checkpoint of step ");
+    assert_non_null(said);
+    assert_says(said, " saved: run the same command again to resume\n");
+    assert_null(strstr(said, "loss"));
+    assert_int_equal(count(shown, "/100000000  loss "), 1);
+    free(shown);
+    outcome_free(&o);
+}
+
 // Narrow: the line is cut, as one that wraps could not be drawn over.
 static void test_narrow(void **state) {
     static const setting narrow = {.terminal = true, .columns = 30};
@@ -201,8 +239,9 @@ static void test_closed_streams(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_plain),         TEST(test_summary),        TEST(test_steps_per_print),
-        TEST(test_live),          TEST(test_narrow),         TEST(test_utilization),
-        TEST(test_closed_output), TEST(test_closed_streams),
+        TEST(test_live),          TEST(test_narrow),         TEST(test_eighty_columns),
+        TEST(test_interrupted),   TEST(test_utilization),    TEST(test_closed_output),
+        TEST(test_closed_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

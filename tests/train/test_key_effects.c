@@ -193,12 +193,13 @@ static const place places[] = {
     {"memory.nvme.gradients", "true", {NVME}},
     {"data.train", "[\"text\", \"more\"]", {0}},
     {"data.validation", "0.2", {0}},
-    {"data.dtype", "u32", {"data.format=tokens", "data.train=ids.bin"}},
+    {"data.dtype", "u32", {"data.format=tokens", "data.train=wide.bin"}},
     {"data.labels", "labels.bin", {"data.format=tokens", "data.train=ids.bin"}},
     {"data.validation_labels",
      "labels.bin",
      {"data.format=tokens", "data.train=ids.bin", "data.labels=labels.bin",
       "data.validation=ids.bin"}},
+    {"data.header", "true", TABLE("csv")},
     {"data.label_column", "0", TABLE("csv")},
     {"data.samples", "30", RANDOM("data.features=2", "data.classes=3")},
     {"data.features", "2", RANDOM("data.samples=20", "data.classes=3")},
@@ -556,6 +557,7 @@ static void write_npy(void **state, const char *name, const char *type,
 static int set_up(void **state) {
     enum { IDS = 1200, IMAGES_BYTES = 24 * 8 * 8 * 8 };
     static uint16_t ids[IDS];
+    static uint32_t wide[IDS];
     static unsigned char pixels[IMAGES_BYTES];
     static int64_t labels[24];
     tr_error err = {0};
@@ -563,7 +565,8 @@ static int set_up(void **state) {
         return -1;
     }
     for (int i = 0; i < IDS; i++) {
-        ids[i] = (uint16_t)(i % 2 ? 0 : 3); // also as ids of 32 bits in the vocabulary
+        ids[i] = (uint16_t)(i % 200 + 1);
+        wide[i] = (uint32_t)(i % 200 + 1);
     }
     for (int i = 0; i < IMAGES_BYTES; i++) {
         pixels[i] = (unsigned char)(i % 251);
@@ -574,6 +577,7 @@ static int set_up(void **state) {
     scratch_words(state, "text", 4000, 1);
     scratch_words(state, "more", 900, 2);
     scratch_write(state, "ids.bin", ids, sizeof ids);
+    scratch_write(state, "wide.bin", wide, sizeof wide);
     scratch_write(state, "labels.bin", ids, sizeof ids);
     scratch_text(state, "table.csv", "1,2,0\n2,1,1\n0,2,2\n1,1,0\n");
     write_npy(state, "images.npy", "|u1", "(24, 8, 8, 8)", pixels, sizeof pixels);
