@@ -17,7 +17,8 @@ help:
 	@echo 'make check              set-up, then the tests that matter most: a minute'
 	@echo 'make test               set-up, then every test, warnings being errors'
 	@echo 'make bench              measures, with PyTorch beside it where it is installed'
-	@echo 'make install PREFIX=... program, library, headers, pkg-config and CMake files'
+	@echo 'make install PREFIX=... program, library, headers, pkg-config and CMake files,'
+	@echo '                        documents and examples'
 	@echo 'make format             formats the sources'
 	@echo 'make clean              removes the build folders'
 

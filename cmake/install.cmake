@@ -1,4 +1,4 @@
-# Program, library, headers, tranche.pc and the CMake package. The library is static
+# Program, library, headers, documents, examples, tranche.pc and the CMake package. The library is static
 # unless BUILD_SHARED_LIBS is on; its dependencies are handed on where it is static.
 include(CMakePackageConfigHelpers)
 
@@ -15,7 +15,11 @@ if(TARGET tranche-program)
 endif()
 install(DIRECTORY include/tranche DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h")
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# Run files, programs and machine files to begin with.
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DATADIR}/tranche
+    PATTERN CMakeLists.txt EXCLUDE)
 
 set(TR_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tranche)
 install(EXPORT tranche-targets NAMESPACE tranche:: DESTINATION ${TR_PACKAGE_DIR})

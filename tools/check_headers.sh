@@ -35,6 +35,15 @@ for header in $headers; do
         -Wno-unused-function -Wno-psabi $libraries
 done
 
+# Programs on the library are strict C as well.
+for example in examples/*.c; do
+    [ -f "$example" ] || continue
+    "$cc" -std=c17 -fsyntax-only -Wpedantic $warnings -Iinclude "$example" || {
+        echo "$example is not strict C17" >&2
+        rc=1
+    }
+done
+
 plain=0
 command -v "$cxx" >/dev/null 2>&1 || plain=1
 for header in $(cd include && find . -name '*.h' | sed 's|^\./||' | LC_ALL=C sort); do

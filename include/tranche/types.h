@@ -65,10 +65,35 @@ int64_t tr_shape_count(tr_shape shape);
 int64_t tr_tensor_bytes(tr_tensor_desc desc);
 bool tr_shape_equal(tr_shape a, tr_shape b);
 
+// A shape as a value, and, in ISO C, for variables that live as long as the program.
 #define TR_SHAPE1(a)          ((tr_shape){1, {(a), 0, 0, 0}})
 #define TR_SHAPE2(a, b)       ((tr_shape){2, {(a), (b), 0, 0}})
 #define TR_SHAPE3(a, b, c)    ((tr_shape){3, {(a), (b), (c), 0}})
 #define TR_SHAPE4(a, b, c, d) ((tr_shape){4, {(a), (b), (c), (d)}})
+#define TR_SHAPE1_INIT(a)                                                              \
+    {                                                                                  \
+        1, {                                                                           \
+            (a), 0, 0, 0                                                               \
+        }                                                                              \
+    }
+#define TR_SHAPE2_INIT(a, b)                                                           \
+    {                                                                                  \
+        2, {                                                                           \
+            (a), (b), 0, 0                                                             \
+        }                                                                              \
+    }
+#define TR_SHAPE3_INIT(a, b, c)                                                        \
+    {                                                                                  \
+        3, {                                                                           \
+            (a), (b), (c), 0                                                           \
+        }                                                                              \
+    }
+#define TR_SHAPE4_INIT(a, b, c, d)                                                     \
+    {                                                                                  \
+        4, {                                                                           \
+            (a), (b), (c), (d)                                                         \
+        }                                                                              \
+    }
 
 #ifdef __cplusplus
 }

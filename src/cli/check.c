@@ -33,13 +33,14 @@ int cli_check(const cli_command *command, int argc, char **argv) {
          "how far a tensor's gradient may be off, relative; 1e-4 if not given; in 16 "
          "bits it is fixed"},
         {"--tensors", CLI_FLAG, &every, NULL, "a line for every tensor of every cut"},
-        {"--seed", CLI_COUNT, &run.seed, "N", "of weights and data order"},
-        {"--threads", CLI_SOME, &run.threads, "N", "in place of execution.threads"},
+        {"--seed", CLI_COUNT, &run.seed, "N", "seed of weights and data order"},
+        {"--threads", CLI_SOME, &run.threads, "N", "threads (default: the cores)"},
         {"--json", CLI_FLAG, &run.json, NULL, "everything as one JSON object"},
-        {"--data", CLI_LIST, &run.data, "PATH", "in place of data.train"},
-        {"--model", CLI_TEXT, &run.model, "FILE|DIR|NAME", "in place of \"model\""},
+        {"--data", CLI_LIST, &run.data, "PATH", "data to use in place of data.train"},
+        {"--model", CLI_TEXT, &run.model, "FILE|DIR|NAME",
+         "model to use in place of \"model\""},
         {"--set", CLI_LIST, &run.set, "KEY.PATH=VALUE",
-         "changes one key of the run file"},
+         "changes one key of the run file; may be given again"},
     };
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
                    &file, 1, 1, &count, &exit_status)) {

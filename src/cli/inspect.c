@@ -89,7 +89,7 @@ int cli_inspect(const cli_command *command, int argc, char **argv) {
     const cli_option options[] = {
         {"--json", CLI_FLAG, &json, NULL, "as one JSON object"},
         {"--positions", CLI_SOME, &positions, "N",
-         "of a dataset: n_positions that samples are counted for (1024)"},
+         "context length by which a dataset's samples are counted (default 1024)"},
     };
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
                    &path, 1, 1, &count, &exit_status)) {

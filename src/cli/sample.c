@@ -112,15 +112,16 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
     const cli_option options[] = {
         {"--prompt", CLI_TEXT, &r.prompt, "TEXT",
          "what to continue (default: a new line)"},
-        {"--tokens", CLI_COUNT, &r.tokens, "N", "how many tokens to add (200)"},
-        {"--temperature", CLI_NUMBER, &r.temperature, "X", "0: the likeliest (0.8)"},
+        {"--tokens", CLI_COUNT, &r.tokens, "N", "how many tokens to add (default 200)"},
+        {"--temperature", CLI_NUMBER, &r.temperature, "X",
+         "0 takes the likeliest token (default 0.8)"},
         {"--top-k", CLI_SOME, &r.top_k, "K",
          "draws among the K likeliest tokens only (and those that equal the last)"},
         {"--top-p", CLI_NUMBER, &r.top_p, "P",
          "draws among the likeliest tokens only that have P of the probability "
          "together"},
-        {"--seed", CLI_COUNT, &r.seed, "N", "of the draws (1)"},
-        {"--threads", CLI_SOME, &r.threads, "N", "those of the machine if not given"},
+        {"--seed", CLI_COUNT, &r.seed, "N", "seed of the random draws (default 1)"},
+        {"--threads", CLI_SOME, &r.threads, "N", "threads (default: the cores)"},
     };
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
                    &path, 1, 1, &count, &exit_status)) {

@@ -68,10 +68,11 @@ int cli_simulate(const cli_command *command, int argc, char **argv) {
         {"--json", CLI_FLAG, &run.json, NULL, "the result as one JSON object"},
         {"--trace", CLI_TEXT, &trace, "FILE",
          "writes what each step does when, for ui.perfetto.dev"},
-        {"--data", CLI_LIST, &run.data, "PATH", "in place of data.train"},
-        {"--model", CLI_TEXT, &run.model, "FILE|DIR|NAME", "in place of \"model\""},
+        {"--data", CLI_LIST, &run.data, "PATH", "data to use in place of data.train"},
+        {"--model", CLI_TEXT, &run.model, "FILE|DIR|NAME",
+         "model to use in place of \"model\""},
         {"--set", CLI_LIST, &run.set, "KEY.PATH=VALUE",
-         "changes one key of the run file"},
+         "changes one key of the run file; may be given again"},
     };
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
                    &file, 1, 1, &count, &exit_status)) {

@@ -310,6 +310,7 @@ static void say_start(const tr_run *run, const tr_plan *plan) {
              (long long)r->accumulation_steps, r->accumulation_steps == 1 ? "" : "s",
              ranks, (long long)s->steps, s->steps == 1 ? "" : "s", memory);
     say_how(run, plan);
+    tr__run_say_groups(run, plan);
     say_scaling(run);
     say_batches(run);
     say_guard(run);

@@ -124,7 +124,8 @@ tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
     int64_t there = run->comm ? tr_comm_ranks(run->comm) : 1;
     int64_t ranks = options->ranks > 0 ? options->ranks : there;
     if (!options->plan_only && ranks != there) {
-        return tr_fail(err, TR_USAGE, "%lld ranks are asked for, and %lld are there",
+        return tr_fail(err, TR_USAGE,
+                       "--ranks asks for %lld ranks, but %lld were started",
                        (long long)ranks, (long long)there);
     }
     tr_status status = resolve_sizes(run, ranks, err);

@@ -74,7 +74,7 @@ static tr_status read_adaptive(tr_run *run, tr_error *err) {
         return tr_fail(
             err, TR_USAGE,
             "adaptive_batch: a batch of %lld is one micro-batch of %lld, from "
-            "which no noise scale can be told: raise adaptive_batch.least or "
+            "which no noise scale can be measured: raise adaptive_batch.least or "
             "lower train_micro_batch_size_per_gpu",
             (long long)b->least, (long long)r->micro_batch);
     }
@@ -82,7 +82,7 @@ static tr_status read_adaptive(tr_run *run, tr_error *err) {
         return tr_fail(
             err, TR_USAGE,
             "adaptive_batch with execution.reproducible is not yet supported: "
-            "what the noise scale is measured to be depends on the cut");
+            "the measured noise scale depends on how the batch is cut");
     }
     return TR_OK;
 }

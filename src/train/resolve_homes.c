@@ -41,7 +41,7 @@ static tr_status find_folder(const tr_run *run, const char **folder, tr_error *e
     *folder = *folder ? *folder : tr__run_nvme_folder(run); // as good as another
     return *folder ? TR_OK
                    : tr_fail(err, TR_USAGE,
-                             "something is to live on NVMe: name a folder there in %s "
+                             "offload to NVMe needs a folder there: set %s "
                              "(or nvme_path beside the device)",
                              memory_path);
 }

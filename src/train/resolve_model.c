@@ -59,7 +59,9 @@ static tr_status from_folder(tr_run *run, const char *path, tr_error *err) {
         run->weights = tr__strdup(folder);
         status = run->weights ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a path");
     } else if (status == TR_OK) {
-        tr__warn(&run->log, "%s: has no model.safetensors; the weights are drawn",
+        tr__warn(&run->log,
+                 "%s has no model.safetensors: the model starts from new random "
+                 "weights",
                  path);
     }
     return status;
@@ -83,7 +85,7 @@ static tr_status from_text(tr_run *run, const char *text, tr_error *err) {
     const char *nearest = tr__nearest(text, names, count);
     return tr_fail(
         err, TR_USAGE,
-        "model \"%.200s\" is no file, folder or known name; the nearest name is "
+        "model \"%.200s\" is not a file, a folder or a known name; the nearest name is "
         "\"%s\"",
         text, nearest ? nearest : names[0]);
 }

@@ -29,8 +29,8 @@ static tr_status read_classes(const tr_run *run, uint32_t *classes, bool *units,
     }
     if (none && count > 1) {
         return tr_fail(err, TR_USAGE,
-                       "execution.recompute: \"none\" stands for itself, with nothing "
-                       "else in the list");
+                       "execution.recompute: \"none\" cannot be combined with "
+                       "anything else");
     }
     if (*classes == 0 && !*units) { // also of an empty list
         *classes = TR_RECOMPUTE_NOTHING;

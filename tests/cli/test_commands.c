@@ -18,7 +18,7 @@ static void test_help(void **state) {
     } all[] = {
         {"train",
          {"RUN.json", "--data PATH", "--model FILE|DIR|NAME", "--out DIR",
-          "--set KEY.PATH=VALUE", "--steps N", "--resume auto|never|DIR"}},
+          "--set KEY.PATH=VALUE", "--ranks W", "--threads N"}},
         {"plan", {"RUN.json", "--ranks W", "--set KEY.PATH=VALUE", "--json"}},
         {"sample",
          {"DIR", "--prompt TEXT", "--tokens N", "--temperature X", "--seed N",

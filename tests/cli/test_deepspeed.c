@@ -235,7 +235,7 @@ static void test_offload(void **state) {
     fail_with(state, NULL,
               LIST("train", "--model", "gpt2", "--data", "text.txt", "ds_config.json",
                    "--steps", "1"),
-              2, LIST("something is to live on NVMe", "memory.nvme.path"));
+              2, LIST("offload to NVMe needs a folder", "memory.nvme.path"));
 }
 
 // A published name is its published shape, on bytes too.

@@ -50,3 +50,15 @@ cd "$dir"
 LD_LIBRARY_PATH=$lib ./outside
 ./tree/bin/tranche inspect out/classifier-c >"$dir/log"
 grep -q 'layers.1.weight' "$dir/log"
+
+# Documents, examples and machine files are there, and are of use there.
+for file in README.md docs/run-file.md docs/library.md; do
+    test -f "tree/share/doc/tranche/$file" || {
+        echo "share/doc/tranche/$file is not installed"
+        exit 1
+    }
+done
+examples=tree/share/tranche/examples
+quietly ./tree/bin/tranche plan "$examples/classifier.json"
+quietly ./tree/bin/tranche simulate "$examples/classifier.json" --ranks 8 \
+    --machine "$examples/machines/dgx-h100.json"
