@@ -192,6 +192,17 @@ static void say_ranks(const tr_run *run, const tr_plan_request *r) {
     }
 }
 
+// That it is not measured is known with the plan alone.
+static void say_no_noise(const tr_run *run, const tr_plan *plan) {
+    if (plan->request.measure == TR_MEASURE_NEVER &&
+        run->request.measure != TR_MEASURE_NEVER &&
+        tr__config_is_given(run->config, "noise_scale.smoothing")) {
+        tr__warn(&run->log, "noise_scale.smoothing has no effect: measuring the noise "
+                            "scale would cost too much here; noise_scale.measure true "
+                            "has it measured all the same");
+    }
+}
+
 static bool was_auto(const tr_run *run, const char *key) {
     return tr__config_is_given(run->config, key) &&
            tr__config_origin(run->config, key) == TR_ORIGIN_AUTO;
@@ -311,6 +322,7 @@ static void say_start(const tr_run *run, const tr_plan *plan) {
              ranks, (long long)s->steps, s->steps == 1 ? "" : "s", memory);
     say_how(run, plan);
     tr__run_say_groups(run, plan);
+    say_no_noise(run, plan);
     say_scaling(run);
     say_batches(run);
     say_guard(run);

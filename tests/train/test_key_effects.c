@@ -54,9 +54,47 @@ static void print_bytes(FILE *to, const void *data, size_t bytes) {
     fputc('\n', to);
 }
 
+// What nothing reads as the rest is, no key can have an effect by.
+static void drop_unread(const tr_run *run, tr_settings *s) {
+    tr_schedule *schedule = &s->schedule;
+    if (s->guard.action == TR_GUARD_NONE) {
+        memset(&s->guard, 0, sizeof s->guard);
+    }
+    if (s->guard.action != TR_GUARD_ROLLBACK) {
+        s->guard.rate_factor = 0;
+        s->guard.warmup_steps = 0;
+    }
+    if (s->scaling.rule == TR_SCALING_NONE) {
+        memset(&s->scaling, 0, sizeof s->scaling);
+    }
+    if (!run->validation) {
+        s->evaluate_every = s->evaluate_samples = 0;
+    }
+    if (run->request.measure == TR_MEASURE_NEVER) {
+        s->noise_keep = 0;
+    }
+    if (s->log_steps > 0) {
+        s->log_seconds = 0;
+    }
+    if (schedule->kind == TR_SCHEDULE_CONSTANT) {
+        memset(schedule, 0, sizeof *schedule);
+    }
+    if (!schedule->cycle_momentum || s->optimizer != &tr__optimizer_adam) {
+        schedule->min_momentum = schedule->max_momentum = schedule->decay_momentum = 0;
+    }
+    if (schedule->decay_size == 0) {
+        schedule->decay_lr = schedule->decay_momentum = 0;
+    }
+    if (schedule->decay_lr == 0 && schedule->decay_momentum == 0) {
+        schedule->decay_size = 0;
+    }
+}
+
 // What stands in the structure, with the texts that it points to in place of addresses.
-static void print_settings(FILE *to, const tr_settings *s) {
+static void print_settings(FILE *to, const tr_run *run) {
+    const tr_settings *s = &run->settings;
     tr_settings bare = *s;
+    drop_unread(run, &bare);
     bare.groups = NULL;
     bare.batches.changes = NULL;
     bare.out = bare.nvme_path = bare.resume = bare.trace = NULL;
@@ -110,7 +148,7 @@ static char *print(const tr_run *run) {
     assert_non_null(to);
     request.model = NULL;
     print_bytes(to, &request, sizeof request);
-    print_settings(to, &run->settings);
+    print_settings(to, run);
     print_data(to, run->train);
     print_data(to, run->validation);
     print_bytes(to, &run->batcher, sizeof run->batcher);
