@@ -62,10 +62,15 @@ static void ask_length(const tr_run *run, const tr_run_options *options,
     }
 }
 
-void tr__run_ask(const tr_run *run, const tr_run_options *options,
-                 tr_problems *problems) {
+void tr__run_ask_data(const tr_run *run, const tr_run_options *options,
+                      tr_problems *problems) {
     ask_model(run, options, problems);
     ask_data(run, options, problems);
+}
+
+void tr__run_ask(const tr_run *run, const tr_run_options *options,
+                 tr_problems *problems) {
+    tr__run_ask_data(run, options, problems);
     ask_batch(run, problems);
     ask_length(run, options, problems);
 }

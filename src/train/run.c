@@ -220,7 +220,12 @@ tr_status tr__run_open_data(const tr_run_options *options, bool labels_optional,
     }
     begin_run(run, options);
     run->labels_optional = labels_optional;
+    tr_problems missing = {0};
     tr_status status = open_config(run, options, err);
+    if (status == TR_OK) {
+        tr__run_ask_data(run, options, &missing);
+        status = tr__problems_end(&missing, err);
+    }
     if (status == TR_OK) {
         run->settings.seed = (uint64_t)tr__config_int(run->config, "seed");
         status = tr__run_resolve_model(run, options, err);

@@ -41,6 +41,9 @@ struct tr_run {
 // What the run needs and has not been given, a problem each.
 void tr__run_ask(const tr_run *run, const tr_run_options *options,
                  tr_problems *problems);
+// The model and the data alone.
+void tr__run_ask_data(const tr_run *run, const tr_run_options *options,
+                      tr_problems *problems);
 
 // ---- resolve_*.c: each reads its part of the config, and records what it came to.
 // Paths that the run file `file` (NULL: none) gives and that are not in the current

@@ -238,9 +238,9 @@ static void test_closed_streams(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_plain),         TEST(test_summary),        TEST(test_steps_per_print),
-        TEST(test_live),          TEST(test_narrow),         TEST(test_eighty_columns),
-        TEST(test_interrupted),   TEST(test_utilization),    TEST(test_closed_output),
+        TEST(test_plain),          TEST(test_summary),     TEST(test_steps_per_print),
+        TEST(test_live),           TEST(test_narrow),      TEST(test_eighty_columns),
+        TEST(test_interrupted),    TEST(test_utilization), TEST(test_closed_output),
         TEST(test_closed_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
