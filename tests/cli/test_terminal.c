@@ -141,13 +141,17 @@ static void test_eighty_columns(void **state) {
         run_with(state, &terminal,
                  LIST("train", "run.json", "--set", "optimizer.params.lr=1.2345e-4"));
     assert_int_equal(o.status, 0);
-    char *shown = screen(o.out, 80);
-    const char *last = strstr(shown, "\nstep 6/6  loss ");
-    assert_non_null(last);
-    assert_says(last, " tokens/s");
-    assert_says(last, " left\n");
-    assert_null(strstr(last, "  norm "));
-    free(shown);
+    int lines = 0;
+    for (char *line = strtok(o.out, "\r\n"); line; line = strtok(NULL, "\r\n")) {
+        if (strstr(line, "/6  loss ")) {
+            assert_true(strlen(line) < 80);
+            assert_says(line, " tokens/s");
+            assert_says(line, " left");
+            assert_null(strstr(line, "  norm "));
+            lines++;
+        }
+    }
+    assert_true(lines >= 2);
     outcome_free(&o);
 }
 
