@@ -32,6 +32,10 @@ dnnl_status_t tr__layout_memory(const tr_layout *layout, dnnl_engine_t engine,
 dnnl_status_t tr__post_relu(dnnl_post_ops_t ops);
 dnnl_status_t tr__post_sum(dnnl_post_ops_t ops); // the result is added to what is there
 
+// Does a product keep the distance between the elements of a vector (A with one row, C
+// with one column)?  oneDNN 3.7 takes them to be adjacent.
+bool tr__dnnl_sees_gaps(void);
+
 typedef struct tr_product_layouts {
     const tr_layout *a, *b, *c;
     const tr_layout *bias; // NULL: none

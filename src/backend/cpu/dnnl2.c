@@ -43,6 +43,10 @@ dnnl_status_t tr__post_sum(dnnl_post_ops_t ops) {
     return dnnl_post_ops_append_sum(ops, 1);
 }
 
+bool tr__dnnl_sees_gaps(void) {
+    return true;
+}
+
 static const dnnl_memory_desc_t *optional(const tr_layout *layout) {
     return layout ? &layout->desc : NULL;
 }

@@ -46,6 +46,10 @@ dnnl_status_t tr__post_sum(dnnl_post_ops_t ops) {
     return dnnl_post_ops_append_sum(ops, 1, 0, dnnl_data_type_undef);
 }
 
+bool tr__dnnl_sees_gaps(void) {
+    return false;
+}
+
 static const_dnnl_memory_desc_t optional(const tr_layout *layout) {
     return layout ? layout->desc : NULL;
 }

@@ -9,6 +9,7 @@
 #include "backend/cpu/matmul.h"
 
 #include "backend/cpu/dnnl.h"
+#include "backend/cpu/gaps.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/team.h"
 #include "base/checked.h"
@@ -20,8 +21,9 @@
 #define GEMM_LEAST ((double)(1 << 24))
 
 struct tr_matmul {
-    tr_matmul_desc desc;
-    bool gemm; // by dnnl_sgemm: all that follows is NULL
+    tr_matmul_desc desc;    // what oneDNN computes
+    tr_gaps a_gaps, c_gaps; // what it is given dense copies of
+    bool gemm;              // by dnnl_sgemm: all that follows is NULL
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     tr_layout a_layout, b_layout, bias_layout, c_layout;
@@ -127,6 +129,41 @@ static dnnl_status_t create_ways(tr_matmul *p) {
     return status;
 }
 
+static size_t element_bytes(tr_dtype type) {
+    return is_f32(type) ? sizeof(float) : sizeof(uint16_t);
+}
+
+// The description then has no vectors with gaps, where oneDNN would overlook them.
+static void close_gaps(tr_matmul *p) {
+    tr_matmul_desc *d = &p->desc;
+    size_t a_bytes = element_bytes(d->type), c_bytes = element_bytes(d->c_type);
+    if (d->m == 1 && d->a_col != 1) {
+        p->a_gaps = (tr_gaps){d->k, a_bytes, (size_t)d->a_col * a_bytes, 0};
+        d->a_row = d->k;
+        d->a_col = 1;
+    }
+    if (d->n == 1 && d->c_row != 1) {
+        p->c_gaps = (tr_gaps){d->m, c_bytes, (size_t)d->c_row * c_bytes, 0};
+        d->c_row = 1;
+    }
+}
+
+static size_t aligned(size_t bytes) {
+    return (bytes + 63) / 64 * 64;
+}
+
+static size_t scratch_bytes(const tr_matmul *p) {
+    size_t fresh = p->ways[0].scratch_bytes, add = p->ways[1].scratch_bytes;
+    return fresh > add ? fresh : add;
+}
+
+// The dense copies are behind oneDNN's scratch.
+static void place_copies(tr_matmul *p) {
+    p->a_gaps.copy = aligned(scratch_bytes(p));
+    p->c_gaps.copy =
+        p->a_gaps.copy + aligned((size_t)p->a_gaps.count * p->a_gaps.element);
+}
+
 tr_status tr__matmul_create(const tr_matmul_desc *desc, tr_matmul **out,
                             tr_error *err) {
     *out = NULL;
@@ -146,6 +183,9 @@ tr_status tr__matmul_create(const tr_matmul_desc *desc, tr_matmul **out,
     p->desc = *desc;
     p->gemm = is_for_gemm(desc);
     if (!p->gemm) {
+        if (!tr__dnnl_sees_gaps()) {
+            close_gaps(p);
+        }
         // oneDNN cuts the work for as many threads as OpenMP would use now.
         int threads = omp_get_max_threads();
         omp_set_num_threads(desc->threads);
@@ -155,6 +195,7 @@ tr_status tr__matmul_create(const tr_matmul_desc *desc, tr_matmul **out,
             tr__matmul_destroy(p);
             return refused(desc, status, err);
         }
+        place_copies(p);
     }
     *out = p;
     return TR_OK;
@@ -187,8 +228,9 @@ size_t tr__matmul_workspace(const tr_matmul *product) {
     if (!product) {
         return 0;
     }
-    size_t fresh = product->ways[0].scratch_bytes, add = product->ways[1].scratch_bytes;
-    return fresh > add ? fresh : add;
+    const tr_gaps *a = &product->a_gaps, *c = &product->c_gaps;
+    return a->count || c->count ? c->copy + (size_t)c->count * c->element
+                                : scratch_bytes(product);
 }
 
 // ---- running
@@ -206,9 +248,9 @@ static dnnl_status_t run_gemm(const tr_matmul_desc *d, bool accumulate, const fl
 static dnnl_status_t run_way(tr_matmul *p, tr_primitive *w, const void *a,
                              const void *b, const void *bias, void *c,
                              void *workspace) {
-    tr__tensor_point(p->a, a);
+    tr__tensor_point(p->a, tr__gaps_dense(&p->a_gaps, a, workspace));
     tr__tensor_point(p->b, b);
-    tr__tensor_point(p->c, c);
+    tr__tensor_point(p->c, tr__gaps_dense(&p->c_gaps, c, workspace));
     dnnl_exec_arg_t args[5] = {
         {DNNL_ARG_SRC, p->a}, {DNNL_ARG_WEIGHTS, p->b}, {DNNL_ARG_DST, p->c}};
     int count = 3;
@@ -216,7 +258,11 @@ static dnnl_status_t run_way(tr_matmul *p, tr_primitive *w, const void *a,
         tr__tensor_point(p->bias, bias);
         args[count++] = (dnnl_exec_arg_t){DNNL_ARG_BIAS, p->bias};
     }
-    return tr__primitive_run(w, p->stream, args, count, workspace);
+    tr__gaps_close(&p->a_gaps, a, workspace);
+    tr__gaps_close(&p->c_gaps, c, workspace);
+    dnnl_status_t status = tr__primitive_run(w, p->stream, args, count, workspace);
+    tr__gaps_open(&p->c_gaps, c, workspace);
+    return status;
 }
 
 tr_status tr__matmul_run(tr_matmul *product, bool accumulate, const void *a,
