@@ -29,6 +29,9 @@ ADAMW = {
     "params": {"lr": 3e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.1},
     "groups": [{"match": ["*.bias", "*.ln_?.weight"], "weight_decay": 0}],
 }
+# An MLP has no norms, and a pattern that matches nothing is an error.
+BIASES = [{"match": ["*.bias"], "weight_decay": 0}]
+MLP_ADAMW = {**ADAMW, "groups": BIASES}
 COSINE = {
     "type": "WarmupCosineLR",
     "params": {"total_num_steps": STEPS, "warmup_num_steps": 4,
@@ -234,8 +237,9 @@ GOLDENS = {
     "gpt2-odd": lambda: make_gpt2("gpt2-odd", 12, n_layer=1, n_embd=21, n_head=3,
                                   n_positions=11, vocab_size=37, n_inner=50,
                                   activation_function="gelu"),
-    "mlp": lambda: make_mlp("mlp", 13, [7, 13, 5], 57, ADAMW, COSINE),
-    "mlp-npy": lambda: make_mlp("mlp-npy", 14, [20, 50, 10], 23, ADAMW, WARMUP, "npy"),
+    "mlp": lambda: make_mlp("mlp", 13, [7, 13, 5], 57, MLP_ADAMW, COSINE),
+    "mlp-npy": lambda: make_mlp("mlp-npy", 14, [20, 50, 10], 23, MLP_ADAMW, WARMUP,
+                                "npy"),
     "mlp-adam": lambda: make_mlp(
         "mlp-adam", 15, [7, 13, 5], 57,
         {"type": "Adam", "params": {"lr": 1e-2, "betas": [0.8, 0.95], "eps": 1e-6,
@@ -259,12 +263,12 @@ GOLDENS = {
     "mlp-lamb-paper": lambda: make_mlp(
         "mlp-lamb-paper", 20, [7, 9, 13, 5], 57,
         {"type": "Lamb", "params": {"lr": 1e-2, "weight_decay": 0.1, "form": "paper"},
-         "groups": ADAMW["groups"]}, COSINE, norms=False),
+         "groups": BIASES}, COSINE, norms=False),
     "mlp-lars": lambda: make_mlp(
         "mlp-lars", 23, [7, 13, 5], 57,
         {"type": "LARS", "params": {"lr": 2.0, "momentum": 0.9, "weight_decay": 0.01,
                                     "trust_coefficient": 0.02},
-         "groups": ADAMW["groups"]}, None, norms=False),
+         "groups": BIASES}, None, norms=False),
     "mlp-lars-all": lambda: make_mlp(
         "mlp-lars-all", 24, [7, 9, 13, 5], 57,
         {"type": "LARS", "params": {"lr": 2.0, "momentum": 0.8, "nesterov": True,
