@@ -310,15 +310,17 @@ static int run(const char *which) {
 }
 
 // An error of the ranks ends them as it ends the program, once all have said how they
-// fared: the launcher's status is that of the data, or 1 where a test has failed.
+// fared: the launcher's status is that of the data, or 1 where a test has failed. Ranks
+// that were abandoned end here; those that have agreed on the error return.
 static int run_to_error(const char *which) {
     enum { OTHERS_SECONDS = 2 };
     int failed = run(which);
+    int status = failed ? 1 : tr_status_exit(TR_DATA);
     fflush(NULL);
     sleep(OTHERS_SECONDS);
-    tr_comm_end(comm, failed ? 1 : tr_status_exit(TR_DATA));
+    tr_comm_end(comm, status);
     comm = NULL;
-    return failed;
+    return status;
 }
 
 int main(int argc, char **argv) {
