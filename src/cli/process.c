@@ -17,12 +17,13 @@ void cli_guard_streams(void) {
 
 // GCC's OpenMP lets a thread that waits for the others spin for milliseconds. On a
 // machine that others use too, the one it waits for may not be running at all, and a
-// step takes twenty times as long. Ten thousand turns (about 0.1 ms) are as fast on a
-// quiet machine. libgomp reads the variable when it is loaded, so the program has to
-// start again.
+// step takes ten times as long. A thousand turns take about as long as the system needs
+// to put a thread to sleep and wake it: on a quiet machine they are as fast as more,
+// and on a busy one little is lost (bench/busy.sh). libgomp reads the variable when it
+// is loaded, so the program has to start again.
 static void limit_spinning(char **argv) {
     if (!getenv("GOMP_SPINCOUNT") && !getenv("OMP_WAIT_POLICY") &&
-        setenv("GOMP_SPINCOUNT", "10000", 1) == 0) {
+        setenv("GOMP_SPINCOUNT", "1000", 1) == 0) {
         execv("/proc/self/exe", argv); // where it cannot, all is as before
     }
 }

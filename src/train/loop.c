@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "comm/alone.h"
+#include "train/crowding.h"
 #include "train/engine.h"
 #include "train/metrics.h"
 #include "train/progress.h"
@@ -19,6 +20,7 @@ typedef struct loop {
     tr_metrics metrics;
     tr_progress_line line;
     tr_summary summary;
+    tr_crowding crowding;
     tr_saver saver;
     tr_metrics_kept kept;   // of an earlier process
     int64_t evaluated_step; // of the newest evaluation
@@ -161,6 +163,7 @@ static tr_status after_step(loop *l, const tr_step_result *r) {
         say_skipped(l, r);
     }
     tr__progress_step(&l->line, l->engine, r);
+    tr__crowding_step(&l->crowding, r->step, &l->line);
     if (status == TR_OK) {
         status = roll_back(l, r);
     }
@@ -390,6 +393,7 @@ tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *use
     }
     tr__progress_begin(&l.line, tr__comm_leads(l.comm) ? stdout : NULL, engine);
     say_begin(&l);
+    l.crowding = tr__crowding_begin(engine->plan->request.threads);
     engine->defers = true;
     status = run_steps(&l);
     if (status == TR_OK) {
