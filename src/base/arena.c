@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -110,9 +108,7 @@ void tr__arena_destroy(tr_arena *arena) {
 
 void *tr__arena_view(tr_arena *arena, size_t offset, size_t bytes) {
     if (offset > arena->bytes || bytes > arena->bytes - offset) {
-        fprintf(stderr, "tranche: view [%zu, +%zu) outside an arena of %zu bytes\n",
-                offset, bytes, arena->bytes);
-        abort();
+        return NULL;
     }
     if (offset + bytes > arena->high_water) {
         arena->high_water = offset + bytes;

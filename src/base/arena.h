@@ -19,8 +19,9 @@ void tr__arena_destroy(tr_arena *arena); // NULL-safe
 // as it was.
 tr_status tr__arena_grow(tr_arena *arena, size_t bytes, tr_error *err);
 
-// The memory at [offset, offset + bytes). Aborts on a view outside of the arena: the
-// plan's checker has excluded it. Raises the high-water mark.
+// The memory at [offset, offset + bytes), and the high-water mark rises to its end.
+// NULL: it is not inside of the arena. Who has not made the arena as large as its views
+// has to ask.
 void *tr__arena_view(tr_arena *arena, size_t offset, size_t bytes);
 
 size_t tr__arena_bytes(const tr_arena *arena);

@@ -384,19 +384,23 @@ static tr_status start_carriers(tr_executor *ex, const char *nvme_folder,
     return status;
 }
 
-// Every buffer is viewed once: this is what raises an arena's high-water mark to what
-// the plan uses, and what would end the program if the plan lied.
-static void view_all(tr_executor *ex, tr_arena *const arenas[TR_SPACES]) {
-    for (size_t i = 0; i < ex->plan->buffer_count; i++) {
-        const tr_buffer *buffer = &ex->plan->buffers[i];
-        if (buffer->space != TR_SPACE_NVME) {
-            tr__arena_view(arenas[buffer->space], (size_t)buffer->offset,
-                           (size_t)buffer->bytes);
+// Every buffer is viewed once, which raises an arena's high-water mark to what the plan
+// uses. TR_INTERNAL: a buffer is not in its arena.
+static tr_status view_all(const tr_plan *plan, tr_arena *const arenas[TR_SPACES],
+                          tr_error *err) {
+    for (size_t i = 0; i < plan->buffer_count; i++) {
+        const tr_buffer *buffer = &plan->buffers[i];
+        tr_arena *arena = arenas[buffer->space];
+        if (buffer->space != TR_SPACE_NVME &&
+            !tr__arena_view(arena, (size_t)buffer->offset, (size_t)buffer->bytes)) {
+            return tr_fail(err, TR_INTERNAL,
+                           "the plan places %lld bytes at %lld, outside of the %s "
+                           "arena of %zu bytes",
+                           (long long)buffer->bytes, (long long)buffer->offset,
+                           tr_space_name(buffer->space), tr__arena_bytes(arena));
         }
     }
-    for (int space = 0; space < TR_SPACES; space++) {
-        ex->base[space] = arenas[space] ? tr__arena_view(arenas[space], 0, 0) : NULL;
-    }
+    return TR_OK;
 }
 
 // All that follows from the plan, for whose micro-batches there is room.
@@ -407,7 +411,9 @@ static void bind_plan(tr_executor *ex, const tr_plan *plan,
     ex->norm = plain ? tr__norm_reference : tr__norm_choose(plan->isa);
     ex->fold = plain ? tr__fold_reference : tr__fold_choose(plan->isa);
     ex->unfold = plain ? tr__unfold_reference : tr__unfold_choose(plan->isa);
-    view_all(ex, arenas);
+    for (int space = 0; space < TR_SPACES; space++) {
+        ex->base[space] = arenas[space] ? tr__arena_view(arenas[space], 0, 0) : NULL;
+    }
     ex->micros[0].data = tr__memory(ex, plan->data_ring[1]); // where inference is asked
     ex->micros[0].rows = plan->request.micro_batch;
     if (ex->comm) {
@@ -437,7 +443,8 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
     if (!ex) {
         return tr_fail(err, TR_MEMORY, "no memory for the executor");
     }
-    tr_status status = make_room(ex, plan, err);
+    tr_status status = view_all(plan, arenas, err);
+    status = status == TR_OK ? make_room(ex, plan, err) : status;
     if (status == TR_OK) {
         ex->comm = plan->request.ranks > 1 ? comm : NULL;
         bind_plan(ex, plan, arenas);
@@ -453,7 +460,8 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
 
 tr_status tr__executor_replan(tr_executor *executor, const tr_plan *plan,
                               tr_arena *const arenas[TR_SPACES], tr_error *err) {
-    tr_status status = make_room(executor, plan, err);
+    tr_status status = view_all(plan, arenas, err);
+    status = status == TR_OK ? make_room(executor, plan, err) : status;
     if (status == TR_OK) {
         bind_plan(executor, plan, arenas);
         pin_staging(executor);

@@ -42,13 +42,15 @@ void tr__arenas_destroy(tr_arena *arenas[TR_SPACES]);
 // Binds a plan to its arenas (NULL where it has no bytes in a space) and its ranks
 // (NULL: one rank). They must outlive the executor. What the plan has on NVMe gets a
 // file in `nvme_folder` (NULL: nothing is there), which has no name and is gone with
-// the process. TR_IO: no such folder, not writable, too little room.
+// the process. TR_IO: no such folder, not writable, too little room. TR_INTERNAL: the
+// plan has a buffer outside of its arena.
 tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPACES],
                               tr_comm *comm, const char *nvme_folder, tr_executor **out,
                               tr_error *err);
 void tr__executor_destroy(tr_executor *executor); // NULL-safe
 // Goes over to another plan of the same ranks, whose flat buffers lie where they lay in
-// the arenas, which may have grown. Feeds are to be set anew. TR_MEMORY: as it was.
+// the arenas, which may have grown. Feeds are to be set anew. TR_MEMORY, TR_INTERNAL (a
+// buffer outside of its arena): as it was.
 tr_status tr__executor_replan(tr_executor *executor, const tr_plan *plan,
                               tr_arena *const arenas[TR_SPACES], tr_error *err);
 

@@ -280,6 +280,31 @@ static void a_step_stops_when_asked(void **state) {
     test_rig_end(&rig);
 }
 
+// A plan that names bytes outside of its arena is refused, and no step of it is taken.
+static void a_buffer_outside_of_its_arena_is_an_error(void **state) {
+    (void)state;
+    tr_plan_request request = test_rig_request(&test_model_centered, 4);
+    test_rig rig;
+    test_rig_begin(&rig, &request);
+    tr_arena *const whole = rig.arenas[TR_SPACE_DEVICE];
+    tr_executor *other = NULL;
+    tr_arena *small = NULL;
+    tr_error err = {0};
+    assert_int_equal(
+        tr__arena_create("device", tr__arena_bytes(whole) / 2, &small, &err), TR_OK);
+    rig.arenas[TR_SPACE_DEVICE] = small;
+    assert_int_equal(
+        tr__executor_create(rig.plan, rig.arenas, NULL, NULL, &other, &err),
+        TR_INTERNAL);
+    assert_non_null(strstr(err.message, "outside of the device arena"));
+    assert_null(other);
+    assert_int_equal(tr__executor_replan(rig.executor, rig.plan, rig.arenas, &err),
+                     TR_INTERNAL);
+    rig.arenas[TR_SPACE_DEVICE] = whole;
+    tr__arena_destroy(small);
+    test_rig_end(&rig);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cut_gives_the_gradients_of_the_whole_batch),
@@ -288,6 +313,7 @@ int main(void) {
         cmocka_unit_test(evaluation_has_the_loss_of_training_without_dropout),
         cmocka_unit_test(answers_are_what_the_loss_is_made_of),
         cmocka_unit_test(a_step_stops_when_asked),
+        cmocka_unit_test(a_buffer_outside_of_its_arena_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
