@@ -24,8 +24,6 @@ only() {
 only base/memory.c malloc calloc realloc strdup strndup aligned_alloc posix_memalign \
     asprintf vasprintf
 only base/arena.c mmap mremap
-only cli exit _exit quick_exit
-# A mistake of the program itself, which no input can bring about.
-only config/entry.c abort
+only cli exit _exit quick_exit abort
 [ "$rc" -eq 0 ] && echo "every call is where it may be"
 exit "$rc"

@@ -67,10 +67,11 @@ const char *tr__config_no_meaning(const tr_config *config);
 // obeys; their groups are not in the list above. NULL after the last.
 const tr_key *tr__config_unmet(const tr_config *config, size_t index);
 
-// ---- reading. A path that no table has, or a getter of another type, is an error of
-// the program and aborts. What is returned belongs to the config. A value is the one
-// given, else the one resolved, else the default; where there is none
-// (tr__config_is_set is false) getters return false, 0, NULL.
+// ---- reading. A path that no table has, or a getter of another type, is a mistake of
+// the program: the getter finds no value, and tr__config_settle and
+// tr__config_write_resolved return TR_INTERNAL from then on. What is returned belongs
+// to the config. A value is the one given, else the one resolved, else the default;
+// where there is none (tr__config_is_set is false) getters return false, 0, NULL.
 
 bool tr__config_is_set(const tr_config *config, const char *path);   // has a value
 bool tr__config_is_given(const tr_config *config, const char *path); // by the user

@@ -2,7 +2,6 @@
 #include "config/internal.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const tr_key *tr__config_key(const tr_config *config, size_t index) {
@@ -61,9 +60,20 @@ const char *tr__config_no_meaning(const tr_config *config) {
     return config->no_meaning;
 }
 
-__attribute__((noreturn)) static void misuse(const char *path, const char *what) {
-    fprintf(stderr, "config: %s %s\n", path, what);
-    abort();
+// A mistake of the program. The getter has no status to return: it finds no value, and
+// who asks next how the config has fared gets this (the first stays).
+static void misuse(const tr_config *config, const char *path, const char *what) {
+    tr_error *mistake = &((tr_config *)(uintptr_t)config)->mistake;
+    if (mistake->status == TR_OK) {
+        tr_fail(mistake, TR_INTERNAL, "the key %.200s %s", path, what);
+    }
+}
+
+tr_status tr__config_mistake(const tr_config *config, tr_error *err) {
+    const tr_error *mistake = &config->mistake;
+    return mistake->status == TR_OK
+               ? TR_OK
+               : tr_fail(err, mistake->status, "%s", mistake->message);
 }
 
 static bool is_listed(const tr_config *config, const char *path) {
@@ -75,14 +85,15 @@ static bool is_listed(const tr_config *config, const char *path) {
     return false;
 }
 
-// NULL where the key is not in force, which reads as a key with no value.
+// NULL also where the key is not in force, which reads as a key with no value.
 static const tr_entry *find(const tr_config *config, const char *path, unsigned types) {
     const tr_entry *entry = tr__config_entry(config, path);
     if (!entry && !is_listed(config, path)) {
-        misuse(path, "is in no table");
+        misuse(config, path, "is read, but is in no table");
     }
     if (entry && !(entry->key->types & types)) {
-        misuse(path, "is read as what it is not");
+        misuse(config, path, "is read as a type that its table does not give it");
+        return NULL;
     }
     return entry;
 }
@@ -161,7 +172,8 @@ size_t tr__config_count(const tr_config *config, const char *path) {
 static const json_t *element(const tr_config *config, const char *path, size_t index) {
     const json_t *value = value_of(config, path, ~0u);
     if (index >= tr__config_count(config, path)) {
-        misuse(path, "has no such element");
+        misuse(config, path, "has fewer elements than are read");
+        return NULL;
     }
     return json_is_array(value) ? json_array_get(value, index) : value;
 }

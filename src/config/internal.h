@@ -34,6 +34,7 @@ struct tr_config {
     size_t count;
     char *no_meaning;
     tr_problems problems;
+    tr_error mistake; // of the program, in reading a key; TR_OK: none so far
 };
 
 // The entry of `path` that is in force (see tr_key.where); NULL: none.
@@ -43,6 +44,8 @@ bool tr__config_in_force(const tr_config *config, const tr_key *key);
 json_t *tr__entry_value(const tr_entry *entry);
 // Is `path` in a group whose `enabled` is not true?
 bool tr__config_disabled(const tr_config *config, const char *path);
+// TR_INTERNAL: the program has read a key that is in no table, or as another type.
+tr_status tr__config_mistake(const tr_config *config, tr_error *err);
 // Key number i of all tables in a row; NULL after the last.
 const tr_key *tr__config_key(const tr_config *config, size_t index);
 

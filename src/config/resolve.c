@@ -96,7 +96,7 @@ tr_status tr__config_settle(tr_config *config, tr_error *err) {
             return status;
         }
     }
-    return TR_OK;
+    return tr__config_mistake(config, err);
 }
 
 static json_t *origin_json(const tr_entry *entry) {
@@ -155,6 +155,9 @@ static bool write_entry(const tr_entry *entry, json_t *root, json_t *derived,
 
 tr_status tr__config_write_resolved(const tr_config *config, char **text,
                                     tr_error *err) {
+    if (tr__config_mistake(config, err) != TR_OK) {
+        return TR_INTERNAL;
+    }
     json_t *root = json_object(), *derived = json_object(), *origins = json_object();
     bool good = root && derived && origins;
     for (size_t i = 0; i < config->count && good; i++) {

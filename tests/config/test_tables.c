@@ -65,7 +65,39 @@ static void test_tables(void **state) {
     tr__config_destroy(good_config("{}", NULL));
 }
 
+static void expect_mistake(tr_config *config, const char *words) {
+    tr_error err = {0};
+    char *text = NULL;
+    assert_int_equal(tr__config_settle(config, &err), TR_INTERNAL);
+    assert_non_null(strstr(err.message, words));
+    err = (tr_error){0};
+    assert_int_equal(tr__config_write_resolved(config, &text, &err), TR_INTERNAL);
+    assert_non_null(strstr(err.message, words));
+    assert_null(text);
+    tr__config_destroy(config);
+}
+
+// The program's own mistakes: no value, and an error before the run begins.
+static void test_mistakes(void **state) {
+    (void)state;
+    tr_config *config = good_config("{}", NULL);
+    assert_int_equal(tr__config_int(config, "no.such_key"), 0);
+    assert_null(tr__config_text(config, "steps")); // the first mistake is told
+    expect_mistake(config, "no.such_key is read, but is in no table");
+
+    config = good_config("{\"steps\": 3}", NULL);
+    assert_int_equal(tr__config_int(config, "steps"), 3);
+    assert_null(tr__config_text(config, "steps"));
+    expect_mistake(config, "steps is read as a type");
+
+    config = good_config("{\"data\": {\"train\": [\"a\"]}}", NULL);
+    assert_string_equal(tr__config_text_at(config, "data.train", 0), "a");
+    assert_null(tr__config_text_at(config, "data.train", 1));
+    expect_mistake(config, "data.train has fewer elements");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tables)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tables),
+                                       cmocka_unit_test(test_mistakes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,6 +104,8 @@ echo 'void f(void) { char *p = malloc(3); }' >"$tree/src/base/a.c"
 expect bad 'malloc' "$calls"
 echo 'void f(void) { exit(3); }' >"$tree/src/base/a.c"
 expect bad 'exit' "$calls"
+echo 'void f(void) { abort(); }' >"$tree/src/base/a.c"
+expect bad 'abort' "$calls"
 
 docs=$tools/check_docs.sh
 fresh
