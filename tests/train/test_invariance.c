@@ -40,7 +40,7 @@ typedef struct outcome {
 
 static const char *const optimizers[] = {
     "{\"type\": \"AdamW\", \"params\": {\"lr\": 2e-3, \"weight_decay\": 0.1},"
-    " \"groups\": [{\"match\": [\"*.bias\", \"*ln_*\"], \"weight_decay\": 0}]}",
+    " \"groups\": [{\"match\": \"*.bias\", \"weight_decay\": 0}]}",
     "{\"type\": \"AdamW\", \"params\": {\"lr\": 1e-3, \"weight_decay\": 0.01,"
     " \"betas\": [0.8, 0.95]}, \"groups\": [{\"match\": \"*.weight\", \"lr\": 5e-4}]}",
     "{\"type\": \"SGD\", \"params\": {\"lr\": 0.05, \"momentum\": 0.9}}",
