@@ -14,7 +14,7 @@ help:
 	@echo 'make setup              installs what a build needs (Debian, Ubuntu)'
 	@echo 'make train [DATA=...]   set-up, build, then trains the default model on text'
 	@echo '                        found here, or on your files and folders'
-	@echo 'make check              set-up, then the tests that matter most: a minute'
+	@echo 'make check              set-up, build, then the tests that matter most'
 	@echo 'make test               set-up, then every test, warnings being errors'
 	@echo 'make bench              measures, with PyTorch beside it where it is installed'
 	@echo 'make install PREFIX=... program, library, headers, pkg-config and CMake files,'

@@ -137,6 +137,12 @@ static void patterns(void **state) {
         {"abc", "ab", false},
         {"ab", "abc", false},
         {"*a*", "*a*", true},
+        {"h.[0-3].*", "h.2.bias", true},
+        {"h.[0-3].*", "h.4.bias", false},
+        {"h.[!0].*", "h.0.bias", false},
+        {"h.[", "h.[", true}, // no bracket that closes: it stands for itself
+        {"a\\*", "a*", true},
+        {"a\\*", "ab", false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (tr__glob_match(rows[i].pattern, rows[i].name) != rows[i].matches) {
