@@ -179,7 +179,7 @@ static void test_wrong_on_all(void **state) {
     run_file(state, text_run, "");
     fail_with(state, &shell, TRAIN("--set", "sed=1"), 2,
               LIST("tranche: --set: sed: no such key; did you mean \"seed\"?"));
-    fail_with(state, &shell, TRAIN("--seed", "1"), 2, LIST("unknown option --seed"));
+    fail_with(state, &shell, TRAIN("--sed", "1"), 2, LIST("unknown option --sed"));
     fail_with(state, &shell, TRAIN("--data", "missing"), 4,
               LIST("tranche: missing: cannot open"));
     assert_int_not_equal(access(file_path(state, "out"), F_OK), 0);
