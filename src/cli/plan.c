@@ -15,11 +15,25 @@ static void warn_unless_fits(const tr_run *run, const tr_plan *plan) {
     }
 }
 
+// here: the plan is for the machine that it is made on.
+static tr_status show_plan(const tr_run *run, bool json, bool here, tr_error *err) {
+    tr_plan *plan = NULL;
+    tr_status status = tr_plan_make(tr_run_plan_request(run), &plan, err);
+    if (status == TR_OK) {
+        status = json ? tr_run_print_plan_json(run, plan, stdout, err)
+                      : tr_run_print_plan(run, plan, stdout, err);
+    }
+    if (status == TR_OK && here && !tr_run_planned(run)) {
+        warn_unless_fits(run, plan);
+    }
+    tr_plan_destroy(plan);
+    return status;
+}
+
 int cli_plan(const cli_command *command, int argc, char **argv) {
     cli_run run = {.seed = -1};
     tr_error err = {0};
     tr_run *opened = NULL;
-    tr_plan *plan = NULL;
     tr_machine *there = NULL;
     const char *file = NULL, *machine = NULL;
     bool compare = false;
@@ -52,20 +66,11 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
     if (status == TR_OK) {
         status = tr_run_open(&run_options, &opened, &err);
     }
-    if (status == TR_OK && compare) {
-        status = cli_plan_compare(tr_run_plan_request(opened), there, machine, run.json,
-                                  &err);
-    } else if (status == TR_OK) {
-        status = tr_plan_make(tr_run_plan_request(opened), &plan, &err);
+    if (status == TR_OK) {
+        status = compare ? cli_plan_compare(tr_run_plan_request(opened), there, machine,
+                                            run.json, &err)
+                         : show_plan(opened, run.json, !machine, &err);
     }
-    if (status == TR_OK && !compare) {
-        status = run.json ? tr_run_print_plan_json(opened, plan, stdout, &err)
-                          : tr_run_print_plan(opened, plan, stdout, &err);
-    }
-    if (status == TR_OK && !machine && !tr_run_planned(opened)) {
-        warn_unless_fits(opened, plan);
-    }
-    tr_plan_destroy(plan);
     tr_run_close(opened);
     tr_machine_close(there);
     return status == TR_OK ? cli_end(status) : cli_fail(&err);
