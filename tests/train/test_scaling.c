@@ -116,7 +116,7 @@ static void refused(void **state) {
 
 static void run_text(samples *data, int batch, const char *keys, snapshot *end,
                      tr_step_result *results) {
-    char text[TEXT_MAX];
+    char text[2 * TEXT_MAX];
     trial t;
     snprintf(text, sizeof text, mlp, batch, keys);
     trial_open_text(&t, text, data->dataset, NULL);
