@@ -51,8 +51,9 @@ static void abandon(tr_comm *comm, const tr_error *error) {
 // ---- the end
 
 // How long a rank leaves it to another to speak, in seconds: lower ranks come first.
+// Open MPI takes about a second to end the others once one has ended.
 static double patience_of(int rank) {
-    static const double patience = 1.5, stagger = 0.25;
+    static const double patience = 1.5, stagger = 1.5;
     return patience + stagger * (rank < 8 ? rank : 8);
 }
 

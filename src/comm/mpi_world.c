@@ -244,19 +244,11 @@ static tr_status read_limit(double *seconds, tr_error *err) {
     return TR_OK;
 }
 
-// Ranks cannot talk yet. They wait a little longer the higher they are: the lowest one
-// says what is wrong, and the launcher ends the others before they say it again.
-static double turn_of(const tr_launcher *launcher) {
-    const int turns = 10;
-    return launcher->rank < turns ? (launcher->rank > 0 ? launcher->rank : 0) : turns;
-}
-
 // Waits until the thread has MPI up, or knows why not; false: the time is over.
 static bool await_open(tr_world *w, double seconds) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    seconds = seconds > 0 ? seconds + turn_of(&w->launcher) : limit_most;
-    until.tv_sec += (time_t)ceil(seconds);
+    until.tv_sec += (time_t)ceil(seconds > 0 ? seconds : limit_most);
     int result;
     do {
         result = sem_timedwait(&w->open, &until);
