@@ -137,6 +137,7 @@ static void columns_are_matched_by_name(void **state) {
     options.label_column = "0"; // of the first file: x
     assert_int_equal(tr_dataset_open(&options, &train, &validation, NULL), TR_OK);
     expect_rows(train, 2, 2, (const float[]){2, 0, 4, 1}, (const int32_t[]){1, 3});
+    tr_dataset_destroy(validation);
     // A value at fault is placed as the file has it.
     scratch_text(b, state, "b.csv", "label,x,y\n1,3,z\n");
     scratch_refuse(&options, TR_DATA, "b.csv:2:3: 'z' is not a number");
