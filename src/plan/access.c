@@ -87,18 +87,12 @@ static void note_squares(finder *f, const tr_flat *flat) {
 
 // ---- flat buffers
 
-static int64_t element_bytes(const tr_plan *plan, tr_part part) {
-    return part == TR_PART_COPY   ? tr__param_bytes(plan)
-           : part == TR_PART_GRAD ? tr__sum_bytes(plan)
-                                  : (int64_t)sizeof(float);
-}
-
 // Elements [first, first + count) of a flat buffer, in what is kept of a part. A rank
 // that has none of them is taken to access all there is, so that it waits as the
 // others.
 static void note_range(finder *f, const tr_flat_range *range, tr_part part,
                        tr_access_mode mode, int64_t first, int64_t count) {
-    int64_t bytes = element_bytes(f->plan, part);
+    int64_t bytes = tr__part_bytes(f->plan, part);
     if (count == 0) {
         note_whole(f, range->buffer, mode);
     } else if (tr__is_on_nvme(f->plan, range)) {

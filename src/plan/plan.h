@@ -395,6 +395,8 @@ tr_status tr__plan_print_members(const tr_plan *plan, FILE *to, tr_error *err);
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
 // Appends a step to a sequence; one without an id gets one.
 tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *err);
+// The first step of a sequence with TR_GUARD_APPLIED; their count: there is none.
+size_t tr__sequence_applied(const tr_sequence *sequence);
 // A binding of the plan, one that is there already where it is the same; -1: no memory.
 int32_t tr__plan_bind(tr_plan *plan, const tr_binding *binding, tr_error *err);
 // Bit f: the program reads (TR_PLACE_PARAM) or writes (TR_PLACE_PARAM_GRAD) the unit's
@@ -449,6 +451,8 @@ bool tr__plan_uses_nvme(const tr_plan *plan);
 bool tr__part_is_on_nvme(const tr_plan *plan, tr_part part);
 // What is read to be fetched: what the update changes, or its copy in 16 bits.
 tr_part tr__used_part(const tr_plan *plan);
+// Bytes of an element of a part of a flat buffer.
+int64_t tr__part_bytes(const tr_plan *plan, tr_part part);
 // Elements of a part from one possible cut to the next: whole shards' blocks, in memory
 // and in the file.
 int64_t tr__nvme_elements(const tr_plan *plan, tr_part part);

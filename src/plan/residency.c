@@ -37,7 +37,7 @@ tr_part tr__used_part(const tr_plan *plan) {
     return tr__plan_is_half(plan) ? TR_PART_COPY : TR_PART_PARAM;
 }
 
-static int64_t element_bytes(const tr_plan *plan, tr_part part) {
+int64_t tr__part_bytes(const tr_plan *plan, tr_part part) {
     switch (part) {
     case TR_PART_COPY:
         return tr__param_bytes(plan);
@@ -49,12 +49,12 @@ static int64_t element_bytes(const tr_plan *plan, tr_part part) {
 }
 
 int64_t tr__nvme_bytes(const tr_plan *plan, tr_part part, int64_t count) {
-    return tr__round_up(count * element_bytes(plan, part), TR_NVME_ALIGNMENT);
+    return tr__round_up(count * tr__part_bytes(plan, part), TR_NVME_ALIGNMENT);
 }
 
 int64_t tr__nvme_elements(const tr_plan *plan, tr_part part) {
     return tr__max_i64(TR_SHARD_ELEMENTS,
-                       TR_NVME_ALIGNMENT / element_bytes(plan, part));
+                       TR_NVME_ALIGNMENT / tr__part_bytes(plan, part));
 }
 
 int64_t tr__exchange_bytes(const tr_plan *plan) {

@@ -237,9 +237,6 @@ tr_status tr__pass_schedule(tr_plan *plan, tr_error *err) {
     for (int kind = 0; kind < TR_SEQUENCES && status == TR_OK; kind++) {
         status = schedule(plan, (tr_sequence_kind)kind, err);
     }
-    while (plan->update_begin < train->count &&
-           train->steps[plan->update_begin].guard != TR_GUARD_APPLIED) {
-        plan->update_begin++;
-    }
+    plan->update_begin = tr__sequence_applied(train);
     return status;
 }

@@ -238,14 +238,6 @@ static tr_status write_steps(writer *w) {
     return tr__edit_end(&w->editor);
 }
 
-static size_t first_applied(const tr_sequence *sequence) {
-    size_t i = 0;
-    while (i < sequence->count && sequence->steps[i].guard != TR_GUARD_APPLIED) {
-        i++;
-    }
-    return i;
-}
-
 // No piece is larger than the largest update, and all but the last of a flat buffer are
 // whole blocks of every part.
 static void choose_sizes(tr_plan *plan) {
@@ -276,7 +268,7 @@ tr_status tr__pass_stage(tr_plan *plan, tr_error *err) {
     plan->late_updates = !r->no_overlap && !r->reproducible && !r->tensor_norms &&
                          r->optimizer_home != TR_SPACE_DEVICE;
     writer w = {.plan = plan, .old = train, .err = err};
-    w.begin = first_applied(train);
+    w.begin = tr__sequence_applied(train);
     w.editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
     return write_steps(&w);
 }

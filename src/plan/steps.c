@@ -86,6 +86,14 @@ tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *e
     return TR_OK;
 }
 
+size_t tr__sequence_applied(const tr_sequence *sequence) {
+    size_t i = 0;
+    while (i < sequence->count && sequence->steps[i].guard != TR_GUARD_APPLIED) {
+        i++;
+    }
+    return i;
+}
+
 int32_t tr__plan_bind(tr_plan *plan, const tr_binding *binding, tr_error *err) {
     // Steps of one visit to a unit follow each other, and share theirs.
     size_t oldest = plan->binding_count > RECENT ? plan->binding_count - RECENT : 0;

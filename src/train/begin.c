@@ -331,7 +331,7 @@ static void say_start(const tr_run *run, const tr_plan *plan) {
     tr__note(&run->log, "out: %s", s->out);
 }
 
-// The plan of a batch that the run may come to is within all limits? Collective.
+// Is the plan of a batch that the run may come to within all limits? Collective.
 static tr_status fits_at(const tr_run *run, const tr_plan *plan, int64_t batch,
                          tr_error *err) {
     tr_plan *later = NULL;
