@@ -88,7 +88,7 @@ tr_status tr__run_reduce(tr_work *work, const tr_plan_step *step) {
                      .type = grad_type(ex),
                      .count = flat->count,
                      .shard = flat->shard,
-                     .add = !(step->fresh & 1)};
+                     .add = !(step->writes & tr__slot_bit(TR_SLOT_OUTPUT))};
     op.send = tr__memory(ex, from < 0 ? flat->sums.buffer : from);
     op.recv = to < 0 ? tr__kept_sum(ex, &flat->sums, flat->first) : tr__memory(ex, to);
     tr__comm_start(ex->comm, &op);

@@ -44,8 +44,8 @@ tr_status tr__run_evict(tr_work *work, const tr_plan_step *step) {
                       .bytes = to->count * tr__sum_bytes(ex->plan)};
     order.from =
         from < 0 ? tr__kept_sum(ex, &flat->sums, to->first) : tr__memory(ex, from);
-    if (!(step->fresh & 1)) { // others than integers leave once
-        order.kind = TR_CARRY_ADD_I64;
+    if (!(step->writes & tr__slot_bit(TR_SLOT_OUTPUT))) {
+        order.kind = TR_CARRY_ADD_I64; // others than integers leave once
     }
     tr__carrier_start(ex->carrier[TR_STREAM_COPY], &order);
     return TR_OK;

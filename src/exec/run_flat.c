@@ -15,10 +15,10 @@ double *tr__own_record(const tr_executor *ex) {
     return records + plan->request.rank * plan->record.doubles;
 }
 
-// What lies between the parameters' gradients; of a step that is fresh, all.
+// What lies between the parameters' gradients, or all.
 static void clear_gaps(const tr_executor *ex, const tr_plan_step *step) {
     float *grad = tr__memory(ex, step->buffer[TR_SLOT_OUTPUT]);
-    size_t kept = step->fresh ? 0 : ex->plan->param_count;
+    size_t kept = step->whole ? 0 : ex->plan->param_count;
     int64_t next = 0;
     for (size_t i = 0; i < kept; i++) { // by offset
         const tr_plan_param *param = &ex->plan->params[i];
@@ -83,7 +83,7 @@ tr_status tr__run_fold(tr_work *work, const tr_plan_step *step) {
     const tr_plan_request *r = &ex->plan->request;
     const tr_flat *flat = &ex->plan->flats[step->unit];
     int to = step->buffer[TR_SLOT_OUTPUT];
-    bool add = !(step->fresh & 1);
+    bool add = !(step->writes & tr__slot_bit(TR_SLOT_OUTPUT));
     const float *x = tr__memory(ex, step->buffer[TR_SLOT_INPUT]);
     void *sums = tr__memory(ex, to < 0 ? flat->sums.buffer : to);
     if (r->sums == TR_I64) {

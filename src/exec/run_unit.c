@@ -18,20 +18,12 @@ static double *sums_of(const tr_work *work, const tr_plan_step *step) {
 }
 
 static void bind(const tr_work *work, const tr_plan_step *step, tr_bases *bases) {
-    static const tr_place places[TR_SLOTS] = {
-        [TR_SLOT_INPUT] = TR_PLACE_INPUT,
-        [TR_SLOT_OUTPUT] = TR_PLACE_OUTPUT,
-        [TR_SLOT_INPUT_GRAD] = TR_PLACE_INPUT_GRAD,
-        [TR_SLOT_OUTPUT_GRAD] = TR_PLACE_OUTPUT_GRAD,
-        [TR_SLOT_SAVED] = TR_PLACE_SAVED,
-        [TR_SLOT_WAVE] = TR_PLACE_WAVE,
-        [TR_SLOT_WAVE_GRAD] = TR_PLACE_WAVE_GRAD,
-        [TR_SLOT_TEMP] = TR_PLACE_TEMP,
-    };
     const tr_executor *ex = work->ex;
     const tr_plan_unit *unit = &ex->plan->units[step->unit];
-    for (int slot = 0; slot < TR_SLOTS; slot++) {
-        bases->place[places[slot]] = tr__memory(ex, step->buffer[slot]);
+    for (int place = 0; place < TR_PLACE_COUNT; place++) {
+        tr_slot slot = tr__place_slot((tr_place)place);
+        bases->place[place] =
+            slot < TR_SLOTS ? tr__memory(ex, step->buffer[slot]) : NULL;
     }
     bases->place[TR_PLACE_DATA] = (char *)ex->micros[step->micro].data;
     bases->place[TR_PLACE_SUMS] = (char *)sums_of(work, step);
@@ -68,22 +60,6 @@ static char *resolve_result(const tr_bases *bases, const tr_operand *operand) {
     return is_wave(operand->place) ? at + bases->part : at;
 }
 
-// Bits of `first` results that are to be added to, because another micro-batch or unit
-// has written the gradient before.
-static uint32_t later(const tr_instruction *instruction, const tr_plan_step *step,
-                      bool apart) {
-    uint32_t adds = 0;
-    for (int i = 0; i < instruction->desc.out_count; i++) {
-        const tr_operand *out = &instruction->out[i];
-        bool fresh = out->place == TR_PLACE_PARAM_GRAD ? step->fresh >> out->flat & 1
-                                                       : step->fresh_wave || apart;
-        if ((instruction->first >> i & 1) && !fresh) {
-            adds |= UINT32_C(1) << i;
-        }
-    }
-    return adds;
-}
-
 static tr_status fail_step(tr_work *work, const tr_plan_step *step, tr_status failed) {
     const char *unit = tr__step_subject(work->ex->plan, step);
     return failed == TR_MEMORY
@@ -116,9 +92,8 @@ tr_status tr__run_program(tr_work *work, const tr_plan_step *step) {
         }
         for (int k = 0; k < instruction->desc.out_count; k++) {
             launch.out[k] = resolve_result(&bases, &instruction->out[k]);
+            launch.accumulate |= (uint32_t)tr__step_adds(step, instruction, k) << k;
         }
-        launch.accumulate =
-            instruction->accumulate | later(instruction, step, parts > 1);
         launch.workspace = bases.place[TR_PLACE_TEMP]
                                ? bases.place[TR_PLACE_TEMP] + instruction->workspace
                                : NULL;

@@ -36,7 +36,7 @@ typedef struct tr_call {
     tr_value out[TR_OP_OUT_MAX]; // TR_NO_VALUE: not wanted
     uint32_t accumulate;         // bit i: out[i] += always
     // Bit i: out[i] is the program's first contribution to the gradient of a parameter
-    // or of a wave tensor: += unless the step says that the gradient is fresh.
+    // or of a wave tensor: += unless the step is the first to contribute to it.
     uint32_t first;
     int segment;
 } tr_call;

@@ -17,15 +17,13 @@ typedef struct finder {
 
 static bool adjoins(const tr_access *a, const tr_access *b) {
     return a->value == b->value && a->mode == b->mode && a->first <= b->end &&
-           b->first <= a->end;
+           b->first <= a->end && a->contributes == b->contributes;
 }
 
 // Notes an access; one that adjoins another of the step becomes one with it.
-static void note(finder *f, int32_t value, tr_access_mode mode, int64_t first,
-                 int64_t bytes) {
-    tr_access access = {value, mode, first, first + bytes};
+static void note_access(finder *f, tr_access access) {
     tr_accesses *out = f->out;
-    if (value < 0 || bytes <= 0 || f->failed) {
+    if (access.value < 0 || access.first >= access.end || f->failed) {
         return;
     }
     for (size_t i = f->begin; i < out->count;) {
@@ -45,10 +43,27 @@ static void note(finder *f, int32_t value, tr_access_mode mode, int64_t first,
     }
 }
 
+static void note(finder *f, int32_t value, tr_access_mode mode, int64_t first,
+                 int64_t bytes) {
+    note_access(
+        f, (tr_access){
+               .value = value, .mode = mode, .first = first, .end = first + bytes});
+}
+
+static tr_access whole_of(const finder *f, int32_t value) {
+    return (tr_access){.value = value,
+                       .end = value < 0 ? 0 : f->plan->buffers[value].bytes};
+}
+
 static void note_whole(finder *f, int32_t value, tr_access_mode mode) {
-    if (value >= 0) {
-        note(f, value, mode, 0, f->plan->buffers[value].bytes);
-    }
+    note(f, value, mode, 0, whole_of(f, value).end);
+}
+
+// What the step adds to, or writes where it is the first; `bit`: of the operand.
+static void note_contribution(finder *f, tr_access access, uint64_t bit) {
+    access.mode = f->step->writes & bit ? TR_ACCESS_WRITE : TR_ACCESS_ADD;
+    access.contributes = bit;
+    note_access(f, access);
 }
 
 static void reads(finder *f, tr_slot slot) {
@@ -90,18 +105,25 @@ static void note_squares(finder *f, const tr_flat *flat) {
 // Elements [first, first + count) of a flat buffer, in what is kept of a part. A rank
 // that has none of them is taken to access all there is, so that it waits as the
 // others.
+static tr_access range_of(const finder *f, const tr_flat_range *range, tr_part part,
+                          int64_t first, int64_t count) {
+    int64_t from = (first - range->first) * tr__part_bytes(f->plan, part);
+    int64_t bytes = count * tr__part_bytes(f->plan, part);
+    if (count == 0) {
+        return whole_of(f, range->buffer);
+    }
+    if (tr__is_on_nvme(f->plan, range)) {
+        from = tr__nvme_bytes(f->plan, part, first - range->first);
+        bytes = tr__nvme_bytes(f->plan, part, count);
+    }
+    return (tr_access){.value = range->buffer, .first = from, .end = from + bytes};
+}
+
 static void note_range(finder *f, const tr_flat_range *range, tr_part part,
                        tr_access_mode mode, int64_t first, int64_t count) {
-    int64_t bytes = tr__part_bytes(f->plan, part);
-    if (count == 0) {
-        note_whole(f, range->buffer, mode);
-    } else if (tr__is_on_nvme(f->plan, range)) {
-        note(f, range->buffer, mode,
-             tr__nvme_bytes(f->plan, part, first - range->first),
-             tr__nvme_bytes(f->plan, part, count));
-    } else {
-        note(f, range->buffer, mode, (first - range->first) * bytes, count * bytes);
-    }
+    tr_access access = range_of(f, range, part, first, count);
+    access.mode = mode;
+    note_access(f, access);
 }
 
 // This rank's elements of it.
@@ -114,23 +136,18 @@ static const tr_flat *flat_of(const finder *f) {
     return &f->plan->flats[f->step->unit];
 }
 
-static tr_access_mode write_or_add(const finder *f) {
-    return f->step->fresh & 1 ? TR_ACCESS_WRITE : TR_ACCESS_ADD;
+// To OUTPUT, or where there is none, to the flat's own.
+static void contribute(finder *f, const tr_flat_range *own, int64_t first,
+                       int64_t count) {
+    int32_t to = f->step->buffer[TR_SLOT_OUTPUT];
+    note_contribution(
+        f, to < 0 ? range_of(f, own, TR_PART_GRAD, first, count) : whole_of(f, to),
+        tr__slot_bit(TR_SLOT_OUTPUT));
 }
 
 // ---- unit programs
 
 static int32_t value_at(const finder *f, const tr_operand *operand) {
-    static const int slots[TR_PLACE_COUNT] = {
-        [TR_PLACE_INPUT] = 1 + TR_SLOT_INPUT,
-        [TR_PLACE_OUTPUT] = 1 + TR_SLOT_OUTPUT,
-        [TR_PLACE_INPUT_GRAD] = 1 + TR_SLOT_INPUT_GRAD,
-        [TR_PLACE_OUTPUT_GRAD] = 1 + TR_SLOT_OUTPUT_GRAD,
-        [TR_PLACE_SAVED] = 1 + TR_SLOT_SAVED,
-        [TR_PLACE_WAVE] = 1 + TR_SLOT_WAVE,
-        [TR_PLACE_WAVE_GRAD] = 1 + TR_SLOT_WAVE_GRAD,
-        [TR_PLACE_TEMP] = 1 + TR_SLOT_TEMP,
-    };
     const tr_plan *plan = f->plan;
     const tr_plan_step *step = f->step;
     bool train = f->kind == TR_SEQUENCE_TRAIN;
@@ -150,7 +167,7 @@ static int32_t value_at(const finder *f, const tr_operand *operand) {
     case TR_PLACE_STATE:
         return plan->units[step->unit].states;
     default:
-        return step->buffer[slots[operand->place] - 1];
+        return step->buffer[tr__place_slot(operand->place)];
     }
 }
 
@@ -178,24 +195,28 @@ static int64_t share_of(const finder *f, const tr_operand *operand, bool written
     }
 }
 
-static void note_operand(finder *f, const tr_operand *operand, tr_tensor_desc desc,
-                         tr_access_mode mode) {
-    if (operand->place != TR_PLACE_NONE && operand->place != TR_PLACE_TEMP) {
-        int64_t share = share_of(f, operand, mode != TR_ACCESS_READ);
-        note(f, value_at(f, operand), mode, share + operand->offset,
-             tr_tensor_bytes(desc));
+// The bytes of an operand that the step accesses; of a temporary: none.
+static tr_access access_of(const finder *f, const tr_operand *operand,
+                           tr_tensor_desc desc, bool written) {
+    if (operand->place == TR_PLACE_NONE || operand->place == TR_PLACE_TEMP) {
+        return (tr_access){.value = -1};
     }
+    int64_t first = share_of(f, operand, written) + operand->offset;
+    return (tr_access){.value = value_at(f, operand),
+                       .first = first,
+                       .end = first + tr_tensor_bytes(desc)};
 }
 
-// Does the instruction add to its result i, or write it?
-static tr_access_mode result_mode(const finder *f, const tr_instruction *at, int i) {
-    const tr_plan_step *step = f->step;
-    bool apart = tr__wave_parts(f->plan, f->kind) > 1;
-    bool fresh = at->out[i].place == TR_PLACE_PARAM_GRAD
-                     ? step->fresh >> at->out[i].flat & 1
-                     : step->fresh_wave || apart;
-    bool adds = at->accumulate >> i & 1 || (at->first >> i & 1 && !fresh);
-    return adds || at->out[i].place == TR_PLACE_SUMS ? TR_ACCESS_ADD : TR_ACCESS_WRITE;
+static void note_result(finder *f, const tr_instruction *at, int i) {
+    const tr_operand *out = &at->out[i];
+    tr_access access = access_of(f, out, at->desc.out[i], true);
+    bool adds = at->accumulate >> i & 1;
+    if (at->first >> i & 1 && !adds) {
+        note_contribution(f, access, tr__operand_bit(out));
+        return;
+    }
+    access.mode = adds || out->place == TR_PLACE_SUMS ? TR_ACCESS_ADD : TR_ACCESS_WRITE;
+    note_access(f, access);
 }
 
 static void note_program(finder *f, const tr_program *program) {
@@ -204,11 +225,11 @@ static void note_program(finder *f, const tr_program *program) {
         for (int k = 0; k < at->desc.in_count; k++) {
             bool read = !(at->desc.op->shape_only >> k & 1);
             if (read) {
-                note_operand(f, &at->in[k], at->desc.in[k], TR_ACCESS_READ);
+                note_access(f, access_of(f, &at->in[k], at->desc.in[k], false));
             }
         }
         for (int k = 0; k < at->desc.out_count; k++) {
-            note_operand(f, &at->out[k], at->desc.out[k], result_mode(f, at, k));
+            note_result(f, at, k);
         }
     }
     writes(f, TR_SLOT_TEMP);
@@ -255,8 +276,10 @@ static void note_fold(finder *f) {
     const tr_flat *flat = flat_of(f);
     int32_t to = f->step->buffer[TR_SLOT_OUTPUT];
     reads(f, TR_SLOT_INPUT);
-    note(f, to < 0 ? flat->sums.buffer : to, write_or_add(f), 0,
-         flat->count * tr__sum_bytes(f->plan));
+    note_contribution(f,
+                      (tr_access){.value = to < 0 ? flat->sums.buffer : to,
+                                  .end = flat->count * tr__sum_bytes(f->plan)},
+                      tr__slot_bit(TR_SLOT_OUTPUT));
     if (f->plan->request.sums == TR_I64) {
         note_flag(f, TR_RECORD_TOO_LARGE);
         note_flag(f, TR_RECORD_NOT_FINITE);
@@ -365,13 +388,9 @@ static void note_gather(finder *f) {
 
 static void note_reduce(finder *f) {
     const tr_flat *flat = flat_of(f);
-    int32_t from = f->step->buffer[TR_SLOT_INPUT], to = f->step->buffer[TR_SLOT_OUTPUT];
+    int32_t from = f->step->buffer[TR_SLOT_INPUT];
     note_whole(f, from < 0 ? flat->sums.buffer : from, TR_ACCESS_READ);
-    if (to >= 0) {
-        note_whole(f, to, write_or_add(f));
-    } else {
-        note_own(f, flat, &flat->sums, TR_PART_GRAD, write_or_add(f));
-    }
+    contribute(f, &flat->sums, flat->first, flat->own);
     note_whole(f, f->plan->staging, TR_ACCESS_WRITE);
 }
 
@@ -399,12 +418,7 @@ static void note_fetch(finder *f) {
 static void note_evict(finder *f) {
     const tr_flat *flat = flat_of(f);
     note_leaving(f);
-    if (f->step->buffer[TR_SLOT_OUTPUT] >= 0) {
-        note_whole(f, f->step->buffer[TR_SLOT_OUTPUT], write_or_add(f));
-    } else {
-        note_range(f, &flat->grad, TR_PART_GRAD, write_or_add(f), flat->grad.first,
-                   flat->grad.count);
-    }
+    contribute(f, &flat->grad, flat->grad.first, flat->grad.count);
 }
 
 // Between the file and staging.

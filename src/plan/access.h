@@ -18,6 +18,9 @@ typedef struct tr_access {
     int32_t value; // a buffer of the plan
     tr_access_mode mode;
     int64_t first, end; // bytes [first, end) of it
+    // An add that is a write where nobody has added before (adds.c): its bit of
+    // tr_plan_step.writes; else 0.
+    uint64_t contributes;
 } tr_access;
 
 // The accesses of one sequence: those of step i are items[begin[i]] to

@@ -16,7 +16,7 @@ tr_status tr__check_boundary(tr_check_walk *w) {
                         .unit = step->unit,
                         .micro = step->micro,
                         .whole = true};
-    if (w->kind != TR_SEQUENCE_TRAIN || home == TR_SPACE_DEVICE || step->fresh ||
+    if (w->kind != TR_SEQUENCE_TRAIN || home == TR_SPACE_DEVICE || step->writes ||
         !lies_in(w, from, leaves ? TR_SPACE_DEVICE : home) ||
         !lies_in(w, to, leaves ? home : TR_SPACE_DEVICE)) {
         return tr__check_wrong(w, "moves what should stay, or to the wrong place");

@@ -319,8 +319,12 @@ tr_status tr__check_clear_gaps(tr_check_walk *w) {
         return tr__check_wrong(w, "clears what it should not");
     }
     w->flats[w->step->unit].gaps = buffer;
-    w->flats[w->step->unit].cleared = w->step->fresh & 1;
+    w->flats[w->step->unit].cleared = w->step->whole;
     return TR_OK;
+}
+
+static bool writes_output(const tr_check_walk *w) {
+    return w->step->writes & tr__slot_bit(TR_SLOT_OUTPUT);
 }
 
 tr_status tr__check_fold(tr_check_walk *w) {
@@ -335,7 +339,7 @@ tr_status tr__check_fold(tr_check_walk *w) {
     }
     tr_status status = check_whole(w, w->step->unit);
     bool begun = stays ? flat->folded : flat->sum >= 0;
-    if (status == TR_OK && (w->step->fresh & 1) == begun) {
+    if (status == TR_OK && writes_output(w) == begun) {
         status = tr__check_wrong(w, "is wrong about being the first");
     }
     if (status == TR_OK && begun && !stays && flat->sum != to) {
@@ -363,7 +367,7 @@ tr_status tr__check_reduce(tr_check_walk *w) {
     if (w->plan->request.ranks < 2 || !whole || (folds && flat->grad >= 0)) {
         return tr__check_wrong(w, "reduces what is not there");
     }
-    if ((w->step->fresh & 1) != (away || flat->reductions == 0)) {
+    if (writes_output(w) != (away || flat->reductions == 0)) {
         return tr__check_wrong(w, "is wrong about being the first");
     }
     tr_status status = folds ? TR_OK : check_whole(w, w->step->unit);
@@ -417,7 +421,7 @@ tr_status tr__check_evict(tr_check_walk *w) {
     if (!w->plan->flats[w->step->unit].leaves) {
         return tr__check_wrong(w, "has nowhere to evict to");
     }
-    if ((w->step->fresh & 1) != (flat->evictions == 0)) {
+    if (writes_output(w) != (flat->evictions == 0)) {
         return tr__check_wrong(w, "is wrong about being the first");
     }
     if (flat->evictions > 0 && w->plan->request.sums != TR_I64) {

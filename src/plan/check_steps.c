@@ -47,8 +47,20 @@ static tr_status check_data(const tr_check_walk *w) {
     return there ? TR_OK : tr__check_wrong(w, "runs while its data is not there");
 }
 
-// Is the step the first of its wave to run its segment, as its flag says? `done`: the
-// segments before it.
+static bool contributes(const tr_program *program, uint64_t operand) {
+    for (size_t i = 0; i < program->count; i++) {
+        const tr_instruction *at = &program->instructions[i];
+        for (int k = 0; k < at->desc.out_count; k++) {
+            if ((at->first >> k & 1) && tr__operand_bit(&at->out[k]) == operand) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+// Does the step write wave tensors where it is the first of its wave to run its
+// segment, or has a part of its own? `done`: the segments before it.
 static tr_status check_first(const tr_check_walk *w, int done, bool backward,
                              bool *begins) {
     bool is_step = tr__wave_is_step(tr__check_unit(w));
@@ -63,7 +75,10 @@ static tr_status check_first(const tr_check_walk *w, int done, bool backward,
         fresh = fresh && (backward ? other->backward : other->forward) <= done;
     }
     *begins = fresh && done == 0;
-    return fresh == w->step->fresh_wave
+    uint64_t wave = tr__slot_bit(backward ? TR_SLOT_WAVE_GRAD : TR_SLOT_WAVE);
+    bool writes = fresh || tr__wave_parts(w->plan, w->kind) > 1;
+    bool some = contributes(tr__step_program(w->plan, w->step, w->kind), wave);
+    return (some && writes) == !!(w->step->writes & wave)
                ? TR_OK
                : tr__check_wrong(w, "is wrong about being the first of the wave");
 }
@@ -186,9 +201,7 @@ static tr_status write_gradients(const tr_check_walk *w, const tr_program *progr
                 continue;
             }
             int64_t param = param_at(w, out, tr_tensor_bytes(at->desc.out[k]));
-            bool first = at->first >> k & 1;
-            bool adds = (at->accumulate >> k & 1) ||
-                        (first && !(w->step->fresh >> out->flat & 1));
+            bool adds = tr__step_adds(w->step, at, k);
             if (param < 0) {
                 return tr__check_wrong(w, "writes a gradient of no parameter");
             }

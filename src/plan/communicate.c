@@ -44,7 +44,6 @@ typedef struct walk {
     bool reads, writes; // parameters from NVMe, gradients to it
     issue *came;        // [visits] the last steps that bring it something
     issue *left;        // [visits] the last steps that take its gradients
-    bool *summed;       // [flats] the sums of this step have been begun
     tr_error *err;
 } walk;
 
@@ -154,24 +153,18 @@ static int32_t add_evict(walk *w, int flat) {
     if (w->writes) {
         add(w, (tr_plan_step){.kind = TR_STEP_square, .unit = (int32_t)flat});
     }
-    bool fresh = !w->summed[flat];
-    w->summed[flat] = true;
     return add(w, (tr_plan_step){.kind = TR_STEP_evict,
                                  .stream = TR_STREAM_COPY,
                                  .guard = TR_GUARD_ALWAYS,
                                  .part = TR_PART_GRAD,
-                                 .unit = (int32_t)flat,
-                                 .fresh = fresh});
+                                 .unit = (int32_t)flat});
 }
 
 static int32_t add_reduce(walk *w, int flat) {
-    bool leaves = w->plan->flats[flat].leaves;
     int32_t id = add(w, (tr_plan_step){.kind = TR_STEP_reduce,
                                        .stream = TR_STREAM_COMM,
                                        .guard = TR_GUARD_ALWAYS,
-                                       .unit = (int32_t)flat,
-                                       .fresh = leaves || !w->summed[flat]});
-    w->summed[flat] = w->summed[flat] || !leaves;
+                                       .unit = (int32_t)flat});
     return tr__plan_stage(w->plan) == 0 ? add_gather(w, TR_PART_GRAD, flat) : id;
 }
 
@@ -295,8 +288,7 @@ static void edit(walk *w) {
     tr_status status = tr__visits_find(w->plan, w->kind, &w->visits, w->err);
     w->came = tr__calloc(w->visits.count + 1, sizeof *w->came);
     w->left = tr__calloc(w->visits.count + 1, sizeof *w->left);
-    w->summed = tr__calloc(w->plan->flat_count, sizeof *w->summed);
-    if (status == TR_OK && (!w->came || !w->left || !w->summed)) {
+    if (status == TR_OK && (!w->came || !w->left)) {
         status = tr_fail(w->err, TR_MEMORY, "no memory to plan what moves");
     }
     w->editor.status = status;
@@ -304,7 +296,6 @@ static void edit(walk *w) {
     tr__visits_clear(&w->visits);
     tr__free(w->came);
     tr__free(w->left);
-    tr__free(w->summed);
 }
 
 // The next flat is read while this one is fetched; no more than that is staged. *read:

@@ -7,7 +7,7 @@
 typedef struct writer {
     tr_plan *plan;
     tr_sequence *sequence;
-    int64_t *begun; // [flats] of tied ones: 1 + the last scope that has begun it
+    int64_t *begun; // [flats] 1 + the last scope that has made a gradient of it
     bool lean;
     int64_t first, end; // the micro-batches of the running wave
     tr_error *err;
@@ -20,49 +20,16 @@ static void add(writer *w, tr_plan_step step) {
     }
 }
 
-// Who is the first to write a gradient: the first micro-batch of the step where it
-// stays, of the wave where it is handed to another rank after each, and every one where
-// each is folded into the sums.
-static bool begins(const writer *w, int flat, int64_t micro) {
-    const tr_plan *plan = w->plan;
-    if (tr__plan_folds(plan)) {
-        return true;
-    }
-    return micro == (tr__flat_grads_pass(plan, flat) ? w->first : 0);
-}
-
-// A tied tensor's gradient is fresh at the first step of its scope that adds to it,
-// whichever unit's that is.
-static uint32_t fresh_flats(writer *w, int u, int segment, int64_t micro) {
-    const tr_plan_unit *unit = &w->plan->units[u];
-    const tr_program *program = &unit->program->backward[segment];
-    uint32_t fresh = begins(w, unit->flats[0], micro);
-    uint32_t touched = tr__program_flats(program, TR_PLACE_PARAM_GRAD);
-    for (int f = 1; f < unit->program->flat_count; f++) {
-        uint32_t bit = UINT32_C(1) << f;
-        int64_t *begun = &w->begun[unit->flats[f]];
-        int64_t wave = micro / w->plan->request.wave;
-        int64_t scope = 1 + tr__gradient_scope(w->plan, unit->flats[f], u, wave);
-        if ((touched & bit) && (*begun != scope || tr__plan_folds(w->plan))) {
-            *begun = scope;
-            fresh |= bit;
-        }
-    }
-    return fresh;
-}
-
 static void add_forward(writer *w, int u, int segment, int64_t micro) {
     if (u == 0 && segment == 0 && !w->plan->request.inference) {
         add(w, (tr_plan_step){
                    .kind = TR_STEP_load, .stream = TR_STREAM_DATA, .micro = micro});
     }
-    bool is_step = tr__wave_is_step(w->plan->units[u].program);
     add(w, (tr_plan_step){.kind = TR_STEP_forward,
                           .unit = u,
                           .segment = segment,
                           .micro = micro,
-                          .lean = w->lean,
-                          .fresh_wave = micro == (is_step ? 0 : w->first)});
+                          .lean = w->lean});
 }
 
 static bool has_gaps(const tr_plan *plan, int flat) {
@@ -72,15 +39,6 @@ static bool has_gaps(const tr_plan *plan, int flat) {
         count += plan->params[i].flat == flat ? plan->params[i].count : 0;
     }
     return count < plan->flats[flat].count;
-}
-
-// The flats whose gradients a later segment has begun, which comes earlier here.
-static uint32_t begun_before(const tr_unit_program *program, int segment) {
-    uint32_t flats = 0;
-    for (int s = segment + 1; s < program->segments; s++) {
-        flats |= tr__program_flats(&program->backward[s], TR_PLACE_PARAM_GRAD);
-    }
-    return flats;
 }
 
 // The flats whose gradients more than one segment makes: where each is folded, what one
@@ -95,37 +53,43 @@ static uint32_t made_in_parts(const tr_unit_program *unit) {
     return again;
 }
 
+// Is the step the first of its scope to make a gradient of the flat?
+static bool begins(writer *w, int flat, int u, int64_t micro) {
+    int64_t wave = micro / w->plan->request.wave;
+    int64_t scope = 1 + tr__gradient_scope(w->plan, flat, u, wave);
+    bool first = w->begun[flat] != scope;
+    w->begun[flat] = scope;
+    return first;
+}
+
 // Gradients that pass lie where something else lay before: between the parameters'
 // gradients there must be zeros, as there always are where gradients stay.
-static void clear_gaps(writer *w, int u, int segment, uint32_t fresh) {
+static void clear_gaps(writer *w, int u, int segment, int64_t micro) {
     const tr_plan_unit *unit = &w->plan->units[u];
     bool folds = tr__plan_folds(w->plan);
     uint32_t touched =
         tr__program_flats(&unit->program->backward[segment], TR_PLACE_PARAM_GRAD);
     uint32_t parts = folds ? made_in_parts(unit->program) : 0;
-    touched &= folds ? ~UINT32_C(0) : ~begun_before(unit->program, segment);
     for (int f = 0; f < unit->program->flat_count; f++) {
-        uint32_t whole = parts >> f & 1;
-        bool passes = folds || tr__flat_grads_pass(w->plan, unit->flats[f]);
-        bool needed = whole || has_gaps(w->plan, unit->flats[f]);
-        if (passes && needed && (fresh & touched) >> f & 1) {
+        int flat = unit->flats[f];
+        bool whole = parts >> f & 1;
+        bool needed = whole || has_gaps(w->plan, flat);
+        bool passes = folds || tr__flat_grads_pass(w->plan, flat);
+        bool first = (touched >> f & 1) && (begins(w, flat, u, micro) || folds);
+        if (first && passes && needed) {
             add(w, (tr_plan_step){.kind = TR_STEP_clear,
                                   .part = TR_PART_GRAD,
-                                  .unit = unit->flats[f],
-                                  .fresh = whole});
+                                  .unit = flat,
+                                  .whole = whole});
         }
     }
 }
 
 static void add_backward(writer *w, int u, int segment, int64_t micro) {
-    uint32_t fresh = fresh_flats(w, u, segment, micro);
-    clear_gaps(w, u, segment, fresh);
-    add(w, (tr_plan_step){.kind = TR_STEP_backward,
-                          .unit = u,
-                          .segment = segment,
-                          .micro = micro,
-                          .fresh = fresh,
-                          .fresh_wave = micro == w->first});
+    clear_gaps(w, u, segment, micro);
+    add(w,
+        (tr_plan_step){
+            .kind = TR_STEP_backward, .unit = u, .segment = segment, .micro = micro});
     if (u == 0 && segment == 0) {
         add(w, (tr_plan_step){
                    .kind = TR_STEP_unload, .stream = TR_STREAM_DATA, .micro = micro});

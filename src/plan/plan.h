@@ -115,15 +115,14 @@ typedef struct tr_plan_step {
     tr_step_guard guard;
     int32_t unit; // gather, reduce, fold, update: the flat buffer
     int32_t segment;
-    int64_t micro;   // micro-batch of this rank's step, 0..g-1
-    tr_part part;    // gather, clear, read, write, fetch, evict
-    bool lean;       // forward: keeps nothing for the backward
-    bool fresh_wave; // the first of the wave to write its wave tensors
-    bool backward;   // combine: of gradients
-    // Backward, bit f: the first to write the gradient of the unit's flat f. Fold,
-    // reduce: bit 0: writes the sums (else: adds to them). Clear, of gradients: bit 0:
-    // all of the buffer (else: what lies between parameters).
-    uint32_t fresh;
+    int64_t micro; // micro-batch of this rank's step, 0..g-1
+    tr_part part;  // gather, clear, read, write, fetch, evict
+    bool lean;     // forward: keeps nothing for the backward
+    bool backward; // combine: of gradients
+    bool whole;    // clear, of gradients: all (else: what lies between parameters)
+    // The operands that the step writes, of those that it contributes to: it adds to
+    // the others (adds.c). Bits: tr__operand_bit.
+    uint64_t writes;
     // So many of the sequence's communication, copy and NVMe steps must be done, where
     // no earlier step has waited for them (schedule.c).
     int32_t wait, wait_copy, wait_nvme;
@@ -393,6 +392,15 @@ tr_status tr__plan_print_members(const tr_plan *plan, FILE *to, tr_error *err);
 
 // A buffer of the plan; -1 and an error when there is no memory.
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
+// The slot of the step that names where operands of the place lie; TR_SLOTS: none.
+tr_slot tr__place_slot(tr_place place);
+// Which bit of tr_plan_step.writes is that of an operand: what a slot names, or the
+// gradient of the unit's flat buffer `flat`.
+uint64_t tr__slot_bit(tr_slot slot);
+uint64_t tr__grad_bit(int flat);
+uint64_t tr__operand_bit(const tr_operand *operand);
+// Does an instruction of the step add to its result i, or write it?
+bool tr__step_adds(const tr_plan_step *step, const tr_instruction *at, int i);
 // Appends a step to a sequence; one without an id gets one.
 tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *err);
 // The first step of a sequence with TR_GUARD_APPLIED; their count: there is none.

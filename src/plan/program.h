@@ -29,7 +29,7 @@ typedef enum tr_place {
 } tr_place;
 
 // A unit's flat buffers: 0 its own, then the tied tensors that it uses.
-enum { TR_UNIT_FLATS_MAX = 32 }; // bits of tr_plan_step.fresh
+enum { TR_UNIT_FLATS_MAX = 32 }; // bits of tr_plan_step.writes
 
 typedef struct tr_operand {
     tr_place place; // TR_PLACE_NONE: absent
@@ -45,7 +45,7 @@ typedef struct tr_instruction {
     tr_operand in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
     int64_t workspace;   // offset in TR_PLACE_TEMP
     uint32_t accumulate; // always
-    uint32_t first;      // unless fresh (graph.h, tr_call.first)
+    uint32_t first;      // unless the step writes them (graph.h, tr_call.first)
 } tr_instruction;
 
 typedef struct tr_program {

@@ -1,73 +1,18 @@
 // Pass: who waits for whom.
 #include "plan/schedule.h"
 
-#include "base/checked.h"
 #include "base/memory.h"
+#include "plan/extents.h"
 
 #include <string.h>
-
-// Bytes of a value that have one history: who wrote them last, and who has read them
-// since. -1: nobody.
-typedef struct extent {
-    int64_t first, end;
-    int32_t writer;
-    int32_t reader[TR_STREAMS];
-} extent;
-
-// The extents of one value, in order, without gaps.
-typedef struct history {
-    extent *extents;
-    size_t count, capacity;
-} history;
 
 typedef struct scheduler {
     const tr_plan *plan;
     const tr_sequence *sequence;
-    history *histories; // [buffers]
+    tr_extents *values; // [buffers]
     int32_t step;
     int32_t *on; // [TR_STREAMS] of the step
 } scheduler;
-
-static extent untouched(int64_t first, int64_t end) {
-    extent fresh = {.first = first, .end = end, .writer = -1};
-    memset(fresh.reader, -1, sizeof fresh.reader);
-    return fresh;
-}
-
-// The index of the extent that holds byte `at`.
-static size_t find(const history *h, int64_t at) {
-    size_t low = 0, high = h->count - 1;
-    while (low < high) {
-        size_t middle = (low + high + 1) / 2;
-        if (h->extents[middle].first <= at) {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    return low;
-}
-
-// An extent begins at byte `at` from now on. *index: which.
-static bool split(history *h, int64_t at, size_t *index) {
-    if (at == h->extents[h->count - 1].end) {
-        *index = h->count;
-        return true;
-    }
-    size_t i = find(h, at);
-    *index = i + (h->extents[i].first < at);
-    if (h->extents[i].first == at) {
-        return true;
-    }
-    if (!tr__grow((void **)&h->extents, &h->capacity, h->count + 1,
-                  sizeof *h->extents)) {
-        return false;
-    }
-    memmove(h->extents + i + 1, h->extents + i, (h->count - i) * sizeof *h->extents);
-    h->count++;
-    h->extents[i].end = h->extents[i + 1].first = at;
-    return true;
-}
 
 static void depend(scheduler *s, int32_t before) {
     if (before >= 0 && before != s->step) {
@@ -76,45 +21,22 @@ static void depend(scheduler *s, int32_t before) {
     }
 }
 
-static bool begin_history(const scheduler *s, const tr_access *access) {
-    history *h = &s->histories[access->value];
-    if (h->count == 0) {
-        int64_t bytes = s->plan->buffers[access->value].bytes;
-        if (!tr__grow((void **)&h->extents, &h->capacity, 1, sizeof *h->extents)) {
-            return false;
-        }
-        h->extents[h->count++] = untouched(0, tr__max_i64(bytes, access->end));
-    }
-    return true;
-}
-
-// All extents of [first, end) become one, written by the step.
-static void write_extents(scheduler *s, history *h, size_t first, size_t end) {
-    extent written = untouched(h->extents[first].first, h->extents[end - 1].end);
-    written.writer = s->step;
-    h->extents[first] = written;
-    memmove(h->extents + first + 1, h->extents + end,
-            (h->count - end) * sizeof *h->extents);
-    h->count -= end - first - 1;
-}
-
 static bool follow(scheduler *s, const tr_access *access) {
     tr_stream stream = s->sequence->steps[s->step].stream;
-    history *h = &s->histories[access->value];
+    tr_extents *value = &s->values[access->value];
     size_t first, end;
-    if (!begin_history(s, access) || !split(h, access->first, &first) ||
-        !split(h, access->end, &end)) {
+    if (!tr__extents_cut(value, s->plan, access, &first, &end)) {
         return false;
     }
     for (size_t i = first; i < end; i++) {
-        depend(s, h->extents[i].writer);
+        depend(s, value->items[i].writer);
         for (int k = 0; k < TR_STREAMS && access->mode != TR_ACCESS_READ; k++) {
-            depend(s, h->extents[i].reader[k]);
+            depend(s, value->items[i].reader[k]);
         }
-        h->extents[i].reader[stream] = s->step;
+        value->items[i].reader[stream] = s->step;
     }
     if (access->mode != TR_ACCESS_READ) {
-        write_extents(s, h, first, end);
+        tr__extents_write(value, first, end, s->step);
     }
     return true;
 }
@@ -124,9 +46,9 @@ tr_status tr__schedule_find(const tr_plan *plan, tr_sequence_kind kind,
                             tr_error *err) {
     const tr_sequence *sequence = &plan->sequences[kind];
     scheduler s = {.plan = plan, .sequence = sequence};
-    s.histories = tr__calloc(plan->buffer_count, sizeof *s.histories);
+    s.values = tr__calloc(plan->buffer_count, sizeof *s.values);
     out->on = tr__calloc(sequence->count, sizeof *out->on);
-    bool good = s.histories && out->on;
+    bool good = s.values && out->on;
     for (size_t i = 0; i < sequence->count && good; i++) {
         s.step = (int32_t)i;
         s.on = out->on[i];
@@ -135,10 +57,7 @@ tr_status tr__schedule_find(const tr_plan *plan, tr_sequence_kind kind,
             good = follow(&s, &accesses->items[k]);
         }
     }
-    for (size_t i = 0; s.histories && i < plan->buffer_count; i++) {
-        tr__free(s.histories[i].extents);
-    }
-    tr__free(s.histories);
+    tr__extents_free(s.values, plan->buffer_count);
     return good ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for the plan's waits");
 }
 
@@ -214,6 +133,9 @@ static tr_status schedule(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
     tr_accesses accesses = {0};
     tr_dependencies dependencies = {0};
     tr_status status = tr__accesses_find(plan, kind, &accesses, err);
+    if (status == TR_OK) {
+        status = tr__adds_find(plan, kind, &accesses, err);
+    }
     if (status == TR_OK) {
         status = tr__schedule_find(plan, kind, &accesses, &dependencies, err);
     }

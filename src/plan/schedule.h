@@ -15,6 +15,10 @@ typedef struct tr_dependencies {
     int32_t (*on)[TR_STREAMS]; // [steps]
 } tr_dependencies;
 
+// Which of its contributions each step writes, since they are the first. TR_MEMORY.
+tr_status tr__adds_find(tr_plan *plan, tr_sequence_kind kind,
+                        const tr_accesses *accesses, tr_error *err);
+
 // From the accesses alone. TR_MEMORY. The caller clears `out` in any case.
 tr_status tr__schedule_find(const tr_plan *plan, tr_sequence_kind kind,
                             const tr_accesses *accesses, tr_dependencies *out,

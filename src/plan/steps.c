@@ -94,6 +94,39 @@ size_t tr__sequence_applied(const tr_sequence *sequence) {
     return i;
 }
 
+tr_slot tr__place_slot(tr_place place) {
+    static const int slots[TR_PLACE_COUNT] = {
+        [TR_PLACE_INPUT] = 1 + TR_SLOT_INPUT,
+        [TR_PLACE_OUTPUT] = 1 + TR_SLOT_OUTPUT,
+        [TR_PLACE_INPUT_GRAD] = 1 + TR_SLOT_INPUT_GRAD,
+        [TR_PLACE_OUTPUT_GRAD] = 1 + TR_SLOT_OUTPUT_GRAD,
+        [TR_PLACE_SAVED] = 1 + TR_SLOT_SAVED,
+        [TR_PLACE_WAVE] = 1 + TR_SLOT_WAVE,
+        [TR_PLACE_WAVE_GRAD] = 1 + TR_SLOT_WAVE_GRAD,
+        [TR_PLACE_TEMP] = 1 + TR_SLOT_TEMP,
+    };
+    return (tr_slot)(slots[place] > 0 ? slots[place] - 1 : TR_SLOTS);
+}
+
+uint64_t tr__slot_bit(tr_slot slot) {
+    return UINT64_C(1) << slot;
+}
+
+uint64_t tr__grad_bit(int flat) {
+    return UINT64_C(1) << (TR_SLOTS + flat);
+}
+
+uint64_t tr__operand_bit(const tr_operand *operand) {
+    return operand->place == TR_PLACE_PARAM_GRAD
+               ? tr__grad_bit(operand->flat)
+               : tr__slot_bit(tr__place_slot(operand->place));
+}
+
+bool tr__step_adds(const tr_plan_step *step, const tr_instruction *at, int i) {
+    bool writes = step->writes & tr__operand_bit(&at->out[i]);
+    return (at->accumulate >> i & 1) || ((at->first >> i & 1) && !writes);
+}
+
 int32_t tr__plan_bind(tr_plan *plan, const tr_binding *binding, tr_error *err) {
     // Steps of one visit to a unit follow each other, and share theirs.
     size_t oldest = plan->binding_count > RECENT ? plan->binding_count - RECENT : 0;

@@ -10,7 +10,8 @@ enum { F32 = sizeof(float), F64 = sizeof(double) };
 
 // Gradients are read, and the sums written, read too where they are added to.
 static double fold_bytes(const tr_plan *plan, const tr_plan_step *step) {
-    int64_t sums = (step->fresh & 1 ? 1 : 2) * tr__sum_bytes(plan);
+    int64_t sums =
+        (step->writes & tr__slot_bit(TR_SLOT_OUTPUT) ? 1 : 2) * tr__sum_bytes(plan);
     return (double)plan->flats[step->unit].count * (double)(F32 + sums);
 }
 

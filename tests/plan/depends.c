@@ -4,12 +4,14 @@ static bool writes(const tr_plan_step *step, int slot) {
     switch (step->kind) {
     case TR_STEP_forward:
         return slot == TR_SLOT_OUTPUT || slot == TR_SLOT_SAVED ||
-               (slot == TR_SLOT_WAVE && step->segment == 0 && step->fresh_wave);
+               (slot == TR_SLOT_WAVE && step->segment == 0 &&
+                step->writes & tr__slot_bit(TR_SLOT_WAVE));
     case TR_STEP_recompute:
         return slot == TR_SLOT_SAVED;
     case TR_STEP_backward:
         return slot == TR_SLOT_INPUT_GRAD || slot == TR_SLOT_OUTPUT_GRAD ||
-               (slot == TR_SLOT_WAVE_GRAD && step->segment == 1 && step->fresh_wave);
+               (slot == TR_SLOT_WAVE_GRAD && step->segment == 1 &&
+                step->writes & tr__slot_bit(TR_SLOT_WAVE_GRAD));
     default:
         return false;
     }
@@ -41,11 +43,19 @@ bool test_is_ring(const tr_plan_step *step) {
     return step->kind == TR_STEP_load || step->kind == TR_STEP_unload;
 }
 
+// Where both write wave tensors, each micro-batch has a part of its own.
+static bool is_apart(const tr_plan_step *step, const tr_plan_step *later, int slot) {
+    bool wave = slot == TR_SLOT_WAVE || slot == TR_SLOT_WAVE_GRAD;
+    return wave && writes(step, slot) && writes(later, slot) &&
+           step->micro != later->micro;
+}
+
 bool test_depends(const tr_plan_step *step, const tr_plan_step *later) {
     for (int a = 0; a < TR_SLOTS; a++) {
         for (int b = 0; b < TR_SLOTS; b++) {
             bool same = step->buffer[a] >= 0 && step->buffer[a] == later->buffer[b];
-            if (same && (writes(step, a) || writes(later, b))) {
+            if (same && !is_apart(step, later, a) &&
+                (writes(step, a) || writes(later, b))) {
                 return true;
             }
         }

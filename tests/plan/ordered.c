@@ -32,10 +32,10 @@ int64_t test_count_steps(const tr_plan *plan, tr_plan_step_kind kind) {
     return count;
 }
 
-void test_assert_fresh_once(const tr_plan *plan) {
-    int *fresh = calloc(plan->flat_count, sizeof *fresh);
+void test_assert_written_once(const tr_plan *plan) {
+    int *written = calloc(plan->flat_count, sizeof *written);
     bool *begun = calloc(plan->flat_count, sizeof *begun);
-    assert_true(fresh && begun);
+    assert_true(written && begun);
     for (size_t i = 0; i < test_training(plan)->count; i++) {
         const tr_plan_step *step = &test_training(plan)->steps[i];
         if (step->kind != TR_STEP_backward) {
@@ -46,19 +46,19 @@ void test_assert_fresh_once(const tr_plan *plan) {
                                              TR_PLACE_PARAM_GRAD);
         for (int f = 0; f < unit->program->flat_count; f++) {
             int flat = unit->flats[f];
-            bool says = step->fresh >> f & 1;
+            bool says = step->writes & tr__grad_bit(f);
             if (!(touched >> f & 1)) {
                 continue;
             }
             assert_int_equal(says, !begun[flat]);
             begun[flat] = true;
-            fresh[flat] += says;
+            written[flat] += says;
         }
     }
     for (size_t f = 0; f < plan->flat_count; f++) {
-        assert_int_equal(fresh[f], 1);
+        assert_int_equal(written[f], 1);
     }
-    free(fresh);
+    free(written);
     free(begun);
 }
 

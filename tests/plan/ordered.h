@@ -17,7 +17,7 @@ const tr_sequence *test_training(const tr_plan *plan);
 int64_t test_count_steps(const tr_plan *plan, tr_plan_step_kind kind);
 
 // The first to write each flat buffer says so, and nobody else.
-void test_assert_fresh_once(const tr_plan *plan);
+void test_assert_written_once(const tr_plan *plan);
 // From load to unload, in turn, and never more than the ring has slots.
 void test_assert_data(const tr_plan *plan);
 // After the clearing, all the work, the norm, one update of each flat buffer.

@@ -515,31 +515,18 @@ static void missing_buffers_are_found(void **state) {
     spoil_all(unname_buffers);
 }
 
-// The flat buffers of which some result of the program is the first.
-static uint32_t first_flats(const tr_program *program) {
-    uint32_t flats = 0;
-    for (size_t i = 0; i < program->count; i++) {
+// The operands that the step contributes to.
+static uint64_t contributions(const tr_plan_step *step, const tr_program *program) {
+    bool sums = step->kind == TR_STEP_fold || step->kind == TR_STEP_reduce ||
+                (step->kind == TR_STEP_evict && step->part == TR_PART_GRAD);
+    uint64_t operands = sums ? tr__slot_bit(TR_SLOT_OUTPUT) : 0;
+    for (size_t i = 0; program && i < program->count; i++) {
         const tr_instruction *at = &program->instructions[i];
         for (int k = 0; k < at->desc.out_count; k++) {
-            if (at->out[k].place == TR_PLACE_PARAM_GRAD && (at->first >> k & 1)) {
-                flats |= UINT32_C(1) << at->out[k].flat;
-            }
+            operands |= at->first >> k & 1 ? tr__operand_bit(&at->out[k]) : 0;
         }
     }
-    return flats;
-}
-
-static bool has_first_wave(const tr_program *program) {
-    bool found = false;
-    for (size_t i = 0; i < program->count; i++) {
-        const tr_instruction *at = &program->instructions[i];
-        for (int k = 0; k < at->desc.out_count; k++) {
-            bool wave = at->out[k].place == TR_PLACE_WAVE ||
-                        at->out[k].place == TR_PLACE_WAVE_GRAD;
-            found = found || (wave && (at->first >> k & 1));
-        }
-    }
-    return found;
+    return operands;
 }
 
 static void flip_flags(tr_plan *plan, const subject *s) {
@@ -547,19 +534,13 @@ static void flip_flags(tr_plan *plan, const subject *s) {
     for (size_t i = 0; i < sequence->count; i++) {
         tr_plan_step *step = &sequence->steps[i];
         const tr_program *program = tr__step_program(plan, step, TR_SEQUENCE_TRAIN);
-        uint32_t flats =
-            step->kind == TR_STEP_backward ? first_flats(program) : UINT32_C(0);
-        for (int f = 0; f < TR_UNIT_FLATS_MAX; f++) {
-            step->fresh ^= UINT32_C(1) << f;
-            if (flats >> f & 1) {
-                must_find(plan, s, "a wrong first gradient", (int)i, f);
+        uint64_t operands = contributions(step, program);
+        for (int bit = 0; bit < TR_SLOTS + TR_UNIT_FLATS_MAX; bit++) {
+            step->writes ^= UINT64_C(1) << bit;
+            if (operands >> bit & 1) {
+                must_find(plan, s, "a wrong first contribution", (int)i, bit);
             }
-            step->fresh ^= UINT32_C(1) << f;
-        }
-        if (program && has_first_wave(program)) {
-            step->fresh_wave = !step->fresh_wave;
-            must_find(plan, s, "a wrong first of the wave", (int)i, 0);
-            step->fresh_wave = !step->fresh_wave;
+            step->writes ^= UINT64_C(1) << bit;
         }
         bool keeps = step->kind == TR_STEP_forward &&
                      plan->units[step->unit].program->saved_bytes > 0;

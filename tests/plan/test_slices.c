@@ -54,7 +54,7 @@ static void slices_are_cut_without_a_barrier(void **state) {
         assert_int_equal(test_count_steps(plan, TR_STEP_combine), 0);
         assert_int_equal(plan->request.wave, test_cases[i % TEST_CASES].wave);
         assert_int_equal(tr__plan_slices(plan), count);
-        test_assert_fresh_once(plan);
+        test_assert_written_once(plan);
         test_assert_data(plan);
         test_assert_end(plan);
         test_assert_recomputed(plan);
