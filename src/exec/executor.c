@@ -44,6 +44,7 @@ static tr_status (*const run_kind[TR_STEP_KINDS])(tr_work *, const tr_plan_step 
     [TR_STEP_recompute] = tr__run_program,
     [TR_STEP_backward] = tr__run_program,
     [TR_STEP_gauge] = tr__run_gauge,
+    [TR_STEP_gauge_tied] = tr__run_gauge_tied,
     [TR_STEP_fold] = tr__run_fold,
     [TR_STEP_reduce] = tr__run_reduce,
     [TR_STEP_unload] = run_unload,
@@ -268,13 +269,11 @@ static void add_sums(const tr_executor *ex, tr_verdict *v) {
     }
 }
 
-// By flat buffer, then by block, which is by rank: parts follow each other. *measured:
-// of the flat buffers that count for the noise scale.
-static double add_squares(const tr_executor *ex, double *measured) {
+// By flat buffer, then by block, which is by rank: parts follow each other.
+static void add_squares(const tr_executor *ex, tr_verdict *v) {
     const tr_plan *plan = ex->plan;
     int64_t at = plan->record.partials;
     double sum = 0;
-    *measured = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
         const tr_flat *flat = &plan->flats[f];
         double before = sum;
@@ -285,26 +284,44 @@ static double add_squares(const tr_executor *ex, double *measured) {
                                tr__ceil_div(part, TR_NORM_BLOCK));
         }
         at += tr__ceil_div(tr__min_i64(flat->shard, flat->count), TR_NORM_BLOCK);
-        *measured += flat->gauged ? sum - before : 0;
+        tr_measured *measured = flat->tied ? &v->tied : &v->untied;
+        measured->squares += flat->gauged ? sum - before : 0;
     }
-    return sum;
+    v->norm_squares = sum;
 }
 
-// Of each rank's first micro-batch, by its own count; ranks without one have no say.
-static void compare_firsts(const tr_executor *ex, tr_verdict *v) {
-    bool measures = ex->plan->request.measure != TR_MEASURE_NEVER;
+// Of each rank's first `micros` micro-batches, by their own count of targets; ranks
+// without any have no say.
+static void compare_firsts(const tr_executor *ex, tr_record_flag squares,
+                           int64_t micros, tr_measured *out) {
     for (int64_t r = 0; r < ex->plan->request.ranks; r++) {
         const double *record = record_of(ex, r);
-        double count = record[ex->plan->record.sums + TR_SUM_COUNT];
-        if (measures && count > 0) {
-            v->firsts++;
-            v->first_squares += record[TR_RECORD_SQUARES] / (count * count);
-            v->first_inverse += 1 / count;
+        const double *sums = record + ex->plan->record.sums;
+        double count = 0;
+        for (int64_t j = 0; j < micros; j++) {
+            count += sums[j * TR_SUMS + TR_SUM_COUNT];
+        }
+        if (count > 0) {
+            out->firsts++;
+            out->first_squares += record[squares] / (count * count);
+            out->first_inverse += 1 / count;
         }
     }
-    if (v->firsts > 0) {
-        v->first_squares /= (double)v->firsts;
-        v->first_inverse /= (double)v->firsts;
+    if (out->firsts > 0) {
+        out->first_squares /= (double)out->firsts;
+        out->first_inverse /= (double)out->firsts;
+    }
+}
+
+static void compare_parts(const tr_executor *ex, tr_verdict *v) {
+    const tr_plan_request *r = &ex->plan->request;
+    if (r->measure == TR_MEASURE_NEVER) {
+        return;
+    }
+    compare_firsts(ex, TR_RECORD_SQUARES, 1, &v->untied);
+    if (tr__plan_gauges_tied(ex->plan)) {
+        int64_t wave = tr__min_i64(r->wave, r->accumulation_steps);
+        compare_firsts(ex, TR_RECORD_TIED_SQUARES, wave, &v->tied);
     }
 }
 
@@ -329,9 +346,9 @@ static void compare_flags(const tr_executor *ex, tr_verdict *v) {
 void tr__executor_verdict(const tr_executor *executor, tr_verdict *verdict) {
     memset(verdict, 0, sizeof *verdict);
     add_sums(executor, verdict);
-    verdict->norm_squares = add_squares(executor, &verdict->measured_squares);
+    add_squares(executor, verdict);
     compare_flags(executor, verdict);
-    compare_firsts(executor, verdict);
+    compare_parts(executor, verdict);
     verdict->save_asked = verdict->most[TR_RECORD_ASKED] > 0;
     verdict->stopped = verdict->most[TR_RECORD_ASKED] > 1;
     verdict->too_large = verdict->most[TR_RECORD_TOO_LARGE] > 0;

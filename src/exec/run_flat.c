@@ -69,6 +69,15 @@ tr_status tr__run_gauge(tr_work *work, const tr_plan_step *step) {
     return TR_OK;
 }
 
+tr_status tr__run_gauge_tied(tr_work *work, const tr_plan_step *step) {
+    const tr_executor *ex = work->ex;
+    const tr_flat *flat = &ex->plan->flats[step->unit];
+    int from = step->buffer[TR_SLOT_INPUT];
+    const float *x = tr__memory(ex, from < 0 ? flat->sums.buffer : from);
+    tr__own_record(ex)[TR_RECORD_TIED_SQUARES] += squares_of(ex, x, flat->count);
+    return TR_OK;
+}
+
 static void fold_fixed(const tr_executor *ex, const float *x, int64_t count, bool add,
                        int64_t *sums) {
     int bad = ex->fold(x, count, ex->fixed.scale, ex->fixed.limit, add, sums);

@@ -86,6 +86,7 @@ void tr__note_finite(tr_work *work, const tr_plan_step *step, size_t instruction
                      const tr_op_desc *desc, const tr_launch *launch);
 // ---- run_flat.c
 tr_status tr__run_gauge(tr_work *work, const tr_plan_step *step);
+tr_status tr__run_gauge_tied(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_fold(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_square(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_norm(tr_work *work, const tr_plan_step *step);

@@ -272,6 +272,14 @@ static void note_gauge(finder *f) {
     note_flag(f, TR_RECORD_SQUARES);
 }
 
+static void note_gauge_tied(finder *f) {
+    const tr_flat *flat = flat_of(f);
+    int32_t from = f->step->buffer[TR_SLOT_INPUT];
+    note(f, from < 0 ? flat->sums.buffer : from, TR_ACCESS_READ, 0,
+         flat->count * (int64_t)sizeof(float));
+    note_flag(f, TR_RECORD_TIED_SQUARES);
+}
+
 static void note_fold(finder *f) {
     const tr_flat *flat = flat_of(f);
     int32_t to = f->step->buffer[TR_SLOT_OUTPUT];
@@ -451,15 +459,15 @@ static void note_load(finder *f) {
 }
 
 static void (*const note_kind[TR_STEP_KINDS])(finder *) = {
-    [TR_STEP_load] = note_load,       [TR_STEP_unload] = note_load,
-    [TR_STEP_clear] = note_clear,     [TR_STEP_combine] = note_combine,
-    [TR_STEP_gauge] = note_gauge,     [TR_STEP_fold] = note_fold,
-    [TR_STEP_square] = note_square,   [TR_STEP_norm] = note_norm,
-    [TR_STEP_measure] = note_measure, [TR_STEP_update] = note_update,
-    [TR_STEP_total] = note_total,     [TR_STEP_gather] = note_gather,
-    [TR_STEP_reduce] = note_reduce,   [TR_STEP_fetch] = note_fetch,
-    [TR_STEP_evict] = note_evict,     [TR_STEP_read] = note_transfer,
-    [TR_STEP_write] = note_transfer,
+    [TR_STEP_load] = note_load,     [TR_STEP_unload] = note_load,
+    [TR_STEP_clear] = note_clear,   [TR_STEP_combine] = note_combine,
+    [TR_STEP_gauge] = note_gauge,   [TR_STEP_gauge_tied] = note_gauge_tied,
+    [TR_STEP_fold] = note_fold,     [TR_STEP_square] = note_square,
+    [TR_STEP_norm] = note_norm,     [TR_STEP_measure] = note_measure,
+    [TR_STEP_update] = note_update, [TR_STEP_total] = note_total,
+    [TR_STEP_gather] = note_gather, [TR_STEP_reduce] = note_reduce,
+    [TR_STEP_fetch] = note_fetch,   [TR_STEP_evict] = note_evict,
+    [TR_STEP_read] = note_transfer, [TR_STEP_write] = note_transfer,
 };
 
 tr_status tr__accesses_find(const tr_plan *plan, tr_sequence_kind kind,

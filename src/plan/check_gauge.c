@@ -49,6 +49,71 @@ static tr_status mark(tr_check_walk *w, int flat, int64_t offset) {
     return tr__check_wrong(w, "measures a gradient of no parameter");
 }
 
+// ---- tied tensors
+
+// Has the micro-batch been through so much of the unit that all its segments that add
+// to the flat buffer have (`all`), or one of them has?
+static bool has_added(const tr_check_walk *w, int u, int flat, int64_t micro,
+                      bool all) {
+    const tr_plan_unit *unit = &w->plan->units[u];
+    int segments = unit->program->segments;
+    int done = w->progress[(int64_t)u * w->micros + micro].backward;
+    bool added = all;
+    for (int s = 0; s < segments; s++) {
+        uint32_t made =
+            tr__program_flats(&unit->program->backward[s], TR_PLACE_PARAM_GRAD);
+        bool past = done > segments - 1 - s;
+        for (int f = 1; f < unit->program->flat_count; f++) {
+            if (unit->flats[f] == flat && (made >> f & 1)) {
+                added = all ? added && past : added || past;
+            }
+        }
+    }
+    return added;
+}
+
+// Every micro-batch of the first wave has been through every unit that adds to it, and
+// no other through any.
+static bool is_wave_alone(const tr_check_walk *w, int flat) {
+    bool alone = true;
+    for (int u = 0; u < w->plan->unit_count && alone; u++) {
+        for (int64_t j = 0; j < w->micros && alone; j++) {
+            bool first = j < w->plan->request.wave;
+            alone = has_added(w, u, flat, j, first) == first;
+        }
+    }
+    return alone;
+}
+
+// Where it is being made, and nothing of it has been handed on.
+static bool is_tied_there(const tr_check_walk *w, int flat) {
+    const tr_flat_progress *is = &w->flats[flat];
+    int32_t from = w->step->buffer[TR_SLOT_INPUT];
+    bool passes = tr__check_grads_pass(w->plan, flat);
+    bool there = passes ? from >= 0 && from == is->grad : from < 0;
+    return there && is->reductions == 0 && is->evictions == 0;
+}
+
+tr_status tr__check_gauge_tied(tr_check_walk *w) {
+    int flat = w->step->unit;
+    const tr_flat *of = &w->plan->flats[flat];
+    tr_status status = TR_OK;
+    if (w->kind != TR_SEQUENCE_TRAIN || w->plan->request.measure == TR_MEASURE_NEVER ||
+        !of->tied || !of->gauged || tr__plan_folds(w->plan) ||
+        !is_tied_there(w, flat) || !is_wave_alone(w, flat)) {
+        return tr__check_wrong(w, "measures what is not one wave's gradient");
+    }
+    for (size_t i = of->first_param; i < of->end_param && status == TR_OK; i++) {
+        const tr_plan_param *param = &w->plan->params[i];
+        if (param->flat == flat) {
+            status = mark(w, flat, param->offset * (int64_t)sizeof(float));
+        }
+    }
+    return status;
+}
+
+// ---- all others
+
 tr_status tr__check_gauge(tr_check_walk *w) {
     int flat = w->plan->units[w->step->unit].flats[0];
     bool inside = w->step->segment < tr__check_unit(w)->segments;
@@ -73,7 +138,7 @@ tr_status tr__check_gauged(const tr_check_walk *w) {
     for (size_t i = 0; i < w->plan->param_count; i++) {
         const tr_plan_param *param = &w->plan->params[i];
         const tr_flat *flat = &w->plan->flats[param->flat];
-        if (flat->gauged && (flat->tied || w->gauged[i] != measures)) {
+        if (flat->gauged && w->gauged[i] != measures) {
             return tr__check_wrong(w, "comes without the gradient of %s measured",
                                    param->name);
         }

@@ -469,6 +469,8 @@ static tr_status run_step(tr_check_walk *w) {
         return tr__check_reduce(w);
     case TR_STEP_gauge:
         return tr__check_gauge(w);
+    case TR_STEP_gauge_tied:
+        return tr__check_gauge_tied(w);
     case TR_STEP_fold:
         return tr__check_fold(w);
     case TR_STEP_fetch:

@@ -121,6 +121,9 @@ tr_status tr__check_clear_gaps(tr_check_walk *w);
 // ---- check_gauge.c
 // Gradients that are measured are there, of the first micro-batch and of it alone.
 tr_status tr__check_gauge(tr_check_walk *w);
+// Gradients of a tied tensor that are measured are there, of the first wave and of it
+// alone.
+tr_status tr__check_gauge_tied(tr_check_walk *w);
 // Before the norm: all are that should be.
 tr_status tr__check_gauged(const tr_check_walk *w);
 // What a program reads is there, and what it makes has its place.

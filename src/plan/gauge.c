@@ -1,10 +1,16 @@
-// Pass: the squares of one micro-batch's gradient, for the gradient noise scale.
+// Pass: the squares of the gradient of a part of the batch, for the gradient noise
+// scale.
 //
 // The first micro-batch of a rank's step writes its gradients where the others then add
 // theirs. So right after its backward through a segment, the accumulator holds the
 // gradient of that one micro-batch alone, whatever the wave, and reading it is all that
-// a measure step does. Tied tensors are left out: several units add to them, in waves,
-// and no moment shows one micro-batch's sum of all.
+// a gauge step does.
+//
+// Several units add to a tied tensor, and within a wave each of them adds all of the
+// wave's micro-batches. So the first moment at which the accumulator holds the whole
+// gradient of some micro-batches is the end of the first wave, and the part that is
+// measured is that wave.
+#include "base/memory.h"
 #include "plan/editor.h"
 
 // Reading a gradient once more is about a hundredth of the time of a step that has as
@@ -58,6 +64,42 @@ bool tr__step_is_gauged(const tr_plan *plan, const tr_plan_step *step) {
            tr__gauge_next(unit->program, step->segment, &next, &count);
 }
 
+// Is the first wave of a rank's step less than all of the batch?
+static bool wave_is_part(const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    return r->ranks > 1 || r->wave < r->accumulation_steps;
+}
+
+const char *tr__plan_why_not_gauged(const tr_plan *plan, size_t flat) {
+    const tr_flat *of = &plan->flats[flat];
+    if (of->gauged || of->count == 0) {
+        return NULL;
+    }
+    if (!of->tied) {
+        return "several segments of its unit make it";
+    }
+    if (tr__plan_folds(plan)) {
+        return "each use of it is added to sums that are not f32";
+    }
+    return wave_is_part(plan) ? "what each use of its slices adds leaves by itself"
+                              : "one wave is the whole batch";
+}
+
+bool tr__plan_gauges_tied(const tr_plan *plan) {
+    bool tied = false;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        tied = tied || (plan->flats[f].tied && plan->flats[f].gauged);
+    }
+    return tied;
+}
+
+// Does the accumulator of a tied tensor ever hold the gradient of a part of the batch?
+static bool shows_wave(const tr_plan *plan, const tr_flat *flat) {
+    bool leaves_by_use =
+        flat->slice && tr__flat_grads_pass(plan, (int)(flat - plan->flats));
+    return wave_is_part(plan) && !tr__plan_folds(plan) && !leaves_by_use;
+}
+
 static double bytes_measured(const tr_plan *plan) {
     double elements = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
@@ -89,17 +131,62 @@ static bool is_worth_it(const tr_plan *plan) {
            flops_of_step(plan) >= cheap_flops_per_byte * bytes;
 }
 
-static tr_status edit(tr_plan *plan, tr_error *err) {
-    tr_editor editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
-    for (size_t i = 0; i < editor.old->count; i++) {
-        const tr_plan_step *step = &editor.old->steps[i];
-        tr__edit_add(&editor, *step);
-        if (tr__step_is_gauged(plan, step)) {
-            tr__edit_add(&editor, (tr_plan_step){.kind = TR_STEP_gauge,
-                                                 .unit = step->unit,
-                                                 .segment = step->segment});
+// last: [flats] 1 + the index of the last backward of the first wave that adds to a
+// tied tensor; 0: none.
+static void find_last(const tr_plan *plan, size_t *last) {
+    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    for (size_t i = 0; i < train->count; i++) {
+        const tr_plan_step *step = &train->steps[i];
+        if (step->kind != TR_STEP_backward || step->micro >= plan->request.wave) {
+            continue;
+        }
+        const tr_plan_unit *unit = &plan->units[step->unit];
+        uint32_t made = tr__program_flats(&unit->program->backward[step->segment],
+                                          TR_PLACE_PARAM_GRAD);
+        for (int f = 1; f < unit->program->flat_count; f++) {
+            if (made >> f & 1) {
+                last[unit->flats[f]] = i + 1;
+            }
         }
     }
+}
+
+static void add_tied(tr_editor *editor, const size_t *last, size_t index) {
+    const tr_plan *plan = editor->plan;
+    const tr_plan_unit *unit = &plan->units[editor->old->steps[index].unit];
+    for (int f = 1; f < unit->program->flat_count; f++) {
+        int flat = unit->flats[f];
+        if (plan->flats[flat].gauged && last[flat] == index + 1) {
+            tr__edit_add(editor,
+                         (tr_plan_step){.kind = TR_STEP_gauge_tied, .unit = flat});
+        }
+    }
+}
+
+static void add_steps(tr_editor *editor, const size_t *last) {
+    for (size_t i = 0; i < editor->old->count; i++) {
+        const tr_plan_step *step = &editor->old->steps[i];
+        tr__edit_add(editor, *step);
+        if (tr__step_is_gauged(editor->plan, step)) {
+            tr__edit_add(editor, (tr_plan_step){.kind = TR_STEP_gauge,
+                                                .unit = step->unit,
+                                                .segment = step->segment});
+        }
+        if (step->kind == TR_STEP_backward) {
+            add_tied(editor, last, i);
+        }
+    }
+}
+
+static tr_status edit(tr_plan *plan, tr_error *err) {
+    tr_editor editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
+    size_t *last = tr__calloc(plan->flat_count, sizeof *last);
+    if (!last) {
+        return tr_fail(err, TR_MEMORY, "no memory to plan the noise scale");
+    }
+    find_last(plan, last);
+    add_steps(&editor, last);
+    tr__free(last);
     return tr__edit_end(&editor);
 }
 
@@ -111,6 +198,10 @@ tr_status tr__pass_gauge(tr_plan *plan, tr_error *err) {
     for (int u = 0; u < plan->unit_count; u++) {
         const tr_plan_unit *unit = &plan->units[u];
         plan->flats[unit->flats[0]].gauged = is_simple(unit->program);
+    }
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        tr_flat *flat = &plan->flats[f];
+        flat->gauged = flat->tied ? shows_wave(plan, flat) : flat->gauged;
     }
     bool measures = is_worth_it(plan);
     plan->request.measure = measures ? TR_MEASURE_ALWAYS : TR_MEASURE_NEVER;

@@ -21,6 +21,9 @@
 //          backward  runs one segment's backward on one micro-batch
 //          gauge     the squares of the first micro-batch's gradients of one segment of
 //                    a unit, into the record, before others add to them
+//          gauge_tied the squares of a tied tensor's gradient, into the record, when
+//          the
+//                    rank's first wave has added to it and no other
 //          fold      adds a micro-batch's gradient of a flat buffer to its sums, where
 //                    these are not f32
 //          reduce    sums the ranks' gradients of a flat buffer; each gets its shard
@@ -49,6 +52,7 @@
     X(recompute)                                                                       \
     X(backward)                                                                        \
     X(gauge)                                                                           \
+    X(gauge_tied)                                                                      \
     X(fold)                                                                            \
     X(reduce)                                                                          \
     X(square)                                                                          \
@@ -132,14 +136,14 @@ typedef struct tr_plan_step {
     // none).
     int64_t first, count;
     int32_t slot;
-    // Fold, reduce, square, evict: INPUT is what is added (-1: the flat's sums), OUTPUT
-    // where to (-1: the flat's own). Fetch and gather of parameters: OUTPUT is where
-    // they go (-1: in place, in the flat's own); INPUT, of a gather, this rank's part,
-    // of a fetch, where it is staged (-1: the flat's). Read: OUTPUT, write: INPUT. What
-    // of an update is staged: tr__update_slot. Measure: INPUT_GRAD, gather of norms:
-    // OUTPUT is where the parts are; total: INPUT these, OUTPUT tr_squares for each
-    // parameter of the plan (of its tensor: at the index tr_plan_param.tensor); update:
-    // INPUT_GRAD these.
+    // Gauge_tied, fold, reduce, square, evict: INPUT is what is read (-1: the flat's
+    // sums), OUTPUT where to (-1: the flat's own). Fetch and gather of parameters:
+    // OUTPUT is where they go (-1: in place, in the flat's own); INPUT, of a gather,
+    // this rank's part, of a fetch, where it is staged (-1: the flat's). Read: OUTPUT,
+    // write: INPUT. What of an update is staged: tr__update_slot. Measure: INPUT_GRAD,
+    // gather of norms: OUTPUT is where the parts are; total: INPUT these, OUTPUT
+    // tr_squares for each parameter of the plan (of its tensor: at the index
+    // tr_plan_param.tensor); update: INPUT_GRAD these.
     int32_t buffer[TR_SLOTS]; // -1: none
 } tr_plan_step;
 
@@ -261,7 +265,10 @@ typedef enum tr_record_flag {
     TR_RECORD_WAIT,       // of them, waiting for other ranks
     TR_RECORD_PEAK,       // bytes: the most that the process has had
     TR_RECORD_FIRST_BAD,  // what was first not finite (exec/finite.c); 0: nothing
-    TR_RECORD_SQUARES,    // of the gradients of the rank's first micro-batch
+    // Of the gradients of the rank's first micro-batch, and of tied tensors, of its
+    // first wave.
+    TR_RECORD_SQUARES,
+    TR_RECORD_TIED_SQUARES,
     TR_RECORD_FLAGS
 } tr_record_flag;
 
@@ -353,7 +360,7 @@ tr_status tr__pass_order(tr_plan *plan, tr_error *err);
 tr_status tr__pass_recompute(tr_plan *plan, tr_error *err);
 // Sums that are not f32: each micro-batch's gradients are folded into them.
 tr_status tr__pass_fold(tr_plan *plan, tr_error *err);
-// The squares of one micro-batch's gradients, for the noise scale.
+// The squares of one micro-batch's gradients, or of one wave's, for the noise scale.
 tr_status tr__pass_gauge(tr_plan *plan, tr_error *err);
 // What ranks bring together and sum, and when.
 tr_status tr__pass_communicate(tr_plan *plan, tr_error *err);
@@ -422,6 +429,10 @@ const tr_operand *tr__gauge_next(const tr_unit_program *unit, int segment, size_
                                  int64_t *count);
 // Is a gauge step to follow this one, where the plan measures?
 bool tr__step_is_gauged(const tr_plan *plan, const tr_plan_step *step);
+// Do tied tensors count for the noise scale, where the plan measures it?
+bool tr__plan_gauges_tied(const tr_plan *plan);
+// Why a flat buffer does not count for it, in words; NULL: it does.
+const char *tr__plan_why_not_gauged(const tr_plan *plan, size_t flat);
 // Wave tensors are there in so many parts, each a block of the unit's wave_bytes: one
 // for each micro-batch where the run is reproducible, so that they are merged in one
 // order whatever the ranks; else one, to which all micro-batches of a rank add. What

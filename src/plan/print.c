@@ -36,12 +36,12 @@ static bool is_flat(const item *it) {
     if (is_boundary(it)) {
         return false;
     }
-    return it->kind == TR_STEP_update || it->kind == TR_STEP_fold ||
-           it->kind == TR_STEP_measure || it->kind == TR_STEP_reduce ||
-           it->kind == TR_STEP_gather || it->kind == TR_STEP_fetch ||
-           it->kind == TR_STEP_evict || it->kind == TR_STEP_read ||
-           it->kind == TR_STEP_write || it->kind == TR_STEP_square ||
-           it->kind == TR_STEP_clear;
+    return it->kind == TR_STEP_gauge_tied || it->kind == TR_STEP_update ||
+           it->kind == TR_STEP_fold || it->kind == TR_STEP_measure ||
+           it->kind == TR_STEP_reduce || it->kind == TR_STEP_gather ||
+           it->kind == TR_STEP_fetch || it->kind == TR_STEP_evict ||
+           it->kind == TR_STEP_read || it->kind == TR_STEP_write ||
+           it->kind == TR_STEP_square || it->kind == TR_STEP_clear;
 }
 
 static bool is_transfer(const tr_plan_step *step) {

@@ -294,11 +294,12 @@ bool tr__step_is_of_flat(const tr_plan_step *step) {
         return false;
     }
     bool whole = step->part == TR_PART_RECORD || step->part == TR_PART_NORMS;
-    return step->kind == TR_STEP_update || step->kind == TR_STEP_fold ||
-           step->kind == TR_STEP_measure || step->kind == TR_STEP_reduce ||
-           step->kind == TR_STEP_fetch || step->kind == TR_STEP_evict ||
-           step->kind == TR_STEP_square || step->kind == TR_STEP_read ||
-           step->kind == TR_STEP_write || (step->kind == TR_STEP_gather && !whole) ||
+    return step->kind == TR_STEP_gauge_tied || step->kind == TR_STEP_update ||
+           step->kind == TR_STEP_fold || step->kind == TR_STEP_measure ||
+           step->kind == TR_STEP_reduce || step->kind == TR_STEP_fetch ||
+           step->kind == TR_STEP_evict || step->kind == TR_STEP_square ||
+           step->kind == TR_STEP_read || step->kind == TR_STEP_write ||
+           (step->kind == TR_STEP_gather && !whole) ||
            (step->kind == TR_STEP_clear && step->part == TR_PART_GRAD);
 }
 

@@ -217,6 +217,13 @@ static void use_gauged(table *t, tr_plan_step *step) {
     }
 }
 
+// Gradients that stay are in the flat's own sums.
+static void use_gauged_tied(table *t, tr_plan_step *step) {
+    if (tr__flat_grads_pass(t->plan, step->unit)) {
+        step->buffer[TR_SLOT_INPUT] = use_grad(t, step->unit);
+    }
+}
+
 // Sums that stay are the flat's own.
 static void use_fold(table *t, tr_plan_step *step) {
     step->buffer[TR_SLOT_INPUT] = use_grad(t, step->unit);
@@ -372,6 +379,18 @@ static void use_unfold(table *t, tr_plan_step *step) {
 // ---- all kinds
 // -----------------------------------------------------------------------
 
+static void use_backward(table *t, tr_plan_step *step, const tr_unit_program *unit) {
+    if (any(unit->derived.reads_input)) {
+        use_input(t, step);
+    }
+    if (any(unit->derived.reads_output)) {
+        use_output(t, step);
+    }
+    use_saved(t, step);
+    use_wave(t, step);
+    use_gradients(t, step);
+}
+
 static void use_all(table *t, tr_plan_step *step) {
     const tr_program *program = tr__step_program(t->plan, step, t->kind);
     const tr_unit_program *unit = program || step->kind == TR_STEP_combine
@@ -392,15 +411,7 @@ static void use_all(table *t, tr_plan_step *step) {
         use_wave(t, step);
         break;
     case TR_STEP_backward:
-        if (any(unit->derived.reads_input)) {
-            use_input(t, step);
-        }
-        if (any(unit->derived.reads_output)) {
-            use_output(t, step);
-        }
-        use_saved(t, step);
-        use_wave(t, step);
-        use_gradients(t, step);
+        use_backward(t, step, unit);
         break;
     case TR_STEP_combine:
         use_wave(t, step);
@@ -421,6 +432,9 @@ static void use_all(table *t, tr_plan_step *step) {
         break;
     case TR_STEP_gauge:
         use_gauged(t, step);
+        break;
+    case TR_STEP_gauge_tied:
+        use_gauged_tied(t, step);
         break;
     case TR_STEP_fold:
         use_fold(t, step);

@@ -60,6 +60,8 @@ double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
         return (double)plan->flats[step->unit].own * (double)tr__sum_bytes(plan);
     case TR_STEP_gauge:
         return gauge_bytes(plan, step);
+    case TR_STEP_gauge_tied:
+        return (double)plan->flats[step->unit].count * F32;
     case TR_STEP_norm:
         return norm_bytes(plan);
     case TR_STEP_measure:

@@ -23,6 +23,7 @@ static tr_status draft(const tr_search *search, const tr_point *point, int64_t m
     r.rank = 0;
     r.train_batch_size = m * steps * ranks;
     r.wave = 0;
+    r.measure = TR_MEASURE_NEVER; // once a step, in some plans: no bound counts it
     r.boundary_home = TR_SPACE_DEVICE;
     tr_status status = TR_OK;
     if (search->request->sliced) {

@@ -254,21 +254,53 @@ typedef struct nearest_wanted {
     double seconds; // 0: whatever it takes
 } nearest_wanted;
 
-// The last rung that is quick enough.
+// The last rung below `end` whose bound, `slower` times as long, is quick enough; -1:
+// none is.
+static int64_t last_quick(const tr_search *search, const tr_group *group,
+                          double seconds, double slower, size_t end) {
+    int64_t rung = (int64_t)end - 1;
+    while (rung >= 0 && seconds > 0 &&
+           tr__bound(search, group, (size_t)rung).seconds * slower >=
+               (1 - SAME_TIME) * seconds) {
+        rung--;
+    }
+    return rung;
+}
+
 static bool choose_nearest(const tr_search *search, const void *user, near *item) {
     const nearest_wanted *wanted = user;
     int64_t excess[TR_BUDGETS];
-    size_t rung = search->ladder_count;
-    while (rung-- > 0) {
-        tr_bound bound = tr__bound(search, item->group, rung);
-        if (wanted->seconds == 0 || bound.seconds < (1 - SAME_TIME) * wanted->seconds) {
-            item->rung = rung;
-            item->seconds = bound.seconds;
-            item->distance = tr__limits_excess(wanted->limits, bound.bytes, excess);
-            return true;
-        }
+    int64_t rung =
+        last_quick(search, item->group, wanted->seconds, 1, search->ladder_count);
+    if (rung < 0) {
+        return false;
     }
-    return false;
+    tr_bound bound = tr__bound(search, item->group, (size_t)rung);
+    item->rung = (size_t)rung;
+    item->seconds = bound.seconds;
+    item->distance = tr__limits_excess(wanted->limits, bound.bytes, excess);
+    return true;
+}
+
+// The plan of the item; where it takes longer than its bound said, and too long, that
+// of a lower rung, as much quicker. *quick: there is one.
+static tr_status make_quick(tr_search *search, const near *item, double seconds,
+                            tr_made *out, bool *quick, tr_error *err) {
+    int64_t rung = (int64_t)item->rung;
+    tr_status status = TR_OK;
+    *quick = false;
+    while (rung >= 0 && !*quick && status == TR_OK) {
+        tr_point point = tr__group_point(search, item->group, (size_t)rung);
+        double bound = tr__bound(search, item->group, (size_t)rung).seconds;
+        status = tr__search_make(search, &point, out, err);
+        if (status != TR_OK || !out->possible) {
+            return status;
+        }
+        *quick = seconds == 0 || out->option.seconds < (1 - SAME_TIME) * seconds;
+        rung = last_quick(search, item->group, seconds, out->option.seconds / bound,
+                          (size_t)rung);
+    }
+    return status;
 }
 
 // Do they share and place things in the same way? Plans that differ in little else are
@@ -321,10 +353,9 @@ tr_status tr__search_nearest(tr_search *search, const tr_limits *limits, double 
     for (size_t i = 0; i < tried && made < NEAR_MADE && status == TR_OK; i++) {
         int64_t excess[TR_BUDGETS];
         made_near *now = &all[made];
-        tr_point point = tr__group_point(search, items[i].group, items[i].rung);
-        status = tr__search_make(search, &point, &now->made, err);
-        if (status == TR_OK && now->made.possible &&
-            (seconds == 0 || now->made.option.seconds < (1 - SAME_TIME) * seconds)) {
+        bool quick = false;
+        status = make_quick(search, &items[i], seconds, &now->made, &quick, err);
+        if (status == TR_OK && quick) {
             now->excess = tr__limits_excess(limits, now->made.option.bytes, excess);
             now->item = i;
             made++;

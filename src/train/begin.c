@@ -203,6 +203,29 @@ static void say_no_noise(const tr_run *run, const tr_plan *plan) {
     }
 }
 
+// Which tensors the noise scale is without, and why: it is that of the others alone.
+static void say_left_out(const tr_run *run, const tr_plan *plan) {
+    const tr_flat *first = NULL;
+    const char *why = NULL;
+    size_t more = 0;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        const char *reason = tr__plan_why_not_gauged(plan, f);
+        more += first && reason;
+        why = first ? why : reason;
+        first = first ? first : reason ? &plan->flats[f] : NULL;
+    }
+    if (first && plan->request.measure != TR_MEASURE_NEVER) {
+        char others[32] = "";
+        if (more > 0) {
+            snprintf(others, sizeof others, " and %zu more", more);
+        }
+        tr__note(&run->log,
+                 "noise scale: measured without the gradient of %s%s (%s), so it is "
+                 "that of all other tensors",
+                 first->name, others, why);
+    }
+}
+
 static bool was_auto(const tr_run *run, const char *key) {
     return tr__config_is_given(run->config, key) &&
            tr__config_origin(run->config, key) == TR_ORIGIN_AUTO;
@@ -323,6 +346,7 @@ static void say_start(const tr_run *run, const tr_plan *plan) {
     say_how(run, plan);
     tr__run_say_groups(run, plan);
     say_no_noise(run, plan);
+    say_left_out(run, plan);
     say_scaling(run);
     say_batches(run);
     say_guard(run);

@@ -5,29 +5,44 @@
 
 // Norms of means over targets, and sizes in samples: as many as have the mean's share
 // of the batch's targets.
-static bool sample_of(const tr_engine *engine, const tr_verdict *v, int64_t samples,
-                      tr_noise_sample *out) {
-    double targets = v->sums[TR_SUM_COUNT];
+static tr_noise_sample sample_of(const tr_engine *engine, const tr_measured *measured,
+                                 double targets, int64_t samples) {
     double unscale = engine->seed_power / engine->scale.scale;
-    if (v->firsts == 0 || targets <= 0) {
-        return false;
-    }
-    *out = (tr_noise_sample){
-        .small = v->first_squares * unscale * unscale,
-        .small_inverse = v->first_inverse * targets / (double)samples,
-        .big = v->measured_squares * unscale * unscale / (targets * targets),
+    return (tr_noise_sample){
+        .small = measured->first_squares * unscale * unscale,
+        .small_inverse = measured->first_inverse * targets / (double)samples,
+        .big = measured->squares * unscale * unscale / (targets * targets),
         .big_inverse = 1 / (double)samples,
     };
-    return true;
+}
+
+// Both are sums over elements, so over tensors: those that are measured over one
+// micro-batch and those over a wave give a part each. A step in which other tensors are
+// measured than in the others (a short batch can be a single wave) tells nothing.
+static bool estimate(const tr_engine *engine, const tr_verdict *v, int64_t samples,
+                     double *trace, double *gradient) {
+    const tr_measured *measured[] = {&v->untied, &v->tied};
+    double targets = v->sums[TR_SUM_COUNT];
+    bool tied = tr__plan_gauges_tied(engine->plan);
+    bool known = targets > 0 && tied == tr__plan_gauges_tied(engine->whole);
+    *trace = *gradient = 0;
+    for (int i = 0; i < 1 + tied && known; i++) {
+        tr_noise_sample sample = sample_of(engine, measured[i], targets, samples);
+        double trace_, gradient_;
+        known =
+            measured[i]->firsts > 0 && tr__noise_estimate(&sample, &trace_, &gradient_);
+        *trace += known ? trace_ : 0;
+        *gradient += known ? gradient_ : 0;
+    }
+    return known;
 }
 
 void tr__engine_measure(tr_engine *engine, const tr_verdict *verdict,
                         tr_step_result *result) {
     tr_noise *noise = &engine->noise;
-    tr_noise_sample sample;
     double trace, gradient;
-    if (!result->skipped && sample_of(engine, verdict, result->batch, &sample) &&
-        tr__noise_estimate(&sample, &trace, &gradient)) {
+    if (!result->skipped &&
+        estimate(engine, verdict, result->batch, &trace, &gradient)) {
         tr__noise_add(noise, engine->settings->noise_keep, trace, gradient);
     }
     result->noise_scale = tr__noise_scale(noise);

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "plan/check.h"
 #include "plan/depends.h"
+#include "plan/gauges.h"
 #include "plan/models.h"
 #include "plan/offsets.h"
 #include "plan/spoil_programs.h"
@@ -28,7 +29,7 @@ typedef struct subject {
     int64_t remade_units;
     tr_space optimizer, params, gradients, boundaries;
     double stays; // the optimizer's share that is updated on the device all the same
-    bool gauged;
+    bool gauged, gauges_tied;
     tr_dtype compute; // TR_NONE: f32
     tr_dtype sums;    // the same
 } subject;
@@ -145,7 +146,13 @@ static const subject subjects[] = {
      .stage = 3, .norms = true, .optimizer = TR_SPACE_NVME, .params = TR_SPACE_NVME,
      .compute = TR_BF16},
     {"gauged, wave 2, recomputed", 2, 2, -1, .ranks = 1, .gauged = true},
-    {"gauged, sliced, wave 2", 3, 2, 0, .ranks = 1, .sliced = true, .gauged = true},
+    {"gauged, sliced, wave 2", 3, 2, 0, .ranks = 1, .sliced = true, .gauged = true,
+     .gauges_tied = true},
+    {"gauged, wave 1", 2, 1, 0, .ranks = 1, .gauged = true, .gauges_tied = true},
+    {"gauged, two ranks, stage 0, one wave", 2, 2, 0, .ranks = 2, .gauged = true,
+     .gauges_tied = true},
+    {"gauged, three ranks, stage 2", 2, 1, -1, .ranks = 3, .stage = 2, .gauged = true,
+     .gauges_tied = true},
     {"gauged, centered", 3, 3, 0, true, .ranks = 1, .gauged = true},
     {"gauged, two ranks, stage 3, reproducible, all on the host", 2, 2, 0, .ranks = 2,
      .stage = 3, .reproducible = true, .optimizer = TR_SPACE_HOST,
@@ -403,41 +410,48 @@ static void steps_too_early_are_found(void **state) {
     spoil_all(hasten_steps);
 }
 
-// Gradients that are measured after somebody has added to them, or taken them, are not
-// one micro-batch's.
-static void delay_gauges(tr_plan *plan, const subject *s) {
+// Step i of the sequence comes to lie at k, and then where it was again.
+static void must_find_moved(tr_plan *plan, const subject *s, const char *what, size_t i,
+                            size_t k) {
+    tr_plan_step *steps = plan->sequences[TR_SEQUENCE_TRAIN].steps, step = steps[i];
+    size_t low = i < k ? i : k, bytes = (i < k ? k - i : i - k) * sizeof step;
+    memmove(&steps[i < k ? low : low + 1], &steps[i < k ? low + 1 : low], bytes);
+    steps[k] = step;
+    must_find(plan, s, what, (int)i, (int)k);
+    memmove(&steps[i < k ? low + 1 : low], &steps[i < k ? low : low + 1], bytes);
+    steps[i] = step;
+}
+
+// Gradients that are measured before all have added to them, or after others have, or
+// after they are taken, are not those of one micro-batch or wave.
+static void move_gauges(tr_plan *plan, const subject *s) {
     tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
-    int gauges = 0;
+    int gauges = 0, tied = 0;
     for (size_t i = 0; i + 1 < train->count; i++) {
         tr_plan_step step = train->steps[i];
-        if (step.kind != TR_STEP_gauge) {
+        if (!test_is_gauge(&step)) {
             continue;
         }
         gauges++;
-        for (size_t k = i + 1; k < train->count; k++) {
+        tied += step.kind == TR_STEP_gauge_tied;
+        for (size_t k = 0; k < train->count; k++) {
             const tr_plan_step *at = &train->steps[k];
-            int flat = plan->units[step.unit].flats[0];
-            bool adds = at->kind == TR_STEP_backward && at->unit == step.unit &&
-                        at->segment == step.segment;
-            bool takes = tr__step_is_of_flat(at) && at->unit == flat &&
-                         (at->kind == TR_STEP_fold || at->kind == TR_STEP_reduce ||
-                          at->kind == TR_STEP_evict);
-            size_t moved = (k - i) * sizeof step;
-            if (adds || takes || at->kind == TR_STEP_norm) {
-                memmove(&train->steps[i], &train->steps[i + 1], moved);
-                train->steps[k] = step;
-                must_find(plan, s, "a gauge too late", (int)i, (int)k);
-                memmove(&train->steps[i + 1], &train->steps[i], moved);
-                train->steps[i] = step;
+            bool adds = test_adds_to_gauged(plan, at, &step);
+            if (k < i && adds) {
+                must_find_moved(plan, s, "a gauge too early", i, k);
+            } else if (k > i && (adds || test_takes_gauged(plan, at, &step) ||
+                                 at->kind == TR_STEP_norm)) {
+                must_find_moved(plan, s, "a gauge too late", i, k);
             }
         }
     }
     assert_int_equal(gauges > 0, s->gauged);
+    assert_int_equal(tied > 0, s->gauges_tied);
 }
 
-static void gauges_too_late_are_found(void **state) {
+static void moved_gauges_are_found(void **state) {
     (void)state;
-    spoil_all(delay_gauges);
+    spoil_all(move_gauges);
 }
 
 static void misname_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
@@ -762,7 +776,7 @@ int main(void) {
         cmocka_unit_test(steps_left_out_are_found),
         cmocka_unit_test(steps_done_twice_are_found),
         cmocka_unit_test(steps_too_early_are_found),
-        cmocka_unit_test(gauges_too_late_are_found),
+        cmocka_unit_test(moved_gauges_are_found),
         cmocka_unit_test(wrong_buffers_are_found),
         cmocka_unit_test(missing_buffers_are_found),
         cmocka_unit_test(wrong_flags_are_found),

@@ -34,10 +34,11 @@ static void run_steps(samples *data, int batch, const char *more, int64_t micros
 // Ten samples are all of the data. A batch of 16 takes them all, too, and has the same
 // power of two in its loss.
 static void same_bits(void **state) {
+    static const char whole_wave[] = ", \"execution\": {\"wave\": 5}";
     static const char *const more[] = {
         "",
         ", \"execution\": {\"wave\": 3}",
-        ", \"execution\": {\"wave\": 5}",
+        whole_wave,
         ", \"bf16\": {\"enabled\": true}",
         ", \"fp16\": {\"enabled\": true}",
         ", \"zero_optimization\": {\"offload_optimizer\": {\"device\": \"cpu\"}}",
@@ -57,7 +58,12 @@ static void same_bits(void **state) {
         for (int s = 0; s < STEPS; s++) {
             assert_true(exact[s].loss == longer[s].loss);
             assert_true(exact[s].grad_norm == longer[s].grad_norm);
-            assert_true(exact[s].noise_trace == longer[s].noise_trace);
+            // Of the batch of 16 the tied embedding is measured, too, but not where one
+            // wave takes all samples: such a step tells nothing.
+            assert_true(more[i] == whole_wave
+                            ? isfinite(exact[s].noise_trace) &&
+                                  isnan(longer[s].noise_trace)
+                            : exact[s].noise_trace == longer[s].noise_trace);
         }
         snapshot_free(&a);
         snapshot_free(&b);
