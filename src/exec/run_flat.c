@@ -197,8 +197,7 @@ typedef struct part {
 static part part_of(const tr_executor *ex, const tr_plan_step *step, tr_part which) {
     const tr_flat_range *range = tr__flat_range(&ex->plan->flats[step->unit], which);
     return tr__is_on_nvme(ex->plan, range)
-               ? (part){tr__memory(ex, step->buffer[tr__update_slot(which)]),
-                        step->first}
+               ? (part){tr__memory(ex, step->buffer[TR_SLOT_PART + which]), step->first}
                : (part){tr__memory(ex, range->buffer), range->first};
 }
 
@@ -285,7 +284,7 @@ static void measure_piece(const piece *at) {
     const tr_executor *ex = at->ex;
     const tr_hyper hyper = hyper_of(at);
     const tr_plan_param *param = &ex->plan->params[at->range->param];
-    tr_squares *parts = tr__memory(ex, at->step->buffer[TR_SLOT_INPUT_GRAD]);
+    tr_squares *parts = tr__memory(ex, at->step->buffer[TR_SLOT_NORMS]);
     int64_t where = tr__norms_part(ex->plan, param, at->first / TR_NORM_BLOCK);
     tr__optimizer_measure(ex->direct, ex->norm, &hyper, &at->update, at->first,
                           parts + where);
@@ -320,7 +319,7 @@ tr_status tr__run_total(tr_work *work, const tr_plan_step *step) {
 static double trust_of(const piece *at, const tr_hyper *hyper) {
     const tr_executor *ex = at->ex;
     const tr_adaptation *adaptation = ex->order.optimizer->adaptation;
-    const tr_squares *totals = tr__memory(ex, at->step->buffer[TR_SLOT_INPUT_GRAD]);
+    const tr_squares *totals = tr__memory(ex, at->step->buffer[TR_SLOT_NORMS]);
     if (!adaptation || !at->range->adapts) {
         return 1;
     }
@@ -340,7 +339,7 @@ static void update_piece(const piece *at) {
 // What goes to NVMe is rounded with what lies between the tensors.
 static void round_staged(const tr_executor *ex, const tr_plan_step *step) {
     const float *master = element_of(part_of(ex, step, TR_PART_PARAM), step->first);
-    void *copy = tr__memory(ex, step->buffer[tr__update_slot(TR_PART_COPY)]);
+    void *copy = tr__memory(ex, step->buffer[TR_SLOT_PART + TR_PART_COPY]);
     if (copy) {
         tr__half_narrow(ex->plan->request.compute, master, step->count,
                         ex->plan->request.threads, copy);

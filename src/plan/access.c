@@ -329,7 +329,7 @@ static void note_part(finder *f, tr_part part, tr_access_mode mode) {
     const tr_flat_range *range = tr__flat_range(flat_of(f), part);
     if (tr__is_on_nvme(f->plan, range)) {
         int64_t bytes = tr__nvme_bytes(f->plan, part, step->count);
-        note(f, step->buffer[tr__update_slot(part)], mode, 0, bytes);
+        note(f, step->buffer[TR_SLOT_PART + part], mode, 0, bytes);
     } else {
         note_range(f, range, part, mode, step->first, step->count);
     }
@@ -345,7 +345,7 @@ static void note_measure(finder *f) {
     note_part(f, TR_PART_PARAM, TR_ACCESS_READ);
     note_part(f, TR_PART_GRAD, TR_ACCESS_READ);
     note_states(f);
-    note_whole(f, f->step->buffer[TR_SLOT_INPUT_GRAD], TR_ACCESS_ADD);
+    note_whole(f, f->step->buffer[TR_SLOT_NORMS], TR_ACCESS_ADD);
     writes(f, TR_SLOT_TEMP);
 }
 
@@ -356,7 +356,7 @@ static void note_update(finder *f) {
         note_part(f, TR_PART_COPY, TR_ACCESS_WRITE);
     }
     note_states(f);
-    reads(f, TR_SLOT_INPUT_GRAD);
+    reads(f, TR_SLOT_NORMS);
     writes(f, TR_SLOT_TEMP);
 }
 

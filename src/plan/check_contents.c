@@ -87,14 +87,12 @@ static int64_t needs(const tr_check_walk *w, const tr_program *program, int slot
 }
 
 tr_status tr__check_slots(const tr_check_walk *w, const tr_program *program) {
-    static const tr_place places[TR_SLOTS] = {
-        TR_PLACE_INPUT, TR_PLACE_OUTPUT, TR_PLACE_INPUT_GRAD, TR_PLACE_OUTPUT_GRAD,
-        TR_PLACE_SAVED, TR_PLACE_WAVE,   TR_PLACE_WAVE_GRAD,  TR_PLACE_TEMP};
     tr_status status = check_distinct(w);
     uint32_t touched = program ? places_of(program) : 0;
-    for (int slot = 0; slot < TR_SLOTS && program && status == TR_OK; slot++) {
-        int buffer = w->step->buffer[slot];
-        if (buffer < 0 && (touched >> places[slot] & 1)) {
+    for (int place = 0; place < TR_PLACE_COUNT && program; place++) {
+        tr_slot slot = tr__place_slot((tr_place)place);
+        int buffer = slot < TR_SLOTS ? w->step->buffer[slot] : -1;
+        if (slot < TR_SLOTS && buffer < 0 && (touched >> place & 1)) {
             return tr__check_wrong(
                 w, "names no buffer for what its program touches (slot %d)", slot);
         }

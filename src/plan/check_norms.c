@@ -22,7 +22,7 @@ static bool all_measured(const tr_check_walk *w) {
 // States change: like the update it comes when all have agreed on it.
 tr_status tr__check_measure(tr_check_walk *w) {
     size_t index = (size_t)(w->step - w->plan->sequences[w->kind].steps);
-    int32_t to = w->step->buffer[TR_SLOT_INPUT_GRAD];
+    int32_t to = w->step->buffer[TR_SLOT_NORMS];
     bool agreed = w->normed && (w->recorded || w->plan->request.ranks == 1);
     if (!w->plan->request.tensor_norms || !agreed || w->measured[w->step->unit] ||
         index < w->plan->update_begin) {
@@ -34,7 +34,7 @@ tr_status tr__check_measure(tr_check_walk *w) {
         return tr__check_wrong(w, "measures into the wrong place");
     }
     w->measures = to;
-    tr__check_leave(w, TR_SLOT_INPUT_GRAD,
+    tr__check_leave(w, TR_SLOT_NORMS,
                     (tr_content){.kind = TR_HOLDS_MEASURES, .whole = true});
     tr_status status = tr__check_first_phase(w);
     return status == TR_OK ? tr__check_scratch(w) : status;
@@ -67,7 +67,7 @@ tr_status tr__check_total(tr_check_walk *w) {
 
 tr_status tr__check_norms(const tr_check_walk *w) {
     return !w->plan->request.tensor_norms ||
-                   holds(w, w->step->buffer[TR_SLOT_INPUT_GRAD], TR_HOLDS_NORMS)
+                   holds(w, w->step->buffer[TR_SLOT_NORMS], TR_HOLDS_NORMS)
                ? TR_OK
                : tr__check_wrong(w, "comes before the norms of tensors are there");
 }

@@ -233,7 +233,7 @@ static tr_status make_copy(tr_check_walk *w, int32_t buffer) {
 // What an update, or its first phase, takes from staging is there; what it changes is
 // to be written.
 static tr_status check_part(tr_check_walk *w, tr_part part) {
-    int32_t buffer = w->step->buffer[tr__update_slot(part)];
+    int32_t buffer = w->step->buffer[TR_SLOT_PART + part];
     bool measures = w->step->kind == TR_STEP_measure;
     bool changes = measures ? part >= TR_PART_STATE : part != TR_PART_GRAD;
     tr_content want = moved(w, TR_HOLDS_READ);

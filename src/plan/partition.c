@@ -291,7 +291,9 @@ static tr_status flat_buffers(tr_plan *plan, tr_flat *flat, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     bool sharded = tr__plan_stage(plan) >= SHARDS_STATE;
     flat->grad.buffer = flat->sums.buffer = -1;
-    flat->state[0].buffer = flat->state[1].buffer = -1;
+    for (int i = 0; i < TR_OPTIMIZER_STATES; i++) {
+        flat->state[i].buffer = -1;
+    }
     cut(plan, flat);
     tr_status status = keep_params(plan, flat, err);
     if (status == TR_OK && !r->inference) {

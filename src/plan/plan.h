@@ -90,7 +90,8 @@ typedef enum tr_part {
     TR_PART_BOUNDARY,         // what a unit is given: only evicted and fetched
 } tr_part;
 
-// Buffers that a step may name, besides parameters, gradients and data.
+// Buffers that a step may name, besides parameters, gradients and data: its operands,
+// by role.
 typedef enum tr_slot {
     TR_SLOT_INPUT,
     TR_SLOT_OUTPUT,
@@ -100,7 +101,9 @@ typedef enum tr_slot {
     TR_SLOT_WAVE,
     TR_SLOT_WAVE_GRAD,
     TR_SLOT_TEMP,
-    TR_SLOTS
+    TR_SLOT_NORMS, // measure: what ranks measure; update: the norms of tensors
+    TR_SLOT_PART,  // measure, update: where the first part is staged; the others follow
+    TR_SLOTS = TR_SLOT_PART + TR_PARTS
 } tr_slot;
 
 // When a step is done. Flags that only the engine sets decide: was the walk asked for
@@ -140,10 +143,9 @@ typedef struct tr_plan_step {
     // sums), OUTPUT where to (-1: the flat's own). Fetch and gather of parameters:
     // OUTPUT is where they go (-1: in place, in the flat's own); INPUT, of a gather,
     // this rank's part, of a fetch, where it is staged (-1: the flat's). Read: OUTPUT,
-    // write: INPUT. What of an update is staged: tr__update_slot. Measure: INPUT_GRAD,
-    // gather of norms: OUTPUT is where the parts are; total: INPUT these, OUTPUT
-    // tr_squares for each parameter of the plan (of its tensor: at the index
-    // tr_plan_param.tensor); update: INPUT_GRAD these.
+    // write: INPUT. Gather of norms: OUTPUT is what ranks have measured; total: INPUT
+    // that, OUTPUT tr_squares for each parameter of the plan (of its tensor: at the
+    // index tr_plan_param.tensor).
     int32_t buffer[TR_SLOTS]; // -1: none
 } tr_plan_step;
 
@@ -243,8 +245,8 @@ typedef struct tr_flat {
     tr_flat_range grad; // what the update reads, of the type of the sums
     tr_flat_range sums; // gradients that stay on the device until they are complete:
                         // grad, or what is evicted to it; buffer -1: none stay
-    tr_flat_range state[2]; // f32
-    int64_t parts;          // where its tensors' parts begin in what a rank measures
+    tr_flat_range state[TR_OPTIMIZER_STATES]; // f32
+    int64_t parts; // where its tensors' parts begin in what a rank measures
 } tr_flat;
 
 // Where a unit's flat buffers lie while a step works on it. Buffers; -1: not touched.
@@ -481,8 +483,6 @@ int64_t tr__exchange_elements(const tr_plan *plan);
 int64_t tr__exchange_bytes(const tr_plan *plan);
 // Bytes that so many elements of a part take in the file: whole blocks.
 int64_t tr__nvme_bytes(const tr_plan *plan, tr_part part, int64_t count);
-// Where an update step names the buffer that the part is staged in.
-tr_slot tr__update_slot(tr_part part);
 
 // Hash of what ranks do together, of all sequences in their order: equal on all ranks
 // whose plans fit together.
@@ -534,6 +534,7 @@ int64_t tr__plan_staying(const tr_plan *plan);
 const char *tr__plan_step_name(tr_plan_step_kind kind);
 const char *tr__sequence_name(tr_sequence_kind kind);
 const char *tr__stream_name(tr_stream stream);
+const char *tr__part_name(tr_part part);
 // The program that a forward, recompute or backward step runs, NULL for other kinds.
 const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step,
                                    tr_sequence_kind sequence);

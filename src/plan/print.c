@@ -193,10 +193,8 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
     fputs(tr__plan_step_name(it->kind), to);
     if (it->kind == TR_STEP_gather || it->kind == TR_STEP_clear ||
         it->kind == TR_STEP_read || it->kind == TR_STEP_write || is_boundary(it)) {
-        static const char *const parts[] = {"",       " gradients of", " record",
-                                            "",       " state 0 of",   " state 1 of",
-                                            " norms", " input of"};
-        fputs(parts[it->part], to);
+        bool used = it->part == TR_PART_PARAM || it->part == TR_PART_COPY;
+        fprintf(to, used ? "" : whole ? " %s" : " %s of", tr__part_name(it->part));
     }
     if (on_unit) {
         fprintf(to, " %s", unit_name(plan, it, it->unit));

@@ -22,9 +22,7 @@ static void print_ledger(const tr_plan *plan, FILE *to) {
 static void print_step(const tr_plan *plan, const tr_plan_step *step, FILE *to) {
     static const char *const slots[TR_SLOTS] = {"input",       "output", "input_grad",
                                                 "output_grad", "saved",  "wave",
-                                                "wave_grad",   "temp"};
-    static const char *const parts[] = {"parameters", "gradients", "record",  "state 0",
-                                        "state 1",    "norms",     "boundary"};
+                                                "wave_grad",   "temp",   "norms"};
     bool transfers = step->kind == TR_STEP_read || step->kind == TR_STEP_write;
     const char *subject = tr__step_subject(plan, step);
     fprintf(to, "{\"kind\": \"%s\", \"stream\": \"%s\"", tr__plan_step_name(step->kind),
@@ -35,7 +33,7 @@ static void print_step(const tr_plan *plan, const tr_plan_step *step, FILE *to) 
         fputc('"', to);
     }
     if (step->kind == TR_STEP_gather || transfers) {
-        fprintf(to, ", \"part\": \"%s\"", parts[step->part]);
+        fprintf(to, ", \"part\": \"%s\"", tr__part_name(step->part));
     }
     if (step->wait > 0) {
         fprintf(to, ", \"wait\": %d", (int)step->wait);
@@ -59,7 +57,10 @@ static void print_step(const tr_plan *plan, const tr_plan_step *step, FILE *to) 
     for (int slot = 0; slot < TR_SLOTS; slot++) {
         if (step->buffer[slot] >= 0) {
             const tr_buffer *buffer = &plan->buffers[step->buffer[slot]];
-            fprintf(to, ", \"%s\": [%" PRId64 ", %" PRId64 "]", slots[slot],
+            fprintf(to, ", \"%s%s\": [%" PRId64 ", %" PRId64 "]",
+                    slots[slot] ? "" : "staged ",
+                    slots[slot] ? slots[slot]
+                                : tr__part_name((tr_part)(slot - TR_SLOT_PART)),
                     buffer->offset, buffer->bytes);
         }
     }

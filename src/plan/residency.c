@@ -2,8 +2,6 @@
 #include "base/checked.h"
 #include "plan/plan.h"
 
-#include <assert.h>
-
 const tr_flat_range *tr__flat_range(const tr_flat *flat, tr_part part) {
     switch (part) {
     case TR_PART_PARAM:
@@ -64,15 +62,4 @@ int64_t tr__exchange_bytes(const tr_plan *plan) {
 
 int64_t tr__exchange_elements(const tr_plan *plan) {
     return plan->buffers[plan->exchange].bytes / tr__exchange_bytes(plan);
-}
-
-tr_slot tr__update_slot(tr_part part) {
-    static const tr_slot slots[TR_PARTS] = {
-        [TR_PART_PARAM] = TR_SLOT_OUTPUT,     [TR_PART_GRAD] = TR_SLOT_INPUT,
-        [TR_PART_RECORD] = TR_SLOT_TEMP, // never staged
-        [TR_PART_COPY] = TR_SLOT_OUTPUT_GRAD, [TR_PART_STATE] = TR_SLOT_SAVED,
-        [TR_PART_STATE + 1] = TR_SLOT_WAVE,
-    };
-    static_assert(TR_PARTS == TR_PART_STATE + 2, "every state has its slot");
-    return slots[part];
 }

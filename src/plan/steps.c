@@ -5,6 +5,7 @@
 #include "plan/offsets.h"
 #include "plan/plan.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { RECENT = 64 }; // bindings among which an equal one is looked for
@@ -60,6 +61,14 @@ const char *tr__stream_name(tr_stream stream) {
     static const char *const names[] = {"compute", "data", "communication", "copy",
                                         "nvme"};
     return (unsigned)stream < TR_STREAMS ? names[stream] : "";
+}
+
+const char *tr__part_name(tr_part part) {
+    static const char *const names[] = {"parameters", "gradients", "record", "copy",
+                                        "state 0",    "state 1",   "norms",  "input"};
+    static_assert(sizeof names / sizeof *names == TR_PART_BOUNDARY + 1,
+                  "every part has its name");
+    return (unsigned)part <= TR_PART_BOUNDARY ? names[part] : "";
 }
 
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err) {

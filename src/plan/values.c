@@ -311,8 +311,7 @@ static void use_update(table *t, tr_plan_step *step) {
     for (int part = 0; part < parts && step->slot >= 0 && step->count > 0; part++) {
         bool later = step->kind == TR_STEP_measure && part == TR_PART_COPY;
         if (!later && tr__part_is_on_nvme(t->plan, (tr_part)part)) {
-            step->buffer[tr__update_slot((tr_part)part)] =
-                use_ring(t, step->slot, (tr_part)part);
+            step->buffer[TR_SLOT_PART + part] = use_ring(t, step->slot, (tr_part)part);
         }
     }
 }
@@ -461,7 +460,7 @@ static void use_all(table *t, tr_plan_step *step) {
         break;
     case TR_STEP_measure:
         use_update(t, step);
-        step->buffer[TR_SLOT_INPUT_GRAD] = use_measured(t);
+        step->buffer[TR_SLOT_NORMS] = use_measured(t);
         use_unfold(t, step);
         break;
     case TR_STEP_total:
@@ -469,7 +468,7 @@ static void use_all(table *t, tr_plan_step *step) {
         break;
     case TR_STEP_update:
         use_update(t, step);
-        step->buffer[TR_SLOT_INPUT_GRAD] = use_totals(t);
+        step->buffer[TR_SLOT_NORMS] = use_totals(t);
         use_unfold(t, step);
         break;
     case TR_STEP_norm:

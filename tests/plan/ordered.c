@@ -32,6 +32,18 @@ int64_t test_count_steps(const tr_plan *plan, tr_plan_step_kind kind) {
     return count;
 }
 
+char *test_plan_text(const tr_plan *plan, bool json, size_t *length) {
+    char *text = NULL;
+    FILE *to = open_memstream(&text, length);
+    tr_error err = {0};
+    assert_non_null(to);
+    tr_status status =
+        json ? tr_plan_print_json(plan, to, &err) : tr_plan_print(plan, to, &err);
+    assert_int_equal(status, TR_OK);
+    fclose(to);
+    return text;
+}
+
 void test_assert_written_once(const tr_plan *plan) {
     int *written = calloc(plan->flat_count, sizeof *written);
     bool *begun = calloc(plan->flat_count, sizeof *begun);

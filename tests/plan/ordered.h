@@ -16,6 +16,8 @@ tr_plan *test_plan_case(const tr_model *model, const test_request_case *c);
 const tr_sequence *test_training(const tr_plan *plan);
 int64_t test_count_steps(const tr_plan *plan, tr_plan_step_kind kind);
 
+// As it is printed; for the caller to free.
+char *test_plan_text(const tr_plan *plan, bool json, size_t *length);
 // The first to write each flat buffer says so, and nobody else.
 void test_assert_written_once(const tr_plan *plan);
 // From load to unload, in turn, and never more than the ring has slots.

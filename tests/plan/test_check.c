@@ -489,18 +489,15 @@ static void wrong_buffers_are_found(void **state) {
 // Does the step's program touch the block of this slot?
 static bool touches(const tr_plan *plan, const tr_plan_step *step,
                     tr_sequence_kind kind, int slot) {
-    static const tr_place places[TR_SLOTS] = {
-        TR_PLACE_INPUT, TR_PLACE_OUTPUT, TR_PLACE_INPUT_GRAD, TR_PLACE_OUTPUT_GRAD,
-        TR_PLACE_SAVED, TR_PLACE_WAVE,   TR_PLACE_WAVE_GRAD,  TR_PLACE_TEMP};
     const tr_program *program = tr__step_program(plan, step, kind);
     bool found = false;
     for (size_t i = 0; program && i < program->count; i++) {
         const tr_instruction *at = &program->instructions[i];
         for (int k = 0; k < at->desc.in_count; k++) {
-            found = found || at->in[k].place == places[slot];
+            found = found || (int)tr__place_slot(at->in[k].place) == slot;
         }
         for (int k = 0; k < at->desc.out_count; k++) {
-            found = found || at->out[k].place == places[slot];
+            found = found || (int)tr__place_slot(at->out[k].place) == slot;
         }
     }
     return found || (slot == TR_SLOT_TEMP && step->buffer[slot] >= 0);
