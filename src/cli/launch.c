@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "cli/cli.h"
+#include "cli/hangup.h"
 #include "comm/launcher.h"
 
 #include <errno.h>
@@ -109,6 +110,7 @@ static int run(const char **words) {
         sigaddset(&all, ends[i]);
     }
     fflush(NULL);
+    cli_hangup_restore();
     sigprocmask(SIG_BLOCK, &all, &before); // until there is a child to hand on to
     pid_t pid = fork();
     if (pid == 0) {
@@ -116,10 +118,7 @@ static int run(const char **words) {
     }
     child = (sig_atomic_t)pid;
     for (int i = 0; i < ENDS && pid > 0; i++) {
-        struct sigaction old;
-        bool away = ends[i] == SIGHUP && sigaction(SIGHUP, NULL, &old) == 0 &&
-                    old.sa_handler == SIG_IGN; // nohup
-        if (!away) {
+        if (ends[i] != SIGHUP || !cli_hangup_was_ignored()) {
             sigaction(ends[i], &action, NULL);
         }
     }

@@ -1,5 +1,7 @@
 #include "cli/process.h"
 
+#include "cli/hangup.h"
+
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -24,6 +26,7 @@ void cli_guard_streams(void) {
 static void limit_spinning(char **argv) {
     if (!getenv("GOMP_SPINCOUNT") && !getenv("OMP_WAIT_POLICY") &&
         setenv("GOMP_SPINCOUNT", "1000", 1) == 0) {
+        cli_hangup_restore();
         execv("/proc/self/exe", argv); // where it cannot, all is as before
     }
 }

@@ -1,3 +1,4 @@
+#include "cli/hangup.h"
 #include "cli/launch.h"
 #include "cli/run_options.h"
 #include "comm/comm.h"
@@ -21,15 +22,13 @@ static void on_signal(int number) {
 
 static void watch_signals(void) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal}, before;
+    struct sigaction action = {.sa_handler = on_signal};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        // nohup has the terminal's end ignored, and so it stays.
-        bool ignored = numbers[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 &&
-                       before.sa_handler == SIG_IGN;
-        if (!ignored) {
+        if (numbers[i] != SIGHUP || !cli_hangup_was_ignored()) {
             sigaction(numbers[i], &action, NULL);
         }
     }
+    cli_hangup_restore();
     // A file over the size limit is an error of the write, which names the file.
     signal(SIGXFSZ, SIG_IGN);
     // Whoever reads the progress may leave; the training goes on.
@@ -123,6 +122,7 @@ int cli_train(const cli_command *command, int argc, char **argv) {
     tr_comm *comm = NULL;
     tr_status status = tr_comm_open(&comm, &err);
     if (status == TR_OK) {
+        watch_signals(); // MPI may have loaded a library with handlers of its own
         run_options.comm = comm;
         status = train(&run_options, &err);
     }

@@ -182,8 +182,8 @@ static void asked_to_stop(void **state) {
     check_same_end(broken, whole);
 }
 
-// Under nohup, which has SIGHUP ignored before the program begins, the terminal's end
-// is nothing.
+// Under nohup, which has SIGHUP ignored before the program begins, the program goes on
+// when the terminal is closed.
 static void left_behind(void **state) {
     const char *run = write_run(state, 0);
     const char *out = scratch_path(state, "out");
@@ -194,6 +194,16 @@ static void left_behind(void **state) {
     kill(pid, SIGHUP);
     assert_int_equal(program_wait(pid, NULL), 0);
     assert_int_equal(saved_step(out), STEPS);
+}
+
+// The same where a library has installed a handler for SIGHUP before main() begins.
+static void left_behind_with_handler(void **state) {
+    if (TR_HANGUP_HANDLER[0] == '\0') {
+        skip(); // a sanitizer wants to be the first library
+    }
+    setenv("LD_PRELOAD", TR_HANGUP_HANDLER, 1);
+    left_behind(state);
+    unsetenv("LD_PRELOAD");
 }
 
 // While the program stands still both signals gather; when it goes on, the second one
@@ -246,6 +256,7 @@ int main(void) {
         TEST(killed_at_random_moments),
         TEST(asked_to_stop),
         TEST(left_behind),
+        TEST(left_behind_with_handler),
         TEST(asked_twice),
         TEST(from_a_named_checkpoint),
     };
