@@ -12,7 +12,10 @@ case $("$mpirun" --version 2>&1) in
         OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
         export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
     fi
-    exec "$mpirun" --quiet --oversubscribe --bind-to none -n "$ranks" "$@"
+    # Open MPI 4: no words on ranks that end with a status (5 has no --quiet).
+    : "${OMPI_MCA_orte_execute_quiet:=1}"
+    export OMPI_MCA_orte_execute_quiet
+    exec "$mpirun" --oversubscribe --bind-to none -n "$ranks" "$@"
     ;;
 *)
     # It writes to ranks that may have ended, and would be killed by that at times.

@@ -129,9 +129,11 @@ launch() {
     self=$(cd "$(dirname "$0")" && pwd)/netns.sh
     case $("$mpirun" --version 2>&1) in
     *'Open MPI'* | *OpenRTE*)
-        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-        export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
-        inside "$NETNS_A" "$mpirun" --quiet -n 2 --host "$control.1:1,$control.2:1" \
+        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+            OMPI_MCA_orte_execute_quiet=1
+        export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM \
+            OMPI_MCA_orte_execute_quiet
+        inside "$NETNS_A" "$mpirun" -n 2 --host "$control.1:1,$control.2:1" \
             --bind-to none --mca plm_rsh_agent "$self" \
             --mca oob_tcp_if_include "$control.0/24" \
             --mca btl_tcp_if_include "$data.0/24" --mca pml ob1 --mca btl tcp,self "$@"

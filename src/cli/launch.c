@@ -47,7 +47,6 @@ static const char *const *launcher_names(void) {
 static void add_words(const char **words, const char *ranks) {
     size_t n = 1;
     if (!TR_MPI_IS_MPICH) {
-        words[n++] = "--quiet";
         words[n++] = "--oversubscribe";
         words[n++] = "--bind-to";
         words[n++] = "none"; // ranks share the cores out among themselves
@@ -57,7 +56,9 @@ static void add_words(const char **words, const char *ranks) {
 }
 
 // What Open MPI asks of its user before it starts ranks as root, and its way between
-// processes of one machine, which needs no network.
+// processes of one machine, which needs no network. Its launcher explains at length
+// that a rank has ended with a status: Open MPI 4 can be told not to (its option
+// --quiet is an error in Open MPI 5, which cannot).
 static void set_environment(void) {
     if (TR_MPI_IS_MPICH) {
         return;
@@ -66,6 +67,7 @@ static void set_environment(void) {
         setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
         setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
     }
+    setenv("OMPI_MCA_orte_execute_quiet", "1", 0);
     setenv("OMPI_MCA_plm", "isolated", 0); // else it looks for ssh
     setenv("OMPI_MCA_oob_tcp_if_include", "lo", 0);
     setenv("OMPI_MCA_btl_tcp_if_include", "lo", 0);

@@ -79,8 +79,14 @@ static bool speaks(const tr_comm *comm) {
 static atomic_bool start_failed;
 
 bool tr__mpi_speaks_unstarted(int rank) {
-    if (rank <= 0 || !atomic_load(&start_failed)) {
-        return rank <= 0;
+    static const double moment = 0.5; // seconds
+    if (rank <= 0) {
+        return true;
+    }
+    if (!atomic_load(&start_failed)) {
+        // Where the first rank to end ends the others, rank 0 is to have spoken.
+        tr__sleep(moment);
+        return false;
     }
     // Rank 0 may be the one that does not come. Where it has spoken, the launcher ends
     // this one meanwhile.
@@ -120,7 +126,9 @@ static void end(tr_comm *comm, int exit_status) {
     shut(comm);
 }
 
-// A process that exits while the others count on it. Not in a child, which has no
+// A process that exits while the others count on it. No launcher does this for us: when
+// a rank exits with status 0 and without MPI_Finalize, Open MPI's ends the job with 1,
+// and MPICH's with 9 or with 0, as if all had been done. Not in a child, which has no
 // thread, nor in the thread itself, where MPI has given up.
 static void at_exit(int exit_status, void *argument) {
     tr_guard *guard = argument;
