@@ -206,6 +206,49 @@ static lowest lowest_of(void *const *state, const char *name) {
     return found;
 }
 
+// 40 samples in their order, 4 a step; what is made of number 8 overflows.
+static void overflowing_run(void *const *state) {
+    char rows[40 * 24] = "a,b,label\n";
+    for (int i = 0; i < 40; i++) {
+        size_t used = strlen(rows);
+        snprintf(rows + used, sizeof rows - used,
+                 i == 8 ? "3e38,-3e38,%d\n" : "1,%d,0\n", i % 3);
+    }
+    file_text(state, "rows.csv", rows);
+    file_text(state, "run.json",
+              "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [2, 4, 3]}, "
+              "\"data\": {\"format\": \"csv\", \"train\": \"rows.csv\", \"order\": "
+              "\"sequential\"}, \"steps\": 20, \"train_batch_size\": 4}");
+}
+
+// Of an epoch's ten steps that is the third: the first time it is skipped, the second
+// time it ends the run. Before that a checkpoint is saved, though none was due; after a
+// spike, once an update has been applied again.
+static void test_before_the_end(void **state) {
+    static const struct {
+        const char *set, *says;
+        int64_t step;
+    } ends[] = {
+        {"fp16={\"enabled\": true, \"initial_scale_power\": 12, \"hysteresis\": 1, "
+         "\"min_loss_scale\": 2048}",
+         "loss scale", 3},
+        {"spike_guard={\"action\": \"skip\", \"after\": 2, \"limit\": 1}",
+         "spike_guard", 4}};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        overflowing_run(state);
+        outcome o = run(state, LIST("train", "run.json", "--set", ends[i].set, "--out",
+                                    i ? "spike" : "overflow"));
+        assert_int_equal(o.status, 7);
+        assert_says(o.err, ends[i].says);
+        outcome_free(&o);
+        json_t *kept = file_json(state, i ? "spike/checkpoints/latest/state.json"
+                                          : "overflow/checkpoints/latest/state.json");
+        json_int_t step = json_integer_value(json_object_get(kept, "step"));
+        assert_int_equal(step, ends[i].step);
+        json_decref(kept);
+    }
+}
+
 // The rate is far too high: the loss falls, then rises. Resumed, the best is
 // remembered.
 static void test_best(void **state) {
@@ -265,13 +308,11 @@ static void test_hostile_names(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_hostile_state),
-                                       TEST(test_links_in_the_way),
-                                       TEST(test_pipes_in_the_way),
-                                       TEST(test_metrics_digits),
-                                       TEST(test_minutes),
-                                       TEST(test_before_a_larger_batch),
-                                       TEST(test_best),
-                                       TEST(test_hostile_names)};
+    const struct CMUnitTest tests[] = {
+        TEST(test_hostile_state),    TEST(test_links_in_the_way),
+        TEST(test_pipes_in_the_way), TEST(test_metrics_digits),
+        TEST(test_minutes),          TEST(test_before_a_larger_batch),
+        TEST(test_before_the_end),   TEST(test_best),
+        TEST(test_hostile_names)};
     return cmocka_run_group_tests_name("checkpoints", tests, NULL, NULL);
 }

@@ -247,6 +247,41 @@ static void test_plan_alone(void **state) {
 
 // ---- inspect
 
+// A plan may be for another machine: that this one has no memory for it is a remark.
+static void test_plan_too_large_for_here(void **state) {
+    static const char remark[] = "warning: the plan needs ";
+    run_file(state, text_run, "");
+    outcome o = run(state, LIST("plan", "run.json"));
+    assert_int_equal(o.status, 0);
+    assert_null(strstr(o.err, remark));
+    outcome_free(&o);
+    o = run(state, LIST("plan", "run.json", "--set", "model.n_layer=96", "--set",
+                        "model.n_embd=65536", "--set", "model.n_head=512"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.err, remark);
+    assert_says(o.err, "TiB of memory, this machine has ");
+    assert_says(o.out, "parameters");
+    outcome_free(&o);
+}
+
+// A check writes nothing into the run's folder, and so has nothing to say of what is
+// there.
+static void test_check_beside_checkpoints(void **state) {
+    run_file(state, classifier_run, "");
+    free(succeed(state, LIST("train", "run.json")));
+    outcome o = run(state, LIST("check", "run.json"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.out, "the cuts agree");
+    assert_null(strstr(o.err, "checkpoint"));
+    assert_null(strstr(o.err, "removed"));
+    outcome_free(&o);
+    size_t bytes;
+    free(file_read(state, "out/checkpoints/latest/state.json", &bytes));
+    o = run(state, LIST("train", "run.json", "--resume", "never"));
+    assert_says(o.err, "once this run has saved its first, they are removed");
+    outcome_free(&o);
+}
+
 static void test_inspect_weights(void **state) {
     run_file(state, classifier_run, "");
     free(succeed(state, LIST("train", "run.json")));
@@ -426,6 +461,8 @@ int main(void) {
         TEST(test_train_trace),
         TEST(test_plan_takes_nothing),
         TEST(test_plan_alone),
+        TEST(test_plan_too_large_for_here),
+        TEST(test_check_beside_checkpoints),
         TEST(test_inspect_weights),
         TEST(test_inspect_bytes),
         TEST(test_inspect_ids),

@@ -68,6 +68,22 @@ static void test_keys(void **state) {
     fail_with(state, NULL, LIST("train", "run.json"), 2, LIST("run.json:1:"));
 }
 
+// A pattern of names that no parameter has would leave all as they are.
+static void test_patterns(void **state) {
+    static const wrong all[] = {
+        {", \n\"optimizer\": {\"groups\": [{\"match\": \"*.bais\", \"lr\": 0}]}",
+         {"optimizer.groups[0].match: \"*.bais\" matches no parameter",
+          "did you mean \"*.bias\"?"}},
+        {", \n\"optimizer\": {\"groups\": [{\"match\": \"*.bias\", \"lr\": 1}, "
+         "{\"match\": [\"*.weight\", \"layers.2.weigth\"], \"lr\": 1}]}",
+         {"optimizer.groups[1].match: \"layers.2.weigth\" matches no parameter",
+          "mean \"layers."}},
+        {", \n\"optimizer\": {\"groups\": [{\"match\": \"zzzzzzzzzz\", \"lr\": 1}]}",
+         {"\"zzzzzzzzzz\" matches no parameter", "a parameter is \"layers.0."}},
+    };
+    CHECK(all, 2);
+}
+
 static void test_batch(void **state) {
     static const wrong all[] = {
         {", \"train_micro_batch_size_per_gpu\": 4, \"gradient_accumulation_steps\": 7",
@@ -323,10 +339,19 @@ static void test_idle_evaluation(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_keys),           TEST(test_batch),       TEST(test_model),
-        TEST(test_stages),         TEST(test_no_meaning),  TEST(test_idle_evaluation),
-        TEST(test_sums),           TEST(test_not_yet),     TEST(test_too_large),
-        TEST(test_memory_refused), TEST(test_all_at_once), TEST(test_monitors),
+        TEST(test_keys),
+        TEST(test_patterns),
+        TEST(test_batch),
+        TEST(test_model),
+        TEST(test_stages),
+        TEST(test_no_meaning),
+        TEST(test_idle_evaluation),
+        TEST(test_sums),
+        TEST(test_not_yet),
+        TEST(test_too_large),
+        TEST(test_memory_refused),
+        TEST(test_all_at_once),
+        TEST(test_monitors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,65 @@
+// Planning takes time in proportion to the layers: of the processor, so that other work
+// on the machine does not count.
+#include "models/models.h"
+#include "plan/models.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SLOWER = 20 };
+#else
+enum { SLOWER = 1 };
+#endif
+
+enum { FEW = 1024, MANY = 4096 };
+
+static double seconds_used(void) {
+    struct rusage use;
+    assert_int_equal(getrusage(RUSAGE_SELF, &use), 0);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+           1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+}
+
+// Of the model and its plan, with the proof.
+static double seconds_of(int layers) {
+    const tr_gpt2_config config = {.n_layer = layers,
+                                   .n_embd = 8,
+                                   .n_inner = 32,
+                                   .n_head = 2,
+                                   .n_positions = 4,
+                                   .vocab_size = 11,
+                                   .gelu_tanh = true,
+                                   .layer_norm_epsilon = 1e-5,
+                                   .initializer_range = 0.02};
+    tr_model *model = NULL;
+    tr_error err = {0};
+    double begin = seconds_used();
+    assert_int_equal(tr__model_gpt2(&config, &model, &err), TR_OK);
+    tr_plan_request request = test_request(model, 1, 2);
+    request.measure = TR_MEASURE_ALWAYS;
+    tr_plan *plan = test_plan(&request);
+    double used = seconds_used() - begin;
+    assert_true(plan->param_count > (size_t)layers * 12);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+    return used;
+}
+
+// Four times the layers take four times the time, sixteen times if anything that is
+// done for each of them looks at all of them.
+static void many_layers_take_their_share(void **state) {
+    (void)state;
+    double few = seconds_of(FEW), many = seconds_of(MANY);
+    print_message("%d layers: %.3f s, %d: %.3f s\n", FEW, few, MANY, many);
+    assert_true(many < 2 * SLOWER);
+    assert_true(many < 9 * few);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(many_layers_take_their_share)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
