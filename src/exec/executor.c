@@ -189,29 +189,46 @@ bool tr__executor_is_unread(const tr_executor *executor) {
     return executor->unread;
 }
 
-static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t first,
-                      size_t end, const tr_run_context *context,
-                      bool (*stop)(void *user), void *user, tr_error *err) {
-    tr_work work = {.ex = executor, .sequence = sequence, .run = *context, .err = err};
+// Steps [*first, *end) of the sequence are those of the walk.
+static void find_part(const tr_sequence *sequence, tr_walk_kind which, size_t *first,
+                      size_t *end) {
+    size_t applied = tr__sequence_applied(sequence), at_once = sequence->count;
+    while (at_once > 0 && sequence->steps[at_once - 1].guard == TR_GUARD_AT_ONCE) {
+        at_once--;
+    }
+    *first = which == TR_WALK_WORK ? 0 : which == TR_WALK_SETTLE ? at_once : applied;
+    *end = which == TR_WALK_WORK    ? applied
+           : which == TR_WALK_LEAVE ? at_once
+                                    : sequence->count;
+}
+
+static tr_status walk(tr_work *work, tr_walk_kind which, bool (*stop)(void *user),
+                      void *user) {
+    tr_executor *executor = work->ex;
+    const tr_sequence *sequence = &executor->plan->sequences[work->sequence];
+    bool updates = which != TR_WALK_WORK;
+    size_t first, end;
     tr_status failed = TR_OK;
     bool stopped = false;
-    work.begin = tr__seconds();
+    work->begin = tr__seconds();
     executor->unread = false;
-    number_tickets(&work, first);
-    begin_watch(&work, first == 0);
+    executor->late = executor->late && !updates;
+    find_part(sequence, which, &first, &end);
+    number_tickets(work, first);
+    begin_watch(work, first == 0);
     for (size_t i = first; i < end; i++) {
         if (!stopped && stop && stop(user)) {
             stopped = true;
             if (!executor->comm && !executor->late) {
-                tr_status done = wait_for_all(&work);
-                return done == TR_OK ? tr_fail(err, TR_INTERRUPTED, "interrupted")
+                tr_status done = wait_for_all(work);
+                return done == TR_OK ? tr_fail(work->err, TR_INTERRUPTED, "interrupted")
                                      : done;
             }
             tr__own_record(executor)[TR_RECORD_ASKED] = 2;
         }
-        tr_status status = run_step(&work, (int32_t)i, stopped);
+        tr_status status = run_step(work, (int32_t)i, stopped);
         if (status != TR_OK && failed == TR_OK) {
-            note_unread(executor, sequence, i);
+            note_unread(executor, work->sequence, i);
         }
         if (status != TR_OK && (failed != TR_OK || !must_go_on(executor))) {
             return failed != TR_OK ? failed : status;
@@ -219,24 +236,27 @@ static tr_status walk(tr_executor *executor, tr_sequence_kind sequence, size_t f
         failed = failed != TR_OK ? failed : status;
         stopped = stopped || failed != TR_OK;
     }
-    tr_status status = wait_for_all(&work);
+    tr_status status = wait_for_all(work);
     if (status == TR_OK) {
-        end_watch(&work);
-        executor->late = executor->late && sequence != TR_SEQUENCE_TRAIN;
+        end_watch(work);
+        executor->late = which == TR_WALK_LEAVE
+                             ? end < sequence->count
+                             : executor->late && work->sequence != TR_SEQUENCE_TRAIN;
     }
     if (failed != TR_OK || status != TR_OK) {
         return failed != TR_OK ? failed : status;
     }
-    return stopped ? tr_fail(err, TR_INTERRUPTED, "interrupted") : TR_OK;
+    return stopped ? tr_fail(work->err, TR_INTERRUPTED, "interrupted") : TR_OK;
 }
 
 // Kernels that no plan has prepared (norms, updates) ask OpenMP how many threads there
 // are: as many as the plan's.
 tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
-                           size_t first, size_t end, const tr_run_context *context,
+                           tr_walk_kind which, const tr_run_context *context,
                            bool (*stop)(void *user), void *user, tr_error *err) {
+    tr_work work = {.ex = executor, .sequence = sequence, .run = *context, .err = err};
     int before = tr__team_begin(executor->plan->request.threads);
-    tr_status status = walk(executor, sequence, first, end, context, stop, user, err);
+    tr_status status = walk(&work, which, stop, user);
     tr__team_end(before);
     return status;
 }
@@ -498,10 +518,6 @@ void tr__executor_destroy(tr_executor *executor) {
         tr__free(executor->micros);
         tr__free(executor);
     }
-}
-
-void tr__executor_leave(tr_executor *executor, bool late) {
-    executor->late = late;
 }
 
 bool tr__executor_is_late(const tr_executor *executor) {

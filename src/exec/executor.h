@@ -63,14 +63,22 @@ void tr__executor_feed(tr_executor *executor, int ring, tr_feed *feed);
 // The memory of a ring of data slots, for its feed.
 void *tr__executor_ring(tr_executor *executor, int ring);
 
-// Runs the steps [first, end) of a sequence, and waits for its communication. No
+// What of a sequence is run.
+typedef enum tr_walk_kind {
+    TR_WALK_WORK,   // all before the update: gradients and their norm, an evaluation
+    TR_WALK_UPDATE, // what comes after it, all at once
+    TR_WALK_LEAVE,  // the same, but the next training step does what it can do of it
+    TR_WALK_SETTLE, // what was left in this way
+} tr_walk_kind;
+
+// Runs the steps of a sequence, and waits for its communication. No
 // allocation, no file opened. Errors: what the feed and the ranks say. `stop` (may be
 // NULL) is asked between steps: when true, one rank returns TR_INTERRUPTED at once;
 // with more ranks, which must not be left waiting, the rest of the sequence moves what
 // it has to move and computes nothing, and TR_INTERRUPTED comes back at its end; the
 // record then tells all ranks.
 tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
-                           size_t first, size_t end, const tr_run_context *context,
+                           tr_walk_kind which, const tr_run_context *context,
                            bool (*stop)(void *user), void *user, tr_error *err);
 
 // From now on, notes when the steps of training are at work. Borrowed; NULL: no more.
@@ -118,11 +126,8 @@ void tr__executor_order(tr_executor *executor, const tr_update_order *order);
 // record tells all.
 bool tr__executor_is_unread(const tr_executor *executor);
 
-// Leaves the update of the order to the walk of the next training step (plans with
-// late_updates), in place of the steps from update_begin on; false: no more.
-void tr__executor_leave(tr_executor *executor, bool late);
-// Whether it still is to be made: a walk makes it, also one that is stopped or fails,
-// but where ranks or NVMe fail.
+// Whether some of the update is left to the next training step: that makes it, also one
+// that is stopped or fails, but where ranks or NVMe fail.
 bool tr__executor_is_late(const tr_executor *executor);
 
 // Memory of a parameter of the plan: its values (state -1) or an optimizer state; NULL

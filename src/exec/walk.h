@@ -29,7 +29,7 @@ struct tr_executor {
     tr_unfold_function unfold;
     bool asks_save; // see tr__executor_ask
     tr_fixed fixed;
-    bool late; // the update of the order is left to the next step
+    bool late; // the update of the order has been left to the next step
     tr_update_order order;
     tr_update_function update;
     tr_direct_function direct; // its first phase, NULL: it has none

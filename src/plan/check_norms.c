@@ -25,7 +25,7 @@ tr_status tr__check_measure(tr_check_walk *w) {
     int32_t to = w->step->buffer[TR_SLOT_NORMS];
     bool agreed = w->normed && (w->recorded || w->plan->request.ranks == 1);
     if (!w->plan->request.tensor_norms || !agreed || w->measured[w->step->unit] ||
-        index < w->plan->update_begin) {
+        index < w->applied) {
         return tr__check_wrong(w, "is there twice, or before the norm");
     }
     bool first = w->measures < 0;

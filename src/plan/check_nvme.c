@@ -12,7 +12,7 @@ static bool in_update(const tr_check_walk *w) {
 }
 
 static bool has_late_updates(const tr_check_walk *w) {
-    return w->kind == TR_SEQUENCE_TRAIN && w->plan->late_updates && !w->normed;
+    return w->kind == TR_SEQUENCE_TRAIN && w->defers && !w->normed;
 }
 
 // Is an update possible now, whose gradients are those of this step, or of the step
@@ -334,7 +334,7 @@ bool tr__check_is_updated(const tr_check_walk *w, int flat) {
 }
 
 tr_status tr__check_late_updates(tr_check_walk *w) {
-    for (size_t f = 0; w->plan->late_updates && f < w->plan->flat_count; f++) {
+    for (size_t f = 0; w->defers && f < w->plan->flat_count; f++) {
         tr_flat_progress *progress = &w->flats[f];
         if (!tr__check_is_updated(w, (int)f)) {
             return tr__check_wrong(w, "comes before the last update of %s",

@@ -377,7 +377,7 @@ static tr_status run_update(tr_check_walk *w) {
     size_t index = (size_t)(w->step - w->plan->sequences[w->kind].steps);
     bool agreed = w->normed && (w->recorded || w->plan->request.ranks == 1);
     bool late = !w->normed && w->step->guard == TR_GUARD_DEFERRED;
-    if (!late && (!agreed || index < w->plan->update_begin)) {
+    if (!late && (!agreed || index < w->applied)) {
         return tr__check_wrong(w, "comes before the norm");
     }
     tr_status status = tr__check_norms(w);
@@ -412,7 +412,7 @@ static tr_status run_track(tr_check_walk *w) {
                        .unit = w->step->unit,
                        .micro = tr__check_wave_tensors(w),
                        .whole = true};
-    if (!agreed || w->tracked[w->step->unit] || index < w->plan->update_begin) {
+    if (!agreed || w->tracked[w->step->unit] || index < w->applied) {
         return tr__check_wrong(w, "is there twice, or before the norm");
     }
     if (!is_merged(w)) {
@@ -553,6 +553,10 @@ static tr_status check_end(const tr_check_walk *w) {
 static tr_status run_all(tr_check_walk *w) {
     const tr_sequence *sequence = &w->plan->sequences[w->kind];
     tr_status status = TR_OK;
+    w->applied = tr__sequence_applied(sequence);
+    for (size_t i = 0; i < w->applied; i++) {
+        w->defers = w->defers || sequence->steps[i].guard == TR_GUARD_DEFERRED;
+    }
     for (size_t i = 0; i < sequence->count && status == TR_OK; i++) {
         w->step = &sequence->steps[i];
         status = run_step(w);

@@ -85,6 +85,8 @@ typedef struct tr_check_walk {
     bool recorded; // the record has been brought together
     int64_t loaded, unloaded;
     bool cleared, normed;
+    size_t applied; // the first step that is done only where the update is applied
+    bool defers;    // an update can be left to the next step
     tr_error *err;
 } tr_check_walk;
 

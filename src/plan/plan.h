@@ -107,12 +107,14 @@ typedef enum tr_slot {
 } tr_slot;
 
 // When a step is done. Flags that only the engine sets decide: was the walk asked for
-// an end, is the update applied, was the update before left to this step.
+// an end, is the update applied, is it left to the next step, was the one before left
+// to this step.
 typedef enum tr_step_guard {
     TR_GUARD_RUNNING,  // until somebody asks for an end
     TR_GUARD_ALWAYS,   // other ranks or later steps wait for what it moves
     TR_GUARD_APPLIED,  // once the norm is known and the update is not skipped
-    TR_GUARD_DEFERRED, // where the step before has left its update to this one
+    TR_GUARD_AT_ONCE,  // the same, where the update is not left to the next step,
+    TR_GUARD_DEFERRED, // which does it by steps of this kind
 } tr_step_guard;
 
 typedef struct tr_plan_step {
@@ -321,10 +323,6 @@ struct tr_plan {
     tr_binding *bindings;
     size_t binding_count, binding_capacity;
     tr_sequence sequences[TR_SEQUENCES];
-    size_t update_begin; // of TRAIN: the first step with TR_GUARD_APPLIED
-    // TRAIN can begin with the update of the step before it: its pieces are there with
-    // TR_GUARD_DEFERRED, too. Each is done in one of the two places.
-    bool late_updates;
     tr_buffer *buffers;
     size_t buffer_count, buffer_capacity;
     int data_ring[2]; // buffers: of training, of evaluation (or the answer's)
@@ -412,7 +410,8 @@ uint64_t tr__operand_bit(const tr_operand *operand);
 bool tr__step_adds(const tr_plan_step *step, const tr_instruction *at, int i);
 // Appends a step to a sequence; one without an id gets one.
 tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *err);
-// The first step of a sequence with TR_GUARD_APPLIED; their count: there is none.
+// The first of the steps at the end of a sequence that are done only where the update
+// is applied: before it the engine decides. Their count: there is none.
 size_t tr__sequence_applied(const tr_sequence *sequence);
 // A binding of the plan, one that is there already where it is the same; -1: no memory.
 int32_t tr__plan_bind(tr_plan *plan, const tr_binding *binding, tr_error *err);

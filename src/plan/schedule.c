@@ -154,11 +154,9 @@ static tr_status schedule(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
 }
 
 tr_status tr__pass_schedule(tr_plan *plan, tr_error *err) {
-    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     tr_status status = TR_OK;
     for (int kind = 0; kind < TR_SEQUENCES && status == TR_OK; kind++) {
         status = schedule(plan, (tr_sequence_kind)kind, err);
     }
-    plan->update_begin = tr__sequence_applied(train);
     return status;
 }

@@ -34,6 +34,7 @@ typedef struct writer {
     const tr_sequence *old;
     size_t begin; // of the old steps, the first that comes after the norm
     tr_editor editor;
+    bool defers;         // an update can be left to the next step
     tr_step_guard guard; // of pieces
     int32_t moved;       // the last NVMe step, by its id
     cursor updates, reads;
@@ -194,7 +195,7 @@ static void write_pieces_before(writer *w, const deadlines *d, size_t i) {
 static void copy_steps(writer *w, const deadlines *d) {
     begin_pieces(w, first_update(w), w->old->count, TR_GUARD_DEFERRED);
     for (size_t i = 0; i < w->begin && w->editor.status == TR_OK; i++) {
-        if (w->plan->late_updates) {
+        if (w->defers) {
             write_pieces_before(w, d, i);
         }
         add(w, w->old->steps[i]);
@@ -214,7 +215,7 @@ static void write_updates(writer *w) {
         while (end < count && w->old->steps[end].kind == kind) {
             end++;
         }
-        begin_pieces(w, i, end, TR_GUARD_APPLIED);
+        begin_pieces(w, i, end, w->defers ? TR_GUARD_AT_ONCE : TR_GUARD_APPLIED);
         while (write_piece(w)) {
         }
         i = end;
@@ -263,11 +264,11 @@ tr_status tr__pass_stage(tr_plan *plan, tr_error *err) {
         return TR_OK;
     }
     choose_sizes(plan);
-    // Sums in fixed point are scaled anew for each step.
     const tr_plan_request *r = &plan->request;
-    plan->late_updates = !r->no_overlap && !r->reproducible && !r->tensor_norms &&
-                         r->optimizer_home != TR_SPACE_DEVICE;
     writer w = {.plan = plan, .old = train, .err = err};
+    // Sums in fixed point are scaled anew for each step.
+    w.defers = !r->no_overlap && !r->reproducible && !r->tensor_norms &&
+               r->optimizer_home != TR_SPACE_DEVICE;
     w.begin = tr__sequence_applied(train);
     w.editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
     return write_steps(&w);

@@ -96,9 +96,10 @@ tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *e
 }
 
 size_t tr__sequence_applied(const tr_sequence *sequence) {
-    size_t i = 0;
-    while (i < sequence->count && sequence->steps[i].guard != TR_GUARD_APPLIED) {
-        i++;
+    size_t i = sequence->count;
+    while (i > 0 && (sequence->steps[i - 1].guard == TR_GUARD_APPLIED ||
+                     sequence->steps[i - 1].guard == TR_GUARD_AT_ONCE)) {
+        i--;
     }
     return i;
 }

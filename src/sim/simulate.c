@@ -220,19 +220,17 @@ static void run_step(walk *w, int32_t index) {
 }
 
 // The update begins when all ranks know the norm; the step is over when nothing moves.
+// A step does the update that the one before has left to it, and leaves its own.
 static void run_all(walk *w) {
-    const tr_plan *plan = w->plan;
-    size_t count = plan->sequences[TR_SEQUENCE_TRAIN].count;
-    if (plan->late_updates) { // a step does those of the one before it
-        count = plan->update_begin;
-    }
-    for (size_t i = 0; i <= count && w->status == TR_OK; i++) {
-        if (i == w->plan->update_begin || i == count) {
+    const tr_sequence *train = &w->plan->sequences[TR_SEQUENCE_TRAIN];
+    size_t applied = tr__sequence_applied(train);
+    for (size_t i = 0; i <= train->count && w->status == TR_OK; i++) {
+        if (i == applied || i == train->count) {
             wait_for(w, TR_STREAM_COMM, INT64_MAX);
             wait_for(w, TR_STREAM_COPY, INT64_MAX);
             wait_for(w, TR_STREAM_NVME, INT64_MAX);
         }
-        if (i < count) {
+        if (i < train->count && train->steps[i].guard != TR_GUARD_AT_ONCE) {
             run_step(w, (int32_t)i);
         }
     }

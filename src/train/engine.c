@@ -237,40 +237,20 @@ static double decide(const tr_engine *engine, const tr_verdict *verdict,
     return unscale / divisor;
 }
 
-// The first step of training behind those that bring the model's states up to date,
-// which no step leaves to the next: that one makes other statistics.
-static size_t behind_tracks(const tr_plan *plan) {
-    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
-    size_t i = plan->update_begin;
-    while (i < train->count && train->steps[i].kind == TR_STEP_track) {
-        i++;
-    }
-    return i;
-}
-
 static tr_status apply(tr_engine *engine, const tr_run_context *context,
                        const tr_verdict *verdict, tr_step_result *result,
                        double grad_scale, tr_error *err) {
     size_t groups = engine->settings->group_count;
-    size_t first = engine->plan->update_begin;
-    size_t end = engine->plan->sequences[TR_SEQUENCE_TRAIN].count;
     int64_t number = engine->count.update + 1;
     result->lr = tr__engine_order(engine, number, grad_scale);
     if (result->skipped) {
         engine->count.skipped++;
         return TR_OK;
     }
-    tr_status status = TR_OK;
-    bool late = engine->defers && engine->plan->late_updates;
-    if (late) {
-        end = behind_tracks(engine->plan);
-    }
-    if (first < end) {
-        status = tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN, first, end,
-                                  context, NULL, NULL, err);
-    }
+    tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN,
+                                        engine->defers ? TR_WALK_LEAVE : TR_WALK_UPDATE,
+                                        context, NULL, NULL, err);
     if (status == TR_OK) {
-        tr__executor_leave(engine->executor, late);
         engine->count.learned += result->batch;
         tr__guard_updated(&engine->guard);
         memcpy(engine->power, engine->next_power, groups * sizeof *engine->power);
@@ -334,8 +314,8 @@ static tr_status run_gradients(tr_engine *engine, const tr_run_context *context,
     tr__engine_fix(engine);
     tr_error mine = {0};
     tr_status status =
-        tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN, 0,
-                         engine->plan->update_begin, context, tr__is_asked, ask, &mine);
+        tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN, TR_WALK_WORK, context,
+                         tr__is_asked, ask, &mine);
     bool unread = tr__executor_is_unread(engine->executor);
     bool walked = status == TR_OK || unread || status == TR_INTERRUPTED;
     if (!engine->comm || !walked) {
@@ -444,16 +424,13 @@ tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), voi
 }
 
 tr_status tr__engine_settle(tr_engine *engine, tr_error *err) {
-    size_t end = engine->plan->sequences[TR_SEQUENCE_TRAIN].count;
     tr_run_context context = {.seed = engine->settings->seed};
     tr_error mine = {0};
     if (!tr__executor_is_late(engine->executor)) {
         return TR_OK;
     }
-    tr__executor_leave(engine->executor, false);
-    tr_status status =
-        tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN,
-                         behind_tracks(engine->plan), end, &context, NULL, NULL, &mine);
+    tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN,
+                                        TR_WALK_SETTLE, &context, NULL, NULL, &mine);
     return tr__engine_end_work(engine, status, &mine, err);
 }
 
@@ -468,8 +445,8 @@ tr_status tr_engine_refresh(tr_engine *engine, tr_error *err) {
         return TR_OK;
     }
     tr_error mine = {0};
-    tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_FENCE, 0,
-                                        fence->count, &context, NULL, NULL, &mine);
+    tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_FENCE,
+                                        TR_WALK_WORK, &context, NULL, NULL, &mine);
     engine->stale_params = status != TR_OK;
     return tr__engine_end_work(engine, status, &mine, err);
 }

@@ -277,8 +277,7 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_answers *answers, tr_error *err)
     }
     tr_status status = fill_slot(e, count, err);
     if (status == TR_OK) {
-        status = tr__executor_run(e->executor, TR_SEQUENCE_ANSWER, 0,
-                                  e->plan->sequences[TR_SEQUENCE_ANSWER].count,
+        status = tr__executor_run(e->executor, TR_SEQUENCE_ANSWER, TR_WALK_WORK,
                                   &context, NULL, NULL, err);
     }
     if (status != TR_OK) {

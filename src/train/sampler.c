@@ -130,8 +130,7 @@ tr_status tr_sampler_logits(tr_sampler *s, const int32_t *tokens, int64_t count,
         }
     }
     tr_run_context context = {0};
-    tr_status status = tr__executor_run(s->executor, TR_SEQUENCE_ANSWER, 0,
-                                        s->plan->sequences[TR_SEQUENCE_ANSWER].count,
+    tr_status status = tr__executor_run(s->executor, TR_SEQUENCE_ANSWER, TR_WALK_WORK,
                                         &context, NULL, NULL, err);
     *logits = tr__executor_answer(s->executor);
     return status;

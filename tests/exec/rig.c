@@ -141,17 +141,17 @@ static tr_feed *make_feed(test_rig *rig, int ring) {
     return feed;
 }
 
-static void run(test_rig *rig, tr_sequence_kind kind, size_t end) {
+static void run(test_rig *rig, tr_sequence_kind kind) {
     tr_error err = {0};
-    if (tr__executor_run(rig->executor, kind, 0, end, &context, NULL, NULL, &err) !=
-        TR_OK) {
+    if (tr__executor_run(rig->executor, kind, TR_WALK_WORK, &context, NULL, NULL,
+                         &err) != TR_OK) {
         fail_msg("%s", err.message);
     }
 }
 
 void test_rig_train(test_rig *rig) {
     tr_feed *feed = make_feed(rig, 0);
-    run(rig, TR_SEQUENCE_TRAIN, rig->plan->update_begin);
+    run(rig, TR_SEQUENCE_TRAIN);
     tr__feed_destroy(feed);
 }
 
@@ -166,8 +166,7 @@ void test_rig_evaluate(test_rig *rig) {
     tr_feed *feed = make_feed(rig, 1);
     memset(tr__executor_sums(rig->executor), 0, TR_SUMS * sizeof(double));
     for (int64_t done = 0; done < r->train_batch_size; done += r->micro_batch) {
-        run(rig, TR_SEQUENCE_EVALUATE,
-            rig->plan->sequences[TR_SEQUENCE_EVALUATE].count);
+        run(rig, TR_SEQUENCE_EVALUATE);
     }
     tr__feed_destroy(feed);
 }

@@ -228,8 +228,7 @@ static double ask(test_rig *rig, const int32_t *ids, const int32_t *targets,
     only[position] = targets[position];
     memcpy(slot, ids, sizeof only);
     memcpy(slot + offset, only, sizeof only);
-    assert_int_equal(tr__executor_run(rig->executor, TR_SEQUENCE_ANSWER, 0,
-                                      rig->plan->sequences[TR_SEQUENCE_ANSWER].count,
+    assert_int_equal(tr__executor_run(rig->executor, TR_SEQUENCE_ANSWER, TR_WALK_WORK,
                                       &context, NULL, NULL, &err),
                      TR_OK);
     return loss_of(tr__executor_answer(rig->executor), 11, targets[position]);
@@ -273,9 +272,8 @@ static void a_step_stops_when_asked(void **state) {
     tr_error err = {0};
     test_rig rig;
     test_rig_begin(&rig, &request);
-    assert_int_equal(tr__executor_run(rig.executor, TR_SEQUENCE_TRAIN, 0,
-                                      rig.plan->update_begin, &context, stop_at_once,
-                                      NULL, &err),
+    assert_int_equal(tr__executor_run(rig.executor, TR_SEQUENCE_TRAIN, TR_WALK_WORK,
+                                      &context, stop_at_once, NULL, &err),
                      TR_INTERRUPTED);
     test_rig_end(&rig);
 }

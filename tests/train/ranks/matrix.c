@@ -171,7 +171,7 @@ static int64_t gathered_by_update(const tr_plan *plan) {
     const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     tr_transfer transfers[TR_TRANSFERS_AT_ONCE];
     int64_t bytes = 0;
-    for (size_t i = plan->update_begin; i < train->count; i++) {
+    for (size_t i = tr__sequence_applied(train); i < train->count; i++) {
         size_t next = 0;
         while (tr__step_transfers(plan, &train->steps[i], &next, transfers) > 0) {
             bytes += tr__transfer_sent(plan, &transfers[0]);
