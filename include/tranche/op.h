@@ -48,6 +48,10 @@ typedef struct tr_run_context {
     int64_t rows;    // of the micro-batch that are there; those after them are missing
     uint32_t unit;   // index of the unit in the model
     float loss_seed; // what the loss's backward is multiplied with: scale / 2^k
+    // Sums of gradients in fixed point: a term is multiplied by the scale, a power of
+    // two, and may then be as large as the limit (ops/accumulate).
+    double fixed_scale, fixed_limit;
+    const struct tr_update_order *update; // what updates do (ops/update); NULL: none
 } tr_run_context;
 
 typedef struct tr_launch {

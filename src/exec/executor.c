@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "ops/gradient_squares/gradient_squares.h"
 
 #include <math.h>
 #include <string.h>
@@ -43,21 +44,21 @@ static tr_status (*const run_kind[TR_STEP_KINDS])(tr_work *, const tr_plan_step 
     [TR_STEP_combine] = tr__run_combine,
     [TR_STEP_recompute] = tr__run_program,
     [TR_STEP_backward] = tr__run_program,
-    [TR_STEP_gauge] = tr__run_gauge,
-    [TR_STEP_gauge_tied] = tr__run_gauge_tied,
-    [TR_STEP_fold] = tr__run_fold,
+    [TR_STEP_gauge] = tr__run_flat,
+    [TR_STEP_gauge_tied] = tr__run_flat,
+    [TR_STEP_fold] = tr__run_flat,
     [TR_STEP_reduce] = tr__run_reduce,
     [TR_STEP_unload] = run_unload,
-    [TR_STEP_clear] = tr__run_clear,
+    [TR_STEP_clear] = tr__run_flat,
     [TR_STEP_fetch] = tr__run_fetch,
     [TR_STEP_evict] = tr__run_evict,
     [TR_STEP_read] = tr__run_nvme_read,
     [TR_STEP_write] = tr__run_nvme_write,
-    [TR_STEP_square] = tr__run_square,
+    [TR_STEP_square] = tr__run_flat,
     [TR_STEP_norm] = tr__run_norm,
-    [TR_STEP_measure] = tr__run_measure,
-    [TR_STEP_total] = tr__run_total,
-    [TR_STEP_update] = tr__run_update,
+    [TR_STEP_measure] = tr__run_flat,
+    [TR_STEP_total] = tr__run_flat,
+    [TR_STEP_update] = tr__run_flat,
     [TR_STEP_track] = tr__run_program,
 };
 
@@ -292,18 +293,17 @@ static void add_sums(const tr_executor *ex, tr_verdict *v) {
 // By flat buffer, then by block, which is by rank: parts follow each other.
 static void add_squares(const tr_executor *ex, tr_verdict *v) {
     const tr_plan *plan = ex->plan;
-    int64_t at = plan->record.partials;
     double sum = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
         const tr_flat *flat = &plan->flats[f];
+        int64_t at = plan->record.partials + flat->squares;
         double before = sum;
         for (int64_t r = 0; r < plan->request.ranks; r++) {
             int64_t first = 0, part = 0;
             tr__comm_part(flat->count, flat->shard, (int)r, &first, &part);
-            sum = tr__norm_sum(sum, record_of(ex, r) + at,
-                               tr__ceil_div(part, TR_NORM_BLOCK));
+            sum = tr__squares_sum(sum, record_of(ex, r) + at,
+                                  tr__ceil_div(part, TR_NORM_BLOCK));
         }
-        at += tr__ceil_div(tr__min_i64(flat->shard, flat->count), TR_NORM_BLOCK);
         tr_measured *measured = flat->tied ? &v->tied : &v->untied;
         measured->squares += flat->gauged ? sum - before : 0;
     }
@@ -444,10 +444,6 @@ static tr_status view_all(const tr_plan *plan, tr_arena *const arenas[TR_SPACES]
 static void bind_plan(tr_executor *ex, const tr_plan *plan,
                       tr_arena *const arenas[TR_SPACES]) {
     ex->plan = plan;
-    bool plain = plan->request.reference_kernels;
-    ex->norm = plain ? tr__norm_reference : tr__norm_choose(plan->isa);
-    ex->fold = plain ? tr__fold_reference : tr__fold_choose(plan->isa);
-    ex->unfold = plain ? tr__unfold_reference : tr__unfold_choose(plan->isa);
     for (int space = 0; space < TR_SPACES; space++) {
         ex->base[space] = arenas[space] ? tr__arena_view(arenas[space], 0, 0) : NULL;
     }
@@ -547,15 +543,7 @@ double *tr__executor_sums(tr_executor *executor) {
 }
 
 void tr__executor_order(tr_executor *executor, const tr_update_order *order) {
-    const tr_plan *plan = executor->plan;
     executor->order = *order;
-    executor->update = plan->request.reference_kernels
-                           ? order->optimizer->reference
-                           : tr__optimizer_choose(order->optimizer, plan->isa);
-    const tr_adaptation *adaptation = order->optimizer->adaptation;
-    executor->direct = plan->request.reference_kernels && adaptation
-                           ? adaptation->reference
-                           : tr__optimizer_choose_direct(order->optimizer, plan->isa);
 }
 
 void *tr__executor_state(tr_executor *executor, int state) {

@@ -6,32 +6,9 @@
 #include "comm/comm.h"
 #include "data/feed.h"
 #include "exec/watch.h"
-#include "ops/optimizer.h"
 #include "plan/plan.h"
 
 typedef struct tr_executor tr_executor;
-
-// A run of parameters of one flat buffer that share their hyper-parameters; one
-// parameter where the update needs the norms of tensors.
-typedef struct tr_update_range {
-    int flat;
-    int64_t offset, count; // elements
-    int group;             // index into tr_update_order.hyper
-    int param;             // of the plan: the first of the run
-    bool adapts;           // its rate follows its tensor's norms
-    bool undecayed;        // without its group's weight decay
-} tr_update_range;
-
-// What the update steps of one optimizer step do.
-typedef struct tr_update_order {
-    const tr_optimizer *optimizer;
-    const tr_update_range *ranges; // [range_count], by flat buffer
-    size_t range_count;
-    const tr_hyper *hyper; // [groups]
-    double grad_scale;
-    int64_t number;           // of the update, from 1
-    const double (*power)[2]; // [groups] products of the betas of updates 1..number
-} tr_update_order;
 
 // The memory of a plan, one arena for each space in which it has bytes. `arenas`: all
 // NULL before; tr__arenas_destroy in any case. TR_MEMORY.

@@ -4,8 +4,6 @@
 
 #include "backend/cpu/carrier.h"
 #include "exec/executor.h"
-#include "ops/fixed/fixed.h"
-#include "ops/norm/norm.h"
 
 // A micro-batch that is at work: its slot of the data ring.
 typedef struct tr_micro {
@@ -24,15 +22,10 @@ struct tr_executor {
     bool unread;        // the newest walk of a training step lacked a sample
     tr_micro *micros;   // [g]
     int64_t micro_room; // the largest g so far
-    tr_norm_function norm;
-    tr_fold_function fold;
-    tr_unfold_function unfold;
-    bool asks_save; // see tr__executor_ask
+    bool asks_save;     // see tr__executor_ask
     tr_fixed fixed;
     bool late; // the update of the order has been left to the next step
     tr_update_order order;
-    tr_update_function update;
-    tr_direct_function direct; // its first phase, NULL: it has none
 };
 
 typedef struct tr_work {
@@ -85,15 +78,10 @@ bool tr__watches_finite(const tr_work *work, const tr_plan_step *step);
 void tr__note_finite(tr_work *work, const tr_plan_step *step, size_t instruction,
                      const tr_op_desc *desc, const tr_launch *launch);
 // ---- run_flat.c
-tr_status tr__run_gauge(tr_work *work, const tr_plan_step *step);
-tr_status tr__run_gauge_tied(tr_work *work, const tr_plan_step *step);
-tr_status tr__run_fold(tr_work *work, const tr_plan_step *step);
-tr_status tr__run_square(tr_work *work, const tr_plan_step *step);
+// Launches the ops of a step (plan/flat_launch.h).
+tr_status tr__run_flat(tr_work *work, const tr_plan_step *step);
+// The same, and what other ranks are told beside the sums.
 tr_status tr__run_norm(tr_work *work, const tr_plan_step *step);
-tr_status tr__run_measure(tr_work *work, const tr_plan_step *step);
-tr_status tr__run_total(tr_work *work, const tr_plan_step *step);
-tr_status tr__run_update(tr_work *work, const tr_plan_step *step);
-tr_status tr__run_clear(tr_work *work, const tr_plan_step *step);
 // Elements [first, first + count) of a flat buffer, kept here: where units compute in
 // 16 bits, what they compute with becomes the master weights, rounded. What is on NVMe
 // is rounded where it is written.

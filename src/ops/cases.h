@@ -42,6 +42,8 @@ typedef struct tr_case {
     // between numbers of the format near the largest element. 0: not tried.
     double half_tolerance;
     uint32_t always_f32;
+    // Bit i: output i holds something before the forward, which adds to it.
+    uint32_t added;
 } tr_case;
 
 typedef struct tr_case_list {

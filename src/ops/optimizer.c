@@ -1,7 +1,7 @@
 #include "ops/optimizer.h"
 
-tr_update_function tr__optimizer_choose(const tr_optimizer *optimizer, tr_isa isa) {
-    for (int i = (int)isa; i >= 0; i--) {
+tr_update_function tr__optimizer_choose(const tr_optimizer *optimizer, int isa) {
+    for (int i = isa; i >= 0; i--) {
         if (i < TR_ISA_COUNT && optimizer->cpu[i]) {
             return optimizer->cpu[i];
         }
@@ -9,10 +9,9 @@ tr_update_function tr__optimizer_choose(const tr_optimizer *optimizer, tr_isa is
     return optimizer->reference;
 }
 
-tr_direct_function tr__optimizer_choose_direct(const tr_optimizer *optimizer,
-                                               tr_isa isa) {
+tr_direct_function tr__optimizer_choose_direct(const tr_optimizer *optimizer, int isa) {
     const tr_adaptation *adaptation = optimizer->adaptation;
-    for (int i = (int)isa; adaptation && i >= 0; i--) {
+    for (int i = isa; adaptation && i >= 0; i--) {
         if (i < TR_ISA_COUNT && adaptation->cpu[i]) {
             return adaptation->cpu[i];
         }

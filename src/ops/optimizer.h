@@ -71,13 +71,13 @@ extern const tr_optimizer tr__optimizer_adagrad;
 extern const tr_optimizer tr__optimizer_lamb;
 extern const tr_optimizer tr__optimizer_lars;
 
-// The update for this processor (the best `cpu` entry up to `isa`, else the reference).
+// The update for this processor (the best `cpu` entry up to `isa`, else the reference;
+// -1: the reference).
 typedef void (*tr_update_function)(const tr_hyper *hyper, const tr_update *update);
-tr_update_function tr__optimizer_choose(const tr_optimizer *optimizer, tr_isa isa);
+tr_update_function tr__optimizer_choose(const tr_optimizer *optimizer, int isa);
 // The first phase likewise; NULL: there is none.
 typedef void (*tr_direct_function)(const tr_hyper *hyper, const tr_update *update,
                                    float *direction);
-tr_direct_function tr__optimizer_choose_direct(const tr_optimizer *optimizer,
-                                               tr_isa isa);
+tr_direct_function tr__optimizer_choose_direct(const tr_optimizer *optimizer, int isa);
 
 #endif

@@ -3,8 +3,6 @@
 #include "backend/cpu/parallel.h"
 #include "base/checked.h"
 
-#include <omp.h>
-
 // One element costs as much as this many moved ones.
 enum { WEIGHT = 8 };
 
@@ -20,12 +18,14 @@ static tr_update cut(const tr_update *update, int64_t begin, int64_t end) {
     return part;
 }
 
-void tr__optimizer_measure(tr_direct_function direct, tr_norm_function norm,
+void tr__optimizer_measure(const tr_optimizer *optimizer, int isa, int threads,
                            const tr_hyper *hyper, const tr_update *update,
                            int64_t first, tr_squares *parts) {
+    tr_direct_function direct = tr__optimizer_choose_direct(optimizer, isa);
+    tr_squares_function squares = tr__squares_choose(isa);
     int64_t count = tr__measure_parts(first, update->count);
     int64_t origin = first / TR_NORM_BLOCK * TR_NORM_BLOCK - first;
-    int threads = tr__threads_for(update->count, WEIGHT, omp_get_max_threads());
+    threads = tr__threads_for(update->count, WEIGHT, threads);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t k = 0; k < count; k++) {
         int64_t begin = origin + k * TR_NORM_BLOCK;
@@ -33,7 +33,7 @@ void tr__optimizer_measure(tr_direct_function direct, tr_norm_function norm,
                              tr__min_i64(begin + TR_NORM_BLOCK, update->count));
         float direction[TR_NORM_BLOCK];
         direct(hyper, &part, direction);
-        norm(part.param, part.count, &parts[k].param);
-        norm(direction, part.count, &parts[k].direction);
+        squares(part.param, part.count, 1, &parts[k].param);
+        squares(direction, part.count, 1, &parts[k].direction);
     }
 }

@@ -3,7 +3,7 @@
 #ifndef TR_OPS_OPTIMIZER_MEASURE_H
 #define TR_OPS_OPTIMIZER_MEASURE_H
 
-#include "ops/norm/norm.h"
+#include "ops/gradient_squares/gradient_squares.h"
 #include "ops/optimizer.h"
 
 // Sums of squares of a part of a tensor.
@@ -18,10 +18,11 @@ static inline int64_t tr__measure_parts(int64_t first, int64_t count) {
     return (first + count - 1) / TR_NORM_BLOCK - first / TR_NORM_BLOCK + 1;
 }
 
-// Runs `direct` on a range that begins at element `first` of its flat buffer, and
-// measures it: parts: [tr__measure_parts(first, update->count)]. Threaded. Bits depend
-// neither on the thread count nor on how a range is cut at block boundaries.
-void tr__optimizer_measure(tr_direct_function direct, tr_norm_function norm,
+// Runs the first phase of an optimizer on a range that begins at element `first` of its
+// flat buffer, and measures it: parts: [tr__measure_parts(first, update->count)]. isa
+// -1: plain C. Bits depend neither on the number of threads nor on how a range is cut
+// at block boundaries.
+void tr__optimizer_measure(const tr_optimizer *optimizer, int isa, int threads,
                            const tr_hyper *hyper, const tr_update *update,
                            int64_t first, tr_squares *parts);
 

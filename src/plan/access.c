@@ -2,8 +2,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
-#include "ops/norm/norm.h"
-#include "ops/optimizer_measure.h"
+#include "plan/flat_launch.h"
 
 // A walk through a sequence; `begin`: where the accesses of the step begin.
 typedef struct finder {
@@ -81,23 +80,6 @@ static void note_record(finder *f, tr_access_mode mode, int64_t first, int64_t c
     int64_t own = f->plan->request.rank * record->doubles;
     note(f, record->buffer, mode, (own + first) * (int64_t)sizeof(double),
          count * (int64_t)sizeof(double));
-}
-
-static void note_flag(finder *f, tr_record_flag flag) {
-    note_record(f, TR_ACCESS_ADD, flag, 1);
-}
-
-static int64_t blocks_of(int64_t elements) {
-    return tr__ceil_div(elements, TR_NORM_BLOCK);
-}
-
-// The squares of one flat buffer's gradients.
-static void note_squares(finder *f, const tr_flat *flat) {
-    int64_t at = f->plan->record.partials;
-    for (const tr_flat *before = f->plan->flats; before < flat; before++) {
-        at += blocks_of(tr__min_i64(before->shard, before->count));
-    }
-    note_record(f, TR_ACCESS_WRITE, at, blocks_of(flat->own));
 }
 
 // ---- flat buffers
@@ -244,53 +226,11 @@ static void note_data(finder *f, tr_access_mode mode) {
          f->plan->slot_bytes);
 }
 
-static void note_clear(finder *f) {
-    if (f->step->part == TR_PART_GRAD) {
-        writes(f, TR_SLOT_OUTPUT);
-    } else {
-        note_record(f, TR_ACCESS_WRITE, 0, f->plan->record.partials);
-    }
-}
-
 static void note_combine(finder *f) {
     int32_t value = tr__combine_buffer(f->step);
     if (f->kind == TR_SEQUENCE_TRAIN) {
         note_whole(f, value, TR_ACCESS_ADD);
         writes(f, TR_SLOT_TEMP);
-    }
-}
-
-static void note_gauge(finder *f) {
-    const tr_unit_program *unit = f->plan->units[f->step->unit].program;
-    int32_t grads = f->plan->bindings[f->step->binding].grad[0];
-    const tr_operand *operand;
-    int64_t count;
-    size_t next = 0;
-    while ((operand = tr__gauge_next(unit, f->step->segment, &next, &count)) != NULL) {
-        note(f, grads, TR_ACCESS_READ, operand->offset, count * (int64_t)sizeof(float));
-    }
-    note_flag(f, TR_RECORD_SQUARES);
-}
-
-static void note_gauge_tied(finder *f) {
-    const tr_flat *flat = flat_of(f);
-    int32_t from = f->step->buffer[TR_SLOT_INPUT];
-    note(f, from < 0 ? flat->sums.buffer : from, TR_ACCESS_READ, 0,
-         flat->count * (int64_t)sizeof(float));
-    note_flag(f, TR_RECORD_TIED_SQUARES);
-}
-
-static void note_fold(finder *f) {
-    const tr_flat *flat = flat_of(f);
-    int32_t to = f->step->buffer[TR_SLOT_OUTPUT];
-    reads(f, TR_SLOT_INPUT);
-    note_contribution(f,
-                      (tr_access){.value = to < 0 ? flat->sums.buffer : to,
-                                  .end = flat->count * tr__sum_bytes(f->plan)},
-                      tr__slot_bit(TR_SLOT_OUTPUT));
-    if (f->plan->request.sums == TR_I64) {
-        note_flag(f, TR_RECORD_TOO_LARGE);
-        note_flag(f, TR_RECORD_NOT_FINITE);
     }
 }
 
@@ -304,60 +244,50 @@ static void note_leaving(finder *f) {
     }
 }
 
-static void note_square(finder *f) {
-    note_leaving(f);
-    note_squares(f, flat_of(f));
+// Where an operand lies. A rank that has no elements of it is taken to access all of
+// the buffer, so that it waits as the others.
+static tr_access operand_of(const finder *f, tr_location at, tr_tensor_desc desc) {
+    int64_t bytes = tr_tensor_bytes(desc);
+    return bytes > 0 ? (tr_access){.value = at.buffer,
+                                   .first = at.offset,
+                                   .end = at.offset + bytes}
+                     : whole_of(f, at.buffer);
+}
+
+static void note_launch(finder *f, const tr_flat_launch *launch) {
+    const tr_op_desc *desc = &launch->desc;
+    for (int i = 0; i < desc->in_count; i++) {
+        if (launch->in[i].buffer >= 0) {
+            note_access(f, operand_of(f, launch->in[i], desc->in[i]));
+        }
+    }
+    for (int i = 0; i < desc->out_count; i++) {
+        bool there = launch->out[i].buffer >= 0;
+        bool none = launch->out[i].buffer == f->plan->record.buffer &&
+                    tr_tensor_bytes(desc->out[i]) == 0;
+        if (there && !none) {
+            tr_access access = operand_of(f, launch->out[i], desc->out[i]);
+            bool adds = desc->accumulate >> i & 1;
+            access.mode = adds ? TR_ACCESS_ADD : TR_ACCESS_WRITE;
+            access.contributes = launch->contributes[i];
+            note_access(f, access);
+        }
+    }
+}
+
+static void note_launches(finder *f) {
+    tr_flat_launch launch;
+    size_t next = 0;
+    while (tr__flat_launch_next(f->plan, f->step, &next, &launch)) {
+        note_launch(f, &launch);
+    }
     writes(f, TR_SLOT_TEMP);
 }
 
 static void note_norm(finder *f) {
-    for (size_t i = 0; i < f->plan->flat_count; i++) {
-        const tr_flat *flat = &f->plan->flats[i];
-        if (!tr__is_on_nvme(f->plan, &flat->grad)) {
-            note_own(f, flat, &flat->grad, TR_PART_GRAD, TR_ACCESS_READ);
-            note_squares(f, flat);
-        }
-    }
+    note_launches(f);
     note_record(f, TR_ACCESS_WRITE, TR_RECORD_SECONDS,
                 TR_RECORD_PEAK - TR_RECORD_SECONDS + 1);
-    writes(f, TR_SLOT_TEMP);
-}
-
-// A part of a piece of an update: in its place, or staged.
-static void note_part(finder *f, tr_part part, tr_access_mode mode) {
-    const tr_plan_step *step = f->step;
-    const tr_flat_range *range = tr__flat_range(flat_of(f), part);
-    if (tr__is_on_nvme(f->plan, range)) {
-        int64_t bytes = tr__nvme_bytes(f->plan, part, step->count);
-        note(f, step->buffer[TR_SLOT_PART + part], mode, 0, bytes);
-    } else {
-        note_range(f, range, part, mode, step->first, step->count);
-    }
-}
-
-static void note_states(finder *f) {
-    for (int s = 0; s < f->plan->request.optimizer_states; s++) {
-        note_part(f, (tr_part)(TR_PART_STATE + s), TR_ACCESS_ADD);
-    }
-}
-
-static void note_measure(finder *f) {
-    note_part(f, TR_PART_PARAM, TR_ACCESS_READ);
-    note_part(f, TR_PART_GRAD, TR_ACCESS_READ);
-    note_states(f);
-    note_whole(f, f->step->buffer[TR_SLOT_NORMS], TR_ACCESS_ADD);
-    writes(f, TR_SLOT_TEMP);
-}
-
-static void note_update(finder *f) {
-    note_part(f, TR_PART_PARAM, TR_ACCESS_ADD);
-    note_part(f, TR_PART_GRAD, TR_ACCESS_READ);
-    if (tr__plan_is_half(f->plan)) {
-        note_part(f, TR_PART_COPY, TR_ACCESS_WRITE);
-    }
-    note_states(f);
-    reads(f, TR_SLOT_NORMS);
-    writes(f, TR_SLOT_TEMP);
 }
 
 static void note_gather_params(finder *f) {
@@ -440,11 +370,6 @@ static void note_transfer(finder *f) {
                read ? TR_ACCESS_WRITE : TR_ACCESS_READ);
 }
 
-static void note_total(finder *f) {
-    reads(f, TR_SLOT_INPUT);
-    writes(f, TR_SLOT_OUTPUT);
-}
-
 static void note_step(finder *f) {
     const tr_program *program = tr__step_program(f->plan, f->step, f->kind);
     if (program) {
@@ -459,15 +384,15 @@ static void note_load(finder *f) {
 }
 
 static void (*const note_kind[TR_STEP_KINDS])(finder *) = {
-    [TR_STEP_load] = note_load,     [TR_STEP_unload] = note_load,
-    [TR_STEP_clear] = note_clear,   [TR_STEP_combine] = note_combine,
-    [TR_STEP_gauge] = note_gauge,   [TR_STEP_gauge_tied] = note_gauge_tied,
-    [TR_STEP_fold] = note_fold,     [TR_STEP_square] = note_square,
-    [TR_STEP_norm] = note_norm,     [TR_STEP_measure] = note_measure,
-    [TR_STEP_update] = note_update, [TR_STEP_total] = note_total,
-    [TR_STEP_gather] = note_gather, [TR_STEP_reduce] = note_reduce,
-    [TR_STEP_fetch] = note_fetch,   [TR_STEP_evict] = note_evict,
-    [TR_STEP_read] = note_transfer, [TR_STEP_write] = note_transfer,
+    [TR_STEP_load] = note_load,       [TR_STEP_unload] = note_load,
+    [TR_STEP_clear] = note_launches,  [TR_STEP_combine] = note_combine,
+    [TR_STEP_gauge] = note_launches,  [TR_STEP_gauge_tied] = note_launches,
+    [TR_STEP_fold] = note_launches,   [TR_STEP_square] = note_launches,
+    [TR_STEP_norm] = note_norm,       [TR_STEP_measure] = note_launches,
+    [TR_STEP_update] = note_launches, [TR_STEP_total] = note_launches,
+    [TR_STEP_gather] = note_gather,   [TR_STEP_reduce] = note_reduce,
+    [TR_STEP_fetch] = note_fetch,     [TR_STEP_evict] = note_evict,
+    [TR_STEP_read] = note_transfer,   [TR_STEP_write] = note_transfer,
 };
 
 tr_status tr__accesses_find(const tr_plan *plan, tr_sequence_kind kind,

@@ -4,6 +4,7 @@
 // followed here is that order, and what each staging buffer holds; that nobody touches
 // a buffer while the disk does, check_flats.c sees.
 #include "base/checked.h"
+#include "ops/gradient_squares/gradient_squares.h"
 #include "plan/check_walk.h"
 
 // Steps of an update have a slot; before the norm it is the step before's.
@@ -202,7 +203,7 @@ tr_status tr__check_evict_staged(tr_check_walk *w) {
 
 tr_status tr__check_scratch(const tr_check_walk *w) {
     int32_t buffer = w->step->buffer[TR_SLOT_TEMP];
-    int64_t bytes = TR_UNFOLD_ELEMENTS * (int64_t)sizeof(float);
+    int64_t bytes = TR_CONVERT_ELEMENTS * (int64_t)sizeof(float);
     bool good = !tr__plan_folds(w->plan) ||
                 (buffer >= 0 && w->plan->buffers[buffer].bytes >= bytes);
     return good ? TR_OK : tr__check_wrong(w, "has no room to unfold gradients");

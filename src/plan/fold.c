@@ -1,6 +1,6 @@
 // Pass: sums of another type than the f32 that a backward makes. Each micro-batch's
 // gradient is made by itself, in a temporary, and added to them: in reproducible mode
-// in fixed point of 64 bits (ops/fixed), since integers add up to the same in any
+// in fixed point of 64 bits (ops/accumulate), since integers add up to the same in any
 // order; or rounded to the 16 bits that the run asks for. Where several segments make
 // gradients of one flat buffer, each adds its own, and zeros for those of the others.
 #include "plan/editor.h"

@@ -88,12 +88,8 @@ static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char 
         return tr_fail(err, TR_MEMORY, "no memory for the plan's parameters");
     }
     const char *stored = info->whole ? info->whole : name;
-    int place = 0;
     tr_flat *of = &plan->flats[flat];
     of->first_param = of->end_param > 0 ? of->first_param : plan->param_count;
-    for (size_t i = of->first_param; i < plan->param_count; i++) {
-        place += plan->params[i].flat == flat;
-    }
     int tensor = info->whole ? first_slice(plan, stored) : (int)plan->param_count;
     of->end_param = plan->param_count + 1;
     plan->params[plan->param_count++] =
@@ -107,7 +103,7 @@ static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char 
                         .flat = flat,
                         .offset = offset,
                         .count = tr_shape_count(info->shape),
-                        .place = place,
+                        .place = of->param_count++,
                         .tensor = tensor};
     return TR_OK;
 }

@@ -2,7 +2,7 @@
 #ifndef TR_PLAN_PLAN_H
 #define TR_PLAN_PLAN_H
 
-#include "ops/optimizer.h"
+#include "ops/update/update.h"
 #include "plan/program.h"
 
 #include <tranche/plan.h>
@@ -214,8 +214,7 @@ enum {
     TR_FLAT_ELEMENTS = 16,    // a flat buffer is a multiple of a cache line long
     TR_SHARD_ELEMENTS = 1024, // shards are cut at multiples: whole blocks of the norm,
                               // and of what NVMe writes
-    TR_UNFOLD_ELEMENTS = 1 << 16, // sums of another type turned into f32 at a time
-    TR_UPDATE_SLOTS_MAX = 64,     // of the ring that an update from NVMe is staged in
+    TR_UPDATE_SLOTS_MAX = 64, // of the ring that an update from NVMe is staged in
 };
 
 // Elements [first, first + count) of a flat buffer, in a buffer that lives always.
@@ -232,7 +231,8 @@ typedef struct tr_flat {
     bool gauged; // its gradients count for the noise scale, where it is measured
     bool leaves; // states and update are elsewhere, and gradients go there
     size_t first_param, end_param; // its parameters are among these of the plan
-    int64_t count;                 // elements, padding included
+    int param_count;
+    int64_t count;      // elements, padding included
     int64_t shard;      // elements of a rank's part (comm.h), a multiple of 1,024
     int64_t first, own; // this rank's part: [first, first + own)
     // Of the type that units compute in, on the device; buffer -1: only while it is
@@ -248,7 +248,8 @@ typedef struct tr_flat {
     tr_flat_range sums; // gradients that stay on the device until they are complete:
                         // grad, or what is evicted to it; buffer -1: none stay
     tr_flat_range state[TR_OPTIMIZER_STATES]; // f32
-    int64_t parts; // where its tensors' parts begin in what a rank measures
+    int64_t squares; // where the squares of its gradients begin, of the record's
+    int64_t parts;   // where its tensors' parts begin in what a rank measures
 } tr_flat;
 
 // Where a unit's flat buffers lie while a step works on it. Buffers; -1: not touched.
@@ -289,7 +290,9 @@ typedef struct tr_record_layout {
 // parameter number k are at flat.parts + b + k; not all of them are used. The passing
 // buffer has [ranks][parts] of it at stages 1 to 3; at stage 0 every rank measures all.
 typedef struct tr_norms_layout {
-    int64_t parts; // of one rank
+    int64_t parts;      // of one rank
+    tr_parts_run *runs; // [run_count] which parts of all ranks are which tensor's
+    int64_t run_count;
 } tr_norms_layout;
 
 // Bytes that this rank sends in one optimizer step.
@@ -521,6 +524,8 @@ int64_t tr__sums_bytes(const tr_plan *plan, int64_t count);
 int64_t tr__update_shard(const tr_plan *plan, const tr_flat *flat);
 // How many ranks' measures make up all: 1 at stage 0.
 int64_t tr__norms_ranks(const tr_plan *plan);
+// How many tr_squares a rank has for a flat buffer.
+int64_t tr__norms_parts(const tr_plan *plan, const tr_flat *flat);
 // Index of the tr_squares of a block (of 1,024 elements of its flat buffer) in which
 // the parameter has elements.
 int64_t tr__norms_part(const tr_plan *plan, const tr_plan_param *param, int64_t block);

@@ -1,5 +1,7 @@
 // Pass: the record of a step, what is measured, and how many bytes a rank moves in it.
 #include "base/checked.h"
+#include "base/memory.h"
+#include "ops/optimizer_measure.h"
 #include "plan/work.h"
 
 static void count_transfers(tr_plan *plan, const tr_plan_step *step) {
@@ -28,6 +30,7 @@ static void lay_record(tr_plan *plan) {
     int64_t blocks = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
         int64_t most = tr__min_i64(plan->flats[f].shard, plan->flats[f].count);
+        plan->flats[f].squares = blocks;
         blocks += tr__ceil_div(most, TR_SHARD_ELEMENTS);
     }
     plan->record.sums = TR_RECORD_FLAGS;
@@ -36,28 +39,50 @@ static void lay_record(tr_plan *plan) {
     plan->record.doubles = plan->record.partials + blocks;
 }
 
-static void lay_norms(tr_plan *plan) {
-    int64_t parts = 0;
-    for (size_t f = 0; f < plan->flat_count; f++) {
-        tr_flat *flat = &plan->flats[f];
-        int64_t most = tr__min_i64(tr__update_shard(plan, flat), flat->count);
-        flat->parts = parts;
-        parts += tr__ceil_div(most, TR_SHARD_ELEMENTS);
-        for (size_t i = 0; i < plan->param_count; i++) {
-            parts += plan->params[i].flat == (int)f;
+// The parts of a parameter are one run, but where its blocks go on on another rank.
+static bool add_runs(tr_plan *plan, const tr_plan_param *param, size_t *capacity) {
+    tr_norms_layout *norms = &plan->norms;
+    int64_t first = param->offset / TR_SHARD_ELEMENTS;
+    int64_t blocks = tr__measure_parts(param->offset, param->count);
+    for (int64_t b = first; b < first + blocks; b++) {
+        int64_t part = tr__norms_part(plan, param, b);
+        tr_parts_run *last =
+            norms->run_count ? &norms->runs[norms->run_count - 1] : NULL;
+        if (b > first && part == last->first + last->count) {
+            last->count++;
+            continue;
         }
+        if (!tr__grow((void **)&norms->runs, capacity, (size_t)norms->run_count + 1,
+                      sizeof *norms->runs)) {
+            return false;
+        }
+        norms->runs[norms->run_count++] = (tr_parts_run){part, 1, param->tensor};
     }
-    plan->norms.parts = parts;
+    return true;
+}
+
+static tr_status lay_norms(tr_plan *plan, tr_error *err) {
+    size_t capacity = 0;
+    bool there = true;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        plan->flats[f].parts = plan->norms.parts;
+        plan->norms.parts += tr__norms_parts(plan, &plan->flats[f]);
+    }
+    for (size_t i = 0; i < plan->param_count && there; i++) {
+        there = add_runs(plan, &plan->params[i], &capacity);
+    }
+    return there ? TR_OK
+                 : tr_fail(err, TR_MEMORY, "no memory for the norms of tensors");
 }
 
 tr_status tr__pass_traffic(tr_plan *plan, tr_error *err) {
     const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
-    (void)err;
+    tr_status status = TR_OK;
     if (!plan->request.inference) {
         lay_record(plan);
     }
     if (plan->request.tensor_norms) {
-        lay_norms(plan);
+        status = lay_norms(plan, err);
     }
     // What may be done in one of two places is counted in the second.
     for (size_t i = 0; i < train->count; i++) {
@@ -65,5 +90,5 @@ tr_status tr__pass_traffic(tr_plan *plan, tr_error *err) {
             count_step(plan, &train->steps[i]);
         }
     }
-    return TR_OK;
+    return status;
 }

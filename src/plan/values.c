@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "comm/comm.h"
+#include "ops/gradient_squares/gradient_squares.h"
 #include "ops/optimizer_measure.h"
 #include "plan/plan.h"
 
@@ -371,7 +372,7 @@ static void use_gather(table *t, tr_plan_step *step) {
 // Sums of another type, as f32.
 static void use_unfold(table *t, tr_plan_step *step) {
     if (tr__plan_folds(t->plan)) {
-        use_temp(t, step, TR_UNFOLD_ELEMENTS * (int64_t)sizeof(float));
+        use_temp(t, step, TR_CONVERT_ELEMENTS * (int64_t)sizeof(float));
     }
 }
 

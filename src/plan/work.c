@@ -2,81 +2,30 @@
 
 #include "base/checked.h"
 #include "ops/optimizer_measure.h"
+#include "plan/flat_launch.h"
 
 enum { F32 = sizeof(float), F64 = sizeof(double) };
 
 // ---- memory
 // --------------------------------------------------------------------------
 
-// Gradients are read, and the sums written, read too where they are added to.
-static double fold_bytes(const tr_plan *plan, const tr_plan_step *step) {
-    int64_t sums =
-        (step->writes & tr__slot_bit(TR_SLOT_OUTPUT) ? 1 : 2) * tr__sum_bytes(plan);
-    return (double)plan->flats[step->unit].count * (double)(F32 + sums);
-}
-
-static double gauge_bytes(const tr_plan *plan, const tr_plan_step *step) {
-    double elements = 0;
-    int64_t count;
+double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
+    tr_flat_launch launch;
+    double bytes = 0;
     size_t next = 0;
-    while (
-        tr__gauge_next(plan->units[step->unit].program, step->segment, &next, &count)) {
-        elements += (double)count;
+    if (step->kind == TR_STEP_clear && step->part == TR_PART_GRAD) {
+        return 0; // gaps between parameters are too small to count
     }
-    return elements * F32;
-}
-
-static double norm_bytes(const tr_plan *plan) {
-    double elements = 0;
-    for (size_t f = 0; f < plan->flat_count; f++) {
-        bool squared = tr__is_on_nvme(plan, &plan->flats[f].grad);
-        elements += squared ? 0 : (double)plan->flats[f].own;
+    while (tr__flat_launch_next(plan, step, &next, &launch)) {
+        tr_cost cost = {0};
+        launch.kernel->cost(&launch.desc, &cost);
+        bytes += cost.bytes;
     }
-    return elements * (double)tr__sum_bytes(plan);
-}
-
-// Parameters and states are read and written, gradients read.
-static double update_bytes(const tr_plan *plan, const tr_plan_step *step) {
-    int64_t each = 2 * F32 * (1 + plan->request.optimizer_states) + tr__sum_bytes(plan);
-    each += tr__plan_is_half(plan) ? tr__param_bytes(plan) : 0; // what it is rounded to
-    return (double)step->count * (double)each;
-}
-
-// The first phase: parameters and gradients are read, states read and written.
-static double measure_bytes(const tr_plan *plan, const tr_plan_step *step) {
-    int64_t each = F32 * (1 + 2 * plan->request.optimizer_states) + tr__sum_bytes(plan);
-    return (double)step->count * (double)each;
+    return bytes;
 }
 
 static int64_t norms_bytes(const tr_plan *plan) {
     return plan->norms.parts * (int64_t)sizeof(tr_squares);
-}
-
-double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
-    switch (step->kind) {
-    case TR_STEP_fold:
-        return fold_bytes(plan, step);
-    case TR_STEP_square:
-        return (double)plan->flats[step->unit].own * (double)tr__sum_bytes(plan);
-    case TR_STEP_gauge:
-        return gauge_bytes(plan, step);
-    case TR_STEP_gauge_tied:
-        return (double)plan->flats[step->unit].count * F32;
-    case TR_STEP_norm:
-        return norm_bytes(plan);
-    case TR_STEP_measure:
-        return measure_bytes(plan, step);
-    case TR_STEP_total:
-        return (double)(norms_bytes(plan) * tr__norms_ranks(plan));
-    case TR_STEP_update:
-        return update_bytes(plan, step);
-    case TR_STEP_clear: // gaps between parameters are too small to count
-        return step->part == TR_PART_RECORD
-                   ? (double)plan->record.partials * (double)F64
-                   : 0;
-    default:
-        return 0;
-    }
 }
 
 int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step) {

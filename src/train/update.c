@@ -3,6 +3,8 @@
 #include "plan/offsets.h"
 #include "train/engine.h"
 
+#include <stdlib.h>
+
 // A parameter joins the range before it when nothing but padding lies between them:
 // padding is zero, has no gradient, and stays zero.
 static bool joins(const tr_update_range *last, int flat, int group, int64_t offset) {
@@ -17,6 +19,13 @@ static bool is_undecayed(const tr_settings *settings, const tr_plan_param *param
     const tr_param_group *base = &settings->groups[settings->group_count - 1];
     return !settings->decay_1d && param->stored_shape.rank < 2 &&
            settings->groups[group].hyper.weight_decay == base->hyper.weight_decay;
+}
+
+// By flat buffer, then by offset.
+static int compare_ranges(const void *a, const void *b) {
+    const tr_update_range *x = a, *y = b;
+    return x->flat != y->flat ? (x->flat > y->flat) - (x->flat < y->flat)
+                              : (x->offset > y->offset) - (x->offset < y->offset);
 }
 
 tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
@@ -40,11 +49,13 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
                 .offset = param->offset,
                 .count = param->count,
                 .group = group,
-                .param = (int)i,
+                .place = param->place,
+                .tensor = param->tensor,
                 .adapts = !flat_rate,
                 .undecayed = is_undecayed(engine->settings, param, group)};
         }
     }
+    qsort(engine->ranges, engine->range_count, sizeof *engine->ranges, compare_ranges);
     return TR_OK;
 }
 

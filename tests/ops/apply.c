@@ -16,7 +16,9 @@ const tr_run_context test_context = {.seed = 7,
                                      .sample = 11,
                                      .unit = 3,
                                      .rows = INT64_MAX,
-                                     .loss_seed = 0.375f};
+                                     .loss_seed = 0.375f,
+                                     .fixed_scale = 0x1p20,
+                                     .fixed_limit = 0x1p20 * 2};
 
 static const tr_kernel *find_kernel(const tr_op_desc *desc) {
     const tr_kernel *kernel = tr__kernel_choose(desc);

@@ -82,10 +82,12 @@ static test_tensor *if_there(test_tensor *tensor) {
     return tensor->desc.dtype == TR_NONE ? NULL : tensor;
 }
 
-// Sums of a loss and tensors of a whole wave are only ever added to.
+// Sums of a loss and tensors of a whole wave are only ever added to, others where the
+// case says so.
 static bool is_added_to(const test_node *node, int i) {
     const tr_op *op = node->the_case->op;
-    return (i == 0 && op->flags & TR_OP_LOSS) || op->wave_outputs >> i & 1;
+    return (i == 0 && op->flags & TR_OP_LOSS) ||
+           (op->wave_outputs | node->the_case->added) >> i & 1;
 }
 
 // The outputs before a run that makes them.

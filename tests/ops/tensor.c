@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum { SEED = 20 };
+enum { SEED = 20, FIXED_SCALE = 1 << 20 };
 
 void test_tensor_take(test_tensor *tensor, tr_tensor_desc desc) {
     int64_t bytes = tr_tensor_bytes(desc);
@@ -112,6 +112,8 @@ double test_tensor_at(const test_tensor *tensor, int64_t i) {
         return ((const double *)tensor->memory.data)[i];
     case TR_I32:
         return ((const int32_t *)tensor->memory.data)[i];
+    case TR_I64:
+        return (double)((const int64_t *)tensor->memory.data)[i];
     default:
         fail_msg("no such elements are known: %s", tr_dtype_name(tensor->desc.dtype));
         return NAN;
@@ -122,6 +124,8 @@ void test_tensor_put(test_tensor *tensor, int64_t i, double value) {
     uint16_t *halves = tensor->memory.data;
     if (tensor->desc.dtype == TR_F64) {
         ((double *)tensor->memory.data)[i] = value;
+    } else if (tensor->desc.dtype == TR_I64) {
+        ((int64_t *)tensor->memory.data)[i] = (int64_t)(value * FIXED_SCALE);
     } else if (tensor->desc.dtype == TR_BF16) {
         halves[i] = tr__bf16_of_f32((float)value);
     } else if (tensor->desc.dtype == TR_F16) {

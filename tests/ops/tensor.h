@@ -21,7 +21,8 @@ void test_tensor_give(test_tensor *tensor);
 
 // Values that are a function of (stream, element) alone. f32 and 16-bit formats
 // (rounded): uniform, mean 0,
-// deviation `scale`; f64: multiples of `scale`, from 0 to 7 of them.
+// deviation `scale`; i64: the same in fixed point, as test_context says; f64: multiples
+// of `scale`, from 0 to 7 of them.
 void test_tensor_fill(test_tensor *tensor, double scale, uint64_t stream);
 // As the case says.
 void test_tensor_fill_input(test_tensor *tensor, const tr_case_input *input,

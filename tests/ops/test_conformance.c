@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+extern const tr_case_list tr__cases_accumulate;
 extern const tr_case_list tr__cases_attention;
 extern const tr_case_list tr__cases_batch_norm;
 extern const tr_case_list tr__cases_batch_stat;
@@ -17,6 +18,7 @@ extern const tr_case_list tr__cases_copy;
 extern const tr_case_list tr__cases_dropout;
 extern const tr_case_list tr__cases_embedding;
 extern const tr_case_list tr__cases_gelu;
+extern const tr_case_list tr__cases_gradient_squares;
 extern const tr_case_list tr__cases_head;
 extern const tr_case_list tr__cases_head_slice;
 extern const tr_case_list tr__cases_head_slice_loss;
@@ -27,14 +29,18 @@ extern const tr_case_list tr__cases_relu;
 extern const tr_case_list tr__cases_residual;
 extern const tr_case_list tr__cases_rms_norm;
 extern const tr_case_list tr__cases_shortcut;
+extern const tr_case_list tr__cases_sum_of_squares;
+extern const tr_case_list tr__cases_zero;
 
 static const tr_case_list *const lists[] = {
+    &tr__cases_accumulate,
     &tr__cases_attention,
     &tr__cases_cast,
     &tr__cases_copy,
     &tr__cases_dropout,
     &tr__cases_embedding,
     &tr__cases_gelu,
+    &tr__cases_gradient_squares,
     &tr__cases_head,
     &tr__cases_layer_norm,
     &tr__cases_linear,
@@ -48,6 +54,8 @@ static const tr_case_list *const lists[] = {
     &tr__cases_pool,
     &tr__cases_rms_norm,
     &tr__cases_shortcut,
+    &tr__cases_sum_of_squares,
+    &tr__cases_zero,
 };
 
 enum { LISTS = sizeof lists / sizeof *lists };

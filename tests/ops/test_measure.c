@@ -4,7 +4,6 @@
 #include "ops/update.h"
 
 #include <math.h>
-#include <omp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,13 +16,12 @@ enum { COUNT = 70001, PARTS_MAX = COUNT / TR_NORM_BLOCK + 2, ODD = 1000 };
 static const tr_hyper hyper = {
     .lr = 0.1, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6};
 
-static void measure(test_update *u, int which, int64_t first, int64_t begin,
+static void measure(test_update *u, int which, int threads, int64_t begin,
                     int64_t count, tr_squares *parts) {
     const tr_optimizer *lamb = &tr__optimizer_lamb;
     tr_update range = test_update_range(u, &hyper, 3, begin, count);
-    tr__optimizer_measure(test_update_direct(lamb, which),
-                          which == 0 ? tr__norm_reference : tr__norm_choose(0), &hyper,
-                          &range, first + begin, parts);
+    int isa = which == 0 ? -1 : test_update_isa(lamb, which);
+    tr__optimizer_measure(lamb, isa, threads, &hyper, &range, ODD + begin, parts);
 }
 
 static void how_many_parts(void **state) {
@@ -50,7 +48,7 @@ static void parts_are_of_blocks(void **state) {
         for (int i = 0; i < 2100; i++) {
             p[i] = i < 24 ? 1 : i < 1048 ? 2 : i < 2072 ? 3 : 4;
         }
-        measure(&u, which, ODD, 0, 2100, parts);
+        measure(&u, which, 1, 0, 2100, parts);
         static const double counts[] = {24, 1024, 1024, 28};
         for (int k = 0; k < 4; k++) {
             double squares = counts[k] * (k + 1) * (k + 1);
@@ -70,18 +68,16 @@ static void cuts_change_no_bit(void **state) {
         tr_squares want[PARTS_MAX] = {{0}};
         test_update all;
         test_update_open(&all, COUNT);
-        omp_set_num_threads(1);
-        measure(&all, which, ODD, 0, COUNT, want);
+        measure(&all, which, 1, 0, COUNT, want);
         for (int i = 0; i < 3; i++) {
             tr_squares got[PARTS_MAX] = {{0}};
             test_update u;
             test_update_open(&u, COUNT);
-            omp_set_num_threads(i + 1);
             int64_t part = 0, begin = 0;
             while (begin < COUNT) {
                 int64_t end = (part + pieces[i]) * TR_NORM_BLOCK - ODD;
                 end = end < COUNT ? end : COUNT;
-                measure(&u, which, ODD, begin, end - begin, got + part);
+                measure(&u, which, i + 1, begin, end - begin, got + part);
                 part += pieces[i];
                 begin = end;
             }

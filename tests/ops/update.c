@@ -61,6 +61,15 @@ tr_update_function test_update_function(const tr_optimizer *optimizer, int which
     return NULL;
 }
 
+int test_update_isa(const tr_optimizer *optimizer, int which) {
+    for (int isa = 0; which > 0 && isa <= (int)tr__cpu_isa(); isa++) {
+        if (optimizer->cpu[isa] && --which == 0) {
+            return isa;
+        }
+    }
+    return -1;
+}
+
 tr_direct_function test_update_direct(const tr_optimizer *optimizer, int which) {
     const tr_adaptation *adaptation = optimizer->adaptation;
     for (int isa = 0; adaptation && which > 0; isa++) {

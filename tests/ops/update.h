@@ -24,6 +24,8 @@ tr_update test_update_range(const test_update *update, const tr_hyper *hyper,
 // then the instruction sets'. NULL after the last.
 tr_update_function test_update_function(const tr_optimizer *optimizer, int which);
 
+// The instruction set of implementation `which`; -1: the reference.
+int test_update_isa(const tr_optimizer *optimizer, int which);
 // The first phase that goes with implementation `which`; NULL: there is none.
 tr_direct_function test_update_direct(const tr_optimizer *optimizer, int which);
 // One update of a range that is a whole tensor: both phases, where there are two.

@@ -146,10 +146,12 @@ static void what_it_touches(void **state) {
     tr_plan *plan = test_plan(&request);
     tr_plan_step measure = {.kind = TR_STEP_measure, .count = plan->flats[0].count};
     double elements = (double)plan->flats[0].count;
-    // Parameters, gradients, two states twice.
-    assert_true(tr__step_bytes(plan, &measure) == elements * 6 * 4);
+    // Parameters, gradients, two states twice, and what is measured.
+    double parts = 16. * (double)tr__norms_parts(plan, &plan->flats[0]);
+    assert_true(tr__step_bytes(plan, &measure) == elements * 6 * 4 + parts);
     tr_plan_step total = {.kind = TR_STEP_total};
-    assert_true(tr__step_bytes(plan, &total) == 16. * (double)plan->norms.parts);
+    double all = (double)(plan->norms.parts + (int64_t)plan->param_count);
+    assert_true(tr__step_bytes(plan, &total) == 16. * all);
     tr_plan_destroy(plan);
     tr_model_destroy(model);
 }

@@ -1,12 +1,11 @@
 // The sum of squares: exact where it can be, the same bits however it is cut, and never
 // finite when an element is not.
 #include "base/rng.h"
+#include "ops/gradient_squares/gradient_squares.h"
 #include "ops/guarded.h"
-#include "ops/norm/norm.h"
 
 #include <float.h>
 #include <math.h>
-#include <omp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -18,21 +17,17 @@ static int64_t blocks_of(int64_t count) {
     return (count + TR_NORM_BLOCK - 1) / TR_NORM_BLOCK;
 }
 
-static double norm_of(tr_norm_function norm, const float *x, int64_t count) {
+static double sum_of(tr_squares_function squares, const float *x, int64_t count) {
     test_memory partials = test_memory_take((size_t)blocks_of(count) * sizeof(double));
-    norm(x, count, partials.data);
+    squares(x, count, 3, partials.data);
     assert_true(test_memory_intact(&partials));
-    double sum = tr__norm_sum(0, partials.data, blocks_of(count));
+    double sum = tr__squares_sum(0, partials.data, blocks_of(count));
     test_memory_give(&partials);
     return sum;
 }
 
-static tr_norm_function implementation(int which) {
-    if (which == 0) {
-        return tr__norm_reference;
-    }
-    return which - 1 <= (int)tr__cpu_isa() ? tr__norm_choose((tr_isa)(which - 1))
-                                           : NULL;
+static tr_squares_function implementation(int which) {
+    return which - 1 <= (int)tr__cpu_isa() ? tr__squares_choose(which - 1) : NULL;
 }
 
 static void by_hand(void **state) {
@@ -41,15 +36,15 @@ static void by_hand(void **state) {
     for (int i = 0; i < 3000; i++) {
         x[i] = (float)(i % 7 - 3); // squares 9 4 1 0 1 4 9: 28 in each seven
     }
-    tr_norm_function norm;
-    for (int k = 0; (norm = implementation(k)); k++) {
+    tr_squares_function squares;
+    for (int k = 0; (squares = implementation(k)); k++) {
         double partials[3];
-        assert_true(norm_of(norm, x, 1) == 9);
-        assert_true(norm_of(norm, x, 3) == 14);
-        assert_true(norm_of(norm, x, 7) == 28);
-        norm(x, 3000, partials);
+        assert_true(sum_of(squares, x, 1) == 9);
+        assert_true(sum_of(squares, x, 3) == 14);
+        assert_true(sum_of(squares, x, 7) == 28);
+        squares(x, 3000, 1, partials);
         assert_true(partials[0] == 146 * 28 + 13); // 1022 and two more
-        assert_true(tr__norm_sum(0, partials, 3) == 428 * 28 + 14 + 0 + 0);
+        assert_true(tr__squares_sum(0, partials, 3) == 428 * 28 + 14 + 0 + 0);
     }
 }
 
@@ -64,9 +59,9 @@ static void against_long_double(void **state) {
             long double value = ((const float *)x.data)[j];
             want += value * value;
         }
-        tr_norm_function norm;
-        for (int k = 0; (norm = implementation(k)); k++) {
-            assert_true(fabsl(norm_of(norm, x.data, counts[i]) - want) <=
+        tr_squares_function squares;
+        for (int k = 0; (squares = implementation(k)); k++) {
+            assert_true(fabsl(sum_of(squares, x.data, counts[i]) - want) <=
                         1e-13L * want);
         }
         test_memory_give(&x);
@@ -79,18 +74,17 @@ static void cuts_threads_and_instructions_change_no_bit(void **state) {
     static float x[COUNT];
     static double want[BLOCKS], got[BLOCKS];
     tr__fill_normal(x, 0, COUNT, 0, 1, 6, 0);
-    omp_set_num_threads(1);
-    tr__norm_choose(TR_ISA_GENERIC)(x, COUNT, want);
+    tr__squares_choose(TR_ISA_GENERIC)(x, COUNT, 1, want);
     for (int k = 1; implementation(k); k++) {
         for (int threads = 1; threads <= 3; threads++) {
-            omp_set_num_threads(threads);
             memset(got, 0xFF, sizeof got);
-            implementation(k)(x, COUNT, got);
+            implementation(k)(x, COUNT, threads, got);
             assert_memory_equal(got, want, sizeof want);
             for (int b = 0; b < BLOCKS; b++) {
                 int64_t left = COUNT - (int64_t)b * TR_NORM_BLOCK;
                 implementation(k)(x + (int64_t)b * TR_NORM_BLOCK,
-                                  left < TR_NORM_BLOCK ? left : TR_NORM_BLOCK, got + b);
+                                  left < TR_NORM_BLOCK ? left : TR_NORM_BLOCK, threads,
+                                  got + b);
             }
             assert_memory_equal(got, want, sizeof want);
         }
@@ -103,24 +97,24 @@ static void what_is_not_finite_shows(void **state) {
     static const int64_t places[] = {0, 1000, TR_NORM_BLOCK, COUNT - 1};
     static const float values[] = {NAN, INFINITY, -INFINITY};
     float x[COUNT] = {0};
-    tr_norm_function norm;
-    for (int k = 0; (norm = implementation(k)); k++) {
+    tr_squares_function squares;
+    for (int k = 0; (squares = implementation(k)); k++) {
         for (int i = 0; i < 4 * 3; i++) {
             x[places[i % 4]] = values[i / 4];
-            assert_false(isfinite(norm_of(norm, x, COUNT)));
+            assert_false(isfinite(sum_of(squares, x, COUNT)));
             x[places[i % 4]] = 0;
         }
-        assert_true(norm_of(norm, x, COUNT) == 0);
+        assert_true(sum_of(squares, x, COUNT) == 0);
     }
 }
 
 static void the_largest_numbers_do_not_overflow(void **state) {
     (void)state;
     float x[5] = {FLT_MAX, -FLT_MAX, FLT_MAX, FLT_MAX, 0x1p-149f};
-    tr_norm_function norm;
-    for (int k = 0; (norm = implementation(k)); k++) {
-        assert_true(norm_of(norm, x, 5) == 4 * (double)FLT_MAX * (double)FLT_MAX);
-        assert_true(norm_of(norm, x + 4, 1) == 0x1p-298);
+    tr_squares_function squares;
+    for (int k = 0; (squares = implementation(k)); k++) {
+        assert_true(sum_of(squares, x, 5) == 4 * (double)FLT_MAX * (double)FLT_MAX);
+        assert_true(sum_of(squares, x + 4, 1) == 0x1p-298);
     }
 }
 

@@ -1,11 +1,11 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/parallel.h"
-#include "ops/norm/norm.h"
+#include "ops/gradient_squares/gradient_squares.h"
 
-#include <omp.h>
 #include <string.h>
 
-void TR_ISA_NAME(tr__norm_cpu)(const float *x, int64_t count, double *partials);
+void TR_ISA_NAME(tr__squares)(const float *x, int64_t count, int threads,
+                              double *partials);
 
 // Element i of a block is added to lane i % LANES, then the lanes are added by halves:
 // the same order, and because the square of an f32 is exact in f64 the same bits, for
@@ -36,9 +36,10 @@ static double rest_sum(const float *x, int64_t count) {
     return block_sum(block);
 }
 
-void TR_ISA_NAME(tr__norm_cpu)(const float *x, int64_t count, double *partials) {
+void TR_ISA_NAME(tr__squares)(const float *x, int64_t count, int threads,
+                              double *partials) {
     int64_t blocks = (count + TR_NORM_BLOCK - 1) / TR_NORM_BLOCK;
-    int threads = tr__threads_for(count, 1, omp_get_max_threads());
+    threads = tr__threads_for(count, 1, threads);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t b = 0; b < blocks; b++) {
         int64_t first = b * TR_NORM_BLOCK, left = count - first;

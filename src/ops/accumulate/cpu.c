@@ -1,0 +1,92 @@
+// Sums in fixed point.
+#include "backend/cpu/isa.h"
+#include "backend/cpu/parallel.h"
+#include "ops/accumulate/accumulate.h"
+#include "ops/operand.h"
+
+#include <float.h>
+#include <math.h>
+
+extern const tr_kernel TR_ISA_NAME(tr__accumulate_kernel);
+void TR_ISA_NAME(tr__fixed_convert)(const int64_t *sums, int64_t count, double scale,
+                                    int threads, float *x);
+
+enum { PIECE = 1 << 14 }; // elements of one turn of a thread
+
+// Bits of what a piece has met.
+enum { TOO_LARGE = 1, NOT_FINITE = 2 };
+
+// Products with a power of two are exact in f64. A term that does not fit is left out:
+// its conversion would be undefined.
+static int add_piece(const float *x, int64_t count, double scale, double limit,
+                     bool add, int64_t *sums) {
+    int bad = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double term = rint((double)x[i] * scale);
+        int fits = fabs(term) <= limit;
+        int64_t whole = (int64_t)(fits ? term : 0);
+        sums[i] = add ? sums[i] + whole : whole;
+        int finite = fabs(term) <= DBL_MAX;
+        bad |= fits ? 0 : finite ? TOO_LARGE : NOT_FINITE;
+    }
+    return bad;
+}
+
+static void accumulate(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    const float *x = launch->in[0];
+    int64_t *sums = launch->out[0];
+    double *counts = launch->out[1];
+    double scale = launch->run->fixed_scale, limit = launch->run->fixed_limit;
+    int64_t count = tr_shape_count(desc->in[0].shape);
+    int64_t pieces = (count + PIECE - 1) / PIECE;
+    int threads = tr__threads_for(count, 1, desc->threads), bad = 0;
+    bool add = launch->accumulate & 1;
+#pragma omp parallel for num_threads(threads) if (threads > 1) reduction(| : bad)
+    for (int64_t p = 0; p < pieces; p++) {
+        int64_t first = p * PIECE, left = count - first;
+        bad |= add_piece(x + first, left < PIECE ? left : PIECE, scale, limit, add,
+                         sums + first);
+    }
+    if (counts) {
+        counts[TR_ACCUMULATE_TOO_LARGE] += bad & TOO_LARGE ? 1 : 0;
+        counts[TR_ACCUMULATE_NOT_FINITE] += bad & NOT_FINITE ? 1 : 0;
+    }
+}
+
+static bool supports(const tr_op_desc *desc) {
+    return desc->in[0].dtype == TR_F32 && desc->out[0].dtype == TR_I64;
+}
+
+static void cost(const tr_op_desc *desc, tr_cost *out) {
+    tr__accumulate_cost(desc, out);
+}
+
+const tr_kernel TR_ISA_NAME(tr__accumulate_kernel) = {
+    .name = "accumulate.cpu." TR_ISA_TEXT,
+    .supports = supports,
+    .cost = cost,
+    .launch = accumulate,
+};
+
+// A sum has up to 63 bits: the one rounding to f32 goes by f64, whose own rounding, to
+// odd, cannot change which f32 is nearest (Boldo and Melquiond, IEEE Trans. Computers
+// 57(4), 2008); the bits below f64's are folded into its last one.
+static double to_odd(int64_t sum) {
+    enum { DROPPED = 9 }; // 62 - 53
+    int64_t low = sum & ((1 << DROPPED) - 1);
+    int64_t high = sum - low;
+    int64_t kept = low ? high | (INT64_C(1) << DROPPED) : high;
+    bool exact = sum < (INT64_C(1) << 53) && sum > -(INT64_C(1) << 53);
+    return (double)(exact ? sum : kept);
+}
+
+void TR_ISA_NAME(tr__fixed_convert)(const int64_t *sums, int64_t count, double scale,
+                                    int threads, float *x) {
+    double back = 1 / scale;
+    threads = tr__threads_for(count, 1, threads);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        x[i] = (float)(to_odd(sums[i]) * back);
+    }
+}

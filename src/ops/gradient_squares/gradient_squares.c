@@ -1,0 +1,171 @@
+#include "ops/gradient_squares/gradient_squares.h"
+
+#include "backend/cpu/half.h"
+#include "ops/accumulate/accumulate.h"
+#include "ops/operand.h"
+
+void tr__squares_reference(const float *x, int64_t count, int threads,
+                           double *partials);
+void tr__squares_generic(const float *x, int64_t count, int threads, double *partials);
+#if defined(__x86_64__)
+void tr__squares_avx2(const float *x, int64_t count, int threads, double *partials);
+void tr__squares_avx512(const float *x, int64_t count, int threads, double *partials);
+#endif
+
+tr_squares_function tr__squares_choose(int isa) {
+    static const tr_squares_function table[TR_ISA_COUNT] = TR_ISA_TABLE(tr__squares);
+    for (int i = isa; i >= 0; i--) {
+        if (i < TR_ISA_COUNT && table[i]) {
+            return table[i];
+        }
+    }
+    return tr__squares_reference;
+}
+
+double tr__squares_sum(double so_far, const double *partials, int64_t blocks) {
+    double sum = so_far;
+    for (int64_t i = 0; i < blocks; i++) {
+        sum += partials[i];
+    }
+    return sum;
+}
+
+static int64_t blocks_of(int64_t count) {
+    return (count + TR_NORM_BLOCK - 1) / TR_NORM_BLOCK;
+}
+
+static int64_t count_of(const tr_op_desc *desc) {
+    return tr_shape_count(desc->in[0].shape);
+}
+
+// ---- by blocks
+
+static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
+                       tr_error *err) {
+    tr_status status = tr__operand_count(node, 1, 1, err);
+    if (status == TR_OK && node->in[0].dtype != TR_I64) {
+        status = tr__operand_real(node, 0, err);
+    } else if (status == TR_OK) {
+        status = tr__operand_dtype(node, 0, TR_I64, err);
+    }
+    if (status == TR_OK) {
+        out[0] = (tr_tensor_desc){
+            TR_F64, TR_SHAPE1(blocks_of(tr_shape_count(node->in[0].shape)))};
+        *out_count = 1;
+    }
+    return status;
+}
+
+static bool supports(const tr_op_desc *desc) {
+    tr_dtype from = desc->in[0].dtype;
+    return from == TR_F32 || from == TR_I64 || tr__dtype_is_half(from);
+}
+
+static void cost(const tr_op_desc *desc, tr_cost *out) {
+    tr__desc_cost(desc, 0, out);
+    out->flops = 2 * (double)count_of(desc);
+}
+
+static size_t workspace(const tr_op_desc *desc, const void *state) {
+    (void)state;
+    return desc->in[0].dtype == TR_F32 ? 0 : TR_CONVERT_ELEMENTS * sizeof(float);
+}
+
+// Sums of another type piece by piece, each piece squared while it is in the cache.
+static void launch_converted(const tr_op_desc *desc, const tr_launch *launch) {
+    tr_squares_function squares = tr__squares_choose(desc->isa);
+    int64_t count = count_of(desc);
+    size_t element = tr_dtype_bytes(desc->in[0].dtype);
+    double *partials = launch->out[0];
+    float *scratch = launch->workspace;
+    for (int64_t done = 0; done < count; done += TR_CONVERT_ELEMENTS) {
+        int64_t left = count - done;
+        int64_t now = left < TR_CONVERT_ELEMENTS ? left : TR_CONVERT_ELEMENTS;
+        const char *sums = (const char *)launch->in[0] + (size_t)done * element;
+        tr__sums_convert(desc->in[0].dtype, sums, now, launch->run->fixed_scale,
+                         desc->isa, desc->threads, scratch);
+        squares(scratch, now, desc->threads, partials + done / TR_NORM_BLOCK);
+    }
+}
+
+static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    if (desc->in[0].dtype == TR_F32) {
+        tr__squares_choose(desc->isa)(launch->in[0], count_of(desc), desc->threads,
+                                      launch->out[0]);
+    } else {
+        launch_converted(desc, launch);
+    }
+}
+
+// One for every instruction set: tr__squares_choose finds what is in it.
+static const tr_kernel kernel = {
+    .name = "gradient_squares.cpu",
+    .supports = supports,
+    .cost = cost,
+    .workspace = workspace,
+    .launch = launch,
+};
+
+static const tr_kernel *const table[TR_OP_ISAS] = {&kernel};
+static const tr_kernel *const half[TR_OP_HALVES][TR_OP_ISAS] = {{0}, {&kernel}, {0}};
+
+const tr_op tr__op_gradient_squares = {
+    .name = "gradient_squares",
+    .infer = infer,
+    .reference = &kernel,
+    .cpu = table,
+    .cpu_half = half,
+};
+
+// ---- all in one
+
+enum { BLOCKS_AT_ONCE = 512 };
+
+static tr_status sum_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
+                           tr_error *err) {
+    tr_status status = tr__operand_count(node, 1, 1, err);
+    if (status == TR_OK) {
+        status = tr__operand_dtype(node, 0, TR_F32, err);
+    }
+    if (status == TR_OK) {
+        out[0] = (tr_tensor_desc){TR_F64, TR_SHAPE1(1)};
+        *out_count = 1;
+    }
+    return status;
+}
+
+static bool sum_supports(const tr_op_desc *desc) {
+    return desc->in[0].dtype == TR_F32;
+}
+
+static void launch_sum(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    tr_squares_function squares = tr__squares_choose(desc->isa);
+    const int64_t most = (int64_t)BLOCKS_AT_ONCE * TR_NORM_BLOCK;
+    const float *x = launch->in[0];
+    double partials[BLOCKS_AT_ONCE], sum = 0;
+    int64_t count = count_of(desc);
+    for (int64_t done = 0; done < count; done += most) {
+        int64_t now = count - done < most ? count - done : most;
+        squares(x + done, now, desc->threads, partials);
+        sum = tr__squares_sum(sum, partials, blocks_of(now));
+    }
+    *(double *)launch->out[0] += sum;
+}
+
+static const tr_kernel sum_kernel = {
+    .name = "sum_of_squares.cpu",
+    .supports = sum_supports,
+    .cost = cost,
+    .launch = launch_sum,
+};
+
+static const tr_kernel *const sum_table[TR_OP_ISAS] = {&sum_kernel};
+
+const tr_op tr__op_sum_of_squares = {
+    .name = "sum_of_squares",
+    .infer = sum_infer,
+    .reference = &sum_kernel,
+    .cpu = sum_table,
+};

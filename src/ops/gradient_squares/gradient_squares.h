@@ -1,0 +1,35 @@
+// Squares of gradients, summed in blocks of 1,024 elements: the same bits for every
+// number of threads, every instruction set and every cut at block boundaries.
+//
+//     gradient_squares   in[0]   f32, bf16, f16 or i64 [n]   sums of gradients
+//                        out[0]  f64 [ceil(n / 1024)]        the squares of each block
+//     sum_of_squares     in[0]   f32 [n]
+//                        out[0]  f64 [1]   all blocks, one after the other; added to
+//
+// Squares are summed in f64. Sums in fixed point are divided by their scale first
+// (ops/accumulate). Not finite in, not finite out.
+#ifndef TR_OPS_GRADIENT_SQUARES_H
+#define TR_OPS_GRADIENT_SQUARES_H
+
+#include "backend/cpu/isa.h"
+
+#include <tranche/op.h>
+
+enum {
+    TR_NORM_BLOCK = 1024,
+    // Elements of sums of another type than f32 that are turned into it at a time.
+    TR_CONVERT_ELEMENTS = 1 << 16,
+};
+
+extern const tr_op tr__op_gradient_squares, tr__op_sum_of_squares;
+
+// partials: [ceil(count / TR_NORM_BLOCK)] f64, the squares of each block of x [count].
+// By up to `threads` threads.
+typedef void (*tr_squares_function)(const float *x, int64_t count, int threads,
+                                    double *partials);
+tr_squares_function tr__squares_choose(int isa); // -1: plain C
+
+// so_far and the partials, added one after the other.
+double tr__squares_sum(double so_far, const double *partials, int64_t blocks);
+
+#endif

@@ -1,0 +1,60 @@
+// The first phase of an update whose rate follows each tensor's norms.
+#include "ops/operand.h"
+#include "ops/optimizer_measure.h"
+#include "ops/update/pieces.h"
+
+static void measure_piece(const tr_update_piece *piece) {
+    const tr_update_walk *walk = piece->walk;
+    tr_squares *parts = walk->launch->out[0];
+    int64_t block = piece->first / TR_NORM_BLOCK - walk->attr->origin / TR_NORM_BLOCK;
+    tr__optimizer_measure(walk->order->optimizer, walk->desc->isa, walk->desc->threads,
+                          &piece->hyper, &piece->update, piece->first,
+                          parts + block + piece->range->place);
+}
+
+// Parameters are read alone, but a piece of an update may write them.
+static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    tr_update_walk walk = {.desc = desc,
+                           .launch = launch,
+                           .attr = (const void *)desc->attr,
+                           .order = launch->run->update,
+                           .param = (float *)launch->in[1]};
+    tr__update_all_pieces(&walk, measure_piece, NULL);
+}
+
+static bool supports(const tr_op_desc *desc) {
+    return tr__update_reads(desc->in[0].dtype) && desc->in[1].dtype == TR_F32;
+}
+
+// States are read, too.
+static void cost(const tr_op_desc *desc, tr_cost *out) {
+    tr__desc_cost(desc, 0, out);
+    for (int i = TR_UPDATE_STATE; i < desc->out_count; i++) {
+        out->bytes += (double)tr_tensor_bytes(desc->out[i]);
+    }
+}
+
+static size_t workspace(const tr_op_desc *desc, const void *state) {
+    (void)state;
+    return tr__update_workspace(desc);
+}
+
+static const tr_kernel kernel = {
+    .name = "direction_squares.cpu",
+    .supports = supports,
+    .cost = cost,
+    .workspace = workspace,
+    .launch = launch,
+};
+
+static const tr_kernel *const table[TR_OP_ISAS] = {&kernel};
+static const tr_kernel *const half[TR_OP_HALVES][TR_OP_ISAS] = {{0}, {&kernel}, {0}};
+
+const tr_op tr__op_direction_squares = {
+    .name = "direction_squares",
+    .attr_bytes = sizeof(tr_update_attr),
+    .reference = &kernel,
+    .cpu = table,
+    .cpu_half = half,
+};

@@ -1,0 +1,344 @@
+#include "plan/flat_launch.h"
+
+#include "base/checked.h"
+#include "ops/accumulate/accumulate.h"
+#include "ops/gradient_squares/gradient_squares.h"
+#include "ops/kernel.h"
+#include "ops/optimizer_measure.h"
+#include "ops/update/update.h"
+#include "ops/zero/zero.h"
+
+#include <string.h>
+
+static const tr_location nowhere = {-1, 0};
+
+static tr_tensor_desc vector(tr_dtype dtype, int64_t count) {
+    return (tr_tensor_desc){dtype, TR_SHAPE1(count)};
+}
+
+// ---- operands
+
+static void add_input(tr_flat_launch *launch, tr_tensor_desc desc, tr_location at) {
+    int i = launch->desc.in_count++;
+    launch->desc.in[i] = desc;
+    launch->in[i] = at;
+}
+
+static void set_result(tr_flat_launch *launch, int i, tr_tensor_desc desc,
+                       tr_location at) {
+    launch->desc.out[i] = at.buffer < 0 ? (tr_tensor_desc){TR_NONE, {0}} : desc;
+    launch->out[i] = at;
+    launch->desc.out_count =
+        i >= launch->desc.out_count ? i + 1 : launch->desc.out_count;
+    launch->desc.fresh |= 1u << i;
+}
+
+static void set_added(tr_flat_launch *launch, int i, tr_tensor_desc desc,
+                      tr_location at) {
+    set_result(launch, i, desc, at);
+    launch->desc.fresh &= ~(1u << i);
+    launch->desc.accumulate |= 1u << i;
+}
+
+static tr_flat_launch begin(const tr_plan *plan, const tr_plan_step *step,
+                            const tr_op *op) {
+    const tr_plan_request *r = &plan->request;
+    tr_flat_launch launch = {
+        .desc = {.op = op,
+                 .threads = r->threads,
+                 .isa = r->reference_kernels ? -1 : (int)plan->isa},
+        .workspace = {step->buffer[TR_SLOT_TEMP], 0},
+    };
+    for (int i = 0; i < TR_OP_IN_MAX; i++) {
+        launch.in[i] = nowhere;
+    }
+    for (int i = 0; i < TR_OP_OUT_MAX; i++) {
+        launch.out[i] = nowhere;
+    }
+    return launch;
+}
+
+// The reference where it is asked for, but of 16 bits, which no reference here has:
+// kernels that need nothing prepared.
+static bool finish(tr_flat_launch *launch) {
+    tr_op_desc desc = launch->desc;
+    const tr_kernel *reference = desc.op->reference;
+    bool plain = desc.isa < 0 && reference->supports(&desc);
+    desc.isa = desc.isa < 0 ? 0 : desc.isa;
+    launch->kernel = plain ? reference : tr__kernel_choose(&desc);
+    return launch->kernel != NULL;
+}
+
+// Double `at` of this rank's record of the step.
+static tr_location in_record(const tr_plan *plan, int64_t at) {
+    int64_t own = plan->request.rank * plan->record.doubles;
+    return (tr_location){plan->record.buffer, (own + at) * (int64_t)sizeof(double)};
+}
+
+// Element `first` of a flat buffer, in what is kept of a part.
+static tr_location in_range(const tr_flat_range *range, int64_t first,
+                            int64_t element_bytes) {
+    return (tr_location){range->buffer, (first - range->first) * element_bytes};
+}
+
+static const tr_flat *flat_of(const tr_plan *plan, const tr_plan_step *step) {
+    return &plan->flats[step->unit];
+}
+
+// ---- gradients
+
+static bool accumulate(const tr_plan *plan, const tr_plan_step *step,
+                       tr_flat_launch *out) {
+    const tr_flat *flat = flat_of(plan, step);
+    int32_t to = step->buffer[TR_SLOT_OUTPUT];
+    tr_dtype type = plan->request.sums;
+    tr_accumulate_attr attr = {(int32_t)type};
+    tr_location sums = {to < 0 ? flat->sums.buffer : to, 0};
+    *out = begin(plan, step, &tr__op_accumulate);
+    memcpy(out->desc.attr, &attr, sizeof attr);
+    add_input(out, vector(TR_F32, flat->count),
+              (tr_location){step->buffer[TR_SLOT_INPUT], 0});
+    uint64_t bit = tr__slot_bit(TR_SLOT_OUTPUT);
+    bool writes = step->writes & bit;
+    (writes ? set_result : set_added)(out, 0, vector(type, flat->count), sums);
+    out->contributes[0] = bit;
+    if (type == TR_I64) {
+        set_added(out, 1, vector(TR_F64, TR_ACCUMULATE_COUNTS),
+                  in_record(plan, TR_RECORD_TOO_LARGE));
+    }
+    return finish(out);
+}
+
+// This rank's gradients of a flat buffer, by blocks into its record.
+static bool squares(const tr_plan *plan, const tr_plan_step *step, const tr_flat *flat,
+                    tr_location sums, tr_flat_launch *out) {
+    *out = begin(plan, step, &tr__op_gradient_squares);
+    add_input(out, vector(plan->request.sums, flat->own), sums);
+    set_result(out, 0, vector(TR_F64, tr__ceil_div(flat->own, TR_NORM_BLOCK)),
+               in_record(plan, plan->record.partials + flat->squares));
+    return finish(out);
+}
+
+// What leaves is this rank's part, or lies in the sums that stay.
+static bool squares_of_leaving(const tr_plan *plan, const tr_plan_step *step,
+                               tr_flat_launch *out) {
+    const tr_flat *flat = flat_of(plan, step);
+    int32_t from = step->buffer[TR_SLOT_INPUT];
+    tr_location sums = from < 0
+                           ? in_range(&flat->sums, flat->first, tr__sum_bytes(plan))
+                           : (tr_location){from, 0};
+    return squares(plan, step, flat, sums, out);
+}
+
+// Those of all flat buffers, but of what has left for NVMe.
+static bool squares_of_all(const tr_plan *plan, const tr_plan_step *step, size_t *next,
+                           tr_flat_launch *out) {
+    while (*next < plan->flat_count) {
+        const tr_flat *flat = &plan->flats[(*next)++];
+        tr_location sums = in_range(&flat->grad, flat->first, tr__sum_bytes(plan));
+        if (!tr__is_on_nvme(plan, &flat->grad) &&
+            squares(plan, step, flat, sums, out)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Of gradients that stay as a backward made them, into one number of the record.
+static bool sum_squares(const tr_plan *plan, const tr_plan_step *step, int64_t count,
+                        tr_location grads, tr_record_flag to, tr_flat_launch *out) {
+    *out = begin(plan, step, &tr__op_sum_of_squares);
+    add_input(out, vector(TR_F32, count), grads);
+    set_added(out, 0, vector(TR_F64, 1), in_record(plan, to));
+    return finish(out);
+}
+
+static bool squares_of_tied(const tr_plan *plan, const tr_plan_step *step,
+                            tr_flat_launch *out) {
+    const tr_flat *flat = flat_of(plan, step);
+    int32_t from = step->buffer[TR_SLOT_INPUT];
+    tr_location grads = {from < 0 ? flat->sums.buffer : from, 0};
+    return sum_squares(plan, step, flat->count, grads, TR_RECORD_TIED_SQUARES, out);
+}
+
+// One parameter's gradient with each call.
+static bool squares_of_first(const tr_plan *plan, const tr_plan_step *step,
+                             size_t *next, tr_flat_launch *out) {
+    const tr_unit_program *unit = plan->units[step->unit].program;
+    int64_t count;
+    const tr_operand *operand = tr__gauge_next(unit, step->segment, next, &count);
+    if (!operand) {
+        return false;
+    }
+    tr_location grads = {plan->bindings[step->binding].grad[0], operand->offset};
+    return sum_squares(plan, step, count, grads, TR_RECORD_SQUARES, out);
+}
+
+// ---- clears
+
+static bool zero(const tr_plan *plan, const tr_plan_step *step, tr_dtype dtype,
+                 int64_t count, tr_location at, tr_flat_launch *out) {
+    tr_zero_attr attr = {count, (int32_t)dtype};
+    *out = begin(plan, step, &tr__op_zero);
+    memcpy(out->desc.attr, &attr, sizeof attr);
+    set_result(out, 0, vector(dtype, count), at);
+    return finish(out);
+}
+
+static bool zero_gradients(const tr_plan *plan, const tr_plan_step *step, int64_t from,
+                           int64_t to, tr_flat_launch *out) {
+    tr_location at = {step->buffer[TR_SLOT_OUTPUT], from * (int64_t)sizeof(float)};
+    return from < to && zero(plan, step, TR_F32, to - from, at, out);
+}
+
+// Where a flat buffer's parameters among the plan's first `end` end.
+static int64_t end_of(const tr_plan *plan, const tr_plan_step *step, size_t end) {
+    for (size_t i = end; i-- > flat_of(plan, step)->first_param;) {
+        if (plan->params[i].flat == step->unit) {
+            return plan->params[i].offset + plan->params[i].count;
+        }
+    }
+    return 0;
+}
+
+// What lies between the parameters' gradients, one gap with each call; or all
+// in one. *next: the parameters passed.
+static bool clear_gradients(const tr_plan *plan, const tr_plan_step *step, size_t *next,
+                            tr_flat_launch *out) {
+    const tr_flat *flat = flat_of(plan, step);
+    if (step->whole) {
+        return (*next)++ == 0 && zero_gradients(plan, step, 0, flat->count, out);
+    }
+    for (size_t i; (i = flat->first_param + *next) <= flat->end_param;) {
+        const tr_plan_param *param = &plan->params[i];
+        bool last = i == flat->end_param;
+        *next += 1;
+        if ((last || param->flat == step->unit) &&
+            zero_gradients(plan, step, end_of(plan, step, i),
+                           last ? flat->count : param->offset, out)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool clear(const tr_plan *plan, const tr_plan_step *step, size_t *next,
+                  tr_flat_launch *out) {
+    if (step->part == TR_PART_GRAD) {
+        return clear_gradients(plan, step, next, out);
+    }
+    // Squares are written, never added to.
+    return (*next)++ == 0 &&
+           zero(plan, step, TR_F64, plan->record.partials, in_record(plan, 0), out);
+}
+
+// ---- updates
+
+// Where an update finds a part of its elements: in its place, or staged.
+static tr_location part_of(const tr_plan *plan, const tr_plan_step *step,
+                           tr_part part) {
+    const tr_flat_range *range = tr__flat_range(flat_of(plan, step), part);
+    return tr__is_on_nvme(plan, range)
+               ? (tr_location){step->buffer[TR_SLOT_PART + part], 0}
+               : in_range(range, step->first, tr__part_bytes(plan, part));
+}
+
+static void add_states(const tr_plan *plan, const tr_plan_step *step,
+                       tr_flat_launch *out) {
+    for (int s = 0; s < plan->request.optimizer_states; s++) {
+        set_added(out, TR_UPDATE_STATE + s, vector(TR_F32, step->count),
+                  part_of(plan, step, (tr_part)(TR_PART_STATE + s)));
+    }
+}
+
+// The first element of the flat buffer whose parts this rank measures.
+static int64_t measured_from(const tr_plan *plan, const tr_flat *flat) {
+    return tr__norms_ranks(plan) > 1 ? flat->first : 0;
+}
+
+static tr_flat_launch begin_update(const tr_plan *plan, const tr_plan_step *step,
+                                   const tr_op *op) {
+    tr_update_attr attr = {.first = step->first,
+                           .origin = measured_from(plan, flat_of(plan, step)),
+                           .flat = step->unit};
+    tr_flat_launch launch = begin(plan, step, op);
+    memcpy(launch.desc.attr, &attr, sizeof attr);
+    add_input(&launch, vector(plan->request.sums, step->count),
+              part_of(plan, step, TR_PART_GRAD));
+    return launch;
+}
+
+static bool update(const tr_plan *plan, const tr_plan_step *step, tr_flat_launch *out) {
+    tr_location tensors = {step->buffer[TR_SLOT_NORMS], 0};
+    *out = begin_update(plan, step, &tr__op_update);
+    if (tensors.buffer >= 0) {
+        add_input(out, vector(TR_F64, 2 * (int64_t)plan->param_count), tensors);
+    }
+    set_added(out, 0, vector(TR_F32, step->count), part_of(plan, step, TR_PART_PARAM));
+    if (tr__plan_is_half(plan)) {
+        set_result(out, TR_UPDATE_COPY, vector(plan->request.compute, step->count),
+                   part_of(plan, step, TR_PART_COPY));
+    }
+    add_states(plan, step, out);
+    return finish(out);
+}
+
+static bool direction_squares(const tr_plan *plan, const tr_plan_step *step,
+                              tr_flat_launch *out) {
+    const tr_flat *flat = flat_of(plan, step);
+    int64_t rank = tr__norms_ranks(plan) > 1 ? plan->request.rank : 0;
+    int64_t first = rank * plan->norms.parts + flat->parts;
+    tr_location parts = {step->buffer[TR_SLOT_NORMS],
+                         first * (int64_t)sizeof(tr_squares)};
+    *out = begin_update(plan, step, &tr__op_direction_squares);
+    add_input(out, vector(TR_F32, step->count), part_of(plan, step, TR_PART_PARAM));
+    set_added(out, 0, vector(TR_F64, 2 * tr__norms_parts(plan, flat)), parts);
+    add_states(plan, step, out);
+    return finish(out);
+}
+
+static bool tensor_squares(const tr_plan *plan, const tr_plan_step *step,
+                           tr_flat_launch *out) {
+    int64_t parts = plan->norms.parts * tr__norms_ranks(plan);
+    tr_tensor_squares_attr attr = {plan->norms.runs, plan->norms.run_count};
+    *out = begin(plan, step, &tr__op_tensor_squares);
+    memcpy(out->desc.attr, &attr, sizeof attr);
+    add_input(out, vector(TR_F64, 2 * parts),
+              (tr_location){step->buffer[TR_SLOT_INPUT], 0});
+    set_result(out, 0, vector(TR_F64, 2 * (int64_t)plan->param_count),
+               (tr_location){step->buffer[TR_SLOT_OUTPUT], 0});
+    return finish(out);
+}
+
+bool tr__flat_launch_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
+                          tr_flat_launch *out) {
+    switch (step->kind) {
+    case TR_STEP_clear:
+        return clear(plan, step, next, out);
+    case TR_STEP_norm:
+        return squares_of_all(plan, step, next, out);
+    case TR_STEP_gauge:
+        return squares_of_first(plan, step, next, out);
+    default: // one launch at most
+        break;
+    }
+    if ((*next)++ > 0) {
+        return false;
+    }
+    switch (step->kind) {
+    case TR_STEP_fold:
+        return accumulate(plan, step, out);
+    case TR_STEP_square:
+        return squares_of_leaving(plan, step, out);
+    case TR_STEP_gauge_tied:
+        return squares_of_tied(plan, step, out);
+    case TR_STEP_measure:
+        return direction_squares(plan, step, out);
+    case TR_STEP_total:
+        return tensor_squares(plan, step, out);
+    case TR_STEP_update:
+        return update(plan, step, out);
+    default:
+        return false;
+    }
+}
