@@ -32,8 +32,8 @@ train() {
     }
 }
 
-# gpt2 T RULE: a run of all samples; numbers were found at the reference batch. The noise
-# scale looks back on as many samples at each T.
+# gpt2 T RULE: a run of all samples; numbers were found at the reference batch. What is
+# measured for the noise scale is told of each step, and smoothed here.
 gpt2() {
     cat >"$work/run.json" <<END
 {"model": {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4,
@@ -42,7 +42,7 @@ gpt2() {
  "evaluation": {"samples": 256}, "checkpoint": {"keep": 1},
  "train_batch_size": $1, "steps": $((samples / $1)),
  "train_micro_batch_size_per_gpu": $(($1 < 16 ? $1 / 2 : 8)),
- "noise_scale": {"measure": true, "smoothing": $(calculate "1 - $1 / 1600" %.6f)},
+ "noise_scale": {"measure": true, "smoothing": 0},
  "batch_scaling": {"rule": "$2", "reference_batch": $reference},
  "scheduler": {"type": "WarmupCosineLR", "unit": "samples",
                "params": {"warmup_num_steps": $((samples / 10)), "warmup_type": "linear"}},
@@ -55,6 +55,18 @@ END
 metric() {
     sed -n "s/.*\"samples\": \([0-9]*\),.*\"$1\": \([-0-9][0-9.e+-]*\),.*/\1 \2/p" \
         "$work/$2/metrics.jsonl"
+}
+
+# noise SAMPLES NAME: lines "SAMPLES SCALE" of a run: tr S and |G|^2 smoothed apart over
+# so many samples, and divided
+noise() {
+    sed -n 's/.*"samples": \([0-9]*\),.*"noise_trace": \([^,]*\), "noise_gradient": \([^,}]*\).*/\1 \2 \3/p' \
+        "$work/$2/metrics.jsonl" |
+        awk -v window="$1" '
+            $2 == "null" { next }
+            { keep = 1 - ($1 - before) / window; keep = keep > 0 ? keep : 0; before = $1 }
+            { trace = keep * trace + $2; square = keep * square + $3 }
+            trace > 0 && square > 0 { print $1, trace / square }'
 }
 
 # smooth SAMPLES: the running mean over so many samples, one line for each quarter of it
@@ -107,13 +119,13 @@ rules() {
             echo "$rule $batch $(validation "$name")" >>"$work/rules"
             row="$row $(calculate "$(validation "$name")" %.3f) |"
         done
-        noise=$(metric noise_scale "adam-$batch" | tail -n 1)
+        noise=$(noise 1600 "adam-$batch" | tail -n 1)
         echo "$row $(calculate "${noise#* }") |"
     done
     plot rules "Validation loss after $samples samples" "effective batch T" loss logx=1 \
         <"$work/rules"
     for batch in 4 16 64; do
-        metric noise_scale "adam-$batch" | smooth $((samples / 24)) |
+        noise 1600 "adam-$batch" | smooth $((samples / 24)) |
             awk -v least=$((samples / 6)) '$1 > least' | series "T=$batch"
     done | plot noise "Gradient noise scale" "samples learned from" \
         "noise scale, samples" logy=1
@@ -121,29 +133,30 @@ rules() {
     growing
 }
 
-# Samples until the mean training loss is first below 2.6, with each T's best rule; what
-# 1 + T / B says, from the smallest T and the noise scale that was found there then.
+# Samples until the mean training loss is first below 2.6, with each T's best rule, and
+# the noise scale of the 400 samples before; what 1 + T / B says, from the smallest T and
+# B = (N1 T2 - N2 T1) / (N2 - N1) of the smallest and the largest T.
 samples_to_a_loss() {
-    noise=
-    printf '\n| T | samples to a loss of 2.6 | steps | by 1 + T / B |\n|---|---|---|---|\n'
     for batch in 4 16 64 128; do
         best=$(sort -k 3 -g "$work/rules" | awk -v t="$batch" '$2 == t { print $1; exit }')
         reached=$(metric loss "$best-$batch" | smooth 512 |
             awk '$2 < 2.6 { print $1; exit }')
         [ -n "$reached" ] || continue
-        [ -n "$noise" ] || {
-            noise=$(metric noise_scale "$best-$batch" |
-                awk -v at="$reached" '$1 >= at { print $2; exit }')
-            least=$(calculate "$reached / (1 + $batch / $noise)" %.6f)
-        }
-        said=$(calculate "$least * (1 + $batch / $noise)")
-        echo "| $batch | $reached | $((reached / batch)) | $said |"
-        echo "measured $batch $reached" >>"$work/reached"
-        echo "1+T/B $batch $said" >>"$work/reached"
-    done
-    echo "B = $(calculate "$noise")"
-    plot samples "Samples to a training loss of 2.6" "effective batch T" samples logx=1 \
-        <"$work/reached"
+        echo "$batch $reached $(noise 400 "$best-$batch" |
+            awk -v at="$reached" '$1 <= at { last = $2 } END { print last }')"
+    done >"$work/reached"
+    awk '{ t[NR] = $1; n[NR] = $2; scale[NR] = $3 }
+         END { b = (n[1] * t[NR] - n[NR] * t[1]) / (n[NR] - n[1])
+               for (i = 1; i <= NR; i++)
+                   print t[i], n[i], n[1] * (1 + t[i] / b) / (1 + t[1] / b), scale[i], b }' \
+        "$work/reached" >"$work/said"
+    printf '\n| T | samples to a loss of 2.6 | steps | by 1 + T / B | noise scale then |\n'
+    printf '|---|---|---|---|---|\n'
+    awk '{ printf "| %d | %d | %d | %.0f | %.0f |\n", $1, $2, $2 / $1, $3, $4; b = $5 }
+         END { printf "B by these runs: %.0f\n", b }' "$work/said"
+    awk '{ print "measured", $1, $2; print "1+T/B", $1, $3 }' "$work/said" |
+        plot samples "Samples to a training loss of 2.6" "effective batch T" samples \
+            logx=1
 }
 
 # A batch that grows beside batches that stay.
@@ -175,30 +188,31 @@ warmup() {
 }
 
 # At the same weights: the gradient's norm against T, beside |G|^2 + tr S / T, whose two
-# numbers are those of the smallest and the largest T.
+# numbers are those of the smallest and the largest T; and B by these, beside the noise
+# scale that each run has measured.
 norms() {
     gpt2 16 none
     train weights "steps=$((samples / 32))"
     for batch in 4 8 16 32 64 128; do
         gpt2 "$batch" none
         train "norm-$batch" "model=$work/weights/checkpoints/latest" \
-            "steps=$((samples / 4 / batch))" noise_scale.smoothing=0.9999999 \
+            "steps=$((samples / batch))" noise_scale.smoothing=0.9999999 \
             'scheduler={"type": "constant"}' \
             'optimizer={"type": "SGD", "params": {"lr": 0}}'
         metric grad_norm "norm-$batch" |
-            awk -v t="$batch" '{ sum += $2 * $2 } END { print t, sum / NR }'
+            awk -v t="$batch" '{ sum += $2 * $2 } END { printf "%d %.9g ", t, sum / NR }'
+        metric noise_scale "norm-$batch" | tail -n 1 | cut -d ' ' -f 2
     done >"$work/norms"
-    awk '{ t[NR] = $1; square[NR] = $2 }
+    awk '{ t[NR] = $1; square[NR] = $2; scale[NR] = $3 }
          END { trace = (square[1] - square[NR]) / (1 / t[1] - 1 / t[NR])
                mean = square[1] - trace / t[1]
                for (i = 1; i <= NR; i++)
-                   print t[i], sqrt(square[i]), sqrt(mean + trace / t[i]), trace / mean }' \
+                   print t[i], sqrt(square[i]), sqrt(mean + trace / t[i]), trace / mean,
+                       scale[i] }' \
         "$work/norms" >"$work/lines"
-    printf '\n| T | gradient norm | by the ends |\n|---|---|---|\n'
-    awk '{ printf "| %d | %.3f | %.3f |\n", $1, $2, $3 } NR == 1 { noise = $4 }
-         END { printf "B by the ends: %.0f; ", noise }' "$work/lines"
-    noise=$(metric noise_scale norm-64 | tail -n 1)
-    echo "noise_scale at T = 64: $(calculate "${noise#* }")"
+    printf '\n| T | gradient norm | by the ends | noise scale |\n|---|---|---|---|\n'
+    awk '{ printf "| %d | %.3f | %.3f | %.0f |\n", $1, $2, $3, $5 } NR == 1 { noise = $4 }
+         END { printf "B by the ends: %.0f\n", noise }' "$work/lines"
     awk '{ print "measured", $1, $2; print "predicted", $1, $3 }' "$work/lines" |
         plot norms "Gradient norm before clipping, same weights" "effective batch T" norm \
             logx=1

@@ -123,6 +123,10 @@ void tr__print_escaped(const char *text, FILE *to) {
     }
 }
 
+const char *tr__plural(int64_t count) {
+    return count == 1 ? "" : "s";
+}
+
 bool tr__glob_match(const char *pattern, const char *name) {
     return fnmatch(pattern, name, 0) == 0;
 }

@@ -24,6 +24,9 @@ const char *tr__print_double(char *dst, double value);
 // `text` as it stands between the quotes of a JSON string.
 void tr__print_escaped(const char *text, FILE *to);
 
+// What a noun ends with after the count: "s", or "" after 1.
+const char *tr__plural(int64_t count);
+
 // Does `name` match `pattern`, where '*' stands for any run and '?' for any character?
 bool tr__glob_match(const char *pattern, const char *name);
 

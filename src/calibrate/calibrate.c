@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/machine.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "calibrate/measure.h"
 
 #include <omp.h>
@@ -200,9 +201,8 @@ static tr_status describe(tr_measuring *m, char **fingerprint, const char *nvme,
     }
     machine->ranks_per_node = ranks;
     machine->capacity[TR_SPACE_DEVICE] = tr__machine_memory() / ranks;
-    machine->name =
-        tr__format("this machine, %d rank%s of %d thread%s", ranks,
-                   ranks == 1 ? "" : "s", m->request->threads, many ? "s" : "");
+    machine->name = tr__format("this machine, %d rank%s of %d thread%s", ranks,
+                               tr__plural(ranks), m->request->threads, many ? "s" : "");
     if (!machine->name) {
         return tr_fail(err, TR_MEMORY, "no memory to calibrate");
     }

@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "ckpt/checkpoint.h"
 
 #include "base/files.h"
@@ -204,14 +205,14 @@ static void tidy(const saving *save) {
     }
     if (removed > 0) {
         tr__note(save->input->log, "%d checkpoint%s of an earlier run removed", removed,
-                 removed == 1 ? "" : "s");
+                 tr__plural(removed));
     }
     tr__link_tidy(save->folder, TR_LINK_BEST); // what it led to may be gone
     if (moved > 0) {
         tr__note(save->input->log,
                  "%d checkpoint%s of the branch that this run has left moved aside "
                  "(step-*.abandoned)",
-                 moved, moved == 1 ? "" : "s");
+                 moved, tr__plural(moved));
     }
     if (status != TR_OK) {
         tr__warn(save->input->log, "an old checkpoint stays: %s", err.message);

@@ -1,6 +1,7 @@
 #include <tranche/checkpoint.h>
 
 #include "base/terminal.h"
+#include "base/text.h"
 #include "ckpt/json.h"
 
 #include <inttypes.h>
@@ -66,18 +67,21 @@ void tr_diff_print(const tr_diff *diff, FILE *to) {
     }
     print_states(diff, to);
     if (diff->identical) {
-        fprintf(to, "bit-identical: %zu tensors, %" PRId64 " elements\n", diff->count,
-                diff->elements);
+        fprintf(to, "bit-identical: %zu tensor%s, %" PRId64 " element%s\n", diff->count,
+                tr__plural((int64_t)diff->count), diff->elements,
+                tr__plural(diff->elements));
         return;
     }
     fprintf(to,
-            "%zu of %zu tensors differ, %" PRId64 " of %" PRId64
-            " elements; max abs %.3g, max rel %.3g\n",
-            diff->different_tensors, diff->count, diff->different, diff->elements,
-            diff->max_abs, diff->max_rel);
+            "%zu of %zu tensor%s differ%s, %" PRId64 " of %" PRId64
+            " element%s; max abs %.3g, max rel %.3g\n",
+            diff->different_tensors, diff->count, tr__plural((int64_t)diff->count),
+            diff->different_tensors == 1 ? "s" : "", diff->different, diff->elements,
+            tr__plural(diff->elements), diff->max_abs, diff->max_rel);
     if (diff->state_count > 0) {
         fprintf(to, "%zu value%s of state.json differ%s\n", diff->state_count,
-                diff->state_count == 1 ? "" : "s", diff->state_count == 1 ? "s" : "");
+                tr__plural((int64_t)diff->state_count),
+                diff->state_count == 1 ? "s" : "");
     }
 }
 

@@ -103,8 +103,9 @@ static void print_set(const char *title, const tr_tensor_set *set, FILE *to) {
         bytes += tensor->bytes;
     }
     tr__print_size(size, sizeof size, bytes);
-    fprintf(to, "  %zu tensors, %" PRId64 " elements, %s\n", tr__tensor_set_count(set),
-            elements, size);
+    fprintf(to, "  %zu tensor%s, %" PRId64 " element%s, %s\n",
+            tr__tensor_set_count(set), tr__plural((int64_t)tr__tensor_set_count(set)),
+            elements, tr__plural(elements), size);
 }
 
 static void print_state(const tr_checkpoint *checkpoint, FILE *to) {

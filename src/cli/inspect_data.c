@@ -16,7 +16,7 @@ static void print_head(const char *path, const tr_survey *s, const char *what) {
     tr__print_name(stdout, path, 0);
     printf("\n"
            "dataset  %s: %" PRId64 " file%s, %s (%" PRId64 " bytes)\n",
-           what, s->files, s->files == 1 ? "" : "s", size, s->bytes);
+           what, s->files, tr__plural((int64_t)s->files), size, s->bytes);
     if (s->hidden + s->binary > 0) {
         printf("passed   over %" PRId64 " hidden and %" PRId64 " binary\n", s->hidden,
                s->binary);

@@ -1,6 +1,8 @@
 // tranche plan --compare: what each ZeRO stage and each way of offloading takes.
 #include "cli/plan_compare.h"
 
+#include "plan/plan.h"
+
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -74,10 +76,9 @@ static tr_status make_row(const tr_plan_request *run, int stage, int offload,
 }
 
 static void print_head(const tr_plan_request *r, const char *machine) {
-    printf("a rank of %" PRId64 "; batch %" PRId64 " = micro-batch %" PRId64
-           " x %" PRId64 " accumulation steps x %" PRId64 " ranks\n\n",
-           r->ranks, r->train_batch_size, r->micro_batch, r->accumulation_steps,
-           r->ranks);
+    printf("a rank of %" PRId64 "; ", r->ranks);
+    tr__plan_print_batch(r, stdout);
+    printf("\n\n");
     printf("%-5s  %-30s %11s %11s %11s", "stage", "offload", "device", "host", "NVMe");
     printf(machine ? "   s a step\n" : "\n");
 }

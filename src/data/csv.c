@@ -215,8 +215,9 @@ static tr_status wrap(csv_table *self, const tr_data_options *options,
                       const tr_file_list *list, tr_dataset **out, tr_error *err) {
     int64_t classes = options->classes > 0 ? options->classes : self->label_max + 1;
     char about[128];
-    snprintf(about, sizeof about, "%zu rows of csv, %lld features, %lld classes",
-             self->rows, (long long)self->features, (long long)classes);
+    snprintf(about, sizeof about, "%zu row%s of csv, %lld feature%s, %lld classes",
+             self->rows, tr__plural((int64_t)self->rows), (long long)self->features,
+             tr__plural(self->features), (long long)classes);
     int64_t numbers[] = {(int64_t)self->rows, self->features, self->columns.label};
     uint64_t content = tr__hash_text("csv");
     uint64_t names = tr__file_list_names(list, content);

@@ -1,4 +1,5 @@
 // The files of a set, and what is told of them.
+#include "base/text.h"
 #include "data/formats.h"
 
 #include <stdarg.h>
@@ -31,7 +32,7 @@ static void say_passed_over(const tr_data_options *options, const tr_data_files 
                      "%s: passed over %lld binary file%s (a zero byte among the first "
                      "%d); name what is to be taken",
                      files->paths_key, (long long)list->binary,
-                     list->binary == 1 ? "" : "s", TR_TEXT_LOOKED);
+                     tr__plural((int64_t)list->binary), TR_TEXT_LOOKED);
     }
 }
 

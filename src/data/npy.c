@@ -1,5 +1,6 @@
 // Format "npy": features and labels in two files of numpy.save, read from disk sample
 // by sample.
+#include "base/text.h"
 #include "data/content.h"
 #include "data/dataset.h"
 #include "data/formats.h"
@@ -273,9 +274,10 @@ static tr_status identify(const arrays *self, const tr_data_options *options,
 static tr_status wrap(arrays *self, const tr_data_options *options, tr_dataset **out,
                       tr_error *err) {
     char about[128];
-    snprintf(about, sizeof about, "%lld samples of npy, %lld features, %lld classes",
-             (long long)self->features.array.dim[0], (long long)self->width,
-             (long long)self->classes);
+    snprintf(about, sizeof about, "%lld sample%s of npy, %lld feature%s, %lld classes",
+             (long long)self->features.array.dim[0],
+             tr__plural(self->features.array.dim[0]), (long long)self->width,
+             tr__plural(self->width), (long long)self->classes);
     uint64_t content = 0, names = 0;
     tr_status status = identify(self, options, &content, &names, err);
     if (status != TR_OK) {

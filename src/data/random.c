@@ -1,5 +1,6 @@
 // Format "random": a synthetic classification set. Sample i is a function of the seed
 // and i, so nothing is held and any number of samples is as cheap as one.
+#include "base/text.h"
 #include "data/dataset.h"
 #include "data/formats.h"
 
@@ -70,8 +71,9 @@ tr_status tr__random_open(const tr_data_options *options, const tr_data_files *f
     *self = (synthetic){options->features, options->classes, options->seed,
                         tr__hash_text("data.features"), tr__hash_text("data.labels")};
     char about[128];
-    snprintf(about, sizeof about, "%lld random samples, %lld features, %lld classes",
-             (long long)options->samples, (long long)options->features,
+    snprintf(about, sizeof about, "%lld random sample%s, %lld feature%s, %lld classes",
+             (long long)options->samples, tr__plural(options->samples),
+             (long long)options->features, tr__plural(options->features),
              (long long)options->classes);
     int64_t identity[] = {options->samples, options->features, options->classes,
                           (int64_t)options->seed};

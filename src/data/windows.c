@@ -237,7 +237,8 @@ static tr_status wrap(tr_windows *self, uint64_t content, uint64_t names,
     size_t files = self->text.files.count;
     tr__print_size(size, sizeof size, entries * options->width);
     snprintf(about, sizeof about, "%zu file%s, %s in windows of %lld %s", files,
-             files == 1 ? "" : "s", size, (long long)options->length, options->entries);
+             tr__plural((int64_t)files), size, (long long)options->length,
+             options->entries);
     tr_dataset_source source = {
         .about = about,
         .samples = (entries - 1) / options->length,

@@ -1,6 +1,7 @@
 #include "plan/batch.h"
 
 #include "base/checked.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,10 +18,6 @@ static tr_status check_range(const char *key, int64_t value, int64_t least,
     }
     return tr_fail(err, TR_USAGE, "%s is %" PRId64 "; expected 1 to %" PRId64, key,
                    value, TR_BATCH_MAX);
-}
-
-static const char *plural(int64_t ranks) {
-    return ranks == 1 ? "rank" : "ranks";
 }
 
 // a * b * c, at most TR_BATCH_MAX; 0: more than that.
@@ -57,10 +54,10 @@ static tr_status fail_mismatch(const tr_batch_request *r, tr_error *err) {
     return tr_fail(err, TR_USAGE,
                    T_KEY " %" PRId64 " is not " M_KEY " %" PRId64 " x " G_KEY
                          " %" PRId64 " x %" PRId64
-                         " %s, which makes %s; what would fit: %s%sno " G_KEY
+                         " rank%s, which makes %s; what would fit: %s%sno " G_KEY
                          " (the last micro-batch is then short)",
                    r->train_batch_size, r->micro_batch, r->accumulation_steps, r->ranks,
-                   plural(r->ranks), makes, fits, fits[0] ? ", or " : "");
+                   tr__plural(r->ranks), makes, fits, fits[0] ? ", or " : "");
 }
 
 // T and g are given and T is no multiple of g * W.
@@ -73,10 +70,10 @@ static tr_status fail_uneven(const tr_batch_request *r, tr_error *err) {
             gw > 0 && below + gw <= TR_BATCH_MAX ? below + gw : 0);
     return tr_fail(err, TR_USAGE,
                    T_KEY " %" PRId64 " is no multiple of " G_KEY " %" PRId64
-                         " x %" PRId64 " %s; what would fit: %s%s" M_KEY
+                         " x %" PRId64 " rank%s; what would fit: %s%s" M_KEY
                          " in place of " G_KEY " (the last micro-batch is then short)",
                    r->train_batch_size, r->accumulation_steps, r->ranks,
-                   plural(r->ranks), fits, fits[0] ? ", or " : "");
+                   tr__plural(r->ranks), fits, fits[0] ? ", or " : "");
 }
 
 static tr_status derive_total(const tr_batch_request *r, tr_batch_cut *cut,
@@ -88,9 +85,10 @@ static tr_status derive_total(const tr_batch_request *r, tr_batch_cut *cut,
     }
     return tr_fail(err, TR_USAGE,
                    M_KEY " %" PRId64 " x " G_KEY " %" PRId64 " x %" PRId64
-                         " %s make more than the %" PRId64 " samples a step may have",
-                   r->micro_batch, cut->accumulation_steps, r->ranks, plural(r->ranks),
-                   TR_BATCH_MAX);
+                         " rank%s make more than the %" PRId64
+                         " samples a step may have",
+                   r->micro_batch, cut->accumulation_steps, r->ranks,
+                   tr__plural(r->ranks), TR_BATCH_MAX);
 }
 
 // T is given.

@@ -3,6 +3,7 @@
 #include "backend/cpu/half.h"
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "ops/optimizer.h"
 
 #include <omp.h>
@@ -23,16 +24,18 @@ static tr_status check_batch(const tr_plan_request *r, tr_error *err) {
     if (tr__mul_i64(r->micro_batch, r->accumulation_steps, &most) &&
         tr__mul_i64(most, r->ranks, &most) && r->train_batch_size > most) {
         return tr_fail(err, TR_USAGE,
-                       "a batch of %lld samples is more than %lld accumulation steps "
-                       "of %lld on %lld ranks",
+                       "a batch of %lld samples is more than %lld accumulation step%s "
+                       "of %lld on %lld rank%s",
                        (long long)r->train_batch_size, (long long)r->accumulation_steps,
-                       (long long)r->micro_batch, (long long)r->ranks);
+                       tr__plural(r->accumulation_steps), (long long)r->micro_batch,
+                       (long long)r->ranks, tr__plural(r->ranks));
     }
     if (r->wave < 0 || r->wave > r->accumulation_steps) {
         return tr_fail(err, TR_USAGE,
                        "execution.wave is %lld; it must be 1 to the %lld accumulation "
-                       "steps, or \"auto\"",
-                       (long long)r->wave, (long long)r->accumulation_steps);
+                       "step%s, or \"auto\"",
+                       (long long)r->wave, (long long)r->accumulation_steps,
+                       tr__plural(r->accumulation_steps));
     }
     return TR_OK;
 }
@@ -43,10 +46,11 @@ static tr_status check_length(const tr_plan_request *r, tr_error *err) {
     if (!tr__mul_i64(r->accumulation_steps, r->model->unit_count, &steps) ||
         steps > STEPS_MOST / 2) {
         return tr_fail(err, TR_USAGE,
-                       "%lld accumulation steps through %d units make a plan of more "
+                       "%lld accumulation step%s through %d unit%s make a plan of more "
                        "than %d steps: make the micro-batch larger",
-                       (long long)r->accumulation_steps, r->model->unit_count,
-                       STEPS_MOST);
+                       (long long)r->accumulation_steps,
+                       tr__plural(r->accumulation_steps), r->model->unit_count,
+                       tr__plural(r->model->unit_count), STEPS_MOST);
     }
     return TR_OK;
 }

@@ -397,6 +397,8 @@ tr_status tr__plan_draft(const tr_plan_request *request, tr_plan **out, tr_error
 tr_status tr__plan_fullest(const tr_plan *plan, tr_space space, tr_sequence_kind *kind,
                            int32_t *step, tr_error *err);
 
+// "batch 8 = micro-batch 2 x 4 accumulation steps x 1 rank".
+void tr__plan_print_batch(const tr_plan_request *request, FILE *to);
 // tr_plan_print_json without the braces around it.
 tr_status tr__plan_print_members(const tr_plan *plan, FILE *to, tr_error *err);
 

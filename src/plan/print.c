@@ -206,7 +206,7 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
         }
     }
     if (it->pieces > 0) {
-        fprintf(to, ", %" PRId64 " piece%s%s", it->pieces, it->pieces == 1 ? "" : "s",
+        fprintf(to, ", %" PRId64 " piece%s%s", it->pieces, tr__plural(it->pieces),
                 it->late ? ", if the step before has left them" : "");
     }
     if (is_micro(it)) {
@@ -230,11 +230,11 @@ static void print_repeat(const repeat *r, int depth, FILE *to) {
                 r->shift == 1 ? "" : "es");
     }
     if (r->units) {
-        fprintf(to, ", each %d unit%s %s", (int)units, units == 1 ? "" : "s",
+        fprintf(to, ", each %d unit%s %s", (int)units, tr__plural(units),
                 r->units < 0 ? "down" : "up");
     }
     if (r->segments) {
-        fprintf(to, ", each %d segment%s %s", (int)segments, segments == 1 ? "" : "s",
+        fprintf(to, ", each %d segment%s %s", (int)segments, tr__plural(segments),
                 r->segments < 0 ? "down" : "up");
     }
     fputc('\n', to);
@@ -269,7 +269,8 @@ static tr_status print_sequence(const tr_plan *plan, tr_sequence_kind kind, FILE
         return tr_fail(err, TR_MEMORY, "no memory to print the plan");
     }
     size_t count = fold_runs(sequence, items);
-    fprintf(to, "\n%s: %zu steps\n", tr__sequence_name(kind), sequence->count);
+    fprintf(to, "\n%s: %zu step%s\n", tr__sequence_name(kind), sequence->count,
+            tr__plural((int64_t)sequence->count));
     print_items(plan, items, count, 0, to);
     tr__free(items);
     return TR_OK;
@@ -326,26 +327,39 @@ static void print_ledger(const tr_plan *plan, FILE *to) {
     }
 }
 
-tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
+void tr__plan_print_batch(const tr_plan_request *r, FILE *to) {
+    fprintf(to,
+            "batch %" PRId64 " = micro-batch %" PRId64 " x %" PRId64
+            " accumulation step%s x %" PRId64 " rank%s",
+            r->train_batch_size, r->micro_batch, r->accumulation_steps,
+            tr__plural(r->accumulation_steps), r->ranks, tr__plural(r->ranks));
+}
+
+static void print_request(const tr_plan *plan, FILE *to) {
     const tr_plan_request *r = &plan->request;
-    int recomputed = 0, slices = tr__plan_slices(plan);
+    int recomputed = 0;
     for (int u = 0; u < plan->unit_count; u++) {
         recomputed += plan->units[u].recomputed;
     }
+    fprintf(to, "model %s: %d unit%s, %" PRId64 " parameters\n", r->model->type,
+            plan->unit_count, tr__plural(plan->unit_count), tr_plan_parameters(plan));
+    tr__plan_print_batch(r, to);
     fprintf(to,
-            "model %s: %d units, %" PRId64 " parameters\n"
-            "batch %" PRId64 " = micro-batch %" PRId64 " x %" PRId64
-            " accumulation steps x %" PRId64 " ranks%s; wave %" PRId64
-            "%s%s; stage %d\n"
-            "recomputed: %d units; %.3f GFLOP a step; kernels: %s, %d threads\n",
-            r->model->type, plan->unit_count, tr_plan_parameters(plan),
-            r->train_batch_size, r->micro_batch, r->accumulation_steps, r->ranks,
+            "%s; wave %" PRId64 "%s%s; stage %d\n"
+            "recomputed: %d unit%s; %.3f GFLOP a step; kernels: %s, %d thread%s\n",
             r->train_batch_size == r->micro_batch * r->accumulation_steps * r->ranks
                 ? ""
                 : " (the last one short)",
             r->wave, plan->why_wave ? ": " : "", plan->why_wave ? plan->why_wave : "",
-            r->stage, recomputed, plan->flops / 1e9,
-            r->reference_kernels ? "reference" : tr__isa_name(plan->isa), r->threads);
+            r->stage, recomputed, tr__plural(recomputed), plan->flops / 1e9,
+            r->reference_kernels ? "reference" : tr__isa_name(plan->isa), r->threads,
+            tr__plural(r->threads));
+}
+
+tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    int slices = tr__plan_slices(plan);
+    print_request(plan, to);
     if (slices > 1) {
         fprintf(to, "vocabulary in %d slices\n", slices);
     }

@@ -1,6 +1,7 @@
 // The table of what a plan can be chosen by. A new dimension is a name in
 // <tranche/planner.h> and a row here.
 #include "base/checked.h"
+#include "base/text.h"
 #include "planner/planner.h"
 
 #include <inttypes.h>
@@ -335,7 +336,7 @@ static void say_recomputed_units(const tr_point *p, char *dst, size_t size) {
         snprintf(dst, size, "all units but the last recomputed");
     } else {
         snprintf(dst, size, n ? "%" PRId64 " unit%s recomputed" : "no unit recomputed",
-                 n, n == 1 ? "" : "s");
+                 n, tr__plural(n));
     }
 }
 

@@ -33,8 +33,9 @@ static void print_choice(const tr_planned *p, FILE *to) {
     if (p->kept) {
         fprintf(to, "    chosen before, and kept by the checkpoint\n");
     } else if (p->request.free) {
-        fprintf(to, "    the fastest of %zu plans that fits, of which %zu were made\n",
-                p->points, p->plans);
+        fprintf(to, "    the fastest of %zu plan%s that fits, of which %zu %s made\n",
+                p->points, tr__plural((int64_t)p->points), p->plans,
+                p->plans == 1 ? "was" : "were");
     }
 }
 

@@ -11,11 +11,10 @@ enum { SIZE_TEXT = 32 };
 // ----------------------------------------------------------------------
 
 static void print_request(const tr_plan_request *r, FILE *to) {
-    fprintf(to,
-            "model %s: %d units; batch %" PRId64 " = micro-batch %" PRId64 " x %" PRId64
-            " accumulation steps x %" PRId64 " ranks; wave %" PRId64 "; stage %d\n\n",
-            r->model->type, r->model->unit_count, r->train_batch_size, r->micro_batch,
-            r->accumulation_steps, r->ranks, r->wave, r->stage);
+    fprintf(to, "model %s: %d unit%s; ", r->model->type, r->model->unit_count,
+            tr__plural(r->model->unit_count));
+    tr__plan_print_batch(r, to);
+    fprintf(to, "; wave %" PRId64 "; stage %d\n\n", r->wave, r->stage);
 }
 
 static void print_part(const char *name, double seconds, double whole, FILE *to) {
@@ -40,9 +39,9 @@ static void print_kinds(const tr_simulated *s, FILE *to) {
     fprintf(to, "\nits steps by kind (what moves does so beside the others)\n");
     for (int k = 0; k < TR_STEP_KINDS; k++) {
         if (s->kind_seconds[k] > 0) {
-            fprintf(to, "    %-10s %8" PRId64 " steps %12.6f s\n",
+            fprintf(to, "    %-10s %8" PRId64 " step%-1s %12.6f s\n",
                     tr__plan_step_name((tr_plan_step_kind)k), s->kind_steps[k],
-                    s->kind_seconds[k]);
+                    tr__plural(s->kind_steps[k]), s->kind_seconds[k]);
         }
     }
 }

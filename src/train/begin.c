@@ -182,7 +182,7 @@ static void say_ranks(const tr_run *run, const tr_plan_request *r) {
     }
     int room = tr_comm_threads(run->comm);
     tr__note(&run->log, "%lld ranks of %d thread%s, ZeRO stage %d, wave %lld",
-             (long long)r->ranks, r->threads, r->threads == 1 ? "" : "s", r->stage,
+             (long long)r->ranks, r->threads, tr__plural(r->threads), r->stage,
              (long long)r->wave);
     if (r->threads > room) {
         tr__warn(&run->log,
@@ -254,7 +254,7 @@ static void say_how(const tr_run *run, const tr_plan *plan) {
     print_offload(r, offload, sizeof offload);
     if (r->ranks == 1) { // of several ranks it is in their line
         snprintf(stage, sizeof stage, " of %d thread%s; ZeRO stage %d%s", r->threads,
-                 r->threads == 1 ? "" : "s", r->stage,
+                 tr__plural(r->threads), r->stage,
                  r->stage > 0 ? " (no effect on one rank)" : "");
     }
     tr__note(&run->log, "precision %s%s; device cpu (%s)%s; %s",
@@ -341,8 +341,8 @@ static void say_start(const tr_run *run, const tr_plan *plan) {
              "batch %lld = %lld x %lld accumulation step%s%s; %lld optimizer step%s; "
              "planned memory %s",
              (long long)r->train_batch_size, (long long)r->micro_batch,
-             (long long)r->accumulation_steps, r->accumulation_steps == 1 ? "" : "s",
-             ranks, (long long)s->steps, s->steps == 1 ? "" : "s", memory);
+             (long long)r->accumulation_steps, tr__plural(r->accumulation_steps), ranks,
+             (long long)s->steps, tr__plural(s->steps), memory);
     say_how(run, plan);
     tr__run_say_groups(run, plan);
     say_no_noise(run, plan);

@@ -1,6 +1,7 @@
 #include "train/check_cuts.h"
 
 #include "base/checked.h"
+#include "base/text.h"
 
 #include <stdio.h>
 
@@ -47,8 +48,8 @@ static void cut_micro(list *l, const tr_plan_request *base, int64_t micro) {
     r->accumulation_steps = tr__ceil_div(r->train_batch_size, micro);
     r->wave = 0;
     snprintf(at->cut.name, sizeof at->cut.name,
-             "micro-batches of %lld, %lld accumulation steps%s", (long long)micro,
-             (long long)r->accumulation_steps,
+             "micro-batches of %lld, %lld accumulation step%s%s", (long long)micro,
+             (long long)r->accumulation_steps, tr__plural(r->accumulation_steps),
              r->train_batch_size % micro ? ", ragged" : "");
     if (r->accumulation_steps > UNROLLED_MOST) {
         snprintf(at->cut.skipped, sizeof at->cut.skipped, "more than %d steps",

@@ -78,12 +78,13 @@ static tr_status evaluate(loop *l, int64_t step) {
     if (tr_run_model(l->engine->run)->classifier) {
         tr__progress_say(&l->line,
                          "step %" PRId64 ": validation loss %.4f, accuracy %.2f%% "
-                         "(%" PRId64 " samples)",
-                         step, result.loss, 100 * result.accuracy, result.samples);
+                         "(%" PRId64 " sample%s)",
+                         step, result.loss, 100 * result.accuracy, result.samples,
+                         tr__plural(result.samples));
     } else {
-        tr__progress_say(&l->line,
-                         "step %" PRId64 ": validation loss %.4f (%" PRId64 " samples)",
-                         step, result.loss, result.samples);
+        tr__progress_say(
+            &l->line, "step %" PRId64 ": validation loss %.4f (%" PRId64 " sample%s)",
+            step, result.loss, result.samples, tr__plural(result.samples));
     }
     return tr__saver_judge(&l->saver, result.loss, l->err);
 }
@@ -240,7 +241,7 @@ static void say_resized(loop *l, const at_work *before) {
         "step %" PRId64 ": the batch is now %" PRId64 ", it was %" PRId64 " (%" PRId64
         " accumulation step%s; %s%s%s%s); the rate is multiplied by %.4g",
         l->engine->count.step, now.batch, before->batch, now.steps,
-        now.steps == 1 ? "" : "s",
+        tr__plural(now.steps),
         now.plan == before->plan       ? "the plan is the same"
         : now.memory == before->memory ? "a new plan in the memory of the old one"
                                        : "a new plan in more memory: ",

@@ -77,6 +77,6 @@ tr_status tr__engine_check_room(const tr_engine *engine, tr_error *err) {
                    "and has %s: free some, choose another \"out\" (--out), or lower "
                    "checkpoint.keep (now %d; one more is there while a new one is "
                    "written%s)",
-                   s->out, needs, more, more == 1 ? "" : "s", each, has, s->keep,
+                   s->out, needs, more, tr__plural(more), each, has, s->keep,
                    s->checkpoint_best ? ", and the best" : "");
 }

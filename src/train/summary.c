@@ -1,6 +1,7 @@
 #include "train/summary.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -79,7 +80,7 @@ static void say_losses(const tr_summary *s, tr_progress_line *line) {
         snprintf(loss, sizeof loss, "%.4f", s->loss);
     }
     tr__progress_say(line, "done: %" PRId64 " step%s in %s; last loss %s%s", s->steps,
-                     s->steps == 1 ? "" : "s", time, loss, validation);
+                     tr__plural(s->steps), time, loss, validation);
 }
 
 static void say_next(const tr_summary *s, const tr_engine *engine,

@@ -187,8 +187,16 @@ static void doubles_are_printed(void **state) {
     }
 }
 
+static void one_and_more(void **state) {
+    (void)state;
+    assert_string_equal(tr__plural(0), "s");
+    assert_string_equal(tr__plural(1), "");
+    assert_string_equal(tr__plural(2), "s");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_and_more),
         cmocka_unit_test(edit_distances),
         cmocka_unit_test(nearest_names),
         cmocka_unit_test(nothing_in_common_is_not_near),

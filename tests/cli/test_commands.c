@@ -126,6 +126,21 @@ static void test_plan_json(void **state) {
     assert_int_not_equal(access(file_path(state, "out"), F_OK), 0);
 }
 
+// One rank, one accumulation step, one thread.
+static void test_one_is_singular(void **state) {
+    static const char batch[] =
+        "batch 6 = micro-batch 6 x 1 accumulation step x 1 rank";
+    run_file(state, classifier_run, "");
+    char *text = succeed(state, LIST("plan", "run.json", "--threads", "1"));
+    assert_says(text, batch);
+    assert_says(text, " 1 thread\n");
+    assert_says(text, "model mlp: 2 units");
+    free(text);
+    text = succeed(state, LIST("plan", "run.json", "--compare"));
+    assert_says(text, batch);
+    free(text);
+}
+
 // The same plan on a machine of a file: a result, and a trace that is JSON.
 static void test_simulate(void **state) {
     run_file(state, text_run, "");
@@ -456,6 +471,7 @@ int main(void) {
         TEST(test_help),
         TEST(test_version),
         TEST(test_plan_json),
+        TEST(test_one_is_singular),
         TEST(test_simulate),
         TEST(test_simulate_here),
         TEST(test_train_trace),
