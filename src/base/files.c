@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -161,6 +162,26 @@ tr_status tr__file_replace(const char *path, const void *data, size_t bytes,
     if (status != TR_OK) {
         unlink(temporary);
     }
+    return status;
+}
+
+tr_status tr__file_print(const char *path,
+                         tr_status (*print)(const void *what, FILE *to, tr_error *err),
+                         const void *what, tr_error *err) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    if (!to) {
+        return tr_fail(err, TR_MEMORY, "no memory to write %s", path);
+    }
+    tr_status status = print(what, to, err);
+    if (fclose(to) != 0 && status == TR_OK) {
+        status = tr_fail(err, TR_MEMORY, "no memory to write %s", path);
+    }
+    if (status == TR_OK) {
+        status = tr__file_replace(path, text, bytes, err);
+    }
+    free(text);
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 // Opens a regular file with open()'s flags; anything else (a pipe, a device) is an
 // error, and never waited for. O_NOFOLLOW: nor a symbolic link.
@@ -23,6 +24,10 @@ tr_status tr__file_read(const char *path, size_t limit, char **text, size_t *byt
 // What is there and not a regular file is an error.
 tr_status tr__file_replace(const char *path, const void *data, size_t bytes,
                            tr_error *err);
+// The same of what `print` writes to `to`.
+tr_status tr__file_print(const char *path,
+                         tr_status (*print)(const void *what, FILE *to, tr_error *err),
+                         const void *what, tr_error *err);
 // Exactly `bytes` bytes at `offset`; a short file is an error that says so.
 tr_status tr__pread(int file, const char *path, void *data, size_t bytes,
                     int64_t offset, tr_error *err);

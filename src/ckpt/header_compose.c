@@ -65,7 +65,7 @@ static tr_status render(const json_t *root, char **text, size_t *bytes, tr_error
     size_t length = json ? strlen(json) : 0;
     uint64_t padded = (uint64_t)tr__round_up((int64_t)length, 8);
     if (padded > TR_HEADER_MAX) {
-        free(json);
+        tr__free(json);
         return tr_fail(err, TR_INTERNAL, "a safetensors header of %zu bytes", length);
     }
     char *whole = json ? tr__calloc(1, TR_HEADER_LENGTH_BYTES + padded) : NULL;
@@ -74,7 +74,7 @@ static tr_status render(const json_t *root, char **text, size_t *bytes, tr_error
         memcpy(whole + TR_HEADER_LENGTH_BYTES, json, length);
         memset(whole + TR_HEADER_LENGTH_BYTES + length, ' ', padded - length);
     }
-    free(json); // jansson's allocator
+    tr__free(json);
     if (!whole) {
         return tr_fail(err, TR_MEMORY, "no memory for a safetensors header");
     }

@@ -1,5 +1,7 @@
 #include "ckpt/json.h"
 
+#include "base/memory.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -91,12 +93,11 @@ bool tr__json_get_hash(const json_t *value, uint64_t *out) {
 }
 
 char *tr__json_text(const json_t *root, size_t flags) {
-    char *text = root ? json_dumps(root, flags) : NULL;
-    json_t *back = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    bool whole = back && json_equal(back, root);
-    json_decref(back);
-    if (!whole) {
-        free(text); // jansson's allocator
+    char none;
+    size_t bytes = root ? json_dumpb(root, &none, 0, flags) : 0; // 0: no memory
+    char *text = bytes > 0 ? tr__calloc(bytes + 1, 1) : NULL;
+    if (text && json_dumpb(root, text, bytes, flags) != bytes) {
+        tr__free(text);
         text = NULL;
     }
     return text;
@@ -112,7 +113,7 @@ tr_status tr__json_print(json_t *root, FILE *to, tr_error *err) {
         return tr_fail(err, TR_MEMORY, "no memory to write JSON");
     }
     int failed = fputs(text, to) == EOF || fputc('\n', to) == EOF;
-    free(text);
+    tr__free(text);
     return failed ? tr_fail(err, TR_IO, "cannot write JSON: %s", strerror(errno))
                   : TR_OK;
 }

@@ -27,8 +27,8 @@ bool tr__json_get_u64(const json_t *value, uint64_t *out);
 json_t *tr__json_hash(uint64_t hash);
 bool tr__json_get_hash(const json_t *value, uint64_t *out);
 
-// The text of `root` by json_dumps, parsed again and compared: where its buffer cannot
-// grow, jansson may leave something out. Freed with free(); NULL: no memory.
+// The text of `root`, put into a buffer of its size: where jansson's own cannot grow,
+// json_dumps leaves something out. Freed with tr__free; NULL: no memory.
 char *tr__json_text(const json_t *root, size_t flags);
 
 // Prints `root` (released here, NULL: no memory) and a newline.

@@ -250,7 +250,7 @@ json_t *tr__state_json(const tr_state *state) {
 static bool content_hash(const json_t *root, uint64_t *hash) {
     char *text = tr__json_text(root, JSON_COMPACT | JSON_SORT_KEYS);
     *hash = text ? tr__hash_text(text) : 0;
-    free(text); // jansson's allocator
+    tr__free(text);
     return text != NULL;
 }
 
@@ -270,7 +270,7 @@ tr_status tr__state_encode(const tr_state *state, const tr_manifest *manifest,
     }
     json_decref(root);
     *text = dump ? tr__format("%s\n", dump) : NULL;
-    free(dump);
+    tr__free(dump);
     return *text ? TR_OK : tr_fail(err, TR_MEMORY, "no memory to write a state");
 }
 

@@ -1,22 +1,12 @@
+#include "base/files.h"
 #include "cli/run_options.h"
 
 #include <tranche/simulate.h>
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
-static tr_status write_trace(const tr_simulated *simulated, const char *path,
-                             tr_error *err) {
-    FILE *to = fopen(path, "w");
-    if (!to) {
-        return tr_fail(err, TR_IO, "%.300s: %s", path, strerror(errno));
-    }
-    tr_status status = tr_simulated_trace(simulated, to, err);
-    if (fclose(to) != 0 && status == TR_OK) {
-        status = tr_fail(err, TR_IO, "%.300s: %s", path, strerror(errno));
-    }
-    return status;
+static tr_status print_trace(const void *simulated, FILE *to, tr_error *err) {
+    return tr_simulated_trace(simulated, to, err);
 }
 
 static tr_status simulate(const tr_run_options *given, const char *machine_file,
@@ -42,7 +32,7 @@ static tr_status simulate(const tr_run_options *given, const char *machine_file,
         status = tr_simulate(plan, machine, &simulated, err);
     }
     if (status == TR_OK && trace) {
-        status = write_trace(simulated, trace, err);
+        status = tr__file_print(trace, print_trace, simulated, err);
     }
     if (status == TR_OK) {
         status = json ? tr_simulated_print_json(simulated, stdout, err)

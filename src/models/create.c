@@ -14,7 +14,7 @@ static void release(tr_model *model) {
     tr__free(own->texts);
     tr__free(own->layers);
     tr__free(own->blocks);
-    free(own->config_json);
+    tr__free(own->config_json);
     tr__free(own);
 }
 
@@ -90,7 +90,7 @@ tr_status tr__model_keep(tr_model *model, const json_t *object,
     if (!text) {
         return tr_fail(err, TR_MEMORY, "no memory for a model's config.json");
     }
-    free(own->config_json);
+    tr__free(own->config_json);
     own->config_json = text;
     own->model.config_json = text;
     return TR_OK;

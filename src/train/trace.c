@@ -84,10 +84,16 @@ static tr_status gather(const tr_engine *engine, noted *all, tr_error *err) {
     return status;
 }
 
-static tr_status print(const tr_engine *engine, const noted *all, FILE *to,
-                       tr_error *err) {
+typedef struct whole_trace {
+    const tr_engine *engine;
+    const noted *all;
+} whole_trace;
+
+static tr_status print(const void *what, FILE *to, tr_error *err) {
+    const tr_engine *engine = ((const whole_trace *)what)->engine;
+    const noted *all = ((const whole_trace *)what)->all;
     size_t ranks = (size_t)tr__comm_count(engine->comm);
-    char what[32];
+    char name[32];
     tr_rank_spans *spans = tr__calloc(ranks, sizeof *spans);
     if (!spans) {
         return tr_fail(err, TR_MEMORY, "no memory for the trace of a step");
@@ -96,28 +102,9 @@ static tr_status print(const tr_engine *engine, const noted *all, FILE *to,
         spans[r] = (tr_rank_spans){(int64_t)r, all->spans + r * all->most,
                                    (size_t)all->counts[r]};
     }
-    snprintf(what, sizeof what, "step %" PRId64, engine->count.step);
-    tr_status status = tr__trace_write(engine->plan, what, spans, ranks, to, err);
+    snprintf(name, sizeof name, "step %" PRId64, engine->count.step);
+    tr_status status = tr__trace_write(engine->plan, name, spans, ranks, to, err);
     tr__free(spans);
-    return status;
-}
-
-static tr_status write(const tr_engine *engine, const noted *all, const char *path,
-                       tr_error *err) {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *to = open_memstream(&text, &bytes);
-    if (!to) {
-        return tr_fail(err, TR_MEMORY, "no memory for the trace of a step");
-    }
-    tr_status status = print(engine, all, to, err);
-    if (fclose(to) != 0 && status == TR_OK) {
-        status = tr_fail(err, TR_MEMORY, "no memory for the trace of a step");
-    }
-    if (status == TR_OK) {
-        status = tr__file_replace(path, text, bytes, err);
-    }
-    free(text);
     return status;
 }
 
@@ -134,7 +121,8 @@ tr_status tr_engine_write_trace(tr_engine *engine, const char *path, tr_error *e
     }
     if (status == TR_OK) {
         if (tr__comm_leads(engine->comm)) {
-            status = write(engine, &all, path, &mine);
+            const whole_trace trace = {engine, &all};
+            status = tr__file_print(path, print, &trace, &mine);
         }
         status = tr__agree(engine->comm, status, &mine, err);
     }

@@ -117,6 +117,28 @@ static void test_links_in_the_way(void **state) {
     assert_untouched(state, "elsewhere/step-00000001.partial/file");
 }
 
+// What a simulation writes does not go through a link either.
+static void test_simulated_traces(void **state) {
+    run_file(state, classifier_run, "");
+    file_text(state, "m.json",
+              "{\"name\": \"m\", \"ranks_per_node\": 1, \"compute\": {\"flops\": 1e9, "
+              "\"bytes\": 1e9}}");
+    file_text(state, "victim", "mine");
+    link_to(state, "victim", "t.json");
+    link_to(state, "victim", "u.json.new");
+    assert_int_equal(mkfifo(file_path(state, "pipe"), 0666), 0);
+    fail_with(state, NULL,
+              LIST("simulate", "run.json", "--machine", "m.json", "--trace", "t.json"),
+              5, LIST("t.json: cannot replace: not a regular file"));
+    fail_with(state, NULL,
+              LIST("simulate", "run.json", "--machine", "m.json", "--trace", "pipe"), 5,
+              LIST("pipe: cannot replace: not a regular file"));
+    free(succeed(state, LIST("simulate", "run.json", "--machine", "m.json", "--trace",
+                             "u.json")));
+    json_decref(file_json(state, "u.json"));
+    assert_untouched(state, "victim");
+}
+
 // A pipe that nobody reads or writes holds nobody up.
 static void test_pipes_in_the_way(void **state) {
     run_file(state, classifier_run, "");
@@ -308,11 +330,15 @@ static void test_hostile_names(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(test_hostile_state),    TEST(test_links_in_the_way),
-        TEST(test_pipes_in_the_way), TEST(test_metrics_digits),
-        TEST(test_minutes),          TEST(test_before_a_larger_batch),
-        TEST(test_before_the_end),   TEST(test_best),
-        TEST(test_hostile_names)};
+    const struct CMUnitTest tests[] = {TEST(test_hostile_state),
+                                       TEST(test_simulated_traces),
+                                       TEST(test_links_in_the_way),
+                                       TEST(test_pipes_in_the_way),
+                                       TEST(test_metrics_digits),
+                                       TEST(test_minutes),
+                                       TEST(test_before_a_larger_batch),
+                                       TEST(test_before_the_end),
+                                       TEST(test_best),
+                                       TEST(test_hostile_names)};
     return cmocka_run_group_tests_name("checkpoints", tests, NULL, NULL);
 }

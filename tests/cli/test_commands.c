@@ -164,7 +164,7 @@ static void test_simulate(void **state) {
     assert_says(text, "samples/s");
     fail_with(state, NULL,
               LIST("simulate", "run.json", "--machine", "m.json", "--trace", "no/t"), 5,
-              LIST("no/t: No such file"));
+              LIST("no/t", "No such file"));
     free(text);
     json_decref(trace);
     json_decref(two);
