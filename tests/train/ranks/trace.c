@@ -120,9 +120,10 @@ static void check_setting(const char *path, const char *zero) {
     int64_t before = tr__memory_calls();
     trial_steps(&t, 2, NULL); // what counts is the last
     assert_int_equal(tr__memory_calls(), before);
-    double seconds = tr__seconds() - begin;
     err = (tr_error){0};
     trial_ok(tr_engine_write_trace(t.engine, path, &err), &err);
+    // Only now have the other ranks, too, come to the end of the step.
+    double seconds = tr__seconds() - begin;
     if (tr_comm_rank(comm) == 0) {
         check_trace(t.plan, path, count_spans(t.plan), seconds);
     }
