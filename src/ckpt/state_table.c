@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define EXACT 0x1p53 // doubles hold every integer up to here
-#define STEPS 0x1p40 // as the run file's keys have it
-#define COUNT 0x1p31 // and this one
-#define REAL  1.7976931348623157e308
+#define EXACT   0x1p53 // doubles hold every integer up to here
+#define STEPS   0x1p40 // as the run file's keys have it
+#define COUNT   0x1p31 // and this one
+#define THREADS 4096.0
+#define REAL    1.7976931348623157e308
 
 #define FIELD(member) (int)offsetof(tr_state, member)
 #define NAMED(name, kind, min, max)                                                    \
@@ -59,6 +60,9 @@ const tr_state_row tr__state_table[] = {
     NAMED("data_hash_low", INTEGER, 0, 4294967295.0),
     NAMED("data_hash_high", INTEGER, 0, 4294967295.0),
     NAMED("data_held", INTEGER, 0, EXACT),
+    // Threads that computed, of how many cores for each rank.
+    NAMED("threads", INTEGER, 1, THREADS),
+    NAMED("threads_cores", INTEGER, 1, THREADS),
     // What the planner has chosen.
     NAMED("planner.micro_batch", INTEGER, 1, COUNT),
     NAMED("planner.stage", INTEGER, 0, 3),

@@ -43,7 +43,7 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
         {"--ranks", CLI_SOME, &run.ranks, "W", "plan for this many ranks"},
         {"--steps", CLI_SOME, &run.steps, "N", "optimizer steps of the run in all"},
         {"--threads", CLI_SOME, &run.threads, "N",
-         "threads of each rank (default: the cores, shared)"},
+         "threads of each rank (default: by the work, up to its cores)"},
         {"--json", CLI_FLAG, &run.json, NULL, "the whole plan as one JSON object"},
         {"--compare", CLI_FLAG, &compare, NULL,
          "a table of memory (and, with --machine, time) by ZeRO stage and offload"},

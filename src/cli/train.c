@@ -100,7 +100,7 @@ int cli_train(const cli_command *command, int argc, char **argv) {
         {"--seed", CLI_COUNT, &run.seed, "N",
          "seed of weights, data order and dropout"},
         {"--threads", CLI_SOME, &run.threads, "N",
-         "threads of each rank (default: the cores, shared)"},
+         "threads of each rank (default: by the work, up to its cores)"},
         {"--ranks", CLI_SOME, &run.ranks, "W",
          "starts this many ranks on this machine, by mpirun"},
         {"--resume", CLI_TEXT, &run.resume, "auto|never|DIR",

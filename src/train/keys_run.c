@@ -133,8 +133,8 @@ static const tr_key keys[] = {
      .fallback = "\"auto\"",
      .min = 1,
      .max = 4096,
-     .doc = "threads of one rank; \"auto\": the processor's cores, shared among the "
-            "ranks of a machine"},
+     .doc = "threads of one rank; \"auto\": as many as pay for the size of the work, "
+            "up to the processor's cores, shared among the ranks of a machine"},
     {.path = "execution.reproducible",
      .types = TR_KEY_BOOL,
      .fallback = "false",

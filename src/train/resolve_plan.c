@@ -173,26 +173,22 @@ static bool get_choice(const tr_state *state, unsigned free, int64_t *value) {
     return true;
 }
 
-// That of the checkpoint the run is going to resume from. What is wrong with it is said
-// where it is resumed from.
-static void find_kept(const tr_run *run, const tr_run_options *options,
-                      tr_planner_request *request) {
+// What is wrong with the checkpoint is said where it is resumed from.
+bool tr__run_find_kept(const tr_run *run, const tr_run_options *options,
+                       tr_state *state) {
     char folder[PATH_MAX] = "";
-    tr_state state;
     const char *resume = run->settings.resume;
     if (options->plan_only || strcmp(resume, "never") == 0) {
-        return;
+        return false;
     }
     if (strcmp(resume, "auto") != 0) {
         snprintf(folder, sizeof folder, "%s", resume);
     } else if (tr__checkpoint_find_latest(run->settings.out, TR_VERIFY_SIZES, NULL,
                                           folder, sizeof folder, NULL) != TR_OK) {
-        return;
+        return false;
     }
-    if (folder[0] && tr__checkpoint_verify(folder, TR_VERIFY_SIZES, NULL, &state, NULL,
-                                           NULL) == TR_OK) {
-        request->has_kept = get_choice(&state, request->free, request->kept);
-    }
+    return folder[0] && tr__checkpoint_verify(folder, TR_VERIFY_SIZES, NULL, state,
+                                              NULL, NULL) == TR_OK;
 }
 
 // ---- what came of it
@@ -282,8 +278,11 @@ tr_status tr_run_machine(const tr_run *run, tr_machine **out, tr_error *err) {
 
 static tr_status choose(tr_run *run, const tr_run_options *options,
                         tr_planner_request *request, tr_error *err) {
+    tr_state state;
     set_budgets(run, options, request);
-    find_kept(run, options, request);
+    if (tr__run_find_kept(run, options, &state)) {
+        request->has_kept = get_choice(&state, request->free, request->kept);
+    }
     tr_status status = tr_planner_choose(request, &run->planned, err);
     if (status == TR_OK) {
         memcpy(run->choice, tr_planned_choice(run->planned)->value, sizeof run->choice);

@@ -251,6 +251,9 @@ tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err
                            : tr_fail(&mine, TR_MEMORY, "no memory for a run");
     status = tr__agree(options->comm, status, &mine, err);
     if (status == TR_OK) {
+        status = tr__run_resolve_threads(run, options, err);
+    }
+    if (status == TR_OK) {
         status = tr__run_resolve_plan(run, options, err);
     }
     if (status == TR_OK) {

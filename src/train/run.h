@@ -74,7 +74,10 @@ tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_schedule(tr_run *run, tr_error *err);
 // How rates follow the batch, the noise scale, the spike guard.
 tr_status tr__run_resolve_stability(tr_run *run, tr_error *err);
-// After all others, and when all ranks have come so far: it is collective. TR_BUDGET:
+// After those before, and when all ranks have come so far: it is collective.
+tr_status tr__run_resolve_threads(tr_run *run, const tr_run_options *options,
+                                  tr_error *err);
+// Last: it is collective, too. TR_BUDGET:
 // no plan fits.
 tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
                                tr_error *err);
@@ -84,6 +87,11 @@ tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
 tr_status tr__run_choose_again(const tr_run *run, tr_plan_request *plan, tr_error *err);
 // What the planner has chosen, for a checkpoint.
 void tr__run_keep_choice(const tr_run *run, tr_state_numbers *numbers);
+// And with how many threads the run computes.
+void tr__run_keep_threads(const tr_run *run, int threads, tr_state_numbers *numbers);
+// Of the checkpoint that the run is going to resume from; false: there is none.
+bool tr__run_find_kept(const tr_run *run, const tr_run_options *options,
+                       tr_state *state);
 void tr__settings_clear(tr_settings *settings);
 
 // ---- run.c

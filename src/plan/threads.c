@@ -1,0 +1,64 @@
+#include "plan/threads.h"
+
+// One core's arithmetic and traffic in a second, as usual servers have them. Not
+// measured: the same choice everywhere, each time.
+static const double flops_rate = 1e11, bytes_rate = 2e10;
+
+// The time of one core that a launch of a kernel must have for each thread, on average:
+// about what it takes threads to begin and end together. It takes much longer where
+// another process is on one of the cores (bench/busy.sh).
+static const double worth = 4e-6;
+
+typedef struct work {
+    double flops, bytes;
+    size_t launches;
+} work;
+
+static void add(work *w, const tr_program *programs, int segments) {
+    for (int s = 0; s < segments; s++) {
+        w->flops += programs[s].cost.flops;
+        w->bytes += programs[s].cost.bytes;
+        w->launches += programs[s].count;
+    }
+}
+
+static work of_micro_batch(const tr_plan *plan) {
+    work w = {0, 0, 0};
+    for (int u = 0; u < plan->unit_count; u++) {
+        const tr_unit_program *unit = plan->units[u].program;
+        add(&w, unit->forward, unit->segments);
+        add(&w, unit->backward, unit->segments);
+    }
+    return w;
+}
+
+// The same micro-batch by itself, with everything kept and in its place.
+static tr_plan_request alone(const tr_plan_request *r) {
+    return (tr_plan_request){.model = r->model,
+                             .train_batch_size = r->micro_batch,
+                             .micro_batch = r->micro_batch,
+                             .accumulation_steps = 1,
+                             .ranks = 1,
+                             .recomputed_ops = TR_RECOMPUTE_NOTHING,
+                             .optimizer_states = r->optimizer_states,
+                             .compute = r->compute,
+                             .threads = 1,
+                             .isa_limit = r->isa_limit,
+                             .reference_kernels = r->reference_kernels};
+}
+
+tr_status tr__threads_that_pay(const tr_plan_request *request, int cores, int *threads,
+                               tr_error *err) {
+    tr_plan_request one = alone(request);
+    tr_plan *plan = NULL;
+    tr_status status = tr_plan_make(&one, &plan, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    work w = of_micro_batch(plan);
+    tr_plan_destroy(plan);
+    double seconds = w.flops / flops_rate + w.bytes / bytes_rate;
+    double paid = seconds / ((double)w.launches * worth);
+    *threads = paid < 1 ? 1 : paid < cores ? (int)paid : cores;
+    return TR_OK;
+}
