@@ -142,8 +142,8 @@ tr_status tr__run_resolve_execution(tr_run *run, const tr_plan *plan, tr_error *
     }
     if (status == TR_OK) {
         status = tr__config_resolve_int(run->config, "execution.threads", r->threads,
-                                        TR_ORIGIN_AUTO, "the cores and the work's size",
-                                        err);
+                                        TR_ORIGIN_AUTO,
+                                        "the size of the work, and the cores", err);
     }
     return status == TR_OK
                ? tr__config_resolve_bool(

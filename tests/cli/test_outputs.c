@@ -261,7 +261,7 @@ static void test_origins(void **state) {
         {"optimizer.params.lr", "--set"},
         {"optimizer.params.eps", "default"},
         {"model", "file: with its defaults"},
-        {"execution.threads", "auto: the processor's cores"},
+        {"execution.threads", "auto: the size of the work, and the cores"},
         {"execution.wave", "auto: chosen by the plan"},
     };
     run_file(state, classifier_run, "");
