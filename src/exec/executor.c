@@ -339,7 +339,7 @@ static void compare_parts(const tr_executor *ex, tr_verdict *v) {
         return;
     }
     compare_firsts(ex, TR_RECORD_SQUARES, 1, &v->untied);
-    if (tr__plan_gauges_tied(ex->plan)) {
+    if (ex->plan->gauges_tied) {
         int64_t wave = tr__min_i64(r->wave, r->accumulation_steps);
         compare_firsts(ex, TR_RECORD_TIED_SQUARES, wave, &v->tied);
     }

@@ -126,8 +126,8 @@ tr_status tr__check_gauge(tr_check_walk *w) {
     size_t next = 0;
     tr_status status = TR_OK;
     while (status == TR_OK &&
-           (operand = tr__gauge_next(tr__check_unit(w), w->step->segment, &next,
-                                     &count)) != NULL) {
+           (operand = tr__unit_gradient(tr__check_unit(w), w->step->segment, &next,
+                                        &count)) != NULL) {
         status = mark(w, flat, operand->offset);
     }
     return status;

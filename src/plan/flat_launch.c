@@ -166,7 +166,7 @@ static bool squares_of_first(const tr_plan *plan, const tr_plan_step *step,
                              size_t *next, tr_flat_launch *out) {
     const tr_unit_program *unit = plan->units[step->unit].program;
     int64_t count;
-    const tr_operand *operand = tr__gauge_next(unit, step->segment, next, &count);
+    const tr_operand *operand = tr__unit_gradient(unit, step->segment, next, &count);
     if (!operand) {
         return false;
     }

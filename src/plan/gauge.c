@@ -26,9 +26,9 @@ static bool is_simple(const tr_unit_program *unit) {
         for (int before = 0; before < s; before++) {
             const tr_operand *a, *b;
             int64_t count;
-            for (size_t i = 0; (a = tr__gauge_next(unit, s, &i, &count)) != NULL;) {
+            for (size_t i = 0; (a = tr__unit_gradient(unit, s, &i, &count)) != NULL;) {
                 for (size_t k = 0;
-                     (b = tr__gauge_next(unit, before, &k, &count)) != NULL;) {
+                     (b = tr__unit_gradient(unit, before, &k, &count)) != NULL;) {
                     if (a->offset == b->offset) {
                         return false;
                     }
@@ -39,29 +39,14 @@ static bool is_simple(const tr_unit_program *unit) {
     return own;
 }
 
-const tr_operand *tr__gauge_next(const tr_unit_program *unit, int segment, size_t *next,
-                                 int64_t *count) {
-    const tr_program *program = &unit->backward[segment];
-    const tr_tensor_desc *desc = NULL;
-    const tr_operand *result;
-    while ((result = tr__program_result(program, *next, &desc)) != NULL) {
-        size_t at = (*next)++;
-        if (result->place == TR_PLACE_PARAM_GRAD && result->flat == 0 &&
-            !tr__program_repeats(program, at, result)) {
-            *count = tr_shape_count(desc->shape);
-            return result;
-        }
-    }
-    return NULL;
-}
-
-bool tr__step_is_gauged(const tr_plan *plan, const tr_plan_step *step) {
+// Is a gauge step to follow this one?
+static bool is_gauged(const tr_plan *plan, const tr_plan_step *step) {
     const tr_plan_unit *unit = &plan->units[step->unit];
     int64_t count;
     size_t next = 0;
     return step->kind == TR_STEP_backward && step->micro == 0 &&
            plan->flats[unit->flats[0]].gauged &&
-           tr__gauge_next(unit->program, step->segment, &next, &count);
+           tr__unit_gradient(unit->program, step->segment, &next, &count);
 }
 
 // Is the first wave of a rank's step less than all of the batch?
@@ -70,12 +55,12 @@ static bool wave_is_part(const tr_plan *plan) {
     return r->ranks > 1 || r->wave < r->accumulation_steps;
 }
 
-const char *tr__plan_why_not_gauged(const tr_plan *plan, size_t flat) {
-    const tr_flat *of = &plan->flats[flat];
-    if (of->gauged || of->count == 0) {
+// Why the flat buffer does not count, in words; NULL: it does, or there is none of it.
+static const char *why_not(const tr_plan *plan, const tr_flat *flat) {
+    if (flat->gauged || flat->count == 0) {
         return NULL;
     }
-    if (!of->tied) {
+    if (!flat->tied) {
         return "several segments of its unit make it";
     }
     if (tr__plan_folds(plan)) {
@@ -83,14 +68,6 @@ const char *tr__plan_why_not_gauged(const tr_plan *plan, size_t flat) {
     }
     return wave_is_part(plan) ? "what each use of its slices adds leaves by itself"
                               : "one wave is the whole batch";
-}
-
-bool tr__plan_gauges_tied(const tr_plan *plan) {
-    bool tied = false;
-    for (size_t f = 0; f < plan->flat_count; f++) {
-        tied = tied || (plan->flats[f].tied && plan->flats[f].gauged);
-    }
-    return tied;
 }
 
 // Does the accumulator of a tied tensor ever hold the gradient of a part of the batch?
@@ -123,11 +100,11 @@ static double flops_of_step(const tr_plan *plan) {
 static bool is_worth_it(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     double bytes = bytes_measured(plan);
-    if (r->measure == TR_MEASURE_NEVER || r->train_batch_size <= r->micro_batch ||
+    if (plan->asked == TR_MEASURE_NEVER || r->train_batch_size <= r->micro_batch ||
         bytes == 0) {
         return false;
     }
-    return r->measure == TR_MEASURE_ALWAYS ||
+    return plan->asked == TR_MEASURE_ALWAYS ||
            flops_of_step(plan) >= cheap_flops_per_byte * bytes;
 }
 
@@ -167,7 +144,7 @@ static void add_steps(tr_editor *editor, const size_t *last) {
     for (size_t i = 0; i < editor->old->count; i++) {
         const tr_plan_step *step = &editor->old->steps[i];
         tr__edit_add(editor, *step);
-        if (tr__step_is_gauged(editor->plan, step)) {
+        if (is_gauged(editor->plan, step)) {
             tr__edit_add(editor, (tr_plan_step){.kind = TR_STEP_gauge,
                                                 .unit = step->unit,
                                                 .segment = step->segment});
@@ -192,7 +169,6 @@ static tr_status edit(tr_plan *plan, tr_error *err) {
 
 tr_status tr__pass_gauge(tr_plan *plan, tr_error *err) {
     if (plan->request.inference) {
-        plan->request.measure = TR_MEASURE_NEVER;
         return TR_OK;
     }
     for (int u = 0; u < plan->unit_count; u++) {
@@ -202,6 +178,8 @@ tr_status tr__pass_gauge(tr_plan *plan, tr_error *err) {
     for (size_t f = 0; f < plan->flat_count; f++) {
         tr_flat *flat = &plan->flats[f];
         flat->gauged = flat->tied ? shows_wave(plan, flat) : flat->gauged;
+        flat->not_gauged = why_not(plan, flat);
+        plan->gauges_tied = plan->gauges_tied || (flat->tied && flat->gauged);
     }
     bool measures = is_worth_it(plan);
     plan->request.measure = measures ? TR_MEASURE_ALWAYS : TR_MEASURE_NEVER;

@@ -32,27 +32,6 @@ static void add_forward(writer *w, int u, int segment, int64_t micro) {
                           .lean = w->lean});
 }
 
-static bool has_gaps(const tr_plan *plan, int flat) {
-    const tr_flat *of = &plan->flats[flat];
-    int64_t count = 0;
-    for (size_t i = of->first_param; i < of->end_param; i++) {
-        count += plan->params[i].flat == flat ? plan->params[i].count : 0;
-    }
-    return count < plan->flats[flat].count;
-}
-
-// The flats whose gradients more than one segment makes: where each is folded, what one
-// does not make must be zeros.
-static uint32_t made_in_parts(const tr_unit_program *unit) {
-    uint32_t once = 0, again = 0;
-    for (int s = 0; s < unit->segments; s++) {
-        uint32_t flats = tr__program_flats(&unit->backward[s], TR_PLACE_PARAM_GRAD);
-        again |= once & flats;
-        once |= flats;
-    }
-    return again;
-}
-
 // Is the step the first of its scope to make a gradient of the flat?
 static bool begins(writer *w, int flat, int u, int64_t micro) {
     int64_t wave = micro / w->plan->request.wave;
@@ -66,21 +45,15 @@ static bool begins(writer *w, int flat, int u, int64_t micro) {
 // gradients there must be zeros, as there always are where gradients stay.
 static void clear_gaps(writer *w, int u, int segment, int64_t micro) {
     const tr_plan_unit *unit = &w->plan->units[u];
-    bool folds = tr__plan_folds(w->plan);
     uint32_t touched =
         tr__program_flats(&unit->program->backward[segment], TR_PLACE_PARAM_GRAD);
-    uint32_t parts = folds ? made_in_parts(unit->program) : 0;
     for (int f = 0; f < unit->program->flat_count; f++) {
         int flat = unit->flats[f];
-        bool whole = parts >> f & 1;
-        bool needed = whole || has_gaps(w->plan, flat);
-        bool passes = folds || tr__flat_grads_pass(w->plan, flat);
-        bool first = (touched >> f & 1) && (begins(w, flat, u, micro) || folds);
-        if (first && passes && needed) {
-            add(w, (tr_plan_step){.kind = TR_STEP_clear,
-                                  .part = TR_PART_GRAD,
-                                  .unit = flat,
-                                  .whole = whole});
+        bool first = (touched >> f & 1) && begins(w, flat, u, micro);
+        if (first && tr__flat_grads_pass(w->plan, flat) &&
+            tr__flat_has_gaps(w->plan, flat)) {
+            add(w, (tr_plan_step){
+                       .kind = TR_STEP_clear, .part = TR_PART_GRAD, .unit = flat});
         }
     }
 }

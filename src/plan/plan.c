@@ -241,20 +241,42 @@ static tr_status choose_wave(tr_plan *plan, tr_error *err) {
     return TR_OK;
 }
 
-static tr_status run_passes(tr_plan *plan, bool prove, tr_error *err) {
-    static tr_status (*const passes[])(tr_plan *, tr_error *) = {
-        tr__pass_compile,   tr__pass_partition, choose_wave,      tr__pass_order,
-        tr__pass_recompute, tr__pass_fold,      tr__pass_gauge,   tr__pass_communicate,
-        tr__pass_stage,     tr__pass_boundary,  tr__pass_traffic, tr__pass_kept,
-        tr__pass_values,    tr__pass_schedule,  tr__pass_offsets, tr__pass_ledger,
-    };
-    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
-        tr_status status = passes[i](plan, err);
-        if (status != TR_OK) {
-            return status;
-        }
+// What a request can ask for that one pass provides.
+enum { ALWAYS = 0, SUMS = 1, STAGING = 2 };
+
+static const struct {
+    tr_status (*run)(tr_plan *plan, tr_error *err);
+    unsigned provides;
+} passes[] = {
+    {tr__pass_compile, ALWAYS}, {tr__pass_partition, ALWAYS},
+    {choose_wave, ALWAYS},      {tr__pass_order, ALWAYS},
+    {tr__pass_fold, SUMS},      {tr__pass_recompute, ALWAYS},
+    {tr__pass_gauge, ALWAYS},   {tr__pass_communicate, ALWAYS},
+    {tr__pass_stage, STAGING},  {tr__pass_boundary, ALWAYS},
+    {tr__pass_traffic, ALWAYS}, {tr__pass_kept, ALWAYS},
+    {tr__pass_values, ALWAYS},  {tr__pass_schedule, ALWAYS},
+    {tr__pass_offsets, ALWAYS}, {tr__pass_ledger, ALWAYS},
+};
+enum { PASSES = sizeof passes / sizeof *passes };
+
+static tr_status check_provided(const tr_plan *plan, tr_error *err) {
+    unsigned missing =
+        (tr__plan_folds(plan) ? SUMS : 0) | (tr__plan_uses_nvme(plan) ? STAGING : 0);
+    for (size_t i = 0; i < PASSES; i++) {
+        missing &= ~passes[i].provides;
     }
-    return prove ? tr__plan_check(plan, err) : TR_OK;
+    return missing ? tr_fail(err, TR_USAGE, "this build cannot %s",
+                             missing & SUMS ? "sum gradients in another type than f32"
+                                            : "keep anything on NVMe")
+                   : TR_OK;
+}
+
+static tr_status run_passes(tr_plan *plan, bool prove, tr_error *err) {
+    tr_status status = check_provided(plan, err);
+    for (size_t i = 0; i < PASSES && status == TR_OK; i++) {
+        status = passes[i].run(plan, err);
+    }
+    return status == TR_OK && prove ? tr__plan_check(plan, err) : status;
 }
 
 static tr_tensor_desc with_batch(tr_tensor_desc sample) {
@@ -269,6 +291,8 @@ static tr_tensor_desc with_batch(tr_tensor_desc sample) {
 static void resolve(tr_plan *plan) {
     tr_plan_request *r = &plan->request;
     plan->isa = tr__cpu_isa();
+    plan->asked = r->measure;
+    r->measure = TR_MEASURE_NEVER; // unless a pass plans it
     r->compute = r->compute == TR_NONE ? TR_F32 : r->compute;
     r->sums = r->reproducible ? TR_I64 : r->sums == TR_NONE ? TR_F32 : r->sums;
     if (r->isa_limit > 0 && r->isa_limit - 1 < (int)plan->isa) {

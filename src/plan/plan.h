@@ -229,7 +229,8 @@ typedef struct tr_flat {
     bool tied;
     bool slice;  // of a tied tensor that is used in slices
     bool gauged; // its gradients count for the noise scale, where it is measured
-    bool leaves; // states and update are elsewhere, and gradients go there
+    const char *not_gauged; // why not, in words; NULL: it does, or nothing measures
+    bool leaves;            // states and update are elsewhere, and gradients go there
     size_t first_param, end_param; // its parameters are among these of the plan
     int param_count;
     int64_t count;      // elements, padding included
@@ -313,6 +314,8 @@ typedef struct tr_plan_unit {
 
 struct tr_plan {
     tr_plan_request request; // resolved: no zeros left that mean "choose"
+    tr_measure asked;        // request.measure is what a pass makes of it
+    bool gauges_tied;        // tied tensors count for the noise scale, too
     tr_isa isa;
     tr_tensor_desc data[TR_DATA_KINDS]; // with TR_BATCH
     tr_plan_unit *units;
@@ -431,14 +434,8 @@ bool tr__program_repeats(const tr_program *program, size_t at,
                          const tr_operand *result);
 // The gradients of the unit's own flat buffer that a segment's backward makes, one
 // after the other: `next`: 0 at first; NULL: no more. *count: f32 elements.
-const tr_operand *tr__gauge_next(const tr_unit_program *unit, int segment, size_t *next,
-                                 int64_t *count);
-// Is a gauge step to follow this one, where the plan measures?
-bool tr__step_is_gauged(const tr_plan *plan, const tr_plan_step *step);
-// Do tied tensors count for the noise scale, where the plan measures it?
-bool tr__plan_gauges_tied(const tr_plan *plan);
-// Why a flat buffer does not count for it, in words; NULL: it does.
-const char *tr__plan_why_not_gauged(const tr_plan *plan, size_t flat);
+const tr_operand *tr__unit_gradient(const tr_unit_program *unit, int segment,
+                                    size_t *next, int64_t *count);
 // Wave tensors are there in so many parts, each a block of the unit's wave_bytes: one
 // for each micro-batch where the run is reproducible, so that they are merged in one
 // order whatever the ranks; else one, to which all micro-batches of a rank add. What
@@ -535,6 +532,8 @@ int64_t tr__norms_part(const tr_plan *plan, const tr_plan_param *param, int64_t 
 // the plan's; those of a flat buffer.
 bool tr__plan_grads_pass(const tr_plan *plan);
 bool tr__flat_grads_pass(const tr_plan *plan, int flat);
+// Does something lie between its parameters, or behind them?
+bool tr__flat_has_gaps(const tr_plan *plan, int flat);
 // Elements of the flat buffers that are updated on the device.
 int64_t tr__plan_staying(const tr_plan *plan);
 const char *tr__plan_step_name(tr_plan_step_kind kind);

@@ -239,6 +239,22 @@ bool tr__program_repeats(const tr_program *program, size_t at,
     return false;
 }
 
+const tr_operand *tr__unit_gradient(const tr_unit_program *unit, int segment,
+                                    size_t *next, int64_t *count) {
+    const tr_program *program = &unit->backward[segment];
+    const tr_tensor_desc *desc = NULL;
+    const tr_operand *result;
+    while ((result = tr__program_result(program, *next, &desc)) != NULL) {
+        size_t at = (*next)++;
+        if (result->place == TR_PLACE_PARAM_GRAD && result->flat == 0 &&
+            !tr__program_repeats(program, at, result)) {
+            *count = tr_shape_count(desc->shape);
+            return result;
+        }
+    }
+    return NULL;
+}
+
 bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
                       tr_wave_tensor *tensor) {
     const tr_unit_program *unit = plan->units[step->unit].program;
@@ -334,6 +350,15 @@ bool tr__plan_grads_pass(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     return tr__plan_stage(plan) >= 2 ||
            (r->ranks == 1 && r->optimizer_home != TR_SPACE_DEVICE);
+}
+
+bool tr__flat_has_gaps(const tr_plan *plan, int flat) {
+    const tr_flat *of = &plan->flats[flat];
+    int64_t count = 0;
+    for (size_t i = of->first_param; i < of->end_param; i++) {
+        count += plan->params[i].flat == flat ? plan->params[i].count : 0;
+    }
+    return count < plan->flats[flat].count;
 }
 
 bool tr__flat_grads_pass(const tr_plan *plan, int flat) {

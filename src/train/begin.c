@@ -210,7 +210,7 @@ static void say_left_out(const tr_run *run, const tr_plan *plan) {
     const char *why = NULL;
     size_t more = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
-        const char *reason = tr__plan_why_not_gauged(plan, f);
+        const char *reason = plan->flats[f].not_gauged;
         more += first && reason;
         why = first ? why : reason;
         first = first ? first : reason ? &plan->flats[f] : NULL;

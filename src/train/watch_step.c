@@ -23,8 +23,8 @@ static bool estimate(const tr_engine *engine, const tr_verdict *v, int64_t sampl
                      double *trace, double *gradient) {
     const tr_measured *measured[] = {&v->untied, &v->tied};
     double targets = v->sums[TR_SUM_COUNT];
-    bool tied = tr__plan_gauges_tied(engine->plan);
-    bool known = targets > 0 && tied == tr__plan_gauges_tied(engine->whole);
+    bool tied = engine->plan->gauges_tied;
+    bool known = targets > 0 && tied == engine->whole->gauges_tied;
     *trace = *gradient = 0;
     for (int i = 0; i < 1 + tied && known; i++) {
         tr_noise_sample sample = sample_of(engine, measured[i], targets, samples);
