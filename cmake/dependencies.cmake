@@ -4,6 +4,7 @@ find_package(OpenMP REQUIRED COMPONENTS C)
 find_package(Threads REQUIRED)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.13)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash>=0.8.0)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8>=10.32)
 include(cmake/find_dnnl.cmake)
 if(NOT TARGET DNNL::dnnl)
     message(FATAL_ERROR "oneDNN is missing (Debian: libdnnl-dev)")
@@ -28,5 +29,6 @@ else()
         "supported: install 2.6 or later, or 3 (Debian: libdnnl-dev)")
 endif()
 
-set(TR_DEPENDENCIES DNNL::dnnl PkgConfig::JANSSON PkgConfig::XXHASH OpenMP::OpenMP_C
+set(TR_DEPENDENCIES DNNL::dnnl PkgConfig::JANSSON PkgConfig::XXHASH
+    PkgConfig::PCRE2 OpenMP::OpenMP_C
     Threads::Threads m)

@@ -32,7 +32,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tranche-config.cmake
     DESTINATION ${TR_PACKAGE_DIR})
 
 # tranche.pc finds its prefix from where it lies, so that the installed tree can move.
-set(TR_PC_REQUIRES "jansson >= 2.13, libxxhash >= 0.8.0")
+set(TR_PC_REQUIRES "jansson >= 2.13, libxxhash >= 0.8.0, libpcre2-8 >= 10.32")
 if(TR_URING_FOUND)
     string(APPEND TR_PC_REQUIRES ", liburing >= 2.0")
 endif()

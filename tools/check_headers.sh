@@ -21,7 +21,7 @@ compiles() {
     }
 }
 
-libraries=$(pkg-config --cflags jansson libxxhash 2>/dev/null || true)
+libraries=$(pkg-config --cflags jansson libxxhash libpcre2-8 2>/dev/null || true)
 mpi=$(pkg-config --cflags mpi 2>/dev/null || pkg-config --cflags mpich 2>/dev/null || true)
 libraries="$libraries $mpi"
 # Without MPI, what is over it cannot be compiled.

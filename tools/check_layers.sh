@@ -9,7 +9,7 @@ root=${1:-$(cd "$(dirname "$0")/.." && pwd)}
 ROOMS='
 base
 backend comm
-data ckpt config
+data tokenizer ckpt config
 ops
 graph
 models

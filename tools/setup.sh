@@ -59,6 +59,7 @@ probe() {
     need libdnnl-dev has_dnnl
     need libjansson-dev pkg-config --exists 'jansson >= 2.13'
     need libxxhash-dev pkg-config --exists 'libxxhash >= 0.8.0'
+    need libpcre2-dev pkg-config --exists 'libpcre2-8 >= 10.32'
     if [ "$wanted" = test ]; then
         need libopenmpi-dev has_mpi
     else

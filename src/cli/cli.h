@@ -70,6 +70,7 @@ int cli_diff(const cli_command *command, int argc, char **argv);
 int cli_check(const cli_command *command, int argc, char **argv);
 int cli_plot(const cli_command *command, int argc, char **argv);
 int cli_evaluate(const cli_command *command, int argc, char **argv);
+int cli_tokenize_run(const cli_command *command, int argc, char **argv);
 int cli_predict(const cli_command *command, int argc, char **argv);
 
 #endif

@@ -46,6 +46,14 @@ static const cli_command commands[] = {
      "tranche predict out/digits --data images.npy --json",
      "0 done; 2 wrong usage; 3 more memory than there is; 4 wrong data; 5 weights or "
      "files"},
+    {"tokenize", "FILE...",
+     "Turns text to token ids by a tokenizer.json, and ids to text.", cli_tokenize_run,
+     true,
+     "tranche tokenize --tokenizer gpt2-folder book.txt --out ids.bin\n"
+     "tranche tokenize --tokenizer tokenizer.json texts/\n"
+     "tranche tokenize --tokenizer gpt2-folder --decode ids.bin",
+     "0 done; 2 wrong usage; 4 a damaged or unsupported tokenizer.json, wrong data; 5 "
+     "files"},
     {"plot", "OUT...",
      "Draws the curves of runs: in the terminal, or as a picture (SVG).", cli_plot,
      false,

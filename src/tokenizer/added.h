@@ -1,0 +1,60 @@
+// Added tokens: texts that are tokens wherever they stand, cut out before anything
+// else.
+#ifndef TR_TOKENIZER_ADDED_H
+#define TR_TOKENIZER_ADDED_H
+
+#include "tokenizer/normalizer.h"
+#include "tokenizer/trie.h"
+#include "tokenizer/vocabulary.h"
+
+enum {
+    TR_ADDED_BYTES_MAX = 1024
+}; // of one token: bounds the work a byte of text takes
+
+typedef struct tr_added_token {
+    int32_t id;
+    size_t bytes;       // of its content
+    unsigned char last; // of its content
+    bool special, single_word, lstrip, rstrip, normalized;
+} tr_added_token;
+
+// Those that are looked for in the text as it is, or in the normalized text.
+typedef struct tr_added_set {
+    tr_trie trie; // to places of tr_added.token
+    bool begins[256];
+    bool any;
+} tr_added_set;
+
+typedef struct tr_added {
+    tr_added_token *token;
+    size_t count, capacity;
+    tr_added_set raw, normalized;
+} tr_added;
+
+// Reads the array and gives the tokens that the model lacks to `tokens->extra`.
+tr_status tr__added_parse(const tr_node *node, const tr_normalizer *normalizer,
+                          const tr_tokens *tokens, tr_added *added, tr_error *err);
+void tr__added_release(tr_added *added);
+
+// A piece of text: a token (id 0 or more), or what lies between (-1).
+typedef struct tr_piece {
+    size_t begin, end;
+    int32_t id;
+} tr_piece;
+
+// The next piece at `*at`, which moves behind it; false at the end of the text. Begin
+// with `*at` and `*searched` 0. specials: whether special tokens are taken for such.
+typedef struct tr_added_walk {
+    const tr_added *added;
+    const tr_added_set *set;
+    const uint32_t *flags;
+    const unsigned char *text;
+    size_t bytes;
+    bool specials;
+    size_t done, searched; // given so far; where to look on
+    tr_piece pending;      // a token found behind the piece that was given
+    bool has_pending;
+} tr_added_walk;
+bool tr__added_next(tr_added_walk *walk, tr_piece *piece);
+
+#endif

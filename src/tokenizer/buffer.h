@@ -1,0 +1,71 @@
+// Growing arrays: text, spans of text, token ids. A failure is kept, so that a caller
+// asks once, at the end of what it wrote.
+#ifndef TR_TOKENIZER_BUFFER_H
+#define TR_TOKENIZER_BUFFER_H
+
+#include "tokenizer/utf8.h"
+
+#include <tranche/status.h>
+
+#include <string.h>
+
+typedef struct tr_text { // zero-initialized: empty
+    unsigned char *bytes;
+    size_t count, capacity;
+    bool failed; // no memory: what was added after is missing
+} tr_text;
+
+// A part of a text: [begin, end).
+typedef struct tr_span {
+    size_t begin, end;
+} tr_span;
+
+typedef struct tr_spans {
+    tr_span *span;
+    size_t count, capacity;
+    bool failed;
+} tr_spans;
+
+// Room for `more` elements; false, and `failed`, where there is no memory.
+bool tr__text_reserve(tr_text *text, size_t more);
+bool tr__spans_reserve(tr_spans *spans);
+void tr__text_release(tr_text *text);
+void tr__spans_release(tr_spans *spans);
+
+static inline void tr__text_add(tr_text *text, const void *bytes, size_t count) {
+    if (text->capacity - text->count >= count || tr__text_reserve(text, count)) {
+        memcpy(text->bytes + text->count, bytes, count);
+        text->count += count;
+    }
+}
+
+static inline void tr__text_put(tr_text *text, uint32_t c) {
+    if (text->capacity - text->count >= TR_UTF8_MAX ||
+        tr__text_reserve(text, TR_UTF8_MAX)) {
+        text->count += tr__utf8_write(c, text->bytes + text->count);
+    }
+}
+
+static inline void tr__text_clear(tr_text *text) {
+    text->count = 0;
+    text->failed = false;
+}
+
+// An empty span is not added.
+static inline void tr__spans_add(tr_spans *spans, size_t begin, size_t end) {
+    if (begin < end && (spans->count < spans->capacity || tr__spans_reserve(spans))) {
+        spans->span[spans->count++] = (tr_span){begin, end};
+    }
+}
+
+static inline void tr__spans_clear(tr_spans *spans) {
+    spans->count = 0;
+    spans->failed = false;
+}
+
+// Appends `bytes` bytes of `from`; what is not UTF-8 becomes U+FFFD, one for each
+// longest part that could have begun a character, as Python's decode('utf-8',
+// 'replace') has it.
+void tr__text_repair(tr_text *text, const unsigned char *from, size_t bytes);
+
+#endif
