@@ -28,6 +28,7 @@ typedef enum tr_comm_type {
     TR_COMM_BF16, // each addition is done in f32 and rounded to nearest, ties to even
     TR_COMM_F16,
 } tr_comm_type;
+size_t tr__comm_type_bytes(tr_comm_type type); // of an element
 
 typedef enum tr_comm_kind {
     // Every rank's part is copied to every rank. recv: [count]. send: this rank's part,

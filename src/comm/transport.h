@@ -57,7 +57,6 @@ void tr__comm_note(tr_comm *comm, int64_t epochs);
 
 // The part of a task that is rank `rank`'s.
 void tr__task_part(const tr_task *task, int rank, int64_t *first, int64_t *part);
-size_t tr__comm_type_bytes(tr_comm_type type);
 
 // Finds who shares this rank's machine, and sets `local` and `threads`, the threads
 // that each rank has to itself. Collective.

@@ -89,6 +89,14 @@ typedef struct blocks {
     int64_t element;      // of the flat buffer: `at`
 } blocks;
 
+// Where element `element` of a flat buffer's part is in the file, in bytes.
+static int64_t stored_at(const tr_plan *plan, const tr_flat *flat, tr_part part,
+                         int64_t element) {
+    const tr_flat_range *range = tr__flat_range(flat, part);
+    return plan->buffers[range->buffer].offset +
+           tr__nvme_bytes(plan, part, element - range->first);
+}
+
 // Whole blocks of a part, between the file and memory.
 static tr_status move_blocks(const tr_executor *ex, const blocks *b, void *memory,
                              direction way, tr_error *err) {
@@ -97,7 +105,7 @@ static tr_status move_blocks(const tr_executor *ex, const blocks *b, void *memor
                       .from = way == FROM_FILE ? NULL : memory,
                       .to = way == FROM_FILE ? memory : NULL,
                       .bytes = tr__nvme_bytes(ex->plan, b->part, b->count),
-                      .offset = tr__stored_at(ex->plan, b->flat, b->part, b->first)};
+                      .offset = stored_at(ex->plan, b->flat, b->part, b->first)};
     return tr__carrier_wait(carrier, tr__carrier_start(carrier, &order), err);
 }
 

@@ -1,22 +1,8 @@
 // Steps that ranks take together.
 #include "base/checked.h"
 #include "exec/walk.h"
-#include "ops/optimizer_measure.h"
 
 #include <string.h>
-
-static tr_comm_type grad_type(const tr_executor *ex) {
-    switch (ex->plan->request.sums) {
-    case TR_I64:
-        return TR_COMM_I64;
-    case TR_BF16:
-        return TR_COMM_BF16;
-    case TR_F16:
-        return TR_COMM_F16;
-    default:
-        return TR_COMM_F32;
-    }
-}
 
 tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step) {
     tr_status status = TR_OK;
@@ -34,65 +20,20 @@ tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step) {
     return status;
 }
 
-static tr_comm_op gather_of(const tr_executor *ex, const tr_plan_step *step) {
-    const tr_record_layout *record = &ex->plan->record;
-    const tr_flat *flat = &ex->plan->flats[step->unit];
-    tr_comm_op op = {.kind = TR_COMM_GATHER,
-                     .type = TR_COMM_F32,
-                     .count = flat->count,
-                     .shard = flat->shard};
-    int from = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
-    switch (step->part) {
-    case TR_PART_PARAM:
-        if (tr__plan_is_half(ex->plan)) {
-            op.type = TR_COMM_BYTE;
-            op.count *= tr__param_bytes(ex->plan);
-            op.shard *= tr__param_bytes(ex->plan);
-        }
-        op.recv = tr__memory(ex, to < 0 ? flat->param.buffer : to);
-        op.send = to < 0 ? NULL : tr__memory(ex, from < 0 ? flat->param.buffer : from);
-        break;
-    case TR_PART_GRAD:
-        op.type = grad_type(ex);
-        op.recv = tr__memory(ex, flat->sums.buffer);
-        break;
-    case TR_PART_NORMS:
-        op.type = TR_COMM_BYTE;
-        op.shard = ex->plan->norms.parts * (int64_t)sizeof(tr_squares);
-        op.count = op.shard * ex->plan->request.ranks;
-        op.recv = tr__memory(ex, to);
-        break;
-    case TR_PART_RECORD:
-        op.type = TR_COMM_BYTE;
-        op.shard = record->doubles * (int64_t)sizeof(double);
-        op.count = op.shard * ex->plan->request.ranks;
-        op.recv = tr__memory(ex, record->buffer);
-        break;
-    default: // nobody gathers optimizer states
-        break;
-    }
-    return op;
-}
-
-tr_status tr__run_gather(tr_work *work, const tr_plan_step *step) {
-    tr_comm_op op = gather_of(work->ex, step);
-    tr__comm_start(work->ex->comm, &op);
-    return TR_OK; // a fault comes up where somebody waits
-}
-
-tr_status tr__run_reduce(tr_work *work, const tr_plan_step *step) {
+tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
-    const tr_flat *flat = &ex->plan->flats[step->unit];
-    int from = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
-    tr_comm_op op = {.kind = TR_COMM_REDUCE,
-                     .type = grad_type(ex),
-                     .count = flat->count,
-                     .shard = flat->shard,
-                     .add = !(step->writes & tr__slot_bit(TR_SLOT_OUTPUT))};
-    op.send = tr__memory(ex, from < 0 ? flat->sums.buffer : from);
-    op.recv = to < 0 ? tr__kept_sum(ex, &flat->sums, flat->first) : tr__memory(ex, to);
-    tr__comm_start(ex->comm, &op);
-    return TR_OK;
+    tr_exchange e;
+    if (tr__step_exchange(ex->plan, step, &e)) {
+        tr_comm_op op = {.kind = e.kind,
+                         .type = e.type,
+                         .count = e.count,
+                         .shard = e.shard,
+                         .send = tr__at_region(ex, &e.send),
+                         .recv = tr__at_region(ex, &e.recv),
+                         .add = e.adds};
+        tr__comm_start(ex->comm, &op);
+    }
+    return TR_OK; // a fault comes up where somebody waits
 }
 
 // ---- wave tensors

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/carrier.h"
 #include "exec/executor.h"
+#include "plan/moves.h"
 
 // A micro-batch that is at work: its slot of the data ring.
 typedef struct tr_micro {
@@ -43,6 +44,12 @@ typedef struct tr_work {
 static inline void *tr__memory(const tr_executor *ex, int buffer) {
     const tr_buffer *at = buffer < 0 ? NULL : &ex->plan->buffers[buffer];
     return at && ex->base[at->space] ? ex->base[at->space] + at->offset : NULL;
+}
+
+// The first byte of a region; NULL: there is none.
+static inline void *tr__at_region(const tr_executor *ex, const tr_region *region) {
+    char *memory = tr__memory(ex, region->buffer);
+    return memory ? memory + region->first : NULL;
 }
 
 // Element `element` of a flat buffer, in what this rank keeps of it.
@@ -88,19 +95,12 @@ tr_status tr__run_norm(tr_work *work, const tr_plan_step *step);
 void tr__round_copy(const tr_executor *ex, const tr_flat *flat, int64_t first,
                     int64_t count);
 // ---- run_comm.c
-tr_status tr__run_gather(tr_work *work, const tr_plan_step *step);
-tr_status tr__run_reduce(tr_work *work, const tr_plan_step *step);
+tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_combine(tr_work *work, const tr_plan_step *step);
 // Until everything is done that the step waits for.
 tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step);
 // ---- run_copy.c
-tr_status tr__run_fetch(tr_work *work, const tr_plan_step *step);
-tr_status tr__run_evict(tr_work *work, const tr_plan_step *step);
-// ---- run_nvme.c
-tr_status tr__run_nvme_read(tr_work *work, const tr_plan_step *step);
-tr_status tr__run_nvme_write(tr_work *work, const tr_plan_step *step);
-// Where element `element` of a flat buffer's part is in the file, in bytes.
-int64_t tr__stored_at(const tr_plan *plan, const tr_flat *flat, tr_part part,
-                      int64_t element);
+tr_status tr__run_copy(tr_work *work, const tr_plan_step *step);
+tr_status tr__run_file(tr_work *work, const tr_plan_step *step);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "plan/flat_launch.h"
+#include "plan/moves.h"
 
 // A walk through a sequence; `begin`: where the accesses of the step begin.
 typedef struct finder {
@@ -65,10 +66,6 @@ static void note_contribution(finder *f, tr_access access, uint64_t bit) {
     note_access(f, access);
 }
 
-static void reads(finder *f, tr_slot slot) {
-    note_whole(f, f->step->buffer[slot], TR_ACCESS_READ);
-}
-
 static void writes(finder *f, tr_slot slot) {
     note_whole(f, f->step->buffer[slot], TR_ACCESS_WRITE);
 }
@@ -80,51 +77,6 @@ static void note_record(finder *f, tr_access_mode mode, int64_t first, int64_t c
     int64_t own = f->plan->request.rank * record->doubles;
     note(f, record->buffer, mode, (own + first) * (int64_t)sizeof(double),
          count * (int64_t)sizeof(double));
-}
-
-// ---- flat buffers
-
-// Elements [first, first + count) of a flat buffer, in what is kept of a part. A rank
-// that has none of them is taken to access all there is, so that it waits as the
-// others.
-static tr_access range_of(const finder *f, const tr_flat_range *range, tr_part part,
-                          int64_t first, int64_t count) {
-    int64_t from = (first - range->first) * tr__part_bytes(f->plan, part);
-    int64_t bytes = count * tr__part_bytes(f->plan, part);
-    if (count == 0) {
-        return whole_of(f, range->buffer);
-    }
-    if (tr__is_on_nvme(f->plan, range)) {
-        from = tr__nvme_bytes(f->plan, part, first - range->first);
-        bytes = tr__nvme_bytes(f->plan, part, count);
-    }
-    return (tr_access){.value = range->buffer, .first = from, .end = from + bytes};
-}
-
-static void note_range(finder *f, const tr_flat_range *range, tr_part part,
-                       tr_access_mode mode, int64_t first, int64_t count) {
-    tr_access access = range_of(f, range, part, first, count);
-    access.mode = mode;
-    note_access(f, access);
-}
-
-// This rank's elements of it.
-static void note_own(finder *f, const tr_flat *flat, const tr_flat_range *range,
-                     tr_part part, tr_access_mode mode) {
-    note_range(f, range, part, mode, flat->first, flat->own);
-}
-
-static const tr_flat *flat_of(const finder *f) {
-    return &f->plan->flats[f->step->unit];
-}
-
-// To OUTPUT, or where there is none, to the flat's own.
-static void contribute(finder *f, const tr_flat_range *own, int64_t first,
-                       int64_t count) {
-    int32_t to = f->step->buffer[TR_SLOT_OUTPUT];
-    note_contribution(
-        f, to < 0 ? range_of(f, own, TR_PART_GRAD, first, count) : whole_of(f, to),
-        tr__slot_bit(TR_SLOT_OUTPUT));
 }
 
 // ---- unit programs
@@ -234,16 +186,6 @@ static void note_combine(finder *f) {
     }
 }
 
-// What is in INPUT, or this rank's part of the sums that stay.
-static void note_leaving(finder *f) {
-    const tr_flat *flat = flat_of(f);
-    if (f->step->buffer[TR_SLOT_INPUT] >= 0) {
-        reads(f, TR_SLOT_INPUT);
-    } else {
-        note_own(f, flat, &flat->sums, TR_PART_GRAD, TR_ACCESS_READ);
-    }
-}
-
 // Where an operand lies. A rank that has no elements of it is taken to access all of
 // the buffer, so that it waits as the others.
 static tr_access operand_of(const finder *f, tr_location at, tr_tensor_desc desc) {
@@ -290,93 +232,65 @@ static void note_norm(finder *f) {
                 TR_RECORD_PEAK - TR_RECORD_SECONDS + 1);
 }
 
-static void note_gather_params(finder *f) {
-    const tr_flat *flat = flat_of(f);
-    int32_t from = f->step->buffer[TR_SLOT_INPUT], to = f->step->buffer[TR_SLOT_OUTPUT];
-    if (to < 0) {
-        note_own(f, flat, &flat->param, TR_PART_COPY, TR_ACCESS_READ);
-        note_whole(f, flat->param.buffer, TR_ACCESS_WRITE);
+// Bytes that a step moves. A rank that has none of them is taken to access all of the
+// buffer, so that it waits as the others.
+static tr_access region_of(const finder *f, const tr_region *region) {
+    return region->first < region->end ? (tr_access){.value = region->buffer,
+                                                     .first = region->first,
+                                                     .end = region->end}
+                                       : whole_of(f, region->buffer);
+}
+
+static void note_region(finder *f, const tr_region *region, tr_access_mode mode) {
+    tr_access access = region_of(f, region);
+    access.mode = mode;
+    note_access(f, access);
+}
+
+static void note_moved(finder *f, const tr_region *to, uint64_t contributes) {
+    if (contributes) {
+        note_contribution(f, region_of(f, to), contributes);
     } else {
-        note_whole(f, from < 0 ? flat->param.buffer : from, TR_ACCESS_READ);
-        note_whole(f, to, TR_ACCESS_WRITE);
+        note_region(f, to, TR_ACCESS_WRITE);
     }
 }
 
-// A rank has its part there, and gets those of all others.
-static void note_gather(finder *f) {
-    const tr_flat *flat = flat_of(f);
-    switch (f->step->part) {
-    case TR_PART_PARAM:
-        note_gather_params(f);
-        break;
-    case TR_PART_GRAD:
-        note_own(f, flat, &flat->sums, TR_PART_GRAD, TR_ACCESS_READ);
-        note_whole(f, flat->sums.buffer, TR_ACCESS_WRITE);
-        break;
-    case TR_PART_NORMS:
-        note_whole(f, f->step->buffer[TR_SLOT_OUTPUT], TR_ACCESS_ADD);
-        break;
-    default:
-        note_record(f, TR_ACCESS_READ, 0, f->plan->record.doubles);
-        note_whole(f, f->plan->record.buffer, TR_ACCESS_WRITE);
-        break;
-    }
-    note_whole(f, f->plan->staging, TR_ACCESS_WRITE);
-}
-
-static void note_reduce(finder *f) {
-    const tr_flat *flat = flat_of(f);
-    int32_t from = f->step->buffer[TR_SLOT_INPUT];
-    note_whole(f, from < 0 ? flat->sums.buffer : from, TR_ACCESS_READ);
-    contribute(f, &flat->sums, flat->first, flat->own);
-    note_whole(f, f->plan->staging, TR_ACCESS_WRITE);
-}
-
-static void note_boundary(finder *f) {
-    reads(f, TR_SLOT_INPUT);
-    writes(f, TR_SLOT_OUTPUT);
-}
-
-static void note_fetch(finder *f) {
-    const tr_flat *flat = flat_of(f);
-    const tr_flat_range *from = &flat->copy;
-    if (f->step->buffer[TR_SLOT_INPUT] >= 0) {
-        reads(f, TR_SLOT_INPUT);
-    } else {
-        note_range(f, from, TR_PART_COPY, TR_ACCESS_READ, from->first, from->count);
-    }
-    if (f->step->buffer[TR_SLOT_OUTPUT] >= 0) {
-        writes(f, TR_SLOT_OUTPUT);
-    } else {
-        note_range(f, &flat->param, TR_PART_COPY, TR_ACCESS_WRITE, from->first,
-                   from->count);
+static void note_copy(finder *f) {
+    tr_copy copy;
+    if (tr__step_copy(f->plan, f->step, &copy)) {
+        note_region(f, &copy.from, TR_ACCESS_READ);
+        note_moved(f, &copy.to, copy.contributes);
     }
 }
 
-static void note_evict(finder *f) {
-    const tr_flat *flat = flat_of(f);
-    note_leaving(f);
-    contribute(f, &flat->grad, flat->grad.first, flat->grad.count);
+// This rank's part of what it gathers in place.
+static tr_region own_part(const finder *f, const tr_exchange *e) {
+    int64_t element = (int64_t)tr__comm_type_bytes(e->type), first = 0, count = 0;
+    tr__comm_part(e->count, e->shard, (int)f->plan->request.rank, &first, &count);
+    return (tr_region){e->recv.buffer, e->recv.first + first * element,
+                       e->recv.first + (first + count) * element};
 }
 
-// Between the file and staging.
-static void note_transfer(finder *f) {
-    const tr_plan_step *step = f->step;
-    bool read = step->kind == TR_STEP_read;
-    const tr_flat_range *range = tr__flat_range(flat_of(f), step->part);
-    note_range(f, range, step->part, read ? TR_ACCESS_READ : TR_ACCESS_WRITE,
-               step->first, step->count);
-    note_whole(f, step->buffer[read ? TR_SLOT_OUTPUT : TR_SLOT_INPUT],
-               read ? TR_ACCESS_WRITE : TR_ACCESS_READ);
-}
-
-static void note_step(finder *f) {
-    const tr_program *program = tr__step_program(f->plan, f->step, f->kind);
-    if (program) {
-        note_program(f, program);
-    } else if (tr__step_is_of_boundary(f->step)) {
-        note_boundary(f);
+static void note_exchange(finder *f) {
+    tr_exchange e;
+    if (tr__step_exchange(f->plan, f->step, &e)) {
+        tr_region send = e.send.buffer < 0 ? own_part(f, &e) : e.send;
+        note_region(f, &send, TR_ACCESS_READ);
+        note_moved(f, &e.recv, e.contributes);
+        note_whole(f, f->plan->staging, TR_ACCESS_WRITE);
     }
+}
+
+static void note_file(finder *f) {
+    tr_file_move move;
+    if (tr__step_file(f->plan, f->step, &move)) {
+        note_region(f, &move.stored, move.reads ? TR_ACCESS_READ : TR_ACCESS_WRITE);
+        note_region(f, &move.memory, move.reads ? TR_ACCESS_WRITE : TR_ACCESS_READ);
+    }
+}
+
+static void note_unit(finder *f) {
+    note_program(f, tr__step_program(f->plan, f->step, f->kind));
 }
 
 static void note_load(finder *f) {
@@ -385,14 +299,16 @@ static void note_load(finder *f) {
 
 static void (*const note_kind[TR_STEP_KINDS])(finder *) = {
     [TR_STEP_load] = note_load,       [TR_STEP_unload] = note_load,
+    [TR_STEP_forward] = note_unit,    [TR_STEP_recompute] = note_unit,
+    [TR_STEP_backward] = note_unit,   [TR_STEP_track] = note_unit,
     [TR_STEP_clear] = note_launches,  [TR_STEP_combine] = note_combine,
     [TR_STEP_gauge] = note_launches,  [TR_STEP_gauge_tied] = note_launches,
     [TR_STEP_fold] = note_launches,   [TR_STEP_square] = note_launches,
     [TR_STEP_norm] = note_norm,       [TR_STEP_measure] = note_launches,
     [TR_STEP_update] = note_launches, [TR_STEP_total] = note_launches,
-    [TR_STEP_gather] = note_gather,   [TR_STEP_reduce] = note_reduce,
-    [TR_STEP_fetch] = note_fetch,     [TR_STEP_evict] = note_evict,
-    [TR_STEP_read] = note_transfer,   [TR_STEP_write] = note_transfer,
+    [TR_STEP_gather] = note_exchange, [TR_STEP_reduce] = note_exchange,
+    [TR_STEP_fetch] = note_copy,      [TR_STEP_evict] = note_copy,
+    [TR_STEP_read] = note_file,       [TR_STEP_write] = note_file,
 };
 
 tr_status tr__accesses_find(const tr_plan *plan, tr_sequence_kind kind,
@@ -404,8 +320,7 @@ tr_status tr__accesses_find(const tr_plan *plan, tr_sequence_kind kind,
     for (size_t i = 0; i < sequence->count && !f.failed; i++) {
         f.step = &sequence->steps[i];
         f.begin = out->begin[i] = out->count;
-        bool whole = note_kind[f.step->kind] && !tr__step_is_of_boundary(f.step);
-        (whole ? note_kind[f.step->kind] : note_step)(&f);
+        note_kind[f.step->kind](&f);
         out->begin[i + 1] = out->count;
     }
     return f.failed ? tr_fail(err, TR_MEMORY, "no memory for what the steps access")

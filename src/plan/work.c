@@ -1,10 +1,10 @@
 #include "plan/work.h"
 
 #include "base/checked.h"
-#include "ops/optimizer_measure.h"
 #include "plan/flat_launch.h"
+#include "plan/moves.h"
 
-enum { F32 = sizeof(float), F64 = sizeof(double) };
+enum { F32 = sizeof(float) };
 
 // ---- memory
 // --------------------------------------------------------------------------
@@ -24,23 +24,9 @@ double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
     return bytes;
 }
 
-static int64_t norms_bytes(const tr_plan *plan) {
-    return plan->norms.parts * (int64_t)sizeof(tr_squares);
-}
-
 int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step) {
-    if (tr__step_is_of_boundary(step)) {
-        return plan->units[step->unit].program->input_bytes;
-    }
-    const tr_flat *flat = &plan->flats[step->unit];
-    switch (step->kind) {
-    case TR_STEP_fetch:
-        return flat->copy.count * tr__param_bytes(plan);
-    case TR_STEP_evict:
-        return flat->grad.count * tr__sum_bytes(plan);
-    default:
-        return 0;
-    }
+    tr_copy copy;
+    return tr__step_copy(plan, step, &copy) ? copy.to.end - copy.to.first : 0;
 }
 
 // In 16 bits the masters are on the device, and what they are rounded to is written.
@@ -57,30 +43,12 @@ tr_reach tr__step_reach(const tr_plan *plan, const tr_plan_step *step) {
 }
 
 int64_t tr__step_stored(const tr_plan *plan, const tr_plan_step *step) {
-    bool moves = step->kind == TR_STEP_read || step->kind == TR_STEP_write;
-    return moves ? tr__nvme_bytes(plan, step->part, step->count) : 0;
+    tr_file_move move;
+    return tr__step_file(plan, step, &move) ? move.memory.end - move.memory.first : 0;
 }
 
 // ---- messages
 // ------------------------------------------------------------------------
-
-static tr_transfer flat_transfer(const tr_plan *plan, const tr_plan_step *step) {
-    const tr_flat *flat = &plan->flats[step->unit];
-    bool params = step->kind == TR_STEP_gather && step->part == TR_PART_PARAM;
-    return (tr_transfer){step->kind == TR_STEP_gather ? TR_COMM_GATHER : TR_COMM_REDUCE,
-                         flat->count, flat->shard,
-                         params ? tr__param_bytes(plan) : tr__sum_bytes(plan)};
-}
-
-static tr_transfer record_transfer(const tr_plan *plan) {
-    int64_t own = plan->record.doubles;
-    return (tr_transfer){TR_COMM_GATHER, own * plan->request.ranks, own, F64};
-}
-
-static tr_transfer norms_transfer(const tr_plan *plan) {
-    int64_t own = norms_bytes(plan) / F64;
-    return (tr_transfer){TR_COMM_GATHER, own * plan->request.ranks, own, F64};
-}
 
 int tr__step_transfers(const tr_plan *plan, const tr_plan_step *step, size_t *next,
                        tr_transfer out[TR_TRANSFERS_AT_ONCE]) {
@@ -98,17 +66,12 @@ int tr__step_transfers(const tr_plan *plan, const tr_plan_step *step, size_t *ne
         out[0] = (tr_transfer){TR_COMM_GATHER, own * plan->request.ranks, own, 1};
         return 1;
     }
-    if (step->stream != TR_STREAM_COMM || (*next)++ > 0) {
+    tr_exchange e;
+    if ((*next)++ > 0 || !tr__step_exchange(plan, step, &e)) {
         return 0;
     }
-    bool gather = step->kind == TR_STEP_gather;
-    if (gather && step->part == TR_PART_RECORD) {
-        out[0] = record_transfer(plan);
-    } else if (gather && step->part == TR_PART_NORMS) {
-        out[0] = norms_transfer(plan);
-    } else {
-        out[0] = flat_transfer(plan, step);
-    }
+    out[0] =
+        (tr_transfer){e.kind, e.count, e.shard, (int64_t)tr__comm_type_bytes(e.type)};
     return 1;
 }
 

@@ -1,0 +1,181 @@
+#include "plan/moves.h"
+
+#include "ops/optimizer_measure.h"
+
+static const tr_region nothing = {-1, 0, 0};
+
+static tr_region all_of(int32_t buffer, int64_t bytes) {
+    return (tr_region){buffer, 0, bytes};
+}
+
+// Elements [first, first + count) of a flat buffer, in what is kept of them.
+static tr_region in_range(const tr_flat_range *range, int64_t first, int64_t count,
+                          int64_t element_bytes) {
+    int64_t at = (first - range->first) * element_bytes;
+    return (tr_region){range->buffer, at, at + count * element_bytes};
+}
+
+static const tr_flat *flat_of(const tr_plan *plan, const tr_plan_step *step) {
+    return &plan->flats[step->unit];
+}
+
+// ---- between spaces
+
+// What a unit is given, whole, from one buffer to another.
+static void copy_boundary(const tr_plan *plan, const tr_plan_step *step, tr_copy *out) {
+    int64_t bytes = plan->units[step->unit].program->input_bytes;
+    *out = (tr_copy){.from = all_of(step->buffer[TR_SLOT_INPUT], bytes),
+                     .to = all_of(step->buffer[TR_SLOT_OUTPUT], bytes)};
+}
+
+// Parameters, from where they live or are staged.
+static void copy_fetched(const tr_plan *plan, const tr_plan_step *step, tr_copy *out) {
+    const tr_flat *flat = flat_of(plan, step);
+    const tr_flat_range *home = &flat->copy;
+    int32_t staged = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
+    int64_t element = tr__param_bytes(plan), bytes = home->count * element;
+    *out = (tr_copy){
+        .from = all_of(staged < 0 ? home->buffer : staged, bytes),
+        .to = to < 0 ? in_range(&flat->param, home->first, home->count, element)
+                     : all_of(to, bytes),
+    };
+}
+
+// Gradients, to where they are updated or staged.
+static void copy_evicted(const tr_plan *plan, const tr_plan_step *step, tr_copy *out) {
+    const tr_flat *flat = flat_of(plan, step);
+    const tr_flat_range *home = &flat->grad;
+    int32_t from = step->buffer[TR_SLOT_INPUT], staged = step->buffer[TR_SLOT_OUTPUT];
+    int64_t element = tr__sum_bytes(plan), bytes = home->count * element;
+    *out = (tr_copy){
+        .from = from < 0 ? in_range(&flat->sums, home->first, home->count, element)
+                         : all_of(from, bytes),
+        .to = all_of(staged < 0 ? home->buffer : staged, bytes),
+        .adds = !(step->writes & tr__slot_bit(TR_SLOT_OUTPUT)),
+        .contributes = tr__slot_bit(TR_SLOT_OUTPUT),
+    };
+}
+
+bool tr__step_copy(const tr_plan *plan, const tr_plan_step *step, tr_copy *out) {
+    if (step->kind != TR_STEP_fetch && step->kind != TR_STEP_evict) {
+        return false;
+    }
+    (tr__step_is_of_boundary(step) ? copy_boundary
+     : step->kind == TR_STEP_fetch ? copy_fetched
+                                   : copy_evicted)(plan, step, out);
+    return true;
+}
+
+// ---- between ranks
+
+static tr_comm_type sum_type(const tr_plan *plan) {
+    switch (plan->request.sums) {
+    case TR_I64:
+        return TR_COMM_I64;
+    case TR_BF16:
+        return TR_COMM_BF16;
+    case TR_F16:
+        return TR_COMM_F16;
+    default:
+        return TR_COMM_F32;
+    }
+}
+
+// So many bytes of each rank, one after the other in one buffer.
+static tr_exchange gather_bytes(const tr_plan *plan, int32_t buffer, int64_t own) {
+    int64_t all = own * plan->request.ranks;
+    return (tr_exchange){.kind = TR_COMM_GATHER,
+                         .type = TR_COMM_BYTE,
+                         .count = all,
+                         .shard = own,
+                         .send = nothing,
+                         .recv = all_of(buffer, all)};
+}
+
+static tr_exchange gather_flat(const tr_flat *flat, tr_comm_type type, int32_t buffer) {
+    return (tr_exchange){
+        .kind = TR_COMM_GATHER,
+        .type = type,
+        .count = flat->count,
+        .shard = flat->shard,
+        .send = nothing,
+        .recv = all_of(buffer, flat->count * (int64_t)tr__comm_type_bytes(type)),
+    };
+}
+
+// Of 16 bits as bytes: nothing is added.
+static tr_exchange gather_params(const tr_plan *plan, const tr_plan_step *step) {
+    const tr_flat *flat = flat_of(plan, step);
+    int32_t from = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
+    int64_t element = tr__param_bytes(plan);
+    tr_exchange e = gather_flat(flat, TR_COMM_F32, to < 0 ? flat->param.buffer : to);
+    if (tr__plan_is_half(plan)) {
+        e.type = TR_COMM_BYTE;
+        e.count *= element;
+        e.shard *= element;
+        e.recv.end = e.count;
+    }
+    if (to >= 0) {
+        e.send = all_of(from < 0 ? flat->param.buffer : from, flat->own * element);
+    }
+    return e;
+}
+
+static tr_exchange gather(const tr_plan *plan, const tr_plan_step *step) {
+    const tr_flat *flat = flat_of(plan, step);
+    switch (step->part) {
+    case TR_PART_PARAM:
+        return gather_params(plan, step);
+    case TR_PART_GRAD:
+        return gather_flat(flat, sum_type(plan), flat->sums.buffer);
+    case TR_PART_NORMS:
+        return gather_bytes(plan, step->buffer[TR_SLOT_OUTPUT],
+                            plan->norms.parts * (int64_t)sizeof(tr_squares));
+    default: // the record: nobody gathers optimizer states
+        return gather_bytes(plan, plan->record.buffer,
+                            plan->record.doubles * (int64_t)sizeof(double));
+    }
+}
+
+static tr_exchange reduce(const tr_plan *plan, const tr_plan_step *step) {
+    const tr_flat *flat = flat_of(plan, step);
+    int32_t from = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
+    int64_t element = tr__sum_bytes(plan);
+    return (tr_exchange){
+        .kind = TR_COMM_REDUCE,
+        .type = sum_type(plan),
+        .count = flat->count,
+        .shard = flat->shard,
+        .send = all_of(from < 0 ? flat->sums.buffer : from, flat->count * element),
+        .recv = to < 0 ? in_range(&flat->sums, flat->first, flat->own, element)
+                       : all_of(to, flat->own * element),
+        .adds = !(step->writes & tr__slot_bit(TR_SLOT_OUTPUT)),
+        .contributes = tr__slot_bit(TR_SLOT_OUTPUT),
+    };
+}
+
+bool tr__step_exchange(const tr_plan *plan, const tr_plan_step *step,
+                       tr_exchange *out) {
+    if (step->kind != TR_STEP_gather && step->kind != TR_STEP_reduce) {
+        return false;
+    }
+    *out = (step->kind == TR_STEP_gather ? gather : reduce)(plan, step);
+    return true;
+}
+
+// ---- between the file and memory
+
+bool tr__step_file(const tr_plan *plan, const tr_plan_step *step, tr_file_move *out) {
+    if (step->kind != TR_STEP_read && step->kind != TR_STEP_write) {
+        return false;
+    }
+    bool reads = step->kind == TR_STEP_read;
+    const tr_flat_range *range = tr__flat_range(flat_of(plan, step), step->part);
+    int64_t at = tr__nvme_bytes(plan, step->part, step->first - range->first);
+    int64_t bytes = tr__nvme_bytes(plan, step->part, step->count);
+    *out = (tr_file_move){
+        .reads = reads,
+        .stored = {range->buffer, at, at + bytes},
+        .memory = all_of(step->buffer[reads ? TR_SLOT_OUTPUT : TR_SLOT_INPUT], bytes)};
+    return true;
+}
