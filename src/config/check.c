@@ -170,30 +170,60 @@ static const tr_key *find_pattern(const tr_config *config, const char *pattern,
     return NULL;
 }
 
+// What the user has to change is a problem of the config, and the check goes on.
+static tr_status told(tr_config *config, const tr_error *found, tr_error *err) {
+    tr_status status = tr__config_problem(config, found, err);
+    return status == TR_OK ? TR_USAGE : status;
+}
+
+// Of two values that were checked one after the other.
+static tr_status worse(tr_status a, tr_status b) {
+    return a == TR_OK || a == TR_USAGE ? (b == TR_OK ? a : b) : a;
+}
+
+static tr_status tell_value(tr_config *config, const tr_key *key, const char *path,
+                            const json_t *value, tr_verdict verdict, tr_error *err) {
+    tr_error mine = {0};
+    if (verdict == TR_FITS) {
+        return TR_OK;
+    }
+    fail_value(config, key, path, value, verdict, &mine);
+    return told(config, &mine, err);
+}
+
+// Puts the member's stored form into `stored`.
+static tr_status check_member(tr_config *config, const char *pattern, const char *path,
+                              const char *member, json_t *value, json_t *stored,
+                              tr_error *err) {
+    const tr_key *key = find_pattern(config, pattern, member);
+    if (!key) {
+        tr_error mine = {0};
+        fail_member(config, path, pattern, member, &mine);
+        return told(config, &mine, err);
+    }
+    char inner[TR_CONFIG_PATH_MAX * 2];
+    json_t *checked = NULL;
+    snprintf(inner, sizeof inner, "%s.%s", path, member);
+    tr_status status = tr__config_check(config, key, inner, value, &checked, err);
+    if (status == TR_OK && json_object_set_new(stored, member, checked) != 0) {
+        status = tr_fail(err, TR_MEMORY, "no memory for %s", path);
+    }
+    return status;
+}
+
 // An element that is an object with keys of its own ("LIST.*.KEY"): its stored form.
 // `pattern` is "LIST.*.", `path` "LIST[3]".
-static tr_status check_members(const tr_config *config, const char *pattern,
-                               const char *path, json_t *object, json_t **out,
-                               tr_error *err) {
+static tr_status check_members(tr_config *config, const char *pattern, const char *path,
+                               json_t *object, json_t **out, tr_error *err) {
     const char *member;
     json_t *value;
     json_t *stored = json_object();
     tr_status status =
         stored ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for %s", path);
     json_object_foreach(object, member, value) {
-        const tr_key *key = find_pattern(config, pattern, member);
-        if (!key) {
-            status = fail_member(config, path, pattern, member, err);
-        }
-        if (status != TR_OK) {
-            break;
-        }
-        char inner[TR_CONFIG_PATH_MAX * 2];
-        json_t *checked = NULL;
-        snprintf(inner, sizeof inner, "%s.%s", path, member);
-        status = tr__config_check(config, key, inner, value, &checked, err);
-        if (status == TR_OK && json_object_set_new(stored, member, checked) != 0) {
-            status = tr_fail(err, TR_MEMORY, "no memory for %s", path);
+        if (status == TR_OK || status == TR_USAGE) {
+            status = worse(status, check_member(config, pattern, path, member, value,
+                                                stored, err));
         }
     }
     if (status != TR_OK) {
@@ -214,9 +244,8 @@ static bool has_pattern(const tr_config *config, const char *pattern) {
     return false;
 }
 
-static tr_status check_element(const tr_config *config, const tr_key *key,
-                               const char *path, json_t *value, json_t **out,
-                               tr_error *err) {
+static tr_status check_element(tr_config *config, const tr_key *key, const char *path,
+                               json_t *value, json_t **out, tr_error *err) {
     char pattern[TR_CONFIG_PATH_MAX];
     snprintf(pattern, sizeof pattern, "%s.*.", key->path);
     if (json_is_object(value) && key->elements & TR_KEY_OBJECT &&
@@ -229,29 +258,27 @@ static tr_status check_element(const tr_config *config, const tr_key *key,
     } else if (!json_is_array(value)) {
         verdict = check_scalar(key, key->elements, value, out);
     }
-    return verdict == TR_FITS ? TR_OK
-                              : fail_value(config, key, path, value, verdict, err);
+    return tell_value(config, key, path, value, verdict, err);
 }
 
-static tr_status check_list(const tr_config *config, const tr_key *key,
-                            const char *path, json_t *list, json_t **out,
-                            tr_error *err) {
+static tr_status check_list(tr_config *config, const tr_key *key, const char *path,
+                            json_t *list, json_t **out, tr_error *err) {
     size_t count = json_array_size(list);
     if (!(key->types & TR_KEY_LIST) || (key->length && count != (size_t)key->length)) {
-        return fail_value(config, key, path, list, TR_WRONG, err);
+        return tell_value(config, key, path, list, TR_WRONG, err);
     }
     json_t *stored = json_array();
     tr_status status =
         stored ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for %s", path);
-    for (size_t i = 0; i < count && status == TR_OK; i++) {
+    for (size_t i = 0; i < count && (status == TR_OK || status == TR_USAGE); i++) {
         char inner[TR_CONFIG_PATH_MAX + 32];
-        json_t *element = NULL;
+        json_t *element = NULL, *value = json_array_get(list, i);
         snprintf(inner, sizeof inner, "%s[%zu]", path, i);
-        status =
-            check_element(config, key, inner, json_array_get(list, i), &element, err);
-        if (status == TR_OK && json_array_append_new(stored, element) != 0) {
-            status = tr_fail(err, TR_MEMORY, "no memory for %s", path);
+        tr_status one = check_element(config, key, inner, value, &element, err);
+        if (one == TR_OK && json_array_append_new(stored, element) != 0) {
+            one = tr_fail(err, TR_MEMORY, "no memory for %s", path);
         }
+        status = worse(status, one);
     }
     if (status != TR_OK) {
         json_decref(stored);
@@ -261,12 +288,11 @@ static tr_status check_list(const tr_config *config, const tr_key *key,
     return TR_OK;
 }
 
-tr_status tr__config_check(const tr_config *config, const tr_key *key, const char *path,
+tr_status tr__config_check(tr_config *config, const tr_key *key, const char *path,
                            json_t *value, json_t **out, tr_error *err) {
     if (json_is_array(value)) {
         return check_list(config, key, path, value, out, err);
     }
     tr_verdict verdict = check_scalar(key, key->types, value, out);
-    return verdict == TR_FITS ? TR_OK
-                              : fail_value(config, key, path, value, verdict, err);
+    return tell_value(config, key, path, value, verdict, err);
 }

@@ -65,8 +65,9 @@ tr_status tr__config_walk(tr_config *config, tr_error *err);
 tr_status tr__config_unknown(const tr_config *config, const char *path, tr_error *err);
 tr_status tr__config_misplaced(const tr_config *config, const char *path,
                                const tr_key *key, tr_error *err);
-// check.c: *out is a new reference to the value in its stored form.
-tr_status tr__config_check(const tr_config *config, const tr_key *key, const char *path,
+// check.c: *out is a new reference to the value in its stored form. TR_USAGE: all that
+// is wrong in it has been kept as problems, and *err is as it was.
+tr_status tr__config_check(tr_config *config, const tr_key *key, const char *path,
                            json_t *value, json_t **out, tr_error *err);
 // ready.c: not-yet keys that ask for something are problems; lists those of no meaning.
 tr_status tr__config_ready(tr_config *config, tr_error *err);

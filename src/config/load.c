@@ -39,8 +39,7 @@ tr_status tr__config_load(const char *name, const char *text, size_t bytes,
 }
 
 // The default of an entry.
-static tr_status fill_fallback(const tr_config *config, tr_entry *entry,
-                               tr_error *err) {
+static tr_status fill_fallback(tr_config *config, tr_entry *entry, tr_error *err) {
     const tr_key *key = entry->key;
     json_t *fallback = json_loads(key->fallback, JSON_DECODE_ANY, NULL);
     if (!fallback) {
@@ -54,7 +53,7 @@ static tr_status fill_fallback(const tr_config *config, tr_entry *entry,
             tr__config_check(config, key, key->path, fallback, &entry->fallback, err);
     }
     json_decref(fallback);
-    return status;
+    return status == TR_USAGE ? tr__problems_end(&config->problems, err) : status;
 }
 
 static tr_status fill_entries(tr_config *config, tr_error *err) {

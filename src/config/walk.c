@@ -85,7 +85,7 @@ static tr_status assign(tr_config *config, const char *path, json_t *value,
     }
     tr_status status = tr__config_check(config, key, path, value, &entry->value, err);
     entry->wrong = status != TR_OK;
-    return status;
+    return status == TR_USAGE ? TR_OK : status;
 }
 
 static tr_status fail_dotted(const tr_config *config, const char *name, tr_error *err) {

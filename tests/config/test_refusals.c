@@ -142,6 +142,19 @@ static void test_not_yet(void **state) {
     tr__config_destroy(config);
 }
 
+// All that is wrong in the elements of a list is told at once, in its order.
+static void test_all_of_a_list(void **state) {
+    (void)state;
+    refused("{\"optimizer\": {\"groups\": [{\"mach\": \"*\", \"lr\": \"x\", "
+            "\"weight_decay\": true}, {\"match\": [1, \"a\", 2]}]}, \"steps\": 0}",
+            NULL,
+            WORDS("6 problems:\n", "\n    ", "optimizer.groups[0].mach: no such key",
+                  "optimizer.groups[0].lr is \"x\"",
+                  "optimizer.groups[0].weight_decay is true",
+                  "optimizer.groups[1].match[0] is 1",
+                  "optimizer.groups[1].match[2] is 2", "steps is 0"));
+}
+
 static void test_groups(void **state) {
     (void)state;
     refused("{\"optimizer\": {\"groups\": {\"match\": \"*\"}}}", NULL,
@@ -260,12 +273,19 @@ static void test_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_misspelt),   cmocka_unit_test(test_misplaced),
-        cmocka_unit_test(test_sizes),      cmocka_unit_test(test_types_and_ranges),
-        cmocka_unit_test(test_syntax),     cmocka_unit_test(test_not_yet),
-        cmocka_unit_test(test_groups),     cmocka_unit_test(test_set),
-        cmocka_unit_test(test_long_names), cmocka_unit_test(test_format_characters),
-        cmocka_unit_test(test_deep),       cmocka_unit_test(test_files),
+        cmocka_unit_test(test_misspelt),
+        cmocka_unit_test(test_misplaced),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_types_and_ranges),
+        cmocka_unit_test(test_syntax),
+        cmocka_unit_test(test_not_yet),
+        cmocka_unit_test(test_all_of_a_list),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_set),
+        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_format_characters),
+        cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,8 +82,10 @@ static size_t all_workspace(const tr_op_desc *desc, const void *state) {
 
 static void launch_all(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)desc;
-    tr__matmul_run(state, false, launch->in[HEAD_X], launch->in[HEAD_WEIGHT],
-                   launch->in[HEAD_BIAS], launch->out[0], launch->workspace);
+    tr__launch_note(launch,
+                    tr__matmul_run(state, false, launch->in[HEAD_X],
+                                   launch->in[HEAD_WEIGHT], launch->in[HEAD_BIAS],
+                                   launch->out[0], launch->workspace));
 }
 
 static void release(void *state) {
