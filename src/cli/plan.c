@@ -11,7 +11,7 @@
 static void warn_unless_fits(const tr_run *run, const tr_plan *plan) {
     tr_error why = {0};
     if (tr__run_fits(run, plan, &why) == TR_BUDGET) {
-        fprintf(stderr, "warning: %s\n", why.message);
+        cli_say(NULL, TR_MESSAGE_WARNING, why.message);
     }
 }
 

@@ -1,5 +1,6 @@
 // The chart in a terminal, of braille patterns or of ASCII characters.
 #include "base/memory.h"
+#include "base/terminal.h"
 #include "cli/plot.h"
 
 #include <inttypes.h>
@@ -154,7 +155,9 @@ static void put_table(const plot_run *const *runs, int count, plot_look look,
         put_number(&s[PLOT_SPEED], s[PLOT_SPEED].last, to);
         fputs(" ", to);
         put_cell(&mark, look, to);
-        fprintf(to, " %s\n", runs[r]->name);
+        fputc(' ', to);
+        tr__print_name(to, runs[r]->name, 0);
+        fputc('\n', to);
     }
 }
 

@@ -1,16 +1,12 @@
 // tranche predict: what a classifier says of each sample.
 #include "cli/cli.h"
 #include "cli/evaluate.h"
+#include "cli/run_options.h"
 
 #include "base/memory.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-static void say(void *user, tr_message_level level, const char *line) {
-    (void)user;
-    fprintf(stderr, "%s%s\n", level == TR_MESSAGE_WARNING ? "warning: " : "", line);
-}
 
 tr_evaluator_options cli_evaluator_options(const cli_ask *asked) {
     return (tr_evaluator_options){.path = asked->path,
@@ -19,7 +15,7 @@ tr_evaluator_options cli_evaluator_options(const cli_ask *asked) {
                                   .format = asked->format,
                                   .set = asked->set.items,
                                   .set_count = asked->set.count,
-                                  .messages = {.write = say}};
+                                  .messages = {.write = cli_say}};
 }
 
 static void print_head(int64_t classes) {

@@ -1,10 +1,14 @@
 #include "cli/run_options.h"
 
+#include "base/terminal.h"
+
 #include <stdio.h>
 
-static void say(void *user, tr_message_level level, const char *line) {
+void cli_say(void *user, tr_message_level level, const char *line) {
     (void)user;
-    fprintf(stderr, "%s%s\n", level == TR_MESSAGE_WARNING ? "warning: " : "", line);
+    fputs(level == TR_MESSAGE_WARNING ? "warning: " : "", stderr);
+    tr__print_message(stderr, line);
+    fputc('\n', stderr);
 }
 
 tr_run_options cli_run_options(const cli_run *run, const char *file) {
@@ -23,6 +27,6 @@ tr_run_options cli_run_options(const cli_run *run, const char *file) {
         .trace = run->trace,
         .trace_step = run->trace_step,
         .ranks = run->ranks,
-        .messages = {.write = say},
+        .messages = {.write = cli_say},
     };
 }

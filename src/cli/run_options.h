@@ -15,6 +15,8 @@ typedef struct cli_run {
     bool json;
 } cli_run;
 
+// Says a message of the library's on standard error.
+void cli_say(void *user, tr_message_level level, const char *line);
 // What the library needs, from what was parsed.
 tr_run_options cli_run_options(const cli_run *run, const char *file);
 

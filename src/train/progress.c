@@ -2,6 +2,7 @@
 
 #include "backend/cpu/rate.h"
 #include "base/clock.h"
+#include "base/terminal.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -12,6 +13,8 @@
 #include <unistd.h>
 
 enum {
+    SAID_MAX = 1 << 14, // characters of a message
+
     LIVE_EVERY_MS = 100,
     COLUMNS = 80,    // of a terminal that does not say
     SMOOTHED = 10,   // steps that a mean of the time of one step looks back on
@@ -176,14 +179,16 @@ void tr__progress_step(tr_progress_line *line, const tr_engine *engine,
 }
 
 void tr__progress_say(tr_progress_line *line, const char *format, ...) {
+    char text[SAID_MAX]; // folders of others are named in it
     va_list args;
     if (!line->to) {
         return;
     }
     tr__progress_hide(line);
     va_start(args, format);
-    vfprintf(line->to, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    tr__print_message(line->to, text);
     fputc('\n', line->to);
     fflush(line->to);
     tr__progress_show(line);

@@ -329,6 +329,36 @@ static void test_hostile_names(void **state) {
     }
 }
 
+// The same of what a run, an evaluation and a plot say, on both streams.
+static void test_hostile_folders(void **state) {
+    static const char out[] = "o\xc2\x9b"
+                              "2J\xe2\x80\xae"
+                              "x";
+    static const char both[] = "\"$0\" \"$@\" 2>&1";
+    static const setting pipe_ = {.program = "/bin/sh"};
+    static const setting terminal = {
+        .program = "/bin/sh", .terminal = true, .columns = 120};
+    const char *const commands[][11] = {
+        {"-c", both, TR_PROGRAM, "train", "run.json", "--resume", "never", "--out",
+         out},
+        {"-c", both, TR_PROGRAM, "evaluate", out, "--set", "seed=3"},
+        {"-c", both, TR_PROGRAM, "plot", out},
+    };
+    run_file(state, text_run, ", \"checkpoint\": {\"every\": 2}");
+    for (size_t i = 0; i < 3; i++) {
+        outcome o = run_with(state, &pipe_, commands[i]);
+        assert_int_equal(o.status, 0);
+        assert_true(i == 1 || strstr(o.out, out));
+        outcome_free(&o);
+        o = run_with(state, &terminal, commands[i]);
+        assert_int_equal(o.status, 0);
+        assert_null(strstr(o.out, "\xc2\x9b"));
+        assert_null(strstr(o.out, "\xe2\x80\xae"));
+        assert_true(i == 1 || strstr(o.out, "o?2J?x"));
+        outcome_free(&o);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(test_hostile_state),
                                        TEST(test_simulated_traces),
@@ -339,6 +369,7 @@ int main(void) {
                                        TEST(test_before_a_larger_batch),
                                        TEST(test_before_the_end),
                                        TEST(test_best),
+                                       TEST(test_hostile_folders),
                                        TEST(test_hostile_names)};
     return cmocka_run_group_tests_name("checkpoints", tests, NULL, NULL);
 }
