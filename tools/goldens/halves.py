@@ -25,6 +25,7 @@ from safetensors.torch import save_file
 from transformers.utils import logging
 
 import make
+import resnet
 import rules
 
 OUT = make.OUT.parent / "halves"
@@ -37,7 +38,7 @@ FORMATS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 class Run:
     """A model's float32 (or float64) weights and the copy that computes."""
 
-    def __init__(self, model, dtype, kind):
+    def __init__(self, model, dtype, kind, optimizer):
         self.kind, self.dtype = kind, dtype
         self.master = copy.deepcopy(model)
         if dtype == torch.float64:
@@ -46,7 +47,7 @@ class Run:
         self.compute = copy.deepcopy(model).to(dtype) if pure else self.master
         self.scale = LOSS_SCALE if dtype == torch.float16 else 1
         self.optimizer = torch.optim.SGD(self.master.parameters(),
-                                         **OPTIMIZER["params"])
+                                         **optimizer["params"])
 
     def loss(self, logits_of, x, y):
         automatic = self.kind == "autocast"
@@ -97,12 +98,13 @@ def distance(a, b):
                      for n, x in a.items()).sqrt())
 
 
-def write(folder, model, logits_of, samples):
+def write(folder, model, logits_of, samples, optimizer=OPTIMIZER):
     start = dict(model.named_parameters())
-    ends = {"f64": train(Run(model, torch.float64, ""), logits_of, samples)}
+    ends = {"f64": train(Run(model, torch.float64, "", optimizer), logits_of, samples)}
     for name, dtype in FORMATS.items():
         for kind in ("pure", "autocast", "summed"):
-            ends[f"{name}.{kind}"] = train(Run(model, dtype, kind), logits_of, samples)
+            ends[f"{name}.{kind}"] = train(Run(model, dtype, kind, optimizer), logits_of,
+                                           samples)
     moved = distance(start, ends["f64"])
     for name, end in ends.items():
         print(f"{folder.name} {name}: {distance(ends['f64'], end) / moved:.2e}")
@@ -111,11 +113,11 @@ def write(folder, model, logits_of, samples):
                for name, t in tensors.items()}, folder / "ends.safetensors")
 
 
-def write_run(folder, data):
+def write_run(folder, data, optimizer=OPTIMIZER):
     make.write_json(folder / "run.json", {
         "model": "initial", "data": {**data, "order": "sequential"}, "steps": STEPS,
         "seed": 1, "train_batch_size": SAMPLES, "train_micro_batch_size_per_gpu": 1,
-        "gradient_clipping": 0, "optimizer": OPTIMIZER, "out": "unused"})
+        "gradient_clipping": 0, "optimizer": optimizer, "out": "unused"})
 
 
 def fresh(name):
@@ -160,9 +162,37 @@ def make_mlp():
     write(folder, model, lambda m, v: m(v), samples)
 
 
+def make_resnet():
+    """Batch norm has the statistics of all samples, so they are one micro-batch here."""
+    folder = fresh("resnet")
+    config = {"depth": 8, "width": 4, "num_channels": 2, "image_size": 8, "num_labels": 5,
+              "shortcut": "identity"}
+    resnet.MARGIN = 0  # ReLUs that flip are what 16 bits do
+    model = resnet.draw(config, [1, 1, 1], False, False, 23)
+    make.write_json(folder / "initial" / "config.json",
+                    {"model_type": "resnet", **config})
+    save_file({n: t.detach().contiguous() for n, t in model.state_dict().items()},
+              folder / "initial" / "model.safetensors", metadata={"format": "pt"})
+    rng = np.random.default_rng(23)
+    side, channels = config["image_size"], config["num_channels"]
+    raw = rng.integers(0, 256, (SAMPLES, side, side, channels)).astype(np.uint8)
+    y = rng.integers(0, config["num_labels"], SAMPLES).astype(np.int64)
+    np.save(folder / "images.npy", raw)
+    np.save(folder / "labels.npy", y)
+    mean, std = [100.0, 109.0], [60.0, 61.0]
+    optimizer = {"type": "SGD", "params": {"lr": 0.05, "momentum": 0.9}}
+    write_run(folder, {"format": "npy", "train": ["images.npy"], "labels": "labels.npy",
+                       "image_mean": mean, "image_std": std}, optimizer)
+    x = (raw.transpose(0, 3, 1, 2).astype(np.float64) - np.array(mean)[:, None, None]
+         ) / np.array(std)[:, None, None]
+    samples = [(torch.from_numpy(x.astype(np.float32)), torch.from_numpy(y))]
+    write(folder, model, lambda m, v: m(v), samples, optimizer)
+
+
 if __name__ == "__main__":
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(1)
     logging.disable_progress_bar()
     make_gpt2()
     make_mlp()
+    make_resnet()
