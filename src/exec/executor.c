@@ -16,11 +16,15 @@ static int ring_of(tr_sequence_kind sequence) {
 // ---- steps of the data stream
 // --------------------------------------------------------
 
-static tr_status run_load(tr_work *work, const tr_plan_step *step) {
+static tr_status run_feed(tr_work *work, const tr_plan_step *step) {
     tr_executor *ex = work->ex;
+    tr_feed *feed = ex->feed[ring_of(work->sequence)];
     tr_feed_micro slot;
-    tr_status status =
-        tr__feed_acquire(ex->feed[ring_of(work->sequence)], &slot, work->err);
+    if (step->kind == TR_STEP_unload) {
+        tr__feed_release(feed);
+        return TR_OK;
+    }
+    tr_status status = tr__feed_acquire(feed, &slot, work->err);
     if (status == TR_OK) {
         ex->micros[step->micro] =
             (tr_micro){slot.input, (uint64_t)slot.sample, slot.rows};
@@ -28,38 +32,15 @@ static tr_status run_load(tr_work *work, const tr_plan_step *step) {
     return status;
 }
 
-static tr_status run_unload(tr_work *work, const tr_plan_step *step) {
-    (void)step;
-    tr__feed_release(work->ex->feed[ring_of(work->sequence)]);
-    return TR_OK;
-}
-
 // ---- the walk
 // ------------------------------------------------------------------------
 
-static tr_status (*const run_kind[TR_STEP_KINDS])(tr_work *, const tr_plan_step *) = {
-    [TR_STEP_load] = run_load,
-    [TR_STEP_gather] = tr__run_exchange,
-    [TR_STEP_forward] = tr__run_program,
-    [TR_STEP_combine] = tr__run_combine,
-    [TR_STEP_recompute] = tr__run_program,
-    [TR_STEP_backward] = tr__run_program,
-    [TR_STEP_gauge] = tr__run_flat,
-    [TR_STEP_gauge_tied] = tr__run_flat,
-    [TR_STEP_fold] = tr__run_flat,
-    [TR_STEP_reduce] = tr__run_exchange,
-    [TR_STEP_unload] = run_unload,
-    [TR_STEP_clear] = tr__run_flat,
-    [TR_STEP_fetch] = tr__run_copy,
-    [TR_STEP_evict] = tr__run_copy,
-    [TR_STEP_read] = tr__run_file,
-    [TR_STEP_write] = tr__run_file,
-    [TR_STEP_square] = tr__run_flat,
-    [TR_STEP_norm] = tr__run_norm,
-    [TR_STEP_measure] = tr__run_flat,
-    [TR_STEP_total] = tr__run_flat,
-    [TR_STEP_update] = tr__run_flat,
-    [TR_STEP_track] = tr__run_program,
+static tr_status (*const run_shape[TR_STEP_SHAPES])(tr_work *, const tr_plan_step *) = {
+    [TR_STEP_IS_LAUNCH] = tr__run_launch,
+    [TR_STEP_IS_COPY] = tr__run_copy,
+    [TR_STEP_IS_EXCHANGE] = tr__run_exchange,
+    [TR_STEP_IS_FILE] = tr__run_file,
+    [TR_STEP_IS_FEED] = run_feed,
 };
 
 // Who watches the walk, NULL: nobody.
@@ -130,7 +111,7 @@ static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
     if (status == TR_OK && late && !work->ex->late) {
         tr__carrier_start(work->ex->carrier[TR_STREAM_NVME], &(tr_carry){.bytes = 0});
     } else if (status == TR_OK) {
-        status = run_kind[step->kind](work, step);
+        status = run_shape[tr__step_shape(step)](work, step);
     }
     if (status == TR_OK && watch) {
         tr_tickets after = tickets(work);

@@ -31,7 +31,7 @@ static void launch_one(const tr_executor *ex, const tr_run_context *run,
     flat->kernel->launch(&flat->desc, NULL, &launch);
 }
 
-tr_status tr__run_flat(tr_work *work, const tr_plan_step *step) {
+static tr_status run_flat(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     tr_run_context run = work->run;
     tr_flat_launch launch;
@@ -56,9 +56,17 @@ static void note_times(const tr_work *work) {
     record[TR_RECORD_PEAK] = (double)tr__process_peak();
 }
 
-tr_status tr__run_norm(tr_work *work, const tr_plan_step *step) {
-    tr_status status = tr__run_flat(work, step);
-    note_times(work);
+tr_status tr__run_launch(tr_work *work, const tr_plan_step *step) {
+    if (tr__step_program(work->ex->plan, step, work->sequence)) {
+        return tr__run_program(work, step);
+    }
+    if (step->kind == TR_STEP_combine) {
+        return tr__run_combine(work, step);
+    }
+    tr_status status = run_flat(work, step);
+    if (step->kind == TR_STEP_norm) {
+        note_times(work);
+    }
     return status;
 }
 

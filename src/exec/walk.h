@@ -85,10 +85,8 @@ bool tr__watches_finite(const tr_work *work, const tr_plan_step *step);
 void tr__note_finite(tr_work *work, const tr_plan_step *step, size_t instruction,
                      const tr_op_desc *desc, const tr_launch *launch);
 // ---- run_flat.c
-// Launches the ops of a step (plan/flat_launch.h).
-tr_status tr__run_flat(tr_work *work, const tr_plan_step *step);
-// The same, and what other ranks are told beside the sums.
-tr_status tr__run_norm(tr_work *work, const tr_plan_step *step);
+// Launches what the step names: a unit's program, or ops on flat buffers.
+tr_status tr__run_launch(tr_work *work, const tr_plan_step *step);
 // Elements [first, first + count) of a flat buffer, kept here: where units compute in
 // 16 bits, what they compute with becomes the master weights, rounded. What is on NVMe
 // is rounded where it is written.

@@ -224,12 +224,10 @@ static void note_launches(finder *f) {
         note_launch(f, &launch);
     }
     writes(f, TR_SLOT_TEMP);
-}
-
-static void note_norm(finder *f) {
-    note_launches(f);
-    note_record(f, TR_ACCESS_WRITE, TR_RECORD_SECONDS,
-                TR_RECORD_PEAK - TR_RECORD_SECONDS + 1);
+    if (f->step->kind == TR_STEP_norm) { // with what other ranks are told (run_flat.c)
+        note_record(f, TR_ACCESS_WRITE, TR_RECORD_SECONDS,
+                    TR_RECORD_PEAK - TR_RECORD_SECONDS + 1);
+    }
 }
 
 // Bytes that a step moves. A rank that has none of them is taken to access all of the
@@ -289,26 +287,25 @@ static void note_file(finder *f) {
     }
 }
 
-static void note_unit(finder *f) {
-    note_program(f, tr__step_program(f->plan, f->step, f->kind));
-}
-
 static void note_load(finder *f) {
     note_data(f, TR_ACCESS_WRITE);
 }
 
-static void (*const note_kind[TR_STEP_KINDS])(finder *) = {
-    [TR_STEP_load] = note_load,       [TR_STEP_unload] = note_load,
-    [TR_STEP_forward] = note_unit,    [TR_STEP_recompute] = note_unit,
-    [TR_STEP_backward] = note_unit,   [TR_STEP_track] = note_unit,
-    [TR_STEP_clear] = note_launches,  [TR_STEP_combine] = note_combine,
-    [TR_STEP_gauge] = note_launches,  [TR_STEP_gauge_tied] = note_launches,
-    [TR_STEP_fold] = note_launches,   [TR_STEP_square] = note_launches,
-    [TR_STEP_norm] = note_norm,       [TR_STEP_measure] = note_launches,
-    [TR_STEP_update] = note_launches, [TR_STEP_total] = note_launches,
-    [TR_STEP_gather] = note_exchange, [TR_STEP_reduce] = note_exchange,
-    [TR_STEP_fetch] = note_copy,      [TR_STEP_evict] = note_copy,
-    [TR_STEP_read] = note_file,       [TR_STEP_write] = note_file,
+static void note_launch_step(finder *f) {
+    const tr_program *program = tr__step_program(f->plan, f->step, f->kind);
+    if (program) {
+        note_program(f, program);
+    } else if (f->step->kind == TR_STEP_combine) {
+        note_combine(f);
+    } else {
+        note_launches(f);
+    }
+}
+
+static void (*const note_shape[TR_STEP_SHAPES])(finder *) = {
+    [TR_STEP_IS_LAUNCH] = note_launch_step, [TR_STEP_IS_COPY] = note_copy,
+    [TR_STEP_IS_EXCHANGE] = note_exchange,  [TR_STEP_IS_FILE] = note_file,
+    [TR_STEP_IS_FEED] = note_load,
 };
 
 tr_status tr__accesses_find(const tr_plan *plan, tr_sequence_kind kind,
@@ -320,7 +317,7 @@ tr_status tr__accesses_find(const tr_plan *plan, tr_sequence_kind kind,
     for (size_t i = 0; i < sequence->count && !f.failed; i++) {
         f.step = &sequence->steps[i];
         f.begin = out->begin[i] = out->count;
-        note_kind[f.step->kind](&f);
+        note_shape[tr__step_shape(f.step)](&f);
         out->begin[i + 1] = out->count;
     }
     return f.failed ? tr_fail(err, TR_MEMORY, "no memory for what the steps access")

@@ -65,6 +65,16 @@ typedef enum tr_plan_step_kind {
         TR_STEP_KINDS
 } tr_plan_step_kind;
 
+// How a step does it. The executor has one function for each shape.
+typedef enum tr_step_shape {
+    TR_STEP_IS_LAUNCH,   // kernels: a unit's program (program.h), or flat_launch.h
+    TR_STEP_IS_COPY,     // between spaces (moves.h)
+    TR_STEP_IS_EXCHANGE, // between ranks (moves.h)
+    TR_STEP_IS_FILE,     // between the file and memory (moves.h)
+    TR_STEP_IS_FEED,     // a micro-batch's slot, from and to the reading thread
+    TR_STEP_SHAPES
+} tr_step_shape;
+
 // Steps of the compute and data streams are done when the next step begins. Those of
 // the communication stream (gather, reduce), of the copy stream (fetch, evict) and of
 // the NVMe stream (read, write) begin when they are reached, on each stream one after
@@ -488,6 +498,7 @@ int64_t tr__nvme_bytes(const tr_plan *plan, tr_part part, int64_t count);
 // Hash of what ranks do together, of all sequences in their order: equal on all ranks
 // whose plans fit together.
 uint64_t tr__plan_exchanges(const tr_plan *plan);
+tr_step_shape tr__step_shape(const tr_plan_step *step);
 // Steps that run a unit's program, or end its segment.
 bool tr__step_is_of_unit(const tr_plan_step *step);
 // Backward steps of one scope add to one gradient of a flat, before it is handed to

@@ -305,44 +305,76 @@ int64_t tr__combine_bytes(const tr_plan *plan, const tr_plan_step *step) {
     return most * tr__wave_parts(plan, TR_SEQUENCE_TRAIN) * plan->request.ranks;
 }
 
+// What a step of a kind works on.
+typedef enum subject { NOBODY, UNIT, FLAT } subject;
+
+static const struct kind {
+    tr_step_shape shape;
+    subject subject;
+    bool of_micro_batch;
+} of_kind[TR_STEP_KINDS] = {
+    [TR_STEP_load] = {TR_STEP_IS_FEED, NOBODY, true},
+    [TR_STEP_unload] = {TR_STEP_IS_FEED, NOBODY, true},
+    [TR_STEP_forward] = {TR_STEP_IS_LAUNCH, UNIT, true},
+    [TR_STEP_recompute] = {TR_STEP_IS_LAUNCH, UNIT, true},
+    [TR_STEP_backward] = {TR_STEP_IS_LAUNCH, UNIT, true},
+    [TR_STEP_combine] = {TR_STEP_IS_LAUNCH, UNIT, false},
+    [TR_STEP_track] = {TR_STEP_IS_LAUNCH, UNIT, false},
+    [TR_STEP_gauge] = {TR_STEP_IS_LAUNCH, UNIT, true},
+    [TR_STEP_gauge_tied] = {TR_STEP_IS_LAUNCH, FLAT, false},
+    [TR_STEP_fold] = {TR_STEP_IS_LAUNCH, FLAT, true},
+    [TR_STEP_square] = {TR_STEP_IS_LAUNCH, FLAT, false},
+    [TR_STEP_clear] = {TR_STEP_IS_LAUNCH, FLAT, false},
+    [TR_STEP_norm] = {TR_STEP_IS_LAUNCH, NOBODY, false},
+    [TR_STEP_measure] = {TR_STEP_IS_LAUNCH, FLAT, false},
+    [TR_STEP_total] = {TR_STEP_IS_LAUNCH, NOBODY, false},
+    [TR_STEP_update] = {TR_STEP_IS_LAUNCH, FLAT, false},
+    [TR_STEP_gather] = {TR_STEP_IS_EXCHANGE, FLAT, false},
+    [TR_STEP_reduce] = {TR_STEP_IS_EXCHANGE, FLAT, false},
+    [TR_STEP_fetch] = {TR_STEP_IS_COPY, FLAT, false},
+    [TR_STEP_evict] = {TR_STEP_IS_COPY, FLAT, false},
+    [TR_STEP_read] = {TR_STEP_IS_FILE, FLAT, false},
+    [TR_STEP_write] = {TR_STEP_IS_FILE, FLAT, false},
+};
+
+tr_step_shape tr__step_shape(const tr_plan_step *step) {
+    return of_kind[step->kind].shape;
+}
+
+bool tr__step_is_of_boundary(const tr_plan_step *step) {
+    return tr__step_shape(step) == TR_STEP_IS_COPY && step->part == TR_PART_BOUNDARY;
+}
+
+static subject subject_of(const tr_plan_step *step) {
+    bool whole = step->part == TR_PART_RECORD || step->part == TR_PART_NORMS;
+    bool may_be = step->kind == TR_STEP_gather || step->kind == TR_STEP_clear;
+    return tr__step_is_of_boundary(step) ? UNIT
+           : may_be && whole             ? NOBODY
+                                         : of_kind[step->kind].subject;
+}
+
 bool tr__step_is_of_unit(const tr_plan_step *step) {
     return step->kind == TR_STEP_forward || step->kind == TR_STEP_combine ||
            step->kind == TR_STEP_recompute || step->kind == TR_STEP_backward;
 }
 
-bool tr__step_is_of_boundary(const tr_plan_step *step) {
-    return (step->kind == TR_STEP_fetch || step->kind == TR_STEP_evict) &&
-           step->part == TR_PART_BOUNDARY;
-}
-
 bool tr__step_is_of_flat(const tr_plan_step *step) {
-    if (tr__step_is_of_boundary(step)) {
-        return false;
-    }
-    bool whole = step->part == TR_PART_RECORD || step->part == TR_PART_NORMS;
-    return step->kind == TR_STEP_gauge_tied || step->kind == TR_STEP_update ||
-           step->kind == TR_STEP_fold || step->kind == TR_STEP_measure ||
-           step->kind == TR_STEP_reduce || step->kind == TR_STEP_fetch ||
-           step->kind == TR_STEP_evict || step->kind == TR_STEP_square ||
-           step->kind == TR_STEP_read || step->kind == TR_STEP_write ||
-           (step->kind == TR_STEP_gather && !whole) ||
-           (step->kind == TR_STEP_clear && step->part == TR_PART_GRAD);
+    return subject_of(step) == FLAT;
 }
 
 bool tr__step_is_of_micro_batch(const tr_plan_step *step) {
-    return step->kind == TR_STEP_load || step->kind == TR_STEP_unload ||
-           step->kind == TR_STEP_fold || step->kind == TR_STEP_gauge ||
-           tr__step_is_of_boundary(step) ||
-           (tr__step_is_of_unit(step) && step->kind != TR_STEP_combine);
+    return of_kind[step->kind].of_micro_batch || tr__step_is_of_boundary(step);
 }
 
 const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step) {
-    if (tr__step_is_of_flat(step)) {
+    switch (subject_of(step)) {
+    case FLAT:
         return plan->flats[step->unit].name;
+    case UNIT:
+        return plan->request.model->units[step->unit].name;
+    default:
+        return NULL;
     }
-    bool named = tr__step_is_of_unit(step) || tr__step_is_of_boundary(step) ||
-                 step->kind == TR_STEP_gauge || step->kind == TR_STEP_track;
-    return named ? plan->request.model->units[step->unit].name : NULL;
 }
 
 // Where ranks sum whole steps, what is evicted is the sum.
