@@ -17,6 +17,8 @@ enum {
     TR_KEY_OBJECT = 64, // handed on whole, its inside is not looked at
 };
 
+#define TR_KEY_NUMBER_MAX 1e300 // numbers that have no other bound
+
 typedef enum tr_key_status {
     TR_KEY_WORKS,
     TR_KEY_NO_MEANING, // accepted, does nothing here, said once by name

@@ -1,30 +1,16 @@
-// The optimizer, its parameters and groups, and clipping. Defaults are those of
-// DeepSpeed 0.19 and, for what it does not have, of PyTorch; where they depend on the
-// type, resolve_optimizer.c has them.
+// The optimizer's type, what all types have, its groups, and clipping. Keys of some
+// types are in their folders (ops/adam/settings.c). Defaults are those of DeepSpeed
+// 0.19 and, for what it does not have, of PyTorch.
+#include "ops/optimizer_settings.h"
 #include "train/keys.h"
 
-static const char *const types[] = {"Adam",    "AdamW", "SGD",  "Lion",
-                                    "Adagrad", "Lamb",  "LARS", NULL};
+#define NAMES(folder, ...) __VA_ARGS__,
+static const char *const types[] = {TR_OPTIMIZERS(NAMES) NULL};
+#undef NAMES
 static const char *const later[] = {
     "OneBitAdam", "OneBitLamb", "ZeroOneAdam", "Muon",       "MuAdam", "MuAdamW",
     "MuSGD",      "Adadelta",   "Adafactor",   "Adamax",     "ASGD",   "LBFGS",
     "NAdam",      "RAdam",      "RMSprop",     "SparseAdam", "Rprop",  NULL};
-static const char *const adam[] = {"Adam", "AdamW", NULL};
-static const char *const sgd[] = {"SGD", NULL};
-static const char *const adagrad[] = {"Adagrad", NULL};
-static const char *const lamb[] = {"Lamb", NULL};
-static const char *const lars[] = {"LARS", NULL};
-static const char *const adapts[] = {"Lamb", "LARS", NULL};
-static const char *const corrects[] = {"Adam", "AdamW", "Lamb", NULL};
-static const char *const has_momentum[] = {"SGD", "LARS", NULL};
-static const char *const has_betas[] = {"Adam", "AdamW", "Lion", "Lamb", NULL};
-static const char *const has_eps[] = {"Adam", "AdamW", "Adagrad", "Lamb", "LARS", NULL};
-static const char *const has_amsgrad[] = {"Adam", "AdamW", "Adagrad", "Lamb", NULL};
-static const char *const has_states[] = {"Adam", "AdamW", "Lion", "Adagrad", NULL};
-static const char *const lamb_forms[] = {"deepspeed", "paper", NULL};
-
-#define OF(list) .where_key = "optimizer.type", .where = (list)
-
 static const tr_key keys[] = {
     {.path = "optimizer.type",
      .types = TR_KEY_TEXT,
@@ -32,136 +18,12 @@ static const tr_key keys[] = {
      .choices = types,
      .later = later,
      .doc = "\"Adam\" is AdamW unless adam_w_mode is false"},
-    {.path = "optimizer.params.lr",
-     .types = TR_KEY_NUMBER,
-     .allow_auto = true,
-     .fallback = "1e-3",
-     .max = TR_KEY_NUMBER_MAX,
-     .doc = "learning rate; Adagrad: 1e-2, LARS: 1"},
     {.path = "optimizer.params.weight_decay",
      .types = TR_KEY_NUMBER,
      .allow_auto = true,
      .fallback = "0",
      .max = TR_KEY_NUMBER_MAX,
      .doc = "decoupled from the gradient in AdamW and Lion, added to it elsewhere"},
-    {.path = "optimizer.params.betas",
-     .types = TR_KEY_LIST,
-     .elements = TR_KEY_NUMBER,
-     .length = 2,
-     .allow_auto = true,
-     .fallback = "[0.9, 0.999]",
-     .max = 1,
-     .max_excluded = true,
-     OF(has_betas),
-     .doc = "Adam: decay of the two running means; Lion: the mean's share of the "
-            "direction, its decay"},
-    {.path = "optimizer.params.eps",
-     .types = TR_KEY_NUMBER,
-     .allow_auto = true,
-     .fallback = "1e-8",
-     .max = TR_KEY_NUMBER_MAX,
-     OF(has_eps),
-     .doc = "added to the root of the squares (Adagrad: 1e-10); LARS: to the norm of "
-            "the gradient"},
-    {.path = "optimizer.params.bias_correction",
-     .types = TR_KEY_BOOL,
-     .fallback = "true",
-     OF(corrects),
-     .doc = "divide the means by 1 - beta^t"},
-    {.path = "optimizer.params.adam_w_mode",
-     .types = TR_KEY_BOOL,
-     .fallback = "true",
-     OF(adam),
-     .doc = "with type Adam: false adds the weight decay to the gradient"},
-    {.path = "optimizer.params.amsgrad",
-     .types = TR_KEY_BOOL,
-     .status = TR_KEY_NOT_YET,
-     .fallback = "false",
-     OF(has_amsgrad),
-     .doc = "keep the largest second mean"},
-    {.path = "optimizer.params.fp32_optimizer_states",
-     .types = TR_KEY_BOOL,
-     .status = TR_KEY_NOT_YET,
-     .fallback = "true",
-     OF(has_states),
-     .doc = "optimizer state is fp32"},
-    {.path = "optimizer.params.torch_adam",
-     .types = TR_KEY_BOOL,
-     .status = TR_KEY_NO_MEANING,
-     OF(adam),
-     .doc = "there is one implementation"},
-    {.path = "optimizer.params.momentum",
-     .types = TR_KEY_NUMBER,
-     .allow_auto = true,
-     .fallback = "0",
-     .max = 1,
-     .max_excluded = true,
-     OF(has_momentum),
-     .doc = "decay of the running sum of gradients; LARS: 0.9"},
-    {.path = "optimizer.params.dampening",
-     .types = TR_KEY_NUMBER,
-     .fallback = "0",
-     .max = 1,
-     OF(sgd),
-     .doc = "the share of a gradient that does not enter the momentum"},
-    {.path = "optimizer.params.nesterov",
-     .types = TR_KEY_BOOL,
-     .fallback = "false",
-     OF(has_momentum),
-     .doc = "look ahead along the momentum"},
-    {.path = "optimizer.params.initial_accumulator_value",
-     .types = TR_KEY_NUMBER,
-     .fallback = "0",
-     .max = TR_KEY_NUMBER_MAX,
-     OF(adagrad),
-     .doc = "what the sums of squares begin with"},
-    {.path = "optimizer.params.lr_decay",
-     .types = TR_KEY_NUMBER,
-     .fallback = "0",
-     .max = TR_KEY_NUMBER_MAX,
-     OF(adagrad),
-     .doc = "the rate is divided by 1 + this times the updates before"},
-    {.path = "optimizer.params.form",
-     .types = TR_KEY_TEXT,
-     .fallback = "\"deepspeed\"",
-     .choices = lamb_forms,
-     OF(lamb),
-     .doc = "\"deepspeed\": the direction is of means without bias correction, which "
-            "the rate has; \"paper\": of corrected means, the ratio without bounds"},
-    {.path = "optimizer.params.max_coeff",
-     .types = TR_KEY_NUMBER,
-     .fallback = "10",
-     .max = TR_KEY_NUMBER_MAX,
-     OF(lamb),
-     .doc = "largest ratio of norms, of the form deepspeed"},
-    {.path = "optimizer.params.min_coeff",
-     .types = TR_KEY_NUMBER,
-     .fallback = "0.01",
-     .max = TR_KEY_NUMBER_MAX,
-     OF(lamb),
-     .doc = "smallest ratio of norms, of the form deepspeed"},
-    {.path = "optimizer.params.eps_inside_sqrt",
-     .types = TR_KEY_BOOL,
-     .status = TR_KEY_NOT_YET,
-     .fallback = "false",
-     OF(lamb),
-     .doc = "eps is added before the root is taken"},
-    {.path = "optimizer.params.trust_coefficient",
-     .types = TR_KEY_NUMBER,
-     .fallback = "0.001",
-     .max = TR_KEY_NUMBER_MAX,
-     OF(lars),
-     .doc = "a tensor's rate is this times the ratio of its norm and its gradient's"},
-    {.path = "optimizer.params.exclude_1d",
-     .types = TR_KEY_BOOL,
-     .fallback = "false",
-     OF(adapts),
-     .doc = "biases and norms keep the plain rate; LARS: true"},
-    {.path = "optimizer.params.decay_1d",
-     .types = TR_KEY_BOOL,
-     .fallback = "true",
-     OF(adapts),
-     .doc = "biases and norms have weight decay; LARS: false"},
     {.path = "optimizer.params.maximize",
      .types = TR_KEY_BOOL,
      .status = TR_KEY_NOT_YET,

@@ -1,0 +1,34 @@
+#include "ops/optimizer_settings.h"
+
+static const char *const types[] = {"Adagrad", NULL};
+
+static const tr_key keys[] = {
+    {TR_OPTIMIZER_NUMBER("lr", types, "1e-2"), .allow_auto = true,
+     .doc = "learning rate"},
+    {TR_OPTIMIZER_NUMBER("eps", types, "1e-10"), .allow_auto = true,
+     .doc = "added to the root of the sums of squares"},
+    {TR_OPTIMIZER_NUMBER("initial_accumulator_value", types, "0"),
+     .doc = "what the sums of squares begin with"},
+    {TR_OPTIMIZER_NUMBER("lr_decay", types, "0"),
+     .doc = "the rate is divided by 1 + this times the updates before"},
+    {TR_OPTIMIZER_NOT_YET("amsgrad", types, "false"),
+     .doc = "keep the largest second mean"},
+    {TR_OPTIMIZER_NOT_YET("fp32_optimizer_states", types, "true"),
+     .doc = "optimizer state is fp32"},
+};
+
+static tr_status read(const tr_config *config, tr_hyper *hyper, tr_error *err) {
+    (void)err;
+    hyper->eps = tr__optimizer_number(config, "eps");
+    hyper->initial_accumulator =
+        tr__optimizer_number(config, "initial_accumulator_value");
+    hyper->lr_decay = tr__optimizer_number(config, "lr_decay");
+    return TR_OK;
+}
+
+const tr_optimizer_settings tr__optimizer_settings_adagrad = {
+    .types = types,
+    .optimizer = &tr__optimizer_adagrad,
+    .keys = {"adagrad", keys, sizeof keys / sizeof *keys},
+    .read = read,
+};

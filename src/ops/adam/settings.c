@@ -1,0 +1,41 @@
+#include "ops/optimizer_settings.h"
+
+#include <strings.h>
+
+static const char *const types[] = {"Adam", "AdamW", NULL};
+
+static const tr_key keys[] = {
+    {TR_OPTIMIZER_NUMBER("lr", types, "1e-3"), .allow_auto = true,
+     .doc = "learning rate"},
+    {TR_OPTIMIZER_BETAS(types), .doc = "decay of the two running means"},
+    {TR_OPTIMIZER_NUMBER("eps", types, "1e-8"), .allow_auto = true,
+     .doc = "added to the root of the squares"},
+    {TR_OPTIMIZER_SWITCH("bias_correction", types, "true"),
+     .doc = "divide the means by 1 - beta^t"},
+    {TR_OPTIMIZER_SWITCH("adam_w_mode", types, "true"),
+     .doc = "with type Adam: false adds the weight decay to the gradient"},
+    {TR_OPTIMIZER_NOT_YET("amsgrad", types, "false"),
+     .doc = "keep the largest second mean"},
+    {TR_OPTIMIZER_NOT_YET("fp32_optimizer_states", types, "true"),
+     .doc = "optimizer state is fp32"},
+    {TR_OPTIMIZER_KEY("torch_adam", types), .types = TR_KEY_BOOL,
+     .status = TR_KEY_NO_MEANING, .doc = "there is one implementation"},
+};
+
+static tr_status read(const tr_config *config, tr_hyper *hyper, tr_error *err) {
+    const char *type = tr__config_text(config, "optimizer.type");
+    (void)err;
+    tr__optimizer_betas(config, hyper);
+    hyper->eps = tr__optimizer_number(config, "eps");
+    hyper->bias_correction = tr__optimizer_bool(config, "bias_correction");
+    hyper->decoupled =
+        strcasecmp(type, "AdamW") == 0 || tr__optimizer_bool(config, "adam_w_mode");
+    return TR_OK;
+}
+
+const tr_optimizer_settings tr__optimizer_settings_adam = {
+    .types = types,
+    .optimizer = &tr__optimizer_adam,
+    .keys = {"adam", keys, sizeof keys / sizeof *keys},
+    .read = read,
+};

@@ -1,0 +1,24 @@
+#include "ops/optimizer_settings.h"
+
+static const char *const types[] = {"Lion", NULL};
+
+static const tr_key keys[] = {
+    {TR_OPTIMIZER_NUMBER("lr", types, "1e-3"), .allow_auto = true,
+     .doc = "learning rate"},
+    {TR_OPTIMIZER_BETAS(types), .doc = "the mean's share of the direction, its decay"},
+    {TR_OPTIMIZER_NOT_YET("fp32_optimizer_states", types, "true"),
+     .doc = "optimizer state is fp32"},
+};
+
+static tr_status read(const tr_config *config, tr_hyper *hyper, tr_error *err) {
+    (void)err;
+    tr__optimizer_betas(config, hyper);
+    return TR_OK;
+}
+
+const tr_optimizer_settings tr__optimizer_settings_lion = {
+    .types = types,
+    .optimizer = &tr__optimizer_lion,
+    .keys = {"lion", keys, sizeof keys / sizeof *keys},
+    .read = read,
+};

@@ -1,0 +1,46 @@
+#include "ops/optimizer_settings.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#define SETTINGS(folder, ...) &tr__optimizer_settings_##folder,
+static const tr_optimizer_settings *const all[] = {TR_OPTIMIZERS(SETTINGS)};
+#undef SETTINGS
+
+static bool has_type(const tr_optimizer_settings *settings, const char *type) {
+    for (const char *const *name = settings->types; *name; name++) {
+        if (strcasecmp(*name, type) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const tr_optimizer_settings *tr__optimizer_settings_find(const char *type) {
+    for (int i = 0; i < TR_OPTIMIZER_COUNT; i++) {
+        if (has_type(all[i], type)) {
+            return all[i];
+        }
+    }
+    return NULL;
+}
+
+static const char *path_of(const char *name, char path[TR_CONFIG_PATH_MAX]) {
+    snprintf(path, TR_CONFIG_PATH_MAX, "optimizer.params.%s", name);
+    return path;
+}
+
+double tr__optimizer_number(const tr_config *config, const char *name) {
+    char path[TR_CONFIG_PATH_MAX];
+    return tr__config_number(config, path_of(name, path));
+}
+
+bool tr__optimizer_bool(const tr_config *config, const char *name) {
+    char path[TR_CONFIG_PATH_MAX];
+    return tr__config_bool(config, path_of(name, path));
+}
+
+void tr__optimizer_betas(const tr_config *config, tr_hyper *hyper) {
+    hyper->beta1 = tr__config_number_at(config, "optimizer.params.betas", 0);
+    hyper->beta2 = tr__config_number_at(config, "optimizer.params.betas", 1);
+}

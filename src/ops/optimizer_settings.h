@@ -1,0 +1,76 @@
+// Optimizers as run files name them: their keys, and what these say.
+//
+// An optimizer's folder has a settings.c: a table of the keys that its types have, each
+// with the default that it has there, and a function that reads them.
+#ifndef TR_OPS_OPTIMIZER_SETTINGS_H
+#define TR_OPS_OPTIMIZER_SETTINGS_H
+
+#include "config/config.h"
+#include "ops/optimizer.h"
+
+// X(folder, its names in run files...): one row for each optimizer.
+#define TR_OPTIMIZERS(X)                                                               \
+    X(adam, "Adam", "AdamW")                                                           \
+    X(sgd, "SGD")                                                                      \
+    X(lion, "Lion")                                                                    \
+    X(adagrad, "Adagrad")                                                              \
+    X(lamb, "Lamb")                                                                    \
+    X(lars, "LARS")
+
+typedef struct tr_optimizer_settings {
+    const char *const *types; // its names in run files, NULL after the last
+    const tr_optimizer *optimizer;
+    tr_key_table keys; // of optimizer.params
+    // What the keys of a type say, but for lr and weight_decay, which *hyper has. NULL:
+    // nothing more. TR_USAGE names the key and what would do.
+    tr_status (*read)(const tr_config *config, tr_hyper *hyper, tr_error *err);
+    // How many of the optimizer's states an update with these numbers reads or writes;
+    // NULL: all.
+    int (*states)(const tr_hyper *hyper);
+} tr_optimizer_settings;
+
+#define TR_OPTIMIZER_DECLARE(folder, ...)                                              \
+    extern const tr_optimizer_settings tr__optimizer_settings_##folder;
+TR_OPTIMIZERS(TR_OPTIMIZER_DECLARE)
+#undef TR_OPTIMIZER_DECLARE
+
+#define TR_OPTIMIZER_ONE(folder, ...) +1
+enum { TR_OPTIMIZER_COUNT = 0 TR_OPTIMIZERS(TR_OPTIMIZER_ONE) };
+#undef TR_OPTIMIZER_ONE
+
+// The optimizer that has a type of this name, in any case of letters; NULL: none.
+const tr_optimizer_settings *tr__optimizer_settings_find(const char *type);
+
+// The value of "optimizer.params.<name>".
+double tr__optimizer_number(const tr_config *config, const char *name);
+bool tr__optimizer_bool(const tr_config *config, const char *name);
+// Both betas.
+void tr__optimizer_betas(const tr_config *config, tr_hyper *hyper);
+
+// Of types with Nesterov's momentum. TR_USAGE: it lacks a momentum, or has dampening.
+tr_status tr__nesterov_check(const tr_hyper *hyper, tr_error *err);
+// Without momentum its buffer is neither read nor written.
+int tr__momentum_states(const tr_hyper *hyper);
+
+// What a row begins with: the key optimizer.params.<name> of the types in `list`.
+#define TR_OPTIMIZER_KEY(name, list)                                                   \
+    .path = "optimizer.params." name, .where_key = "optimizer.type", .where = (list)
+// A number of at least 0.
+#define TR_OPTIMIZER_NUMBER(name, list, value)                                         \
+    TR_OPTIMIZER_KEY(name, list), .types = TR_KEY_NUMBER, .fallback = (value),         \
+                                  .max = TR_KEY_NUMBER_MAX
+// The same, below 1.
+#define TR_OPTIMIZER_SHARE(name, list, value)                                          \
+    TR_OPTIMIZER_KEY(name, list), .types = TR_KEY_NUMBER, .fallback = (value),         \
+                                  .max = 1, .max_excluded = true
+#define TR_OPTIMIZER_SWITCH(name, list, value)                                         \
+    TR_OPTIMIZER_KEY(name, list), .types = TR_KEY_BOOL, .fallback = (value)
+// What nothing here does yet, where it asks for something else than the value.
+#define TR_OPTIMIZER_NOT_YET(name, list, value)                                        \
+    TR_OPTIMIZER_SWITCH(name, list, value), .status = TR_KEY_NOT_YET
+#define TR_OPTIMIZER_BETAS(list)                                                       \
+    TR_OPTIMIZER_KEY("betas", list),                                                   \
+        .types = TR_KEY_LIST, .elements = TR_KEY_NUMBER, .length = 2,                  \
+        .allow_auto = true, .fallback = "[0.9, 0.999]", .max = 1, .max_excluded = true
+
+#endif
