@@ -2,11 +2,12 @@
 #ifndef TR_OPS_OPTIMIZER_H
 #define TR_OPS_OPTIMIZER_H
 
-#include <tranche/types.h>
+#include <tranche/op.h>
 
 #include "backend/cpu/isa.h"
 
-enum { TR_OPTIMIZER_STATES = 2 };
+// At most; the op that updates has a result for each (ops/update).
+enum { TR_OPTIMIZER_STATES = TR_OP_OUT_MAX - 2 };
 
 // What an update is made with; each optimizer reads the fields it knows.
 typedef struct tr_hyper {

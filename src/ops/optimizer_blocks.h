@@ -15,15 +15,17 @@
 
 enum { TR_UPDATE_BLOCK = 64 };
 
-// p, g, a, b: [TR_UPDATE_BLOCK], the parameters, gradients and states; a state that
-// the update does without is NULL. numbers: what is the same for all elements.
+// p, g, state[i]: [TR_UPDATE_BLOCK], the parameters, gradients and as many states as
+// are in use; none of them overlap. numbers: what is the same for all elements.
 typedef void (*tr_update_block)(const void *numbers, float *restrict p,
-                                const float *restrict g, float *restrict a,
-                                float *restrict b);
+                                const float *restrict g, float *const *state);
 
-static inline float *tr__update_state(const tr_update *update, int states, int i,
-                                      int64_t first) {
-    return i < states ? update->state[i] + first : NULL;
+// Where the states are from element `first` of the range on.
+static inline void tr__update_states(const tr_update *update, int states, int64_t first,
+                                     float *at[TR_OPTIMIZER_STATES]) {
+    for (int i = 0; i < states; i++) {
+        at[i] = update->state[i] + first;
+    }
 }
 
 // The elements [first, first + count), count < TR_UPDATE_BLOCK.
@@ -31,14 +33,15 @@ static inline void tr__update_rest(const tr_update *update, int states,
                                    tr_update_block block, const void *numbers,
                                    int64_t first, size_t count) {
     float part[2 + TR_OPTIMIZER_STATES][TR_UPDATE_BLOCK] = {{0}};
+    float *state[TR_OPTIMIZER_STATES] = {NULL};
     size_t bytes = count * sizeof(float);
     memcpy(part[0], update->param + first, bytes);
     memcpy(part[1], update->grad + first, bytes);
     for (int i = 0; i < states; i++) {
-        memcpy(part[2 + i], update->state[i] + first, bytes);
+        state[i] = part[2 + i];
+        memcpy(state[i], update->state[i] + first, bytes);
     }
-    block(numbers, part[0], part[1], states > 0 ? part[2] : NULL,
-          states > 1 ? part[3] : NULL);
+    block(numbers, part[0], part[1], state);
     memcpy(update->param + first, part[0], bytes);
     for (int i = 0; i < states; i++) {
         memcpy(update->state[i] + first, part[2 + i], bytes);
@@ -50,9 +53,9 @@ static inline void tr__update_part(const tr_update *update, int states,
                                    tr_range range) {
     int64_t i = range.begin;
     for (; i + TR_UPDATE_BLOCK <= range.end; i += TR_UPDATE_BLOCK) {
-        block(numbers, update->param + i, update->grad + i,
-              tr__update_state(update, states, 0, i),
-              tr__update_state(update, states, 1, i));
+        float *state[TR_OPTIMIZER_STATES] = {NULL};
+        tr__update_states(update, states, i, state);
+        block(numbers, update->param + i, update->grad + i, state);
     }
     if (i < range.end) {
         tr__update_rest(update, states, block, numbers, i, (size_t)(range.end - i));
@@ -75,21 +78,22 @@ static inline void tr__update_all(const tr_update *update, int states, int weigh
 // The same of a first phase, on the calling thread: d: [TR_UPDATE_BLOCK], the
 // direction.
 typedef void (*tr_direct_block)(const void *numbers, const float *restrict p,
-                                const float *restrict g, float *restrict a,
-                                float *restrict b, float *restrict d);
+                                const float *restrict g, float *const *state,
+                                float *restrict d);
 
 static inline void tr__direct_rest(const tr_update *update, int states,
                                    tr_direct_block block, const void *numbers,
                                    int64_t first, size_t count, float *direction) {
     float part[3 + TR_OPTIMIZER_STATES][TR_UPDATE_BLOCK] = {{0}};
+    float *state[TR_OPTIMIZER_STATES] = {NULL};
     size_t bytes = count * sizeof(float);
     memcpy(part[0], update->param + first, bytes);
     memcpy(part[1], update->grad + first, bytes);
     for (int i = 0; i < states; i++) {
-        memcpy(part[3 + i], update->state[i] + first, bytes);
+        state[i] = part[3 + i];
+        memcpy(state[i], update->state[i] + first, bytes);
     }
-    block(numbers, part[0], part[1], states > 0 ? part[3] : NULL,
-          states > 1 ? part[4] : NULL, part[2]);
+    block(numbers, part[0], part[1], state, part[2]);
     memcpy(direction + first, part[2], bytes);
     for (int i = 0; i < states; i++) {
         memcpy(update->state[i] + first, part[3 + i], bytes);
@@ -101,9 +105,9 @@ static inline void tr__direct_all(const tr_update *update, int states,
                                   float *direction) {
     int64_t i = 0;
     for (; i + TR_UPDATE_BLOCK <= update->count; i += TR_UPDATE_BLOCK) {
-        block(numbers, update->param + i, update->grad + i,
-              tr__update_state(update, states, 0, i),
-              tr__update_state(update, states, 1, i), direction + i);
+        float *state[TR_OPTIMIZER_STATES] = {NULL};
+        tr__update_states(update, states, i, state);
+        block(numbers, update->param + i, update->grad + i, state, direction + i);
     }
     if (i < update->count) {
         tr__direct_rest(update, states, block, numbers, i, (size_t)(update->count - i),

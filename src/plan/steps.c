@@ -64,8 +64,9 @@ const char *tr__stream_name(tr_stream stream) {
 }
 
 const char *tr__part_name(tr_part part) {
-    static const char *const names[] = {"parameters", "gradients", "record", "copy",
-                                        "state 0",    "state 1",   "norms",  "input"};
+    static const char *const names[] = {"parameters", "gradients", "record",  "copy",
+                                        "state 0",    "state 1",   "state 2", "state 3",
+                                        "norms",      "input"};
     static_assert(sizeof names / sizeof *names == TR_PART_BOUNDARY + 1,
                   "every part has its name");
     return (unsigned)part <= TR_PART_BOUNDARY ? names[part] : "";

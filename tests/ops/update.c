@@ -34,17 +34,19 @@ void test_update_close(test_update *update) {
 
 tr_update test_update_range(const test_update *update, const tr_hyper *hyper,
                             int number, int64_t first, int64_t count) {
-    return (tr_update){
+    tr_update range = {
         .param = (float *)update->buffer[0].data + first,
         .grad = (const float *)update->buffer[1].data + first,
-        .state = {(float *)update->buffer[2].data + first,
-                  (float *)update->buffer[3].data + first},
         .count = count,
         .grad_scale = 1,
         .number = number,
         .beta1_power = pow(hyper->beta1, number),
         .beta2_power = pow(hyper->beta2, number),
     };
+    for (int i = 0; i < TR_OPTIMIZER_STATES; i++) {
+        range.state[i] = (float *)update->buffer[2 + i].data + first;
+    }
+    return range;
 }
 
 tr_update_function test_update_function(const tr_optimizer *optimizer, int which) {

@@ -27,10 +27,9 @@ static numbers round_numbers(tr_adagrad_numbers k) {
 
 __attribute__((noinline)) static void update_block(const void *k, float *restrict p,
                                                    const float *restrict g,
-                                                   float *restrict sum,
-                                                   float *restrict none) {
+                                                   float *const *state) {
+    float *restrict sum = state[0];
     const numbers c = *(const numbers *)k;
-    (void)none;
     for (int i = 0; c.first && i < TR_UPDATE_BLOCK; i++) {
         sum[i] = c.initial;
     }

@@ -27,8 +27,9 @@ static numbers round_numbers(tr_adam_numbers k) {
 
 __attribute__((noinline)) static void update_block(const void *k, float *restrict p,
                                                    const float *restrict g,
-                                                   float *restrict m,
-                                                   float *restrict v) {
+                                                   float *const *state) {
+    float *restrict m = state[0];
+    float *restrict v = state[1];
     const numbers c = *(const numbers *)k;
     for (int i = 0; i < TR_UPDATE_BLOCK; i++) {
         float grad = c.grad_scale * g[i] + c.l2 * p[i];

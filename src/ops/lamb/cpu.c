@@ -33,7 +33,9 @@ static inline float direction_of(const numbers *c, float p, float m, float v) {
 
 __attribute__((noinline)) static void
 direct_block(const void *k, const float *restrict p, const float *restrict g,
-             float *restrict m, float *restrict v, float *restrict d) {
+             float *const *state, float *restrict d) {
+    float *restrict m = state[0];
+    float *restrict v = state[1];
     const numbers c = *(const numbers *)k;
     for (int i = 0; i < TR_UPDATE_BLOCK; i++) {
         float grad = c.grad_scale * g[i];
@@ -47,8 +49,9 @@ direct_block(const void *k, const float *restrict p, const float *restrict g,
 
 __attribute__((noinline)) static void update_block(const void *k, float *restrict p,
                                                    const float *restrict g,
-                                                   float *restrict m,
-                                                   float *restrict v) {
+                                                   float *const *state) {
+    float *restrict m = state[0];
+    float *restrict v = state[1];
     const numbers c = *(const numbers *)k;
     (void)g;
     for (int i = 0; i < TR_UPDATE_BLOCK; i++) {

@@ -25,10 +25,9 @@ static numbers round_numbers(tr_lion_numbers k) {
 
 __attribute__((noinline)) static void update_block(const void *k, float *restrict p,
                                                    const float *restrict g,
-                                                   float *restrict m,
-                                                   float *restrict none) {
+                                                   float *const *state) {
+    float *restrict m = state[0];
     const numbers c = *(const numbers *)k;
-    (void)none;
     for (int i = 0; i < TR_UPDATE_BLOCK; i++) {
         float grad = c.grad_scale * g[i];
         float toward = c.beta1 * m[i] + c.g_share * grad;

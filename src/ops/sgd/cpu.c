@@ -27,10 +27,9 @@ static numbers round_numbers(tr_sgd_numbers k) {
 
 __attribute__((noinline)) static void plain_block(const void *k, float *restrict p,
                                                   const float *restrict g,
-                                                  float *restrict a,
-                                                  float *restrict b) {
+                                                  float *const *state) {
     const numbers c = *(const numbers *)k;
-    (void)a, (void)b;
+    (void)state;
     for (int i = 0; i < TR_UPDATE_BLOCK; i++) {
         float grad = c.grad_scale * g[i] + c.weight_decay * p[i];
         p[i] = p[i] - c.lr * grad;
@@ -39,10 +38,9 @@ __attribute__((noinline)) static void plain_block(const void *k, float *restrict
 
 __attribute__((noinline)) static void momentum_block(const void *k, float *restrict p,
                                                      const float *restrict g,
-                                                     float *restrict buffer,
-                                                     float *restrict none) {
+                                                     float *const *state) {
+    float *restrict buffer = state[0];
     const numbers c = *(const numbers *)k;
-    (void)none;
     if (c.first) { // what is there may be anything
         memset(buffer, 0, TR_UPDATE_BLOCK * sizeof *buffer);
     }
