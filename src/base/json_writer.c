@@ -74,22 +74,43 @@ void tr__json_add_null(tr_json_writer *w) {
     fputs("null", w->to);
 }
 
-void tr__json_add_real(tr_json_writer *w, double value) {
+// So many digits in all, or after the point; see printf's %g, %f and %e.
+typedef enum number_form { SHORTEST, POINT, EXPONENT } number_form;
+
+static void add_double(tr_json_writer *w, double value, number_form form, int digits) {
     if (!isfinite(value)) {
         tr__json_add_null(w);
         return;
     }
     separate(w);
-    fprintf(w->to, "%.9g", value);
+    switch (form) {
+    case SHORTEST:
+        fprintf(w->to, "%.*g", digits, value);
+        break;
+    case POINT:
+        fprintf(w->to, "%.*f", digits, value);
+        break;
+    case EXPONENT:
+        fprintf(w->to, "%.*e", digits, value);
+        break;
+    }
+}
+
+void tr__json_add_real(tr_json_writer *w, double value) {
+    add_double(w, value, SHORTEST, 9);
 }
 
 void tr__json_add_fixed(tr_json_writer *w, double value) {
-    if (!isfinite(value)) {
-        tr__json_add_null(w);
-        return;
-    }
-    separate(w);
-    fprintf(w->to, "%.3f", value);
+    add_double(w, value, POINT, 3);
+}
+
+void tr__json_add_digits(tr_json_writer *w, double value, int digits) {
+    add_double(w, value, SHORTEST, digits);
+}
+
+void tr__json_add_whole(tr_json_writer *w, double value) {
+    bool large = !(fabs(value) < 0x1p53);
+    add_double(w, value, large ? EXPONENT : POINT, large ? 16 : 0);
 }
 
 void tr__json_put_text(tr_json_writer *w, const char *key, const char *text) {
@@ -115,6 +136,16 @@ void tr__json_put_real(tr_json_writer *w, const char *key, double value) {
 void tr__json_put_fixed(tr_json_writer *w, const char *key, double value) {
     tr__json_key(w, key);
     tr__json_add_fixed(w, value);
+}
+
+void tr__json_put_digits(tr_json_writer *w, const char *key, double value, int digits) {
+    tr__json_key(w, key);
+    tr__json_add_digits(w, value, digits);
+}
+
+void tr__json_put_whole(tr_json_writer *w, const char *key, double value) {
+    tr__json_key(w, key);
+    tr__json_add_whole(w, value);
 }
 
 void tr__json_put_open(tr_json_writer *w, const char *key, char bracket) {

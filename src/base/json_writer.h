@@ -33,6 +33,10 @@ void tr__json_add_null(tr_json_writer *w);
 // Nine digits; and with three digits after the point. null where it is not finite.
 void tr__json_add_real(tr_json_writer *w, double value);
 void tr__json_add_fixed(tr_json_writer *w, double value);
+// So many digits; and a whole number, which beyond 2^53 has an exponent, as readers
+// take long integers for int64.
+void tr__json_add_digits(tr_json_writer *w, double value, int digits);
+void tr__json_add_whole(tr_json_writer *w, double value);
 
 // A key and its value.
 void tr__json_put_text(tr_json_writer *w, const char *key, const char *text);
@@ -40,6 +44,8 @@ void tr__json_put_integer(tr_json_writer *w, const char *key, int64_t value);
 void tr__json_put_bool(tr_json_writer *w, const char *key, bool value);
 void tr__json_put_real(tr_json_writer *w, const char *key, double value);
 void tr__json_put_fixed(tr_json_writer *w, const char *key, double value);
+void tr__json_put_digits(tr_json_writer *w, const char *key, double value, int digits);
+void tr__json_put_whole(tr_json_writer *w, const char *key, double value);
 void tr__json_put_open(tr_json_writer *w, const char *key, char bracket);
 
 #endif

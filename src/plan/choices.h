@@ -21,6 +21,6 @@ bool tr__unit_recomputes(const tr_plan *plan, int unit);
 // ---- print_choices.c: kind of unit by kind of unit, as text and as a member
 // "recompute" of the plan's object.
 tr_status tr__choices_print(const tr_plan *plan, FILE *to, tr_error *err);
-tr_status tr__choices_print_json(const tr_plan *plan, FILE *to, tr_error *err);
+tr_status tr__choices_write(const tr_plan *plan, tr_json_writer *to, tr_error *err);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef TR_PLAN_PLAN_H
 #define TR_PLAN_PLAN_H
 
+#include "base/json_writer.h"
 #include "ops/update/update.h"
 #include "plan/program.h"
 
@@ -413,7 +414,8 @@ tr_status tr__plan_fullest(const tr_plan *plan, tr_space space, tr_sequence_kind
 // "batch 8 = micro-batch 2 x 4 accumulation steps x 1 rank".
 void tr__plan_print_batch(const tr_plan_request *request, FILE *to);
 // tr_plan_print_json without the braces around it.
-tr_status tr__plan_print_members(const tr_plan *plan, FILE *to, tr_error *err);
+tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
+                                 tr_error *err);
 
 // A buffer of the plan; -1 and an error when there is no memory.
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);

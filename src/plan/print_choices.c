@@ -1,5 +1,6 @@
 // What units keep for their backward, and what each choice of making it again instead
 // saves and costs.
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "plan/choices.h"
 
@@ -116,39 +117,50 @@ tr_status tr__choices_print(const tr_plan *plan, FILE *to, tr_error *err) {
     return TR_OK;
 }
 
-static void print_json_row(const tr_plan *plan, int unit,
-                           const tr_recompute_choice *row, bool first, FILE *to) {
+static void write_row(const tr_plan *plan, int unit, const tr_recompute_choice *row,
+                      tr_json_writer *to) {
     char text[ROW_TEXT];
     name_row(row, text, sizeof text);
-    fprintf(to,
-            "%s\n      {\"recompute\": \"%s\", \"kept\": %" PRId64
-            ", \"flops\": %.0f, \"chosen\": %s}",
-            first ? "" : ",", text, row->kept, row->flops,
-            is_chosen(plan, unit, row) ? "true" : "false");
+    tr__json_line(to, 6);
+    tr__json_open(to, '{');
+    tr__json_put_text(to, "recompute", text);
+    tr__json_put_integer(to, "kept", row->kept);
+    tr__json_put_whole(to, "flops", row->flops);
+    tr__json_put_bool(to, "chosen", is_chosen(plan, unit, row));
+    tr__json_close(to, '}');
 }
 
-tr_status tr__choices_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
-    bool begun = false;
-    fprintf(to, "  \"recompute\": [");
+static tr_status write_unit(const tr_plan *plan, int u, int times, tr_json_writer *to,
+                            tr_error *err) {
+    tr_recompute_choice rows[ROWS_MAX];
+    int count = 0;
+    tr_status status = find_rows(plan, u, rows, &count, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    tr__json_line(to, 4);
+    tr__json_open(to, '{');
+    tr__json_put_text(to, "unit", plan->request.model->units[u].name);
+    tr__json_put_integer(to, "units", times);
+    tr__json_put_open(to, "choices", '[');
+    for (int i = 0; i < count; i++) {
+        write_row(plan, u, &rows[i], to);
+    }
+    tr__json_close(to, ']');
+    tr__json_close(to, '}');
+    return TR_OK;
+}
+
+tr_status tr__choices_write(const tr_plan *plan, tr_json_writer *to, tr_error *err) {
+    tr__json_line(to, 2);
+    tr__json_put_open(to, "recompute", '[');
     for (int u = 0; u < plan->unit_count && !plan->request.inference; u++) {
-        tr_recompute_choice rows[ROWS_MAX];
-        int count = 0, times = users(plan, u);
-        tr_status status = times > 0 ? find_rows(plan, u, rows, &count, err) : TR_OK;
+        int times = users(plan, u);
+        tr_status status = times > 0 ? write_unit(plan, u, times, to, err) : TR_OK;
         if (status != TR_OK) {
             return status;
         }
-        if (times == 0) {
-            continue;
-        }
-        fprintf(to, "%s\n    {\"unit\": \"", begun ? "," : "");
-        tr__print_escaped(plan->request.model->units[u].name, to);
-        fprintf(to, "\", \"units\": %d, \"choices\": [", times);
-        for (int i = 0; i < count; i++) {
-            print_json_row(plan, u, &rows[i], i == 0, to);
-        }
-        fprintf(to, "]}");
-        begun = true;
     }
-    fprintf(to, "],\n");
+    tr__json_close(to, ']');
     return TR_OK;
 }

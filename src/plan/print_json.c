@@ -1,70 +1,83 @@
-// A plan as one JSON object. Written by hand, a line a step: a plan can have 100,000 of
-// them, and every text in it is a number or a name that is escaped here.
+// A plan as one JSON object, a line a step: a plan can have 100,000 of them.
 #include "backend/cpu/half.h"
-#include "base/text.h"
 #include "plan/choices.h"
 
-#include <inttypes.h>
+#include <stdio.h>
 
-static void print_ledger(const tr_plan *plan, FILE *to) {
-    fprintf(to, "  \"ledger\": {");
+static void write_ledger(const tr_plan *plan, tr_json_writer *to) {
+    tr__json_line(to, 2);
+    tr__json_put_open(to, "ledger", '{');
     for (int s = 0; s < TR_SPACES; s++) {
-        fprintf(to, "%s\n    \"%s\": {", s ? "," : "", tr_space_name((tr_space)s));
+        tr__json_line(to, 4);
+        tr__json_put_open(to, tr_space_name((tr_space)s), '{');
         for (int c = 0; c < TR_LEDGER_COUNT; c++) {
-            fprintf(to, "\"%s\": %" PRId64 ", ", tr_ledger_name((tr_ledger_category)c),
-                    plan->ledger.bytes[s][c]);
+            tr__json_put_integer(to, tr_ledger_name((tr_ledger_category)c),
+                                 plan->ledger.bytes[s][c]);
         }
-        fprintf(to, "\"total\": %" PRId64 "}", plan->ledger.total[s]);
+        tr__json_put_integer(to, "total", plan->ledger.total[s]);
+        tr__json_close(to, '}');
     }
-    fprintf(to, "},\n");
+    tr__json_close(to, '}');
 }
 
-static void print_step(const tr_plan *plan, const tr_plan_step *step, FILE *to) {
+static void put_pair(tr_json_writer *to, const char *key, int64_t a, int64_t b) {
+    tr__json_put_open(to, key, '[');
+    tr__json_add_integer(to, a);
+    tr__json_add_integer(to, b);
+    tr__json_close(to, ']');
+}
+
+static void put_if(tr_json_writer *to, const char *key, int64_t value) {
+    if (value > 0) {
+        tr__json_put_integer(to, key, value);
+    }
+}
+
+// Of each buffer that the step names, offset and bytes.
+static void write_buffers(const tr_plan *plan, const tr_plan_step *step,
+                          tr_json_writer *to) {
     static const char *const slots[TR_SLOTS] = {"input",       "output", "input_grad",
                                                 "output_grad", "saved",  "wave",
                                                 "wave_grad",   "temp",   "norms"};
-    bool transfers = step->kind == TR_STEP_read || step->kind == TR_STEP_write;
-    const char *subject = tr__step_subject(plan, step);
-    fprintf(to, "{\"kind\": \"%s\", \"stream\": \"%s\"", tr__plan_step_name(step->kind),
-            tr__stream_name(step->stream));
-    if (subject) {
-        fprintf(to, ", \"unit\": \"");
-        tr__print_escaped(subject, to);
-        fputc('"', to);
-    }
-    if (step->kind == TR_STEP_gather || transfers) {
-        fprintf(to, ", \"part\": \"%s\"", tr__part_name(step->part));
-    }
-    if (step->wait > 0) {
-        fprintf(to, ", \"wait\": %d", (int)step->wait);
-    }
-    if (step->wait_copy > 0) {
-        fprintf(to, ", \"wait_copy\": %d", (int)step->wait_copy);
-    }
-    if (step->wait_nvme > 0) {
-        fprintf(to, ", \"wait_nvme\": %d", (int)step->wait_nvme);
-    }
-    if (transfers || step->kind == TR_STEP_update) {
-        fprintf(to, ", \"elements\": [%" PRId64 ", %" PRId64 "]", step->first,
-                step->count);
-    }
-    if (tr__step_is_of_unit(step)) {
-        fprintf(to, ", \"segment\": %d", (int)step->segment);
-    }
-    if (tr__step_is_of_micro_batch(step)) {
-        fprintf(to, ", \"micro_batch\": %" PRId64, step->micro);
-    }
     for (int slot = 0; slot < TR_SLOTS; slot++) {
         if (step->buffer[slot] >= 0) {
             const tr_buffer *buffer = &plan->buffers[step->buffer[slot]];
-            fprintf(to, ", \"%s%s\": [%" PRId64 ", %" PRId64 "]",
-                    slots[slot] ? "" : "staged ",
-                    slots[slot] ? slots[slot]
-                                : tr__part_name((tr_part)(slot - TR_SLOT_PART)),
-                    buffer->offset, buffer->bytes);
+            char key[64];
+            snprintf(key, sizeof key, "%s%s", slots[slot] ? "" : "staged ",
+                     slots[slot] ? slots[slot]
+                                 : tr__part_name((tr_part)(slot - TR_SLOT_PART)));
+            put_pair(to, key, buffer->offset, buffer->bytes);
         }
     }
-    fputc('}', to);
+}
+
+static void write_step(const tr_plan *plan, const tr_plan_step *step,
+                       tr_json_writer *to) {
+    bool transfers = step->kind == TR_STEP_read || step->kind == TR_STEP_write;
+    const char *subject = tr__step_subject(plan, step);
+    tr__json_open(to, '{');
+    tr__json_put_text(to, "kind", tr__plan_step_name(step->kind));
+    tr__json_put_text(to, "stream", tr__stream_name(step->stream));
+    if (subject) {
+        tr__json_put_text(to, "unit", subject);
+    }
+    if (step->kind == TR_STEP_gather || transfers) {
+        tr__json_put_text(to, "part", tr__part_name(step->part));
+    }
+    put_if(to, "wait", step->wait);
+    put_if(to, "wait_copy", step->wait_copy);
+    put_if(to, "wait_nvme", step->wait_nvme);
+    if (transfers || step->kind == TR_STEP_update) {
+        put_pair(to, "elements", step->first, step->count);
+    }
+    if (tr__step_is_of_unit(step)) {
+        tr__json_put_integer(to, "segment", step->segment);
+    }
+    if (tr__step_is_of_micro_batch(step)) {
+        tr__json_put_integer(to, "micro_batch", step->micro);
+    }
+    write_buffers(plan, step, to);
+    tr__json_close(to, '}');
 }
 
 // ---- repeats
@@ -162,78 +175,108 @@ static fold find_fold(const tr_plan *plan, const tr_plan_step *steps, size_t cou
     return (fold){.period = 1, .times = 1};
 }
 
-static void print_fold(const tr_plan *plan, const tr_plan_step *steps, const fold *by,
-                       FILE *to) {
-    fprintf(to,
-            "{\"repeat\": %zu, \"each\": {\"micro_batch\": %" PRId64
-            ", \"wait\": %d, \"wait_copy\": %d, \"wait_nvme\": %d}, \"steps\": [",
-            by->times, by->micro, (int)by->wait, (int)by->wait_copy,
-            (int)by->wait_nvme);
+static void write_fold(const tr_plan *plan, const tr_plan_step *steps, const fold *by,
+                       tr_json_writer *to) {
+    tr__json_open(to, '{');
+    tr__json_put_integer(to, "repeat", (int64_t)by->times);
+    tr__json_put_open(to, "each", '{');
+    tr__json_put_integer(to, "micro_batch", by->micro);
+    tr__json_put_integer(to, "wait", by->wait);
+    tr__json_put_integer(to, "wait_copy", by->wait_copy);
+    tr__json_put_integer(to, "wait_nvme", by->wait_nvme);
+    tr__json_close(to, '}');
+    tr__json_put_open(to, "steps", '[');
     for (size_t i = 0; i < by->period; i++) {
-        fprintf(to, i ? ",\n      " : "\n      ");
-        print_step(plan, &steps[i], to);
+        tr__json_line(to, 6);
+        write_step(plan, &steps[i], to);
     }
-    fprintf(to, "]}");
+    tr__json_close(to, ']');
+    tr__json_close(to, '}');
 }
 
-static void print_steps(const tr_plan *plan, const tr_sequence *sequence, FILE *to) {
+static void write_steps(const tr_plan *plan, const tr_sequence *sequence,
+                        tr_json_writer *to) {
     bool folds = sequence->count >= FOLDED_FROM;
+    tr__json_line(to, 2);
+    tr__json_put_open(to, "steps", '[');
     for (size_t i = 0; i < sequence->count;) {
         const tr_plan_step *at = &sequence->steps[i];
         fold by = {.period = 1, .times = 1};
         if (folds) {
             by = find_fold(plan, at, sequence->count - i);
         }
-        fprintf(to, i ? ",\n    " : "\n    ");
+        tr__json_line(to, 4);
         if (by.times > 1) {
-            print_fold(plan, at, &by, to);
+            write_fold(plan, at, &by, to);
         } else {
-            print_step(plan, at, to);
+            write_step(plan, at, to);
         }
         i += by.period * by.times;
     }
+    tr__json_close(to, ']');
 }
 
-tr_status tr__plan_print_members(const tr_plan *plan, FILE *to, tr_error *err) {
+static void write_request(const tr_plan *plan, tr_json_writer *to) {
     const tr_plan_request *r = &plan->request;
-    tr_sequence_kind kind = r->inference ? TR_SEQUENCE_ANSWER : TR_SEQUENCE_TRAIN;
-    const tr_sequence *sequence = &plan->sequences[kind];
-    fprintf(to,
-            "  \"ranks\": %" PRId64 ",\n  \"train_batch_size\": %" PRId64
-            ",\n  \"micro_batch\": %" PRId64 ",\n  \"accumulation_steps\": %" PRId64
-            ",\n  \"wave\": %" PRId64 ",\n  \"stage\": %d,\n  \"parameters\": %" PRId64
-            ",\n  \"vocabulary_slices\": %d,\n",
-            r->ranks, r->train_batch_size, r->micro_batch, r->accumulation_steps,
-            r->wave, r->stage, tr_plan_parameters(plan), tr__plan_slices(plan));
+    const struct {
+        const char *key;
+        int64_t value;
+    } numbers[] = {{"ranks", r->ranks},
+                   {"train_batch_size", r->train_batch_size},
+                   {"micro_batch", r->micro_batch},
+                   {"accumulation_steps", r->accumulation_steps},
+                   {"wave", r->wave},
+                   {"stage", r->stage},
+                   {"parameters", tr_plan_parameters(plan)},
+                   {"vocabulary_slices", tr__plan_slices(plan)}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        tr__json_line(to, 2);
+        tr__json_put_integer(to, numbers[i].key, numbers[i].value);
+    }
     if (tr__dtype_is_half(r->sums)) {
-        fprintf(to, "  \"gradient_sums\": \"%s\",\n", tr__half_name(r->sums));
+        tr__json_line(to, 2);
+        tr__json_put_text(to, "gradient_sums", tr__half_name(r->sums));
     }
     if (r->optimizer_stays > 0) {
-        fprintf(to, "  \"updated_on_device\": %" PRId64 ",\n", tr__plan_staying(plan));
+        tr__json_line(to, 2);
+        tr__json_put_integer(to, "updated_on_device", tr__plan_staying(plan));
     }
-    print_ledger(plan, to);
-    fprintf(to,
-            "  \"traffic_bytes\": {\"gather\": %" PRId64 ", \"reduce\": %" PRId64
-            ", \"device_host\": %" PRId64 ", \"reached\": %" PRId64
-            ", \"nvme\": %" PRId64 "},\n",
-            plan->traffic.gather, plan->traffic.reduce, plan->traffic.device_host,
-            plan->traffic.reached, plan->traffic.nvme);
-    // Beyond 2^53 with an exponent: readers of JSON take long integers for int64.
-    fprintf(to, plan->flops < 0x1p53 ? "  \"flops\": %.0f,\n" : "  \"flops\": %.16e,\n",
-            plan->flops);
-    tr_status status = tr__choices_print_json(plan, to, err);
+}
+
+static void write_traffic(const tr_plan *plan, tr_json_writer *to) {
+    tr__json_line(to, 2);
+    tr__json_put_open(to, "traffic_bytes", '{');
+    tr__json_put_integer(to, "gather", plan->traffic.gather);
+    tr__json_put_integer(to, "reduce", plan->traffic.reduce);
+    tr__json_put_integer(to, "device_host", plan->traffic.device_host);
+    tr__json_put_integer(to, "reached", plan->traffic.reached);
+    tr__json_put_integer(to, "nvme", plan->traffic.nvme);
+    tr__json_close(to, '}');
+}
+
+tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
+                                 tr_error *err) {
+    bool answers = plan->request.inference;
+    write_request(plan, to);
+    write_ledger(plan, to);
+    write_traffic(plan, to);
+    tr__json_line(to, 2);
+    tr__json_put_whole(to, "flops", plan->flops);
+    tr_status status = tr__choices_write(plan, to, err);
     if (status != TR_OK) {
         return status;
     }
-    fprintf(to, "  \"steps\": [");
-    print_steps(plan, sequence, to);
-    fprintf(to, "]\n");
-    return ferror(to) ? tr_fail(err, TR_IO, "cannot write the plan") : TR_OK;
+    write_steps(plan,
+                &plan->sequences[answers ? TR_SEQUENCE_ANSWER : TR_SEQUENCE_TRAIN], to);
+    return ferror(to->to) ? tr_fail(err, TR_IO, "cannot write the plan") : TR_OK;
 }
 
 tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
-    fprintf(to, "{\n");
-    tr_status status = tr__plan_print_members(plan, to, err);
-    fprintf(to, "}\n");
+    tr_json_writer w = tr__json_writer(to);
+    tr__json_open(&w, '{');
+    tr_status status = tr__plan_write_members(plan, &w, err);
+    tr__json_line(&w, 0);
+    tr__json_close(&w, '}');
+    fputc('\n', to);
     return status;
 }

@@ -332,14 +332,18 @@ tr_status tr_run_print_plan_json(const tr_run *run, const tr_plan *plan, FILE *t
     if (status != TR_OK) {
         return status;
     }
-    fprintf(to, "{\n");
+    tr_json_writer w = tr__json_writer(to);
+    tr__json_open(&w, '{');
     if (run->planned) {
-        fprintf(to, "  \"planner\": ");
+        tr__json_line(&w, 2);
+        tr__json_key(&w, "planner");
         status = tr_planned_print_json(run->planned, to, err);
-        fprintf(to, ",\n");
+        w.comma = true; // after what was written beside the writer
     }
-    status = status == TR_OK ? tr__plan_print_members(plan, to, err) : status;
-    fprintf(to, "}\n");
+    status = status == TR_OK ? tr__plan_write_members(plan, &w, err) : status;
+    tr__json_line(&w, 0);
+    tr__json_close(&w, '}');
+    fputc('\n', to);
     return status;
 }
 

@@ -91,8 +91,24 @@ static void test_numbers(void **state) {
     check_page(&p, "[0.1, null, 0.667, null, -9223372036854775808]");
 }
 
+// So many digits; whole numbers without a point, beyond 2^53 with an exponent.
+static void test_digits(void **state) {
+    page p;
+    (void)state;
+    page_open(&p);
+    tr__json_open(&p.w, '[');
+    tr__json_add_digits(&p.w, 1234567, 4);
+    tr__json_add_digits(&p.w, INFINITY, 4);
+    tr__json_add_whole(&p.w, 0x1p53 - 1);
+    tr__json_add_whole(&p.w, 0x1p53);
+    tr__json_add_whole(&p.w, NAN);
+    tr__json_close(&p.w, ']');
+    check_page(&p, "[1.235e+06, null, 9007199254740991, 9.0071992547409920e+15, null]");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_digits),
         cmocka_unit_test(test_commas_and_lines),
         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_numbers),
