@@ -93,25 +93,41 @@ static void end_watch(const tr_work *work) {
     }
 }
 
+// Is the step left out of this walk?
+static bool is_left_out(const tr_work *work, const tr_plan_step *step, bool stopped) {
+    if (step->guard == TR_GUARD_DEFERRED) {
+        return !work->ex->late;
+    }
+    return stopped && step->guard != TR_GUARD_ALWAYS;
+}
+
+// A step that is left out waits nevertheless, because later steps count on its waits;
+// and what is left out of a stream carries nothing there, because waits count steps.
+static bool carries_nothing(const tr_plan_step *step) {
+    return step->guard == TR_GUARD_DEFERRED && step->stream == TR_STREAM_NVME;
+}
+
+static tr_status leave_out(tr_work *work, const tr_plan_step *step) {
+    if (carries_nothing(step)) {
+        tr__carrier_start(work->ex->carrier[TR_STREAM_NVME], &(tr_carry){.bytes = 0});
+    }
+    return TR_OK;
+}
+
 static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
     const tr_plan *plan = work->ex->plan;
     const tr_plan_step *step = &plan->sequences[work->sequence].steps[index];
-    tr_watch *watch = watch_of(work);
+    bool left_out = is_left_out(work, step, stopped);
+    tr_watch *watch = left_out && !carries_nothing(step) ? NULL : watch_of(work);
     tr_status status = TR_OK;
-    bool late = step->guard == TR_GUARD_DEFERRED;
-    if (late ? !work->ex->late && step->kind == TR_STEP_update
-             : stopped && step->guard != TR_GUARD_ALWAYS) {
-        return TR_OK;
-    }
     if (step->wait > 0 || step->wait_copy > 0 || step->wait_nvme > 0) {
         status = tr__run_wait(work, step);
     }
     double begin = watch ? tr__seconds() : 0;
     tr_tickets before = tickets(work);
-    if (status == TR_OK && late && !work->ex->late) {
-        tr__carrier_start(work->ex->carrier[TR_STREAM_NVME], &(tr_carry){.bytes = 0});
-    } else if (status == TR_OK) {
-        status = run_shape[tr__step_shape(step)](work, step);
+    if (status == TR_OK) {
+        status = left_out ? leave_out(work, step)
+                          : run_shape[tr__step_shape(step)](work, step);
     }
     if (status == TR_OK && watch) {
         tr_tickets after = tickets(work);

@@ -100,7 +100,7 @@ void test_rig_begin(test_rig *rig, const tr_plan_request *request) {
     }
     assert_int_equal(tr__arenas_create(rig->plan, rig->arenas, &err), TR_OK);
     assert_int_equal(
-        tr__executor_create(rig->plan, rig->arenas, NULL, NULL, &rig->executor, &err),
+        tr__executor_create(rig->plan, rig->arenas, NULL, ".", &rig->executor, &err),
         TR_OK);
     for (int space = 0; space < TR_SPACES; space++) {
         size_t always = (size_t)rig->plan->persistent_bytes[space];
@@ -109,7 +109,9 @@ void test_rig_begin(test_rig *rig, const tr_plan_request *request) {
             memset(tr__arena_view(rig->arenas[space], always, passing), 0xFF, passing);
         }
     }
-    draw_params(rig);
+    if (!tr__plan_uses_nvme(rig->plan)) {
+        draw_params(rig);
+    }
     make_dataset(rig, request->model);
 }
 
@@ -141,17 +143,22 @@ static tr_feed *make_feed(test_rig *rig, int ring) {
     return feed;
 }
 
-static void run(test_rig *rig, tr_sequence_kind kind) {
+static void run(test_rig *rig, tr_sequence_kind kind, bool (*stop)(void *user),
+                void *user) {
     tr_error err = {0};
-    if (tr__executor_run(rig->executor, kind, TR_WALK_WORK, &context, NULL, NULL,
+    if (tr__executor_run(rig->executor, kind, TR_WALK_WORK, &context, stop, user,
                          &err) != TR_OK) {
         fail_msg("%s", err.message);
     }
 }
 
 void test_rig_train(test_rig *rig) {
+    test_rig_follow(rig, NULL, NULL);
+}
+
+void test_rig_follow(test_rig *rig, bool (*follow)(void *user), void *user) {
     tr_feed *feed = make_feed(rig, 0);
-    run(rig, TR_SEQUENCE_TRAIN);
+    run(rig, TR_SEQUENCE_TRAIN, follow, user);
     tr__feed_destroy(feed);
 }
 
@@ -166,7 +173,7 @@ void test_rig_evaluate(test_rig *rig) {
     tr_feed *feed = make_feed(rig, 1);
     memset(tr__executor_sums(rig->executor), 0, TR_SUMS * sizeof(double));
     for (int64_t done = 0; done < r->train_batch_size; done += r->micro_batch) {
-        run(rig, TR_SEQUENCE_EVALUATE);
+        run(rig, TR_SEQUENCE_EVALUATE, NULL, NULL);
     }
     tr__feed_destroy(feed);
 }

@@ -19,13 +19,16 @@ tr_model *test_rig_gpt2(int64_t layers, double dropout);
 // TEST_BATCH samples, m at a time.
 tr_plan_request test_rig_request(const tr_model *model, int64_t m);
 
-// Parameters and samples are drawn, the same for every plan of a model; what the plan
-// passes through, and the gradients, begin as NaN. One target in five is none.
+// Parameters and samples are drawn, the same for every plan of a model, but for one
+// that keeps something on NVMe; what the plan passes through, and the gradients, begin
+// as NaN. One target in five is none.
 void test_rig_begin(test_rig *rig, const tr_plan_request *request);
 void test_rig_end(test_rig *rig);
 
 // Forward and backward of one step over the first train_batch_size samples.
 void test_rig_train(test_rig *rig);
+// The same; `follow`, which says false, is called before each step.
+void test_rig_follow(test_rig *rig, bool (*follow)(void *user), void *user);
 tr_verdict test_rig_verdict(const test_rig *rig); // of that step
 // Evaluates the same samples.
 void test_rig_evaluate(test_rig *rig);

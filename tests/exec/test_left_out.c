@@ -1,0 +1,81 @@
+// A step that is left out waits nevertheless: later steps count on it, because what one
+// step has waited for, no other waits for.
+#include "exec/rig.h"
+#include "exec/walk.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+// Follows a walk, and looks at what has been read from NVMe when each step begins.
+typedef struct follower {
+    const test_rig *rig;
+    size_t next;       // step
+    int64_t transfers; // steps of the NVMe stream so far,
+    int64_t *asked;    // and the bytes that the walk has asked for with each of them
+    int64_t waits;     // of updates that were left out, for something
+    int64_t early;     // of those, so many ended before it was read
+} follower;
+
+static const tr_plan_step *step_at(const follower *f, size_t index) {
+    return &f->rig->plan->sequences[TR_SEQUENCE_TRAIN].steps[index];
+}
+
+static void look(follower *f, const tr_plan_step *step) {
+    const tr_carrier *carrier = f->rig->executor->carrier[TR_STREAM_NVME];
+    int64_t asked = f->asked[step->wait_nvme];
+    if (step->kind == TR_STEP_update && step->guard == TR_GUARD_DEFERRED && asked > 0) {
+        f->waits++;
+        f->early += tr__carrier_totals(carrier).read < asked;
+    }
+}
+
+static void note(follower *f, const tr_plan_step *step) {
+    bool reads = step->kind == TR_STEP_read && step->guard == TR_GUARD_ALWAYS;
+    if (step->stream == TR_STREAM_NVME) {
+        int64_t before = f->asked[f->transfers++];
+        f->asked[f->transfers] =
+            before +
+            (reads ? tr__nvme_bytes(f->rig->plan, step->part, step->count) : 0);
+    }
+}
+
+static bool follow(void *user) {
+    follower *f = user;
+    if (f->next > 0) { // the step before has been issued, or left out
+        look(f, step_at(f, f->next - 1));
+        note(f, step_at(f, f->next - 1));
+    }
+    f->next++;
+    return false;
+}
+
+// No step before has left an update to this one.
+static void updates_that_are_left_out_wait(void **state) {
+    (void)state;
+    tr_model *model = test_rig_gpt2(2, 0);
+    tr_plan_request request = test_rig_request(model, 4);
+    request.optimizer_states = 2;
+    request.optimizer_home = TR_SPACE_NVME;
+    request.update_slots = 2; // so that pieces wait for each other
+    test_rig rig;
+    test_rig_begin(&rig, &request);
+    size_t steps = rig.plan->sequences[TR_SEQUENCE_TRAIN].count;
+    follower f = {.rig = &rig, .asked = calloc(steps + 1, sizeof *f.asked)};
+    assert_non_null(f.asked);
+    test_rig_follow(&rig, follow, &f);
+    assert_true(f.waits > 0);
+    assert_int_equal(f.early, 0);
+    free(f.asked);
+    test_rig_end(&rig);
+    tr_model_destroy(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(updates_that_are_left_out_wait),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
