@@ -19,4 +19,8 @@ tr_status tr__check_remade(const tr_plan *plan, tr_error *err);
 // what an earlier one has left there.
 tr_status tr__check_steps(const tr_plan *plan, tr_error *err);
 
+// The older check of the steps, beside the proof (proof/prove.h), as an oracle for the
+// tests: it follows one walk of each sequence.
+tr_status tr__plan_check_walk(const tr_plan *plan, tr_error *err);
+
 #endif

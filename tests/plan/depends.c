@@ -71,3 +71,74 @@ bool test_depends(const tr_plan_step *step, const tr_plan_step *later) {
                 later->kind == TR_STEP_norm || is_next_phase(step, later);
     return data || same_ring || combines || sums;
 }
+
+static bool names(const tr_plan *plan, const tr_plan_step *step, int buffer) {
+    bool found = false;
+    for (int slot = 0; slot < TR_SLOTS; slot++) {
+        found = found || step->buffer[slot] == buffer;
+    }
+    for (int f = 0; f < TR_UNIT_FLATS_MAX && step->binding >= 0; f++) {
+        const tr_binding *binding = &plan->bindings[step->binding];
+        found = found || binding->param[f] == buffer || binding->grad[f] == buffer;
+    }
+    return found;
+}
+
+// Has somebody waited for step `before` when step `after` begins?
+static bool is_waited_for(const tr_sequence *sequence, size_t before, size_t after) {
+    tr_stream stream = sequence->steps[before].stream;
+    int32_t number = 0, waited = 0;
+    if (stream == TR_STREAM_COMPUTE || stream == TR_STREAM_DATA ||
+        stream == sequence->steps[after].stream) {
+        return true;
+    }
+    for (size_t i = 0; i <= before; i++) {
+        number += sequence->steps[i].stream == stream;
+    }
+    for (size_t i = 0; i <= after; i++) {
+        int32_t wait = tr__step_wait(&sequence->steps[i], stream);
+        waited = wait > waited ? wait : waited;
+    }
+    return waited >= number;
+}
+
+static bool is_done_before(const tr_plan *plan, tr_sequence_kind kind, int buffer,
+                           int other) {
+    const tr_sequence *sequence = &plan->sequences[kind];
+    size_t first = 0;
+    while (first < sequence->count && !names(plan, &sequence->steps[first], other)) {
+        first++;
+    }
+    for (size_t i = 0; i < sequence->count; i++) {
+        if (names(plan, &sequence->steps[i], buffer) &&
+            (i >= first || !is_waited_for(sequence, i, first))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool test_never_meet(const tr_plan *plan, int a, int b) {
+    tr_sequence_kind kind = (tr_sequence_kind)plan->buffers[a].sequence;
+    return plan->buffers[a].sequence >= 0 &&
+           plan->buffers[b].sequence == plan->buffers[a].sequence &&
+           (is_done_before(plan, kind, a, b) || is_done_before(plan, kind, b, a));
+}
+
+uint64_t test_contributions(const tr_plan_step *step, const tr_program *program) {
+    bool sums = step->kind == TR_STEP_fold || step->kind == TR_STEP_reduce ||
+                (step->kind == TR_STEP_evict && step->part == TR_PART_GRAD);
+    uint64_t operands = sums ? tr__slot_bit(TR_SLOT_OUTPUT) : 0;
+    for (size_t i = 0; program && i < program->count; i++) {
+        const tr_instruction *at = &program->instructions[i];
+        for (int k = 0; k < at->desc.out_count; k++) {
+            operands |= at->first >> k & 1 ? tr__operand_bit(&at->out[k]) : 0;
+        }
+    }
+    return operands;
+}
+
+bool test_is_cut(const tr_plan_step *step) {
+    return step->kind == TR_STEP_update || step->kind == TR_STEP_read ||
+           step->kind == TR_STEP_write || step->kind == TR_STEP_measure;
+}

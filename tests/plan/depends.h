@@ -8,5 +8,12 @@ bool test_is_compute(const tr_plan_step *step); // work of a unit on a micro-bat
 bool test_is_ring(const tr_plan_step *step);    // a load or unload of data
 // Must `later` come after `step`?
 bool test_depends(const tr_plan_step *step, const tr_plan_step *later);
+// May two buffers have the same memory, though their lifetimes meet? A lifetime ends
+// with the step that waits for the last one to use the buffer. That step itself may use
+// the memory for another buffer, and so may the next step of the last one's stream.
+bool test_never_meet(const tr_plan *plan, int a, int b);
+bool test_is_cut(const tr_plan_step *step); // works on elements that it names
+// The operands that a step contributes to; program: its own, or NULL.
+uint64_t test_contributions(const tr_plan_step *step, const tr_program *program);
 
 #endif

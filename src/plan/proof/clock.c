@@ -1,0 +1,60 @@
+// Who is done when a step begins.
+//
+// One thread issues all steps, in the order of the sequence. It does the steps of the
+// compute and data streams itself; those of the three other streams go on beside it,
+// on each stream one after the other. It waits before it issues a step, whatever
+// the step's stream: so what it knows to be done holds for every later step, and its
+// clock is everybody's. (Where streams wait for themselves, each needs a clock of its
+// own, joined at every wait.)
+#include "plan/proof/proof.h"
+
+static const tr_stream beside[TR_BESIDE_STREAMS] = {TR_STREAM_COMM, TR_STREAM_COPY,
+                                                    TR_STREAM_NVME};
+
+int tr__clock_stream(tr_stream stream) {
+    for (int s = 0; s < TR_BESIDE_STREAMS; s++) {
+        if (beside[s] == stream) {
+            return s;
+        }
+    }
+    return -1;
+}
+
+void tr__clock_wait(tr_proof *p) {
+    const int32_t waits[TR_BESIDE_STREAMS] = {p->step->wait, p->step->wait_copy,
+                                              p->step->wait_nvme};
+    for (int s = 0; s < TR_BESIDE_STREAMS; s++) {
+        if (waits[s] < 0 || waits[s] > p->issued[s]) {
+            tr__proof_wrong(p,
+                            "waits for %d steps of the %s stream, of which %d have "
+                            "begun",
+                            (int)waits[s], tr__stream_name(beside[s]),
+                            (int)p->issued[s]);
+        } else if (waits[s] > 0) {
+            int32_t last = p->of_stream[p->kind][s][waits[s] - 1];
+            p->done[s] = last > p->done[s] ? last : p->done[s];
+        }
+    }
+}
+
+void tr__clock_issue(tr_proof *p) {
+    int s = tr__clock_stream(p->step->stream);
+    if (s >= 0) {
+        p->issued[s]++;
+    }
+}
+
+void tr__clock_reset(tr_proof *p, int32_t first) {
+    const tr_sequence *sequence = &p->plan->sequences[p->kind];
+    for (int s = 0; s < TR_BESIDE_STREAMS; s++) {
+        p->issued[s] = 0;
+        p->done[s] = first - 1;
+        for (int32_t i = 0; i < first; i++) {
+            p->issued[s] += sequence->steps[i].stream == beside[s];
+        }
+    }
+}
+
+bool tr__clock_is_before(const tr_proof *p, int stream, int32_t before) {
+    return before <= p->done[stream] || stream == tr__clock_stream(p->step->stream);
+}

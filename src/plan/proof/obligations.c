@@ -1,0 +1,151 @@
+// What must come out of a walk, from request and model alone.
+#include "plan/proof/walks.h"
+
+static void missing(tr_proof *p, const char *what, const char *of) {
+    if (p->status == TR_OK) {
+        p->status =
+            tr_fail(p->err, TR_INTERNAL, "plan: %s ends and %s of %s are not %s",
+                    tr__sequence_name(p->kind), what, of, "the newest");
+    }
+}
+
+void tr__oblige_work(tr_proof *p) {
+    bool training = p->kind == TR_SEQUENCE_TRAIN;
+    int64_t micros = training ? p->plan->request.accumulation_steps : 1;
+    for (int u = 0; u < p->plan->unit_count && p->status == TR_OK; u++) {
+        for (int32_t s = p->tables.segments[u]; s < p->tables.segments[u + 1]; s++) {
+            bool whole = p->walked.forward[s] == micros &&
+                         (!training || p->walked.backward[s] == micros);
+            if (!whole && p->status == TR_OK && p->kind != TR_SEQUENCE_ANSWER) {
+                p->status = tr_fail(p->err, TR_INTERNAL,
+                                    "plan: %s ends before all micro-batches have been "
+                                    "through %s",
+                                    tr__sequence_name(p->kind),
+                                    p->plan->request.model->units[u].name);
+            }
+        }
+    }
+    bool given_back = p->walked.loaded == micros && p->walked.unloaded == micros;
+    if (p->status == TR_OK && !given_back && p->kind != TR_SEQUENCE_ANSWER) {
+        p->status =
+            tr_fail(p->err, TR_INTERNAL, "plan: %s ends before all data are given back",
+                    tr__sequence_name(p->kind));
+    }
+}
+
+// This rank's part of what is kept.
+static bool is_newest(tr_proof *p, tr_kept kept, int32_t flat, int32_t updates) {
+    const tr_flat *f = &p->plan->flats[flat];
+    bool shards = tr__plan_stage(p->plan) > 0;
+    int64_t first = shards ? f->first : 0, count = shards ? f->own : f->count;
+    kept.means.version += updates;
+    return tr__bytes_mean(p, tr__kept_bytes(p, &kept, first, count), &kept.means);
+}
+
+static void oblige_flat(tr_proof *p, int32_t f, int32_t updates) {
+    const char *name = p->plan->flats[f].name;
+    if (!is_newest(p, tr__kept_part(p, f, TR_PART_PARAM), f, updates)) {
+        missing(p, "the parameters", name);
+    }
+    if (!is_newest(p, tr__kept_part(p, f, TR_PART_COPY), f, updates)) {
+        missing(p, "what is used of the parameters", name);
+    }
+    for (int s = 0; s < p->plan->request.optimizer_states; s++) {
+        tr_part part = (tr_part)(TR_PART_STATE + s);
+        if (!is_newest(p, tr__kept_part(p, f, part), f, updates)) {
+            missing(p, "the optimizer's states", name);
+        }
+    }
+}
+
+void tr__oblige_versions(tr_proof *p, int32_t updates, int32_t tracks) {
+    for (int32_t f = 0; f < (int32_t)p->plan->flat_count && p->status == TR_OK; f++) {
+        oblige_flat(p, f, updates);
+    }
+    for (int u = 0; u < p->plan->unit_count && p->status == TR_OK; u++) {
+        int32_t buffer = p->plan->units[u].states;
+        tr_meaning states = {
+            .kind = TR_MEANS_MODEL_STATES, .of = u, .version = p->version + tracks};
+        if (buffer >= 0 &&
+            !tr__bytes_mean(p, (tr_bytes){buffer, 0, p->plan->buffers[buffer].bytes},
+                            &states)) {
+            missing(p, "the model's states", p->plan->request.model->units[u].name);
+        }
+    }
+}
+
+void tr__oblige_synced(tr_proof *p) {
+    bool shards = tr__plan_stage(p->plan) == 3;
+    for (int32_t f = 0; f < (int32_t)p->plan->flat_count && p->status == TR_OK; f++) {
+        tr_kept kept = tr__kept_params(p, f);
+        if (kept.buffer >= 0 && !shards && p->others[f] != p->version) {
+            missing(p, "other ranks' parts of the parameters", p->plan->flats[f].name);
+        }
+        if (kept.buffer >= 0 && !shards &&
+            !tr__bytes_mean(p, tr__kept_bytes(p, &kept, 0, p->plan->flats[f].count),
+                            &kept.means)) {
+            missing(p, "parameters", p->plan->flats[f].name);
+        }
+    }
+}
+
+void tr__oblige_answer(tr_proof *p) {
+    bool loss = p->kind == TR_SEQUENCE_EVALUATE;
+    tr_meaning want = {.kind = loss ? TR_MEANS_LOSS : TR_MEANS_LOGITS};
+    int32_t buffer = loss ? p->plan->sums : p->plan->answer;
+    if (loss) {
+        want.terms = p->tables.evaluated.terms;
+        want.sum = p->tables.evaluated.sum;
+    }
+    if (p->status == TR_OK &&
+        !tr__bytes_mean(p, (tr_bytes){buffer, 0, p->plan->buffers[buffer].bytes},
+                        &want)) {
+        p->status = tr_fail(p->err, TR_INTERNAL, "plan: %s ends without its %s",
+                            tr__sequence_name(p->kind), loss ? "loss" : "logits");
+    }
+}
+
+// ---- guards
+// ---------------------------------------------------------------------------
+
+// The executor walks up to the first step of the update, decides, and walks on. What
+// goes on beside is counted by those who wait for it, so an interruption cannot leave
+// it out; of an update that is not there, only what the NVMe stream does is counted.
+static const char *find_fault(const tr_proof *p, size_t index) {
+    const tr_plan_step *step = p->step;
+    bool train = p->kind == TR_SEQUENCE_TRAIN;
+    bool at_once = step->guard == TR_GUARD_AT_ONCE;
+    bool applied = step->guard == TR_GUARD_APPLIED || at_once;
+    bool update = train && index >= p->update;
+    bool beside = tr__clock_stream(step->stream) >= 0;
+    if (applied != update) {
+        return "is of the update, or in it, and not both";
+    }
+    if (at_once != (train && index >= p->at_once)) {
+        return "is of what may be left to the next step, or behind it, and not both";
+    }
+    if (beside && step->guard == TR_GUARD_RUNNING) {
+        return "may be left out, while others wait for it";
+    }
+    if (step->guard == TR_GUARD_DEFERRED &&
+        (!tr__proof_defers(p) ||
+         (step->kind != TR_STEP_update && step->stream != TR_STREAM_NVME))) {
+        return "is of an update that no step leaves to the next";
+    }
+    return NULL;
+}
+
+void tr__oblige_guards(tr_proof *p) {
+    for (int kind = 0; kind < TR_SEQUENCES; kind++) {
+        const tr_sequence *sequence = &p->plan->sequences[kind];
+        p->kind = (tr_sequence_kind)kind;
+        for (size_t i = 0; i < sequence->count && p->status == TR_OK; i++) {
+            p->step = &sequence->steps[i];
+            p->index = (int32_t)i;
+            const char *fault = find_fault(p, i);
+            if (fault) {
+                tr__proof_wrong(p, "%s", fault);
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+// What the parts of the proof share: a walk, and what the bytes mean meanwhile.
+#ifndef TR_PLAN_PROOF_PROOF_H
+#define TR_PLAN_PROOF_PROOF_H
+
+#include "plan/proof/meaning.h"
+#include "plan/proof/tables.h"
+
+// Streams that go on beside the thread that issues steps.
+enum { TR_BESIDE_STREAMS = 3 };
+
+// Bytes [first, end) of a buffer.
+typedef struct tr_bytes {
+    int32_t buffer;
+    int64_t first, end;
+} tr_bytes;
+
+// Bytes of one meaning and one history.
+typedef struct tr_cell {
+    int64_t first, end;
+    tr_meaning means;
+    int32_t writer;                    // the last step of this walk to write, -1: none
+    int32_t reader[TR_BESIDE_STREAMS]; // the last of each stream to read since, -1
+} tr_cell;
+
+// What is known of a buffer.
+typedef struct tr_held {
+    tr_cell *cells; // in order, without gaps
+    size_t count, capacity;
+    int64_t walk; // in which a passing buffer was last named
+    bool gone;    // another buffer lies there now
+    bool shared;  // interrupted: who had the memory may still be at work on it
+    int32_t last[TR_BESIDE_STREAMS]; // the last step of each stream to touch it, -1
+} tr_held;
+
+// Which passing buffer has which bytes of a space, in one sequence. border: [count]
+// where buffers begin and end, ascending.
+typedef struct tr_tenants {
+    int64_t *border;
+    size_t count;
+    int32_t *at;      // [count] the buffer from this border on, where begins has it
+    uint64_t *begins; // bits
+} tr_tenants;
+
+// How far a walk is.
+typedef struct tr_walked {
+    int64_t *forward, *backward; // [unit_segments] micro-batches
+    int64_t *recomputed;         // [units] micro-batches
+    int64_t loaded, unloaded;
+    bool cleared, normed;            // the statistics; the squares are in them
+    int64_t *reduced, *evicted;      // [flats] scopes
+    int64_t *brought;                // [flats] fetches and gathers in place
+    int32_t *wave[2];                // [units] buffer of wave tensors, their gradients
+    int64_t *measured, all_measured; // [flats] elements; of all of them
+} tr_walked;
+
+typedef struct tr_proof {
+    const tr_plan *plan;
+    tr_proof_tables tables;
+    tr_held *held; // [buffers]
+    tr_tenants tenants[TR_SEQUENCES][TR_SPACES];
+    // [steps] of each sequence: the steps of each stream, one after the other.
+    int32_t *of_stream[TR_SEQUENCES][TR_BESIDE_STREAMS];
+    tr_walked walked;
+    // [flats] of parameters that each rank keeps whole and updates in part: the version
+    // of what other ranks update. (A rank may have nothing of them, or all.)
+    int32_t *others;
+    // ---- the walk
+    tr_sequence_kind kind;
+    const tr_plan_step *step;
+    int32_t index; // of the step
+    int64_t walk;  // number of it
+    int32_t version;
+    // Of training, where the update begins, and what of it may be left to the next
+    // step.
+    size_t update, at_once;
+    bool late;    // the update of the step before is left to this walk
+    bool settles; // the walk is the update that the step before has left
+    bool applied; // the update is not skipped
+    bool stopped; // it was interrupted: what is not there is no error
+    // The step has read what is not there; where zeros should be.
+    bool spoilt, spoilt_zeros;
+    uint32_t used; // slots that the rule has taken
+    int32_t issued[TR_BESIDE_STREAMS], done[TR_BESIDE_STREAMS]; // steps; step numbers
+    tr_error *err;
+    tr_status status; // after an error nothing is done
+} tr_proof;
+
+// Says which step is wrong, and how. Only the first error counts.
+void tr__proof_wrong(tr_proof *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void tr__proof_no_memory(tr_proof *p);
+
+// ---- clock.c: who is done when a step begins
+// The step begins: what it waits for is done.
+void tr__clock_wait(tr_proof *p);
+void tr__clock_issue(tr_proof *p);
+// Nothing is under way when step `first` of the sequence begins.
+void tr__clock_reset(tr_proof *p, int32_t first);
+int tr__clock_stream(tr_stream stream); // of those beside, -1: done at once
+// Is step `before` of this walk (-1: of none) done when this step touches what it did?
+bool tr__clock_is_before(const tr_proof *p, int stream, int32_t before);
+
+// ---- bytes.c: reading and writing
+// Bytes that mean `want`.
+void tr__bytes_read(tr_proof *p, tr_bytes bytes, const tr_meaning *want);
+// They mean `leave` then.
+void tr__bytes_write(tr_proof *p, tr_bytes bytes, const tr_meaning *leave);
+// They meant `want`, and mean `leave` then.
+void tr__bytes_change(tr_proof *p, tr_bytes bytes, const tr_meaning *want,
+                      const tr_meaning *leave);
+// Working memory of the step alone.
+void tr__bytes_work(tr_proof *p, tr_bytes bytes);
+// What another step has left of a kind, whatever else it is. *found: what its first
+// byte means.
+void tr__bytes_look(tr_proof *p, tr_bytes bytes, tr_meaning *found);
+// What is there is used up: nobody may count on it any more.
+void tr__bytes_forget(tr_proof *p, tr_bytes bytes);
+// What is there goes there. The lengths are equal.
+void tr__bytes_copy(tr_proof *p, tr_bytes from, tr_bytes to);
+// Without a step: what bytes mean before a walk, and after it. Do they mean `want`?
+void tr__bytes_set(tr_proof *p, tr_bytes bytes, const tr_meaning *means);
+bool tr__bytes_mean(const tr_proof *p, tr_bytes bytes, const tr_meaning *want);
+
+// ---- tenants.c: who has which memory
+tr_status tr__tenants_make(tr_proof *p);
+void tr__tenants_clear(tr_proof *p);
+void tr__tenants_reset(tr_proof *p);
+// The step names the buffer: its memory is the buffer's from now on.
+void tr__tenants_name(tr_proof *p, int32_t buffer);
+// All that lives always has a place of its own.
+void tr__tenants_check_kept(tr_proof *p);
+
+// ---- spans.c: where things lie
+// The first `bytes` of the buffer in a slot.
+tr_bytes tr__slot_bytes(tr_proof *p, tr_slot slot, int64_t bytes, tr_space space);
+// The step's working memory.
+void tr__slot_work(tr_proof *p, int64_t bytes);
+// What a part of a flat buffer is; where its element 0 would lie; elements of it.
+typedef struct tr_kept {
+    int32_t buffer;
+    int64_t first, count; // elements that are there
+    int64_t element;      // bytes
+    int64_t base;
+    tr_meaning means; // of the version that the step computes with, base included
+} tr_kept;
+tr_kept tr__kept_part(const tr_proof *p, int32_t flat, tr_part part);
+tr_kept tr__kept_params(const tr_proof *p, int32_t flat); // on the device
+tr_kept tr__kept_sums(const tr_proof *p, int32_t flat);   // on the device
+// Elements [first, first + count) of what is kept; they must be of it.
+tr_bytes tr__kept_bytes(tr_proof *p, const tr_kept *kept, int64_t first, int64_t count);
+tr_bytes tr__record_bytes(const tr_proof *p, int64_t first, int64_t count);
+
+// ---- rules
+// What the step does; the executor's decision between the two halves of a training
+// step, which reads the statistics.
+void tr__rule_apply(tr_proof *p);
+void tr__rule_decide(tr_proof *p);
+// rules_unit.c
+void tr__rule_load(tr_proof *p);
+void tr__rule_unload(tr_proof *p);
+void tr__rule_forward(tr_proof *p);
+void tr__rule_recompute(tr_proof *p);
+void tr__rule_backward(tr_proof *p);
+void tr__rule_combine(tr_proof *p);
+void tr__rule_track(tr_proof *p);
+// rules_gradient.c
+void tr__rule_clear(tr_proof *p);
+void tr__rule_gauge(tr_proof *p);
+void tr__rule_gauge_tied(tr_proof *p);
+void tr__rule_fold(tr_proof *p);
+void tr__rule_reduce(tr_proof *p);
+void tr__rule_gather_gradient(tr_proof *p);
+void tr__rule_square(tr_proof *p);
+void tr__rule_evict(tr_proof *p);
+void tr__rule_norm(tr_proof *p);
+// Elements [first, first + count) of the gradient of a flat buffer, complete and of all
+// ranks, where element 0 of it would lie at `kept->base`.
+void tr__gradient_read(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
+                       int64_t count, int32_t version);
+// What ranks tell each other before the update: read complete; gathered.
+void tr__statistics_read(tr_proof *p);
+void tr__rule_gather_statistics(tr_proof *p);
+// rules_move.c
+void tr__rule_gather(tr_proof *p);
+void tr__rule_fetch(tr_proof *p);
+void tr__rule_boundary(tr_proof *p);
+void tr__rule_read(tr_proof *p);
+void tr__rule_write(tr_proof *p);
+// rules_update.c
+void tr__rule_measure(tr_proof *p);
+void tr__rule_total(tr_proof *p);
+void tr__rule_update(tr_proof *p);
+// The version that a step of the update begins with.
+int32_t tr__rule_version(const tr_proof *p);
+// A file's part and staging hold whole blocks: so many bytes.
+int64_t tr__staged_bytes(const tr_kept *kept, int64_t count);
+bool tr__is_in_file(const tr_proof *p, const tr_kept *kept);
+
+#endif

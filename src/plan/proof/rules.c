@@ -1,0 +1,134 @@
+// Which rule is a step's.
+#include "plan/proof/proof.h"
+
+static void rule_fetch(tr_proof *p) {
+    (p->step->part == TR_PART_BOUNDARY ? tr__rule_boundary : tr__rule_fetch)(p);
+}
+
+static void rule_evict(tr_proof *p) {
+    (p->step->part == TR_PART_BOUNDARY ? tr__rule_boundary : tr__rule_evict)(p);
+}
+
+// The stream, and the rule.
+typedef struct kind_rule {
+    tr_stream stream;
+    void (*rule)(tr_proof *);
+} kind_rule;
+
+static const kind_rule rules[TR_STEP_KINDS] = {
+    [TR_STEP_load] = {TR_STREAM_DATA, tr__rule_load},
+    [TR_STEP_read] = {TR_STREAM_NVME, tr__rule_read},
+    [TR_STEP_fetch] = {TR_STREAM_COPY, rule_fetch},
+    [TR_STEP_gather] = {TR_STREAM_COMM, tr__rule_gather},
+    [TR_STEP_forward] = {TR_STREAM_COMPUTE, tr__rule_forward},
+    [TR_STEP_combine] = {TR_STREAM_COMPUTE, tr__rule_combine},
+    [TR_STEP_recompute] = {TR_STREAM_COMPUTE, tr__rule_recompute},
+    [TR_STEP_backward] = {TR_STREAM_COMPUTE, tr__rule_backward},
+    [TR_STEP_gauge] = {TR_STREAM_COMPUTE, tr__rule_gauge},
+    [TR_STEP_gauge_tied] = {TR_STREAM_COMPUTE, tr__rule_gauge_tied},
+    [TR_STEP_fold] = {TR_STREAM_COMPUTE, tr__rule_fold},
+    [TR_STEP_reduce] = {TR_STREAM_COMM, tr__rule_reduce},
+    [TR_STEP_square] = {TR_STREAM_COMPUTE, tr__rule_square},
+    [TR_STEP_evict] = {TR_STREAM_COPY, rule_evict},
+    [TR_STEP_write] = {TR_STREAM_NVME, tr__rule_write},
+    [TR_STEP_unload] = {TR_STREAM_DATA, tr__rule_unload},
+    [TR_STEP_clear] = {TR_STREAM_COMPUTE, tr__rule_clear},
+    [TR_STEP_norm] = {TR_STREAM_COMPUTE, tr__rule_norm},
+    [TR_STEP_measure] = {TR_STREAM_COMPUTE, tr__rule_measure},
+    [TR_STEP_total] = {TR_STREAM_COMPUTE, tr__rule_total},
+    [TR_STEP_update] = {TR_STREAM_COMPUTE, tr__rule_update},
+    [TR_STEP_track] = {TR_STREAM_COMPUTE, tr__rule_track},
+};
+
+static void name_binding(tr_proof *p, int32_t index) {
+    if (index < 0) {
+        return;
+    }
+    if (index >= (int64_t)p->plan->binding_count) {
+        tr__proof_wrong(p, "has no binding");
+        return;
+    }
+    const tr_binding *binding = &p->plan->bindings[index];
+    for (int f = 0; f < TR_UNIT_FLATS_MAX; f++) {
+        if (binding->param[f] >= 0) {
+            tr__tenants_name(p, binding->param[f]);
+        }
+        if (binding->grad[f] >= 0) {
+            tr__tenants_name(p, binding->grad[f]);
+        }
+    }
+}
+
+static void name_buffers(tr_proof *p) {
+    for (int slot = 0; slot < TR_SLOTS; slot++) {
+        if (p->step->buffer[slot] != -1) {
+            tr__tenants_name(p, p->step->buffer[slot]);
+        }
+    }
+    name_binding(p, p->step->binding);
+}
+
+static void check_there(tr_proof *p, int32_t buffer) {
+    if (buffer >= 0 && p->plan->buffers[buffer].sequence >= 0 && p->held[buffer].gone) {
+        tr__proof_wrong(p, "names buffer %d, whose memory another buffer has taken",
+                        (int)buffer);
+    }
+}
+
+// All that the step names is there at once.
+static void check_named(tr_proof *p) {
+    int32_t at = p->step->binding;
+    for (int slot = 0; slot < TR_SLOTS && p->status == TR_OK; slot++) {
+        check_there(p, p->step->buffer[slot]);
+    }
+    for (int f = 0; f < TR_UNIT_FLATS_MAX && at >= 0 && p->status == TR_OK; f++) {
+        check_there(p, p->plan->bindings[at].param[f]);
+        check_there(p, p->plan->bindings[at].grad[f]);
+    }
+}
+
+// One buffer is in two slots only where a gradient is handed on in it. And no buffer is
+// named for nothing.
+static void check_slots(tr_proof *p) {
+    const int32_t *buffer = p->step->buffer;
+    for (int a = 0; a < TR_SLOTS; a++) {
+        if (buffer[a] >= 0 && !(p->used >> a & 1)) {
+            tr__proof_wrong(p, "names buffer %d for nothing", (int)buffer[a]);
+        }
+        for (int b = a + 1; b < TR_SLOTS && buffer[a] >= 0; b++) {
+            bool in_place = a == TR_SLOT_INPUT_GRAD && b == TR_SLOT_OUTPUT_GRAD &&
+                            p->step->kind == TR_STEP_backward;
+            if (buffer[a] == buffer[b] && !in_place) {
+                tr__proof_wrong(p, "names buffer %d twice", (int)buffer[a]);
+            }
+        }
+    }
+}
+
+// Whoever notes something in the statistics notes it for this step: they are cleared
+// before all else.
+static void check_cleared(tr_proof *p) {
+    bool clears = p->step->kind == TR_STEP_clear && p->step->part != TR_PART_GRAD;
+    if (p->kind == TR_SEQUENCE_TRAIN && !p->stopped && !p->settles && !clears &&
+        !p->walked.cleared) {
+        tr__proof_wrong(p, "comes before the statistics are cleared");
+    }
+}
+
+void tr__rule_apply(tr_proof *p) {
+    const kind_rule *rule = &rules[p->step->kind];
+    p->spoilt = p->spoilt_zeros = false;
+    p->used = 0;
+    name_buffers(p);
+    check_named(p);
+    if (p->step->stream != rule->stream) {
+        tr__proof_wrong(p, "is on the %s stream", tr__stream_name(p->step->stream));
+    }
+    check_cleared(p);
+    if (p->status == TR_OK) {
+        rule->rule(p);
+    }
+    if (p->status == TR_OK) {
+        check_slots(p);
+    }
+}

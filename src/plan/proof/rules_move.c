@@ -1,0 +1,226 @@
+// Rules of the steps that move parameters, inputs of units and parts of updates between
+// ranks, spaces and the file.
+#include "base/checked.h"
+#include "ops/optimizer_measure.h"
+#include "plan/proof/proof.h"
+
+static bool is_of_flat(tr_proof *p) {
+    bool inside = p->step->unit >= 0 && p->step->unit < (int64_t)p->plan->flat_count;
+    if (!inside) {
+        tr__proof_wrong(p, "is of what the model has not");
+    }
+    return inside;
+}
+
+static void exchange(tr_proof *p) {
+    int32_t staging = p->plan->staging;
+    tr__bytes_work(p, (tr_bytes){staging, 0, p->plan->buffers[staging].bytes});
+}
+
+// ---- parameters
+// -------------------------------------------------------------------------
+
+// Parameters that a slot has: elements from `first` on, room for `room` of them.
+static tr_kept params_in(tr_proof *p, tr_slot slot, int64_t first, int64_t count,
+                         int64_t room) {
+    tr_kept kept = tr__kept_params(p, p->step->unit);
+    kept.buffer = tr__slot_bytes(p, slot, room * kept.element, TR_SPACE_DEVICE).buffer;
+    kept.first = first;
+    kept.count = count;
+    kept.base = kept.means.base = -first * kept.element;
+    return kept;
+}
+
+static void move_params(tr_proof *p, const tr_kept *from, const tr_kept *to,
+                        int64_t first, int64_t count) {
+    tr_bytes source = tr__kept_bytes(p, from, first, count);
+    tr_bytes target = tr__kept_bytes(p, to, first, count);
+    tr__bytes_read(p, source, &from->means);
+    tr__bytes_write(p, target, &to->means);
+}
+
+// In place, or into memory of their own for the visit.
+static void gather_params(tr_proof *p) {
+    const tr_flat *f = &p->plan->flats[p->step->unit];
+    bool away = p->step->buffer[TR_SLOT_INPUT] >= 0;
+    bool in_place = p->step->buffer[TR_SLOT_OUTPUT] < 0;
+    int64_t behind = f->first + f->own;
+    tr_kept from = away ? params_in(p, TR_SLOT_INPUT, f->first, f->own,
+                                    tr__min_i64(f->shard, f->count))
+                        : tr__kept_params(p, p->step->unit);
+    from.means.index = away; // on its way from where it lives
+    exchange(p);
+    if (in_place && p->walked.brought[p->step->unit]++ > 0) {
+        tr__proof_wrong(p, "is there twice");
+    } else if (in_place) {
+        tr__bytes_read(p, tr__kept_bytes(p, &from, f->first, f->own), &from.means);
+        tr__bytes_write(p, tr__kept_bytes(p, &from, 0, tr__min_i64(f->first, f->count)),
+                        &from.means);
+        tr__bytes_write(p, tr__kept_bytes(p, &from, behind, f->count - behind),
+                        &from.means);
+        p->others[p->step->unit] = p->version;
+    } else {
+        tr_kept to = params_in(p, TR_SLOT_OUTPUT, 0, f->count, f->count);
+        tr__bytes_read(p, tr__kept_bytes(p, &from, f->first, f->own), &from.means);
+        tr__bytes_write(p, tr__kept_bytes(p, &to, 0, f->count), &to.means);
+    }
+    if (away) { // fetched for it
+        tr__bytes_forget(p, tr__kept_bytes(p, &from, f->first, f->own));
+    }
+}
+
+static void gather_measures(tr_proof *p) {
+    const tr_plan *plan = p->plan;
+    int64_t elements = 0, bytes = plan->norms.parts * (int64_t)sizeof(tr_squares);
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        elements += plan->flats[f].own;
+    }
+    tr_meaning own = {
+        .kind = TR_MEANS_MEASURES, .version = p->version, .index = elements};
+    tr_meaning all = {.kind = TR_MEANS_ALL_MEASURES, .version = p->version};
+    tr_bytes to =
+        tr__slot_bytes(p, TR_SLOT_OUTPUT, bytes * plan->request.ranks, TR_SPACE_DEVICE);
+    exchange(p);
+    if (elements > 0) {
+        int64_t first = bytes * plan->request.rank;
+        tr__bytes_read(p, (tr_bytes){to.buffer, first, first + bytes}, &own);
+    }
+    tr__bytes_write(p, to, &all);
+}
+
+void tr__rule_gather(tr_proof *p) {
+    if (p->plan->request.ranks < 2) {
+        tr__proof_wrong(p, "has no other rank to gather from");
+        return;
+    }
+    switch (p->step->part) {
+    case TR_PART_PARAM:
+        if (is_of_flat(p)) {
+            gather_params(p);
+        }
+        break;
+    case TR_PART_GRAD:
+        tr__rule_gather_gradient(p);
+        break;
+    case TR_PART_NORMS:
+        gather_measures(p);
+        break;
+    default:
+        tr__rule_gather_statistics(p);
+        break;
+    }
+}
+
+// From where they live, or from staging, to the device: all of them, or this rank's.
+void tr__rule_fetch(tr_proof *p) {
+    if (!is_of_flat(p)) {
+        return;
+    }
+    const tr_flat *f = &p->plan->flats[p->step->unit];
+    bool in_place = p->plan->request.param_home == TR_SPACE_DEVICE;
+    bool whole = p->plan->request.ranks == 1;
+    tr_kept from = tr__kept_part(p, p->step->unit, TR_PART_COPY);
+    tr_kept to = tr__kept_params(p, p->step->unit);
+    if (tr__is_in_file(p, &from) && f->count > 0) {
+        int64_t room = p->plan->buffers[from.buffer].bytes;
+        from.buffer = tr__slot_bytes(p, TR_SLOT_INPUT, room, TR_SPACE_HOST).buffer;
+    }
+    if (in_place && p->walked.brought[p->step->unit] > 0) {
+        tr__proof_wrong(p, "comes when the parameters are there");
+        return;
+    }
+    if (!in_place) {
+        to = params_in(p, TR_SLOT_OUTPUT, from.first, from.count,
+                       whole ? f->count : tr__min_i64(f->shard, f->count));
+        to.means.index = !whole;
+    }
+    move_params(p, &from, &to, from.first, from.count);
+    if (from.buffer != p->plan->flats[p->step->unit].copy.buffer) { // staged for it
+        tr__bytes_forget(p, tr__kept_bytes(p, &from, from.first, from.count));
+    }
+}
+
+// ---- inputs of units
+// --------------------------------------------------------------------
+
+void tr__rule_boundary(tr_proof *p) {
+    const tr_plan_step *step = p->step;
+    tr_space home = p->plan->request.boundary_home;
+    bool leaves = step->kind == TR_STEP_evict;
+    if (step->unit < 1 || step->unit >= p->plan->unit_count || step->micro < 0 ||
+        step->micro >= p->plan->request.accumulation_steps ||
+        p->kind != TR_SEQUENCE_TRAIN) {
+        tr__proof_wrong(p, "is of what the model has not");
+        return;
+    }
+    int64_t bytes = p->plan->units[step->unit].program->input_bytes;
+    tr_meaning input = {.kind = TR_MEANS_INPUT,
+                        .of = step->unit,
+                        .index = step->micro,
+                        .terms = p->plan->units[step->unit - 1].program->segments};
+    tr_bytes from =
+        tr__slot_bytes(p, TR_SLOT_INPUT, bytes, leaves ? TR_SPACE_DEVICE : home);
+    tr_bytes to =
+        tr__slot_bytes(p, TR_SLOT_OUTPUT, bytes, leaves ? home : TR_SPACE_DEVICE);
+    tr__bytes_read(p, from, &input);
+    tr__bytes_write(p, to, &input);
+}
+
+// ---- the file
+// ---------------------------------------------------------------------------
+
+// Elements of a part in the file: they begin at a block.
+static bool find_stored(tr_proof *p, tr_kept *kept, tr_bytes *bytes) {
+    const tr_plan_step *step = p->step;
+    int part = (int)step->part;
+    int parts = TR_PART_STATE + p->plan->request.optimizer_states;
+    bool known = part >= 0 && part < parts && part != TR_PART_RECORD &&
+                 (part != TR_PART_COPY || tr__plan_is_half(p->plan));
+    if (!known || !is_of_flat(p)) {
+        tr__proof_wrong(p, "moves what is not in the file");
+        return false;
+    }
+    *kept = tr__kept_part(p, step->unit, step->part);
+    *bytes = tr__kept_bytes(p, kept, step->first, step->count);
+    if (p->status == TR_OK &&
+        (!tr__is_in_file(p, kept) || bytes->first % TR_NVME_ALIGNMENT != 0)) {
+        tr__proof_wrong(p, "moves what is not in the file, or not whole blocks");
+    }
+    return p->status == TR_OK;
+}
+
+static tr_bytes find_staged(tr_proof *p, tr_slot slot, const tr_kept *kept) {
+    const tr_plan_step *step = p->step;
+    int64_t elements = step->slot >= 0 ? p->plan->request.update_elements : 0;
+    int64_t room = elements > 0 ? tr__staged_bytes(kept, elements)
+                                : p->plan->buffers[kept->buffer].bytes;
+    tr_bytes bytes = tr__slot_bytes(p, slot, room, TR_SPACE_HOST);
+    int64_t moved = tr__staged_bytes(kept, step->count);
+    if (p->status == TR_OK &&
+        (p->plan->buffers[bytes.buffer].offset % TR_NVME_ALIGNMENT != 0 ||
+         moved > p->plan->buffers[bytes.buffer].bytes)) {
+        tr__proof_wrong(p, "has no room for whole blocks in staging");
+    }
+    bytes.end = step->count * kept->element;
+    return bytes;
+}
+
+// What is read means what was written: the step that uses it says what it needs.
+void tr__rule_read(tr_proof *p) {
+    tr_kept kept;
+    tr_bytes from, to;
+    if (find_stored(p, &kept, &from)) {
+        to = find_staged(p, TR_SLOT_OUTPUT, &kept);
+        tr__bytes_copy(p, from, to);
+    }
+}
+
+void tr__rule_write(tr_proof *p) {
+    tr_kept kept;
+    tr_bytes from, to;
+    if (find_stored(p, &kept, &to)) {
+        from = find_staged(p, TR_SLOT_INPUT, &kept);
+        tr__bytes_copy(p, from, to);
+        tr__bytes_forget(p, from);
+    }
+}

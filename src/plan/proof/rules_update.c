@@ -1,0 +1,190 @@
+// Rules of the update: of pieces of flat buffers, in place or staged, in one phase or
+// in two.
+#include "base/checked.h"
+#include "ops/optimizer_measure.h"
+#include "plan/proof/proof.h"
+
+int32_t tr__rule_version(const tr_proof *p) {
+    bool left = p->settles || p->step->guard == TR_GUARD_DEFERRED;
+    return p->version - left;
+}
+
+static bool is_of_flat(tr_proof *p) {
+    bool inside = p->step->unit >= 0 && p->step->unit < (int64_t)p->plan->flat_count &&
+                  p->kind == TR_SEQUENCE_TRAIN && p->step->count >= 0;
+    if (!inside) {
+        tr__proof_wrong(p, "is of what the model has not");
+    }
+    return inside;
+}
+
+// Where a piece of a part is: in its place, or staged. Its first byte is the piece's.
+static tr_bytes find_piece(tr_proof *p, tr_part part, tr_kept *kept) {
+    const tr_plan_step *step = p->step;
+    *kept = tr__kept_part(p, step->unit, part);
+    tr_bytes none = {-1, 0, 0},
+             bytes = tr__kept_bytes(p, kept, step->first, step->count);
+    if (step->count == 0 || p->status != TR_OK) {
+        return none;
+    }
+    if (tr__is_in_file(p, kept)) {
+        int64_t room = tr__staged_bytes(kept, p->plan->request.update_elements);
+        kept->base = kept->means.base = -step->first * kept->element;
+        kept->buffer =
+            tr__slot_bytes(p, (tr_slot)(TR_SLOT_PART + part), room, TR_SPACE_HOST)
+                .buffer;
+        bytes = (tr_bytes){kept->buffer, 0, step->count * kept->element};
+    }
+    return bytes;
+}
+
+// What is staged and not changed has been read for this step alone.
+static void let_go(tr_proof *p, const tr_kept *kept, tr_part part, tr_bytes bytes) {
+    if (kept->buffer != tr__kept_part(p, p->step->unit, part).buffer) {
+        tr__bytes_forget(p, bytes);
+    }
+}
+
+static void read_gradient(tr_proof *p) {
+    tr_kept kept;
+    tr_bytes bytes = find_piece(p, TR_PART_GRAD, &kept);
+    if (bytes.buffer >= 0) {
+        tr__gradient_read(p, p->step->unit, &kept, p->step->first, p->step->count,
+                          tr__rule_version(p));
+        let_go(p, &kept, TR_PART_GRAD, bytes);
+    }
+}
+
+static void read_params(tr_proof *p) {
+    tr_kept kept;
+    tr_bytes bytes = find_piece(p, TR_PART_PARAM, &kept);
+    kept.means.version = tr__rule_version(p);
+    tr__bytes_read(p, bytes, &kept.means);
+    let_go(p, &kept, TR_PART_PARAM, bytes);
+}
+
+// The first phase of two moves the states on, and the second takes them so.
+static void change_states(tr_proof *p, bool measures) {
+    for (int s = 0; s < p->plan->request.optimizer_states; s++) {
+        tr_kept kept;
+        tr_bytes bytes = find_piece(p, (tr_part)(TR_PART_STATE + s), &kept);
+        tr_meaning before = kept.means, leave = kept.means;
+        before.version = tr__rule_version(p);
+        leave.version = before.version + 1;
+        if (measures) {
+            leave.kind = TR_MEANS_MOVED_STATE;
+        } else if (p->plan->request.tensor_norms) {
+            before = leave;
+            before.kind = TR_MEANS_MOVED_STATE;
+        }
+        tr__bytes_change(p, bytes, &before, &leave);
+    }
+}
+
+static void change_params(tr_proof *p) {
+    tr_kept kept;
+    tr_bytes bytes = find_piece(p, TR_PART_PARAM, &kept);
+    tr_meaning before = kept.means, leave = kept.means;
+    before.version = tr__rule_version(p);
+    leave.version = before.version + 1;
+    tr__bytes_change(p, bytes, &before, &leave);
+    // Other ranks have updated their parts of it, too.
+    int stage = tr__plan_stage(p->plan);
+    bool shared = stage == 1 || stage == 2;
+    p->others[p->step->unit] = shared ? before.version : leave.version;
+    if (tr__plan_is_half(p->plan)) {
+        bytes = find_piece(p, TR_PART_COPY, &kept);
+        leave = kept.means;
+        leave.version = before.version + 1;
+        tr__bytes_write(p, bytes, &leave);
+    }
+}
+
+static void unfold(tr_proof *p) {
+    bool folds = tr__plan_folds(p->plan);
+    tr__slot_work(p, folds ? TR_CONVERT_ELEMENTS * (int64_t)sizeof(float) : 0);
+}
+
+void tr__rule_update(tr_proof *p) {
+    if (!is_of_flat(p)) {
+        return;
+    }
+    tr_meaning norms = {.kind = TR_MEANS_NORMS, .version = p->version};
+    if (p->plan->request.tensor_norms) {
+        int64_t bytes = (int64_t)p->plan->param_count * (int64_t)sizeof(tr_squares);
+        tr__bytes_read(p, tr__slot_bytes(p, TR_SLOT_NORMS, bytes, TR_SPACE_DEVICE),
+                       &norms);
+    }
+    read_gradient(p);
+    change_states(p, false);
+    change_params(p);
+    unfold(p);
+}
+
+// ---- norms of tensors
+// -------------------------------------------------------------------
+
+static int64_t ranks_of(const tr_proof *p) {
+    return tr__plan_stage(p->plan) > 0 ? p->plan->request.ranks : 1;
+}
+
+// What this rank measures, of so many elements so far.
+static tr_bytes find_measures(tr_proof *p, tr_slot slot) {
+    int64_t bytes = p->plan->norms.parts * (int64_t)sizeof(tr_squares);
+    int64_t ranks = ranks_of(p), rank = ranks > 1 ? p->plan->request.rank : 0;
+    tr_bytes all = tr__slot_bytes(p, slot, bytes * ranks, TR_SPACE_DEVICE);
+    return (tr_bytes){all.buffer, rank * bytes, (rank + 1) * bytes};
+}
+
+static int64_t elements_of(const tr_proof *p, size_t flat) {
+    const tr_flat *f = &p->plan->flats[flat];
+    return tr__plan_stage(p->plan) > 0 ? f->own : f->count;
+}
+
+void tr__rule_measure(tr_proof *p) {
+    if (!is_of_flat(p)) {
+        return;
+    }
+    const tr_plan_step *step = p->step;
+    int64_t *done = &p->walked.measured[step->unit], all = p->walked.all_measured;
+    int64_t first = tr__plan_stage(p->plan) > 0 ? p->plan->flats[step->unit].first : 0;
+    tr_bytes bytes = find_measures(p, TR_SLOT_NORMS);
+    if (step->first != first + *done ||
+        step->count > elements_of(p, (size_t)step->unit) - *done) {
+        tr__proof_wrong(p, "measures other elements than the next");
+        return;
+    }
+    tr_meaning before = {
+        .kind = TR_MEANS_MEASURES, .version = p->version, .index = all};
+    tr_meaning after = before;
+    after.index += step->count;
+    *done += step->count;
+    p->walked.all_measured += step->count;
+    read_params(p);
+    read_gradient(p);
+    change_states(p, true);
+    if (step->count > 0 && all > 0) {
+        tr__bytes_change(p, bytes, &before, &after);
+    } else if (step->count > 0) {
+        tr__bytes_write(p, bytes, &after);
+    }
+    unfold(p);
+}
+
+void tr__rule_total(tr_proof *p) {
+    int64_t elements = 0, ranks = ranks_of(p);
+    int64_t parts = p->plan->norms.parts * (int64_t)sizeof(tr_squares);
+    int64_t totals = (int64_t)p->plan->param_count * (int64_t)sizeof(tr_squares);
+    for (size_t f = 0; f < p->plan->flat_count; f++) {
+        elements += elements_of(p, f);
+    }
+    tr_meaning measures = {.kind =
+                               ranks > 1 ? TR_MEANS_ALL_MEASURES : TR_MEANS_MEASURES,
+                           .version = p->version,
+                           .index = ranks > 1 ? 0 : elements};
+    tr_meaning norms = {.kind = TR_MEANS_NORMS, .version = p->version};
+    tr__bytes_read(p, tr__slot_bytes(p, TR_SLOT_INPUT, parts * ranks, TR_SPACE_DEVICE),
+                   &measures);
+    tr__bytes_write(p, tr__slot_bytes(p, TR_SLOT_OUTPUT, totals, TR_SPACE_DEVICE),
+                    &norms);
+}

@@ -1,0 +1,113 @@
+// Where things lie: slots of steps, parts of flat buffers, the statistics of the step.
+#include "plan/proof/proof.h"
+
+#include "base/checked.h"
+
+tr_bytes tr__slot_bytes(tr_proof *p, tr_slot slot, int64_t bytes, tr_space space) {
+    static const char *const names[TR_SLOTS] = {
+        "input",           "output",         "input gradient",
+        "output gradient", "saved",          "wave",
+        "wave gradient",   "working memory", "norms"};
+    const char *name = slot < TR_SLOT_PART
+                           ? names[slot]
+                           : tr__part_name((tr_part)(slot - TR_SLOT_PART));
+    int32_t buffer = p->step->buffer[slot];
+    tr_bytes none = {-1, 0, 0};
+    p->used |= 1u << slot;
+    if (p->status != TR_OK || (bytes == 0 && buffer < 0)) {
+        return none;
+    }
+    const tr_buffer *b = buffer < 0 ? NULL : &p->plan->buffers[buffer];
+    if (!b) {
+        tr__proof_wrong(p, "names no buffer for its %s", name);
+    } else if (b->sequence < 0) {
+        tr__proof_wrong(p, "names buffer %d for its %s, which lives always",
+                        (int)buffer, name);
+    } else if (b->space != space) {
+        tr__proof_wrong(p, "names buffer %d for its %s, which is in %s memory",
+                        (int)buffer, name, tr_space_name(b->space));
+    } else if (b->bytes < bytes) {
+        tr__proof_wrong(p, "names buffer %d for its %s, of %lld bytes: it needs %lld",
+                        (int)buffer, name, (long long)b->bytes, (long long)bytes);
+    } else {
+        return (tr_bytes){buffer, 0, bytes};
+    }
+    return none;
+}
+
+void tr__slot_work(tr_proof *p, int64_t bytes) {
+    tr__bytes_work(p, tr__slot_bytes(p, TR_SLOT_TEMP, bytes, TR_SPACE_DEVICE));
+}
+
+// ---- parts of flat buffers
+// --------------------------------------------------------------
+
+static tr_kept keep(const tr_proof *p, int32_t flat, const tr_flat_range *range,
+                    int64_t element, tr_meaning_kind kind) {
+    tr_kept kept = {.buffer = range->buffer,
+                    .first = range->first,
+                    .count = range->count,
+                    .element = element,
+                    .base = -range->first * element};
+    kept.means = (tr_meaning){
+        .kind = kind, .of = flat, .version = p->version, .base = kept.base};
+    return kept;
+}
+
+tr_kept tr__kept_part(const tr_proof *p, int32_t flat, tr_part part) {
+    const tr_flat *f = &p->plan->flats[flat];
+    int64_t f32 = sizeof(float), used = tr__param_bytes(p->plan);
+    tr_kept kept;
+    switch (part) {
+    case TR_PART_PARAM:
+        return keep(p, flat, &f->master, f32,
+                    tr__plan_is_half(p->plan) ? TR_MEANS_MASTERS : TR_MEANS_PARAMETERS);
+    case TR_PART_COPY:
+        return keep(p, flat, &f->copy, used, TR_MEANS_PARAMETERS);
+    case TR_PART_GRAD:
+        return keep(p, flat, &f->grad, tr__sum_bytes(p->plan), TR_MEANS_TOTAL);
+    default:
+        kept = keep(p, flat, &f->state[part - TR_PART_STATE], f32, TR_MEANS_STATE);
+        kept.means.index = part - TR_PART_STATE;
+        return kept;
+    }
+}
+
+tr_kept tr__kept_params(const tr_proof *p, int32_t flat) {
+    return keep(p, flat, &p->plan->flats[flat].param, tr__param_bytes(p->plan),
+                TR_MEANS_PARAMETERS);
+}
+
+tr_kept tr__kept_sums(const tr_proof *p, int32_t flat) {
+    return keep(p, flat, &p->plan->flats[flat].sums, tr__sum_bytes(p->plan),
+                TR_MEANS_TOTAL);
+}
+
+tr_bytes tr__kept_bytes(tr_proof *p, const tr_kept *kept, int64_t first,
+                        int64_t count) {
+    if (first < kept->first || count < 0 || first + count > kept->first + kept->count) {
+        tr__proof_wrong(p,
+                        "takes elements [%lld, %lld) of a part of which this rank has "
+                        "[%lld, %lld)",
+                        (long long)first, (long long)(first + count),
+                        (long long)kept->first, (long long)(kept->first + kept->count));
+        return (tr_bytes){-1, 0, 0};
+    }
+    int64_t begin = kept->base + first * kept->element;
+    return (tr_bytes){kept->buffer, begin, begin + count * kept->element};
+}
+
+int64_t tr__staged_bytes(const tr_kept *kept, int64_t count) {
+    return tr__round_up(count * kept->element, TR_NVME_ALIGNMENT);
+}
+
+bool tr__is_in_file(const tr_proof *p, const tr_kept *kept) {
+    return kept->buffer >= 0 && p->plan->buffers[kept->buffer].space == TR_SPACE_NVME;
+}
+
+tr_bytes tr__record_bytes(const tr_proof *p, int64_t first, int64_t count) {
+    const tr_record_layout *record = &p->plan->record;
+    int64_t at = p->plan->request.rank * record->doubles + first;
+    return (tr_bytes){record->buffer, at * (int64_t)sizeof(double),
+                      (at + count) * (int64_t)sizeof(double)};
+}

@@ -1,0 +1,252 @@
+#include "plan/proof/tables.h"
+
+#include "base/memory.h"
+#include "plan/proof/meaning.h"
+
+#include <string.h>
+
+typedef struct builder {
+    const tr_plan *plan;
+    tr_proof_tables *out;
+    tr_touches *touches; // of the program at work
+    bool failed;
+} builder;
+
+// ---- what programs touch
+// ----------------------------------------------------------------
+
+// Blocks that are handed on whole, and what lies inside of one program.
+static bool is_block(tr_place place) {
+    return place == TR_PLACE_NONE || place == TR_PLACE_INPUT ||
+           place == TR_PLACE_OUTPUT || place == TR_PLACE_INPUT_GRAD ||
+           place == TR_PLACE_OUTPUT_GRAD || place == TR_PLACE_SAVED ||
+           place == TR_PLACE_TEMP;
+}
+
+static bool is_same(const tr_touch *a, const tr_touch *b) {
+    return a->place == b->place && a->flat == b->flat && a->first == b->first &&
+           a->end == b->end;
+}
+
+// What the program has made itself it need not find; what it makes twice is one result.
+static bool is_known(const tr_touches *touches, const tr_touch *touch) {
+    for (size_t i = 0; i < touches->count; i++) {
+        const tr_touch *other = &touches->items[i];
+        if (is_same(other, touch) && (other->result || !touch->result)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void note(builder *b, const tr_operand *operand, tr_tensor_desc desc,
+                 tr_touch touch) {
+    tr_touches *to = b->touches;
+    to->places |= 1u << operand->place;
+    touch.place = operand->place;
+    touch.flat = operand->flat;
+    touch.first = operand->offset;
+    touch.end = operand->offset + tr_tensor_bytes(desc);
+    if (is_block(operand->place) || is_known(to, &touch) || b->failed) {
+        return;
+    }
+    b->failed =
+        !tr__grow((void **)&to->items, &to->capacity, to->count + 1, sizeof *to->items);
+    if (!b->failed) {
+        to->items[to->count++] = touch;
+    }
+}
+
+static void note_instruction(builder *b, const tr_instruction *at) {
+    for (int k = 0; k < at->desc.in_count; k++) {
+        if (!(at->desc.op->shape_only >> k & 1)) {
+            note(b, &at->in[k], at->desc.in[k], (tr_touch){0});
+        }
+    }
+    for (int k = 0; k < at->desc.out_count; k++) {
+        note(b, &at->out[k], at->desc.out[k],
+             (tr_touch){.result = true,
+                        .adds = at->accumulate >> k & 1,
+                        .adds_later = at->first >> k & 1});
+    }
+}
+
+static void add_program(builder *b, const tr_program *program) {
+    tr_proof_tables *out = b->out;
+    if (b->failed || !tr__grow((void **)&out->touches, &out->touches_capacity,
+                               out->touches_count + 1, sizeof *out->touches)) {
+        b->failed = true;
+        return;
+    }
+    b->touches = &out->touches[out->touches_count++];
+    *b->touches = (tr_touches){.program = program};
+    for (size_t i = 0; i < program->count && !b->failed; i++) {
+        note_instruction(b, &program->instructions[i]);
+    }
+}
+
+static void add_programs(builder *b, const tr_unit_program *unit) {
+    const tr_program *rows[] = {unit->forward, unit->lean, unit->evaluate,
+                                unit->backward};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (int s = 0; s < unit->segments && rows[i]; s++) {
+            add_program(b, &rows[i][s]);
+        }
+    }
+    add_program(b, &unit->recompute);
+    add_program(b, &unit->answer);
+    add_program(b, &unit->track);
+}
+
+// The last unit before this one that has the same programs.
+static int32_t find_twin(const tr_plan *plan, int u) {
+    int before = u - 1;
+    while (before >= 0 && plan->units[before].program != plan->units[u].program) {
+        before--;
+    }
+    return before;
+}
+
+static void find_touches(builder *b) {
+    tr_proof_tables *out = b->out;
+    for (int u = 0; u < b->plan->unit_count && !b->failed; u++) {
+        int32_t twin = find_twin(b->plan, u);
+        const tr_unit_program *unit = b->plan->units[u].program;
+        out->segments[u + 1] = out->segments[u] + unit->segments;
+        out->unit_touches[u] =
+            twin < 0 ? (int32_t)out->touches_count : out->unit_touches[twin];
+        if (twin < 0) {
+            add_programs(b, unit);
+        }
+    }
+}
+
+const tr_touches *tr__tables_touches(const tr_proof_tables *tables, int32_t unit,
+                                     const tr_program *program) {
+    const tr_touches *touches = &tables->touches[tables->unit_touches[unit]];
+    while (touches->program != program) {
+        touches++;
+    }
+    return touches;
+}
+
+// ---- who makes which gradient
+// -----------------------------------------------------------
+
+// The parameter that lies exactly there, -1: none.
+static int32_t find_param(const tr_plan *plan, int flat, const tr_touch *touch) {
+    const tr_flat *of = &plan->flats[flat];
+    for (size_t i = of->first_param; i < of->end_param; i++) {
+        const tr_plan_param *param = &plan->params[i];
+        int64_t first = param->offset * (int64_t)sizeof(float);
+        int64_t end = first + param->count * (int64_t)sizeof(float);
+        if (param->flat == flat && first == touch->first && end == touch->end) {
+            return (int32_t)i;
+        }
+    }
+    return -1;
+}
+
+static void add_makers(builder *b, int unit, int segment) {
+    tr_proof_tables *out = b->out;
+    const tr_plan_unit *of = &b->plan->units[unit];
+    const tr_touches *touches =
+        tr__tables_touches(out, unit, &of->program->backward[segment]);
+    for (size_t i = 0; i < touches->count && !b->failed; i++) {
+        const tr_touch *touch = &touches->items[i];
+        if (touch->place != TR_PLACE_PARAM_GRAD || !touch->result) {
+            continue;
+        }
+        b->failed = !tr__grow((void **)&out->makers, &out->maker_capacity,
+                              out->maker_count + 1, sizeof *out->makers);
+        if (!b->failed) {
+            out->makers[out->maker_count++] = (tr_maker){
+                unit, segment, find_param(b->plan, of->flats[touch->flat], touch),
+                touch->adds, touch->adds_later};
+        }
+    }
+}
+
+static void add_loss(builder *b, int unit, int segment, const tr_program *program,
+                     tr_losses *to) {
+    const tr_touches *touches = tr__tables_touches(b->out, unit, program);
+    if (touches->places >> TR_PLACE_SUMS & 1) {
+        to->sum += tr__contribution(unit, segment, 0);
+        to->terms++;
+    }
+}
+
+static void find_makers(builder *b) {
+    tr_proof_tables *out = b->out;
+    for (int u = 0; u < b->plan->unit_count; u++) {
+        const tr_unit_program *unit = b->plan->units[u].program;
+        for (int s = 0; s < unit->segments && !b->failed; s++) {
+            out->of_segment[out->segments[u] + s] = out->maker_count;
+            if (unit->backward) {
+                add_makers(b, u, s);
+                add_loss(b, u, s, &unit->forward[s], &out->loss);
+                add_loss(b, u, s, &unit->backward[s], &out->loss);
+                add_loss(b, u, s, &unit->evaluate[s], &out->evaluated);
+            }
+            out->of_segment[out->segments[u] + s + 1] = out->maker_count;
+        }
+    }
+}
+
+// A counting sort of the makers by parameter.
+static void sort_makers(builder *b) {
+    tr_proof_tables *out = b->out;
+    size_t params = b->plan->param_count;
+    out->made_by = tr__calloc(out->maker_count + 1, sizeof *out->made_by);
+    b->failed = b->failed || !out->made_by;
+    for (size_t i = 0; i < out->maker_count && !b->failed; i++) {
+        out->of_param[out->makers[i].param < 0 ? 0 : out->makers[i].param + 1]++;
+    }
+    size_t next = 0;
+    for (size_t i = 1; i <= params && !b->failed; i++) {
+        size_t count = out->of_param[i];
+        out->of_param[i] = next;
+        next += count;
+    }
+    for (size_t i = 0; i < out->maker_count && !b->failed; i++) {
+        int32_t param = out->makers[i].param;
+        if (param >= 0) {
+            out->made_by[out->of_param[param + 1]++] = (int32_t)i;
+        }
+    }
+    out->of_param[0] = 0;
+}
+
+tr_status tr__tables_make(const tr_plan *plan, tr_proof_tables *out, tr_error *err) {
+    builder b = {.plan = plan, .out = out};
+    size_t units = (size_t)plan->unit_count, segments = 0;
+    for (size_t u = 0; u < units; u++) {
+        segments += (size_t)plan->units[u].program->segments;
+    }
+    out->unit_touches = tr__calloc(units, sizeof *out->unit_touches);
+    out->segments = tr__calloc(units + 1, sizeof *out->segments);
+    out->of_segment = tr__calloc(segments + 1, sizeof *out->of_segment);
+    out->of_param = tr__calloc(plan->param_count + 1, sizeof *out->of_param);
+    b.failed =
+        !out->unit_touches || !out->segments || !out->of_segment || !out->of_param;
+    if (!b.failed) {
+        find_touches(&b);
+        find_makers(&b);
+        sort_makers(&b);
+    }
+    return b.failed ? tr_fail(err, TR_MEMORY, "no memory to prove the plan") : TR_OK;
+}
+
+void tr__tables_clear(tr_proof_tables *tables) {
+    for (size_t i = 0; i < tables->touches_count; i++) {
+        tr__free(tables->touches[i].items);
+    }
+    tr__free(tables->touches);
+    tr__free(tables->unit_touches);
+    tr__free(tables->segments);
+    tr__free(tables->makers);
+    tr__free(tables->of_segment);
+    tr__free(tables->of_param);
+    tr__free(tables->made_by);
+    *tables = (tr_proof_tables){0};
+}
