@@ -6,10 +6,15 @@ set(TR_CHECK_RANKS ${CMAKE_CURRENT_LIST_DIR}/check_ranks.sh)
 
 # What the MPI libraries lose or race for is theirs. Their plug-ins are unloaded before
 # leaks are counted: only whole stacks tell that it was they.
+set(TR_TSAN_OPTIONS TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/tsan.supp)
 set(TR_RANKS_ENVIRONMENT OMP_WAIT_POLICY=passive
     ASAN_OPTIONS=detect_leaks=1:fast_unwind_on_malloc=0:malloc_context_size=60
     LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/lsan.supp:print_suppressions=0
-    TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/tsan.supp)
+    ${TR_TSAN_OPTIONS})
+# Open MPI 5 wants memory at an address that ThreadSanitizer keeps for itself.
+if(TRANCHE_SANITIZE MATCHES "thread")
+    list(APPEND TR_RANKS_ENVIRONMENT PMIX_MCA_gds=hash)
+endif()
 
 add_custom_target(tests-ranks) # builds what runs on ranks
 add_dependencies(tests-ranks tranche-program)
