@@ -1,5 +1,5 @@
 // What the conformance runner (tests/ops) tries an op on. Each op folder has a cases.c
-// with `const tr_case_list tr__cases_<op>`; tests/ops lists them in one table.
+// with `const tr_case_list tr__cases_<op>`, which the build lists for tests/ops.
 //
 // For each case the runner: fills the inputs (counter-based, the same everywhere); runs
 // the forward by the reference; compares the backward that the op's rules give, run by

@@ -30,6 +30,7 @@ typedef struct tr_optimizer_settings {
 } tr_optimizer_settings;
 
 #define TR_OPTIMIZER_DECLARE(folder, ...)                                              \
+    extern const tr_optimizer tr__optimizer_##folder;                                  \
     extern const tr_optimizer_settings tr__optimizer_settings_##folder;
 TR_OPTIMIZERS(TR_OPTIMIZER_DECLARE)
 #undef TR_OPTIMIZER_DECLARE

@@ -8,55 +8,15 @@
 
 #include <cmocka.h>
 
-extern const tr_case_list tr__cases_accumulate;
-extern const tr_case_list tr__cases_attention;
-extern const tr_case_list tr__cases_batch_norm;
-extern const tr_case_list tr__cases_batch_stat;
-extern const tr_case_list tr__cases_cast;
-extern const tr_case_list tr__cases_conv2d;
-extern const tr_case_list tr__cases_copy;
-extern const tr_case_list tr__cases_dropout;
-extern const tr_case_list tr__cases_embedding;
-extern const tr_case_list tr__cases_gelu;
-extern const tr_case_list tr__cases_gradient_squares;
-extern const tr_case_list tr__cases_head;
-extern const tr_case_list tr__cases_head_slice;
-extern const tr_case_list tr__cases_head_slice_loss;
-extern const tr_case_list tr__cases_layer_norm;
-extern const tr_case_list tr__cases_linear;
-extern const tr_case_list tr__cases_pool;
-extern const tr_case_list tr__cases_relu;
-extern const tr_case_list tr__cases_residual;
-extern const tr_case_list tr__cases_rms_norm;
-extern const tr_case_list tr__cases_shortcut;
-extern const tr_case_list tr__cases_sum_of_squares;
-extern const tr_case_list tr__cases_zero;
-
+// Those of every folder of ops (the build finds them).
+#define CASES(name) extern const tr_case_list tr__cases_##name;
+#include "case_lists.inc"
+#undef CASES
+#define CASES(name) &tr__cases_##name,
 static const tr_case_list *const lists[] = {
-    &tr__cases_accumulate,
-    &tr__cases_attention,
-    &tr__cases_cast,
-    &tr__cases_copy,
-    &tr__cases_dropout,
-    &tr__cases_embedding,
-    &tr__cases_gelu,
-    &tr__cases_gradient_squares,
-    &tr__cases_head,
-    &tr__cases_layer_norm,
-    &tr__cases_linear,
-    &tr__cases_relu,
-    &tr__cases_residual,
-    &tr__cases_head_slice,
-    &tr__cases_head_slice_loss,
-    &tr__cases_batch_norm,
-    &tr__cases_batch_stat,
-    &tr__cases_conv2d,
-    &tr__cases_pool,
-    &tr__cases_rms_norm,
-    &tr__cases_shortcut,
-    &tr__cases_sum_of_squares,
-    &tr__cases_zero,
+#include "case_lists.inc"
 };
+#undef CASES
 
 enum { LISTS = sizeof lists / sizeof *lists };
 
