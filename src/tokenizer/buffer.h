@@ -33,7 +33,8 @@ void tr__text_release(tr_text *text);
 void tr__spans_release(tr_spans *spans);
 
 static inline void tr__text_add(tr_text *text, const void *bytes, size_t count) {
-    if (text->capacity - text->count >= count || tr__text_reserve(text, count)) {
+    if (count > 0 &&
+        (text->capacity - text->count >= count || tr__text_reserve(text, count))) {
         memcpy(text->bytes + text->count, bytes, count);
         text->count += count;
     }

@@ -1,14 +1,17 @@
 // Any other expression, by PCRE2. Files of tokenizers are written for Oniguruma's Ruby
 // syntax; what that reads otherwise than PCRE2 is refused.
 #define PCRE2_CODE_UNIT_WIDTH 8
+#include "base/clock.h"
 #include "tokenizer/pattern.h"
 
 #include <pcre2.h>
 
 #include <string.h>
 
-// Steps that one search may take, and how deep it may remember, in KiB.
-enum { MATCH_LIMIT = 50000000, HEAP_LIMIT = 1 << 20 };
+// Steps that one search may take, and how deep it may remember, in KiB. Searches that
+// fail late at every place take quadratic time altogether: a text has some seconds, and
+// a microsecond for each byte.
+enum { MATCH_LIMIT = 10000000, HEAP_LIMIT = 1 << 20, SECONDS = 5 };
 
 // Why an expression means another thing to PCRE2; NULL: it does not.
 static const char *differs(const char *at, const char *end) {
@@ -115,14 +118,15 @@ tr_status tr__regex_cut(const void *code, const unsigned char *text, tr_span wit
         search_end(&s);
         return tr_fail(err, TR_MEMORY, "no memory for a search");
     }
+    double until = tr__seconds() + SECONDS + 1e-6 * (double)bytes;
     while (at < bytes) {
         int result = pcre2_match(code, text + within.begin, bytes, at,
                                  PCRE2_NO_UTF_CHECK, s.data, s.context);
         if (result == PCRE2_ERROR_NOMATCH) {
             break;
         }
-        if (result < 0) {
-            status = too_hard(result, err);
+        if (result < 0 || tr__seconds() > until) {
+            status = too_hard(result < 0 ? result : PCRE2_ERROR_MATCHLIMIT, err);
             break;
         }
         const PCRE2_SIZE *found = pcre2_get_ovector_pointer(s.data);
