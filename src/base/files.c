@@ -124,7 +124,7 @@ tr_status tr__file_create(const char *path, int *file, tr_error *err) {
 }
 
 // A link, a device or a pipe is somebody's for a reason.
-static tr_status check_replaceable(const char *path, tr_error *err) {
+tr_status tr__file_check_replaceable(const char *path, tr_error *err) {
     struct stat info;
     if (lstat(path, &info) != 0 || S_ISREG(info.st_mode)) {
         return TR_OK;
@@ -142,7 +142,7 @@ tr_status tr__file_replace(const char *path, const void *data, size_t bytes,
     if (length < 0 || (size_t)length >= sizeof temporary) {
         return tr_fail(err, TR_IO, "%s: path too long", path);
     }
-    tr_status status = check_replaceable(path, err);
+    tr_status status = tr__file_check_replaceable(path, err);
     if (status == TR_OK) {
         status = tr__file_create(temporary, &file, err);
     }

@@ -20,6 +20,8 @@ tr_status tr__file_create(const char *path, int *file, tr_error *err);
 // Refuses files over `limit` bytes.
 tr_status tr__file_read(const char *path, size_t limit, char **text, size_t *bytes,
                         tr_error *err);
+// TR_IO where something is at `path` that is not a regular file.
+tr_status tr__file_check_replaceable(const char *path, tr_error *err);
 // Writes, syncs and renames over `path`, so that a reader sees the old or the new.
 // What is there and not a regular file is an error.
 tr_status tr__file_replace(const char *path, const void *data, size_t bytes,

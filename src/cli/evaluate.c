@@ -1,5 +1,6 @@
 // tranche evaluate: how well a trained model does on data.
 #include "cli/evaluate.h"
+#include "base/json_writer.h"
 #include "cli/cli.h"
 
 #include <inttypes.h>
@@ -22,25 +23,22 @@ static void print(const tr_evaluated *r) {
     print_number("accuracy", 100 * r->accuracy, " %");
 }
 
-// JSON has no NaN: null stands for what is not finite.
-static void print_member(const char *name, double value, const char *end) {
-    if (isfinite(value)) {
-        printf("\"%s\": %.17g%s", name, value, end);
-    } else {
-        printf("\"%s\": null%s", name, end);
-    }
-}
-
 static void print_json(const tr_evaluated *r, const tr_ledger *ledger) {
-    printf("{\"samples\": %" PRId64 ", \"targets\": %" PRId64 ", ", r->samples,
-           r->targets);
-    print_member("loss", r->loss, ", ");
-    print_member("perplexity", r->perplexity, ", ");
-    print_member("bits_per_byte", r->bits_per_byte, ", ");
-    print_member("accuracy", r->accuracy, ", ");
-    printf("\"planned_peak_bytes\": {\"device\": %" PRId64 ", \"host\": %" PRId64
-           "}}\n",
-           ledger->total[TR_SPACE_DEVICE], ledger->total[TR_SPACE_HOST]);
+    enum { DIGITS = 17 }; // that read back to the same double
+    tr_json_writer w = tr__json_writer(stdout);
+    tr__json_open(&w, '{');
+    tr__json_put_integer(&w, "samples", r->samples);
+    tr__json_put_integer(&w, "targets", r->targets);
+    tr__json_put_digits(&w, "loss", r->loss, DIGITS);
+    tr__json_put_digits(&w, "perplexity", r->perplexity, DIGITS);
+    tr__json_put_digits(&w, "bits_per_byte", r->bits_per_byte, DIGITS);
+    tr__json_put_digits(&w, "accuracy", r->accuracy, DIGITS);
+    tr__json_put_open(&w, "planned_peak_bytes", '{');
+    tr__json_put_integer(&w, "device", ledger->total[TR_SPACE_DEVICE]);
+    tr__json_put_integer(&w, "host", ledger->total[TR_SPACE_HOST]);
+    tr__json_close(&w, '}');
+    tr__json_close(&w, '}');
+    putchar('\n');
 }
 
 // All samples; the logits go into the file, which is complete or not there.

@@ -1,4 +1,5 @@
 // numpy's .npy, version 1.0, little endian.
+#include "base/files.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/evaluate.h"
@@ -36,8 +37,22 @@ tr_status cli_npy_open(const char *path, const int64_t shape[3], cli_npy *npy,
     if (!npy->beside) {
         return tr_fail(err, TR_MEMORY, "no memory for a path");
     }
-    npy->file = fopen(npy->beside, "wbe");
-    return npy->file ? write_header(npy, shape, err) : cannot_write(npy, err);
+    int file = -1;
+    tr_status status = tr__file_check_replaceable(path, err);
+    if (status == TR_OK) {
+        status = tr__file_create(npy->beside, &file, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    npy->file = fdopen(file, "wb");
+    if (!npy->file) {
+        status = cannot_write(npy, err);
+        close(file);
+        unlink(npy->beside);
+        return status;
+    }
+    return write_header(npy, shape, err);
 }
 
 tr_status cli_npy_write(cli_npy *npy, const float *values, int64_t count,

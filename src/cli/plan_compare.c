@@ -3,9 +3,11 @@
 
 #include "plan/plan.h"
 
+#include "base/json_writer.h"
 #include "base/text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 // Where the optimizer's state and the parameters live.
@@ -101,33 +103,38 @@ static void print_row(const row *of, int stage, int offload, bool timed) {
     printf("%s\n", of->own ? "  <- the run file's" : "");
 }
 
-static void print_object(const row *of, int stage, int offload, bool first) {
+static void print_object(const row *of, int stage, int offload, tr_json_writer *w) {
     static const char *const names[TR_SPACES] = {"none", "cpu", "nvme"};
-    printf("%s\n  {\"stage\": %d, \"offload_optimizer\": \"%s\", \"offload_param\": "
-           "\"%s\", \"run_file\": %s",
-           first ? "" : ",", stage, names[offloads[offload].optimizer],
-           names[offloads[offload].params], of->own ? "true" : "false");
+    tr__json_line(w, 2);
+    tr__json_open(w, '{');
+    tr__json_put_integer(w, "stage", stage);
+    tr__json_put_text(w, "offload_optimizer", names[offloads[offload].optimizer]);
+    tr__json_put_text(w, "offload_param", names[offloads[offload].params]);
+    tr__json_put_bool(w, "run_file", of->own);
     if (of->status == TR_OK) {
         const int64_t *bytes = of->ledger.total;
-        printf(", \"bytes\": {\"device\": %" PRId64 ", \"host\": %" PRId64
-               ", \"nvme\": %" PRId64 "}",
-               bytes[TR_SPACE_DEVICE], bytes[TR_SPACE_HOST], bytes[TR_SPACE_NVME]);
+        tr__json_put_open(w, "bytes", '{');
+        tr__json_put_integer(w, "device", bytes[TR_SPACE_DEVICE]);
+        tr__json_put_integer(w, "host", bytes[TR_SPACE_HOST]);
+        tr__json_put_integer(w, "nvme", bytes[TR_SPACE_NVME]);
+        tr__json_close(w, '}');
     } else {
-        printf(", \"bytes\": null");
+        tr__json_key(w, "bytes");
+        tr__json_add_null(w);
     }
-    if (of->seconds > 0) {
-        printf(", \"seconds\": %.9g}", of->seconds);
-    } else {
-        printf(", \"seconds\": null}");
-    }
+    tr__json_put_real(w, "seconds", of->seconds > 0 ? of->seconds : NAN);
+    tr__json_close(w, '}');
 }
 
 tr_status cli_plan_compare(const tr_plan_request *run, const tr_machine *machine,
                            const char *machine_name, bool json, tr_error *err) {
     int stages = run->ranks > 1 ? 4 : 1; // one rank has nothing to share out
     tr_status status = TR_OK;
+    tr_json_writer w = tr__json_writer(stdout);
     if (json) {
-        printf("{\"ranks\": %" PRId64 ", \"plans\": [", run->ranks);
+        tr__json_open(&w, '{');
+        tr__json_put_integer(&w, "ranks", run->ranks);
+        tr__json_put_open(&w, "plans", '[');
     } else {
         print_head(run, machine_name);
     }
@@ -135,13 +142,16 @@ tr_status cli_plan_compare(const tr_plan_request *run, const tr_machine *machine
         row of;
         status = make_row(run, i / OFFLOADS, i % OFFLOADS, machine, &of, err);
         if (status == TR_OK && json) {
-            print_object(&of, i / OFFLOADS, i % OFFLOADS, i == 0);
+            print_object(&of, i / OFFLOADS, i % OFFLOADS, &w);
         } else if (status == TR_OK) {
             print_row(&of, i / OFFLOADS, i % OFFLOADS, machine != NULL);
         }
     }
     if (json) {
-        printf("\n]}\n");
+        tr__json_line(&w, 0);
+        tr__json_close(&w, ']');
+        tr__json_close(&w, '}');
+        putchar('\n');
     } else if (!machine) {
         printf("\n--machine FILE adds the predicted time of a step\n");
     }

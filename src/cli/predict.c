@@ -3,6 +3,7 @@
 #include "cli/evaluate.h"
 #include "cli/run_options.h"
 
+#include "base/json_writer.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
@@ -37,12 +38,17 @@ static void print_row(int64_t sample, int64_t best, const double *probabilities,
 
 static void print_object(int64_t sample, int64_t best, const double *probabilities,
                          int64_t classes) {
-    printf("{\"sample\": %" PRId64 ", \"class\": %" PRId64 ", \"probabilities\": [",
-           sample, best);
+    tr_json_writer w = tr__json_writer(stdout);
+    tr__json_open(&w, '{');
+    tr__json_put_integer(&w, "sample", sample);
+    tr__json_put_integer(&w, "class", best);
+    tr__json_put_open(&w, "probabilities", '[');
     for (int64_t v = 0; v < classes; v++) {
-        printf("%s%.9g", v ? ", " : "", probabilities[v]);
+        tr__json_add_real(&w, probabilities[v]);
     }
-    printf("]}\n");
+    tr__json_close(&w, ']');
+    tr__json_close(&w, '}');
+    putchar('\n');
 }
 
 // In the order of the data.

@@ -83,6 +83,22 @@ static void test_logits(void **state) {
               LIST("no/l.npy"));
 }
 
+// What somebody has left at the file's name, or beside it, is not written through.
+static void test_logits_follow_no_link(void **state) {
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json")));
+    file_text(state, "victim", "precious");
+    assert_int_equal(symlink("victim", file_path(state, "l.npy.new")), 0);
+    free(succeed(state, LIST("evaluate", "out", "--logits", "l.npy")));
+    assert_int_equal(unlink(file_path(state, "l.npy")), 0);
+    assert_int_equal(symlink("victim", file_path(state, "l.npy")), 0);
+    fail_with(state, NULL, LIST("evaluate", "out", "--logits", "l.npy"), 5,
+              LIST("l.npy", "not a regular file"));
+    char *text = file_read(state, "victim", NULL);
+    assert_string_equal(text, "precious");
+    free(text);
+}
+
 static const char table_run[] =
     "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [2, 8, 2]}, \"data\": "
     "{\"format\": \"csv\", \"train\": \"labelled.csv\"}, \"epochs\": 20, \"out\": "
@@ -200,8 +216,8 @@ static void test_compare(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_as_trained), TEST(test_logits),  TEST(test_predict),
-        TEST(test_refusals),   TEST(test_compare),
+        TEST(test_as_trained), TEST(test_logits),   TEST(test_logits_follow_no_link),
+        TEST(test_predict),    TEST(test_refusals), TEST(test_compare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
