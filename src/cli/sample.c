@@ -1,104 +1,78 @@
-#include "base/memory.h"
-#include "base/terminal.h"
 #include "cli/cli.h"
+#include "cli/sample_text.h"
+#include "tokenizer/ids.h"
 
 #include <tranche/sample.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { BYTES = 256 };
-
 typedef struct request {
-    const char *prompt;
+    const char *prompt, *tokenizer;
     int64_t tokens, seed, threads, top_k;
     double temperature, top_p;
 } request;
 
-// A model of bytes takes its prompt as text; others take token ids, as they have no
-// tokenizer here.
-static bool read_prompt(const request *r, int64_t vocabulary, int32_t *tokens,
-                        int64_t *count) {
-    const char *at = r->prompt;
-    *count = 0;
-    if (vocabulary == BYTES) {
-        for (; *at; at++) {
-            tokens[(*count)++] = (unsigned char)*at;
-        }
-        return true;
-    }
-    while (*at) {
-        char *end = NULL;
-        long long id = strtoll(at, &end, 10);
-        if (end == at || id < 0 || id >= vocabulary) {
-            return false;
-        }
-        tokens[(*count)++] = (int32_t)id;
-        at = end + strspn(end, " ,\n\t");
-    }
-    return true;
-}
-
-static tr_status generate(tr_sampler *sampler, const request *r, int32_t *tokens,
-                          int64_t count, tr_error *err) {
+static tr_status generate(tr_sampler *sampler, const request *r, cli_text *text,
+                          tr_token_ids *ids, tr_error *err) {
     int64_t vocabulary = tr_sampler_vocabulary(sampler);
-    tr_clean_text text = tr__clean_begin(stdout, true);
     tr_sampling how = {r->temperature, r->top_k, r->top_p, (uint64_t)r->seed};
     for (int64_t i = 0; i < r->tokens; i++) {
         const float *logits = NULL;
         int32_t token = 0;
-        tr_status status = tr_sampler_logits(sampler, tokens, count, &logits, err);
+        int64_t count = (int64_t)ids->count;
+        tr_status status = tr_sampler_logits(sampler, ids->id, count, &logits, err);
         if (status == TR_OK) {
             status = tr_sample_pick(logits, vocabulary, &how, (uint64_t)i, &token, err);
         }
+        if (status == TR_OK && !tr__ids_add(ids, &token, 1)) {
+            status = tr_fail(err, TR_MEMORY, "no memory for tokens");
+        }
+        if (status == TR_OK) {
+            status = cli_text_show(text, ids->id, count + 1, err);
+        }
         if (status != TR_OK) {
             return status;
-        }
-        tokens[count++] = token;
-        if (vocabulary == BYTES) {
-            tr__clean_put(&text, (unsigned char)token);
-        } else {
-            printf("%s%d", i ? " " : "", (int)token);
         }
         if (fflush(stdout) != 0) { // cli_end says so
             break;
         }
     }
-    tr__clean_end(&text);
+    tr__clean_end(&text->to);
     putchar('\n');
     return TR_OK;
 }
 
-static tr_status sample(const char *path, const request *r, tr_error *err) {
+static tr_status sample_text(const char *path, const request *r, cli_text *text,
+                             tr_token_ids *ids, tr_error *err) {
     tr_sampler *sampler = NULL;
-    int64_t length = (int64_t)strlen(r->prompt), count = 0;
-    int32_t *tokens = tr__calloc((size_t)(length + r->tokens) + 1, sizeof *tokens);
-    if (!tokens) {
-        return tr_fail(err, TR_MEMORY, "no memory for %lld tokens",
-                       (long long)r->tokens);
-    }
+    int64_t length = (int64_t)strlen(r->prompt);
     tr_status status =
         tr_sampler_create(path, length + r->tokens, (int)r->threads, &sampler, err);
-    if (status == TR_OK &&
-        !read_prompt(r, tr_sampler_vocabulary(sampler), tokens, &count)) {
+    if (status == TR_OK) {
         status =
-            tr_fail(err, TR_USAGE,
-                    "--prompt: this model's vocabulary is not bytes; give token ids "
-                    "from 0 to %lld, separated by blanks",
-                    (long long)tr_sampler_vocabulary(sampler) - 1);
+            cli_text_read(text, r->prompt, tr_sampler_vocabulary(sampler), ids, err);
     }
-    if (status == TR_OK && count == 0) {
+    if (status == TR_OK && ids->count == 0) {
         status = tr_fail(err, TR_USAGE, "--prompt: needs at least one token");
     }
     if (status == TR_OK) {
-        if (tr_sampler_vocabulary(sampler) == BYTES) {
-            tr__print_message(stdout, r->prompt);
-        }
-        status = generate(sampler, r, tokens, count, err);
+        cli_text_prompt(text, r->prompt, (int64_t)ids->count);
+        status = generate(sampler, r, text, ids, err);
     }
     tr_sampler_destroy(sampler);
-    tr__free(tokens);
+    return status;
+}
+
+static tr_status sample(const char *path, const request *r, tr_error *err) {
+    cli_text text = {0};
+    tr_token_ids ids = {0};
+    tr_status status = cli_text_open(&text, path, r->tokenizer, err);
+    if (status == TR_OK) {
+        status = sample_text(path, r, &text, &ids, err);
+    }
+    tr_token_ids_release(&ids);
+    cli_text_close(&text);
     return status;
 }
 
@@ -112,6 +86,8 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
     const cli_option options[] = {
         {"--prompt", CLI_TEXT, &r.prompt, "TEXT",
          "what to continue (default: a new line)"},
+        {"--tokenizer", CLI_TEXT, &r.tokenizer, "DIR|FILE",
+         "tokenizer.json of the model (default: its folder's, if it has one)"},
         {"--tokens", CLI_COUNT, &r.tokens, "N", "how many tokens to add (default 200)"},
         {"--temperature", CLI_NUMBER, &r.temperature, "X",
          "0 takes the likeliest token (default 0.8)"},

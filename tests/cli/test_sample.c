@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void train_text(void **state) {
     run_file(state, text_run, "");
@@ -137,6 +138,34 @@ static void test_tokens(void **state) {
     }
 }
 
+// With a tokenizer.json a model of tokens takes and gives text, however it is found;
+// the text is that of the same ids.
+static void test_tokenizer(void **state) {
+    const char *gpt2 = TR_TEST_DATA "/tokenizers/gpt2.json";
+    file_words(state, "a.txt", 2000);
+    free(
+        succeed(state, LIST("tokenize", "--tokenizer", gpt2, "a.txt", "--out", "ids")));
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json", "--data", "ids", "--set",
+                             "data.format=tokens", "--set", "model.vocab_size=500")));
+    char *text = succeed(state, LIST("sample", "out", "--tokenizer", gpt2, "--prompt",
+                                     "the men said", "--tokens", "40"));
+    assert_memory_equal(text, "the men said", 12);
+    const char *own = file_path(state, "out/checkpoints/latest/tokenizer.json");
+    assert_int_equal(symlink(gpt2, own), 0);
+    char *found = succeed(
+        state, LIST("sample", "out", "--prompt", "the men said", "--tokens", "40"));
+    assert_string_equal(found, text);
+    free(found);
+    free(text);
+    fail_with(state, NULL, LIST("sample", "out", "--tokenizer", "run.json"), 4,
+              LIST("run.json: model"));
+    fail_with(state, NULL,
+              LIST("sample", "out", "--tokenizer",
+                   TR_TEST_DATA "/tokenizers/llama2.json", "--prompt", "because"),
+              2, LIST("--prompt", "the model's vocabulary of 500"));
+}
+
 static void test_refusals(void **state) {
     run_file(state, classifier_run, "");
     free(succeed(state, LIST("train", "run.json", "--out", "classifier")));
@@ -150,9 +179,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_bytes),      TEST(test_seeds),  TEST(test_limits),
-        TEST(test_not_finite), TEST(test_places), TEST(test_tokens),
-        TEST(test_refusals),
+        TEST(test_bytes),      TEST(test_seeds),     TEST(test_limits),
+        TEST(test_not_finite), TEST(test_places),    TEST(test_tokens),
+        TEST(test_refusals),   TEST(test_tokenizer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

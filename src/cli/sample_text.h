@@ -1,0 +1,33 @@
+// What a model's tokens are to people: bytes, text by a tokenizer, or ids.
+#ifndef TR_CLI_SAMPLE_TEXT_H
+#define TR_CLI_SAMPLE_TEXT_H
+
+#include "base/terminal.h"
+
+#include <tranche/tokenizer.h>
+
+enum { CLI_BYTES = 256 }; // a vocabulary of as many tokens is bytes
+
+typedef struct cli_text {
+    tr_tokenizer *tokenizer; // NULL: bytes or ids
+    int64_t vocabulary;      // of the model
+    tr_clean_text to;
+    int64_t begin, shown; // tokens: where the text is decoded from; shown so far
+} cli_text;
+
+// The tokenizer that is named (NULL: the one of the model's folder `path`, if it has
+// one).
+tr_status cli_text_open(cli_text *text, const char *path, const char *tokenizer,
+                        tr_error *err);
+void cli_text_close(cli_text *text);
+// Appends the tokens of a prompt. vocabulary: the model's; TR_USAGE: the prompt has a
+// token that the model lacks.
+tr_status cli_text_read(cli_text *text, const char *prompt, int64_t vocabulary,
+                        tr_token_ids *ids, tr_error *err);
+// Shows the prompt and, of tokens [count], those behind it that are not shown yet. A
+// character whose bytes are not all there waits.
+void cli_text_prompt(cli_text *text, const char *prompt, int64_t count);
+tr_status cli_text_show(cli_text *text, const int32_t *tokens, int64_t count,
+                        tr_error *err);
+
+#endif
