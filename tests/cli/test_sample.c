@@ -162,7 +162,7 @@ static void test_tokenizer(void **state) {
               LIST("run.json: model"));
     fail_with(state, NULL,
               LIST("sample", "out", "--tokenizer",
-                   TR_TEST_DATA "/tokenizers/llama2.json", "--prompt", "because"),
+                   TR_TEST_DATA "/tokenizers/llama2.json", "--prompt", "great"),
               2, LIST("--prompt", "the model's vocabulary of 500"));
 }
 
