@@ -58,19 +58,21 @@ static void oblige_flat(tr_proof *p, int32_t f, int32_t updates) {
     }
 }
 
+static void oblige_state(tr_proof *p, const tr_plan_state *state, int32_t tracks) {
+    tr_meaning newest = {.kind = TR_MEANS_MODEL_STATES,
+                         .of = state->unit,
+                         .version = p->version + tracks};
+    if (!tr__bytes_mean(p, tr__state_bytes(p, state), &newest)) {
+        missing(p, "the model's states", state->name);
+    }
+}
+
 void tr__oblige_versions(tr_proof *p, int32_t updates, int32_t tracks) {
     for (int32_t f = 0; f < (int32_t)p->plan->flat_count && p->status == TR_OK; f++) {
         oblige_flat(p, f, updates);
     }
-    for (int u = 0; u < p->plan->unit_count && p->status == TR_OK; u++) {
-        int32_t buffer = p->plan->units[u].states;
-        tr_meaning states = {
-            .kind = TR_MEANS_MODEL_STATES, .of = u, .version = p->version + tracks};
-        if (buffer >= 0 &&
-            !tr__bytes_mean(p, (tr_bytes){buffer, 0, p->plan->buffers[buffer].bytes},
-                            &states)) {
-            missing(p, "the model's states", p->plan->request.model->units[u].name);
-        }
+    for (size_t i = 0; i < p->plan->state_count && p->status == TR_OK; i++) {
+        oblige_state(p, &p->plan->states[i], tracks);
     }
 }
 

@@ -149,6 +149,8 @@ tr_kept tr__kept_sums(const tr_proof *p, int32_t flat);   // on the device
 // Elements [first, first + count) of what is kept; they must be of it.
 tr_bytes tr__kept_bytes(tr_proof *p, const tr_kept *kept, int64_t first, int64_t count);
 tr_bytes tr__record_bytes(const tr_proof *p, int64_t first, int64_t count);
+// A state of the model. What lies between those of a unit means nothing.
+tr_bytes tr__state_bytes(const tr_proof *p, const tr_plan_state *state);
 
 // ---- rules
 // What the step does; the executor's decision between the two halves of a training

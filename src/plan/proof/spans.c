@@ -111,3 +111,8 @@ tr_bytes tr__record_bytes(const tr_proof *p, int64_t first, int64_t count) {
     return (tr_bytes){record->buffer, at * (int64_t)sizeof(double),
                       (at + count) * (int64_t)sizeof(double)};
 }
+
+tr_bytes tr__state_bytes(const tr_proof *p, const tr_plan_state *state) {
+    return (tr_bytes){p->plan->units[state->unit].states, state->offset,
+                      state->offset + tr_tensor_bytes(state->desc)};
+}

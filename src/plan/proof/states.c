@@ -60,13 +60,10 @@ static void set_flat(tr_walks *w, int32_t f) {
 }
 
 static void set_model_states(tr_proof *p) {
-    for (int u = 0; u < p->plan->unit_count; u++) {
-        int32_t buffer = p->plan->units[u].states;
-        tr_meaning states = {.kind = TR_MEANS_MODEL_STATES, .of = u};
-        if (buffer >= 0) {
-            tr__bytes_set(p, (tr_bytes){buffer, 0, p->plan->buffers[buffer].bytes},
-                          &states);
-        }
+    for (size_t i = 0; i < p->plan->state_count; i++) {
+        const tr_plan_state *state = &p->plan->states[i];
+        tr_meaning means = {.kind = TR_MEANS_MODEL_STATES, .of = state->unit};
+        tr__bytes_set(p, tr__state_bytes(p, state), &means);
     }
 }
 
