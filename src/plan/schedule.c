@@ -128,16 +128,13 @@ static tr_status find_waits(tr_sequence *sequence, const tr_dependencies *depend
     return TR_OK;
 }
 
-static tr_status schedule(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
+tr_status tr__schedule_from(tr_plan *plan, tr_sequence_kind kind,
+                            const tr_accesses *accesses, tr_error *err) {
     tr_sequence *sequence = &plan->sequences[kind];
-    tr_accesses accesses = {0};
     tr_dependencies dependencies = {0};
-    tr_status status = tr__accesses_find(plan, kind, &accesses, err);
+    tr_status status = tr__adds_find(plan, kind, accesses, err);
     if (status == TR_OK) {
-        status = tr__adds_find(plan, kind, &accesses, err);
-    }
-    if (status == TR_OK) {
-        status = tr__schedule_find(plan, kind, &accesses, &dependencies, err);
+        status = tr__schedule_find(plan, kind, accesses, &dependencies, err);
     }
     if (status == TR_OK) {
         status = find_limits(sequence, &dependencies, err);
@@ -146,10 +143,19 @@ static tr_status schedule(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
         status = find_waits(sequence, &dependencies, err);
     }
     if (status == TR_OK) {
-        status = tr__lifetimes_find(plan, kind, &accesses, err);
+        status = tr__lifetimes_find(plan, kind, accesses, err);
+    }
+    tr__schedule_clear(&dependencies);
+    return status;
+}
+
+static tr_status schedule(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
+    tr_accesses accesses = {0};
+    tr_status status = tr__accesses_find(plan, kind, &accesses, err);
+    if (status == TR_OK) {
+        status = tr__schedule_from(plan, kind, &accesses, err);
     }
     tr__accesses_clear(&accesses);
-    tr__schedule_clear(&dependencies);
     return status;
 }
 

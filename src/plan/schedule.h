@@ -30,4 +30,8 @@ void tr__schedule_clear(tr_dependencies *dependencies);
 tr_status tr__lifetimes_find(tr_plan *plan, tr_sequence_kind kind,
                              const tr_accesses *accesses, tr_error *err);
 
+// All that follows from the accesses of a sequence: adds, waits and lifetimes.
+tr_status tr__schedule_from(tr_plan *plan, tr_sequence_kind kind,
+                            const tr_accesses *accesses, tr_error *err);
+
 #endif

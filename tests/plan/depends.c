@@ -142,3 +142,24 @@ bool test_is_cut(const tr_plan_step *step) {
     return step->kind == TR_STEP_update || step->kind == TR_STEP_read ||
            step->kind == TR_STEP_write || step->kind == TR_STEP_measure;
 }
+
+static bool names_in_slot(const tr_plan_step *step, int32_t buffer) {
+    bool found = false;
+    for (int slot = 0; slot < TR_SLOTS; slot++) {
+        found = found || (buffer >= 0 && step->buffer[slot] == buffer);
+    }
+    return found;
+}
+
+int32_t test_needed(const tr_sequence *sequence, size_t i, tr_stream stream) {
+    int32_t number = 0, last = 0;
+    for (size_t k = 0; k < i; k++) {
+        const tr_plan_step *step = &sequence->steps[k];
+        number += step->stream == stream;
+        for (int slot = 0; step->stream == stream && slot < TR_SLOTS; slot++) {
+            last =
+                names_in_slot(&sequence->steps[i], step->buffer[slot]) ? number : last;
+        }
+    }
+    return last;
+}

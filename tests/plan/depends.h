@@ -12,6 +12,9 @@ bool test_depends(const tr_plan_step *step, const tr_plan_step *later);
 // with the step that waits for the last one to use the buffer. That step itself may use
 // the memory for another buffer, and so may the next step of the last one's stream.
 bool test_never_meet(const tr_plan *plan, int a, int b);
+// How many steps of the stream are done when the last before step `i` is, which works
+// on a buffer that the step names.
+int32_t test_needed(const tr_sequence *sequence, size_t i, tr_stream stream);
 bool test_is_cut(const tr_plan_step *step); // works on elements that it names
 // The operands that a step contributes to; program: its own, or NULL.
 uint64_t test_contributions(const tr_plan_step *step, const tr_program *program);

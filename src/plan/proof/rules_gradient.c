@@ -466,8 +466,8 @@ void tr__rule_gather_gradient(tr_proof *p) {
         tr__proof_wrong(p, "is there twice");
         return;
     }
-    read_as(p, flat, &sums, f->first, f->own, &total);
     exchange(p);
+    leave_as(p, flat, &sums, f->first, f->own, &total, &total); // all is being written
     leave_as(p, flat, &sums, 0, tr__min_i64(f->first, f->count), NULL, &total);
     leave_as(p, flat, &sums, behind, f->count - behind, NULL, &total);
 }

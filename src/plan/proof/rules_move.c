@@ -53,7 +53,8 @@ static void gather_params(tr_proof *p) {
     if (in_place && p->walked.brought[p->step->unit]++ > 0) {
         tr__proof_wrong(p, "is there twice");
     } else if (in_place) {
-        tr__bytes_read(p, tr__kept_bytes(p, &from, f->first, f->own), &from.means);
+        tr__bytes_change(p, tr__kept_bytes(p, &from, f->first, f->own), &from.means,
+                         &from.means); // all of it is being written
         tr__bytes_write(p, tr__kept_bytes(p, &from, 0, tr__min_i64(f->first, f->count)),
                         &from.means);
         tr__bytes_write(p, tr__kept_bytes(p, &from, behind, f->count - behind),

@@ -9,6 +9,15 @@ int32_t tr__rule_version(const tr_proof *p) {
     return p->version - left;
 }
 
+// Its numbers (rate, clipping) are those that the executor has decided on.
+static bool is_decided(tr_proof *p) {
+    bool decided = p->applied || p->step->guard == TR_GUARD_DEFERRED;
+    if (!decided) {
+        tr__proof_wrong(p, "comes before the update is decided on");
+    }
+    return decided;
+}
+
 static bool is_of_flat(tr_proof *p) {
     bool inside = p->step->unit >= 0 && p->step->unit < (int64_t)p->plan->flat_count &&
                   p->kind == TR_SEQUENCE_TRAIN && p->step->count >= 0;
@@ -106,7 +115,7 @@ static void unfold(tr_proof *p) {
 }
 
 void tr__rule_update(tr_proof *p) {
-    if (!is_of_flat(p)) {
+    if (!is_decided(p) || !is_of_flat(p)) {
         return;
     }
     tr_meaning norms = {.kind = TR_MEANS_NORMS, .version = p->version};
@@ -142,7 +151,7 @@ static int64_t elements_of(const tr_proof *p, size_t flat) {
 }
 
 void tr__rule_measure(tr_proof *p) {
-    if (!is_of_flat(p)) {
+    if (!is_decided(p) || !is_of_flat(p)) {
         return;
     }
     const tr_plan_step *step = p->step;

@@ -1,0 +1,328 @@
+// Small drawn plans are spoilt in every way: the proof finds what can change a result,
+// and of the rest an oracle that knows accesses alone shows that it cannot.
+//
+// TR_PROOF_PLANS=N spoils so many plans.
+#include "plan/check.h"
+#include "plan/drawn.h"
+#include "plan/proof/prove.h"
+#include "plan/schedule.h"
+#include "plan/sound.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { PLANS = 50, SMALL = 90 };
+
+typedef struct count {
+    const char *what;
+    int64_t total, found, harmless;
+} count;
+
+typedef struct spoiler {
+    tr_plan *plan;
+    uint64_t request;
+    tr_sequence_kind kind;
+    tr_accesses accesses; // as they are
+    count *count;
+} spoiler;
+
+static bool is_found(const tr_plan *plan) {
+    tr_error err = {0};
+    tr_status status = tr__plan_prove(plan, &err);
+    assert_true(status == TR_OK || status == TR_INTERNAL);
+    return status != TR_OK;
+}
+
+// `harmless`: shown to change no result, where the proof finds nothing.
+static void note(spoiler *s, bool found, bool harmless, size_t step, int way) {
+    s->count->total++;
+    s->count->found += found;
+    s->count->harmless += !found && harmless;
+    if (!found && !harmless) {
+        const tr_plan_step *at = &s->plan->sequences[s->kind].steps[step];
+        fail_msg("request %d: %s: %s step %d (%s), way %d, is not found",
+                 (int)s->request, s->count->what, tr__sequence_name(s->kind), (int)step,
+                 tr__plan_step_name(at->kind), way);
+    }
+}
+
+// ---- waits
+
+static void spoil_waits(spoiler *s) {
+    tr_sequence *sequence = &s->plan->sequences[s->kind];
+    for (size_t i = 0; i < sequence->count; i++) {
+        tr_plan_step *step = &sequence->steps[i], right = *step;
+        int32_t *waits[] = {&step->wait, &step->wait_copy, &step->wait_nvme};
+        for (int w = 0; w < 3; w++) {
+            if (*waits[w] > 0) {
+                *waits[w] = 0;
+                bool found = is_found(s->plan);
+                note(s, found, found || test_is_sound(s->plan, s->kind, &s->accesses),
+                     i, w);
+                *step = right;
+            }
+        }
+    }
+}
+
+// ---- accesses
+
+// The plan that follows from these accesses.
+static void plan_anew(spoiler *s, const tr_accesses *accesses) {
+    tr_plan *plan = s->plan;
+    tr_error err = {0};
+    for (size_t b = 0; b < plan->buffer_count; b++) {
+        if (plan->buffers[b].sequence == (int)s->kind) {
+            plan->buffers[b].first = INT32_MAX;
+            plan->buffers[b].last = -1;
+        }
+    }
+    assert_int_equal(tr__schedule_from(plan, s->kind, accesses, &err), TR_OK);
+    assert_int_equal(tr__pass_offsets(plan, &err), TR_OK);
+}
+
+// What a plan is made of: is it the same?
+typedef struct copy {
+    tr_plan_step *steps;
+    tr_buffer *buffers;
+} copy;
+
+static copy copy_plan(const spoiler *s) {
+    const tr_sequence *sequence = &s->plan->sequences[s->kind];
+    copy c = {malloc(sequence->count * sizeof *c.steps),
+              malloc(s->plan->buffer_count * sizeof *c.buffers)};
+    assert_true(c.steps && c.buffers);
+    memcpy(c.steps, sequence->steps, sequence->count * sizeof *c.steps);
+    memcpy(c.buffers, s->plan->buffers, s->plan->buffer_count * sizeof *c.buffers);
+    return c;
+}
+
+static bool is_same(const spoiler *s, const copy *c) {
+    const tr_sequence *sequence = &s->plan->sequences[s->kind];
+    bool same =
+        memcmp(c->steps, sequence->steps, sequence->count * sizeof *c->steps) == 0;
+    for (size_t b = 0; b < s->plan->buffer_count; b++) {
+        same = same && c->buffers[b].offset == s->plan->buffers[b].offset;
+    }
+    return same;
+}
+
+static bool are_adds_same(const spoiler *s, const copy *c) {
+    const tr_sequence *sequence = &s->plan->sequences[s->kind];
+    bool same = true;
+    for (size_t i = 0; i < sequence->count; i++) {
+        same = same && c->steps[i].writes == sequence->steps[i].writes;
+    }
+    return same;
+}
+
+// Way 0: it is left out; 1: half of it; 2: a read in place of a write, or a write.
+static void spoil_access(tr_access *access, int way) {
+    if (way == 0) {
+        access->end = access->first;
+    } else if (way == 1) {
+        access->end = access->first + (access->end - access->first) / 2;
+    } else {
+        access->mode =
+            access->mode == TR_ACCESS_READ ? TR_ACCESS_WRITE : TR_ACCESS_READ;
+        access->contributes = 0;
+    }
+}
+
+static void remove_access(tr_accesses *accesses, size_t steps, size_t k) {
+    memmove(&accesses->items[k], &accesses->items[k + 1],
+            (accesses->count - k - 1) * sizeof *accesses->items);
+    accesses->count--;
+    for (size_t i = 0; i <= steps; i++) {
+        accesses->begin[i] -= accesses->begin[i] > k;
+    }
+}
+
+static void spoil_accesses(spoiler *s) {
+    size_t steps = s->plan->sequences[s->kind].count;
+    copy right = copy_plan(s);
+    for (size_t i = 0; i < steps; i++) {
+        for (size_t k = s->accesses.begin[i]; k < s->accesses.begin[i + 1]; k++) {
+            for (int way = 0; way < 3; way++) {
+                tr_accesses wrong = {0};
+                tr_error err = {0};
+                assert_int_equal(tr__accesses_find(s->plan, s->kind, &wrong, &err),
+                                 TR_OK);
+                spoil_access(&wrong.items[k], way);
+                if (wrong.items[k].first == wrong.items[k].end) {
+                    remove_access(&wrong, steps, k);
+                }
+                plan_anew(s, &wrong);
+                bool same = is_same(s, &right), found = !same && is_found(s->plan);
+                note(s, found,
+                     same || found ||
+                         (are_adds_same(s, &right) &&
+                          test_is_sound(s->plan, s->kind, &s->accesses)),
+                     i, way);
+                memcpy(s->plan->sequences[s->kind].steps, right.steps,
+                       steps * sizeof *right.steps);
+                memcpy(s->plan->buffers, right.buffers,
+                       s->plan->buffer_count * sizeof *right.buffers);
+                tr__accesses_clear(&wrong);
+            }
+        }
+    }
+    plan_anew(s, &s->accesses);
+    assert_true(is_same(s, &right));
+    free(right.steps);
+    free(right.buffers);
+}
+
+// ---- guards, steps, their order
+
+// An interrupted walk goes on where others wait for it, or an update has begun.
+static bool goes_on(const spoiler *s) {
+    const tr_sequence *sequence = &s->plan->sequences[s->kind];
+    bool goes = s->plan->request.ranks > 1;
+    for (size_t i = 0; i < sequence->count; i++) {
+        goes = goes || sequence->steps[i].guard == TR_GUARD_DEFERRED;
+    }
+    return goes && s->kind == TR_SEQUENCE_TRAIN;
+}
+
+// What an interrupted step computes is dropped, so it may as well be computed; what is
+// read into staging and not used may as well be read.
+static void spoil_guards(spoiler *s) {
+    tr_sequence *sequence = &s->plan->sequences[s->kind];
+    bool goes = goes_on(s);
+    bool exchanges = s->kind == TR_SEQUENCE_TRAIN && s->plan->request.ranks > 1;
+    for (size_t i = 0; i < sequence->count; i++) {
+        tr_plan_step *step = &sequence->steps[i];
+        tr_step_guard right = step->guard;
+        for (int guard = TR_GUARD_RUNNING; guard <= TR_GUARD_DEFERRED; guard++) {
+            step->guard = (tr_step_guard)guard;
+            bool computes = right == TR_GUARD_RUNNING && guard == TR_GUARD_ALWAYS;
+            bool drops = right == TR_GUARD_ALWAYS && guard == TR_GUARD_RUNNING &&
+                         step->kind == TR_STEP_combine && !exchanges;
+            bool stages = guard == TR_GUARD_ALWAYS && step->kind == TR_STEP_read;
+            bool harmless = (computes || drops || stages) &&
+                            (!goes || !test_outlives(s->plan, &s->accesses, i));
+            if (step->guard != right) {
+                note(s, is_found(s->plan), harmless, i, guard);
+            }
+        }
+        step->guard = right;
+    }
+}
+
+static void spoil_steps(spoiler *s) {
+    tr_sequence *sequence = &s->plan->sequences[s->kind];
+    for (size_t i = 0; i < sequence->count; i++) {
+        tr_plan_step step = sequence->steps[i], *at = &sequence->steps[i];
+        size_t after = sequence->count - i - 1;
+        memmove(at, at + 1, after * sizeof *at);
+        sequence->count--;
+        bool found = is_found(s->plan);
+        memmove(at + 1, at, after * sizeof *at);
+        *at = step;
+        sequence->count++;
+        note(s, found, false, i, 0);
+    }
+}
+
+// Exchanges in another order than those of other ranks are found by the digest.
+static void spoil_order(spoiler *s) {
+    tr_sequence *sequence = &s->plan->sequences[s->kind];
+    uint64_t digest = tr__plan_exchanges(s->plan);
+    for (size_t i = 0; i + 1 < sequence->count; i++) {
+        tr_plan_step *steps = &sequence->steps[i], step = steps[0];
+        if (!test_conflict(&s->accesses, i)) {
+            continue;
+        }
+        bool matters = test_order_matters(s->plan, s->kind, &s->accesses, i);
+        steps[0] = steps[1];
+        steps[1] = step;
+        bool found = is_found(s->plan) || tr__plan_exchanges(s->plan) != digest;
+        steps[1] = steps[0];
+        steps[0] = step;
+        note(s, found, !matters, i, 0);
+    }
+}
+
+// ---- all of it
+
+typedef struct way {
+    const char *what;
+    void (*spoil)(spoiler *);
+} way;
+
+static const way ways[] = {
+    {"waits left out", spoil_waits},
+    {"accesses left out, halved, of another mode", spoil_accesses},
+    {"other guards", spoil_guards},
+    {"steps left out", spoil_steps},
+    {"dependent neighbours in the other order", spoil_order},
+};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+static void spoil_plan(tr_plan *plan, uint64_t request, count *counts) {
+    for (int kind = 0; kind < TR_SEQUENCES; kind++) {
+        spoiler s = {.plan = plan, .request = request, .kind = (tr_sequence_kind)kind};
+        tr_error err = {0};
+        if (plan->sequences[kind].count == 0) {
+            continue;
+        }
+        assert_int_equal(tr__accesses_find(plan, s.kind, &s.accesses, &err), TR_OK);
+        assert_true(test_is_sound(plan, s.kind, &s.accesses));
+        for (int w = 0; w < WAYS; w++) {
+            s.count = &counts[w];
+            ways[w].spoil(&s);
+        }
+        assert_false(is_found(plan));
+        tr__accesses_clear(&s.accesses);
+    }
+}
+
+static bool is_small(const tr_plan *plan) {
+    size_t steps = plan->sequences[TR_SEQUENCE_TRAIN].count;
+    return steps > 0 && steps <= SMALL;
+}
+
+static void what_changes_a_result_is_found(void **state) {
+    const char *asked = getenv("TR_PROOF_PLANS");
+    int plans = asked ? atoi(asked) : PLANS;
+    test_models models;
+    count counts[WAYS] = {{0}};
+    (void)state;
+    for (int w = 0; w < WAYS; w++) {
+        counts[w].what = ways[w].what;
+    }
+    test_models_make(&models);
+    for (uint64_t i = 0; plans > 0; i++) {
+        tr_plan_request request = test_draw_request(&models, i * 37);
+        tr_plan *plan = NULL;
+        tr_error err = {0};
+        request.rank = 0; // which has a part of everything; others may have none
+        if (tr_plan_make(&request, &plan, &err) != TR_OK) {
+            continue;
+        }
+        if (is_small(plan)) {
+            spoil_plan(plan, i * 37, counts);
+            plans--;
+        }
+        tr_plan_destroy(plan);
+    }
+    test_models_destroy(&models);
+    for (int w = 0; w < WAYS; w++) {
+        const count *c = &counts[w];
+        print_message("%s: %lld found, %lld harmless, %lld in all\n", c->what,
+                      (long long)c->found, (long long)c->harmless, (long long)c->total);
+        assert_true(c->found > 0);
+        assert_int_equal(c->found + c->harmless, c->total);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_changes_a_result_is_found)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
