@@ -135,6 +135,10 @@ void tr__tenants_check_kept(tr_proof *p);
 tr_bytes tr__slot_bytes(tr_proof *p, tr_slot slot, int64_t bytes, tr_space space);
 // The step's working memory.
 void tr__slot_work(tr_proof *p, int64_t bytes);
+// Working memory in which pieces of sums of another type become f32; that through which
+// messages pass.
+void tr__slot_convert(tr_proof *p);
+void tr__exchange_work(tr_proof *p);
 // What a part of a flat buffer is; where its element 0 would lie; elements of it.
 typedef struct tr_kept {
     int32_t buffer;
@@ -179,6 +183,12 @@ void tr__rule_norm(tr_proof *p);
 // ranks, where element 0 of it would lie at `kept->base`.
 void tr__gradient_read(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
                        int64_t count, int32_t version);
+// rules_statistics.c
+// An entry that the step brings up to date; one that squares are added to; the squares
+// of a flat buffer's gradient.
+void tr__statistics_note(tr_proof *p, tr_record_flag flag);
+void tr__statistics_add(tr_proof *p, tr_record_flag flag, uint64_t contribution);
+void tr__statistics_squares(tr_proof *p, int32_t flat);
 // What ranks tell each other before the update: read complete; gathered.
 void tr__statistics_read(tr_proof *p);
 void tr__rule_gather_statistics(tr_proof *p);

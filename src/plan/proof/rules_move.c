@@ -12,11 +12,6 @@ static bool is_of_flat(tr_proof *p) {
     return inside;
 }
 
-static void exchange(tr_proof *p) {
-    int32_t staging = p->plan->staging;
-    tr__bytes_work(p, (tr_bytes){staging, 0, p->plan->buffers[staging].bytes});
-}
-
 // ---- parameters
 // -------------------------------------------------------------------------
 
@@ -49,7 +44,7 @@ static void gather_params(tr_proof *p) {
                                     tr__min_i64(f->shard, f->count))
                         : tr__kept_params(p, p->step->unit);
     from.means.index = away; // on its way from where it lives
-    exchange(p);
+    tr__exchange_work(p);
     if (in_place && p->walked.brought[p->step->unit]++ > 0) {
         tr__proof_wrong(p, "is there twice");
     } else if (in_place) {
@@ -81,7 +76,7 @@ static void gather_measures(tr_proof *p) {
     tr_meaning all = {.kind = TR_MEANS_ALL_MEASURES, .version = p->version};
     tr_bytes to =
         tr__slot_bytes(p, TR_SLOT_OUTPUT, bytes * plan->request.ranks, TR_SPACE_DEVICE);
-    exchange(p);
+    tr__exchange_work(p);
     if (elements > 0) {
         int64_t first = bytes * plan->request.rank;
         tr__bytes_read(p, (tr_bytes){to.buffer, first, first + bytes}, &own);

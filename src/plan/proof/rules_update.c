@@ -109,11 +109,6 @@ static void change_params(tr_proof *p) {
     }
 }
 
-static void unfold(tr_proof *p) {
-    bool folds = tr__plan_folds(p->plan);
-    tr__slot_work(p, folds ? TR_CONVERT_ELEMENTS * (int64_t)sizeof(float) : 0);
-}
-
 void tr__rule_update(tr_proof *p) {
     if (!is_decided(p) || !is_of_flat(p)) {
         return;
@@ -127,7 +122,7 @@ void tr__rule_update(tr_proof *p) {
     read_gradient(p);
     change_states(p, false);
     change_params(p);
-    unfold(p);
+    tr__slot_convert(p);
 }
 
 // ---- norms of tensors
@@ -177,7 +172,7 @@ void tr__rule_measure(tr_proof *p) {
     } else if (step->count > 0) {
         tr__bytes_write(p, bytes, &after);
     }
-    unfold(p);
+    tr__slot_convert(p);
 }
 
 void tr__rule_total(tr_proof *p) {

@@ -2,6 +2,7 @@
 #include "plan/proof/proof.h"
 
 #include "base/checked.h"
+#include "ops/gradient_squares/gradient_squares.h"
 
 tr_bytes tr__slot_bytes(tr_proof *p, tr_slot slot, int64_t bytes, tr_space space) {
     static const char *const names[TR_SLOTS] = {
@@ -37,6 +38,16 @@ tr_bytes tr__slot_bytes(tr_proof *p, tr_slot slot, int64_t bytes, tr_space space
 
 void tr__slot_work(tr_proof *p, int64_t bytes) {
     tr__bytes_work(p, tr__slot_bytes(p, TR_SLOT_TEMP, bytes, TR_SPACE_DEVICE));
+}
+
+void tr__slot_convert(tr_proof *p) {
+    bool folds = tr__plan_folds(p->plan);
+    tr__slot_work(p, folds ? TR_CONVERT_ELEMENTS * (int64_t)sizeof(float) : 0);
+}
+
+void tr__exchange_work(tr_proof *p) {
+    int32_t staging = p->plan->staging;
+    tr__bytes_work(p, (tr_bytes){staging, 0, p->plan->buffers[staging].bytes});
 }
 
 // ---- parts of flat buffers

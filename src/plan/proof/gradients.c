@@ -1,0 +1,206 @@
+#include "plan/proof/gradients.h"
+
+#include "base/checked.h"
+#include "plan/offsets.h"
+
+static const tr_meaning zeros = {.kind = TR_MEANS_ZEROS};
+
+// ---- scopes
+// ----------------------------------------------------------------------------
+
+static const tr_maker *maker_of(const tr_proof *p, size_t param, size_t i) {
+    const tr_proof_tables *t = &p->tables;
+    return &t->makers[t->made_by[t->of_param[param] + i]];
+}
+
+static size_t makers_of(const tr_proof *p, size_t param) {
+    return p->tables.of_param[param + 1] - p->tables.of_param[param];
+}
+
+// User `at` of a slice, counted from the last unit, whose backward comes first; -1.
+static int32_t user_of(const tr_proof *p, size_t param, int64_t at) {
+    int32_t last = -1;
+    for (size_t i = makers_of(p, param); i-- > 0;) {
+        int32_t unit = maker_of(p, param, i)->unit;
+        at -= unit != last;
+        last = unit;
+        if (at < 0) {
+            return unit;
+        }
+    }
+    return -1;
+}
+
+static int64_t users_of(const tr_proof *p, size_t param) {
+    int64_t count = 0;
+    while (user_of(p, param, count) >= 0) {
+        count++;
+    }
+    return count;
+}
+
+// How many scopes a step has.
+int64_t tr__scopes_of(const tr_proof *p, int32_t flat) {
+    const tr_plan_request *r = &p->plan->request;
+    const tr_flat *f = &p->plan->flats[flat];
+    int64_t waves = tr__ceil_div(r->accumulation_steps, r->wave);
+    if (!tr__flat_grads_pass(p->plan, flat)) {
+        return 1;
+    }
+    return waves * (f->slice ? users_of(p, f->first_param) : 1);
+}
+
+tr_scope tr__scope_find(const tr_proof *p, int32_t flat, int64_t at) {
+    const tr_plan_request *r = &p->plan->request;
+    const tr_flat *f = &p->plan->flats[flat];
+    int64_t all = r->accumulation_steps;
+    if (!tr__flat_grads_pass(p->plan, flat)) {
+        return (tr_scope){0, all, -1};
+    }
+    int64_t users = f->slice ? tr__max_i64(users_of(p, f->first_param), 1) : 1;
+    int64_t first = at / users * r->wave;
+    return (tr_scope){first, tr__min_i64(first + r->wave, all),
+                      f->slice ? user_of(p, f->first_param, at % users) : -1};
+}
+
+// The sum of a parameter's gradient, complete in the scope on this rank.
+static tr_meaning sum_in(const tr_proof *p, size_t param, tr_scope in, int64_t base) {
+    tr_meaning sum = {.kind = TR_MEANS_SUM,
+                      .of = (int32_t)param,
+                      .version = p->version,
+                      .index = in.end - 1,
+                      .base = base};
+    for (size_t i = 0; i < makers_of(p, param); i++) {
+        const tr_maker *maker = maker_of(p, param, i);
+        for (int64_t j = in.first; j < in.end; j++) {
+            if (in.unit < 0 || in.unit == maker->unit) {
+                sum.sum += tr__contribution(maker->unit, maker->segment, j);
+                sum.terms++;
+            }
+        }
+    }
+    return sum;
+}
+
+// ---- elements of a flat buffer: those of parameters, and gaps between them
+
+tr_runs tr__runs_in(const tr_proof *p, int32_t flat, int64_t first, int64_t count) {
+    return (tr_runs){p->plan, flat, first, first + count,
+                     p->plan->flats[flat].first_param};
+}
+
+bool tr__runs_next(tr_runs *r, tr_run *out) {
+    const tr_flat *flat = &r->plan->flats[r->flat];
+    if (r->next >= r->end) {
+        return false;
+    }
+    for (; r->param < flat->end_param; r->param++) { // by offset
+        const tr_plan_param *param = &r->plan->params[r->param];
+        if (param->flat != r->flat || param->offset + param->count <= r->next) {
+            continue;
+        }
+        bool gap = param->offset > r->next;
+        int64_t end = gap ? param->offset : param->offset + param->count;
+        end = tr__min_i64(end, r->end);
+        *out = (tr_run){r->next, end - r->next, gap ? -1 : (int64_t)r->param};
+        r->next = end;
+        return true;
+    }
+    *out = (tr_run){r->next, r->end - r->next, -1};
+    r->next = r->end;
+    return true;
+}
+
+tr_bytes tr__run_bytes(const tr_kept *kept, const tr_run *at) {
+    int64_t first = kept->base + at->first * kept->element;
+    return (tr_bytes){kept->buffer, first, first + at->count * kept->element};
+}
+
+// ---- gradients, wherever they lie
+// -----------------------------------------------------------
+
+// Complete in the scope, on this rank alone.
+void tr__gradient_own(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
+                      int64_t count, tr_scope in) {
+    tr_runs all = tr__runs_in(p, flat, first, count);
+    tr_run at;
+    while (p->status == TR_OK && tr__runs_next(&all, &at)) {
+        tr_meaning want =
+            at.param < 0 ? zeros : sum_in(p, (size_t)at.param, in, kept->base);
+        tr__bytes_read(p, tr__run_bytes(kept, &at), &want);
+    }
+}
+
+void tr__gradient_as(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
+                     int64_t count, const tr_meaning *means) {
+    tr_runs all = tr__runs_in(p, flat, first, count);
+    tr_run at;
+    while (p->status == TR_OK && tr__runs_next(&all, &at)) {
+        tr__bytes_read(p, tr__run_bytes(kept, &at), at.param < 0 ? &zeros : means);
+    }
+}
+
+// before: NULL: what was there does not count.
+void tr__gradient_leave(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
+                        int64_t count, const tr_meaning *before,
+                        const tr_meaning *means) {
+    tr_runs all = tr__runs_in(p, flat, first, count);
+    tr_run at;
+    while (p->status == TR_OK && tr__runs_next(&all, &at)) {
+        tr_bytes bytes = tr__run_bytes(kept, &at);
+        const tr_meaning *leave = at.param < 0 ? &zeros : means;
+        if (before) {
+            tr__bytes_change(p, bytes, at.param < 0 ? &zeros : before, leave);
+        } else {
+            tr__bytes_write(p, bytes, leave);
+        }
+    }
+}
+
+tr_meaning tr__gradient_total(const tr_proof *p, int32_t flat, int64_t scopes,
+                              int64_t base) {
+    return (tr_meaning){.kind = TR_MEANS_TOTAL,
+                        .of = flat,
+                        .version = p->version,
+                        .index = scopes,
+                        .base = base};
+}
+
+// With one rank, what has not been handed on is complete where it was made.
+void tr__gradient_read(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
+                       int64_t count, int32_t version) {
+    const tr_flat *f = &p->plan->flats[flat];
+    bool own = p->plan->request.ranks == 1 && !f->leaves;
+    tr_meaning total = tr__gradient_total(p, flat, tr__scopes_of(p, flat), kept->base);
+    total.version = version;
+    bool stays = tr__plan_stage(p->plan) == 0 && p->plan->request.ranks > 1;
+    if (stays && version == p->version && p->walked.brought[flat] == 0 && count > 0) {
+        tr__proof_wrong(p, "needs the gradient of %s of all ranks", f->name);
+    } else if (own) {
+        tr__gradient_own(p, flat, kept, first, count, tr__scope_find(p, flat, 0));
+    } else {
+        tr__gradient_as(p, flat, kept, first, count, &total);
+    }
+}
+
+// What a step names for a gradient that passes, of elements [first, first + count).
+tr_kept tr__gradient_passing(tr_proof *p, tr_slot slot, int64_t first, int64_t count,
+                             int64_t room, int64_t element) {
+    tr_bytes bytes = tr__slot_bytes(p, slot, tr__round_up(room * element, TR_ALIGNMENT),
+                                    TR_SPACE_DEVICE);
+    return (tr_kept){bytes.buffer, first, count, element, -first * element, {0}};
+}
+
+// Does the step write its sums? Else it adds to them.
+bool tr__gradient_is_written(const tr_proof *p) {
+    return p->step->writes & tr__slot_bit(TR_SLOT_OUTPUT);
+}
+
+bool tr__gradient_is_of_flat(tr_proof *p) {
+    bool inside = p->step->unit >= 0 && p->step->unit < (int64_t)p->plan->flat_count &&
+                  p->kind == TR_SEQUENCE_TRAIN;
+    if (!inside) {
+        tr__proof_wrong(p, "is of what the model has not");
+    }
+    return inside;
+}

@@ -1,0 +1,141 @@
+// Rules of the steps that hand gradients on: to other ranks, to other spaces.
+#include "base/checked.h"
+#include "plan/proof/gradients.h"
+
+void tr__rule_reduce(tr_proof *p) {
+    if (!tr__gradient_is_of_flat(p)) {
+        return;
+    }
+    int32_t flat = p->step->unit;
+    const tr_flat *f = &p->plan->flats[flat];
+    int64_t element = tr__sum_bytes(p->plan), at = p->walked.reduced[flat]++;
+    bool passes = tr__flat_grads_pass(p->plan, flat);
+    if (p->plan->request.ranks < 2 || at >= tr__scopes_of(p, flat)) {
+        tr__proof_wrong(p, "is there too often");
+        return;
+    }
+    tr_kept from =
+        passes ? tr__gradient_passing(p, TR_SLOT_INPUT, 0, f->count, f->count, element)
+               : tr__kept_sums(p, flat);
+    tr__gradient_own(p, flat, &from, 0, f->count, tr__scope_find(p, flat, at));
+    tr__exchange_work(p);
+    if (passes) {
+        tr__bytes_forget(p, tr__kept_bytes(p, &from, 0, f->count));
+    }
+    tr_kept to = tr__kept_sums(p, flat);
+    if (passes && f->leaves) {
+        to = tr__gradient_passing(p, TR_SLOT_OUTPUT, f->first, f->own,
+                                  tr__min_i64(f->shard, f->count), element);
+        tr_meaning handed = tr__gradient_total(p, flat, at, to.base);
+        handed.kind = TR_MEANS_HANDED;
+        tr_meaning none = handed;
+        none.index--;
+        tr__gradient_leave(p, flat, &to, f->first, f->own,
+                           tr__gradient_is_written(p) ? NULL : &none, &handed);
+        return;
+    }
+    tr_meaning before = tr__gradient_total(p, flat, at, to.base);
+    tr_meaning total = tr__gradient_total(p, flat, at + 1, to.base);
+    if (tr__gradient_is_written(p) != (at == 0)) {
+        tr__proof_wrong(p, at == 0 ? "adds to sums that are not there"
+                                   : "overwrites the sum of the scopes before");
+        return;
+    }
+    tr__gradient_leave(p, flat, &to, f->first, f->own, at == 0 ? NULL : &before,
+                       &total);
+}
+
+void tr__rule_gather_gradient(tr_proof *p) {
+    if (!tr__gradient_is_of_flat(p)) {
+        return;
+    }
+    int32_t flat = p->step->unit;
+    const tr_flat *f = &p->plan->flats[flat];
+    tr_kept sums = tr__kept_sums(p, flat);
+    tr_meaning total = tr__gradient_total(p, flat, 1, sums.base);
+    int64_t behind = f->first + f->own;
+    if (p->walked.brought[flat]++ > 0) {
+        tr__proof_wrong(p, "is there twice");
+        return;
+    }
+    tr__exchange_work(p);
+    tr__gradient_leave(p, flat, &sums, f->first, f->own, &total,
+                       &total); // all is being written
+    tr__gradient_leave(p, flat, &sums, 0, tr__min_i64(f->first, f->count), NULL,
+                       &total);
+    tr__gradient_leave(p, flat, &sums, behind, f->count - behind, NULL, &total);
+}
+
+// Elements of what leaves: the sum over ranks of a scope; with one rank, what it has
+// made in it; or, complete, what stays on the device until then.
+static void read_leaving(tr_proof *p, int64_t first, int64_t count) {
+    int32_t flat = p->step->unit;
+    const tr_flat *f = &p->plan->flats[flat];
+    int64_t element = tr__sum_bytes(p->plan), at = p->walked.evicted[flat];
+    bool ranks = p->plan->request.ranks > 1;
+    if (!tr__flat_grads_pass(p->plan, flat)) {
+        tr_kept sums = tr__kept_sums(p, flat);
+        tr_meaning total = tr__gradient_total(p, flat, 1, sums.base);
+        if (tr__plan_stage(p->plan) == 0 && p->walked.brought[flat] == 0 && count > 0 &&
+            !p->stopped) {
+            tr__proof_wrong(p, "takes the gradient of %s before all ranks have it",
+                            f->name);
+        }
+        tr__gradient_as(p, flat, &sums, first, count, &total);
+        return;
+    }
+    tr_kept from =
+        ranks ? tr__gradient_passing(p, TR_SLOT_INPUT, f->first, f->own,
+                                     tr__min_i64(f->shard, f->count), element)
+              : tr__gradient_passing(p, TR_SLOT_INPUT, 0, f->count, f->count, element);
+    tr_meaning handed = tr__gradient_total(p, flat, at, from.base);
+    handed.kind = TR_MEANS_HANDED;
+    if (ranks) {
+        tr__gradient_as(p, flat, &from, first, count, &handed);
+    } else {
+        tr__gradient_own(p, flat, &from, first, count, tr__scope_find(p, flat, at));
+    }
+}
+
+void tr__rule_square(tr_proof *p) {
+    if (tr__gradient_is_of_flat(p)) {
+        const tr_flat *f = &p->plan->flats[p->step->unit];
+        read_leaving(p, f->first, f->own);
+        tr__statistics_squares(p, p->step->unit);
+        tr__slot_convert(p);
+    }
+}
+
+void tr__rule_evict(tr_proof *p) {
+    if (!tr__gradient_is_of_flat(p)) {
+        return;
+    }
+    int32_t flat = p->step->unit;
+    const tr_flat *f = &p->plan->flats[flat];
+    tr_kept to = tr__kept_part(p, flat, TR_PART_GRAD);
+    int64_t at = p->walked.evicted[flat];
+    if (!f->leaves || at >= tr__scopes_of(p, flat)) {
+        tr__proof_wrong(p, "is there too often");
+        return;
+    }
+    read_leaving(p, to.first, to.count);
+    if (tr__flat_grads_pass(p->plan, flat)) {
+        tr__bytes_forget(p, (tr_bytes){p->step->buffer[TR_SLOT_INPUT], 0,
+                                       to.count * tr__sum_bytes(p->plan)});
+    }
+    p->walked.evicted[flat]++;
+    if (tr__is_in_file(p, &to)) { // on its way there
+        int64_t room = p->plan->buffers[to.buffer].bytes;
+        to.buffer = tr__slot_bytes(p, TR_SLOT_OUTPUT, room, TR_SPACE_HOST).buffer;
+    }
+    tr_meaning before = tr__gradient_total(p, flat, at, to.base);
+    tr_meaning total = tr__gradient_total(p, flat, at + 1, to.base);
+    bool writes = tr__gradient_is_written(p);
+    if (writes != (at == 0) || (at > 0 && p->plan->request.sums != TR_I64)) {
+        tr__proof_wrong(p, writes ? "overwrites the sum of the scopes before"
+                                  : "adds what has to come complete");
+        return;
+    }
+    tr__gradient_leave(p, flat, &to, to.first, to.count, writes ? NULL : &before,
+                       &total);
+}

@@ -1,0 +1,149 @@
+// Rules of what the ranks tell each other before the update.
+#include "base/checked.h"
+#include "plan/proof/gradients.h"
+
+static const tr_meaning zeros = {.kind = TR_MEANS_ZEROS};
+
+static int64_t blocks_of(int64_t elements) {
+    return tr__ceil_div(elements, TR_SHARD_ELEMENTS);
+}
+
+// An entry of the statistics that the step brings up to date.
+void tr__statistics_note(tr_proof *p, tr_record_flag flag) {
+    tr_meaning found,
+        noted = {.kind = TR_MEANS_FLAG, .of = flag, .version = p->version};
+    tr_bytes bytes = tr__record_bytes(p, flag, 1);
+    tr__bytes_look(p, bytes, &found);
+    bool again = tr__meaning_equal(&found, &noted);
+    tr__bytes_change(p, bytes, again ? &noted : &zeros, &noted);
+}
+
+// Squares of a part of the batch's gradients are added up, one after the other.
+void tr__statistics_add(tr_proof *p, tr_record_flag flag, uint64_t contribution) {
+    tr_bytes bytes = tr__record_bytes(p, flag, 1);
+    tr_meaning found, sum;
+    tr__bytes_look(p, bytes, &found);
+    sum = found.kind == TR_MEANS_FIRST_SQUARES ? found : zeros;
+    tr_meaning more = {.kind = TR_MEANS_FIRST_SQUARES,
+                       .terms = sum.terms + 1,
+                       .sum = sum.sum + contribution};
+    tr__bytes_change(p, bytes, &sum, &more);
+}
+
+// Where the squares of a flat buffer's gradients are among the statistics.
+static tr_bytes squares_bytes(const tr_proof *p, int32_t flat) {
+    return tr__record_bytes(p, p->plan->record.partials + p->plan->flats[flat].squares,
+                            blocks_of(p->plan->flats[flat].own));
+}
+
+void tr__statistics_squares(tr_proof *p, int32_t flat) {
+    tr_meaning squares = {.kind = TR_MEANS_SQUARES, .of = flat, .version = p->version};
+    tr__bytes_write(p, squares_bytes(p, flat), &squares);
+}
+
+void tr__rule_norm(tr_proof *p) {
+    if (p->walked.normed && !p->stopped) {
+        tr__proof_wrong(p, "is there twice");
+        return;
+    }
+    p->walked.normed = true;
+    for (int32_t f = 0; f < (int32_t)p->plan->flat_count && p->status == TR_OK; f++) {
+        const tr_flat *flat = &p->plan->flats[f];
+        tr_kept kept = tr__kept_part(p, f, TR_PART_GRAD);
+        if (!tr__is_in_file(p, &kept)) { // else they were taken on their way
+            tr__gradient_read(p, f, &kept, flat->first, flat->own, p->version);
+            tr__statistics_squares(p, f);
+        }
+    }
+    tr__statistics_note(p, TR_RECORD_ASKED);
+    for (int flag = TR_RECORD_SECONDS; flag <= TR_RECORD_PEAK; flag++) {
+        tr__statistics_note(p, (tr_record_flag)flag);
+    }
+    tr__slot_convert(p);
+}
+
+static void read_flag(tr_proof *p, tr_record_flag flag) {
+    tr_meaning found,
+        noted = {.kind = TR_MEANS_FLAG, .of = flag, .version = p->version};
+    tr_bytes bytes = tr__record_bytes(p, flag, 1);
+    bool always = flag == TR_RECORD_ASKED ||
+                  (flag >= TR_RECORD_SECONDS && flag <= TR_RECORD_PEAK);
+    tr__bytes_look(p, bytes, &found);
+    tr__bytes_read(p, bytes, always || found.kind == TR_MEANS_FLAG ? &noted : &zeros);
+}
+
+// Of the first micro-batch, wherever something is to be measured.
+static void read_first_squares(tr_proof *p) {
+    const tr_proof_tables *t = &p->tables;
+    tr_meaning want = zeros, tied = zeros;
+    bool measures = p->plan->request.measure != TR_MEASURE_NEVER;
+    int32_t unit = -1, segment = -1;
+    for (size_t i = 0; i < t->maker_count && measures; i++) {
+        const tr_maker *m = &t->makers[i];
+        const tr_flat *flat = &p->plan->flats[p->plan->params[m->param].flat];
+        bool own = p->plan->params[m->param].flat == p->plan->units[m->unit].flats[0];
+        if (flat->gauged && own && (m->unit != unit || m->segment != segment)) {
+            want.kind = TR_MEANS_FIRST_SQUARES;
+            want.terms++;
+            want.sum += tr__contribution(m->unit, m->segment, 0);
+            unit = m->unit;
+            segment = m->segment;
+        }
+    }
+    for (int32_t f = 0; f < (int32_t)p->plan->flat_count && measures; f++) {
+        if (p->plan->flats[f].tied && p->plan->flats[f].gauged) {
+            tied.kind = TR_MEANS_FIRST_SQUARES;
+            tied.terms++;
+            tied.sum += tr__contribution(f, 0, 0);
+        }
+    }
+    tr__bytes_read(p, tr__record_bytes(p, TR_RECORD_SQUARES, 1), &want);
+    tr__bytes_read(p, tr__record_bytes(p, TR_RECORD_TIED_SQUARES, 1), &tied);
+}
+
+static void read_losses(tr_proof *p) {
+    tr_meaning loss = {.kind = TR_MEANS_LOSS,
+                       .terms = p->tables.loss.terms,
+                       .sum = p->tables.loss.sum};
+    for (loss.index = 0; loss.index < p->plan->request.accumulation_steps;
+         loss.index++) {
+        int64_t first = p->plan->record.sums + loss.index * TR_SUMS;
+        tr__bytes_read(p, tr__record_bytes(p, first, TR_SUMS), &loss);
+    }
+}
+
+static void read_squares(tr_proof *p) {
+    for (int32_t f = 0; f < (int32_t)p->plan->flat_count && p->status == TR_OK; f++) {
+        tr_meaning squares = {.kind = TR_MEANS_SQUARES, .of = f, .version = p->version};
+        tr__bytes_read(p, squares_bytes(p, f), &squares);
+    }
+}
+
+void tr__statistics_read(tr_proof *p) {
+    for (int flag = 0; flag < TR_RECORD_FLAGS; flag++) {
+        if (flag != TR_RECORD_SQUARES && flag != TR_RECORD_TIED_SQUARES) {
+            read_flag(p, (tr_record_flag)flag);
+        }
+    }
+    read_first_squares(p);
+    read_losses(p);
+    read_squares(p);
+}
+
+void tr__rule_gather_statistics(tr_proof *p) {
+    const tr_meaning all = {.kind = TR_MEANS_STATISTICS, .version = p->version};
+    int32_t buffer = p->plan->record.buffer;
+    tr__statistics_read(p);
+    tr__exchange_work(p);
+    tr__bytes_write(p, (tr_bytes){buffer, 0, p->plan->buffers[buffer].bytes}, &all);
+}
+
+void tr__rule_decide(tr_proof *p) {
+    const tr_meaning all = {.kind = TR_MEANS_STATISTICS, .version = p->version};
+    int32_t buffer = p->plan->record.buffer;
+    if (p->plan->request.ranks == 1) {
+        tr__statistics_read(p);
+    } else {
+        tr__bytes_read(p, (tr_bytes){buffer, 0, p->plan->buffers[buffer].bytes}, &all);
+    }
+}
