@@ -40,7 +40,7 @@ static int32_t find_symbol(const tr_bpe *bpe, tr_merger *m, const unsigned char 
         return length == 1 ? bpe->symbol[*at]
                            : tr__vocabulary_find(bpe->vocabulary, at, length);
     }
-    tr__text_clear(&m->mapped);
+    m->mapped.count = 0; // a failure stays until the word's end
     tr__text_add(&m->mapped, bpe->prefix, prefixed ? bpe->prefix_bytes : 0);
     tr__text_add(&m->mapped, at, length);
     tr__text_add(&m->mapped, bpe->suffix, suffixed ? bpe->suffix_bytes : 0);
@@ -226,6 +226,7 @@ bool tr__bpe_word(const tr_bpe *bpe, tr_merger *m, const unsigned char *word,
     if (bytes > INT32_MAX || !reserve(m, bytes)) {
         return false;
     }
+    tr__text_clear(&m->mapped);
     if (bpe->bytes) {
         count = byte_symbols(bpe, m, word, bytes);
     } else {

@@ -10,6 +10,11 @@ static tr_decode_step *add(tr_decoder *d, tr_decode_kind kind, tr_error *err) {
     return &d->step[d->count++];
 }
 
+static tr_status keep(tr_text *to, const char *text, size_t bytes, tr_error *err) {
+    tr__text_add(to, text, bytes);
+    return to->failed ? tr_fail(err, TR_MEMORY, "no memory for a decoder") : TR_OK;
+}
+
 static tr_status parse_text(const tr_node *node, const char *key, const char *absent,
                             tr_text *to, tr_error *err) {
     const char *text = absent;
@@ -17,12 +22,7 @@ static tr_status parse_text(const tr_node *node, const char *key, const char *ab
     tr_node member = tr__node_member(node, key);
     tr_status status =
         member.value || !absent ? tr__node_text(&member, &text, &bytes, err) : TR_OK;
-    if (status == TR_OK) {
-        tr__text_add(to, text, bytes);
-    }
-    return status == TR_OK && to->failed
-               ? tr_fail(err, TR_MEMORY, "no memory for a decoder")
-               : status;
+    return status == TR_OK ? keep(to, text, bytes, err) : status;
 }
 
 static tr_status parse_replace(tr_decode_step *step, const tr_node *node,
@@ -41,7 +41,9 @@ static tr_status parse_strip(tr_decode_step *step, const tr_node *node, tr_error
     tr_node stop = tr__node_member(node, "stop");
     tr_status status = tr__node_character(&content, &text, &bytes, err);
     if (status == TR_OK) {
-        tr__text_add(&step->text, text, bytes);
+        status = keep(&step->text, text, bytes, err);
+    }
+    if (status == TR_OK) {
         status = tr__node_integer(&start, 0, INT64_MAX, &step->start, err);
     }
     if (status == TR_OK) {
@@ -60,7 +62,9 @@ static tr_status parse_metaspace(tr_decode_step *step, const tr_node *node,
     tr_node older = tr__node_member(node, "add_prefix_space");
     tr_status status = tr__node_character(&replacement, &text, &bytes, err);
     if (status == TR_OK) {
-        tr__text_add(&step->text, text, bytes);
+        status = keep(&step->text, text, bytes, err);
+    }
+    if (status == TR_OK) {
         status = tr__node_bool(&older, true, &prefix, err);
     }
     if (status == TR_OK && scheme.value) {

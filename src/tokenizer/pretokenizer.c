@@ -11,6 +11,10 @@ void tr__words_release(tr_words *words) {
     tr__text_release(&words->buffer[1]);
 }
 
+static tr_status no_memory(tr_error *err) {
+    return tr_fail(err, TR_MEMORY, "no memory to cut a text into words");
+}
+
 // Cuts a piece into runs by a class: each character of it is a match of its own.
 static void cut_class(const tr_pretokenizer *p, const tr_cut_step *step, tr_words *w,
                       tr_span piece) {
@@ -147,6 +151,9 @@ static tr_status cut_piece(const tr_pretokenizer *p, const tr_cut_step *step,
     tr__text_clear(&w->kinds);
     if (step->kind == TR_CUT_CLASS) {
         cut_class(p, step, w, piece);
+        if (w->cut.failed || w->kinds.failed) {
+            return no_memory(err);
+        }
     } else {
         tr_status status =
             tr__pattern_cut(&step->pattern, w->text, piece, &w->cut, &w->kinds, err);
@@ -214,10 +221,10 @@ static bool rewrites(tr_cut_kind kind) {
 tr_status tr__pretokenizer_run(const tr_pretokenizer *p, tr_words *w,
                                const unsigned char *text, size_t bytes, bool first,
                                tr_error *err) {
-    tr_status status = TR_OK;
     w->text = text;
     tr__spans_clear(&w->spans);
     tr__spans_add(&w->spans, 0, bytes);
+    tr_status status = w->spans.failed ? no_memory(err) : TR_OK;
     for (size_t s = 0; s < p->count && status == TR_OK; s++) {
         const tr_cut_step *step = &p->step[s];
         tr__spans_clear(&w->next);
@@ -231,9 +238,9 @@ tr_status tr__pretokenizer_run(const tr_pretokenizer *p, tr_words *w,
         tr_spans cut = w->next;
         w->next = w->spans;
         w->spans = cut;
-        if (status == TR_OK && (w->spans.failed || w->cut.failed || w->kinds.failed ||
-                                w->buffer[0].failed || w->buffer[1].failed)) {
-            status = tr_fail(err, TR_MEMORY, "no memory to cut a text into words");
+        if (status == TR_OK &&
+            (w->spans.failed || w->buffer[0].failed || w->buffer[1].failed)) {
+            status = no_memory(err);
         }
     }
     return status;
