@@ -270,7 +270,11 @@ class Result:
         status, text = run(program, ["simulate", "run.json", "--ranks", str(ranks),
                                      "--machine", machine, "--json"], 1, folder)
         if status == 0:
-            self.seconds = json.loads(text[text.index("{"):])["seconds"]
+            simulated = json.loads(text[text.index("{"):])
+            self.seconds = simulated["seconds"]
+            # Older versions left out the tracking of running statistics where an
+            # update is deferred.
+            self.seconds -= simulated["kinds"].get("track", {}).get("seconds", 0)
 
 
 def differences(old, new):
