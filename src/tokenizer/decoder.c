@@ -19,12 +19,17 @@ void tr__strings_release(tr_strings *s) {
     *s = (tr_strings){0};
 }
 
+static const unsigned char *string_at(const tr_strings *s, size_t i, size_t *count) {
+    *count = s->span[i].end - s->span[i].begin;
+    return *count ? s->text.bytes + s->span[i].begin : (const unsigned char *)"";
+}
+
 // Bytes that belong to one text; what is no UTF-8 of them becomes U+FFFD.
 static void byte_level(const tr_strings *from, tr_strings *to) {
     tr_text bytes = {0};
     for (size_t i = 0; i < from->count; i++) {
-        const unsigned char *token = from->text.bytes + from->span[i].begin;
-        size_t count = from->span[i].end - from->span[i].begin;
+        size_t count;
+        const unsigned char *token = string_at(from, i, &count);
         if (!tr__byte_level_bytes(token, count, &bytes)) {
             tr__text_add(&bytes, token, count);
         }
@@ -68,8 +73,8 @@ static void end_bytes(tr_text *bytes, tr_strings *to) {
 static void byte_fallback(const tr_strings *from, tr_strings *to) {
     tr_text bytes = {0};
     for (size_t i = 0; i < from->count; i++) {
-        const unsigned char *token = from->text.bytes + from->span[i].begin;
-        size_t count = from->span[i].end - from->span[i].begin;
+        size_t count;
+        const unsigned char *token = string_at(from, i, &count);
         int byte = fallback_byte(token, count);
         unsigned char one = (unsigned char)byte;
         if (byte >= 0) {
@@ -88,8 +93,9 @@ static void byte_fallback(const tr_strings *from, tr_strings *to) {
 
 static void fuse(const tr_strings *from, tr_strings *to) {
     for (size_t i = 0; i < from->count; i++) {
-        tr__text_add(&to->text, from->text.bytes + from->span[i].begin,
-                     from->span[i].end - from->span[i].begin);
+        size_t count;
+        const unsigned char *bytes = string_at(from, i, &count);
+        tr__text_add(&to->text, bytes, count);
     }
     tr__strings_end(to, 0);
 }
@@ -161,12 +167,11 @@ static void clean(tr_text *text) {
         {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
         {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
     };
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs && !text->failed; i++) {
         tr_text cleaned = {0};
         token t = {.bytes = text->bytes, .count = text->count};
         exchange(&t, pairs[i][0], strlen(pairs[i][0]), pairs[i][1], strlen(pairs[i][1]),
                  &cleaned);
-        cleaned.failed |= text->failed;
         tr__text_release(text);
         *text = cleaned;
     }
@@ -216,11 +221,8 @@ static tr_status each_token(const tr_decode_step *step, const tr_strings *from,
                             tr_strings *to, tr_error *err) {
     for (size_t i = 0; i < from->count; i++) {
         size_t begin = to->text.count;
-        token t = {.step = step,
-                   .bytes = from->text.bytes + from->span[i].begin,
-                   .count = from->span[i].end - from->span[i].begin,
-                   .first = i == 0,
-                   .last = i + 1 == from->count};
+        token t = {.step = step, .first = i == 0, .last = i + 1 == from->count};
+        t.bytes = string_at(from, i, &t.count);
         tr_status status = run_token(&t, &to->text, err);
         if (status != TR_OK) {
             return status;
@@ -250,7 +252,8 @@ static tr_status run_step(const tr_decode_step *step, const tr_strings *from,
 tr_status tr__decoder_run(const tr_decoder *decoder, tr_strings *strings,
                           tr_error *err) {
     tr_status status = TR_OK;
-    for (size_t i = 0; i < decoder->count && status == TR_OK; i++) {
+    for (size_t i = 0; i < decoder->count && status == TR_OK && !strings->text.failed;
+         i++) {
         tr_strings next = {0};
         status = run_step(&decoder->step[i], strings, &next, err);
         next.text.failed |= strings->text.failed;
