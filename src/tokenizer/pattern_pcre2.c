@@ -34,8 +34,9 @@ static const char *differs(const char *at, const char *end) {
             at += end - at > 1 && at[1] == ']';
         } else if (*at == '(' && end - at > 1 && at[1] == '*') {
             return "a verb";
-        } else if (*at == '(' && end - at > 2 && at[1] == '?' &&
-                   !strchr(":=!<>i", at[2])) {
+        } else if (*at == '(' && end - at > 3 && at[1] == '?' &&
+                   !strchr(":=!<>", at[2]) &&
+                   !(at[2] == 'i' && (at[3] == ':' || at[3] == ')'))) {
             return "a group's option";
         } else if ((*at == '^' || *at == '$')) {
             return "an anchor";

@@ -86,6 +86,8 @@ static const struct {
     {SPLIT("{\"Regex\":\"[a[b]]\"}"), "a class within a class"},
     {SPLIT("{\"Regex\":\"^a\"}"), "an anchor"},
     {SPLIT("{\"Regex\":\"(?s:a)\"}"), "a group's option"},
+    {SPLIT("{\"Regex\":\"(?im:a)\"}"), "a group's option"},
+    {SPLIT("{\"Regex\":\"(?i)a(?i:b)\"}"), NULL},
     {SPLIT("{\"Regex\":\"(*UTF)a\"}"), "a verb"},
     {SPLIT("{}"), "neither"},
 };
