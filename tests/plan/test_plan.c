@@ -336,8 +336,8 @@ static void requests_that_cannot_be_are_refused(void **state) {
     r.ranks = 2;
     refuse(&r, "13 samples");
     r = good;
-    r.optimizer_states = 3;
-    refuse(&r, "3 states");
+    r.optimizer_states = TR_OPTIMIZER_STATES + 1;
+    refuse(&r, "5 states");
     r = good;
     r.optimizer_home = TR_SPACE_HOST;
     r.optimizer_stays = 1;
