@@ -239,6 +239,7 @@ static void only_read(void **state) {
             snapshot_end(ends, k, &t);
         }
         snapshot_free(&ends[0]);
+        snapshot_free(&ends[1]);
     }
     samples_free(&data);
 }
