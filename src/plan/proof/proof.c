@@ -140,11 +140,13 @@ static void find_update(tr_proof *p) {
 
 tr_status tr__plan_prove(const tr_plan *plan, tr_error *err) {
     tr_proof p = {.plan = plan, .err = err};
+    tr__tenants_check_kept(
+        &p); // all is within the arenas, so that ends can be added up
+    if (p.status != TR_OK) {
+        return p.status;
+    }
     make(&p);
     find_update(&p);
-    if (p.status == TR_OK) {
-        tr__tenants_check_kept(&p);
-    }
     if (p.status == TR_OK) {
         tr__oblige_guards(&p);
     }
