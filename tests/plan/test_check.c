@@ -1,5 +1,5 @@
 // The checker of plans must find every way in which a plan can be spoilt.
-// Labels: check
+// Labels: check slow
 #include "base/memory.h"
 #include "plan/check.h"
 #include "plan/depends.h"

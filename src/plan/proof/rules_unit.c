@@ -362,7 +362,7 @@ static void make_gradient(tr_proof *p, const tr_touch *touch, int32_t param) {
                .index = p->step->micro,
                .base = stays ? here.base : 0};
     tr_bytes bytes = {buffer, sum.base + touch->first, sum.base + touch->end};
-    if (param < 0 || (p->plan->buffers[buffer].sequence < 0 && !stays)) {
+    if (param < 0 || buffer < 0 || (p->plan->buffers[buffer].sequence < 0 && !stays)) {
         tr__proof_wrong(p, "makes a gradient of no parameter, or in the wrong place");
         return;
     }
