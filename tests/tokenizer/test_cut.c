@@ -1,4 +1,3 @@
-// Labels: threads
 // However a text is cut into parts, blocks and threads, its ids are those of the whole.
 #include "support.h"
 
