@@ -31,7 +31,7 @@ DOCUMENT = 20000  # bytes of a document, at most
 
 def files(suffixes):
     found = []
-    for root in ("/usr", "/root/.rustup", "/opt"):
+    for root in ("/usr", os.path.expanduser("~/.rustup"), "/opt"):
         for folder, _, names in os.walk(root):
             found += [os.path.join(folder, n) for n in names if n.endswith(suffixes)]
     found.sort()

@@ -253,6 +253,9 @@ tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
                            tr_walk_kind which, const tr_run_context *context,
                            bool (*stop)(void *user), void *user, tr_error *err) {
     tr_work work = {.ex = executor, .sequence = sequence, .run = *context, .err = err};
+    work.run.fixed_scale = executor->fixed.scale;
+    work.run.fixed_limit = executor->fixed.limit;
+    work.run.update = &executor->order;
     int before = tr__team_begin(executor->plan->request.threads);
     tr_status status = walk(&work, which, stop, user);
     tr__team_end(before);

@@ -31,18 +31,12 @@ static void launch_one(const tr_executor *ex, const tr_run_context *run,
     flat->kernel->launch(&flat->desc, NULL, &launch);
 }
 
-static tr_status run_flat(tr_work *work, const tr_plan_step *step) {
-    const tr_executor *ex = work->ex;
-    tr_run_context run = work->run;
+static void run_flat(const tr_work *work, const tr_plan_step *step) {
     tr_flat_launch launch;
     size_t next = 0;
-    run.fixed_scale = ex->fixed.scale;
-    run.fixed_limit = ex->fixed.limit;
-    run.update = &ex->order;
-    while (tr__flat_launch_next(ex->plan, step, &next, &launch)) {
-        launch_one(ex, &run, &launch);
+    while (tr__flat_launch_next(work->ex->plan, step, &next, &launch)) {
+        launch_one(work->ex, &work->run, &launch);
     }
-    return TR_OK;
 }
 
 // What other ranks are told beside the sums: how this one fares.
@@ -57,17 +51,18 @@ static void note_times(const tr_work *work) {
 }
 
 tr_status tr__run_launch(tr_work *work, const tr_plan_step *step) {
-    if (tr__step_program(work->ex->plan, step, work->sequence)) {
-        return tr__run_program(work, step);
+    const tr_program *program = tr__step_program(work->ex->plan, step, work->sequence);
+    if (program) {
+        return tr__run_program(work, step, program);
     }
     if (step->kind == TR_STEP_combine) {
         return tr__run_combine(work, step);
     }
-    tr_status status = run_flat(work, step);
+    run_flat(work, step);
     if (step->kind == TR_STEP_norm) {
         note_times(work);
     }
-    return status;
+    return TR_OK;
 }
 
 void tr__round_copy(const tr_executor *ex, const tr_flat *flat, int64_t first,

@@ -70,8 +70,8 @@ static tr_status fail_step(tr_work *work, const tr_plan_step *step, tr_status fa
                : tr_fail(work->err, failed, "oneDNN failed in a product of %s", unit);
 }
 
-tr_status tr__run_program(tr_work *work, const tr_plan_step *step) {
-    const tr_program *program = tr__step_program(work->ex->plan, step, work->sequence);
+tr_status tr__run_program(tr_work *work, const tr_plan_step *step,
+                          const tr_program *program) {
     tr_run_context run = work->run;
     tr_bases bases = {0};
     bind(work, step, &bases);

@@ -76,7 +76,8 @@ static inline void *tr__kept_sum(const tr_executor *ex, const tr_flat_range *ran
 double *tr__own_record(const tr_executor *ex);
 
 // ---- run_unit.c
-tr_status tr__run_program(tr_work *work, const tr_plan_step *step);
+tr_status tr__run_program(tr_work *work, const tr_plan_step *step,
+                          const tr_program *program);
 // ---- finite.c
 // Is what this step's ops make looked at? In fp16, where much can overflow.
 bool tr__watches_finite(const tr_work *work, const tr_plan_step *step);

@@ -44,3 +44,18 @@ void tr__optimizer_betas(const tr_config *config, tr_hyper *hyper) {
     hyper->beta1 = tr__config_number_at(config, "optimizer.params.betas", 0);
     hyper->beta2 = tr__config_number_at(config, "optimizer.params.betas", 1);
 }
+
+// As torch.optim.SGD has it.
+tr_status tr__nesterov_check(const tr_hyper *hyper, tr_error *err) {
+    if (hyper->nesterov && (hyper->momentum <= 0 || hyper->dampening != 0)) {
+        return tr_fail(err, TR_USAGE,
+                       "optimizer.params.nesterov needs a momentum above 0 and no "
+                       "dampening; they are %g and %g",
+                       hyper->momentum, hyper->dampening);
+    }
+    return TR_OK;
+}
+
+int tr__momentum_states(const tr_hyper *hyper) {
+    return hyper->momentum != 0;
+}

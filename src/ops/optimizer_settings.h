@@ -69,6 +69,22 @@ int tr__momentum_states(const tr_hyper *hyper);
 // What nothing here does yet, where it asks for something else than the value.
 #define TR_OPTIMIZER_NOT_YET(name, list, value)                                        \
     TR_OPTIMIZER_SWITCH(name, list, value), .status = TR_KEY_NOT_YET
+// Rows that several have.
+#define TR_OPTIMIZER_LR(list, value)                                                   \
+    {                                                                                  \
+        TR_OPTIMIZER_NUMBER("lr", list, value), .allow_auto = true,                    \
+                                                .doc = "learning rate"                 \
+    }
+#define TR_OPTIMIZER_F32_STATES(list)                                                  \
+    {                                                                                  \
+        TR_OPTIMIZER_NOT_YET("fp32_optimizer_states", list, "true"),                   \
+            .doc = "optimizer state is fp32"                                           \
+    }
+#define TR_OPTIMIZER_AMSGRAD(list)                                                     \
+    {                                                                                  \
+        TR_OPTIMIZER_NOT_YET("amsgrad", list, "false"),                                \
+            .doc = "keep the largest second mean"                                      \
+    }
 #define TR_OPTIMIZER_BETAS(list)                                                       \
     TR_OPTIMIZER_KEY("betas", list),                                                   \
         .types = TR_KEY_LIST, .elements = TR_KEY_NUMBER, .length = 2,                  \

@@ -186,14 +186,18 @@ static void note_combine(finder *f) {
     }
 }
 
-// Where an operand lies. A rank that has no elements of it is taken to access all of
-// the buffer, so that it waits as the others.
+// Bytes that a step launches on or moves. A rank that has none of them is taken to
+// access all of the buffer, so that it waits as the others.
+static tr_access region_of(const finder *f, const tr_region *region) {
+    return region->first < region->end ? (tr_access){.value = region->buffer,
+                                                     .first = region->first,
+                                                     .end = region->end}
+                                       : whole_of(f, region->buffer);
+}
+
 static tr_access operand_of(const finder *f, tr_location at, tr_tensor_desc desc) {
-    int64_t bytes = tr_tensor_bytes(desc);
-    return bytes > 0 ? (tr_access){.value = at.buffer,
-                                   .first = at.offset,
-                                   .end = at.offset + bytes}
-                     : whole_of(f, at.buffer);
+    tr_region region = {at.buffer, at.offset, at.offset + tr_tensor_bytes(desc)};
+    return region_of(f, &region);
 }
 
 static void note_launch(finder *f, const tr_flat_launch *launch) {
@@ -228,15 +232,6 @@ static void note_launches(finder *f) {
         note_record(f, TR_ACCESS_WRITE, TR_RECORD_SECONDS,
                     TR_RECORD_PEAK - TR_RECORD_SECONDS + 1);
     }
-}
-
-// Bytes that a step moves. A rank that has none of them is taken to access all of the
-// buffer, so that it waits as the others.
-static tr_access region_of(const finder *f, const tr_region *region) {
-    return region->first < region->end ? (tr_access){.value = region->buffer,
-                                                     .first = region->first,
-                                                     .end = region->end}
-                                       : whole_of(f, region->buffer);
 }
 
 static void note_region(finder *f, const tr_region *region, tr_access_mode mode) {

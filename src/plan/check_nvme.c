@@ -4,7 +4,7 @@
 // followed here is that order, and what each staging buffer holds; that nobody touches
 // a buffer while the disk does, check_flats.c sees.
 #include "base/checked.h"
-#include "ops/gradient_squares/gradient_squares.h"
+#include "ops/accumulate/accumulate.h"
 #include "plan/check_walk.h"
 
 // Steps of an update have a slot; before the norm it is the step before's.

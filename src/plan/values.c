@@ -3,7 +3,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "comm/comm.h"
-#include "ops/gradient_squares/gradient_squares.h"
+#include "ops/accumulate/accumulate.h"
 #include "ops/optimizer_measure.h"
 #include "plan/plan.h"
 

@@ -42,8 +42,8 @@ typedef struct tr_piece {
     int32_t id;
 } tr_piece;
 
-// The next piece at `*at`, which moves behind it; false at the end of the text. Begin
-// with `*at` and `*searched` 0. specials: whether special tokens are taken for such.
+// A walk through a text, piece by piece. It begins with everything zero but its first
+// six members. specials: whether special tokens are taken for such.
 typedef struct tr_added_walk {
     const tr_added *added;
     const tr_added_set *set;
@@ -55,6 +55,7 @@ typedef struct tr_added_walk {
     tr_piece pending;      // a token found behind the piece that was given
     bool has_pending;
 } tr_added_walk;
+// The next piece; false at the end of the text.
 bool tr__added_next(tr_added_walk *walk, tr_piece *piece);
 
 #endif

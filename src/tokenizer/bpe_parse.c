@@ -24,7 +24,8 @@ static tr_status parse_halves(const tr_node *node, halves *h, tr_error *err) {
         const char *blank = memchr(text, ' ', bytes);
         if (!blank || memchr(blank + 1, ' ', bytes - (size_t)(blank + 1 - text))) {
             return tr__node_fail(node, err,
-                                 "a merge is two tokens and a blank between");
+                                 "a merge must be two tokens and a blank between "
+                                 "them");
         }
         *h = (halves){{text, blank + 1},
                       {(size_t)(blank - text), bytes - (size_t)(blank + 1 - text)}};

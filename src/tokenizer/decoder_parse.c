@@ -33,16 +33,19 @@ static tr_status parse_replace(tr_decode_step *step, const tr_node *node,
                            : status;
 }
 
-static tr_status parse_strip(tr_decode_step *step, const tr_node *node, tr_error *err) {
-    const char *text;
+static tr_status parse_character(const tr_node *node, const char *name, tr_text *text,
+                                 tr_error *err) {
+    const char *character;
     size_t bytes;
-    tr_node content = tr__node_member(node, "content");
+    tr_node member = tr__node_member(node, name);
+    tr_status status = tr__node_character(&member, &character, &bytes, err);
+    return status == TR_OK ? keep(text, character, bytes, err) : status;
+}
+
+static tr_status parse_strip(tr_decode_step *step, const tr_node *node, tr_error *err) {
     tr_node start = tr__node_member(node, "start");
     tr_node stop = tr__node_member(node, "stop");
-    tr_status status = tr__node_character(&content, &text, &bytes, err);
-    if (status == TR_OK) {
-        status = keep(&step->text, text, bytes, err);
-    }
+    tr_status status = parse_character(node, "content", &step->text, err);
     if (status == TR_OK) {
         status = tr__node_integer(&start, 0, INT64_MAX, &step->start, err);
     }
@@ -57,13 +60,9 @@ static tr_status parse_metaspace(tr_decode_step *step, const tr_node *node,
     const char *text;
     size_t bytes;
     bool prefix = true;
-    tr_node replacement = tr__node_member(node, "replacement");
     tr_node scheme = tr__node_member(node, "prepend_scheme");
     tr_node older = tr__node_member(node, "add_prefix_space");
-    tr_status status = tr__node_character(&replacement, &text, &bytes, err);
-    if (status == TR_OK) {
-        status = keep(&step->text, text, bytes, err);
-    }
+    tr_status status = parse_character(node, "replacement", &step->text, err);
     if (status == TR_OK) {
         status = tr__node_bool(&older, true, &prefix, err);
     }

@@ -135,6 +135,17 @@ static tr_status add_token(tr_token_ids *ids, int32_t id, tr_error *err) {
 // or behind an added token.
 typedef enum place { BEGINS, GOES_ON, INSIDE } place;
 
+static tr_added_walk walk_added(const tr_tokenizer *t, const tr_added_set *set,
+                                const unsigned char *text, size_t bytes,
+                                bool specials) {
+    return (tr_added_walk){.added = &t->added,
+                           .set = set,
+                           .flags = t->unicode.flags,
+                           .text = text,
+                           .bytes = bytes,
+                           .specials = specials};
+}
+
 // Text between added tokens that are sought in the text as it is.
 static tr_status encode_raw(tr_encoder *e, const unsigned char *text, size_t bytes,
                             place where, bool specials, tr_token_ids *ids,
@@ -143,12 +154,7 @@ static tr_status encode_raw(tr_encoder *e, const unsigned char *text, size_t byt
     tr_piece piece;
     tr_status status = tr__normalizer_run(&t->normalizer, &e->normalized, text, bytes,
                                           where == GOES_ON, &text, &bytes, err);
-    tr_added_walk walk = {.added = &t->added,
-                          .set = &t->added.normalized,
-                          .flags = t->unicode.flags,
-                          .text = text,
-                          .bytes = bytes,
-                          .specials = specials};
+    tr_added_walk walk = walk_added(t, &t->added.normalized, text, bytes, specials);
     while (status == TR_OK && tr__added_next(&walk, &piece)) {
         status = piece.id >= 0
                      ? add_token(ids, piece.id, err)
@@ -171,12 +177,7 @@ tr_status tr__encode_part(tr_encoder *e, const unsigned char *text, size_t bytes
         bytes = e->repaired.count;
         status = e->repaired.failed ? no_memory(err) : TR_OK;
     }
-    tr_added_walk walk = {.added = &t->added,
-                          .set = &t->added.raw,
-                          .flags = t->unicode.flags,
-                          .text = text,
-                          .bytes = bytes,
-                          .specials = specials};
+    tr_added_walk walk = walk_added(t, &t->added.raw, text, bytes, specials);
     while (status == TR_OK && tr__added_next(&walk, &piece)) {
         place where = piece.begin > 0 ? INSIDE : begins ? BEGINS : GOES_ON;
         status = piece.id >= 0

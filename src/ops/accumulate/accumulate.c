@@ -108,3 +108,25 @@ void tr__sums_convert(tr_dtype dtype, const void *sums, int64_t count, double sc
         tr__half_widen(dtype, sums, count, threads, x);
     }
 }
+
+// ---- for those who read them
+
+bool tr__sums_are_read(tr_dtype dtype) {
+    return dtype == TR_F32 || dtype == TR_I64 || tr__dtype_is_half(dtype);
+}
+
+size_t tr__sums_workspace(const tr_op_desc *desc) {
+    return desc->in[0].dtype == TR_F32 ? 0 : TR_CONVERT_ELEMENTS * sizeof(float);
+}
+
+const float *tr__sums_at(const tr_op_desc *desc, const tr_launch *launch, int64_t at,
+                         int64_t count) {
+    tr_dtype type = desc->in[0].dtype;
+    const char *from = (const char *)launch->in[0] + at * (int64_t)tr_dtype_bytes(type);
+    if (type == TR_F32) {
+        return (const float *)(const void *)from;
+    }
+    tr__sums_convert(type, from, count, launch->run->fixed_scale, desc->isa,
+                     desc->threads, launch->workspace);
+    return launch->workspace;
+}

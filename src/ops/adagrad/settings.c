@@ -11,10 +11,8 @@ static const tr_key keys[] = {
      .doc = "what the sums of squares begin with"},
     {TR_OPTIMIZER_NUMBER("lr_decay", types, "0"),
      .doc = "the rate is divided by 1 + this times the updates before"},
-    {TR_OPTIMIZER_NOT_YET("amsgrad", types, "false"),
-     .doc = "keep the largest second mean"},
-    {TR_OPTIMIZER_NOT_YET("fp32_optimizer_states", types, "true"),
-     .doc = "optimizer state is fp32"},
+    TR_OPTIMIZER_AMSGRAD(types),
+    TR_OPTIMIZER_F32_STATES(types),
 };
 
 static tr_status read(const tr_config *config, tr_hyper *hyper, tr_error *err) {

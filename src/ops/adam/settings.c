@@ -14,10 +14,8 @@ static const tr_key keys[] = {
      .doc = "divide the means by 1 - beta^t"},
     {TR_OPTIMIZER_SWITCH("adam_w_mode", types, "true"),
      .doc = "with type Adam: false adds the weight decay to the gradient"},
-    {TR_OPTIMIZER_NOT_YET("amsgrad", types, "false"),
-     .doc = "keep the largest second mean"},
-    {TR_OPTIMIZER_NOT_YET("fp32_optimizer_states", types, "true"),
-     .doc = "optimizer state is fp32"},
+    TR_OPTIMIZER_AMSGRAD(types),
+    TR_OPTIMIZER_F32_STATES(types),
     {TR_OPTIMIZER_KEY("torch_adam", types), .types = TR_KEY_BOOL,
      .status = TR_KEY_NO_MEANING, .doc = "there is one implementation"},
 };

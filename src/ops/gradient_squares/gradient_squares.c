@@ -1,6 +1,6 @@
 #include "ops/gradient_squares/gradient_squares.h"
 
-#include "backend/cpu/half.h"
+#include "base/checked.h"
 #include "ops/accumulate/accumulate.h"
 #include "ops/operand.h"
 
@@ -31,7 +31,7 @@ double tr__squares_sum(double so_far, const double *partials, int64_t blocks) {
 }
 
 static int64_t blocks_of(int64_t count) {
-    return (count + TR_NORM_BLOCK - 1) / TR_NORM_BLOCK;
+    return tr__ceil_div(count, TR_NORM_BLOCK);
 }
 
 static int64_t count_of(const tr_op_desc *desc) {
@@ -57,8 +57,7 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
 }
 
 static bool supports(const tr_op_desc *desc) {
-    tr_dtype from = desc->in[0].dtype;
-    return from == TR_F32 || from == TR_I64 || tr__dtype_is_half(from);
+    return tr__sums_are_read(desc->in[0].dtype);
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {
@@ -68,33 +67,20 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
 
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
-    return desc->in[0].dtype == TR_F32 ? 0 : TR_CONVERT_ELEMENTS * sizeof(float);
+    return tr__sums_workspace(desc);
 }
 
 // Sums of another type piece by piece, each piece squared while it is in the cache.
-static void launch_converted(const tr_op_desc *desc, const tr_launch *launch) {
-    tr_squares_function squares = tr__squares_choose(desc->isa);
-    int64_t count = count_of(desc);
-    size_t element = tr_dtype_bytes(desc->in[0].dtype);
-    double *partials = launch->out[0];
-    float *scratch = launch->workspace;
-    for (int64_t done = 0; done < count; done += TR_CONVERT_ELEMENTS) {
-        int64_t left = count - done;
-        int64_t now = left < TR_CONVERT_ELEMENTS ? left : TR_CONVERT_ELEMENTS;
-        const char *sums = (const char *)launch->in[0] + (size_t)done * element;
-        tr__sums_convert(desc->in[0].dtype, sums, now, launch->run->fixed_scale,
-                         desc->isa, desc->threads, scratch);
-        squares(scratch, now, desc->threads, partials + done / TR_NORM_BLOCK);
-    }
-}
-
 static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
-    if (desc->in[0].dtype == TR_F32) {
-        tr__squares_choose(desc->isa)(launch->in[0], count_of(desc), desc->threads,
-                                      launch->out[0]);
-    } else {
-        launch_converted(desc, launch);
+    tr_squares_function squares = tr__squares_choose(desc->isa);
+    int64_t count = count_of(desc);
+    int64_t most = desc->in[0].dtype == TR_F32 ? count : TR_CONVERT_ELEMENTS;
+    double *partials = launch->out[0];
+    for (int64_t done = 0; done < count; done += most) {
+        int64_t now = tr__min_i64(count - done, most);
+        squares(tr__sums_at(desc, launch, done, now), now, desc->threads,
+                partials + done / TR_NORM_BLOCK);
     }
 }
 
@@ -147,7 +133,7 @@ static void launch_sum(const tr_op_desc *desc, void *state, const tr_launch *lau
     double partials[BLOCKS_AT_ONCE], sum = 0;
     int64_t count = count_of(desc);
     for (int64_t done = 0; done < count; done += most) {
-        int64_t now = count - done < most ? count - done : most;
+        int64_t now = tr__min_i64(count - done, most);
         squares(x + done, now, desc->threads, partials);
         sum = tr__squares_sum(sum, partials, blocks_of(now));
     }

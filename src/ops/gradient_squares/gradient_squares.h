@@ -15,11 +15,7 @@
 
 #include <tranche/op.h>
 
-enum {
-    TR_NORM_BLOCK = 1024,
-    // Elements of sums of another type than f32 that are turned into it at a time.
-    TR_CONVERT_ELEMENTS = 1 << 16,
-};
+enum { TR_NORM_BLOCK = 1024 };
 
 extern const tr_op tr__op_gradient_squares, tr__op_sum_of_squares;
 

@@ -26,8 +26,7 @@ static const tr_key keys[] = {
      .doc = "biases and norms keep the plain rate"},
     {TR_OPTIMIZER_SWITCH("decay_1d", types, "true"),
      .doc = "biases and norms have weight decay"},
-    {TR_OPTIMIZER_NOT_YET("amsgrad", types, "false"),
-     .doc = "keep the largest second mean"},
+    TR_OPTIMIZER_AMSGRAD(types),
     {TR_OPTIMIZER_NOT_YET("eps_inside_sqrt", types, "false"),
      .doc = "eps is added before the root is taken"},
 };

@@ -6,8 +6,7 @@ static const tr_key keys[] = {
     {TR_OPTIMIZER_NUMBER("lr", types, "1e-3"), .allow_auto = true,
      .doc = "learning rate"},
     {TR_OPTIMIZER_BETAS(types), .doc = "the mean's share of the direction, its decay"},
-    {TR_OPTIMIZER_NOT_YET("fp32_optimizer_states", types, "true"),
-     .doc = "optimizer state is fp32"},
+    TR_OPTIMIZER_F32_STATES(types),
 };
 
 static tr_status read(const tr_config *config, tr_hyper *hyper, tr_error *err) {

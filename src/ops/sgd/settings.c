@@ -13,26 +13,11 @@ static const tr_key keys[] = {
      .doc = "look ahead along the momentum"},
 };
 
-// As torch.optim.SGD has it.
-tr_status tr__nesterov_check(const tr_hyper *hyper, tr_error *err) {
-    if (hyper->nesterov && (hyper->momentum <= 0 || hyper->dampening != 0)) {
-        return tr_fail(err, TR_USAGE,
-                       "optimizer.params.nesterov needs a momentum above 0 and no "
-                       "dampening; they are %g and %g",
-                       hyper->momentum, hyper->dampening);
-    }
-    return TR_OK;
-}
-
 static tr_status read(const tr_config *config, tr_hyper *hyper, tr_error *err) {
     hyper->momentum = tr__optimizer_number(config, "momentum");
     hyper->dampening = tr__optimizer_number(config, "dampening");
     hyper->nesterov = tr__optimizer_bool(config, "nesterov");
     return tr__nesterov_check(hyper, err);
-}
-
-int tr__momentum_states(const tr_hyper *hyper) {
-    return hyper->momentum != 0;
 }
 
 const tr_optimizer_settings tr__optimizer_settings_sgd = {

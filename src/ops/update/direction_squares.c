@@ -1,4 +1,5 @@
 // The first phase of an update whose rate follows each tensor's norms.
+#include "ops/accumulate/accumulate.h"
 #include "ops/operand.h"
 #include "ops/optimizer_measure.h"
 #include "ops/update/pieces.h"
@@ -24,7 +25,7 @@ static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch)
 }
 
 static bool supports(const tr_op_desc *desc) {
-    return tr__update_reads(desc->in[0].dtype) && desc->in[1].dtype == TR_F32;
+    return tr__sums_are_read(desc->in[0].dtype) && desc->in[1].dtype == TR_F32;
 }
 
 // States are read, too.
@@ -37,7 +38,7 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
 
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
-    return tr__update_workspace(desc);
+    return tr__sums_workspace(desc);
 }
 
 static const tr_kernel kernel = {

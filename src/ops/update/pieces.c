@@ -1,17 +1,7 @@
 #include "ops/update/pieces.h"
 
-#include "backend/cpu/half.h"
 #include "base/checked.h"
 #include "ops/accumulate/accumulate.h"
-#include "ops/gradient_squares/gradient_squares.h"
-
-bool tr__update_reads(tr_dtype sums) {
-    return sums == TR_F32 || sums == TR_I64 || tr__dtype_is_half(sums);
-}
-
-size_t tr__update_workspace(const tr_op_desc *desc) {
-    return desc->in[0].dtype == TR_F32 ? 0 : TR_CONVERT_ELEMENTS * sizeof(float);
-}
 
 // The first range that ends behind element `first` of the flat buffer.
 static const tr_update_range *first_range(const tr_update_order *order, int flat,
@@ -54,8 +44,9 @@ static tr_update_piece make_piece(const tr_update_walk *walk,
     return piece;
 }
 
-void tr__update_pieces(const tr_update_walk *walk, int64_t first, int64_t count,
-                       const float *grads, void (*visit)(const tr_update_piece *)) {
+// The pieces of elements [first, first + count), whose gradients are at `grads`.
+static void visit_pieces(const tr_update_walk *walk, int64_t first, int64_t count,
+                         const float *grads, void (*visit)(const tr_update_piece *)) {
     const tr_update_order *order = walk->order;
     const tr_update_range *range = first_range(order, walk->attr->flat, first);
     const tr_update_range *end = order->ranges + order->range_count;
@@ -70,21 +61,6 @@ void tr__update_pieces(const tr_update_walk *walk, int64_t first, int64_t count,
     }
 }
 
-// The gradients of elements from `at` on of the operands, as f32.
-static const float *gradients_at(const tr_update_walk *walk, int64_t at,
-                                 int64_t count) {
-    const tr_op_desc *desc = walk->desc;
-    tr_dtype type = desc->in[0].dtype;
-    const char *from =
-        (const char *)walk->launch->in[0] + at * (int64_t)tr_dtype_bytes(type);
-    if (type == TR_F32) {
-        return (const float *)(const void *)from;
-    }
-    tr__sums_convert(type, from, count, walk->launch->run->fixed_scale, desc->isa,
-                     desc->threads, walk->launch->workspace);
-    return walk->launch->workspace;
-}
-
 void tr__update_all_pieces(const tr_update_walk *walk,
                            void (*visit)(const tr_update_piece *),
                            void (*done)(const tr_update_walk *walk, int64_t first,
@@ -94,7 +70,8 @@ void tr__update_all_pieces(const tr_update_walk *walk,
     int64_t most = whole ? count : TR_CONVERT_ELEMENTS;
     for (int64_t at = 0; at < count; at += most) {
         int64_t now = tr__min_i64(count - at, most), first = walk->attr->first + at;
-        tr__update_pieces(walk, first, now, gradients_at(walk, at, now), visit);
+        visit_pieces(walk, first, now, tr__sums_at(walk->desc, walk->launch, at, now),
+                     visit);
         if (done) {
             done(walk, first, now);
         }

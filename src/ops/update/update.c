@@ -1,6 +1,7 @@
 #include "ops/update/update.h"
 
 #include "backend/cpu/half.h"
+#include "ops/accumulate/accumulate.h"
 #include "ops/operand.h"
 #include "ops/update/pieces.h"
 
@@ -45,7 +46,7 @@ static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch)
 }
 
 static bool supports(const tr_op_desc *desc) {
-    return tr__update_reads(desc->in[0].dtype) && desc->out[0].dtype == TR_F32;
+    return tr__sums_are_read(desc->in[0].dtype) && desc->out[0].dtype == TR_F32;
 }
 
 // Parameters and states are read and written.
@@ -59,7 +60,7 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
 
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
-    return tr__update_workspace(desc);
+    return tr__sums_workspace(desc);
 }
 
 static const tr_kernel kernel = {

@@ -2,7 +2,7 @@
 #include "plan/proof/proof.h"
 
 #include "base/checked.h"
-#include "ops/gradient_squares/gradient_squares.h"
+#include "ops/accumulate/accumulate.h"
 
 tr_bytes tr__slot_bytes(tr_proof *p, tr_slot slot, int64_t bytes, tr_space space) {
     static const char *const names[TR_SLOTS] = {
