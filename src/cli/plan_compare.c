@@ -2,6 +2,7 @@
 #include "cli/plan_compare.h"
 
 #include "plan/plan.h"
+#include "plan/print.h"
 
 #include "base/json_writer.h"
 #include "base/text.h"

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "ops/gradient_squares/gradient_squares.h"
+#include "plan/residency.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "backend/cpu/half.h"
 #include "base/checked.h"
 #include "exec/walk.h"
+#include "plan/residency.h"
 
 #include <string.h>
 

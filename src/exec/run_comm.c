@@ -1,6 +1,7 @@
 // Steps that ranks take together.
 #include "base/checked.h"
 #include "exec/walk.h"
+#include "plan/wave.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 // Steps that move bytes by themselves, beside computing: between spaces, and between
 // the file and memory.
 #include "exec/walk.h"
+#include "plan/residency.h"
 
 #include <assert.h>
 

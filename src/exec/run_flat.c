@@ -4,6 +4,7 @@
 #include "base/machine.h"
 #include "exec/walk.h"
 #include "plan/flat_launch.h"
+#include "plan/residency.h"
 
 #include <math.h>
 

@@ -1,6 +1,7 @@
 // Steps that run a unit's program: its operands bound to the step's buffers, its
 // kernels launched one after the other.
 #include "exec/walk.h"
+#include "plan/wave.h"
 
 typedef struct tr_bases {
     char *place[TR_PLACE_COUNT];

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "plan/flat_launch.h"
 #include "plan/moves.h"
+#include "plan/wave.h"
 
 // A walk through a sequence; `begin`: where the accesses of the step begin.
 typedef struct finder {

@@ -8,6 +8,7 @@
 // it is still leaving stays.
 #include "base/memory.h"
 #include "plan/editor.h"
+#include "plan/passes.h"
 
 enum {
     AHEAD = 2,        // computing steps that an input comes back before its own

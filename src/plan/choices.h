@@ -2,6 +2,7 @@
 #ifndef TR_PLAN_CHOICES_H
 #define TR_PLAN_CHOICES_H
 
+#include "base/json_writer.h"
 #include "plan/plan.h"
 
 // One micro-batch of one unit: `ops` (bits of tr_remake) are made again; with `units`

@@ -19,6 +19,8 @@
 // and gradients live at a time.
 #include "base/memory.h"
 #include "plan/editor.h"
+#include "plan/passes.h"
+#include "plan/residency.h"
 #include "plan/visits.h"
 
 enum { COMM, COPY, NVME, STREAMS }; // the streams that go on beside computing

@@ -1,5 +1,6 @@
 // Pass: one program for each kind of unit, and each choice of what is made again in it.
 #include "base/memory.h"
+#include "plan/passes.h"
 #include "plan/plan.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 // What all ranks must do alike, as one number.
 #include "base/hash.h"
 #include "plan/plan.h"
+#include "plan/wave.h"
 
 static uint64_t add(uint64_t hash, int64_t number) {
     return tr__hash_more(hash, &number, sizeof number);

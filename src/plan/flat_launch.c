@@ -7,6 +7,7 @@
 #include "ops/optimizer_measure.h"
 #include "ops/update/update.h"
 #include "ops/zero/zero.h"
+#include "plan/residency.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 // order; or rounded to the 16 bits that the run asks for. Where several segments make
 // gradients of one flat buffer, each adds its own, and zeros for those of the others.
 #include "plan/editor.h"
+#include "plan/passes.h"
 
 // The flats whose gradients more than one segment makes.
 static uint32_t made_in_parts(const tr_unit_program *unit) {

@@ -12,6 +12,7 @@
 // measured is that wave.
 #include "base/memory.h"
 #include "plan/editor.h"
+#include "plan/passes.h"
 
 // Reading a gradient once more is about a hundredth of the time of a step that has as
 // many operations as this for each byte read (at 30 operations in the time of a byte).

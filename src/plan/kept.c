@@ -2,7 +2,9 @@
 // data, the record, what moves between ranks and NVMe passes through, sums, the answer.
 #include "base/checked.h"
 #include "comm/comm.h"
+#include "plan/passes.h"
 #include "plan/plan.h"
+#include "plan/residency.h"
 
 static tr_status keep_in(tr_plan *plan, tr_space space, tr_ledger_category category,
                          int64_t bytes, int *buffer, tr_error *err) {

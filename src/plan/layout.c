@@ -3,7 +3,9 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "plan/offsets.h"
+#include "plan/passes.h"
 #include "plan/plan.h"
+#include "plan/residency.h"
 
 static const int64_t most = INT64_C(1) << 60; // bytes that live always
 

@@ -1,6 +1,7 @@
 // Pass: the arena's bytes by category, at the fullest moment of all sequences.
 #include "base/checked.h"
 #include "base/memory.h"
+#include "plan/passes.h"
 #include "plan/plan.h"
 
 // Bytes of the passing buffers of a sequence that live at `step`.

@@ -1,6 +1,7 @@
 #include "plan/moves.h"
 
 #include "ops/optimizer_measure.h"
+#include "plan/residency.h"
 
 static const tr_region nothing = {-1, 0, 0};
 

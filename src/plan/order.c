@@ -2,7 +2,9 @@
 // the micro-batches of a wave go through a unit together, before the next unit runs.
 #include "base/checked.h"
 #include "base/memory.h"
+#include "plan/passes.h"
 #include "plan/plan.h"
+#include "plan/wave.h"
 
 typedef struct writer {
     tr_plan *plan;

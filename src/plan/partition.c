@@ -4,7 +4,9 @@
 #include "base/memory.h"
 #include "comm/comm.h"
 #include "plan/offsets.h"
+#include "plan/passes.h"
 #include "plan/plan.h"
+#include "plan/residency.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,11 +5,30 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "ops/optimizer.h"
+#include "plan/passes.h"
+#include "plan/residency.h"
 
 #include <omp.h>
 #include <stdlib.h>
 
 enum { STEPS_MOST = 1 << 24, RANKS_MOST = 1 << 20 };
+
+int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err) {
+    if (!tr__grow((void **)&plan->buffers, &plan->buffer_capacity,
+                  plan->buffer_count + 1, sizeof *plan->buffers)) {
+        tr_fail(err, TR_MEMORY, "no memory for the plan's buffers");
+        return -1;
+    }
+    plan->buffers[plan->buffer_count] = buffer;
+    return (int)plan->buffer_count++;
+}
+
+int tr__plan_stage(const tr_plan *plan) {
+    return plan->request.ranks > 1 ? plan->request.stage : 0;
+}
+
+// ---- requests
+// -----------------------------------------------------------------------------------
 
 static tr_status check_batch(const tr_plan_request *r, tr_error *err) {
     int64_t most = 0;

@@ -1,4 +1,5 @@
 // A plan for people: what it is made of, its bytes, and its steps with repeats folded.
+#include "plan/print.h"
 #include "backend/cpu/half.h"
 #include "base/memory.h"
 #include "base/text.h"

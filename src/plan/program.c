@@ -156,3 +156,66 @@ void tr__program_clear(tr_program *program) {
     tr__free(program->instructions);
     *program = (tr_program){0};
 }
+
+// ---- what a program reads and writes
+// -----------------------------------------------------------------------------------
+
+static bool is_at(const tr_operand *operand, tr_place place) {
+    return operand->place == place;
+}
+
+uint32_t tr__program_flats(const tr_program *program, tr_place place) {
+    uint32_t flats = 0;
+    for (size_t i = 0; i < program->count; i++) {
+        const tr_instruction *at = &program->instructions[i];
+        for (int k = 0; k < at->desc.in_count; k++) {
+            flats |= is_at(&at->in[k], place) ? UINT32_C(1) << at->in[k].flat : 0;
+        }
+        for (int k = 0; k < at->desc.out_count; k++) {
+            flats |= is_at(&at->out[k], place) ? UINT32_C(1) << at->out[k].flat : 0;
+        }
+    }
+    return flats;
+}
+
+const tr_operand *tr__program_result(const tr_program *program, size_t at,
+                                     const tr_tensor_desc **desc) {
+    for (size_t i = 0; i < program->count; i++) {
+        size_t count = (size_t)program->instructions[i].desc.out_count;
+        if (at < count) {
+            *desc = &program->instructions[i].desc.out[at];
+            return &program->instructions[i].out[at];
+        }
+        at -= count;
+    }
+    return NULL;
+}
+
+bool tr__program_repeats(const tr_program *program, size_t at,
+                         const tr_operand *result) {
+    const tr_tensor_desc *desc = NULL;
+    for (size_t i = 0; i < at; i++) {
+        const tr_operand *other = tr__program_result(program, i, &desc);
+        if (other->place == result->place && other->flat == result->flat &&
+            other->offset == result->offset) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const tr_operand *tr__unit_gradient(const tr_unit_program *unit, int segment,
+                                    size_t *next, int64_t *count) {
+    const tr_program *program = &unit->backward[segment];
+    const tr_tensor_desc *desc = NULL;
+    const tr_operand *result;
+    while ((result = tr__program_result(program, *next, &desc)) != NULL) {
+        size_t at = (*next)++;
+        if (result->place == TR_PLACE_PARAM_GRAD && result->flat == 0 &&
+            !tr__program_repeats(program, at, result)) {
+            *count = tr_shape_count(desc->shape);
+            return result;
+        }
+    }
+    return NULL;
+}

@@ -110,4 +110,18 @@ void tr__unit_program_destroy(tr_unit_program *program); // NULL-safe
 int64_t tr__data_offset(const tr_tensor_desc data[TR_DATA_KINDS], int64_t micro_batch,
                         tr_data_kind kind);
 
+// Bit f: the program reads (TR_PLACE_PARAM) or writes (TR_PLACE_PARAM_GRAD) the unit's
+// flat f.
+uint32_t tr__program_flats(const tr_program *program, tr_place place);
+// Result `at` of a program, counted through all its instructions; NULL: no more. Has an
+// earlier one been the same tensor?
+const tr_operand *tr__program_result(const tr_program *program, size_t at,
+                                     const tr_tensor_desc **desc);
+bool tr__program_repeats(const tr_program *program, size_t at,
+                         const tr_operand *result);
+// The gradients of the unit's own flat buffer that a segment's backward makes, one
+// after the other: `next`: 0 at first; NULL: no more. *count: f32 elements.
+const tr_operand *tr__unit_gradient(const tr_unit_program *unit, int segment,
+                                    size_t *next, int64_t *count);
+
 #endif

@@ -2,6 +2,7 @@
 // boundary before the unit, right before their backward (Chen et al., arXiv
 // 1604.06174).
 #include "plan/editor.h"
+#include "plan/passes.h"
 
 // What passes from one segment to the next is kept in any case.
 static bool is_worth(const tr_plan *plan, int u) {

@@ -1,4 +1,5 @@
 // What of a plan lives on NVMe.
+#include "plan/residency.h"
 #include "base/checked.h"
 #include "plan/plan.h"
 

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "plan/extents.h"
+#include "plan/passes.h"
 
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // Tensors that the plan has in slices while files hold them whole.
+#include "plan/passes.h"
 #include "plan/plan.h"
 
 #include <string.h>

@@ -17,6 +17,8 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "plan/editor.h"
+#include "plan/passes.h"
+#include "plan/residency.h"
 
 // 4 MiB of f32: long enough for a disk to be at its best. One slot is at work; what a
 // forward has time for is in the others.

@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "ops/optimizer_measure.h"
+#include "plan/passes.h"
 #include "plan/work.h"
 
 static void count_transfers(tr_plan *plan, const tr_plan_step *step) {

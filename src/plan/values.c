@@ -5,7 +5,10 @@
 #include "comm/comm.h"
 #include "ops/accumulate/accumulate.h"
 #include "ops/optimizer_measure.h"
+#include "plan/passes.h"
 #include "plan/plan.h"
+#include "plan/residency.h"
+#include "plan/wave.h"
 
 #include <string.h>
 

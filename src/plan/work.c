@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "plan/flat_launch.h"
 #include "plan/moves.h"
+#include "plan/wave.h"
 
 enum { F32 = sizeof(float) };
 

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "models/models.h"
+#include "plan/passes.h"
 #include "planner/planner.h"
 
 #include <math.h>

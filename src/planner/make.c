@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "models/models.h"
 #include "plan/offsets.h"
+#include "plan/passes.h"
 #include "planner/planner.h"
 
 #include <string.h>

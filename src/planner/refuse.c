@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "models/models.h"
+#include "plan/passes.h"
 #include "planner/planner.h"
 
 #include <inttypes.h>

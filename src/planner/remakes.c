@@ -1,5 +1,6 @@
 // Which classes of tensors are worth a try.
 #include "models/models.h"
+#include "plan/passes.h"
 #include "planner/planner.h"
 
 // What a choice may cost, of what the same bytes cost by recomputing whole units.

@@ -1,4 +1,5 @@
 // A simulation for people, as JSON, and as a trace.
+#include "plan/print.h"
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "sim/simulate.h"

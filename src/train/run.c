@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "comm/alone.h"
 #include "plan/plan.h"
+#include "plan/print.h"
 #include "train/keys.h"
 
 #include <tranche/checkpoint.h>

@@ -2,6 +2,7 @@
 
 #include "base/rng.h"
 #include "models/models.h"
+#include "plan/residency.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,7 @@
 // step has waited for, no other waits for.
 #include "exec/rig.h"
 #include "exec/walk.h"
+#include "plan/residency.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,6 +3,7 @@
 // to, and the sums of gradients, in their own type.
 #include "plan/check.h"
 #include "plan/models.h"
+#include "plan/passes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
 #include "models/models.h"
 #include "ops/optimizer_measure.h"
 #include "plan/models.h"
+#include "plan/residency.h"
 #include "plan/work.h"
 
 #include <setjmp.h>

@@ -4,6 +4,7 @@
 // TR_PROOF_PLANS=N spoils so many plans.
 #include "plan/check.h"
 #include "plan/drawn.h"
+#include "plan/passes.h"
 #include "plan/proof/prove.h"
 #include "plan/schedule.h"
 #include "plan/sound.h"

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "ops/optimizer_measure.h"
 #include "plan/proof/proof.h"
+#include "plan/residency.h"
 
 static bool is_of_flat(tr_proof *p) {
     bool inside = p->step->unit >= 0 && p->step->unit < (int64_t)p->plan->flat_count;

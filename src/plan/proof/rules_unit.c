@@ -1,6 +1,7 @@
 // Rules of the steps that work on one micro-batch in one unit.
 #include "base/checked.h"
 #include "plan/proof/proof.h"
+#include "plan/wave.h"
 
 static const tr_unit_program *unit_of(const tr_proof *p) {
     return p->plan->units[p->step->unit].program;

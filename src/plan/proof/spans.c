@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "ops/accumulate/accumulate.h"
+#include "plan/residency.h"
 
 tr_bytes tr__slot_bytes(tr_proof *p, tr_slot slot, int64_t bytes, tr_space space) {
     static const char *const names[TR_SLOTS] = {

@@ -5,6 +5,7 @@
 #include "plan/proof/proof.h"
 
 #include "base/memory.h"
+#include "plan/residency.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "on_ranks.h"
+#include "plan/residency.h"
+#include "plan/wave.h"
 #include "train/own_model.h"
 #include "train/samples.h"
 #include "train/scratch.h"

@@ -1,0 +1,88 @@
+// Flat buffers: their types and sizes, and who hands their gradients on.
+#include "plan/flat.h"
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "plan/offsets.h"
+#include "plan/plan.h"
+
+#include <string.h>
+
+enum { RECENT = 64 }; // bindings among which an equal one is looked for
+
+int32_t tr__plan_bind(tr_plan *plan, const tr_binding *binding, tr_error *err) {
+    // Steps of one visit to a unit follow each other, and share theirs.
+    size_t oldest = plan->binding_count > RECENT ? plan->binding_count - RECENT : 0;
+    for (size_t i = plan->binding_count; i-- > oldest;) {
+        if (memcmp(&plan->bindings[i], binding, sizeof *binding) == 0) {
+            return (int32_t)i;
+        }
+    }
+    if (!tr__grow((void **)&plan->bindings, &plan->binding_capacity,
+                  plan->binding_count + 1, sizeof *plan->bindings)) {
+        tr_fail(err, TR_MEMORY, "no memory for the plan's bindings");
+        return -1;
+    }
+    plan->bindings[plan->binding_count] = *binding;
+    return (int32_t)plan->binding_count++;
+}
+
+int64_t tr__param_bytes(const tr_plan *plan) {
+    return (int64_t)tr_dtype_bytes(plan->request.compute);
+}
+
+bool tr__plan_is_half(const tr_plan *plan) {
+    return plan->request.compute != TR_F32;
+}
+
+bool tr__plan_folds(const tr_plan *plan) {
+    return plan->request.sums != TR_F32;
+}
+
+int64_t tr__sum_bytes(const tr_plan *plan) {
+    return (int64_t)tr_dtype_bytes(plan->request.sums);
+}
+
+int64_t tr__sums_bytes(const tr_plan *plan, int64_t count) {
+    return tr__round_up(count * tr__sum_bytes(plan), TR_ALIGNMENT);
+}
+
+// Where ranks sum whole steps, what is evicted is the sum.
+bool tr__plan_grads_pass(const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    return tr__plan_stage(plan) >= 2 ||
+           (r->ranks == 1 && r->optimizer_home != TR_SPACE_DEVICE);
+}
+
+bool tr__flat_grads_pass(const tr_plan *plan, int flat) {
+    return tr__plan_stage(plan) >= 2 ||
+           (plan->request.ranks == 1 && plan->flats[flat].leaves);
+}
+
+bool tr__flat_has_gaps(const tr_plan *plan, int flat) {
+    const tr_flat *of = &plan->flats[flat];
+    int64_t count = 0;
+    for (size_t i = of->first_param; i < of->end_param; i++) {
+        count += plan->params[i].flat == flat ? plan->params[i].count : 0;
+    }
+    return count < plan->flats[flat].count;
+}
+
+int64_t tr__plan_staying(const tr_plan *plan) {
+    int64_t count = 0;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        count += plan->flats[f].leaves ? 0 : plan->flats[f].count;
+    }
+    return count;
+}
+
+int64_t tr__update_shard(const tr_plan *plan, const tr_flat *flat) {
+    return tr__plan_stage(plan) > 0 ? flat->shard : flat->count;
+}
+
+int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave) {
+    if (!tr__flat_grads_pass(plan, flat)) {
+        return 0;
+    }
+    return plan->flats[flat].slice ? wave * plan->unit_count + unit : wave;
+}

@@ -1,0 +1,106 @@
+// Flat buffers: what lies in them, where, and in which types.
+#ifndef TR_PLAN_FLAT_H
+#define TR_PLAN_FLAT_H
+
+#include "ops/update/update.h"
+#include "plan/step.h"
+
+#include <tranche/plan.h>
+
+// One tensor of the model, or one slice of it, where it lies in its flat buffer.
+typedef struct tr_plan_param {
+    char *name;    // full
+    uint64_t hash; // of the name
+    tr_shape shape;
+    // The tensor that files hold, and the first element of it that this is: of itself
+    // 0.
+    const char *stored;
+    tr_shape stored_shape;
+    int64_t first;
+    tr_init init;
+    int flat;
+    int64_t offset, count; // elements
+    int place;             // which of its flat buffer's parameters, by offset
+    int tensor;            // the plan's first parameter that is of the same stored one
+} tr_plan_param;
+
+enum {
+    TR_FLAT_ELEMENTS = 16,    // a flat buffer is a multiple of a cache line long
+    TR_SHARD_ELEMENTS = 1024, // shards are cut at multiples: whole blocks of the norm,
+                              // and of what NVMe writes
+    TR_UPDATE_SLOTS_MAX = 64, // of the ring that an update from NVMe is staged in
+};
+
+// Elements [first, first + count) of a flat buffer, in a buffer that lives always.
+typedef struct tr_flat_range {
+    int buffer; // -1: none
+    int64_t first, count;
+} tr_flat_range;
+
+// A flat buffer: all parameters of one unit, or one tied tensor. The grain of sharding.
+typedef struct tr_flat {
+    const char *name;
+    bool tied;
+    bool slice;  // of a tied tensor that is used in slices
+    bool gauged; // its gradients count for the noise scale, where it is measured
+    const char *not_gauged; // why not, in words; NULL: it does, or nothing measures
+    bool leaves;            // states and update are elsewhere, and gradients go there
+    size_t first_param, end_param; // its parameters are among these of the plan
+    int param_count;
+    int64_t count;      // elements, padding included
+    int64_t shard;      // elements of a rank's part (comm.h), a multiple of 1,024
+    int64_t first, own; // this rank's part: [first, first + own)
+    // Of the type that units compute in, on the device; buffer -1: only while it is
+    // used.
+    tr_flat_range param;
+    // f32, what the update changes; elsewhere than param, or param.
+    tr_flat_range master;
+    // What is used of it, where the update is: master itself, or where units compute in
+    // 16 bits what the update rounds it to: param, or, where that is elsewhere, a
+    // buffer that is fetched from.
+    tr_flat_range copy;
+    tr_flat_range grad; // what the update reads, of the type of the sums
+    tr_flat_range sums; // gradients that stay on the device until they are complete:
+                        // grad, or what is evicted to it; buffer -1: none stay
+    tr_flat_range state[TR_OPTIMIZER_STATES]; // f32
+    int64_t squares; // where the squares of its gradients begin, of the record's
+    int64_t parts;   // where its tensors' parts begin in what a rank measures
+} tr_flat;
+
+// Where a unit's flat buffers lie while a step works on it. Buffers; -1: not touched.
+typedef struct tr_binding {
+    int32_t param[TR_UNIT_FLATS_MAX];
+    int32_t grad[TR_UNIT_FLATS_MAX]; // f32
+} tr_binding;
+
+// A binding of the plan, one that is there already where it is the same; -1: no memory.
+int32_t tr__plan_bind(tr_plan *plan, const tr_binding *binding, tr_error *err);
+// Bytes of an element of the parameters that units compute with.
+int64_t tr__param_bytes(const tr_plan *plan);
+// Are they of 16 bits, beside master weights in f32?
+bool tr__plan_is_half(const tr_plan *plan);
+// Are gradients summed in another type than the f32 that a backward makes? Then each
+// micro-batch's is made by itself, and folded into the sums.
+bool tr__plan_folds(const tr_plan *plan);
+int64_t tr__sum_bytes(const tr_plan *plan); // of an element of the sums
+// Of so many elements of them in memory: whole lines of the cache.
+int64_t tr__sums_bytes(const tr_plan *plan, int64_t count);
+// Elements of a flat buffer that a rank updates at most: its shard, or, at stage 0,
+// all.
+int64_t tr__update_shard(const tr_plan *plan, const tr_flat *flat);
+// Are gradients handed on after each wave, to another rank or another space? Some of
+// the plan's; those of a flat buffer.
+bool tr__plan_grads_pass(const tr_plan *plan);
+bool tr__flat_grads_pass(const tr_plan *plan, int flat);
+// Does something lie between its parameters, or behind them?
+bool tr__flat_has_gaps(const tr_plan *plan, int flat);
+// Elements of the flat buffers that are updated on the device.
+int64_t tr__plan_staying(const tr_plan *plan);
+// Backward steps of one scope add to one gradient of a flat, before it is handed to
+// other ranks: those of the optimizer step, of the wave (stages 2 and 3) or, for a
+// slice of a tied tensor, of one unit in it. A slice is so never there in full for
+// longer than one of its users is at work, and the ranks' sums take what each user has
+// made.
+int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave);
+
+#endif

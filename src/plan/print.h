@@ -1,0 +1,15 @@
+// Parts of what is printed of a plan.
+#ifndef TR_PLAN_PRINT_H
+#define TR_PLAN_PRINT_H
+
+#include "base/json_writer.h"
+
+#include <tranche/plan.h>
+
+// "batch 8 = micro-batch 2 x 4 accumulation steps x 1 rank".
+void tr__plan_print_batch(const tr_plan_request *request, FILE *to);
+// tr_plan_print_json without the braces around it.
+tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
+                                 tr_error *err);
+
+#endif

@@ -1,0 +1,52 @@
+// The statistics of a step: its record, and the norms of tensors.
+#ifndef TR_PLAN_STATISTICS_H
+#define TR_PLAN_STATISTICS_H
+
+#include "plan/flat.h"
+
+// The record of a step: what ranks tell each other before the update, doubles.
+// [ranks][doubles], each rank's: its flags, the loss's sums of each of its
+// micro-batches [g][TR_SUMS], the squares of each 1,024 gradients of its parts of the
+// flat buffers.
+typedef enum tr_record_flag {
+    TR_RECORD_ASKED,      // 1: for a checkpoint, 2: for an end
+    TR_RECORD_TOO_LARGE,  // gradients that did not fit the fixed-point sums
+    TR_RECORD_NOT_FINITE, // gradients that no sums could hold
+    TR_RECORD_SECONDS,    // of the step so far
+    TR_RECORD_WAIT,       // of them, waiting for other ranks
+    TR_RECORD_PEAK,       // bytes: the most that the process has had
+    TR_RECORD_FIRST_BAD,  // what was first not finite (exec/finite.c); 0: nothing
+    // Of the gradients of the rank's first micro-batch, and of tied tensors, of its
+    // first wave.
+    TR_RECORD_SQUARES,
+    TR_RECORD_TIED_SQUARES,
+    TR_RECORD_FLAGS
+} tr_record_flag;
+
+typedef struct tr_record_layout {
+    int buffer;
+    int64_t doubles;  // of one rank
+    int64_t sums;     // where the sums begin
+    int64_t partials; // where the squares begin
+} tr_record_layout;
+
+// What a rank measures of its shards of the flat buffers, for the norms of tensors:
+// tr_squares of each block of 1,024 elements and each parameter that has elements in it
+// (ops/optimizer_measure.h). Block b of a rank's shard of a flat buffer and that flat's
+// parameter number k are at flat.parts + b + k; not all of them are used. The passing
+// buffer has [ranks][parts] of it at stages 1 to 3; at stage 0 every rank measures all.
+typedef struct tr_norms_layout {
+    int64_t parts;      // of one rank
+    tr_parts_run *runs; // [run_count] which parts of all ranks are which tensor's
+    int64_t run_count;
+} tr_norms_layout;
+
+// How many ranks' measures make up all: 1 at stage 0.
+int64_t tr__norms_ranks(const tr_plan *plan);
+// How many tr_squares a rank has for a flat buffer.
+int64_t tr__norms_parts(const tr_plan *plan, const tr_flat *flat);
+// Index of the tr_squares of a block (of 1,024 elements of its flat buffer) in which
+// the parameter has elements.
+int64_t tr__norms_part(const tr_plan *plan, const tr_plan_param *param, int64_t block);
+
+#endif

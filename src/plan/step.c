@@ -1,0 +1,205 @@
+// Steps: their names, what each kind of them is, their operands, and which program one
+// runs.
+#include "plan/step.h"
+
+#include "base/memory.h"
+#include "plan/plan.h"
+
+#include <assert.h>
+
+const char *tr__plan_step_name(tr_plan_step_kind kind) {
+    static const char *const names[] = {
+#define TR_STEP_NAME(name) #name,
+        TR_STEP_LIST(TR_STEP_NAME)
+#undef TR_STEP_NAME
+    };
+    return (unsigned)kind < TR_STEP_KINDS ? names[kind] : "";
+}
+
+const char *tr__sequence_name(tr_sequence_kind kind) {
+    static const char *const names[] = {"train", "evaluate", "answer", "fence"};
+    return (unsigned)kind < TR_SEQUENCES ? names[kind] : "";
+}
+
+const char *tr__stream_name(tr_stream stream) {
+    static const char *const names[] = {"compute", "data", "communication", "copy",
+                                        "nvme"};
+    return (unsigned)stream < TR_STREAMS ? names[stream] : "";
+}
+
+const char *tr__part_name(tr_part part) {
+    static const char *const names[] = {"parameters", "gradients", "record",  "copy",
+                                        "state 0",    "state 1",   "state 2", "state 3",
+                                        "norms",      "input"};
+    static_assert(sizeof names / sizeof *names == TR_PART_BOUNDARY + 1,
+                  "every part has its name");
+    return (unsigned)part <= TR_PART_BOUNDARY ? names[part] : "";
+}
+
+tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *err) {
+    if (!tr__grow((void **)&sequence->steps, &sequence->capacity, sequence->count + 1,
+                  sizeof *sequence->steps)) {
+        return tr_fail(err, TR_MEMORY, "no memory for the plan's steps");
+    }
+    for (int i = 0; i < TR_SLOTS; i++) {
+        step.buffer[i] = -1;
+    }
+    step.binding = -1;
+    step.id = step.id > 0 ? step.id : ++sequence->ids;
+    sequence->steps[sequence->count++] = step;
+    return TR_OK;
+}
+
+size_t tr__sequence_applied(const tr_sequence *sequence) {
+    size_t i = sequence->count;
+    while (i > 0 && (sequence->steps[i - 1].guard == TR_GUARD_APPLIED ||
+                     sequence->steps[i - 1].guard == TR_GUARD_AT_ONCE)) {
+        i--;
+    }
+    return i;
+}
+
+tr_slot tr__place_slot(tr_place place) {
+    static const int slots[TR_PLACE_COUNT] = {
+        [TR_PLACE_INPUT] = 1 + TR_SLOT_INPUT,
+        [TR_PLACE_OUTPUT] = 1 + TR_SLOT_OUTPUT,
+        [TR_PLACE_INPUT_GRAD] = 1 + TR_SLOT_INPUT_GRAD,
+        [TR_PLACE_OUTPUT_GRAD] = 1 + TR_SLOT_OUTPUT_GRAD,
+        [TR_PLACE_SAVED] = 1 + TR_SLOT_SAVED,
+        [TR_PLACE_WAVE] = 1 + TR_SLOT_WAVE,
+        [TR_PLACE_WAVE_GRAD] = 1 + TR_SLOT_WAVE_GRAD,
+        [TR_PLACE_TEMP] = 1 + TR_SLOT_TEMP,
+    };
+    return (tr_slot)(slots[place] > 0 ? slots[place] - 1 : TR_SLOTS);
+}
+
+uint64_t tr__slot_bit(tr_slot slot) {
+    return UINT64_C(1) << slot;
+}
+
+uint64_t tr__grad_bit(int flat) {
+    return UINT64_C(1) << (TR_SLOTS + flat);
+}
+
+uint64_t tr__operand_bit(const tr_operand *operand) {
+    return operand->place == TR_PLACE_PARAM_GRAD
+               ? tr__grad_bit(operand->flat)
+               : tr__slot_bit(tr__place_slot(operand->place));
+}
+
+bool tr__step_adds(const tr_plan_step *step, const tr_instruction *at, int i) {
+    bool writes = step->writes & tr__operand_bit(&at->out[i]);
+    return (at->accumulate >> i & 1) || ((at->first >> i & 1) && !writes);
+}
+
+int32_t tr__step_wait(const tr_plan_step *step, tr_stream stream) {
+    switch (stream) {
+    case TR_STREAM_COMM:
+        return step->wait;
+    case TR_STREAM_COPY:
+        return step->wait_copy;
+    case TR_STREAM_NVME:
+        return step->wait_nvme;
+    default: // done when the next step begins
+        return 0;
+    }
+}
+
+// What a step of a kind works on.
+typedef enum subject { NOBODY, UNIT, FLAT } subject;
+
+static const struct kind {
+    tr_step_shape shape;
+    subject subject;
+    bool of_micro_batch;
+} of_kind[TR_STEP_KINDS] = {
+    [TR_STEP_load] = {TR_STEP_IS_FEED, NOBODY, true},
+    [TR_STEP_unload] = {TR_STEP_IS_FEED, NOBODY, true},
+    [TR_STEP_forward] = {TR_STEP_IS_LAUNCH, UNIT, true},
+    [TR_STEP_recompute] = {TR_STEP_IS_LAUNCH, UNIT, true},
+    [TR_STEP_backward] = {TR_STEP_IS_LAUNCH, UNIT, true},
+    [TR_STEP_combine] = {TR_STEP_IS_LAUNCH, UNIT, false},
+    [TR_STEP_track] = {TR_STEP_IS_LAUNCH, UNIT, false},
+    [TR_STEP_gauge] = {TR_STEP_IS_LAUNCH, UNIT, true},
+    [TR_STEP_gauge_tied] = {TR_STEP_IS_LAUNCH, FLAT, false},
+    [TR_STEP_fold] = {TR_STEP_IS_LAUNCH, FLAT, true},
+    [TR_STEP_square] = {TR_STEP_IS_LAUNCH, FLAT, false},
+    [TR_STEP_clear] = {TR_STEP_IS_LAUNCH, FLAT, false},
+    [TR_STEP_norm] = {TR_STEP_IS_LAUNCH, NOBODY, false},
+    [TR_STEP_measure] = {TR_STEP_IS_LAUNCH, FLAT, false},
+    [TR_STEP_total] = {TR_STEP_IS_LAUNCH, NOBODY, false},
+    [TR_STEP_update] = {TR_STEP_IS_LAUNCH, FLAT, false},
+    [TR_STEP_gather] = {TR_STEP_IS_EXCHANGE, FLAT, false},
+    [TR_STEP_reduce] = {TR_STEP_IS_EXCHANGE, FLAT, false},
+    [TR_STEP_fetch] = {TR_STEP_IS_COPY, FLAT, false},
+    [TR_STEP_evict] = {TR_STEP_IS_COPY, FLAT, false},
+    [TR_STEP_read] = {TR_STEP_IS_FILE, FLAT, false},
+    [TR_STEP_write] = {TR_STEP_IS_FILE, FLAT, false},
+};
+
+tr_step_shape tr__step_shape(const tr_plan_step *step) {
+    return of_kind[step->kind].shape;
+}
+
+bool tr__step_is_of_boundary(const tr_plan_step *step) {
+    return tr__step_shape(step) == TR_STEP_IS_COPY && step->part == TR_PART_BOUNDARY;
+}
+
+static subject subject_of(const tr_plan_step *step) {
+    bool whole = step->part == TR_PART_RECORD || step->part == TR_PART_NORMS;
+    bool may_be = step->kind == TR_STEP_gather || step->kind == TR_STEP_clear;
+    return tr__step_is_of_boundary(step) ? UNIT
+           : may_be && whole             ? NOBODY
+                                         : of_kind[step->kind].subject;
+}
+
+bool tr__step_is_of_unit(const tr_plan_step *step) {
+    return step->kind == TR_STEP_forward || step->kind == TR_STEP_combine ||
+           step->kind == TR_STEP_recompute || step->kind == TR_STEP_backward;
+}
+
+bool tr__step_is_of_flat(const tr_plan_step *step) {
+    return subject_of(step) == FLAT;
+}
+
+bool tr__step_is_of_micro_batch(const tr_plan_step *step) {
+    return of_kind[step->kind].of_micro_batch || tr__step_is_of_boundary(step);
+}
+
+const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step) {
+    switch (subject_of(step)) {
+    case FLAT:
+        return plan->flats[step->unit].name;
+    case UNIT:
+        return plan->request.model->units[step->unit].name;
+    default:
+        return NULL;
+    }
+}
+
+const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step,
+                                   tr_sequence_kind sequence) {
+    const tr_unit_program *unit = NULL;
+    if (step->kind == TR_STEP_forward || step->kind == TR_STEP_backward ||
+        step->kind == TR_STEP_recompute || step->kind == TR_STEP_track) {
+        unit = plan->units[step->unit].program;
+    }
+    switch (step->kind) {
+    case TR_STEP_forward:
+        if (sequence == TR_SEQUENCE_ANSWER) {
+            return &unit->answer;
+        }
+        if (sequence == TR_SEQUENCE_EVALUATE) {
+            return &unit->evaluate[step->segment];
+        }
+        return step->lean ? &unit->lean[step->segment] : &unit->forward[step->segment];
+    case TR_STEP_backward:
+        return &unit->backward[step->segment];
+    case TR_STEP_recompute:
+        return &unit->recompute;
+    case TR_STEP_track:
+        return &unit->track;
+    default:
+        return NULL;
+    }
+}

@@ -1,0 +1,235 @@
+// A step of the plan, and a sequence of them: what it does, how, when, and on which
+// buffers.
+#ifndef TR_PLAN_STEP_H
+#define TR_PLAN_STEP_H
+
+#include "ops/update/update.h"
+#include "plan/program.h"
+
+#include <tranche/plan.h>
+
+// What a step of the plan does.
+// X(name): load      waits until the reading thread has filled the micro-batch's slot
+//          gather    brings the ranks' parts of something together: a flat buffer's
+//                    parameters or gradients, or the record of the step
+//          read      brings part of a flat buffer from NVMe to staging in host memory
+//          fetch     brings parameters from where they live, or from staging, to the
+//                    device; or what a unit was given
+//          forward   runs one segment of a unit on one micro-batch
+//          combine   ends a segment: every micro-batch of the wave has added to its
+//                    wave tensors; micro-batches and ranks merge theirs here
+//          recompute makes again what a unit's forward did not keep
+//          backward  runs one segment's backward on one micro-batch
+//          gauge     the squares of the first micro-batch's gradients of one segment of
+//                    a unit, into the record, before others add to them
+//          gauge_tied the squares of a tied tensor's gradient, into the record, when
+//          the
+//                    rank's first wave has added to it and no other
+//          fold      adds a micro-batch's gradient of a flat buffer to its sums, where
+//                    these are not f32
+//          reduce    sums the ranks' gradients of a flat buffer; each gets its shard
+//          square    the squares of a flat buffer's complete gradients, by blocks,
+//                    into the record, before they leave for NVMe
+//          evict     adds gradients to their sums where the update is, or takes them to
+//                    staging; or takes what a unit was given to where it waits
+//          write     brings part of a flat buffer from staging to NVMe
+//          unload    gives the micro-batch's slot back
+//          clear     sets to zero: the loss's sums; of a flat buffer's gradients what
+//                    the next step does not make
+//          norm      the squares of this rank's gradients, by blocks, into the record,
+//                    but for those that have left for NVMe
+//          measure   the first phase of an update that needs the norms of each tensor,
+//                    on elements of one flat buffer
+//          total     each tensor's norms, of what has been measured of it
+//          update    the optimizer, on elements of one flat buffer
+//          track     brings a unit's states up to date
+#define TR_STEP_LIST(X)                                                                \
+    X(load)                                                                            \
+    X(read)                                                                            \
+    X(fetch)                                                                           \
+    X(gather)                                                                          \
+    X(forward)                                                                         \
+    X(combine)                                                                         \
+    X(recompute)                                                                       \
+    X(backward)                                                                        \
+    X(gauge)                                                                           \
+    X(gauge_tied)                                                                      \
+    X(fold)                                                                            \
+    X(reduce)                                                                          \
+    X(square)                                                                          \
+    X(evict) X(write) X(unload) X(clear) X(norm) X(measure) X(total) X(update) X(track)
+
+typedef enum tr_plan_step_kind {
+#define TR_STEP_ENUM(name) TR_STEP_##name,
+    TR_STEP_LIST(TR_STEP_ENUM)
+#undef TR_STEP_ENUM
+        TR_STEP_KINDS
+} tr_plan_step_kind;
+
+// How a step does it. The executor has one function for each shape.
+typedef enum tr_step_shape {
+    TR_STEP_IS_LAUNCH,   // kernels: a unit's program (program.h), or flat_launch.h
+    TR_STEP_IS_COPY,     // between spaces (moves.h)
+    TR_STEP_IS_EXCHANGE, // between ranks (moves.h)
+    TR_STEP_IS_FILE,     // between the file and memory (moves.h)
+    TR_STEP_IS_FEED,     // a micro-batch's slot, from and to the reading thread
+    TR_STEP_SHAPES
+} tr_step_shape;
+
+// Steps of the compute and data streams are done when the next step begins. Those of
+// the communication stream (gather, reduce), of the copy stream (fetch, evict) and of
+// the NVMe stream (read, write) begin when they are reached, on each stream one after
+// the other, and go on beside what follows, until a step waits for them.
+typedef enum tr_stream {
+    TR_STREAM_COMPUTE,
+    TR_STREAM_DATA,
+    TR_STREAM_COMM,
+    TR_STREAM_COPY,
+    TR_STREAM_NVME,
+    TR_STREAMS
+} tr_stream;
+
+// What a gather brings together, and what a read or write moves.
+typedef enum tr_part {
+    TR_PART_PARAM, // read, write: what the update changes
+    TR_PART_GRAD,
+    TR_PART_RECORD,
+    TR_PART_COPY,  // in 16 bits: what the update rounds that to, and units compute with
+    TR_PART_STATE, // the optimizer's first; the others follow
+    TR_PARTS = TR_PART_STATE + TR_OPTIMIZER_STATES,
+    TR_PART_NORMS = TR_PARTS, // what each rank has measured: only gathered
+    TR_PART_BOUNDARY,         // what a unit is given: only evicted and fetched
+} tr_part;
+
+// Buffers that a step may name, besides parameters, gradients and data: its operands,
+// by role.
+typedef enum tr_slot {
+    TR_SLOT_INPUT,
+    TR_SLOT_OUTPUT,
+    TR_SLOT_INPUT_GRAD,
+    TR_SLOT_OUTPUT_GRAD,
+    TR_SLOT_SAVED,
+    TR_SLOT_WAVE,
+    TR_SLOT_WAVE_GRAD,
+    TR_SLOT_TEMP,
+    TR_SLOT_NORMS, // measure: what ranks measure; update: the norms of tensors
+    TR_SLOT_PART,  // measure, update: where the first part is staged; the others follow
+    TR_SLOTS = TR_SLOT_PART + TR_PARTS
+} tr_slot;
+
+// When a step is done. Flags that only the engine sets decide: was the walk asked for
+// an end, is the update applied, is it left to the next step, was the one before left
+// to this step.
+typedef enum tr_step_guard {
+    TR_GUARD_RUNNING,  // until somebody asks for an end
+    TR_GUARD_ALWAYS,   // other ranks or later steps wait for what it moves
+    TR_GUARD_APPLIED,  // once the norm is known and the update is not skipped
+    TR_GUARD_AT_ONCE,  // the same, where the update is not left to the next step,
+    TR_GUARD_DEFERRED, // which does it by steps of this kind
+} tr_step_guard;
+
+typedef struct tr_plan_step {
+    int32_t id; // unique in its sequence, kept when passes insert others around it
+    tr_plan_step_kind kind;
+    tr_stream stream;
+    tr_step_guard guard;
+    int32_t unit; // gather, reduce, fold, update: the flat buffer
+    int32_t segment;
+    int64_t micro; // micro-batch of this rank's step, 0..g-1
+    tr_part part;  // gather, clear, read, write, fetch, evict
+    bool lean;     // forward: keeps nothing for the backward
+    bool backward; // combine: of gradients
+    bool whole;    // clear, of gradients: all (else: what lies between parameters)
+    // The operands that the step writes, of those that it contributes to: it adds to
+    // the others (adds.c). Bits: tr__operand_bit.
+    uint64_t writes;
+    // So many of the sequence's communication, copy and NVMe steps must be done, where
+    // no earlier step has waited for them (schedule.c).
+    int32_t wait, wait_copy, wait_nvme;
+    int32_t binding; // where the unit's flat buffers lie: in plan->bindings, -1: none
+    // Read, write, measure, update: elements of the flat buffer, multiples of 1,024 but
+    // for the end, and in which slot of the update's ring they are staged (-1: in
+    // none).
+    int64_t first, count;
+    int32_t slot;
+    // Gauge_tied, fold, reduce, square, evict: INPUT is what is read (-1: the flat's
+    // sums), OUTPUT where to (-1: the flat's own). Fetch and gather of parameters:
+    // OUTPUT is where they go (-1: in place, in the flat's own); INPUT, of a gather,
+    // this rank's part, of a fetch, where it is staged (-1: the flat's). Read: OUTPUT,
+    // write: INPUT. Gather of norms: OUTPUT is what ranks have measured; total: INPUT
+    // that, OUTPUT tr_squares for each parameter of the plan (of its tensor: at the
+    // index tr_plan_param.tensor).
+    int32_t buffer[TR_SLOTS]; // -1: none
+} tr_plan_step;
+
+// The step `before` must be done before the step `after` begins, though that needs none
+// of its bytes: it bounds what is in flight. Steps by their ids.
+typedef struct tr_limit {
+    int32_t before, after;
+} tr_limit;
+
+typedef struct tr_sequence {
+    tr_plan_step *steps;
+    size_t count, capacity;
+    tr_limit *limits;
+    size_t limit_count, limit_capacity;
+    int32_t ids; // given so far
+} tr_sequence;
+
+// The sequences of a plan. Only one of them is at work at a time; their passing buffers
+// share memory.
+typedef enum tr_sequence_kind {
+    TR_SEQUENCE_TRAIN,    // one optimizer step
+    TR_SEQUENCE_EVALUATE, // one micro-batch forward
+    TR_SEQUENCE_ANSWER,   // one micro-batch forward, with logits (inference plans)
+    TR_SEQUENCE_FENCE,    // parameters that every rank keeps are made the same on all
+    TR_SEQUENCES
+} tr_sequence_kind;
+
+// ---- names
+// -----------------------------------------------------------------------------------
+
+const char *tr__plan_step_name(tr_plan_step_kind kind);
+const char *tr__sequence_name(tr_sequence_kind kind);
+const char *tr__stream_name(tr_stream stream);
+const char *tr__part_name(tr_part part);
+
+// ---- what a step is
+// -----------------------------------------------------------------------------------
+
+tr_step_shape tr__step_shape(const tr_plan_step *step);
+// Steps that run a unit's program, or end its segment.
+bool tr__step_is_of_unit(const tr_plan_step *step);
+// How many of the stream's steps must be done before the step.
+int32_t tr__step_wait(const tr_plan_step *step, tr_stream stream);
+// Steps that move what a unit is given.
+bool tr__step_is_of_boundary(const tr_plan_step *step);
+// Steps that work on a flat buffer.
+bool tr__step_is_of_flat(const tr_plan_step *step);
+// Steps that work on one micro-batch.
+bool tr__step_is_of_micro_batch(const tr_plan_step *step);
+// The name of the unit or the flat buffer that the step works on, NULL: of none.
+const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step);
+// The program that a forward, recompute or backward step runs, NULL for other kinds.
+const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step,
+                                   tr_sequence_kind sequence);
+
+// ---- operands
+// -----------------------------------------------------------------------------------
+
+// The slot of the step that names where operands of the place lie; TR_SLOTS: none.
+tr_slot tr__place_slot(tr_place place);
+// Which bit of tr_plan_step.writes is that of an operand: what a slot names, or the
+// gradient of the unit's flat buffer `flat`.
+uint64_t tr__slot_bit(tr_slot slot);
+uint64_t tr__grad_bit(int flat);
+uint64_t tr__operand_bit(const tr_operand *operand);
+// Does an instruction of the step add to its result i, or write it?
+bool tr__step_adds(const tr_plan_step *step, const tr_instruction *at, int i);
+// Appends a step to a sequence; one without an id gets one.
+tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *err);
+// The first of the steps at the end of a sequence that are done only where the update
+// is applied: before it the engine decides. Their count: there is none.
+size_t tr__sequence_applied(const tr_sequence *sequence);
+
+#endif

@@ -1,0 +1,81 @@
+#include "plan/wave.h"
+
+#include "base/checked.h"
+
+static const tr_op *op_at(const tr_program *program, size_t at, int *output) {
+    size_t i = 0;
+    while (at >= (size_t)program->instructions[i].desc.out_count) {
+        at -= (size_t)program->instructions[i++].desc.out_count;
+    }
+    *output = (int)at;
+    return program->instructions[i].desc.op;
+}
+
+// The op whose output the wave tensor at `offset` is, among those of a segment; NULL:
+// none of them.
+static const tr_op *wave_op(const tr_program *program, int64_t offset, int *output) {
+    const tr_tensor_desc *desc = NULL;
+    const tr_operand *result;
+    for (size_t at = 0; (result = tr__program_result(program, at, &desc)); at++) {
+        if (result->place == TR_PLACE_WAVE && result->offset == offset) {
+            return op_at(program, at, output);
+        }
+    }
+    return NULL;
+}
+
+// A gradient lies as its tensor does, and is of the same ranks.
+static tr_wave_tensor wave_tensor(const tr_unit_program *unit, bool backward,
+                                  int64_t offset, const tr_tensor_desc *desc) {
+    const tr_op *op = NULL;
+    int output = 0;
+    for (int s = 0; s < unit->segments && !op; s++) {
+        op = wave_op(&unit->forward[s], offset, &output);
+    }
+    return (tr_wave_tensor){.offset = offset,
+                            .bytes = tr_tensor_bytes(*desc),
+                            .desc = *desc,
+                            .op = backward ? NULL : op,
+                            .own = op && (op->rank_outputs >> output & 1)};
+}
+
+int32_t tr__combine_buffer(const tr_plan_step *step) {
+    return step->buffer[step->backward ? TR_SLOT_WAVE_GRAD : TR_SLOT_WAVE];
+}
+
+bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
+                      tr_wave_tensor *tensor) {
+    const tr_unit_program *unit = plan->units[step->unit].program;
+    const tr_program *program =
+        step->backward ? &unit->backward[step->segment] : &unit->forward[step->segment];
+    tr_place place = step->backward ? TR_PLACE_WAVE_GRAD : TR_PLACE_WAVE;
+    const tr_tensor_desc *desc = NULL;
+    const tr_operand *result;
+    while ((result = tr__program_result(program, *next, &desc)) != NULL) {
+        size_t at = (*next)++;
+        if (result->place == place && !tr__program_repeats(program, at, result)) {
+            *tensor = wave_tensor(unit, step->backward, result->offset, desc);
+            return true;
+        }
+    }
+    return false;
+}
+
+int64_t tr__wave_parts(const tr_plan *plan, tr_sequence_kind sequence) {
+    bool apart = plan->request.reproducible && sequence == TR_SEQUENCE_TRAIN;
+    return apart ? plan->request.accumulation_steps : 1;
+}
+
+bool tr__wave_is_step(const tr_unit_program *unit) {
+    return tr__graph_barriers(unit->graph, 1, unit->segments) == 0;
+}
+
+int64_t tr__combine_bytes(const tr_plan *plan, const tr_plan_step *step) {
+    tr_wave_tensor tensor;
+    int64_t most = 0;
+    size_t next = 0;
+    while (plan->request.ranks > 1 && tr__combine_next(plan, step, &next, &tensor)) {
+        most = tr__max_i64(most, tensor.own ? 0 : tensor.bytes);
+    }
+    return most * tr__wave_parts(plan, TR_SEQUENCE_TRAIN) * plan->request.ranks;
+}
