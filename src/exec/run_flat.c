@@ -56,9 +56,6 @@ tr_status tr__run_launch(tr_work *work, const tr_plan_step *step) {
     if (program) {
         return tr__run_program(work, step, program);
     }
-    if (step->kind == TR_STEP_combine) {
-        return tr__run_combine(work, step);
-    }
     run_flat(work, step);
     if (step->kind == TR_STEP_norm) {
         note_times(work);

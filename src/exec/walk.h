@@ -95,7 +95,6 @@ void tr__round_copy(const tr_executor *ex, const tr_flat *flat, int64_t first,
                     int64_t count);
 // ---- run_comm.c
 tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step);
-tr_status tr__run_combine(tr_work *work, const tr_plan_step *step);
 // Until everything is done that the step waits for.
 tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step);
 // ---- run_copy.c

@@ -2,19 +2,12 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "plan/work.h"
 
-// How many tasks a step hands to each stream.
-static void count_tasks(const tr_plan *plan, const tr_plan_step *step,
-                        size_t count[TR_STREAMS]) {
-    tr_transfer transfers[TR_TRANSFERS_AT_ONCE];
-    size_t next = 0;
-    int some;
-    while ((some = tr__step_transfers(plan, step, &next, transfers)) > 0) {
-        count[TR_STREAM_COMM] += (size_t)some;
-    }
-    count[TR_STREAM_COPY] += step->stream == TR_STREAM_COPY;
-    count[TR_STREAM_NVME] += step->stream == TR_STREAM_NVME;
+// Does the step hand a task to its stream?
+static bool hands_on(const tr_plan_step *step) {
+    tr_step_shape shape = tr__step_shape(step);
+    return shape == TR_STEP_IS_COPY || shape == TR_STEP_IS_EXCHANGE ||
+           shape == TR_STEP_IS_FILE;
 }
 
 static bool take(tr_watch *watch, const size_t count[TR_STREAMS]) {
@@ -36,7 +29,7 @@ tr_status tr__watch_create(const tr_plan *plan, tr_watch **out, tr_error *err) {
     tr_watch *watch = tr__calloc(1, sizeof *watch);
     size_t count[TR_STREAMS] = {0};
     for (size_t i = 0; i < sequence->count; i++) {
-        count_tasks(plan, &sequence->steps[i], count);
+        count[sequence->steps[i].stream] += hands_on(&sequence->steps[i]);
     }
     if (watch) {
         watch->capacity = sequence->count;

@@ -179,14 +179,6 @@ static void note_data(finder *f, tr_access_mode mode) {
          f->plan->slot_bytes);
 }
 
-static void note_combine(finder *f) {
-    int32_t value = tr__combine_buffer(f->step);
-    if (f->kind == TR_SEQUENCE_TRAIN) {
-        note_whole(f, value, TR_ACCESS_ADD);
-        writes(f, TR_SLOT_TEMP);
-    }
-}
-
 // Bytes that a step launches on or moves. A rank that has none of them is taken to
 // access all of the buffer, so that it waits as the others.
 static tr_access region_of(const finder *f, const tr_region *region) {
@@ -291,8 +283,6 @@ static void note_launch_step(finder *f) {
     const tr_program *program = tr__step_program(f->plan, f->step, f->kind);
     if (program) {
         note_program(f, program);
-    } else if (f->step->kind == TR_STEP_combine) {
-        note_combine(f);
     } else {
         note_launches(f);
     }

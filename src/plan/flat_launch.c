@@ -4,10 +4,12 @@
 #include "ops/accumulate/accumulate.h"
 #include "ops/gradient_squares/gradient_squares.h"
 #include "ops/kernel.h"
+#include "ops/merge/merge.h"
 #include "ops/optimizer_measure.h"
 #include "ops/update/update.h"
 #include "ops/zero/zero.h"
 #include "plan/residency.h"
+#include "plan/wave.h"
 
 #include <string.h>
 
@@ -233,6 +235,77 @@ static bool clear(const tr_plan *plan, const tr_plan_step *step, size_t *next,
            zero(plan, step, TR_F64, plan->record.partials, in_record(plan, 0), out);
 }
 
+// ---- wave tensors
+
+static int64_t wave_bytes(const tr_plan *plan, const tr_plan_step *step) {
+    return plan->units[step->unit].program->wave_bytes;
+}
+
+// A block of so many rows, each of so many bytes.
+static tr_tensor_desc block(tr_dtype dtype, int64_t rows, int64_t bytes) {
+    return (tr_tensor_desc){dtype,
+                            TR_SHAPE2(rows, bytes / (int64_t)tr_dtype_bytes(dtype))};
+}
+
+// This rank's parts go to their place among those of all ranks, in words of 8 bytes.
+static bool pack(const tr_plan *plan, const tr_plan_step *step, tr_flat_launch *out) {
+    const int64_t word = sizeof(int64_t);
+    int64_t parts = tr__wave_parts(plan, TR_SEQUENCE_TRAIN);
+    tr_wave_range range = tr__wave_range(plan, step);
+    tr_pack_attr attr = {range.offset / word, range.bytes / word};
+    tr_location own = {step->buffer[TR_SLOT_OUTPUT],
+                       plan->request.rank * tr__wave_sent(plan, step)};
+    *out = begin(plan, step, &tr__op_pack);
+    memcpy(out->desc.attr, &attr, sizeof attr);
+    add_input(out, block(TR_I64, parts, wave_bytes(plan, step)),
+              (tr_location){tr__wave_buffer(step), 0});
+    set_result(out, 0, block(TR_I64, parts, range.bytes), own);
+    return finish(out);
+}
+
+// From the parts of all ranks, the first of which is written.
+static void merge_ranks(const tr_plan *plan, const tr_plan_step *step,
+                        const tr_wave_tensor *tensor, tr_flat_launch *out) {
+    int64_t parts = tr__wave_parts(plan, TR_SEQUENCE_TRAIN) * plan->request.ranks;
+    add_input(out, block(tensor->desc.dtype, parts, tr__wave_range(plan, step).bytes),
+              (tr_location){step->buffer[TR_SLOT_INPUT], 0});
+    set_result(out, 0, tensor->desc,
+               (tr_location){tr__wave_buffer(step), tensor->offset});
+}
+
+// To this rank's first part, from its others.
+static void merge_own(const tr_plan *plan, const tr_plan_step *step,
+                      const tr_wave_tensor *tensor, tr_flat_launch *out) {
+    int64_t parts = tr__wave_parts(plan, TR_SEQUENCE_TRAIN);
+    int64_t bytes = wave_bytes(plan, step);
+    int32_t buffer = tr__wave_buffer(step);
+    add_input(out, block(tensor->desc.dtype, parts - 1, bytes),
+              (tr_location){buffer, bytes});
+    set_added(out, 0, tensor->desc, (tr_location){buffer, tensor->offset});
+}
+
+// One tensor with each call. Ranks have runs of micro-batches: by rank and then by part
+// is by micro-batch.
+static bool merge(const tr_plan *plan, const tr_plan_step *step, size_t *next,
+                  tr_flat_launch *out) {
+    tr_wave_tensor tensor;
+    do {
+        if (!tr__wave_next(plan, step, next, &tensor)) {
+            return false;
+        }
+    } while (!tr__wave_is_merged(plan, &tensor));
+    bool exchanged = tr__wave_is_exchanged(plan, &tensor);
+    int64_t row = exchanged ? tr__wave_range(plan, step).offset : 0;
+    tr_merge_attr attr = {.of = tensor.op,
+                          .first = (tensor.offset - row) /
+                                   (int64_t)tr_dtype_bytes(tensor.desc.dtype),
+                          .shape = tensor.desc.shape};
+    *out = begin(plan, step, &tr__op_merge);
+    memcpy(out->desc.attr, &attr, sizeof attr);
+    (exchanged ? merge_ranks : merge_own)(plan, step, &tensor, out);
+    return finish(out);
+}
+
 // ---- updates
 
 // Where an update finds a part of its elements: in its place, or staged.
@@ -320,6 +393,8 @@ bool tr__flat_launch_next(const tr_plan *plan, const tr_plan_step *step, size_t 
         return squares_of_all(plan, step, next, out);
     case TR_STEP_gauge:
         return squares_of_first(plan, step, next, out);
+    case TR_STEP_merge:
+        return merge(plan, step, next, out);
     default: // one launch at most
         break;
     }
@@ -327,6 +402,8 @@ bool tr__flat_launch_next(const tr_plan *plan, const tr_plan_step *step, size_t 
         return false;
     }
     switch (step->kind) {
+    case TR_STEP_pack:
+        return pack(plan, step, out);
     case TR_STEP_fold:
         return accumulate(plan, step, out);
     case TR_STEP_square:

@@ -2,6 +2,7 @@
 
 #include "ops/optimizer_measure.h"
 #include "plan/residency.h"
+#include "plan/wave.h"
 
 static const tr_region nothing = {-1, 0, 0};
 
@@ -122,7 +123,22 @@ static tr_exchange gather_params(const tr_plan *plan, const tr_plan_step *step) 
     return e;
 }
 
+// Where a rank has several parts, they are packed: this rank's are at their place.
+static tr_exchange gather_wave(const tr_plan *plan, const tr_plan_step *step) {
+    tr_wave_range range = tr__wave_range(plan, step);
+    tr_exchange e =
+        gather_bytes(plan, step->buffer[TR_SLOT_OUTPUT], tr__wave_sent(plan, step));
+    if (tr__wave_parts(plan, TR_SEQUENCE_TRAIN) == 1) {
+        e.send = (tr_region){tr__wave_buffer(step), range.offset,
+                             range.offset + range.bytes};
+    }
+    return e;
+}
+
 static tr_exchange gather(const tr_plan *plan, const tr_plan_step *step) {
+    if (step->part == TR_PART_WAVE) {
+        return gather_wave(plan, step);
+    }
     const tr_flat *flat = flat_of(plan, step);
     switch (step->part) {
     case TR_PART_PARAM:

@@ -79,6 +79,42 @@ static bool is_barrier(const writer *w, int u, int segment) {
            tr__graph_barriers(program->graph, segment, segment + 1) > 0;
 }
 
+static bool merges(const tr_plan *plan, const tr_plan_step *step) {
+    tr_wave_tensor tensor;
+    size_t next = 0;
+    bool some = false;
+    while (tr__wave_next(plan, step, &next, &tensor)) {
+        some = some || tr__wave_is_merged(plan, &tensor);
+    }
+    return some;
+}
+
+// Every micro-batch of the wave has added to the segment's wave tensors: their parts
+// become one, those of other ranks among them. In an evaluation each micro-batch is a
+// wave of its own.
+static void merge_wave(writer *w, int u, int segment, bool backward) {
+    tr_plan_step step = {.unit = u, .segment = segment, .backward = backward};
+    if (w->sequence != &w->plan->sequences[TR_SEQUENCE_TRAIN]) {
+        return;
+    }
+    if (tr__wave_range(w->plan, &step).bytes > 0) {
+        tr_plan_step gather = step;
+        gather.kind = TR_STEP_gather;
+        gather.stream = TR_STREAM_COMM;
+        gather.guard = TR_GUARD_ALWAYS;
+        gather.part = TR_PART_WAVE;
+        step.kind = TR_STEP_pack;
+        if (tr__wave_parts(w->plan, TR_SEQUENCE_TRAIN) > 1) {
+            add(w, step);
+        }
+        add(w, gather);
+    }
+    step.kind = TR_STEP_merge;
+    if (merges(w->plan, &step)) {
+        add(w, step);
+    }
+}
+
 static void forward_unit(writer *w, int u) {
     int segments = w->plan->units[u].program->segments;
     for (int s = 0; s < segments; s++) {
@@ -86,10 +122,7 @@ static void forward_unit(writer *w, int u) {
             add_forward(w, u, s, j);
         }
         if (is_barrier(w, u, s + 1)) {
-            add(w, (tr_plan_step){.kind = TR_STEP_combine,
-                                  .guard = TR_GUARD_ALWAYS,
-                                  .unit = u,
-                                  .segment = s});
+            merge_wave(w, u, s, false);
         }
     }
 }
@@ -100,11 +133,7 @@ static void backward_unit(writer *w, int u) {
             add_backward(w, u, s, j);
         }
         if (is_barrier(w, u, s)) {
-            add(w, (tr_plan_step){.kind = TR_STEP_combine,
-                                  .guard = TR_GUARD_ALWAYS,
-                                  .unit = u,
-                                  .segment = s,
-                                  .backward = true});
+            merge_wave(w, u, s, true);
         }
     }
 }
@@ -135,16 +164,14 @@ static void add_update(writer *w, tr_plan_step_kind kind, size_t f) {
                           .slot = -1});
 }
 
-// Wave tensors that no segment waits for are merged when all waves have added to them.
-static void combine_step(writer *w) {
+// Wave tensors that no segment waits for are merged when all waves have added to them,
+// where the states of the model follow them.
+static void merge_step(writer *w) {
     for (int u = 0; u < w->plan->unit_count; u++) {
         const tr_unit_program *program = w->plan->units[u].program;
-        bool whole = program->wave_bytes > 0 && tr__wave_is_step(program);
+        bool whole = program->track.count > 0 && tr__wave_is_step(program);
         for (int s = 0; whole && s < program->segments; s++) {
-            add(w, (tr_plan_step){.kind = TR_STEP_combine,
-                                  .guard = TR_GUARD_ALWAYS,
-                                  .unit = u,
-                                  .segment = s});
+            merge_wave(w, u, s, false);
         }
     }
 }
@@ -165,7 +192,7 @@ static void train_step(writer *w) {
             backward_unit(w, u);
         }
     }
-    combine_step(w);
+    merge_step(w);
     add(w, (tr_plan_step){.kind = TR_STEP_norm});
     for (int u = 0; u < plan->unit_count; u++) {
         if (plan->units[u].program->track.count > 0) {

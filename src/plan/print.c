@@ -34,7 +34,7 @@ static bool is_micro(const item *it) {
 }
 
 static bool is_flat(const item *it) {
-    if (is_boundary(it)) {
+    if (is_boundary(it) || it->part == TR_PART_WAVE) {
         return false;
     }
     return it->kind == TR_STEP_gauge_tied || it->kind == TR_STEP_update ||

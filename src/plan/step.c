@@ -28,12 +28,12 @@ const char *tr__stream_name(tr_stream stream) {
 }
 
 const char *tr__part_name(tr_part part) {
-    static const char *const names[] = {"parameters", "gradients", "record",  "copy",
-                                        "state 0",    "state 1",   "state 2", "state 3",
-                                        "norms",      "input"};
-    static_assert(sizeof names / sizeof *names == TR_PART_BOUNDARY + 1,
+    static const char *const names[] = {
+        "parameters", "gradients", "record", "copy",  "state 0",     "state 1",
+        "state 2",    "state 3",   "norms",  "input", "wave tensors"};
+    static_assert(sizeof names / sizeof *names == TR_PART_WAVE + 1,
                   "every part has its name");
-    return (unsigned)part <= TR_PART_BOUNDARY ? names[part] : "";
+    return (unsigned)part <= TR_PART_WAVE ? names[part] : "";
 }
 
 tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *err) {
@@ -118,7 +118,8 @@ static const struct kind {
     [TR_STEP_forward] = {TR_STEP_IS_LAUNCH, UNIT, true},
     [TR_STEP_recompute] = {TR_STEP_IS_LAUNCH, UNIT, true},
     [TR_STEP_backward] = {TR_STEP_IS_LAUNCH, UNIT, true},
-    [TR_STEP_combine] = {TR_STEP_IS_LAUNCH, UNIT, false},
+    [TR_STEP_pack] = {TR_STEP_IS_LAUNCH, UNIT, false},
+    [TR_STEP_merge] = {TR_STEP_IS_LAUNCH, UNIT, false},
     [TR_STEP_track] = {TR_STEP_IS_LAUNCH, UNIT, false},
     [TR_STEP_gauge] = {TR_STEP_IS_LAUNCH, UNIT, true},
     [TR_STEP_gauge_tied] = {TR_STEP_IS_LAUNCH, FLAT, false},
@@ -145,17 +146,21 @@ bool tr__step_is_of_boundary(const tr_plan_step *step) {
     return tr__step_shape(step) == TR_STEP_IS_COPY && step->part == TR_PART_BOUNDARY;
 }
 
+bool tr__step_is_of_wave(const tr_plan_step *step) {
+    return step->kind == TR_STEP_pack || step->kind == TR_STEP_merge ||
+           (step->kind == TR_STEP_gather && step->part == TR_PART_WAVE);
+}
+
 static subject subject_of(const tr_plan_step *step) {
     bool whole = step->part == TR_PART_RECORD || step->part == TR_PART_NORMS;
     bool may_be = step->kind == TR_STEP_gather || step->kind == TR_STEP_clear;
-    return tr__step_is_of_boundary(step) ? UNIT
-           : may_be && whole             ? NOBODY
-                                         : of_kind[step->kind].subject;
+    bool unit = tr__step_is_of_boundary(step) || tr__step_is_of_wave(step);
+    return unit ? UNIT : may_be && whole ? NOBODY : of_kind[step->kind].subject;
 }
 
 bool tr__step_is_of_unit(const tr_plan_step *step) {
-    return step->kind == TR_STEP_forward || step->kind == TR_STEP_combine ||
-           step->kind == TR_STEP_recompute || step->kind == TR_STEP_backward;
+    return step->kind == TR_STEP_forward || step->kind == TR_STEP_recompute ||
+           step->kind == TR_STEP_backward || tr__step_is_of_wave(step);
 }
 
 bool tr__step_is_of_flat(const tr_plan_step *step) {

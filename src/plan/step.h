@@ -11,13 +11,16 @@
 // What a step of the plan does.
 // X(name): load      waits until the reading thread has filled the micro-batch's slot
 //          gather    brings the ranks' parts of something together: a flat buffer's
-//                    parameters or gradients, or the record of the step
+//                    parameters or gradients, wave tensors of a segment (wave.h), or
+//                    the record of the step
 //          read      brings part of a flat buffer from NVMe to staging in host memory
 //          fetch     brings parameters from where they live, or from staging, to the
 //                    device; or what a unit was given
 //          forward   runs one segment of a unit on one micro-batch
-//          combine   ends a segment: every micro-batch of the wave has added to its
-//                    wave tensors; micro-batches and ranks merge theirs here
+//          pack      brings this rank's parts of a segment's wave tensors together, so
+//                    that they can be gathered, when every micro-batch has added to
+//                    them
+//          merge     the parts of micro-batches and ranks become one tensor
 //          recompute makes again what a unit's forward did not keep
 //          backward  runs one segment's backward on one micro-batch
 //          gauge     the squares of the first micro-batch's gradients of one segment of
@@ -49,7 +52,8 @@
     X(fetch)                                                                           \
     X(gather)                                                                          \
     X(forward)                                                                         \
-    X(combine)                                                                         \
+    X(pack)                                                                            \
+    X(merge)                                                                           \
     X(recompute)                                                                       \
     X(backward)                                                                        \
     X(gauge)                                                                           \
@@ -99,6 +103,7 @@ typedef enum tr_part {
     TR_PARTS = TR_PART_STATE + TR_OPTIMIZER_STATES,
     TR_PART_NORMS = TR_PARTS, // what each rank has measured: only gathered
     TR_PART_BOUNDARY,         // what a unit is given: only evicted and fetched
+    TR_PART_WAVE,             // wave tensors: only gathered
 } tr_part;
 
 // Buffers that a step may name, besides parameters, gradients and data: its operands,
@@ -133,12 +138,12 @@ typedef struct tr_plan_step {
     tr_plan_step_kind kind;
     tr_stream stream;
     tr_step_guard guard;
-    int32_t unit; // gather, reduce, fold, update: the flat buffer
+    int32_t unit; // gather (but of wave tensors), reduce, fold, update: the flat buffer
     int32_t segment;
     int64_t micro; // micro-batch of this rank's step, 0..g-1
     tr_part part;  // gather, clear, read, write, fetch, evict
     bool lean;     // forward: keeps nothing for the backward
-    bool backward; // combine: of gradients
+    bool backward; // pack, gather, merge: of the gradients of wave tensors
     bool whole;    // clear, of gradients: all (else: what lies between parameters)
     // The operands that the step writes, of those that it contributes to: it adds to
     // the others (adds.c). Bits: tr__operand_bit.
@@ -158,7 +163,8 @@ typedef struct tr_plan_step {
     // this rank's part, of a fetch, where it is staged (-1: the flat's). Read: OUTPUT,
     // write: INPUT. Gather of norms: OUTPUT is what ranks have measured; total: INPUT
     // that, OUTPUT tr_squares for each parameter of the plan (of its tensor: at the
-    // index tr_plan_param.tensor).
+    // index tr_plan_param.tensor). Pack and gather of wave tensors: OUTPUT is all
+    // ranks' parts of them, merge: INPUT (-1: no other rank's are merged).
     int32_t buffer[TR_SLOTS]; // -1: none
 } tr_plan_step;
 
@@ -198,8 +204,10 @@ const char *tr__part_name(tr_part part);
 // -----------------------------------------------------------------------------------
 
 tr_step_shape tr__step_shape(const tr_plan_step *step);
-// Steps that run a unit's program, or end its segment.
+// Steps that run a unit's program, or merge its wave tensors.
 bool tr__step_is_of_unit(const tr_plan_step *step);
+// Steps that merge wave tensors, or bring their parts together for it.
+bool tr__step_is_of_wave(const tr_plan_step *step);
 // How many of the stream's steps must be done before the step.
 int32_t tr__step_wait(const tr_plan_step *step, tr_stream stream);
 // Steps that move what a unit is given.

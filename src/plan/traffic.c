@@ -5,21 +5,17 @@
 #include "plan/passes.h"
 #include "plan/work.h"
 
-static void count_transfers(tr_plan *plan, const tr_plan_step *step) {
-    tr_transfer transfers[TR_TRANSFERS_AT_ONCE];
-    size_t next = 0;
-    int count;
-    while ((count = tr__step_transfers(plan, step, &next, transfers)) > 0) {
-        for (int i = 0; i < count; i++) {
-            int64_t sent = tr__transfer_sent(plan, &transfers[i]);
-            bool gather = transfers[i].kind == TR_COMM_GATHER;
-            *(gather ? &plan->traffic.gather : &plan->traffic.reduce) += sent;
-        }
+static void count_transfer(tr_plan *plan, const tr_plan_step *step) {
+    tr_transfer transfer;
+    if (tr__step_transfer(plan, step, &transfer)) {
+        bool gather = transfer.kind == TR_COMM_GATHER;
+        *(gather ? &plan->traffic.gather : &plan->traffic.reduce) +=
+            tr__transfer_sent(plan, &transfer);
     }
 }
 
 static void count_step(tr_plan *plan, const tr_plan_step *step) {
-    count_transfers(plan, step);
+    count_transfer(plan, step);
     tr_reach reach = tr__step_reach(plan, step);
     plan->traffic.device_host += tr__step_copied(plan, step);
     plan->traffic.reached += reach.read + reach.written;

@@ -30,6 +30,7 @@ typedef struct table {
     int ring[TR_UPDATE_SLOTS_MAX][TR_PARTS]; // of the update's pieces
     int measured;                            // what ranks have measured
     int totals;                              // the norms of tensors
+    int gathered; // all ranks' parts of wave tensors, until they are merged
     tr_error *err;
     tr_status status;
 } table;
@@ -101,6 +102,34 @@ static void use_wave_grad(table *t, tr_plan_step *step) {
     step->buffer[TR_SLOT_WAVE_GRAD] =
         use(t, &t->wave_grad[step->unit], TR_LEDGER_activations,
             unit->wave_bytes * tr__wave_parts(t->plan, t->kind));
+}
+
+static void use_merged(table *t, tr_plan_step *step) {
+    (step->backward ? use_wave_grad : use_wave)(t, step);
+}
+
+static int use_gathered(table *t, const tr_plan_step *step) {
+    return use(t, &t->gathered, TR_LEDGER_communication,
+               tr__wave_gathered(t->plan, step));
+}
+
+static void use_pack(table *t, tr_plan_step *step) {
+    use_merged(t, step);
+    step->buffer[TR_SLOT_OUTPUT] = use_gathered(t, step);
+}
+
+// What is packed is where it is gathered.
+static void use_gather_wave(table *t, tr_plan_step *step) {
+    if (tr__wave_parts(t->plan, t->kind) == 1) {
+        use_merged(t, step);
+    }
+    step->buffer[TR_SLOT_OUTPUT] = use_gathered(t, step);
+}
+
+static void use_merge(table *t, tr_plan_step *step) {
+    use_merged(t, step);
+    step->buffer[TR_SLOT_INPUT] = use_gathered(t, step);
+    t->gathered = -1;
 }
 
 static void use_gradients(table *t, tr_plan_step *step) {
@@ -359,6 +388,10 @@ static void use_total(table *t, tr_plan_step *step) {
 }
 
 static void use_gather(table *t, tr_plan_step *step) {
+    if (step->part == TR_PART_WAVE) {
+        use_gather_wave(t, step);
+        return;
+    }
     if (step->part == TR_PART_NORMS) {
         step->buffer[TR_SLOT_OUTPUT] = use_measured(t);
     }
@@ -396,9 +429,7 @@ static void use_backward(table *t, tr_plan_step *step, const tr_unit_program *un
 
 static void use_all(table *t, tr_plan_step *step) {
     const tr_program *program = tr__step_program(t->plan, step, t->kind);
-    const tr_unit_program *unit = program || step->kind == TR_STEP_combine
-                                      ? t->plan->units[step->unit].program
-                                      : NULL;
+    const tr_unit_program *unit = program ? t->plan->units[step->unit].program : NULL;
     switch (step->kind) {
     case TR_STEP_forward:
         use_input(t, step);
@@ -416,14 +447,11 @@ static void use_all(table *t, tr_plan_step *step) {
     case TR_STEP_backward:
         use_backward(t, step, unit);
         break;
-    case TR_STEP_combine:
-        use_wave(t, step);
-        if (step->backward) {
-            use_wave_grad(t, step);
-        }
-        if (t->kind == TR_SEQUENCE_TRAIN) {
-            use_temp(t, step, tr__combine_bytes(t->plan, step));
-        }
+    case TR_STEP_pack:
+        use_pack(t, step);
+        break;
+    case TR_STEP_merge:
+        use_merge(t, step);
         break;
     case TR_STEP_track:
         use_wave(t, step);
@@ -528,8 +556,9 @@ static bool make_table(table *t, int **block) {
 
 static tr_status name_values(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
     tr_sequence *sequence = &plan->sequences[kind];
-    table t = {.plan = plan, .kind = kind, .measured = -1, .totals = -1, .err = err};
+    table t = {.plan = plan, .kind = kind, .err = err};
     int *block = NULL;
+    t.measured = t.totals = t.gathered = -1;
     t.micros = kind == TR_SEQUENCE_TRAIN ? plan->request.accumulation_steps : 1;
     if (!make_table(&t, &block)) {
         t.status = tr_fail(err, TR_MEMORY, "no memory for the plan's buffers");

@@ -18,7 +18,7 @@ static void find(const tr_plan *plan, tr_sequence_kind kind, tr_visits *out) {
         if (!tr__step_is_of_unit(step)) {
             continue;
         }
-        if (step->kind == TR_STEP_combine && last) {
+        if (tr__step_is_of_wave(step) && last) {
             wave = last->wave; // it is of no micro-batch
         }
         if (!last || last->unit != step->unit || last->segment != step->segment ||

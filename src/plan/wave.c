@@ -2,6 +2,8 @@
 
 #include "base/checked.h"
 
+enum { WORD = 8 }; // tensors of f64 lie at multiples of it
+
 static const tr_op *op_at(const tr_program *program, size_t at, int *output) {
     size_t i = 0;
     while (at >= (size_t)program->instructions[i].desc.out_count) {
@@ -24,27 +26,43 @@ static const tr_op *wave_op(const tr_program *program, int64_t offset, int *outp
     return NULL;
 }
 
+// The op whose output the wave tensor is, and which of them; NULL: none.
+static const tr_op *maker_of(const tr_unit_program *unit, int64_t offset, int *output) {
+    const tr_op *op = NULL;
+    for (int s = 0; s < unit->segments && !op; s++) {
+        op = wave_op(&unit->forward[s], offset, output);
+    }
+    return op;
+}
+
+static bool is_own(const tr_op *op, int output) {
+    return op && (op->rank_outputs >> output & 1);
+}
+
 // A gradient lies as its tensor does, and is of the same ranks.
+bool tr__wave_is_own(const tr_unit_program *unit, int64_t offset) {
+    int output = 0;
+    const tr_op *op = maker_of(unit, offset, &output);
+    return is_own(op, output);
+}
+
+int32_t tr__wave_buffer(const tr_plan_step *step) {
+    return step->buffer[step->backward ? TR_SLOT_WAVE_GRAD : TR_SLOT_WAVE];
+}
+
 static tr_wave_tensor wave_tensor(const tr_unit_program *unit, bool backward,
                                   int64_t offset, const tr_tensor_desc *desc) {
-    const tr_op *op = NULL;
     int output = 0;
-    for (int s = 0; s < unit->segments && !op; s++) {
-        op = wave_op(&unit->forward[s], offset, &output);
-    }
+    const tr_op *op = maker_of(unit, offset, &output);
     return (tr_wave_tensor){.offset = offset,
                             .bytes = tr_tensor_bytes(*desc),
                             .desc = *desc,
                             .op = backward ? NULL : op,
-                            .own = op && (op->rank_outputs >> output & 1)};
+                            .own = is_own(op, output)};
 }
 
-int32_t tr__combine_buffer(const tr_plan_step *step) {
-    return step->buffer[step->backward ? TR_SLOT_WAVE_GRAD : TR_SLOT_WAVE];
-}
-
-bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
-                      tr_wave_tensor *tensor) {
+bool tr__wave_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
+                   tr_wave_tensor *tensor) {
     const tr_unit_program *unit = plan->units[step->unit].program;
     const tr_program *program =
         step->backward ? &unit->backward[step->segment] : &unit->forward[step->segment];
@@ -70,12 +88,33 @@ bool tr__wave_is_step(const tr_unit_program *unit) {
     return tr__graph_barriers(unit->graph, 1, unit->segments) == 0;
 }
 
-int64_t tr__combine_bytes(const tr_plan *plan, const tr_plan_step *step) {
+bool tr__wave_is_exchanged(const tr_plan *plan, const tr_wave_tensor *tensor) {
+    return plan->request.ranks > 1 && !tensor->own;
+}
+
+bool tr__wave_is_merged(const tr_plan *plan, const tr_wave_tensor *tensor) {
+    return tr__wave_parts(plan, TR_SEQUENCE_TRAIN) > 1 ||
+           tr__wave_is_exchanged(plan, tensor);
+}
+
+tr_wave_range tr__wave_range(const tr_plan *plan, const tr_plan_step *step) {
+    int64_t first = INT64_MAX, end = 0;
     tr_wave_tensor tensor;
-    int64_t most = 0;
     size_t next = 0;
-    while (plan->request.ranks > 1 && tr__combine_next(plan, step, &next, &tensor)) {
-        most = tr__max_i64(most, tensor.own ? 0 : tensor.bytes);
+    while (tr__wave_next(plan, step, &next, &tensor)) {
+        if (tr__wave_is_exchanged(plan, &tensor)) {
+            first = tr__min_i64(first, tensor.offset);
+            end = tr__max_i64(end, tensor.offset + tensor.bytes);
+        }
     }
-    return most * tr__wave_parts(plan, TR_SEQUENCE_TRAIN) * plan->request.ranks;
+    return end > 0 ? (tr_wave_range){first, tr__round_up(end - first, WORD)}
+                   : (tr_wave_range){0, 0};
+}
+
+int64_t tr__wave_sent(const tr_plan *plan, const tr_plan_step *step) {
+    return tr__wave_range(plan, step).bytes * tr__wave_parts(plan, TR_SEQUENCE_TRAIN);
+}
+
+int64_t tr__wave_gathered(const tr_plan *plan, const tr_plan_step *step) {
+    return tr__wave_sent(plan, step) * plan->request.ranks;
 }

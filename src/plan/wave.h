@@ -13,19 +13,34 @@ int64_t tr__wave_parts(const tr_plan *plan, tr_sequence_kind sequence);
 // Do the unit's wave tensors belong to the whole step, since none of its segments waits
 // for them?
 bool tr__wave_is_step(const tr_unit_program *unit);
-// Bytes through which ranks merge what a combine step ends; 0 where nothing of other
-// ranks is merged.
-int64_t tr__combine_bytes(const tr_plan *plan, const tr_plan_step *step);
-// The wave tensors that a combine step ends: those to which its segment has added, in
-// the forward, or their gradients. `next`: 0 at first; false: no more.
+// Are the wave tensor that lies there in a part, and its gradient, each rank's own?
+bool tr__wave_is_own(const tr_unit_program *unit, int64_t offset);
+
+// The wave tensors that pack, gather and merge steps are about: those to which the
+// step's segment has added, in the forward, or their gradients. `next`: 0 at first;
+// false: no more.
 typedef struct tr_wave_tensor {
     int64_t offset, bytes; // in a part
     tr_tensor_desc desc;
     const tr_op *op; // whose merge rule; NULL: they are added
     bool own;        // the rank's: no other rank's are merged with them
 } tr_wave_tensor;
-bool tr__combine_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
-                      tr_wave_tensor *tensor);
-int32_t tr__combine_buffer(const tr_plan_step *step); // that of the tensors
+bool tr__wave_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
+                   tr_wave_tensor *tensor);
+// Are other ranks' parts merged with the tensor; is anything, in training?
+bool tr__wave_is_exchanged(const tr_plan *plan, const tr_wave_tensor *tensor);
+bool tr__wave_is_merged(const tr_plan *plan, const tr_wave_tensor *tensor);
+int32_t tr__wave_buffer(const tr_plan_step *step); // that of the tensors
+
+// What ranks exchange of the segment's wave tensors: these bytes of every part, a
+// multiple of 8. Where a rank has one part, they are sent from where they lie; several
+// are packed first. All of them are one block [ranks][parts][bytes].
+typedef struct tr_wave_range {
+    int64_t offset, bytes; // bytes 0: they exchange nothing
+} tr_wave_range;
+tr_wave_range tr__wave_range(const tr_plan *plan, const tr_plan_step *step);
+// Bytes of a rank's parts in that block, and of all.
+int64_t tr__wave_sent(const tr_plan *plan, const tr_plan_step *step);
+int64_t tr__wave_gathered(const tr_plan *plan, const tr_plan_step *step);
 
 #endif

@@ -3,7 +3,6 @@
 #include "base/checked.h"
 #include "plan/flat_launch.h"
 #include "plan/moves.h"
-#include "plan/wave.h"
 
 enum { F32 = sizeof(float) };
 
@@ -51,29 +50,15 @@ int64_t tr__step_stored(const tr_plan *plan, const tr_plan_step *step) {
 // ---- messages
 // ------------------------------------------------------------------------
 
-int tr__step_transfers(const tr_plan *plan, const tr_plan_step *step, size_t *next,
-                       tr_transfer out[TR_TRANSFERS_AT_ONCE]) {
-    tr_wave_tensor tensor;
-    if (plan->request.ranks == 1) {
-        return 0;
-    }
-    if (step->kind == TR_STEP_combine) { // each merges the parts of all
-        do {
-            if (!tr__combine_next(plan, step, next, &tensor)) {
-                return 0;
-            }
-        } while (tensor.own);
-        int64_t own = tensor.bytes * tr__wave_parts(plan, TR_SEQUENCE_TRAIN);
-        out[0] = (tr_transfer){TR_COMM_GATHER, own * plan->request.ranks, own, 1};
-        return 1;
-    }
+bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step,
+                       tr_transfer *out) {
     tr_exchange e;
-    if ((*next)++ > 0 || !tr__step_exchange(plan, step, &e)) {
-        return 0;
+    bool exchanges = tr__step_exchange(plan, step, &e);
+    if (exchanges) {
+        *out = (tr_transfer){e.kind, e.count, e.shard,
+                             (int64_t)tr__comm_type_bytes(e.type)};
     }
-    out[0] =
-        (tr_transfer){e.kind, e.count, e.shard, (int64_t)tr__comm_type_bytes(e.type)};
-    return 1;
+    return exchanges;
 }
 
 int64_t tr__transfer_sent(const tr_plan *plan, const tr_transfer *t) {

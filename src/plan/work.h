@@ -30,12 +30,8 @@ typedef struct tr_transfer {
     int64_t bytes;        // of an element
 } tr_transfer;
 
-enum { TR_TRANSFERS_AT_ONCE = 2 };
-
-// The operations that a step starts, up to two with each call, in their order. `next`:
-// 0 at first. Returns how many; 0: no more. One rank starts none.
-int tr__step_transfers(const tr_plan *plan, const tr_plan_step *step, size_t *next,
-                       tr_transfer out[TR_TRANSFERS_AT_ONCE]);
+// The operation that a step starts; false: none.
+bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step, tr_transfer *out);
 // Bytes that this plan's rank sends: in a gather its part to every other rank, in a
 // reduction every other rank's part.
 int64_t tr__transfer_sent(const tr_plan *plan, const tr_transfer *transfer);

@@ -207,7 +207,9 @@ static tr_status read_memory(const tr_plan *plan, tr_class *class, tr_error *err
     return find_passing(plan, &class->passing[TR_SPACE_DEVICE], err);
 }
 
-// Seconds at work of what is not a unit's program.
+// Seconds at work of what is not a unit's program. Packing and merging are left out:
+// with one micro-batch there may be none, and with more they do not grow by a launch
+// for each of them, as a bound would take them to.
 static void read_loads(const tr_search *search, const tr_plan *plan,
                        double load[TR_STREAMS]) {
     const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
@@ -216,23 +218,19 @@ static void read_loads(const tr_search *search, const tr_plan *plan,
     memset(load, 0, TR_STREAMS * sizeof *load);
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
-        tr_transfer transfers[TR_TRANSFERS_AT_ONCE];
-        size_t next = 0;
-        int count;
+        tr_transfer transfer;
         if (step->guard ==
             TR_GUARD_DEFERRED) { // done here or at the end: counted there
             continue;
         }
         if (step->stream == TR_STREAM_COPY || step->stream == TR_STREAM_NVME) {
             load[step->stream] += tr__move_seconds(&share, plan, step);
-        } else if (step->stream != TR_STREAM_COMM &&
+        } else if (step->stream != TR_STREAM_COMM && !tr__step_is_of_wave(step) &&
                    !tr__step_program(plan, step, TR_SEQUENCE_TRAIN)) {
             load[TR_STREAM_COMPUTE] += tr__step_seconds(&share, plan, step);
         }
-        while ((count = tr__step_transfers(plan, step, &next, transfers)) > 0) {
-            for (int t = 0; t < count; t++) {
-                load[TR_STREAM_COMM] += tr__transfer_seconds(&share, &transfers[t]);
-            }
+        if (tr__step_transfer(plan, step, &transfer)) {
+            load[TR_STREAM_COMM] += tr__transfer_seconds(&share, &transfer);
         }
     }
 }

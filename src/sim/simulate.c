@@ -25,7 +25,7 @@ typedef struct job {
 typedef struct stream {
     job queue[QUEUE]; // a ring
     size_t first, count;
-    int64_t done;         // steps of the stream; combines' operations are not of them
+    int64_t done;         // steps
     double interference;  // with computing
     double busy, exposed; // seconds at work; in which nothing was computed
 } stream;
@@ -71,7 +71,7 @@ static void finish_job(walk *w, tr_stream on) {
     add_span(w, front->step, on, front->begin);
     w->out->kind_seconds[step->kind] += took;
     s->busy += took;
-    s->done += step->stream == on;
+    s->done++;
     s->first = (s->first + 1) % QUEUE;
     s->count--;
     s->queue[s->first].begin = w->now;
@@ -134,20 +134,14 @@ static void add_job(walk *w, tr_stream on, int32_t step, double seconds) {
     s->queue[(s->first + s->count++) % QUEUE] = (job){step, seconds, w->now};
 }
 
-static void start_transfers(walk *w, int32_t step) {
-    tr_transfer transfers[TR_TRANSFERS_AT_ONCE];
+static void start_transfer(walk *w, int32_t step) {
     tr_simulation *result = &w->out->result;
-    size_t next = 0;
-    int count;
-    while ((count = tr__step_transfers(w->plan, step_at(w, step), &next, transfers)) >
-           0) {
-        for (int i = 0; i < count; i++) {
-            bool gather = transfers[i].kind == TR_COMM_GATHER;
-            *(gather ? &result->gather_bytes : &result->reduce_bytes) +=
-                tr__transfer_sent(w->plan, &transfers[i]);
-            add_job(w, TR_STREAM_COMM, step,
-                    tr__transfer_seconds(&w->share, &transfers[i]));
-        }
+    tr_transfer transfer;
+    if (tr__step_transfer(w->plan, step_at(w, step), &transfer)) {
+        bool gather = transfer.kind == TR_COMM_GATHER;
+        *(gather ? &result->gather_bytes : &result->reduce_bytes) +=
+            tr__transfer_sent(w->plan, &transfer);
+        add_job(w, TR_STREAM_COMM, step, tr__transfer_seconds(&w->share, &transfer));
     }
 }
 
@@ -205,11 +199,8 @@ static void run_step(walk *w, int32_t index) {
         start_move(w, index);
         return;
     }
-    if (step->stream == TR_STREAM_COMM || step->kind == TR_STEP_combine) {
-        start_transfers(w, index);
-        if (step->kind == TR_STEP_combine) { // waits for what it has started
-            wait_for(w, TR_STREAM_COMM, INT64_MAX);
-        }
+    if (step->stream == TR_STREAM_COMM) {
+        start_transfer(w, index);
         return;
     }
     double begin = w->now;

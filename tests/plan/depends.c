@@ -64,12 +64,12 @@ bool test_depends(const tr_plan_step *step, const tr_plan_step *later) {
                 ((step->kind == TR_STEP_load && test_is_compute(later)) ||
                  (test_is_compute(step) && later->kind == TR_STEP_unload));
     bool same_ring = test_is_ring(step) && step->kind == later->kind;
-    bool combines = (step->kind == TR_STEP_combine || later->kind == TR_STEP_combine) &&
-                    step->unit == later->unit &&
-                    (test_is_compute(step) || test_is_compute(later));
+    bool merges = (tr__step_is_of_wave(step) || tr__step_is_of_wave(later)) &&
+                  step->unit == later->unit &&
+                  (test_is_compute(step) || test_is_compute(later));
     bool sums = (step->kind == TR_STEP_clear && step->part == TR_PART_RECORD) ||
                 later->kind == TR_STEP_norm || is_next_phase(step, later);
-    return data || same_ring || combines || sums;
+    return data || same_ring || merges || sums;
 }
 
 static bool names(const tr_plan *plan, const tr_plan_step *step, int buffer) {

@@ -586,7 +586,7 @@ static void misnumber_each(tr_plan *plan, const subject *s, tr_sequence *sequenc
         bool moves = tr__step_is_of_boundary(step);
         bool has_micro = test_is_compute(step) || test_is_ring(step) || moves;
         bool has_unit = test_is_compute(step) || moves ||
-                        step->kind == TR_STEP_update || step->kind == TR_STEP_combine ||
+                        step->kind == TR_STEP_update || tr__step_is_of_wave(step) ||
                         step->kind == TR_STEP_measure;
         for (int by = -1; by <= 1; by += 2) {
             step->micro += by;

@@ -195,17 +195,14 @@ static bool goes_on(const spoiler *s) {
 static void spoil_guards(spoiler *s) {
     tr_sequence *sequence = &s->plan->sequences[s->kind];
     bool goes = goes_on(s);
-    bool exchanges = s->kind == TR_SEQUENCE_TRAIN && s->plan->request.ranks > 1;
     for (size_t i = 0; i < sequence->count; i++) {
         tr_plan_step *step = &sequence->steps[i];
         tr_step_guard right = step->guard;
         for (int guard = TR_GUARD_RUNNING; guard <= TR_GUARD_DEFERRED; guard++) {
             step->guard = (tr_step_guard)guard;
             bool computes = right == TR_GUARD_RUNNING && guard == TR_GUARD_ALWAYS;
-            bool drops = right == TR_GUARD_ALWAYS && guard == TR_GUARD_RUNNING &&
-                         step->kind == TR_STEP_combine && !exchanges;
             bool stages = guard == TR_GUARD_ALWAYS && step->kind == TR_STEP_read;
-            bool harmless = (computes || drops || stages) &&
+            bool harmless = (computes || stages) &&
                             (!goes || !test_outlives(s->plan, &s->accesses, i));
             if (step->guard != right) {
                 note(s, is_found(s->plan), harmless, i, guard);

@@ -51,7 +51,7 @@ static void slices_are_cut_without_a_barrier(void **state) {
             assert_segments(plan, TR_STEP_forward, units[k]);
             assert_segments(plan, TR_STEP_backward, units[k]);
         }
-        assert_int_equal(test_count_steps(plan, TR_STEP_combine), 0);
+        assert_int_equal(test_count_steps(plan, TR_STEP_merge), 0);
         assert_int_equal(plan->request.wave, test_cases[i % TEST_CASES].wave);
         assert_int_equal(tr__plan_slices(plan), count);
         test_assert_written_once(plan);

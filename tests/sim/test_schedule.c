@@ -373,6 +373,16 @@ static void test_better_is_faster(void **state) {
     tr_model_destroy(model);
 }
 
+// Of all ranks' parts of the one wave tensor of a segment, in words of 8 bytes.
+static int64_t parts_bytes(const tr_plan *plan, const tr_plan_step *step) {
+    int64_t parts = tr__wave_parts(plan, TR_SEQUENCE_TRAIN) * plan->request.ranks;
+    tr_wave_tensor tensor, another;
+    size_t next = 0;
+    assert_true(tr__wave_next(plan, step, &next, &tensor));
+    assert_false(tr__wave_next(plan, step, &next, &another));
+    return (tensor.bytes + 7) / 8 * 8 * parts;
+}
+
 // Each element of a gather goes from one rank to W - 1; of a reduction, from W - 1 to
 // one: over all ranks, both are the whole times W - 1.
 static double sent_by_all(const tr_plan *plan) {
@@ -380,13 +390,8 @@ static double sent_by_all(const tr_plan *plan) {
     double sums = (double)tr_dtype_bytes(plan->request.sums), bytes = 0;
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
-        tr_wave_tensor tensor;
-        size_t next = 0;
-        if (step->kind == TR_STEP_combine) {
-            while (tr__combine_next(plan, step, &next, &tensor)) {
-                int64_t own = tensor.bytes * tr__wave_parts(plan, TR_SEQUENCE_TRAIN);
-                bytes += (double)(own * plan->request.ranks);
-            }
+        if (step->kind == TR_STEP_gather && step->part == TR_PART_WAVE) {
+            bytes += (double)parts_bytes(plan, step);
         } else if (step->kind == TR_STEP_gather && step->part == TR_PART_RECORD) {
             bytes += 8 * (double)(plan->record.doubles * plan->request.ranks);
         } else if (step->kind == TR_STEP_gather && step->part == TR_PART_PARAM) {

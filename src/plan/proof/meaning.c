@@ -54,6 +54,12 @@ static void say_wave(const words *w, const char *what) {
              unit_name(w), (int)m->terms, (long long)m->index);
 }
 
+static void say_parts(const words *w, const char *whose) {
+    const tr_meaning *m = w->of;
+    snprintf(w->text, w->size, "%s parts of %swave tensors of %s, segment %lld", whose,
+             m->terms ? "the gradients of " : "", unit_name(w), (long long)m->index);
+}
+
 static void say_version(const words *w, const char *what) {
     snprintf(w->text, w->size, "%s of %s, %s", what, flat_name(w), w->update);
 }
@@ -141,6 +147,12 @@ static void say_unit(const words *w) {
     case TR_MEANS_WAVE_GRADIENT:
         say_wave(w, "gradients of wave tensors");
         return;
+    case TR_MEANS_WAVE_PARTS:
+        say_parts(w, "this rank's");
+        return;
+    case TR_MEANS_ALL_WAVE_PARTS:
+        say_parts(w, "all ranks'");
+        return;
     default:
         say_wave(w, "merged gradients of wave tensors");
     }
@@ -184,8 +196,7 @@ void tr__meaning_words(const tr_plan *plan, const tr_meaning *meaning, int32_t v
     w.update = updates == 0   ? "as this step computes with"
                : updates == 1 ? "as this step updates them"
                               : "of an earlier step";
-    if (meaning->kind >= TR_MEANS_INPUT &&
-        meaning->kind <= TR_MEANS_MERGED_WAVE_GRADIENT) {
+    if (meaning->kind >= TR_MEANS_INPUT && meaning->kind <= TR_MEANS_ALL_WAVE_PARTS) {
         say_unit(&w);
     } else if ((meaning->kind >= TR_MEANS_PARAMETERS &&
                 meaning->kind <= TR_MEANS_MOVED_STATE) ||

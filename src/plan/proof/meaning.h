@@ -20,6 +20,10 @@ typedef enum tr_meaning_kind {
     TR_MEANS_MERGED_WAVE,    // of: unit, index: first micro-batch
     TR_MEANS_WAVE_GRADIENT,  // as of WAVE
     TR_MEANS_MERGED_WAVE_GRADIENT,
+    // This rank's parts of wave tensors on their way to other ranks; those of all
+    // ranks. of: unit, index: segment, terms: 1: of their gradients
+    TR_MEANS_WAVE_PARTS,
+    TR_MEANS_ALL_WAVE_PARTS,
     // of: flat buffer; as units compute with them; index: 1: one rank's part of them,
     // to be gathered
     TR_MEANS_PARAMETERS,

@@ -167,8 +167,15 @@ void tr__rule_unload(tr_proof *p);
 void tr__rule_forward(tr_proof *p);
 void tr__rule_recompute(tr_proof *p);
 void tr__rule_backward(tr_proof *p);
-void tr__rule_combine(tr_proof *p);
 void tr__rule_track(tr_proof *p);
+// rules_wave.c
+// A program of one micro-batch reads a wave tensor, or adds to its part of it, or
+// writes that; the step names a unit's wave tensors.
+void tr__wave_touch(tr_proof *p, const tr_touch *touch, bool adds);
+void tr__wave_name(tr_proof *p, tr_slot slot);
+void tr__rule_pack(tr_proof *p);
+void tr__rule_gather_wave(tr_proof *p);
+void tr__rule_merge(tr_proof *p);
 // rules_gradient.c
 void tr__rule_clear(tr_proof *p);
 void tr__rule_gauge(tr_proof *p);

@@ -102,6 +102,9 @@ void tr__rule_gather(tr_proof *p) {
     case TR_PART_NORMS:
         gather_measures(p);
         break;
+    case TR_PART_WAVE:
+        tr__rule_gather_wave(p);
+        break;
     default:
         tr__rule_gather_statistics(p);
         break;

@@ -1,7 +1,5 @@
 // Rules of the steps that work on one micro-batch in one unit.
-#include "base/checked.h"
 #include "plan/proof/proof.h"
-#include "plan/wave.h"
 
 static const tr_unit_program *unit_of(const tr_proof *p) {
     return p->plan->units[p->step->unit].program;
@@ -105,51 +103,8 @@ static void fill(tr_proof *p, tr_bytes bytes, tr_meaning means, int done) {
     }
 }
 
-// The first micro-batch that the unit's wave tensors are collected over, and how many.
-static void find_wave(const tr_proof *p, int64_t *first, int64_t *count) {
-    const tr_plan_request *r = &p->plan->request;
-    int64_t all = micros_of(p);
-    bool is_step = tr__graph_barriers(unit_of(p)->graph, 1, unit_of(p)->segments) == 0;
-    int64_t wave = is_step || !is_training(p) ? all : r->wave;
-    *first = p->step->micro / wave * wave;
-    *count = tr__min_i64(wave, all - *first);
-}
-
-static bool is_apart(const tr_proof *p) { // each micro-batch has a part of its own
-    return p->plan->request.reproducible && is_training(p);
-}
-
 static bool adds_to(const tr_proof *p, const tr_touch *touch, uint64_t operand) {
     return touch->adds || (touch->adds_later && !(p->step->writes & operand));
-}
-
-static void touch_wave(tr_proof *p, const tr_touch *touch) {
-    bool grad = touch->place == TR_PLACE_WAVE_GRAD, apart = is_apart(p);
-    int64_t parts = apart ? micros_of(p) : 1, first, count;
-    tr_slot slot = grad ? TR_SLOT_WAVE_GRAD : TR_SLOT_WAVE;
-    tr_bytes bytes = block(p, slot, unit_of(p)->wave_bytes * parts);
-    int64_t at = apart && touch->result ? p->step->micro * unit_of(p)->wave_bytes : 0;
-    find_wave(p, &first, &count);
-    tr_meaning merged = {.kind = grad ? TR_MEANS_MERGED_WAVE_GRADIENT
-                                      : TR_MEANS_MERGED_WAVE,
-                         .of = p->step->unit,
-                         .index = first,
-                         .terms = (int32_t)count};
-    tr_meaning sum = merged;
-    sum.kind = grad ? TR_MEANS_WAVE_GRADIENT : TR_MEANS_WAVE;
-    sum.index = apart ? p->step->micro : first;
-    bytes = (tr_bytes){bytes.buffer, at + touch->first, at + touch->end};
-    if (!touch->result) {
-        tr__bytes_read(p, bytes, &merged);
-    } else if (adds_to(p, touch, tr__slot_bit(slot))) {
-        tr_meaning before = sum;
-        before.terms = (int32_t)(p->step->micro - first);
-        sum.terms = before.terms + 1;
-        tr__bytes_change(p, bytes, &before, &sum);
-    } else {
-        sum.terms = 1;
-        tr__bytes_write(p, bytes, &sum);
-    }
 }
 
 static void read_params(tr_proof *p, const tr_touch *touch) {
@@ -201,8 +156,10 @@ static void touch(tr_proof *p, const tr_touch *touch) {
         read_params(p, touch);
         break;
     case TR_PLACE_WAVE:
+        tr__wave_touch(p, touch, adds_to(p, touch, tr__slot_bit(TR_SLOT_WAVE)));
+        break;
     case TR_PLACE_WAVE_GRAD:
-        touch_wave(p, touch);
+        tr__wave_touch(p, touch, adds_to(p, touch, tr__slot_bit(TR_SLOT_WAVE_GRAD)));
         break;
     case TR_PLACE_SUMS:
         touch_loss(p, touch);
@@ -244,21 +201,6 @@ static void run_program(tr_proof *p) {
         }
     }
     tr__slot_work(p, program->temp_bytes);
-}
-
-// A unit's wave tensors lie in one buffer, though not every segment touches them.
-static void name_wave(tr_proof *p, tr_slot slot) {
-    int64_t parts = is_apart(p) ? micros_of(p) : 1;
-    int32_t *known = &p->walked.wave[slot == TR_SLOT_WAVE_GRAD][p->step->unit];
-    int32_t buffer = p->step->buffer[slot];
-    if (buffer >= 0) {
-        block(p, slot, unit_of(p)->wave_bytes * parts);
-    }
-    if (buffer >= 0 && *known >= 0 && buffer != *known) {
-        tr__proof_wrong(p, "names buffer %d for wave tensors that lie in buffer %d",
-                        (int)buffer, (int)*known);
-    }
-    *known = buffer >= 0 ? buffer : *known;
 }
 
 // ---- forward and recomputation
@@ -310,7 +252,7 @@ void tr__rule_forward(tr_proof *p) {
     tr_meaning saved = of_micro(p, TR_MEANS_SAVED, step->unit, 0), nothing = {0};
     check_turn(p, p->walked.forward, step->segment, step->segment - 1);
     tr__bytes_read(p, block(p, TR_SLOT_INPUT, unit->input_bytes), &input);
-    name_wave(p, TR_SLOT_WAVE);
+    tr__wave_name(p, TR_SLOT_WAVE);
     run_program(p);
     fill(p, block(p, TR_SLOT_OUTPUT, unit->output_bytes),
          of_micro(p, TR_MEANS_INPUT, step->unit + 1, 0), step->segment);
@@ -341,7 +283,7 @@ void tr__rule_recompute(tr_proof *p) {
         tr__proof_wrong(p, "is out of its turn");
     }
     tr__bytes_read(p, block(p, TR_SLOT_INPUT, unit->input_bytes), &input);
-    name_wave(p, TR_SLOT_WAVE);
+    tr__wave_name(p, TR_SLOT_WAVE);
     run_program(p);
     tr__bytes_write(p, block(p, TR_SLOT_SAVED, unit->saved_bytes), &saved);
 }
@@ -452,86 +394,18 @@ void tr__rule_backward(tr_proof *p) {
         tr__bytes_read(p, block(p, TR_SLOT_OUTPUT, unit->output_bytes), &output);
     }
     tr__bytes_read(p, block(p, TR_SLOT_SAVED, unit->saved_bytes), &saved);
-    name_wave(p, TR_SLOT_WAVE);
-    name_wave(p, TR_SLOT_WAVE_GRAD);
+    tr__wave_name(p, TR_SLOT_WAVE);
+    tr__wave_name(p, TR_SLOT_WAVE_GRAD);
     run_program(p);
     make_gradients(p);
     pass_gradient(p, done);
 }
 
-// ---- wave tensors
-// -----------------------------------------------------------------------
-
-// All micro-batches have added to it: those of the rank, each in its part, and of other
-// ranks are merged to the first.
-static void merge(tr_proof *p, const tr_touch *touch) {
-    bool grad = touch->place == TR_PLACE_WAVE_GRAD, apart = is_apart(p);
-    int64_t parts = apart ? micros_of(p) : 1, stride = unit_of(p)->wave_bytes;
-    int64_t first, count;
-    tr_bytes all = block(p, grad ? TR_SLOT_WAVE_GRAD : TR_SLOT_WAVE, stride * parts);
-    find_wave(p, &first, &count);
-    tr_meaning sum = {.kind = grad ? TR_MEANS_WAVE_GRADIENT : TR_MEANS_WAVE,
-                      .of = p->step->unit,
-                      .index = first,
-                      .terms = apart ? 1 : (int32_t)count};
-    tr_meaning merged = sum;
-    merged.kind = grad ? TR_MEANS_MERGED_WAVE_GRADIENT : TR_MEANS_MERGED_WAVE;
-    merged.terms = (int32_t)count;
-    for (int64_t part = 1; part < parts; part++) {
-        sum.index = part;
-        tr_bytes at = {all.buffer, part * stride + touch->first,
-                       part * stride + touch->end};
-        tr__bytes_read(p, at, &sum);
-    }
-    sum.index = first;
-    tr__bytes_change(p, (tr_bytes){all.buffer, touch->first, touch->end}, &sum,
-                     &merged);
-}
-
-// A combine is of the wave at work: that of the last micro-batch that came there.
-static bool find_combined(tr_proof *p, tr_plan_step *step) {
-    *step = *p->step;
-    if (step->unit < 0 || step->unit >= p->plan->unit_count || step->segment < 0 ||
-        step->segment >= unit_of(p)->segments) {
-        tr__proof_wrong(p, "is of what the model has not");
-        return false;
-    }
-    int64_t *done = step->backward ? p->walked.backward : p->walked.forward;
-    step->micro = tr__max_i64(*done_of(p, done, step->segment) - 1, 0);
-    return true;
-}
-
-void tr__rule_combine(tr_proof *p) {
-    const tr_plan_step *named = p->step;
-    tr_plan_step step;
-    if (!find_combined(p, &step)) {
-        return;
-    }
-    const tr_unit_program *unit = unit_of(p);
-    const tr_program *program = step.backward    ? &unit->backward[step.segment]
-                                : is_training(p) ? &unit->forward[step.segment]
-                                                 : &unit->evaluate[step.segment];
-    const tr_touches *touches = tr__tables_touches(&p->tables, step.unit, program);
-    tr_place place = step.backward ? TR_PLACE_WAVE_GRAD : TR_PLACE_WAVE;
-    int64_t bytes = is_training(p) ? tr__combine_bytes(p->plan, &step) : 0;
-    p->step = &step;
-    if (bytes > 0 && step.guard != TR_GUARD_ALWAYS) {
-        tr__proof_wrong(p, "may be left out, while other ranks wait for it");
-    }
-    name_wave(p, TR_SLOT_WAVE);
-    name_wave(p, TR_SLOT_WAVE_GRAD);
-    for (size_t i = 0; i < touches->count && p->status == TR_OK; i++) {
-        if (touches->items[i].place == place && touches->items[i].result) {
-            merge(p, &touches->items[i]);
-        }
-    }
-    tr__slot_work(p, bytes);
-    p->step = named;
-}
+// ---- states of the model
 
 void tr__rule_track(tr_proof *p) {
     if (is_of_model(p) && has_program(p)) {
-        name_wave(p, TR_SLOT_WAVE);
+        tr__wave_name(p, TR_SLOT_WAVE);
         run_program(p);
     }
 }

@@ -169,12 +169,11 @@ static void open_trial(const world *w, const cut *c, trial *t) {
 // What the update gathers: nothing of it in a step that is skipped.
 static int64_t gathered_by_update(const tr_plan *plan) {
     const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
-    tr_transfer transfers[TR_TRANSFERS_AT_ONCE];
+    tr_transfer transfer;
     int64_t bytes = 0;
     for (size_t i = tr__sequence_applied(train); i < train->count; i++) {
-        size_t next = 0;
-        while (tr__step_transfers(plan, &train->steps[i], &next, transfers) > 0) {
-            bytes += tr__transfer_sent(plan, &transfers[0]);
+        if (tr__step_transfer(plan, &train->steps[i], &transfer)) {
+            bytes += tr__transfer_sent(plan, &transfer);
         }
     }
     return bytes;

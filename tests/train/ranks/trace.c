@@ -57,9 +57,8 @@ static void look_at(const tr_plan *plan, const json_t *event, seen *s) {
     }
     const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
     const tr_plan_step *of = &sequence->steps[json_integer_value(step)];
-    bool combine = of->kind == TR_STEP_combine && tr_comm_ranks(comm) > 1;
     if (rank == 0 || !tr__plan_uses_nvme(plan)) {
-        assert_int_equal(combine ? TR_STREAM_COMM : of->stream, stream);
+        assert_int_equal(of->stream, stream);
         assert_string_equal(tr__plan_step_name(of->kind),
                             json_string_value(json_object_get(event, "cat")));
     }
@@ -89,23 +88,15 @@ static void check_trace(const tr_plan *plan, const char *path, int spans,
     json_decref(root);
 }
 
-// A combine step is there with each tensor that it merges, another once, but for
-// updates that the step before has not left.
+// Every step is there once, but for updates that the step before has not left.
 static int count_spans(const tr_plan *plan) {
     const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
     int spans = 0;
     for (size_t i = 0; i < sequence->count; i++) {
-        tr_wave_tensor tensor;
-        size_t next = 0;
-        bool combine =
-            sequence->steps[i].kind == TR_STEP_combine && tr_comm_ranks(comm) > 1;
         bool left_out =
             sequence->steps[i].kind == TR_STEP_update &&
             sequence->steps[i].guard == TR_GUARD_DEFERRED; // of no step before
-        spans += !combine && !left_out;
-        while (combine && tr__combine_next(plan, &sequence->steps[i], &next, &tensor)) {
-            spans++;
-        }
+        spans += !left_out;
     }
     return spans;
 }

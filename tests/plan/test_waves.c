@@ -1,0 +1,236 @@
+// How the parts of wave tensors become one: which steps there are for it, and that the
+// proof finds each of them that is left out or comes too early.
+// Labels: check
+#include "graph/centered_model.h"
+#include "models/models.h"
+#include "plan/models.h"
+#include "plan/ordered.h"
+#include "plan/proof/prove.h"
+#include "plan/wave.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { M = 2, G = 3 };
+
+static tr_plan *make(const tr_model *model, int64_t ranks, bool reproducible) {
+    tr_plan_request request = test_request(model, M, G);
+    request.ranks = ranks;
+    request.train_batch_size *= ranks;
+    request.reproducible = reproducible;
+    return test_plan(&request);
+}
+
+static tr_model *resnet(tr_batch_scope scope) {
+    tr_resnet_config config = {.depth = 8,
+                               .stages = 3,
+                               .blocks = {1, 1, 1},
+                               .width = 4,
+                               .num_channels = 1,
+                               .image_size = 8,
+                               .num_labels = 5,
+                               .batch_norm = scope,
+                               .batch_norm_eps = 1e-5,
+                               .batch_norm_momentum = 0.1};
+    tr_model *model = NULL;
+    tr_error err = {0};
+    assert_int_equal(tr__model_resnet(&config, &model, &err), TR_OK);
+    return model;
+}
+
+// ---- which steps there are
+
+typedef struct counts {
+    int64_t packs, gathers, merges;
+} counts;
+
+static counts count(const tr_plan *plan, tr_sequence_kind kind) {
+    const tr_sequence *sequence = &plan->sequences[kind];
+    counts c = {0};
+    for (size_t i = 0; i < sequence->count; i++) {
+        const tr_plan_step *step = &sequence->steps[i];
+        bool gather = step->kind == TR_STEP_gather && step->part == TR_PART_WAVE;
+        c.packs += step->kind == TR_STEP_pack;
+        c.gathers += gather;
+        c.merges += step->kind == TR_STEP_merge;
+        assert_int_equal(step->stream == TR_STREAM_COMM && gather, gather);
+    }
+    return c;
+}
+
+static void assert_steps(const tr_model *model, int64_t ranks, bool reproducible,
+                         counts want) {
+    tr_plan *plan = make(model, ranks, reproducible);
+    counts is = count(plan, TR_SEQUENCE_TRAIN);
+    assert_int_equal(is.packs, want.packs);
+    assert_int_equal(is.gathers, want.gathers);
+    assert_int_equal(is.merges, want.merges);
+    is = count(plan, TR_SEQUENCE_EVALUATE);
+    assert_int_equal(is.packs + is.gathers + is.merges, 0);
+    tr_plan_destroy(plan);
+}
+
+// Two units have a mean over the batch: it is merged, and so is its gradient.
+static void steps_are_there_where_something_is_merged(void **state) {
+    tr_model *mlp = test_model_mlp();
+    (void)state;
+    assert_steps(&test_model_centered, 1, false, (counts){0, 0, 0});
+    assert_steps(&test_model_centered, 1, true, (counts){0, 0, 4});
+    assert_steps(&test_model_centered, 3, false, (counts){0, 4, 4});
+    assert_steps(&test_model_centered, 3, true, (counts){4, 4, 4});
+    assert_steps(mlp, 3, true, (counts){0, 0, 0});
+    tr_model_destroy(mlp);
+}
+
+// Seven batch norms. Of one rank's alone, only what the states follow is exchanged; of
+// a micro-batch, all of a unit at once: the stem has one, each of three blocks two.
+static void statistics_of_a_rank_are_its_own(void **state) {
+    tr_model *whole = resnet(TR_EFFECTIVE_BATCH), *rank = resnet(TR_RANK_BATCH);
+    tr_model *micro = resnet(TR_MICRO_BATCH);
+    (void)state;
+    assert_steps(whole, 1, false, (counts){0, 0, 0});
+    assert_steps(whole, 2, false, (counts){0, 14, 14});
+    assert_steps(whole, 2, true, (counts){14, 14, 14});
+    assert_steps(rank, 2, false, (counts){0, 7, 7});
+    assert_steps(rank, 2, true, (counts){7, 7, 14});
+    assert_steps(micro, 1, true, (counts){0, 0, 4});
+    assert_steps(micro, 2, false, (counts){0, 4, 4});
+    assert_steps(micro, 2, true, (counts){4, 4, 4});
+    tr_model_destroy(whole);
+    tr_model_destroy(rank);
+    tr_model_destroy(micro);
+}
+
+// ---- the proof
+
+static void assert_refused(const tr_plan *plan, const char *what, size_t step,
+                           const char *word) {
+    tr_error err = {0};
+    tr_status status = tr__plan_prove(plan, &err);
+    if (status != TR_INTERNAL || !strstr(err.message, word)) {
+        fail_msg("%s, step %d: %s", what, (int)step,
+                 status == TR_OK ? "the proof finds nothing" : err.message);
+    }
+}
+
+// What the proof misses where this step is left out.
+static const char *missed(const tr_plan_step *step) {
+    const char *gradient = step->backward ? "the gradients of " : "";
+    static char text[80];
+    if (step->kind == TR_STEP_merge) {
+        return step->backward ? "needs merged gradients of wave tensors"
+                              : "needs merged wave tensors";
+    }
+    snprintf(text, sizeof text, "needs %s parts of %swave tensors",
+             step->kind == TR_STEP_pack ? "this rank's" : "all ranks'", gradient);
+    return text;
+}
+
+// What it waits for, the next one waits for; and waits count the communication steps
+// before them. So nothing but the content is wrong.
+static void remove_step(tr_sequence *sequence, size_t index) {
+    tr_plan_step *at = &sequence->steps[index];
+    bool exchanges = at->stream == TR_STREAM_COMM;
+    int32_t number = 0;
+    for (size_t i = 0; i <= index; i++) {
+        number += sequence->steps[i].stream == TR_STREAM_COMM;
+    }
+    at[1].wait = at->wait > at[1].wait ? at->wait : at[1].wait;
+    for (size_t i = index + 1; i < sequence->count; i++) {
+        tr_plan_step *later = &sequence->steps[i];
+        later->wait -= exchanges && later->wait >= number;
+    }
+    memmove(at, at + 1, (sequence->count - index - 1) * sizeof *at);
+    sequence->count--;
+}
+
+static void leave_out_each(tr_plan *plan, const tr_sequence *right) {
+    tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    for (size_t i = 0; i < right->count; i++) {
+        if (tr__step_is_of_wave(&right->steps[i])) {
+            remove_step(train, i);
+            assert_refused(plan, "left out", i, missed(&right->steps[i]));
+            memcpy(train->steps, right->steps, right->count * sizeof *right->steps);
+            train->count = right->count;
+        }
+    }
+}
+
+// Pack, gather and merge follow each other; so two of them in the other order are one
+// that comes too early. Each is there twice, too.
+static void misplace_each(tr_plan *plan) {
+    tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    for (size_t i = 0; i + 1 < train->count; i++) {
+        tr_plan_step *at = &train->steps[i], first = at[0], second = at[1];
+        if (!tr__step_is_of_wave(&first) || first.unit != second.unit ||
+            !tr__step_is_of_wave(&second) || first.segment != second.segment) {
+            continue;
+        }
+        at[0] = second;
+        at[1] = first;
+        at[0].wait -= second.kind == TR_STEP_merge; // that for the gather
+        assert_refused(plan, "the other order", i, missed(&first));
+        at[0] = at[1] = first;
+        assert_refused(plan, "there twice", i, "");
+        at[0] = at[1] = second;
+        assert_refused(plan, "there twice", i, "");
+        at[0] = first;
+        at[1] = second;
+    }
+}
+
+// Merges of another segment, of the other direction, or without the other ranks.
+static void misname_each(tr_plan *plan) {
+    tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    for (size_t i = 0; i < train->count; i++) {
+        tr_plan_step *at = &train->steps[i], right = *at;
+        if (at->kind != TR_STEP_merge) {
+            continue;
+        }
+        at->segment = !at->segment;
+        assert_refused(plan, "another segment", i, "");
+        *at = right;
+        at->backward = !at->backward;
+        assert_refused(plan, "the other direction", i, "");
+        *at = right;
+        if (plan->request.ranks > 1) {
+            at->buffer[TR_SLOT_INPUT] = -1;
+            assert_refused(plan, "no parts of other ranks", i, "names no buffer");
+        }
+        *at = right;
+    }
+}
+
+static void the_proof_finds_what_is_not_merged(void **state) {
+    (void)state;
+    for (int way = 1; way < 4; way++) {
+        tr_plan *plan = make(&test_model_centered, way > 1 ? 2 : 1, way != 2);
+        const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+        tr_sequence right = *train;
+        assert_true(count(plan, TR_SEQUENCE_TRAIN).merges > 0);
+        right.steps = malloc(train->count * sizeof *right.steps);
+        assert_non_null(right.steps);
+        memcpy(right.steps, train->steps, train->count * sizeof *right.steps);
+        leave_out_each(plan, &right);
+        free(right.steps);
+        misplace_each(plan);
+        misname_each(plan);
+        tr_error err = {0};
+        assert_int_equal(tr__plan_prove(plan, &err), TR_OK);
+        tr_plan_destroy(plan);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_are_there_where_something_is_merged),
+        cmocka_unit_test(statistics_of_a_rank_are_its_own),
+        cmocka_unit_test(the_proof_finds_what_is_not_merged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
