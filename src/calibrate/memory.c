@@ -1,6 +1,6 @@
 // Memory, cache, and what a launch costs.
 #include "calibrate/measure.h"
-#include "ops/optimizer.h"
+#include "ops/adam/adam.h"
 
 #include <omp.h>
 #include <string.h>
@@ -19,7 +19,8 @@ typedef struct update_work {
 
 static void update(void *what) {
     const update_work *w = what;
-    tr_hyper hyper = {.lr = 1e-3, .beta1 = .9, .beta2 = .999, .eps = 1e-8};
+    // What is measured is the time: Adam's own numbers may all be zero.
+    tr_hyper hyper = {.lr = 1e-3, .beta1 = .9, .beta2 = .999};
     w->update(&hyper, &w->arguments);
 }
 

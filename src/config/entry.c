@@ -4,14 +4,30 @@
 #include <stdio.h>
 #include <string.h>
 
-const tr_key *tr__config_key(const tr_config *config, size_t index) {
-    for (size_t i = 0; i < config->table_count; i++) {
-        if (index < config->tables[i]->count) {
-            return &config->tables[i]->keys[index];
-        }
-        index -= config->tables[i]->count;
+// Where the index lies behind the table it becomes less by as many keys as are in it.
+static const tr_key *key_of(const tr_key_table *table, size_t *index) {
+    const tr_key *key = NULL;
+    if (*index < table->count) {
+        return &table->keys[*index];
     }
-    return NULL;
+    *index -= table->count;
+    for (size_t i = 0; !key && table->parts && table->parts[i]; i++) {
+        key = key_of(table->parts[i], index);
+    }
+    return key;
+}
+
+const tr_key *tr__key_at(const tr_key_table *const *tables, size_t table_count,
+                         size_t index) {
+    const tr_key *key = NULL;
+    for (size_t i = 0; !key && i < table_count; i++) {
+        key = key_of(tables[i], &index);
+    }
+    return key;
+}
+
+const tr_key *tr__config_key(const tr_config *config, size_t index) {
+    return tr__key_at(config->tables, config->table_count, index);
 }
 
 json_t *tr__entry_value(const tr_entry *entry) {

@@ -52,10 +52,15 @@ typedef struct tr_key {
     const char *doc; // one line
 } tr_key;
 
-typedef struct tr_key_table {
-    const char *room; // "train"
+typedef struct tr_key_table tr_key_table;
+struct tr_key_table {
     const tr_key *keys;
     size_t count;
-} tr_key_table;
+    const tr_key_table *const *parts; // tables that follow its keys, then NULL; or NULL
+};
+
+// Key number `index` of all tables and their parts in a row; NULL after the last.
+const tr_key *tr__key_at(const tr_key_table *const *tables, size_t table_count,
+                         size_t index);
 
 #endif

@@ -9,21 +9,15 @@
 // At most; the op that updates has a result for each (ops/update).
 enum { TR_OPTIMIZER_STATES = TR_OP_OUT_MAX - 2 };
 
-// What an update is made with; each optimizer reads the fields it knows.
+// Bytes for the hyper-parameters that one optimizer has and others lack.
+enum { TR_HYPER_BYTES = 64 };
+
+// What an update is made with.
 typedef struct tr_hyper {
     double lr, weight_decay;
-    double beta1, beta2;         // Adam, Lion, LAMB
-    double eps;                  // Adam, Adagrad, LAMB, LARS
-    bool decoupled;              // Adam: AdamW's decay (Loshchilov, Hutter 1711.05101)
-    bool bias_correction;        // Adam, LAMB
-    double momentum;             // SGD, LARS
-    double dampening;            // SGD
-    bool nesterov;               // SGD, LARS
-    double initial_accumulator;  // Adagrad
-    double lr_decay;             // Adagrad
-    double min_coeff, max_coeff; // LAMB: bounds of the trust ratio
-    bool corrected;              // LAMB: the direction is of corrected means
-    double trust_coefficient;    // LARS
+    double beta1, beta2; // of optimizers that have betas, else 0
+    // The optimizer's own struct (tr_adam_hyper), copied in and out by memcpy.
+    unsigned char own[TR_HYPER_BYTES];
 } tr_hyper;
 
 // One contiguous range of parameters with one set of hyper-parameters.
@@ -63,14 +57,14 @@ typedef struct tr_optimizer {
     void (*reference)(const tr_hyper *hyper, const tr_update *update);
     void (*cpu[TR_ISA_COUNT])(const tr_hyper *hyper, const tr_update *update);
     const tr_adaptation *adaptation; // NULL: elements know nothing of their tensor
+    bool has_betas; // beta1 and beta2 are used, and a schedule may change them
+    // What the rule "adam" of batch_scaling (train/scaling.h) makes of all but lr and
+    // the betas at `factor` times the batch. NULL: the rule is not for this optimizer.
+    // said: [TR_SCALED_TEXT], what has changed, for people; NULL: not asked for.
+    void (*scale)(tr_hyper *hyper, double factor, char *said);
 } tr_optimizer;
 
-extern const tr_optimizer tr__optimizer_adam; // Adam and AdamW
-extern const tr_optimizer tr__optimizer_sgd;
-extern const tr_optimizer tr__optimizer_lion;
-extern const tr_optimizer tr__optimizer_adagrad;
-extern const tr_optimizer tr__optimizer_lamb;
-extern const tr_optimizer tr__optimizer_lars;
+enum { TR_SCALED_TEXT = 128 };
 
 // The update for this processor (the best `cpu` entry up to `isa`, else the reference;
 // -1: the reference).

@@ -3,10 +3,6 @@
 #include <stdio.h>
 #include <strings.h>
 
-#define SETTINGS(folder, ...) &tr__optimizer_settings_##folder,
-static const tr_optimizer_settings *const all[] = {TR_OPTIMIZERS(SETTINGS)};
-#undef SETTINGS
-
 static bool has_type(const tr_optimizer_settings *settings, const char *type) {
     for (const char *const *name = settings->types; *name; name++) {
         if (strcasecmp(*name, type) == 0) {
@@ -17,9 +13,9 @@ static bool has_type(const tr_optimizer_settings *settings, const char *type) {
 }
 
 const tr_optimizer_settings *tr__optimizer_settings_find(const char *type) {
-    for (int i = 0; i < TR_OPTIMIZER_COUNT; i++) {
-        if (has_type(all[i], type)) {
-            return all[i];
+    for (size_t i = 0; tr__optimizers[i]; i++) {
+        if (has_type(tr__optimizers[i], type)) {
+            return tr__optimizers[i];
         }
     }
     return NULL;
@@ -46,16 +42,15 @@ void tr__optimizer_betas(const tr_config *config, tr_hyper *hyper) {
 }
 
 // As torch.optim.SGD has it.
-tr_status tr__nesterov_check(const tr_hyper *hyper, tr_error *err) {
-    if (hyper->nesterov && (hyper->momentum <= 0 || hyper->dampening != 0)) {
+tr_status tr__momentum_read(const tr_config *config, double dampening, tr_momentum *out,
+                            tr_error *err) {
+    out->decay = tr__optimizer_number(config, "momentum");
+    out->nesterov = tr__optimizer_bool(config, "nesterov");
+    if (out->nesterov && (out->decay <= 0 || dampening != 0)) {
         return tr_fail(err, TR_USAGE,
                        "optimizer.params.nesterov needs a momentum above 0 and no "
                        "dampening; they are %g and %g",
-                       hyper->momentum, hyper->dampening);
+                       out->decay, dampening);
     }
     return TR_OK;
-}
-
-int tr__momentum_states(const tr_hyper *hyper) {
-    return hyper->momentum != 0;
 }

@@ -1,43 +1,40 @@
 // Optimizers as run files name them: their keys, and what these say.
 //
-// An optimizer's folder has a settings.c: a table of the keys that its types have, each
-// with the default that it has there, and a function that reads them.
+// An optimizer's folder has a settings.c: its names, a table of the keys that its types
+// have, each with the default that it has there, and a function that reads them. The
+// build makes the lists of all optimizers from these files (cmake/optimizers.cmake).
 #ifndef TR_OPS_OPTIMIZER_SETTINGS_H
 #define TR_OPS_OPTIMIZER_SETTINGS_H
 
 #include "config/config.h"
+#include "ops/momentum.h"
 #include "ops/optimizer.h"
 
-// X(folder, its names in run files...): one row for each optimizer.
-#define TR_OPTIMIZERS(X)                                                               \
-    X(adam, "Adam", "AdamW")                                                           \
-    X(sgd, "SGD")                                                                      \
-    X(lion, "Lion")                                                                    \
-    X(adagrad, "Adagrad")                                                              \
-    X(lamb, "Lamb")                                                                    \
-    X(lars, "LARS")
+// A key that has no effect where `idle` is true.
+typedef struct tr_optimizer_idle {
+    const char *key;
+    bool (*idle)(const tr_config *config);
+    const char *why;
+} tr_optimizer_idle;
 
 typedef struct tr_optimizer_settings {
     const char *const *types; // its names in run files, NULL after the last
     const tr_optimizer *optimizer;
     tr_key_table keys; // of optimizer.params
-    // What the keys of a type say, but for lr and weight_decay, which *hyper has. NULL:
-    // nothing more. TR_USAGE names the key and what would do.
+    // What the keys of a type say, but for lr and weight_decay, which *hyper has; its
+    // `own` is all zeros. NULL: nothing more. TR_USAGE names the key and what would do.
     tr_status (*read)(const tr_config *config, tr_hyper *hyper, tr_error *err);
     // How many of the optimizer's states an update with these numbers reads or writes;
     // NULL: all.
     int (*states)(const tr_hyper *hyper);
+    const tr_optimizer_idle *idle; // the last has no key; NULL: none
 } tr_optimizer_settings;
 
-#define TR_OPTIMIZER_DECLARE(folder, ...)                                              \
-    extern const tr_optimizer tr__optimizer_##folder;                                  \
-    extern const tr_optimizer_settings tr__optimizer_settings_##folder;
-TR_OPTIMIZERS(TR_OPTIMIZER_DECLARE)
-#undef TR_OPTIMIZER_DECLARE
-
-#define TR_OPTIMIZER_ONE(folder, ...) +1
-enum { TR_OPTIMIZER_COUNT = 0 TR_OPTIMIZERS(TR_OPTIMIZER_ONE) };
-#undef TR_OPTIMIZER_ONE
+// All optimizers by their numbers, their keys, and the names of all types; NULL after
+// the last.
+extern const tr_optimizer_settings *const tr__optimizers[];
+extern const tr_key_table *const tr__optimizer_keys[];
+extern const char *const tr__optimizer_types[];
 
 // The optimizer that has a type of this name, in any case of letters; NULL: none.
 const tr_optimizer_settings *tr__optimizer_settings_find(const char *type);
@@ -48,10 +45,10 @@ bool tr__optimizer_bool(const tr_config *config, const char *name);
 // Both betas.
 void tr__optimizer_betas(const tr_config *config, tr_hyper *hyper);
 
-// Of types with Nesterov's momentum. TR_USAGE: it lacks a momentum, or has dampening.
-tr_status tr__nesterov_check(const tr_hyper *hyper, tr_error *err);
-// Without momentum its buffer is neither read nor written.
-int tr__momentum_states(const tr_hyper *hyper);
+// optimizer.params.momentum and .nesterov. TR_USAGE: Nesterov's momentum lacks a
+// momentum, or has dampening.
+tr_status tr__momentum_read(const tr_config *config, double dampening, tr_momentum *out,
+                            tr_error *err);
 
 // What a row begins with: the key optimizer.params.<name> of the types in `list`.
 #define TR_OPTIMIZER_KEY(name, list)                                                   \

@@ -188,7 +188,7 @@ static tr_status read_machine(const char *name, const char *text, tr_machine **o
         goto cleanup;
     }
     fill_keys(list);
-    const tr_key_table table = {"sim", list->keys, list->count};
+    const tr_key_table table = {.keys = list->keys, .count = list->count};
     const tr_key_table *const tables[] = {&table};
     status = text ? tr__config_parse(name, text, strlen(text), tables, 1, NULL, 0,
                                      &config, err)

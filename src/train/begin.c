@@ -273,10 +273,11 @@ static void say_scaling(const tr_run *run) {
     const tr_settings *s = &run->settings;
     const tr_hyper *was = &s->groups[s->group_count - 1].hyper;
     tr_hyper is = *was;
+    char said[TR_SCALED_TEXT] = "";
     if (s->scaling.rule == TR_SCALING_NONE) {
         return;
     }
-    tr__scaling_apply(&s->scaling, s->batches.first, &is);
+    tr__scaling_apply(&s->scaling, s->optimizer, s->batches.first, &is, said);
     tr__note(
         &run->log,
         "batch_scaling %s: batch %lld is k = %g times %lld; rates are multiplied by "
@@ -286,11 +287,8 @@ static void say_scaling(const tr_run *run) {
         (long long)s->scaling.reference,
         tr__scaling_rate(&s->scaling, s->batches.first), was->lr, is.lr);
     if (s->scaling.rule == TR_SCALING_ADAM) {
-        tr__note(&run->log,
-                 "batch_scaling adam: betas %g, %g become %g, %g; eps %g becomes %g; "
-                 "weight_decay %g becomes %g",
-                 was->beta1, was->beta2, is.beta1, is.beta2, was->eps, is.eps,
-                 was->weight_decay, is.weight_decay);
+        tr__note(&run->log, "batch_scaling adam: betas %g, %g become %g, %g; %s",
+                 was->beta1, was->beta2, is.beta1, is.beta2, said);
     }
 }
 

@@ -1,6 +1,7 @@
 // What the user has given and nothing obeys: keys that Tranche ignores, and keys that
 // do something only beside others. Each is told once, by name, with its reason.
 #include "base/log.h"
+#include "ops/optimizer_settings.h"
 #include "train/run.h"
 
 #include <stdio.h>
@@ -47,11 +48,6 @@ static bool is_said(const tr_run *run, const char *key) {
     return tr__config_is_given(run->config, key) &&
            !tr__config_is_auto(run->config, key) && origin != TR_ORIGIN_AUTO &&
            origin != TR_ORIGIN_DERIVED;
-}
-
-static bool is_text(const tr_run *run, const char *key, const char *text) {
-    const char *value = tr__config_text(run->config, key);
-    return value && strcmp(value, text) == 0;
 }
 
 static bool no_evaluation(const tr_run *run) {
@@ -110,15 +106,6 @@ static bool prints_by_steps(const tr_run *run) {
     return run->settings.log_steps > 0;
 }
 
-static bool is_adamw(const tr_run *run) {
-    return is_text(run, "optimizer.type", "AdamW") &&
-           !tr__config_bool(run->config, "optimizer.params.adam_w_mode");
-}
-
-static bool no_momentum(const tr_run *run) {
-    return tr__config_number(run->config, "optimizer.params.momentum") == 0;
-}
-
 static bool no_decay(const tr_run *run) {
     return run->settings.schedule.decay_size == 0;
 }
@@ -128,13 +115,12 @@ static bool no_decay_rates(const tr_run *run) {
     return s->decay_lr == 0 && (s->decay_momentum == 0 || !s->cycle_momentum);
 }
 
-static bool no_cycle_of_betas(const tr_run *run) {
-    const tr_schedule *s = &run->settings.schedule;
-    return !s->cycle_momentum || run->settings.optimizer != &tr__optimizer_adam;
+static bool no_betas(const tr_run *run) {
+    return !run->settings.optimizer->has_betas;
 }
 
-static bool no_betas(const tr_run *run) {
-    return run->settings.optimizer != &tr__optimizer_adam;
+static bool no_cycle_of_betas(const tr_run *run) {
+    return !run->settings.schedule.cycle_momentum || no_betas(run);
 }
 
 static bool fixed_scale(const tr_run *run) {
@@ -163,7 +149,8 @@ typedef struct rule {
 #define NO_NVME     no_nvme, "nothing lives on NVMe"
 #define FIXED       fixed_scale, "fp16.loss_scale is fixed"
 #define NO_CYCLE                                                                       \
-    no_cycle_of_betas, "it is for Adam's betas, with scheduler.params.cycle_momentum"
+    no_cycle_of_betas,                                                                 \
+        "it is for an optimizer's betas, with scheduler.params.cycle_momentum"
 #define ZERO  "zero_optimization."
 #define SCHED "scheduler.params."
 
@@ -184,10 +171,6 @@ static const rule rules[] = {
      "zero_optimization.offload_optimizer.device is \"none\""},
     {"activation_checkpointing.cpu_checkpointing", nothing_recomputed,
      "no unit is recomputed; set activation_checkpointing.number_checkpoints"},
-    {"optimizer.params.adam_w_mode", is_adamw,
-     "optimizer.type is \"AdamW\"; for weight decay in the gradient set it to "
-     "\"Adam\""},
-    {"optimizer.params.dampening", no_momentum, "optimizer.params.momentum is 0"},
     {"optimizer.params.lr", own_rates,
      "the scheduler goes by rates of its own (scheduler.params)"},
     {"scheduler.unit", no_schedule, "scheduler.type is \"constant\""},
@@ -195,7 +178,7 @@ static const rule rules[] = {
     {SCHED "decay_mom_rate", no_decay, "scheduler.params.decay_step_size is 0"},
     {SCHED "decay_step_size", no_decay_rates,
      "scheduler.params.decay_lr_rate and decay_mom_rate are 0"},
-    {SCHED "cycle_momentum", no_betas, "the optimizer is not Adam or AdamW"},
+    {SCHED "cycle_momentum", no_betas, "the optimizer has no betas"},
     {SCHED "cycle_min_mom", NO_CYCLE},
     {SCHED "cycle_max_mom", NO_CYCLE},
     {"batch_scaling.reference_batch", no_scaling, "batch_scaling.rule is \"none\""},
@@ -214,11 +197,22 @@ static const rule rules[] = {
     {"fp16.min_loss_scale", FIXED},
 };
 
+static void say_idle(const tr_run *run, const char *key, const char *why) {
+    tr__warn(&run->log, "%s has no effect: %s", key, why);
+}
+
 void tr__run_say_idle(const tr_run *run) {
+    const tr_optimizer_settings *optimizer =
+        tr__optimizer_settings_find(tr__config_text(run->config, "optimizer.type"));
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         const rule *r = &rules[i];
         if (is_said(run, r->key) && r->idle(run)) {
-            tr__warn(&run->log, "%s has no effect: %s", r->key, r->why);
+            say_idle(run, r->key, r->why);
+        }
+    }
+    for (const tr_optimizer_idle *r = optimizer->idle; r && r->key; r++) {
+        if (is_said(run, r->key) && r->idle(run->config)) {
+            say_idle(run, r->key, r->why);
         }
     }
 }

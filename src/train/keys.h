@@ -3,19 +3,17 @@
 #define TR_TRAIN_KEYS_H
 
 #include "config/keys.h"
-#include "ops/optimizer_settings.h"
 
 extern const tr_key_table tr__keys_run;       // model, batch, length, execution, memory
 extern const tr_key_table tr__keys_data;      // data
-extern const tr_key_table tr__keys_optimizer; // optimizer of any type, clipping
+extern const tr_key_table tr__keys_optimizer; // optimizer, those of each type, clipping
 extern const tr_key_table tr__keys_scheduler; // scheduler
 extern const tr_key_table tr__keys_batch;     // what follows the batch; the spike guard
 extern const tr_key_table tr__keys_precision; // fp16, bf16, data types
 extern const tr_key_table tr__keys_zero;      // ZeRO, recomputation
 extern const tr_key_table tr__keys_deepspeed; // the rest of DeepSpeed's keys
 
-// All of the above, and those of each optimizer.
-enum { TR_KEY_TABLES = 8 + TR_OPTIMIZER_COUNT };
+enum { TR_KEY_TABLES = 8 };
 extern const tr_key_table *const tr__key_tables[TR_KEY_TABLES];
 
 // Upper bounds of the tables, named for what they bound.

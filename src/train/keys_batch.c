@@ -98,4 +98,4 @@ static const tr_key keys[] = {
      .doc = "steps after which one spike is forgiven"},
 };
 
-const tr_key_table tr__keys_batch = {"train", keys, sizeof keys / sizeof *keys};
+const tr_key_table tr__keys_batch = {.keys = keys, .count = sizeof keys / sizeof *keys};

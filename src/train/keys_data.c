@@ -115,4 +115,4 @@ static const tr_key keys[] = {
      .doc = "DeepSpeed's name of data.drop_last; either one is enough"},
 };
 
-const tr_key_table tr__keys_data = {"data", keys, sizeof keys / sizeof *keys};
+const tr_key_table tr__keys_data = {.keys = keys, .count = sizeof keys / sizeof *keys};

@@ -217,4 +217,5 @@ static const tr_key keys[] = {
     {.path = "compile", NOTHING(TR_KEY_OBJECT)},
 };
 
-const tr_key_table tr__keys_deepspeed = {"train", keys, sizeof keys / sizeof *keys};
+const tr_key_table tr__keys_deepspeed = {.keys = keys,
+                                         .count = sizeof keys / sizeof *keys};

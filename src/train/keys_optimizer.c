@@ -1,12 +1,9 @@
-// The optimizer's type, what all types have, its groups, and clipping. Keys of some
-// types are in their folders (ops/adam/settings.c). Defaults are those of DeepSpeed
+// The optimizer's type, what all types have, its groups, and clipping. What only some
+// types have is in their folders (ops/adam/settings.c). Defaults are those of DeepSpeed
 // 0.19 and, for what it does not have, of PyTorch.
 #include "ops/optimizer_settings.h"
 #include "train/keys.h"
 
-#define NAMES(folder, ...) __VA_ARGS__,
-static const char *const types[] = {TR_OPTIMIZERS(NAMES) NULL};
-#undef NAMES
 static const char *const later[] = {
     "OneBitAdam", "OneBitLamb", "ZeroOneAdam", "Muon",       "MuAdam", "MuAdamW",
     "MuSGD",      "Adadelta",   "Adafactor",   "Adamax",     "ASGD",   "LBFGS",
@@ -15,7 +12,7 @@ static const tr_key keys[] = {
     {.path = "optimizer.type",
      .types = TR_KEY_TEXT,
      .fallback = "\"AdamW\"",
-     .choices = types,
+     .choices = tr__optimizer_types,
      .later = later,
      .doc = "\"Adam\" is AdamW unless adam_w_mode is false"},
     {.path = "optimizer.params.weight_decay",
@@ -81,4 +78,5 @@ static const tr_key keys[] = {
      .doc = "largest norm of the whole gradient; 0: not clipped"},
 };
 
-const tr_key_table tr__keys_optimizer = {"train", keys, sizeof keys / sizeof *keys};
+const tr_key_table tr__keys_optimizer = {
+    .keys = keys, .count = sizeof keys / sizeof *keys, .parts = tr__optimizer_keys};

@@ -117,4 +117,5 @@ static const tr_key keys[] = {
      .doc = "there is no sequence parallelism"},
 };
 
-const tr_key_table tr__keys_precision = {"train", keys, sizeof keys / sizeof *keys};
+const tr_key_table tr__keys_precision = {.keys = keys,
+                                         .count = sizeof keys / sizeof *keys};

@@ -163,11 +163,8 @@ static const tr_key keys[] = {
      .doc = "budget on NVMe"},
 };
 
-const tr_key_table tr__keys_run = {"train", keys, sizeof keys / sizeof *keys};
+const tr_key_table tr__keys_run = {.keys = keys, .count = sizeof keys / sizeof *keys};
 
-#define OPTIMIZER_KEYS(folder, ...) &tr__optimizer_settings_##folder.keys,
 const tr_key_table *const tr__key_tables[TR_KEY_TABLES] = {
-    &tr__keys_run,       &tr__keys_data,
-    &tr__keys_optimizer, TR_OPTIMIZERS(OPTIMIZER_KEYS) & tr__keys_scheduler,
-    &tr__keys_batch,     &tr__keys_precision,
-    &tr__keys_zero,      &tr__keys_deepspeed};
+    &tr__keys_run,   &tr__keys_data,      &tr__keys_optimizer, &tr__keys_scheduler,
+    &tr__keys_batch, &tr__keys_precision, &tr__keys_zero,      &tr__keys_deepspeed};

@@ -138,8 +138,8 @@ static const tr_key keys[] = {
      .types = TR_KEY_BOOL,
      .fallback = "true",
      OF(one_cycle),
-     .doc = "Adam: beta1 goes from cycle_max_mom to cycle_min_mom as the rate rises, "
-            "beta2 is 0.99"},
+     .doc = "optimizers with betas: beta1 goes from cycle_max_mom to cycle_min_mom as "
+            "the rate rises, beta2 is 0.99"},
     {.path = "scheduler.params.cycle_min_mom",
      MOMENTUM,
      .fallback = "0.8",
@@ -165,4 +165,5 @@ static const tr_key keys[] = {
      .doc = "a resumed run goes on where it was"},
 };
 
-const tr_key_table tr__keys_scheduler = {"train", keys, sizeof keys / sizeof *keys};
+const tr_key_table tr__keys_scheduler = {.keys = keys,
+                                         .count = sizeof keys / sizeof *keys};

@@ -180,4 +180,4 @@ static const tr_key keys[] = {
      .doc = "those inputs wait in the host's memory"},
 };
 
-const tr_key_table tr__keys_zero = {"train", keys, sizeof keys / sizeof *keys};
+const tr_key_table tr__keys_zero = {.keys = keys, .count = sizeof keys / sizeof *keys};

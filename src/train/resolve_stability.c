@@ -80,7 +80,7 @@ static tr_status resolve_scaling(tr_run *run, tr_error *err) {
                        "learning rate was found with",
                        tr__scaling_name(s->scaling.rule));
     }
-    if (s->scaling.rule == TR_SCALING_ADAM && s->optimizer != &tr__optimizer_adam) {
+    if (s->scaling.rule == TR_SCALING_ADAM && !s->optimizer->scale) {
         return tr_fail(
             err, TR_USAGE,
             "batch_scaling.rule \"adam\" is for Adam and AdamW; the optimizer "

@@ -24,16 +24,14 @@ double tr__scaling_rate(const tr_scaling *scaling, int64_t batch) {
     }
 }
 
-void tr__scaling_apply(const tr_scaling *scaling, int64_t batch, tr_hyper *hyper) {
+void tr__scaling_apply(const tr_scaling *scaling, const tr_optimizer *optimizer,
+                       int64_t batch, tr_hyper *hyper, char *said) {
     hyper->lr *= tr__scaling_rate(scaling, batch);
     if (scaling->rule == TR_SCALING_ADAM) {
         double k = factor(scaling, batch);
         hyper->beta1 = 1 - k * (1 - hyper->beta1);
         hyper->beta2 = 1 - k * (1 - hyper->beta2);
-        hyper->eps /= sqrt(k);
-        if (hyper->decoupled) {
-            hyper->weight_decay *= sqrt(k);
-        }
+        optimizer->scale(hyper, k, said);
     }
 }
 

@@ -4,10 +4,9 @@
 //     none    they stay
 //     linear  lr k        (Goyal et al. 2017, arXiv 1706.02677; with a warm-up)
 //     sqrt    lr sqrt(k)  (Krizhevsky 2014, arXiv 1404.5997)
-//     adam    lr sqrt(k), beta -> 1 - k (1 - beta), eps / sqrt(k)
-//             (Malladi et al. 2022, arXiv 2205.10287), and for decoupled decay
-//             weight_decay sqrt(k), which is our addition: lr * weight_decay then grows
-//             with k, and the decay of a sample stays what it was
+//     adam    lr sqrt(k), beta -> 1 - k (1 - beta) (Malladi et al. 2022, arXiv
+//             2205.10287), and what the optimizer's own numbers ask for
+//             (tr_optimizer.scale); for optimizers that have such a function
 //
 // The factor of lr multiplies what the schedule gives. Where betas change in the middle
 // of a run, bias correction goes by the products of those that were (tr_engine.power).
@@ -33,8 +32,10 @@ typedef struct tr_scaling {
 // What the rate is multiplied by at an effective batch of `batch`.
 double tr__scaling_rate(const tr_scaling *scaling, int64_t batch);
 
-// Changes what a schedule has given to what is right for the batch.
-void tr__scaling_apply(const tr_scaling *scaling, int64_t batch, tr_hyper *hyper);
+// Changes what a schedule has given to what is right for the batch. said: NULL, or
+// [TR_SCALED_TEXT]: see tr_optimizer.scale.
+void tr__scaling_apply(const tr_scaling *scaling, const tr_optimizer *optimizer,
+                       int64_t batch, tr_hyper *hyper, char *said);
 
 // The largest batch at which betas that are at least `beta` stay above 0; INT64_MAX
 // where the rule leaves them.

@@ -1,4 +1,4 @@
-// Schedules of the learning rate (and, in OneCycle, of Adam's betas): pure functions of
+// Schedules of the learning rate (and, in OneCycle, of betas): pure functions of
 // the update's number.
 //
 // They are DeepSpeed's, which sets the rate once at the start and then after each

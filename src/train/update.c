@@ -74,7 +74,8 @@ double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale) {
             hyper->beta1 = rates.beta1;
             hyper->beta2 = rates.beta2;
         }
-        tr__scaling_apply(&settings->scaling, engine->batcher.batch, hyper);
+        tr__scaling_apply(&settings->scaling, settings->optimizer,
+                          engine->batcher.batch, hyper, NULL);
         hyper->lr *= guarded;
         engine->next_power[g][0] = engine->power[g][0] * hyper->beta1;
         engine->next_power[g][1] = engine->power[g][1] * hyper->beta2;

@@ -11,12 +11,11 @@
 #include <string.h>
 
 static size_t collect(const tr_key **keys, size_t capacity) {
+    const tr_key *key;
     size_t count = 0;
-    for (size_t i = 0; i < TR_KEY_TABLES; i++) {
-        for (size_t j = 0; j < tr__key_tables[i]->count; j++) {
-            assert_true(count < capacity);
-            keys[count++] = &tr__key_tables[i]->keys[j];
-        }
+    for (; (key = tr__key_at(tr__key_tables, TR_KEY_TABLES, count)) != NULL; count++) {
+        assert_true(count < capacity);
+        keys[count] = key;
     }
     return count;
 }

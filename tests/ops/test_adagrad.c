@@ -1,4 +1,5 @@
 // Adagrad: by hand, against PyTorch, and in pieces.
+#include "ops/adagrad/adagrad.h"
 #include "ops/update.h"
 
 #include <math.h>
@@ -8,12 +9,26 @@
 
 #include <cmocka.h>
 
-static const tr_hyper plain = {.lr = 0.25, .eps = 1};
-static const tr_hyper full = {.lr = 0.5,
-                              .eps = 1,
-                              .weight_decay = 0.5,
-                              .initial_accumulator = 9,
-                              .lr_decay = 0.5};
+static tr_hyper plain, full;
+
+static const test_field fields[] = {
+    {"eps", offsetof(tr_adagrad_hyper, eps), false},
+    {"lr_decay", offsetof(tr_adagrad_hyper, lr_decay), false},
+    {"initial_accumulator_value", offsetof(tr_adagrad_hyper, initial_accumulator),
+     false},
+    {0},
+};
+static test_golden golden = {.fields = fields, .starts_itself = true};
+
+static int set_up(void **state) {
+    const tr_adagrad_hyper bare = {.eps = 1};
+    const tr_adagrad_hyper all = {.eps = 1, .initial_accumulator = 9, .lr_decay = 0.5};
+    (void)state;
+    plain = test_hyper((tr_hyper){.lr = 0.25}, &bare, sizeof bare);
+    full = test_hyper((tr_hyper){.lr = 0.5, .weight_decay = 0.5}, &all, sizeof all);
+    golden.of = tr__optimizer_settings_find("Adagrad");
+    return 0;
+}
 
 // One update of p = 2 with gradient 3; with full's decay the gradient is 4.
 static float updated(tr_update_function update, const tr_hyper *hyper, int number,
@@ -59,9 +74,9 @@ static void with_decays_by_hand(void **state) {
 
 static void as_pytorch_does(void **state) {
     (void)state;
-    test_update_golden(&tr__optimizer_adagrad, "adagrad", 1);
-    test_update_golden(&tr__optimizer_adagrad, "adagrad_l2", 1);
-    test_update_golden(&tr__optimizer_adagrad, "adagrad_l2", 0x1p7);
+    test_update_golden(&golden, "adagrad", 1);
+    test_update_golden(&golden, "adagrad_l2", 1);
+    test_update_golden(&golden, "adagrad_l2", 0x1p7);
 }
 
 static void fast_agrees_with_reference(void **state) {
@@ -84,5 +99,5 @@ int main(void) {
         cmocka_unit_test(fast_agrees_with_reference),
         cmocka_unit_test(cuts_change_no_bit),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -1,4 +1,5 @@
 // LARS: by hand, against timm's, and in pieces.
+#include "ops/lars/lars.h"
 #include "ops/update.h"
 
 #include <math.h>
@@ -8,11 +9,30 @@
 
 #include <cmocka.h>
 
-static const tr_hyper plain = {.lr = 0.5, .weight_decay = 0.5};
-static const tr_hyper heavy = {
-    .lr = 0.5, .weight_decay = 0.5, .momentum = 0.5, .trust_coefficient = 0.25};
-static const tr_hyper nesterov = {
-    .lr = 0.5, .weight_decay = 0.5, .momentum = 0.5, .nesterov = true};
+static tr_hyper plain, heavy, nesterov;
+
+static const test_field fields[] = {
+    {"eps", offsetof(tr_lars_hyper, eps), false},
+    {"momentum", offsetof(tr_lars_hyper, momentum.decay), false},
+    {"nesterov", offsetof(tr_lars_hyper, momentum.nesterov), true},
+    {"trust_coefficient", offsetof(tr_lars_hyper, trust_coefficient), false},
+    {0},
+};
+static test_golden golden = {.fields = fields, .starts_itself = true};
+
+static tr_hyper with(tr_lars_hyper own) {
+    return test_hyper((tr_hyper){.lr = 0.5, .weight_decay = 0.5}, &own, sizeof own);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    plain = with((tr_lars_hyper){0});
+    heavy =
+        with((tr_lars_hyper){.momentum = {.decay = 0.5}, .trust_coefficient = 0.25});
+    nesterov = with((tr_lars_hyper){.momentum = {.decay = 0.5, .nesterov = true}});
+    golden.of = tr__optimizer_settings_find("LARS");
+    return 0;
+}
 
 // One update of p = 2 with gradient 3, with the decay 4, at trust 1/4.
 static float updated(tr_update_function update, const tr_hyper *hyper, int number,
@@ -60,20 +80,19 @@ static void trust_ratios(void **state) {
     (void)state;
     double (*trust)(const tr_hyper *, double, double) =
         tr__optimizer_lars.adaptation->trust;
-    tr_hyper hyper = heavy;
-    assert_true(trust(&hyper, 4, 6) == 0.125); // 1 / (6 + 2)
-    hyper.eps = 8;
+    tr_hyper hyper = with((tr_lars_hyper){.eps = 8, .trust_coefficient = 0.25});
+    assert_true(trust(&heavy, 4, 6) == 0.125); // 1 / (6 + 2)
     assert_true(trust(&hyper, 4, 6) == 0.0625);
     assert_true(trust(&hyper, 0, 6) == 1 && trust(&hyper, 4, 0) == 1);
 }
 
 static void as_timm_does(void **state) {
     (void)state;
-    test_update_golden(&tr__optimizer_lars, "lars", 1);
-    test_update_golden(&tr__optimizer_lars, "lars", 0x1p7);
-    test_update_golden(&tr__optimizer_lars, "lars_nesterov", 1);
-    test_update_golden(&tr__optimizer_lars, "lars_zero", 1);
-    test_update_golden(&tr__optimizer_lars, "lars_still", 1);
+    test_update_golden(&golden, "lars", 1);
+    test_update_golden(&golden, "lars", 0x1p7);
+    test_update_golden(&golden, "lars_nesterov", 1);
+    test_update_golden(&golden, "lars_zero", 1);
+    test_update_golden(&golden, "lars_still", 1);
 }
 
 static void fast_agrees_with_reference(void **state) {
@@ -100,5 +119,5 @@ int main(void) {
         cmocka_unit_test(fast_agrees_with_reference),
         cmocka_unit_test(cuts_change_no_bit),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -1,6 +1,8 @@
 // The first phase over the blocks of a flat buffer: a block that two tensors share has
 // a part for each, and no cut at blocks changes a bit.
 #include "ops/optimizer_measure.h"
+
+#include "ops/lamb/lamb.h"
 #include "ops/update.h"
 
 #include <math.h>
@@ -13,8 +15,14 @@
 
 enum { COUNT = 70001, PARTS_MAX = COUNT / TR_NORM_BLOCK + 2, ODD = 1000 };
 
-static const tr_hyper hyper = {
-    .lr = 0.1, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6};
+static tr_hyper hyper;
+
+static int set_up(void **state) {
+    tr_hyper shared = {.lr = 0.1, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99};
+    (void)state;
+    hyper = test_hyper(shared, &(tr_lamb_hyper){.eps = 1e-6}, sizeof(tr_lamb_hyper));
+    return 0;
+}
 
 static void measure(test_update *u, int which, int threads, int64_t begin,
                     int64_t count, tr_squares *parts) {
@@ -99,5 +107,5 @@ int main(void) {
         cmocka_unit_test(parts_are_of_blocks),
         cmocka_unit_test(cuts_change_no_bit),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, set_up, NULL);
 }

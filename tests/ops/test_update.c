@@ -5,8 +5,10 @@
 #include "backend/cpu/half.h"
 #include "ops/accumulate/accumulate.h"
 #include "ops/kernel.h"
+#include "ops/lamb/lamb.h"
 #include "ops/launch.h"
 #include "ops/optimizer_measure.h"
+#include "ops/sgd/sgd.h"
 #include "ops/update.h"
 
 #include <math.h>
@@ -45,26 +47,22 @@ static const tr_update_range ranges[RANGES + 2] = {
      .adapts = true},
     {.flat = FLAT + 1, .offset = 0, .count = 100000},
 };
-static const tr_hyper hyper[2] = {
-    {.lr = 0.1,
-     .weight_decay = 0.1,
-     .beta1 = 0.9,
-     .beta2 = 0.99,
-     .eps = 1e-6,
-     .momentum = 0.9,
-     .max_coeff = 10,
-     .min_coeff = 0.01},
-    {.lr = 0.02,
-     .weight_decay = 0.3,
-     .beta1 = 0.8,
-     .beta2 = 0.9,
-     .eps = 1e-3,
-     .momentum = 0.5,
-     .max_coeff = 10,
-     .min_coeff = 0.01},
-};
+static tr_hyper hyper[2]; // of the groups
 static const double power[2][2] = {{0.5, 0.7}, {0.4, 0.6}};
 static const double tensors[6] = {4, 9, 16, 1, 25, 1};
+
+// What a run file gives the optimizer, with numbers of each group's own.
+static void set_hyper(const tr_optimizer_settings *of, const char *params) {
+    hyper[0] = hyper[1] = test_hyper_read(of, params);
+    hyper[0].lr = 0.1;
+    hyper[0].weight_decay = 0.1;
+    hyper[1].lr = 0.02;
+    hyper[1].weight_decay = 0.3;
+    if (of->optimizer->has_betas) {
+        hyper[1].beta1 = 0.8;
+        hyper[1].beta2 = 0.9;
+    }
+}
 
 static tr_update_order order_of(const tr_optimizer *optimizer) {
     return (tr_update_order){.optimizer = optimizer,
@@ -172,15 +170,14 @@ static void try_update(const tr_optimizer *optimizer, int isa, tr_dtype type) {
 }
 
 static void each_range_by_its_own_numbers(void **state) {
-    static const tr_optimizer *const optimizers[] = {
-        &tr__optimizer_adam, &tr__optimizer_sgd,  &tr__optimizer_lion,
-        &tr__optimizer_lamb, &tr__optimizer_lars, &tr__optimizer_adagrad};
     static const tr_dtype types[] = {TR_F32, TR_BF16, TR_F16, TR_I64};
+    const tr_optimizer_settings *of;
     (void)state;
-    for (int o = 0; o < 6; o++) {
+    for (size_t o = 0; (of = tr__optimizers[o]) != NULL; o++) {
+        set_hyper(of, of->optimizer == &tr__optimizer_sgd ? "\"momentum\": 0.9" : "");
         for (int t = 0; t < 4; t++) {
             for (int isa = -1; isa <= (int)tr__cpu_isa(); isa++) {
-                try_update(optimizers[o], isa, types[t]);
+                try_update(of->optimizer, isa, types[t]);
             }
         }
     }
@@ -217,6 +214,7 @@ static void measure(int isa, tr_dtype type, const void *sums, test_update *u,
 static void parts_add_up(void **state) {
     static const tr_dtype types[] = {TR_F32, TR_BF16, TR_I64};
     (void)state;
+    set_hyper(tr__optimizer_settings_find("Lamb"), "");
     for (int t = 0; t < 3; t++) {
         tr_squares parts[PARTS] = {{0}}, want[PARTS] = {{0}}, total[1] = {{0}};
         test_update u, same;

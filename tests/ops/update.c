@@ -1,15 +1,44 @@
 #include "ops/update.h"
 
 #include "base/rng.h"
+#include "train/keys.h"
 
 #include <math.h>
 #include <omp.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+tr_hyper test_hyper(tr_hyper shared, const void *own, size_t bytes) {
+    assert_true(bytes <= sizeof shared.own);
+    memcpy(shared.own, own, bytes);
+    return shared;
+}
+
+tr_hyper test_hyper_read(const tr_optimizer_settings *of, const char *params) {
+    char text[512];
+    tr_config *config = NULL;
+    tr_hyper hyper = {0};
+    tr_error err = {0};
+    snprintf(text, sizeof text, "{\"optimizer\": {\"type\": \"%s\", \"params\": {%s}}}",
+             of->types[0], params);
+    tr_status status = tr__config_parse("run.json", text, strlen(text), tr__key_tables,
+                                        TR_KEY_TABLES, NULL, 0, &config, &err);
+    if (status == TR_OK && of->read) {
+        hyper.lr = tr__optimizer_number(config, "lr");
+        hyper.weight_decay = tr__optimizer_number(config, "weight_decay");
+        status = of->read(config, &hyper, &err);
+    }
+    if (status != TR_OK) {
+        fail_msg("%s", err.message);
+    }
+    tr__config_destroy(config);
+    return hyper;
+}
 
 void test_update_open(test_update *update, int64_t count) {
     update->count = count;

@@ -4,7 +4,7 @@
 #define TESTS_OPS_UPDATE_H
 
 #include "ops/guarded.h"
-#include "ops/optimizer.h"
+#include "ops/optimizer_settings.h"
 
 enum { TEST_BUFFERS = 2 + TR_OPTIMIZER_STATES }; // parameters, gradients, states
 
@@ -12,6 +12,11 @@ typedef struct test_update {
     int64_t count;
     test_memory buffer[TEST_BUFFERS]; // [count] f32 each
 } test_update;
+
+// The hyper-parameters that all optimizers have, with those of one: own: [bytes].
+tr_hyper test_hyper(tr_hyper shared, const void *own, size_t bytes);
+// Those that a run file says: `params` is what stands in optimizer.params.
+tr_hyper test_hyper_read(const tr_optimizer_settings *of, const char *params);
 
 // Random parameters and gradients; states as random non-negative numbers.
 void test_update_open(test_update *update, int64_t count);
@@ -32,10 +37,23 @@ tr_direct_function test_update_direct(const tr_optimizer *optimizer, int which);
 void test_update_tensor(const tr_optimizer *optimizer, int which, const tr_hyper *hyper,
                         const tr_update *range);
 
+// One of an optimizer's own hyper-parameters by its name in the files.
+typedef struct test_field {
+    const char *name;
+    size_t offset; // in the optimizer's struct
+    bool is_bool;  // else a double
+} test_field;
+
+typedef struct test_golden {
+    const tr_optimizer_settings *of;
+    const test_field *fields; // NULL after the last; NULL: the optimizer has none
+    tr_hyper hyper;           // what the files do not say
+    bool starts_itself;       // its states may hold anything before the first update
+} test_golden;
+
 // Follows tests/data/optimizers/<name>.txt with every implementation, with the
 // gradients multiplied by 1 / grad_scale (a power of two) beforehand.
-void test_update_golden(const tr_optimizer *optimizer, const char *name,
-                        double grad_scale);
+void test_update_golden(const test_golden *golden, const char *name, double grad_scale);
 // The same bits however a range is cut, by however many threads, and nothing outside of
 // it is touched.
 void test_update_cuts(const tr_optimizer *optimizer, const tr_hyper *hyper, int number);

@@ -14,49 +14,52 @@ enum { MOST = 16 }; // parameters in a file
 
 typedef struct golden {
     FILE *file;
-    int count, updates;
+    const test_golden *what;
+    int count, updates, states;
     tr_hyper hyper;
 } golden;
 
-// Hyper-parameters by their names in the file; a bool is 0 or 1 in it.
-static void take(golden *g, const char *name, double value) {
+// Where the hyper-parameter of this name is; NULL: the optimizer has none.
+static void *field_of(golden *g, const char *name, bool *is_bool) {
     tr_hyper *h = &g->hyper;
     const struct {
         const char *name;
         double *number;
-        bool *flag;
-    } all[] = {
-        {"lr", &h->lr, NULL},
-        {"weight_decay", &h->weight_decay, NULL},
-        {"beta1", &h->beta1, NULL},
-        {"beta2", &h->beta2, NULL},
-        {"eps", &h->eps, NULL},
-        {"decoupled", NULL, &h->decoupled},
-        {"momentum", &h->momentum, NULL},
-        {"dampening", &h->dampening, NULL},
-        {"nesterov", NULL, &h->nesterov},
-        {"lr_decay", &h->lr_decay, NULL},
-        {"initial_accumulator_value", &h->initial_accumulator, NULL},
-        {"corrected", NULL, &h->corrected},
-        {"min_coeff", &h->min_coeff, NULL},
-        {"max_coeff", &h->max_coeff, NULL},
-        {"trust_coefficient", &h->trust_coefficient, NULL},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (strcmp(name, all[i].name) == 0 && all[i].number) {
-            *all[i].number = value;
-            return;
-        }
-        if (strcmp(name, all[i].name) == 0) {
-            *all[i].flag = value != 0;
-            return;
+    } shared[] = {{"lr", &h->lr},
+                  {"weight_decay", &h->weight_decay},
+                  {"beta1", &h->beta1},
+                  {"beta2", &h->beta2}};
+    *is_bool = false;
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+        if (strcmp(name, shared[i].name) == 0) {
+            return shared[i].number;
         }
     }
-    fail_msg("no hyper-parameter %s", name);
+    for (const test_field *f = g->what->fields; f && f->name; f++) {
+        if (strcmp(name, f->name) == 0) {
+            *is_bool = f->is_bool;
+            return h->own + f->offset;
+        }
+    }
+    return NULL;
+}
+
+// A bool is 0 or 1 in the file, and what the optimizer lacks is 0.
+static void take(golden *g, const char *name, double value) {
+    bool is_bool, flag = value != 0;
+    void *field = field_of(g, name, &is_bool);
+    if (!field && value != 0) {
+        fail_msg("the optimizer has no hyper-parameter %s", name);
+    }
+    if (field && is_bool) {
+        memcpy(field, &flag, sizeof flag);
+    } else if (field) {
+        memcpy(field, &value, sizeof value);
+    }
 }
 
 // Up to the row of the parameters at the start, whose name it reads.
-static void golden_open(golden *g, const char *name) {
+static void golden_open(golden *g, const test_golden *what, const char *name) {
     char path[512], word[32];
     double value = 0;
     snprintf(path, sizeof path, "%s/optimizers/%s.txt", TR_TEST_DATA, name);
@@ -66,12 +69,15 @@ static void golden_open(golden *g, const char *name) {
     assert_int_equal(fscanf(g->file, " count %d updates %d", &g->count, &g->updates),
                      2);
     assert_true(g->count > 0 && g->count <= MOST);
-    g->hyper = (tr_hyper){.bias_correction = true, .max_coeff = INFINITY};
+    g->what = what;
+    g->hyper = what->hyper;
     while (fscanf(g->file, "%31s", word) == 1 && strcmp(word, "start") != 0) {
         assert_int_equal(fscanf(g->file, "%lf", &value), 1);
         take(g, word, value);
     }
     assert_string_equal(word, "start");
+    g->states = what->of->states ? what->of->states(&g->hyper)
+                                 : what->of->optimizer->state_count;
 }
 
 static void read_values(golden *g, double *row) {
@@ -101,34 +107,27 @@ static void check_row(golden *g, const char *name, const float *got, double *see
     }
 }
 
-// May the states hold anything before the first update?
-static bool starts_itself(const tr_optimizer *optimizer) {
-    return optimizer == &tr__optimizer_sgd || optimizer == &tr__optimizer_adagrad ||
-           optimizer == &tr__optimizer_lars;
-}
-
-static void start(golden *g, const tr_optimizer *optimizer, test_update *u) {
+static void start(golden *g, test_update *u) {
     double row[MOST];
     float *param = u->buffer[0].data;
     read_values(g, row);
     for (int i = 0; i < g->count; i++) {
         param[i] = (float)row[i];
-        for (int s = 0; s < optimizer->state_count; s++) {
-            ((float *)u->buffer[2 + s].data)[i] = starts_itself(optimizer) ? NAN : 0;
+        for (int s = 0; s < g->what->of->optimizer->state_count; s++) {
+            ((float *)u->buffer[2 + s].data)[i] = g->what->starts_itself ? NAN : 0;
         }
     }
 }
 
-static void follow(golden *g, const tr_optimizer *optimizer, int which,
-                   double grad_scale) {
+static void follow(golden *g, int which, double grad_scale) {
+    const tr_optimizer *optimizer = g->what->of->optimizer;
     test_update u;
     double row[MOST], seen[TEST_BUFFERS][MOST] = {{0}};
-    bool has_states = optimizer != &tr__optimizer_sgd || g->hyper.momentum != 0;
     for (int i = 0; i < g->count; i++) {
         seen[0][i] = g->hyper.lr * g->updates; // Adam's steps are of about lr
     }
     test_update_open(&u, g->count);
-    start(g, optimizer, &u);
+    start(g, &u);
     for (int number = 1; number <= g->updates; number++) {
         read_row(g, "grad", row);
         for (int i = 0; i < g->count; i++) {
@@ -138,19 +137,18 @@ static void follow(golden *g, const tr_optimizer *optimizer, int which,
         range.grad_scale = grad_scale;
         test_update_tensor(optimizer, which, &g->hyper, &range);
         check_row(g, "param", u.buffer[0].data, seen[0]);
-        for (int s = 0; has_states && s < optimizer->state_count; s++) {
+        for (int s = 0; s < g->states; s++) {
             check_row(g, optimizer->state_names[s], u.buffer[2 + s].data, seen[2 + s]);
         }
     }
     test_update_close(&u);
 }
 
-void test_update_golden(const tr_optimizer *optimizer, const char *name,
-                        double grad_scale) {
-    for (int which = 0; test_update_function(optimizer, which); which++) {
+void test_update_golden(const test_golden *what, const char *name, double grad_scale) {
+    for (int which = 0; test_update_function(what->of->optimizer, which); which++) {
         golden g;
-        golden_open(&g, name);
-        follow(&g, optimizer, which, grad_scale);
+        golden_open(&g, what, name);
+        follow(&g, which, grad_scale);
         fclose(g.file);
     }
 }

@@ -39,10 +39,9 @@ static int free_page(void **state) {
 // Calls `visit` for every key of the tables; returns how many times it said false.
 static int visit_keys(bool (*visit)(const tr_key *key)) {
     int faults = 0;
-    for (int t = 0; t < TR_KEY_TABLES; t++) {
-        for (size_t k = 0; k < tr__key_tables[t]->count; k++) {
-            faults += !visit(&tr__key_tables[t]->keys[k]);
-        }
+    const tr_key *key;
+    for (size_t i = 0; (key = tr__key_at(tr__key_tables, TR_KEY_TABLES, i)); i++) {
+        faults += !visit(key);
     }
     return faults;
 }

@@ -79,7 +79,7 @@ static void drop_unread(const tr_run *run, tr_settings *s) {
     if (schedule->kind == TR_SCHEDULE_CONSTANT) {
         memset(schedule, 0, sizeof *schedule);
     }
-    if (!schedule->cycle_momentum || s->optimizer != &tr__optimizer_adam) {
+    if (!schedule->cycle_momentum || !s->optimizer->has_betas) {
         schedule->min_momentum = schedule->max_momentum = schedule->decay_momentum = 0;
     }
     if (schedule->decay_size == 0) {
@@ -358,13 +358,7 @@ static size_t candidates(const tr_key *key, candidate *list) {
 }
 
 static const tr_key *key_at(size_t index) {
-    for (int t = 0; t < TR_KEY_TABLES; t++) {
-        if (index < tr__key_tables[t]->count) {
-            return &tr__key_tables[t]->keys[index];
-        }
-        index -= tr__key_tables[t]->count;
-    }
-    return NULL;
+    return tr__key_at(tr__key_tables, TR_KEY_TABLES, index);
 }
 
 static const tr_key *find_key(const char *path) {
@@ -553,6 +547,10 @@ static void nor_in_company(void **state) {
         {"data.image_layout", "channels_last", ROWS},
         {"data.validation_labels", "labels.npy", ROWS},
         {SCHED "cycle_min_mom", "0.5", {CYCLE, SCHED "cycle_momentum=false"}},
+        {SCHED "cycle_min_mom", "0.5", {CYCLE, "optimizer.type=SGD"}},
+        {SCHED "cycle_momentum", "false", {CYCLE, "optimizer.type=LARS"}},
+        {"optimizer.params.dampening", "0.5", {"optimizer.type=SGD"}},
+        {"optimizer.params.adam_w_mode", "false", {"optimizer.type=AdamW"}},
     };
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -568,6 +566,18 @@ static void nor_in_company(void **state) {
             fail_msg("%s=%s has no effect here, without a word", key->path,
                      all[i].value);
         }
+    }
+}
+
+// Betas are cycled in every optimizer that has them, and nothing says otherwise.
+static void cycles_of_betas(void **state) {
+    static const char *const types[] = {"optimizer.type=Adam", "optimizer.type=Lion",
+                                        "optimizer.type=Lamb"};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        const char *set[SETS_MAX + 2] = {CYCLE, types[i]};
+        const tr_key *key = find_key(SCHED "cycle_min_mom");
+        assert_int_equal(try_values(key, set, 4, "0.5", false), CHANGED);
     }
 }
 
@@ -636,6 +646,7 @@ int main(void) {
         cmocka_unit_test(no_key_is_silent),
         cmocka_unit_test(every_key_that_works_does_something),
         cmocka_unit_test(nor_in_company),
+        cmocka_unit_test(cycles_of_betas),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

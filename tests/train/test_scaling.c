@@ -4,6 +4,7 @@
 #include "scratch.h"
 #include "snapshot.h"
 
+#include "ops/adam/adam.h"
 #include "train/scaling.h"
 
 #include <math.h>
@@ -18,32 +19,34 @@ static bool near(double a, double b) {
 
 // ---- the rules
 
+static tr_hyper base(bool decoupled) {
+    tr_hyper hyper = {.lr = .01, .weight_decay = .1, .beta1 = .9, .beta2 = .99};
+    const tr_adam_hyper own = {.eps = 1e-8, .decoupled = decoupled};
+    memcpy(hyper.own, &own, sizeof own);
+    return hyper;
+}
+
 static void rules(void **state) {
-    const tr_hyper base = {.lr = .01,
-                           .weight_decay = .1,
-                           .beta1 = .9,
-                           .beta2 = .99,
-                           .eps = 1e-8,
-                           .decoupled = true};
+    char said[TR_SCALED_TEXT];
     (void)state;
     for (int rule = TR_SCALING_NONE; rule <= TR_SCALING_ADAM; rule++) {
         tr_scaling scaling = {(tr_scaling_rule)rule, 16};
-        tr_hyper h = base;
-        tr__scaling_apply(&scaling, 64, &h);
+        tr_hyper h = base(true);
+        tr__scaling_apply(&scaling, &tr__optimizer_adam, 64, &h, said);
         bool adam = rule == TR_SCALING_ADAM;
         double rate = rule == TR_SCALING_LINEAR ? 4 : rule == TR_SCALING_NONE ? 1 : 2;
         assert_true(near(tr__scaling_rate(&scaling, 64), rate));
         assert_true(near(h.lr, .01 * rate));
         assert_true(near(h.beta1, adam ? .6 : .9) && near(h.beta2, adam ? .96 : .99));
-        assert_true(near(h.eps, adam ? 5e-9 : 1e-8));
+        assert_true(near(tr__adam_hyper(&h).eps, adam ? 5e-9 : 1e-8));
         assert_true(near(h.weight_decay, adam ? .2 : .1));
     }
     // What is added to the gradient is part of the loss, and stays.
     tr_scaling adam = {TR_SCALING_ADAM, 16};
-    tr_hyper h = base;
-    h.decoupled = false;
-    tr__scaling_apply(&adam, 4, &h);
+    tr_hyper h = base(false);
+    tr__scaling_apply(&adam, &tr__optimizer_adam, 4, &h, NULL);
     assert_true(near(h.weight_decay, .1) && near(h.beta1, .975) && near(h.lr, .005));
+    assert_string_equal(said, "eps 1e-08 becomes 5e-09; weight_decay 0.1 becomes 0.2");
 }
 
 static void bounds(void **state) {
@@ -60,7 +63,7 @@ static void bounds(void **state) {
             int64_t bound = (int64_t)llround((double)reference / (1 - betas[i]));
             assert_int_equal(most, bound - 1);
             if (most > 0) {
-                tr__scaling_apply(&adam, most, &inside);
+                tr__scaling_apply(&adam, &tr__optimizer_adam, most, &inside, NULL);
                 assert_true(inside.beta1 > 0);
             }
             assert_int_equal(tr__scaling_check(&adam, most, betas[i], "T", &err),

@@ -1,10 +1,12 @@
+#include "ops/adagrad/adagrad.h"
 #include "ops/optimizer_settings.h"
+
+#include <string.h>
 
 static const char *const types[] = {"Adagrad", NULL};
 
 static const tr_key keys[] = {
-    {TR_OPTIMIZER_NUMBER("lr", types, "1e-2"), .allow_auto = true,
-     .doc = "learning rate"},
+    TR_OPTIMIZER_LR(types, "1e-2"),
     {TR_OPTIMIZER_NUMBER("eps", types, "1e-10"), .allow_auto = true,
      .doc = "added to the root of the sums of squares"},
     {TR_OPTIMIZER_NUMBER("initial_accumulator_value", types, "0"),
@@ -16,17 +18,18 @@ static const tr_key keys[] = {
 };
 
 static tr_status read(const tr_config *config, tr_hyper *hyper, tr_error *err) {
+    tr_adagrad_hyper own = {0};
     (void)err;
-    hyper->eps = tr__optimizer_number(config, "eps");
-    hyper->initial_accumulator =
-        tr__optimizer_number(config, "initial_accumulator_value");
-    hyper->lr_decay = tr__optimizer_number(config, "lr_decay");
+    own.eps = tr__optimizer_number(config, "eps");
+    own.initial_accumulator = tr__optimizer_number(config, "initial_accumulator_value");
+    own.lr_decay = tr__optimizer_number(config, "lr_decay");
+    memcpy(hyper->own, &own, sizeof own);
     return TR_OK;
 }
 
 const tr_optimizer_settings tr__optimizer_settings_adagrad = {
     .types = types,
     .optimizer = &tr__optimizer_adagrad,
-    .keys = {"adagrad", keys, sizeof keys / sizeof *keys},
+    .keys = {.keys = keys, .count = sizeof keys / sizeof *keys},
     .read = read,
 };

@@ -8,11 +8,31 @@
 //     p = p - lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps)
 #include "ops/adam/adam.h"
 
+#include <stdio.h>
+
 void tr__adam_cpu_generic(const tr_hyper *hyper, const tr_update *update);
 #if defined(__x86_64__)
 void tr__adam_cpu_avx2(const tr_hyper *hyper, const tr_update *update);
 void tr__adam_cpu_avx512(const tr_hyper *hyper, const tr_update *update);
 #endif
+
+// eps / sqrt(k) (Malladi et al. 2022, arXiv 2205.10287); and weight_decay sqrt(k) where
+// it is decoupled, which is our addition: lr * weight_decay then grows with k, and the
+// decay of a sample stays what it was.
+static void scale(tr_hyper *hyper, double factor, char *said) {
+    const tr_adam_hyper was = tr__adam_hyper(hyper);
+    double decay = hyper->weight_decay;
+    tr_adam_hyper own = was;
+    own.eps /= sqrt(factor);
+    if (own.decoupled) {
+        hyper->weight_decay *= sqrt(factor);
+    }
+    memcpy(hyper->own, &own, sizeof own);
+    if (said) {
+        snprintf(said, TR_SCALED_TEXT, "eps %g becomes %g; weight_decay %g becomes %g",
+                 was.eps, own.eps, decay, hyper->weight_decay);
+    }
+}
 
 const tr_optimizer tr__optimizer_adam = {
     .name = "adam",
@@ -22,4 +42,6 @@ const tr_optimizer tr__optimizer_adam = {
     .flops_per_element = 14,
     .reference = tr__adam_reference,
     .cpu = TR_ISA_TABLE(tr__adam_cpu),
+    .has_betas = true,
+    .scale = scale,
 };

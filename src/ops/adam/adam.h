@@ -1,10 +1,27 @@
-// What the implementations of Adam share. The optimizer itself is in ops/optimizer.h.
+// Adam's own hyper-parameters, and what its implementations share.
 #ifndef TR_OPS_ADAM_H
 #define TR_OPS_ADAM_H
 
 #include "ops/optimizer.h"
 
 #include <math.h>
+#include <string.h>
+
+typedef struct tr_adam_hyper {
+    double eps;
+    bool decoupled;       // AdamW's decay (Loshchilov, Hutter 1711.05101)
+    bool bias_correction; // the means are divided by 1 - beta^t
+} tr_adam_hyper;
+
+_Static_assert(sizeof(tr_adam_hyper) <= TR_HYPER_BYTES, "they fit in tr_hyper.own");
+
+static inline tr_adam_hyper tr__adam_hyper(const tr_hyper *hyper) {
+    tr_adam_hyper own;
+    memcpy(&own, hyper->own, sizeof own);
+    return own;
+}
+
+extern const tr_optimizer tr__optimizer_adam; // Adam and AdamW
 
 // The numbers of one update that are the same for every element.
 typedef struct tr_adam_numbers {
@@ -21,19 +38,19 @@ typedef struct tr_adam_numbers {
 
 static inline tr_adam_numbers tr__adam_numbers(const tr_hyper *hyper,
                                                const tr_update *update) {
-    bool correct = hyper->bias_correction;
-    double bias1 = correct ? 1 - update->beta1_power : 1;
-    double bias2 = correct ? 1 - update->beta2_power : 1;
+    const tr_adam_hyper own = tr__adam_hyper(hyper);
+    double bias1 = own.bias_correction ? 1 - update->beta1_power : 1;
+    double bias2 = own.bias_correction ? 1 - update->beta2_power : 1;
     return (tr_adam_numbers){
         .grad_scale = update->grad_scale,
-        .l2 = hyper->decoupled ? 0 : hyper->weight_decay,
-        .keep = hyper->decoupled ? 1 - hyper->lr * hyper->weight_decay : 1,
+        .l2 = own.decoupled ? 0 : hyper->weight_decay,
+        .keep = own.decoupled ? 1 - hyper->lr * hyper->weight_decay : 1,
         .m_rate = 1 - hyper->beta1,
         .beta2 = hyper->beta2,
         .v_rate = 1 - hyper->beta2,
         .step = hyper->lr / bias1,
         .root_bias2 = sqrt(bias2),
-        .eps = hyper->eps,
+        .eps = own.eps,
     };
 }
 

@@ -28,8 +28,8 @@ static double trust(const tr_hyper *hyper, double param_norm, double direction_n
     if (!(param_norm > 0 && direction_norm > 0)) {
         return 1;
     }
-    double ratio = param_norm / direction_norm;
-    return fmin(fmax(ratio, hyper->min_coeff), hyper->max_coeff);
+    const tr_lamb_hyper own = tr__lamb_hyper(hyper);
+    return fmin(fmax(param_norm / direction_norm, own.min_coeff), own.max_coeff);
 }
 
 static const tr_adaptation adaptation = {
@@ -47,4 +47,5 @@ const tr_optimizer tr__optimizer_lamb = {
     .reference = tr__lamb_reference,
     .cpu = TR_ISA_TABLE(tr__lamb_cpu),
     .adaptation = &adaptation,
+    .has_betas = true,
 };

@@ -1,10 +1,28 @@
-// What the implementations of LAMB share. The optimizer itself is in ops/optimizer.h.
+// LAMB's own hyper-parameters, and what its implementations share.
 #ifndef TR_OPS_LAMB_H
 #define TR_OPS_LAMB_H
 
 #include "ops/optimizer.h"
 
 #include <math.h>
+#include <string.h>
+
+typedef struct tr_lamb_hyper {
+    double eps;
+    double min_coeff, max_coeff; // bounds of the trust ratio
+    bool bias_correction;
+    bool corrected; // the direction is of corrected means
+} tr_lamb_hyper;
+
+_Static_assert(sizeof(tr_lamb_hyper) <= TR_HYPER_BYTES, "they fit in tr_hyper.own");
+
+static inline tr_lamb_hyper tr__lamb_hyper(const tr_hyper *hyper) {
+    tr_lamb_hyper own;
+    memcpy(&own, hyper->own, sizeof own);
+    return own;
+}
+
+extern const tr_optimizer tr__optimizer_lamb;
 
 // The numbers of one update that are the same for every element.
 typedef struct tr_lamb_numbers {
@@ -17,10 +35,11 @@ typedef struct tr_lamb_numbers {
 
 static inline tr_lamb_numbers tr__lamb_numbers(const tr_hyper *hyper,
                                                const tr_update *update) {
-    bool correct = hyper->bias_correction;
+    const tr_lamb_hyper own = tr__lamb_hyper(hyper);
+    bool correct = own.bias_correction;
     double bias1 = correct ? 1 - update->beta1_power : 1;
     double root2 = correct ? sqrt(1 - update->beta2_power) : 1;
-    bool inside = hyper->corrected;
+    bool inside = own.corrected;
     return (tr_lamb_numbers){
         .grad_scale = update->grad_scale,
         .m_rate = 1 - hyper->beta1,
@@ -28,7 +47,7 @@ static inline tr_lamb_numbers tr__lamb_numbers(const tr_hyper *hyper,
         .v_rate = 1 - hyper->beta2,
         .m_scale = inside ? 1 / bias1 : 1,
         .v_scale = inside ? 1 / root2 : 1,
-        .eps = hyper->eps,
+        .eps = own.eps,
         .decay = hyper->weight_decay,
         .step = hyper->lr * update->trust * (inside ? 1 : root2 / bias1),
     };

@@ -1,14 +1,15 @@
+#include "ops/lamb/lamb.h"
 #include "ops/optimizer_settings.h"
 
 #include <math.h>
+#include <string.h>
 #include <strings.h>
 
 static const char *const types[] = {"Lamb", NULL};
 static const char *const forms[] = {"deepspeed", "paper", NULL};
 
 static const tr_key keys[] = {
-    {TR_OPTIMIZER_NUMBER("lr", types, "1e-3"), .allow_auto = true,
-     .doc = "learning rate"},
+    TR_OPTIMIZER_LR(types, "1e-3"),
     {TR_OPTIMIZER_BETAS(types), .doc = "decay of the two running means"},
     {TR_OPTIMIZER_NUMBER("eps", types, "1e-8"), .allow_auto = true,
      .doc = "added to the root of the squares"},
@@ -32,39 +33,41 @@ static const tr_key keys[] = {
 };
 
 // phi of the paper is the identity: no bounds.
-static tr_status read_form(const tr_config *config, tr_hyper *hyper, tr_error *err) {
+static tr_status read_form(const tr_config *config, tr_lamb_hyper *own, tr_error *err) {
     static const char *const bounds[] = {"optimizer.params.max_coeff",
                                          "optimizer.params.min_coeff"};
     const char *form = tr__config_text(config, "optimizer.params.form");
-    hyper->corrected = strcasecmp(form, "paper") == 0;
-    hyper->max_coeff =
-        hyper->corrected ? INFINITY : tr__config_number(config, bounds[0]);
-    hyper->min_coeff = hyper->corrected ? 0 : tr__config_number(config, bounds[1]);
+    own->corrected = strcasecmp(form, "paper") == 0;
+    own->max_coeff = own->corrected ? INFINITY : tr__config_number(config, bounds[0]);
+    own->min_coeff = own->corrected ? 0 : tr__config_number(config, bounds[1]);
     for (int i = 0; i < 2; i++) {
-        if (hyper->corrected && tr__config_is_given(config, bounds[i])) {
+        if (own->corrected && tr__config_is_given(config, bounds[i])) {
             return tr_fail(err, TR_USAGE,
                            "%s is of optimizer.params.form \"deepspeed\"; the paper's "
                            "ratio has no bounds",
                            bounds[i]);
         }
     }
-    if (hyper->min_coeff > hyper->max_coeff) {
+    if (own->min_coeff > own->max_coeff) {
         return tr_fail(err, TR_USAGE, "%s is %g, below %s, which is %g", bounds[0],
-                       hyper->max_coeff, bounds[1], hyper->min_coeff);
+                       own->max_coeff, bounds[1], own->min_coeff);
     }
     return TR_OK;
 }
 
 static tr_status read(const tr_config *config, tr_hyper *hyper, tr_error *err) {
+    tr_lamb_hyper own = {0};
     tr__optimizer_betas(config, hyper);
-    hyper->eps = tr__optimizer_number(config, "eps");
-    hyper->bias_correction = tr__optimizer_bool(config, "bias_correction");
-    return read_form(config, hyper, err);
+    own.eps = tr__optimizer_number(config, "eps");
+    own.bias_correction = tr__optimizer_bool(config, "bias_correction");
+    tr_status status = read_form(config, &own, err);
+    memcpy(hyper->own, &own, sizeof own);
+    return status;
 }
 
 const tr_optimizer_settings tr__optimizer_settings_lamb = {
     .types = types,
     .optimizer = &tr__optimizer_lamb,
-    .keys = {"lamb", keys, sizeof keys / sizeof *keys},
+    .keys = {.keys = keys, .count = sizeof keys / sizeof *keys},
     .read = read,
 };

@@ -27,8 +27,9 @@ static double trust(const tr_hyper *hyper, double param_norm, double grad_norm) 
     if (!(param_norm > 0 && grad_norm > 0)) {
         return 1;
     }
-    return hyper->trust_coefficient * param_norm /
-           (grad_norm + hyper->weight_decay * param_norm + hyper->eps);
+    const tr_lars_hyper own = tr__lars_hyper(hyper);
+    return own.trust_coefficient * param_norm /
+           (grad_norm + hyper->weight_decay * param_norm + own.eps);
 }
 
 static const tr_adaptation adaptation = {

@@ -1,8 +1,27 @@
-// What the implementations of LARS share. The optimizer itself is in ops/optimizer.h.
+// LARS's own hyper-parameters, and what its implementations share.
 #ifndef TR_OPS_LARS_H
 #define TR_OPS_LARS_H
 
+#include "ops/momentum.h"
 #include "ops/optimizer.h"
+
+#include <string.h>
+
+typedef struct tr_lars_hyper {
+    tr_momentum momentum;
+    double eps;
+    double trust_coefficient;
+} tr_lars_hyper;
+
+_Static_assert(sizeof(tr_lars_hyper) <= TR_HYPER_BYTES, "they fit in tr_hyper.own");
+
+static inline tr_lars_hyper tr__lars_hyper(const tr_hyper *hyper) {
+    tr_lars_hyper own;
+    memcpy(&own, hyper->own, sizeof own);
+    return own;
+}
+
+extern const tr_optimizer tr__optimizer_lars;
 
 // One element's update is b = keep * b + rate * g, p = p - (from_g * g + from_b * b);
 // the first update has no b (what is there may be anything).
@@ -15,16 +34,17 @@ typedef struct tr_lars_numbers {
 
 static inline tr_lars_numbers tr__lars_numbers(const tr_hyper *hyper,
                                                const tr_update *update) {
+    const tr_lars_hyper own = tr__lars_hyper(hyper);
     double rate = hyper->lr * update->trust;
-    bool ahead = hyper->nesterov;
+    bool ahead = own.momentum.nesterov;
     return (tr_lars_numbers){
         .grad_scale = update->grad_scale,
         .weight_decay = hyper->weight_decay,
         .rate = rate,
-        .keep = hyper->momentum,
+        .keep = own.momentum.decay,
         .from_g = ahead ? rate : 0,
-        .from_b = ahead ? hyper->momentum : 1,
-        .has_buffer = hyper->momentum != 0,
+        .from_b = ahead ? own.momentum.decay : 1,
+        .has_buffer = tr__momentum_states(own.momentum) > 0,
         .first = update->number == 1,
     };
 }

@@ -1,9 +1,12 @@
+#include "ops/lars/lars.h"
 #include "ops/optimizer_settings.h"
+
+#include <string.h>
 
 static const char *const types[] = {"LARS", NULL};
 
 static const tr_key keys[] = {
-    {TR_OPTIMIZER_NUMBER("lr", types, "1"), .allow_auto = true, .doc = "learning rate"},
+    TR_OPTIMIZER_LR(types, "1"),
     {TR_OPTIMIZER_SHARE("momentum", types, "0.9"), .allow_auto = true,
      .doc = "decay of the running sum of steps"},
     {TR_OPTIMIZER_SWITCH("nesterov", types, "false"),
@@ -19,17 +22,22 @@ static const tr_key keys[] = {
 };
 
 static tr_status read(const tr_config *config, tr_hyper *hyper, tr_error *err) {
-    hyper->momentum = tr__optimizer_number(config, "momentum");
-    hyper->nesterov = tr__optimizer_bool(config, "nesterov");
-    hyper->trust_coefficient = tr__optimizer_number(config, "trust_coefficient");
-    hyper->eps = tr__optimizer_number(config, "eps");
-    return tr__nesterov_check(hyper, err);
+    tr_lars_hyper own = {0};
+    tr_status status = tr__momentum_read(config, 0, &own.momentum, err);
+    own.trust_coefficient = tr__optimizer_number(config, "trust_coefficient");
+    own.eps = tr__optimizer_number(config, "eps");
+    memcpy(hyper->own, &own, sizeof own);
+    return status;
+}
+
+static int states(const tr_hyper *hyper) {
+    return tr__momentum_states(tr__lars_hyper(hyper).momentum);
 }
 
 const tr_optimizer_settings tr__optimizer_settings_lars = {
     .types = types,
     .optimizer = &tr__optimizer_lars,
-    .keys = {"lars", keys, sizeof keys / sizeof *keys},
+    .keys = {.keys = keys, .count = sizeof keys / sizeof *keys},
     .read = read,
-    .states = tr__momentum_states,
+    .states = states,
 };

@@ -23,4 +23,5 @@ const tr_optimizer tr__optimizer_lion = {
     .flops_per_element = 9,
     .reference = tr__lion_reference,
     .cpu = TR_ISA_TABLE(tr__lion_cpu),
+    .has_betas = true,
 };

@@ -1,8 +1,10 @@
-// What the implementations of Lion share. The optimizer itself is in ops/optimizer.h.
+// What the implementations of Lion share; it has no hyper-parameters of its own.
 #ifndef TR_OPS_LION_H
 #define TR_OPS_LION_H
 
 #include "ops/optimizer.h"
+
+extern const tr_optimizer tr__optimizer_lion;
 
 // The numbers of one update that are the same for every element.
 typedef struct tr_lion_numbers {

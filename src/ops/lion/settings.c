@@ -1,10 +1,10 @@
+#include "ops/lion/lion.h"
 #include "ops/optimizer_settings.h"
 
 static const char *const types[] = {"Lion", NULL};
 
 static const tr_key keys[] = {
-    {TR_OPTIMIZER_NUMBER("lr", types, "1e-3"), .allow_auto = true,
-     .doc = "learning rate"},
+    TR_OPTIMIZER_LR(types, "1e-3"),
     {TR_OPTIMIZER_BETAS(types), .doc = "the mean's share of the direction, its decay"},
     TR_OPTIMIZER_F32_STATES(types),
 };
@@ -18,6 +18,6 @@ static tr_status read(const tr_config *config, tr_hyper *hyper, tr_error *err) {
 const tr_optimizer_settings tr__optimizer_settings_lion = {
     .types = types,
     .optimizer = &tr__optimizer_lion,
-    .keys = {"lion", keys, sizeof keys / sizeof *keys},
+    .keys = {.keys = keys, .count = sizeof keys / sizeof *keys},
     .read = read,
 };

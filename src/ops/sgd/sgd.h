@@ -1,8 +1,26 @@
-// What the implementations of SGD share. The optimizer itself is in ops/optimizer.h.
+// SGD's own hyper-parameters, and what its implementations share.
 #ifndef TR_OPS_SGD_H
 #define TR_OPS_SGD_H
 
+#include "ops/momentum.h"
 #include "ops/optimizer.h"
+
+#include <string.h>
+
+typedef struct tr_sgd_hyper {
+    tr_momentum momentum;
+    double dampening; // the share of a gradient that does not enter the momentum
+} tr_sgd_hyper;
+
+_Static_assert(sizeof(tr_sgd_hyper) <= TR_HYPER_BYTES, "they fit in tr_hyper.own");
+
+static inline tr_sgd_hyper tr__sgd_hyper(const tr_hyper *hyper) {
+    tr_sgd_hyper own;
+    memcpy(&own, hyper->own, sizeof own);
+    return own;
+}
+
+extern const tr_optimizer tr__optimizer_sgd;
 
 // One element's update is b = keep * b + take * g, p = p - lr * (from_g * g + from_b *
 // b); the first update has keep 0 and does not read b (it may hold anything).
@@ -14,16 +32,17 @@ typedef struct tr_sgd_numbers {
 
 static inline tr_sgd_numbers tr__sgd_numbers(const tr_hyper *hyper,
                                              const tr_update *update) {
+    const tr_sgd_hyper own = tr__sgd_hyper(hyper);
     bool first = update->number == 1;
     return (tr_sgd_numbers){
         .grad_scale = update->grad_scale,
         .weight_decay = hyper->weight_decay,
         .lr = hyper->lr,
-        .keep = hyper->momentum,
-        .take = first ? 1 : 1 - hyper->dampening,
-        .from_g = hyper->nesterov ? 1 : 0,
-        .from_b = hyper->nesterov ? hyper->momentum : 1,
-        .has_buffer = hyper->momentum != 0,
+        .keep = own.momentum.decay,
+        .take = first ? 1 : 1 - own.dampening,
+        .from_g = own.momentum.nesterov ? 1 : 0,
+        .from_b = own.momentum.nesterov ? own.momentum.decay : 1,
+        .has_buffer = tr__momentum_states(own.momentum) > 0,
         .first = first,
     };
 }
