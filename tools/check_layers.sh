@@ -9,7 +9,8 @@ root=${1:-$(cd "$(dirname "$0")/.." && pwd)}
 ROOMS='
 base
 backend comm
-data tokenizer ckpt config
+tokenizer
+data ckpt config
 ops
 graph
 models

@@ -93,6 +93,11 @@ typedef enum tr_header {
 //     labels: one file with one entry for each entry of the joined data, int16 or int32
 //     little endian (told apart by its size). The label of an entry replaces it as the
 //     target; -100 there is no target. (The layout of Hugging Face's `labels`.)
+// text: each file is a document, or several that document_separator separates; an empty
+//     one is none. The ids of all documents, with eos_token between them, are samples
+//     as above. They are made once, and kept in the user's cache folder
+//     (XDG_CACHE_HOME,
+//     ~/.cache) until a file, the tokenizer or one of these options changes.
 // csv: comma separated, "quoted" where need be. A first line in which no field is a
 //     number is a header (`header` says it otherwise). Files with headers have the same
 //     columns, in any order: they are matched by name with those of the first training
@@ -105,23 +110,30 @@ typedef enum tr_header {
 //     [0, classes), a function of the seed; held nowhere.
 //
 // A validation fraction f of N samples takes round(f * N) of them. bytes, tokens,
-// random: the last ones. csv, npy (often sorted by class): one from each of round(f *
-// N) equal runs of samples, drawn by the seed; both halves keep the order of the file.
+// text, random: the last ones. csv, npy (often sorted by class): one from each of
+// round(f * N) equal runs of samples, drawn by the seed; both halves keep the order of
+// the file.
 typedef struct tr_data_options {
-    const char *format; // "bytes", "tokens", "csv", "npy", "random"
+    const char *format; // "bytes", "tokens", "text", "csv", "npy", "random"
     const char *const *paths;
     size_t path_count;
     const char *const *validation_paths; // either these or the fraction
     size_t validation_path_count;
     double validation_fraction; // [0, 1)
     const char *order;          // "shuffled" (default), "sequential"
-    int64_t sequence_length;    // n; bytes, tokens
-    int64_t vocabulary;         // bytes (default 256), tokens
+    int64_t sequence_length;    // n; bytes, tokens, text
+    int64_t vocabulary; // bytes (default 256), tokens, text (default: the tokenizer's)
     // A folder that is passed over where it lies below others that are named, or is
     // matched by a glob: that into which the run writes. NULL, or not there: none.
     const char *leave_out;
-    const char *dtype;             // tokens: "u16" (default), "u32"
-    const char *labels;            // bytes, tokens, npy
+    const char *tokenizer;          // text: a tokenizer.json, or a folder that has one
+    const char *eos_token;          // text: the token between documents; NULL: the one
+                                    // that ends a text by the tokenizer's folder
+    const char *document_separator; // text: what separates documents within a file
+    bool plain_special; // text: special tokens written in it are text like any other
+    int threads;        // text: that tokenize; 0: all cores
+    const char *dtype;  // tokens: "u16" (default), "u32"
+    const char *labels; // bytes, tokens, npy
     const char *validation_labels; // the same for validation_paths
     const char *label_column;      // csv: a name or a number from 0; default the last
     // csv, npy: labels may be missing, as where samples are to be classified; all

@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 // The only state outside objects: counters that tests read and set.
 static _Atomic int64_t calls;
 static _Atomic int64_t fail_at; // absolute call number, 0: never
@@ -55,6 +59,12 @@ char *tr__format(const char *format, ...) {
     int length = vasprintf(&text, format, args);
     va_end(args);
     return length < 0 ? NULL : text;
+}
+
+void tr__memory_trim(void) {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }
 
 void tr__free(void *memory) {

@@ -15,6 +15,9 @@ void *tr__realloc(void *memory, size_t count, size_t size);
 char *tr__strdup(const char *text);
 char *tr__format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tr__free(void *memory);
+// Gives what has been freed back to the system, where the library of the system can:
+// after work that takes much more memory than what follows.
+void tr__memory_trim(void);
 
 // Grows `*array` so that it holds at least `need` elements of `size` bytes; doubles.
 // false when there is no memory (the array is as it was).

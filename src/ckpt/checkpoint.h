@@ -2,6 +2,7 @@
 //
 //   config.json, model.safetensors      a Hugging Face folder of the f32 master weights
 //   optimizer.safetensors               "<name>.exp_avg", …
+//   tokenizer.json, ...                 files that go with the model (companions.h)
 //   state.json                          the rest, and size and hash of each file above
 #ifndef TR_CKPT_CHECKPOINT_H
 #define TR_CKPT_CHECKPOINT_H
@@ -9,6 +10,7 @@
 #include <tranche/types.h>
 
 #include "base/log.h"
+#include "ckpt/companions.h"
 #include "ckpt/folder.h"
 #include "ckpt/state.h"
 #include "ckpt/tensor_set.h"
@@ -53,7 +55,8 @@ typedef struct tr_checkpoint_input {
     bool branches;
     int64_t own_until;
     const tr_state *state;
-    const char *config; // text of config.json
+    const char *config;              // text of config.json
+    const tr_companions *companions; // rank 0's; NULL: none
     const tr_checkpoint_tensor *model;
     size_t model_count;
     const tr_checkpoint_tensor *optimizer; // names with the state's ("<name>.exp_avg")

@@ -89,6 +89,16 @@ static tr_status write_config(saving *save, tr_error *err) {
     return status == TR_OK ? tr__file_replace(path, text, strlen(text), err) : status;
 }
 
+static tr_status copy_companions(saving *save, tr_error *err) {
+    const tr_companions *all = save->input->companions;
+    tr_status status = TR_OK;
+    for (int i = 0; all && i < all->count && status == TR_OK; i++) {
+        tr_file_record *record = add_record(save, all->item[i].name);
+        status = tr__companion_copy(all, i, save->partial, record, err);
+    }
+    return status;
+}
+
 // What lies on the disk is read back before it counts: the state, to the byte, the
 // files' sizes and the tensors' headers. (Their hashes were taken of what was written,
 // or of what was read back where several ranks wrote.)
@@ -245,6 +255,9 @@ static tr_status prepare(saving *save, tr_error *err) {
     status = prepare_folder(save, err);
     if (status == TR_OK) {
         status = write_config(save, err);
+    }
+    if (status == TR_OK) {
+        status = copy_companions(save, err);
     }
     return status == TR_OK ? open_files(save, err) : status;
 }

@@ -3,8 +3,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/tokenize.h"
-#include "data/joined.h"
-#include "tokenizer/stream.h"
+#include "data/encode.h"
 #include "train/progress.h"
 
 #include <errno.h>
@@ -12,20 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK = 1 << 25, WIDTH_U16 = 2, WIDTH_U32 = 4 };
+enum { WIDTH_U16 = 2, WIDTH_U32 = 4 };
 
 // Text on its way to ids.
 typedef struct work {
     const tr_tokenizer *tokenizer;
     const cli_tokenize *asked;
     tr_joined text;
-    char *block; // [capacity]
-    size_t have, capacity;
-    tr_token_ids ids;
     int width;  // of an id in the file
     char *path; // where ids are written until all are there; NULL: nowhere
     int file;
-    int64_t read, tokens;
+    int64_t tokens;
     tr_progress_line line;
 } work;
 
@@ -45,10 +41,9 @@ static tr_status open_text(work *w, tr_error *err) {
 static tr_status open_out(work *w, tr_error *err) {
     int64_t vocabulary = tr_tokenizer_vocabulary(w->tokenizer);
     const char *dtype = w->asked->dtype;
-    bool fits = vocabulary <= 1 << 16;
     w->width = dtype ? (strcmp(dtype, "u16") == 0 ? WIDTH_U16 : WIDTH_U32)
-                     : (fits ? WIDTH_U16 : WIDTH_U32);
-    if (w->width == WIDTH_U16 && !fits) {
+                     : tr__ids_width(vocabulary);
+    if (w->width == WIDTH_U16 && tr__ids_width(vocabulary) != WIDTH_U16) {
         return tr_fail(err, TR_USAGE,
                        "--dtype u16: ids go up to %lld, which u16 has no room for; use "
                        "u32",
@@ -62,70 +57,28 @@ static tr_status open_out(work *w, tr_error *err) {
                    : tr_fail(err, TR_MEMORY, "no memory for a path");
 }
 
-// Ids to the file's type, in place.
-static size_t narrow(work *w) {
-    if (w->width == WIDTH_U32) {
-        return w->ids.count * WIDTH_U32;
-    }
-    unsigned char *to = (unsigned char *)w->ids.id;
-    for (size_t i = 0; i < w->ids.count; i++) {
-        uint16_t id = (uint16_t)w->ids.id[i];
-        memcpy(to + i * sizeof id, &id, sizeof id);
-    }
-    return w->ids.count * WIDTH_U16;
-}
-
-static tr_status write_ids(work *w, tr_error *err) {
+static tr_status take(void *user, tr_token_ids *ids, int64_t bytes, tr_error *err) {
+    work *w = user;
     tr_status status = TR_OK;
+    int64_t at = w->tokens * w->width;
+    w->tokens += (int64_t)ids->count;
     if (w->path) {
-        size_t count = w->ids.count, bytes = narrow(w);
-        status =
-            tr__pwrite(w->file, w->path, w->ids.id, bytes, w->tokens * w->width, err);
-        w->ids.count = count;
+        size_t packed = tr__ids_pack(ids, w->width);
+        status = tr__pwrite(w->file, w->path, ids->id, packed, at, err);
     }
-    w->tokens += (int64_t)w->ids.count;
-    w->ids.count = 0;
-    return status;
-}
-
-// The next piece of the files, behind what is left of the block.
-static tr_status fill(work *w, int64_t total, tr_error *err) {
-    if (w->capacity - w->have < BLOCK / 2 &&
-        !tr__grow((void **)&w->block, &w->capacity, w->have + BLOCK, 1)) {
-        return tr_fail(err, TR_MEMORY, "no memory for %zu bytes of text",
-                       w->have + BLOCK);
-    }
-    int64_t room = (int64_t)(w->capacity - w->have), left = total - w->read;
-    int64_t count = left < room ? left : room;
-    tr_status status =
-        tr__joined_read(&w->text, w->read, count, w->block + w->have, err);
-    w->read += count;
-    w->have += (size_t)count;
+    tr__progress_work(&w->line, "tokenizing", bytes, tr__joined_count(&w->text));
     return status;
 }
 
 static tr_status encode(work *w, tr_error *err) {
-    const tr_encode_options options = {w->asked->special, w->asked->plain_special};
-    int64_t total = tr__joined_count(&w->text);
-    bool begins = true;
-    tr_status status = TR_OK;
-    while (status == TR_OK && (w->read < total || w->have > 0)) {
-        size_t used = 0;
-        status = fill(w, total, err);
-        tr_block block = {w->block, w->have, begins, w->read == total};
-        if (status == TR_OK) {
-            status = tr__tokenizer_block(w->tokenizer, &block, &options,
-                                         (int)w->asked->threads, &w->ids, &used, err);
-        }
-        if (status == TR_OK) {
-            status = write_ids(w, err);
-        }
-        begins = begins && used == 0;
-        w->have -= used;
-        memmove(w->block, w->block + used, w->have);
-        tr__progress_work(&w->line, "tokenizing", w->read - (int64_t)w->have, total);
-    }
-    return status;
+    tr_encode job = {.stream = {.tokenizer = w->tokenizer,
+                                .options = {w->asked->special, w->asked->plain_special},
+                                .threads = (int)w->asked->threads},
+                     .text = &w->text,
+                     .joined = true,
+                     .take = take,
+                     .user = w};
+    return tr__encode_files(&job, err);
 }
 
 static tr_status keep(work *w, tr_error *err) {
@@ -145,10 +98,11 @@ static tr_status keep(work *w, tr_error *err) {
 
 static void report(const work *w, double seconds) {
     char size[32];
-    tr__print_size(size, sizeof size, w->read);
+    int64_t read = tr__joined_count(&w->text);
+    tr__print_size(size, sizeof size, read);
     printf("%lld tokens from %s (%.2f bytes a token, %.1f MB/s)", (long long)w->tokens,
-           size, w->tokens ? (double)w->read / (double)w->tokens : 0.0,
-           seconds > 0 ? (double)w->read / 1e6 / seconds : 0.0);
+           size, w->tokens ? (double)read / (double)w->tokens : 0.0,
+           seconds > 0 ? (double)read / 1e6 / seconds : 0.0);
     if (w->asked->out) {
         printf(", %s: %s", w->width == WIDTH_U16 ? "u16" : "u32", w->asked->out);
     }
@@ -164,8 +118,6 @@ static void release(work *w) {
         unlink(w->path); // what is there is not all
     }
     tr__free(w->path);
-    tr__free(w->block);
-    tr_token_ids_release(&w->ids);
     tr__joined_close(&w->text);
 }
 

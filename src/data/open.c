@@ -16,7 +16,8 @@ enum {
     USES_COLUMN = 8,
     USES_SAMPLES = 16,
     USES_IMAGES = 32,
-    OF_TEXT = 64, // below folders, binary files are none of it
+    USES_TOKENIZER = 64,
+    OF_TEXT = 128, // below folders, binary files are none of it
 };
 
 typedef struct data_format {
@@ -29,6 +30,7 @@ typedef struct data_format {
 static const data_format formats[] = {
     {"bytes", tr__bytes_open, USES_PATHS | USES_LABELS | OF_TEXT, TR_SPLIT_TAIL},
     {"tokens", tr__tokens_open, USES_PATHS | USES_LABELS | USES_DTYPE, TR_SPLIT_TAIL},
+    {"text", tr__text_open, USES_PATHS | USES_TOKENIZER | OF_TEXT, TR_SPLIT_TAIL},
     {"csv", tr__csv_open, USES_PATHS | USES_COLUMN, TR_SPLIT_SPREAD},
     {"npy", tr__npy_open, USES_PATHS | USES_LABELS | USES_IMAGES, TR_SPLIT_SPREAD},
     {"random", tr__random_open, USES_SAMPLES, TR_SPLIT_TAIL},
@@ -48,7 +50,7 @@ static tr_status find_format(const char *name, const data_format **out, tr_error
     const char *near = name ? tr__nearest(name, names, FORMATS) : NULL;
     return tr_fail(err, TR_USAGE, "data.format: '%s' is not known; %s%s%s",
                    name ? name : "", near ? "did you mean '" : "", near ? near : "",
-                   near ? "'?" : "it is one of bytes, tokens, csv, npy, random");
+                   near ? "'?" : "it is one of bytes, tokens, text, csv, npy, random");
 }
 
 static tr_status check_uses(const tr_data_options *options, const data_format *format,
@@ -63,6 +65,11 @@ static tr_status check_uses(const tr_data_options *options, const data_format *f
         {USES_LABELS, options->labels != NULL, "data.labels"},
         {USES_LABELS, options->validation_labels != NULL, "data.validation_labels"},
         {USES_DTYPE, options->dtype != NULL, "data.dtype"},
+        {USES_TOKENIZER, options->tokenizer != NULL, "data.tokenizer"},
+        {USES_TOKENIZER, options->eos_token != NULL, "data.eos_token"},
+        {USES_TOKENIZER, options->document_separator != NULL,
+         "data.document_separator"},
+        {USES_TOKENIZER, options->plain_special, "data.plain_special"},
         {USES_COLUMN, options->label_column != NULL, "data.label_column"},
         {USES_COLUMN, options->header != TR_HEADER_AUTO, "data.header"},
         {USES_SAMPLES, options->samples != 0, "data.samples"},
@@ -96,6 +103,11 @@ static tr_status check_ranges(const tr_data_options *options, tr_error *err) {
     if (options->validation_labels && options->validation_path_count == 0) {
         return tr_fail(err, TR_USAGE,
                        "data.validation_labels: needs data.validation to name files");
+    }
+    if (options->document_separator && options->document_separator[0] == '\0') {
+        return tr_fail(err, TR_USAGE,
+                       "data.document_separator: is empty; leave it out where each "
+                       "file is one document");
     }
     if (options->classes < 0 || options->classes > INT32_MAX || options->features < 0) {
         return tr_fail(err, TR_USAGE, "data: %lld classes and %lld features",

@@ -1,14 +1,12 @@
 #include "data/scan.h"
 
-#include "data/formats.h"
 #include "data/scan_cache.h"
 
 #include "base/checked.h"
-#include "base/clock.h"
 #include "base/memory.h"
-#include "base/text.h"
 
 #include <omp.h>
+#include <stdio.h>
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -20,8 +18,6 @@ enum {
     THREADS_MAX = 4, // more wait for the disk or the memory
     WIDTH_MIN = 64,  // 16-bit numbers; of fewer, chance may make the pattern
 };
-
-static const double told_every = 2; // seconds
 
 // most: the largest at even and at odd places.
 #define DEFINE_MOST(name, type)                                                        \
@@ -58,8 +54,8 @@ DEFINE_MOST(most_u8, uint8_t)
 DEFINE_MOST(most_u16, uint16_t)
 DEFINE_MOST(most_u32, uint32_t)
 
-static void most_of(const unsigned char *raw, int width, int64_t count, bool labels,
-                    uint32_t most[2]) {
+void tr__scan_most(const unsigned char *raw, int width, int64_t count, bool labels,
+                   uint32_t most[2]) {
     if (width == 1) {
         most_u8(raw, count, labels, most);
     } else if (width == 2) {
@@ -79,7 +75,7 @@ static tr_status scan_chunk(const tr_scan *scan, span chunk, unsigned char *raw,
     tr_status status =
         tr__joined_read(scan->joined, chunk.first, chunk.count, raw, err);
     if (status == TR_OK) {
-        most_of(raw, scan->joined->width, chunk.count, scan->labels, most);
+        tr__scan_most(raw, scan->joined->width, chunk.count, scan->labels, most);
     }
     return status;
 }
@@ -112,17 +108,11 @@ static tr_status scan_batch(const tr_scan *scan, span batch, int threads,
 
 static void tell(tr_scan *scan, size_t file, int64_t done) {
     const tr_joined *joined = scan->joined;
-    int64_t total = tr__joined_count(joined) * joined->width;
-    double now = tr__seconds();
-    char size[32];
-    if (now < scan->next || scan->done + done == total) {
-        return;
-    }
-    scan->next = now + told_every;
-    tr__print_size(size, sizeof size, total);
-    tr__data_say(scan->options, "checking the ids of %s: %.0f%% of %s",
-                 joined->files.entry[file].path,
-                 100 * (double)(scan->done + done) / (double)total, size);
+    char what[1024];
+    snprintf(what, sizeof what, "checking the ids of %s",
+             joined->files.entry[file].path);
+    tr__tell(&scan->tell, what, scan->done + done,
+             tr__joined_count(joined) * joined->width);
 }
 
 tr_scan tr__scan_begin(const tr_joined *joined, bool labels,
@@ -130,8 +120,7 @@ tr_scan tr__scan_begin(const tr_joined *joined, bool labels,
     return (tr_scan){
         .joined = joined,
         .labels = labels,
-        .options = options,
-        .next = tr__seconds() + 1,
+        .tell = tr__tell_begin(options),
     };
 }
 

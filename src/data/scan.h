@@ -7,6 +7,7 @@
 #define TR_DATA_SCAN_H
 
 #include "data/joined.h"
+#include "data/tell.h"
 
 #include <tranche/data.h>
 
@@ -15,16 +16,20 @@
 // A scan of the files of `joined`, whose entries have 1, 2 or 4 bytes.
 typedef struct tr_scan {
     const tr_joined *joined;
-    bool labels;                    // entries are signed, and TR_NO_TARGET counts as 0
-    const tr_data_options *options; // whom to tell
-    double next;                    // tr__seconds() of the next line
-    int64_t done;                   // bytes of the files before
+    bool labels; // entries are signed, and TR_NO_TARGET counts as 0
+    tr_tell tell;
+    int64_t done; // bytes of the files before
 } tr_scan;
 
 tr_scan tr__scan_begin(const tr_joined *joined, bool labels,
                        const tr_data_options *options);
 // The largest entry, as an unsigned number, at the file's even and at its odd places.
 tr_status tr__scan_file(tr_scan *scan, size_t file, uint32_t most[2], tr_error *err);
+
+// Raises most (as tr__scan_file has it) to the largest of `count` entries at `raw`, of
+// which the first is at an even place.
+void tr__scan_most(const unsigned char *raw, int width, int64_t count, bool labels,
+                   uint32_t most[2]);
 
 // Of which width are ids, as far as 16-bit numbers tell that were read at `raw`? 4:
 // every second is at most `high`, and not all others are; 2: most of every second are

@@ -142,7 +142,8 @@ static void destroy_windows(void *user) {
 // A header would be read as ids.
 static tr_status refuse_npy(const tr_windows *self, const tr_file_list *list,
                             tr_error *err) {
-    for (size_t i = 0; i < list->count && self->options.width > 1; i++) {
+    for (size_t i = 0;
+         i < list->count && self->options.width > 1 && !self->options.made; i++) {
         const char *path = list->entry[i].path;
         if (tr__npy_is(path)) {
             return tr_fail(err, TR_DATA,
@@ -220,6 +221,10 @@ static tr_status identify(const tr_windows *self, uint64_t *content, uint64_t *n
     *content = hash;
     *names = tr__file_list_names(&self->labels.files,
                                  tr__file_list_names(&self->text.files, hash));
+    if (options->made) {
+        *content = tr__hash_more(*content, &options->made->hash, sizeof(uint64_t));
+        return TR_OK;
+    }
     if (options->data->sizes_only) {
         return TR_OK;
     }
@@ -228,17 +233,25 @@ static tr_status identify(const tr_windows *self, uint64_t *content, uint64_t *n
                            : status;
 }
 
+static void print_about(const tr_windows *self, char *about, size_t bytes) {
+    const tr_windows_options *options = &self->options;
+    size_t files = self->text.files.count;
+    char size[32], what[64];
+    tr__print_size(size, sizeof size, tr__joined_count(&self->text) * options->width);
+    snprintf(what, sizeof what, "%zu file%s, %s", files, tr__plural((int64_t)files),
+             size);
+    snprintf(about, bytes, "%s in windows of %lld %s",
+             options->made ? options->made->about : what, (long long)options->length,
+             options->entries);
+}
+
 // Hands `self` over to the dataset.
 static tr_status wrap(tr_windows *self, uint64_t content, uint64_t names,
                       tr_dataset **out, tr_error *err) {
     const tr_windows_options *options = &self->options;
-    char size[32], about[160];
+    char about[256];
     int64_t entries = tr__joined_count(&self->text);
-    size_t files = self->text.files.count;
-    tr__print_size(size, sizeof size, entries * options->width);
-    snprintf(about, sizeof about, "%zu file%s, %s in windows of %lld %s", files,
-             tr__plural((int64_t)files), size, (long long)options->length,
-             options->entries);
+    print_about(self, about, sizeof about);
     tr_dataset_source source = {
         .about = about,
         .samples = (entries - 1) / options->length,
@@ -275,10 +288,23 @@ static tr_status check_options(const tr_windows_options *options, tr_error *err)
     return TR_OK;
 }
 
+// The one file that was made of those that were named.
+static tr_status list_made(const tr_windows *self, tr_file_list *list, tr_error *err) {
+    const tr_windows_made *made = self->options.made;
+    *list = (tr_file_list){0};
+    tr_status status = tr__file_list_add(list, made->path, err);
+    if (status == TR_OK) {
+        list->entry[0].bytes = made->entries * self->options.width;
+    }
+    return status;
+}
+
 static tr_status open_files(tr_windows *self, const tr_data_files *files,
                             tr_error *err) {
     tr_file_list list;
-    tr_status status = tr__data_files_list(self->options.data, files, &list, err);
+    tr_status status = self->options.made
+                           ? list_made(self, &list, err)
+                           : tr__data_files_list(self->options.data, files, &list, err);
     if (status == TR_OK) {
         status = open_joined(self, files->paths[0], &list, self->options.width,
                              &self->text, err);
@@ -305,7 +331,7 @@ tr_status tr__windows_open(const tr_windows_options *options,
     }
     self->options = *options;
     status = open_files(self, files, err);
-    if (status == TR_OK && !options->data->sizes_only) {
+    if (status == TR_OK && !options->data->sizes_only && !options->made) {
         status = tr__windows_check(self, err);
     }
     if (status == TR_OK) {

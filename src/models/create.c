@@ -74,6 +74,19 @@ tr_status tr__units_finish(tr_units *own, json_t *json, tr_model **out, tr_error
     return TR_OK;
 }
 
+// `keys` as config.json, which takes them over. good: they are all there.
+static tr_status put_config(tr_units *own, json_t *keys, bool good, tr_error *err) {
+    char *text = good ? tr__json_text(keys, JSON_INDENT(2)) : NULL;
+    json_decref(keys);
+    if (!text) {
+        return tr_fail(err, TR_MEMORY, "no memory for a model's config.json");
+    }
+    tr__free(own->config_json);
+    own->config_json = text;
+    own->model.config_json = text;
+    return TR_OK;
+}
+
 tr_status tr__model_keep(tr_model *model, const json_t *object,
                          const char *const *names, size_t count, tr_error *err) {
     tr_units *own = model->owned;
@@ -85,15 +98,7 @@ tr_status tr__model_keep(tr_model *model, const json_t *object,
             good = json_object_set(keys, names[i], value) == 0;
         }
     }
-    char *text = good ? tr__json_text(keys, JSON_INDENT(2)) : NULL;
-    json_decref(keys);
-    if (!text) {
-        return tr_fail(err, TR_MEMORY, "no memory for a model's config.json");
-    }
-    tr__free(own->config_json);
-    own->config_json = text;
-    own->model.config_json = text;
-    return TR_OK;
+    return put_config(own, keys, good, err);
 }
 
 static json_t *gpt2_json(const tr_gpt2_config *c) {
@@ -157,6 +162,24 @@ tr_status tr__model_slice(tr_model *model, int slices, tr_error *err) {
     }
     own->gpt2.vocabulary_slices = slices;
     return TR_OK;
+}
+
+// Writes a number into config.json.
+static tr_status set_key(tr_units *own, const char *key, int64_t value, tr_error *err) {
+    json_t *keys = json_loads(own->config_json, 0, NULL);
+    bool good = keys && json_object_set_new(keys, key, json_integer(value)) == 0;
+    return put_config(own, keys, good, err);
+}
+
+tr_status tr__model_resize(tr_model *model, int64_t vocabulary, tr_error *err) {
+    tr_units *own = model->owned;
+    if (strcmp(model->type, "gpt2") != 0) {
+        return tr_fail(err, TR_USAGE, "a model of type %s has no vocabulary",
+                       model->type);
+    }
+    own->gpt2.vocab_size = vocabulary;
+    model->classes = vocabulary;
+    return set_key(own, "vocab_size", vocabulary, err);
 }
 
 static json_t *mlp_json(const tr_mlp_config *c) {

@@ -24,6 +24,10 @@ tr_status tr__model_keep(tr_model *model, const json_t *object,
 // than there are classes, or an architecture that cannot be cut so (any but gpt2).
 tr_status tr__model_slice(tr_model *model, int slices, tr_error *err);
 
+// Gives the model a vocabulary of so many tokens. TR_USAGE: it has none (only gpt2
+// has).
+tr_status tr__model_resize(tr_model *model, int64_t vocabulary, tr_error *err);
+
 // From the keys of a Hugging Face config.json (or those of an "mlp"). `origin` names
 // them in messages ("model", or a file). With `strict`, a key that is unknown is an
 // error that names the nearest one; a Hugging Face folder has many that do not matter.

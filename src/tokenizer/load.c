@@ -1,8 +1,6 @@
 #include "base/files.h"
+#include "tokenizer/folder.h"
 #include "tokenizer/tokenizer.h"
-
-#include <limits.h>
-#include <sys/stat.h>
 
 enum { FILE_MAX = 512 << 20 };
 
@@ -101,16 +99,13 @@ tr_status tr__tokenizer_parse(const char *file, const char *text, size_t bytes,
 
 tr_status tr_tokenizer_load(const char *path, tr_tokenizer **out, tr_error *err) {
     char file[PATH_MAX], *text = NULL;
-    struct stat info;
     size_t bytes = 0;
-    bool folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-    tr_status status = tr__path_join(file, sizeof file, folder ? path : "", // either
-                                     folder ? "tokenizer.json" : path, err);
+    tr_status status = tr__tokenizer_file(path, file, err);
     if (status == TR_OK) {
-        status = tr__file_read(folder ? file : path, FILE_MAX, &text, &bytes, err);
+        status = tr__file_read(file, FILE_MAX, &text, &bytes, err);
     }
     if (status == TR_OK) {
-        status = tr__tokenizer_parse(folder ? file : path, text, bytes, out, err);
+        status = tr__tokenizer_parse(file, text, bytes, out, err);
     }
     tr__free(text);
     return status;

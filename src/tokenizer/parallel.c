@@ -41,45 +41,59 @@ tr_status tr_encoder_encode(tr_encoder *e, const char *text, size_t bytes,
                            : status;
 }
 
-// The parts of a text and what has come of each.
-typedef struct parts {
-    const tr_tokenizer *tokenizer;
+// A part of a text and what has come of it.
+typedef struct part {
     const unsigned char *text;
-    tr_span *span;     // [count]
-    tr_token_ids *ids; // [count]
+    size_t bytes;
+    bool begins; // the text begins with it
+    tr_token_ids ids;
+} part;
+
+// The parts of blocks, in their order.
+typedef struct parts {
+    part *part; // [count]
     size_t count, capacity;
-    bool begins, specials;
 } parts;
 
-static bool find_parts(parts *p, size_t bytes) {
+// Parts of the first `bytes` bytes of a block.
+static bool find_parts(const tr_tokenizer *t, const tr_block *block, size_t bytes,
+                       parts *p) {
+    const unsigned char *text = (const unsigned char *)block->text;
     for (size_t at = 0, end; at < bytes; at = end) {
-        end = part_end(p->tokenizer, p->text, bytes, at);
-        if (!tr__grow((void **)&p->span, &p->capacity, p->count + 1, sizeof *p->span)) {
+        end = part_end(t, text, bytes, at);
+        if (!tr__grow((void **)&p->part, &p->capacity, p->count + 1, sizeof *p->part)) {
             return false;
         }
-        p->span[p->count++] = (tr_span){at, end};
+        p->part[p->count++] =
+            (part){text + at, end - at, block->begins && at == 0, {0}};
     }
-    p->ids = tr__calloc(p->count, sizeof *p->ids);
-    return p->ids != NULL;
+    return true;
 }
 
-// Works off parts until there are none; the first error ends it.
-static void work(const parts *p, int threads, tr_error *first) {
+static void release_parts(parts *p) {
+    for (size_t i = 0; i < p->count; i++) {
+        tr_token_ids_release(&p->part[i].ids);
+    }
+    tr__free(p->part);
+}
+
+// Works off parts until there are none; the first error of each thread ends its work.
+static void work(tr_text_stream *s, const parts *p, int threads, tr_error *first) {
 #pragma omp parallel num_threads(threads)
     {
         tr_error own = {0};
-        tr_encoder *encoder = NULL;
-        tr_status status = tr_encoder_create(p->tokenizer, &encoder, &own);
+        tr_encoder **encoder = &s->encoder[omp_get_thread_num()];
+        tr_status status =
+            *encoder ? TR_OK : tr_encoder_create(s->tokenizer, encoder, &own);
 #pragma omp for schedule(dynamic)
         for (size_t i = 0; i < p->count; i++) {
+            part *here = &p->part[i];
             if (status == TR_OK) {
-                tr_span span = p->span[i];
-                status = tr__encode_part(encoder, p->text + span.begin,
-                                         span.end - span.begin, p->begins && i == 0,
-                                         p->specials, &p->ids[i], &own);
+                status =
+                    tr__encode_part(*encoder, here->text, here->bytes, here->begins,
+                                    !s->options.plain_special, &here->ids, &own);
             }
         }
-        tr_encoder_destroy(encoder);
         if (status != TR_OK) {
 #pragma omp critical(tr_tokenizer_error)
             tr_fail(first, status, "%s", own.message);
@@ -87,79 +101,91 @@ static void work(const parts *p, int threads, tr_error *first) {
     }
 }
 
-static tr_status join(const parts *p, tr_token_ids *ids, tr_error *err) {
-    size_t total = 0;
-    for (size_t i = 0; i < p->count; i++) {
-        total += p->ids[i].count;
+// Room for an encoder of each thread. Returns how many threads work; 0: no memory.
+static int prepare_encoders(tr_text_stream *s, size_t count) {
+    if (!s->encoder) {
+        s->encoder_count = s->threads > 0 ? s->threads : omp_get_max_threads();
+        s->encoder = tr__calloc((size_t)s->encoder_count, sizeof(tr_encoder *));
     }
-    if (!tr__ids_reserve(ids, total)) {
-        return no_memory(err);
-    }
-    for (size_t i = 0; i < p->count; i++) {
-        tr__ids_add(ids, p->ids[i].id, p->ids[i].count);
-    }
-    return TR_OK;
-}
-
-static void release(parts *p) {
-    for (size_t i = 0; p->ids && i < p->count; i++) {
-        tr_token_ids_release(&p->ids[i]);
-    }
-    tr__free(p->ids);
-    tr__free(p->span);
-}
-
-static int threads_for(int threads, size_t count) {
-    size_t most = threads > 0 ? (size_t)threads : (size_t)omp_get_max_threads();
+    size_t most = s->encoder ? (size_t)s->encoder_count : 0;
     return (int)(most < count ? most : count);
 }
 
-static tr_status encode_parts(parts *p, size_t bytes, int threads, tr_token_ids *ids,
-                              tr_error *err) {
+static tr_status encode_parts(tr_text_stream *s, const parts *p, tr_error *err) {
     tr_error first = {0};
-    tr_status status = TR_OK;
-    if (bytes == 0) {
+    int threads = p->count > 0 ? prepare_encoders(s, p->count) : 0;
+    if (p->count == 0) {
         return TR_OK;
     }
-    if (!find_parts(p, bytes)) {
-        status = no_memory(err);
-    } else {
-        work(p, threads_for(threads, p->count), &first);
-        status = first.status == TR_OK
-                     ? join(p, ids, err)
-                     : tr_fail(err, first.status, "%s", first.message);
+    if (threads == 0) {
+        return no_memory(err);
     }
-    release(p);
+    work(s, p, threads, &first);
+    return first.status == TR_OK ? TR_OK
+                                 : tr_fail(err, first.status, "%s", first.message);
+}
+
+// Appends a block's ids: `bytes` of it have some, in the parts from *next on.
+static tr_status join(const tr_text_stream *s, const tr_block *block, size_t bytes,
+                      const parts *p, size_t *next, tr_token_ids *ids, tr_error *err) {
+    const tr_template *template = &s->tokenizer->template;
+    tr_status status = TR_OK;
+    bool good = !block->begins || !block->before || tr__ids_add(ids, block->before, 1);
+    if (block->begins) {
+        status = add_template(&template->before, &s->options, ids, err);
+    }
+    for (size_t done = 0; done < bytes && good; (*next)++) {
+        const part *here = &p->part[*next];
+        good = tr__ids_add(ids, here->ids.id, here->ids.count);
+        done += here->bytes;
+    }
+    if (status == TR_OK && block->ends) {
+        status = add_template(&template->after, &s->options, ids, err);
+    }
+    return good ? status : no_memory(err);
+}
+
+tr_status tr__text_stream_encode(tr_text_stream *s, const tr_block *block, size_t count,
+                                 tr_token_ids *ids, size_t *used, tr_error *err) {
+    const tr_tokenizer *t = s->tokenizer;
+    const tr_block *last = &block[count - 1];
+    parts p = {0};
+    size_t next = 0;
+    bool good = true;
+    *used = last->ends ? last->bytes
+                       : tr__tokenizer_last_cut(t, (const unsigned char *)last->text,
+                                                last->bytes);
+    count -= *used == 0 && !last->ends;
+    for (size_t i = 0; i < count && good; i++) {
+        good = find_parts(t, &block[i], &block[i] == last ? *used : block[i].bytes, &p);
+    }
+    tr_status status = good ? encode_parts(s, &p, err) : no_memory(err);
+    for (size_t i = 0; i < count && status == TR_OK; i++) {
+        status = join(s, &block[i], &block[i] == last ? *used : block[i].bytes, &p,
+                      &next, ids, err);
+    }
+    release_parts(&p);
     return status;
 }
 
-tr_status tr__tokenizer_block(const tr_tokenizer *t, const tr_block *block,
-                              const tr_encode_options *options, int threads,
-                              tr_token_ids *ids, size_t *used, tr_error *err) {
-    parts p = {.tokenizer = t,
-               .text = (const unsigned char *)block->text,
-               .begins = block->begins,
-               .specials = specials(options)};
-    tr_status status = TR_OK;
-    *used =
-        block->ends ? block->bytes : tr__tokenizer_last_cut(t, p.text, block->bytes);
-    if (*used == 0 && !block->ends) {
-        return TR_OK;
+void tr__text_stream_release(tr_text_stream *s) {
+    for (int i = 0; s->encoder && i < s->encoder_count; i++) {
+        tr_encoder_destroy(s->encoder[i]);
     }
-    if (block->begins) {
-        status = add_template(&t->template.before, options, ids, err);
-    }
-    if (status == TR_OK) {
-        status = encode_parts(&p, *used, threads, ids, err);
-    }
-    return status == TR_OK && block->ends
-               ? add_template(&t->template.after, options, ids, err)
-               : status;
+    tr__free(s->encoder);
+    s->encoder = NULL;
+    s->encoder_count = 0;
 }
 
 tr_status tr_tokenizer_encode(const tr_tokenizer *t, const char *text, size_t bytes,
                               const tr_encode_options *options, int threads,
                               tr_token_ids *ids, tr_error *err) {
-    tr_block whole = {text, bytes, true, true};
-    return tr__tokenizer_block(t, &whole, options, threads, ids, &bytes, err);
+    tr_block whole = {text, bytes, true, true, NULL};
+    tr_text_stream stream = {.tokenizer = t, .threads = threads};
+    if (options) {
+        stream.options = *options;
+    }
+    tr_status status = tr__text_stream_encode(&stream, &whole, 1, ids, &bytes, err);
+    tr__text_stream_release(&stream);
+    return status;
 }

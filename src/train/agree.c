@@ -37,10 +37,11 @@ static const char *advice(char of) {
 
 // What may well be another text on another machine, or is written down apart.
 static bool is_apart(const char *name) {
-    static const char *const names[] = {"data.train",        "data.validation",
-                                        "data.labels",       "data.validation_labels",
-                                        "execution.threads", "memory.nvme.path",
-                                        "derived",           "origins"};
+    static const char *const names[] = {"data.train",       "data.validation",
+                                        "data.labels",      "data.validation_labels",
+                                        "data.tokenizer",   "execution.threads",
+                                        "memory.nvme.path", "derived",
+                                        "origins"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(name, names[i]) == 0) {
             return true;

@@ -204,6 +204,7 @@ tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
             .own_until = engine->own_until,
             .state = &state,
             .config = config ? config : "{}\n",
+            .companions = &engine->companions,
             .model = model.tensors,
             .model_count = model.count,
             .optimizer = optimizer.tensors,
@@ -303,17 +304,17 @@ static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
         status = check_optimizer(engine, from, err);
     }
     if (status == TR_OK) {
-        status = tr__read_parameters(from->model, from->folder, engine->plan,
-                                     engine->executor, -1, NULL, err);
+        status = tr__read_parameters(&(tr_weights_source){from->model, from->folder, 0},
+                                     engine->plan, engine->executor, -1, NULL, err);
     }
     if (status == TR_OK) {
         status = tr__read_states(from->model, from->folder, engine->plan,
                                  engine->executor, err);
     }
     for (int s = 0; s < states && status == TR_OK; s++) {
-        status =
-            tr__read_parameters(from->optimizer, from->folder, engine->plan,
-                                engine->executor, s, optimizer->state_names[s], err);
+        status = tr__read_parameters(
+            &(tr_weights_source){from->optimizer, from->folder, 0}, engine->plan,
+            engine->executor, s, optimizer->state_names[s], err);
     }
     return status;
 }

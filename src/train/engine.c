@@ -124,6 +124,9 @@ static tr_status prepare(tr_engine *engine, tr_run *run, const tr_plan *plan,
         status = tr__run_fits(run, plan, err);
     }
     if (status == TR_OK) {
+        status = tr__run_open_companions(run, &engine->companions, err);
+    }
+    if (status == TR_OK) {
         status = allocate(engine, err);
     }
     return status == TR_OK ? tr__engine_ranges(engine, err) : status;
@@ -183,6 +186,7 @@ void tr_engine_destroy(tr_engine *engine) {
     tr__feed_destroy(engine->feed);
     tr__executor_destroy(engine->executor);
     tr__watch_destroy(engine->watch);
+    tr__companions_close(&engine->companions);
     tr__arenas_destroy(engine->arenas);
     tr__free(engine->power);
     tr__free(engine->next_power);

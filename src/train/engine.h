@@ -72,6 +72,7 @@ struct tr_engine {
     tr_update_range *ranges;
     size_t range_count;
     struct tr_metrics *metrics; // of tr_engine_train, NULL outside of it
+    tr_companions companions;   // what goes into every checkpoint; rank 0's
 };
 
 // The value; what is not a number has no sign, so that all logs say "nan".

@@ -55,21 +55,31 @@ static bool find_run_file(const char *path, char *file) {
            access(file, F_OK) == 0;
 }
 
+static bool has_tokenizer(const char *folder) {
+    char file[PATH_MAX];
+    return tr__path_join(file, sizeof file, folder, "tokenizer.json", NULL) == TR_OK &&
+           access(file, F_OK) == 0;
+}
+
 // What the run file says of its own data does not hold for other data; --set has the
 // last word.
-static tr_status collect_set(const tr_evaluator_options *o, const char **set,
-                             size_t *count, char *format, size_t size, tr_error *err) {
+static tr_status collect_set(const tr_evaluator_options *o, const char *folder,
+                             const char **set, size_t *count, char *format, size_t size,
+                             tr_error *err) {
     static const char *const own_data[] = {"data.validation=null", "data.labels=null",
                                            "data.validation_labels=null"};
     const size_t own = sizeof own_data / sizeof *own_data;
     *count = 0;
-    if (o->set_count + own + 2 > SET_MAX) {
+    if (o->set_count + own + 3 > SET_MAX) {
         return tr_fail(err, TR_USAGE, "more than %d keys are set",
-                       SET_MAX - (int)own - 2);
+                       SET_MAX - (int)own - 3);
     }
     set[(*count)++] = "execution.vocabulary_slices=1";
     for (size_t i = 0; i < own && o->data_count > 0; i++) {
         set[(*count)++] = own_data[i];
+    }
+    if (has_tokenizer(folder)) { // that of these weights
+        set[(*count)++] = "data.tokenizer=null";
     }
     if (o->format) {
         snprintf(format, size, "data.format=\"%.64s\"", o->format);
@@ -96,7 +106,7 @@ static tr_status open_run(tr_evaluator *e, const tr_evaluator_options *o,
                               .own_train = o->own_data,
                               .messages = o->messages};
     tr_status status =
-        collect_set(o, set, &options.set_count, format, sizeof format, err);
+        collect_set(o, folder, set, &options.set_count, format, sizeof format, err);
     return status == TR_OK
                ? tr__run_open_data(&options, o->labels_optional, &e->run, err)
                : status;
@@ -163,7 +173,8 @@ static tr_status read_weights(tr_evaluator *e, const char *folder, tr_error *err
     tr_tensor_set *set = NULL;
     tr_status status = tr__tensor_set_open(folder, &set, err);
     if (status == TR_OK) {
-        status = tr__read_parameters(set, folder, e->plan, e->executor, -1, NULL, err);
+        status = tr__read_parameters(&(tr_weights_source){set, folder, 0}, e->plan,
+                                     e->executor, -1, NULL, err);
     }
     if (status == TR_OK) {
         status = tr__read_states(set, folder, e->plan, e->executor, err);

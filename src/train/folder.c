@@ -1,5 +1,6 @@
 #include "train/folder.h"
 
+#include "base/checked.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "models/models.h"
@@ -40,9 +41,12 @@ void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *ds
              state ? "." : "", state ? state : "");
 }
 
-static bool same_shape(const tr_stored_tensor *stored, const tr_shape *shape) {
+// rows: the file may have so few where the model has more; 0: it may not.
+static bool fits(const tr_stored_tensor *stored, const tr_shape *shape, int64_t rows) {
     bool same = stored->rank == shape->rank;
-    for (int d = 0; same && d < stored->rank; d++) {
+    bool fewer = rows > 0 && same && shape->rank > 0 && stored->dim[0] == rows &&
+                 rows < shape->dim[0];
+    for (int d = fewer; same && d < stored->rank; d++) {
         same = stored->dim[d] == shape->dim[d];
     }
     return same;
@@ -55,9 +59,9 @@ static tr_status read_piece(const tr_tensor_set *set, const tr_stored_tensor *st
     tr_status status = TR_OK;
     for (int64_t at = 0; at < piece->count && status == TR_OK; at += run.count) {
         status = tr__executor_borrow(executor, piece, at, &run, err);
-        if (status == TR_OK) {
-            status =
-                tr__tensor_read_f32(set, stored, run.first, run.count, run.data, err);
+        int64_t there = tr__min_i64(run.count, stored->count - run.first);
+        if (status == TR_OK && there > 0) {
+            status = tr__tensor_read_f32(set, stored, run.first, there, run.data, err);
         }
         if (status == TR_OK) {
             status = tr__executor_return(executor, &run, err);
@@ -66,30 +70,30 @@ static tr_status read_piece(const tr_tensor_set *set, const tr_stored_tensor *st
     return status;
 }
 
-tr_status tr__read_parameters(const tr_tensor_set *set, const char *path,
-                              const tr_plan *plan, tr_executor *executor, int state,
-                              const char *state_name, tr_error *err) {
+tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan,
+                              tr_executor *executor, int state, const char *state_name,
+                              tr_error *err) {
     for (size_t i = 0; i < plan->param_count; i++) {
         const tr_plan_param *param = &plan->params[i];
         char name[TR_TENSOR_NAME_MAX];
         tr__tensor_name(plan, (int)i, state_name, name);
-        const tr_stored_tensor *stored = tr__tensor_set_find_prefixed(set, name);
+        const tr_stored_tensor *stored = tr__tensor_set_find_prefixed(from->set, name);
         if (!stored) {
             return tr_fail(err, TR_IO,
                            "%s: has no tensor %s, which this run needs: it belongs to "
                            "another model or optimizer",
-                           path, name);
+                           from->path, name);
         }
-        if (!same_shape(stored, &param->stored_shape)) {
+        if (!fits(stored, &param->stored_shape, from->vocabulary)) {
             return tr_fail(err, TR_IO,
                            "%s: tensor %s (%lld elements) has another shape than in "
                            "this run's model (%lld elements): it belongs to another "
                            "model",
-                           path, name, (long long)stored->count,
+                           from->path, name, (long long)stored->count,
                            (long long)tr_shape_count(param->stored_shape));
         }
         tr_piece piece = tr__executor_held(executor, (int)i, state);
-        tr_status status = read_piece(set, stored, executor, &piece, err);
+        tr_status status = read_piece(from->set, stored, executor, &piece, err);
         if (status != TR_OK) {
             return status;
         }
@@ -106,7 +110,7 @@ tr_status tr__read_states(const tr_tensor_set *set, const char *path,
         void *data = tr__executor_state(executor, (int)i);
         int64_t count = tr_shape_count(state->desc.shape);
         bool exact = state->desc.dtype != TR_F32;
-        if (!stored || !same_shape(stored, &state->desc.shape) ||
+        if (!stored || !fits(stored, &state->desc.shape, 0) ||
             (exact && stored->dtype != state->desc.dtype)) {
             return tr_fail(err, TR_IO,
                            "%s: has no tensor %s of the shape and type that this "

@@ -18,12 +18,20 @@ tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *er
 // "<name>.exp_avg". dst: [TR_TENSOR_NAME_MAX].
 void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *dst);
 
+// Tensors in files, and what they are called in messages.
+typedef struct tr_weights_source {
+    const tr_tensor_set *set;
+    const char *path;
+    // Tensors of a vocabulary may have so few rows; 0: as many as the model's.
+    int64_t vocabulary;
+} tr_weights_source;
+
 // Fills what this rank holds of all parameters of a plan (state -1, its name NULL), or
-// of one optimizer state, from a file; `path` names it in messages. TR_IO: missing, or
-// of another shape.
-tr_status tr__read_parameters(const tr_tensor_set *set, const char *path,
-                              const tr_plan *plan, tr_executor *executor, int state,
-                              const char *state_name, tr_error *err);
+// of one optimizer state. TR_IO: missing, or of another shape. Rows that a tensor of a
+// smaller vocabulary lacks stay what they are.
+tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan,
+                              tr_executor *executor, int state, const char *state_name,
+                              tr_error *err);
 // Fills the model's own states from a file with its parameters.
 tr_status tr__read_states(const tr_tensor_set *set, const char *path,
                           const tr_plan *plan, tr_executor *executor, tr_error *err);

@@ -1,12 +1,14 @@
 // What the training and validation samples are.
 #include "train/keys.h"
 
-static const char *const formats[] = {"bytes", "tokens", "csv", "npy", "random", NULL};
+static const char *const formats[] = {"bytes", "tokens", "text", "csv",
+                                      "npy",   "random", NULL};
 static const char *const orders[] = {"shuffled", "sequential", NULL};
 static const char *const dtypes[] = {"u16", "u32", NULL};
 
 // What a format has a use for: run.json shows no key that its own format refuses.
-static const char *const files[] = {"bytes", "tokens", "csv", "npy", NULL};
+static const char *const files[] = {"bytes", "tokens", "text", "csv", "npy", NULL};
+static const char *const text[] = {"text", NULL};
 static const char *const tokens[] = {"tokens", NULL};
 static const char *const second_file[] = {"bytes", "tokens", "npy", NULL};
 static const char *const csv[] = {"csv", NULL};
@@ -40,6 +42,24 @@ static const tr_key keys[] = {
      .fallback = "\"shuffled\"",
      .choices = orders,
      .doc = "sequential: step s takes samples s*T to s*T + T - 1"},
+    {.path = "data.tokenizer",
+     OF(text),
+     .types = TR_KEY_TEXT,
+     .doc = "text: a tokenizer.json, or a folder that has one; left out: the model's"},
+    {.path = "data.document_separator",
+     OF(text),
+     .types = TR_KEY_TEXT,
+     .doc = "text: what separates documents within a file; left out: nothing"},
+    {.path = "data.eos_token",
+     OF(text),
+     .types = TR_KEY_TEXT,
+     .doc = "text: the token between documents; left out: as the tokenizer's folder "
+            "says"},
+    {.path = "data.plain_special",
+     OF(text),
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .doc = "text: special tokens that are written in it are text"},
     {.path = "data.dtype",
      OF(tokens),
      .types = TR_KEY_TEXT,

@@ -57,6 +57,13 @@ static tr_header header_of(const tr_config *config) {
     return tr__config_bool(config, "data.header") ? TR_HEADER_YES : TR_HEADER_NO;
 }
 
+// As many as the run file says; 0: it does not.
+static int tokenizing_threads(const tr_config *config) {
+    static const char key[] = "execution.threads";
+    bool open = !tr__config_is_set(config, key) || tr__config_is_auto(config, key);
+    return open ? 0 : (int)tr__config_int(config, key);
+}
+
 static tr_data_options data_options(tr_run *run) {
     const tr_config *config = run->config;
     bool tokens = run->model->input.dtype == TR_I32;
@@ -78,6 +85,11 @@ static tr_data_options data_options(tr_run *run) {
         .leave_out = run->settings.out,
         .sequence_length = tokens ? tr_shape_count(run->model->input.shape) : 0,
         .vocabulary = tokens ? run->model->classes : 0,
+        .tokenizer = run->tokenizer,
+        .eos_token = tr__config_text(config, "data.eos_token"),
+        .document_separator = tr__config_text(config, "data.document_separator"),
+        .plain_special = tr__config_bool(config, "data.plain_special"),
+        .threads = tokenizing_threads(config),
         .dtype = tr__config_text(config, "data.dtype"),
         .labels = tr__config_text(config, "data.labels"),
         .validation_labels = tr__config_text(config, "data.validation_labels"),
@@ -113,7 +125,7 @@ static tr_status check_kind(const tr_model *model, bool ids, const char *data,
                    "to %s, or choose another model",
                    data, ids ? "tokens" : "features", model->type,
                    wanted ? "tokens" : "features",
-                   wanted ? "\"bytes\" or \"tokens\"" : "\"csv\" or \"npy\"");
+                   wanted ? "\"bytes\", \"text\" or \"tokens\"" : "\"csv\" or \"npy\"");
 }
 
 // A message that begins with a key gets the place where the run file has it.
@@ -122,6 +134,10 @@ static void place_error(const tr_run *run, tr_error *err) {
                                        "data.train",
                                        "data.validation",
                                        "data.labels",
+                                       "data.tokenizer",
+                                       "data.eos_token",
+                                       "data.document_separator",
+                                       "data.plain_special",
                                        "data.validation_labels",
                                        "data.dtype",
                                        "data.label_column",
@@ -144,6 +160,11 @@ static void place_error(const tr_run *run, tr_error *err) {
     }
 }
 
+static bool is_ids(const char *format) {
+    return strcmp(format, "bytes") == 0 || strcmp(format, "tokens") == 0 ||
+           strcmp(format, "text") == 0;
+}
+
 static tr_status open_files(tr_run *run, bool sizes_only, tr_error *err) {
     tr_data_options options = data_options(run);
     path_list train = {0}, validation = {0};
@@ -155,8 +176,7 @@ static tr_status open_files(tr_run *run, bool sizes_only, tr_error *err) {
     options.image_std_count = read_numbers(run, "data.image_std", deviation);
     options.sizes_only = sizes_only;
     options.label_column = label_column(run, column, sizeof column);
-    bool ids =
-        strcmp(options.format, "bytes") == 0 || strcmp(options.format, "tokens") == 0;
+    bool ids = is_ids(options.format);
     tr_status status = check_kind(run->model, ids, options.format, err);
     if (status == TR_OK) {
         status = read_paths(run, "data.train", &train, err);

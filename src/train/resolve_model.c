@@ -10,19 +10,21 @@
 #include <tranche/checkpoint.h>
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 enum { BYTES = 256 };
 
-// Bytes need a vocabulary of 256: that is what an object that names none gets. NULL: no
-// memory.
-static json_t *with_vocabulary(const tr_run *run, const json_t *given) {
+// An object that names no vocabulary gets that of its data: bytes have one of 256, and
+// a text's tokenizer tells later. NULL: no memory.
+static json_t *with_vocabulary(tr_run *run, const json_t *given) {
     json_t *keys = json_deep_copy(given);
     const char *type = json_string_value(json_object_get(keys, "model_type"));
     bool bytes = strcmp(tr__config_text(run->config, "data.format"), "bytes") == 0;
-    if (keys && bytes && type && strcmp(type, "gpt2") == 0 &&
-        !json_object_get(keys, "vocab_size") &&
+    const json_t *size = json_object_get(keys, "vocab_size");
+    run->vocabulary_open = !size || json_is_null(size);
+    if (keys && bytes && type && strcmp(type, "gpt2") == 0 && !size &&
         json_object_set_new(keys, "vocab_size", json_integer(BYTES)) != 0) {
         json_decref(keys);
         return NULL;
@@ -42,6 +44,11 @@ static tr_status from_object(tr_run *run, const json_t *given, tr_error *err) {
     return status;
 }
 
+static tr_status keep_folder(tr_run *run, const char *folder, tr_error *err) {
+    run->model_folder = tr__strdup(folder);
+    return run->model_folder ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a path");
+}
+
 static tr_status from_folder(tr_run *run, const char *path, tr_error *err) {
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%s", path);
@@ -55,6 +62,9 @@ static tr_status from_folder(tr_run *run, const char *path, tr_error *err) {
     if (status == TR_OK) {
         status = tr__model_from_folder(folder, &run->own_model, err);
     }
+    if (status == TR_OK) {
+        status = keep_folder(run, folder, err);
+    }
     if (status == TR_OK && tr__tensor_folder(folder)) {
         run->weights = tr__strdup(folder);
         status = run->weights ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a path");
@@ -65,6 +75,21 @@ static tr_status from_folder(tr_run *run, const char *path, tr_error *err) {
                  path);
     }
     return status;
+}
+
+// A config.json, and what lies beside it.
+static tr_status from_file(tr_run *run, const char *path, tr_error *err) {
+    char folder[PATH_MAX];
+    int length = snprintf(folder, sizeof folder, "%s", path);
+    char *slash = strrchr(folder, '/');
+    tr_status status = tr__model_from_file(path, &run->own_model, err);
+    if (status != TR_OK || length < 0 || (size_t)length >= sizeof folder) {
+        return status;
+    }
+    if (slash) {
+        slash[slash == folder] = '\0';
+    }
+    return keep_folder(run, slash ? folder : ".", err);
 }
 
 static tr_status from_text(tr_run *run, const char *text, tr_error *err) {
@@ -78,7 +103,7 @@ static tr_status from_text(tr_run *run, const char *text, tr_error *err) {
     }
     if (stat(text, &info) == 0) {
         return S_ISDIR(info.st_mode) ? from_folder(run, text, err)
-                                     : tr__model_from_file(text, &run->own_model, err);
+                                     : from_file(run, text, err);
     }
     const char *const *names;
     size_t count = tr__model_preset_names(&names);
@@ -110,19 +135,23 @@ tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
                                 tr_error *err) {
     if (options->own_model) {
         run->model = options->own_model;
-        return slice_model(run, err);
+        tr_status vocabulary = tr__run_resolve_vocabulary(run, err);
+        return vocabulary == TR_OK ? slice_model(run, err) : vocabulary;
     }
     tr_status status =
         tr__config_type(run->config, "model") == TR_KEY_TEXT
             ? from_text(run, tr__config_text(run->config, "model"), err)
             : from_object(run, tr__config_json(run->config, "model"), err);
     if (status == TR_OK) {
+        run->model = run->own_model;
+        status = tr__run_resolve_vocabulary(run, err);
+    }
+    if (status == TR_OK) {
         status = slice_model(run, err);
     }
     if (status != TR_OK) {
         return status;
     }
-    run->model = run->own_model;
     if (run->weights) { // the folder is what a second run needs
         return TR_OK;
     }

@@ -221,6 +221,7 @@ tr_status tr__run_open_data(const tr_run_options *options, bool labels_optional,
     }
     begin_run(run, options);
     run->labels_optional = labels_optional;
+    run->vocabulary_fixed = true;
     tr_problems missing = {0};
     tr_status status = open_config(run, options, err);
     if (status == TR_OK) {
@@ -300,6 +301,8 @@ void tr_run_close(tr_run *run) {
     tr__settings_clear(&run->settings);
     tr__config_destroy(run->config);
     tr__free(run->weights);
+    tr__free(run->model_folder);
+    tr__free(run->tokenizer);
     if (run->lock >= 0) {
         close(run->lock);
     }
@@ -378,6 +381,10 @@ const tr_batcher *tr__run_batcher(const tr_run *run) {
 
 const char *tr__run_weights(const tr_run *run) {
     return run->weights;
+}
+
+int64_t tr__run_vocabulary_read(const tr_run *run) {
+    return run->vocabulary_read;
 }
 
 bool tr__run_is_own(const tr_run *run) {

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/problems.h"
+#include "ckpt/companions.h"
 #include "ckpt/state.h"
 #include "comm/comm.h"
 #include "config/config.h"
@@ -22,6 +23,13 @@ struct tr_run {
     const tr_model *model;
     tr_model *own_model; // NULL: the caller's
     char *weights;       // folder to read them from, NULL: drawn
+    char *model_folder;  // that the model is described in, NULL: none
+    char *tokenizer;     // of data.format "text": a tokenizer.json, or a folder; NULL
+    // Of the model before resolve_vocabulary: whether nobody has said its size, and, of
+    // weights that are read and have fewer rows than the model now, how many (else 0).
+    bool vocabulary_open;
+    bool vocabulary_fixed; // nothing is trained: the model stays as it is
+    int64_t vocabulary_read;
     tr_dataset *train, *validation;
     bool has_data;        // they are known: a run that is only planned needs none
     bool own_data;        // destroyed with the run
@@ -51,6 +59,9 @@ void tr__run_ask_data(const tr_run *run, const tr_run_options *options,
 tr_status tr__run_find_files(tr_run *run, const char *file, tr_error *err);
 tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
                                 tr_error *err);
+// The tokenizer of data.format "text", and the model's vocabulary, which has to hold
+// its tokens; called by tr__run_resolve_model.
+tr_status tr__run_resolve_vocabulary(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,
                                tr_error *err);
 // Does the run file say what the samples are?
@@ -122,6 +133,10 @@ tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err);
 // What the plan has decided, as values of the config.
 tr_status tr__run_resolve_execution(tr_run *run, const tr_plan *plan, tr_error *err);
 
+// ---- companions.c
+// Opens, on rank 0, the files that go into every checkpoint.
+tr_status tr__run_open_companions(const tr_run *run, tr_companions *out, tr_error *err);
+
 // ---- differs.c
 // Says which keys are others than those of the run that a checkpoint is of, as far as
 // its out folder tells.
@@ -139,6 +154,8 @@ tr_dataset *tr__run_validation_data(const tr_run *run); // NULL: none
 const tr_order *tr__run_order(const tr_run *run);
 const tr_batcher *tr__run_batcher(const tr_run *run);
 const char *tr__run_weights(const tr_run *run); // NULL: to be drawn
+// Rows of the vocabulary that these weights have, where the model has more; else 0.
+int64_t tr__run_vocabulary_read(const tr_run *run);
 bool tr__run_is_own(const tr_run *run); // the model or the data are the program's own
 const tr_log *tr__run_log(const tr_run *run);
 tr_comm *tr__run_comm(const tr_run *run);  // NULL: this process alone

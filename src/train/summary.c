@@ -83,6 +83,12 @@ static void say_losses(const tr_summary *s, tr_progress_line *line) {
                      tr__plural(s->steps), time, loss, validation);
 }
 
+// What tranche sample takes of this run: text, or ids.
+static bool takes_text(const tr_engine *engine) {
+    return engine->plan->request.model->classes == BYTES ||
+           tr__companions_have(&engine->companions, "tokenizer.json");
+}
+
 static void say_next(const tr_summary *s, const tr_engine *engine,
                      tr_progress_line *line) {
     const tr_model *model = engine->plan->request.model;
@@ -95,7 +101,7 @@ static void say_next(const tr_summary *s, const tr_engine *engine,
     if (!tr__run_is_own(engine->run)) { // a program's own model is for that program
         if (text) {
             tr__progress_say(line, "      tranche sample %s --prompt %s", out,
-                             model->classes == BYTES ? "\"Once\"" : "\"1 2 3\"");
+                             takes_text(engine) ? "\"Once\"" : "\"1 2 3\"");
         }
         tr__progress_say(line, "      tranche evaluate %s%s", out, data);
         if (per_sample) {

@@ -50,25 +50,40 @@ static void begin_states(tr_engine *engine) {
     }
 }
 
-tr_status tr__engine_weights(tr_engine *engine, tr_error *err) {
-    const char *folder = tr__run_weights(engine->run);
-    if (!folder) {
-        tr_status drawn = TR_OK;
-        for (size_t i = 0; i < engine->plan->param_count && drawn == TR_OK; i++) {
-            drawn = draw(engine, (int)i, err);
-        }
-        begin_states(engine);
-        return drawn;
+static tr_status draw_all(tr_engine *engine, tr_error *err) {
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < engine->plan->param_count && status == TR_OK; i++) {
+        status = draw(engine, (int)i, err);
     }
+    return status;
+}
+
+// Of a vocabulary that has grown, the rows that the files have lie over drawn ones.
+static tr_status read_folder(tr_engine *engine, const char *folder, tr_error *err) {
     tr_tensor_set *set = NULL;
-    tr_status status = tr__tensor_set_open(folder, &set, err);
+    int64_t fewer = tr__run_vocabulary_read(engine->run);
+    tr_status status = fewer > 0 ? draw_all(engine, err) : TR_OK;
     if (status == TR_OK) {
-        status = tr__read_parameters(set, folder, engine->plan, engine->executor, -1,
-                                     NULL, err);
+        status = tr__tensor_set_open(folder, &set, err);
+    }
+    if (status == TR_OK) {
+        tr_weights_source from = {set, folder, fewer};
+        status =
+            tr__read_parameters(&from, engine->plan, engine->executor, -1, NULL, err);
     }
     if (status == TR_OK) {
         status = tr__read_states(set, folder, engine->plan, engine->executor, err);
     }
     tr__tensor_set_close(set);
+    return status;
+}
+
+tr_status tr__engine_weights(tr_engine *engine, tr_error *err) {
+    const char *folder = tr__run_weights(engine->run);
+    if (folder) {
+        return read_folder(engine, folder, err);
+    }
+    tr_status status = draw_all(engine, err);
+    begin_states(engine);
     return status;
 }

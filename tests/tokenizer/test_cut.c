@@ -55,13 +55,13 @@ static void encode_blocks(const tr_tokenizer *tokenizer, const tr_text *text,
                           tr_token_ids *ids) {
     size_t begin = 0, size = 50, used;
     unsigned seed = 1;
+    tr_text_stream stream = {.tokenizer = tokenizer, .threads = 2};
     tr_error err = {0};
     while (begin < text->count) {
         size_t left = text->count - begin, bytes = size < left ? size : left;
         tr_block block = {(const char *)text->bytes + begin, bytes, begin == 0,
-                          bytes == left};
-        tr_status status =
-            tr__tokenizer_block(tokenizer, &block, NULL, 1, ids, &used, &err);
+                          bytes == left, NULL};
+        tr_status status = tr__text_stream_encode(&stream, &block, 1, ids, &used, &err);
         if (status != TR_OK) {
             fail_msg("%s", err.message);
         }
@@ -69,6 +69,7 @@ static void encode_blocks(const tr_tokenizer *tokenizer, const tr_text *text,
         begin += used;
         size = used ? 1 + (size_t)rand_r(&seed) % 3000 : size * 2;
     }
+    tr__text_stream_release(&stream);
 }
 
 static void test_blocks(void **state) {

@@ -214,6 +214,12 @@ typedef struct place {
         "data.format=random", "data.train=null", (a), (b),                             \
             "model={\"model_type\": \"mlp\", \"layer_sizes\": [2, 4, 3]}"              \
     }
+#define TOKENIZERS TR_TEST_DATA "/tokenizers/"
+#define PROSE                                                                          \
+    {                                                                                  \
+        "data.format=text", "data.train=[\"prose\", \"more\"]",                        \
+            "data.tokenizer=" TOKENIZERS "gpt2.json", "data.eos_token=<|end|>"         \
+    }
 #define CYCLE                                                                          \
     "scheduler.type=OneCycle", SCHED "cycle_min_lr=0.1", SCHED "cycle_max_lr=0.2"
 #define NVME "memory.nvme.path=/tmp", ZERO "offload_optimizer.device=nvme"
@@ -231,6 +237,10 @@ static const place places[] = {
     {"memory.nvme.gradients", "true", {NVME}},
     {"data.train", "[\"text\", \"more\"]", {0}},
     {"data.validation", "0.2", {0}},
+    {"data.tokenizer", TOKENIZERS "llama3.json", PROSE},
+    {"data.document_separator", "two", PROSE},
+    {"data.eos_token", "a", PROSE},
+    {"data.plain_special", "true", PROSE},
     {"data.dtype", "u32", {"data.format=tokens", "data.train=wide.bin"}},
     {"data.labels", "labels.bin", {"data.format=tokens", "data.train=ids.bin"}},
     {"data.validation_labels",
@@ -609,7 +619,8 @@ static int set_up(void **state) {
     static unsigned char pixels[IMAGES_BYTES];
     static int64_t labels[24];
     tr_error err = {0};
-    if (scratch_make(state) != 0 || chdir(*state) != 0) {
+    if (scratch_make(state) != 0 || chdir(*state) != 0 ||
+        setenv("XDG_CACHE_HOME", scratch_path(state, "cache"), 1) != 0) {
         return -1;
     }
     for (int i = 0; i < IDS; i++) {
@@ -624,6 +635,7 @@ static int set_up(void **state) {
     }
     scratch_words(state, "text", 4000, 1);
     scratch_words(state, "more", 900, 2);
+    scratch_text(state, "prose", "one two three <|end|> four five six\n");
     scratch_write(state, "ids.bin", ids, sizeof ids);
     scratch_write(state, "wide.bin", wide, sizeof wide);
     scratch_write(state, "labels.bin", ids, sizeof ids);
