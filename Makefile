@@ -1,6 +1,7 @@
 # A thin front of CMakePresets.json: `make help` says what there is.
 PREFIX ?= /usr/local
 DATA ?=
+PARTS ?=
 BUILD := build
 
 .PHONY: all help setup train check test bench install format clean
@@ -15,7 +16,8 @@ help:
 	@echo 'make train [DATA=...]   set-up, build, then trains the default model on text'
 	@echo '                        found here, or on your files and folders'
 	@echo 'make check              set-up, build, then the tests that matter most'
-	@echo 'make test               set-up, then every test, warnings being errors'
+	@echo 'make test [PARTS=...]   set-up, then every test, warnings being errors; or only'
+	@echo '                        parts, of "release mpich asan tsan fuzz"'
 	@echo 'make bench              measures, with PyTorch beside it where it is installed'
 	@echo 'make install PREFIX=... program, library, headers, pkg-config and CMake files,'
 	@echo '                        documents and examples'
@@ -40,7 +42,7 @@ check:
 
 test:
 	@tools/setup.sh test
-	@tools/test.sh
+	@tools/test.sh $(PARTS)
 
 bench: all
 	@bench/run.sh

@@ -4,6 +4,8 @@
 # The system stays for the next run, which takes what has changed; remove the folder to
 # start anew. Needs root and mmdebstrap (Debian, Ubuntu: apt-get install mmdebstrap).
 #
+#   debian13.sh test PARTS="asan tsan"  runs only some parts of the tests (test.sh)
+#
 #   FOLDER=...  of the system; build-debian13
 #   MIRROR=...  of Debian; the one that this machine's apt uses
 #   SUITE=...   another version of Debian; trixie

@@ -1,9 +1,13 @@
 #!/bin/sh
-# test.sh: every test there is. The release build with the whole suite and the checks of
-# the sources; then those that depend on the instruction set, held to AVX2 and to SSE 4.1,
-# since nobody knows the next machine's; then what runs on ranks with the other MPI; then the suite under
-# AddressSanitizer and UndefinedBehaviorSanitizer; then the tests of our own threads under
-# ThreadSanitizer; then the fuzz targets. The last line counts them all.
+# test.sh [PART]...: every test there is, or some parts of them. The parts, in order:
+#   release  the release build with the whole suite and the checks of the sources; then
+#            the tests that depend on the instruction set, held to AVX2 and to SSE 4.1,
+#            since nobody knows the next machine's
+#   mpich    what runs on ranks, with the other MPI
+#   asan     the suite under AddressSanitizer and UndefinedBehaviorSanitizer
+#   tsan     the tests of our own threads under ThreadSanitizer
+#   fuzz     the fuzz targets
+# The last line counts them all.
 #
 # ThreadSanitizer does not see the barriers inside GCC's libgomp and takes correct OpenMP
 # code for races, so it runs only the tests labelled "threads", with one OpenMP thread.
@@ -106,28 +110,61 @@ held() {
     unset DNNL_MAX_CPU_ISA
 }
 
+# left_out PART WHY
+left_out() {
+    echo "== $1: $2, skipped"
+    skipped=$((skipped + 1))
+}
+
+# with_one_thread COMMAND...: of OpenMP's
+with_one_thread() {
+    OMP_NUM_THREADS=1
+    export OMP_NUM_THREADS
+    "$@"
+    unset OMP_NUM_THREADS
+}
+
+part() {
+    case $1 in
+    release)
+        suite release build all
+        held AVX2
+        held SSE41
+        ;;
+    mpich)
+        if command -v mpicc.mpich >/dev/null 2>&1; then
+            suite mpich build-mpich tests-ranks --label-regex ranks
+        else
+            left_out mpich "not installed"
+        fi
+        ;;
+    asan) suite asan build-asan all --label-exclude 'slow|serial' ;;
+    tsan) with_one_thread suite tsan build-tsan tests-threads --label-regex threads ;;
+    fuzz)
+        if tools/has_fuzzer.sh >/dev/null 2>&1; then
+            with_one_thread suite fuzz build-fuzz fuzz --label-regex fuzz
+        else
+            left_out fuzz "clang with libFuzzer is not installed"
+        fi
+        ;;
+    esac
+}
+
+[ $# -gt 0 ] || set -- release mpich asan tsan fuzz
+for wanted; do
+    case $wanted in
+    release | mpich | asan | tsan | fuzz) ;;
+    *)
+        echo "test.sh: there is no part \"$wanted\"; there are release, mpich, asan," \
+            "tsan and fuzz" >&2
+        exit 2
+        ;;
+    esac
+done
+
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT INT TERM
-
-suite release build all
-held AVX2
-held SSE41
-if command -v mpicc.mpich >/dev/null 2>&1; then
-    suite mpich build-mpich tests-ranks --label-regex ranks
-else
-    echo "== mpich: not installed, skipped"
-    skipped=$((skipped + 1))
-fi
-suite asan build-asan all --label-exclude 'slow|serial'
-OMP_NUM_THREADS=1
-export OMP_NUM_THREADS
-suite tsan build-tsan tests-threads --label-regex threads
-if tools/has_fuzzer.sh >/dev/null 2>&1; then
-    suite fuzz build-fuzz fuzz --label-regex fuzz
-else
-    echo "== fuzz: clang with libFuzzer is not installed, skipped"
-    skipped=$((skipped + 1))
-fi
+for wanted; do part "$wanted"; done
 
 echo
 [ -z "$broken" ] || echo "not clean:$broken"
