@@ -14,6 +14,7 @@
 #     gpt3        docs/memory.md: 3.2 million tokens a step
 #     cuts        docs/plan.md: micro-batch, wave and recomputation
 #     slices      docs/distributed.md: slices of the vocabulary
+#     sums        docs/precision.md: sums of gradients in 16 bits
 #     ranks       docs/simulate.md: from 1 to 10,240 ranks
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -281,6 +282,59 @@ bench_slices() {
     done
 }
 
+# ---- docs/precision.md
+
+# summed TYPE RANKS FIGURES [KEY=VALUE...]: FIGURES ("device gradients") of the plan whose
+# sums are of TYPE
+summed() {
+    type=$1 ranks=$2 figures=$3 cell=
+    shift 3
+    set -- "$@" "data_types.grad_accum_dtype=$type"
+    simulate "$cpu" "$ranks" 32 4 "$@" || return
+    for figure in $figures; do
+        case $figure in
+        device | host) bytes=$(planned "$figure") ;;
+        reduced) bytes=$(value reduce) ;;
+        copied) bytes=$(value device_host) ;;
+        gradients) bytes=$(gradients "$@") ;;
+        esac
+        cell="$cell${cell:+; }$(mib1 "$bytes")"
+    done
+    echo "$cell"
+}
+
+gradients() { # KEY=VALUE...: on the device of one process
+    for key in "$@"; do
+        set -- "$@" --set "$key"
+        shift
+    done
+    "$program" plan "$work/run.json" --set train_batch_size=32 \
+        --set train_micro_batch_size_per_gpu=4 "$@" --json |
+        sed -n 's/^ *"device": {.*"gradients": \([0-9]*\).*/\1/p'
+}
+
+mib1() { # BYTES: with one digit after the point
+    grouped "$(calculate "$1 / 1048576" %.1f)"
+}
+
+sums() { # NAME RANKS FIGURES [KEY=VALUE...]
+    name=$1
+    shift
+    row "$name" "$(summed fp32 "$@")" "$(summed bf16 "$@")"
+}
+
+bench_sums() {
+    model '"gpt2"'
+    columns MiB "f32 sums" "bf16 sums"
+    sums "one process: device; of it gradients" 1 "device gradients"
+    sums "in 8 slices of the vocabulary" 1 "device gradients" execution.vocabulary_slices=8
+    for n in 1 2; do
+        sums "of two ranks, stage $n: device; reduced a step" 2 "device reduced" $stage=$n
+    done
+    sums "optimizer on the host: device; host; copied a step" 1 "device host copied" \
+        $state=cpu
+}
+
 # ---- docs/simulate.md
 
 percent() { # SECONDS: of the step
@@ -336,7 +390,7 @@ bench_ranks() {
     cluster=examples/machines/dgx-h100.json
 }
 
-parts="choices remake xl batch budgets gpt3 cuts slices ranks"
+parts="choices remake xl batch budgets gpt3 cuts slices sums ranks"
 # shellcheck disable=SC2086
 [ $# -gt 0 ] || set -- $parts
 for part in "$@"; do

@@ -1,10 +1,11 @@
 #!/bin/sh
 # precision.sh: GPT-2 124M in bf16, one process of all cores, micro-batches of 1, g = 4:
 # tokens a second, their share of what the processor's products of bf16 allow, PyTorch's
-# autocast beside it where TRANCHE_PEER_PYTHON has it; and the loss of a small GPT-2 in
-# 16 bits beside that in f32. On two cores about a quarter of an hour.
+# autocast beside it where TRANCHE_PEER_PYTHON has it; the loss of a small GPT-2 in
+# 16 bits beside that in f32; how far sums of gradients in 16 bits are from f32 sums.
+# On two cores about twenty minutes.
 #
-#     bench/precision.sh [speed] [loss]      (default: both)
+#     bench/precision.sh [speed] [loss] [sums]      (default: all)
 #
 #     TRANCHE_BENCH_TEXT    what the small GPT-2 is trained on, tinyshakespeare say
 #                           (else the header files in /usr/include)
@@ -114,6 +115,44 @@ END
     row_of_loss "$1" "$3" "$4" "$(against_f32 "$1")" "$2"
 }
 
+row_of_sums() {
+    printf '| %-3s | %-16s | %-23s |\n' "$@"
+}
+
+# off TYPE G [OPTION...]: how far gradients that are summed in TYPE are from f32 sums, in
+# the middle one of the tensors and in the one that is farthest off, in per cent
+off() {
+    type=$1 g=$2
+    shift 2
+    # Status 1 says only that some cut is further off than it should be.
+    "$program" check "$work/sums.json" --set "train_batch_size=$g" \
+        --set "data_types.grad_accum_dtype=$type" "$@" --tensors >"$work/check.log" 2>&1 ||
+        [ $? -eq 1 ] || {
+        cat "$work/check.log" >&2
+        return
+    }
+    awk '/gradients summed in f32/ { there = 1; next }
+         there && / off by / { print 100 * $NF; next }
+         { there = 0 }' "$work/check.log" | sort -g |
+        awk '{ off[NR] = $1 }
+             END { if (NR) printf "%.2g%%, %.2g%%\n", off[int(NR / 2) + 1], off[NR] }'
+}
+
+bench_sums() {
+    cat >"$work/sums.json" <<END
+{"model": {"model_type": "gpt2", "vocab_size": 256, "n_positions": 64, "n_layer": 4,
+           "n_head": 4, "n_embd": 128, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0},
+ "data": {"format": "bytes", "train": ["${TRANCHE_BENCH_TEXT:-$text}"]}, "seed": 1337,
+ "steps": 1, "train_batch_size": 8, "train_micro_batch_size_per_gpu": 1}
+END
+    echo "the first gradient of a GPT-2 of 0.8 million parameters, off from f32 sums"
+    row_of_sums g bf16 "fp16, with fp16.enabled"
+    row_of_sums --- ---------------- -----------------------
+    for g in 8 64 256; do
+        row_of_sums "$g" "$(off bf16 $g)" "$(off fp16 $g --set fp16.enabled=true)"
+    done
+}
+
 bench_loss() {
     : >"$losses"
     echo "a GPT-2 of 3.2 million parameters, context 128, 300 steps of 8 sequences"
@@ -128,10 +167,10 @@ machine
 for part in "${@:-all}"; do
     echo
     case $part in
-    all) bench_speed && echo && bench_loss ;;
-    speed | loss) "bench_$part" ;;
+    all) bench_speed && echo && bench_loss && echo && bench_sums ;;
+    speed | loss | sums) "bench_$part" ;;
     *)
-        echo "precision: unknown part $part; there are speed loss" >&2
+        echo "precision: unknown part $part; there are speed loss sums" >&2
         exit 2
         ;;
     esac
