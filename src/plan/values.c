@@ -437,7 +437,9 @@ static void use_all(table *t, tr_plan_step *step) {
         if (t->kind != TR_SEQUENCE_ANSWER && (!step->lean || unit->segments > 1)) {
             use_saved(t, step);
         }
-        use_wave(t, step);
+        if (tr__program_flats(program, TR_PLACE_WAVE)) { // an evaluation needs none
+            use_wave(t, step);
+        }
         break;
     case TR_STEP_recompute:
         use_input(t, step);

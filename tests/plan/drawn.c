@@ -5,10 +5,12 @@
 #include "plan/models.h"
 
 void test_models_make(test_models *models) {
-    *models =
-        (test_models){.owned = {test_model_small_gpt2(0), test_model_small_gpt2(0.1),
-                                test_model_sliced_gpt2(0, 2),
-                                test_model_sliced_gpt2(0.1, 3), test_model_mlp()}};
+    // None of its own: the centered model.
+    *models = (test_models){
+        .owned = {test_model_small_gpt2(0), test_model_small_gpt2(0.1),
+                  test_model_sliced_gpt2(0, 2), test_model_sliced_gpt2(0.1, 3),
+                  test_model_mlp(), NULL, test_model_resnet(TR_EFFECTIVE_BATCH),
+                  test_model_resnet(TR_RANK_BATCH), test_model_resnet(TR_MICRO_BATCH)}};
     for (int i = 0; i < TEST_DRAWN_MODELS; i++) {
         models->of[i] = models->owned[i] ? models->owned[i] : &test_model_centered;
     }
@@ -40,7 +42,8 @@ static void draw_batch(draws *d, tr_plan_request *r) {
     r->rank = draw(d, r->ranks);
     int64_t most = r->micro_batch * r->accumulation_steps * r->ranks;
     r->train_batch_size = most - (one_in(d, 3) ? draw(d, most) : 0); // ragged
-    r->wave = draw(d, r->accumulation_steps + 1);
+    // Most that is refused is so for its wave, which some models and homes fix.
+    r->wave = one_in(d, 2) ? 0 : draw(d, r->accumulation_steps + 1);
 }
 
 static void draw_homes(draws *d, tr_plan_request *r) {

@@ -52,6 +52,25 @@ tr_model *test_model_mlp(void) {
     return model;
 }
 
+// Two stages of one block; the second block begins with a projection.
+tr_model *test_model_resnet(tr_batch_scope scope) {
+    tr_resnet_config config = {.depth = 6,
+                               .stages = 2,
+                               .blocks = {1, 1},
+                               .width = 4,
+                               .num_channels = 1,
+                               .image_size = 8,
+                               .num_labels = 5,
+                               .projection = true,
+                               .batch_norm = scope,
+                               .batch_norm_eps = 1e-5,
+                               .batch_norm_momentum = 0.1};
+    tr_model *model = NULL;
+    tr_error err = {0};
+    assert_int_equal(tr__model_resnet(&config, &model, &err), TR_OK);
+    return model;
+}
+
 tr_plan_request test_request(const tr_model *model, int64_t m, int64_t g) {
     return (tr_plan_request){.model = model,
                              .train_batch_size = m * g,

@@ -11,6 +11,9 @@ tr_model *test_model_small_gpt2(double dropout);
 tr_model *test_model_sliced_gpt2(double dropout, int slices);
 tr_model *test_model_gpt2(void); // the published 124M shape
 tr_model *test_model_mlp(void);  // 6-7-5-3
+// A residual network of two blocks, 4 and 8 channels wide, for images of 8 x 8; its
+// batch norms take their statistics over `scope`.
+tr_model *test_model_resnet(tr_batch_scope scope);
 
 // g micro-batches of m samples, two optimizer states, one thread; to be changed.
 tr_plan_request test_request(const tr_model *model, int64_t m, int64_t g);

@@ -1,5 +1,4 @@
 // The proof of plans accepts every plan that is made of requests drawn at random.
-#include "models/models.h"
 #include "plan/drawn.h"
 #include "plan/models.h"
 
@@ -10,9 +9,17 @@
 
 enum { DRAWS = 10000 };
 
+static int drawn_model(const test_models *models, const tr_model *model) {
+    int i = 0;
+    while (models->of[i] != model) {
+        i++;
+    }
+    return i;
+}
+
 static void drawn_plans_are_proved(void **state) {
     test_models models;
-    int plans = 0;
+    int of_model[TEST_DRAWN_MODELS] = {0};
     (void)state;
     test_models_make(&models);
     for (uint64_t i = 0; i < DRAWS; i++) {
@@ -23,15 +30,17 @@ static void drawn_plans_are_proved(void **state) {
         if (status == TR_USAGE) {
             continue;
         }
-        plans++;
+        of_model[drawn_model(&models, request.model)]++;
         if (status != TR_OK) {
             fail_msg("request %d: %s", (int)i, err.message);
         }
         tr_plan_destroy(plan);
     }
     test_models_destroy(&models);
-    print_message("%d plans\n", plans);
-    assert_true(plans > DRAWS / 4);
+    for (int i = 0; i < TEST_DRAWN_MODELS; i++) {
+        print_message("model %d: %d plans\n", i, of_model[i]);
+        assert_true(of_model[i] > DRAWS / TEST_DRAWN_MODELS / 8);
+    }
 }
 
 // Statistics that are narrower than a line of the cache have nothing between them.
@@ -40,19 +49,7 @@ static void residual_networks_are_proved(void **state) {
                                             TR_MICRO_BATCH};
     (void)state;
     for (int i = 0; i < 3; i++) {
-        tr_resnet_config config = {.depth = 8,
-                                   .stages = 3,
-                                   .blocks = {1, 1, 1},
-                                   .width = 4,
-                                   .num_channels = 1,
-                                   .image_size = 8,
-                                   .num_labels = 5,
-                                   .batch_norm = scopes[i],
-                                   .batch_norm_eps = 1e-5,
-                                   .batch_norm_momentum = 0.1};
-        tr_model *model = NULL;
-        tr_error err = {0};
-        assert_int_equal(tr__model_resnet(&config, &model, &err), TR_OK);
+        tr_model *model = test_model_resnet(scopes[i]);
         for (int64_t ranks = 1; ranks <= 3; ranks++) {
             tr_plan_request request = test_request(model, 2, 3);
             request.ranks = ranks;
