@@ -105,7 +105,16 @@ static int32_t add_gather(walk *w, tr_part part, int flat) {
                                  .unit = (int32_t)flat});
 }
 
-static void bring(walk *w, size_t v, arrival part) {
+// Before visit `now`: what is staged for that visit has been fetched then, so that no
+// more than the visits ahead of it have staging.
+static int32_t add_read(walk *w, int flat, size_t now) {
+    int32_t id = add_transfer(w, TR_STEP_read, tr__used_part(w->plan), flat);
+    tr__edit_limit(&w->editor, w->came[now].of[COPY], id);
+    return id;
+}
+
+// This part of the arrivals of visit v, before visit `now`.
+static void bring(walk *w, size_t v, arrival part, size_t now) {
     const tr_visit *at = &w->visits.visits[v];
     const tr_plan_unit *unit = &w->plan->units[at->unit];
     issue *came = &w->came[v];
@@ -113,8 +122,7 @@ static void bring(walk *w, size_t v, arrival part) {
         int flat = unit->flats[k];
         bool fetches = at->fetch >> k & 1, gathers = at->gather >> k & 1;
         if (part == READ && fetches && w->reads) {
-            came->of[NVME] =
-                add_transfer(w, TR_STEP_read, tr__used_part(w->plan), flat);
+            came->of[NVME] = add_read(w, flat, now);
         }
         if (part == FETCH && fetches) {
             came->of[COPY] = add_fetch(w, flat);
@@ -130,7 +138,7 @@ static void bring(walk *w, size_t v, arrival part) {
 static void bring_ahead(walk *w, size_t v, arrival part, size_t now) {
     size_t when = v > w->ahead[part] ? v - w->ahead[part] : 0;
     if (when == now) {
-        bring(w, v, part);
+        bring(w, v, part, now);
     }
 }
 
@@ -213,7 +221,7 @@ static void add_border(walk *w, size_t v) {
         }
     }
     for (int part = 0; part < ARRIVALS && !overlap && v < count; part++) {
-        bring(w, v, (arrival)part);
+        bring(w, v, (arrival)part, v);
     }
 }
 

@@ -1,6 +1,7 @@
 // From when to when each passing buffer lives: from the first step that names it or
 // accesses it, until the last one is known to be done. A step of a stream beside
-// computing is known to be done when another step has waited for it.
+// computing is known to be done before the first step that waits for it begins: what
+// that step names may lie where the buffer lay.
 #include "base/memory.h"
 #include "plan/schedule.h"
 
@@ -9,7 +10,7 @@
 typedef struct lifetimes {
     tr_plan *plan;
     tr_sequence_kind kind;
-    int32_t *done; // [steps] the first step at which each is known to be done
+    int32_t *done; // [steps] the last step at which each may still go on
 } lifetimes;
 
 static void find_done(lifetimes *l, tr_stream stream) {
@@ -21,7 +22,7 @@ static void find_done(lifetimes *l, tr_stream stream) {
         done = wait > done ? wait : done;
         for (; number < done && next < i; next++) {
             if (sequence->steps[next].stream == stream) {
-                l->done[next] = (int32_t)i;
+                l->done[next] = (int32_t)i - 1;
                 number++;
             }
         }

@@ -21,7 +21,7 @@ typedef struct comparison {
     uint64_t request;
     tr_accesses accesses;
     tr_dependencies derived;
-    int32_t *waited; // [steps] of a step beside computing: who waits for it
+    int32_t *waited; // [steps] of a step beside computing: until when it may go on
 } comparison;
 
 typedef struct totals {
@@ -54,7 +54,8 @@ static void compare_waits(const comparison *c, tr_stream stream, totals *t) {
     free(number);
 }
 
-// For each step of a stream beside computing, the first step that waits for it.
+// For each step of a stream beside computing, the last step at which it may still go
+// on: the next one waits for it.
 static void find_waited(comparison *c, tr_stream stream) {
     const tr_sequence *sequence = &c->plan->sequences[c->kind];
     int32_t done = 0, number = 0;
@@ -64,7 +65,7 @@ static void find_waited(comparison *c, tr_stream stream) {
         done = wait > done ? wait : done;
         for (; number < done && next < i; next++) {
             if (sequence->steps[next].stream == stream) {
-                c->waited[next] = (int32_t)i;
+                c->waited[next] = (int32_t)i - 1;
                 number++;
             }
         }
