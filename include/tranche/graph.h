@@ -7,6 +7,7 @@
 #define TRANCHE_GRAPH_H
 
 #include <tranche/op.h>
+#include <tranche/rope.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,6 +52,15 @@ tr_value tr_graph_shared(tr_graph *graph, const char *name, tr_shape shape,
 // checkpoints hold the one tensor. All slices together are the whole of it.
 tr_value tr_graph_shared_rows(tr_graph *graph, const char *name, tr_shape shape,
                               int64_t first, int64_t rows, tr_init init);
+// Several parameters of this unit, one behind the other as rows of one tensor: one
+// product does the work of several, while folders and checkpoints hold each under its
+// own name. `shape`: of the whole; the parts' rows make up its first dimension.
+typedef struct tr_param_rows {
+    const char *name; // completed by the unit's prefix
+    int64_t rows;
+} tr_param_rows;
+tr_value tr_graph_stacked(tr_graph *graph, const tr_param_rows *parts, int count,
+                          tr_shape shape, tr_init init);
 // A state of this unit: a tensor that lives from step to step and is no parameter. Ops
 // write it after each step that is applied (tr_op.track) and read it outside of
 // training. Every rank has the same of it. F32 or I64; `value` everywhere at first.
@@ -95,9 +105,23 @@ tr_value tr_residual_norm(tr_graph *graph, tr_value r, tr_value x, float dropout
 tr_value tr_residual(tr_graph *graph, tr_value r, tr_value x, float dropout);
 // qkv [B, S, 3 C] -> [B, S, C]
 tr_value tr_attention(tr_graph *graph, tr_value qkv, int heads, float dropout);
+// The same with keys and values that heads / kv_heads heads of queries share: qkv
+// [B, S, (heads + 2 kv_heads) D] -> [B, S, heads D]. A query sees `window` keys, itself
+// included (0: all before it).
+tr_value tr_grouped_attention(tr_graph *graph, tr_value qkv, int heads, int kv_heads,
+                              int window, float dropout);
 tr_value tr_gelu(tr_graph *graph, tr_value x, bool tanh_form);
 tr_value tr_relu(tr_graph *graph, tr_value x);
 tr_value tr_rms_norm(tr_graph *graph, tr_value x, tr_value weight, float epsilon);
+// The same of each head of qkv [B, S, (queries + 2 keys) head_dim], but of the values;
+// weight [2 head_dim]: that of queries, then that of keys.
+tr_value tr_head_norm(tr_graph *graph, tr_value qkv, tr_value weight, int head_dim,
+                      int queries, int keys, float epsilon);
+// h [..., 2 I], a gate and as many values -> silu(gate) * values [..., I]
+tr_value tr_swiglu(tr_graph *graph, tr_value h);
+
+// x [B, S, W]: each head's halves turned by its place in S; the rest of a row passes.
+tr_value tr_rope(tr_graph *graph, tr_value x, const tr_rope_options *options);
 
 // Images: [B, H, W, C], channels last.
 // x by weight [O, C, P, Q] -> [B, H', W', O]; bias [O] or TR_NO_VALUE.

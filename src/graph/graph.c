@@ -136,22 +136,37 @@ static bool find_param(tr_graph *graph, const char *name, tr_shape shape, bool s
     return false;
 }
 
-// Adds a parameter that the unit has not asked for before; takes over the info's texts.
-static tr_value add_param(tr_graph *graph, tr_param_info info) {
+// Adds a parameter that the unit has not asked for before, without a value; takes over
+// the info's texts.
+static tr_param_info *add_info(tr_graph *graph, tr_param_info info) {
     if (!tr__grow((void **)&graph->params, &graph->param_capacity,
                   graph->param_count + 1, sizeof *graph->params)) {
         tr__free(info.name);
         tr__free(info.whole);
         tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's parameters");
-        return TR_NO_VALUE;
+        return NULL;
     }
-    tr_value_info value = {.desc = {graph->real, info.shape},
+    info.value = TR_NO_VALUE;
+    graph->params[graph->param_count++] = info;
+    return &graph->params[graph->param_count - 1];
+}
+
+// The same, with a value of this shape: the parameter's own, or that of all that are
+// stacked on it.
+static tr_value add_valued(tr_graph *graph, tr_param_info info, tr_shape shape) {
+    tr_value_info value = {.desc = {graph->real, shape},
                            .kind = TR_VALUE_PARAM,
                            .index = (int)graph->param_count};
-    graph->params[graph->param_count++] = info;
-    info.value = tr__graph_value(graph, value);
-    graph->params[graph->param_count - 1].value = info.value;
-    return info.value;
+    tr_param_info *added = add_info(graph, info);
+    if (!added) {
+        return TR_NO_VALUE;
+    }
+    added->value = tr__graph_value(graph, value);
+    return added->value;
+}
+
+static tr_value add_param(tr_graph *graph, tr_param_info info) {
+    return add_valued(graph, info, info.shape);
 }
 
 static tr_value param(tr_graph *graph, const char *name, tr_shape shape, tr_init init,
@@ -230,6 +245,45 @@ tr_value tr_graph_shared_rows(tr_graph *graph, const char *name, tr_shape shape,
         return TR_NO_VALUE;
     }
     return add_rows(graph, own, name, shape, first, rows, init);
+}
+
+// Do the parts' rows make up the whole?
+static bool rows_fit(const tr_param_rows *parts, int count, tr_shape shape) {
+    int64_t left = shape.rank > 0 ? shape.dim[0] : 0;
+    for (int i = 0; i < count; i++) {
+        if (parts[i].rows < 1 || parts[i].rows > left) {
+            return false;
+        }
+        left -= parts[i].rows;
+    }
+    return count > 0 && left == 0 && tr_shape_count(shape) > 0;
+}
+
+tr_value tr_graph_stacked(tr_graph *graph, const tr_param_rows *parts, int count,
+                          tr_shape shape, tr_init init) {
+    tr_value value = TR_NO_VALUE, same;
+    if (graph->err.status == TR_OK && !rows_fit(parts, count, shape)) {
+        tr_graph_fail(
+            graph, TR_USAGE,
+            "the rows of the parameters from %s on do not make up their tensor",
+            count > 0 ? parts[0].name : "none");
+    }
+    for (int i = 0; i < count && graph->err.status == TR_OK; i++) {
+        tr_param_info info = {.shape = shape, .init = init, .stacked = i > 0};
+        info.shape.dim[0] = parts[i].rows;
+        if (find_param(graph, parts[i].name, info.shape, false, &same)) {
+            break; // an error
+        }
+        info.name = tr__strdup(parts[i].name);
+        if (!info.name) {
+            tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's parameters");
+        } else if (i == 0) {
+            value = add_valued(graph, info, shape);
+        } else {
+            add_info(graph, info);
+        }
+    }
+    return graph->err.status == TR_OK ? value : TR_NO_VALUE;
 }
 
 tr_value tr_graph_state(tr_graph *graph, const char *name, tr_tensor_desc desc,

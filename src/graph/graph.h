@@ -50,7 +50,9 @@ typedef struct tr_param_info {
     int64_t first;
     tr_init init;
     bool shared;
-    tr_value value;
+    bool stacked;   // it lies right behind the parameter before it, whose value it is
+                    // part of
+    tr_value value; // stacked: TR_NO_VALUE
 } tr_param_info;
 
 typedef struct tr_state_info {

@@ -16,7 +16,9 @@
 #include "ops/relu/relu.h"
 #include "ops/residual/residual.h"
 #include "ops/rms_norm/rms_norm.h"
+#include "ops/rope/rope.h"
 #include "ops/shortcut/shortcut.h"
+#include "ops/swiglu/swiglu.h"
 
 static tr_weight_layout layout_of(tr_linear_form form) {
     return form == TR_LINEAR_IN_OUT ? TR_WEIGHT_IN_OUT : TR_WEIGHT_OUT_IN;
@@ -74,8 +76,35 @@ tr_value tr_residual(tr_graph *graph, tr_value r, tr_value x, float dropout) {
 }
 
 tr_value tr_attention(tr_graph *graph, tr_value qkv, int heads, float dropout) {
-    tr_attention_attr attr = {heads, dropout, graph->draw_count++};
+    return tr_grouped_attention(graph, qkv, heads, heads, 0, dropout);
+}
+
+tr_value tr_grouped_attention(tr_graph *graph, tr_value qkv, int heads, int kv_heads,
+                              int window, float dropout) {
+    tr_attention_attr attr = {.heads = heads,
+                              .dropout = dropout,
+                              .draw_id = graph->draw_count++,
+                              .kv_heads = kv_heads,
+                              .window = window};
     return tr_graph_op(graph, &tr__op_attention, &attr, &qkv, 1, NULL);
+}
+
+tr_value tr_rope(tr_graph *graph, tr_value x, const tr_rope_options *o) {
+    tr_rope_attr attr = {.depth = o->head_dim,
+                         .heads = o->heads,
+                         .theta = o->theta,
+                         .scaling = o->scaling,
+                         .factor = o->factor,
+                         .low = o->low,
+                         .high = o->high,
+                         .attention = o->attention,
+                         .original = o->original,
+                         .whole = o->truncate};
+    return tr_graph_op(graph, &tr__op_rope, &attr, &x, 1, NULL);
+}
+
+tr_value tr_swiglu(tr_graph *graph, tr_value h) {
+    return tr_graph_op(graph, &tr__op_swiglu, NULL, &h, 1, NULL);
 }
 
 tr_value tr_gelu(tr_graph *graph, tr_value x, bool tanh_form) {
@@ -98,6 +127,13 @@ tr_value tr_dropout(tr_graph *graph, tr_value x, float probability) {
 tr_value tr_rms_norm(tr_graph *graph, tr_value x, tr_value weight, float epsilon) {
     tr_rms_norm_attr attr = {.epsilon = epsilon};
     return tr_graph_op(graph, &tr__op_rms_norm, &attr, (tr_value[]){x, weight}, 2,
+                       NULL);
+}
+
+tr_value tr_head_norm(tr_graph *graph, tr_value qkv, tr_value weight, int head_dim,
+                      int queries, int keys, float epsilon) {
+    tr_rms_norm_attr attr = {epsilon, head_dim, queries, keys};
+    return tr_graph_op(graph, &tr__op_rms_norm, &attr, (tr_value[]){qkv, weight}, 2,
                        NULL);
 }
 

@@ -80,8 +80,9 @@ static tr_status no_memory(const tr_compiler *c) {
 }
 
 static tr_status lay_out_params(tr_compiler *c) {
+    const int64_t line = TR_ALIGNMENT / (int64_t)sizeof(float); // of the cache
     tr_unit_program *unit = c->unit;
-    int64_t next = 0;
+    int64_t end = 0; // of the unit's own parameters so far
     unit->flat_count = 1;
     unit->params = tr__calloc(c->graph->param_count, sizeof *unit->params);
     if (!unit->params) {
@@ -90,9 +91,9 @@ static tr_status lay_out_params(tr_compiler *c) {
     for (size_t i = 0; i < c->graph->param_count; i++) {
         const tr_param_info *param = &c->graph->params[i];
         if (!param->shared) {
-            unit->params[i] = (tr_program_param){0, next};
-            int64_t count = tr_shape_count(param->shape);
-            next += tr__round_up(count, TR_ALIGNMENT / (int64_t)sizeof(float));
+            int64_t first = param->stacked ? end : tr__round_up(end, line);
+            unit->params[i] = (tr_program_param){0, first};
+            end = first + tr_shape_count(param->shape);
             continue;
         }
         if (unit->flat_count == TR_UNIT_FLATS_MAX) {
@@ -103,7 +104,7 @@ static tr_status lay_out_params(tr_compiler *c) {
         unit->tied[unit->flat_count] = param->name;
         unit->params[i] = (tr_program_param){unit->flat_count++, 0};
     }
-    unit->flat_elements = next;
+    unit->flat_elements = tr__round_up(end, line);
     return TR_OK;
 }
 

@@ -21,7 +21,9 @@ tr_op_desc test_attention_describe(const test_attention *s, bool backward) {
     tr_tensor_desc qkv = {type, TR_SHAPE3(s->batch, s->context, 3 * width)};
     tr_tensor_desc y = {type, TR_SHAPE3(s->batch, s->context, width)};
     tr_tensor_desc lse = {TR_F32, TR_SHAPE3(s->batch, s->heads, s->context)};
-    tr_attention_attr attr = {(int32_t)s->heads, s->dropout, TEST_ATTENTION_DRAW};
+    tr_attention_attr attr = {.heads = (int32_t)s->heads,
+                              .dropout = s->dropout,
+                              .draw_id = TEST_ATTENTION_DRAW};
     tr_op_desc desc = {
         .op = &tr__op_attention,
         .in_count = 1,

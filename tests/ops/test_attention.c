@@ -121,8 +121,15 @@ static void shapes_are_checked(void **state) {
     attr.heads = 3;
     assert_int_equal(tr__op_attention.infer(&node, out, &count, &err), TR_USAGE);
     assert_string_equal(err.message,
-                        "attention: input 0 has the shape [B, 7, 24], not [B, S, 3 C] "
-                        "with C a multiple of 3 heads");
+                        "attention: input 0 has the shape [B, 7, 24], not [B, S, W] "
+                        "with W a multiple of the 9 heads of queries, keys and values");
+    attr = (tr_attention_attr){.heads = 4, .kv_heads = 2};
+    assert_int_equal(tr__op_attention.infer(&node, out, &count, NULL), TR_OK);
+    assert_true(tr_shape_equal(out[0].shape, TR_SHAPE3(TR_BATCH, 7, 12)));
+    attr = (tr_attention_attr){.heads = 4, .kv_heads = 3};
+    assert_int_equal(tr__op_attention.infer(&node, out, &count, NULL), TR_USAGE);
+    attr = (tr_attention_attr){.heads = 4, .window = -1};
+    assert_int_equal(tr__op_attention.infer(&node, out, &count, NULL), TR_USAGE);
     attr = (tr_attention_attr){.heads = 4, .dropout = 1};
     assert_int_equal(tr__op_attention.infer(&node, out, &count, NULL), TR_USAGE);
     attr = (tr_attention_attr){.heads = 0};

@@ -20,8 +20,15 @@ static const tr_kernel *const attention_backward_half[TR_OP_HALVES][TR_OP_ISAS] 
 static tr_status check_attr(const tr_op_node *node, tr_error *err) {
     tr_attention_attr attr;
     memcpy(&attr, node->attr, sizeof attr);
-    if (attr.heads < 1) {
-        return tr_fail(err, TR_USAGE, "%s: %d heads", node->op->name, (int)attr.heads);
+    if (attr.heads < 1 || attr.kv_heads < 0 ||
+        (attr.kv_heads > 0 && attr.heads % attr.kv_heads != 0)) {
+        return tr_fail(err, TR_USAGE,
+                       "%s: %d heads of queries cannot share %d heads of keys",
+                       node->op->name, (int)attr.heads, (int)attr.kv_heads);
+    }
+    if (attr.window < 0) {
+        return tr_fail(err, TR_USAGE, "%s: a window of %d keys", node->op->name,
+                       (int)attr.window);
     }
     if (!(attr.dropout >= 0 && attr.dropout < 1)) {
         return tr_fail(err, TR_USAGE, "%s: dropout %g is not in [0, 1)", node->op->name,
@@ -30,7 +37,12 @@ static tr_status check_attr(const tr_op_node *node, tr_error *err) {
     return TR_OK;
 }
 
-// Input i is qkv: rank 3, its last dimension 3 * heads * D.
+static int64_t all_heads(const tr_attention_attr *attr) {
+    return attr->heads +
+           2 * (int64_t)(attr->kv_heads > 0 ? attr->kv_heads : attr->heads);
+}
+
+// Input i is qkv: rank 3, its last dimension D for each head of q, k and v.
 static tr_status check_qkv(const tr_op_node *node, int i, tr_error *err) {
     char text[TR_SHAPE_TEXT];
     tr_status status = check_attr(node, err);
@@ -43,17 +55,19 @@ static tr_status check_qkv(const tr_op_node *node, int i, tr_error *err) {
     tr_attention_attr attr;
     memcpy(&attr, node->attr, sizeof attr);
     tr_shape shape = node->in[i].shape;
-    if (shape.rank != 3 || shape.dim[2] % (3 * (int64_t)attr.heads) != 0) {
+    if (shape.rank != 3 || shape.dim[2] % all_heads(&attr) != 0) {
         return tr_fail(err, TR_USAGE,
-                       "%s: input %d has the shape %s, not [B, S, 3 C] with C a "
-                       "multiple of %d heads",
-                       node->op->name, i, tr__shape_text(shape, text), (int)attr.heads);
+                       "%s: input %d has the shape %s, not [B, S, W] with W a multiple "
+                       "of the %d heads of queries, keys and values",
+                       node->op->name, i, tr__shape_text(shape, text),
+                       (int)all_heads(&attr));
     }
     return TR_OK;
 }
 
-static tr_shape y_shape(tr_shape qkv) {
-    return TR_SHAPE3(qkv.dim[0], qkv.dim[1], qkv.dim[2] / 3);
+static tr_shape y_shape(tr_shape qkv, const void *attr) {
+    tr_attention_sizes s = tr__attention_sizes(qkv, attr);
+    return TR_SHAPE3(qkv.dim[0], qkv.dim[1], s.width);
 }
 
 static tr_shape lse_shape(tr_shape qkv, const void *attr) {
@@ -69,7 +83,7 @@ static tr_status attention_infer(const tr_op_node *node, tr_tensor_desc *out,
     }
     if (status == TR_OK) {
         tr_shape qkv = node->in[0].shape;
-        out[0] = (tr_tensor_desc){node->in[0].dtype, y_shape(qkv)};
+        out[0] = (tr_tensor_desc){node->in[0].dtype, y_shape(qkv, node->attr)};
         out[1] = (tr_tensor_desc){TR_F32, lse_shape(qkv, node->attr)};
         *out_count = 2;
     }
@@ -86,7 +100,8 @@ static tr_status attention_backward_infer(const tr_op_node *node, tr_tensor_desc
         return status;
     }
     tr_shape qkv = node->in[1].shape;
-    tr_shape want[4] = {y_shape(qkv), qkv, y_shape(qkv), lse_shape(qkv, node->attr)};
+    tr_shape y = y_shape(qkv, node->attr);
+    tr_shape want[4] = {y, qkv, y, lse_shape(qkv, node->attr)};
     for (int i = 0; i < 4 && status == TR_OK; i++) {
         tr_dtype dtype = i == 3 ? TR_F32 : node->in[1].dtype;
         status = tr__operand_shape(node, i, dtype, want[i], err);
@@ -112,15 +127,24 @@ static void attention_evaluate(void *attr) {
     ((tr_attention_attr *)attr)->dropout = 0;
 }
 
-// Two products of S (S + 1) / 2 by D in the forward: for each element of y [B, S, C],
-// 2 (S + 1) operations.
-void tr__attention_cost(const tr_op_desc *desc, tr_cost *cost) {
-    tr__desc_cost(desc, 2.0 * (double)(desc->in[0].shape.dim[1] + 1), cost);
+// The operations of one product of queries and keys, over the pairs that are seen: of
+// one head, (S + 1) S / 2 pairs of 2 D, less those that the window leaves out.
+static double product(tr_shape qkv, const void *attr) {
+    tr_attention_sizes s = tr__attention_sizes(qkv, attr);
+    double all = (double)s.context, out = all - (double)s.window;
+    double pairs = (all * (all + 1) - out * (out + 1)) / 2;
+    return 2 * pairs * (double)s.width * (double)s.batch;
 }
 
-// Five such products, for dqkv [B, S, 3 C].
+// Two products in the forward, five in the backward.
+void tr__attention_cost(const tr_op_desc *desc, tr_cost *cost) {
+    tr__desc_cost(desc, 0, cost);
+    cost->flops = 2 * product(desc->in[0].shape, desc->attr);
+}
+
 void tr__attention_backward_cost(const tr_op_desc *desc, tr_cost *cost) {
-    tr__desc_cost(desc, 5.0 / 3.0 * (double)(desc->in[1].shape.dim[1] + 1), cost);
+    tr__desc_cost(desc, 0, cost);
+    cost->flops = 5 * product(desc->in[1].shape, desc->attr);
 }
 
 const tr_op tr__op_attention = {

@@ -1,6 +1,8 @@
 // Causal self-attention of all heads, softmax(q k' / sqrt(D)) v, with dropout on the
-// probabilities. Tile by tile (Dao et al., FlashAttention, arXiv 2205.14135): no
-// context x context matrix is ever in memory.
+// probabilities. Queries may share keys and values (Ainslie et al., GQA, arXiv
+// 2305.13245), and see only the nearest keys (Beltagy et al., Longformer, arXiv
+// 2004.05150, sec. 3.1). Tile by tile (Dao et al., FlashAttention, arXiv 2205.14135):
+// no context x context matrix is ever in memory.
 #ifndef TR_OPS_ATTENTION_H
 #define TR_OPS_ATTENTION_H
 
@@ -10,13 +12,18 @@ typedef struct tr_attention_attr {
     int32_t heads;
     float dropout;    // probability in [0, 1)
     uint32_t draw_id; // of this draw within the unit (ops/dropout/draw.h)
+    // Heads of keys and values: head h of the queries reads h / (heads / kv_heads). 0:
+    // as many as queries have.
+    int32_t kv_heads;
+    int32_t window; // keys that a query sees, itself included; 0: all before it
 } tr_attention_attr;
 
-// in:  qkv [B, S, 3 C], f32, bf16 or f16: q, k, v side by side, head h at columns h*D
-// .. h*D + D - 1 out: y [B, S, C], lse [B, heads, S] f32 (log of the sum of
-// exponentials per row)
+// in:  qkv [B, S, (heads + 2 kv_heads) D], f32, bf16 or f16: q, k, v side by side, head
+//      h of each at its columns h D .. h D + D - 1
+// out: y [B, S, C], C = heads D; lse [B, heads, S] f32 (log of the sum of exponentials
+//      per row)
 extern const tr_op tr__op_attention;
-// in:  dy [B, S, C], qkv, y, lse      out: dqkv [B, S, 3 C]
+// in:  dy [B, S, C], qkv, y, lse      out: dqkv, as qkv
 extern const tr_op tr__op_attention_backward;
 
 #endif

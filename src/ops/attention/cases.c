@@ -11,11 +11,30 @@ static const struct {
     int64_t batch, context, heads, depth;
     float dropout;
     double gradient_tolerance;
+    int64_t kv_heads, window;
 } cases[] = {
-    {1, 1, 1, 1, 0, 2e-3},   {2, 3, 1, 3, 0, 2e-3},     {3, 5, 2, 4, 0.25f, 2e-3},
-    {1, 17, 3, 8, 0, 2e-3},  {2, 17, 1, 5, 0.1f, 2e-3}, {1, 63, 4, 16, 0, 0},
-    {3, 64, 4, 32, 0.2f, 0}, {1, 65, 2, 63, 0, 0},      {2, 129, 2, 80, 0.1f, 0},
-    {1, 257, 1, 64, 0, 0},   {1, 257, 3, 33, 0.5f, 0},  {1, 130, 1, 128, 0, 0},
+    {1, 1, 1, 1, 0, 2e-3, 0, 0},
+    {2, 3, 1, 3, 0, 2e-3, 0, 0},
+    {3, 5, 2, 4, 0.25f, 2e-3, 0, 0},
+    {1, 17, 3, 8, 0, 2e-3, 0, 0},
+    {2, 17, 1, 5, 0.1f, 2e-3, 0, 0},
+    {1, 63, 4, 16, 0, 0, 0, 0},
+    {3, 64, 4, 32, 0.2f, 0, 0, 0},
+    {1, 65, 2, 63, 0, 0, 0, 0},
+    {2, 129, 2, 80, 0.1f, 0, 0, 0},
+    {1, 257, 1, 64, 0, 0, 0, 0},
+    {1, 257, 3, 33, 0.5f, 0, 0, 0},
+    {1, 130, 1, 128, 0, 0, 0, 0},
+    // Shared keys, windows, both.
+    {2, 5, 4, 3, 0, 2e-3, 2, 0},
+    {1, 9, 3, 4, 0.25f, 2e-3, 1, 0},
+    {1, 17, 2, 4, 0, 2e-3, 0, 5},
+    {2, 17, 6, 3, 0.1f, 2e-3, 3, 1},
+    {2, 130, 9, 32, 0, 0, 3, 0},
+    {1, 257, 4, 64, 0.2f, 0, 2, 70},
+    {1, 300, 2, 33, 0, 0, 1, 64},
+    {3, 257, 3, 16, 0, 0, 3, 129},
+    {1, 200, 2, 40, 0, 0, 1, 1000},
 };
 
 static bool get(int index, tr_case *out) {
@@ -24,9 +43,12 @@ static bool get(int index, tr_case *out) {
     }
     tr_attention_attr attr = {.heads = (int32_t)cases[index].heads,
                               .dropout = cases[index].dropout,
-                              .draw_id = 3};
-    int64_t width = cases[index].heads * cases[index].depth;
-    tr_shape qkv = TR_SHAPE3(cases[index].batch, cases[index].context, 3 * width);
+                              .draw_id = 3,
+                              .kv_heads = (int32_t)cases[index].kv_heads,
+                              .window = (int32_t)cases[index].window};
+    int64_t pairs = attr.kv_heads > 0 ? attr.kv_heads : attr.heads;
+    int64_t width = (attr.heads + 2 * pairs) * cases[index].depth;
+    tr_shape qkv = TR_SHAPE3(cases[index].batch, cases[index].context, width);
     *out = (tr_case){
         .name = "attention",
         .op = &tr__op_attention,

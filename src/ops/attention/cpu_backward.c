@@ -1,7 +1,7 @@
 // Backward, tile by tile: Dao et al., arXiv 2205.14135, algorithm 4. The probabilities
-// come back from the scores and lse; a tile of keys stays, the queries go by, and dq is
-// summed in the workspace. Tiles of keys go from the last to the first, so that a task
-// (cut.h) costs more than the one before it.
+// come back from the scores and lse; a tile of keys stays, the queries of all heads
+// that share it go by, and dq is summed in the workspace. Tiles of keys go from the
+// last to the first, so that a task (cut.h) costs more than the one before it.
 #include "backend/cpu/cell.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/real.h"
@@ -13,46 +13,60 @@
 extern const tr_kernel TR_ISA_NAME(tr__attention_backward_kernel);
 
 // One thread's part of the workspace; D' is the padded depth, S' the context padded to
-// whole tiles.
+// whole tiles, G the heads of queries that share one of keys.
 typedef struct space {
-    tr_cell *q_rows, *q_steps;   // [S', D']
-    tr_cell *dy_rows, *dy_steps; // [S', D']
-    float *dq[2];                // [S', D']; 0: of a head that another thread began
+    tr_cell *q_rows, *q_steps;   // [G, S', D']
+    tr_cell *dy_rows, *dy_steps; // [G, S', D']
+    float *dq[2];                // [G, S', D']; 0: of a group that another thread began
     tr_cell *k_rows, *k_steps;   // [TR_TILE, D']
     tr_cell *k_turned;           // [D', TR_TILE] as steps
     tr_cell *v_turned;           // [D', TR_TILE] as steps
     float *dk, *dv;              // [TR_TILE, D']
     float *p, *dp;               // [TR_TILE, TR_TILE]
-    float *lse, *delta;          // [S']: lse times log2(e), row sums of dy * y
+    float *lse, *delta;          // [G, S']: lse times log2(e), row sums of dy * y
 } space;
 
-// One head of one sample.
-typedef struct head {
+// The heads of one sample that share one of keys and values.
+typedef struct group {
     const tr_attention_sizes *sizes;
-    const tr_real *qkv;    // the head's columns of q: [S, 3 C]
-    const tr_real *dy, *y; // the head's columns: [S, C]
-    const float *lse;      // [S]
-    float scale;           // what makes scores powers of 2
-    tr_real *dqkv;         // as qkv
-    bool add;              // to dqkv
-    float *dq;             // where its dq is summed
+    const tr_real *q, *k, *v; // the first head's columns of qkv: rows `pitch` apart
+    const tr_real *dy, *y;    // the first head's columns: [S, C]
+    const float *lse;         // [G, S]
+    float scale;              // what makes scores powers of 2
+    tr_real *dq, *dk, *dv;    // as q, k, v
+    bool add;                 // to these
+    float *sums;              // where dq is summed, [G, S', D']
     tr_draw draw;
-    int64_t index;  // of the head in its sample
+    int64_t index;  // of the first head in its sample
     int64_t first;  // the first key tile that this thread takes (the highest)
     int64_t packed; // query tiles from here on are packed
+} group;
+
+// A head of a group: where its packed queries, their gradients and its sums begin.
+typedef struct head {
+    const group *of;
+    int64_t index; // in its sample
+    tr_cell *q_rows, *q_steps, *dy_rows, *dy_steps;
+    float *lse, *delta;
+    float *dq; // where its dq is summed
 } head;
 
 static int64_t tile_floats(const tr_attention_sizes *s) {
     return TR_TILE * tr_v_padded(s->depth);
 }
 
-static int64_t all_floats(const tr_attention_sizes *s) {
+// Of all queries of a head.
+static int64_t head_floats(const tr_attention_sizes *s) {
     return tr__ceil_div(s->context, TR_TILE) * tile_floats(s);
+}
+
+static int64_t all_floats(const tr_attention_sizes *s) {
+    return s->group * head_floats(s);
 }
 
 static int64_t space_floats(const tr_attention_sizes *s) {
     return 4 * all_floats(s) + 5 * tile_floats(s) + 2 * tr_v_tile_floats() +
-           2 * tr__round_up(s->context, TR_TILE);
+           2 * s->group * tr__round_up(s->context, TR_TILE);
 }
 
 // A matrix of `floats` numbers as steps, where its rows are at `rows`.
@@ -80,7 +94,25 @@ static space space_at(const tr_attention_sizes *s, float *workspace, int piece) 
         .p = squares,
         .dp = squares + tr_v_tile_floats(),
         .lse = rows,
-        .delta = rows + tr__round_up(s->context, TR_TILE),
+        .delta = rows + s->group * tr__round_up(s->context, TR_TILE),
+    };
+}
+
+// Head `member` of the group.
+static head head_of(const group *of, int64_t member, const space *m) {
+    const tr_attention_sizes *s = of->sizes;
+    int64_t rows = tr__round_up(s->context, TR_TILE);
+    int64_t cells = member * rows * tr_v_row_cells(s->depth);
+    return (head){
+        .of = of,
+        .index = of->index + member,
+        .q_rows = m->q_rows + cells,
+        .q_steps = m->q_steps + cells,
+        .dy_rows = m->dy_rows + cells,
+        .dy_steps = m->dy_steps + cells,
+        .lse = m->lse + member * rows,
+        .delta = m->delta + member * rows,
+        .dq = of->sums + member * head_floats(s),
     };
 }
 
@@ -98,37 +130,47 @@ static float dot(const tr_real *a, const tr_real *b, int64_t depth) {
     return tr_v_sum(sum);
 }
 
+// Packs a tile of queries from `first`, and of what their results' gradients are.
+static void pack_tile(const group *of, int64_t member, int64_t first, const space *m) {
+    const tr_attention_sizes *s = of->sizes;
+    head h = head_of(of, member, m);
+    int64_t row = tr_v_row_cells(s->depth), column = member * s->depth;
+    int64_t rows = tr__min_i64(TR_TILE, s->context - first);
+    int64_t padded = tr__round_up(rows, TR_STRIP);
+    const tr_real *dy = of->dy + first * s->width + column;
+    const tr_real *y = of->y + first * s->width + column;
+    const float *lse = of->lse + member * s->context;
+    tr_v_pack_both(of->q + first * s->pitch + column, s->pitch, rows, s->depth, padded,
+                   h.q_rows + first * row, h.q_steps + first * row);
+    tr_v_pack_both(dy, s->width, rows, s->depth, padded, h.dy_rows + first * row,
+                   h.dy_steps + first * row);
+    for (int64_t r = 0; r < rows; r++) {
+        h.lse[first + r] = lse[first + r] * 1.44269504088896341f;
+        h.delta[first + r] = dot(dy + r * s->width, y + r * s->width, s->depth);
+    }
+}
+
 // Packs query tiles down to tile `last`.
-static void pack_queries(head *h, int64_t last, const space *m) {
-    const tr_attention_sizes *s = h->sizes;
-    int64_t row = tr_v_row_cells(s->depth), pitch = 3 * s->width;
-    while (h->packed > last) {
-        int64_t first = --h->packed * TR_TILE;
-        int64_t rows = tr__min_i64(TR_TILE, s->context - first);
-        int64_t padded = tr__round_up(rows, TR_STRIP);
-        const tr_real *dy = h->dy + first * s->width, *y = h->y + first * s->width;
-        tr_v_pack_both(h->qkv + first * pitch, pitch, rows, s->depth, padded,
-                       m->q_rows + first * row, m->q_steps + first * row);
-        tr_v_pack_both(dy, s->width, rows, s->depth, padded, m->dy_rows + first * row,
-                       m->dy_steps + first * row);
-        for (int64_t r = 0; r < rows; r++) {
-            m->lse[first + r] = h->lse[first + r] * 1.44269504088896341f;
-            m->delta[first + r] = dot(dy + r * s->width, y + r * s->width, s->depth);
+static void pack_queries(group *of, int64_t last, const space *m) {
+    while (of->packed > last) {
+        of->packed--;
+        for (int64_t i = 0; i < of->sizes->group; i++) {
+            pack_tile(of, i, of->packed * TR_TILE, m);
         }
     }
 }
 
 // Packs the tile of keys and values from `key`. Uses dk.
-static void pack_keys(const head *h, int64_t key, const space *m) {
-    const tr_attention_sizes *s = h->sizes;
-    int64_t row = tr_v_row_cells(s->depth), pitch = 3 * s->width;
+static void pack_keys(const group *of, int64_t key, const space *m) {
+    const tr_attention_sizes *s = of->sizes;
+    int64_t row = tr_v_row_cells(s->depth), pitch = s->pitch;
     int64_t keys = tr__min_i64(TR_TILE, s->context - key);
     int64_t padded = tr__round_up(keys, TR_DRAW_LANES);
-    const tr_real *k = h->qkv + key * pitch + s->width;
     tr_cell *v_rows = (tr_cell *)m->dk;
-    tr_v_pack_both(k, pitch, keys, s->depth, padded, m->k_rows, m->k_steps);
+    tr_v_pack_both(of->k + key * pitch, pitch, keys, s->depth, padded, m->k_rows,
+                   m->k_steps);
     tr_v_transpose(m->k_rows, padded, row, m->k_turned);
-    tr_v_pack_rows(k + s->width, pitch, keys, s->depth, padded, v_rows);
+    tr_v_pack_rows(of->v + key * pitch, pitch, keys, s->depth, padded, v_rows);
     tr_v_transpose(v_rows, padded, row, m->v_turned);
 }
 
@@ -154,21 +196,24 @@ pair_gradient(const float *score, const float *dp, const row_sums *sums,
 }
 
 // Row `row` of a strip: scores and gradients of the probabilities in, kept
-// probabilities and gradients of the scores out; zeros from `seen` to `width`.
+// probabilities and gradients of the scores out; zeros where nothing is seen, up to
+// `width`.
 __attribute__((always_inline)) static inline void
-row_gradients(float *score, float *dp, const row_sums *sums, int64_t seen,
+row_gradients(float *score, float *dp, const row_sums *sums, tr_seen seen,
               int64_t width, const tr_strip_mask *mask, int64_t row) {
-    int64_t j = 0;
-    for (; j + TR_VW <= seen; j += TR_VW) {
+    int64_t begin = tr_v_begin(seen), j = 0;
+    for (; j < begin; j += TR_VW) {
+        tr_v_store(score + j, tr_v_set(0));
+        tr_v_store(dp + j, tr_v_set(0));
+    }
+    for (; j < seen.end; j += TR_VW) {
         pair g = pair_gradient(score, dp, sums, mask, row, j);
+        if (!tr_v_sees_all(seen, j)) {
+            g.kept = tr_v_between(g.kept, seen.first - j, seen.end - j, 0);
+            g.score = tr_v_between(g.score, seen.first - j, seen.end - j, 0);
+        }
         tr_v_store(score + j, g.kept);
         tr_v_store(dp + j, g.score);
-    }
-    if (j < seen) {
-        pair g = pair_gradient(score, dp, sums, mask, row, j);
-        tr_v_store(score + j, tr_v_first(g.kept, seen - j, 0));
-        tr_v_store(dp + j, tr_v_first(g.score, seen - j, 0));
-        j += TR_VW;
     }
     for (; j < width; j += TR_VW) {
         tr_v_store(score + j, tr_v_set(0));
@@ -189,20 +234,21 @@ static void strip_cells(const space *m, int64_t i, int64_t width) {
 __attribute__((always_inline)) static inline void
 tile_gradients(const head *h, int64_t query, int64_t rows, int64_t key, int64_t keys,
                bool dropout, const space *m) {
+    const tr_attention_sizes *s = h->of->sizes;
     int64_t diagonal = query - key;
     tr_strip_mask mask;
     for (int64_t i = 0; i < rows; i += TR_STRIP) {
         int64_t width = tr__min_i64(keys, diagonal + i + TR_STRIP);
         if (dropout) {
-            tr_v_draw_strip(h->sizes, &h->draw, h->index, query + i, key, width, &mask);
+            tr_v_draw_strip(s, &h->of->draw, h->index, query + i, key, width, &mask);
         }
         for (int64_t r = i; r < i + TR_STRIP; r++) {
-            row_sums sums = {.scale = h->scale};
-            int64_t seen = 0;
+            row_sums sums = {.scale = h->of->scale};
+            tr_seen seen = {0, 0};
             if (r < rows) {
-                seen = tr__min_i64(keys, diagonal + r + 1);
-                sums.lse = m->lse[query + r];
-                sums.delta = m->delta[query + r];
+                seen = tr_v_seen(s, query + r, key, keys);
+                sums.lse = h->lse[query + r];
+                sums.delta = h->delta[query + r];
             }
             row_gradients(m->p + r * TR_TILE, m->dp + r * TR_TILE, &sums, seen, width,
                           dropout ? &mask : NULL, r - i);
@@ -213,12 +259,12 @@ tile_gradients(const head *h, int64_t query, int64_t rows, int64_t key, int64_t 
 
 // Scores and gradients of the probabilities, then both by tile_gradients.
 static void find_gradients(const head *h, int64_t query, int64_t key, const space *m) {
-    const tr_attention_sizes *s = h->sizes;
+    const tr_attention_sizes *s = h->of->sizes;
     int64_t row = tr_v_row_cells(s->depth);
     int64_t rows = tr__min_i64(TR_TILE, s->context - query);
     int64_t padded = tr__round_up(rows, TR_STRIP);
     int64_t keys = tr__round_up(tr__min_i64(TR_TILE, s->context - key), TR_DRAW_LANES);
-    tr_product scores = {.a = m->q_rows + query * row,
+    tr_product scores = {.a = h->q_rows + query * row,
                          .a_row = row,
                          .a_step = 1,
                          .b = m->k_turned,
@@ -227,7 +273,7 @@ static void find_gradients(const head *h, int64_t query, int64_t key, const spac
                          .c_row = TR_TILE};
     tr_v_product(&scores, padded, keys, s->depth, TR_CAUSAL_SCORES, query - key);
     tr_product through = scores;
-    through.a = m->dy_rows + query * row;
+    through.a = h->dy_rows + query * row;
     through.b = m->v_turned;
     through.c = m->dp;
     tr_v_product(&through, padded, keys, s->depth, TR_CAUSAL_SCORES, query - key);
@@ -239,25 +285,29 @@ static void find_gradients(const head *h, int64_t query, int64_t key, const spac
 }
 
 // Adds what the tile of queries from `query` gives the tile of keys from `key` to dk
-// and dv, and what it gets from it to dq.
-static void add_gradients(const head *h, int64_t query, int64_t key, const space *m) {
-    const tr_attention_sizes *s = h->sizes;
+// and dv (`first`: it is the first that gives them anything), and what it gets from it
+// to dq.
+static void add_gradients(const head *h, int64_t query, int64_t key, bool first,
+                          const space *m) {
+    const tr_attention_sizes *s = h->of->sizes;
     int64_t row = tr_v_row_cells(s->depth), width = tr_v_padded(s->depth);
     int64_t diagonal = query - key;
     int64_t rows = tr__round_up(tr__min_i64(TR_TILE, s->context - query), TR_STRIP);
     int64_t keys = tr__round_up(tr__min_i64(TR_TILE, s->context - key), TR_DRAW_LANES);
+    bool begun = tr__attention_windowed(s) || // its sums begin with zeros
+                 (query > key && key < h->of->first * TR_TILE);
     tr_product to_v = {.a = tr_v_tile_steps(m->p),
                        .a_row = 1,
                        .a_step = TR_TILE,
-                       .b = m->dy_steps + query * row,
+                       .b = h->dy_steps + query * row,
                        .b_row = width,
                        .c = m->dv,
                        .c_row = width,
-                       .add = query > key};
+                       .add = !first};
     tr_v_product(&to_v, keys, width, rows, TR_CAUSAL_KEYS, diagonal);
     tr_product to_k = to_v;
     to_k.a = tr_v_tile_steps(m->dp);
-    to_k.b = m->q_steps + query * row;
+    to_k.b = h->q_steps + query * row;
     to_k.c = m->dk;
     tr_v_product(&to_k, keys, width, rows, TR_CAUSAL_KEYS, diagonal);
     tr_product to_q = {.a = tr_v_tile_rows(m->dp),
@@ -267,52 +317,75 @@ static void add_gradients(const head *h, int64_t query, int64_t key, const space
                        .b_row = width,
                        .c = h->dq + query * width,
                        .c_row = width,
-                       .add = query > key && key < h->first * TR_TILE};
+                       .add = begun};
     tr_v_product(&to_q, rows, width, keys, TR_CAUSAL_QUERIES, diagonal);
 }
 
 // dk and dv of key tile `tile`, and its part of dq.
-static void run_keys(head *h, int64_t tile, const space *m) {
-    const tr_attention_sizes *s = h->sizes;
+static void run_keys(group *of, int64_t tile, const space *m) {
+    const tr_attention_sizes *s = of->sizes;
     int64_t key = tile * TR_TILE, keys = tr__min_i64(TR_TILE, s->context - key);
-    pack_queries(h, tile, m);
-    pack_keys(h, key, m);
-    for (int64_t query = key; query < s->context; query += TR_TILE) {
-        find_gradients(h, query, key, m);
-        add_gradients(h, query, key, m);
+    int64_t end = tr__min_i64(s->context, key + keys - 1 + s->window);
+    pack_queries(of, tile, m);
+    pack_keys(of, key, m);
+    for (int64_t i = 0; i < s->group; i++) {
+        head h = head_of(of, i, m);
+        for (int64_t query = key; query < end; query += TR_TILE) {
+            find_gradients(&h, query, key, m);
+            add_gradients(&h, query, key, i == 0 && query == key, m);
+        }
     }
-    tr_real *dk = h->dqkv + key * 3 * s->width + s->width;
     float scale = (float)(1 / sqrt((double)s->depth));
-    tr_v_unpack(m->dk, keys, s->depth, scale, h->add, 3 * s->width, dk);
-    tr_v_unpack(m->dv, keys, s->depth, 1, h->add, 3 * s->width, dk + s->width);
+    int64_t at = key * s->pitch;
+    tr_v_unpack(m->dk, keys, s->depth, scale, of->add, s->pitch, of->dk + at);
+    tr_v_unpack(m->dv, keys, s->depth, 1, of->add, s->pitch, of->dv + at);
 }
 
-static void write_dq(const tr_attention_sizes *s, const float *dq, bool add,
-                     tr_real *dqkv) {
+static void write_dq(const group *of, const float *sums) {
+    const tr_attention_sizes *s = of->sizes;
     float scale = (float)(1 / sqrt((double)s->depth));
-    tr_v_unpack(dq, s->context, s->depth, scale, add, 3 * s->width, dqkv);
+    for (int64_t i = 0; i < s->group; i++) {
+        tr_v_unpack(sums + i * head_floats(s), s->context, s->depth, scale, of->add,
+                    s->pitch, of->dq + i * s->depth);
+    }
 }
 
-// Head `index` of all samples' heads, begun by a thread at key tile `first`.
-static head head_at(const tr_attention_sizes *s, const tr_launch *launch, int64_t index,
-                    int64_t tiles, int64_t first, const space *m) {
-    int64_t row = index / s->heads, column = index % s->heads * s->depth;
-    int64_t place = row * s->context * s->width;
-    return (head){
+// Group `index` of all samples' groups, begun by a thread at key tile `first`.
+static group group_at(const tr_attention_sizes *s, const tr_launch *launch,
+                      int64_t index, int64_t tiles, int64_t first, const space *m) {
+    int64_t row = index / s->pairs, shared = index % s->pairs;
+    int64_t leader = shared * s->group; // the first head of the group
+    int64_t y = row * s->context * s->width + leader * s->depth;
+    int64_t q = row * s->context * s->pitch + leader * s->depth;
+    int64_t k = row * s->context * s->pitch + s->keys + shared * s->depth;
+    int64_t v = k + s->values - s->keys;
+    const tr_real *qkv = launch->in[1];
+    tr_real *dqkv = launch->out[0];
+    return (group){
         .sizes = s,
-        .dy = (const tr_real *)launch->in[0] + place + column,
-        .qkv = (const tr_real *)launch->in[1] + 3 * place + column,
-        .y = (const tr_real *)launch->in[2] + place + column,
-        .lse = (const float *)launch->in[3] + index * s->context,
+        .q = qkv + q,
+        .k = qkv + k,
+        .v = qkv + v,
+        .dy = (const tr_real *)launch->in[0] + y,
+        .y = (const tr_real *)launch->in[2] + y,
+        .lse = (const float *)launch->in[3] + (row * s->heads + leader) * s->context,
         .scale = tr__attention_scale(s),
-        .dqkv = (tr_real *)launch->out[0] + 3 * place + column,
+        .dq = dqkv + q,
+        .dk = dqkv + k,
+        .dv = dqkv + v,
         .add = launch->accumulate & 1,
-        .dq = m->dq[first == tiles - 1],
+        .sums = m->dq[first == tiles - 1],
         .draw = tr__draw_open(launch->run, row, s->draw_id, s->dropout),
-        .index = index % s->heads,
+        .index = leader,
         .first = first,
         .packed = tiles,
     };
+}
+
+static void begin_sums(const group *of) {
+    if (tr__attention_windowed(of->sizes)) {
+        memset(of->sums, 0, (size_t)all_floats(of->sizes) * sizeof *of->sums);
+    }
 }
 
 static void run_piece(const tr_attention_sizes *s, const tr_launch *launch,
@@ -320,48 +393,55 @@ static void run_piece(const tr_attention_sizes *s, const tr_launch *launch,
     space m = space_at(s, launch->workspace, piece);
     int64_t begin = tr__attention_start(cut, piece);
     int64_t end = tr__attention_start(cut, piece + 1);
-    head h = {0};
+    group at = {0};
     for (int64_t task = begin; task < end; task++) {
         int64_t tile = cut->tiles - 1 - task % cut->tiles;
         if (task == begin || tile == cut->tiles - 1) {
-            h = head_at(s, launch, task / cut->tiles, cut->tiles, tile, &m);
+            at = group_at(s, launch, task / cut->tiles, cut->tiles, tile, &m);
+            begin_sums(&at);
         }
-        run_keys(&h, tile, &m);
-        if (tile == 0 && h.first == cut->tiles - 1) {
-            write_dq(s, h.dq, h.add, h.dqkv);
+        run_keys(&at, tile, &m);
+        if (tile == 0 && at.first == cut->tiles - 1) {
+            write_dq(&at, at.sums);
         }
     }
 }
 
-// Sums dq of the head that is cut first at the start of `piece`, and writes it. The
+// Adds what another thread has summed of dq, of each head the rows from `row` on.
+static void add_sums(const tr_attention_sizes *s, int64_t row, const float *part,
+                     float *sums) {
+    int64_t width = tr_v_padded(s->depth), all = head_floats(s);
+    for (int64_t h = 0; h < s->group; h++, sums += all, part += all) {
+        for (int64_t i = row * width; i < s->context * width; i += TR_VW) {
+            tr_v_store(sums + i, tr_v_load(sums + i) + tr_v_load(part + i));
+        }
+    }
+}
+
+// Sums dq of the group that is cut first at the start of `piece`, and writes it. The
 // last of its pieces has summed all rows, the ones before it rows from some tile on.
-static void join_head(const tr_attention_sizes *s, const tr_launch *launch,
-                      const tr_attention_cut *cut, int piece) {
+static void join_group(const tr_attention_sizes *s, const tr_launch *launch,
+                       const tr_attention_cut *cut, int piece) {
     int64_t index = tr__attention_start(cut, piece) / cut->tiles;
     int64_t begin = index * cut->tiles, end = begin + cut->tiles;
     int last = piece;
     while (tr__attention_start(cut, last + 1) < end) {
         last++;
     }
-    float *sum = space_at(s, launch->workspace, last).dq[0];
+    float *sums = space_at(s, launch->workspace, last).dq[0];
     for (int p = piece - 1; p < last; p++) {
         int64_t stop = tr__attention_start(cut, p + 1);
-        if (stop == tr__attention_start(cut, p)) {
-            continue;
-        }
-        const float *part = space_at(s, launch->workspace, p).dq[p < piece];
-        int64_t width = tr_v_padded(s->depth);
-        int64_t i = (end - stop) * TR_TILE * width;
-        for (; i < s->context * width; i += TR_VW) {
-            tr_v_store(sum + i, tr_v_load(sum + i) + tr_v_load(part + i));
+        if (stop != tr__attention_start(cut, p)) {
+            const float *part = space_at(s, launch->workspace, p).dq[p < piece];
+            add_sums(s, (end - stop) * TR_TILE, part, sums);
         }
     }
-    head h = head_at(s, launch, index, cut->tiles, 0, &(space){0});
-    write_dq(s, sum, h.add, h.dqkv);
+    group of = group_at(s, launch, index, cut->tiles, 0, &(space){0});
+    write_dq(&of, sums);
 }
 
-// Is the start of `piece` the first cut inside a head?
-static bool cuts_head(const tr_attention_cut *cut, int piece) {
+// Is the start of `piece` the first cut inside a group?
+static bool cuts_group(const tr_attention_cut *cut, int piece) {
     int64_t start = tr__attention_start(cut, piece);
     int64_t begin = start / cut->tiles * cut->tiles;
     return start > begin && tr__attention_start(cut, piece - 1) <= begin;
@@ -370,7 +450,7 @@ static bool cuts_head(const tr_attention_cut *cut, int piece) {
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
     tr_attention_sizes s = tr__attention_sizes(desc->in[1].shape, desc->attr);
-    tr_attention_cut cut = tr__attention_cut(&s, TR_TILE, desc->threads);
+    tr_attention_cut cut = tr__attention_cut(&s, s.pairs, TR_TILE, desc->threads);
     return (size_t)(cut.pieces * space_floats(&s)) * sizeof(float);
 }
 
@@ -378,7 +458,7 @@ static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
     tr_attention_sizes s = tr__attention_sizes(desc->in[1].shape, desc->attr);
-    tr_attention_cut cut = tr__attention_cut(&s, TR_TILE, desc->threads);
+    tr_attention_cut cut = tr__attention_cut(&s, s.pairs, TR_TILE, desc->threads);
 #pragma omp parallel num_threads(cut.threads) if (cut.pieces > 1)
     {
 #pragma omp for schedule(static)
@@ -387,8 +467,8 @@ static void launch_backward(const tr_op_desc *desc, void *state,
         }
 #pragma omp for schedule(static)
         for (int piece = 1; piece < cut.pieces; piece++) {
-            if (cuts_head(&cut, piece)) {
-                join_head(&s, launch, &cut, piece);
+            if (cuts_group(&cut, piece)) {
+                join_group(&s, launch, &cut, piece);
             }
         }
     }

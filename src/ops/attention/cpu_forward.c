@@ -11,6 +11,9 @@
 
 extern const tr_kernel TR_ISA_NAME(tr__attention_kernel);
 
+// Below every score, and finite: a row may see nothing of the first tile of its window.
+#define NOTHING (-1e38f)
+
 // One thread's part of the workspace; D' is the padded depth, S' the context padded to
 // whole tiles.
 typedef struct space {
@@ -32,8 +35,9 @@ typedef struct softmax {
 // One head of one sample.
 typedef struct head {
     const tr_attention_sizes *sizes;
-    const tr_real *qkv; // the head's columns of q: [S, 3 C]
-    float scale;        // what makes scores powers of 2
+    const tr_real *q; // the head's columns of qkv: [S, D], rows `pitch` apart
+    const tr_real *k, *v;
+    float scale; // what makes scores powers of 2
     tr_draw draw;
     int64_t index;  // of the head in its sample
     int64_t packed; // tiles of keys and values packed so far
@@ -62,40 +66,39 @@ static space space_at(const tr_attention_sizes *s, float *base) {
 // Packs key and value tiles up to tile `last`. Uses o.
 static void pack_keys(head *h, int64_t last, const space *m) {
     const tr_attention_sizes *s = h->sizes;
-    int64_t row = tr_v_row_cells(s->depth), pitch = 3 * s->width;
+    int64_t row = tr_v_row_cells(s->depth);
     tr_cell *rows = (tr_cell *)m->o;
     for (; h->packed <= last; h->packed++) {
         int64_t first = h->packed * TR_TILE;
         int64_t keys = tr__min_i64(TR_TILE, s->context - first);
         int64_t padded = tr__round_up(keys, TR_DRAW_LANES);
-        const tr_real *k = h->qkv + first * pitch + s->width;
-        tr_v_pack_rows(k, pitch, keys, s->depth, padded, rows);
+        tr_v_pack_rows(h->k + first * s->pitch, s->pitch, keys, s->depth, padded, rows);
         tr_v_transpose(rows, padded, row, m->k + first * row);
-        tr_v_pack_steps(k + s->width, pitch, keys, s->depth, padded,
+        tr_v_pack_steps(h->v + first * s->pitch, s->pitch, keys, s->depth, padded,
                         m->v + first * row);
     }
 }
 
-// The highest of the first `seen` scores of a row.
-static float row_top(const float *score, int64_t seen) {
-    tr_vf top = tr_v_set(-INFINITY);
-    int64_t j = 0;
-    for (; j + TR_VW <= seen; j += TR_VW) {
-        top = tr_v_max(top, tr_v_load(score + j));
-    }
-    if (j < seen) {
-        top = tr_v_max(top, tr_v_first(tr_v_load(score + j), seen - j, -INFINITY));
+// The highest of the scores of a row that are seen; NOTHING where none is.
+static float row_top(const float *score, tr_seen seen) {
+    tr_vf top = tr_v_set(NOTHING);
+    for (int64_t j = tr_v_begin(seen); j < seen.end; j += TR_VW) {
+        tr_vf v = tr_v_load(score + j);
+        top =
+            tr_v_max(top, tr_v_sees_all(seen, j)
+                              ? v
+                              : tr_v_between(v, seen.first - j, seen.end - j, NOTHING));
     }
     return tr_v_top(top);
 }
 
-// Takes the tile's highest scores into account.
-static void raise_tops(softmax *soft, float scale, int64_t rows, int64_t keys,
-                       int64_t diagonal, const float *p) {
+// Takes the highest scores of `rows` queries and `keys` keys into account.
+static void raise_tops(const head *h, softmax *soft, int64_t query, int64_t rows,
+                       int64_t key, int64_t keys, const float *p) {
     float top[TR_TILE];
     for (int64_t r = 0; r < tr__round_up(rows, TR_VW); r++) {
-        int64_t seen = tr__min_i64(keys, diagonal + r + 1);
-        top[r] = row_top(p + r * TR_TILE, r < rows ? seen : 0) * scale;
+        tr_seen seen = tr_v_seen(h->sizes, query + r, key, r < rows ? keys : 0);
+        top[r] = row_top(p + r * TR_TILE, seen) * h->scale;
     }
     for (int64_t r = 0; r < rows; r += TR_VW) {
         tr_vf old = tr_v_load(soft->top + r);
@@ -105,24 +108,23 @@ static void raise_tops(softmax *soft, float scale, int64_t rows, int64_t keys,
     }
 }
 
-// Scores to powers of 2: zeros from `seen` to `width`. mask: NULL, or the strip's, of
-// which this is row `row`. Returns the sums of the powers, by lanes.
+// Scores to powers of 2: zeros where nothing is seen, up to `width`. mask: NULL, or the
+// strip's, of which this is row `row`. Returns the sums of the powers, by lanes.
 __attribute__((always_inline)) static inline tr_vf
-row_powers(float *p, float scale, float top, int64_t seen, int64_t width,
+row_powers(float *p, float scale, float top, tr_seen seen, int64_t width,
            const tr_strip_mask *mask, int64_t row) {
     tr_vf sum = tr_v_set(0);
-    int64_t j = 0;
-    for (; j + TR_VW <= seen; j += TR_VW) {
-        tr_vf e = tr_v_exp2(tr_v_load(p + j) * scale - top);
-        sum += e;
-        tr_v_store(p + j, mask ? e * tr_v_mask(mask, row, j) : e);
+    int64_t begin = tr_v_begin(seen), j = 0;
+    for (; j < begin; j += TR_VW) {
+        tr_v_store(p + j, tr_v_set(0));
     }
-    if (j < seen) {
+    for (; j < seen.end; j += TR_VW) {
         tr_vf e = tr_v_exp2(tr_v_load(p + j) * scale - top);
-        e = tr_v_first(e, seen - j, 0);
+        if (!tr_v_sees_all(seen, j)) {
+            e = tr_v_between(e, seen.first - j, seen.end - j, 0);
+        }
         sum += e;
         tr_v_store(p + j, mask ? e * tr_v_mask(mask, row, j) : e);
-        j += TR_VW;
     }
     for (; j < width; j += TR_VW) {
         tr_v_store(p + j, tr_v_set(0));
@@ -143,7 +145,7 @@ tile_powers(const head *h, softmax *soft, int64_t query, int64_t rows, int64_t k
             tr_v_draw_strip(h->sizes, &h->draw, h->index, query + i, key, width, &mask);
         }
         for (int64_t r = i; r < i + TR_STRIP; r++) {
-            int64_t seen = r < rows ? tr__min_i64(keys, diagonal + r + 1) : 0;
+            tr_seen seen = tr_v_seen(h->sizes, query + r, key, r < rows ? keys : 0);
             tr_vf sum = row_powers(m->p + r * TR_TILE, h->scale, soft->top[r], seen,
                                    width, dropout ? &mask : NULL, r - i);
             soft->sum[r] = soft->sum[r] * soft->scale[r] + sum;
@@ -165,9 +167,10 @@ static void scale_rows(const softmax *soft, int64_t rows, int64_t width, float *
     }
 }
 
-// Adds the tile of keys from `key` to the tile of queries from `query`.
+// Adds the tile of keys from `key` to the tile of queries from `query`, of which it is
+// the first or not.
 static void add_keys(const head *h, softmax *soft, int64_t query, int64_t key,
-                     const space *m) {
+                     bool first, const space *m) {
     const tr_attention_sizes *s = h->sizes;
     int64_t row = tr_v_row_cells(s->depth), width = tr_v_padded(s->depth);
     int64_t rows = tr__min_i64(TR_TILE, s->context - query);
@@ -182,13 +185,13 @@ static void add_keys(const head *h, softmax *soft, int64_t query, int64_t key,
                          .c = m->p,
                          .c_row = TR_TILE};
     tr_v_product(&scores, padded, columns, s->depth, TR_CAUSAL_SCORES, query - key);
-    raise_tops(soft, h->scale, rows, keys, query - key, m->p);
+    raise_tops(h, soft, query, rows, key, keys, m->p);
     if (s->dropout > 0) {
         tile_powers(h, soft, query, rows, key, columns, true, m);
     } else {
         tile_powers(h, soft, query, rows, key, columns, false, m);
     }
-    if (key > 0) {
+    if (!first) {
         scale_rows(soft, rows, width, m->o);
     }
     tr_product values = {.a = m->p_row,
@@ -198,7 +201,7 @@ static void add_keys(const head *h, softmax *soft, int64_t query, int64_t key,
                          .b_row = width,
                          .c = m->o,
                          .c_row = width,
-                         .add = key > 0};
+                         .add = !first};
     tr_v_product(&values, padded, width, columns, TR_CAUSAL_QUERIES, query - key);
 }
 
@@ -221,42 +224,55 @@ static void write_rows(const head *h, softmax *soft, int64_t rows, const space *
 static void run_queries(head *h, int64_t query, const space *m, uint32_t accumulate,
                         tr_real *y, float *lse) {
     const tr_attention_sizes *s = h->sizes;
-    int64_t rows = tr__min_i64(TR_TILE, s->context - query), pitch = 3 * s->width;
+    int64_t rows = tr__min_i64(TR_TILE, s->context - query);
+    int64_t oldest = tr__attention_oldest(s, query) / TR_TILE * TR_TILE;
     softmax soft;
     for (int64_t r = 0; r < TR_TILE; r++) {
-        soft.top[r] = -INFINITY;
+        soft.top[r] = NOTHING;
         soft.sum[r] = tr_v_set(0);
     }
     pack_keys(h, query / TR_TILE, m);
-    tr_v_pack_rows(h->qkv + query * pitch, pitch, rows, s->depth,
+    tr_v_pack_rows(h->q + query * s->pitch, s->pitch, rows, s->depth,
                    tr__round_up(rows, TR_STRIP), m->q);
-    for (int64_t key = 0; key <= query; key += TR_TILE) {
-        add_keys(h, &soft, query, key, m);
+    for (int64_t key = oldest; key <= query; key += TR_TILE) {
+        add_keys(h, &soft, query, key, key == oldest, m);
     }
     write_rows(h, &soft, rows, m, accumulate, y + query * s->width,
                lse ? lse + query : NULL);
 }
 
+// Head `index` of sample `row`, of which nothing is packed.
+static head head_at(const tr_attention_sizes *s, const tr_launch *launch, int64_t row,
+                    int64_t index) {
+    const tr_real *qkv = launch->in[0]; // [B, S, pitch]
+    const tr_real *first = qkv + row * s->context * s->pitch;
+    int64_t shared = index / s->group * s->depth;
+    return (head){
+        .sizes = s,
+        .q = first + index * s->depth,
+        .k = first + s->keys + shared,
+        .v = first + s->values + shared,
+        .scale = tr__attention_scale(s),
+        .draw = tr__draw_open(launch->run, row, s->draw_id, s->dropout),
+        .index = index,
+    };
+}
+
 static void run_piece(const tr_attention_sizes *s, const tr_launch *launch,
                       const tr_attention_cut *cut, int piece) {
-    const tr_real *qkv = launch->in[0]; // [B, S, 3 C]
-    tr_real *y = launch->out[0];        // [B, S, C]
-    float *lse = launch->out[1];        // [B, heads, S] or NULL
+    tr_real *y = launch->out[0]; // [B, S, C]
+    float *lse = launch->out[1]; // [B, heads, S] or NULL
     space m = space_at(s, (float *)launch->workspace + piece * space_floats(s));
     int64_t end = tr__attention_start(cut, piece + 1);
-    head h = {.index = -1};
+    head h = {.k = NULL};
     for (int64_t task = tr__attention_start(cut, piece); task < end; task++) {
         int64_t pair = task / cut->tiles, tile = task % cut->tiles;
         int64_t row = pair / s->heads, index = pair % s->heads;
         int64_t first = row * s->context * s->width + index * s->depth;
-        if (h.index < 0 || tile == 0) {
-            h = (head){
-                .sizes = s,
-                .qkv = qkv + row * s->context * 3 * s->width + index * s->depth,
-                .scale = tr__attention_scale(s),
-                .draw = tr__draw_open(launch->run, row, s->draw_id, s->dropout),
-                .index = index,
-            };
+        if (!h.k || tile == 0) {
+            head next = head_at(s, launch, row, index);
+            next.packed = next.k == h.k ? h.packed : 0; // shared by its group
+            h = next;
         }
         run_queries(&h, tile * TR_TILE, &m, launch->accumulate, y + first,
                     lse ? lse + pair * s->context : NULL);
@@ -266,7 +282,7 @@ static void run_piece(const tr_attention_sizes *s, const tr_launch *launch,
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
     tr_attention_sizes s = tr__attention_sizes(desc->in[0].shape, desc->attr);
-    tr_attention_cut cut = tr__attention_cut(&s, TR_TILE, desc->threads);
+    tr_attention_cut cut = tr__attention_cut(&s, s.heads, TR_TILE, desc->threads);
     return (size_t)(cut.pieces * space_floats(&s)) * sizeof(float);
 }
 
@@ -274,7 +290,7 @@ static void launch_attention(const tr_op_desc *desc, void *state,
                              const tr_launch *launch) {
     (void)state;
     tr_attention_sizes s = tr__attention_sizes(desc->in[0].shape, desc->attr);
-    tr_attention_cut cut = tr__attention_cut(&s, TR_TILE, desc->threads);
+    tr_attention_cut cut = tr__attention_cut(&s, s.heads, TR_TILE, desc->threads);
 #pragma omp parallel for schedule(static) num_threads(cut.threads) if (cut.pieces > 1)
     for (int piece = 0; piece < cut.pieces; piece++) {
         run_piece(&s, launch, &cut, piece);

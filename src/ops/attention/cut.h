@@ -2,9 +2,9 @@
 // of threads alone.
 //
 // A head of a sample is `tiles` tasks; task i costs 2 i + 1 (the tiles under the
-// diagonal count twice, the one on it once). A piece is a run of tasks that may begin
-// and end inside a head, so any number of threads gets equal work from any number of
-// heads.
+// diagonal count twice, the one on it once), or, where queries see only a window, each
+// as much as any other. A piece is a run of tasks that may begin and end inside a head,
+// so any number of threads gets equal work from any number of heads.
 #ifndef TR_OPS_ATTENTION_CUT_H
 #define TR_OPS_ATTENTION_CUT_H
 
@@ -15,20 +15,23 @@
 
 typedef struct tr_attention_cut {
     int64_t heads, tiles; // heads of all samples, tasks of each
+    bool even;            // all tasks cost the same
     int pieces;
     int threads; // of the region that runs them: 1, or all
 } tr_attention_cut;
 
-// `tile`: queries of one task.
+// `heads`: of one sample; `tile`: queries, or keys, of one task.
 static inline tr_attention_cut tr__attention_cut(const tr_attention_sizes *s,
-                                                 int64_t tile, int threads) {
-    tr_attention_cut cut = {.heads = s->batch * s->heads,
-                            .tiles = tr__ceil_div(s->context, tile)};
+                                                 int64_t heads, int64_t tile,
+                                                 int threads) {
+    tr_attention_cut cut = {.heads = s->batch * heads,
+                            .tiles = tr__ceil_div(s->context, tile),
+                            .even = tr__attention_windowed(s)};
     // One pair of a query and a key takes about as long as moving depth / 2 floats.
     int64_t weight = tr__min_i64(s->depth / 2 + 1, 4096);
     // In doubles: a plan may be asked for more pairs than an int64_t counts.
-    double pairs =
-        (double)cut.heads * (double)s->context * (double)(s->context + 1) / 2;
+    double pairs = (double)(s->batch * s->heads) * (double)s->context *
+                   (double)(s->window + 1) / 2;
     cut.threads = tr__threads_for((int64_t)fmin(pairs, 0x1p40), weight, threads);
     cut.pieces = (int)tr__min_i64(cut.threads, cut.heads * cut.tiles);
     return cut;
@@ -38,6 +41,9 @@ static inline tr_attention_cut tr__attention_cut(const tr_attention_sizes *s,
 // is [start(p), start(p + 1)), which may be empty.
 static inline int64_t tr__attention_start(const tr_attention_cut *cut, int piece) {
     int64_t head_cost = cut->tiles * cut->tiles;
+    if (cut->even) {
+        return cut->heads * cut->tiles * piece / cut->pieces;
+    }
     int64_t cost = cut->heads * head_cost * piece / cut->pieces;
     // The first i tasks of a head cost i * i.
     int64_t task = llround(sqrt((double)(cost % head_cost)));

@@ -5,7 +5,7 @@
 
 extern const tr_kernel tr__attention_reference, tr__attention_backward_reference;
 
-// One head of one sample. q, k, v: [S, D], rows 3 C apart.
+// One head of one sample. q, k, v: [S, D], rows as qkv's apart.
 typedef struct head {
     const tr_attention_sizes *sizes;
     const float *q, *k, *v;
@@ -15,12 +15,13 @@ typedef struct head {
 
 static head head_at(const tr_attention_sizes *s, const float *qkv,
                     const tr_run_context *run, int64_t row, int64_t index) {
-    const float *q = qkv + row * s->context * 3 * s->width + index * s->depth;
+    const float *first = qkv + row * s->context * s->pitch;
+    int64_t shared = index / s->group * s->depth;
     return (head){
         .sizes = s,
-        .q = q,
-        .k = q + s->width,
-        .v = q + 2 * s->width,
+        .q = first + index * s->depth,
+        .k = first + s->keys + shared,
+        .v = first + s->values + shared,
         .draw = tr__draw_open(run, row, s->draw_id, s->dropout),
         .index = index,
     };
@@ -37,8 +38,7 @@ static double dot(const float *a, const float *b, int64_t depth) {
 
 static double score(const head *h, int64_t query, int64_t key) {
     const tr_attention_sizes *s = h->sizes;
-    int64_t pitch = 3 * s->width;
-    return dot(h->q + query * pitch, h->k + key * pitch, s->depth) /
+    return dot(h->q + query * s->pitch, h->k + key * s->pitch, s->depth) /
            sqrt((double)s->depth);
 }
 
@@ -47,19 +47,20 @@ static double multiplier(const head *h, int64_t query, int64_t key) {
     return tr__draw_multiplier(&h->draw, element);
 }
 
-// p: [query + 1], the probabilities of the keys times their multipliers. Returns
-// the log of the sum of exponentials.
+// p: [query + 1], the probabilities of the keys that are seen, times their multipliers.
+// Returns the log of the sum of exponentials.
 static double probabilities(const head *h, int64_t query, double *p) {
     double top = -INFINITY, sum = 0;
-    for (int64_t key = 0; key <= query; key++) {
+    int64_t oldest = tr__attention_oldest(h->sizes, query);
+    for (int64_t key = oldest; key <= query; key++) {
         p[key] = score(h, query, key);
         top = fmax(top, p[key]);
     }
-    for (int64_t key = 0; key <= query; key++) {
+    for (int64_t key = oldest; key <= query; key++) {
         sum += exp(p[key] - top);
     }
     double total = top + log(sum);
-    for (int64_t key = 0; key <= query; key++) {
+    for (int64_t key = oldest; key <= query; key++) {
         p[key] = exp(p[key] - total) * multiplier(h, query, key);
     }
     return total;
@@ -77,7 +78,7 @@ static size_t workspace(const tr_op_desc *desc, const void *state) {
 static void launch_attention(const tr_op_desc *desc, void *state,
                              const tr_launch *launch) {
     (void)state;
-    const float *qkv = launch->in[0]; // [B, S, 3 C]
+    const float *qkv = launch->in[0]; // [B, S, pitch]
     float *y = launch->out[0];        // [B, S, C]
     float *lse = launch->out[1];      // [B, heads, S] or NULL
     double *p = launch->workspace;    // [S]
@@ -89,8 +90,8 @@ static void launch_attention(const tr_op_desc *desc, void *state,
         double total = probabilities(&h, query, p);
         for (int64_t d = 0; d < s.depth; d++) {
             double sum = 0;
-            for (int64_t key = 0; key <= query; key++) {
-                sum += p[key] * h.v[key * 3 * s.width + d];
+            for (int64_t key = tr__attention_oldest(&s, query); key <= query; key++) {
+                sum += p[key] * h.v[key * s.pitch + d];
             }
             put(to + d, sum, launch->accumulate & 1);
         }
@@ -118,7 +119,7 @@ static pair_gradient pair_at(const head *h, const head_results *r, int64_t query
     const float *dy = r->dy + query * s->width, *y = r->y + query * s->width;
     double p = exp(score(h, query, key) - r->lse[query]);
     double m = multiplier(h, query, key);
-    double dp = m * dot(dy, h->v + key * 3 * s->width, s->depth);
+    double dp = m * dot(dy, h->v + key * s->pitch, s->depth);
     double delta = dot(dy, y, s->depth);
     return (pair_gradient){p * m, p * (dp - delta) / sqrt((double)s->depth)};
 }
@@ -129,22 +130,66 @@ static void add_scaled(double *sum, double scale, const float *x, int64_t depth)
     }
 }
 
-// The gradients of q, k and v of one place in the context. sums: [3, D].
-static void place_gradients(const head *h, const head_results *r, int64_t place,
-                            double *sums) {
-    const tr_attention_sizes *s = h->sizes;
-    int64_t pitch = 3 * s->width, depth = s->depth;
-    for (int64_t d = 0; d < 3 * depth; d++) {
-        sums[d] = 0;
-    }
-    for (int64_t key = 0; key <= place; key++) {
+// The gradient of the query of one place. dq: [D].
+static void query_gradient(const head *h, const head_results *r, int64_t place,
+                           double *dq) {
+    int64_t depth = h->sizes->depth;
+    memset(dq, 0, (size_t)depth * sizeof *dq);
+    for (int64_t key = tr__attention_oldest(h->sizes, place); key <= place; key++) {
         pair_gradient g = pair_at(h, r, place, key);
-        add_scaled(sums, g.through, h->k + key * pitch, depth);
+        add_scaled(dq, g.through, h->k + key * h->sizes->pitch, depth);
     }
-    for (int64_t query = place; query < s->context; query++) {
+}
+
+// Adds what one head gives the gradients of the key and the value of one place. dk, dv:
+// [D].
+static void add_key_gradients(const head *h, const head_results *r, int64_t place,
+                              double *dk, double *dv) {
+    const tr_attention_sizes *s = h->sizes;
+    int64_t end = tr__min_i64(s->context, place + s->window);
+    for (int64_t query = place; query < end; query++) {
         pair_gradient g = pair_at(h, r, query, place);
-        add_scaled(sums + depth, g.through, h->q + query * pitch, depth);
-        add_scaled(sums + 2 * depth, g.kept, r->dy + query * s->width, depth);
+        add_scaled(dk, g.through, h->q + query * s->pitch, s->depth);
+        add_scaled(dv, g.kept, r->dy + query * s->width, s->depth);
+    }
+}
+
+static void put_all(float *to, const double *values, int64_t count, bool add) {
+    for (int64_t i = 0; i < count; i++) {
+        put(to + i, values[i], add);
+    }
+}
+
+// What the backward reads of one head of one sample.
+static head_results results_at(const tr_attention_sizes *s, const tr_launch *launch,
+                               int64_t row, int64_t index) {
+    int64_t first = row * s->context * s->width + index * s->depth;
+    return (head_results){
+        .dy = (const float *)launch->in[0] + first,
+        .y = (const float *)launch->in[2] + first,
+        .lse = (const float *)launch->in[3] + (row * s->heads + index) * s->context,
+    };
+}
+
+// The gradients of one place of one sample. sums: [3, D].
+static void place_gradients(const tr_attention_sizes *s, const tr_launch *launch,
+                            int64_t row, int64_t place, double *sums) {
+    const float *qkv = launch->in[1]; // [B, S, pitch]
+    float *to = (float *)launch->out[0] + (row * s->context + place) * s->pitch;
+    double *dq = sums, *dk = dq + s->depth, *dv = dk + s->depth;
+    bool add = launch->accumulate & 1;
+    for (int64_t pair = 0; pair < s->pairs; pair++) {
+        memset(dk, 0, 2 * (size_t)s->depth * sizeof *dk);
+        for (int64_t g = 0; g < s->group; g++) {
+            int64_t index = pair * s->group + g;
+            head h = head_at(s, qkv, launch->run, row, index);
+            head_results r = results_at(s, launch, row, index);
+            query_gradient(&h, &r, place, dq);
+            put_all(to + index * s->depth, dq, s->depth, add);
+            add_key_gradients(&h, &r, place, dk, dv);
+        }
+        put_all(to + s->keys + pair * s->depth, dk, s->depth, add);
+        put_all(to + s->values + pair * s->depth, dv, s->depth, add);
     }
 }
 
@@ -157,23 +202,9 @@ static size_t backward_workspace(const tr_op_desc *desc, const void *state) {
 static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
-    const float *dy = launch->in[0], *y = launch->in[2]; // [B, S, C]
-    const float *qkv = launch->in[1];                    // [B, S, 3 C]
-    const float *lse = launch->in[3];                    // [B, heads, S]
-    float *dqkv = launch->out[0];                        // [B, S, 3 C]
-    double *sums = launch->workspace;                    // [3, D]
     tr_attention_sizes s = tr__attention_sizes(desc->in[1].shape, desc->attr);
-    for (int64_t i = 0; i < s.batch * s.heads * s.context; i++) {
-        int64_t place = i % s.context, pair = i / s.context, row = pair / s.heads;
-        head h = head_at(&s, qkv, launch->run, row, pair % s.heads);
-        int64_t first = row * s.context * s.width + h.index * s.depth;
-        head_results r = {dy + first, y + first, lse + pair * s.context};
-        place_gradients(&h, &r, place, sums);
-        float *to = dqkv + (row * s.context + place) * 3 * s.width + h.index * s.depth;
-        for (int64_t d = 0; d < 3 * s.depth; d++) {
-            int64_t part = d / s.depth;
-            put(to + part * s.width + d % s.depth, sums[d], launch->accumulate & 1);
-        }
+    for (int64_t i = 0; i < s.batch * s.context; i++) {
+        place_gradients(&s, launch, i / s.context, i % s.context, launch->workspace);
     }
 }
 

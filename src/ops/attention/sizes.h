@@ -11,25 +11,48 @@
 
 typedef struct tr_attention_sizes {
     int64_t batch, context, heads, depth; // depth: columns of one head
-    int64_t width;                        // heads * depth
+    int64_t group;        // heads of queries that share one of keys and values
+    int64_t pairs;        // heads of keys and values
+    int64_t width;        // heads * depth
+    int64_t pitch;        // columns of qkv
+    int64_t keys, values; // the columns where these begin
+    int64_t window; // keys that a query sees at most; the context where there is none
     float dropout;
     uint32_t draw_id;
 } tr_attention_sizes;
 
-// qkv: the shape [B, S, 3 C]; attr: tr_attention_attr.
+// qkv: the shape [B, S, (heads + 2 kv_heads) D]; attr: tr_attention_attr.
 static inline tr_attention_sizes tr__attention_sizes(tr_shape qkv, const void *attr) {
     tr_attention_attr a;
     memcpy(&a, attr, sizeof a);
-    int64_t width = qkv.dim[2] / 3;
+    int64_t pairs = a.kv_heads > 0 ? a.kv_heads : a.heads;
+    int64_t depth = qkv.dim[2] / (a.heads + 2 * pairs);
+    bool all = a.window <= 0 || a.window >= qkv.dim[1];
     return (tr_attention_sizes){
         .batch = qkv.dim[0],
         .context = qkv.dim[1],
         .heads = a.heads,
-        .depth = width / a.heads,
-        .width = width,
+        .depth = depth,
+        .group = a.heads / pairs,
+        .pairs = pairs,
+        .width = a.heads * depth,
+        .pitch = qkv.dim[2],
+        .keys = a.heads * depth,
+        .values = (a.heads + pairs) * depth,
+        .window = all ? qkv.dim[1] : a.window,
         .dropout = a.dropout,
         .draw_id = a.draw_id,
     };
+}
+
+// Does a query not see all keys before it?
+static inline bool tr__attention_windowed(const tr_attention_sizes *s) {
+    return s->window < s->context;
+}
+
+// The first key that a query sees.
+static inline int64_t tr__attention_oldest(const tr_attention_sizes *s, int64_t query) {
+    return tr__max_i64(0, query - s->window + 1);
 }
 
 // What makes a product of a query and a key the logarithm, to base 2, of its power:

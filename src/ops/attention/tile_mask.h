@@ -28,10 +28,34 @@ static inline tr_vf tr_v_mask(const tr_strip_mask *mask, int64_t row, int64_t co
     return tr_v_load(&mask->group[column / TR_DRAW_LANES][row][column % TR_DRAW_LANES]);
 }
 
-// `v` in the first `count` lanes, `other` in the rest.
-static inline tr_vf tr_v_first(tr_vf v, int64_t count, float other) {
+// `v` in the lanes from `first` to before `end`, `other` in the rest.
+static inline tr_vf tr_v_between(tr_vf v, int64_t first, int64_t end, float other) {
     tr_vi lane = (tr_vi)tr_v_count_u(0);
-    return tr_v_select(lane < (int32_t)count, v, tr_v_set(other));
+    tr_vi inside = (lane >= (int32_t)first) & (lane < (int32_t)end);
+    return tr_v_select(inside, v, tr_v_set(other));
+}
+
+// The keys of a tile that a query sees, by column.
+typedef struct tr_seen {
+    int64_t first, end;
+} tr_seen;
+
+// Those of the query at `query` among `keys` keys from `key`.
+static inline tr_seen tr_v_seen(const tr_attention_sizes *s, int64_t query, int64_t key,
+                                int64_t keys) {
+    int64_t end = tr__min_i64(keys, query - key + 1);
+    int64_t first = tr__max_i64(0, query - s->window + 1 - key);
+    return (tr_seen){tr__min_i64(first, end), end};
+}
+
+// Is the vector from column j inside of what is seen?
+static inline bool tr_v_sees_all(tr_seen seen, int64_t j) {
+    return j >= seen.first && j + TR_VW <= seen.end;
+}
+
+// The first vector in which something is seen.
+static inline int64_t tr_v_begin(tr_seen seen) {
+    return seen.first / TR_VW * TR_VW;
 }
 
 #endif

@@ -1,6 +1,6 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/parallel.h"
-#include "backend/cpu/simd.h"
+#include "backend/cpu/real.h"
 #include "ops/operand.h"
 #include "ops/rms_norm/rms_norm.h"
 
@@ -12,15 +12,15 @@ extern const tr_kernel TR_ISA_NAME(tr__rms_norm_backward_kernel);
 
 enum { WEIGHT = 2, BACKWARD_WEIGHT = 3, LINE = 16 };
 
-static tr_vf load(const float *p, int count) {
-    return count == TR_VW ? tr_v_load(p) : tr_v_load_part(p, count, 0);
+static tr_vf load(const tr_real *p, int count) {
+    return count == TR_VW ? tr_v_load_r(p) : tr_v_load_part_r(p, count, 0);
 }
 
-static void store(float *p, tr_vf v, int count) {
+static void store(tr_real *p, tr_vf v, int count) {
     if (count == TR_VW) {
-        tr_v_store(p, v);
+        tr_v_store_r(p, v);
     } else {
-        tr_v_store_part(p, v, count);
+        tr_v_store_part_r(p, v, count);
     }
 }
 
@@ -31,8 +31,8 @@ static int left_of(int64_t width, int64_t c) {
 // ---- forward
 
 // x, weight, y: [width]. Returns 1 / the root mean square.
-static float norm_row(const float *x, const float *weight, float epsilon, float *y,
-                      int64_t width, bool add) {
+static float norm_row(const tr_real *x, const tr_real *weight, float epsilon,
+                      tr_real *y, int64_t width, bool add) {
     tr_vf squares = tr_v_set(0);
     for (int64_t c = 0; c < width; c += TR_VW) {
         tr_vf v = load(x + c, left_of(width, c));
@@ -47,29 +47,56 @@ static float norm_row(const float *x, const float *weight, float epsilon, float 
     return rstd;
 }
 
+static void pass(const tr_real *x, tr_real *y, int64_t count, bool add) {
+    for (int64_t c = 0; c < count; c += TR_VW) {
+        int part = left_of(count, c);
+        tr_vf v = load(x + c, part);
+        store(y + c, add ? load(y + c, part) + v : v, part);
+    }
+}
+
+// x, y: [width]; rstds: [heads]. y and rstds may be NULL.
+static void norm_heads(const tr_rms_norm_sizes *s, const tr_real *x,
+                       const tr_real *weight, tr_real *y, float *rstds,
+                       uint32_t accumulate) {
+    bool add = accumulate & 1;
+    for (int64_t h = 0; h < s->heads; h++) {
+        int64_t at = h * s->depth;
+        float rstd = norm_row(x + at, weight + tr__rms_norm_weight(s, h), s->epsilon,
+                              y ? y + at : NULL, s->depth, add);
+        if (rstds) {
+            rstds[h] = accumulate >> 1 & 1 ? rstds[h] + rstd : rstd;
+        }
+    }
+    int64_t end = s->heads * s->depth;
+    if (y && end < s->width) {
+        pass(x + end, y + end, s->width - end, add);
+    }
+}
+
 static void launch_norm(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
-    tr_rms_norm_attr attr;
-    memcpy(&attr, desc->attr, sizeof attr);
-    const float *x = launch->in[0], *weight = launch->in[1]; // [rows, width], [width]
-    float *y = launch->out[0], *rstds = launch->out[1];      // [rows, width], [rows]
-    int64_t rows = tr__shape_rows(desc->in[0].shape);
-    int64_t width = tr__shape_width(desc->in[0].shape);
-    int threads = tr__threads_for(rows * width, WEIGHT, desc->threads);
+    tr_rms_norm_sizes s = tr__rms_norm_sizes(desc->in[0].shape, desc->attr);
+    const tr_real *x = launch->in[0], *weight = launch->in[1]; // [rows, width]
+    tr_real *y = launch->out[0];                               // [rows, width]
+    float *rstds = launch->out[1];                             // [rows, heads]
+    int threads = tr__threads_for(s.rows * s.width, WEIGHT, desc->threads);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t r = 0; r < rows; r++) {
-        float rstd = norm_row(x + r * width, weight, attr.epsilon,
-                              y ? y + r * width : NULL, width, launch->accumulate & 1);
-        if (rstds) {
-            rstds[r] = launch->accumulate >> 1 & 1 ? rstds[r] + rstd : rstd;
-        }
+    for (int64_t r = 0; r < s.rows; r++) {
+        norm_heads(&s, x + r * s.width, weight, y ? y + r * s.width : NULL,
+                   rstds ? rstds + r * s.heads : NULL, launch->accumulate);
     }
 }
 
 // ---- backward
 
-static int64_t padded(int64_t width) {
-    return (width + LINE - 1) / LINE * LINE;
+// Of one set of weights, of which a thread sums the gradient by itself.
+static int64_t padded(const tr_rms_norm_sizes *s) {
+    return (s->depth + LINE - 1) / LINE * LINE;
+}
+
+static int64_t thread_floats(const tr_rms_norm_sizes *s) {
+    return padded(s) * (s->weights / s->depth);
 }
 
 static int backward_threads(const tr_op_desc *desc) {
@@ -79,20 +106,21 @@ static int backward_threads(const tr_op_desc *desc) {
 
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
-    int64_t width = padded(tr__shape_width(desc->in[0].shape));
-    return (size_t)(backward_threads(desc) * width) * sizeof(float);
+    tr_rms_norm_sizes s = tr__rms_norm_sizes(desc->in[0].shape, desc->attr);
+    return (size_t)(backward_threads(desc) * thread_floats(&s)) * sizeof(float);
 }
 
-// dx = rstd (dy w - xn mean(dy w xn)), xn = x rstd. dweight: [width], added to.
-static void backward_row(const float *dy, const float *x, float rstd,
-                         const float *weight, float *dx, float *dweight, int64_t width,
-                         bool add) {
+// dx = rstd (dy w - xn mean(dy w xn)), xn = x rstd. dweight: [width, padded to whole
+// vectors], added to.
+static void backward_row(const tr_real *dy, const tr_real *x, float rstd,
+                         const tr_real *weight, tr_real *dx, float *dweight,
+                         int64_t width, bool add) {
     tr_vf along = tr_v_set(0);
     for (int64_t c = 0; c < width; c += TR_VW) {
         int count = left_of(width, c);
         tr_vf part = load(dy + c, count) * load(x + c, count) * rstd;
         along += part * load(weight + c, count);
-        store(dweight + c, load(dweight + c, count) + part, count);
+        tr_v_store(dweight + c, tr_v_load(dweight + c) + part);
     }
     float mean = tr_v_sum(along) / (float)width;
     for (int64_t c = 0; dx && c < width; c += TR_VW) {
@@ -104,39 +132,57 @@ static void backward_row(const float *dy, const float *x, float rstd,
     }
 }
 
-static void backward_rows(const tr_op_desc *desc, const tr_launch *launch,
+// dweight: [thread_floats]
+static void backward_rows(const tr_rms_norm_sizes *s, const tr_launch *launch,
                           tr_range range, float *dweight) {
-    const float *dy = launch->in[0], *x = launch->in[1];        // [rows, width]
-    const float *rstd = launch->in[2], *weight = launch->in[3]; // [rows], [width]
-    float *dx = launch->out[0];
-    int64_t width = tr__shape_width(desc->in[0].shape);
-    memset(dweight, 0, (size_t)padded(width) * sizeof *dweight);
+    const tr_real *dy = launch->in[0], *x = launch->in[1]; // [rows, width]
+    const float *rstd = launch->in[2];                     // [rows, heads]
+    const tr_real *weight = launch->in[3];
+    tr_real *dx = launch->out[0]; // [rows, width]
+    bool add = launch->accumulate & 1;
+    int64_t end = s->heads * s->depth;
+    memset(dweight, 0, (size_t)thread_floats(s) * sizeof *dweight);
     for (int64_t r = range.begin; r < range.end; r++) {
-        backward_row(dy + r * width, x + r * width, rstd[r], weight,
-                     dx ? dx + r * width : NULL, dweight, width,
-                     launch->accumulate & 1);
+        for (int64_t h = 0; h < s->heads; h++) {
+            int64_t at = r * s->width + h * s->depth, w = tr__rms_norm_weight(s, h);
+            backward_row(dy + at, x + at, rstd[r * s->heads + h], weight + w,
+                         dx ? dx + at : NULL, dweight + w / s->depth * padded(s),
+                         s->depth, add);
+        }
+        if (dx && end < s->width) {
+            int64_t at = r * s->width + end;
+            pass(dy + at, dx + at, s->width - end, add);
+        }
     }
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
+    tr_rms_norm_sizes s = tr__rms_norm_sizes(desc->in[0].shape, desc->attr);
     float *parts = launch->workspace, *dweight = launch->out[1];
-    int64_t rows = tr__shape_rows(desc->in[0].shape);
-    int64_t width = tr__shape_width(desc->in[0].shape);
     int threads = backward_threads(desc);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int t = 0; t < threads; t++) {
-        backward_rows(desc, launch, tr__range_part(rows, 1, t, threads),
-                      parts + t * padded(width));
+        backward_rows(&s, launch, tr__range_part(s.rows, 1, t, threads),
+                      parts + t * thread_floats(&s));
     }
-    for (int64_t c = 0; dweight && c < width; c++) {
+    for (int64_t c = 0; dweight && c < s.weights; c++) {
+        int64_t at = c / s.depth * padded(&s) + c % s.depth;
         float sum = 0;
         for (int t = 0; t < threads; t++) {
-            sum += parts[t * padded(width) + c];
+            sum += parts[t * thread_floats(&s) + at];
         }
         dweight[c] = launch->accumulate >> 1 & 1 ? dweight[c] + sum : sum;
     }
+}
+
+static bool supports(const tr_op_desc *desc) {
+    return tr__desc_real(desc, TR_REAL, 0, 1 << 1); // rstd
+}
+
+static bool supports_backward(const tr_op_desc *desc) {
+    return tr__desc_real(desc, TR_REAL, 1 << 2, 1 << 1); // rstd; dweight
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {
@@ -145,14 +191,14 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
 
 const tr_kernel TR_ISA_NAME(tr__rms_norm_kernel) = {
     .name = "rms_norm.cpu." TR_ISA_TEXT,
-    .supports = tr__desc_f32,
+    .supports = supports,
     .cost = cost,
     .launch = launch_norm,
 };
 
 const tr_kernel TR_ISA_NAME(tr__rms_norm_backward_kernel) = {
     .name = "rms_norm_backward.cpu." TR_ISA_TEXT,
-    .supports = tr__desc_f32,
+    .supports = supports_backward,
     .cost = cost,
     .workspace = workspace,
     .launch = launch_backward,

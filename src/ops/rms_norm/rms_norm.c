@@ -6,26 +6,66 @@
 #include <string.h>
 
 extern const tr_kernel tr__rms_norm_reference, tr__rms_norm_backward_reference;
-extern const tr_kernel tr__rms_norm_kernel_generic,
-    tr__rms_norm_backward_kernel_generic;
-#if defined(__x86_64__)
-extern const tr_kernel tr__rms_norm_kernel_avx2, tr__rms_norm_backward_kernel_avx2;
-extern const tr_kernel tr__rms_norm_kernel_avx512, tr__rms_norm_backward_kernel_avx512;
-#endif
+extern const tr_kernel TR_REAL_KERNELS(tr__rms_norm_kernel);
+extern const tr_kernel TR_REAL_KERNELS(tr__rms_norm_backward_kernel);
 
 static const tr_kernel *const norm_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__rms_norm_kernel);
+static const tr_kernel *const norm_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_HALF_TABLE(&tr__rms_norm_kernel);
 static const tr_kernel *const backward_cpu[TR_ISA_COUNT] =
     TR_ISA_TABLE(&tr__rms_norm_backward_kernel);
+static const tr_kernel *const backward_half[TR_OP_HALVES][TR_OP_ISAS] =
+    TR_HALF_TABLE(&tr__rms_norm_backward_kernel);
+
+tr_rms_norm_sizes tr__rms_norm_sizes(tr_shape x, const void *attr) {
+    tr_rms_norm_attr a;
+    memcpy(&a, attr, sizeof a);
+    int64_t width = tr__shape_width(x);
+    bool heads = a.depth > 0;
+    return (tr_rms_norm_sizes){
+        .rows = tr__shape_rows(x),
+        .width = width,
+        .depth = heads ? a.depth : width,
+        .heads = heads ? a.queries + a.keys : 1,
+        .queries = heads ? a.queries : 1,
+        .weights = heads ? 2 * (int64_t)a.depth : width,
+        .epsilon = a.epsilon,
+    };
+}
+
+// That of the reciprocals of roots.
+static tr_shape rstd_shape(tr_shape x, const void *attr) {
+    tr_rms_norm_sizes s = tr__rms_norm_sizes(x, attr);
+    if (s.heads == 1 && s.depth == s.width) {
+        return tr__shape_lead(x);
+    }
+    x.dim[x.rank - 1] = s.heads;
+    return x;
+}
+
+static tr_status check_heads(const tr_op_node *node, tr_shape x, tr_error *err) {
+    char text[TR_SHAPE_TEXT];
+    tr_rms_norm_attr a;
+    memcpy(&a, node->attr, sizeof a);
+    int64_t heads = (int64_t)a.queries + a.keys;
+    if (a.depth < 0 || a.queries < 0 || a.keys < 0 ||
+        (a.depth > 0 && (heads < 1 || heads * a.depth > tr__shape_width(x)))) {
+        return tr_fail(err, TR_USAGE, "%s: no room for %lld heads of %d in rows of %s",
+                       node->op->name, (long long)heads, (int)a.depth,
+                       tr__shape_text(x, text));
+    }
+    return TR_OK;
+}
 
 static tr_status check_rows(const tr_op_node *node, int i, tr_error *err) {
     char text[TR_SHAPE_TEXT];
-    tr_status status = tr__operand_dtype(node, i, TR_F32, err);
+    tr_status status = tr__operand_real(node, i, err);
     if (status == TR_OK && node->in[i].shape.rank < 2) {
         return tr_fail(err, TR_USAGE, "%s: input %d has the shape %s, not rows",
                        node->op->name, i, tr__shape_text(node->in[i].shape, text));
     }
-    return status;
+    return status == TR_OK ? check_heads(node, node->in[i].shape, err) : status;
 }
 
 static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
@@ -33,12 +73,13 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
     tr_status status = tr__operand_count(node, 2, 2, err);
     status = status == TR_OK ? check_rows(node, 0, err) : status;
     if (status == TR_OK) {
-        tr_shape weight = TR_SHAPE1(tr__shape_width(node->in[0].shape));
-        status = tr__operand_shape(node, 1, TR_F32, weight, err);
+        tr_shape weight =
+            TR_SHAPE1(tr__rms_norm_sizes(node->in[0].shape, node->attr).weights);
+        status = tr__operand_shape(node, 1, node->in[0].dtype, weight, err);
     }
     if (status == TR_OK) {
         out[0] = node->in[0];
-        out[1] = (tr_tensor_desc){TR_F32, tr__shape_lead(node->in[0].shape)};
+        out[1] = (tr_tensor_desc){TR_F32, rstd_shape(node->in[0].shape, node->attr)};
         *out_count = 2;
     }
     return status;
@@ -51,24 +92,26 @@ static tr_status backward_infer(const tr_op_node *node, tr_tensor_desc *out,
     if (status != TR_OK) {
         return status;
     }
-    tr_shape x = node->in[0].shape, weight = TR_SHAPE1(tr__shape_width(x));
-    if ((status = tr__operand_shape(node, 1, TR_F32, x, err)) != TR_OK ||
-        (status = tr__operand_shape(node, 2, TR_F32, tr__shape_lead(x), err)) !=
-            TR_OK ||
-        (status = tr__operand_shape(node, 3, TR_F32, weight, err)) != TR_OK) {
+    tr_shape x = node->in[0].shape;
+    tr_shape weight = TR_SHAPE1(tr__rms_norm_sizes(x, node->attr).weights);
+    tr_shape rstd = rstd_shape(x, node->attr);
+    tr_dtype real = node->in[0].dtype;
+    if ((status = tr__operand_shape(node, 1, real, x, err)) != TR_OK ||
+        (status = tr__operand_shape(node, 2, TR_F32, rstd, err)) != TR_OK ||
+        (status = tr__operand_shape(node, 3, real, weight, err)) != TR_OK) {
         return status;
     }
     out[0] = node->in[1];
-    out[1] = node->in[3];
+    out[1] = tr__param_gradient(node->in[3]);
     *out_count = 2;
     return TR_OK;
 }
 
 static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
-    (void)node;
     rules[0] = (tr_rule){.op = &tr__op_rms_norm_backward,
                          .in = {TR_GRAD_OUT(0), TR_IN(0), TR_OUT(1), TR_IN(1)},
                          .out = {TR_GRAD_IN(0), TR_GRAD_IN(1)}};
+    memcpy(rules[0].attr, node->attr, sizeof(tr_rms_norm_attr));
     return 1;
 }
 
@@ -88,11 +131,14 @@ const tr_op tr__op_rms_norm = {
     .recompute = recompute,
     .reference = &tr__rms_norm_reference,
     .cpu = norm_cpu,
+    .cpu_half = norm_half,
 };
 
 const tr_op tr__op_rms_norm_backward = {
     .name = "rms_norm_backward",
+    .attr_bytes = sizeof(tr_rms_norm_attr),
     .infer = backward_infer,
     .reference = &tr__rms_norm_backward_reference,
     .cpu = backward_cpu,
+    .cpu_half = backward_half,
 };

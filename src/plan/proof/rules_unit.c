@@ -329,6 +329,19 @@ static void make_gradient(tr_proof *p, const tr_touch *touch, int32_t param) {
     }
 }
 
+// The gradients of all parameters that the touch covers, of which `maker` makes the
+// first. Returns the maker after them.
+static size_t make_stacked(tr_proof *p, const tr_touch *touch, size_t maker) {
+    tr_touch part = *touch;
+    while (part.first < touch->end && p->status == TR_OK) {
+        int32_t param = p->tables.makers[maker++].param;
+        part.end = param < 0 ? touch->end : tr__param_end(&p->plan->params[param]);
+        make_gradient(p, &part, param);
+        part.first = part.end;
+    }
+    return maker;
+}
+
 static void make_gradients(tr_proof *p) {
     const tr_touches *touches = touches_of(p);
     const tr_proof_tables *t = &p->tables;
@@ -336,7 +349,7 @@ static void make_gradients(tr_proof *p) {
     for (size_t i = 0; i < touches->count && p->status == TR_OK; i++) {
         const tr_touch *touch = &touches->items[i];
         if (touch->place == TR_PLACE_PARAM_GRAD && touch->result) {
-            make_gradient(p, touch, t->makers[maker++].param);
+            maker = make_stacked(p, touch, maker);
         }
     }
 }

@@ -133,36 +133,50 @@ const tr_touches *tr__tables_touches(const tr_proof_tables *tables, int32_t unit
 // ---- who makes which gradient
 // -----------------------------------------------------------
 
-// The parameter that lies exactly there, -1: none.
-static int32_t find_param(const tr_plan *plan, int flat, const tr_touch *touch) {
+// The parameter of the flat buffer whose gradient begins at byte `first` and ends by
+// byte `end`; -1: none.
+static int32_t find_param(const tr_plan *plan, int flat, int64_t first, int64_t end) {
     const tr_flat *of = &plan->flats[flat];
     for (size_t i = of->first_param; i < of->end_param; i++) {
         const tr_plan_param *param = &plan->params[i];
-        int64_t first = param->offset * (int64_t)sizeof(float);
-        int64_t end = first + param->count * (int64_t)sizeof(float);
-        if (param->flat == flat && first == touch->first && end == touch->end) {
+        if (param->flat == flat && first == param->offset * (int64_t)sizeof(float) &&
+            end >= tr__param_end(param)) {
             return (int32_t)i;
         }
     }
     return -1;
 }
 
-static void add_makers(builder *b, int unit, int segment) {
+static void add_maker(builder *b, tr_maker maker) {
     tr_proof_tables *out = b->out;
-    const tr_plan_unit *of = &b->plan->units[unit];
+    b->failed = !tr__grow((void **)&out->makers, &out->maker_capacity,
+                          out->maker_count + 1, sizeof *out->makers);
+    if (!b->failed) {
+        out->makers[out->maker_count++] = maker;
+    }
+}
+
+// One maker for each parameter that the touch covers: several where they are stacked.
+// Where they do not fill it, one of no parameter, which is an error.
+static void add_makers_of(builder *b, int unit, int segment, const tr_touch *touch) {
+    int flat = b->plan->units[unit].flats[touch->flat];
+    tr_maker maker = {unit, segment, 0, touch->adds, touch->adds_later};
+    for (int64_t at = touch->first;
+         at < touch->end && !b->failed && maker.param >= 0;) {
+        maker.param = find_param(b->plan, flat, at, touch->end);
+        add_maker(b, maker);
+        at = maker.param < 0 ? at : tr__param_end(&b->plan->params[maker.param]);
+    }
+}
+
+static void add_makers(builder *b, int unit, int segment) {
+    const tr_unit_program *program = b->plan->units[unit].program;
     const tr_touches *touches =
-        tr__tables_touches(out, unit, &of->program->backward[segment]);
+        tr__tables_touches(b->out, unit, &program->backward[segment]);
     for (size_t i = 0; i < touches->count && !b->failed; i++) {
         const tr_touch *touch = &touches->items[i];
-        if (touch->place != TR_PLACE_PARAM_GRAD || !touch->result) {
-            continue;
-        }
-        b->failed = !tr__grow((void **)&out->makers, &out->maker_capacity,
-                              out->maker_count + 1, sizeof *out->makers);
-        if (!b->failed) {
-            out->makers[out->maker_count++] = (tr_maker){
-                unit, segment, find_param(b->plan, of->flats[touch->flat], touch),
-                touch->adds, touch->adds_later};
+        if (touch->place == TR_PLACE_PARAM_GRAD && touch->result) {
+            add_makers_of(b, unit, segment, touch);
         }
     }
 }

@@ -49,6 +49,11 @@ typedef struct tr_proof_tables {
 
 tr_status tr__tables_make(const tr_plan *plan, tr_proof_tables *out, tr_error *err);
 void tr__tables_clear(tr_proof_tables *tables);
+// Where a parameter's gradient ends in its flat buffer, in bytes.
+static inline int64_t tr__param_end(const tr_plan_param *param) {
+    return (param->offset + param->count) * (int64_t)sizeof(float);
+}
+
 // What a program of the unit touches.
 const tr_touches *tr__tables_touches(const tr_proof_tables *tables, int32_t unit,
                                      const tr_program *program);
