@@ -167,7 +167,6 @@ def make_resnet():
     folder = fresh("resnet")
     config = {"depth": 8, "width": 4, "num_channels": 2, "image_size": 8, "num_labels": 5,
               "shortcut": "identity"}
-    resnet.MARGIN = 0  # ReLUs that flip are what 16 bits do
     model = resnet.draw(config, [1, 1, 1], False, False, 23)
     make.write_json(folder / "initial" / "config.json",
                     {"model_type": "resnet", **config})

@@ -23,6 +23,11 @@ STEPS, BATCH, SAMPLES = 4, 10, 33
 MARGIN = 1e-5
 
 
+# Whether a forward refuses what is too near to a choice: goldens are made so, while a
+# benchmark that borrows these networks (bench/peers/torch_digits.py) measures no checks.
+CHECKED = False
+
+
 class TooNear(Exception):
     pass
 
@@ -30,18 +35,22 @@ class TooNear(Exception):
 def far(margin):
     if margin < MARGIN and torch.is_grad_enabled():
         raise TooNear
-    return True
 
 
 def relu(x):
-    return far(x.detach().abs().min() / x.detach().std()) and F.relu(x)
+    if CHECKED:
+        far(x.detach().abs().min() / x.detach().std())
+    return F.relu(x)
 
 
 def max_pool(x):
-    windows = F.unfold(F.pad(x.detach(), (1, 1, 1, 1), value=-1e9), 3, stride=2)
-    first, second = windows.reshape(*x.shape[:2], 9, -1).topk(2, dim=2).values.unbind(2)
-    gap = (first - second)[first > 0].min()  # of zeros, which one is the same
-    return far(gap / x.detach().std()) and F.max_pool2d(x, 3, 2, 1)
+    if CHECKED:
+        windows = F.unfold(F.pad(x.detach(), (1, 1, 1, 1), value=-1e9), 3, stride=2)
+        first, second = (windows.reshape(*x.shape[:2], 9, -1).topk(2, dim=2)
+                         .values.unbind(2))
+        gap = (first - second)[first > 0].min()  # of zeros, which one is the same
+        far(gap / x.detach().std())
+    return F.max_pool2d(x, 3, 2, 1)
 
 
 class Block(nn.Module):
@@ -156,6 +165,8 @@ def same(initial, want, got):
 
 def trained(make, x, y, rate):
     """(initial tensors, model, losses) of the first seed that will do"""
+    global CHECKED
+    CHECKED = True
     for seed in range(3, 1000):
         try:
             model, rounded = make(seed), make(seed)
