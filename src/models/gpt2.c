@@ -1,12 +1,17 @@
 #include "models/gpt2.h"
 
+#include "models/models.h"
+#include "models/units.h"
+
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LARGEST = 1 << 30 };
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 #define WTE "transformer.wte.weight"
-
-static tr_init normal(double deviation) {
-    return (tr_init){TR_INIT_NORMAL, 0, (float)deviation};
-}
 
 static const tr_init zeros = {TR_INIT_CONSTANT, 0, 0};
 static const tr_init ones = {TR_INIT_CONSTANT, 1, 0};
@@ -15,7 +20,7 @@ static const tr_init ones = {TR_INIT_CONSTANT, 1, 0};
 // improve language models", Press and Wolf, arXiv 1608.05859).
 static tr_value wte(tr_graph *g, const tr_gpt2_config *c) {
     return tr_graph_shared(g, WTE, TR_SHAPE2(c->vocab_size, c->n_embd),
-                           normal(c->initializer_range));
+                           tr__init_normal(c->initializer_range));
 }
 
 // Where slice `k` of the vocabulary begins; slice k of K ends where k + 1 begins.
@@ -26,12 +31,12 @@ static int64_t slice_begin(const tr_gpt2_config *c, int k) {
 static tr_value wte_slice(tr_graph *g, const tr_gpt2_config *c, int k) {
     int64_t first = slice_begin(c, k), rows = slice_begin(c, k + 1) - first;
     return tr_graph_shared_rows(g, WTE, TR_SHAPE2(c->vocab_size, c->n_embd), first,
-                                rows, normal(c->initializer_range));
+                                rows, tr__init_normal(c->initializer_range));
 }
 
 static tr_value wpe(tr_graph *g, const tr_gpt2_config *c) {
     return tr_graph_param(g, "wpe.weight", TR_SHAPE2(c->n_positions, c->n_embd),
-                          normal(c->initializer_range));
+                          tr__init_normal(c->initializer_range));
 }
 
 // ids: [B, S] -> [B, S, C]
@@ -51,20 +56,21 @@ static tr_value embed(tr_graph *g, const tr_gpt2_config *c, tr_value ids) {
     return x;
 }
 
-void tr__gpt2_embedding(tr_graph *g, const void *config) {
+static void build_embedding(tr_graph *g, const void *config) {
     const tr_gpt2_config *c = config;
     tr_value x = embed(g, c, tr_graph_data(g, TR_DATA_INPUT));
     tr_graph_output(g, tr_dropout(g, x, (float)c->embd_pdrop));
 }
 
-void tr__gpt2_block(tr_graph *g, const void *config) {
+static void build_block(tr_graph *g, const void *config) {
     const tr_gpt2_config *c = config;
     int64_t C = c->n_embd, I = c->n_inner;
     float eps = (float)c->layer_norm_epsilon, drop = (float)c->resid_pdrop;
-    tr_init draw = normal(c->initializer_range);
+    tr_init draw = tr__init_normal(c->initializer_range);
     // Projections that end in the residual stream are drawn smaller: 1 / sqrt(2
     // layers).
-    tr_init last = normal(c->initializer_range / sqrt(2.0 * (double)c->n_layer));
+    tr_init last =
+        tr__init_normal(c->initializer_range / sqrt(2.0 * (double)c->n_layer));
 
     tr_value x = tr_graph_input(g, 0); // [B, S, C]
     tr_value ln_1_w = tr_graph_param(g, "ln_1.weight", TR_SHAPE1(C), ones);
@@ -91,7 +97,7 @@ void tr__gpt2_block(tr_graph *g, const void *config) {
     tr_graph_output(g, tr_residual(g, s, h, drop));
 }
 
-void tr__gpt2_head(tr_graph *g, const void *config) {
+static void build_head(tr_graph *g, const void *config) {
     const tr_gpt2_config *c = config;
     tr_value x = tr_graph_input(g, 0); // [B, S, C]
     tr_value ln_w = tr_graph_param(g, "ln_f.weight", TR_SHAPE1(c->n_embd), ones);
@@ -112,3 +118,201 @@ void tr__gpt2_head(tr_graph *g, const void *config) {
     }
     tr_head_slice_loss(g, running, targets);
 }
+
+// ---- the model
+// -----------------------------------------------------------------------------
+
+static json_t *to_json(const tr_gpt2_config *c) {
+    return json_pack(
+        "{s:s, s:[s], s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:f, s:f, s:f, "
+        "s:b}",
+        "model_type", "gpt2", "architectures", "GPT2LMHeadModel", "n_layer",
+        (json_int_t)c->n_layer, "n_embd", (json_int_t)c->n_embd, "n_head",
+        (json_int_t)c->n_head, "n_positions", (json_int_t)c->n_positions, "n_ctx",
+        (json_int_t)c->n_positions, "vocab_size", (json_int_t)c->vocab_size, "n_inner",
+        (json_int_t)c->n_inner, "activation_function",
+        c->gelu_tanh ? "gelu_new" : "gelu", "layer_norm_epsilon", c->layer_norm_epsilon,
+        "initializer_range", c->initializer_range, "resid_pdrop", c->resid_pdrop,
+        "embd_pdrop", c->embd_pdrop, "attn_pdrop", c->attn_pdrop, "tie_word_embeddings",
+        1);
+}
+
+tr_status tr__model_gpt2(const tr_gpt2_config *config, tr_model **out, tr_error *err) {
+    tr_units *own = tr__units_create(&tr__architecture_gpt2, (int)config->n_layer + 2,
+                                     config, sizeof *config);
+    if (!own) {
+        return tr_fail(err, TR_MEMORY, "no memory for a model's units");
+    }
+    const tr_gpt2_config *c = own->config;
+    tr__units_set(
+        own, 0,
+        (tr_model_unit){"embedding", "embedding", "transformer.", build_embedding, c});
+    for (int i = 0; i < (int)c->n_layer; i++) {
+        char name[32], prefix[48];
+        snprintf(name, sizeof name, "h.%d", i);
+        snprintf(prefix, sizeof prefix, "transformer.h.%d.", i);
+        tr__units_set(own, i + 1,
+                      (tr_model_unit){name, "block", prefix, build_block, c});
+    }
+    tr__units_set(own, (int)c->n_layer + 1,
+                  (tr_model_unit){"head", "head", "transformer.", build_head, c});
+    own->model.input = own->model.target =
+        (tr_tensor_desc){TR_I32, TR_SHAPE1(c->n_positions)};
+    own->model.classes = c->vocab_size;
+    return tr__units_finish(own, to_json(c), out, err);
+}
+
+// ---- the keys and defaults of Hugging Face's GPT2Config
+// -----------------------------------------------------------------------------
+
+static const char *const known[] = {
+    "model_type", "n_layer", "n_embd", "n_head", "n_positions", "n_ctx", "vocab_size",
+    "n_inner", "activation_function", "layer_norm_epsilon", "initializer_range",
+    "resid_pdrop", "embd_pdrop", "attn_pdrop", "tie_word_embeddings",
+    "scale_attn_weights", "scale_attn_by_inverse_layer_idx", "add_cross_attention",
+    // Without meaning for training one GPT-2:
+    "architectures", "torch_dtype", "dtype", "transformers_version", "_name_or_path",
+    "gradient_checkpointing"};
+
+// Nor have these, but those who use the trained model read them.
+static const char *const kept[] = {"bos_token_id",
+                                   "eos_token_id",
+                                   "pad_token_id",
+                                   "use_cache",
+                                   "reorder_and_upcast_attn",
+                                   "summary_type",
+                                   "summary_use_proj",
+                                   "summary_activation",
+                                   "summary_proj_to_labels",
+                                   "summary_first_dropout",
+                                   "task_specific_params"};
+
+static tr_status check_names(const tr_model_keys *keys, tr_error *err) {
+    const char *names[COUNT_OF(known) + COUNT_OF(kept)];
+    memcpy(names, known, sizeof known);
+    memcpy(names + COUNT_OF(known), kept, sizeof kept);
+    return tr__fields_known(keys, names, COUNT_OF(names), err);
+}
+
+static tr_status check(const tr_model_keys *keys, const tr_gpt2_config *c,
+                       tr_error *err) {
+    if (c->n_embd % c->n_head != 0) {
+        return tr_fail(err, TR_USAGE,
+                       "%s: n_embd %lld is not a multiple of n_head %lld", keys->origin,
+                       (long long)c->n_embd, (long long)c->n_head);
+    }
+    tr_status status = tr__field_only(keys, "tie_word_embeddings", true, err);
+    if (status == TR_OK) {
+        status = tr__field_only(keys, "scale_attn_weights", true, err);
+    }
+    if (status == TR_OK) {
+        status = tr__field_only(keys, "scale_attn_by_inverse_layer_idx", false, err);
+    }
+    return status == TR_OK ? tr__field_only(keys, "add_cross_attention", false, err)
+                           : status;
+}
+
+static tr_status make(const tr_model_keys *keys, const tr_gpt2_config *config,
+                      tr_model **out, tr_error *err) {
+    tr_model *model = NULL;
+    tr_status status = tr__model_gpt2(config, &model, err);
+    if (status == TR_OK) {
+        status = tr__model_keep(model, keys->object, kept, COUNT_OF(kept), err);
+    }
+    if (status != TR_OK) {
+        tr_model_destroy(model);
+        return status;
+    }
+    *out = model;
+    return TR_OK;
+}
+
+static tr_status from_json(const tr_model_keys *keys, bool strict, tr_model **out,
+                           tr_error *err) {
+    static const char *const activations[] = {"gelu_new", "gelu", "gelu_pytorch_tanh"};
+    tr_gpt2_config c = {.n_layer = 12,
+                        .n_embd = 768,
+                        .n_head = 12,
+                        .n_positions = 1024,
+                        .vocab_size = 50257,
+                        .layer_norm_epsilon = 1e-5,
+                        .initializer_range = 0.02,
+                        .resid_pdrop = 0.1,
+                        .embd_pdrop = 0.1,
+                        .attn_pdrop = 0.1};
+    const tr_model_field fields[] = {
+        {"n_layer", 1, 10000, &c.n_layer, NULL},
+        {"n_embd", 1, LARGEST, &c.n_embd, NULL},
+        {"n_head", 1, 65536, &c.n_head, NULL},
+        {"n_ctx", 1, LARGEST, &c.n_positions, NULL},
+        {"n_positions", 1, LARGEST, &c.n_positions, NULL},
+        {"vocab_size", 1, LARGEST, &c.vocab_size, NULL},
+        {"n_inner", 1, LARGEST, &c.n_inner, NULL},
+        {"layer_norm_epsilon", 0, 1, NULL, &c.layer_norm_epsilon},
+        {"initializer_range", 0, 1000, NULL, &c.initializer_range},
+        {"resid_pdrop", 0, 0.999, NULL, &c.resid_pdrop},
+        {"embd_pdrop", 0, 0.999, NULL, &c.embd_pdrop},
+        {"attn_pdrop", 0, 0.999, NULL, &c.attn_pdrop},
+    };
+    tr_status status = TR_OK;
+    if (strict) {
+        status = check_names(keys, err);
+    }
+    if (status == TR_OK) {
+        status = tr__fields_read(keys, fields, COUNT_OF(fields), err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    int activation = tr__field_choice(keys, "activation_function", activations,
+                                      COUNT_OF(activations), 0, err);
+    if (activation < 0) {
+        return TR_USAGE;
+    }
+    c.gelu_tanh = activation != 1;
+    c.n_inner = c.n_inner ? c.n_inner : 4 * c.n_embd;
+    status = check(keys, &c, err);
+    return status == TR_OK ? make(keys, &c, out, err) : status;
+}
+
+// ---- the architecture
+// -----------------------------------------------------------------------------
+
+static int64_t *vocabulary(void *config) {
+    return &((tr_gpt2_config *)config)->vocab_size;
+}
+
+static int64_t positions(const void *config) {
+    return ((const tr_gpt2_config *)config)->n_positions;
+}
+
+static int *slices(void *config) {
+    return &((tr_gpt2_config *)config)->vocabulary_slices;
+}
+
+// Radford et al. 2019, table 2, as published in Hugging Face's configs.
+#define PRESET(layers, width, heads)                                                   \
+    "{\"model_type\": \"gpt2\", \"n_layer\": " #layers ", \"n_embd\": " #width         \
+    ", \"n_head\": " #heads "}"
+static const tr_model_preset presets[] = {
+    {"gpt2", PRESET(12, 768, 12)},
+    {"gpt2-medium", PRESET(24, 1024, 16)},
+    {"gpt2-large", PRESET(36, 1280, 20)},
+    {"gpt2-xl", PRESET(48, 1600, 25)},
+    {NULL, NULL},
+};
+
+static const tr_dropout_key dropout[] = {{"resid_pdrop", "residual"},
+                                         {"embd_pdrop", "embedding"},
+                                         {"attn_pdrop", "attention"},
+                                         {NULL, NULL}};
+
+const tr_architecture tr__architecture_gpt2 = {
+    .type = "gpt2",
+    .from_json = from_json,
+    .vocabulary = vocabulary,
+    .positions = positions,
+    .slices = slices,
+    .presets = presets,
+    .dropout = dropout,
+};

@@ -13,9 +13,7 @@ typedef struct tr_gpt2_config {
     int vocabulary_slices; // the token embedding is used in so many; 0: 1
 } tr_gpt2_config;
 
-// The units' graphs; `config` is a tr_gpt2_config.
-void tr__gpt2_embedding(tr_graph *graph, const void *config);
-void tr__gpt2_block(tr_graph *graph, const void *config);
-void tr__gpt2_head(tr_graph *graph, const void *config);
+// From an architecture's own numbers. The caller destroys the model.
+tr_status tr__model_gpt2(const tr_gpt2_config *config, tr_model **out, tr_error *err);
 
 #endif

@@ -11,13 +11,7 @@ typedef struct tr_mlp_config {
     int layers;
 } tr_mlp_config;
 
-// What one unit of it is made from.
-typedef struct tr_mlp_layer {
-    int64_t in, out;
-    bool first; // takes the batch's features
-} tr_mlp_layer;
-
-void tr__mlp_hidden(tr_graph *graph, const void *config);
-void tr__mlp_head(tr_graph *graph, const void *config);
+// From an architecture's own numbers. The caller destroys the model.
+tr_status tr__model_mlp(const tr_mlp_config *config, tr_model **out, tr_error *err);
 
 #endif

@@ -2,17 +2,13 @@
 #ifndef TR_MODELS_MODELS_H
 #define TR_MODELS_MODELS_H
 
+#include "models/architecture.h"
 #include "models/gpt2.h"
+#include "models/llama.h"
 #include "models/mlp.h"
 #include "models/resnet.h"
 
 #include <jansson.h>
-
-// From an architecture's own numbers. The caller destroys the model.
-tr_status tr__model_gpt2(const tr_gpt2_config *config, tr_model **out, tr_error *err);
-tr_status tr__model_mlp(const tr_mlp_config *config, tr_model **out, tr_error *err);
-tr_status tr__model_resnet(const tr_resnet_config *config, tr_model **out,
-                           tr_error *err);
 
 // Adds keys of `object` to the config.json of one of the models above: those of `names`
 // [count] that are there and that it does not write itself.
@@ -21,12 +17,17 @@ tr_status tr__model_keep(tr_model *model, const json_t *object,
 
 // Has the model use its vocabulary in `slices`: each is gathered, and its gradient
 // reduced, on its own. Changes neither names nor shapes in files. TR_USAGE: more slices
-// than there are classes, or an architecture that cannot be cut so (any but gpt2).
+// than there are classes, or an architecture without a vocabulary.
 tr_status tr__model_slice(tr_model *model, int slices, tr_error *err);
 
-// Gives the model a vocabulary of so many tokens. TR_USAGE: it has none (only gpt2
-// has).
+// Gives the model a vocabulary of so many tokens. TR_USAGE: it has none (its
+// inputs are no tokens).
 tr_status tr__model_resize(tr_model *model, int64_t vocabulary, tr_error *err);
+
+// Gives each sample of a model that reads tokens so many of them. TR_USAGE: more than
+// the model has positions. (At first it is all positions, at most 2,048 where the model
+// has no table of them.)
+tr_status tr__model_context(tr_model *model, int64_t positions, tr_error *err);
 
 // From the keys of a Hugging Face config.json (or those of an "mlp"). `origin` names
 // them in messages ("model", or a file). With `strict`, a key that is unknown is an
@@ -36,10 +37,17 @@ tr_status tr__model_resize(tr_model *model, int64_t vocabulary, tr_error *err);
 tr_status tr__model_from_json(const json_t *keys, const char *origin, bool strict,
                               tr_model **out, tr_error *err);
 
-// The published shapes behind a name ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")
-// as config.json keys; NULL when there is none. The caller decrefs.
+// Does a model of this type read token ids? Can this one's vocabulary be cut?
+bool tr__model_type_reads_tokens(const char *type);
+bool tr__model_slices(const tr_model *model);
+// The probabilities of dropout among its keys; NULL: it has none.
+const tr_dropout_key *tr__model_dropout(const tr_model *model);
+
+// The published shapes behind a name ("gpt2", "gpt2-medium") as config.json keys; NULL
+// when there is none. The caller decrefs.
 json_t *tr__model_preset(const char *name);
 // All such names, for messages. Returns how many.
-size_t tr__model_preset_names(const char *const **names);
+enum { TR_MODEL_PRESETS_MAX = 64 };
+size_t tr__model_preset_names(const char *names[TR_MODEL_PRESETS_MAX]);
 
 #endif

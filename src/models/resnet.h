@@ -20,16 +20,8 @@ typedef struct tr_resnet_config {
     double batch_norm_eps, batch_norm_momentum;
 } tr_resnet_config;
 
-// What one block of it is made from.
-typedef struct tr_resnet_block {
-    const tr_resnet_config *config;
-    int64_t width, out; // channels inside; of what it hands on
-    int stride;
-} tr_resnet_block;
-
-// The units' graphs; `config` is a tr_resnet_config, of a block a tr_resnet_block.
-void tr__resnet_stem(tr_graph *graph, const void *config);
-void tr__resnet_block(tr_graph *graph, const void *config);
-void tr__resnet_head(tr_graph *graph, const void *config);
+// From an architecture's own numbers. The caller destroys the model.
+tr_status tr__model_resnet(const tr_resnet_config *config, tr_model **out,
+                           tr_error *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "comm/alone.h"
+#include "models/models.h"
 #include "plan/plan.h"
 #include "train/engine.h"
 
@@ -166,13 +167,18 @@ tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err) {
 
 // ---- what it will do
 
+// "dropout: residual 0.1, embedding 0.1, attention 0.1"
 static void say_dropout(const tr_run *run) {
+    const tr_dropout_key *dropout = tr__model_dropout(run->model);
     json_t *keys = json_loads(run->model->config_json, 0, NULL);
-    if (strcmp(run->model->type, "gpt2") == 0) {
-        tr__note(&run->log, "dropout: residual %g, embedding %g, attention %g",
-                 json_number_value(json_object_get(keys, "resid_pdrop")),
-                 json_number_value(json_object_get(keys, "embd_pdrop")),
-                 json_number_value(json_object_get(keys, "attn_pdrop")));
+    char text[256] = "";
+    for (; dropout && dropout->key; dropout++) {
+        size_t length = strlen(text);
+        snprintf(text + length, sizeof text - length, "%s%s %g", length ? ", " : "",
+                 dropout->name, json_number_value(json_object_get(keys, dropout->key)));
+    }
+    if (text[0]) {
+        tr__note(&run->log, "dropout: %s", text);
     }
     json_decref(keys);
 }

@@ -24,7 +24,7 @@ static json_t *with_vocabulary(tr_run *run, const json_t *given) {
     bool bytes = strcmp(tr__config_text(run->config, "data.format"), "bytes") == 0;
     const json_t *size = json_object_get(keys, "vocab_size");
     run->vocabulary_open = !size || json_is_null(size);
-    if (keys && bytes && type && strcmp(type, "gpt2") == 0 && !size &&
+    if (keys && bytes && tr__model_type_reads_tokens(type) && !size &&
         json_object_set_new(keys, "vocab_size", json_integer(BYTES)) != 0) {
         json_decref(keys);
         return NULL;
@@ -105,8 +105,8 @@ static tr_status from_text(tr_run *run, const char *text, tr_error *err) {
         return S_ISDIR(info.st_mode) ? from_folder(run, text, err)
                                      : from_file(run, text, err);
     }
-    const char *const *names;
-    size_t count = tr__model_preset_names(&names);
+    const char *names[TR_MODEL_PRESETS_MAX];
+    size_t count = tr__model_preset_names(names);
     const char *nearest = tr__nearest(text, names, count);
     return tr_fail(
         err, TR_USAGE,

@@ -58,7 +58,7 @@ static bool can_choose(const tr_run *run, tr_dimension_name d) {
     }
     switch (d) {
     case TR_DIMENSION_vocabulary_slices:
-        return run->own_model && strcmp(run->own_model->type, "gpt2") == 0;
+        return run->own_model && tr__model_slices(run->own_model);
     case TR_DIMENSION_stage: // one rank has nothing to share out
         return run->request.ranks > 1;
     case TR_DIMENSION_grad_home:

@@ -189,6 +189,13 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEN_UPDATES("gpt2"),
         TEN_UPDATES("gpt2-odd"),
+        TEN_UPDATES("llama"),
+        TEN_UPDATES("llama3"),
+        TEN_UPDATES("llama-linear"),
+        TEN_UPDATES("llama-yarn"),
+        TEN_UPDATES("mistral"),
+        TEN_UPDATES("qwen2"),
+        TEN_UPDATES("qwen3"),
         TEN_UPDATES("mlp"),
         TEN_UPDATES("mlp-npy"),
         TEN_UPDATES("mlp-adam"),
@@ -203,6 +210,13 @@ int main(void) {
         TEN_UPDATES("mlp-range"),
         LOGITS("gpt2"),
         LOGITS("gpt2-odd"),
+        LOGITS("llama"),
+        LOGITS("llama3"),
+        LOGITS("llama-linear"),
+        LOGITS("llama-yarn"),
+        LOGITS("mistral"),
+        LOGITS("qwen2"),
+        LOGITS("qwen3"),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

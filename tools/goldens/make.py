@@ -15,6 +15,7 @@ import sys
 import numpy as np
 import torch
 from safetensors.torch import save_file
+import transformers
 from transformers import GPT2Config, GPT2LMHeadModel
 from transformers.utils import logging
 
@@ -98,12 +99,16 @@ def gpt2_model(seed, **shape):
                         initializer_range=0.08, bos_token_id=0, eos_token_id=0,
                         **shape)
     config._attn_implementation = "eager"
-    model = GPT2LMHeadModel(config).eval()
-    with torch.no_grad():  # biases start at 0 and norms at 1: errors there would hide
+    return shifted_vectors(GPT2LMHeadModel(config))
+
+
+def shifted_vectors(model):
+    """Biases start at 0 and norms at 1: errors there would hide."""
+    with torch.no_grad():
         for p in model.parameters():
             if p.dim() < 2:
                 p.add_(torch.randn_like(p) * 0.05)
-    return model
+    return model.eval()
 
 
 def gpt2_text(rng, vocab, length):
@@ -135,11 +140,15 @@ def key_bias_out(name, tensor):
 
 
 def make_gpt2(name, seed, **shape):
+    make_language(name, seed, gpt2_model(seed, **shape), shape["n_positions"], ADAMW,
+                  key_bias_out)
+
+
+def make_language(name, seed, model, n, optimizer, skip=None):
     folder = OUT / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    model = gpt2_model(seed, **shape)
-    n, vocab = shape["n_positions"], shape["vocab_size"]
+    vocab = model.config.vocab_size
     model.save_pretrained(folder / "initial", safe_serialization=True)
     (folder / "initial" / "generation_config.json").unlink(missing_ok=True)
 
@@ -148,7 +157,7 @@ def make_gpt2(name, seed, **shape):
     labels = gpt2_labels(rng, ids, n)
     ids.astype("<u2").tofile(folder / "tokens.u16")
     labels.astype("<i2").tofile(folder / "labels.i16")
-    run = base_run(ADAMW, COSINE)
+    run = base_run(optimizer, COSINE)
     run = {"model": "initial",
            "data": {"format": "tokens", "train": ["tokens.u16"],
                     "labels": "labels.i16", "order": "sequential"}, **run}
@@ -160,12 +169,33 @@ def make_gpt2(name, seed, **shape):
     logits_of = lambda m, x: m(input_ids=x, use_cache=False).logits
     result, wide, narrow = in_both_precisions(model, logits_of, samples, run)
     write_result(folder, wide[0], result)
-    report(name, model, wide, narrow, key_bias_out)
+    report(name, model, wide, narrow, skip)
 
     x = torch.from_numpy(ids[:2 * n].reshape(2, n))
     with torch.no_grad():
         logits = logits_of(copy.deepcopy(model).double(), x).float()
     save_file({"input_ids": x.int(), "logits": logits}, folder / "forward.safetensors")
+
+
+# ---- Llama and its kin
+
+
+def make_llama(name, seed, family, **shape):
+    """`family`: "Llama", "Mistral", "Qwen2", "Qwen3". Weights are wide (deviation 0.2): with
+    0.02 a rotation that is missing would go unseen."""
+    torch.manual_seed(seed)
+    config = getattr(transformers, family + "Config")(
+        initializer_range=0.2, bos_token_id=0, eos_token_id=0, **shape)
+    config._attn_implementation = "eager"
+    model = shifted_vectors(getattr(transformers, family + "ForCausalLM")(config))
+    biased = any(n.endswith(".bias") for n, _ in model.named_parameters())
+    match = ["*norm.weight"] + ["*.bias"] * biased
+    optimizer = {**ADAMW, "groups": [{"match": match, "weight_decay": 0}]}
+    make_language(name, seed, model, config.max_position_embeddings, optimizer)
+
+
+def rope(kind, **numbers):
+    return {"rope_type": kind, "rope_theta": 100.0, **numbers}
 
 
 # ---- MLP
@@ -237,6 +267,41 @@ GOLDENS = {
     "gpt2-odd": lambda: make_gpt2("gpt2-odd", 12, n_layer=1, n_embd=21, n_head=3,
                                   n_positions=11, vocab_size=37, n_inner=50,
                                   activation_function="gelu"),
+    "llama": lambda: make_llama(
+        "llama", 31, "Llama", vocab_size=61, hidden_size=24, intermediate_size=40,
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        max_position_embeddings=16),
+    "llama3": lambda: make_llama(
+        "llama3", 32, "Llama", vocab_size=37, hidden_size=21, intermediate_size=35,
+        num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1, head_dim=10,
+        max_position_embeddings=19, tie_word_embeddings=True, attention_bias=True,
+        mlp_bias=True,
+        rope_parameters=rope("llama3", factor=8.0, low_freq_factor=1.0,
+                             high_freq_factor=4.0,
+                             original_max_position_embeddings=32)),
+    "llama-linear": lambda: make_llama(
+        "llama-linear", 33, "Llama", vocab_size=37, hidden_size=16, intermediate_size=24,
+        num_hidden_layers=1, num_attention_heads=2, max_position_embeddings=16,
+        rope_parameters=rope("linear", factor=3.0)),
+    "llama-yarn": lambda: make_llama(
+        "llama-yarn", 34, "Llama", vocab_size=37, hidden_size=18, intermediate_size=24,
+        num_hidden_layers=1, num_attention_heads=1, max_position_embeddings=24,
+        rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=12,
+                             beta_fast=2.0, beta_slow=0.25)),
+    "mistral": lambda: make_llama(
+        "mistral", 35, "Mistral", vocab_size=37, hidden_size=16, intermediate_size=24,
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        max_position_embeddings=16, sliding_window=5),
+    "qwen2": lambda: make_llama(
+        "qwen2", 43, "Qwen2", vocab_size=37, hidden_size=20, intermediate_size=30,
+        num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1,
+        max_position_embeddings=16, use_sliding_window=True, sliding_window=6,
+        max_window_layers=1, tie_word_embeddings=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 4.0}),
+    "qwen3": lambda: make_llama(
+        "qwen3", 37, "Qwen3", vocab_size=37, hidden_size=20, intermediate_size=30,
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=6,
+        max_position_embeddings=16),
     "mlp": lambda: make_mlp("mlp", 13, [7, 13, 5], 57, MLP_ADAMW, COSINE),
     "mlp-npy": lambda: make_mlp("mlp-npy", 14, [20, 50, 10], 23, MLP_ADAMW, WARMUP,
                                 "npy"),

@@ -1,0 +1,36 @@
+// An architecture: one file, and one row of the table in models.c.
+#ifndef TR_MODELS_ARCHITECTURE_H
+#define TR_MODELS_ARCHITECTURE_H
+
+#include "models/fields.h"
+
+#include <tranche/model.h>
+
+// A published shape by its name, as keys of config.json.
+typedef struct tr_model_preset {
+    const char *name, *keys;
+} tr_model_preset;
+
+// A probability of dropout among the keys, and what it is called when it is shown.
+typedef struct tr_dropout_key {
+    const char *key, *name;
+} tr_dropout_key;
+
+typedef struct tr_architecture {
+    const char *type; // "model_type"
+    tr_status (*from_json)(const tr_model_keys *keys, bool strict, tr_model **out,
+                           tr_error *err);
+    // Inputs are token ids. In the model's config, how many there are, how many
+    // positions a sample may have, and in how many slices the embedding is used.
+    int64_t *(*vocabulary)(void *config); // NULL: inputs are numbers
+    int64_t (*positions)(const void *config);
+    int *(*slices)(void *config);
+    const tr_model_preset *presets; // ended by a name that is NULL; NULL: none
+    const tr_dropout_key *dropout;  // ended by a key that is NULL; NULL: none
+} tr_architecture;
+
+extern const tr_architecture tr__architecture_gpt2, tr__architecture_llama,
+    tr__architecture_mistral, tr__architecture_qwen2, tr__architecture_qwen3,
+    tr__architecture_mlp, tr__architecture_resnet;
+
+#endif
