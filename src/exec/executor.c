@@ -120,10 +120,7 @@ static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
     const tr_plan_step *step = &plan->sequences[work->sequence].steps[index];
     bool left_out = is_left_out(work, step, stopped);
     tr_watch *watch = left_out && !carries_nothing(step) ? NULL : watch_of(work);
-    tr_status status = TR_OK;
-    if (step->wait > 0 || step->wait_copy > 0 || step->wait_nvme > 0) {
-        status = tr__run_wait(work, step);
-    }
+    tr_status status = tr__run_wait(work, step);
     double begin = watch ? tr__seconds() : 0;
     tr_tickets before = tickets(work);
     if (status == TR_OK) {

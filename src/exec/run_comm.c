@@ -3,15 +3,15 @@
 
 tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step) {
     tr_status status = TR_OK;
-    if (step->wait > 0) {
-        status =
-            tr__comm_wait(work->ex->comm, work->first_ticket + step->wait, work->err);
+    int64_t messages = step->wait[TR_STREAM_COMM];
+    if (messages > 0) {
+        status = tr__comm_wait(work->ex->comm, work->first_ticket + messages, work->err);
     }
     for (int s = 0; s < TR_STREAMS && status == TR_OK; s++) {
         tr_carrier *carrier = work->ex->carrier[s];
-        int64_t steps = carrier ? tr__step_wait(step, (tr_stream)s) : 0;
-        if (steps > 0) {
-            status = tr__carrier_wait(carrier, work->first[s] + steps, work->err);
+        if (carrier && step->wait[s] > 0) {
+            int64_t ticket = work->first[s] + step->wait[s];
+            status = tr__carrier_wait(carrier, ticket, work->err);
         }
     }
     return status;

@@ -18,7 +18,7 @@ static void find_done(lifetimes *l, tr_stream stream) {
     int32_t done = 0, number = 0;
     size_t next = 0; // whom nobody has waited for yet
     for (size_t i = 0; i < sequence->count; i++) {
-        int32_t wait = tr__step_wait(&sequence->steps[i], stream);
+        int32_t wait = sequence->steps[i].wait[stream];
         done = wait > done ? wait : done;
         for (; number < done && next < i; next++) {
             if (sequence->steps[next].stream == stream) {
@@ -62,9 +62,11 @@ tr_status tr__lifetimes_find(tr_plan *plan, tr_sequence_kind kind,
     for (size_t i = 0; i < count; i++) {
         l.done[i] = (int32_t)i;
     }
-    find_done(&l, TR_STREAM_COMM);
-    find_done(&l, TR_STREAM_COPY);
-    find_done(&l, TR_STREAM_NVME);
+    for (int s = 0; s < TR_STREAMS; s++) {
+        if (tr__stream_is_beside((tr_stream)s)) {
+            find_done(&l, (tr_stream)s);
+        }
+    }
     for (size_t i = 0; i < count; i++) {
         extend_named(&l, (int32_t)i);
         for (size_t k = accesses->begin[i]; k < accesses->begin[i + 1]; k++) {

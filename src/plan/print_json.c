@@ -65,9 +65,11 @@ static void write_step(const tr_plan *plan, const tr_plan_step *step,
     if (step->kind == TR_STEP_gather || transfers) {
         tr__json_put_text(to, "part", tr__part_name(step->part));
     }
-    put_if(to, "wait", step->wait);
-    put_if(to, "wait_copy", step->wait_copy);
-    put_if(to, "wait_nvme", step->wait_nvme);
+    for (int s = 0; s < TR_STREAMS; s++) {
+        if (tr__stream_is_beside((tr_stream)s)) {
+            put_if(to, tr__stream_wait_key((tr_stream)s), step->wait[s]);
+        }
+    }
     if (transfers || step->kind == TR_STEP_update) {
         put_pair(to, "elements", step->first, step->count);
     }
@@ -95,7 +97,7 @@ enum {
 typedef struct fold {
     size_t period, times;
     int64_t micro;
-    int32_t wait, wait_copy, wait_nvme;
+    int32_t wait[TR_STREAMS];
 } fold;
 
 // As it is printed: buffers by where they lie.
@@ -118,17 +120,20 @@ static bool same_place(const tr_plan *plan, const tr_plan_step *a,
     return same;
 }
 
-static bool same_wait(int32_t a, int32_t b, int32_t on) {
-    return a == 0 ? b == 0 : b == a + on;
+static bool same_waits(const tr_plan_step *a, const tr_plan_step *b, const fold *by) {
+    bool same = true;
+    for (int s = 0; s < TR_STREAMS; s++) {
+        int32_t later = a->wait[s] == 0 ? 0 : a->wait[s] + by->wait[s];
+        same = same && b->wait[s] == later;
+    }
+    return same;
 }
 
 static bool is_next(const tr_plan *plan, const tr_plan_step *a, const tr_plan_step *b,
                     const fold *by) {
     bool of_micro = tr__step_is_of_micro_batch(a);
     return same_place(plan, a, b) && (!of_micro || b->micro == a->micro + by->micro) &&
-           same_wait(a->wait, b->wait, by->wait) &&
-           same_wait(a->wait_copy, b->wait_copy, by->wait_copy) &&
-           same_wait(a->wait_nvme, b->wait_nvme, by->wait_nvme);
+           same_waits(a, b, by);
 }
 
 // How far on the second time is, by its first steps that say so.
@@ -138,13 +143,10 @@ static fold guess(const tr_plan_step *steps, size_t period) {
         const tr_plan_step *a = &steps[i], *b = &steps[i + period];
         bool of_micro = by.micro == 0 && tr__step_is_of_micro_batch(a);
         by.micro = of_micro ? b->micro - a->micro : by.micro;
-        by.wait = by.wait == 0 && a->wait > 0 ? b->wait - a->wait : by.wait;
-        by.wait_copy = by.wait_copy == 0 && a->wait_copy > 0
-                           ? b->wait_copy - a->wait_copy
-                           : by.wait_copy;
-        by.wait_nvme = by.wait_nvme == 0 && a->wait_nvme > 0
-                           ? b->wait_nvme - a->wait_nvme
-                           : by.wait_nvme;
+        for (int s = 0; s < TR_STREAMS; s++) {
+            bool says = by.wait[s] == 0 && a->wait[s] > 0;
+            by.wait[s] = says ? b->wait[s] - a->wait[s] : by.wait[s];
+        }
     }
     return by;
 }
@@ -182,9 +184,11 @@ static void write_fold(const tr_plan *plan, const tr_plan_step *steps, const fol
     tr__json_put_integer(to, "repeat", (int64_t)by->times);
     tr__json_put_open(to, "each", '{');
     tr__json_put_integer(to, "micro_batch", by->micro);
-    tr__json_put_integer(to, "wait", by->wait);
-    tr__json_put_integer(to, "wait_copy", by->wait_copy);
-    tr__json_put_integer(to, "wait_nvme", by->wait_nvme);
+    for (int s = 0; s < TR_STREAMS; s++) {
+        if (tr__stream_is_beside((tr_stream)s)) {
+            tr__json_put_integer(to, tr__stream_wait_key((tr_stream)s), by->wait[s]);
+        }
+    }
     tr__json_close(to, '}');
     tr__json_put_open(to, "steps", '[');
     for (size_t i = 0; i < by->period; i++) {

@@ -94,12 +94,6 @@ static tr_status find_limits(const tr_sequence *sequence, tr_dependencies *depen
     return TR_OK;
 }
 
-static int32_t *wait_of(tr_plan_step *step, tr_stream stream) {
-    return stream == TR_STREAM_COMM   ? &step->wait
-           : stream == TR_STREAM_COPY ? &step->wait_copy
-                                      : &step->wait_nvme;
-}
-
 // A wait holds for all later steps: only one for more is noted. number: [steps].
 static void count_waits(tr_sequence *sequence, tr_stream stream,
                         const tr_dependencies *dependencies, int32_t *number) {
@@ -108,7 +102,7 @@ static void count_waits(tr_sequence *sequence, tr_stream stream,
         tr_plan_step *step = &sequence->steps[i];
         int32_t on = step->stream == stream ? -1 : dependencies->on[i][stream];
         int32_t needed = on < 0 ? 0 : number[on];
-        *wait_of(step, stream) = needed > done ? needed : 0;
+        step->wait[stream] = needed > done ? needed : 0;
         done = needed > done ? needed : done;
         issued += step->stream == stream;
         number[i] = issued;
@@ -117,13 +111,14 @@ static void count_waits(tr_sequence *sequence, tr_stream stream,
 
 static tr_status find_waits(tr_sequence *sequence, const tr_dependencies *dependencies,
                             tr_error *err) {
-    static const tr_stream beside[] = {TR_STREAM_COMM, TR_STREAM_COPY, TR_STREAM_NVME};
     int32_t *number = tr__calloc(sequence->count, sizeof *number);
     if (!number) {
         return tr_fail(err, TR_MEMORY, "no memory for the plan's waits");
     }
-    for (size_t s = 0; s < sizeof beside / sizeof *beside; s++) {
-        count_waits(sequence, beside[s], dependencies, number);
+    for (int s = 0; s < TR_STREAMS; s++) {
+        if (tr__stream_is_beside((tr_stream)s)) {
+            count_waits(sequence, (tr_stream)s, dependencies, number);
+        }
     }
     tr__free(number);
     return TR_OK;

@@ -27,6 +27,17 @@ const char *tr__stream_name(tr_stream stream) {
     return (unsigned)stream < TR_STREAMS ? names[stream] : "";
 }
 
+const char *tr__stream_wait_key(tr_stream stream) {
+    static const char *const keys[TR_STREAMS] = {[TR_STREAM_COMM] = "wait",
+                                                 [TR_STREAM_COPY] = "wait_copy",
+                                                 [TR_STREAM_NVME] = "wait_nvme"};
+    return keys[stream];
+}
+
+bool tr__stream_is_beside(tr_stream stream) {
+    return stream != TR_STREAM_COMPUTE && stream != TR_STREAM_DATA;
+}
+
 const char *tr__part_name(tr_part part) {
     static const char *const names[] = {
         "parameters", "gradients", "record", "copy",  "state 0",     "state 1",
@@ -90,19 +101,6 @@ uint64_t tr__operand_bit(const tr_operand *operand) {
 bool tr__step_adds(const tr_plan_step *step, const tr_instruction *at, int i) {
     bool writes = step->writes & tr__operand_bit(&at->out[i]);
     return (at->accumulate >> i & 1) || ((at->first >> i & 1) && !writes);
-}
-
-int32_t tr__step_wait(const tr_plan_step *step, tr_stream stream) {
-    switch (stream) {
-    case TR_STREAM_COMM:
-        return step->wait;
-    case TR_STREAM_COPY:
-        return step->wait_copy;
-    case TR_STREAM_NVME:
-        return step->wait_nvme;
-    default: // done when the next step begins
-        return 0;
-    }
 }
 
 // What a step of a kind works on.

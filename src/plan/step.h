@@ -148,9 +148,9 @@ typedef struct tr_plan_step {
     // The operands that the step writes, of those that it contributes to: it adds to
     // the others (adds.c). Bits: tr__operand_bit.
     uint64_t writes;
-    // So many of the sequence's communication, copy and NVMe steps must be done, where
-    // no earlier step has waited for them (schedule.c).
-    int32_t wait, wait_copy, wait_nvme;
+    // So many of the sequence's steps of each stream must be done, where no earlier step
+    // has waited for them (schedule.c).
+    int32_t wait[TR_STREAMS];
     int32_t binding; // where the unit's flat buffers lie: in plan->bindings, -1: none
     // Read, write, measure, update: elements of the flat buffer, multiples of 1,024 but
     // for the end, and in which slot of the update's ring they are staged (-1: in
@@ -198,6 +198,10 @@ typedef enum tr_sequence_kind {
 const char *tr__plan_step_name(tr_plan_step_kind kind);
 const char *tr__sequence_name(tr_sequence_kind kind);
 const char *tr__stream_name(tr_stream stream);
+// The key under which a plan's JSON says how many steps of the stream a step waits for.
+const char *tr__stream_wait_key(tr_stream stream);
+// Do the stream's steps go on beside the steps that follow?
+bool tr__stream_is_beside(tr_stream stream);
 const char *tr__part_name(tr_part part);
 
 // ---- what a step is
@@ -208,8 +212,6 @@ tr_step_shape tr__step_shape(const tr_plan_step *step);
 bool tr__step_is_of_unit(const tr_plan_step *step);
 // Steps that merge wave tensors, or bring their parts together for it.
 bool tr__step_is_of_wave(const tr_plan_step *step);
-// How many of the stream's steps must be done before the step.
-int32_t tr__step_wait(const tr_plan_step *step, tr_stream stream);
 // Steps that move what a unit is given.
 bool tr__step_is_of_boundary(const tr_plan_step *step);
 // Steps that work on a flat buffer.

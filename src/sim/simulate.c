@@ -192,9 +192,9 @@ static void count_flops(walk *w, const tr_plan_step *step) {
 static void run_step(walk *w, int32_t index) {
     const tr_plan_step *step = step_at(w, index);
     w->out->kind_steps[step->kind]++;
-    wait_for(w, TR_STREAM_COMM, step->wait);
-    wait_for(w, TR_STREAM_COPY, step->wait_copy);
-    wait_for(w, TR_STREAM_NVME, step->wait_nvme);
+    for (int s = 0; s < TR_STREAMS; s++) {
+        wait_for(w, (tr_stream)s, step->wait[s]);
+    }
     if (step->stream == TR_STREAM_COPY || step->stream == TR_STREAM_NVME) {
         start_move(w, index);
         return;
@@ -217,9 +217,9 @@ static void run_all(walk *w) {
     size_t applied = tr__sequence_applied(train);
     for (size_t i = 0; i <= train->count && w->status == TR_OK; i++) {
         if (i == applied || i == train->count) {
-            wait_for(w, TR_STREAM_COMM, INT64_MAX);
-            wait_for(w, TR_STREAM_COPY, INT64_MAX);
-            wait_for(w, TR_STREAM_NVME, INT64_MAX);
+            for (int s = 0; s < TR_STREAMS; s++) {
+                wait_for(w, (tr_stream)s, INT64_MAX);
+            }
         }
         if (i < train->count && train->steps[i].guard != TR_GUARD_AT_ONCE) {
             run_step(w, (int32_t)i);

@@ -26,7 +26,7 @@ static const tr_plan_step *step_at(const follower *f, size_t index) {
 
 static void look(follower *f, const tr_plan_step *step) {
     const tr_carrier *carrier = f->rig->executor->carrier[TR_STREAM_NVME];
-    int64_t asked = f->asked[step->wait_nvme];
+    int64_t asked = f->asked[step->wait[TR_STREAM_NVME]];
     if (step->kind == TR_STEP_update && step->guard == TR_GUARD_DEFERRED && asked > 0) {
         f->waits++;
         f->early += tr__carrier_totals(carrier).read < asked;

@@ -96,7 +96,7 @@ static bool is_waited_for(const tr_sequence *sequence, size_t before, size_t aft
         number += sequence->steps[i].stream == stream;
     }
     for (size_t i = 0; i <= after; i++) {
-        int32_t wait = tr__step_wait(&sequence->steps[i], stream);
+        int32_t wait = sequence->steps[i].wait[stream];
         waited = wait > waited ? wait : waited;
     }
     return waited >= number;

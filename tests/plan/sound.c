@@ -57,7 +57,7 @@ bool test_is_sound(const tr_plan *plan, tr_sequence_kind kind,
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
         for (int s = 0; s < TR_STREAMS; s++) {
-            int32_t wait = tr__step_wait(step, (tr_stream)s);
+            int32_t wait = step->wait[s];
             waited[s] = wait > waited[s] ? wait : waited[s];
         }
         for (size_t k = 0; k < accesses->begin[i]; k++) {

@@ -657,18 +657,18 @@ static void hurry_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
         tr_plan_step *step = &sequence->steps[i], right = *step;
         if (step->stream != TR_STREAM_NVME &&
             test_needed(sequence, i, TR_STREAM_NVME) > transfers) {
-            step->wait_nvme = 0;
-            must_find(plan, s, "no wait for NVMe", (int)i, right.wait_nvme);
+            step->wait[TR_STREAM_NVME] = 0;
+            must_find(plan, s, "no wait for NVMe", (int)i, right.wait[TR_STREAM_NVME]);
             *step = right;
         }
         if (step->stream != TR_STREAM_COPY &&
             test_needed(sequence, i, TR_STREAM_COPY) > copies) {
-            step->wait_copy = 0;
-            must_find(plan, s, "no wait for copies", (int)i, right.wait_copy);
+            step->wait[TR_STREAM_COPY] = 0;
+            must_find(plan, s, "no wait for copies", (int)i, right.wait[TR_STREAM_COPY]);
             *step = right;
         }
-        copies = right.wait_copy > copies ? right.wait_copy : copies;
-        transfers = right.wait_nvme > transfers ? right.wait_nvme : transfers;
+        copies = right.wait[TR_STREAM_COPY] > copies ? right.wait[TR_STREAM_COPY] : copies;
+        transfers = right.wait[TR_STREAM_NVME] > transfers ? right.wait[TR_STREAM_NVME] : transfers;
     }
 }
 

@@ -133,10 +133,10 @@ static void assert_step_at(const tr_plan_step *want, const json_t *step,
                              time * whole_of(each, "micro_batch"),
                          want->micro);
     }
-    assert_int_equal(wait != NULL, want->wait > 0);
+    assert_int_equal(wait != NULL, want->wait[TR_STREAM_COMM] > 0);
     if (wait) {
         assert_int_equal(json_integer_value(wait) + time * whole_of(each, "wait"),
-                         want->wait);
+                         want->wait[TR_STREAM_COMM]);
     }
 }
 

@@ -57,10 +57,9 @@ static void spoil_waits(spoiler *s) {
     tr_sequence *sequence = &s->plan->sequences[s->kind];
     for (size_t i = 0; i < sequence->count; i++) {
         tr_plan_step *step = &sequence->steps[i], right = *step;
-        int32_t *waits[] = {&step->wait, &step->wait_copy, &step->wait_nvme};
-        for (int w = 0; w < 3; w++) {
-            if (*waits[w] > 0) {
-                *waits[w] = 0;
+        for (int w = 0; w < TR_STREAMS; w++) {
+            if (step->wait[w] > 0) {
+                step->wait[w] = 0;
                 bool found = is_found(s->plan);
                 note(s, found, found || test_is_sound(s->plan, s->kind, &s->accesses),
                      i, w);

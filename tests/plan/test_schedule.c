@@ -36,7 +36,7 @@ static void compare_waits(const comparison *c, tr_stream stream, totals *t) {
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
         int32_t on = step->stream == stream ? -1 : c->derived.on[i][stream];
-        int32_t wait = tr__step_wait(step, stream);
+        int32_t wait = step->wait[stream];
         needed = on >= 0 && number[on] > needed ? number[on] : needed;
         t->waits += wait > counted;
         t->waits_for_more += wait > counted && wait > needed;
@@ -61,7 +61,7 @@ static void find_waited(comparison *c, tr_stream stream) {
     int32_t done = 0, number = 0;
     size_t next = 0;
     for (size_t i = 0; i < sequence->count; i++) {
-        int32_t wait = tr__step_wait(&sequence->steps[i], stream);
+        int32_t wait = sequence->steps[i].wait[stream];
         done = wait > done ? wait : done;
         for (; number < done && next < i; next++) {
             if (sequence->steps[next].stream == stream) {

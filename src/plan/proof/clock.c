@@ -21,17 +21,15 @@ int tr__clock_stream(tr_stream stream) {
 }
 
 void tr__clock_wait(tr_proof *p) {
-    const int32_t waits[TR_BESIDE_STREAMS] = {p->step->wait, p->step->wait_copy,
-                                              p->step->wait_nvme};
     for (int s = 0; s < TR_BESIDE_STREAMS; s++) {
-        if (waits[s] < 0 || waits[s] > p->issued[s]) {
+        int32_t wait = p->step->wait[beside[s]];
+        if (wait < 0 || wait > p->issued[s]) {
             tr__proof_wrong(p,
                             "waits for %d steps of the %s stream, of which %d have "
                             "begun",
-                            (int)waits[s], tr__stream_name(beside[s]),
-                            (int)p->issued[s]);
-        } else if (waits[s] > 0) {
-            int32_t last = p->of_stream[p->kind][s][waits[s] - 1];
+                            (int)wait, tr__stream_name(beside[s]), (int)p->issued[s]);
+        } else if (wait > 0) {
+            int32_t last = p->of_stream[p->kind][s][wait - 1];
             p->done[s] = last > p->done[s] ? last : p->done[s];
         }
     }
