@@ -36,6 +36,9 @@ typedef struct tr_simulation {
     double model_utilisation;
     int64_t gather_bytes, reduce_bytes; // sent by this rank
     int64_t copied_bytes, stored_bytes; // between its device and host; NVMe, both ways
+    // Waiting for what the host's processors compute, and how long they were at work;
+    // 0 where they are the device.
+    double exposed_host_seconds, host_seconds;
     // Of one rank; what the machine has for one: 0: not said.
     int64_t planned_bytes[TR_SPACES], machine_bytes[TR_SPACES];
 } tr_simulation;

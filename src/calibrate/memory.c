@@ -111,6 +111,7 @@ tr_status tr__measure_memory(tr_measuring *m) {
         m->machine->memory_rate = update_rate(m, arena, count);
         m->machine->host_rate =
             m->machine->memory_rate * (double)m->machine->ranks_per_node;
+        m->machine->host_is_device = true;
         find_cache(m->machine, arena);
     }
     tr__arena_destroy(arena);

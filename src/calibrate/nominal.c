@@ -37,6 +37,7 @@ tr_status tr__calibrate_nominal(const tr_plan_request *request, tr_machine **out
     m->half_flops = m->flops;
     m->memory_rate = memory * threads;
     m->host_rate = memory * threads * (double)m->ranks_per_node;
+    m->host_is_device = true;
     m->launch = launch;
     for (int i = 0; i < TR_RATED_OPS; i++) {
         m->op_launch[i] = -1;

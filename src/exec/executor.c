@@ -50,11 +50,9 @@ static tr_watch *watch_of(const tr_work *work) {
 }
 
 static tr_tickets tickets(const tr_work *work) {
-    const tr_executor *ex = work->ex;
-    tr_tickets newest = {0};
-    newest.of[TR_STREAM_COMM] = ex->comm ? tr__comm_newest(ex->comm) : 0;
+    tr_tickets newest;
     for (int s = 0; s < TR_STREAMS; s++) {
-        newest.of[s] += ex->carrier[s] ? tr__carrier_newest(ex->carrier[s]) : 0;
+        newest.of[s] = tr__stream_newest(work->ex, (tr_stream)s);
     }
     return newest;
 }
@@ -66,15 +64,9 @@ static void begin_watch(const tr_work *work, bool first) {
         return;
     }
     tr__watch_begin(ex->watch, first);
-    if (ex->comm) {
-        tr_task_span *times = tr__watch_times(ex->watch, TR_STREAM_COMM, &count);
-        tr__comm_watch(ex->comm, times, count);
-    }
     for (int s = 0; s < TR_STREAMS; s++) {
-        if (ex->carrier[s]) {
-            tr_task_span *times = tr__watch_times(ex->watch, (tr_stream)s, &count);
-            tr__carrier_watch(ex->carrier[s], times, count);
-        }
+        tr_task_span *times = tr__watch_times(ex->watch, (tr_stream)s, &count);
+        tr__stream_watch(ex, (tr_stream)s, times, count);
     }
 }
 
@@ -84,13 +76,8 @@ static void end_watch(const tr_work *work) {
         return;
     }
     tr__watch_end(ex->watch);
-    if (ex->comm) {
-        tr__comm_watch(ex->comm, NULL, 0);
-    }
     for (int s = 0; s < TR_STREAMS; s++) {
-        if (ex->carrier[s]) {
-            tr__carrier_watch(ex->carrier[s], NULL, 0);
-        }
+        tr__stream_watch(ex, (tr_stream)s, NULL, 0);
     }
 }
 
@@ -104,13 +91,14 @@ static bool is_left_out(const tr_work *work, const tr_plan_step *step, bool stop
 
 // A step that is left out waits nevertheless, because later steps count on its waits;
 // and what is left out of a stream carries nothing there, because waits count steps.
-static bool carries_nothing(const tr_plan_step *step) {
-    return step->guard == TR_GUARD_DEFERRED && step->stream == TR_STREAM_NVME;
+static bool is_skipped(const tr_work *work, const tr_plan_step *step) {
+    return step->stream == TR_STREAM_NVME ||
+           (step->stream == TR_STREAM_HOST && work->ex->host);
 }
 
 static tr_status leave_out(tr_work *work, const tr_plan_step *step) {
-    if (carries_nothing(step)) {
-        tr__carrier_start(work->ex->carrier[TR_STREAM_NVME], &(tr_carry){.bytes = 0});
+    if (is_skipped(work, step)) {
+        tr__stream_skip(work->ex, step->stream);
     }
     return TR_OK;
 }
@@ -119,7 +107,7 @@ static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
     const tr_plan *plan = work->ex->plan;
     const tr_plan_step *step = &plan->sequences[work->sequence].steps[index];
     bool left_out = is_left_out(work, step, stopped);
-    tr_watch *watch = left_out && !carries_nothing(step) ? NULL : watch_of(work);
+    tr_watch *watch = left_out && !is_skipped(work, step) ? NULL : watch_of(work);
     tr_status status = tr__run_wait(work, step);
     double begin = watch ? tr__seconds() : 0;
     tr_tickets before = tickets(work);
@@ -135,33 +123,16 @@ static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
     return status;
 }
 
-static tr_status wait_for_all(const tr_work *work) {
-    tr_comm *comm = work->ex->comm;
-    tr_status status =
-        comm ? tr__comm_wait(comm, tr__comm_newest(comm), work->err) : TR_OK;
-    for (int s = 0; s < TR_STREAMS && status == TR_OK; s++) {
-        tr_carrier *carrier = work->ex->carrier[s];
-        if (carrier) {
-            status = tr__carrier_wait(carrier, tr__carrier_newest(carrier), work->err);
-        }
-    }
-    return status;
-}
-
 // Steps wait for so many of their sequence, and a walk may begin in its middle.
 static void number_tickets(tr_work *work, size_t first) {
     const tr_executor *ex = work->ex;
     const tr_plan_step *steps = ex->plan->sequences[work->sequence].steps;
     for (int s = 0; s < TR_STREAMS; s++) {
-        work->first[s] = ex->carrier[s] ? tr__carrier_newest(ex->carrier[s]) : 0;
+        work->first[s] = tr__stream_newest(ex, (tr_stream)s);
     }
-    if (ex->comm) {
-        work->first_ticket = tr__comm_newest(ex->comm);
-        work->waited = tr__comm_totals(ex->comm).wait_seconds;
-    }
+    work->waited = ex->comm ? tr__comm_totals(ex->comm).wait_seconds : 0;
     for (size_t i = 0; i < first; i++) {
         work->first[steps[i].stream]--;
-        work->first_ticket -= steps[i].stream == TR_STREAM_COMM;
     }
 }
 
@@ -198,6 +169,12 @@ static void find_part(const tr_sequence *sequence, tr_walk_kind which, size_t *f
                                     : sequence->count;
 }
 
+// Is there a stream beside which the next step's work goes on, while it updates? Else
+// it is as well done at once.
+static bool gains_by_leaving(const tr_executor *ex) {
+    return ex->host || ex->carrier[TR_STREAM_NVME];
+}
+
 static tr_status walk(tr_work *work, tr_walk_kind which, bool (*stop)(void *user),
                       void *user) {
     tr_executor *executor = work->ex;
@@ -216,7 +193,7 @@ static tr_status walk(tr_work *work, tr_walk_kind which, bool (*stop)(void *user
         if (!stopped && stop && stop(user)) {
             stopped = true;
             if (!executor->comm && !executor->late) {
-                tr_status done = wait_for_all(work);
+                tr_status done = tr__streams_wait(work->ex, work->err);
                 return done == TR_OK ? tr_fail(work->err, TR_INTERRUPTED, "interrupted")
                                      : done;
             }
@@ -232,7 +209,7 @@ static tr_status walk(tr_work *work, tr_walk_kind which, bool (*stop)(void *user
         failed = failed != TR_OK ? failed : status;
         stopped = stopped || failed != TR_OK;
     }
-    tr_status status = wait_for_all(work);
+    tr_status status = tr__streams_wait(work->ex, work->err);
     if (status == TR_OK) {
         end_watch(work);
         executor->late = which == TR_WALK_LEAVE
@@ -254,6 +231,9 @@ tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
     work.run.fixed_scale = executor->fixed.scale;
     work.run.fixed_limit = executor->fixed.limit;
     work.run.update = &executor->order;
+    if (which == TR_WALK_LEAVE && !gains_by_leaving(executor)) {
+        which = TR_WALK_UPDATE;
+    }
     int before = tr__team_begin(executor->plan->request.threads);
     tr_status status = walk(&work, which, stop, user);
     tr__team_end(before);
@@ -503,6 +483,7 @@ tr_status tr__executor_replan(tr_executor *executor, const tr_plan *plan,
 
 void tr__executor_destroy(tr_executor *executor) {
     if (executor) {
+        tr__launcher_destroy(executor->host);
         for (int s = 0; s < TR_STREAMS; s++) {
             tr__carrier_destroy(executor->carrier[s]);
         }

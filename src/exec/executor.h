@@ -35,6 +35,12 @@ tr_status tr__executor_replan(tr_executor *executor, const tr_plan *plan,
 // and whether past the page cache.
 const char *tr__executor_nvme_method(const tr_executor *executor, bool *direct);
 
+// From now on the host's stream works on a thread of its own, beside the walk: for
+// machines whose device is not the host's processors. As created, the walk does its
+// steps when it reaches them, since a second team of threads on the same cores would
+// slow both. TR_MEMORY, TR_INTERNAL: no thread.
+tr_status tr__executor_host_beside(tr_executor *executor, tr_error *err);
+
 // Where micro-batches come from, for training (0) and evaluation (1). Borrowed.
 void tr__executor_feed(tr_executor *executor, int ring, tr_feed *feed);
 // The memory of a ring of data slots, for its feed.
@@ -45,6 +51,7 @@ typedef enum tr_walk_kind {
     TR_WALK_WORK,   // all before the update: gradients and their norm, an evaluation
     TR_WALK_UPDATE, // what comes after it, all at once
     TR_WALK_LEAVE,  // the same, but the next training step does what it can do of it
+                    // beside its own work
     TR_WALK_SETTLE, // what was left in this way
 } tr_walk_kind;
 

@@ -1,22 +1,6 @@
 // Steps that ranks take together.
 #include "exec/walk.h"
 
-tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step) {
-    tr_status status = TR_OK;
-    int64_t messages = step->wait[TR_STREAM_COMM];
-    if (messages > 0) {
-        status = tr__comm_wait(work->ex->comm, work->first_ticket + messages, work->err);
-    }
-    for (int s = 0; s < TR_STREAMS && status == TR_OK; s++) {
-        tr_carrier *carrier = work->ex->carrier[s];
-        if (carrier && step->wait[s] > 0) {
-            int64_t ticket = work->first[s] + step->wait[s];
-            status = tr__carrier_wait(carrier, ticket, work->err);
-        }
-    }
-    return status;
-}
-
 tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     tr_exchange e;

@@ -11,7 +11,7 @@ tr_status tr__run_copy(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     tr_copy copy;
     if (tr__step_copy(ex->plan, step, &copy)) {
-        tr_carry order = {.kind = copy.adds ? TR_CARRY_ADD_I64 : TR_CARRY_COPY,
+        tr_carry order = {.kind = TR_CARRY_COPY,
                           .from = tr__at_region(ex, &copy.from),
                           .to = tr__at_region(ex, &copy.to),
                           .bytes = copy.to.end - copy.to.first};

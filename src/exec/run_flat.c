@@ -32,11 +32,12 @@ static void launch_one(const tr_executor *ex, const tr_run_context *run,
     flat->kernel->launch(&flat->desc, NULL, &launch);
 }
 
-static void run_flat(const tr_work *work, const tr_plan_step *step) {
+void tr__launch_flat(const tr_executor *ex, const tr_run_context *run,
+                     const tr_plan_step *step) {
     tr_flat_launch launch;
     size_t next = 0;
-    while (tr__flat_launch_next(work->ex->plan, step, &next, &launch)) {
-        launch_one(work->ex, &work->run, &launch);
+    while (tr__flat_launch_next(ex->plan, step, &next, &launch)) {
+        launch_one(ex, run, &launch);
     }
 }
 
@@ -56,7 +57,11 @@ tr_status tr__run_launch(tr_work *work, const tr_plan_step *step) {
     if (program) {
         return tr__run_program(work, step, program);
     }
-    run_flat(work, step);
+    if (step->stream == TR_STREAM_HOST && work->ex->host) {
+        tr__launcher_start(work->ex->host, &(tr_host_task){step, work->run});
+        return TR_OK;
+    }
+    tr__launch_flat(work->ex, &work->run, step);
     if (step->kind == TR_STEP_norm) {
         note_times(work);
     }

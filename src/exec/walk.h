@@ -3,6 +3,7 @@
 #define TR_EXEC_WALK_H
 
 #include "backend/cpu/carrier.h"
+#include "backend/cpu/launcher.h"
 #include "exec/executor.h"
 #include "plan/moves.h"
 
@@ -18,6 +19,7 @@ struct tr_executor {
     char *base[TR_SPACES];           // starts of the arenas
     tr_comm *comm;                   // NULL: one rank
     tr_carrier *carrier[TR_STREAMS]; // of copies, of NVMe; NULL: nothing is elsewhere
+    tr_launcher *host;               // of the host's stream; NULL: the walk does it
     tr_watch *watch;                 // NULL: nobody watches
     tr_feed *feed[2];
     bool unread;        // the newest walk of a training step lacked a sample
@@ -33,9 +35,9 @@ typedef struct tr_work {
     tr_executor *ex;
     tr_sequence_kind sequence;
     tr_run_context run;
-    int64_t first_ticket;      // the newest before this walk's communication
-    int64_t first[TR_STREAMS]; // the same of carriers, as if all of the sequence's
-                               // steps were of this walk
+    // Of each stream, the newest ticket before this walk, as if all of the sequence's
+    // steps were of it.
+    int64_t first[TR_STREAMS];
     double begin, waited; // tr__seconds(), and the waits of ranks, at its beginning
     tr_error *err;
 } tr_work;
@@ -93,12 +95,30 @@ tr_status tr__run_launch(tr_work *work, const tr_plan_step *step);
 // is rounded where it is written.
 void tr__round_copy(const tr_executor *ex, const tr_flat *flat, int64_t first,
                     int64_t count);
+// The same of a step on flat buffers, wherever it is called.
+void tr__launch_flat(const tr_executor *ex, const tr_run_context *run,
+                     const tr_plan_step *step);
 // ---- run_comm.c
 tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step);
-// Until everything is done that the step waits for.
-tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step);
 // ---- run_copy.c
 tr_status tr__run_copy(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_file(tr_work *work, const tr_plan_step *step);
+// ---- streams.c
+// A task of the host's stream. step NULL: nothing.
+typedef struct tr_host_task {
+    const tr_plan_step *step;
+    tr_run_context run;
+} tr_host_task;
+int64_t tr__stream_newest(const tr_executor *ex, tr_stream stream); // ticket
+tr_status tr__stream_wait(tr_executor *ex, tr_stream stream, int64_t ticket,
+                          tr_error *err);
+void tr__stream_watch(tr_executor *ex, tr_stream stream, tr_task_span *spans,
+                      int64_t count);
+// In place of a step that is left out.
+void tr__stream_skip(tr_executor *ex, tr_stream stream);
+// Until nothing is under way on any stream.
+tr_status tr__streams_wait(tr_executor *ex, tr_error *err);
+// Until everything is done that the step waits for.
+tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step);
 
 #endif

@@ -3,13 +3,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-// Does the step hand a task to its stream?
-static bool hands_on(const tr_plan_step *step) {
-    tr_step_shape shape = tr__step_shape(step);
-    return shape == TR_STEP_IS_COPY || shape == TR_STEP_IS_EXCHANGE ||
-           shape == TR_STEP_IS_FILE;
-}
-
 static bool take(tr_watch *watch, const size_t count[TR_STREAMS]) {
     bool there = true;
     for (int s = 0; s < TR_STREAMS; s++) {
@@ -29,7 +22,8 @@ tr_status tr__watch_create(const tr_plan *plan, tr_watch **out, tr_error *err) {
     tr_watch *watch = tr__calloc(1, sizeof *watch);
     size_t count[TR_STREAMS] = {0};
     for (size_t i = 0; i < sequence->count; i++) {
-        count[sequence->steps[i].stream] += hands_on(&sequence->steps[i]);
+        tr_stream stream = sequence->steps[i].stream;
+        count[stream] += tr__stream_is_beside(stream);
     }
     if (watch) {
         watch->capacity = sequence->count;

@@ -245,7 +245,7 @@ static void note_copy(finder *f) {
     tr_copy copy;
     if (tr__step_copy(f->plan, f->step, &copy)) {
         note_region(f, &copy.from, TR_ACCESS_READ);
-        note_moved(f, &copy.to, copy.contributes);
+        note_region(f, &copy.to, TR_ACCESS_WRITE);
     }
 }
 

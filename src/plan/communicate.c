@@ -3,8 +3,8 @@
 //
 // Around the visits of a sequence (visits.h), parameters arrive: read from NVMe,
 // fetched from where they live, then gathered from the other ranks, as far as they have
-// to be; and gradients leave: reduced over ranks, then evicted to where the update is,
-// then written to NVMe.
+// to be; and gradients leave: reduced over ranks, then evicted to where the update is
+// and measured there, or written to NVMe.
 //
 //     stage 0   a flat's gradients are reduced and gathered once they are complete
 //     stage 1   they are reduced then; parameters are gathered in the next step, before
@@ -23,15 +23,13 @@
 #include "plan/residency.h"
 #include "plan/visits.h"
 
-enum { COMM, COPY, NVME, STREAMS }; // the streams that go on beside computing
-
 // The parts of an arrival and of a departure, in their order.
 typedef enum arrival { READ, FETCH, GATHER, ARRIVALS } arrival;
-typedef enum departure { REDUCE, EVICT, WRITE, DEPARTURES } departure;
+typedef enum departure { REDUCE, EVICT, SQUARE, WRITE, DEPARTURES } departure;
 
-// The last step of each stream, by its id; 0: none.
+// The last step of each stream that goes on beside computing, by its id; 0: none.
 typedef struct issue {
-    int32_t of[STREAMS];
+    int32_t of[TR_STREAMS];
 } issue;
 
 typedef struct walk {
@@ -44,8 +42,10 @@ typedef struct walk {
     // departure comes after, and the most of the latter.
     size_t ahead[ARRIVALS], after[DEPARTURES], behind;
     bool reads, writes; // parameters from NVMe, gradients to it
+    bool squares;       // gradients are measured on the host as soon as they are there
     issue *came;        // [visits] the last steps that bring it something
     issue *left;        // [visits] the last steps that take its gradients
+    bool *evicted;      // [flats] some of its gradients have left in this step
     tr_error *err;
 } walk;
 
@@ -55,19 +55,15 @@ static bool grads_leave(const walk *w) {
 
 static int32_t add(walk *w, tr_plan_step step) {
     int32_t id = tr__edit_add(&w->editor, step);
-    if (step.stream == TR_STREAM_COMM) {
-        w->last.of[COMM] = id;
-    } else if (step.stream == TR_STREAM_COPY) {
-        w->last.of[COPY] = id;
-    } else if (step.stream == TR_STREAM_NVME) {
-        w->last.of[NVME] = id;
+    if (tr__stream_is_beside(step.stream)) {
+        w->last.of[step.stream] = id;
     }
     return id;
 }
 
 // The step begins when all of these are done.
 static void limit(walk *w, const issue *before, int32_t after) {
-    for (int s = 0; s < STREAMS; s++) {
+    for (int s = 0; s < TR_STREAMS; s++) {
         tr__edit_limit(&w->editor, before->of[s], after);
     }
 }
@@ -109,7 +105,7 @@ static int32_t add_gather(walk *w, tr_part part, int flat) {
 // more than the visits ahead of it have staging.
 static int32_t add_read(walk *w, int flat, size_t now) {
     int32_t id = add_transfer(w, TR_STEP_read, tr__used_part(w->plan), flat);
-    tr__edit_limit(&w->editor, w->came[now].of[COPY], id);
+    tr__edit_limit(&w->editor, w->came[now].of[TR_STREAM_COPY], id);
     return id;
 }
 
@@ -122,13 +118,13 @@ static void bring(walk *w, size_t v, arrival part, size_t now) {
         int flat = unit->flats[k];
         bool fetches = at->fetch >> k & 1, gathers = at->gather >> k & 1;
         if (part == READ && fetches && w->reads) {
-            came->of[NVME] = add_read(w, flat, now);
+            came->of[TR_STREAM_NVME] = add_read(w, flat, now);
         }
         if (part == FETCH && fetches) {
-            came->of[COPY] = add_fetch(w, flat);
+            came->of[TR_STREAM_COPY] = add_fetch(w, flat);
         }
         if (part == GATHER && gathers) {
-            came->of[COMM] = add_gather(w, TR_PART_PARAM, flat);
+            came->of[TR_STREAM_COMM] = add_gather(w, TR_PART_PARAM, flat);
         }
     }
 }
@@ -170,6 +166,31 @@ static int32_t add_evict(walk *w, int flat) {
                                  .unit = (int32_t)flat});
 }
 
+// On the host, from where they are on the device. Only integers: floats come complete.
+static int32_t add_addition(walk *w, int flat) {
+    return add(w, (tr_plan_step){.kind = TR_STEP_add,
+                                 .stream = TR_STREAM_HOST,
+                                 .guard = TR_GUARD_ALWAYS,
+                                 .unit = (int32_t)flat});
+}
+
+// The first of a step's gradients are copied, the others are added to them.
+static void hand_over(walk *w, int flat, issue *left) {
+    if (w->evicted[flat]) {
+        left->of[TR_STREAM_HOST] = add_addition(w, flat);
+    } else {
+        left->of[TR_STREAM_COPY] = add_evict(w, flat);
+    }
+    w->evicted[flat] = true;
+}
+
+static void add_square(walk *w, int flat) {
+    add(w, (tr_plan_step){.kind = TR_STEP_square,
+                          .stream = TR_STREAM_HOST,
+                          .guard = TR_GUARD_ALWAYS,
+                          .unit = (int32_t)flat});
+}
+
 static int32_t add_reduce(walk *w, int flat) {
     int32_t id = add(w, (tr_plan_step){.kind = TR_STEP_reduce,
                                        .stream = TR_STREAM_COMM,
@@ -179,9 +200,10 @@ static int32_t add_reduce(walk *w, int flat) {
 }
 
 static bool takes(const walk *w, departure part) {
-    return part == REDUCE  ? w->plan->request.ranks > 1
-           : part == EVICT ? grads_leave(w)
-                           : w->writes;
+    return part == REDUCE   ? w->plan->request.ranks > 1
+           : part == EVICT  ? grads_leave(w)
+           : part == SQUARE ? w->squares
+                            : w->writes;
 }
 
 static void take_away(walk *w, size_t v, departure part) {
@@ -194,11 +216,14 @@ static void take_away(walk *w, size_t v, departure part) {
             continue;
         }
         if (part == REDUCE) {
-            left->of[COMM] = add_reduce(w, flat);
+            left->of[TR_STREAM_COMM] = add_reduce(w, flat);
         } else if (part == EVICT && w->plan->flats[flat].leaves) {
-            left->of[COPY] = add_evict(w, flat);
+            hand_over(w, flat, left);
+        } else if (part == SQUARE && w->plan->flats[flat].leaves) {
+            add_square(w, flat);
         } else if (part == WRITE) {
-            left->of[NVME] = add_transfer(w, TR_STEP_write, TR_PART_GRAD, flat);
+            left->of[TR_STREAM_NVME] =
+                add_transfer(w, TR_STEP_write, TR_PART_GRAD, flat);
         }
     }
 }
@@ -239,12 +264,24 @@ static void limit_visit(walk *w, size_t v, int32_t first) {
     }
 }
 
+// Those that several waves make, or that need memory to become f32, are measured when
+// all is there.
+static void add_squares(walk *w) {
+    bool late = grads_leave(w) && !w->squares && !w->writes;
+    for (size_t f = 0; late && f < w->plan->flat_count; f++) {
+        if (w->plan->flats[f].leaves) {
+            add_square(w, (int)f);
+        }
+    }
+}
+
 // Nothing of the step is under way at the norm; the update needs what all ranks have
 // found.
 static void add_norm(walk *w, tr_plan_step step) {
-    for (size_t i = 0; i < w->behind; i++) {
+    for (size_t i = 0; i < w->behind + w->squares; i++) {
         add_border(w, w->visits.count + i);
     }
+    add_squares(w);
     limit(w, &w->last, add(w, step));
     if (w->plan->request.ranks > 1) {
         add_gather(w, TR_PART_RECORD, 0);
@@ -289,6 +326,8 @@ static void choose_distances(walk *w) {
     w->ahead[READ] = w->ahead[FETCH] + w->reads;
     w->after[REDUCE] = 1;
     w->after[EVICT] = overlap && ranks ? 2 : 1;
+    w->squares = leave && !w->writes && !tr__plan_folds(w->plan);
+    w->after[SQUARE] = w->after[EVICT] + overlap;
     w->after[WRITE] = overlap ? w->after[EVICT] + 1 : 1;
     w->behind = w->after[w->writes ? WRITE : leave ? EVICT : REDUCE];
 }
@@ -298,7 +337,8 @@ static void edit(walk *w) {
     tr_status status = tr__visits_find(w->plan, w->kind, &w->visits, w->err);
     w->came = tr__calloc(w->visits.count + 1, sizeof *w->came);
     w->left = tr__calloc(w->visits.count + 1, sizeof *w->left);
-    if (status == TR_OK && (!w->came || !w->left)) {
+    w->evicted = tr__calloc(w->plan->flat_count + 1, sizeof *w->evicted);
+    if (status == TR_OK && (!w->came || !w->left || !w->evicted)) {
         status = tr_fail(w->err, TR_MEMORY, "no memory to plan what moves");
     }
     w->editor.status = status;
@@ -306,12 +346,13 @@ static void edit(walk *w) {
     tr__visits_clear(&w->visits);
     tr__free(w->came);
     tr__free(w->left);
+    tr__free(w->evicted);
 }
 
 // The next flat is read while this one is fetched; no more than that is staged. *read:
 // flats so far, empty ones included.
 static void read_for_fence(walk *w, size_t f, size_t *read) {
-    issue fetched = {.of[COPY] = w->last.of[COPY]};
+    issue fetched = {.of[TR_STREAM_COPY] = w->last.of[TR_STREAM_COPY]};
     for (; *read < w->plan->flat_count && *read < f + 2; (*read)++) {
         if (w->plan->flats[*read].count > 0) {
             limit(w, &fetched,

@@ -112,6 +112,20 @@ static bool accumulate(const tr_plan *plan, const tr_plan_step *step,
     return finish(out);
 }
 
+// What further waves have made, on its way from the device: integers.
+static bool add_sums(const tr_plan *plan, const tr_plan_step *step,
+                     tr_flat_launch *out) {
+    const tr_flat_range *home = &flat_of(plan, step)->grad;
+    tr_dtype type = plan->request.sums;
+    tr_accumulate_attr attr = {(int32_t)type};
+    *out = begin(plan, step, &tr__op_accumulate);
+    memcpy(out->desc.attr, &attr, sizeof attr);
+    add_input(out, vector(type, home->count),
+              (tr_location){step->buffer[TR_SLOT_INPUT], 0});
+    set_added(out, 0, vector(type, home->count), (tr_location){home->buffer, 0});
+    return finish(out);
+}
+
 // This rank's gradients of a flat buffer, by blocks into its record.
 static bool squares(const tr_plan *plan, const tr_plan_step *step, const tr_flat *flat,
                     tr_location sums, tr_flat_launch *out) {
@@ -122,25 +136,29 @@ static bool squares(const tr_plan *plan, const tr_plan_step *step, const tr_flat
     return finish(out);
 }
 
-// What leaves is this rank's part, or lies in the sums that stay.
-static bool squares_of_leaving(const tr_plan *plan, const tr_plan_step *step,
-                               tr_flat_launch *out) {
+// Of gradients that are on the host; or of what leaves: this rank's part, or what lies
+// in the sums that stay.
+static bool squares_of_one(const tr_plan *plan, const tr_plan_step *step,
+                           tr_flat_launch *out) {
     const tr_flat *flat = flat_of(plan, step);
     int32_t from = step->buffer[TR_SLOT_INPUT];
+    if (step->stream == TR_STREAM_HOST) {
+        return squares(plan, step, flat,
+                       in_range(&flat->grad, flat->first, tr__sum_bytes(plan)), out);
+    }
     tr_location sums = from < 0
                            ? in_range(&flat->sums, flat->first, tr__sum_bytes(plan))
                            : (tr_location){from, 0};
     return squares(plan, step, flat, sums, out);
 }
 
-// Those of all flat buffers, but of what has left for NVMe.
+// Those of all flat buffers that stay on the device.
 static bool squares_of_all(const tr_plan *plan, const tr_plan_step *step, size_t *next,
                            tr_flat_launch *out) {
     while (*next < plan->flat_count) {
         const tr_flat *flat = &plan->flats[(*next)++];
         tr_location sums = in_range(&flat->grad, flat->first, tr__sum_bytes(plan));
-        if (!tr__is_on_nvme(plan, &flat->grad) &&
-            squares(plan, step, flat, sums, out)) {
+        if (!flat->leaves && squares(plan, step, flat, sums, out)) {
             return true;
         }
     }
@@ -406,8 +424,10 @@ bool tr__flat_launch_next(const tr_plan *plan, const tr_plan_step *step, size_t 
         return pack(plan, step, out);
     case TR_STEP_fold:
         return accumulate(plan, step, out);
+    case TR_STEP_add:
+        return add_sums(plan, step, out);
     case TR_STEP_square:
-        return squares_of_leaving(plan, step, out);
+        return squares_of_one(plan, step, out);
     case TR_STEP_gauge_tied:
         return squares_of_tied(plan, step, out);
     case TR_STEP_measure:

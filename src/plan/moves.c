@@ -53,8 +53,6 @@ static void copy_evicted(const tr_plan *plan, const tr_plan_step *step, tr_copy 
         .from = from < 0 ? in_range(&flat->sums, home->first, home->count, element)
                          : all_of(from, bytes),
         .to = all_of(staged < 0 ? home->buffer : staged, bytes),
-        .adds = !(step->writes & tr__slot_bit(TR_SLOT_OUTPUT)),
-        .contributes = tr__slot_bit(TR_SLOT_OUTPUT),
     };
 }
 

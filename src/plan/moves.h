@@ -14,9 +14,7 @@ typedef struct tr_region {
 
 // Between spaces, or within one.
 typedef struct tr_copy {
-    tr_region from, to;   // of one size
-    bool adds;            // integers of 64 bits: to += from
-    uint64_t contributes; // bit of tr_plan_step.writes; 0: to = from always
+    tr_region from, to; // of one size
 } tr_copy;
 
 // Between ranks (comm.h): elements of `bytes` each.
@@ -27,7 +25,7 @@ typedef struct tr_exchange {
     tr_region send;       // none: this rank's part of recv
     tr_region recv;
     bool adds;            // to what recv holds
-    uint64_t contributes; // as above
+    uint64_t contributes; // bit of tr_plan_step.writes; 0: recv is written always
 } tr_exchange;
 
 // Between the file and memory.

@@ -152,11 +152,12 @@ static void turn(writer *w, int u) {
     }
 }
 
-// A rank updates what it keeps the optimizer's state of.
+// A rank updates what it keeps the optimizer's state of, where it keeps it.
 static void add_update(writer *w, tr_plan_step_kind kind, size_t f) {
     const tr_flat *flat = &w->plan->flats[f];
     bool shards = tr__plan_stage(w->plan) > 0;
     add(w, (tr_plan_step){.kind = kind,
+                          .stream = flat->leaves ? TR_STREAM_HOST : TR_STREAM_COMPUTE,
                           .guard = TR_GUARD_APPLIED,
                           .unit = (int32_t)f,
                           .first = shards ? flat->first : 0,

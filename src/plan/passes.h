@@ -23,6 +23,8 @@ tr_status tr__pass_gauge(tr_plan *plan, tr_error *err);
 tr_status tr__pass_communicate(tr_plan *plan, tr_error *err);
 // Updates of what lives on NVMe: cut into pieces, read ahead and written back.
 tr_status tr__pass_stage(tr_plan *plan, tr_error *err);
+// Updates on the host that a step leaves to the next one.
+tr_status tr__pass_defer(tr_plan *plan, tr_error *err);
 // The record of the step, and the bytes that move in it.
 tr_status tr__pass_traffic(tr_plan *plan, tr_error *err);
 // The inputs of recomputed units leave the device, and come back.

@@ -267,14 +267,15 @@ static const struct {
     tr_status (*run)(tr_plan *plan, tr_error *err);
     unsigned provides;
 } passes[] = {
-    {tr__pass_compile, ALWAYS}, {tr__pass_partition, ALWAYS},
-    {choose_wave, ALWAYS},      {tr__pass_order, ALWAYS},
-    {tr__pass_fold, SUMS},      {tr__pass_recompute, ALWAYS},
-    {tr__pass_gauge, ALWAYS},   {tr__pass_communicate, ALWAYS},
-    {tr__pass_stage, STAGING},  {tr__pass_boundary, ALWAYS},
-    {tr__pass_traffic, ALWAYS}, {tr__pass_kept, ALWAYS},
-    {tr__pass_values, ALWAYS},  {tr__pass_schedule, ALWAYS},
-    {tr__pass_offsets, ALWAYS}, {tr__pass_ledger, ALWAYS},
+    {tr__pass_compile, ALWAYS},  {tr__pass_partition, ALWAYS},
+    {choose_wave, ALWAYS},       {tr__pass_order, ALWAYS},
+    {tr__pass_fold, SUMS},       {tr__pass_recompute, ALWAYS},
+    {tr__pass_gauge, ALWAYS},    {tr__pass_communicate, ALWAYS},
+    {tr__pass_stage, STAGING},   {tr__pass_defer, ALWAYS},
+    {tr__pass_boundary, ALWAYS}, {tr__pass_traffic, ALWAYS},
+    {tr__pass_kept, ALWAYS},     {tr__pass_values, ALWAYS},
+    {tr__pass_schedule, ALWAYS}, {tr__pass_offsets, ALWAYS},
+    {tr__pass_ledger, ALWAYS},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 

@@ -31,7 +31,7 @@ typedef struct tr_plan_state {
 typedef struct tr_traffic {
     int64_t gather, reduce;
     int64_t device_host; // both ways
-    int64_t reached;     // tr_reach of all updates
+    int64_t reached;     // tr_reach of all steps
     int64_t nvme;        // read and written, whole blocks
 } tr_traffic;
 

@@ -42,7 +42,8 @@ static bool is_flat(const item *it) {
            it->kind == TR_STEP_reduce || it->kind == TR_STEP_gather ||
            it->kind == TR_STEP_fetch || it->kind == TR_STEP_evict ||
            it->kind == TR_STEP_read || it->kind == TR_STEP_write ||
-           it->kind == TR_STEP_square || it->kind == TR_STEP_clear;
+           it->kind == TR_STEP_square || it->kind == TR_STEP_add ||
+           it->kind == TR_STEP_clear;
 }
 
 static bool is_transfer(const tr_plan_step *step) {
@@ -207,9 +208,9 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
         }
     }
     if (it->pieces > 0) {
-        fprintf(to, ", %" PRId64 " piece%s%s", it->pieces, tr__plural(it->pieces),
-                it->late ? ", if the step before has left them" : "");
+        fprintf(to, ", %" PRId64 " piece%s", it->pieces, tr__plural(it->pieces));
     }
+    fputs(it->late ? ", if the step before has left them" : "", to);
     if (is_micro(it)) {
         bool many = it->last_micro != it->micro;
         fprintf(to, many ? ", micro-batches %" PRId64 : ", micro-batch %" PRId64,
@@ -289,7 +290,7 @@ static void print_traffic(const tr_plan *plan, FILE *to) {
         fprintf(to, "\ntraffic of a step between device and host\n");
         print_bytes("copied, both ways", plan->traffic.device_host, to);
         if (plan->traffic.reached > 0) {
-            print_bytes("reached by updates", plan->traffic.reached, to);
+            print_bytes("reached, not copied", plan->traffic.reached, to);
         }
     }
     if (plan->traffic.nvme > 0) {

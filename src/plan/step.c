@@ -22,15 +22,16 @@ const char *tr__sequence_name(tr_sequence_kind kind) {
 }
 
 const char *tr__stream_name(tr_stream stream) {
-    static const char *const names[] = {"compute", "data", "communication", "copy",
-                                        "nvme"};
+    static const char *const names[] = {"compute", "data", "communication",
+                                        "copy",    "nvme", "host"};
     return (unsigned)stream < TR_STREAMS ? names[stream] : "";
 }
 
 const char *tr__stream_wait_key(tr_stream stream) {
     static const char *const keys[TR_STREAMS] = {[TR_STREAM_COMM] = "wait",
                                                  [TR_STREAM_COPY] = "wait_copy",
-                                                 [TR_STREAM_NVME] = "wait_nvme"};
+                                                 [TR_STREAM_NVME] = "wait_nvme",
+                                                 [TR_STREAM_HOST] = "wait_host"};
     return keys[stream];
 }
 
@@ -123,6 +124,7 @@ static const struct kind {
     [TR_STEP_gauge_tied] = {TR_STEP_IS_LAUNCH, FLAT, false},
     [TR_STEP_fold] = {TR_STEP_IS_LAUNCH, FLAT, true},
     [TR_STEP_square] = {TR_STEP_IS_LAUNCH, FLAT, false},
+    [TR_STEP_add] = {TR_STEP_IS_LAUNCH, FLAT, false},
     [TR_STEP_clear] = {TR_STEP_IS_LAUNCH, FLAT, false},
     [TR_STEP_norm] = {TR_STEP_IS_LAUNCH, NOBODY, false},
     [TR_STEP_measure] = {TR_STEP_IS_LAUNCH, FLAT, false},

@@ -32,15 +32,15 @@
 //                    these are not f32
 //          reduce    sums the ranks' gradients of a flat buffer; each gets its shard
 //          square    the squares of a flat buffer's complete gradients, by blocks,
-//                    into the record, before they leave for NVMe
-//          evict     adds gradients to their sums where the update is, or takes them to
-//                    staging; or takes what a unit was given to where it waits
+//                    into the record: on the host, or before they leave for NVMe
+//          evict     takes gradients to where the update is, or to staging; or takes
+//                    what a unit was given to where it waits
+//          add       adds further gradients to those that were evicted
 //          write     brings part of a flat buffer from staging to NVMe
 //          unload    gives the micro-batch's slot back
 //          clear     sets to zero: the loss's sums; of a flat buffer's gradients what
 //                    the next step does not make
-//          norm      the squares of this rank's gradients, by blocks, into the record,
-//                    but for those that have left for NVMe
+//          norm      the same of all flat buffers whose gradients stay on the device
 //          measure   the first phase of an update that needs the norms of each tensor,
 //                    on elements of one flat buffer
 //          total     each tensor's norms, of what has been measured of it
@@ -61,7 +61,8 @@
     X(fold)                                                                            \
     X(reduce)                                                                          \
     X(square)                                                                          \
-    X(evict) X(write) X(unload) X(clear) X(norm) X(measure) X(total) X(update) X(track)
+    X(evict)                                                                           \
+    X(add) X(write) X(unload) X(clear) X(norm) X(measure) X(total) X(update) X(track)
 
 typedef enum tr_plan_step_kind {
 #define TR_STEP_ENUM(name) TR_STEP_##name,
@@ -81,15 +82,17 @@ typedef enum tr_step_shape {
 } tr_step_shape;
 
 // Steps of the compute and data streams are done when the next step begins. Those of
-// the communication stream (gather, reduce), of the copy stream (fetch, evict) and of
-// the NVMe stream (read, write) begin when they are reached, on each stream one after
-// the other, and go on beside what follows, until a step waits for them.
+// the communication stream (gather, reduce), of the copy stream (fetch, evict), of the
+// NVMe stream (read, write) and of the host's compute stream (launches on what lives on
+// the host) begin when they are reached, on each stream one after the other, and go on
+// beside what follows, until a step waits for them.
 typedef enum tr_stream {
     TR_STREAM_COMPUTE,
     TR_STREAM_DATA,
     TR_STREAM_COMM,
     TR_STREAM_COPY,
     TR_STREAM_NVME,
+    TR_STREAM_HOST,
     TR_STREAMS
 } tr_stream;
 
@@ -148,8 +151,8 @@ typedef struct tr_plan_step {
     // The operands that the step writes, of those that it contributes to: it adds to
     // the others (adds.c). Bits: tr__operand_bit.
     uint64_t writes;
-    // So many of the sequence's steps of each stream must be done, where no earlier step
-    // has waited for them (schedule.c).
+    // So many of the sequence's steps of each stream must be done, where no earlier
+    // step has waited for them (schedule.c).
     int32_t wait[TR_STREAMS];
     int32_t binding; // where the unit's flat buffers lie: in plan->bindings, -1: none
     // Read, write, measure, update: elements of the flat buffer, multiples of 1,024 but
@@ -157,14 +160,15 @@ typedef struct tr_plan_step {
     // none).
     int64_t first, count;
     int32_t slot;
-    // Gauge_tied, fold, reduce, square, evict: INPUT is what is read (-1: the flat's
-    // sums), OUTPUT where to (-1: the flat's own). Fetch and gather of parameters:
-    // OUTPUT is where they go (-1: in place, in the flat's own); INPUT, of a gather,
-    // this rank's part, of a fetch, where it is staged (-1: the flat's). Read: OUTPUT,
-    // write: INPUT. Gather of norms: OUTPUT is what ranks have measured; total: INPUT
-    // that, OUTPUT tr_squares for each parameter of the plan (of its tensor: at the
-    // index tr_plan_param.tensor). Pack and gather of wave tensors: OUTPUT is all
-    // ranks' parts of them, merge: INPUT (-1: no other rank's are merged).
+    // Gauge_tied, fold, reduce, square, evict, add: INPUT is what is read (-1: the
+    // flat's sums; of a square on the host: its gradients there), OUTPUT where to (-1:
+    // the flat's own). Fetch and gather of parameters: OUTPUT is where they go (-1: in
+    // place, in the flat's own); INPUT, of a gather, this rank's part, of a fetch,
+    // where it is staged (-1: the flat's). Read: OUTPUT, write: INPUT. Gather of norms:
+    // OUTPUT is what ranks have measured; total: INPUT that, OUTPUT tr_squares for each
+    // parameter of the plan (of its tensor: at the index tr_plan_param.tensor). Pack
+    // and gather of wave tensors: OUTPUT is all ranks' parts of them, merge: INPUT (-1:
+    // no other rank's are merged).
     int32_t buffer[TR_SLOTS]; // -1: none
 } tr_plan_step;
 

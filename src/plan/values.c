@@ -28,6 +28,7 @@ typedef struct table {
     // gradients on their way to NVMe.
     int *staged_param, *staged_later, *staged_grad;
     int ring[TR_UPDATE_SLOTS_MAX][TR_PARTS]; // of the update's pieces
+    int convert[TR_STEP_KINDS];              // where sums of another type become f32
     int measured;                            // what ranks have measured
     int totals;                              // the norms of tensors
     int gathered; // all ranks' parts of wave tensors, until they are merged
@@ -314,10 +315,10 @@ static void use_evict(table *t, tr_plan_step *step) {
                                       : take_made(t, step->unit);
 }
 
-// What is about to leave.
+// What is about to leave; on the host, what is there always.
 static void use_square(table *t, tr_plan_step *step) {
     int32_t *input = &step->buffer[TR_SLOT_INPUT];
-    if (tr__flat_grads_pass(t->plan, step->unit)) {
+    if (step->stream != TR_STREAM_HOST && tr__flat_grads_pass(t->plan, step->unit)) {
         *input = t->plan->request.ranks > 1 ? use_reduced(t, step->unit)
                  : tr__plan_folds(t->plan)  ? use_sum(t, step->unit)
                                             : use_grad(t, step->unit);
@@ -405,10 +406,15 @@ static void use_gather(table *t, tr_plan_step *step) {
     }
 }
 
-// Sums of another type, as f32.
+// Sums of another type, as f32. Steps that follow each other share the memory for it:
+// on the host's stream they are not done when the next one is issued.
 static void use_unfold(table *t, tr_plan_step *step) {
+    bool square = step->kind == TR_STEP_square, host = step->stream == TR_STREAM_HOST;
+    bool alone = step->guard == TR_GUARD_DEFERRED || (square && !host);
+    int none = -1, *shared = &t->convert[square ? TR_STEP_norm : step->kind];
     if (tr__plan_folds(t->plan)) {
-        use_temp(t, step, TR_CONVERT_ELEMENTS * (int64_t)sizeof(float));
+        step->buffer[TR_SLOT_TEMP] = use(t, alone ? &none : shared, TR_LEDGER_workspace,
+                                         TR_CONVERT_ELEMENTS * (int64_t)sizeof(float));
     }
 }
 
@@ -477,6 +483,9 @@ static void use_all(table *t, tr_plan_step *step) {
         break;
     case TR_STEP_evict:
         (tr__step_is_of_boundary(step) ? use_boundary : use_evict)(t, step);
+        break;
+    case TR_STEP_add:
+        use_evict(t, step);
         break;
     case TR_STEP_fetch:
         (tr__step_is_of_boundary(step) ? use_boundary : use_fetch)(t, step);
@@ -553,6 +562,7 @@ static bool make_table(table *t, int **block) {
     t->staged_later = take(&next, flats);
     t->staged_grad = take(&next, flats);
     memset(t->ring, -1, sizeof t->ring);
+    memset(t->convert, -1, sizeof t->convert);
     return true;
 }
 

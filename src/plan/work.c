@@ -33,6 +33,10 @@ int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step) {
 tr_reach tr__step_reach(const tr_plan *plan, const tr_plan_step *step) {
     const tr_plan_request *r = &plan->request;
     bool updates = step->kind == TR_STEP_update, half = tr__plan_is_half(plan);
+    if (step->kind == TR_STEP_add) {
+        int64_t count = plan->flats[step->unit].grad.count;
+        return (tr_reach){0, count * tr__sum_bytes(plan)};
+    }
     bool reads = !half && (updates || step->kind == TR_STEP_measure);
     if (r->param_home == TR_SPACE_DEVICE || !(reads || updates) ||
         plan->flats[step->unit].leaves) {

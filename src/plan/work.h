@@ -12,10 +12,11 @@ double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step);
 // Bytes that a step moves between the device and where a flat buffer lives. 0: none.
 int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step);
 
-// Bytes that an update reads and writes where parameters live, while all else of it is
-// on the device: nothing copies them. 0: those of other steps.
+// Bytes that a launch reaches in the other space, and nothing copies: what an update on
+// the device reads and writes where parameters live, and what the host adds from the
+// device. 0: those of other steps.
 typedef struct tr_reach {
-    int64_t read, written;
+    int64_t read, written; // to the device; to the host
 } tr_reach;
 
 tr_reach tr__step_reach(const tr_plan *plan, const tr_plan_step *step);

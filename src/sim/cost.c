@@ -106,21 +106,7 @@ double tr__program_seconds(const tr_share *share, const tr_program *program) {
     return seconds;
 }
 
-// The update, and the norm before it, are where the sums of the gradients are. Returns
-// the share of the step that is elsewhere.
-static double share_elsewhere(const tr_plan *plan, const tr_plan_step *step) {
-    double all = 0, leaving = 0;
-    if (step->kind == TR_STEP_measure || step->kind == TR_STEP_update) {
-        return plan->flats[step->unit].leaves;
-    }
-    for (size_t f = 0; step->kind == TR_STEP_norm && f < plan->flat_count; f++) {
-        all += (double)plan->flats[f].own;
-        leaving += plan->flats[f].leaves ? (double)plan->flats[f].own : 0;
-    }
-    return all > 0 ? leaving / all : 0;
-}
-
-// What an update on the device reads and writes elsewhere takes the way of copies.
+// What a launch reads and writes in the other space takes the way of copies.
 static double reach_seconds(const tr_share *share, tr_reach reach) {
     const tr_machine *m = share->machine;
     double seconds =
@@ -137,19 +123,16 @@ double tr__step_seconds(const tr_share *share, const tr_plan *plan,
     if (program) {
         return tr__program_seconds(share, program);
     }
-    double bytes = tr__step_bytes(plan, step);
-    double away = bytes * share_elsewhere(plan, step), there = 0;
-    if (away > 0) {
-        there = away / (share->machine->host_rate / (double)share->sharers);
-        bytes -= away;
-    }
     tr_reach reach = tr__step_reach(plan, step);
-    bytes -= (double)(reach.read + reach.written);
-    if (bytes > 0) {
-        there += share->machine->launch + memory_seconds(share, (touched){bytes, 0}) +
-                 reach_seconds(share, reach);
+    double bytes = tr__step_bytes(plan, step) - (double)(reach.read + reach.written);
+    if (step->stream == TR_STREAM_HOST) { // the node's memory, which its ranks share
+        double rate = share->machine->host_rate / (double)share->sharers;
+        return bytes > 0 ? bytes / rate + reach_seconds(share, reach) : 0;
     }
-    return there;
+    return bytes > 0
+               ? share->machine->launch + memory_seconds(share, (touched){bytes, 0}) +
+                     reach_seconds(share, reach)
+               : 0;
 }
 
 // ---- copies and NVMe

@@ -15,8 +15,8 @@ typedef struct tr_share {
 
 tr_share tr__machine_share(const tr_machine *machine, int64_t ranks, int64_t all_bytes);
 
-// Seconds of a kernel, a program, a step of the compute or data stream (but for what it
-// waits for), an operation of the ranks.
+// Seconds of a kernel, a program, a step of the compute, data or host stream (but for
+// what it waits for), an operation of the ranks.
 double tr__kernel_seconds(const tr_share *share, const tr_instruction *instruction);
 double tr__program_seconds(const tr_share *share, const tr_program *program);
 double tr__step_seconds(const tr_share *share, const tr_plan *plan,

@@ -62,6 +62,9 @@ static const tr_key fixed_keys[] = {
      .fallback = "\"direct\"",
      .doc = "how ranks exchange"},
     {.path = "host.bytes", PER_SECOND, .doc = "a node's host memory, bytes/s"},
+    {.path = "host.is_device",
+     .types = TR_KEY_BOOL,
+     .doc = "its processors are the device"},
     {.path = "link.interference",
      PART,
      .doc = "what computing and messages take from each other"},
@@ -153,6 +156,9 @@ static tr_status read_rest(const tr_config *config, tr_machine *m, tr_error *err
     bool direct = strcmp(tr__config_text(config, "link.exchange"), exchanges[0]) == 0;
     m->exchange = direct ? TR_EXCHANGE_DIRECT : TR_EXCHANGE_HIERARCHICAL;
     bool known = tr__config_is_set(config, "fingerprint");
+    m->host_is_device = tr__config_is_set(config, "host.is_device")
+                            ? tr__config_bool(config, "host.is_device")
+                            : m->shared || known; // calibrations are of CPUs
     m->name = tr__strdup(tr__config_text(config, "name"));
     m->fingerprint = known ? tr__strdup(tr__config_text(config, "fingerprint")) : NULL;
     return m->name && (m->fingerprint || !known)

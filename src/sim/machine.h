@@ -89,6 +89,9 @@ struct tr_machine {
     } way[TR_WAYS];
     tr_exchange exchange;
     double host_rate; // bytes a second of a node's host memory; 0: not said
+    // The host's processors are the device: what is of the host's stream is then worked
+    // off in the order of the compute stream.
+    bool host_is_device;
     // The part of their speed that computing and messages take from each other: 0 where
     // they have hardware of their own, 0.5 where they share the same cores. The same of
     // computing and copies, and of computing and NVMe.

@@ -111,6 +111,7 @@ tr_status tr__machine_print(const tr_machine *m, const char *const *sources,
         tr__json_line(&w, 4);
         tr__json_put_open(&w, "host", '{');
         tr__json_put_digits(&w, "bytes", m->host_rate, 4);
+        tr__json_put_bool(&w, "is_device", m->host_is_device);
         tr__json_close(&w, '}');
     }
     write_ways(m, "link", m->link_interference, TR_WAY_INSIDE, links, &w);

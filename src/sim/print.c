@@ -33,6 +33,9 @@ static void print_times(const tr_simulation *r, FILE *to) {
     if (r->stored_bytes > 0) {
         print_part("waiting for NVMe", r->exposed_nvme_seconds, r->seconds, to);
     }
+    if (r->host_seconds > 0) {
+        print_part("waiting for the host", r->exposed_host_seconds, r->seconds, to);
+    }
     print_part("in all", r->seconds, r->seconds, to);
 }
 
@@ -143,6 +146,8 @@ static void write_times(const tr_simulation *r, tr_json_writer *to) {
         {"exposed_nvme_seconds", r->exposed_nvme_seconds},
         {"nvme_seconds", r->nvme_seconds},
         {"communication_seconds", r->communication_seconds},
+        {"exposed_host_seconds", r->exposed_host_seconds},
+        {"host_seconds", r->host_seconds},
         {"samples_per_second", r->samples_per_second},
         {"tokens_per_second", r->tokens_per_second},
         {"flops", r->flops},

@@ -1,7 +1,9 @@
 // The walk of a plan as the executor does it (exec/executor.c), with a clock in place
-// of kernels. Steps of the compute stream follow each other; messages, copies and what
-// NVMe reads and writes are queued when they are reached, worked off one after the
-// other on their streams, beside each other and what is computed, until a step waits.
+// of kernels. Steps of the compute stream follow each other; messages, copies, what
+// NVMe reads and writes and what the host computes are queued when they are reached,
+// worked off one after the other on their streams, beside each other and what is
+// computed, until a step waits. Where the host's processors are the device, the host's
+// steps are of the compute stream.
 //
 // While a kernel and a message are at work at the same time, each goes on at 1 - i of
 // its speed, where i is the machine's interference of the two; so do a kernel and a
@@ -145,11 +147,21 @@ static void start_transfer(walk *w, int32_t step) {
     }
 }
 
-static void start_move(walk *w, int32_t index) {
+// Does the step go on beside computing, as one piece of work?
+static bool is_job(const walk *w, const tr_plan_step *step) {
+    bool host = step->stream == TR_STREAM_HOST;
+    return step->stream == TR_STREAM_COPY || step->stream == TR_STREAM_NVME ||
+           (host && !w->share.machine->host_is_device);
+}
+
+static void start_job(walk *w, int32_t index) {
     const tr_plan_step *step = step_at(w, index);
     w->out->result.copied_bytes += tr__step_copied(w->plan, step);
     w->out->result.stored_bytes += tr__step_stored(w->plan, step);
-    add_job(w, step->stream, index, tr__move_seconds(&w->share, w->plan, step));
+    add_job(w, step->stream, index,
+            step->stream == TR_STREAM_HOST
+                ? tr__step_seconds(&w->share, w->plan, step)
+                : tr__move_seconds(&w->share, w->plan, step));
 }
 
 // ---- computing
@@ -195,8 +207,8 @@ static void run_step(walk *w, int32_t index) {
     for (int s = 0; s < TR_STREAMS; s++) {
         wait_for(w, (tr_stream)s, step->wait[s]);
     }
-    if (step->stream == TR_STREAM_COPY || step->stream == TR_STREAM_NVME) {
-        start_move(w, index);
+    if (is_job(w, step)) {
+        start_job(w, index);
         return;
     }
     if (step->stream == TR_STREAM_COMM) {
@@ -237,9 +249,11 @@ static void conclude(const walk *w) {
     r->communication_seconds = w->streams[TR_STREAM_COMM].busy;
     r->copy_seconds = w->streams[TR_STREAM_COPY].busy;
     r->nvme_seconds = w->streams[TR_STREAM_NVME].busy;
+    r->host_seconds = w->streams[TR_STREAM_HOST].busy;
     r->exposed_seconds = w->streams[TR_STREAM_COMM].exposed;
     r->exposed_copy_seconds = w->streams[TR_STREAM_COPY].exposed;
     r->exposed_nvme_seconds = w->streams[TR_STREAM_NVME].exposed;
+    r->exposed_host_seconds = w->streams[TR_STREAM_HOST].exposed;
     r->samples_per_second = (double)request->train_batch_size / w->now;
     r->tokens_per_second =
         r->samples_per_second * (double)tr_model_targets(request->model);

@@ -132,6 +132,30 @@ static void sums_do_not_depend_on_the_order(void **state) {
     }
 }
 
+// Sums of i64 are added to others as they are, also where f32 would not hold them.
+static void sums_are_added_to_sums(void **state) {
+    (void)state;
+    static const int64_t x[3] = {(INT64_C(1) << 61) + 1, -7, INT64_C(1) << 40};
+    tr_op_desc desc = {.op = &tr__op_accumulate,
+                       .in_count = 1,
+                       .out_count = 1,
+                       .in = {{TR_I64, TR_SHAPE1(3)}},
+                       .out = {{TR_I64, TR_SHAPE1(3)}},
+                       .threads = 3};
+    for (int k = 0; is_there(k); k++) {
+        int64_t sums[3] = {1, 2, 3};
+        tr_launch launch = {.in = {x}, .out = {sums}, .accumulate = 1};
+        desc.isa = k - 1;
+        test_launch(tr__kernel_choose(&desc), &desc, &launch);
+        for (int i = 0; i < 3; i++) {
+            assert_true(sums[i] == x[i] + i + 1);
+        }
+        launch.accumulate = 0;
+        test_launch(tr__kernel_choose(&desc), &desc, &launch);
+        assert_memory_equal(sums, x, sizeof x);
+    }
+}
+
 // Sums near the middle between two f32, a bit above or below: rounding twice would take
 // the wrong one.
 static void the_way_back_rounds_once(void **state) {
@@ -159,6 +183,7 @@ int main(void) {
         cmocka_unit_test(by_hand),
         cmocka_unit_test(what_does_not_fit_is_told),
         cmocka_unit_test(sums_do_not_depend_on_the_order),
+        cmocka_unit_test(sums_are_added_to_sums),
         cmocka_unit_test(the_way_back_rounds_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

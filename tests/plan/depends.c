@@ -126,8 +126,7 @@ bool test_never_meet(const tr_plan *plan, int a, int b) {
 }
 
 uint64_t test_contributions(const tr_plan_step *step, const tr_program *program) {
-    bool sums = step->kind == TR_STEP_fold || step->kind == TR_STEP_reduce ||
-                (step->kind == TR_STEP_evict && step->part == TR_PART_GRAD);
+    bool sums = step->kind == TR_STEP_fold || step->kind == TR_STEP_reduce;
     uint64_t operands = sums ? tr__slot_bit(TR_SLOT_OUTPUT) : 0;
     for (size_t i = 0; program && i < program->count; i++) {
         const tr_instruction *at = &program->instructions[i];

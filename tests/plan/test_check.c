@@ -664,11 +664,14 @@ static void hurry_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
         if (step->stream != TR_STREAM_COPY &&
             test_needed(sequence, i, TR_STREAM_COPY) > copies) {
             step->wait[TR_STREAM_COPY] = 0;
-            must_find(plan, s, "no wait for copies", (int)i, right.wait[TR_STREAM_COPY]);
+            must_find(plan, s, "no wait for copies", (int)i,
+                      right.wait[TR_STREAM_COPY]);
             *step = right;
         }
-        copies = right.wait[TR_STREAM_COPY] > copies ? right.wait[TR_STREAM_COPY] : copies;
-        transfers = right.wait[TR_STREAM_NVME] > transfers ? right.wait[TR_STREAM_NVME] : transfers;
+        copies =
+            right.wait[TR_STREAM_COPY] > copies ? right.wait[TR_STREAM_COPY] : copies;
+        transfers = right.wait[TR_STREAM_NVME] > transfers ? right.wait[TR_STREAM_NVME]
+                                                           : transfers;
     }
 }
 

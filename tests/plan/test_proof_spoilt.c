@@ -29,6 +29,7 @@ typedef struct spoiler {
     tr_sequence_kind kind;
     tr_accesses accesses; // as they are
     count *count;
+    int64_t *waits; // [TR_STREAMS] left out, and found
 } spoiler;
 
 static bool is_found(const tr_plan *plan) {
@@ -61,6 +62,7 @@ static void spoil_waits(spoiler *s) {
             if (step->wait[w] > 0) {
                 step->wait[w] = 0;
                 bool found = is_found(s->plan);
+                s->waits[w] += found;
                 note(s, found, found || test_is_sound(s->plan, s->kind, &s->accesses),
                      i, w);
                 *step = right;
@@ -261,9 +263,13 @@ static const way ways[] = {
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-static void spoil_plan(tr_plan *plan, uint64_t request, count *counts) {
+static void spoil_plan(tr_plan *plan, uint64_t request, count *counts,
+                       int64_t waits[TR_STREAMS]) {
     for (int kind = 0; kind < TR_SEQUENCES; kind++) {
-        spoiler s = {.plan = plan, .request = request, .kind = (tr_sequence_kind)kind};
+        spoiler s = {.plan = plan,
+                     .request = request,
+                     .kind = (tr_sequence_kind)kind,
+                     .waits = waits};
         tr_error err = {0};
         if (plan->sequences[kind].count == 0) {
             continue;
@@ -289,6 +295,7 @@ static void what_changes_a_result_is_found(void **state) {
     int plans = asked ? atoi(asked) : PLANS;
     test_models models;
     count counts[WAYS] = {{0}};
+    int64_t waits[TR_STREAMS] = {0};
     (void)state;
     for (int w = 0; w < WAYS; w++) {
         counts[w].what = ways[w].what;
@@ -303,12 +310,15 @@ static void what_changes_a_result_is_found(void **state) {
             continue;
         }
         if (is_small(plan)) {
-            spoil_plan(plan, i * 37, counts);
+            spoil_plan(plan, i * 37, counts, waits);
             plans--;
         }
         tr_plan_destroy(plan);
     }
     test_models_destroy(&models);
+    for (int stream = TR_STREAM_COMM; stream < TR_STREAMS; stream++) {
+        assert_true(waits[stream] > 0);
+    }
     for (int w = 0; w < WAYS; w++) {
         const count *c = &counts[w];
         print_message("%s: %lld found, %lld harmless, %lld in all\n", c->what,

@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-enum { DRAWS = 10000, BESIDE = 3 };
+enum { DRAWS = 10000, BESIDE = 4 };
 
-static const tr_stream beside[BESIDE] = {TR_STREAM_COMM, TR_STREAM_COPY,
-                                         TR_STREAM_NVME};
+static const tr_stream beside[BESIDE] = {TR_STREAM_COMM, TR_STREAM_COPY, TR_STREAM_NVME,
+                                         TR_STREAM_HOST};
 
 typedef struct comparison {
     const tr_plan *plan;

@@ -143,6 +143,69 @@ static void test_offload(void **state) {
     tr_model_destroy(model);
 }
 
+static tr_machine *open_machine(const char *path) {
+    tr_machine *machine = NULL;
+    tr_error err = {0};
+    if (tr_machine_open(path, &machine, &err) != TR_OK) {
+        fail_msg("%s", err.message);
+    }
+    return machine;
+}
+
+// Seconds of a span beside those of a kind.
+static double beside_kind(const tr_simulated *s, const tr_span *span,
+                          tr_plan_step_kind kind) {
+    double seconds = 0;
+    for (size_t i = 0; i < s->span_count; i++) {
+        const tr_span *other = &s->spans[i];
+        double begin = span->begin > other->begin ? span->begin : other->begin;
+        double end = span->end < other->end ? span->end : other->end;
+        seconds += other->kind == kind && end > begin ? end - begin : 0;
+    }
+    return seconds;
+}
+
+static double beside(const tr_simulated *s, tr_plan_step_kind a, tr_plan_step_kind b) {
+    double seconds = 0;
+    for (size_t i = 0; i < s->span_count; i++) {
+        seconds += s->spans[i].kind == a ? beside_kind(s, &s->spans[i], b) : 0;
+    }
+    return seconds;
+}
+
+// On a machine whose host has processors of its own, the update that the step before
+// has left goes on beside the forwards; where it is not left, and where the host's
+// processors are the device, it is waited for whole.
+static void test_update_beside_forwards(void **state) {
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0);
+    tr_machine *machine =
+        open_machine(TR_SOURCE_DIR "/examples/machines/dgx-h100.json");
+    tr_plan_request request = test_request(model, 8, 64);
+    request.optimizer_home = TR_SPACE_HOST;
+    machine->host_rate /= 500; // as much work as a larger model's
+    machine->launch = 0;
+    tr_plan *plan = test_plan(&request);
+    tr_simulated *left = test_simulate(plan, machine);
+    const tr_simulation *with = tr_simulated_result(left);
+    assert_true(with->host_seconds > 0);
+    assert_true(beside(left, TR_STEP_update, TR_STEP_forward) > 0);
+    assert_true(with->exposed_host_seconds < with->host_seconds);
+    machine->host_is_device = true;
+    tr_simulated *in_order = test_simulate(plan, machine);
+    const tr_simulation *without = tr_simulated_result(in_order);
+    assert_true(beside(in_order, TR_STEP_update, TR_STEP_forward) == 0);
+    assert_true(without->host_seconds == 0);
+    assert_near(without->compute_seconds, with->compute_seconds + with->host_seconds,
+                nearly);
+    assert_true(with->seconds < without->seconds);
+    tr_simulated_destroy(left);
+    tr_simulated_destroy(in_order);
+    tr_machine_close(machine);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
 // An update here of parameters that live on the host takes the time of their way.
 static void test_reach(void **state) {
     (void)state;
@@ -509,6 +572,7 @@ int main(void) {
         cmocka_unit_test(test_nvme_schedule),
         cmocka_unit_test(test_offload),
         cmocka_unit_test(test_reach),
+        cmocka_unit_test(test_update_beside_forwards),
         cmocka_unit_test(test_offload_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,10 @@
-// Adds a micro-batch's gradients to sums of another type than f32.
+// Adds a micro-batch's gradients to sums of another type than f32; or sums of i64 to
+// others.
 //
-//     in[0]   f32 [n]   the gradients
+//     in[0]   f32 [n]   the gradients; i64 [n]: sums, which are added as they are
 //     out[0]  bf16, f16 or i64 [n]   the sums: = or += (tr_launch.accumulate)
-//     out[1]  f64 [2], of i64 alone: counts of launches that met a gradient which was
+//     out[1]  f64 [2], of f32 in i64 alone: counts of launches that met a gradient
+//     which was
 //             too large, and one which was not finite; always added to, or left out
 //
 // In 16 bits the addition is done in f32 and rounded; what does not fit becomes

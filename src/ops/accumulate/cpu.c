@@ -54,8 +54,29 @@ static void accumulate(const tr_op_desc *desc, void *state, const tr_launch *lau
     }
 }
 
+// Of a step that is dropped, sums may be anything: signed overflow has no meaning in C,
+// and unsigned sums have the same bits.
+static void add_sums(const uint64_t *x, int64_t count, bool add, int threads,
+                     uint64_t *sums) {
+    threads = tr__threads_for(count, 1, threads);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        sums[i] = add ? sums[i] + x[i] : x[i];
+    }
+}
+
+static void launch_fixed(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    if (desc->in[0].dtype == TR_I64) {
+        add_sums(launch->in[0], tr_shape_count(desc->in[0].shape),
+                 launch->accumulate & 1, desc->threads, launch->out[0]);
+    } else {
+        accumulate(desc, state, launch);
+    }
+}
+
 static bool supports(const tr_op_desc *desc) {
-    return desc->in[0].dtype == TR_F32 && desc->out[0].dtype == TR_I64;
+    tr_dtype from = desc->in[0].dtype;
+    return (from == TR_F32 || from == TR_I64) && desc->out[0].dtype == TR_I64;
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {
@@ -66,7 +87,7 @@ const tr_kernel TR_ISA_NAME(tr__accumulate_kernel) = {
     .name = "accumulate.cpu." TR_ISA_TEXT,
     .supports = supports,
     .cost = cost,
-    .launch = accumulate,
+    .launch = launch_fixed,
 };
 
 // A sum has up to 63 bits: the one rounding to f32 goes by f64, whose own rounding, to

@@ -24,12 +24,22 @@ static void add_fixed(const float *x, int64_t count, bool add,
     }
 }
 
+static void add_sums(const uint64_t *x, int64_t count, bool add, uint64_t *sums) {
+    for (int64_t i = 0; i < count; i++) {
+        sums[i] = add ? sums[i] + x[i] : x[i];
+    }
+}
+
 // Sums in 16 bits come here as f32 (ops/kernel.h).
 static void accumulate(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     const float *x = launch->in[0];
     int64_t count = tr_shape_count(desc->in[0].shape);
     bool add = launch->accumulate & 1;
+    if (desc->in[0].dtype == TR_I64) {
+        add_sums(launch->in[0], count, add, launch->out[0]);
+        return;
+    }
     if (desc->out[0].dtype == TR_I64) {
         add_fixed(x, count, add, launch->run, launch->out[0], launch->out[1]);
         return;
@@ -42,7 +52,9 @@ static void accumulate(const tr_op_desc *desc, void *state, const tr_launch *lau
 
 static bool supports(const tr_op_desc *desc) {
     tr_dtype to = desc->out[0].dtype;
-    return desc->in[0].dtype == TR_F32 && (to == TR_F32 || to == TR_I64);
+    tr_dtype from = desc->in[0].dtype;
+    return from == TR_F32 ? to == TR_F32 || to == TR_I64
+                          : from == TR_I64 && to == TR_I64;
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {

@@ -1,15 +1,15 @@
 // Who is done when a step begins.
 //
 // One thread issues all steps, in the order of the sequence. It does the steps of the
-// compute and data streams itself; those of the three other streams go on beside it,
-// on each stream one after the other. It waits before it issues a step, whatever
+// compute and data streams itself; those of the other streams go on beside it, on each
+// stream one after the other. It waits before it issues a step, whatever
 // the step's stream: so what it knows to be done holds for every later step, and its
 // clock is everybody's. (Where streams wait for themselves, each needs a clock of its
 // own, joined at every wait.)
 #include "plan/proof/proof.h"
 
 static const tr_stream beside[TR_BESIDE_STREAMS] = {TR_STREAM_COMM, TR_STREAM_COPY,
-                                                    TR_STREAM_NVME};
+                                                    TR_STREAM_NVME, TR_STREAM_HOST};
 
 int tr__clock_stream(tr_stream stream) {
     for (int s = 0; s < TR_BESIDE_STREAMS; s++) {

@@ -6,7 +6,7 @@
 #include "plan/proof/tables.h"
 
 // Streams that go on beside the thread that issues steps.
-enum { TR_BESIDE_STREAMS = 3 };
+enum { TR_BESIDE_STREAMS = 4 };
 
 // Bytes [first, end) of a buffer.
 typedef struct tr_bytes {
@@ -46,11 +46,11 @@ typedef struct tr_walked {
     int64_t *forward, *backward; // [unit_segments] micro-batches
     int64_t *recomputed;         // [units] micro-batches
     int64_t loaded, unloaded;
-    bool cleared, normed;            // the statistics; the squares are in them
-    int64_t *reduced, *evicted;      // [flats] scopes
-    int64_t *brought;                // [flats] fetches and gathers in place
-    int32_t *wave[2];                // [units] buffer of wave tensors, their gradients
-    int64_t *measured, all_measured; // [flats] elements; of all of them
+    bool cleared, normed;       // the statistics; the squares are in them
+    int64_t *reduced, *evicted; // [flats] scopes
+    int64_t *brought;           // [flats] fetches and gathers in place
+    int32_t *wave[2];           // [units] buffer of wave tensors, their gradients
+    int64_t *measured;          // [flats] elements
 } tr_walked;
 
 typedef struct tr_proof {
@@ -185,6 +185,7 @@ void tr__rule_reduce(tr_proof *p);
 void tr__rule_gather_gradient(tr_proof *p);
 void tr__rule_square(tr_proof *p);
 void tr__rule_evict(tr_proof *p);
+void tr__rule_add(tr_proof *p);
 void tr__rule_norm(tr_proof *p);
 // Elements [first, first + count) of the gradient of a flat buffer, complete and of all
 // ranks, where element 0 of it would lie at `kept->base`.
@@ -207,6 +208,8 @@ void tr__rule_read(tr_proof *p);
 void tr__rule_write(tr_proof *p);
 // rules_update.c
 void tr__rule_measure(tr_proof *p);
+// All that this rank has to measure, in a buffer of what `all` ranks measure: read.
+void tr__measures_read(tr_proof *p, tr_bytes all);
 void tr__rule_total(tr_proof *p);
 void tr__rule_update(tr_proof *p);
 // The version that a step of the update begins with.

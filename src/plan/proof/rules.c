@@ -9,7 +9,7 @@ static void rule_evict(tr_proof *p) {
     (p->step->part == TR_PART_BOUNDARY ? tr__rule_boundary : tr__rule_evict)(p);
 }
 
-// The stream, and the rule.
+// The stream, and the rule. (The host's stream: of what lives on the host.)
 typedef struct kind_rule {
     tr_stream stream;
     void (*rule)(tr_proof *);
@@ -29,17 +29,34 @@ static const kind_rule rules[TR_STEP_KINDS] = {
     [TR_STEP_gauge_tied] = {TR_STREAM_COMPUTE, tr__rule_gauge_tied},
     [TR_STEP_fold] = {TR_STREAM_COMPUTE, tr__rule_fold},
     [TR_STEP_reduce] = {TR_STREAM_COMM, tr__rule_reduce},
-    [TR_STEP_square] = {TR_STREAM_COMPUTE, tr__rule_square},
+    [TR_STEP_square] = {TR_STREAM_HOST, tr__rule_square},
     [TR_STEP_evict] = {TR_STREAM_COPY, rule_evict},
+    [TR_STEP_add] = {TR_STREAM_HOST, tr__rule_add},
     [TR_STEP_write] = {TR_STREAM_NVME, tr__rule_write},
     [TR_STEP_unload] = {TR_STREAM_DATA, tr__rule_unload},
     [TR_STEP_clear] = {TR_STREAM_COMPUTE, tr__rule_clear},
     [TR_STEP_norm] = {TR_STREAM_COMPUTE, tr__rule_norm},
-    [TR_STEP_measure] = {TR_STREAM_COMPUTE, tr__rule_measure},
+    [TR_STEP_measure] = {TR_STREAM_HOST, tr__rule_measure},
     [TR_STEP_total] = {TR_STREAM_COMPUTE, tr__rule_total},
-    [TR_STEP_update] = {TR_STREAM_COMPUTE, tr__rule_update},
+    [TR_STEP_update] = {TR_STREAM_HOST, tr__rule_update},
     [TR_STEP_track] = {TR_STREAM_COMPUTE, tr__rule_track},
 };
+
+// Is what the step works on on the host, or staged there? Gradients that go on to the
+// file are measured on the device.
+static bool is_on_host(const tr_proof *p) {
+    int32_t f = p->step->unit;
+    if (f < 0 || f >= (int64_t)p->plan->flat_count || !p->plan->flats[f].leaves) {
+        return false;
+    }
+    tr_kept grads = tr__kept_part(p, f, TR_PART_GRAD);
+    return p->step->kind != TR_STEP_square || !tr__is_in_file(p, &grads);
+}
+
+static tr_stream stream_of(const tr_proof *p) {
+    tr_stream stream = rules[p->step->kind].stream;
+    return stream == TR_STREAM_HOST && !is_on_host(p) ? TR_STREAM_COMPUTE : stream;
+}
 
 static void name_binding(tr_proof *p, int32_t index) {
     if (index < 0) {
@@ -122,7 +139,7 @@ void tr__rule_apply(tr_proof *p) {
     p->used = 0;
     name_buffers(p);
     check_named(p);
-    if (p->step->stream != rule->stream) {
+    if (p->step->stream != stream_of(p)) {
         tr__proof_wrong(p, "is on the %s stream", tr__stream_name(p->step->stream));
     }
     check_cleared(p);

@@ -100,42 +100,66 @@ static void read_leaving(tr_proof *p, int64_t first, int64_t count) {
 void tr__rule_square(tr_proof *p) {
     if (tr__gradient_is_of_flat(p)) {
         const tr_flat *f = &p->plan->flats[p->step->unit];
-        read_leaving(p, f->first, f->own);
+        tr_kept kept = tr__kept_part(p, p->step->unit, TR_PART_GRAD);
+        if (p->step->stream == TR_STREAM_HOST) {
+            tr__gradient_read(p, p->step->unit, &kept, f->first, f->own, p->version);
+        } else {
+            read_leaving(p, f->first, f->own);
+        }
         tr__statistics_squares(p, p->step->unit);
         tr__slot_convert(p);
     }
 }
 
-void tr__rule_evict(tr_proof *p) {
+// Gradients of the next scope come to where the update is. *to: where; the scopes that
+// are there already. -1: an error.
+static int64_t begin_handing(tr_proof *p, tr_kept *to) {
     if (!tr__gradient_is_of_flat(p)) {
-        return;
+        return -1;
     }
     int32_t flat = p->step->unit;
-    const tr_flat *f = &p->plan->flats[flat];
-    tr_kept to = tr__kept_part(p, flat, TR_PART_GRAD);
     int64_t at = p->walked.evicted[flat];
-    if (!f->leaves || at >= tr__scopes_of(p, flat)) {
+    *to = tr__kept_part(p, flat, TR_PART_GRAD);
+    if (!p->plan->flats[flat].leaves || at >= tr__scopes_of(p, flat)) {
         tr__proof_wrong(p, "is there too often");
-        return;
+        return -1;
     }
-    read_leaving(p, to.first, to.count);
+    read_leaving(p, to->first, to->count);
     if (tr__flat_grads_pass(p->plan, flat)) {
         tr__bytes_forget(p, (tr_bytes){p->step->buffer[TR_SLOT_INPUT], 0,
-                                       to.count * tr__sum_bytes(p->plan)});
+                                       to->count * tr__sum_bytes(p->plan)});
     }
     p->walked.evicted[flat]++;
+    return at;
+}
+
+void tr__rule_evict(tr_proof *p) {
+    tr_kept to;
+    int64_t at = begin_handing(p, &to);
+    if (at > 0) {
+        tr__proof_wrong(p, "overwrites the sum of the scopes before");
+    }
+    if (at != 0) {
+        return;
+    }
     if (tr__is_in_file(p, &to)) { // on its way there
         int64_t room = p->plan->buffers[to.buffer].bytes;
         to.buffer = tr__slot_bytes(p, TR_SLOT_OUTPUT, room, TR_SPACE_HOST).buffer;
     }
-    tr_meaning before = tr__gradient_total(p, flat, at, to.base);
-    tr_meaning total = tr__gradient_total(p, flat, at + 1, to.base);
-    bool writes = tr__gradient_is_written(p);
-    if (writes != (at == 0) || (at > 0 && p->plan->request.sums != TR_I64)) {
-        tr__proof_wrong(p, writes ? "overwrites the sum of the scopes before"
-                                  : "adds what has to come complete");
+    tr_meaning total = tr__gradient_total(p, p->step->unit, 1, to.base);
+    tr__gradient_leave(p, p->step->unit, &to, to.first, to.count, NULL, &total);
+}
+
+void tr__rule_add(tr_proof *p) {
+    tr_kept to;
+    int64_t at = begin_handing(p, &to);
+    if (at == 0 || (at > 0 && p->plan->request.sums != TR_I64)) {
+        tr__proof_wrong(p, "adds what has to come complete");
+    }
+    if (at <= 0) {
         return;
     }
-    tr__gradient_leave(p, flat, &to, to.first, to.count, writes ? NULL : &before,
-                       &total);
+    tr_meaning before = tr__gradient_total(p, p->step->unit, at, to.base);
+    tr_meaning total = tr__gradient_total(p, p->step->unit, at + 1, to.base);
+    tr__gradient_leave(p, p->step->unit, &to, to.first, to.count, &before, &total);
 }

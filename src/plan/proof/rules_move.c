@@ -68,20 +68,12 @@ static void gather_params(tr_proof *p) {
 
 static void gather_measures(tr_proof *p) {
     const tr_plan *plan = p->plan;
-    int64_t elements = 0, bytes = plan->norms.parts * (int64_t)sizeof(tr_squares);
-    for (size_t f = 0; f < plan->flat_count; f++) {
-        elements += plan->flats[f].own;
-    }
-    tr_meaning own = {
-        .kind = TR_MEANS_MEASURES, .version = p->version, .index = elements};
+    int64_t bytes = plan->norms.parts * (int64_t)sizeof(tr_squares);
     tr_meaning all = {.kind = TR_MEANS_ALL_MEASURES, .version = p->version};
     tr_bytes to =
         tr__slot_bytes(p, TR_SLOT_OUTPUT, bytes * plan->request.ranks, TR_SPACE_DEVICE);
     tr__exchange_work(p);
-    if (elements > 0) {
-        int64_t first = bytes * plan->request.rank;
-        tr__bytes_read(p, (tr_bytes){to.buffer, first, first + bytes}, &own);
-    }
+    tr__measures_read(p, to);
     tr__bytes_write(p, to, &all);
 }
 

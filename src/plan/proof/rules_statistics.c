@@ -50,7 +50,7 @@ void tr__rule_norm(tr_proof *p) {
     for (int32_t f = 0; f < (int32_t)p->plan->flat_count && p->status == TR_OK; f++) {
         const tr_flat *flat = &p->plan->flats[f];
         tr_kept kept = tr__kept_part(p, f, TR_PART_GRAD);
-        if (!tr__is_in_file(p, &kept)) { // else they were taken on their way
+        if (!flat->leaves) { // else they are taken on their way, or on the host
             tr__gradient_read(p, f, &kept, flat->first, flat->own, p->version);
             tr__statistics_squares(p, f);
         }

@@ -132,17 +132,39 @@ static int64_t ranks_of(const tr_proof *p) {
     return tr__plan_stage(p->plan) > 0 ? p->plan->request.ranks : 1;
 }
 
-// What this rank measures, of so many elements so far.
-static tr_bytes find_measures(tr_proof *p, tr_slot slot) {
+static tr_bytes find_all_measures(tr_proof *p, tr_slot slot) {
     int64_t bytes = p->plan->norms.parts * (int64_t)sizeof(tr_squares);
-    int64_t ranks = ranks_of(p), rank = ranks > 1 ? p->plan->request.rank : 0;
-    tr_bytes all = tr__slot_bytes(p, slot, bytes * ranks, TR_SPACE_DEVICE);
-    return (tr_bytes){all.buffer, rank * bytes, (rank + 1) * bytes};
+    return tr__slot_bytes(p, slot, bytes * ranks_of(p), TR_SPACE_DEVICE);
 }
 
-static int64_t elements_of(const tr_proof *p, size_t flat) {
+// What this rank measures of a flat buffer.
+static tr_bytes find_measures(const tr_proof *p, tr_bytes all, int32_t flat) {
+    int64_t rank = ranks_of(p) > 1 ? p->plan->request.rank : 0;
+    int64_t first = rank * p->plan->norms.parts + p->plan->flats[flat].parts;
+    int64_t end = first + tr__norms_parts(p->plan, &p->plan->flats[flat]);
+    return (tr_bytes){all.buffer, first * (int64_t)sizeof(tr_squares),
+                      end * (int64_t)sizeof(tr_squares)};
+}
+
+static int64_t elements_of(const tr_proof *p, int32_t flat) {
     const tr_flat *f = &p->plan->flats[flat];
     return tr__plan_stage(p->plan) > 0 ? f->own : f->count;
+}
+
+static tr_meaning measures(const tr_proof *p, int32_t flat, int64_t elements) {
+    return (tr_meaning){.kind = TR_MEANS_MEASURES,
+                        .of = flat,
+                        .version = p->version,
+                        .index = elements};
+}
+
+void tr__measures_read(tr_proof *p, tr_bytes all) {
+    for (int32_t f = 0; f < (int32_t)p->plan->flat_count && p->status == TR_OK; f++) {
+        tr_meaning want = measures(p, f, elements_of(p, f));
+        if (want.index > 0) {
+            tr__bytes_read(p, find_measures(p, all, f), &want);
+        }
+    }
 }
 
 void tr__rule_measure(tr_proof *p) {
@@ -150,24 +172,22 @@ void tr__rule_measure(tr_proof *p) {
         return;
     }
     const tr_plan_step *step = p->step;
-    int64_t *done = &p->walked.measured[step->unit], all = p->walked.all_measured;
+    int64_t *done = &p->walked.measured[step->unit];
     int64_t first = tr__plan_stage(p->plan) > 0 ? p->plan->flats[step->unit].first : 0;
-    tr_bytes bytes = find_measures(p, TR_SLOT_NORMS);
+    tr_bytes all = find_all_measures(p, TR_SLOT_NORMS);
+    tr_bytes bytes = find_measures(p, all, step->unit);
     if (step->first != first + *done ||
-        step->count > elements_of(p, (size_t)step->unit) - *done) {
+        step->count > elements_of(p, step->unit) - *done) {
         tr__proof_wrong(p, "measures other elements than the next");
         return;
     }
-    tr_meaning before = {
-        .kind = TR_MEANS_MEASURES, .version = p->version, .index = all};
-    tr_meaning after = before;
-    after.index += step->count;
+    tr_meaning before = measures(p, step->unit, *done);
+    tr_meaning after = measures(p, step->unit, *done + step->count);
     *done += step->count;
-    p->walked.all_measured += step->count;
     read_params(p);
     read_gradient(p);
     change_states(p, true);
-    if (step->count > 0 && all > 0) {
+    if (step->count > 0 && before.index > 0) {
         tr__bytes_change(p, bytes, &before, &after);
     } else if (step->count > 0) {
         tr__bytes_write(p, bytes, &after);
@@ -176,19 +196,15 @@ void tr__rule_measure(tr_proof *p) {
 }
 
 void tr__rule_total(tr_proof *p) {
-    int64_t elements = 0, ranks = ranks_of(p);
-    int64_t parts = p->plan->norms.parts * (int64_t)sizeof(tr_squares);
     int64_t totals = (int64_t)p->plan->param_count * (int64_t)sizeof(tr_squares);
-    for (size_t f = 0; f < p->plan->flat_count; f++) {
-        elements += elements_of(p, f);
-    }
-    tr_meaning measures = {.kind =
-                               ranks > 1 ? TR_MEANS_ALL_MEASURES : TR_MEANS_MEASURES,
-                           .version = p->version,
-                           .index = ranks > 1 ? 0 : elements};
+    tr_meaning gathered = {.kind = TR_MEANS_ALL_MEASURES, .version = p->version};
     tr_meaning norms = {.kind = TR_MEANS_NORMS, .version = p->version};
-    tr__bytes_read(p, tr__slot_bytes(p, TR_SLOT_INPUT, parts * ranks, TR_SPACE_DEVICE),
-                   &measures);
+    tr_bytes all = find_all_measures(p, TR_SLOT_INPUT);
+    if (ranks_of(p) > 1) {
+        tr__bytes_read(p, all, &gathered);
+    } else {
+        tr__measures_read(p, all);
+    }
     tr__bytes_write(p, tr__slot_bytes(p, TR_SLOT_OUTPUT, totals, TR_SPACE_DEVICE),
                     &norms);
 }

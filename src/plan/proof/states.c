@@ -80,7 +80,7 @@ static void forget(tr_proof *p) {
         }
         held->count = 1;
         held->cells[0] = (tr_cell){
-            .end = p->plan->buffers[i].bytes, .writer = -1, .reader = {-1, -1, -1}};
+            .end = p->plan->buffers[i].bytes, .writer = -1, .reader = {-1, -1, -1, -1}};
         memset(held->last, -1, sizeof held->last);
     }
 }
@@ -202,7 +202,7 @@ static void begin_walk(tr_proof *p) {
     memset(d->wave[1], -1, units * sizeof *d->wave[1]);
     memset(d->measured, 0, flats * sizeof *d->measured);
     d->cleared = d->normed = false;
-    d->loaded = d->unloaded = d->all_measured = 0;
+    d->loaded = d->unloaded = 0;
     p->walk++;
     tr__tenants_reset(p);
     tr__clock_reset(p, 0);

@@ -186,8 +186,9 @@ static void begin_life(tr_proof *p, int32_t buffer) {
         return;
     }
     held->count = 1;
-    held->cells[0] = (tr_cell){
-        .end = p->plan->buffers[buffer].bytes, .writer = -1, .reader = {-1, -1, -1}};
+    held->cells[0] = (tr_cell){.end = p->plan->buffers[buffer].bytes,
+                               .writer = -1,
+                               .reader = {-1, -1, -1, -1}};
     held->walk = p->walk;
     held->gone = held->shared = false;
     memset(held->last, -1, sizeof held->last);

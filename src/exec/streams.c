@@ -1,0 +1,80 @@
+// The streams that work beside the walk, by their numbers: messages, copies, the file,
+// and the host's launches.
+#include "exec/walk.h"
+
+int64_t tr__stream_newest(const tr_executor *ex, tr_stream stream) {
+    if (stream == TR_STREAM_COMM) {
+        return ex->comm ? tr__comm_newest(ex->comm) : 0;
+    }
+    if (stream == TR_STREAM_HOST) {
+        return ex->host ? tr__launcher_newest(ex->host) : 0;
+    }
+    return ex->carrier[stream] ? tr__carrier_newest(ex->carrier[stream]) : 0;
+}
+
+tr_status tr__stream_wait(tr_executor *ex, tr_stream stream, int64_t ticket,
+                          tr_error *err) {
+    if (stream == TR_STREAM_COMM) {
+        return ex->comm ? tr__comm_wait(ex->comm, ticket, err) : TR_OK;
+    }
+    if (stream == TR_STREAM_HOST) {
+        return ex->host ? tr__launcher_wait(ex->host, ticket, err) : TR_OK;
+    }
+    tr_carrier *carrier = ex->carrier[stream];
+    return carrier ? tr__carrier_wait(carrier, ticket, err) : TR_OK;
+}
+
+void tr__stream_watch(tr_executor *ex, tr_stream stream, tr_task_span *spans,
+                      int64_t count) {
+    if (stream == TR_STREAM_COMM && ex->comm) {
+        tr__comm_watch(ex->comm, spans, count);
+    } else if (stream == TR_STREAM_HOST && ex->host) {
+        tr__launcher_watch(ex->host, spans, count);
+    } else if (ex->carrier[stream]) {
+        tr__carrier_watch(ex->carrier[stream], spans, count);
+    }
+}
+
+tr_status tr__streams_wait(tr_executor *ex, tr_error *err) {
+    tr_status status = TR_OK;
+    for (int s = 0; s < TR_STREAMS && status == TR_OK; s++) {
+        int64_t newest = tr__stream_newest(ex, (tr_stream)s);
+        status = tr__stream_wait(ex, (tr_stream)s, newest, err);
+    }
+    return status;
+}
+
+tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step) {
+    tr_status status = TR_OK;
+    for (int s = 0; s < TR_STREAMS && status == TR_OK; s++) {
+        if (step->wait[s] > 0) {
+            status = tr__stream_wait(work->ex, (tr_stream)s,
+                                     work->first[s] + step->wait[s], work->err);
+        }
+    }
+    return status;
+}
+
+// What is left out of a stream is nothing there: waits count steps.
+void tr__stream_skip(tr_executor *ex, tr_stream stream) {
+    if (stream == TR_STREAM_NVME) {
+        tr__carrier_start(ex->carrier[stream], &(tr_carry){.bytes = 0});
+    } else {
+        tr__launcher_start(ex->host, &(tr_host_task){.step = NULL});
+    }
+}
+
+static void run_task(void *executor, const void *task) {
+    const tr_host_task *t = task;
+    if (t->step) {
+        tr__launch_flat(executor, &t->run, t->step);
+    }
+}
+
+tr_status tr__executor_host_beside(tr_executor *executor, tr_error *err) {
+    tr_launcher_options options = {.run = run_task,
+                                   .user = executor,
+                                   .task_bytes = sizeof(tr_host_task),
+                                   .threads = executor->plan->request.threads};
+    return executor->host ? TR_OK : tr__launcher_create(&options, &executor->host, err);
+}
