@@ -1,4 +1,4 @@
-// The rates of the streams between memory spaces on this machine: copies and sums by
+// The rates of the streams between memory spaces on this machine: copies by
 // one thread, and a file's reads and writes by both methods.
 //
 //     carrier [folder] [MiB of one order] [MiB in all]
@@ -54,10 +54,8 @@ static void run(bench *b, const char *folder, bool plain) {
     check(tr__carrier_create(&options, &b->carrier, &err), &err);
     const char *method = tr__carrier_method(b->carrier, &direct);
     if (folder[0] == '\0') {
-        printf("{\"order_bytes\": %lld, \"copy_gbs\": %.2f", (long long)b->order,
+        printf("{\"order_bytes\": %lld, \"copy_gbs\": %.2f}\n", (long long)b->order,
                rate_of(b, TR_CARRY_COPY));
-        printf(", \"add_f32_gbs\": %.2f", rate_of(b, TR_CARRY_ADD_F32));
-        printf(", \"add_i64_gbs\": %.2f}\n", rate_of(b, TR_CARRY_ADD_I64));
     } else {
         printf("{\"order_bytes\": %lld, \"method\": \"%s\", \"direct\": %s",
                (long long)b->order, method, direct ? "true" : "false");

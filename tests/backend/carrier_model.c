@@ -9,7 +9,7 @@
 
 enum {
     PAGE = TR_CARRY_ALIGN,
-    WORLDS = 2, // f32 and i64: bits of the one have no sum as the other
+    WORLDS = 2, // orders are of one or the other
     WORLD = MODEL_MEMORY / WORLDS,
     FILE_WORLD = MODEL_FILE / WORLDS,
     LEAST_ROOM = PAGE,
@@ -68,16 +68,6 @@ static void do_it(model *m, const tr_carry *order) {
     case TR_CARRY_COPY:
         memcpy(to, from, (size_t)order->bytes);
         break;
-    case TR_CARRY_ADD_F32:
-        for (int64_t i = 0; i < order->bytes / 4; i++) {
-            ((float *)(void *)to)[i] += ((const float *)(const void *)from)[i];
-        }
-        break;
-    case TR_CARRY_ADD_I64:
-        for (int64_t i = 0; i < order->bytes / 8; i++) {
-            ((uint64_t *)(void *)to)[i] += ((const uint64_t *)(const void *)from)[i];
-        }
-        break;
     case TR_CARRY_READ:
         memcpy(to, m->expected_file + order->offset, (size_t)order->bytes);
         break;
@@ -102,7 +92,6 @@ static tr_carry draw_transfer(model *m, int world) {
 
 // From one half of what a random cut makes of the world into the other.
 static tr_carry draw_copy(model *m, int world) {
-    static const tr_carry_kind adds[WORLDS] = {TR_CARRY_ADD_F32, TR_CARRY_ADD_I64};
     int64_t cut = draw_multiple(m, LEAST_ROOM, WORLD - LEAST_ROOM, 8);
     int64_t most = cut < WORLD - cut ? cut : WORLD - cut;
     int64_t bytes = draw_bytes(m, most < 16 * PAGE ? 16 * PAGE : most, 8);
@@ -112,7 +101,7 @@ static tr_carry draw_copy(model *m, int world) {
     char *high = base + cut + draw_multiple(m, 0, WORLD - cut - bytes, 8);
     bool up = draw_below(&m->random, 2);
     return (tr_carry){
-        .kind = draw_below(&m->random, 2) ? adds[world] : TR_CARRY_COPY,
+        .kind = TR_CARRY_COPY,
         .from = up ? low : high,
         .to = up ? high : low,
         .bytes = bytes,

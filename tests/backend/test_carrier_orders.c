@@ -109,7 +109,7 @@ static void test_copy_waits_for_write(void **state) {
     start(carrier, TR_CARRY_WRITE, memory, NULL, CHUNK, 0);
     start(carrier, TR_CARRY_COPY, memory, memory + CHUNK, CHUNK, 0); // only reads it
     assert_true(comes_to(carrier, CHUNK));
-    int64_t over = start(carrier, TR_CARRY_ADD_F32, memory + CHUNK, memory, CHUNK, 0);
+    int64_t over = start(carrier, TR_CARRY_COPY, memory + CHUNK, memory, CHUNK, 0);
     tr__sleep(0.02);
     assert_int_equal(tr__carrier_totals(carrier).copied, CHUNK);
     atomic_store(&fake->hold, false);

@@ -16,11 +16,9 @@
 typedef struct tr_carrier tr_carrier;
 
 typedef enum tr_carry_kind {
-    TR_CARRY_COPY,    // to = from
-    TR_CARRY_ADD_F32, // to += from, f32
-    TR_CARRY_ADD_I64, // to += from, int64 without overflow
-    TR_CARRY_READ,    // to = the file at `offset`
-    TR_CARRY_WRITE,   // the file at `offset` = from
+    TR_CARRY_COPY,  // to = from
+    TR_CARRY_READ,  // to = the file at `offset`
+    TR_CARRY_WRITE, // the file at `offset` = from
 } tr_carry_kind;
 
 // Memory is borrowed until the order is done. Reads and writes: offset, bytes and the

@@ -49,12 +49,8 @@ static const char *transfer_fault(const tr_carrier *c, const tr_carry *o) {
 }
 
 static const char *copy_fault(const tr_carry *o) {
-    int64_t unit = o->kind == TR_CARRY_ADD_F32   ? (int64_t)sizeof(float)
-                   : o->kind == TR_CARRY_ADD_I64 ? (int64_t)sizeof(int64_t)
-                                                 : 1;
-    if (!o->from || !o->to || !is_aligned(o->from, o->bytes, unit) ||
-        !is_aligned(o->to, o->bytes, unit)) {
-        return "is not aligned";
+    if (!o->from || !o->to) {
+        return "has no memory";
     }
     return meet(o->from, o->bytes, o->to, o->bytes) ? "overlaps itself" : NULL;
 }
@@ -66,7 +62,7 @@ static const char *order_fault(const tr_carrier *c, const tr_carry *o) {
     if (is_transfer(o->kind)) {
         return transfer_fault(c, o);
     }
-    return o->kind <= TR_CARRY_ADD_I64 ? copy_fault(o) : "is of no kind";
+    return o->kind == TR_CARRY_COPY ? copy_fault(o) : "is of no kind";
 }
 
 // ---- transfers under way
@@ -199,16 +195,7 @@ static int64_t copy_piece(tr_carrier *c) {
     if (copy_conflicts(c, from, to, bytes)) {
         return 0;
     }
-    if (o->kind == TR_CARRY_COPY) {
-        tr__copy_bytes(from, bytes, o->bytes >= PAST_LEAST, to);
-    } else if (o->kind == TR_CARRY_ADD_F32) {
-        int64_t count = bytes / (int64_t)sizeof(float);
-        tr__copy_add_f32((const float *)(const void *)from, count, (float *)(void *)to);
-    } else {
-        int64_t count = bytes / (int64_t)sizeof(int64_t);
-        tr__copy_add_i64((const int64_t *)(const void *)from, count,
-                         (int64_t *)(void *)to);
-    }
+    tr__copy_bytes(from, bytes, o->bytes >= PAST_LEAST, to);
     atomic_fetch_add_explicit(&c->copied, bytes, memory_order_relaxed);
     return bytes;
 }

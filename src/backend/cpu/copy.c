@@ -18,11 +18,3 @@ void tr__copy_bytes(const void *from, int64_t bytes, int past, void *to) {
         memcpy(to, from, (size_t)bytes);
     }
 }
-
-void tr__copy_add_f32(const float *from, int64_t count, float *to) {
-    kernels[tr__cpu_isa()]->add_f32(from, count, to);
-}
-
-void tr__copy_add_i64(const int64_t *from, int64_t count, int64_t *to) {
-    kernels[tr__cpu_isa()]->add_i64(from, count, to);
-}

@@ -1,4 +1,4 @@
-// Passes over memory from end to end, by one thread: what a stream of copies does.
+// Copies from end to end, by one thread: what a stream of copies does.
 #ifndef TR_BACKEND_CPU_COPY_H
 #define TR_BACKEND_CPU_COPY_H
 
@@ -9,15 +9,10 @@
 // to = from. `past`: past the caches, for what is too large to be found there again; it
 // takes a third of the memory's traffic off, which is reading `to`.
 void tr__copy_bytes(const void *from, int64_t bytes, int past, void *to);
-// to += from, [count]; integers wrap.
-void tr__copy_add_f32(const float *from, int64_t count, float *to);
-void tr__copy_add_i64(const int64_t *from, int64_t count, int64_t *to);
 
-// What they are of: one for each instruction set.
+// Past the caches; one for each instruction set.
 typedef struct tr_copy_kernel {
-    void (*bytes)(const void *from, int64_t bytes, void *to); // past the caches
-    void (*add_f32)(const float *from, int64_t count, float *to);
-    void (*add_i64)(const int64_t *from, int64_t count, int64_t *to);
+    void (*bytes)(const void *from, int64_t bytes, void *to);
 } tr_copy_kernel;
 
 #endif
