@@ -25,7 +25,12 @@ typedef struct tr_model {
     // Of one sample, without the batch dimension: token ids [S] i32 or features [F]
     // f32, and targets [S] or [] i32.
     tr_tensor_desc input, target;
-    int64_t classes;         // targets and, for tokens, inputs lie in [0, classes)
+    int64_t classes; // targets and, for tokens, inputs lie in [0, classes)
+    // Tensors whose rows are tokens, by their names in files, NULL at the end; NULL:
+    // none. Files have `padded_classes` rows of them (0: `classes`), of which those
+    // beyond `classes` are zeros that nothing reads.
+    const char *const *token_tensors;
+    int64_t padded_classes;
     bool classifier;         // accuracy is worth telling
     const char *config_json; // written to checkpoints as config.json; NULL: {}
     void *owned;             // the maker's; freed by `release`

@@ -25,6 +25,8 @@ typedef struct tr_architecture {
     int64_t *(*vocabulary)(void *config); // NULL: inputs are numbers
     int64_t (*positions)(const void *config);
     int *(*slices)(void *config);
+    // Tensors whose rows are tokens, as files call them, NULL at the end.
+    const char *const *token_tensors;
     const tr_model_preset *presets; // ended by a name that is NULL; NULL: none
     const tr_dropout_key *dropout;  // ended by a key that is NULL; NULL: none
 } tr_architecture;

@@ -302,6 +302,8 @@ static const tr_model_preset presets[] = {
     {NULL, NULL},
 };
 
+static const char *const token_tensors[] = {WTE, NULL};
+
 static const tr_dropout_key dropout[] = {{"resid_pdrop", "residual"},
                                          {"embd_pdrop", "embedding"},
                                          {"attn_pdrop", "attention"},
@@ -313,6 +315,7 @@ const tr_architecture tr__architecture_gpt2 = {
     .vocabulary = vocabulary,
     .positions = positions,
     .slices = slices,
+    .token_tensors = token_tensors,
     .presets = presets,
     .dropout = dropout,
 };

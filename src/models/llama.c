@@ -512,6 +512,8 @@ static tr_status qwen3_from_json(const tr_model_keys *keys, bool strict, tr_mode
 // ---- the architectures
 // -----------------------------------------------------------------------------
 
+static const char *const token_tensors[] = {EMBEDDING, "lm_head.weight", NULL};
+
 static int64_t *vocabulary(void *config) {
     return &((tr_llama_config *)config)->vocab_size;
 }
@@ -530,24 +532,28 @@ static const tr_dropout_key dropout[] = {{"attention_dropout", "attention"},
 const tr_architecture tr__architecture_llama = {.type = "llama",
                                                 .from_json = llama_from_json,
                                                 .vocabulary = vocabulary,
+                                                .token_tensors = token_tensors,
                                                 .positions = positions,
                                                 .slices = slices,
                                                 .dropout = dropout};
 const tr_architecture tr__architecture_mistral = {.type = "mistral",
                                                   .from_json = mistral_from_json,
                                                   .vocabulary = vocabulary,
+                                                  .token_tensors = token_tensors,
                                                   .positions = positions,
                                                   .slices = slices,
                                                   .dropout = dropout};
 const tr_architecture tr__architecture_qwen2 = {.type = "qwen2",
                                                 .from_json = qwen2_from_json,
                                                 .vocabulary = vocabulary,
+                                                .token_tensors = token_tensors,
                                                 .positions = positions,
                                                 .slices = slices,
                                                 .dropout = dropout};
 const tr_architecture tr__architecture_qwen3 = {.type = "qwen3",
                                                 .from_json = qwen3_from_json,
                                                 .vocabulary = vocabulary,
+                                                .token_tensors = token_tensors,
                                                 .positions = positions,
                                                 .slices = slices,
                                                 .dropout = dropout};

@@ -12,6 +12,9 @@ static const tr_architecture *const architectures[] = {
 };
 enum { COUNT = sizeof architectures / sizeof *architectures };
 
+// How many rows of the vocabulary are tokens, where files have more.
+static const char unpadded[] = "unpadded_vocab_size";
+
 void tr_model_destroy(tr_model *model) {
     if (model && model->release) {
         model->release(model);
@@ -29,6 +32,42 @@ static const tr_architecture *find(const char *type) {
         }
     }
     return NULL;
+}
+
+// Of a padded vocabulary, what of it the model uses.
+static tr_status unpad(tr_model *model, const tr_model_keys *keys, tr_error *err) {
+    int64_t rows = model->classes, tokens = rows;
+    const tr_model_field field = {unpadded, 1, (double)rows, &tokens, NULL};
+    tr_status status = tr__fields_read(keys, &field, 1, err);
+    return status == TR_OK && tokens < rows ? tr__model_resize(model, tokens, rows, err)
+                                            : status;
+}
+
+// Padding is none of an architecture's business.
+static tr_status from_keys(const tr_architecture *architecture,
+                           const tr_model_keys *keys, bool strict, tr_model **out,
+                           tr_error *err) {
+    if (!architecture->vocabulary || !json_object_get(keys->object, unpadded)) {
+        return architecture->from_json(keys, strict, out, err);
+    }
+    tr_model *model = NULL;
+    json_t *own = json_copy((json_t *)keys->object);
+    if (!own || json_object_del(own, unpadded) != 0) {
+        json_decref(own);
+        return tr_fail(err, TR_MEMORY, "no memory for a model's keys");
+    }
+    tr_model_keys without = {own, keys->origin};
+    tr_status status = architecture->from_json(&without, strict, &model, err);
+    json_decref(own);
+    if (status == TR_OK) {
+        status = unpad(model, keys, err);
+    }
+    if (status != TR_OK) {
+        tr_model_destroy(model);
+        return status;
+    }
+    *out = model;
+    return TR_OK;
 }
 
 tr_status tr__model_from_json(const json_t *object, const char *origin, bool strict,
@@ -50,7 +89,7 @@ tr_status tr__model_from_json(const json_t *object, const char *origin, bool str
                        origin);
     }
     return which < 0 ? TR_USAGE
-                     : architectures[which]->from_json(&keys, strict, out, err);
+                     : from_keys(architectures[which], &keys, strict, out, err);
 }
 
 // ---- presets
@@ -94,15 +133,22 @@ const tr_dropout_key *tr__model_dropout(const tr_model *model) {
     return architecture ? architecture->dropout : NULL;
 }
 
-tr_status tr__model_resize(tr_model *model, int64_t vocabulary, tr_error *err) {
+tr_status tr__model_resize(tr_model *model, int64_t vocabulary, int64_t rows,
+                           tr_error *err) {
     tr_units *own = model->owned;
+    bool padded = rows > vocabulary;
     if (!tr__model_type_reads_tokens(model->type)) {
         return tr_fail(err, TR_USAGE, "a model of type %s has no vocabulary",
                        model->type);
     }
     *own->architecture->vocabulary(own->config) = vocabulary;
     model->classes = vocabulary;
-    return tr__units_set_key(own, "vocab_size", vocabulary, err);
+    model->padded_classes = padded ? rows : 0;
+    tr_status status =
+        tr__units_set_key(own, "vocab_size", padded ? rows : vocabulary, err);
+    return status == TR_OK
+               ? tr__units_set_key(own, unpadded, padded ? vocabulary : -1, err)
+               : status;
 }
 
 tr_status tr__model_context(tr_model *model, int64_t positions, tr_error *err) {

@@ -20,9 +20,10 @@ tr_status tr__model_keep(tr_model *model, const json_t *object,
 // than there are classes, or an architecture without a vocabulary.
 tr_status tr__model_slice(tr_model *model, int slices, tr_error *err);
 
-// Gives the model a vocabulary of so many tokens. TR_USAGE: it has none (its
-// inputs are no tokens).
-tr_status tr__model_resize(tr_model *model, int64_t vocabulary, tr_error *err);
+// Gives the model a vocabulary of so many tokens, and its tensors of it `rows` rows in
+// files, at least as many. TR_USAGE: it has none (its inputs are no tokens).
+tr_status tr__model_resize(tr_model *model, int64_t vocabulary, int64_t rows,
+                           tr_error *err);
 
 // Gives each sample of a model that reads tokens so many of them. TR_USAGE: more than
 // the model has positions. (At first it is all positions, at most 2,048 where the model

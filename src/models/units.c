@@ -27,6 +27,7 @@ tr_units *tr__units_create(const tr_architecture *architecture, int count,
     own->model.type = architecture->type;
     own->model.owned = own;
     own->model.release = release;
+    own->model.token_tensors = architecture->token_tensors;
     own->model.unit_count = count;
     own->units = tr__calloc((size_t)count, sizeof *own->units);
     own->texts = tr__calloc((size_t)count, sizeof *own->texts);
@@ -84,7 +85,12 @@ static tr_status put_config(tr_units *own, json_t *keys, bool good, tr_error *er
 tr_status tr__units_set_key(tr_units *own, const char *key, int64_t value,
                             tr_error *err) {
     json_t *keys = json_loads(own->config_json, 0, NULL);
-    bool good = keys && json_object_set_new(keys, key, json_integer(value)) == 0;
+    bool good = keys != NULL;
+    if (good && value < 0) {
+        json_object_del(keys, key);
+    } else if (good) {
+        good = json_object_set_new(keys, key, json_integer(value)) == 0;
+    }
     return put_config(own, keys, good, err);
 }
 

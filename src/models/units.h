@@ -28,7 +28,7 @@ void tr__units_set(tr_units *units, int index, tr_model_unit unit);
 tr_status tr__units_finish(tr_units *units, json_t *json, tr_model **out,
                            tr_error *err);
 
-// Writes a number into config.json.
+// Writes a number into config.json; -1: there is none.
 tr_status tr__units_set_key(tr_units *units, const char *key, int64_t value,
                             tr_error *err);
 

@@ -7,6 +7,7 @@
 #include "train/data_identity.h"
 #include "train/engine.h"
 #include "train/folder.h"
+#include "train/saved_tensors.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -38,85 +39,6 @@ static uint64_t model_hash(const tr_engine *engine) {
 
 // ---- saving
 // --------------------------------------------------------------------------
-
-typedef struct tensor_list {
-    tr_checkpoint_tensor *tensors;
-    char (*names)[TR_TENSOR_NAME_MAX];
-    size_t count;
-} tensor_list;
-
-static void list_free(tensor_list *list) {
-    tr__free(list->tensors);
-    tr__free(list->names);
-}
-
-// A parameter's values (state -1) or one of its states as one number.
-static int64_t key_of(const tr_engine *engine, int param, int state) {
-    return (int64_t)(state + 1) * (int64_t)engine->plan->param_count + param;
-}
-
-// What is on NVMe, for those who write it.
-static tr_status read_run(void *user, int64_t key, int64_t at, const float **data,
-                          int64_t *count, tr_error *err) {
-    const tr_engine *engine = user;
-    int64_t params = (int64_t)engine->plan->param_count;
-    tr_piece run, piece = tr__executor_own(engine->executor, (int)(key % params),
-                                           (int)(key / params) - 1);
-    tr_status status = tr__executor_borrow(engine->executor, &piece, at, &run, err);
-    *data = run.data;
-    *count = run.count;
-    return status;
-}
-
-// The model's own states are the same on all ranks: rank 0 writes them.
-static void list_states(tr_engine *engine, tensor_list *list) {
-    bool leads = tr__comm_leads(tr__run_comm(engine->run));
-    for (size_t i = 0; i < engine->plan->state_count; i++) {
-        const tr_plan_state *state = &engine->plan->states[i];
-        char *name = list->names[list->count];
-        snprintf(name, TR_TENSOR_NAME_MAX, "%s", state->name);
-        list->tensors[list->count++] = (tr_checkpoint_tensor){
-            .name = name,
-            .shape = state->desc.shape,
-            .count = leads ? tr_shape_count(state->desc.shape) : 0,
-            .data = tr__executor_state(engine->executor, (int)i),
-            .dtype = state->desc.dtype,
-        };
-    }
-}
-
-// All parameters in each of the optimizer's states [first, end); with the parameters
-// themselves (-1), the model's states.
-static bool list_tensors(tr_engine *engine, int first, int end, tensor_list *list) {
-    const tr_optimizer *optimizer = engine->settings->optimizer;
-    size_t params = engine->plan->param_count;
-    size_t most = params * (size_t)(end - first) + engine->plan->state_count;
-    *list = (tensor_list){0};
-    list->tensors = tr__calloc(most, sizeof *list->tensors);
-    list->names = tr__calloc(most, sizeof *list->names);
-    if (!list->tensors || !list->names) {
-        return false;
-    }
-    for (int state = first; state < end; state++) {
-        for (size_t i = 0; i < params; i++) {
-            char *name = list->names[list->count];
-            tr__tensor_name(engine->plan, (int)i,
-                            state < 0 ? NULL : optimizer->state_names[state], name);
-            tr_piece piece = tr__executor_own(engine->executor, (int)i, state);
-            list->tensors[list->count++] =
-                (tr_checkpoint_tensor){.name = name,
-                                       .shape = engine->plan->params[i].stored_shape,
-                                       .first = piece.first,
-                                       .count = piece.count,
-                                       .data = piece.data,
-                                       .key = key_of(engine, (int)i, state)};
-        }
-    }
-    if (first < 0) {
-        list_states(engine, list);
-    }
-    return true;
-}
 
 // The sums of an epoch that a checkpoint cuts in two.
 static void put_epoch(const tr_epoch_sums *sums, tr_state_numbers *numbers) {
@@ -170,14 +92,14 @@ static tr_state state_of(const tr_engine *engine) {
     return state;
 }
 
-static tr_status list_all(tr_engine *engine, tensor_list *model, tensor_list *optimizer,
-                          tr_error *err) {
+static tr_status list_all(tr_engine *engine, tr_saved_tensors *model,
+                          tr_saved_tensors *optimizer, tr_error *err) {
     tr_comm *comm = tr__run_comm(engine->run);
     int states = engine->plan->request.optimizer_states;
     tr_error mine = {0};
     tr_status status = TR_OK;
-    bool good = list_tensors(engine, -1, 0, model);
-    good = list_tensors(engine, 0, states, optimizer) && good;
+    bool good = tr__saved_list(engine, -1, 0, model);
+    good = tr__saved_list(engine, 0, states, optimizer) && good;
     if (!good) {
         status = tr_fail(&mine, TR_MEMORY, "no memory to list a checkpoint's tensors");
     }
@@ -186,7 +108,7 @@ static tr_status list_all(tr_engine *engine, tensor_list *model, tensor_list *op
 
 tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
                           tr_error *err) {
-    tensor_list model, optimizer;
+    tr_saved_tensors model, optimizer;
     tr_state state = state_of(engine);
     const char *config = tr_run_model(engine->run)->config_json;
     tr_status status = tr__engine_settle(engine, err);
@@ -209,7 +131,7 @@ tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
             .model_count = model.count,
             .optimizer = optimizer.tensors,
             .optimizer_count = optimizer.count,
-            .source = {read_run, engine},
+            .source = {tr__saved_read, engine},
             .log = tr__run_log(engine->run),
             .progress = *progress,
         };
@@ -219,8 +141,8 @@ tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
         engine->anew = false;
         engine->own_until = INT64_MAX;
     }
-    list_free(&model);
-    list_free(&optimizer);
+    tr__saved_free(&model);
+    tr__saved_free(&optimizer);
     return status;
 }
 
@@ -304,8 +226,9 @@ static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
         status = check_optimizer(engine, from, err);
     }
     if (status == TR_OK) {
-        status = tr__read_parameters(&(tr_weights_source){from->model, from->folder, 0},
-                                     engine->plan, engine->executor, -1, NULL, err);
+        status =
+            tr__read_parameters(&(tr_weights_source){from->model, from->folder, 0, 0},
+                                engine->plan, engine->executor, -1, NULL, err);
     }
     if (status == TR_OK) {
         status = tr__read_states(from->model, from->folder, engine->plan,
@@ -313,7 +236,7 @@ static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
     }
     for (int s = 0; s < states && status == TR_OK; s++) {
         status = tr__read_parameters(
-            &(tr_weights_source){from->optimizer, from->folder, 0}, engine->plan,
+            &(tr_weights_source){from->optimizer, from->folder, 0, 0}, engine->plan,
             engine->executor, s, optimizer->state_names[s], err);
     }
     return status;

@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { CONFIG_MAX_BYTES = 1 << 20 };
 
@@ -36,30 +37,55 @@ tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *er
     return status == TR_OK ? tr__model_from_file(path, out, err) : status;
 }
 
+bool tr__is_token_tensor(const tr_model *model, const char *name) {
+    const char *const *one = model->token_tensors;
+    while (one && *one && strcmp(*one, name) != 0) {
+        one++;
+    }
+    return one && *one;
+}
+
 void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *dst) {
     snprintf(dst, TR_TENSOR_NAME_MAX, "%s%s%s", plan->params[param].stored,
              state ? "." : "", state ? state : "");
 }
 
-// rows: the file may have so few where the model has more; 0: it may not.
-static bool fits(const tr_stored_tensor *stored, const tr_shape *shape, int64_t rows) {
+static bool same_shape(const tr_stored_tensor *stored, const tr_shape *shape) {
     bool same = stored->rank == shape->rank;
-    bool fewer = rows > 0 && same && shape->rank > 0 && stored->dim[0] == rows &&
-                 rows < shape->dim[0];
-    for (int d = fewer; same && d < stored->rank; d++) {
+    for (int d = 0; same && d < stored->rank; d++) {
         same = stored->dim[d] == shape->dim[d];
     }
     return same;
 }
 
+// A parameter's tensor as the files have it, and how many elements of it are read.
+typedef struct wanted {
+    tr_shape shape;
+    int64_t count;
+} wanted;
+
+static wanted wanted_of(const tr_weights_source *from, const tr_model *model,
+                        const tr_plan_param *param) {
+    tr_shape shape = param->stored_shape;
+    int64_t used = shape.rank > 0 ? shape.dim[0] : 1;
+    if (tr__is_token_tensor(model, param->stored)) {
+        int64_t padded = model->padded_classes ? model->padded_classes : shape.dim[0];
+        used = from->used > 0 ? from->used : used;
+        shape.dim[0] = from->rows > 0 ? from->rows : padded;
+    }
+    int64_t row = tr_shape_count(shape) / (shape.rank > 0 ? shape.dim[0] : 1);
+    return (wanted){shape, used * row};
+}
+
+// The first `count` elements of a tensor, as far as they are in the piece.
 static tr_status read_piece(const tr_tensor_set *set, const tr_stored_tensor *stored,
-                            tr_executor *executor, const tr_piece *piece,
+                            int64_t count, tr_executor *executor, const tr_piece *piece,
                             tr_error *err) {
     tr_piece run;
     tr_status status = TR_OK;
     for (int64_t at = 0; at < piece->count && status == TR_OK; at += run.count) {
         status = tr__executor_borrow(executor, piece, at, &run, err);
-        int64_t there = tr__min_i64(run.count, stored->count - run.first);
+        int64_t there = tr__min_i64(run.count, count - run.first);
         if (status == TR_OK && there > 0) {
             status = tr__tensor_read_f32(set, stored, run.first, there, run.data, err);
         }
@@ -84,16 +110,18 @@ tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan
                            "another model or optimizer",
                            from->path, name);
         }
-        if (!fits(stored, &param->stored_shape, from->vocabulary)) {
+        wanted w = wanted_of(from, plan->request.model, param);
+        if (!same_shape(stored, &w.shape)) {
             return tr_fail(err, TR_IO,
                            "%s: tensor %s (%lld elements) has another shape than in "
                            "this run's model (%lld elements): it belongs to another "
                            "model",
                            from->path, name, (long long)stored->count,
-                           (long long)tr_shape_count(param->stored_shape));
+                           (long long)tr_shape_count(w.shape));
         }
         tr_piece piece = tr__executor_held(executor, (int)i, state);
-        tr_status status = read_piece(from->set, stored, executor, &piece, err);
+        tr_status status =
+            read_piece(from->set, stored, w.count, executor, &piece, err);
         if (status != TR_OK) {
             return status;
         }
@@ -110,7 +138,7 @@ tr_status tr__read_states(const tr_tensor_set *set, const char *path,
         void *data = tr__executor_state(executor, (int)i);
         int64_t count = tr_shape_count(state->desc.shape);
         bool exact = state->desc.dtype != TR_F32;
-        if (!stored || !fits(stored, &state->desc.shape, 0) ||
+        if (!stored || !same_shape(stored, &state->desc.shape) ||
             (exact && stored->dtype != state->desc.dtype)) {
             return tr_fail(err, TR_IO,
                            "%s: has no tensor %s of the shape and type that this "

@@ -14,6 +14,8 @@ enum { TR_TENSOR_NAME_MAX = 256 };
 tr_status tr__model_from_file(const char *path, tr_model **out, tr_error *err);
 tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *err);
 
+// Are the rows of the tensor of this name tokens?
+bool tr__is_token_tensor(const tr_model *model, const char *name);
 // The name of a parameter in files, or of one of its optimizer states:
 // "<name>.exp_avg". dst: [TR_TENSOR_NAME_MAX].
 void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *dst);
@@ -22,13 +24,14 @@ void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *ds
 typedef struct tr_weights_source {
     const tr_tensor_set *set;
     const char *path;
-    // Tensors of a vocabulary may have so few rows; 0: as many as the model's.
-    int64_t vocabulary;
+    // Of tensors whose rows are tokens: how many rows they have there (0: as many as
+    // the model says), and how many of them are read (0: all that the model has).
+    int64_t rows, used;
 } tr_weights_source;
 
 // Fills what this rank holds of all parameters of a plan (state -1, its name NULL), or
-// of one optimizer state. TR_IO: missing, or of another shape. Rows that a tensor of a
-// smaller vocabulary lacks stay what they are.
+// of one optimizer state. TR_IO: missing, or of another shape. Rows that are not there
+// stay what they are.
 tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan,
                               tr_executor *executor, int state, const char *state_name,
                               tr_error *err);

@@ -10,6 +10,12 @@ static const tr_key keys[] = {
      .types = TR_KEY_TEXT | TR_KEY_OBJECT,
      .doc = "a published name (\"gpt2\"), a Hugging Face folder or config.json, or an "
             "object with the keys of one"},
+    {.path = "vocabulary.pad_to_multiple_of",
+     .types = TR_KEY_INT,
+     .fallback = "1",
+     .min = 1,
+     .max = TR_KEY_PADDING_MAX,
+     .doc = "rows of the token embedding in checkpoints: zeros fill them up"},
     {.path = "train_batch_size",
      .types = TR_KEY_INT,
      .allow_auto = true,

@@ -1,4 +1,6 @@
-// The tokenizer of text, and a vocabulary of the model that holds its tokens.
+// The tokenizer of text, and a vocabulary of the model that holds its tokens, padded as
+// the run file says.
+#include "base/checked.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "models/models.h"
@@ -63,25 +65,57 @@ static void say_more(const tr_run *run, int64_t before, int64_t after) {
                           : "its weights are drawn");
 }
 
-tr_status tr__run_resolve_vocabulary(tr_run *run, tr_error *err) {
-    const char *format = tr__config_text(run->config, "data.format");
-    int64_t tokens = 0, before = run->model->classes;
-    if (strcmp(format, "text") != 0 || run->model->input.dtype != TR_I32) {
+// The tokenizer's tokens where the run reads text, and else none.
+static tr_status find_tokens(tr_run *run, int64_t *tokens, tr_error *err) {
+    bool text = strcmp(tr__config_text(run->config, "data.format"), "text") == 0;
+    *tokens = 0;
+    if (!text || run->model->input.dtype != TR_I32) {
         return TR_OK;
     }
     tr_status status = name_tokenizer(run, err);
-    if (status != TR_OK || !run->own_model || run->vocabulary_fixed) {
-        return status;
+    bool asked = run->own_model && !run->vocabulary_fixed;
+    return status == TR_OK && asked ? count_tokens(run, tokens, err) : status;
+}
+
+static tr_status check_padding(const tr_run *run, int64_t multiple, tr_error *err) {
+    if (multiple == 1 || (run->own_model && run->model->token_tensors)) {
+        return TR_OK;
     }
-    status = count_tokens(run, &tokens, err);
-    if (status != TR_OK || (tokens <= before && !run->vocabulary_open) ||
-        tokens == before) {
-        return status;
+    return tr_fail(err, TR_USAGE,
+                   "vocabulary.pad_to_multiple_of is %lld, but %s %s has no vocabulary "
+                   "to pad",
+                   (long long)multiple,
+                   run->own_model ? "a model of type" : "the caller's own model",
+                   run->model->type);
+}
+
+// tokens: of the tokenizer; 0: there is none.
+static tr_status resize(tr_run *run, int64_t tokens, int64_t multiple, tr_error *err) {
+    const tr_model *model = run->model;
+    int64_t before = model->classes, after = tr__max_i64(before, tokens);
+    int64_t had = model->padded_classes ? model->padded_classes : before;
+    if (run->vocabulary_open && tokens > 0) {
+        after = had = tokens;
     }
-    status = tr__model_resize(run->own_model, tokens, err);
-    if (status == TR_OK && !run->vocabulary_open) {
-        run->vocabulary_read = run->weights ? before : 0;
-        say_more(run, before, tokens);
+    int64_t rows = tr__round_up(tr__max_i64(had, after), multiple);
+    if (after == before && rows == had) {
+        return TR_OK;
     }
-    return status;
+    run->rows_read = run->weights ? had : 0;
+    run->tokens_read = run->weights ? before : 0;
+    if (after > before && !run->vocabulary_open) {
+        say_more(run, before, after);
+    }
+    return tr__model_resize(run->own_model, after, rows, err);
+}
+
+tr_status tr__run_resolve_vocabulary(tr_run *run, tr_error *err) {
+    int64_t multiple = tr__config_int(run->config, "vocabulary.pad_to_multiple_of");
+    int64_t tokens = 0;
+    tr_status status = find_tokens(run, &tokens, err);
+    if (status == TR_OK) {
+        status = check_padding(run, multiple, err);
+    }
+    bool grows = run->own_model && !run->vocabulary_fixed && run->model->token_tensors;
+    return status == TR_OK && grows ? resize(run, tokens, multiple, err) : status;
 }

@@ -383,10 +383,6 @@ const char *tr__run_weights(const tr_run *run) {
     return run->weights;
 }
 
-int64_t tr__run_vocabulary_read(const tr_run *run) {
-    return run->vocabulary_read;
-}
-
 bool tr__run_is_own(const tr_run *run) {
     return !run->own_model || !run->own_data;
 }

@@ -25,11 +25,12 @@ struct tr_run {
     char *weights;       // folder to read them from, NULL: drawn
     char *model_folder;  // that the model is described in, NULL: none
     char *tokenizer;     // of data.format "text": a tokenizer.json, or a folder; NULL
-    // Of the model before resolve_vocabulary: whether nobody has said its size, and, of
-    // weights that are read and have fewer rows than the model now, how many (else 0).
+    // Of the model before resolve_vocabulary: whether nobody has said its size, and,
+    // where its weights are read and the model has changed, how many rows files have of
+    // it, and how many of them are tokens (else 0).
     bool vocabulary_open;
     bool vocabulary_fixed; // nothing is trained: the model stays as it is
-    int64_t vocabulary_read;
+    int64_t rows_read, tokens_read;
     tr_dataset *train, *validation;
     bool has_data;        // they are known: a run that is only planned needs none
     bool own_data;        // destroyed with the run
@@ -154,8 +155,6 @@ tr_dataset *tr__run_validation_data(const tr_run *run); // NULL: none
 const tr_order *tr__run_order(const tr_run *run);
 const tr_batcher *tr__run_batcher(const tr_run *run);
 const char *tr__run_weights(const tr_run *run); // NULL: to be drawn
-// Rows of the vocabulary that these weights have, where the model has more; else 0.
-int64_t tr__run_vocabulary_read(const tr_run *run);
 bool tr__run_is_own(const tr_run *run); // the model or the data are the program's own
 const tr_log *tr__run_log(const tr_run *run);
 tr_comm *tr__run_comm(const tr_run *run);  // NULL: this process alone

@@ -34,7 +34,7 @@ static tr_status read_weights(tr_sampler *s, const char *folder, tr_error *err) 
     tr_tensor_set *set = NULL;
     tr_status status = tr__tensor_set_open(folder, &set, err);
     if (status == TR_OK) {
-        status = tr__read_parameters(&(tr_weights_source){set, folder, 0}, s->plan,
+        status = tr__read_parameters(&(tr_weights_source){set, folder, 0, 0}, s->plan,
                                      s->executor, -1, NULL, err);
     }
     if (status == TR_OK) {

@@ -61,13 +61,15 @@ static tr_status draw_all(tr_engine *engine, tr_error *err) {
 // Of a vocabulary that has grown, the rows that the files have lie over drawn ones.
 static tr_status read_folder(tr_engine *engine, const char *folder, tr_error *err) {
     tr_tensor_set *set = NULL;
-    int64_t fewer = tr__run_vocabulary_read(engine->run);
-    tr_status status = fewer > 0 ? draw_all(engine, err) : TR_OK;
+    const tr_run *run = engine->run;
+    bool grown = run->tokens_read > 0 && run->tokens_read < run->model->classes;
+    tr_status status = grown ? draw_all(engine, err) : TR_OK;
     if (status == TR_OK) {
         status = tr__tensor_set_open(folder, &set, err);
     }
     if (status == TR_OK) {
-        tr_weights_source from = {set, folder, fewer};
+        tr_weights_source from = {set, folder, run->rows_read,
+                                  grown ? run->tokens_read : 0};
         status =
             tr__read_parameters(&from, engine->plan, engine->executor, -1, NULL, err);
     }

@@ -276,6 +276,31 @@ static void test_added_token(void **state) {
                              "execution.vocabulary_slices=3")));
     assert_same_file(state, "b/checkpoints/latest/model.safetensors",
                      "c/checkpoints/latest/model.safetensors");
+    // Padded, and then more tokens in the place of padding.
+    free(
+        succeed(state, LIST("train", "run.json", "--model", "out", "--out", "d",
+                            "--steps", "1", "--set", "optimizer.params.lr=0", "--set",
+                            "vocabulary.pad_to_multiple_of=64", "--set",
+                            "data.tokenizer=null", "--set", "data.eos_token=<|end|>")));
+    free(succeed(state, LIST("train", "run.json", "--model", "d", "--out", "e",
+                             "--steps", "1", "--set", "optimizer.params.lr=0")));
+    config = file_json(state, "e/checkpoints/latest/config.json");
+    assert_int_equal(json_integer_value(json_object_get(config, "vocab_size")), 512);
+    assert_int_equal(json_integer_value(json_object_get(config, "unpadded_vocab_size")),
+                     MORE);
+    json_decref(config);
+    float rows_e[512 * WIDTH];
+    static const float zeros[(512 - MORE) * WIDTH];
+    assert_int_equal(
+        tr__tensor_set_open(file_path(state, "e/checkpoints/latest/model.safetensors"),
+                            &grown, &err),
+        0);
+    assert_int_equal(tr__tensor_read_f32(grown, tr__tensor_set_find(grown, name), 0,
+                                         512 * WIDTH, rows_e, &err),
+                     0);
+    tr__tensor_set_close(grown);
+    assert_memory_equal(rows_b, rows_e, sizeof rows_b);
+    assert_memory_equal(zeros, rows_e + MORE * WIDTH, sizeof zeros);
     // Evaluations do not make a model larger.
     fail_with(state, NULL,
               LIST("evaluate", "out", "--data", "docs", "--set", "data.tokenizer=tok"),
