@@ -2,7 +2,6 @@
 // proof finds each of them that is left out or comes too early.
 // Labels: check
 #include "graph/centered_model.h"
-#include "models/models.h"
 #include "plan/models.h"
 #include "plan/ordered.h"
 #include "plan/proof/prove.h"
@@ -24,23 +23,6 @@ static tr_plan *make(const tr_model *model, int64_t ranks, bool reproducible) {
     request.train_batch_size *= ranks;
     request.reproducible = reproducible;
     return test_plan(&request);
-}
-
-static tr_model *resnet(tr_batch_scope scope) {
-    tr_resnet_config config = {.depth = 8,
-                               .stages = 3,
-                               .blocks = {1, 1, 1},
-                               .width = 4,
-                               .num_channels = 1,
-                               .image_size = 8,
-                               .num_labels = 5,
-                               .batch_norm = scope,
-                               .batch_norm_eps = 1e-5,
-                               .batch_norm_momentum = 0.1};
-    tr_model *model = NULL;
-    tr_error err = {0};
-    assert_int_equal(tr__model_resnet(&config, &model, &err), TR_OK);
-    return model;
 }
 
 // ---- which steps there are
@@ -87,20 +69,21 @@ static void steps_are_there_where_something_is_merged(void **state) {
     tr_model_destroy(mlp);
 }
 
-// Seven batch norms. Of one rank's alone, only what the states follow is exchanged; of
-// a micro-batch, all of a unit at once: the stem has one, each of three blocks two.
+// Six batch norms: the stem has one, the blocks two and three. Of one rank's alone,
+// only what the states follow is exchanged; of a micro-batch, all of a unit at once.
 static void statistics_of_a_rank_are_its_own(void **state) {
-    tr_model *whole = resnet(TR_EFFECTIVE_BATCH), *rank = resnet(TR_RANK_BATCH);
-    tr_model *micro = resnet(TR_MICRO_BATCH);
+    tr_model *whole = test_model_resnet(TR_EFFECTIVE_BATCH);
+    tr_model *rank = test_model_resnet(TR_RANK_BATCH);
+    tr_model *micro = test_model_resnet(TR_MICRO_BATCH);
     (void)state;
     assert_steps(whole, 1, false, (counts){0, 0, 0});
-    assert_steps(whole, 2, false, (counts){0, 14, 14});
-    assert_steps(whole, 2, true, (counts){14, 14, 14});
-    assert_steps(rank, 2, false, (counts){0, 7, 7});
-    assert_steps(rank, 2, true, (counts){7, 7, 14});
-    assert_steps(micro, 1, true, (counts){0, 0, 4});
-    assert_steps(micro, 2, false, (counts){0, 4, 4});
-    assert_steps(micro, 2, true, (counts){4, 4, 4});
+    assert_steps(whole, 2, false, (counts){0, 12, 12});
+    assert_steps(whole, 2, true, (counts){12, 12, 12});
+    assert_steps(rank, 2, false, (counts){0, 6, 6});
+    assert_steps(rank, 2, true, (counts){6, 6, 12});
+    assert_steps(micro, 1, true, (counts){0, 0, 3});
+    assert_steps(micro, 2, false, (counts){0, 3, 3});
+    assert_steps(micro, 2, true, (counts){3, 3, 3});
     tr_model_destroy(whole);
     tr_model_destroy(rank);
     tr_model_destroy(micro);
@@ -140,10 +123,11 @@ static void remove_step(tr_sequence *sequence, size_t index) {
     for (size_t i = 0; i <= index; i++) {
         number += sequence->steps[i].stream == TR_STREAM_COMM;
     }
-    at[1].wait = at->wait > at[1].wait ? at->wait : at[1].wait;
+    int32_t *next = &at[1].wait[TR_STREAM_COMM], wait = at->wait[TR_STREAM_COMM];
+    *next = wait > *next ? wait : *next;
     for (size_t i = index + 1; i < sequence->count; i++) {
-        tr_plan_step *later = &sequence->steps[i];
-        later->wait -= exchanges && later->wait >= number;
+        int32_t *later = &sequence->steps[i].wait[TR_STREAM_COMM];
+        *later -= exchanges && *later >= number;
     }
     memmove(at, at + 1, (sequence->count - index - 1) * sizeof *at);
     sequence->count--;
@@ -173,7 +157,7 @@ static void misplace_each(tr_plan *plan) {
         }
         at[0] = second;
         at[1] = first;
-        at[0].wait -= second.kind == TR_STEP_merge; // that for the gather
+        at[0].wait[TR_STREAM_COMM] -= second.kind == TR_STEP_merge; // for the gather
         assert_refused(plan, "the other order", i, missed(&first));
         at[0] = at[1] = first;
         assert_refused(plan, "there twice", i, "");
@@ -224,7 +208,8 @@ static void spoil(const tr_model *model, int64_t ranks, bool reproducible) {
 }
 
 static void the_proof_finds_what_is_not_merged(void **state) {
-    tr_model *rank = resnet(TR_RANK_BATCH), *micro = resnet(TR_MICRO_BATCH);
+    tr_model *rank = test_model_resnet(TR_RANK_BATCH);
+    tr_model *micro = test_model_resnet(TR_MICRO_BATCH);
     const tr_model *models[] = {&test_model_centered, rank, micro};
     (void)state;
     for (int i = 0; i < 3; i++) {
