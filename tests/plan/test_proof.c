@@ -39,7 +39,7 @@ static void drawn_plans_are_proved(void **state) {
     test_models_destroy(&models);
     for (int i = 0; i < TEST_DRAWN_MODELS; i++) {
         print_message("model %d: %d plans\n", i, of_model[i]);
-        assert_true(of_model[i] > DRAWS / TEST_DRAWN_MODELS / 8);
+        assert_true(of_model[i] > DRAWS / TEST_DRAWN_MODELS / 20);
     }
 }
 

@@ -164,7 +164,7 @@ static void plans_wait_for_what_they_access(void **state) {
                   "%lld lifetimes, %lld longer than the accesses need\n",
                   (long long)t.plans, (long long)t.waits, (long long)t.waits_for_more,
                   (long long)t.lifetimes, (long long)t.shorter);
-    assert_true(t.plans > DRAWS / 4);
+    assert_true(t.plans > DRAWS / 8);
 }
 
 int main(void) {
