@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "comm/comm.h"
 #include "data/feed.h"
+#include "exec/statistics.h"
 #include "exec/watch.h"
 #include "plan/plan.h"
 
@@ -80,27 +81,6 @@ void tr__executor_fix(tr_executor *executor, tr_fixed fixed);
 
 // Whether this rank asks all of them for a checkpoint after the step that comes.
 void tr__executor_ask(tr_executor *executor, bool save);
-
-// For the noise scale, of some of the tensors that count for it.
-typedef struct tr_measured {
-    double squares; // of their gradients over the whole batch
-    // So many ranks' first micro-batches, of tied tensors their first waves, have
-    // targets (0: not measured); the mean over these of their squares by the square of
-    // their targets, and of 1 / targets.
-    int64_t firsts;
-    double first_squares, first_inverse;
-} tr_measured;
-
-// What all ranks' records of the last step come to, each sum in one fixed order.
-typedef struct tr_verdict {
-    double sums[TR_SUMS];
-    double norm_squares; // of all gradients, as they lie in the accumulators
-    tr_measured untied, tied;
-    bool save_asked, stopped, too_large, not_finite; // on any rank
-    double first_bad; // the earliest of all ranks' TR_RECORD_FIRST_BAD; 0: none
-    double least[TR_RECORD_FLAGS], mean[TR_RECORD_FLAGS], most[TR_RECORD_FLAGS];
-} tr_verdict;
-void tr__executor_verdict(const tr_executor *executor, tr_verdict *verdict);
 
 // For the next update steps. Copied.
 void tr__executor_order(tr_executor *executor, const tr_update_order *order);

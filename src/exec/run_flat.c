@@ -8,12 +8,6 @@
 
 #include <math.h>
 
-double *tr__own_record(const tr_executor *ex) {
-    const tr_plan *plan = ex->plan;
-    double *records = tr__memory(ex, plan->record.buffer);
-    return records + plan->request.rank * plan->record.doubles;
-}
-
 static void *at_location(const tr_executor *ex, tr_location at) {
     char *memory = tr__memory(ex, at.buffer);
     return memory ? memory + at.offset : NULL;

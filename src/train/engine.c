@@ -200,13 +200,14 @@ void tr_engine_destroy(tr_engine *engine) {
 // ---- one step
 // ------------------------------------------------------------------------
 
-static tr_spread spread_of(const tr_verdict *verdict, tr_record_flag flag) {
-    return (tr_spread){verdict->least[flag], verdict->mean[flag], verdict->most[flag]};
+static tr_spread spread_of(const tr_step_statistics *statistics, tr_record_flag flag) {
+    return (tr_spread){statistics->least[flag], statistics->mean[flag],
+                       statistics->most[flag]};
 }
 
 static void fill_result(tr_engine *engine, const tr_batch *batch,
-                        const tr_verdict *verdict, tr_step_result *result) {
-    const double *sums = verdict->sums;
+                        const tr_step_statistics *statistics, tr_step_result *result) {
+    const double *sums = statistics->sums;
     engine->unscale =
         engine->seed_power / (engine->scale.scale * fmax(sums[TR_SUM_COUNT], 1));
     *result = (tr_step_result){
@@ -220,19 +221,20 @@ static void fill_result(tr_engine *engine, const tr_batch *batch,
         .loss = tr__plain(sums[TR_SUM_LOSS] / sums[TR_SUM_COUNT]),
         .accuracy = tr__plain(sums[TR_SUM_CORRECT] / sums[TR_SUM_COUNT]),
         .loss_scale = engine->scale.scale,
-        .rank_seconds = spread_of(verdict, TR_RECORD_SECONDS),
-        .rank_wait_seconds = spread_of(verdict, TR_RECORD_WAIT),
-        .rank_peak_bytes = spread_of(verdict, TR_RECORD_PEAK),
+        .rank_seconds = spread_of(statistics, TR_RECORD_SECONDS),
+        .rank_wait_seconds = spread_of(statistics, TR_RECORD_WAIT),
+        .rank_peak_bytes = spread_of(statistics, TR_RECORD_PEAK),
     };
 }
 
 // Everything after the norm is known: invariant 2's one multiplication, clipping
 // (DeepSpeed's divisor max(1, (norm + 1e-6) / clip)), and whether to update at all.
-static double decide(const tr_engine *engine, const tr_verdict *verdict,
+static double decide(const tr_engine *engine, const tr_step_statistics *statistics,
                      tr_step_result *result) {
     double unscale = engine->unscale;
-    result->grad_norm =
-        verdict->not_finite ? NAN : tr__plain(sqrt(verdict->norm_squares) * unscale);
+    result->grad_norm = statistics->not_finite
+                            ? NAN
+                            : tr__plain(sqrt(statistics->norm_squares) * unscale);
     result->skipped = !isfinite(result->grad_norm) || !isfinite(result->loss);
     double divisor = 1;
     if (engine->settings->clip > 0) {
@@ -242,7 +244,7 @@ static double decide(const tr_engine *engine, const tr_verdict *verdict,
 }
 
 static tr_status apply(tr_engine *engine, const tr_run_context *context,
-                       const tr_verdict *verdict, tr_step_result *result,
+                       const tr_step_statistics *statistics, tr_step_result *result,
                        double grad_scale, tr_error *err) {
     size_t groups = engine->settings->group_count;
     int64_t number = engine->count.update + 1;
@@ -261,7 +263,7 @@ static tr_status apply(tr_engine *engine, const tr_run_context *context,
         result->update = engine->count.update = number;
         engine->stale_params = true;
         engine->fixed_exponent =
-            tr__engine_next_exponent(engine, sqrt(verdict->norm_squares));
+            tr__engine_next_exponent(engine, sqrt(statistics->norm_squares));
     }
     return status;
 }
@@ -314,7 +316,8 @@ static tr_status say_stopped(tr_engine *engine, tr_status status, const tr_error
 
 // Forward, backward and norm, and what all ranks make of it.
 static tr_status run_gradients(tr_engine *engine, const tr_run_context *context,
-                               tr_asking *ask, tr_verdict *verdict, tr_error *err) {
+                               tr_asking *ask, tr_step_statistics *statistics,
+                               tr_error *err) {
     tr__engine_fix(engine);
     tr_error mine = {0};
     tr_status status =
@@ -328,20 +331,22 @@ static tr_status run_gradients(tr_engine *engine, const tr_run_context *context,
             return tr_fail(err, status, "%s", mine.message);
         }
     }
-    tr__executor_verdict(engine->executor, verdict);
-    return verdict->stopped ? say_stopped(engine, unread ? status : TR_OK, &mine, err)
-                            : TR_OK;
+    tr__executor_statistics(engine->executor, statistics);
+    return statistics->stopped
+               ? say_stopped(engine, unread ? status : TR_OK, &mine, err)
+               : TR_OK;
 }
 
 // The same; and again with coarser sums as long as gradients do not fit into them.
 static tr_status run_until_fit(tr_engine *engine, const tr_run_context *context,
-                               tr_asking *ask, tr_verdict *verdict, tr_error *err) {
-    tr_status status = run_gradients(engine, context, ask, verdict, err);
-    while (status == TR_OK && verdict->too_large && !verdict->not_finite) {
+                               tr_asking *ask, tr_step_statistics *statistics,
+                               tr_error *err) {
+    tr_status status = run_gradients(engine, context, ask, statistics, err);
+    while (status == TR_OK && statistics->too_large && !statistics->not_finite) {
         engine->fixed_exponent = tr__engine_coarser(engine->fixed_exponent);
         status = tr__engine_start_feed(engine, err);
         if (status == TR_OK) {
-            status = run_gradients(engine, context, ask, verdict, err);
+            status = run_gradients(engine, context, ask, statistics, err);
         }
     }
     return status;
@@ -349,12 +354,12 @@ static tr_status run_until_fit(tr_engine *engine, const tr_run_context *context,
 
 // The loss scale of the next step; fixed-point sums move with it. A step without a
 // target says nothing about it.
-static tr_status scale_after(tr_engine *engine, const tr_verdict *verdict,
+static tr_status scale_after(tr_engine *engine, const tr_step_statistics *statistics,
                              const tr_step_result *result, bool overflow,
                              tr_error *err) {
     double before = engine->scale.scale;
     tr_status status = TR_OK;
-    tr__executor_blame(engine->executor, overflow ? verdict->first_bad : 0,
+    tr__executor_blame(engine->executor, overflow ? statistics->first_bad : 0,
                        engine->blame, sizeof engine->blame);
     if (result->targets > 0) {
         status = tr__loss_scale_after(&engine->settings->scale, overflow,
@@ -368,29 +373,29 @@ static tr_status run_step(tr_engine *engine, tr_asking *ask, tr_step_result *res
                           tr_error *err) {
     double begin = tr__seconds();
     double waited = tr__feed_waits(engine->feed).seconds;
-    tr_verdict verdict;
+    tr_step_statistics statistics;
     tr_batch batch = tr__batcher_next(&engine->batcher, engine->count.cursor);
     tr_run_context context = {
         .seed = engine->settings->seed,
         .step = (uint64_t)engine->count.step,
         .loss_seed = (float)(engine->scale.scale / engine->seed_power),
     };
-    tr_status status = run_until_fit(engine, &context, ask, &verdict, err);
+    tr_status status = run_until_fit(engine, &context, ask, &statistics, err);
     if (status != TR_OK) {
         return status;
     }
-    engine->save_asked = verdict.save_asked;
-    fill_result(engine, &batch, &verdict, result);
-    double grad_scale = decide(engine, &verdict, result);
+    engine->save_asked = statistics.save_asked;
+    fill_result(engine, &batch, &statistics, result);
+    double grad_scale = decide(engine, &statistics, result);
     bool overflow = result->skipped; // the guard may skip what is finite
     status = tr__engine_guard(engine, result, err);
     if (status != TR_OK) {
         return status;
     }
-    tr__engine_measure(engine, &verdict, result);
-    status = apply(engine, &context, &verdict, result, grad_scale, err);
+    tr__engine_measure(engine, &statistics, result);
+    status = apply(engine, &context, &statistics, result, grad_scale, err);
     if (status == TR_OK) {
-        status = scale_after(engine, &verdict, result, overflow, err);
+        status = scale_after(engine, &statistics, result, overflow, err);
     }
     if (status == TR_OK) {
         status = tr__engine_skipped(engine, result, overflow, err);

@@ -132,7 +132,7 @@ tr_status tr__plan_resize(const tr_run *run, const tr_plan *plan, int64_t batch,
 tr_status tr__engine_guard(tr_engine *engine, tr_step_result *result, tr_error *err);
 // What a step tells of the noise scale, after the guard: a step that is skipped tells
 // nothing.
-void tr__engine_measure(tr_engine *engine, const tr_verdict *verdict,
+void tr__engine_measure(tr_engine *engine, const tr_step_statistics *statistics,
                         tr_step_result *result);
 
 // Counts updates that were skipped one after the other. `overflow`: loss or gradient

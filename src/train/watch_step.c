@@ -19,8 +19,8 @@ static tr_noise_sample sample_of(const tr_engine *engine, const tr_measured *mea
 // Both are sums over elements, so over tensors: those that are measured over one
 // micro-batch and those over a wave give a part each. A step in which other tensors are
 // measured than in the others (a short batch can be a single wave) tells nothing.
-static bool estimate(const tr_engine *engine, const tr_verdict *v, int64_t samples,
-                     double *trace, double *gradient) {
+static bool estimate(const tr_engine *engine, const tr_step_statistics *v,
+                     int64_t samples, double *trace, double *gradient) {
     const tr_measured *measured[] = {&v->untied, &v->tied};
     double targets = v->sums[TR_SUM_COUNT];
     bool tied = engine->plan->gauges_tied;
@@ -37,12 +37,12 @@ static bool estimate(const tr_engine *engine, const tr_verdict *v, int64_t sampl
     return known;
 }
 
-void tr__engine_measure(tr_engine *engine, const tr_verdict *verdict,
+void tr__engine_measure(tr_engine *engine, const tr_step_statistics *statistics,
                         tr_step_result *result) {
     tr_noise *noise = &engine->noise;
     double trace, gradient;
     if (!result->skipped &&
-        estimate(engine, verdict, result->batch, &trace, &gradient)) {
+        estimate(engine, statistics, result->batch, &trace, &gradient)) {
         tr__noise_add(noise, engine->settings->noise_keep, trace, gradient);
     }
     result->noise_scale = tr__noise_scale(noise);

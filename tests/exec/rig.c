@@ -163,10 +163,10 @@ void test_rig_follow(test_rig *rig, bool (*follow)(void *user), void *user) {
     tr__feed_destroy(feed);
 }
 
-tr_verdict test_rig_verdict(const test_rig *rig) {
-    tr_verdict verdict;
-    tr__executor_verdict(rig->executor, &verdict);
-    return verdict;
+tr_step_statistics test_rig_statistics(const test_rig *rig) {
+    tr_step_statistics statistics;
+    tr__executor_statistics(rig->executor, &statistics);
+    return statistics;
 }
 
 void test_rig_evaluate(test_rig *rig) {

@@ -29,7 +29,7 @@ void test_rig_end(test_rig *rig);
 void test_rig_train(test_rig *rig);
 // The same; `follow`, which says false, is called before each step.
 void test_rig_follow(test_rig *rig, bool (*follow)(void *user), void *user);
-tr_verdict test_rig_verdict(const test_rig *rig); // of that step
+tr_step_statistics test_rig_statistics(const test_rig *rig); // of that step
 // Evaluates the same samples.
 void test_rig_evaluate(test_rig *rig);
 

@@ -40,7 +40,8 @@ static void compare(const test_rig *rig, const test_rig *whole, const char *what
         assert_close(rig, i, tr__executor_grad(rig->executor, i),
                      tr__executor_grad(whole->executor, i), what);
     }
-    tr_verdict mine = test_rig_verdict(rig), other = test_rig_verdict(whole);
+    tr_step_statistics mine = test_rig_statistics(rig),
+                       other = test_rig_statistics(whole);
     const double *got = mine.sums, *want = other.sums;
     assert_true(want[TR_SUM_COUNT] > 0 && got[TR_SUM_COUNT] == want[TR_SUM_COUNT]);
     assert_true(got[TR_SUM_CORRECT] == want[TR_SUM_CORRECT]);
@@ -153,10 +154,10 @@ static void assert_slope(const tr_model *model, int64_t m) {
     test_rig_train(&rig);
     move(&rig, step, &slope);
     test_rig_train(&rig);
-    loss[0] = test_rig_verdict(&rig).sums[TR_SUM_LOSS];
+    loss[0] = test_rig_statistics(&rig).sums[TR_SUM_LOSS];
     move(&rig, -2 * step, &ignored);
     test_rig_train(&rig);
-    loss[1] = test_rig_verdict(&rig).sums[TR_SUM_LOSS];
+    loss[1] = test_rig_statistics(&rig).sums[TR_SUM_LOSS];
     double measured = (loss[0] - loss[1]) / (2 * (double)step);
     if (!(fabs(slope - measured) <= 0.01 * fabs(measured))) {
         fail_msg("%s, m = %d: the slope is %g by gradients and %g by losses",
@@ -192,8 +193,8 @@ static void evaluation_has_the_loss_of_training_without_dropout(void **state) {
         sums[i] = tr__executor_sums(rigs[i].executor);
     }
     test_rig_train(&rigs[0]);
-    tr_verdict verdict = test_rig_verdict(&rigs[0]);
-    const double *trained = verdict.sums;
+    tr_step_statistics statistics = test_rig_statistics(&rigs[0]);
+    const double *trained = statistics.sums;
     for (int k = 0; k < TR_SUMS; k++) {
         assert_true(fabs(sums[0][k] - trained[k]) <= 1e-6 * fabs(trained[k]));
         assert_true(sums[0][k] == sums[1][k]); // nothing is dropped

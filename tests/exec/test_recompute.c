@@ -40,7 +40,8 @@ static void compare(const test_rig *rig, const test_rig *plain, const char *what
             fail_msg("%s: the gradient of %s is another", what, test_rig_name(rig, i));
         }
     }
-    tr_verdict got = test_rig_verdict(rig), want = test_rig_verdict(plain);
+    tr_step_statistics got = test_rig_statistics(rig),
+                       want = test_rig_statistics(plain);
     assert_memory_equal(got.sums, want.sums, sizeof got.sums);
     assert_true(got.norm_squares == want.norm_squares);
     for (int space = 0; space < TR_SPACE_NVME; space++) {

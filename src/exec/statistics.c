@@ -1,0 +1,115 @@
+// The statistics of a step: each rank's record of it, and what all of them come to.
+#include "exec/statistics.h"
+
+#include "base/checked.h"
+#include "exec/walk.h"
+#include "ops/gradient_squares/gradient_squares.h"
+
+#include <math.h>
+#include <string.h>
+
+static double *record_of(const tr_executor *ex, int64_t rank) {
+    double *records = tr__memory(ex, ex->plan->record.buffer);
+    return records + rank * ex->plan->record.doubles;
+}
+
+double *tr__own_record(const tr_executor *ex) {
+    return record_of(ex, ex->plan->request.rank);
+}
+
+// By micro-batch: ranks take runs of them.
+static void add_sums(const tr_executor *ex, tr_step_statistics *all) {
+    for (int64_t r = 0; r < ex->plan->request.ranks; r++) {
+        const double *sums = record_of(ex, r) + ex->plan->record.sums;
+        for (int64_t j = 0; j < ex->plan->request.accumulation_steps; j++) {
+            for (int i = 0; i < TR_SUMS; i++) {
+                all->sums[i] += sums[j * TR_SUMS + i];
+            }
+        }
+    }
+}
+
+// By flat buffer, then by block, which is by rank: parts follow each other.
+static void add_squares(const tr_executor *ex, tr_step_statistics *all) {
+    const tr_plan *plan = ex->plan;
+    double sum = 0;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        const tr_flat *flat = &plan->flats[f];
+        int64_t at = plan->record.partials + flat->squares;
+        double before = sum;
+        for (int64_t r = 0; r < plan->request.ranks; r++) {
+            int64_t first = 0, part = 0;
+            tr__comm_part(flat->count, flat->shard, (int)r, &first, &part);
+            sum = tr__squares_sum(sum, record_of(ex, r) + at,
+                                  tr__ceil_div(part, TR_NORM_BLOCK));
+        }
+        tr_measured *measured = flat->tied ? &all->tied : &all->untied;
+        measured->squares += flat->gauged ? sum - before : 0;
+    }
+    all->norm_squares = sum;
+}
+
+// Of each rank's first `micros` micro-batches, by their own count of targets; ranks
+// without any have no say.
+static void compare_firsts(const tr_executor *ex, tr_record_flag squares,
+                           int64_t micros, tr_measured *out) {
+    for (int64_t r = 0; r < ex->plan->request.ranks; r++) {
+        const double *record = record_of(ex, r);
+        const double *sums = record + ex->plan->record.sums;
+        double count = 0;
+        for (int64_t j = 0; j < micros; j++) {
+            count += sums[j * TR_SUMS + TR_SUM_COUNT];
+        }
+        if (count > 0) {
+            out->firsts++;
+            out->first_squares += record[squares] / (count * count);
+            out->first_inverse += 1 / count;
+        }
+    }
+    if (out->firsts > 0) {
+        out->first_squares /= (double)out->firsts;
+        out->first_inverse /= (double)out->firsts;
+    }
+}
+
+static void compare_parts(const tr_executor *ex, tr_step_statistics *all) {
+    const tr_plan_request *r = &ex->plan->request;
+    if (r->measure == TR_MEASURE_NEVER) {
+        return;
+    }
+    compare_firsts(ex, TR_RECORD_SQUARES, 1, &all->untied);
+    if (ex->plan->gauges_tied) {
+        int64_t wave = tr__min_i64(r->wave, r->accumulation_steps);
+        compare_firsts(ex, TR_RECORD_TIED_SQUARES, wave, &all->tied);
+    }
+}
+
+static void compare_flags(const tr_executor *ex, tr_step_statistics *all) {
+    int64_t ranks = ex->plan->request.ranks;
+    for (int64_t r = 0; r < ranks; r++) {
+        double bad = record_of(ex, r)[TR_RECORD_FIRST_BAD];
+        bool first = bad > 0 && (all->first_bad == 0 || bad < all->first_bad);
+        all->first_bad = first ? bad : all->first_bad;
+    }
+    for (int i = 0; i < TR_RECORD_FLAGS; i++) {
+        all->least[i] = all->most[i] = record_of(ex, 0)[i];
+        for (int64_t r = 0; r < ranks; r++) {
+            double value = record_of(ex, r)[i];
+            all->least[i] = fmin(all->least[i], value);
+            all->most[i] = fmax(all->most[i], value);
+            all->mean[i] += value / (double)ranks;
+        }
+    }
+}
+
+void tr__executor_statistics(const tr_executor *executor, tr_step_statistics *all) {
+    memset(all, 0, sizeof *all);
+    add_sums(executor, all);
+    add_squares(executor, all);
+    compare_flags(executor, all);
+    compare_parts(executor, all);
+    all->save_asked = all->most[TR_RECORD_ASKED] > 0;
+    all->stopped = all->most[TR_RECORD_ASKED] > 1;
+    all->too_large = all->most[TR_RECORD_TOO_LARGE] > 0;
+    all->not_finite = all->most[TR_RECORD_NOT_FINITE] > 0;
+}

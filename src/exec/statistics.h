@@ -1,0 +1,33 @@
+// What the ranks tell each other of a step before its update. Each has a record
+// (plan/statistics.h); when all records are there, every rank makes the same of them.
+#ifndef TR_EXEC_STATISTICS_H
+#define TR_EXEC_STATISTICS_H
+
+#include "plan/plan.h"
+
+typedef struct tr_executor tr_executor;
+
+// For the noise scale, of some of the tensors that count for it.
+typedef struct tr_measured {
+    double squares; // of their gradients over the whole batch
+    // So many ranks' first micro-batches, of tied tensors their first waves, have
+    // targets (0: not measured); the mean over these of their squares by the square of
+    // their targets, and of 1 / targets.
+    int64_t firsts;
+    double first_squares, first_inverse;
+} tr_measured;
+
+// Of all ranks, from their records; each sum in one fixed order.
+typedef struct tr_step_statistics {
+    double sums[TR_SUMS];
+    double norm_squares; // of all gradients, as they lie in the accumulators
+    tr_measured untied, tied;
+    bool save_asked, stopped, too_large, not_finite; // on any rank
+    double first_bad; // the earliest of all ranks' TR_RECORD_FIRST_BAD; 0: none
+    double least[TR_RECORD_FLAGS], mean[TR_RECORD_FLAGS], most[TR_RECORD_FLAGS];
+} tr_step_statistics;
+
+// Of the last training step.
+void tr__executor_statistics(const tr_executor *executor, tr_step_statistics *all);
+
+#endif
