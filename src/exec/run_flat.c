@@ -1,12 +1,8 @@
 // Steps on flat buffers: gradients accumulated, their norms, the update.
 #include "backend/cpu/half.h"
-#include "base/clock.h"
-#include "base/machine.h"
 #include "exec/walk.h"
 #include "plan/flat_launch.h"
 #include "plan/residency.h"
-
-#include <math.h>
 
 static void *at_location(const tr_executor *ex, tr_location at) {
     char *memory = tr__memory(ex, at.buffer);
@@ -35,17 +31,6 @@ void tr__launch_flat(const tr_executor *ex, const tr_run_context *run,
     }
 }
 
-// What other ranks are told beside the sums: how this one fares.
-static void note_times(const tr_work *work) {
-    const tr_executor *ex = work->ex;
-    double *record = tr__own_record(ex);
-    record[TR_RECORD_ASKED] = fmax(record[TR_RECORD_ASKED], ex->asks_save);
-    record[TR_RECORD_SECONDS] = tr__seconds() - work->begin;
-    record[TR_RECORD_WAIT] =
-        ex->comm ? tr__comm_totals(ex->comm).wait_seconds - work->waited : 0;
-    record[TR_RECORD_PEAK] = (double)tr__process_peak();
-}
-
 tr_status tr__run_launch(tr_work *work, const tr_plan_step *step) {
     const tr_program *program = tr__step_program(work->ex->plan, step, work->sequence);
     if (program) {
@@ -56,9 +41,6 @@ tr_status tr__run_launch(tr_work *work, const tr_plan_step *step) {
         return TR_OK;
     }
     tr__launch_flat(work->ex, &work->run, step);
-    if (step->kind == TR_STEP_norm) {
-        note_times(work);
-    }
     return TR_OK;
 }
 

@@ -36,6 +36,7 @@ static tr_status (*const run_shape[TR_STEP_SHAPES])(tr_work *, const tr_plan_ste
     [TR_STEP_IS_EXCHANGE] = tr__run_exchange,
     [TR_STEP_IS_FILE] = tr__run_file,
     [TR_STEP_IS_FEED] = run_feed,
+    [TR_STEP_IS_HOST] = tr__run_host,
 };
 
 // Who watches the walk, NULL: nobody.

@@ -74,6 +74,7 @@ static inline void *tr__kept_sum(const tr_executor *ex, const tr_flat_range *ran
     return base + (element - range->first) * tr__sum_bytes(ex->plan);
 }
 
+// ---- statistics.c
 // This rank's record of the step: [plan->record.doubles].
 double *tr__own_record(const tr_executor *ex);
 
@@ -103,6 +104,8 @@ tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step);
 // ---- run_copy.c
 tr_status tr__run_copy(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_file(tr_work *work, const tr_plan_step *step);
+// ---- run_host.c
+tr_status tr__run_host(tr_work *work, const tr_plan_step *step);
 // ---- streams.c
 // A task of the host's stream. step NULL: nothing.
 typedef struct tr_host_task {

@@ -221,10 +221,6 @@ static void note_launches(finder *f) {
         note_launch(f, &launch);
     }
     writes(f, TR_SLOT_TEMP);
-    if (f->step->kind == TR_STEP_norm) { // with what other ranks are told (run_flat.c)
-        note_record(f, TR_ACCESS_WRITE, TR_RECORD_SECONDS,
-                    TR_RECORD_PEAK - TR_RECORD_SECONDS + 1);
-    }
 }
 
 static void note_region(finder *f, const tr_region *region, tr_access_mode mode) {
@@ -279,6 +275,13 @@ static void note_load(finder *f) {
     note_data(f, TR_ACCESS_WRITE);
 }
 
+// Somebody who asks for an end may have noted that in the record before.
+static void note_report(finder *f) {
+    note_record(f, TR_ACCESS_ADD, TR_RECORD_ASKED, 1);
+    note_record(f, TR_ACCESS_WRITE, TR_RECORD_SECONDS,
+                TR_RECORD_PEAK - TR_RECORD_SECONDS + 1);
+}
+
 static void note_launch_step(finder *f) {
     const tr_program *program = tr__step_program(f->plan, f->step, f->kind);
     if (program) {
@@ -291,7 +294,7 @@ static void note_launch_step(finder *f) {
 static void (*const note_shape[TR_STEP_SHAPES])(finder *) = {
     [TR_STEP_IS_LAUNCH] = note_launch_step, [TR_STEP_IS_COPY] = note_copy,
     [TR_STEP_IS_EXCHANGE] = note_exchange,  [TR_STEP_IS_FILE] = note_file,
-    [TR_STEP_IS_FEED] = note_load,
+    [TR_STEP_IS_FEED] = note_load,          [TR_STEP_IS_HOST] = note_report,
 };
 
 tr_status tr__accesses_find(const tr_plan *plan, tr_sequence_kind kind,

@@ -275,14 +275,18 @@ static void add_squares(walk *w) {
     }
 }
 
-// Nothing of the step is under way at the norm; the update needs what all ranks have
-// found.
+// Nothing of the step is under way at the norm.
 static void add_norm(walk *w, tr_plan_step step) {
     for (size_t i = 0; i < w->behind + w->squares; i++) {
         add_border(w, w->visits.count + i);
     }
     add_squares(w);
     limit(w, &w->last, add(w, step));
+}
+
+// The update needs what all ranks have found.
+static void add_report(walk *w, tr_plan_step step) {
+    add(w, step);
     if (w->plan->request.ranks > 1) {
         add_gather(w, TR_PART_RECORD, 0);
     }
@@ -307,6 +311,8 @@ static void write_steps(walk *w) {
             limit_visit(w, (size_t)last, add(w, *step));
         } else if (step->kind == TR_STEP_norm) {
             add_norm(w, *step);
+        } else if (step->kind == TR_STEP_report) {
+            add_report(w, *step);
         } else if (step->kind == TR_STEP_total) {
             add_total(w, *step);
         } else {

@@ -189,8 +189,8 @@ static void print_indent(int depth, FILE *to) {
 static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to) {
     bool whole =
         is_flat(it) && (it->part == TR_PART_RECORD || it->part == TR_PART_NORMS);
-    bool on_unit = it->kind != TR_STEP_load && it->kind != TR_STEP_unload &&
-                   it->kind != TR_STEP_norm && it->kind != TR_STEP_total && !whole;
+    const tr_plan_step step = {.kind = it->kind, .part = it->part, .unit = it->unit};
+    bool on_unit = tr__step_subject(plan, &step) != NULL;
     print_indent(depth, to);
     fputs(tr__plan_step_name(it->kind), to);
     if (it->kind == TR_STEP_gather || it->kind == TR_STEP_clear ||

@@ -136,6 +136,7 @@ static const struct kind {
     [TR_STEP_evict] = {TR_STEP_IS_COPY, FLAT, false},
     [TR_STEP_read] = {TR_STEP_IS_FILE, FLAT, false},
     [TR_STEP_write] = {TR_STEP_IS_FILE, FLAT, false},
+    [TR_STEP_report] = {TR_STEP_IS_HOST, NOBODY, false},
 };
 
 tr_step_shape tr__step_shape(const tr_plan_step *step) {

@@ -41,6 +41,8 @@
 //          clear     sets to zero: the loss's sums; of a flat buffer's gradients what
 //                    the next step does not make
 //          norm      the same of all flat buffers whose gradients stay on the device
+//          report    this rank's own entries of the record: how long the step has
+//                    taken, the memory of the process, what it asks the others for
 //          measure   the first phase of an update that needs the norms of each tensor,
 //                    on elements of one flat buffer
 //          total     each tensor's norms, of what has been measured of it
@@ -62,7 +64,9 @@
     X(reduce)                                                                          \
     X(square)                                                                          \
     X(evict)                                                                           \
-    X(add) X(write) X(unload) X(clear) X(norm) X(measure) X(total) X(update) X(track)
+    X(add)                                                                             \
+    X(write) X(unload) X(clear) X(norm) X(measure) X(total) X(update) X(track)         \
+        X(report)
 
 typedef enum tr_plan_step_kind {
 #define TR_STEP_ENUM(name) TR_STEP_##name,
@@ -78,6 +82,7 @@ typedef enum tr_step_shape {
     TR_STEP_IS_EXCHANGE, // between ranks (moves.h)
     TR_STEP_IS_FILE,     // between the file and memory (moves.h)
     TR_STEP_IS_FEED,     // a micro-batch's slot, from and to the reading thread
+    TR_STEP_IS_HOST,     // what the engine and the executor do with the statistics
     TR_STEP_SHAPES
 } tr_step_shape;
 

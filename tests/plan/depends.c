@@ -1,5 +1,7 @@
 #include "plan/depends.h"
 
+#include "plan/flat_launch.h"
+
 static bool writes(const tr_plan_step *step, int slot) {
     switch (step->kind) {
     case TR_STEP_forward:
@@ -37,6 +39,13 @@ static bool is_next_phase(const tr_plan_step *step, const tr_plan_step *later) {
     }
     return (is_gather(step, TR_PART_NORMS) && later->kind == TR_STEP_total) ||
            (step->kind == TR_STEP_total && later->kind == TR_STEP_update);
+}
+
+bool test_is_idle(const tr_plan *plan, const tr_plan_step *step) {
+    tr_flat_launch launch;
+    size_t next = 0;
+    return step->kind == TR_STEP_norm &&
+           !tr__flat_launch_next(plan, step, &next, &launch);
 }
 
 bool test_is_ring(const tr_plan_step *step) {

@@ -95,7 +95,8 @@ void test_assert_end(const tr_plan *plan) {
     size_t updates = plan->flat_count, applied = tr__sequence_applied(sequence);
     assert_int_equal(sequence->steps[0].kind, TR_STEP_clear);
     assert_int_equal(applied, sequence->count - updates);
-    assert_int_equal(sequence->steps[applied - 1].kind, TR_STEP_norm);
+    assert_int_equal(sequence->steps[applied - 2].kind, TR_STEP_norm);
+    assert_int_equal(sequence->steps[applied - 1].kind, TR_STEP_report);
     assert_int_equal(test_count_steps(plan, TR_STEP_norm), 1);
     for (size_t i = 0; i < updates; i++) {
         const tr_plan_step *step = &sequence->steps[applied + i];

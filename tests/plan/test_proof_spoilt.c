@@ -3,6 +3,7 @@
 //
 // TR_PROOF_PLANS=N spoils so many plans.
 #include "plan/check.h"
+#include "plan/depends.h"
 #include "plan/drawn.h"
 #include "plan/passes.h"
 #include "plan/proof/prove.h"
@@ -224,7 +225,7 @@ static void spoil_steps(spoiler *s) {
         memmove(at + 1, at, after * sizeof *at);
         *at = step;
         sequence->count++;
-        note(s, found, false, i, 0);
+        note(s, found, test_is_idle(s->plan, &step), i, 0);
     }
 }
 

@@ -46,11 +46,11 @@ typedef struct tr_walked {
     int64_t *forward, *backward; // [unit_segments] micro-batches
     int64_t *recomputed;         // [units] micro-batches
     int64_t loaded, unloaded;
-    bool cleared, normed;       // the statistics; the squares are in them
-    int64_t *reduced, *evicted; // [flats] scopes
-    int64_t *brought;           // [flats] fetches and gathers in place
-    int32_t *wave[2];           // [units] buffer of wave tensors, their gradients
-    int64_t *measured;          // [flats] elements
+    bool cleared, normed, reported; // the statistics; squares, times are in them
+    int64_t *reduced, *evicted;     // [flats] scopes
+    int64_t *brought;               // [flats] fetches and gathers in place
+    int32_t *wave[2];               // [units] buffer of wave tensors, their gradients
+    int64_t *measured;              // [flats] elements
 } tr_walked;
 
 typedef struct tr_proof {
@@ -186,7 +186,6 @@ void tr__rule_gather_gradient(tr_proof *p);
 void tr__rule_square(tr_proof *p);
 void tr__rule_evict(tr_proof *p);
 void tr__rule_add(tr_proof *p);
-void tr__rule_norm(tr_proof *p);
 // Elements [first, first + count) of the gradient of a flat buffer, complete and of all
 // ranks, where element 0 of it would lie at `kept->base`.
 void tr__gradient_read(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
@@ -200,6 +199,8 @@ void tr__statistics_squares(tr_proof *p, int32_t flat);
 // What ranks tell each other before the update: read complete; gathered.
 void tr__statistics_read(tr_proof *p);
 void tr__rule_gather_statistics(tr_proof *p);
+void tr__rule_norm(tr_proof *p);
+void tr__rule_report(tr_proof *p);
 // rules_move.c
 void tr__rule_gather(tr_proof *p);
 void tr__rule_fetch(tr_proof *p);

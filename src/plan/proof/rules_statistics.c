@@ -55,11 +55,19 @@ void tr__rule_norm(tr_proof *p) {
             tr__statistics_squares(p, f);
         }
     }
+    tr__slot_convert(p);
+}
+
+void tr__rule_report(tr_proof *p) {
+    if (p->walked.reported && !p->stopped) {
+        tr__proof_wrong(p, "is there twice");
+        return;
+    }
+    p->walked.reported = true;
     tr__statistics_note(p, TR_RECORD_ASKED);
     for (int flag = TR_RECORD_SECONDS; flag <= TR_RECORD_PEAK; flag++) {
         tr__statistics_note(p, (tr_record_flag)flag);
     }
-    tr__slot_convert(p);
 }
 
 static void read_flag(tr_proof *p, tr_record_flag flag) {
