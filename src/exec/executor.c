@@ -149,11 +149,11 @@ void tr__executor_destroy(tr_executor *executor) {
 // ------------------------------------------------------------------------------
 
 bool tr__executor_is_unread(const tr_executor *executor) {
-    return executor->unread;
+    return executor->flags.unread;
 }
 
-bool tr__executor_is_late(const tr_executor *executor) {
-    return executor->late;
+bool tr__executor_is_deferred(const tr_executor *executor) {
+    return executor->flags.deferred;
 }
 
 const char *tr__executor_nvme_method(const tr_executor *executor, bool *direct) {

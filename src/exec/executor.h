@@ -1,10 +1,11 @@
-// Walks a finished plan. Knows the kinds of steps, and no technique by name.
+// Walks a finished plan. Knows the shapes of steps and their guards, and no technique.
 #ifndef TR_EXEC_EXECUTOR_H
 #define TR_EXEC_EXECUTOR_H
 
 #include "base/arena.h"
 #include "comm/comm.h"
 #include "data/feed.h"
+#include "exec/guards.h"
 #include "exec/statistics.h"
 #include "exec/watch.h"
 #include "plan/plan.h"
@@ -47,24 +48,31 @@ void tr__executor_feed(tr_executor *executor, int ring, tr_feed *feed);
 // The memory of a ring of data slots, for its feed.
 void *tr__executor_ring(tr_executor *executor, int ring);
 
-// What of a sequence is run.
-typedef enum tr_walk_kind {
-    TR_WALK_WORK,   // all before the update: gradients and their norm, an evaluation
-    TR_WALK_UPDATE, // what comes after it, all at once
-    TR_WALK_LEAVE,  // the same, but the next training step does what it can do of it
-                    // beside its own work
-    TR_WALK_SETTLE, // what was left in this way
-} tr_walk_kind;
+// What a walk asks its caller.
+typedef struct tr_walk_calls {
+    // Before a step, until this rank's statistics are complete: is an end asked for?
+    // NULL: never.
+    bool (*stop)(void *user);
+    // At the step decide: what is to become of the update? All ranks' statistics are
+    // there, from which all decide alike; an order for the update is given before it
+    // answers. An error ends the walk. NULL: the update is skipped.
+    tr_status (*decide)(void *user, tr_decision *decision, tr_error *err);
+    void *user;
+} tr_walk_calls;
 
-// Runs the steps of a sequence, and waits for its communication. No
-// allocation, no file opened. Errors: what the feed and the ranks say. `stop` (may be
-// NULL) is asked between steps: when true, one rank returns TR_INTERRUPTED at once;
-// with more ranks, which must not be left waiting, the rest of the sequence moves what
-// it has to move and computes nothing, and TR_INTERRUPTED comes back at its end; the
-// record then tells all ranks.
+// Walks through a sequence: does the steps that their guards let be done, and waits
+// for all that they have begun. No allocation, no file opened. `calls` may be NULL.
+// Errors: what the feed, the ranks and the decision say. TR_INTERRUPTED: an end was
+// asked for; one rank returns at once; with more ranks, which must not be left waiting,
+// the walk moves what it has to move up to the decision, computes nothing, and the
+// statistics tell all ranks (tr__walk_goes_on).
 tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
-                           tr_walk_kind which, const tr_run_context *context,
-                           bool (*stop)(void *user), void *user, tr_error *err);
+                           const tr_run_context *context, const tr_walk_calls *calls,
+                           tr_error *err);
+// Makes the update that was deferred to the next step (tr__executor_is_deferred), of
+// the order that was given for it.
+tr_status tr__executor_settle(tr_executor *executor, const tr_run_context *context,
+                              tr_error *err);
 
 // From now on, notes when the steps of training are at work. Borrowed; NULL: no more.
 void tr__executor_watch(tr_executor *executor, tr_watch *watch);
@@ -85,14 +93,13 @@ void tr__executor_ask(tr_executor *executor, bool save);
 // For the next update steps. Copied.
 void tr__executor_order(tr_executor *executor, const tr_update_order *order);
 
-// Whether the newest walk of a training step failed because a sample could not be read.
-// With ranks such a walk goes on without computing, as one that is stopped, so that the
-// record tells all.
+// Whether the newest walk, of a training step, failed because a sample could not be
+// read. With ranks it goes on without computing, so that the statistics tell all.
 bool tr__executor_is_unread(const tr_executor *executor);
 
-// Whether some of the update is left to the next training step: that makes it, also one
-// that is stopped or fails, but where ranks or NVMe fail.
-bool tr__executor_is_late(const tr_executor *executor);
+// Whether some of the update is deferred to the next training step. That makes it, also
+// if it is stopped or fails, unless ranks or NVMe fail.
+bool tr__executor_is_deferred(const tr_executor *executor);
 
 // Memory of a parameter of the plan: its values (state -1) or an optimizer state; NULL
 // where this rank has only a part of it, and on NVMe.

@@ -1,4 +1,5 @@
-// Host steps: what no kernel does, and what is not of a micro-batch.
+// Host steps: what this rank tells the others of itself, and the engine's decision on
+// what all have told.
 #include "base/clock.h"
 #include "base/machine.h"
 #include "exec/walk.h"
@@ -6,14 +7,42 @@
 #include <math.h>
 
 // What other ranks are told beside the sums: how this one fares.
-tr_status tr__run_host(tr_work *work, const tr_plan_step *step) {
-    const tr_executor *ex = work->ex;
+static tr_status report(tr_work *work) {
+    tr_executor *ex = work->ex;
     double *record = tr__own_record(ex);
-    (void)step;
     record[TR_RECORD_ASKED] = fmax(record[TR_RECORD_ASKED], ex->asks_save);
     record[TR_RECORD_SECONDS] = tr__seconds() - work->begin;
     record[TR_RECORD_WAIT] =
         ex->comm ? tr__comm_totals(ex->comm).wait_seconds - work->waited : 0;
     record[TR_RECORD_PEAK] = (double)tr__process_peak();
+    ex->flags.reported = true;
     return TR_OK;
+}
+
+// Is there a stream beside which the next step's work goes on, while it updates? Else
+// it is as well done at once.
+static bool gains_by_deferring(const tr_executor *ex) {
+    return ex->host || ex->carrier[TR_STREAM_NVME];
+}
+
+// Launches that are under way read the order that the engine may change. A deferred
+// update is made then; and a walk that has been stopped ends here.
+static tr_status decide(tr_work *work) {
+    tr_executor *ex = work->ex;
+    tr_walk_flags *flags = &ex->flags;
+    const tr_walk_calls *calls = &work->calls;
+    tr_status status = tr__streams_wait(ex, work->err);
+    flags->deferred = false;
+    flags->decision = TR_DECIDE_END;
+    if (status == TR_OK && !flags->stopped && calls->decide) {
+        status = calls->decide(calls->user, &flags->decision, work->err);
+    }
+    if (flags->decision == TR_DECIDE_DEFER && !gains_by_deferring(ex)) {
+        flags->decision = TR_DECIDE_APPLY;
+    }
+    return status;
+}
+
+tr_status tr__run_host(tr_work *work, const tr_plan_step *step) {
+    return step->kind == TR_STEP_decide ? decide(work) : report(work);
 }

@@ -8,6 +8,10 @@ static int ring_of(tr_sequence_kind sequence) {
     return sequence == TR_SEQUENCE_TRAIN ? 0 : 1;
 }
 
+static const tr_sequence *sequence_of(const tr_work *work) {
+    return &work->ex->plan->sequences[work->sequence];
+}
+
 // ---- steps of the data stream
 // --------------------------------------------------------
 
@@ -76,14 +80,6 @@ static void end_watch(const tr_work *work) {
     }
 }
 
-// Is the step left out of this walk?
-static bool is_left_out(const tr_work *work, const tr_plan_step *step, bool stopped) {
-    if (step->guard == TR_GUARD_DEFERRED) {
-        return !work->ex->late;
-    }
-    return stopped && step->guard != TR_GUARD_ALWAYS;
-}
-
 // A step that is left out waits nevertheless, because later steps count on its waits;
 // and what is left out of a stream carries nothing there, because waits count steps.
 static bool is_skipped(const tr_work *work, const tr_plan_step *step) {
@@ -98,10 +94,10 @@ static tr_status leave_out(tr_work *work, const tr_plan_step *step) {
     return TR_OK;
 }
 
-static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
-    const tr_plan *plan = work->ex->plan;
-    const tr_plan_step *step = &plan->sequences[work->sequence].steps[index];
-    bool left_out = is_left_out(work, step, stopped);
+static tr_status run_step(tr_work *work, int32_t index) {
+    const tr_sequence *sequence = sequence_of(work);
+    const tr_plan_step *step = &sequence->steps[index];
+    bool left_out = !tr__guard_lets(&work->ex->flags, step->guard);
     tr_watch *watch = left_out && !is_skipped(work, step) ? NULL : watch_of(work);
     tr_status status = tr__run_wait(work, step);
     double begin = watch ? tr__seconds() : 0;
@@ -112,11 +108,13 @@ static tr_status run_step(tr_work *work, int32_t index, bool stopped) {
     }
     if (status == TR_OK && watch) {
         tr_tickets after = tickets(work);
-        tr__watch_step(watch, &plan->sequences[work->sequence], index, begin, &before,
-                       &after);
+        tr__watch_step(watch, sequence, index, begin, &before, &after);
     }
     return status;
 }
+
+// ---- from step to step
+// ----------------------------------------------------------------------
 
 // Steps wait for so many of their sequence, and a walk may begin in its middle.
 static void number_tickets(tr_work *work, size_t first) {
@@ -131,102 +129,109 @@ static void number_tickets(tr_work *work, size_t first) {
     }
 }
 
-// Once some of an update that was left to this walk is made, the rest must be, too: a
-// walk that fails then computes nothing more, but goes on. So does one that lacks a
-// sample, where others wait for it; else ranks end where one fails.
-static bool must_go_on(const tr_executor *ex) {
-    return ex->comm ? ex->unread : ex->late;
+static bool is_asked(const tr_work *work) {
+    const tr_walk_flags *flags = &work->ex->flags;
+    return work->calls.stop && !flags->stopped && !flags->reported &&
+           work->calls.stop(work->calls.user);
 }
 
-// Was it the reading of a sample that failed?
-static void note_unread(tr_executor *ex, tr_sequence_kind sequence, size_t step) {
-    if (sequence == TR_SEQUENCE_TRAIN &&
-        ex->plan->sequences[sequence].steps[step].kind == TR_STEP_load) {
-        ex->unread = true;
-        tr__own_record(ex)[TR_RECORD_ASKED] = 2;
+static tr_walk_fault fault_of(const tr_work *work, const tr_plan_step *step) {
+    bool loads = step->kind == TR_STEP_load && work->sequence == TR_SEQUENCE_TRAIN;
+    return loads ? TR_FAULT_UNREAD : TR_FAULT_OTHER;
+}
+
+// Nothing more is computed. false: the walk ends here.
+static bool stop(tr_work *work, tr_walk_fault fault) {
+    tr_walk_flags *flags = &work->ex->flags;
+    bool goes_on = tr__walk_goes_on(flags, fault, work->ex->comm != NULL);
+    flags->stopped = true;
+    flags->unread = flags->unread || fault == TR_FAULT_UNREAD;
+    if (goes_on && fault != TR_FAULT_OTHER) { // the other ranks are told
+        tr__own_record(work->ex)[TR_RECORD_ASKED] = 2;
     }
+    return goes_on;
 }
 
-// Steps [*first, *end) of the sequence are those of the walk.
-static void find_part(const tr_sequence *sequence, tr_walk_kind which, size_t *first,
-                      size_t *end) {
-    size_t applied = tr__sequence_applied(sequence), at_once = sequence->count;
-    while (at_once > 0 && sequence->steps[at_once - 1].guard == TR_GUARD_AT_ONCE) {
-        at_once--;
+// The first failure counts. false: the walk ends here.
+static bool take_step(tr_work *work, size_t index) {
+    const tr_plan_step *step = &sequence_of(work)->steps[index];
+    if (is_asked(work) && !stop(work, TR_FAULT_ASKED)) {
+        return false;
     }
-    *first = which == TR_WALK_WORK ? 0 : which == TR_WALK_SETTLE ? at_once : applied;
-    *end = which == TR_WALK_WORK    ? applied
-           : which == TR_WALK_LEAVE ? at_once
-                                    : sequence->count;
+    tr_status status = run_step(work, (int32_t)index);
+    if (status == TR_OK || work->failed != TR_OK) {
+        return status == TR_OK;
+    }
+    work->failed = status;
+    return stop(work, fault_of(work, step));
 }
 
-// Is there a stream beside which the next step's work goes on, while it updates? Else
-// it is as well done at once.
-static bool gains_by_leaving(const tr_executor *ex) {
-    return ex->host || ex->carrier[TR_STREAM_NVME];
-}
-
-static tr_status walk(tr_work *work, tr_walk_kind which, bool (*stop)(void *user),
-                      void *user) {
-    tr_executor *executor = work->ex;
-    const tr_sequence *sequence = &executor->plan->sequences[work->sequence];
-    bool updates = which != TR_WALK_WORK;
-    size_t first, end;
-    tr_status failed = TR_OK;
-    bool stopped = false;
+// All of the sequence from a step on, as far as the flags let it. What has been left to
+// the next step is known when all is done.
+static tr_status walk(tr_work *work, size_t first) {
+    const tr_sequence *sequence = sequence_of(work);
+    tr_walk_flags *flags = &work->ex->flags;
+    bool goes_on = true;
+    size_t i = first;
     work->begin = tr__seconds();
-    executor->unread = false;
-    executor->late = executor->late && !updates;
-    find_part(sequence, which, &first, &end);
     number_tickets(work, first);
     begin_watch(work, first == 0);
-    for (size_t i = first; i < end; i++) {
-        if (!stopped && stop && stop(user)) {
-            stopped = true;
-            if (!executor->comm && !executor->late) {
-                tr_status done = tr__streams_wait(work->ex, work->err);
-                return done == TR_OK ? tr_fail(work->err, TR_INTERRUPTED, "interrupted")
-                                     : done;
-            }
-            tr__own_record(executor)[TR_RECORD_ASKED] = 2;
-        }
-        tr_status status = run_step(work, (int32_t)i, stopped);
-        if (status != TR_OK && failed == TR_OK) {
-            note_unread(executor, work->sequence, i);
-        }
-        if (status != TR_OK && (failed != TR_OK || !must_go_on(executor))) {
-            return failed != TR_OK ? failed : status;
-        }
-        failed = failed != TR_OK ? failed : status;
-        stopped = stopped || failed != TR_OK;
+    while (i < sequence->count && goes_on &&
+           !tr__walk_is_over(flags, sequence->steps[i].guard)) {
+        goes_on = take_step(work, i++);
+    }
+    if (!goes_on && work->failed != TR_OK) {
+        return work->failed;
     }
     tr_status status = tr__streams_wait(work->ex, work->err);
     if (status == TR_OK) {
         end_watch(work);
-        executor->late = which == TR_WALK_LEAVE
-                             ? end < sequence->count
-                             : executor->late && work->sequence != TR_SEQUENCE_TRAIN;
+        flags->deferred =
+            work->sequence == TR_SEQUENCE_TRAIN
+                ? flags->decision == TR_DECIDE_DEFER && i < sequence->count
+                : flags->deferred;
     }
-    if (failed != TR_OK || status != TR_OK) {
-        return failed != TR_OK ? failed : status;
+    if (work->failed != TR_OK || status != TR_OK) {
+        return work->failed != TR_OK ? work->failed : status;
     }
-    return stopped ? tr_fail(work->err, TR_INTERRUPTED, "interrupted") : TR_OK;
+    return flags->stopped ? tr_fail(work->err, TR_INTERRUPTED, "interrupted") : TR_OK;
 }
 
 // Kernels that no plan has prepared (norms, updates) ask OpenMP how many threads there
 // are: as many as the plan's.
-tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
-                           tr_walk_kind which, const tr_run_context *context,
-                           bool (*stop)(void *user), void *user, tr_error *err) {
-    tr_work work = {.ex = executor, .sequence = sequence, .run = *context, .err = err};
-    work.run.fixed_scale = executor->fixed.scale;
-    work.run.fixed_limit = executor->fixed.limit;
-    work.run.update = &executor->order;
-    if (which == TR_WALK_LEAVE && !gains_by_leaving(executor)) {
-        which = TR_WALK_UPDATE;
-    }
-    int before = tr__team_begin(executor->plan->request.threads);
-    tr_status status = walk(&work, which, stop, user);
+static tr_status walk_as_planned(tr_work *work, const tr_run_context *context,
+                                 size_t first) {
+    const tr_executor *ex = work->ex;
+    work->run = *context;
+    work->run.fixed_scale = ex->fixed.scale;
+    work->run.fixed_limit = ex->fixed.limit;
+    work->run.update = &ex->order;
+    int before = tr__team_begin(ex->plan->request.threads);
+    tr_status status = walk(work, first);
     tr__team_end(before);
     return status;
+}
+
+tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
+                           const tr_run_context *context, const tr_walk_calls *calls,
+                           tr_error *err) {
+    tr_work work = {.ex = executor, .sequence = sequence, .err = err};
+    if (calls) {
+        work.calls = *calls;
+    }
+    executor->flags = (tr_walk_flags){.deferred = executor->flags.deferred};
+    return walk_as_planned(&work, context, 0);
+}
+
+// What could be left to the next step ends the sequence.
+tr_status tr__executor_settle(tr_executor *executor, const tr_run_context *context,
+                              tr_error *err) {
+    tr_work work = {.ex = executor, .sequence = TR_SEQUENCE_TRAIN, .err = err};
+    const tr_sequence *sequence = sequence_of(&work);
+    size_t first = sequence->count;
+    while (first > 0 && sequence->steps[first - 1].guard == TR_GUARD_AT_ONCE) {
+        first--;
+    }
+    executor->flags = (tr_walk_flags){.decision = TR_DECIDE_APPLY};
+    return walk_as_planned(&work, context, first);
 }

@@ -5,6 +5,7 @@
 #include "backend/cpu/carrier.h"
 #include "backend/cpu/launcher.h"
 #include "exec/executor.h"
+#include "exec/guards.h"
 #include "plan/moves.h"
 
 // A micro-batch that is at work: its slot of the data ring.
@@ -22,12 +23,11 @@ struct tr_executor {
     tr_launcher *host;               // of the host's stream; NULL: the walk does it
     tr_watch *watch;                 // NULL: nobody watches
     tr_feed *feed[2];
-    bool unread;        // the newest walk of a training step lacked a sample
     tr_micro *micros;   // [g]
     int64_t micro_room; // the largest g so far
     bool asks_save;     // see tr__executor_ask
     tr_fixed fixed;
-    bool late; // the update of the order has been left to the next step
+    tr_walk_flags flags; // of the newest walk
     tr_update_order order;
 };
 
@@ -35,10 +35,12 @@ typedef struct tr_work {
     tr_executor *ex;
     tr_sequence_kind sequence;
     tr_run_context run;
+    tr_walk_calls calls;
     // Of each stream, the newest ticket before this walk, as if all of the sequence's
     // steps were of it.
     int64_t first[TR_STREAMS];
     double begin, waited; // tr__seconds(), and the waits of ranks, at its beginning
+    tr_status failed;     // first
     tr_error *err;
 } tr_work;
 

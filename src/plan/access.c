@@ -275,8 +275,13 @@ static void note_load(finder *f) {
     note_data(f, TR_ACCESS_WRITE);
 }
 
-// Somebody who asks for an end may have noted that in the record before.
-static void note_report(finder *f) {
+// The record: completed, or decided by. Somebody who asks for an end may have noted
+// that in it before.
+static void note_host(finder *f) {
+    if (f->step->kind == TR_STEP_decide) {
+        note_whole(f, f->plan->record.buffer, TR_ACCESS_READ);
+        return;
+    }
     note_record(f, TR_ACCESS_ADD, TR_RECORD_ASKED, 1);
     note_record(f, TR_ACCESS_WRITE, TR_RECORD_SECONDS,
                 TR_RECORD_PEAK - TR_RECORD_SECONDS + 1);
@@ -294,7 +299,7 @@ static void note_launch_step(finder *f) {
 static void (*const note_shape[TR_STEP_SHAPES])(finder *) = {
     [TR_STEP_IS_LAUNCH] = note_launch_step, [TR_STEP_IS_COPY] = note_copy,
     [TR_STEP_IS_EXCHANGE] = note_exchange,  [TR_STEP_IS_FILE] = note_file,
-    [TR_STEP_IS_FEED] = note_load,          [TR_STEP_IS_HOST] = note_report,
+    [TR_STEP_IS_FEED] = note_load,          [TR_STEP_IS_HOST] = note_host,
 };
 
 tr_status tr__accesses_find(const tr_plan *plan, tr_sequence_kind kind,

@@ -271,7 +271,7 @@ tr_status tr__pass_stage(tr_plan *plan, tr_error *err) {
     // Sums in fixed point are scaled anew for each step.
     w.defers = !r->no_overlap && !r->reproducible && !r->tensor_norms &&
                r->optimizer_home != TR_SPACE_DEVICE;
-    w.begin = tr__sequence_applied(train);
+    w.begin = tr__sequence_update(train);
     w.editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
     return write_steps(&w);
 }

@@ -62,13 +62,12 @@ tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *e
     return TR_OK;
 }
 
-size_t tr__sequence_applied(const tr_sequence *sequence) {
-    size_t i = sequence->count;
-    while (i > 0 && (sequence->steps[i - 1].guard == TR_GUARD_APPLIED ||
-                     sequence->steps[i - 1].guard == TR_GUARD_AT_ONCE)) {
-        i--;
+size_t tr__sequence_update(const tr_sequence *sequence) {
+    size_t i = 0;
+    while (i < sequence->count && sequence->steps[i].kind != TR_STEP_decide) {
+        i++;
     }
-    return i;
+    return i < sequence->count ? i + 1 : i;
 }
 
 tr_slot tr__place_slot(tr_place place) {
@@ -137,6 +136,7 @@ static const struct kind {
     [TR_STEP_read] = {TR_STEP_IS_FILE, FLAT, false},
     [TR_STEP_write] = {TR_STEP_IS_FILE, FLAT, false},
     [TR_STEP_report] = {TR_STEP_IS_HOST, NOBODY, false},
+    [TR_STEP_decide] = {TR_STEP_IS_HOST, NOBODY, false},
 };
 
 tr_step_shape tr__step_shape(const tr_plan_step *step) {

@@ -43,6 +43,8 @@
 //          norm      the same of all flat buffers whose gradients stay on the device
 //          report    this rank's own entries of the record: how long the step has
 //                    taken, the memory of the process, what it asks the others for
+//          decide    the engine decides by the statistics of all ranks: the update is
+//                    applied, deferred to the next step, or skipped
 //          measure   the first phase of an update that needs the norms of each tensor,
 //                    on elements of one flat buffer
 //          total     each tensor's norms, of what has been measured of it
@@ -65,8 +67,9 @@
     X(square)                                                                          \
     X(evict)                                                                           \
     X(add)                                                                             \
-    X(write) X(unload) X(clear) X(norm) X(measure) X(total) X(update) X(track)         \
-        X(report)
+    X(write)                                                                           \
+    X(unload)                                                                          \
+    X(clear) X(norm) X(measure) X(total) X(update) X(track) X(report) X(decide)
 
 typedef enum tr_plan_step_kind {
 #define TR_STEP_ENUM(name) TR_STEP_##name,
@@ -82,7 +85,7 @@ typedef enum tr_step_shape {
     TR_STEP_IS_EXCHANGE, // between ranks (moves.h)
     TR_STEP_IS_FILE,     // between the file and memory (moves.h)
     TR_STEP_IS_FEED,     // a micro-batch's slot, from and to the reading thread
-    TR_STEP_IS_HOST,     // what the engine and the executor do with the statistics
+    TR_STEP_IS_HOST,     // the statistics of the step: completed, decided by
     TR_STEP_SHAPES
 } tr_step_shape;
 
@@ -130,14 +133,14 @@ typedef enum tr_slot {
     TR_SLOTS = TR_SLOT_PART + TR_PARTS
 } tr_slot;
 
-// When a step is done. Flags that only the engine sets decide: was the walk asked for
-// an end, is the update applied, is it left to the next step, was the one before left
-// to this step.
+// When a step is done (exec/guards.h). Flags decide that: was the walk asked for an
+// end, what has the host step decide decided, was the update before deferred to this
+// step?
 typedef enum tr_step_guard {
     TR_GUARD_RUNNING,  // until somebody asks for an end
     TR_GUARD_ALWAYS,   // other ranks or later steps wait for what it moves
-    TR_GUARD_APPLIED,  // once the norm is known and the update is not skipped
-    TR_GUARD_AT_ONCE,  // the same, where the update is not left to the next step,
+    TR_GUARD_APPLIED,  // once it is decided that the update is applied
+    TR_GUARD_AT_ONCE,  // the same, where the update is not deferred to the next step,
     TR_GUARD_DEFERRED, // which does it by steps of this kind
 } tr_step_guard;
 
@@ -247,8 +250,8 @@ uint64_t tr__operand_bit(const tr_operand *operand);
 bool tr__step_adds(const tr_plan_step *step, const tr_instruction *at, int i);
 // Appends a step to a sequence; one without an id gets one.
 tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *err);
-// The first of the steps at the end of a sequence that are done only where the update
-// is applied: before it the engine decides. Their count: there is none.
-size_t tr__sequence_applied(const tr_sequence *sequence);
+// The first step of the update: it comes after the step decide, and ends the sequence.
+// The sequence's count: there is none.
+size_t tr__sequence_update(const tr_sequence *sequence);
 
 #endif

@@ -11,7 +11,7 @@ static const char letters[TR_STEP_KINDS] = {
     [TR_STEP_reduce] = 'R',  [TR_STEP_evict] = 'E',     [TR_STEP_unload] = '.',
     [TR_STEP_read] = 'I',    [TR_STEP_write] = 'O',     [TR_STEP_square] = 's',
     [TR_STEP_clear] = '.',   [TR_STEP_norm] = 'n',      [TR_STEP_update] = 'u',
-    [TR_STEP_add] = 'a',     [TR_STEP_report] = '.',
+    [TR_STEP_add] = 'a',     [TR_STEP_report] = '.',    [TR_STEP_decide] = '.',
 };
 
 // Seconds of [begin, end) that lie in column c.

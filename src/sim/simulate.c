@@ -1,4 +1,4 @@
-// The walk of a plan as the executor does it (exec/executor.c), with a clock in place
+// The walk of a plan as the executor does it (exec/walk.c), with a clock in place
 // of kernels. Steps of the compute stream follow each other; messages, copies, what
 // NVMe reads and writes and what the host computes are queued when they are reached,
 // worked off one after the other on their streams, beside each other and what is
@@ -222,21 +222,25 @@ static void run_step(walk *w, int32_t index) {
     add_span(w, index, step->stream, begin);
 }
 
-// The update begins when all ranks know the norm; the step is over when nothing moves.
-// A step does the update that the one before has left to it, and leaves its own.
+static void wait_for_all(walk *w) {
+    for (int s = 0; s < TR_STREAMS; s++) {
+        wait_for(w, (tr_stream)s, INT64_MAX);
+    }
+}
+
+// A step makes the update that the one before has deferred to it, and defers its own.
+// Nothing moves when the engine decides, nor when the step is over.
 static void run_all(walk *w) {
     const tr_sequence *train = &w->plan->sequences[TR_SEQUENCE_TRAIN];
-    size_t applied = tr__sequence_applied(train);
-    for (size_t i = 0; i <= train->count && w->status == TR_OK; i++) {
-        if (i == applied || i == train->count) {
-            for (int s = 0; s < TR_STREAMS; s++) {
-                wait_for(w, (tr_stream)s, INT64_MAX);
-            }
+    for (size_t i = 0; i < train->count && w->status == TR_OK; i++) {
+        if (train->steps[i].kind == TR_STEP_decide) {
+            wait_for_all(w);
         }
-        if (i < train->count && train->steps[i].guard != TR_GUARD_AT_ONCE) {
+        if (train->steps[i].guard != TR_GUARD_AT_ONCE) {
             run_step(w, (int32_t)i);
         }
     }
+    wait_for_all(w);
 }
 
 static void conclude(const walk *w) {

@@ -1,13 +1,11 @@
 #include "train/engine.h"
 
 #include "backend/cpu/team.h"
-#include "base/clock.h"
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "comm/alone.h"
 
-#include <math.h>
 #include <string.h>
 
 double tr__engine_seed_power(const tr_engine *engine, int64_t batch) {
@@ -197,89 +195,8 @@ void tr_engine_destroy(tr_engine *engine) {
     tr__free(engine);
 }
 
-// ---- one step
+// ---- work that all ranks do together
 // ------------------------------------------------------------------------
-
-static tr_spread spread_of(const tr_step_statistics *statistics, tr_record_flag flag) {
-    return (tr_spread){statistics->least[flag], statistics->mean[flag],
-                       statistics->most[flag]};
-}
-
-static void fill_result(tr_engine *engine, const tr_batch *batch,
-                        const tr_step_statistics *statistics, tr_step_result *result) {
-    const double *sums = statistics->sums;
-    engine->unscale =
-        engine->seed_power / (engine->scale.scale * fmax(sums[TR_SUM_COUNT], 1));
-    *result = (tr_step_result){
-        .step = engine->count.step + 1,
-        .update = engine->count.update,
-        .epoch = batch->epoch,
-        .batch = batch->count,
-        .train_batch = engine->batcher.batch,
-        .samples = batch->next,
-        .targets = sums[TR_SUM_COUNT],
-        .loss = tr__plain(sums[TR_SUM_LOSS] / sums[TR_SUM_COUNT]),
-        .accuracy = tr__plain(sums[TR_SUM_CORRECT] / sums[TR_SUM_COUNT]),
-        .loss_scale = engine->scale.scale,
-        .rank_seconds = spread_of(statistics, TR_RECORD_SECONDS),
-        .rank_wait_seconds = spread_of(statistics, TR_RECORD_WAIT),
-        .rank_peak_bytes = spread_of(statistics, TR_RECORD_PEAK),
-    };
-}
-
-// Everything after the norm is known: invariant 2's one multiplication, clipping
-// (DeepSpeed's divisor max(1, (norm + 1e-6) / clip)), and whether to update at all.
-static double decide(const tr_engine *engine, const tr_step_statistics *statistics,
-                     tr_step_result *result) {
-    double unscale = engine->unscale;
-    result->grad_norm = statistics->not_finite
-                            ? NAN
-                            : tr__plain(sqrt(statistics->norm_squares) * unscale);
-    result->skipped = !isfinite(result->grad_norm) || !isfinite(result->loss);
-    double divisor = 1;
-    if (engine->settings->clip > 0) {
-        divisor = fmax(1, (result->grad_norm + 1e-6) / engine->settings->clip);
-    }
-    return unscale / divisor;
-}
-
-static tr_status apply(tr_engine *engine, const tr_run_context *context,
-                       const tr_step_statistics *statistics, tr_step_result *result,
-                       double grad_scale, tr_error *err) {
-    size_t groups = engine->settings->group_count;
-    int64_t number = engine->count.update + 1;
-    result->lr = tr__engine_order(engine, number, grad_scale);
-    if (result->skipped) {
-        engine->count.skipped++;
-        return TR_OK;
-    }
-    tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN,
-                                        engine->defers ? TR_WALK_LEAVE : TR_WALK_UPDATE,
-                                        context, NULL, NULL, err);
-    if (status == TR_OK) {
-        engine->count.learned += result->batch;
-        tr__guard_updated(&engine->guard);
-        memcpy(engine->power, engine->next_power, groups * sizeof *engine->power);
-        result->update = engine->count.update = number;
-        engine->stale_params = true;
-        engine->fixed_exponent =
-            tr__engine_next_exponent(engine, sqrt(statistics->norm_squares));
-    }
-    return status;
-}
-
-static void add_to_epoch(tr_engine *engine, const tr_step_result *r) {
-    tr_epoch_sums *sums = &engine->epoch;
-    if (r->epoch != sums->epoch) {
-        *sums = (tr_epoch_sums){.epoch = r->epoch};
-    }
-    if (!r->skipped) {
-        sums->loss += r->loss * r->targets;
-        sums->correct += r->accuracy * r->targets;
-        sums->targets += r->targets;
-    }
-    sums->seconds += r->seconds;
-}
 
 bool tr__is_asked(void *asking) {
     const tr_asking *a = asking;
@@ -305,141 +222,13 @@ tr_status tr__engine_end_work(tr_engine *engine, tr_status status, const tr_erro
                                     : tr__abandon(engine->comm, status, mine, err);
 }
 
-// All ranks know that the step was stopped. Because a sample could not be read (of
-// `status`), on whichever of them, or because somebody asked for it?
-static tr_status say_stopped(tr_engine *engine, tr_status status, const tr_error *mine,
-                             tr_error *err) {
-    status = tr__agree(engine->comm, status, mine, err);
-    engine->unread = status == TR_DATA || status == TR_IO;
-    return status == TR_OK ? tr_fail(err, TR_INTERRUPTED, "interrupted") : status;
-}
-
-// Forward, backward and norm, and what all ranks make of it.
-static tr_status run_gradients(tr_engine *engine, const tr_run_context *context,
-                               tr_asking *ask, tr_step_statistics *statistics,
-                               tr_error *err) {
-    tr__engine_fix(engine);
-    tr_error mine = {0};
-    tr_status status =
-        tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN, TR_WALK_WORK, context,
-                         tr__is_asked, ask, &mine);
-    bool unread = tr__executor_is_unread(engine->executor);
-    bool walked = status == TR_OK || unread || status == TR_INTERRUPTED;
-    if (!engine->comm || !walked) {
-        engine->unread = unread;
-        if (status != TR_OK) {
-            return tr_fail(err, status, "%s", mine.message);
-        }
-    }
-    tr__executor_statistics(engine->executor, statistics);
-    return statistics->stopped
-               ? say_stopped(engine, unread ? status : TR_OK, &mine, err)
-               : TR_OK;
-}
-
-// The same; and again with coarser sums as long as gradients do not fit into them.
-static tr_status run_until_fit(tr_engine *engine, const tr_run_context *context,
-                               tr_asking *ask, tr_step_statistics *statistics,
-                               tr_error *err) {
-    tr_status status = run_gradients(engine, context, ask, statistics, err);
-    while (status == TR_OK && statistics->too_large && !statistics->not_finite) {
-        engine->fixed_exponent = tr__engine_coarser(engine->fixed_exponent);
-        status = tr__engine_start_feed(engine, err);
-        if (status == TR_OK) {
-            status = run_gradients(engine, context, ask, statistics, err);
-        }
-    }
-    return status;
-}
-
-// The loss scale of the next step; fixed-point sums move with it. A step without a
-// target says nothing about it.
-static tr_status scale_after(tr_engine *engine, const tr_step_statistics *statistics,
-                             const tr_step_result *result, bool overflow,
-                             tr_error *err) {
-    double before = engine->scale.scale;
-    tr_status status = TR_OK;
-    tr__executor_blame(engine->executor, overflow ? statistics->first_bad : 0,
-                       engine->blame, sizeof engine->blame);
-    if (result->targets > 0) {
-        status = tr__loss_scale_after(&engine->settings->scale, overflow,
-                                      &engine->scale, err);
-    }
-    engine->fixed_exponent -= (int)lround(log2(engine->scale.scale / before));
-    return status;
-}
-
-static tr_status run_step(tr_engine *engine, tr_asking *ask, tr_step_result *result,
-                          tr_error *err) {
-    double begin = tr__seconds();
-    double waited = tr__feed_waits(engine->feed).seconds;
-    tr_step_statistics statistics;
-    tr_batch batch = tr__batcher_next(&engine->batcher, engine->count.cursor);
-    tr_run_context context = {
-        .seed = engine->settings->seed,
-        .step = (uint64_t)engine->count.step,
-        .loss_seed = (float)(engine->scale.scale / engine->seed_power),
-    };
-    tr_status status = run_until_fit(engine, &context, ask, &statistics, err);
-    if (status != TR_OK) {
-        return status;
-    }
-    engine->save_asked = statistics.save_asked;
-    fill_result(engine, &batch, &statistics, result);
-    double grad_scale = decide(engine, &statistics, result);
-    bool overflow = result->skipped; // the guard may skip what is finite
-    status = tr__engine_guard(engine, result, err);
-    if (status != TR_OK) {
-        return status;
-    }
-    tr__engine_measure(engine, &statistics, result);
-    status = apply(engine, &context, &statistics, result, grad_scale, err);
-    if (status == TR_OK) {
-        status = scale_after(engine, &statistics, result, overflow, err);
-    }
-    if (status == TR_OK) {
-        status = tr__engine_skipped(engine, result, overflow, err);
-    }
-    if (status == TR_OK) {
-        engine->count.step++;
-        engine->count.cursor = batch.next;
-        result->seconds = tr__seconds() - begin;
-        result->wait_seconds = tr__feed_waits(engine->feed).seconds - waited;
-        add_to_epoch(engine, result);
-    }
-    return status;
-}
-
-tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), void *user,
-                                tr_step_result *result, tr_error *err) {
-    tr_asking ask = {engine->comm, stop, user};
-    tr_error mine = {0};
-    engine->unread = false;
-    tr_status status = tr__engine_follow_batch(engine, err);
-    if (status != TR_OK) {
-        return status;
-    }
-    if (engine->stale_feed) {
-        status = tr__engine_start_feed(engine, &mine);
-    }
-    if (status == TR_OK) {
-        status = run_step(engine, &ask, result, &mine);
-        engine->stale_feed = status != TR_OK;
-    }
-    if (status != TR_OK && engine->unread) { // which all ranks know
-        return tr_fail(err, status, "%s", mine.message);
-    }
-    return tr__engine_end_work(engine, status, &mine, err);
-}
-
 tr_status tr__engine_settle(tr_engine *engine, tr_error *err) {
     tr_run_context context = {.seed = engine->settings->seed};
     tr_error mine = {0};
-    if (!tr__executor_is_late(engine->executor)) {
+    if (!tr__executor_is_deferred(engine->executor)) {
         return TR_OK;
     }
-    tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN,
-                                        TR_WALK_SETTLE, &context, NULL, NULL, &mine);
+    tr_status status = tr__executor_settle(engine->executor, &context, &mine);
     return tr__engine_end_work(engine, status, &mine, err);
 }
 
@@ -454,14 +243,10 @@ tr_status tr_engine_refresh(tr_engine *engine, tr_error *err) {
         return TR_OK;
     }
     tr_error mine = {0};
-    tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_FENCE,
-                                        TR_WALK_WORK, &context, NULL, NULL, &mine);
+    tr_status status =
+        tr__executor_run(engine->executor, TR_SEQUENCE_FENCE, &context, NULL, &mine);
     engine->stale_params = status != TR_OK;
     return tr__engine_end_work(engine, status, &mine, err);
-}
-
-tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *err) {
-    return tr__engine_step_until(engine, NULL, NULL, result, err);
 }
 
 // ---- asking

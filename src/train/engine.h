@@ -169,11 +169,16 @@ tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
                                     bool (*stop)(void *user), void *user,
                                     tr_evaluation *result, tr_error *err);
 
+// ---- step.c
+// A step that can be interrupted.
+tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), void *user,
+                                tr_step_result *result, tr_error *err);
+
 // ---- engine.c
 // 2^k of invariant 2, of an effective batch: the first power of two not below T times
 // the targets of a sample.
 double tr__engine_seed_power(const tr_engine *engine, int64_t batch);
-// Does the update that was left to the next step, if there is one. Collective.
+// Makes the update that was deferred to the next step, if there is one. Collective.
 tr_status tr__engine_settle(tr_engine *engine, tr_error *err);
 // Begins to read training data at the cursor.
 tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err);
@@ -189,8 +194,5 @@ bool tr__is_asked(void *asking);
 // is what all have found. Another error ends them all.
 tr_status tr__engine_end_work(tr_engine *engine, tr_status status, const tr_error *mine,
                               tr_error *err);
-// A step whose plan can be interrupted.
-tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), void *user,
-                                tr_step_result *result, tr_error *err);
 
 #endif

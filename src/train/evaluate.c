@@ -71,13 +71,13 @@ static void close_rounds(rounds *r) {
 static tr_status run_share(rounds *r, int64_t micros, tr_error *err) {
     tr_engine *engine = r->engine;
     tr_run_context context = {.seed = engine->settings->seed};
+    tr_walk_calls calls = {.stop = tr__is_asked, .user = &r->ask};
     double *sums = tr__executor_sums(engine->executor);
     for (int64_t j = 0; j < micros; j++) {
         memset(sums, 0, TR_SUMS * sizeof *sums);
         tr_error mine = {0};
-        tr_status status =
-            tr__executor_run(engine->executor, TR_SEQUENCE_EVALUATE, TR_WALK_WORK,
-                             &context, tr__is_asked, &r->ask, &mine);
+        tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_EVALUATE,
+                                            &context, &calls, &mine);
         if (status == TR_INTERRUPTED) {
             r->own[STOPPED] = 1;
         } else if (status != TR_OK) {

@@ -288,8 +288,7 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_answers *answers, tr_error *err)
     }
     tr_status status = fill_slot(e, count, err);
     if (status == TR_OK) {
-        status = tr__executor_run(e->executor, TR_SEQUENCE_ANSWER, TR_WALK_WORK,
-                                  &context, NULL, NULL, err);
+        status = tr__executor_run(e->executor, TR_SEQUENCE_ANSWER, &context, NULL, err);
     }
     if (status != TR_OK) {
         return status;

@@ -131,8 +131,8 @@ tr_status tr_sampler_logits(tr_sampler *s, const int32_t *tokens, int64_t count,
         }
     }
     tr_run_context context = {0};
-    tr_status status = tr__executor_run(s->executor, TR_SEQUENCE_ANSWER, TR_WALK_WORK,
-                                        &context, NULL, NULL, err);
+    tr_status status =
+        tr__executor_run(s->executor, TR_SEQUENCE_ANSWER, &context, NULL, err);
     *logits = tr__executor_answer(s->executor);
     return status;
 }

@@ -144,11 +144,9 @@ static tr_feed *make_feed(test_rig *rig, int ring) {
     return feed;
 }
 
-static void run(test_rig *rig, tr_sequence_kind kind, bool (*stop)(void *user),
-                void *user) {
+static void run(test_rig *rig, tr_sequence_kind kind, const tr_walk_calls *calls) {
     tr_error err = {0};
-    if (tr__executor_run(rig->executor, kind, TR_WALK_WORK, &context, stop, user,
-                         &err) != TR_OK) {
+    if (tr__executor_run(rig->executor, kind, &context, calls, &err) != TR_OK) {
         fail_msg("%s", err.message);
     }
 }
@@ -157,9 +155,18 @@ void test_rig_train(test_rig *rig) {
     test_rig_follow(rig, NULL, NULL);
 }
 
+tr_status test_rig_walk(test_rig *rig, const tr_walk_calls *calls) {
+    tr_feed *feed = make_feed(rig, 0);
+    tr_error err = {0};
+    tr_status status =
+        tr__executor_run(rig->executor, TR_SEQUENCE_TRAIN, &context, calls, &err);
+    tr__feed_destroy(feed);
+    return status;
+}
+
 void test_rig_follow(test_rig *rig, bool (*follow)(void *user), void *user) {
     tr_feed *feed = make_feed(rig, 0);
-    run(rig, TR_SEQUENCE_TRAIN, follow, user);
+    run(rig, TR_SEQUENCE_TRAIN, &(tr_walk_calls){.stop = follow, .user = user});
     tr__feed_destroy(feed);
 }
 
@@ -174,7 +181,7 @@ void test_rig_evaluate(test_rig *rig) {
     tr_feed *feed = make_feed(rig, 1);
     memset(tr__executor_sums(rig->executor), 0, TR_SUMS * sizeof(double));
     for (int64_t done = 0; done < r->train_batch_size; done += r->micro_batch) {
-        run(rig, TR_SEQUENCE_EVALUATE, NULL, NULL);
+        run(rig, TR_SEQUENCE_EVALUATE, NULL);
     }
     tr__feed_destroy(feed);
 }

@@ -29,6 +29,8 @@ void test_rig_end(test_rig *rig);
 void test_rig_train(test_rig *rig);
 // The same; `follow`, which says false, is called before each step.
 void test_rig_follow(test_rig *rig, bool (*follow)(void *user), void *user);
+// One walk of a step over them, with a decision.
+tr_status test_rig_walk(test_rig *rig, const tr_walk_calls *calls);
 tr_step_statistics test_rig_statistics(const test_rig *rig); // of that step
 // Evaluates the same samples.
 void test_rig_evaluate(test_rig *rig);

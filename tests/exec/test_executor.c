@@ -229,9 +229,9 @@ static double ask(test_rig *rig, const int32_t *ids, const int32_t *targets,
     only[position] = targets[position];
     memcpy(slot, ids, sizeof only);
     memcpy(slot + offset, only, sizeof only);
-    assert_int_equal(tr__executor_run(rig->executor, TR_SEQUENCE_ANSWER, TR_WALK_WORK,
-                                      &context, NULL, NULL, &err),
-                     TR_OK);
+    assert_int_equal(
+        tr__executor_run(rig->executor, TR_SEQUENCE_ANSWER, &context, NULL, &err),
+        TR_OK);
     return loss_of(tr__executor_answer(rig->executor), 11, targets[position]);
 }
 
@@ -273,8 +273,8 @@ static void a_step_stops_when_asked(void **state) {
     tr_error err = {0};
     test_rig rig;
     test_rig_begin(&rig, &request);
-    assert_int_equal(tr__executor_run(rig.executor, TR_SEQUENCE_TRAIN, TR_WALK_WORK,
-                                      &context, stop_at_once, NULL, &err),
+    assert_int_equal(tr__executor_run(rig.executor, TR_SEQUENCE_TRAIN, &context,
+                                      &(tr_walk_calls){.stop = stop_at_once}, &err),
                      TR_INTERRUPTED);
     test_rig_end(&rig);
 }

@@ -31,8 +31,12 @@ static bool is_gather(const tr_plan_step *step, tr_part part) {
 // On the way to the update.
 static bool is_next_phase(const tr_plan_step *step, const tr_plan_step *later) {
     bool changes = later->kind == TR_STEP_measure || later->kind == TR_STEP_update;
-    if (step->kind == TR_STEP_norm || is_gather(step, TR_PART_RECORD)) {
-        return changes;
+    if (step->kind == TR_STEP_norm || step->kind == TR_STEP_report ||
+        is_gather(step, TR_PART_RECORD)) {
+        return changes || later->kind == TR_STEP_decide;
+    }
+    if (step->kind == TR_STEP_decide) {
+        return changes || later->kind == TR_STEP_track;
     }
     if (step->kind == TR_STEP_measure) {
         return is_gather(later, TR_PART_NORMS) || later->kind == TR_STEP_total;

@@ -92,14 +92,16 @@ void test_assert_data(const tr_plan *plan) {
 
 void test_assert_end(const tr_plan *plan) {
     const tr_sequence *sequence = test_training(plan);
-    size_t updates = plan->flat_count, applied = tr__sequence_applied(sequence);
+    size_t updates = plan->flat_count, first = tr__sequence_update(sequence);
     assert_int_equal(sequence->steps[0].kind, TR_STEP_clear);
-    assert_int_equal(applied, sequence->count - updates);
-    assert_int_equal(sequence->steps[applied - 2].kind, TR_STEP_norm);
-    assert_int_equal(sequence->steps[applied - 1].kind, TR_STEP_report);
+    assert_int_equal(first, sequence->count - updates);
+    assert_int_equal(sequence->steps[first - 3].kind, TR_STEP_norm);
+    assert_int_equal(sequence->steps[first - 2].kind, TR_STEP_report);
+    assert_int_equal(sequence->steps[first - 1].kind, TR_STEP_decide);
+    assert_int_equal(test_count_steps(plan, TR_STEP_decide), 1);
     assert_int_equal(test_count_steps(plan, TR_STEP_norm), 1);
     for (size_t i = 0; i < updates; i++) {
-        const tr_plan_step *step = &sequence->steps[applied + i];
+        const tr_plan_step *step = &sequence->steps[first + i];
         assert_int_equal(step->kind, TR_STEP_update);
         assert_int_equal(step->unit, i);
     }

@@ -155,11 +155,11 @@ static void dropped_steps_change_nothing(void **state) {
         tr_step_result result;
         int left = after;
         trial_steps(&t, 1, NULL); // whose update is left to the step that is dropped
-        assert_true(tr__executor_is_late(t.engine->executor));
+        assert_true(tr__executor_is_deferred(t.engine->executor));
         assert_int_equal(
             tr__engine_step_until(t.engine, ends_later, &left, &result, &err),
             TR_INTERRUPTED);
-        assert_false(tr__executor_is_late(t.engine->executor));
+        assert_false(tr__executor_is_deferred(t.engine->executor));
     }
     trial_steps(&t, 3, NULL);
     trial_ok(tr_engine_refresh(t.engine, &err), &err);
@@ -222,7 +222,7 @@ static void failed_steps_change_nothing(void **state) {
         open_run(state, away, "away", "never", &some, &there);
         there.engine->defers = true;
         trial_steps(&there, 1, NULL);
-        assert_true(tr__executor_is_late(there.engine->executor));
+        assert_true(tr__executor_is_deferred(there.engine->executor));
         assert_int_equal(tr_engine_step(there.engine, &result, &err), TR_DATA);
         assert_non_null(strstr(err.message, " is lost"));
         save(&there);

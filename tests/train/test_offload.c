@@ -115,7 +115,7 @@ static void run(const world *w, const homes *h, way how, snapshot *end,
     for (int s = 0; s < STEPS - 1; s++) {
         one_step(&t, w, &results[s]);
         if (leaves(w, h, how)) {
-            assert_int_equal(tr__executor_is_late(t.engine->executor),
+            assert_int_equal(tr__executor_is_deferred(t.engine->executor),
                              !results[s].skipped);
         }
     }

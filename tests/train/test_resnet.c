@@ -116,7 +116,7 @@ static void train(void **state, const cut *c, const char *name, int steps,
     trial_open(&t, &options);
     t.engine->defers = c->defers;
     trial_steps(&t, steps, NULL);
-    assert_int_equal(tr__executor_is_late(t.engine->executor), c->defers);
+    assert_int_equal(tr__executor_is_deferred(t.engine->executor), c->defers);
     assert_true(steps == 0 || tr_engine_arena_peak(t.engine) ==
                                   tr_plan_ledger(t.plan)->total[TR_SPACE_DEVICE]);
     trial_ok(tr_engine_save(t.engine, &err), &err);

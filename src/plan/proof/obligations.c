@@ -110,9 +110,10 @@ void tr__oblige_answer(tr_proof *p) {
 // ---- guards
 // ---------------------------------------------------------------------------
 
-// The executor walks up to the first step of the update, decides, and walks on. What
-// goes on beside is counted by those who wait for it, so an interruption cannot leave
-// it out; of an update that is not there, only what the NVMe stream does is counted.
+// A walk is over at the decision where the update is skipped, so all that comes behind
+// it is of the update, and nothing before it is. What goes on beside is counted by
+// those who wait for it, so an interruption cannot leave it out; of an update that is
+// not there, only what the NVMe stream does is counted.
 static const char *find_fault(const tr_proof *p, size_t index) {
     const tr_plan_step *step = p->step;
     bool train = p->kind == TR_SEQUENCE_TRAIN;
@@ -125,6 +126,9 @@ static const char *find_fault(const tr_proof *p, size_t index) {
     }
     if (at_once != (train && index >= p->at_once)) {
         return "is of what may be left to the next step, or behind it, and not both";
+    }
+    if (step->kind == TR_STEP_decide && step->guard != TR_GUARD_ALWAYS) {
+        return "may be left out, while the walk is over there";
     }
     if (beside && step->guard == TR_GUARD_RUNNING) {
         return "may be left out, while others wait for it";

@@ -123,7 +123,8 @@ static void clear(tr_proof *p) {
     tr__tables_clear(&p->tables);
 }
 
-// The update ends the sequence, and what may be left to the next step ends the update.
+// The update comes behind the decision, and ends the sequence; what may be deferred to
+// the next step ends the update.
 static void find_update(tr_proof *p) {
     const tr_sequence *train = &p->plan->sequences[TR_SEQUENCE_TRAIN];
     size_t i = train->count;
@@ -131,11 +132,10 @@ static void find_update(tr_proof *p) {
         i--;
     }
     p->at_once = i;
-    while (i > 0 && (train->steps[i - 1].guard == TR_GUARD_APPLIED ||
-                     train->steps[i - 1].guard == TR_GUARD_AT_ONCE)) {
-        i--;
+    for (i = 0; i < train->count && train->steps[i].kind != TR_STEP_decide;) {
+        i++;
     }
-    p->update = i;
+    p->update = i < train->count ? i + 1 : i;
 }
 
 tr_status tr__plan_prove(const tr_plan *plan, tr_error *err) {

@@ -70,8 +70,8 @@ typedef struct tr_proof {
     int32_t index; // of the step
     int64_t walk;  // number of it
     int32_t version;
-    // Of training, where the update begins, and what of it may be left to the next
-    // step.
+    // Of training, where the update begins, behind the decision, and what of it may be
+    // deferred to the next step.
     size_t update, at_once;
     bool late;    // the update of the step before is left to this walk
     bool settles; // the walk is the update that the step before has left
@@ -157,10 +157,8 @@ tr_bytes tr__record_bytes(const tr_proof *p, int64_t first, int64_t count);
 tr_bytes tr__state_bytes(const tr_proof *p, const tr_plan_state *state);
 
 // ---- rules
-// What the step does; the executor's decision between the two halves of a training
-// step, which reads the statistics.
+// What the step does.
 void tr__rule_apply(tr_proof *p);
-void tr__rule_decide(tr_proof *p);
 // rules_unit.c
 void tr__rule_load(tr_proof *p);
 void tr__rule_unload(tr_proof *p);
@@ -201,6 +199,7 @@ void tr__statistics_read(tr_proof *p);
 void tr__rule_gather_statistics(tr_proof *p);
 void tr__rule_norm(tr_proof *p);
 void tr__rule_report(tr_proof *p);
+void tr__rule_decide(tr_proof *p);
 // rules_move.c
 void tr__rule_gather(tr_proof *p);
 void tr__rule_fetch(tr_proof *p);

@@ -146,9 +146,13 @@ void tr__rule_gather_statistics(tr_proof *p) {
     tr__bytes_write(p, (tr_bytes){buffer, 0, p->plan->buffers[buffer].bytes}, &all);
 }
 
+// A walk that has been stopped is over, whatever there is to read.
 void tr__rule_decide(tr_proof *p) {
     const tr_meaning all = {.kind = TR_MEANS_STATISTICS, .version = p->version};
     int32_t buffer = p->plan->record.buffer;
+    if (p->stopped) {
+        return;
+    }
     if (p->plan->request.ranks == 1) {
         tr__statistics_read(p);
     } else {

@@ -1,11 +1,12 @@
 // The walks, from every state that can be reached.
 //
 // From a state a training step is walked once as it is, and once interrupted at its
-// beginning, where it goes on nevertheless. The first gives three states: behind the
-// decision, where the update is skipped; behind the model's states, where the update is
-// left to the next step; and at the end. From a state with such an update it is
-// settled; from one without, the parameters are synchronized, and then an evaluation
-// runs. So whatever happens in two steps or more in a row is walked.
+// beginning, where it goes on nevertheless. The first gives a state for each answer to
+// the host step decide: behind that step, where the update is skipped; behind the
+// model's states, where the update is deferred to the next step; and at the end. From a
+// state with such an update it is settled; from one without, the parameters are
+// synchronized, and then an evaluation runs. So whatever happens in two steps or more
+// in a row is walked.
 #include "plan/proof/walks.h"
 
 #include "base/memory.h"
@@ -50,16 +51,6 @@ bool tr__proof_defers(const tr_proof *p) {
     return p->at_once < p->plan->sequences[TR_SEQUENCE_TRAIN].count;
 }
 
-static void decide(tr_proof *p) {
-    const tr_sequence *train = &p->plan->sequences[TR_SEQUENCE_TRAIN];
-    if (train->count > 0 && p->status == TR_OK) {
-        p->index = (int32_t)p->update - 1;
-        p->step = &train->steps[p->index < 0 ? 0 : p->index];
-        tr__clock_reset(p, p->index + 1); // the walk has waited for all
-        tr__rule_decide(p);
-    }
-}
-
 static void train(tr_walks *w, int state) {
     tr_proof *p = w->proof;
     const tr_plan *plan = p->plan;
@@ -67,7 +58,6 @@ static void train(tr_walks *w, int state) {
     bool stale = w->states[state].stale || w->states[state].late;
     tr__states_restore(w, state, TR_SEQUENCE_TRAIN);
     walk_steps(p, 0, p->update);
-    decide(p);
     tr__oblige_work(p);
     tr__oblige_versions(p, 0, 0);
     tr__states_add(w, false, stale); // the update is skipped
