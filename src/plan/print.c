@@ -18,36 +18,13 @@ typedef struct item {
     int64_t micro, last_micro;
     int64_t pieces; // of staged updates
     bool late;      // those that the step before may have left
+    bool of_micro, of_flat;
 } item;
 
 enum { PERIOD_MAX = 512, DEPTH_MAX = 4 };
 
-static bool is_boundary(const item *it) {
-    return it->part == TR_PART_BOUNDARY; // of no other kinds than fetch and evict
-}
-
-static bool is_micro(const item *it) {
-    return it->kind == TR_STEP_load || it->kind == TR_STEP_forward ||
-           it->kind == TR_STEP_recompute || it->kind == TR_STEP_backward ||
-           it->kind == TR_STEP_unload || it->kind == TR_STEP_gauge ||
-           it->kind == TR_STEP_fold || is_boundary(it);
-}
-
-static bool is_flat(const item *it) {
-    if (is_boundary(it) || it->part == TR_PART_WAVE) {
-        return false;
-    }
-    return it->kind == TR_STEP_gauge_tied || it->kind == TR_STEP_update ||
-           it->kind == TR_STEP_fold || it->kind == TR_STEP_measure ||
-           it->kind == TR_STEP_reduce || it->kind == TR_STEP_gather ||
-           it->kind == TR_STEP_fetch || it->kind == TR_STEP_evict ||
-           it->kind == TR_STEP_read || it->kind == TR_STEP_write ||
-           it->kind == TR_STEP_square || it->kind == TR_STEP_add ||
-           it->kind == TR_STEP_clear;
-}
-
 static bool is_transfer(const tr_plan_step *step) {
-    return step->kind == TR_STEP_read || step->kind == TR_STEP_write;
+    return tr__step_shape(step) == TR_STEP_IS_FILE;
 }
 
 // An update, or its first phase, that is staged, or what is moved for it.
@@ -96,7 +73,9 @@ static size_t fold_runs(const tr_sequence *sequence, item *items) {
                                     .segment = step->segment,
                                     .micro = step->micro,
                                     .last_micro = step->micro,
-                                    .late = step->guard == TR_GUARD_DEFERRED};
+                                    .late = step->guard == TR_GUARD_DEFERRED,
+                                    .of_micro = tr__step_is_of_micro_batch(step),
+                                    .of_flat = tr__step_is_of_flat(step)};
         }
         items[count - 1].pieces += piece;
     }
@@ -113,9 +92,9 @@ typedef struct repeat {
 
 // Is b the same work as a, one repeat later?
 static bool is_shifted(const item *a, const item *b, const repeat *by) {
-    int64_t micro = is_micro(a) ? by->shift : 0;
-    int32_t units = is_flat(a) ? by->flats : by->units;
-    int32_t segments = is_flat(a) ? 0 : by->segments;
+    int64_t micro = a->of_micro ? by->shift : 0;
+    int32_t units = a->of_flat ? by->flats : by->units;
+    int32_t segments = a->of_flat ? 0 : by->segments;
     return a->kind == b->kind && a->lean == b->lean && a->part == b->part &&
            a->segment + segments == b->segment && a->unit + units == b->unit &&
            a->last_unit + units == b->last_unit && a->micro + micro == b->micro &&
@@ -143,16 +122,16 @@ static bool guess_repeat(const item *items, size_t period, repeat *out) {
     const item *work = NULL, *flat = NULL;
     *out = (repeat){.period = period, .times = 1};
     for (size_t i = 0; i < period; i++) {
-        bool better = !work || (is_flat(work) && !is_flat(&items[i]));
-        work = is_micro(&items[i]) && better ? &items[i] : work;
-        flat = flat || !is_flat(&items[i]) ? flat : &items[i];
+        bool better = !work || (work->of_flat && !items[i].of_flat);
+        work = items[i].of_micro && better ? &items[i] : work;
+        flat = flat || !items[i].of_flat ? flat : &items[i];
     }
     if (flat) {
         out->flats = flat[period].unit - flat->unit;
     }
     if (work) {
         out->shift = work[period].micro - work->micro;
-        out->units = is_flat(work) ? 0 : work[period].unit - work->unit;
+        out->units = work->of_flat ? 0 : work[period].unit - work->unit;
         out->segments = work[period].segment - work->segment;
     }
     return work != NULL;
@@ -175,7 +154,7 @@ static repeat find_repeat(const item *items, size_t count) {
 }
 
 static const char *unit_name(const tr_plan *plan, const item *it, int32_t unit) {
-    return is_flat(it) ? plan->flats[unit].name : plan->request.model->units[unit].name;
+    return it->of_flat ? plan->flats[unit].name : plan->request.model->units[unit].name;
 }
 
 // "    | | " at depth 2.
@@ -187,23 +166,21 @@ static void print_indent(int depth, FILE *to) {
 }
 
 static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to) {
-    bool whole =
-        is_flat(it) && (it->part == TR_PART_RECORD || it->part == TR_PART_NORMS);
     const tr_plan_step step = {.kind = it->kind, .part = it->part, .unit = it->unit};
     bool on_unit = tr__step_subject(plan, &step) != NULL;
     print_indent(depth, to);
     fputs(tr__plan_step_name(it->kind), to);
-    if (it->kind == TR_STEP_gather || it->kind == TR_STEP_clear ||
-        it->kind == TR_STEP_read || it->kind == TR_STEP_write || is_boundary(it)) {
+    if (it->kind == TR_STEP_gather || it->kind == TR_STEP_clear || is_transfer(&step) ||
+        tr__step_is_of_boundary(&step)) {
         bool used = it->part == TR_PART_PARAM || it->part == TR_PART_COPY;
-        fprintf(to, used ? "" : whole ? " %s" : " %s of", tr__part_name(it->part));
+        fprintf(to, used ? "" : on_unit ? " %s of" : " %s", tr__part_name(it->part));
     }
     if (on_unit) {
         fprintf(to, " %s", unit_name(plan, it, it->unit));
         if (it->last_unit != it->unit) {
             fprintf(to, " .. %s", unit_name(plan, it, it->last_unit));
         }
-        if (!is_flat(it) && plan->units[it->unit].program->segments > 1) {
+        if (!it->of_flat && plan->units[it->unit].program->segments > 1) {
             fprintf(to, ", segment %d", (int)it->segment);
         }
     }
@@ -211,7 +188,7 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
         fprintf(to, ", %" PRId64 " piece%s", it->pieces, tr__plural(it->pieces));
     }
     fputs(it->late ? ", if the step before has left them" : "", to);
-    if (is_micro(it)) {
+    if (it->of_micro) {
         bool many = it->last_micro != it->micro;
         fprintf(to, many ? ", micro-batches %" PRId64 : ", micro-batch %" PRId64,
                 it->micro);
