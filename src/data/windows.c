@@ -205,7 +205,7 @@ static tr_status check_length(const tr_windows *self, const tr_data_files *files
     }
     return tr_fail(err, TR_DATA,
                    "%s: %lld %s are too short for one sample of %lld and a target "
-                   "after the last; add data or lower model.n_positions",
+                   "after the last; add data or lower data.max_length",
                    files->paths_key, (long long)entries, self->options.entries,
                    (long long)n);
 }
@@ -278,7 +278,7 @@ static tr_status check_options(const tr_windows_options *options, tr_error *err)
     if (options->length <= 0 || options->length > INT32_MAX) {
         return tr_fail(err, TR_USAGE,
                        "data of %s needs a length of samples in [1, 2^31) "
-                       "(model.n_positions), not %lld",
+                       "(data.max_length), not %lld",
                        options->entries, (long long)options->length);
     }
     if (options->vocabulary < 0 || options->vocabulary > INT32_MAX) {

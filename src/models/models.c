@@ -151,16 +151,13 @@ tr_status tr__model_resize(tr_model *model, int64_t vocabulary, int64_t rows,
                : status;
 }
 
-tr_status tr__model_context(tr_model *model, int64_t positions, tr_error *err) {
-    tr_units *own = model->owned;
-    int64_t most = own->architecture->positions(own->config);
-    if (positions < 1 || positions > most) {
-        return tr_fail(err, TR_USAGE,
-                       "samples of %lld tokens: the model has positions for 1 to %lld",
-                       (long long)positions, (long long)most);
-    }
-    model->input.shape = model->target.shape = TR_SHAPE1(positions);
-    return TR_OK;
+int64_t tr__model_positions(const tr_model *model) {
+    const tr_units *own = model->owned;
+    return own->architecture->positions(own->config);
+}
+
+void tr__model_set_length(tr_model *model, int64_t tokens) {
+    model->input.shape = model->target.shape = TR_SHAPE1(tokens);
 }
 
 tr_status tr__model_slice(tr_model *model, int slices, tr_error *err) {

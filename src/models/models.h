@@ -25,10 +25,10 @@ tr_status tr__model_slice(tr_model *model, int slices, tr_error *err);
 tr_status tr__model_resize(tr_model *model, int64_t vocabulary, int64_t rows,
                            tr_error *err);
 
-// Gives each sample of a model that reads tokens so many of them. TR_USAGE: more than
-// the model has positions. (At first it is all positions, at most 2,048 where the model
-// has no table of them.)
-tr_status tr__model_context(tr_model *model, int64_t positions, tr_error *err);
+// Of a model that reads tokens: the positions that it has, and how many tokens a sample
+// takes of them, which is all at first (of llama and its kin, 2,048 at most).
+int64_t tr__model_positions(const tr_model *model);
+void tr__model_set_length(tr_model *model, int64_t tokens);
 
 // From the keys of a Hugging Face config.json (or those of an "mlp"). `origin` names
 // them in messages ("model", or a file). With `strict`, a key that is unknown is an

@@ -9,6 +9,7 @@ static const char *const dtypes[] = {"u16", "u32", NULL};
 // What a format has a use for: run.json shows no key that its own format refuses.
 static const char *const files[] = {"bytes", "tokens", "text", "csv", "npy", NULL};
 static const char *const text[] = {"text", NULL};
+static const char *const words[] = {"bytes", "tokens", "text", NULL};
 static const char *const tokens[] = {"tokens", NULL};
 static const char *const second_file[] = {"bytes", "tokens", "npy", NULL};
 static const char *const csv[] = {"csv", NULL};
@@ -42,6 +43,12 @@ static const tr_key keys[] = {
      .fallback = "\"shuffled\"",
      .choices = orders,
      .doc = "sequential: step s takes samples s*T to s*T + T - 1"},
+    {.path = "data.max_length",
+     OF(words),
+     .types = TR_KEY_INT,
+     .min = 1,
+     .max = 1 << 30,
+     .doc = "tokens of a sample; left out: the model's positions, 2,048 at most"},
     {.path = "data.tokenizer",
      OF(text),
      .types = TR_KEY_TEXT,

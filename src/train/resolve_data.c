@@ -259,13 +259,13 @@ static tr_status check_fit(const tr_run *run, const tr_dataset *data, tr_error *
     if (tr_shape_count(sample.input.shape) != tr_shape_count(model->input.shape)) {
         return tr_fail(err, TR_DATA,
                        "the data (%s) has %lld values a sample, the model takes %lld: "
-                       "change the model's %s or the data",
+                       "change %s or the data",
                        tr_dataset_about(data),
                        (long long)tr_shape_count(sample.input.shape),
                        (long long)tr_shape_count(model->input.shape),
-                       model->input.shape.rank == 3 ? "image_size"
-                       : model->classifier          ? "first layer"
-                                                    : "n_positions");
+                       model->input.shape.rank == 3 ? "the model's image_size"
+                       : model->classifier          ? "the model's first layer"
+                                                    : "data.max_length");
     }
     if (!tr_shape_equal(sample.input.shape, model->input.shape)) {
         char has[TR_SHAPE_TEXT], takes[TR_SHAPE_TEXT];

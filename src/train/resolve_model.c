@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { BYTES = 256 };
+enum { BYTES = 256, LENGTH = 2048 };
 
 // An object that names no vocabulary gets that of its data: bytes have one of 256, and
 // a text's tokenizer tells later. NULL: no memory.
@@ -131,6 +131,36 @@ static tr_status slice_model(tr_run *run, tr_error *err) {
                          (long long)slices);
 }
 
+// How many tokens a sample has, of a model that reads tokens.
+static tr_status set_length(tr_run *run, tr_error *err) {
+    const char *key = "data.max_length";
+    bool given = tr__config_is_set(run->config, key);
+    if (!run->own_model || !tr__model_type_reads_tokens(run->own_model->type)) {
+        return !given ? TR_OK
+                      : tr_fail(err, TR_USAGE,
+                                "data.max_length is for models that come with Tranche "
+                                "and read tokens; this one's samples have a size of "
+                                "their own");
+    }
+    int64_t most = tr__model_positions(run->own_model);
+    int64_t length = given           ? tr__config_int(run->config, key)
+                     : most < LENGTH ? most
+                                     : LENGTH;
+    if (length > most) {
+        return tr_fail(err, TR_USAGE,
+                       "data.max_length is %lld, more than the model's %lld positions",
+                       (long long)length, (long long)most);
+    }
+    if (!given && length < most) {
+        tr__note(&run->log,
+                 "samples of %lld tokens, of the model's %lld positions; "
+                 "data.max_length changes it",
+                 (long long)length, (long long)most);
+    }
+    tr__model_set_length(run->own_model, length);
+    return TR_OK;
+}
+
 tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
                                 tr_error *err) {
     if (options->own_model) {
@@ -148,6 +178,9 @@ tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
     }
     if (status == TR_OK) {
         status = slice_model(run, err);
+    }
+    if (status == TR_OK) {
+        status = set_length(run, err);
     }
     if (status != TR_OK) {
         return status;

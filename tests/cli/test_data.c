@@ -21,7 +21,7 @@ static void test_text(void **state) {
     refuse_text(state, "*.nothing", LIST("*.nothing: no file matches"));
     refuse_text(state, "folder", LIST("folder: no files in this folder"));
     refuse_text(state, "empty.txt", LIST("empty.txt: only empty files"));
-    refuse_text(state, "short.txt", LIST("5 bytes", "too short", "n_positions"));
+    refuse_text(state, "short.txt", LIST("5 bytes", "too short", "data.max_length"));
     refuse_text(state, "/dev/null", LIST("/dev/null: is neither a regular file"));
     refuse_text(state, "%n%s", LIST("%n%s: cannot open"));
     fail_with(state, NULL,

@@ -237,6 +237,7 @@ static const place places[] = {
     {"memory.nvme.gradients", "true", {NVME}},
     {"data.train", "[\"text\", \"more\"]", {0}},
     {"data.validation", "0.2", {0}},
+    {"data.max_length", "3", {0}},
     {"data.tokenizer", TOKENIZERS "llama3.json", PROSE},
     {"data.document_separator", "two", PROSE},
     {"data.eos_token", "a", PROSE},
