@@ -349,6 +349,9 @@ tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
         fprintf(to, "updated on the device: %" PRId64 " elements of flat buffers\n",
                 tr__plan_staying(plan));
     }
+    if (r->optimizer_home != TR_SPACE_DEVICE && !r->inference) {
+        fprintf(to, "the host computes on the processors of the device, in its order\n");
+    }
     print_ledger(plan, to);
     print_traffic(plan, to);
     tr_status choices = tr__choices_print(plan, to, err);
