@@ -350,7 +350,8 @@ tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
                 tr__plan_staying(plan));
     }
     if (r->optimizer_home != TR_SPACE_DEVICE && !r->inference) {
-        fprintf(to, "the host computes on the processors of the device, in its order\n");
+        fprintf(to,
+                "the host computes on the processors of the device, in its order\n");
     }
     print_ledger(plan, to);
     print_traffic(plan, to);

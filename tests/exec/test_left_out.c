@@ -74,9 +74,36 @@ static void updates_that_are_left_out_wait(void **state) {
     tr_model_destroy(model);
 }
 
+// Waits count the host's steps, whether they are done or left out: so many of them the
+// walk has handed to the stream.
+static void what_the_host_leaves_out_counts(void **state) {
+    (void)state;
+    tr_model *model = test_rig_gpt2(2, 0);
+    tr_plan_request request = test_rig_request(model, 4);
+    request.optimizer_states = 2;
+    request.optimizer_home = TR_SPACE_HOST;
+    test_rig rig;
+    tr_error err = {0};
+    test_rig_begin(&rig, &request);
+    assert_int_equal(tr__executor_host_beside(rig.executor, &err), TR_OK);
+    test_rig_train(&rig);
+    const tr_sequence *train = &rig.plan->sequences[TR_SEQUENCE_TRAIN];
+    int64_t steps = 0, deferred = 0;
+    for (size_t i = 0; i < tr__sequence_update(train); i++) {
+        bool host = train->steps[i].stream == TR_STREAM_HOST;
+        steps += host;
+        deferred += host && train->steps[i].guard == TR_GUARD_DEFERRED;
+    }
+    assert_true(deferred > 0 && steps > deferred);
+    assert_int_equal(tr__stream_newest(rig.executor, TR_STREAM_HOST), steps);
+    test_rig_end(&rig);
+    tr_model_destroy(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(updates_that_are_left_out_wait),
+        cmocka_unit_test(what_the_host_leaves_out_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,6 +32,7 @@ typedef struct places {
     int64_t classes_units; // units that the classes are of, 0: all
     bool boundaries;       // inputs of those units on the host
     bool overlap, defers;
+    bool beside; // the host's stream has a thread
     char classes[LIST_MAX];
 } places;
 
@@ -120,7 +121,8 @@ static places draw_places(const world *w, uint64_t *random) {
                 .classes_units = test_between(random, 0, 4),
                 .boundaries = chance(random, 2),
                 .overlap = !chance(random, 4),
-                .defers = chance(random, 2)};
+                .defers = chance(random, 2),
+                .beside = chance(random, 2)};
     p.wave = w->reproducible && !p.gradients ? test_between(random, 1, g) : g;
     if (optimizer == 1 && params != 2 && chance(random, 2)) {
         p.ratio = 0.1 * (double)test_between(random, 1, 9);
@@ -158,6 +160,9 @@ static void run(const world *w, const places *p, const samples *data, snapshot *
     print_run(w, p, text);
     trial_open_text(&t, text, data->dataset, NULL);
     t.engine->defers = p->defers;
+    if (p->beside) {
+        trial_ok(tr__executor_host_beside(t.engine->executor, &err), &err);
+    }
     trial_steps(&t, STEPS, results);
     trial_ok(tr_engine_refresh(t.engine, &err), &err);
     snapshot_take(end, &t);

@@ -19,6 +19,7 @@ typedef struct cut {
     bool gradients; // on NVMe
     bool overlap, reproducible;
     bool defers; // updates are left to the next step
+    bool beside; // the host's stream has a thread
     bool half;
     const char *sums; // of gradients
     const char *optimizer_type;
@@ -65,6 +66,10 @@ static void run_cut(const cut *c, samples *data, int64_t batch, snapshot *end,
                               .resume = "never"};
     trial_open(&t, &options);
     t.engine->defers = c->defers;
+    if (c->beside) {
+        tr_error err = {0};
+        trial_ok(tr__executor_host_beside(t.engine->executor, &err), &err);
+    }
     for (int s = 0; s < STEPS; s++) {
         tr_error err = {0};
         tr_evaluation evaluation;
@@ -114,6 +119,7 @@ static void check_sums(int stage, bool reproducible, bool half, const char *sums
                  .overlap = (k + stage) % 3 != 0,
                  .reproducible = reproducible,
                  .defers = (k + stage) % 2 == 0,
+                 .beside = (k + stage) / 2 % 2 == 0,
                  .half = half,
                  .sums = sums,
                  .optimizer_type = type};
