@@ -217,6 +217,21 @@ static void test_errors(void **state) {
               2, LIST("data.tokenizer"));
 }
 
+// Where the ids cannot be kept, the message says where they would be.
+static void test_no_room(void **state) {
+    setting full = {.file_limit = 3000};
+    setting nowhere = {.environment = {"XDG_CACHE_HOME=/proc/nothing"}};
+    file_words(state, "docs/a.txt", 40000);
+    fail_with(state, &full, LIST("train", "run.json"), 5,
+              LIST("cache/tranche/text-", "XDG_CACHE_HOME"));
+    outcome o = run_with(state, &shell, LIST("-c", "ls cache/tranche"));
+    assert_string_equal(o.out, "");
+    outcome_free(&o);
+    fail_with(state, &nowhere, LIST("train", "run.json"), 5,
+              LIST("/proc/nothing", "XDG_CACHE_HOME"));
+    free(succeed(state, LIST("train", "run.json")));
+}
+
 // A tokenizer with a token more than the model's vocabulary: the rows that there were
 // stay, the new one is drawn as all are.
 static void test_added_token(void **state) {
@@ -390,6 +405,7 @@ int main(void) {
         TEST(test_killed),
         TEST(test_ranks),
         TEST(test_plan),
+        TEST(test_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
