@@ -3,20 +3,33 @@
 # the sources it deletes src/plan/TECHNIQUE.c and the row of its pass, builds all, and
 # runs the tests but those that ask for the technique. The techniques: gauge (the noise
 # scale), stage (updates on NVMe), fold (sums that are not f32).
-# WITHOUT: the folder of the copy, kept; by default a temporary one.
+# WITHOUT: the folder of the copy, kept for the next time, which builds what has changed;
+# by default a temporary one.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 technique=${1:-}
-# Tests of which some case asks for it. (Those on several ranks ask for all three.)
+# Test programs that have a case which asks for it. (Those on several ranks, labelled so,
+# ask for all three in one table of cases.)
 case $technique in
-gauge) own='plan/check|train/(batches|guard|noise|short|sums)' ;;
+gauge)
+    own='cli/budgets_later'     # a batch that follows the noise scale
+    own="$own|plan/check"       # measuring, spoilt in every way
+    own="$own|train/(batches|guard|noise|short|sums)" # runs that measure it
+    ;;
 stage)
-    own='plan/(check|check_kept|norms|print)|sim/schedule|planner/exhaustive'
-    own="$own|cli/process_memory|train/(batches|key_effects|nvme|offload|places)"
-    own="$own|train/(precision|resnet|short|sums|zero_keys)"
+    own='plan/(check|check_kept|norms|print|staging)' # plans that update on NVMe
+    own="$own|plan/proof_spoilt"               # waits of every stream, left out
+    own="$own|exec/left_out"                   # an update left to the next step
+    own="$own|planner/exhaustive|sim/schedule" # choosing and simulating those plans
+    own="$own|cli/process_memory"              # runs with them
+    own="$own|train/(batches|key_effects|nvme|offload|places|precision|resnet|short)"
+    own="$own|train/(sums|zero_keys)"
     ;;
 fold)
-    own='plan/(check|check_kept)|sim/schedule|planner/exhaustive'
+    own='plan/(check|check_kept|plan|waves)'   # plans with such sums
+    own="$own|planner/exhaustive|sim/schedule" # choosing and simulating them
+    # Runs in reproducible mode or with sums in 16 bits, and their words.
+    own="$own|cli/(budgets|config|deepspeed|process_memory|threads)"
     own="$own|train/(batches|check|halves|noise|offload|places|precision|resnet|sums)"
     ;;
 *)
@@ -29,6 +42,12 @@ shift
 copy=${WITHOUT:-$(mktemp -d)}
 [ -n "${WITHOUT:-}" ] || trap 'rm -rf "$copy"' EXIT
 mkdir -p "$copy"
+if [ -n "$(ls -A "$copy")" ] && [ ! -e "$copy/.made-by-without.sh" ]; then
+    echo "without.sh: $copy is there already, and no copy of mine" >&2
+    exit 2
+fi
+find "$copy" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
+: >"$copy/.made-by-without.sh"
 (cd "$root" && git ls-files -co --exclude-standard -z | tar -c --null -T - -f -) |
     tar -x -C "$copy"
 cd "$copy"
