@@ -161,6 +161,10 @@ typedef struct tr_data_options {
     // nobody.
     void (*say)(void *user, const char *line);
     void *say_user;
+    // Asked now and then while text is tokenized; true: TR_INTERRUPTED. NULL: nobody
+    // asks for an end.
+    bool (*stop)(void *user);
+    void *stop_user;
 } tr_data_options;
 
 // Opens what the options name. *validation is NULL when they name none; `validation`

@@ -50,6 +50,10 @@ typedef struct tr_run_options {
     const tr_model *own_model;
     tr_dataset *own_train, *own_validation;
     tr_messages messages;
+    // Asked now and then while text is tokenized; true ends the call with
+    // TR_INTERRUPTED. NULL: nobody asks for an end.
+    bool (*stop)(void *user);
+    void *stop_user;
 } tr_run_options;
 
 // Reads and resolves; what the file leaves open the planner chooses, rank 0 for all.

@@ -124,6 +124,7 @@ int cli_train(const cli_command *command, int argc, char **argv) {
     if (status == TR_OK) {
         watch_signals(); // MPI may have loaded a library with handlers of its own
         run_options.comm = comm;
+        run_options.stop = is_caught;
         status = train(&run_options, &err);
     }
     if (status == TR_OK || status == TR_INTERRUPTED) {

@@ -156,13 +156,22 @@ typedef struct work {
     tr_tell tell;
 } work;
 
+static tr_status go_on(const text_source *s, tr_error *err) {
+    const tr_data_options *options = s->options;
+    return options->stop && options->stop(options->stop_user)
+               ? tr_fail(err, TR_INTERRUPTED, "interrupted")
+               : TR_OK;
+}
+
 static tr_status take(void *user, tr_token_ids *ids, int64_t bytes, tr_error *err) {
     work *w = user;
     tr_text_cache *cache = &w->source->cache;
     cache->ids += (int64_t)ids->count;
     tr__tell(&w->tell, "tokenizing", bytes, tr__joined_count(&w->source->text));
-    return tr__text_cache_write(w->writer, ids->id, tr__ids_pack(ids, cache->width),
-                                err);
+    tr_status status = go_on(w->source, err);
+    return status == TR_OK ? tr__text_cache_write(w->writer, ids->id,
+                                                  tr__ids_pack(ids, cache->width), err)
+                           : status;
 }
 
 static void say_tokenized(const text_source *s, double seconds) {
@@ -248,6 +257,7 @@ static tr_status find_ids(text_source *s, tr_error *err) {
     while (!done && status == TR_OK) {
         status = make_ids(s, tr__seconds() > w.moved + stalled_after, &done, err);
         if (!done && status == TR_OK) {
+            status = go_on(s, err);
             wait_a_little(s, &w);
             done = tr__text_cache_find(&s->cache);
         }

@@ -165,7 +165,7 @@ static bool is_ids(const char *format) {
            strcmp(format, "text") == 0;
 }
 
-static tr_status open_files(tr_run *run, bool sizes_only, tr_error *err) {
+static tr_status open_files(tr_run *run, const tr_run_options *asked, tr_error *err) {
     tr_data_options options = data_options(run);
     path_list train = {0}, validation = {0};
     char column[32];
@@ -174,7 +174,9 @@ static tr_status open_files(tr_run *run, bool sizes_only, tr_error *err) {
     options.image_mean_count = read_numbers(run, "data.image_mean", mean);
     options.image_std = deviation;
     options.image_std_count = read_numbers(run, "data.image_std", deviation);
-    options.sizes_only = sizes_only;
+    options.sizes_only = asked->plan_only;
+    options.stop = asked->stop;
+    options.stop_user = asked->stop_user;
     options.label_column = label_column(run, column, sizeof column);
     bool ids = is_ids(options.format);
     tr_status status = check_kind(run->model, ids, options.format, err);
@@ -303,7 +305,7 @@ tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,
     } else if (options->plan_only && missing_path(run)) {
         return without_data(run, missing_path(run), err);
     } else {
-        status = open_files(run, options->plan_only, err);
+        status = open_files(run, options, err);
     }
     if (status == TR_OK) {
         status = check_fit(run, run->train, err);

@@ -359,6 +359,20 @@ static void test_killed(void **state) {
     assert_int_equal(cached(state), 1);
 }
 
+// An end is asked for: nothing is left, and nothing was begun.
+static void test_interrupted(void **state) {
+    file_words(state, "docs/long.txt", 60 << 20);
+    outcome o =
+        run_with(state, &shell,
+                 LIST("-c", TR_PROGRAM
+                      " train run.json >log 2>&1 & p=$!\n"
+                      "while ! ls cache/tranche/*.partial 2>/dev/null; do\n"
+                      "kill -0 $p || exit 3; sleep 0.01; done >/dev/null\n"
+                      "kill -TERM $p; wait $p; echo $?; ls cache/tranche; ls out"));
+    assert_string_equal(o.out, "143\n");
+    outcome_free(&o);
+}
+
 static void test_ranks(void **state) {
     if (TR_MPIRUN[0] == '\0') {
         skip();
@@ -406,6 +420,7 @@ int main(void) {
         TEST(test_ranks),
         TEST(test_plan),
         TEST(test_no_room),
+        TEST(test_interrupted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
