@@ -1,6 +1,6 @@
 #!/bin/sh
-# check_hugging_face.sh SOURCE_DIR BUILD_DIR: a folder that transformers saved is trained
-# for a step, and from_pretrained loads what came of it. Skipped where neither
+# check_hugging_face.sh SOURCE_DIR BUILD_DIR: folders that transformers saved are trained
+# for a step, and from_pretrained loads what came of each. Skipped where neither
 # TRANCHE_PEER_PYTHON nor python3 has torch and transformers.
 set -eu
 source=$1 build=$2
@@ -12,5 +12,8 @@ if ! "$python" -c 'import numpy, safetensors, torch, transformers' 2>/dev/null; 
     echo "hugging_face: $python has no torch with transformers, skipped"
     exit 77
 fi
-exec "$python" "$source/tools/goldens/check_hf.py" \
-    "$source/tests/data/goldens/gpt2/initial" --program "$build/tranche"
+for model in gpt2 llama3 mistral qwen2 qwen3; do
+    echo "$model"
+    "$python" "$source/tools/goldens/check_hf.py" \
+        "$source/tests/data/goldens/$model/initial" --program "$build/tranche"
+done

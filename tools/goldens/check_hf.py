@@ -1,8 +1,9 @@
-"""Whether Hugging Face's GPT-2 and Tranche agree on a checkpoint, by hand:
+"""Whether Hugging Face's transformers and Tranche agree on a language model, by hand:
 
     python tools/goldens/check_hf.py FOLDER [--program build/tranche] [--library PATH]
+        [--length N]
 
-FOLDER is a checkpoint, a run's out folder or any Hugging Face GPT-2 folder. Checked:
+FOLDER is a checkpoint, a run's out folder or any Hugging Face folder. Checked:
 from_pretrained finds every tensor and no other, in the folder and in what Tranche makes
 of it; the loss and the gradient's norm that
 Tranche logs for a step over random tokens, against float64; what Tranche saves after a
@@ -21,10 +22,11 @@ import tempfile
 import numpy as np
 import torch
 from safetensors.torch import load_file
-from transformers import GPT2LMHeadModel
+from transformers import AutoModelForCausalLM
 from transformers.utils import logging
 
 SAMPLES = 3
+DROPOUT = ("resid_pdrop", "embd_pdrop", "attn_pdrop", "attention_dropout")
 failures = 0
 
 
@@ -42,7 +44,8 @@ def locate(path):
 
 
 def load(folder):
-    model, info = GPT2LMHeadModel.from_pretrained(folder, output_loading_info=True)
+    model, info = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, output_loading_info=True)
     wrong = [f"{kind}: {sorted(info[kind])}"
              for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")
              if info.get(kind)]
@@ -55,14 +58,14 @@ def train_once(program, folder, ids, length, work):
     model = work / "model"
     model.mkdir()
     config = json.loads((folder / "config.json").read_text())
-    config.update(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+    config.update({key: 0.0 for key in DROPOUT if key in config})
     (model / "config.json").write_text(json.dumps(config))
     (model / "model.safetensors").symlink_to(folder / "model.safetensors")
     ids.astype("<u2").tofile(work / "tokens.u16")
     (work / "run.json").write_text(json.dumps({
         "model": str(model), "steps": 1, "out": str(work / "out"),
         "data": {"format": "tokens", "train": [str(work / "tokens.u16")],
-                 "order": "sequential"},
+                 "max_length": length, "order": "sequential"},
         "train_batch_size": SAMPLES, "train_micro_batch_size_per_gpu": 2,
         "optimizer": {"type": "AdamW", "params": {"lr": 0.0}}}))
     subprocess.run([program, "train", str(work / "run.json")], check=True,
@@ -118,13 +121,15 @@ def main():
     options.add_argument("folder")
     options.add_argument("--program", default="build/tranche")
     options.add_argument("--library")
+    options.add_argument("--length", type=int, default=64,
+                         help="tokens of a sample (64, or the model's positions)")
     options.add_argument("--seed", type=int, default=1)
     args = options.parse_args()
 
     logging.disable_progress_bar()
     folder = locate(args.folder)
     model = load(folder)
-    length = model.config.n_positions
+    length = min(model.config.max_position_embeddings, args.length)
     rng = np.random.default_rng(args.seed)
     ids = rng.integers(0, min(model.config.vocab_size, 65536), SAMPLES * length + 1)
     check_step(model, args.program, folder, ids, length)
