@@ -10,7 +10,8 @@ void test_models_make(test_models *models) {
         .owned = {test_model_small_gpt2(0), test_model_small_gpt2(0.1),
                   test_model_sliced_gpt2(0, 2), test_model_sliced_gpt2(0.1, 3),
                   test_model_mlp(), NULL, test_model_resnet(TR_EFFECTIVE_BATCH),
-                  test_model_resnet(TR_RANK_BATCH), test_model_resnet(TR_MICRO_BATCH)}};
+                  test_model_resnet(TR_RANK_BATCH), test_model_resnet(TR_MICRO_BATCH),
+                  test_model_qwen3(0.1)}};
     for (int i = 0; i < TEST_DRAWN_MODELS; i++) {
         models->of[i] = models->owned[i] ? models->owned[i] : &test_model_centered;
     }

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-enum { TEST_DRAWN_MODELS = 9 };
+enum { TEST_DRAWN_MODELS = 10 };
 
 typedef struct test_models {
     const tr_model *of[TEST_DRAWN_MODELS];

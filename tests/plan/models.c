@@ -52,6 +52,30 @@ tr_model *test_model_mlp(void) {
     return model;
 }
 
+tr_model *test_model_qwen3(double dropout) {
+    tr_llama_config config = {.num_hidden_layers = 2,
+                              .hidden_size = 8,
+                              .intermediate_size = 12,
+                              .vocab_size = 11,
+                              .num_attention_heads = 2,
+                              .num_key_value_heads = 1,
+                              .head_dim = 4,
+                              .max_position_embeddings = 4,
+                              .window = 2,
+                              .first_windowed = 1,
+                              .rms_norm_eps = 1e-6,
+                              .initializer_range = 0.02,
+                              .attention_dropout = dropout,
+                              .qkv_bias = true,
+                              .head_norm = true,
+                              .rope = {.theta = 10000}};
+    tr_model *model = NULL;
+    tr_error err = {0};
+    assert_int_equal(tr__model_llama(&tr__architecture_qwen3, &config, &model, &err),
+                     TR_OK);
+    return model;
+}
+
 // Two stages of one block; the second block begins with a projection.
 tr_model *test_model_resnet(tr_batch_scope scope) {
     tr_resnet_config config = {.depth = 6,

@@ -11,6 +11,9 @@ tr_model *test_model_small_gpt2(double dropout);
 tr_model *test_model_sliced_gpt2(double dropout, int slices);
 tr_model *test_model_gpt2(void); // the published 124M shape
 tr_model *test_model_mlp(void);  // 6-7-5-3
+// Qwen3 of two layers, 8 wide, 2 heads that share one of keys and values, untied,
+// context 4, 11 words.
+tr_model *test_model_qwen3(double dropout);
 // A residual network of two blocks, 4 and 8 channels wide, for images of 8 x 8; its
 // batch norms take their statistics over `scope`.
 tr_model *test_model_resnet(tr_batch_scope scope);

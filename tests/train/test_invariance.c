@@ -18,7 +18,8 @@ typedef struct world {
     int index;
     bool tokens;
     int64_t batch, samples;
-    int64_t heads, positions; // GPT-2
+    int64_t heads, positions; // language models
+    const char *kin;          // keys of one of Llama's kin, NULL: GPT-2
     double dropout;
     bool drop_last, shuffled;
     int threads;
@@ -55,8 +56,26 @@ static const char *const optimizers[] = {
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
+// Each has biases, which a group of an optimizer is for.
+static const char *const kin[] = {
+    "\"model_type\": \"llama\", \"attention_bias\": true, "
+    "\"tie_word_embeddings\": true",
+    "\"model_type\": \"qwen2\", \"use_sliding_window\": true, "
+    "\"sliding_window\": 5, \"max_window_layers\": 1",
+    "\"model_type\": \"qwen3\", \"attention_bias\": true",
+};
+enum { KIN = sizeof kin / sizeof *kin };
+
 static void print_model(const world *w, char text[512]) {
-    if (w->tokens) {
+    if (w->tokens && w->kin) {
+        snprintf(text, 512,
+                 "{%s, \"num_hidden_layers\": 2, \"hidden_size\": 32, "
+                 "\"intermediate_size\": 40, \"num_attention_heads\": %d, "
+                 "\"num_key_value_heads\": 2, \"head_dim\": 8, "
+                 "\"max_position_embeddings\": %d, \"vocab_size\": 61, "
+                 "\"attention_dropout\": %g}",
+                 w->kin, (int)w->heads, (int)w->positions, w->dropout);
+    } else if (w->tokens) {
         snprintf(text, 512,
                  "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 32, "
                  "\"n_head\": %d, \"n_positions\": %d, \"vocab_size\": 61, "
@@ -90,6 +109,7 @@ static void print_run(const world *w, const cut *c, char text[TEXT_MAX]) {
 static void world_make(world *w, int index, uint64_t *random) {
     static const int64_t batches[] = {2, 3, 4, 5, 7, 8, 11, 12, 13};
     *w = (world){.index = index, .tokens = index % 2 == 0};
+    w->kin = index % 4 == 2 ? kin[index / 4 % KIN] : NULL;
     w->batch = batches[test_between(random, 0, 8)];
     w->samples = test_between(random, w->batch / 2 + 1, 3 * w->batch);
     w->heads = INT64_C(1) << test_between(random, 1, 2);
