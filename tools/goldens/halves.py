@@ -2,7 +2,7 @@
 """Writes tests/data/halves: what PyTorch makes of a run in bf16 and in fp16, and in
 float64 for comparison. Needs torch, transformers, safetensors and numpy:
 
-    python3 tools/goldens/halves.py
+    python3 tools/goldens/halves.py [NAME ...]
 
 Of each format there are two runs, whose weights and sums of gradients are float32:
 
@@ -17,6 +17,7 @@ import copy
 import json
 import pathlib
 import shutil
+import sys
 
 import numpy as np
 import torch
@@ -128,13 +129,23 @@ def fresh(name):
 
 
 def make_gpt2():
-    folder = fresh("gpt2")
     shape = dict(n_layer=1, n_embd=24, n_head=3, n_positions=12, vocab_size=37)
-    model = make.gpt2_model(21, **shape)
+    make_language("gpt2", make.gpt2_model(21, **shape))
+
+
+def make_qwen3():
+    shape = dict(num_hidden_layers=1, hidden_size=24, intermediate_size=32, head_dim=8,
+                 num_attention_heads=3, num_key_value_heads=1, vocab_size=37,
+                 max_position_embeddings=12)
+    make_language("qwen3", make.llama_model(24, "Qwen3", **shape))
+
+
+def make_language(name, model):
+    folder = fresh(name)
     model.save_pretrained(folder / "initial", safe_serialization=True)
     (folder / "initial" / "generation_config.json").unlink(missing_ok=True)
-    n = shape["n_positions"]
-    ids = make.gpt2_text(np.random.default_rng(21), shape["vocab_size"], SAMPLES * n + 1)
+    n, words = model.config.max_position_embeddings, model.config.vocab_size
+    ids = make.gpt2_text(np.random.default_rng(21), words, SAMPLES * n + 1)
     ids.astype("<u2").tofile(folder / "tokens.u16")
     write_run(folder, {"format": "tokens", "train": ["tokens.u16"]})
     samples = [(torch.from_numpy(ids[i * n:i * n + n])[None],
@@ -192,6 +203,7 @@ if __name__ == "__main__":
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(1)
     logging.disable_progress_bar()
-    make_gpt2()
-    make_mlp()
-    make_resnet()
+    models = {"gpt2": make_gpt2, "qwen3": make_qwen3, "mlp": make_mlp,
+              "resnet": make_resnet}
+    for name in sys.argv[1:] or models:
+        models[name]()

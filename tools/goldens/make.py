@@ -180,18 +180,22 @@ def make_language(name, seed, model, n, optimizer, skip=None):
 # ---- Llama and its kin
 
 
-def make_llama(name, seed, family, **shape):
+def llama_model(seed, family, **shape):
     """`family`: "Llama", "Mistral", "Qwen2", "Qwen3". Weights are wide (deviation 0.2): with
     0.02 a rotation that is missing would go unseen."""
     torch.manual_seed(seed)
     config = getattr(transformers, family + "Config")(
         initializer_range=0.2, bos_token_id=0, eos_token_id=0, **shape)
     config._attn_implementation = "eager"
-    model = shifted_vectors(getattr(transformers, family + "ForCausalLM")(config))
+    return shifted_vectors(getattr(transformers, family + "ForCausalLM")(config))
+
+
+def make_llama(name, seed, family, **shape):
+    model = llama_model(seed, family, **shape)
     biased = any(n.endswith(".bias") for n, _ in model.named_parameters())
     match = ["*norm.weight"] + ["*.bias"] * biased
     optimizer = {**ADAMW, "groups": [{"match": match, "weight_decay": 0}]}
-    make_language(name, seed, model, config.max_position_embeddings, optimizer)
+    make_language(name, seed, model, model.config.max_position_embeddings, optimizer)
 
 
 def rope(kind, **numbers):
