@@ -209,7 +209,7 @@ static void too_little_is_refused(void **state) {
     tr_data_options options = text_options("bytes", paths, 1, 3);
     scratch_refuse(&options, TR_DATA,
                    "data.train: 3 bytes are too short for one sample of 3 and a target "
-                   "after the last; add data or lower model.n_positions");
+                   "after the last; add data or lower data.max_length");
     options.sequence_length = 0;
     scratch_refuse(&options, TR_USAGE, "model.n_positions");
     options = text_options("tokens", paths, 1, 1);

@@ -68,6 +68,7 @@ tr_model *test_model_qwen3(double dropout) {
                               .attention_dropout = dropout,
                               .qkv_bias = true,
                               .head_norm = true,
+                              .tied = true,
                               .rope = {.theta = 10000}};
     tr_model *model = NULL;
     tr_error err = {0};

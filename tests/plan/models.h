@@ -11,8 +11,9 @@ tr_model *test_model_small_gpt2(double dropout);
 tr_model *test_model_sliced_gpt2(double dropout, int slices);
 tr_model *test_model_gpt2(void); // the published 124M shape
 tr_model *test_model_mlp(void);  // 6-7-5-3
-// Qwen3 of two layers, 8 wide, 2 heads that share one of keys and values, untied,
-// context 4, 11 words.
+// Qwen3 of two layers, 8 wide, 2 heads that share one of keys and values, context 4, 11
+// words. Its embedding has no parameter but the tied one: that unit's flat buffer is
+// empty.
 tr_model *test_model_qwen3(double dropout);
 // A residual network of two blocks, 4 and 8 channels wide, for images of 8 x 8; its
 // batch norms take their statistics over `scope`.
