@@ -211,7 +211,7 @@ static void too_little_is_refused(void **state) {
                    "data.train: 3 bytes are too short for one sample of 3 and a target "
                    "after the last; add data or lower data.max_length");
     options.sequence_length = 0;
-    scratch_refuse(&options, TR_USAGE, "model.n_positions");
+    scratch_refuse(&options, TR_USAGE, "data.max_length");
     options = text_options("tokens", paths, 1, 1);
     scratch_refuse(&options, TR_DATA, "3 bytes are no whole number of entries of 2");
     scratch_text(a, state, "a", "");
