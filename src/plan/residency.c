@@ -20,8 +20,8 @@ bool tr__is_on_nvme(const tr_plan *plan, const tr_flat_range *range) {
     return range->buffer >= 0 && plan->buffers[range->buffer].space == TR_SPACE_NVME;
 }
 
-// All flat buffers are alike, but for those of units whose parameters are all tied: they
-// are empty, and lie nowhere.
+// All flat buffers are alike, but for those of units whose parameters are all tied:
+// they are empty, and lie nowhere.
 static const tr_flat *any_flat(const tr_plan *plan) {
     size_t f = 0;
     while (f + 1 < plan->flat_count && plan->flats[f].count == 0) {
