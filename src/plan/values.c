@@ -421,7 +421,8 @@ static void use_unfold(table *t, tr_plan_step *step) {
 // ---- all kinds
 // -----------------------------------------------------------------------
 
-static void use_backward(table *t, tr_plan_step *step, const tr_unit_program *unit) {
+static void use_backward(table *t, tr_plan_step *step) {
+    const tr_unit_program *unit = t->plan->units[step->unit].program;
     if (any(unit->derived.reads_input)) {
         use_input(t, step);
     }
@@ -433,92 +434,86 @@ static void use_backward(table *t, tr_plan_step *step, const tr_unit_program *un
     use_gradients(t, step);
 }
 
+static void use_forward(table *t, tr_plan_step *step) {
+    const tr_program *program = tr__step_program(t->plan, step, t->kind);
+    bool later = t->plan->units[step->unit].program->segments > 1;
+    use_input(t, step);
+    use_output(t, step);
+    if (t->kind != TR_SEQUENCE_ANSWER && (!step->lean || later)) {
+        use_saved(t, step);
+    }
+    if (tr__program_flats(program, TR_PLACE_WAVE)) { // an evaluation needs none
+        use_wave(t, step);
+    }
+}
+
+static void use_recompute(table *t, tr_plan_step *step) {
+    use_input(t, step);
+    use_saved(t, step);
+    use_wave(t, step);
+}
+
+static void use_clear(table *t, tr_plan_step *step) {
+    if (step->part == TR_PART_GRAD) {
+        step->buffer[TR_SLOT_OUTPUT] = use_grad(t, step->unit);
+    }
+}
+
+static void use_evict_or_boundary(table *t, tr_plan_step *step) {
+    (tr__step_is_of_boundary(step) ? use_boundary : use_evict)(t, step);
+}
+
+static void use_fetch_or_boundary(table *t, tr_plan_step *step) {
+    (tr__step_is_of_boundary(step) ? use_boundary : use_fetch)(t, step);
+}
+
+static void use_leaving_squares(table *t, tr_plan_step *step) {
+    use_square(t, step);
+    use_unfold(t, step);
+}
+
+static void use_measure(table *t, tr_plan_step *step) {
+    use_update(t, step);
+    step->buffer[TR_SLOT_NORMS] = use_measured(t);
+    use_unfold(t, step);
+}
+
+static void use_last_update(table *t, tr_plan_step *step) {
+    use_update(t, step);
+    step->buffer[TR_SLOT_NORMS] = use_totals(t);
+    use_unfold(t, step);
+}
+
+// Kinds that have none name no buffers but those of their program.
+static void (*const use_of[TR_STEP_KINDS])(table *, tr_plan_step *) = {
+    [TR_STEP_forward] = use_forward,
+    [TR_STEP_recompute] = use_recompute,
+    [TR_STEP_backward] = use_backward,
+    [TR_STEP_pack] = use_pack,
+    [TR_STEP_merge] = use_merge,
+    [TR_STEP_track] = use_wave,
+    [TR_STEP_clear] = use_clear,
+    [TR_STEP_gauge] = use_gauged,
+    [TR_STEP_gauge_tied] = use_gauged_tied,
+    [TR_STEP_fold] = use_fold,
+    [TR_STEP_reduce] = use_reduce,
+    [TR_STEP_evict] = use_evict_or_boundary,
+    [TR_STEP_add] = use_evict,
+    [TR_STEP_fetch] = use_fetch_or_boundary,
+    [TR_STEP_gather] = use_gather,
+    [TR_STEP_read] = use_transfer,
+    [TR_STEP_write] = use_transfer,
+    [TR_STEP_square] = use_leaving_squares,
+    [TR_STEP_measure] = use_measure,
+    [TR_STEP_total] = use_total,
+    [TR_STEP_update] = use_last_update,
+    [TR_STEP_norm] = use_unfold,
+};
+
 static void use_all(table *t, tr_plan_step *step) {
     const tr_program *program = tr__step_program(t->plan, step, t->kind);
-    const tr_unit_program *unit = program ? t->plan->units[step->unit].program : NULL;
-    switch (step->kind) {
-    case TR_STEP_forward:
-        use_input(t, step);
-        use_output(t, step);
-        if (t->kind != TR_SEQUENCE_ANSWER && (!step->lean || unit->segments > 1)) {
-            use_saved(t, step);
-        }
-        if (tr__program_flats(program, TR_PLACE_WAVE)) { // an evaluation needs none
-            use_wave(t, step);
-        }
-        break;
-    case TR_STEP_recompute:
-        use_input(t, step);
-        use_saved(t, step);
-        use_wave(t, step);
-        break;
-    case TR_STEP_backward:
-        use_backward(t, step, unit);
-        break;
-    case TR_STEP_pack:
-        use_pack(t, step);
-        break;
-    case TR_STEP_merge:
-        use_merge(t, step);
-        break;
-    case TR_STEP_track:
-        use_wave(t, step);
-        break;
-    case TR_STEP_clear:
-        if (step->part == TR_PART_GRAD) {
-            step->buffer[TR_SLOT_OUTPUT] = use_grad(t, step->unit);
-        }
-        break;
-    case TR_STEP_gauge:
-        use_gauged(t, step);
-        break;
-    case TR_STEP_gauge_tied:
-        use_gauged_tied(t, step);
-        break;
-    case TR_STEP_fold:
-        use_fold(t, step);
-        break;
-    case TR_STEP_reduce:
-        use_reduce(t, step);
-        break;
-    case TR_STEP_evict:
-        (tr__step_is_of_boundary(step) ? use_boundary : use_evict)(t, step);
-        break;
-    case TR_STEP_add:
-        use_evict(t, step);
-        break;
-    case TR_STEP_fetch:
-        (tr__step_is_of_boundary(step) ? use_boundary : use_fetch)(t, step);
-        break;
-    case TR_STEP_gather:
-        use_gather(t, step);
-        break;
-    case TR_STEP_read:
-    case TR_STEP_write:
-        use_transfer(t, step);
-        break;
-    case TR_STEP_square:
-        use_square(t, step);
-        use_unfold(t, step);
-        break;
-    case TR_STEP_measure:
-        use_update(t, step);
-        step->buffer[TR_SLOT_NORMS] = use_measured(t);
-        use_unfold(t, step);
-        break;
-    case TR_STEP_total:
-        use_total(t, step);
-        break;
-    case TR_STEP_update:
-        use_update(t, step);
-        step->buffer[TR_SLOT_NORMS] = use_totals(t);
-        use_unfold(t, step);
-        break;
-    case TR_STEP_norm:
-        use_unfold(t, step);
-        break;
-    default:
-        break;
+    if (use_of[step->kind]) {
+        use_of[step->kind](t, step);
     }
     if (program) {
         bind(t, step, program);
