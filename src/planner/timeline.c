@@ -5,13 +5,15 @@
 
 // One letter for a kind, so that a line can be read.
 static const char letters[TR_STEP_KINDS] = {
-    [TR_STEP_load] = 'l',    [TR_STEP_fetch] = 'F',     [TR_STEP_gather] = 'G',
-    [TR_STEP_forward] = 'f', [TR_STEP_recompute] = 'r', [TR_STEP_pack] = 'p',
-    [TR_STEP_merge] = 'm',   [TR_STEP_backward] = 'b',  [TR_STEP_fold] = 'o',
-    [TR_STEP_reduce] = 'R',  [TR_STEP_evict] = 'E',     [TR_STEP_unload] = '.',
-    [TR_STEP_read] = 'I',    [TR_STEP_write] = 'O',     [TR_STEP_square] = 's',
-    [TR_STEP_clear] = '.',   [TR_STEP_norm] = 'n',      [TR_STEP_update] = 'u',
-    [TR_STEP_add] = 'a',     [TR_STEP_report] = '.',    [TR_STEP_decide] = '.',
+    [TR_STEP_load] = 'l',    [TR_STEP_fetch] = 'F',      [TR_STEP_gather] = 'G',
+    [TR_STEP_forward] = 'f', [TR_STEP_recompute] = 'r',  [TR_STEP_pack] = 'p',
+    [TR_STEP_merge] = 'm',   [TR_STEP_backward] = 'b',   [TR_STEP_fold] = 'o',
+    [TR_STEP_reduce] = 'R',  [TR_STEP_evict] = 'E',      [TR_STEP_unload] = '.',
+    [TR_STEP_read] = 'I',    [TR_STEP_write] = 'O',      [TR_STEP_square] = 's',
+    [TR_STEP_clear] = '.',   [TR_STEP_norm] = 'n',       [TR_STEP_update] = 'u',
+    [TR_STEP_add] = 'a',     [TR_STEP_report] = '.',     [TR_STEP_decide] = '.',
+    [TR_STEP_gauge] = 'g',   [TR_STEP_gauge_tied] = 'g', [TR_STEP_measure] = 'd',
+    [TR_STEP_total] = 't',   [TR_STEP_track] = 'k',
 };
 
 // Seconds of [begin, end) that lie in column c.
