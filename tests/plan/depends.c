@@ -48,8 +48,9 @@ static bool is_next_phase(const tr_plan_step *step, const tr_plan_step *later) {
 bool test_is_idle(const tr_plan *plan, const tr_plan_step *step) {
     tr_flat_launch launch;
     size_t next = 0;
-    return step->kind == TR_STEP_norm &&
-           !tr__flat_launch_next(plan, step, &next, &launch);
+    bool none = step->kind == TR_STEP_measure && plan->flats[step->unit].count == 0;
+    return none || (step->kind == TR_STEP_norm &&
+                    !tr__flat_launch_next(plan, step, &next, &launch));
 }
 
 bool test_is_ring(const tr_plan_step *step) {

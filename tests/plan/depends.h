@@ -6,7 +6,8 @@
 
 bool test_is_compute(const tr_plan_step *step); // work of a unit on a micro-batch
 bool test_is_ring(const tr_plan_step *step);    // a load or unload of data
-// A norm that has nothing to square: all gradients have left for NVMe.
+// A norm that has nothing to square, since all gradients have left for NVMe; a measure
+// of a flat buffer without parameters.
 bool test_is_idle(const tr_plan *plan, const tr_plan_step *step);
 // Must `later` come after `step`?
 bool test_depends(const tr_plan_step *step, const tr_plan_step *later);
