@@ -16,17 +16,21 @@ typedef struct tr_dropout_key {
     const char *key, *name;
 } tr_dropout_key;
 
+// A model whose inputs are token ids. In its config: how many ids there are, how many
+// positions a sample may have, and in how many slices the embedding is used.
+typedef struct tr_token_model {
+    int64_t *(*vocabulary)(void *config);
+    int64_t (*positions)(const void *config);
+    int *(*slices)(void *config);
+    // Tensors whose rows are tokens, as files call them, NULL at the end.
+    const char *const *tensors;
+} tr_token_model;
+
 typedef struct tr_architecture {
     const char *type; // "model_type"
     tr_status (*from_json)(const tr_model_keys *keys, bool strict, tr_model **out,
                            tr_error *err);
-    // Inputs are token ids. In the model's config, how many there are, how many
-    // positions a sample may have, and in how many slices the embedding is used.
-    int64_t *(*vocabulary)(void *config); // NULL: inputs are numbers
-    int64_t (*positions)(const void *config);
-    int *(*slices)(void *config);
-    // Tensors whose rows are tokens, as files call them, NULL at the end.
-    const char *const *token_tensors;
+    const tr_token_model *tokens;   // NULL: inputs are numbers
     const tr_model_preset *presets; // ended by a name that is NULL; NULL: none
     const tr_dropout_key *dropout;  // ended by a key that is NULL; NULL: none
 } tr_architecture;

@@ -2,6 +2,7 @@
 
 #include "models/models.h"
 #include "models/units.h"
+#include "models/vocabulary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,20 +19,13 @@ static const tr_init ones = {TR_INIT_CONSTANT, 1, 0};
 
 // The token embedding, also the output projection ("Using the output embedding to
 // improve language models", Press and Wolf, arXiv 1608.05859).
-static tr_value wte(tr_graph *g, const tr_gpt2_config *c) {
-    return tr_graph_shared(g, WTE, TR_SHAPE2(c->vocab_size, c->n_embd),
-                           tr__init_normal(c->initializer_range));
-}
-
-// Where slice `k` of the vocabulary begins; slice k of K ends where k + 1 begins.
-static int64_t slice_begin(const tr_gpt2_config *c, int k) {
-    return c->vocab_size * k / c->vocabulary_slices;
-}
-
-static tr_value wte_slice(tr_graph *g, const tr_gpt2_config *c, int k) {
-    int64_t first = slice_begin(c, k), rows = slice_begin(c, k + 1) - first;
-    return tr_graph_shared_rows(g, WTE, TR_SHAPE2(c->vocab_size, c->n_embd), first,
-                                rows, tr__init_normal(c->initializer_range));
+static tr_vocabulary vocabulary_of(const tr_gpt2_config *c) {
+    return (tr_vocabulary){.embedding = WTE,
+                           .tied = true,
+                           .tokens = c->vocab_size,
+                           .width = c->n_embd,
+                           .slices = c->vocabulary_slices,
+                           .init = tr__init_normal(c->initializer_range)};
 }
 
 static tr_value wpe(tr_graph *g, const tr_gpt2_config *c) {
@@ -40,25 +34,13 @@ static tr_value wpe(tr_graph *g, const tr_gpt2_config *c) {
 }
 
 // ids: [B, S] -> [B, S, C]
-static tr_value embed(tr_graph *g, const tr_gpt2_config *c, tr_value ids) {
-    tr_value tokens, x;
-    if (c->vocabulary_slices <= 1) {
-        tokens = wte(g, c);
-        return tr_embedding(g, ids, tokens, wpe(g, c));
-    }
-    tokens = wte_slice(g, c, 0);
-    x = tr_embedding_slice(g, ids, tokens, 0, wpe(g, c), TR_NO_VALUE);
-    for (int k = 1; k < c->vocabulary_slices; k++) {
-        tr_graph_segment(g);
-        tokens = wte_slice(g, c, k);
-        x = tr_embedding_slice(g, ids, tokens, slice_begin(c, k), TR_NO_VALUE, x);
-    }
-    return x;
-}
-
 static void build_embedding(tr_graph *g, const void *config) {
     const tr_gpt2_config *c = config;
-    tr_value x = embed(g, c, tr_graph_data(g, TR_DATA_INPUT));
+    tr_vocabulary v = vocabulary_of(c);
+    tr_value ids = tr_graph_data(g, TR_DATA_INPUT);
+    tr_value tokens = tr__vocabulary_first(g, &v);
+    tr_value x = tr_embedding(g, ids, tokens, wpe(g, c));
+    x = tr__vocabulary_rest(g, &v, ids, x);
     tr_graph_output(g, tr_dropout(g, x, (float)c->embd_pdrop));
 }
 
@@ -103,20 +85,8 @@ static void build_head(tr_graph *g, const void *config) {
     tr_value ln_w = tr_graph_param(g, "ln_f.weight", TR_SHAPE1(c->n_embd), ones);
     tr_value ln_b = tr_graph_param(g, "ln_f.bias", TR_SHAPE1(c->n_embd), zeros);
     tr_value n = tr_layer_norm(g, x, ln_w, ln_b, (float)c->layer_norm_epsilon);
-    tr_value targets = tr_graph_data(g, TR_DATA_TARGET); // [B, S]
-    if (c->vocabulary_slices <= 1) {
-        tr_head(g, TR_LINEAR_OUT_IN, n, wte(g, c), TR_NO_VALUE, targets);
-        return;
-    }
-    tr_head_running running = TR_HEAD_BEGIN;
-    for (int k = 0; k < c->vocabulary_slices; k++) {
-        if (k > 0) {
-            tr_graph_segment(g);
-        }
-        running = tr_head_slice(g, TR_LINEAR_OUT_IN, n, wte_slice(g, c, k), TR_NO_VALUE,
-                                targets, slice_begin(c, k), running);
-    }
-    tr_head_slice_loss(g, running, targets);
+    tr_vocabulary v = vocabulary_of(c);
+    tr__vocabulary_head(g, &v, n);
 }
 
 // ---- the model
@@ -309,13 +279,17 @@ static const tr_dropout_key dropout[] = {{"resid_pdrop", "residual"},
                                          {"attn_pdrop", "attention"},
                                          {NULL, NULL}};
 
-const tr_architecture tr__architecture_gpt2 = {
-    .type = "gpt2",
-    .from_json = from_json,
+static const tr_token_model tokens = {
     .vocabulary = vocabulary,
     .positions = positions,
     .slices = slices,
-    .token_tensors = token_tensors,
+    .tensors = token_tensors,
+};
+
+const tr_architecture tr__architecture_gpt2 = {
+    .type = "gpt2",
+    .from_json = from_json,
+    .tokens = &tokens,
     .presets = presets,
     .dropout = dropout,
 };

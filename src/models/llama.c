@@ -4,6 +4,7 @@
 #include "models/models.h"
 #include "models/rope_json.h"
 #include "models/units.h"
+#include "models/vocabulary.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,40 +24,23 @@ static const tr_init ones = {TR_INIT_CONSTANT, 1, 0};
 // ---- the units
 // -----------------------------------------------------------------------------
 
-// Where slice `k` of the vocabulary begins; slice k of K ends where k + 1 begins.
-static int64_t slice_begin(const tr_llama_config *c, int k) {
-    return c->vocab_size * k / c->vocabulary_slices;
-}
-
-static int slices_of(const tr_llama_config *c) {
-    return c->vocabulary_slices > 1 ? c->vocabulary_slices : 1;
-}
-
-// Slice `k` of the token embedding or of the output projection, [rows, C].
-static tr_value table(tr_graph *g, const tr_llama_config *c, const char *name, int k) {
-    tr_shape shape = TR_SHAPE2(c->vocab_size, c->hidden_size);
-    tr_init draw = tr__init_normal(c->initializer_range);
-    if (slices_of(c) == 1) {
-        return c->tied ? tr_graph_shared(g, name, shape, draw)
-                       : tr_graph_param(g, name, shape, draw);
-    }
-    int64_t first = slice_begin(c, k), rows = slice_begin(c, k + 1) - first;
-    return tr_graph_shared_rows(g, name, shape, first, rows, draw);
+static tr_vocabulary vocabulary_of(const tr_llama_config *c) {
+    return (tr_vocabulary){.embedding = EMBEDDING,
+                           .output = "lm_head.weight",
+                           .tied = c->tied,
+                           .tokens = c->vocab_size,
+                           .width = c->hidden_size,
+                           .slices = c->vocabulary_slices,
+                           .init = tr__init_normal(c->initializer_range)};
 }
 
 // ids: [B, S] -> [B, S, C]
 static void build_embedding(tr_graph *g, const void *config) {
-    const tr_llama_config *c = config;
-    tr_value ids = tr_graph_data(g, TR_DATA_INPUT), x = TR_NO_VALUE;
-    for (int k = 0; k < slices_of(c); k++) {
-        if (k > 0) {
-            tr_graph_segment(g);
-        }
-        int64_t first = k > 0 ? slice_begin(c, k) : 0;
-        x = tr_embedding_slice(g, ids, table(g, c, EMBEDDING, k), first, TR_NO_VALUE,
-                               x);
-    }
-    tr_graph_output(g, x);
+    tr_vocabulary v = vocabulary_of(config);
+    tr_value ids = tr_graph_data(g, TR_DATA_INPUT);
+    tr_value tokens = tr__vocabulary_first(g, &v);
+    tr_value x = tr_embedding(g, ids, tokens, TR_NO_VALUE);
+    tr_graph_output(g, tr__vocabulary_rest(g, &v, ids, x));
 }
 
 static tr_value norm(tr_graph *g, const tr_llama_config *c, const char *name,
@@ -154,22 +138,9 @@ static void build_windowed_block(tr_graph *g, const void *config) {
 
 static void build_head(tr_graph *g, const void *config) {
     const tr_llama_config *c = config;
-    const char *name = c->tied ? EMBEDDING : "lm_head.weight";
-    tr_value n = norm(g, c, "model.norm.weight", tr_graph_input(g, 0)); // [B, S, C]
-    tr_value targets = tr_graph_data(g, TR_DATA_TARGET);                // [B, S]
-    if (slices_of(c) == 1) {
-        tr_head(g, TR_LINEAR_OUT_IN, n, table(g, c, name, 0), TR_NO_VALUE, targets);
-        return;
-    }
-    tr_head_running running = TR_HEAD_BEGIN;
-    for (int k = 0; k < slices_of(c); k++) {
-        if (k > 0) {
-            tr_graph_segment(g);
-        }
-        running = tr_head_slice(g, TR_LINEAR_OUT_IN, n, table(g, c, name, k),
-                                TR_NO_VALUE, targets, slice_begin(c, k), running);
-    }
-    tr_head_slice_loss(g, running, targets);
+    tr_vocabulary v = vocabulary_of(c);
+    tr_value x = tr_graph_input(g, 0); // [B, S, C]
+    tr__vocabulary_head(g, &v, norm(g, c, "model.norm.weight", x));
 }
 
 // ---- the model
@@ -249,26 +220,31 @@ static const char *const kept[] = {
     "layer_types",     "use_sliding_window", "max_window_layers", "is_llama_config",
     "rope_interleaved"};
 
-// Keys of one family, beside those that all have.
-static const char *const llama_keys[] = {"attention_bias", "mlp_bias", "pretraining_tp",
-                                         "is_llama_config", "rope_interleaved"};
-static const char *const mistral_keys[] = {"sliding_window", "layer_types"};
-static const char *const qwen2_keys[] = {"sliding_window", "layer_types",
-                                         "use_sliding_window", "max_window_layers"};
-static const char *const qwen3_keys[] = {"sliding_window", "layer_types",
-                                         "use_sliding_window", "max_window_layers",
-                                         "attention_bias"};
+// Those of the keys above that every family has.
 static const char *const for_others[] = {"bos_token_id", "eos_token_id", "pad_token_id",
                                          "use_cache"};
 
+// Keys of one family, beside those that all have; NULL at the end.
+static const char *const llama_keys[] = {"attention_bias",   "mlp_bias",
+                                         "pretraining_tp",   "is_llama_config",
+                                         "rope_interleaved", NULL};
+static const char *const mistral_keys[] = {"sliding_window", "layer_types", NULL};
+static const char *const qwen2_keys[] = {
+    "sliding_window", "layer_types", "use_sliding_window", "max_window_layers", NULL};
+static const char *const qwen3_keys[] = {"sliding_window",     "layer_types",
+                                         "use_sliding_window", "max_window_layers",
+                                         "attention_bias",     NULL};
+
 static tr_status check_names(const tr_model_keys *keys, const char *const *own,
-                             size_t count, tr_error *err) {
-    const char *names[COUNT_OF(common) + COUNT_OF(for_others) + COUNT_OF(kept)];
+                             tr_error *err) {
+    const char *names[COUNT_OF(common) + COUNT_OF(kept)];
+    size_t count = COUNT_OF(common) + COUNT_OF(for_others);
     memcpy(names, common, sizeof common);
     memcpy(names + COUNT_OF(common), for_others, sizeof for_others);
-    memcpy(names + COUNT_OF(common) + COUNT_OF(for_others), own, count * sizeof *own);
-    return tr__fields_known(keys, names,
-                            COUNT_OF(common) + COUNT_OF(for_others) + count, err);
+    for (; *own; own++) {
+        names[count++] = *own;
+    }
+    return tr__fields_known(keys, names, count, err);
 }
 
 static tr_status check_shape(const tr_model_keys *keys, const tr_llama_config *c,
@@ -318,8 +294,10 @@ static tr_status read_bool(const tr_model_keys *keys, const char *name, bool *va
     return TR_OK;
 }
 
-static tr_status read_common(const tr_model_keys *keys, tr_llama_config *c,
-                             tr_error *err) {
+// All that the families have in common, and with `strict` that there are no other keys
+// than these and the family's own.
+static tr_status read_common(const tr_model_keys *keys, const char *const *own,
+                             bool strict, tr_llama_config *c, tr_error *err) {
     static const char *const activations[] = {"silu", "swish"};
     const tr_model_field fields[] = {
         {"vocab_size", 1, LARGEST, &c->vocab_size, NULL},
@@ -334,7 +312,10 @@ static tr_status read_common(const tr_model_keys *keys, tr_llama_config *c,
         {"initializer_range", 0, 1000, NULL, &c->initializer_range},
         {"attention_dropout", 0, 0.999, NULL, &c->attention_dropout},
     };
-    tr_status status = tr__fields_read(keys, fields, COUNT_OF(fields), err);
+    tr_status status = strict ? check_names(keys, own, err) : TR_OK;
+    if (status == TR_OK) {
+        status = tr__fields_read(keys, fields, COUNT_OF(fields), err);
+    }
     if (status == TR_OK &&
         tr__field_choice(keys, "hidden_act", activations, 2, 0, err) < 0) {
         status = TR_USAGE;
@@ -394,6 +375,14 @@ static tr_status make(const tr_architecture *family, const tr_model_keys *keys,
     return TR_OK;
 }
 
+// One key for all four projections of the attention.
+static tr_status read_bias(const tr_model_keys *keys, tr_llama_config *c,
+                           tr_error *err) {
+    tr_status status = read_bool(keys, "attention_bias", &c->qkv_bias, err);
+    c->output_bias = c->qkv_bias;
+    return status;
+}
+
 // ---- llama
 
 static tr_status llama_from_json(const tr_model_keys *keys, bool strict, tr_model **out,
@@ -406,12 +395,8 @@ static tr_status llama_from_json(const tr_model_keys *keys, bool strict, tr_mode
                          .max_position_embeddings = 2048,
                          .rms_norm_eps = 1e-6,
                          .initializer_range = 0.02};
-    tr_status status =
-        strict ? check_names(keys, llama_keys, COUNT_OF(llama_keys), err) : TR_OK;
-    status = status == TR_OK ? read_common(keys, &c, err) : status;
-    status =
-        status == TR_OK ? read_bool(keys, "attention_bias", &c.qkv_bias, err) : status;
-    c.output_bias = c.qkv_bias;
+    tr_status status = read_common(keys, llama_keys, strict, &c, err);
+    status = status == TR_OK ? read_bias(keys, &c, err) : status;
     status = status == TR_OK ? read_bool(keys, "mlp_bias", &c.mlp_bias, err) : status;
     return status == TR_OK ? make(&tr__architecture_llama, keys, &c, out, err) : status;
 }
@@ -440,9 +425,7 @@ static tr_status mistral_from_json(const tr_model_keys *keys, bool strict,
                          .max_position_embeddings = 4096 * 32,
                          .rms_norm_eps = 1e-6,
                          .initializer_range = 0.02};
-    tr_status status =
-        strict ? check_names(keys, mistral_keys, COUNT_OF(mistral_keys), err) : TR_OK;
-    status = status == TR_OK ? read_common(keys, &c, err) : status;
+    tr_status status = read_common(keys, mistral_keys, strict, &c, err);
     status = status == TR_OK ? read_window(keys, 4096, &c, err) : status;
     return status == TR_OK ? make(&tr__architecture_mistral, keys, &c, out, err)
                            : status;
@@ -477,9 +460,7 @@ static tr_status qwen2_from_json(const tr_model_keys *keys, bool strict, tr_mode
                          .rms_norm_eps = 1e-6,
                          .initializer_range = 0.02,
                          .qkv_bias = true};
-    tr_status status =
-        strict ? check_names(keys, qwen2_keys, COUNT_OF(qwen2_keys), err) : TR_OK;
-    status = status == TR_OK ? read_common(keys, &c, err) : status;
+    tr_status status = read_common(keys, qwen2_keys, strict, &c, err);
     status = status == TR_OK ? read_switched_window(keys, &c, err) : status;
     return status == TR_OK ? make(&tr__architecture_qwen2, keys, &c, out, err) : status;
 }
@@ -499,12 +480,8 @@ static tr_status qwen3_from_json(const tr_model_keys *keys, bool strict, tr_mode
                          .rms_norm_eps = 1e-6,
                          .initializer_range = 0.02,
                          .head_norm = true};
-    tr_status status =
-        strict ? check_names(keys, qwen3_keys, COUNT_OF(qwen3_keys), err) : TR_OK;
-    status = status == TR_OK ? read_common(keys, &c, err) : status;
-    status =
-        status == TR_OK ? read_bool(keys, "attention_bias", &c.qkv_bias, err) : status;
-    c.output_bias = c.qkv_bias;
+    tr_status status = read_common(keys, qwen3_keys, strict, &c, err);
+    status = status == TR_OK ? read_bias(keys, &c, err) : status;
     status = status == TR_OK ? read_switched_window(keys, &c, err) : status;
     return status == TR_OK ? make(&tr__architecture_qwen3, keys, &c, out, err) : status;
 }
@@ -529,31 +506,26 @@ static int *slices(void *config) {
 static const tr_dropout_key dropout[] = {{"attention_dropout", "attention"},
                                          {NULL, NULL}};
 
+static const tr_token_model tokens = {
+    .vocabulary = vocabulary,
+    .positions = positions,
+    .slices = slices,
+    .tensors = token_tensors,
+};
+
 const tr_architecture tr__architecture_llama = {.type = "llama",
                                                 .from_json = llama_from_json,
-                                                .vocabulary = vocabulary,
-                                                .token_tensors = token_tensors,
-                                                .positions = positions,
-                                                .slices = slices,
+                                                .tokens = &tokens,
                                                 .dropout = dropout};
 const tr_architecture tr__architecture_mistral = {.type = "mistral",
                                                   .from_json = mistral_from_json,
-                                                  .vocabulary = vocabulary,
-                                                  .token_tensors = token_tensors,
-                                                  .positions = positions,
-                                                  .slices = slices,
+                                                  .tokens = &tokens,
                                                   .dropout = dropout};
 const tr_architecture tr__architecture_qwen2 = {.type = "qwen2",
                                                 .from_json = qwen2_from_json,
-                                                .vocabulary = vocabulary,
-                                                .token_tensors = token_tensors,
-                                                .positions = positions,
-                                                .slices = slices,
+                                                .tokens = &tokens,
                                                 .dropout = dropout};
 const tr_architecture tr__architecture_qwen3 = {.type = "qwen3",
                                                 .from_json = qwen3_from_json,
-                                                .vocabulary = vocabulary,
-                                                .token_tensors = token_tensors,
-                                                .positions = positions,
-                                                .slices = slices,
+                                                .tokens = &tokens,
                                                 .dropout = dropout};

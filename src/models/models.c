@@ -47,7 +47,7 @@ static tr_status unpad(tr_model *model, const tr_model_keys *keys, tr_error *err
 static tr_status from_keys(const tr_architecture *architecture,
                            const tr_model_keys *keys, bool strict, tr_model **out,
                            tr_error *err) {
-    if (!architecture->vocabulary || !json_object_get(keys->object, unpadded)) {
+    if (!architecture->tokens || !json_object_get(keys->object, unpadded)) {
         return architecture->from_json(keys, strict, out, err);
     }
     tr_model *model = NULL;
@@ -121,11 +121,7 @@ size_t tr__model_preset_names(const char *names[TR_MODEL_PRESETS_MAX]) {
 
 bool tr__model_type_reads_tokens(const char *type) {
     const tr_architecture *architecture = find(type);
-    return architecture && architecture->vocabulary;
-}
-
-bool tr__model_slices(const tr_model *model) {
-    return tr__model_type_reads_tokens(model->type);
+    return architecture && architecture->tokens;
 }
 
 const tr_dropout_key *tr__model_dropout(const tr_model *model) {
@@ -141,7 +137,7 @@ tr_status tr__model_resize(tr_model *model, int64_t vocabulary, int64_t rows,
         return tr_fail(err, TR_USAGE, "a model of type %s has no vocabulary",
                        model->type);
     }
-    *own->architecture->vocabulary(own->config) = vocabulary;
+    *own->architecture->tokens->vocabulary(own->config) = vocabulary;
     model->classes = vocabulary;
     model->padded_classes = padded ? rows : 0;
     tr_status status =
@@ -153,7 +149,7 @@ tr_status tr__model_resize(tr_model *model, int64_t vocabulary, int64_t rows,
 
 int64_t tr__model_positions(const tr_model *model) {
     const tr_units *own = model->owned;
-    return own->architecture->positions(own->config);
+    return own->architecture->tokens->positions(own->config);
 }
 
 void tr__model_set_length(tr_model *model, int64_t tokens) {
@@ -162,7 +158,7 @@ void tr__model_set_length(tr_model *model, int64_t tokens) {
 
 tr_status tr__model_slice(tr_model *model, int slices, tr_error *err) {
     tr_units *own = model->owned;
-    if (!tr__model_slices(model)) {
+    if (!tr__model_type_reads_tokens(model->type)) {
         return slices <= 1
                    ? TR_OK
                    : tr_fail(err, TR_USAGE,
@@ -177,6 +173,6 @@ tr_status tr__model_slice(tr_model *model, int slices, tr_error *err) {
                        "vocabulary of %lld",
                        slices, (long long)model->classes);
     }
-    *own->architecture->slices(own->config) = slices;
+    *own->architecture->tokens->slices(own->config) = slices;
     return TR_OK;
 }

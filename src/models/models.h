@@ -38,9 +38,8 @@ void tr__model_set_length(tr_model *model, int64_t tokens);
 tr_status tr__model_from_json(const json_t *keys, const char *origin, bool strict,
                               tr_model **out, tr_error *err);
 
-// Does a model of this type read token ids? Can this one's vocabulary be cut?
+// Does a model of this type read token ids? Then its vocabulary can be cut into slices.
 bool tr__model_type_reads_tokens(const char *type);
-bool tr__model_slices(const tr_model *model);
 // The probabilities of dropout among its keys; NULL: it has none.
 const tr_dropout_key *tr__model_dropout(const tr_model *model);
 

@@ -27,7 +27,8 @@ tr_units *tr__units_create(const tr_architecture *architecture, int count,
     own->model.type = architecture->type;
     own->model.owned = own;
     own->model.release = release;
-    own->model.token_tensors = architecture->token_tensors;
+    own->model.token_tensors =
+        architecture->tokens ? architecture->tokens->tensors : NULL;
     own->model.unit_count = count;
     own->units = tr__calloc((size_t)count, sizeof *own->units);
     own->texts = tr__calloc((size_t)count, sizeof *own->texts);

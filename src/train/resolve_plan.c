@@ -58,7 +58,7 @@ static bool can_choose(const tr_run *run, tr_dimension_name d) {
     }
     switch (d) {
     case TR_DIMENSION_vocabulary_slices:
-        return run->own_model && tr__model_slices(run->own_model);
+        return run->own_model && tr__model_type_reads_tokens(run->own_model->type);
     case TR_DIMENSION_stage: // one rank has nothing to share out
         return run->request.ranks > 1;
     case TR_DIMENSION_grad_home:
