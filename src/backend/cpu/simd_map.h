@@ -8,6 +8,26 @@
 
 #include <stdbool.h>
 
+// The first `count` elements, up to a whole vector; zeros follow.
+static inline tr_vf tr_v_load_some_r(const tr_real *p, int count) {
+    return count == TR_VW ? tr_v_load_r(p) : tr_v_load_part_r(p, count, 0);
+}
+
+// The first `count` lanes go to p, or are added to what is there.
+static inline void tr_v_put_some_r(tr_real *p, tr_vf v, int count, bool add) {
+    v = add ? tr_v_load_some_r(p, count) + v : v;
+    if (count == TR_VW) {
+        tr_v_store_r(p, v);
+    } else {
+        tr_v_store_part_r(p, v, count);
+    }
+}
+
+// Elements of the vector that begins at element `i` of `count`.
+static inline int tr_v_left(int64_t count, int64_t i) {
+    return count - i < TR_VW ? (int)(count - i) : TR_VW;
+}
+
 typedef tr_vf (*tr_v_function2)(tr_vf a, tr_vf b);
 
 static inline tr_vf tr_v_first(tr_vf a, tr_vf b) {

@@ -1,6 +1,7 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/real.h"
+#include "backend/cpu/simd_map.h"
 #include "ops/operand.h"
 #include "ops/rms_norm/rms_norm.h"
 
@@ -12,22 +13,6 @@ extern const tr_kernel TR_ISA_NAME(tr__rms_norm_backward_kernel);
 
 enum { WEIGHT = 2, BACKWARD_WEIGHT = 3, LINE = 16 };
 
-static tr_vf load(const tr_real *p, int count) {
-    return count == TR_VW ? tr_v_load_r(p) : tr_v_load_part_r(p, count, 0);
-}
-
-static void store(tr_real *p, tr_vf v, int count) {
-    if (count == TR_VW) {
-        tr_v_store_r(p, v);
-    } else {
-        tr_v_store_part_r(p, v, count);
-    }
-}
-
-static int left_of(int64_t width, int64_t c) {
-    return width - c < TR_VW ? (int)(width - c) : TR_VW;
-}
-
 // ---- forward
 
 // x, weight, y: [width]. Returns 1 / the root mean square.
@@ -35,24 +20,17 @@ static float norm_row(const tr_real *x, const tr_real *weight, float epsilon,
                       tr_real *y, int64_t width, bool add) {
     tr_vf squares = tr_v_set(0);
     for (int64_t c = 0; c < width; c += TR_VW) {
-        tr_vf v = load(x + c, left_of(width, c));
+        tr_vf v = tr_v_load_some_r(x + c, tr_v_left(width, c));
         squares += v * v;
     }
     float rstd = 1 / sqrtf(tr_v_sum(squares) / (float)width + epsilon);
     for (int64_t c = 0; y && c < width; c += TR_VW) {
-        int count = left_of(width, c);
-        tr_vf v = load(x + c, count) * rstd * load(weight + c, count);
-        store(y + c, add ? load(y + c, count) + v : v, count);
+        int count = tr_v_left(width, c);
+        tr_vf v =
+            tr_v_load_some_r(x + c, count) * rstd * tr_v_load_some_r(weight + c, count);
+        tr_v_put_some_r(y + c, v, count, add);
     }
     return rstd;
-}
-
-static void pass(const tr_real *x, tr_real *y, int64_t count, bool add) {
-    for (int64_t c = 0; c < count; c += TR_VW) {
-        int part = left_of(count, c);
-        tr_vf v = load(x + c, part);
-        store(y + c, add ? load(y + c, part) + v : v, part);
-    }
 }
 
 // x, y: [width]; rstds: [heads]. y and rstds may be NULL.
@@ -70,7 +48,7 @@ static void norm_heads(const tr_rms_norm_sizes *s, const tr_real *x,
     }
     int64_t end = s->heads * s->depth;
     if (y && end < s->width) {
-        pass(x + end, y + end, s->width - end, add);
+        tr_v_map2(tr_v_first, x + end, x + end, y + end, s->width - end, add);
     }
 }
 
@@ -117,18 +95,21 @@ static void backward_row(const tr_real *dy, const tr_real *x, float rstd,
                          int64_t width, bool add) {
     tr_vf along = tr_v_set(0);
     for (int64_t c = 0; c < width; c += TR_VW) {
-        int count = left_of(width, c);
-        tr_vf part = load(dy + c, count) * load(x + c, count) * rstd;
-        along += part * load(weight + c, count);
+        int count = tr_v_left(width, c);
+        tr_vf part =
+            tr_v_load_some_r(dy + c, count) * tr_v_load_some_r(x + c, count) * rstd;
+        along += part * tr_v_load_some_r(weight + c, count);
         tr_v_store(dweight + c, tr_v_load(dweight + c) + part);
     }
     float mean = tr_v_sum(along) / (float)width;
     for (int64_t c = 0; dx && c < width; c += TR_VW) {
-        int count = left_of(width, c);
-        tr_vf normal = load(x + c, count) * rstd;
+        int count = tr_v_left(width, c);
+        tr_vf normal = tr_v_load_some_r(x + c, count) * rstd;
         tr_vf v =
-            (load(dy + c, count) * load(weight + c, count) - normal * mean) * rstd;
-        store(dx + c, add ? load(dx + c, count) + v : v, count);
+            (tr_v_load_some_r(dy + c, count) * tr_v_load_some_r(weight + c, count) -
+             normal * mean) *
+            rstd;
+        tr_v_put_some_r(dx + c, v, count, add);
     }
 }
 
@@ -151,7 +132,7 @@ static void backward_rows(const tr_rms_norm_sizes *s, const tr_launch *launch,
         }
         if (dx && end < s->width) {
             int64_t at = r * s->width + end;
-            pass(dy + at, dx + at, s->width - end, add);
+            tr_v_map2(tr_v_first, dy + at, dy + at, dx + at, s->width - end, add);
         }
     }
 }

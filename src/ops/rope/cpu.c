@@ -4,6 +4,7 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/real.h"
+#include "backend/cpu/simd_map.h"
 #include "base/checked.h"
 #include "ops/operand.h"
 #include "ops/rope/rope.h"
@@ -74,35 +75,16 @@ static void go_on(int64_t half, angles *a) {
     }
 }
 
-static tr_vf load(const tr_real *p, int count) {
-    return count == TR_VW ? tr_v_load_r(p) : tr_v_load_part_r(p, count, 0);
-}
-
-static void put(tr_real *p, tr_vf v, int count, bool add) {
-    v = add ? load(p, count) + v : v;
-    if (count == TR_VW) {
-        tr_v_store_r(p, v);
-    } else {
-        tr_v_store_part_r(p, v, count);
-    }
-}
-
 // x, y: [D], of one head; y may be x.
 static void turn_head(const angles *a, int64_t half, const tr_real *x, tr_real *y,
                       bool add) {
     for (int64_t j = 0; j < half; j += TR_VW) {
-        int count = half - j < TR_VW ? (int)(half - j) : TR_VW;
+        int count = tr_v_left(half, j);
         tr_vf c = tr_v_load(a->c + j), s = tr_v_load(a->s + j);
-        tr_vf low = load(x + j, count), high = load(x + half + j, count);
-        put(y + j, low * c - high * s, count, add);
-        put(y + half + j, high * c + low * s, count, add);
-    }
-}
-
-static void pass(const tr_real *x, tr_real *y, int64_t count, bool add) {
-    for (int64_t i = 0; i < count && (add || x != y); i += TR_VW) {
-        int part = count - i < TR_VW ? (int)(count - i) : TR_VW;
-        put(y + i, load(x + i, part), part, add);
+        tr_vf low = tr_v_load_some_r(x + j, count),
+              high = tr_v_load_some_r(x + half + j, count);
+        tr_v_put_some_r(y + j, low * c - high * s, count, add);
+        tr_v_put_some_r(y + half + j, high * c + low * s, count, add);
     }
 }
 
@@ -117,7 +99,11 @@ static void turn_block(const rows *w, int64_t sample, int64_t first, int64_t end
         for (int64_t c = 0; c < turned; c += depth) {
             turn_head(a, depth / 2, w->x + at + c, w->y + at + c, w->add);
         }
-        pass(w->x + at + turned, w->y + at + turned, w->width - turned, w->add);
+        if (w->add || w->x != w->y) {
+            const tr_real *rest = w->x + at + turned;
+            tr_v_map2(tr_v_first, rest, rest, w->y + at + turned, w->width - turned,
+                      w->add);
+        }
         go_on(depth / 2, a);
     }
 }

@@ -21,28 +21,17 @@ static tr_vf gated(tr_vf gate, tr_vf up) {
     return gate * tr_v_sigmoid(gate) * up;
 }
 
-static tr_vf load(const tr_real *p, int count) {
-    return count == TR_VW ? tr_v_load_r(p) : tr_v_load_part_r(p, count, 0);
-}
-
-static void put(tr_real *p, tr_vf v, int count, bool add) {
-    v = add ? load(p, count) + v : v;
-    if (count == TR_VW) {
-        tr_v_store_r(p, v);
-    } else {
-        tr_v_store_part_r(p, v, count);
-    }
-}
-
 // silu'(x) = s + x s (1 - s), where s is the logistic function of x.
 static void backward_row(const row *at, int64_t width, bool add) {
     for (int64_t i = 0; i < width; i += TR_VW) {
-        int count = width - i < TR_VW ? (int)(width - i) : TR_VW;
-        tr_vf dy = load(at->dy + i, count), gate = load(at->gate + i, count);
+        int count = tr_v_left(width, i);
+        tr_vf dy = tr_v_load_some_r(at->dy + i, count),
+              gate = tr_v_load_some_r(at->gate + i, count);
         tr_vf s = tr_v_sigmoid(gate), silu = gate * s;
         tr_vf slope = s + silu * (1 - s);
-        put(at->dgate + i, dy * load(at->up + i, count) * slope, count, add);
-        put(at->dup + i, dy * silu, count, add);
+        tr_v_put_some_r(at->dgate + i, dy * tr_v_load_some_r(at->up + i, count) * slope,
+                        count, add);
+        tr_v_put_some_r(at->dup + i, dy * silu, count, add);
     }
 }
 
