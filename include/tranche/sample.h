@@ -22,6 +22,10 @@ void tr_sampler_destroy(tr_sampler *sampler); // NULL-safe
 
 int64_t tr_sampler_vocabulary(const tr_sampler *sampler);
 
+// Is the token one of those that end a text? They are the eos_token_id, a number or a
+// list, of the folder's generation_config.json, else of its config.json.
+bool tr_sampler_ends(const tr_sampler *sampler, int32_t token);
+
 // The logits [vocabulary] f32 of the token after tokens [count] (the last ones that fit
 // the context); owned by the sampler, good until the next call. TR_USAGE: no token, or
 // one outside of the vocabulary.

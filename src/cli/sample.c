@@ -11,34 +11,51 @@ typedef struct request {
     const char *prompt, *tokenizer;
     int64_t tokens, seed, threads, top_k;
     double temperature, top_p;
+    bool ignore_eos;
+    cli_list stops;
 } request;
+
+// Does the token end the text? In a model of bytes every token is one of the text.
+static bool ends(const tr_sampler *sampler, const request *r, const cli_text *text,
+                 int32_t token) {
+    bool bytes = !text->tokenizer && text->vocabulary == CLI_BYTES;
+    return !bytes && !r->ignore_eos && tr_sampler_ends(sampler, token);
+}
+
+// Draws token `index` behind ids. *over: it ends the text, and is not added.
+static tr_status draw_next(tr_sampler *sampler, const request *r, const cli_text *text,
+                           int64_t index, tr_token_ids *ids, bool *over,
+                           tr_error *err) {
+    int64_t vocabulary = tr_sampler_vocabulary(sampler);
+    tr_sampling how = {r->temperature, r->top_k, r->top_p, (uint64_t)r->seed};
+    const float *logits = NULL;
+    int32_t token = 0;
+    tr_status status =
+        tr_sampler_logits(sampler, ids->id, (int64_t)ids->count, &logits, err);
+    if (status == TR_OK) {
+        status = tr_sample_pick(logits, vocabulary, &how, (uint64_t)index, &token, err);
+    }
+    *over = status == TR_OK && ends(sampler, r, text, token);
+    if (status == TR_OK && !*over && !tr__ids_add(ids, &token, 1)) {
+        status = tr_fail(err, TR_MEMORY, "no memory for tokens");
+    }
+    return status;
+}
 
 static tr_status generate(tr_sampler *sampler, const request *r, cli_text *text,
                           tr_token_ids *ids, tr_error *err) {
-    int64_t vocabulary = tr_sampler_vocabulary(sampler);
-    tr_sampling how = {r->temperature, r->top_k, r->top_p, (uint64_t)r->seed};
-    for (int64_t i = 0; i < r->tokens; i++) {
-        const float *logits = NULL;
-        int32_t token = 0;
-        int64_t count = (int64_t)ids->count;
-        tr_status status = tr_sampler_logits(sampler, ids->id, count, &logits, err);
+    bool over = false;
+    for (int64_t i = 0; i < r->tokens && !over; i++) {
+        tr_status status = draw_next(sampler, r, text, i, ids, &over, err);
         if (status == TR_OK) {
-            status = tr_sample_pick(logits, vocabulary, &how, (uint64_t)i, &token, err);
-        }
-        if (status == TR_OK && !tr__ids_add(ids, &token, 1)) {
-            status = tr_fail(err, TR_MEMORY, "no memory for tokens");
-        }
-        if (status == TR_OK) {
-            status = cli_text_show(text, ids->id, count + 1, err);
+            status = cli_text_show(text, ids->id, (int64_t)ids->count, err);
         }
         if (status != TR_OK) {
             return status;
         }
-        if (fflush(stdout) != 0) { // cli_end says so
-            break;
-        }
+        over = over || text->stop.found || fflush(stdout) != 0; // cli_end says so
     }
-    tr__clean_end(&text->to);
+    cli_text_end(text);
     putchar('\n');
     return TR_OK;
 }
@@ -67,7 +84,7 @@ static tr_status sample_text(const char *path, const request *r, cli_text *text,
 static tr_status sample(const char *path, const request *r, tr_error *err) {
     cli_text text = {0};
     tr_token_ids ids = {0};
-    tr_status status = cli_text_open(&text, path, r->tokenizer, err);
+    tr_status status = cli_text_open(&text, path, r->tokenizer, &r->stops, err);
     if (status == TR_OK) {
         status = sample_text(path, r, &text, &ids, err);
     }
@@ -88,7 +105,8 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
          "what to continue (default: a new line)"},
         {"--tokenizer", CLI_TEXT, &r.tokenizer, "DIR|FILE",
          "tokenizer.json of the model (default: its folder's, if it has one)"},
-        {"--tokens", CLI_COUNT, &r.tokens, "N", "how many tokens to add (default 200)"},
+        {"--tokens", CLI_COUNT, &r.tokens, "N",
+         "how many tokens to add at most (default 200)"},
         {"--temperature", CLI_NUMBER, &r.temperature, "X",
          "0 takes the likeliest token (default 0.8)"},
         {"--top-k", CLI_SOME, &r.top_k, "K",
@@ -96,6 +114,11 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
         {"--top-p", CLI_NUMBER, &r.top_p, "P",
          "draws among the likeliest tokens only that have P of the probability "
          "together"},
+        {"--stop", CLI_LIST, &r.stops, "TEXT",
+         "ends before TEXT, which is not shown; may be given again"},
+        {"--ignore-eos", CLI_FLAG, &r.ignore_eos, NULL,
+         "goes on behind the tokens that end a text (eos_token_id of the folder's "
+         "generation_config.json or config.json)"},
         {"--seed", CLI_COUNT, &r.seed, "N", "seed of the random draws (default 1)"},
         {"--threads", CLI_SOME, &r.threads, "N", "threads (default: the cores)"},
     };

@@ -11,10 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-tr_status cli_text_open(cli_text *text, const char *path, const char *tokenizer,
-                        tr_error *err) {
+static tr_status open_tokenizer(cli_text *text, const char *path, const char *tokenizer,
+                                tr_error *err) {
     char folder[PATH_MAX], file[PATH_MAX];
-    *text = (cli_text){.to = tr__clean_begin(stdout, true)};
     if (tokenizer) {
         return tr_tokenizer_load(tokenizer, &text->tokenizer, err);
     }
@@ -26,7 +25,15 @@ tr_status cli_text_open(cli_text *text, const char *path, const char *tokenizer,
     return has ? tr_tokenizer_load(file, &text->tokenizer, err) : status;
 }
 
+tr_status cli_text_open(cli_text *text, const char *path, const char *tokenizer,
+                        const cli_list *stops, tr_error *err) {
+    *text = (cli_text){.to = tr__clean_begin(stdout, true)};
+    tr_status status = cli_stop_open(&text->stop, stops, err);
+    return status == TR_OK ? open_tokenizer(text, path, tokenizer, err) : status;
+}
+
 void cli_text_close(cli_text *text) {
+    cli_stop_close(&text->stop);
     tr_tokenizer_destroy(text->tokenizer);
     text->tokenizer = NULL;
 }
@@ -79,9 +86,18 @@ static tr_status read_text(const cli_text *text, const char *prompt, tr_token_id
     return status;
 }
 
+bool cli_text_is_text(const cli_text *text) {
+    return text->tokenizer || text->vocabulary == CLI_BYTES;
+}
+
 tr_status cli_text_read(cli_text *text, const char *prompt, int64_t vocabulary,
                         tr_token_ids *ids, tr_error *err) {
     text->vocabulary = vocabulary;
+    if (!cli_text_is_text(text) && text->stop.texts->count > 0) {
+        return tr_fail(err, TR_USAGE,
+                       "--stop: this model has no tokenizer.json (--tokenizer names "
+                       "one), so its tokens are ids and no text");
+    }
     if (text->tokenizer) {
         return read_text(text, prompt, ids, err);
     }
@@ -90,7 +106,7 @@ tr_status cli_text_read(cli_text *text, const char *prompt, int64_t vocabulary,
 }
 
 void cli_text_prompt(cli_text *text, const char *prompt, int64_t count) {
-    if (text->tokenizer || text->vocabulary == CLI_BYTES) {
+    if (cli_text_is_text(text)) {
         tr__print_message(stdout, prompt);
     }
     text->begin = text->tokenizer && count > 8 ? count - 8 : 0;
@@ -99,7 +115,7 @@ void cli_text_prompt(cli_text *text, const char *prompt, int64_t count) {
 
 static void put(cli_text *text, const char *bytes, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        tr__clean_put(&text->to, (unsigned char)bytes[i]);
+        cli_stop_put(&text->stop, (unsigned char)bytes[i], &text->to);
     }
 }
 
@@ -140,10 +156,15 @@ tr_status cli_text_show(cli_text *text, const int32_t *tokens, int64_t count,
     }
     for (; text->shown < count; text->shown++) {
         if (text->vocabulary == CLI_BYTES) {
-            tr__clean_put(&text->to, (unsigned char)tokens[text->shown]);
+            cli_stop_put(&text->stop, (unsigned char)tokens[text->shown], &text->to);
         } else {
             printf("%s%d", text->begin++ > 0 ? " " : "", (int)tokens[text->shown]);
         }
     }
     return TR_OK;
+}
+
+void cli_text_end(cli_text *text) {
+    cli_stop_end(&text->stop, &text->to);
+    tr__clean_end(&text->to);
 }

@@ -3,6 +3,7 @@
 #include "ckpt/tensor_set.h"
 #include "exec/executor.h"
 #include "models/models.h"
+#include "train/end_tokens.h"
 #include "train/folder.h"
 
 #include <tranche/sample.h>
@@ -17,6 +18,7 @@ struct tr_sampler {
     tr_arena *arenas[TR_SPACES];
     tr_executor *executor;
     int64_t context;
+    tr_end_tokens ends;
 };
 
 enum { CONTEXT_LEAST = 16 };
@@ -55,6 +57,10 @@ static tr_status load(tr_sampler *s, const char *folder, int64_t length, int thr
                        "%s: holds a classifier; only language models can "
                        "be sampled from",
                        folder);
+    }
+    status = tr__end_tokens_read(folder, &s->ends, err);
+    if (status != TR_OK) {
+        return status;
     }
     s->context = context_for(s->loaded, length);
     s->model = *s->loaded;
@@ -108,6 +114,10 @@ void tr_sampler_destroy(tr_sampler *sampler) {
 
 int64_t tr_sampler_vocabulary(const tr_sampler *sampler) {
     return sampler->model.classes;
+}
+
+bool tr_sampler_ends(const tr_sampler *sampler, int32_t token) {
+    return tr__end_tokens_have(&sampler->ends, token);
 }
 
 tr_status tr_sampler_logits(tr_sampler *s, const int32_t *tokens, int64_t count,

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void train_text(void **state) {
@@ -83,6 +84,46 @@ static void test_limits(void **state) {
     fail_with(state, NULL, LIST("sample", "out", "--top-k", "0"), 2, LIST("--top-k"));
 }
 
+// The text of temperature 0 with further arguments, up to two.
+static char *best_text(void **state, const char *option, const char *value) {
+    return succeed(state, LIST("sample", "out", "--temperature", "0", "--tokens", "60",
+                               "--prompt", "The fox", option, value));
+}
+
+// A text ends before the first stop text that it has behind the prompt, also where that
+// begins in the middle of another one, and is whole where it has none.
+static void test_stop(void **state) {
+    char stop[8], cut[128];
+    train_text(state);
+    char *whole = best_text(state, "--seed", "1");
+    size_t length = strlen(whole) - 1; // its newline
+    assert_int_equal(length, 7 + 60);
+    for (size_t first = 7; first + 4 < length; first += 11) {
+        snprintf(stop, sizeof stop, "%.4s", whole + first);
+        const char *found = strstr(whole + 7, stop);
+        snprintf(cut, sizeof cut, "%.*s\n", (int)(found - whole), whole);
+        char *text = best_text(state, "--stop", stop);
+        assert_string_equal(text, cut);
+        free(text);
+        stop[4] = '#'; // the text has only its beginning
+        stop[5] = '\0';
+        text = best_text(state, "--stop", stop);
+        assert_string_equal(text, whole);
+        free(text);
+    }
+    char *first =
+        succeed(state, LIST("sample", "out", "--temperature", "0", "--stop", "#",
+                            "--stop", "fox", "--prompt", "The fox", "--tokens", "60"));
+    const char *found = strstr(whole + 7, "fox"); // not the prompt's
+    length = found ? (size_t)(found - whole) : length;
+    assert_memory_equal(first, whole, length);
+    assert_string_equal(first + length, "\n");
+    free(first);
+    free(whole);
+    fail_with(state, NULL, LIST("sample", "out", "--stop", ""), 2,
+              LIST("--stop", "empty"));
+}
+
 // From logits that are not finite nothing is drawn.
 static void test_not_finite(void **state) {
     static const char *const how[][2] = {
@@ -111,7 +152,7 @@ static void test_places(void **state) {
     free(first);
 }
 
-static void test_tokens(void **state) {
+static void train_ids(void **state) {
     uint16_t ids[400];
     for (int i = 0; i < 400; i++) {
         ids[i] = (uint16_t)(i % 50);
@@ -120,6 +161,72 @@ static void test_tokens(void **state) {
     file_write(state, "ids.bin", ids, sizeof ids);
     free(succeed(state, LIST("train", "run.json", "--data", "ids.bin", "--set",
                              "data.format=tokens", "--set", "model.vocab_size=50")));
+}
+
+// A sample of ids, at temperature 0; ids: [count] or more. Returns how many.
+static int best_ids(void **state, const char *option, long *ids, int count) {
+    char *text = succeed(state, LIST("sample", "plain", "--prompt", "1 2, 3",
+                                     "--tokens", "30", "--temperature", "0", option));
+    int have = 0;
+    for (char *at = text, *end = NULL; *at != '\n'; at = end) {
+        assert_true(have < count);
+        ids[have++] = strtol(at, &end, 10);
+        assert_true(end != at);
+    }
+    free(text);
+    return have;
+}
+
+// "plain": a Hugging Face folder with the weights of the latest checkpoint.
+static void plain_folder(void **state) {
+    size_t bytes;
+    char *config = file_read(state, "out/checkpoints/latest/config.json", &bytes);
+    assert_int_equal(mkdir(file_path(state, "plain"), 0755), 0);
+    assert_int_equal(
+        symlink(file_path(state, "out/checkpoints/latest/model.safetensors"),
+                file_path(state, "plain/model.safetensors")),
+        0);
+    file_text(state, "plain/config.json", config);
+    free(config);
+}
+
+// The tokens that end a text, a number or a list: generation_config.json says it, else
+// config.json. They are not shown.
+static void test_end_tokens(void **state) {
+    const char *generation = "plain/generation_config.json";
+    long whole[30], cut[30];
+    char text[128];
+    train_ids(state);
+    plain_folder(state);
+    assert_int_equal(best_ids(state, "--ignore-eos", whole, 30), 30);
+    assert_int_equal(best_ids(state, NULL, cut, 30), 30);
+    int first = 0; // of the last token
+    while (whole[first] != whole[29]) {
+        first++;
+    }
+    snprintf(text, sizeof text, "{\"eos_token_id\": [%ld, 50256]}", whole[29]);
+    file_text(state, generation, text);
+    assert_int_equal(best_ids(state, NULL, cut, 30), first);
+    assert_int_equal(best_ids(state, "--ignore-eos", cut, 30), 30);
+    file_text(state, generation, "{\"eos_token_id\": null}");
+    json_t *keys = file_json(state, "plain/config.json");
+    json_object_set_new(keys, "eos_token_id", json_integer(whole[0]));
+    char *changed = json_dumps(keys, 0);
+    file_text(state, "plain/config.json", changed);
+    assert_int_equal(best_ids(state, NULL, cut, 30), 0);
+    free(changed);
+    json_decref(keys);
+    static const char *const wrong[] = {"\"</s>\"", "[1, -2]", "1.5", "{}"};
+    for (int i = 0; i < 4; i++) {
+        snprintf(text, sizeof text, "{\"eos_token_id\": %s}", wrong[i]);
+        file_text(state, generation, text);
+        fail_with(state, NULL, LIST("sample", "plain"), 2,
+                  LIST("generation_config.json", "eos_token_id"));
+    }
+}
+
+static void test_tokens(void **state) {
+    train_ids(state);
     char *text =
         succeed(state, LIST("sample", "out", "--prompt", "1 2, 3", "--tokens", "7"));
     int count = 0;
@@ -136,6 +243,8 @@ static void test_tokens(void **state) {
         fail_with(state, NULL, LIST("sample", "out", "--prompt", wrong[i]), 2,
                   LIST("--prompt", "token ids", "0 to 49"));
     }
+    fail_with(state, NULL, LIST("sample", "out", "--prompt", "1", "--stop", "x"), 2,
+              LIST("--stop", "tokenizer.json"));
 }
 
 // With a tokenizer.json a model of tokens takes and gives text, however it is found;
@@ -181,7 +290,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_bytes),      TEST(test_seeds),     TEST(test_limits),
         TEST(test_not_finite), TEST(test_places),    TEST(test_tokens),
-        TEST(test_refusals),   TEST(test_tokenizer),
+        TEST(test_refusals),   TEST(test_tokenizer), TEST(test_stop),
+        TEST(test_end_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
