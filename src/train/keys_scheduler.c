@@ -1,9 +1,11 @@
-// Schedules of the learning rate; defaults are those of DeepSpeed 0.19.
+// Schedules of the learning rate; defaults are those of DeepSpeed 0.19, and of
+// transformers for its own.
 #include "train/keys.h"
 
 static const char *const types[] = {
-    "constant", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "LRRangeTest",
-    "OneCycle", NULL};
+    "constant",    "WarmupLR", "WarmupDecayLR",        "WarmupCosineLR",
+    "LRRangeTest", "OneCycle", "constant_with_warmup", "linear",
+    "cosine",      NULL};
 static const char *const units[] = {"updates", "samples", "tokens", NULL};
 static const char *const warmups[] = {"log", "linear", NULL};
 static const char *const any_warmup[] = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR",
@@ -11,7 +13,11 @@ static const char *const any_warmup[] = {"WarmupLR", "WarmupDecayLR", "WarmupCos
 static const char *const warmup_rates[] = {"WarmupLR", "WarmupDecayLR", NULL};
 static const char *const warmup_only[] = {"WarmupLR", NULL};
 static const char *const decay[] = {"WarmupDecayLR", NULL};
-static const char *const ending[] = {"WarmupDecayLR", "WarmupCosineLR", NULL};
+static const char *const ending[] = {"WarmupDecayLR", "WarmupCosineLR", "linear",
+                                     "cosine", NULL};
+static const char *const hugging_face[] = {"constant_with_warmup", "linear", "cosine",
+                                           NULL};
+static const char *const hugging_face_cosine[] = {"cosine", NULL};
 static const char *const cosine[] = {"WarmupCosineLR", NULL};
 static const char *const range_test[] = {"LRRangeTest", NULL};
 static const char *const one_cycle[] = {"OneCycle", NULL};
@@ -53,6 +59,29 @@ static const tr_key keys[] = {
      .fallback = "1000",
      OF(any_warmup),
      .doc = "updates of the warm-up; \"auto\": a tenth of the run, at most 1000 steps"},
+    {.path = "scheduler.params.warmup_num_steps",
+     STEPS(0),
+     .allow_auto = true,
+     .fallback = "0",
+     OF(hugging_face),
+     .doc = "updates of the warm-up; \"auto\": a tenth of the run, at most 1000 steps"},
+    {.path = "scheduler.params.warmup_ratio",
+     FRACTION,
+     .fallback = "0",
+     OF(hugging_face),
+     .doc = "the warm-up as a share of the schedule, in place of warmup_num_steps"},
+    {.path = "scheduler.params.warmup_steps",
+     .types = TR_KEY_NUMBER,
+     .max = TR_KEY_STEPS_MAX,
+     .fallback = "0",
+     OF(hugging_face),
+     .doc = "transformers' name of warmup_num_steps; below 1: of warmup_ratio"},
+    {.path = "scheduler.params.num_cycles",
+     .types = TR_KEY_NUMBER,
+     .max = TR_KEY_NUMBER_MAX,
+     .fallback = "0.5",
+     OF(hugging_face_cosine),
+     .doc = "waves of the cosine; 0.5: from its top to its bottom once"},
     {.path = "scheduler.params.warmup_type",
      .types = TR_KEY_TEXT,
      .allow_auto = true,

@@ -7,6 +7,7 @@
 #define BETA1_MAX (1 - 0x1p-20)
 
 static const double one_cycle_beta2 = 0.99;
+static const double pi = 3.14159265358979323846;
 
 static double at_least(double value, double least) {
     return value > least ? value : least;
@@ -47,7 +48,7 @@ static double cosine(const tr_schedule *s, int64_t t, double own_lr) {
     }
     double span = at_least((double)(s->total_steps - length), 1);
     double progress = (double)(t - length + 1) / span;
-    double wave = progress < 1 ? (1 + cos(3.14159265358979323846 * progress)) / 2 : 0;
+    double wave = progress < 1 ? (1 + cos(pi * progress)) / 2 : 0;
     return own_lr * (s->end_ratio + (1 - s->end_ratio) * wave);
 }
 
@@ -92,6 +93,36 @@ static tr_rates one_cycle(const tr_schedule *s, int64_t t, double own_lr) {
     return rates;
 }
 
+// ---- Hugging Face's
+
+static bool is_hugging_face(const tr_schedule *s) {
+    return s->kind == TR_SCHEDULE_CONSTANT_WITH_WARMUP ||
+           s->kind == TR_SCHEDULE_LINEAR || s->kind == TR_SCHEDULE_COSINE;
+}
+
+// What the group's own rate is multiplied by.
+static double hugging_face(const tr_schedule *s, int64_t t) {
+    int64_t warmup_steps = s->warmup_steps;
+    double span = at_least((double)(s->total_steps - warmup_steps), 1);
+    if (t < warmup_steps) {
+        return (double)t / (double)warmup_steps;
+    }
+    if (s->kind == TR_SCHEDULE_LINEAR) {
+        return at_least((double)(s->total_steps - t) / span, 0);
+    }
+    if (s->kind == TR_SCHEDULE_COSINE) {
+        double progress = (double)(t - warmup_steps) / span;
+        return at_least(0.5 * (1 + cos(pi * s->cycles * 2 * progress)), 0);
+    }
+    return 1;
+}
+
+// ---- any
+
+static int64_t time_of_update(const tr_schedule *s, int64_t update) {
+    return update - (is_hugging_face(s) ? 1 : 2);
+}
+
 int64_t tr__schedule_time(const tr_schedule *schedule, int64_t update, int64_t samples,
                           int64_t tokens) {
     switch (schedule->unit) {
@@ -100,12 +131,12 @@ int64_t tr__schedule_time(const tr_schedule *schedule, int64_t update, int64_t s
     case TR_SCHEDULE_TOKENS:
         return samples * tokens;
     default:
-        return update - 2;
+        return time_of_update(schedule, update);
     }
 }
 
 tr_rates tr__schedule_at(const tr_schedule *schedule, int64_t update, double own_lr) {
-    return tr__schedule_at_time(schedule, update - 2, own_lr);
+    return tr__schedule_at_time(schedule, time_of_update(schedule, update), own_lr);
 }
 
 tr_rates tr__schedule_at_time(const tr_schedule *schedule, int64_t t, double own_lr) {
@@ -125,6 +156,11 @@ tr_rates tr__schedule_at_time(const tr_schedule *schedule, int64_t t, double own
         break;
     case TR_SCHEDULE_ONE_CYCLE:
         return one_cycle(schedule, t, own_lr);
+    case TR_SCHEDULE_CONSTANT_WITH_WARMUP:
+    case TR_SCHEDULE_LINEAR:
+    case TR_SCHEDULE_COSINE:
+        rates.lr = own_lr * hugging_face(schedule, t);
+        break;
     }
     return rates;
 }

@@ -14,10 +14,20 @@
 //                     p = (t - N + 1) / (total - N); update 1 at rate 0
 //     LRRangeTest     min * (1 + rate * (t + 1) / size), `staircase`: floor the
 //     fraction OneCycle        min up to max and back to min in straight lines, or in
-//     stairs, then
+//     stairs,
+//                     then
 //                     min / (1 + decay * (updates after the cycle) / decay_step_size)
 //
 // N = max(2, warmup steps); gamma = ln(t + 1) / ln(N) ("log") or t / N ("linear").
+//
+// Three are Hugging Face's (transformers, optimization.py). Its scheduler steps after
+// each update, too, but the start counts as its first step: update u runs at
+// t = u - 1. With w = warmup steps, all three have own rate * t / w for t < w, then
+//
+//     constant_with_warmup  own rate
+//     linear                own rate * max(0, (total - t) / max(1, total - w))
+//     cosine                own rate * (1 + cos(2 * pi * cycles * p)) / 2,
+//                           p = (t - w) / max(1, total - w)
 //
 // A schedule may be given in samples or tokens in place of updates: its lengths are
 // then in that unit, and t is how much of it the applied updates before this one have
@@ -36,6 +46,9 @@ typedef enum tr_schedule_kind {
     TR_SCHEDULE_WARMUP_COSINE,
     TR_SCHEDULE_RANGE_TEST,
     TR_SCHEDULE_ONE_CYCLE,
+    TR_SCHEDULE_CONSTANT_WITH_WARMUP,
+    TR_SCHEDULE_LINEAR,
+    TR_SCHEDULE_COSINE,
 } tr_schedule_kind;
 
 typedef enum tr_schedule_unit {
@@ -52,6 +65,7 @@ typedef struct tr_schedule {
     bool linear;                       // warm-ups: not logarithmic
     int64_t warmup_steps, total_steps; // in `unit`
     double min_ratio, end_ratio;       // cosine: r and c
+    double cycles;                     // Hugging Face's cosine
     int64_t range_size;                // range test, in `unit`
     double range_rate;
     bool staircase;
@@ -73,11 +87,12 @@ typedef struct tr_rates {
 // `own_lr` runs with.
 tr_rates tr__schedule_at(const tr_schedule *schedule, int64_t update, double own_lr);
 
-// The same by t: update - 2, or the samples or tokens of the updates before.
+// The same by t (tr__schedule_time).
 tr_rates tr__schedule_at_time(const tr_schedule *schedule, int64_t t, double own_lr);
 
 // t of update number `update`, before which the applied updates have had so many
-// samples of `tokens` tokens each.
+// samples of `tokens` tokens each: update - 2 (Hugging Face's: update - 1), or the
+// samples or tokens of the updates before.
 int64_t tr__schedule_time(const tr_schedule *schedule, int64_t update, int64_t samples,
                           int64_t tokens);
 

@@ -1,5 +1,6 @@
 #include "train/schedule_read.h"
 
+#include <math.h>
 #include <string.h>
 
 #define PARAMS "scheduler.params."
@@ -18,7 +19,10 @@ static tr_schedule_kind read_kind(const tr_config *config) {
                  {"WarmupDecayLR", TR_SCHEDULE_WARMUP_DECAY},
                  {"WarmupCosineLR", TR_SCHEDULE_WARMUP_COSINE},
                  {"LRRangeTest", TR_SCHEDULE_RANGE_TEST},
-                 {"OneCycle", TR_SCHEDULE_ONE_CYCLE}};
+                 {"OneCycle", TR_SCHEDULE_ONE_CYCLE},
+                 {"constant_with_warmup", TR_SCHEDULE_CONSTANT_WITH_WARMUP},
+                 {"linear", TR_SCHEDULE_LINEAR},
+                 {"cosine", TR_SCHEDULE_COSINE}};
     const char *type = tr__config_text(config, "scheduler.type");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strcmp(type, kinds[i].name) == 0) {
@@ -131,6 +135,47 @@ static tr_status read_warmup(tr_config *config, tr_run_length length, tr_schedul
     return status;
 }
 
+// transformers' names of the warm-up, of which its versions have one or both:
+// warmup_steps below 1 is a share, too. A share is rounded up, as there.
+static tr_status read_warmup_share(tr_config *config, tr_run_length of, tr_schedule *s,
+                                   tr_error *err) {
+    double ratio = tr__config_number(config, PARAMS "warmup_ratio");
+    double steps = tr__config_number(config, PARAMS "warmup_steps");
+    double share = ratio > 0 ? ratio : steps < 1 ? steps : 0;
+    int64_t total =
+        s->kind == TR_SCHEDULE_CONSTANT_WITH_WARMUP ? of.run : s->total_steps;
+    if ((ratio > 0) + (steps > 0) + (s->warmup_steps > 0) > 1) {
+        return tr_fail(err, TR_USAGE,
+                       PARAMS "warmup_num_steps, warmup_steps and warmup_ratio: two of "
+                              "them are given; leave only one");
+    }
+    if (share > 0 && total <= 0) {
+        return tr_fail(err, TR_USAGE,
+                       PARAMS
+                       "warmup_ratio: is a share of the run, whose length is not "
+                       "known; give \"steps\" or \"epochs\", or " PARAMS
+                       "warmup_num_steps");
+    }
+    if (share > 0) {
+        s->warmup_steps = (int64_t)ceil((double)total * share);
+    } else if (steps > 0) {
+        s->warmup_steps = (int64_t)steps;
+    }
+    return TR_OK;
+}
+
+static tr_status read_hugging_face(tr_config *config, tr_run_length length,
+                                   tr_schedule *s, tr_error *err) {
+    tr_status status = read_warmup_steps(config, length, s, err);
+    if (status == TR_OK && s->kind != TR_SCHEDULE_CONSTANT_WITH_WARMUP) {
+        status = read_total(config, length, s, err);
+    }
+    if (status == TR_OK && s->kind == TR_SCHEDULE_COSINE) {
+        s->cycles = tr__config_number(config, PARAMS "num_cycles");
+    }
+    return status == TR_OK ? read_warmup_share(config, length, s, err) : status;
+}
+
 static tr_status read_range_test(tr_config *config, tr_schedule *s, tr_error *err) {
     s->range_size = tr__config_int(config, PARAMS "lr_range_test_step_size");
     s->staircase = tr__config_bool(config, PARAMS "lr_range_test_staircase");
@@ -202,6 +247,11 @@ tr_status tr__schedule_read(tr_config *config, tr_run_length length, tr_schedule
         break;
     case TR_SCHEDULE_ONE_CYCLE:
         status = read_one_cycle(config, &schedule, err);
+        break;
+    case TR_SCHEDULE_CONSTANT_WITH_WARMUP:
+    case TR_SCHEDULE_LINEAR:
+    case TR_SCHEDULE_COSINE:
+        status = read_hugging_face(config, length, &schedule, err);
         break;
     }
     if (status == TR_OK) {

@@ -1,5 +1,5 @@
-// The schedules against what DeepSpeed's classes give (tools/goldens/schedules.py), by
-// hand, and what a run file makes of them.
+// The schedules against what DeepSpeed's classes and transformers' schedules give
+// (tools/goldens/schedules.py), by hand, and what a run file makes of them.
 #include "train/keys.h"
 #include "train/schedule_read.h"
 
@@ -167,13 +167,14 @@ static void check_case(const json_t *c, double own_lr) {
     const json_t *betas = json_object_get(c, "betas");
     json_t *run = json_pack("{s:O}", "scheduler", json_object_get(c, "scheduler"));
     char *text = json_dumps(run, 0);
-    tr_schedule schedule = read_schedule(text, 0);
+    tr_schedule schedule =
+        read_schedule(text, json_integer_value(json_object_get(c, "steps")));
     assert_true(json_array_size(rates) > 20);
     for (size_t i = 0; i < json_array_size(rates); i++) {
         tr_rates got = tr__schedule_at(&schedule, (int64_t)i + 1, own_lr);
         if (!(fabs(got.lr - real_at(rates, i)) <= 1e-14)) {
-            fail_msg("%s: update %zu: rate %.17g, DeepSpeed has %.17g", text, i + 1,
-                     got.lr, real_at(rates, i));
+            fail_msg("%s: update %zu: rate %.17g, wanted is %.17g", text, i + 1, got.lr,
+                     real_at(rates, i));
         }
         assert_int_equal(got.has_betas, betas != NULL);
         if (betas &&
@@ -187,11 +188,11 @@ static void check_case(const json_t *c, double own_lr) {
     json_decref(run);
 }
 
-static void test_as_deepspeed(void **state) {
+static void test_goldens(void **state) {
     (void)state;
     json_t *all = json_load_file(TR_TEST_DATA "/schedules.json", 0, NULL);
     const json_t *cases = json_object_get(all, "cases");
-    assert_true(json_array_size(cases) > 10);
+    assert_int_equal(json_array_size(cases), 31);
     for (size_t i = 0; i < json_array_size(cases); i++) {
         check_case(json_array_get(cases, i),
                    json_number_value(json_object_get(all, "lr")));
@@ -232,6 +233,32 @@ static void test_read(void **state) {
     assert_true(tr__schedule_at(&s, 1, 1).beta1 == .8);
 }
 
+// "warmup_steps" of a cosine of 19 updates.
+static int64_t warmup_of(const char *value) {
+    char text[128];
+    snprintf(
+        text, sizeof text,
+        "{\"scheduler\": {\"type\": \"cosine\", \"params\": {\"warmup_steps\": %s}}}",
+        value);
+    return read_schedule(text, 19).warmup_steps;
+}
+
+// Hugging Face's schedules by tokens: the rate depends on how many there were.
+static void test_by_tokens(void **state) {
+    (void)state;
+    tr_schedule s = read_schedule(
+        "{\"scheduler\": {\"type\": \"linear\", \"unit\": \"tokens\", \"params\":"
+        " {\"warmup_ratio\": 0.25, \"total_num_steps\": 1000}}}",
+        0);
+    assert_int_equal(s.warmup_steps, 250);
+    assert_int_equal(warmup_of("0.3"), 6);
+    assert_int_equal(warmup_of("3"), 3);
+    assert_int_equal(tr__schedule_time(&s, 3, 20, 10), 200);
+    assert_true(tr__schedule_at_time(&s, 0, 1).lr == 0);
+    assert_true(tr__schedule_at_time(&s, 200, 1).lr == 0.8);
+    assert_true(fabs(tr__schedule_at_time(&s, 400, 1).lr - 0.8) < 1e-15);
+}
+
 static void test_read_errors(void **state) {
     (void)state;
     static const struct {
@@ -241,6 +268,13 @@ static void test_read_errors(void **state) {
         {"{\"scheduler\": {\"type\": \"OneCycle\", \"params\": {\"cycle_min_lr\": 1}}}",
          "cycle_max_lr"},
         {"{\"scheduler\": {\"type\": \"WarmupDecayLR\"}}", "total_num_steps"},
+        {"{\"scheduler\": {\"type\": \"linear\"}}", "total_num_steps"},
+        {"{\"scheduler\": {\"type\": \"constant_with_warmup\", \"params\":"
+         " {\"warmup_ratio\": 0.1}}}",
+         "warmup_ratio"},
+        {"{\"scheduler\": {\"type\": \"cosine\", \"params\": {\"warmup_ratio\": 0.1,"
+         " \"warmup_num_steps\": 3, \"total_num_steps\": 9}}}",
+         "two of them"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         tr_config *config = open_config(rows[i].text);
@@ -266,6 +300,10 @@ static void test_round_trip(void **state) {
         " {\"cos_min_ratio\": 0.3, \"warmup_min_ratio\": \"auto\"}}}",
         "{\"scheduler\": {\"type\": \"OneCycle\", \"params\": {\"cycle_min_lr\": 0.1,"
         " \"cycle_max_lr\": \"auto\", \"cycle_second_step_size\": 7}}}",
+        "{\"scheduler\": {\"type\": \"linear\", \"params\":"
+        " {\"warmup_num_steps\": \"auto\"}}}",
+        "{\"scheduler\": {\"type\": \"cosine\", \"params\": {\"warmup_ratio\": 0.07,"
+        " \"total_num_steps\": \"auto\"}}}",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         tr_config *config = open_config(texts[i]);
@@ -295,7 +333,7 @@ int main(void) {
         cmocka_unit_test(test_range_test),       cmocka_unit_test(test_one_cycle),
         cmocka_unit_test(test_one_cycle_shapes), cmocka_unit_test(test_read),
         cmocka_unit_test(test_read_errors),      cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_as_deepspeed),
+        cmocka_unit_test(test_goldens),          cmocka_unit_test(test_by_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

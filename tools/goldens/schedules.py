@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes tests/data/schedules.json: the rates, and OneCycle's betas, that the classes of
-DeepSpeed's lr_schedules.py set before updates 1, 2, ...
+DeepSpeed's lr_schedules.py and transformers' schedules set before updates 1, 2, ...
 
     python3 tools/goldens/schedules.py tests/data/schedules.json
 """
@@ -12,6 +12,7 @@ import sys
 
 import deepspeed.runtime.lr_schedules as lr_schedules
 import torch
+import transformers
 
 UPDATES = 24
 OWN_LR = 0.7  # the optimizer's
@@ -48,12 +49,46 @@ CASES = [
                   "cycle_max_mom": 0.8, "decay_mom_rate": 0.01, "decay_step_size": 2}),
 ]
 
+# Of transformers, with the run's length where "total_num_steps" is left out.
+RUN = 19
+HUGGING_FACE = [
+    ("constant_with_warmup", {}),
+    ("constant_with_warmup", {"warmup_num_steps": 5}),
+    ("constant_with_warmup", {"warmup_ratio": 0.3}),
+    ("linear", {}),
+    ("linear", {"warmup_num_steps": 4}),
+    ("linear", {"warmup_num_steps": 1, "total_num_steps": 13}),
+    ("linear", {"warmup_ratio": 0.1}),
+    ("linear", {"warmup_num_steps": 9, "total_num_steps": 6}),
+    ("cosine", {}),
+    ("cosine", {"warmup_num_steps": 6, "total_num_steps": 21}),
+    ("cosine", {"warmup_ratio": 0.25}),
+    ("cosine", {"warmup_num_steps": 3, "num_cycles": 1.5}),
+    ("cosine", {"warmup_num_steps": 8, "total_num_steps": 5}),
+]
 
-def follow(kind, params):
+
+def of_deepspeed(optimizer, kind, params):
+    return getattr(lr_schedules, kind)(optimizer, **params)
+
+
+def of_transformers(optimizer, kind, params):
+    """As its Trainer makes it."""
+    total = params.get("total_num_steps", RUN)
+    warmup = params.get("warmup_num_steps", params.get("warmup_ratio", 0))
+    arguments = transformers.TrainingArguments(
+        output_dir="unused", lr_scheduler_type=kind, warmup_steps=warmup)
+    others = {"num_cycles": params["num_cycles"]} if "num_cycles" in params else {}
+    return transformers.get_scheduler(
+        kind, optimizer, num_warmup_steps=arguments.get_warmup_steps(total),
+        num_training_steps=total, scheduler_specific_kwargs=others)
+
+
+def follow(make, kind, params):
     """What an update finds: the scheduler steps after each of them."""
     parameter = torch.nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.Adam([parameter], lr=OWN_LR)
-    scheduler = getattr(lr_schedules, kind)(optimizer, **params)
+    scheduler = make(optimizer, kind, params)
     group = optimizer.param_groups[0]
     rates, betas = [], []
     for _ in range(UPDATES):
@@ -62,6 +97,8 @@ def follow(kind, params):
         optimizer.step()
         scheduler.step()
     case = {"scheduler": {"type": kind, "params": params}, "rates": rates}
+    if make is of_transformers:
+        case["steps"] = RUN
     if kind == "OneCycle" and params.get("cycle_momentum", True):
         case["betas"] = betas
     return case
@@ -69,8 +106,11 @@ def follow(kind, params):
 
 def main():
     lr_schedules.logger.setLevel("ERROR")
-    result = {"made_with": f"deepspeed {importlib.metadata.version('deepspeed')}",
-              "lr": OWN_LR, "cases": [follow(*case) for case in CASES]}
+    cases = [follow(of_deepspeed, *case) for case in CASES]
+    cases += [follow(of_transformers, *case) for case in HUGGING_FACE]
+    made_with = [f"{name} {importlib.metadata.version(name)}"
+                 for name in ("deepspeed", "transformers")]
+    result = {"made_with": made_with, "lr": OWN_LR, "cases": cases}
     lines = json.dumps(result).replace('{"scheduler"', '\n{"scheduler"')
     pathlib.Path(sys.argv[1]).write_text(lines + "\n")
 
