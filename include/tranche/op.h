@@ -1,14 +1,17 @@
 // One op: its shape rule, its backward rule as data, and its kernels.
 //
 // An op is a constant table (`tr_op`). A model's graph holds nodes, each an op with its
-// attributes and operands. The graph derives the backward from the op's rules; the plan
-// asks the chosen kernel what it costs and needs; the executor only launches. A kernel
-// never allocates, never waits and never fails while it is launched: whatever can go
-// wrong goes wrong in `supports` or `prepare`. (Of libraries see tr_launch.failed.)
+// attributes and operands. The graph derives the backward from the op's rules. A kernel
+// is found by backend and op: an op's table has its definition alone, the reference.
+// The plan asks the chosen kernel what it costs and needs; the executor only launches.
+// A kernel never allocates, never waits and never fails while it is launched: whatever
+// can go wrong goes wrong in `supports` or `prepare`. (Of libraries see
+// tr_launch.failed.)
 #ifndef TRANCHE_OP_H
 #define TRANCHE_OP_H
 
 #include <tranche/status.h>
+#include <tranche/target.h>
 #include <tranche/types.h>
 
 #ifdef __cplusplus
@@ -20,7 +23,6 @@ enum {
     TR_OP_OUT_MAX = 6,
     TR_OP_ATTR_BYTES = 64,
     TR_OP_RULES_MAX = 4,
-    TR_OP_ISAS = 3, // instruction sets of the CPU backend
 };
 
 typedef struct tr_op tr_op;
@@ -36,8 +38,7 @@ typedef struct tr_op_desc {
     // as `out += ...`. Both bits are set where a launch decides (weight gradients: the
     // first micro-batch writes, the others add).
     uint32_t fresh, accumulate;
-    int threads; // OpenMP threads that will launch it
-    int isa; // the best instruction set to use (backend/cpu); -1: plain kernels only
+    tr_target target; // what will launch it
 } tr_op_desc;
 
 // What is the same for every op of one unit program's run.
@@ -204,17 +205,10 @@ struct tr_op {
     // asked rather than trained. Output 0 is the logits; that op's own gives those of
     // all rows.
     const tr_op *inference;
-    const tr_kernel *reference; // plain C, double accumulation, any shape
-    // Kernels of the CPU backend by instruction set (index: tr_isa of backend/cpu);
-    // NULL entries fall back to the next lower one, then to `reference`.
-    const tr_kernel *const *cpu;
-    // The same for tensors of a 16-bit format: by the processor's products of bf16, in
-    // bf16, in f16. The first that supports it runs. NULL: operands are widened to f32
-    // for the kernels above, and results rounded (ops/kernel.h).
-    const tr_kernel *const (*cpu_half)[TR_OP_ISAS];
+    // What the op does, in plain C: double accumulation, any shape. It runs where a
+    // backend on the host's memory has no kernel of its own.
+    const tr_kernel *reference;
 };
-
-enum { TR_OP_HALVES = 3 }; // rows of cpu_half
 
 // ---- sums of a loss
 // ------------------------------------------------------------------ A loss op adds to

@@ -84,8 +84,9 @@ typedef struct tr_plan_request {
     bool inference;       // forward only, of one micro-batch, with an answer:
     bool all_positions;   // the logits of every position, not of each sample's last
     int64_t host_data_bytes; // held by the data sets in memory: in the ledger
-    int threads;             // OpenMP threads; 0: those of the machine
-    int isa_limit;           // 0: no limit; else 1 + the best instruction set to use
+    tr_backend_id backend;   // whose kernels compute
+    int threads;             // workers of the backend; 0: those of the machine
+    int level_limit;         // 0: no limit; else 1 + the best level (tr_target) to use
     bool reference_kernels;  // only the plain ones: slow, for tests
 } tr_plan_request;
 

@@ -1,4 +1,5 @@
 // What figures hold for, in words.
+#include "backend/backend.h"
 #include "base/hash.h"
 #include "base/machine.h"
 #include "base/memory.h"
@@ -96,7 +97,7 @@ tr_status tr__calibration_fingerprint(const tr_measuring *m, const char *nvme,
     *out =
         tr__format("tranche %s; %s, %s%s, %d processors, %d threads, %lld bytes; "
                    "%d of %lld ranks, %lld on a node; kernels %016llx%s",
-                   TR_VERSION, cpu, tr__isa_name(m->plans[0]->isa),
+                   TR_VERSION, cpu, tr__target_name(&m->plans[0]->target),
                    r->reference_kernels ? " (plain kernels)" : "", omp_get_num_procs(),
                    r->threads, (long long)tr__machine_memory(), tr__comm_count(m->comm),
                    (long long)r->ranks, (long long)m->machine->ranks_per_node,

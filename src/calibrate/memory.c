@@ -27,10 +27,8 @@ static void update(void *what) {
 // Adam's update: four arrays are read and three of them written. Bytes a second.
 static double update_rate(tr_measuring *m, tr_arena *arena, int64_t count) {
     size_t bytes = (size_t)count * sizeof(float);
-    tr_isa isa = m->plans[0]->isa;
-    update_work w = {.update = m->request->reference_kernels
-                                   ? tr__optimizer_adam.reference
-                                   : tr__optimizer_choose(&tr__optimizer_adam, isa),
+    int level = m->plans[0]->target.level;
+    update_work w = {.update = tr__optimizer_choose(&tr__optimizer_adam, level),
                      .arguments = {.param = tr__arena_view(arena, 0, bytes),
                                    .grad = tr__arena_view(arena, bytes, bytes),
                                    .state = {tr__arena_view(arena, 2 * bytes, bytes),

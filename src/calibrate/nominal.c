@@ -3,8 +3,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "calibrate/calibrate.h"
-
-#include <omp.h>
+#include "plan/plan.h"
 
 // Of one thread: products as vectors are wide, memory and copies as servers have them.
 static const double products[TR_ISA_COUNT] = {
@@ -27,16 +26,12 @@ tr_status tr__calibrate_nominal(const tr_plan_request *request, tr_machine **out
         tr_machine_close(m);
         return tr_fail(err, TR_MEMORY, "no memory for a machine");
     }
-    int threads = request->threads > 0 ? request->threads : omp_get_max_threads();
-    int isa = tr__cpu_isa();
-    isa = request->isa_limit > 0 && request->isa_limit - 1 < isa
-              ? request->isa_limit - 1
-              : isa;
+    tr_target target = tr__request_target(request);
     m->ranks_per_node = tr__max_i64(1, request->ranks);
-    m->flops = products[isa] * threads;
+    m->flops = products[target.level] * target.workers;
     m->half_flops = m->flops;
-    m->memory_rate = memory * threads;
-    m->host_rate = memory * threads * (double)m->ranks_per_node;
+    m->memory_rate = memory * target.workers;
+    m->host_rate = memory * target.workers * (double)m->ranks_per_node;
     m->host_is_device = true;
     m->launch = launch;
     for (int i = 0; i < TR_RATED_OPS; i++) {

@@ -125,10 +125,8 @@ tr_status tr__unit_choice(const tr_plan *plan, int unit, uint32_t ops, bool unit
     bool whole = units && tr__unit_recomputes(plan, unit);
     look l = {.graph = program->graph, .derived = &program->derived, .out = out};
     size_t values = l.derived->forward_values;
-    l.request = (tr_compile_request){.micro_batch = r->micro_batch,
-                                     .isa = plan->isa,
-                                     .threads = r->threads,
-                                     .reference = r->reference_kernels};
+    l.request =
+        (tr_compile_request){.micro_batch = r->micro_batch, .target = plan->target};
     l.compiler = (tr_compiler){.request = &l.request,
                                .unit = program,
                                .graph = program->graph,

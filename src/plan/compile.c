@@ -71,9 +71,7 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
                                   .train = !r->inference,
                                   .all_rows = r->all_positions,
                                   .recompute = r->recomputed_units > 0,
-                                  .isa = plan->isa,
-                                  .threads = r->threads,
-                                  .reference = r->reference_kernels,
+                                  .target = plan->target,
                                   .real = r->compute};
     tr_tensor_desc given[TR_GRAPH_IO_MAX];
     int given_count = 0;

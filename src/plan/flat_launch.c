@@ -1,9 +1,9 @@
 #include "plan/flat_launch.h"
 
+#include "backend/backend.h"
 #include "base/checked.h"
 #include "ops/accumulate/accumulate.h"
 #include "ops/gradient_squares/gradient_squares.h"
-#include "ops/kernel.h"
 #include "ops/merge/merge.h"
 #include "ops/optimizer_measure.h"
 #include "ops/update/update.h"
@@ -45,11 +45,8 @@ static void set_added(tr_flat_launch *launch, int i, tr_tensor_desc desc,
 
 static tr_flat_launch begin(const tr_plan *plan, const tr_plan_step *step,
                             const tr_op *op) {
-    const tr_plan_request *r = &plan->request;
     tr_flat_launch launch = {
-        .desc = {.op = op,
-                 .threads = r->threads,
-                 .isa = r->reference_kernels ? -1 : (int)plan->isa},
+        .desc = {.op = op, .target = plan->target},
         .workspace = {step->buffer[TR_SLOT_TEMP], 0},
     };
     for (int i = 0; i < TR_OP_IN_MAX; i++) {
@@ -66,9 +63,9 @@ static tr_flat_launch begin(const tr_plan *plan, const tr_plan_step *step,
 static bool finish(tr_flat_launch *launch) {
     tr_op_desc desc = launch->desc;
     const tr_kernel *reference = desc.op->reference;
-    bool plain = desc.isa < 0 && reference->supports(&desc);
-    desc.isa = desc.isa < 0 ? 0 : desc.isa;
-    launch->kernel = plain ? reference : tr__kernel_choose(&desc);
+    bool plain = desc.target.level < 0 && reference->supports(&desc);
+    desc.target.level = desc.target.level < 0 ? 0 : desc.target.level;
+    launch->kernel = plain ? reference : tr__kernel_find(&desc);
     return launch->kernel != NULL;
 }
 

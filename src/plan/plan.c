@@ -1,5 +1,6 @@
 #include "plan/plan.h"
 
+#include "backend/backend.h"
 #include "backend/cpu/half.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -8,7 +9,6 @@
 #include "plan/passes.h"
 #include "plan/residency.h"
 
-#include <omp.h>
 #include <stdlib.h>
 
 enum { STEPS_MOST = 1 << 24, RANKS_MOST = 1 << 20 };
@@ -308,19 +308,24 @@ static tr_tensor_desc with_batch(tr_tensor_desc sample) {
     return desc;
 }
 
+tr_target tr__request_target(const tr_plan_request *r) {
+    tr_target target = tr__backend(r->backend)->here();
+    if (r->level_limit > 0 && r->level_limit - 1 < target.level) {
+        target.level = r->level_limit - 1;
+    }
+    target.workers = r->threads > 0 ? r->threads : target.workers;
+    return target;
+}
+
 static void resolve(tr_plan *plan) {
     tr_plan_request *r = &plan->request;
-    plan->isa = tr__cpu_isa();
+    plan->target = tr__request_target(r);
     plan->asked = r->measure;
     r->measure = TR_MEASURE_NEVER; // unless a pass plans it
     r->compute = r->compute == TR_NONE ? TR_F32 : r->compute;
     r->sums = r->reproducible ? TR_I64 : r->sums == TR_NONE ? TR_F32 : r->sums;
-    if (r->isa_limit > 0 && r->isa_limit - 1 < (int)plan->isa) {
-        plan->isa = (tr_isa)(r->isa_limit - 1);
-    }
-    if (r->threads <= 0) {
-        r->threads = omp_get_max_threads();
-    }
+    r->threads = plan->target.workers;
+    plan->target.level = r->reference_kernels ? -1 : plan->target.level;
     if (r->recomputed_units < 0 || r->recomputed_units > r->model->unit_count - 1) {
         r->recomputed_units = r->model->unit_count - 1;
     }

@@ -44,10 +44,10 @@ typedef struct tr_plan_unit {
 } tr_plan_unit;
 
 struct tr_plan {
-    tr_plan_request request; // resolved: no zeros left that mean "choose"
-    tr_measure asked;        // request.measure is what a pass makes of it
-    bool gauges_tied;        // tied tensors count for the noise scale, too
-    tr_isa isa;
+    tr_plan_request request;            // resolved: no zeros left that mean "choose"
+    tr_measure asked;                   // request.measure is what a pass makes of it
+    bool gauges_tied;                   // tied tensors count for the noise scale, too
+    tr_target target;                   // of all kernels
     tr_tensor_desc data[TR_DATA_KINDS]; // with TR_BATCH
     tr_plan_unit *units;
     int unit_count;
@@ -79,6 +79,9 @@ struct tr_plan {
     char *why_wave; // in words, NULL: as asked
 };
 
+// What a request's kernels are for: its backend, its limits, and what this machine has
+// for what it leaves open.
+tr_target tr__request_target(const tr_plan_request *request);
 // A buffer of the plan; -1 and an error when there is no memory.
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
 // The ZeRO stage that is at work: with one rank there is nothing to shard.

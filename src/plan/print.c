@@ -1,5 +1,6 @@
 // A plan for people: what it is made of, its bytes, and its steps with repeats folded.
 #include "plan/print.h"
+#include "backend/backend.h"
 #include "backend/cpu/half.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -331,8 +332,7 @@ static void print_request(const tr_plan *plan, FILE *to) {
                 : " (the last one short)",
             r->wave, plan->why_wave ? ": " : "", plan->why_wave ? plan->why_wave : "",
             r->stage, recomputed, tr__plural(recomputed), plan->flops / 1e9,
-            r->reference_kernels ? "reference" : tr__isa_name(plan->isa), r->threads,
-            tr__plural(r->threads));
+            tr__target_name(&plan->target), r->threads, tr__plural(r->threads));
 }
 
 tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {

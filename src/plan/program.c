@@ -1,7 +1,7 @@
 #include "plan/compiler.h"
 
+#include "backend/backend.h"
 #include "base/memory.h"
-#include "ops/kernel.h"
 
 #include <string.h>
 
@@ -18,8 +18,7 @@ static void describe(const tr_compiler *c, const tr_call *call, tr_op_desc *desc
     *desc = (tr_op_desc){.op = call->op,
                          .in_count = call->in_count,
                          .out_count = call->out_count,
-                         .threads = c->request->threads,
-                         .isa = c->request->reference ? -1 : (int)c->request->isa};
+                         .target = c->request->target};
     memcpy(desc->attr, call->attr, sizeof desc->attr);
     for (int i = 0; i < call->in_count; i++) {
         desc->in[i] = tr__value_desc(c, call->in[i]);
@@ -39,7 +38,7 @@ tr_cost tr__call_cost(const tr_compiler *c, const tr_call *call) {
     tr_op_desc desc;
     tr_cost cost = {0};
     describe(c, call, &desc);
-    const tr_kernel *kernel = tr__kernel_choose(&desc);
+    const tr_kernel *kernel = tr__kernel_find(&desc);
     if (kernel && kernel->cost) {
         kernel->cost(&desc, &cost);
     }
@@ -58,7 +57,7 @@ static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *cal
     size_t workspace = 0;
     *to = (tr_instruction){.accumulate = call->accumulate, .first = call->first};
     describe(c, call, &to->desc);
-    to->kernel = tr__kernel_choose(&to->desc);
+    to->kernel = tr__kernel_find(&to->desc);
     if (!to->kernel) {
         return tr_fail(c->err, TR_INTERNAL,
                        "unit %s: no kernel for op %s of this shape", c->unit->kind,

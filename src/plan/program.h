@@ -3,7 +3,6 @@
 #ifndef TR_PLAN_PROGRAM_H
 #define TR_PLAN_PROGRAM_H
 
-#include "backend/cpu/isa.h"
 #include "graph/derive.h"
 
 #include <tranche/model.h>
@@ -87,15 +86,13 @@ typedef struct tr_unit_program {
 
 typedef struct tr_compile_request {
     int64_t micro_batch;
-    bool many;       // more than one micro-batch adds to a gradient
-    bool train;      // else inference: only `answer` is compiled,
-    bool all_rows;   // for every row of the loss
-    bool recompute;  // `lean` programs will be asked for
-    uint32_t remade; // classes of tensors that the backward makes again
-    tr_isa isa;
-    int threads;
-    bool reference; // reference kernels only
-    tr_dtype real;  // f32, bf16 or f16: what units compute in
+    bool many;        // more than one micro-batch adds to a gradient
+    bool train;       // else inference: only `answer` is compiled,
+    bool all_rows;    // for every row of the loss
+    bool recompute;   // `lean` programs will be asked for
+    uint32_t remade;  // classes of tensors that the backward makes again
+    tr_target target; // of all kernels
+    tr_dtype real;    // f32, bf16 or f16: what units compute in
 } tr_compile_request;
 
 // Compiles a unit that is given `given`. Prepares its kernels; allocates no tensors.

@@ -43,7 +43,7 @@ static tr_plan_request alone(const tr_plan_request *r) {
                              .optimizer_states = r->optimizer_states,
                              .compute = r->compute,
                              .threads = 1,
-                             .isa_limit = r->isa_limit,
+                             .level_limit = r->level_limit,
                              .reference_kernels = r->reference_kernels};
 }
 

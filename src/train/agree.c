@@ -1,6 +1,7 @@
 // Before the first step: do all ranks run the same run, on the same data, by plans that
 // fit together? Each writes down what it knows, a fact a line; all compare theirs with
 // rank 0's.
+#include "backend/backend.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "comm/alone.h"
@@ -119,7 +120,8 @@ static void put_plan(FILE *to, const tr_plan *plan) {
             tr__plan_exchanges(plan));
     if (r->reproducible) {
         put_number(to, BITS, "execution.threads", r->threads);
-        fprintf(to, "%cthe instruction set\t%s\n", BITS, tr__isa_name(plan->isa));
+        fprintf(to, "%cthe instruction set\t%s\n", BITS,
+                tr__target_name(&plan->target));
     }
 }
 

@@ -1,4 +1,5 @@
 // The beginning of a run: does it fit, what it will do, what it leaves in its folder.
+#include "backend/backend.h"
 #include "base/checked.h"
 #include "base/files.h"
 #include "base/machine.h"
@@ -264,14 +265,15 @@ static void say_how(const tr_run *run, const tr_plan *plan) {
                  tr__plural(r->threads), r->stage,
                  r->stage > 0 ? " (no effect on one rank)" : "");
     }
-    tr__note(&run->log, "precision %s%s; device cpu (%s)%s; %s",
+    tr__note(&run->log, "precision %s%s; device %s (%s)%s; %s",
              r->compute == TR_BF16  ? "bf16"
              : r->compute == TR_F16 ? "fp16"
                                     : "f32",
              open ? " (bf16.enabled and fp16.enabled are \"auto\": set one of them to "
                     "true for 16 bits)"
                   : "",
-             tr__isa_name(plan->isa), stage, offload);
+             tr__backend(plan->target.backend)->name, tr__target_name(&plan->target),
+             stage, offload);
 }
 
 // What the rule makes of the optimizer's numbers.

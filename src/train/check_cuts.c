@@ -120,7 +120,7 @@ static void cut_home(list *l, const tr_plan_request *base) {
 
 static void cut_kernels(list *l, const tr_plan_request *base, double flops) {
     tr_cut_request *at = add(l, base, false);
-    at->request.isa_limit = 1;
+    at->request.level_limit = 1;
     name_it(at, "kernels of plain C");
     at = add(l, base, false);
     at->request.reference_kernels = true;

@@ -288,7 +288,7 @@ static void what_differs_is_measured_apart(void **state) {
     for (int i = 0; i < KINDS; i++) {
         request.model = i == 1 ? gpt2 : mlp;
         request.threads = i == 2 ? 2 : 1;
-        request.isa_limit = i == 3 ? 1 : 0;
+        request.level_limit = i == 3 ? 1 : 0;
         request.compute = i == 4 ? TR_BF16 : TR_F32;
         machines[i] = calibrate(&request, &how);
         names[i] = machines[i]->fingerprint;

@@ -120,7 +120,7 @@ static void run_call(const test_run *run, const tr_call *call, int micro) {
     tr_op_desc desc = {.op = call->op,
                        .in_count = call->in_count,
                        .out_count = call->out_count,
-                       .threads = 1};
+                       .target = {.workers = 1}};
     tr_launch launch = {.accumulate = call->accumulate | (micro ? call->first : 0)};
     memcpy(desc.attr, call->attr, sizeof desc.attr);
     desc.accumulate = launch.accumulate;
@@ -281,7 +281,7 @@ static void add_copy(obvious *o, const tr_rule *rule) {
 }
 
 static void run_rule(obvious *o, const tr_rule *rule) {
-    tr_op_desc desc = {.op = rule->op, .threads = 1, .accumulate = ~0u};
+    tr_op_desc desc = {.op = rule->op, .target = {.workers = 1}, .accumulate = ~0u};
     tr_launch launch = {.accumulate = ~0u};
     memcpy(desc.attr, rule->attr, sizeof desc.attr);
     for (int i = 0; i < TR_OP_IN_MAX; i++) {

@@ -1,7 +1,7 @@
 #include "ops/apply.h"
 
+#include "backend/backend.h"
 #include "base/hash.h"
-#include "ops/kernel.h"
 
 #include <omp.h>
 #include <setjmp.h>
@@ -21,7 +21,7 @@ const tr_run_context test_context = {.seed = 7,
                                      .fixed_limit = 0x1p20 * 2};
 
 static const tr_kernel *find_kernel(const tr_op_desc *desc) {
-    const tr_kernel *kernel = tr__kernel_choose(desc);
+    const tr_kernel *kernel = tr__kernel_find(desc);
     if (!kernel) {
         fail_msg("no kernel of %s supports the case", desc->op->name);
     }
@@ -46,8 +46,7 @@ static void describe(const test_operands *o, const test_way *way, tr_op_desc *de
         .op = o->op,
         .in_count = o->in_count,
         .out_count = o->out_count,
-        .threads = way->threads > 0 ? way->threads : 1,
-        .isa = way->isa,
+        .target = {.workers = way->threads > 0 ? way->threads : 1, .level = way->isa},
     };
     if (o->op->attr_bytes > 0) {
         memcpy(desc->attr, o->attr, o->op->attr_bytes);
@@ -112,7 +111,7 @@ const char *test_apply(const test_operands *o, const test_way *way) {
     void *state = NULL;
     describe(o, way, &desc, &launch);
     const tr_kernel *kernel = find_kernel(&desc);
-    omp_set_num_threads(desc.threads);
+    omp_set_num_threads(desc.target.workers);
     if (kernel->prepare && kernel->prepare(&desc, &state, &err) != TR_OK) {
         fail_msg("%s: cannot be prepared: %s", kernel->name, err.message);
     }

@@ -1,8 +1,8 @@
 #include "ops/attention_run.h"
 
-#include "backend/cpu/isa.h"
+#include "backend/backend.h"
+#include "backend/cpu/kernels.h"
 #include "ops/attention/attention.h"
-#include "ops/kernel.h"
 #include "ops/launch.h"
 
 #include <setjmp.h>
@@ -32,8 +32,7 @@ tr_op_desc test_attention_describe(const test_attention *s, bool backward) {
         .out = {y, lse},
         .fresh = 3,
         .accumulate = 3,
-        .threads = s->threads,
-        .isa = -1,
+        .target = {.workers = s->threads, .level = -1},
     };
     if (backward) {
         desc = (tr_op_desc){
@@ -44,8 +43,7 @@ tr_op_desc test_attention_describe(const test_attention *s, bool backward) {
             .out = {qkv},
             .fresh = 1,
             .accumulate = 1,
-            .threads = s->threads,
-            .isa = -1,
+            .target = {.workers = s->threads, .level = -1},
         };
     }
     memcpy(desc.attr, &attr, sizeof attr);
@@ -73,9 +71,10 @@ static const tr_kernel *half_kernel(const tr_op_desc *desc, int which) {
     if (which == 0) {
         return &tr__widened;
     }
-    for (int half = 0; half < TR_OP_HALVES; half++) {
+    const tr_cpu_kernels *row = tr__cpu_kernels_of(desc->op);
+    for (int half = 0; half < TR_CPU_HALVES; half++) {
         for (int isa = 0; isa <= (int)tr__cpu_isa(); isa++) {
-            const tr_kernel *kernel = desc->op->cpu_half[half][isa];
+            const tr_kernel *kernel = row->half[half][isa];
             if (kernel && kernel->supports(desc) && --which == 0) {
                 return kernel;
             }

@@ -1,6 +1,6 @@
 #include "ops/launch.h"
 
-#include "backend/cpu/isa.h"
+#include "backend/cpu/kernels.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,9 +13,10 @@ const tr_kernel *test_kernel(const tr_op *op, int which) {
     if (which == 0) {
         return op->reference;
     }
-    for (int isa = 0; isa <= (int)tr__cpu_isa(); isa++) {
-        if (op->cpu[isa] && --which == 0) {
-            return op->cpu[isa];
+    const tr_cpu_kernels *row = tr__cpu_kernels_of(op);
+    for (int isa = 0; row && isa <= (int)tr__cpu_isa(); isa++) {
+        if (row->f32[isa] && --which == 0) {
+            return row->f32[isa];
         }
     }
     return NULL;

@@ -1,9 +1,9 @@
 // Fixed-point sums: the same bits in any order and on every instruction set, what does
 // not fit is told, and the way back to f32 rounds once.
+#include "backend/backend.h"
 #include "base/rng.h"
 #include "ops/accumulate/accumulate.h"
 #include "ops/guarded.h"
-#include "ops/kernel.h"
 #include "ops/launch.h"
 
 #include <math.h>
@@ -34,13 +34,12 @@ static int accumulate(int which, const float *x, int64_t count, double scale,
         .out_count = 2,
         .in = {{TR_F32, TR_SHAPE1(count)}},
         .out = {{TR_I64, TR_SHAPE1(count)}, {TR_F64, TR_SHAPE1(TR_ACCUMULATE_COUNTS)}},
-        .threads = 3,
-        .isa = which - 1,
+        .target = {.workers = 3, .level = which - 1},
     };
     double met[TR_ACCUMULATE_COUNTS] = {0};
     tr_run_context run = {.fixed_scale = scale, .fixed_limit = limit};
     tr_launch launch = {.in = {x}, .out = {sums, met}, .accumulate = add, .run = &run};
-    test_launch(tr__kernel_choose(&desc), &desc, &launch);
+    test_launch(tr__kernel_find(&desc), &desc, &launch);
     return (met[TR_ACCUMULATE_TOO_LARGE] > 0 ? TOO_LARGE : 0) |
            (met[TR_ACCUMULATE_NOT_FINITE] > 0 ? NOT_FINITE : 0);
 }
@@ -141,17 +140,17 @@ static void sums_are_added_to_sums(void **state) {
                        .out_count = 1,
                        .in = {{TR_I64, TR_SHAPE1(3)}},
                        .out = {{TR_I64, TR_SHAPE1(3)}},
-                       .threads = 3};
+                       .target = {.workers = 3}};
     for (int k = 0; is_there(k); k++) {
         int64_t sums[3] = {1, 2, 3};
         tr_launch launch = {.in = {x}, .out = {sums}, .accumulate = 1};
-        desc.isa = k - 1;
-        test_launch(tr__kernel_choose(&desc), &desc, &launch);
+        desc.target.level = k - 1;
+        test_launch(tr__kernel_find(&desc), &desc, &launch);
         for (int i = 0; i < 3; i++) {
             assert_true(sums[i] == x[i] + i + 1);
         }
         launch.accumulate = 0;
-        test_launch(tr__kernel_choose(&desc), &desc, &launch);
+        test_launch(tr__kernel_find(&desc), &desc, &launch);
         assert_memory_equal(sums, x, sizeof x);
     }
 }

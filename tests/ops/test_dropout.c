@@ -25,7 +25,7 @@ static tr_op_desc describe(const tr_op *op, int64_t samples, tr_dropout_attr att
         .out = {tensor},
         .fresh = 1,
         .accumulate = 1,
-        .threads = 3,
+        .target = {.workers = 3},
     };
     memcpy(desc.attr, &attr, sizeof attr);
     return desc;
@@ -97,7 +97,7 @@ static void draws_differ(void **state) {
     const tr_run_context runs[] = {{0}, {.seed = 1}, {.step = 1}, {.unit = 1}, {0}};
     fill(x, 1);
     tr_op_desc desc = describe(&tr__op_dropout, SAMPLES, (tr_dropout_attr){0.5f, 0});
-    const tr_kernel *kernel = tr__op_dropout.cpu[0];
+    const tr_kernel *kernel = test_kernel(&tr__op_dropout, 1);
     test_launch(kernel, &desc, &(tr_launch){.in = {x}, .out = {y}, .run = &runs[0]});
     for (int i = 1; i < 5; i++) {
         desc = describe(&tr__op_dropout, SAMPLES, (tr_dropout_attr){0.5f, i == 4});

@@ -32,7 +32,7 @@ static void forward_by_hand(void **state) {
         .in = {ids_desc, wte_desc, wpe_desc},
         .out = {y_desc},
         .fresh = 1,
-        .threads = 2,
+        .target = {.workers = 2},
     };
     const tr_kernel *kernel;
     float y[B * S * C];
@@ -59,7 +59,7 @@ static void slices_by_hand(void **state) {
         .in = {ids_desc, {TR_F32, TR_SHAPE2(2, C)}, wpe_desc},
         .out = {y_desc},
         .fresh = 1,
-        .threads = 2,
+        .target = {.workers = 2},
     };
     const tr_kernel *kernel;
     float y[B * S * C];
@@ -99,7 +99,7 @@ static void backward_by_hand(void **state) {
         .out = {wte_desc, wpe_desc},
         .fresh = 3,
         .accumulate = 3,
-        .threads = 2,
+        .target = {.workers = 2},
     };
     const tr_kernel *kernel;
     for (int k = 0; (kernel = test_kernel(&tr__op_embedding_backward, k)) != NULL;
@@ -153,9 +153,9 @@ static void bits_do_not_depend_on_threads(void **state) {
     const tr_kernel *kernel;
     for (int k = 1; (kernel = test_kernel(&tr__op_embedding_backward, k)) != NULL;
          k++) {
-        desc.threads = 1;
+        desc.target.workers = 1;
         test_launch(kernel, &desc, &(tr_launch){.in = {dy, many}, .out = {one}});
-        desc.threads = 4;
+        desc.target.workers = 4;
         test_launch(kernel, &desc, &(tr_launch){.in = {dy, many}, .out = {four}});
         assert_memory_equal(one, four, sizeof one);
     }

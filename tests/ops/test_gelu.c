@@ -23,7 +23,7 @@ static tr_op_desc describe(const tr_op *op, tr_gelu_form form, int64_t count) {
         .out = {tensor},
         .fresh = 1,
         .accumulate = 1,
-        .threads = 2,
+        .target = {.workers = 2},
     };
     memcpy(desc.attr, &attr, sizeof attr);
     return desc;

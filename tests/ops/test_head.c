@@ -33,7 +33,7 @@ static const tr_op_desc inputs = {
            {TR_I32, TR_SHAPE1(ROWS)}},
     .fresh = 15,
     .accumulate = 15,
-    .threads = 2,
+    .target = {.workers = 2},
 };
 
 static tr_op_desc desc_of(const tr_op *op, tr_weight_layout layout, int chunk_rows) {

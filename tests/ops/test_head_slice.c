@@ -46,13 +46,13 @@ static void problem_make(problem *p, float scale) {
 }
 
 static const tr_kernel *kernel_of(const tr_op *op, int k) {
-    const tr_kernel *kernel = op->cpu ? test_kernel(op, k) : NULL;
+    const tr_kernel *kernel = test_kernel(op, k);
     return kernel ? kernel : op->reference;
 }
 
 static void launch(const tr_op *op, int k, tr_op_desc desc, tr_launch with) {
     desc.op = op;
-    desc.threads = 2;
+    desc.target.workers = 2;
     with.run = &run;
     test_launch(kernel_of(op, k), &desc, &with);
 }

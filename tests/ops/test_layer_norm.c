@@ -26,7 +26,8 @@ static tr_op_desc describe(const tr_op *op, tr_shape x, float dropout) {
     tr_shape lead = x;
     lead.dim[--lead.rank] = 0;
     tr_tensor_desc stats = f32(lead);
-    tr_op_desc desc = {.op = op, .fresh = 15, .accumulate = 15, .threads = 3};
+    tr_op_desc desc = {
+        .op = op, .fresh = 15, .accumulate = 15, .target = {.workers = 3}};
     if (op == &tr__op_layer_norm) {
         desc.in_count = desc.out_count = 3;
         memcpy(desc.in, (tr_tensor_desc[]){rows, vector, vector}, 3 * sizeof rows);
@@ -189,7 +190,7 @@ static void check_fused(tr_test_rows *t, const tr_kernel *fused, const tr_kernel
                       .in = {desc.in[0], desc.in[0]},
                       .out = {desc.in[0]},
                       .fresh = 1,
-                      .threads = 1};
+                      .target = {.workers = 1}};
     memcpy(sum.attr, &attr, sizeof attr);
     test_launch(residual, &sum, &(tr_launch){.in = {t->r, t->x}, .out = {t->again}});
     assert_memory_equal(t->again, t->s, size);

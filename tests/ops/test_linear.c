@@ -38,7 +38,7 @@ static tr_tensor_desc weight_desc(tr_weight_layout layout) {
 
 static tr_op_desc desc_of(const tr_op *op, tr_weight_layout layout,
                           tr_activation activation) {
-    tr_op_desc desc = {.op = op, .fresh = 3, .accumulate = 3, .threads = 2};
+    tr_op_desc desc = {.op = op, .fresh = 3, .accumulate = 3, .target = {.workers = 2}};
     tr_linear_attr attr = {layout, activation};
     memcpy(desc.attr, &attr, sizeof attr);
     return desc;

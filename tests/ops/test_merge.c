@@ -20,7 +20,7 @@ static tr_op_desc describe(const tr_merge_attr *attr, tr_dtype dtype, int64_t ro
                        .out = {{dtype, attr->shape}},
                        .fresh = !adds,
                        .accumulate = adds,
-                       .threads = 1};
+                       .target = {.workers = 1}};
     memcpy(desc.attr, attr, sizeof *attr);
     return desc;
 }
@@ -93,7 +93,7 @@ static void columns_are_packed(void **state) {
                        .in = {{TR_I64, TR_SHAPE2(2, 5)}},
                        .out = {{TR_I64, TR_SHAPE2(2, 3)}},
                        .fresh = 1,
-                       .threads = 1};
+                       .target = {.workers = 1}};
     tr_launch launch = {.in = {block}, .out = {packed}};
     tr_cost cost = {0};
     (void)state;

@@ -24,7 +24,7 @@ static void check_forward(const tr_kernel *kernel, uint32_t accumulate) {
         .out = {{TR_F32, TR_SHAPE1(COUNT)}},
         .fresh = 1,
         .accumulate = 1,
-        .threads = 2,
+        .target = {.workers = 2},
     };
     for (int i = 0; i < COUNT; i++) {
         y[i] = 100;
@@ -56,7 +56,7 @@ static void check_backward(const tr_kernel *kernel, uint32_t accumulate) {
         .out = {{TR_F32, TR_SHAPE1(COUNT)}},
         .fresh = 1,
         .accumulate = 1,
-        .threads = 2,
+        .target = {.workers = 2},
     };
     for (int i = 0; i < COUNT; i++) {
         dy[i] = (float)(i - 5);
@@ -90,7 +90,7 @@ static void not_a_number_is_not_hidden(void **state) {
         .in = {{TR_F32, TR_SHAPE1(1)}},
         .out = {{TR_F32, TR_SHAPE1(1)}},
         .fresh = 1,
-        .threads = 1,
+        .target = {.workers = 1},
     };
     const tr_kernel *kernel;
     for (int k = 0; (kernel = test_kernel(&tr__op_relu, k)) != NULL; k++) {

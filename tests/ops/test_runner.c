@@ -1,6 +1,5 @@
 // The conformance runner finds what it is there to find: an op y = 2 x whose kernel for
 // this processor has one fault at a time.
-#include "backend/cpu/isa.h"
 #include "ops/conformance.h"
 #include "ops/operand.h"
 
@@ -52,7 +51,7 @@ static double factor(const tr_op_desc *desc, fault f) {
     case OFF_IN_VALUE:
         return 2.001;
     case WRONG_WITH_THREE_THREADS:
-        return desc->threads == 3 ? 2.001 : 2;
+        return desc->target.workers == 3 ? 2.001 : 2;
     case WRONG_WHEN_PREPARED_FOR_BOTH:
         return desc->fresh & desc->accumulate ? 2.001 : 2;
     case OTHER_BITS_EACH_TIME:
@@ -74,25 +73,10 @@ static void scale(const tr_op_desc *desc, const tr_launch *launch, double by, bo
     }
 }
 
-static void launch_reference(const tr_op_desc *desc, void *state,
-                             const tr_launch *launch) {
-    (void)state;
-    scale(desc, launch, 2, launch->accumulate, ELEMENTS);
-}
-
-static void launch_wrong_reference(const tr_op_desc *desc, void *state,
-                                   const tr_launch *launch) {
-    (void)state;
-    scale(desc, launch, fault_of(desc->attr) == WRONG_DERIVATIVE ? 2.1 : 2,
-          launch->accumulate, ELEMENTS);
-}
-
-static void launch_faulty(const tr_op_desc *desc, void *state,
-                          const tr_launch *launch) {
+static void launch_faulty(const tr_op_desc *desc, const tr_launch *launch) {
     fault f = fault_of(desc->attr);
     float *y = launch->out[0], *workspace = launch->workspace;
     bool add = launch->accumulate & 1;
-    (void)state;
     add = (add || f == ALWAYS_ADDS) && f != NEVER_ADDS;
     scale(desc, launch, factor(desc, f), add, ELEMENTS - (f == LAST_UNWRITTEN));
     if (f == INPUT_WRITTEN) {
@@ -101,6 +85,28 @@ static void launch_faulty(const tr_op_desc *desc, void *state,
     y[f == WRITES_BEHIND ? ELEMENTS : 0] += f == WRITES_BEHIND;
     y[f == WRITES_BEFORE ? -1 : 0] *= f == WRITES_BEFORE ? 0 : 1;
     workspace[f == WRITES_BEHIND_WORKSPACE ? ELEMENTS : 0] = 0;
+}
+
+// An op that no backend knows has one kernel. As a reference it is right, but for its
+// derivative; asked for as the kernel of this processor it has the fault.
+static void launch_twice(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    if (desc->target.level < 0) {
+        scale(desc, launch, 2, launch->accumulate, ELEMENTS);
+    } else {
+        launch_faulty(desc, launch);
+    }
+}
+
+static void launch_backward(const tr_op_desc *desc, void *state,
+                            const tr_launch *launch) {
+    (void)state;
+    if (desc->target.level < 0) {
+        scale(desc, launch, fault_of(desc->attr) == WRONG_DERIVATIVE ? 2.1 : 2,
+              launch->accumulate, ELEMENTS);
+    } else {
+        launch_faulty(desc, launch);
+    }
 }
 
 static void launch_again(const tr_op_desc *desc, void *state, const tr_launch *launch) {
@@ -114,19 +120,16 @@ static size_t workspace(const tr_op_desc *desc, const void *state) {
     return ELEMENTS * sizeof(float);
 }
 
-static const tr_kernel reference = {
-    .name = "twice.reference", .supports = tr__desc_f32, .launch = launch_reference};
-static const tr_kernel wrong_reference = {.name = "twice_backward.reference",
+static const tr_kernel twice_kernel = {.name = "twice",
+                                       .supports = tr__desc_f32,
+                                       .workspace = workspace,
+                                       .launch = launch_twice};
+static const tr_kernel backward_kernel = {.name = "twice_backward",
                                           .supports = tr__desc_f32,
-                                          .launch = launch_wrong_reference};
-static const tr_kernel again = {
-    .name = "twice_again.reference", .supports = tr__desc_f32, .launch = launch_again};
-static const tr_kernel faulty = {.name = "twice.cpu",
-                                 .supports = tr__desc_f32,
-                                 .workspace = workspace,
-                                 .launch = launch_faulty};
-static const tr_kernel *const cpu[TR_ISA_COUNT] = {&faulty};
-static const tr_kernel *const no_cpu[TR_ISA_COUNT] = {0};
+                                          .workspace = workspace,
+                                          .launch = launch_backward};
+static const tr_kernel again_kernel = {
+    .name = "twice_again", .supports = tr__desc_f32, .launch = launch_again};
 
 static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                        tr_error *err) {
@@ -141,13 +144,11 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
 static const tr_op twice_backward = {.name = "twice_backward",
                                      .attr_bytes = sizeof(fault),
                                      .infer = infer,
-                                     .reference = &wrong_reference,
-                                     .cpu = cpu};
+                                     .reference = &backward_kernel};
 static const tr_op twice_again = {.name = "twice_again",
                                   .attr_bytes = sizeof(fault),
                                   .infer = infer,
-                                  .reference = &again,
-                                  .cpu = no_cpu};
+                                  .reference = &again_kernel};
 
 static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     rules[0] = (tr_rule){
@@ -176,8 +177,7 @@ static const tr_op twice = {.name = "twice",
                             .backward = backward,
                             .recompute = recompute,
                             .evaluate = evaluate,
-                            .reference = &reference,
-                            .cpu = cpu};
+                            .reference = &twice_kernel};
 
 static fault listed; // what the only case of the list below has
 

@@ -2,9 +2,9 @@
 // type of the sums; nothing between the ranges changes.
 #include "ops/update/update.h"
 
+#include "backend/backend.h"
 #include "backend/cpu/half.h"
 #include "ops/accumulate/accumulate.h"
-#include "ops/kernel.h"
 #include "ops/lamb/lamb.h"
 #include "ops/launch.h"
 #include "ops/optimizer_measure.h"
@@ -83,7 +83,7 @@ static void *make_sums(tr_dtype type, float *grads) {
                        .out_count = 2,
                        .in = {{TR_F32, TR_SHAPE1(COUNT)}},
                        .out = {{type, TR_SHAPE1(COUNT)}, {TR_F64, TR_SHAPE1(2)}},
-                       .threads = 2};
+                       .target = {.workers = 2}};
     double counts[2] = {0};
     void *sums = calloc(COUNT, sizeof(int64_t));
     assert_non_null(sums);
@@ -93,7 +93,7 @@ static void *make_sums(tr_dtype type, float *grads) {
     }
     tr_run_context run = {.fixed_scale = SCALE, .fixed_limit = TR_FIXED_TOP};
     tr_launch launch = {.in = {grads}, .out = {sums, counts}, .run = &run};
-    test_launch(tr__kernel_choose(&desc), &desc, &launch);
+    test_launch(tr__kernel_find(&desc), &desc, &launch);
     tr__sums_convert(type, sums, COUNT, SCALE, -1, 2, grads);
     return sums;
 }
@@ -132,8 +132,7 @@ static void run_op(const tr_optimizer *optimizer, int isa, tr_dtype type,
         .out_count = 4,
         .in = {{type, TR_SHAPE1(COUNT)}, {TR_F64, TR_SHAPE1(6)}},
         .out = {flat, {copy ? TR_BF16 : TR_NONE, TR_SHAPE1(COUNT)}, flat, flat},
-        .threads = 2,
-        .isa = isa};
+        .target = {.workers = 2, .level = isa}};
     tr_update_attr attr = {.first = FIRST, .flat = FLAT};
     memcpy(desc.attr, &attr, sizeof attr);
     tr_launch launch = {
@@ -141,7 +140,7 @@ static void run_op(const tr_optimizer *optimizer, int isa, tr_dtype type,
         .out = {u->buffer[0].data, copy, u->buffer[2].data, u->buffer[3].data},
         .run = &run};
     const tr_kernel *kernel =
-        optimizer && isa >= 0 ? tr__kernel_choose(&desc) : tr__op_update.reference;
+        optimizer && isa >= 0 ? tr__kernel_find(&desc) : tr__op_update.reference;
     test_launch(kernel, &desc, &launch);
 }
 
@@ -197,15 +196,14 @@ static void measure(int isa, tr_dtype type, const void *sums, test_update *u,
                        .out_count = 4,
                        .in = {{type, TR_SHAPE1(COUNT)}, flat},
                        .out = {{TR_F64, TR_SHAPE1(2 * PARTS)}, {0}, flat, flat},
-                       .threads = 2,
-                       .isa = isa};
+                       .target = {.workers = 2, .level = isa}};
     tr_update_attr attr = {.first = FIRST, .origin = FIRST, .flat = FLAT};
     memcpy(desc.attr, &attr, sizeof attr);
     tr_launch launch = {.in = {sums, u->buffer[0].data},
                         .out = {parts, NULL, u->buffer[2].data, u->buffer[3].data},
                         .run = &run};
     const tr_kernel *kernel =
-        isa >= 0 ? tr__kernel_choose(&desc) : tr__op_direction_squares.reference;
+        isa >= 0 ? tr__kernel_find(&desc) : tr__op_direction_squares.reference;
     test_launch(kernel, &desc, &launch);
 }
 
@@ -234,7 +232,7 @@ static void parts_add_up(void **state) {
                            .out = {{TR_F64, TR_SHAPE1(2)}}};
         memcpy(desc.attr, &attr, sizeof attr);
         tr_launch launch = {.in = {parts}, .out = {total}};
-        test_launch(tr__kernel_choose(&desc), &desc, &launch);
+        test_launch(tr__kernel_find(&desc), &desc, &launch);
         double squares = 0;
         const float *p = u.buffer[0].data;
         for (int i = 1; i <= RANGES; i++) {

@@ -1,6 +1,7 @@
 // Ten updates of GPT-2 and of a classifier against PyTorch's, each in several cuts
 // and with every kind of kernels; and GPT-2's logits against Hugging Face's.
 // Labels: isa check
+#include "backend/cpu/isa.h"
 #include "ckpt/tensor_set.h"
 #include "snapshot.h"
 

@@ -2,6 +2,7 @@
 // fp16, against PyTorch's pure and autocast runs (tools/goldens/halves.py). All have
 // float32 weights and sums; what is rounded to 16 bits, and so the yardstick, is in
 // tests/data/halves/README.md.
+#include "backend/cpu/isa.h"
 #include "ckpt/tensor_set.h"
 #include "snapshot.h"
 

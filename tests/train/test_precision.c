@@ -1,6 +1,7 @@
 // Training in 16 bits: near f32, however the batch is cut; to the same bits in
 // reproducible mode; and in fp16 with steps that overflow.
 // Labels: isa
+#include "backend/cpu/isa.h"
 #include "samples.h"
 #include "scratch.h"
 #include "snapshot.h"

@@ -12,7 +12,7 @@ void trial_open_kernels(trial *t, const tr_run_options *options, int isa_limit,
     *t = (trial){0};
     trial_ok(tr_run_open(options, &t->run, &err), &err);
     tr_plan_request request = *tr_run_plan_request(t->run);
-    request.isa_limit = isa_limit;
+    request.level_limit = isa_limit;
     request.reference_kernels = reference;
     trial_ok(tr_plan_make(&request, &t->plan, &err), &err);
     trial_ok(tr_engine_create(t->run, t->plan, &t->engine, &err), &err);

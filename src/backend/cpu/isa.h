@@ -42,7 +42,7 @@ const char *tr__isa_name(tr_isa isa);
 #endif
 
 // The same of a kernel for both 16-bit formats (backend/cpu/real.h), as in
-// tr_op.cpu_half.
+// tr_cpu_kernels.half.
 #if defined(__x86_64__)
 #define TR_HALF_TABLE(name)                                                            \
     {                                                                                  \
@@ -63,10 +63,12 @@ const char *tr__isa_name(tr_isa isa);
     {                                                                                  \
         { 0, 0, name##_avx512_bf16 }                                                   \
     }
-// Declares the kernels of such tables: for every instruction set, f32 and both others.
+// Declares the kernels of such tables: for every instruction set in f32, and in both
+// others.
+#define TR_ISA_KERNELS(name) name##_generic, name##_avx2, name##_avx512
 #define TR_REAL_KERNELS(name)                                                          \
-    name##_generic, name##_avx2, name##_avx512, name##_generic_bf16, name##_avx2_bf16, \
-        name##_avx512_bf16, name##_generic_f16, name##_avx2_f16, name##_avx512_f16
+    TR_ISA_KERNELS(name), name##_generic_bf16, name##_avx2_bf16, name##_avx512_bf16,   \
+        name##_generic_f16, name##_avx2_f16, name##_avx512_f16
 #define TR_CELL_KERNELS(name) TR_REAL_KERNELS(name), name##_avx512_pairs
 #else
 #define TR_HALF_TABLE(name)                                                            \
@@ -80,6 +82,7 @@ const char *tr__isa_name(tr_isa isa);
     {                                                                                  \
         { 0 }                                                                          \
     }
+#define TR_ISA_KERNELS(name)  name##_generic
 #define TR_REAL_KERNELS(name) name##_generic, name##_generic_bf16, name##_generic_f16
 #define TR_CELL_KERNELS(name) TR_REAL_KERNELS(name)
 #endif

@@ -4,15 +4,7 @@
 #include "ops/operand.h"
 
 extern const tr_kernel tr__accumulate_reference;
-extern const tr_kernel tr__accumulate_kernel_generic;
-#if defined(__x86_64__)
-extern const tr_kernel tr__accumulate_kernel_avx2, tr__accumulate_kernel_avx512;
-#endif
-static const tr_kernel half_kernel;
-
-static const tr_kernel *const fixed[TR_OP_ISAS] = TR_ISA_TABLE(&tr__accumulate_kernel);
-static const tr_kernel *const half[TR_OP_HALVES][TR_OP_ISAS] = {
-    {0}, {&half_kernel}, {&half_kernel}};
+extern const tr_kernel tr__accumulate_half_kernel;
 
 static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                        tr_error *err) {
@@ -56,10 +48,10 @@ static void launch_half(const tr_op_desc *desc, void *state, const tr_launch *la
     bool add = launch->accumulate & 1;
     (add ? tr__half_add : tr__half_narrow)(desc->out[0].dtype, launch->in[0],
                                            tr_shape_count(desc->in[0].shape),
-                                           desc->threads, launch->out[0]);
+                                           desc->target.workers, launch->out[0]);
 }
 
-static const tr_kernel half_kernel = {
+const tr_kernel tr__accumulate_half_kernel = {
     .name = "accumulate.cpu.half",
     .supports = supports,
     .cost = cost,
@@ -71,8 +63,6 @@ const tr_op tr__op_accumulate = {
     .attr_bytes = sizeof(tr_accumulate_attr),
     .infer = infer,
     .reference = &tr__accumulate_reference,
-    .cpu = fixed,
-    .cpu_half = half,
 };
 
 // ---- back to f32
@@ -127,7 +117,7 @@ const float *tr__sums_at(const tr_op_desc *desc, const tr_launch *launch, int64_
     if (type == TR_F32) {
         return (const float *)(const void *)from;
     }
-    tr__sums_convert(type, from, count, launch->run->fixed_scale, desc->isa,
-                     desc->threads, launch->workspace);
+    tr__sums_convert(type, from, count, launch->run->fixed_scale, desc->target.level,
+                     desc->target.workers, launch->workspace);
     return launch->workspace;
 }

@@ -40,7 +40,7 @@ static void accumulate(const tr_op_desc *desc, void *state, const tr_launch *lau
     double scale = launch->run->fixed_scale, limit = launch->run->fixed_limit;
     int64_t count = tr_shape_count(desc->in[0].shape);
     int64_t pieces = (count + PIECE - 1) / PIECE;
-    int threads = tr__threads_for(count, 1, desc->threads), bad = 0;
+    int threads = tr__threads_for(count, 1, desc->target.workers), bad = 0;
     bool add = launch->accumulate & 1;
 #pragma omp parallel for num_threads(threads) if (threads > 1) reduction(| : bad)
     for (int64_t p = 0; p < pieces; p++) {
@@ -68,7 +68,7 @@ static void add_sums(const uint64_t *x, int64_t count, bool add, int threads,
 static void launch_fixed(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     if (desc->in[0].dtype == TR_I64) {
         add_sums(launch->in[0], tr_shape_count(desc->in[0].shape),
-                 launch->accumulate & 1, desc->threads, launch->out[0]);
+                 launch->accumulate & 1, desc->target.workers, launch->out[0]);
     } else {
         accumulate(desc, state, launch);
     }

@@ -1,21 +1,9 @@
 #include "ops/attention/attention.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/attention/sizes.h"
 #include "ops/operand.h"
 
 extern const tr_kernel tr__attention_reference, tr__attention_backward_reference;
-extern const tr_kernel TR_CELL_KERNELS(tr__attention_kernel);
-extern const tr_kernel TR_CELL_KERNELS(tr__attention_backward_kernel);
-
-static const tr_kernel *const attention_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__attention_kernel);
-static const tr_kernel *const attention_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_CELL_TABLE(&tr__attention_kernel);
-static const tr_kernel *const attention_backward_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__attention_backward_kernel);
-static const tr_kernel *const attention_backward_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_CELL_TABLE(&tr__attention_backward_kernel);
 
 static tr_status check_attr(const tr_op_node *node, tr_error *err) {
     tr_attention_attr attr;
@@ -155,8 +143,6 @@ const tr_op tr__op_attention = {
     .remake = {TR_REMAKE_ATTENTION, TR_REMAKE_ATTENTION},
     .evaluate = attention_evaluate,
     .reference = &tr__attention_reference,
-    .cpu = attention_cpu,
-    .cpu_half = attention_half,
 };
 
 const tr_op tr__op_attention_backward = {
@@ -164,6 +150,4 @@ const tr_op tr__op_attention_backward = {
     .attr_bytes = sizeof(tr_attention_attr),
     .infer = attention_backward_infer,
     .reference = &tr__attention_backward_reference,
-    .cpu = attention_backward_cpu,
-    .cpu_half = attention_backward_half,
 };

@@ -450,7 +450,8 @@ static bool cuts_group(const tr_attention_cut *cut, int piece) {
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
     tr_attention_sizes s = tr__attention_sizes(desc->in[1].shape, desc->attr);
-    tr_attention_cut cut = tr__attention_cut(&s, s.pairs, TR_TILE, desc->threads);
+    tr_attention_cut cut =
+        tr__attention_cut(&s, s.pairs, TR_TILE, desc->target.workers);
     return (size_t)(cut.pieces * space_floats(&s)) * sizeof(float);
 }
 
@@ -458,7 +459,8 @@ static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
     tr_attention_sizes s = tr__attention_sizes(desc->in[1].shape, desc->attr);
-    tr_attention_cut cut = tr__attention_cut(&s, s.pairs, TR_TILE, desc->threads);
+    tr_attention_cut cut =
+        tr__attention_cut(&s, s.pairs, TR_TILE, desc->target.workers);
 #pragma omp parallel num_threads(cut.threads) if (cut.pieces > 1)
     {
 #pragma omp for schedule(static)

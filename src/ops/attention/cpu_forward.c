@@ -282,7 +282,8 @@ static void run_piece(const tr_attention_sizes *s, const tr_launch *launch,
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
     tr_attention_sizes s = tr__attention_sizes(desc->in[0].shape, desc->attr);
-    tr_attention_cut cut = tr__attention_cut(&s, s.heads, TR_TILE, desc->threads);
+    tr_attention_cut cut =
+        tr__attention_cut(&s, s.heads, TR_TILE, desc->target.workers);
     return (size_t)(cut.pieces * space_floats(&s)) * sizeof(float);
 }
 
@@ -290,7 +291,8 @@ static void launch_attention(const tr_op_desc *desc, void *state,
                              const tr_launch *launch) {
     (void)state;
     tr_attention_sizes s = tr__attention_sizes(desc->in[0].shape, desc->attr);
-    tr_attention_cut cut = tr__attention_cut(&s, s.heads, TR_TILE, desc->threads);
+    tr_attention_cut cut =
+        tr__attention_cut(&s, s.heads, TR_TILE, desc->target.workers);
 #pragma omp parallel for schedule(static) num_threads(cut.threads) if (cut.pieces > 1)
     for (int piece = 0; piece < cut.pieces; piece++) {
         run_piece(&s, launch, &cut, piece);

@@ -1,30 +1,10 @@
 #include "ops/batch_norm/batch_norm.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/batch_norm/statistic.h"
 
 extern const tr_kernel tr__batch_stat_reference, tr__batch_stat_backward_reference,
     tr__batch_norm_reference, tr__batch_norm_backward_reference,
     tr__batch_track_reference;
-extern const tr_kernel tr__batch_stat_kernel_generic,
-    tr__batch_stat_backward_kernel_generic, tr__batch_norm_kernel_generic,
-    tr__batch_norm_backward_kernel_generic;
-#if defined(__x86_64__)
-extern const tr_kernel tr__batch_stat_kernel_avx2, tr__batch_stat_backward_kernel_avx2,
-    tr__batch_norm_kernel_avx2, tr__batch_norm_backward_kernel_avx2;
-extern const tr_kernel tr__batch_stat_kernel_avx512,
-    tr__batch_stat_backward_kernel_avx512, tr__batch_norm_kernel_avx512,
-    tr__batch_norm_backward_kernel_avx512;
-#endif
-
-static const tr_kernel *const stat_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__batch_stat_kernel);
-static const tr_kernel *const stat_backward_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__batch_stat_backward_kernel);
-static const tr_kernel *const norm_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__batch_norm_kernel);
-static const tr_kernel *const norm_backward_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__batch_norm_backward_kernel);
 
 // ---- shape rules
 
@@ -237,7 +217,6 @@ const tr_op tr__op_batch_stat = {
     .backward = stat_backward,
     .track = stat_track,
     .reference = &tr__batch_stat_reference,
-    .cpu = stat_cpu,
 };
 
 const tr_op tr__op_batch_stat_own = {
@@ -251,7 +230,6 @@ const tr_op tr__op_batch_stat_own = {
     .backward = stat_backward,
     .track = stat_own_track,
     .reference = &tr__batch_stat_reference,
-    .cpu = stat_cpu,
 };
 
 const tr_op tr__op_batch_stat_rank = {
@@ -266,14 +244,12 @@ const tr_op tr__op_batch_stat_rank = {
     .backward = stat_backward,
     .track = stat_own_track,
     .reference = &tr__batch_stat_reference,
-    .cpu = stat_cpu,
 };
 
 const tr_op tr__op_batch_stat_backward = {
     .name = "batch_stat_backward",
     .infer = stat_backward_infer,
     .reference = &tr__batch_stat_backward_reference,
-    .cpu = stat_backward_cpu,
 };
 
 const tr_op tr__op_batch_norm = {
@@ -286,7 +262,6 @@ const tr_op tr__op_batch_norm = {
     .backward = norm_backward,
     .evaluate = norm_evaluate,
     .reference = &tr__batch_norm_reference,
-    .cpu = norm_cpu,
 };
 
 const tr_op tr__op_batch_norm_backward = {
@@ -295,7 +270,6 @@ const tr_op tr__op_batch_norm_backward = {
     .in_place = 1,
     .infer = norm_backward_infer,
     .reference = &tr__batch_norm_backward_reference,
-    .cpu = norm_backward_cpu,
 };
 
 const tr_op tr__op_batch_track = {

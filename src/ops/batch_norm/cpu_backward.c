@@ -34,7 +34,7 @@ static shared shared_of(const tr_op_desc *desc, void *workspace) {
 
 static int backward_threads(const tr_op_desc *desc) {
     return tr__threads_for(tr_shape_count(desc->in[0].shape), BACKWARD_WEIGHT,
-                           desc->threads);
+                           desc->target.workers);
 }
 
 static size_t backward_workspace(const tr_op_desc *desc, const void *state) {
@@ -255,7 +255,7 @@ static void launch_slope(const tr_op_desc *desc, void *state, const tr_launch *l
         from[c] = (float)a;
         slope[c] = (float)b;
     }
-    int threads = tr__threads_for(there * channels, SLOPE_WEIGHT, desc->threads);
+    int threads = tr__threads_for(there * channels, SLOPE_WEIGHT, desc->target.workers);
     tr__parts_run(threads, slope_part,
                   &(backward_job){desc, launch, {.pixels = there}});
     if (missing > 0 && !(launch->accumulate & 1)) {

@@ -91,7 +91,7 @@ static tr_statistic statistic_of(const stat_part *part, int64_t c) {
 
 static int stat_threads(const tr_op_desc *desc) {
     return tr__threads_for(tr_shape_count(desc->in[0].shape), STAT_WEIGHT,
-                           desc->threads);
+                           desc->target.workers);
 }
 
 static size_t stat_workspace(const tr_op_desc *desc, const void *state) {
@@ -225,7 +225,7 @@ static void launch_norm(const tr_op_desc *desc, void *state, const tr_launch *la
     for (int64_t c = 0; c < channels; c++) {
         tr__batch_norm_scale(desc, launch, c, &mean[c], &scale[c]);
     }
-    int threads = tr__threads_for(pixels * channels, NORM_WEIGHT, desc->threads);
+    int threads = tr__threads_for(pixels * channels, NORM_WEIGHT, desc->target.workers);
     tr__parts_run(threads, norm_part, &(job){desc, launch});
 }
 

@@ -7,10 +7,6 @@
 
 extern const tr_kernel tr__cast_kernel;
 
-static const tr_kernel *const cast_cpu[TR_OP_ISAS] = {&tr__cast_kernel};
-static const tr_kernel *const cast_half[TR_OP_HALVES][TR_OP_ISAS] = {
-    {&tr__cast_kernel}, {&tr__cast_kernel}};
-
 static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                        tr_error *err) {
     const tr_cast_attr *attr = node->attr;
@@ -38,7 +34,7 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     return 1;
 }
 
-// One of the two is f32; what is added to goes the longer way of ops/kernel.h.
+// One of the two is f32; what is added to goes the longer way (tr__widened).
 static bool supports(const tr_op_desc *desc) {
     bool narrows = desc->in[0].dtype == TR_F32;
     tr_dtype other = narrows ? desc->out[0].dtype : desc->in[0].dtype;
@@ -54,10 +50,10 @@ static void launch_cast(const tr_op_desc *desc, void *state, const tr_launch *la
     (void)state;
     int64_t count = tr_shape_count(desc->in[0].shape);
     if (desc->in[0].dtype == TR_F32) {
-        tr__half_narrow(desc->out[0].dtype, launch->in[0], count, desc->threads,
+        tr__half_narrow(desc->out[0].dtype, launch->in[0], count, desc->target.workers,
                         launch->out[0]);
     } else {
-        tr__half_widen(desc->in[0].dtype, launch->in[0], count, desc->threads,
+        tr__half_widen(desc->in[0].dtype, launch->in[0], count, desc->target.workers,
                        launch->out[0]);
     }
 }
@@ -96,6 +92,4 @@ const tr_op tr__op_cast = {
     .infer = infer,
     .backward = backward,
     .reference = &cast_reference,
-    .cpu = cast_cpu,
-    .cpu_half = cast_half,
 };

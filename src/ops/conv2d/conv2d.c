@@ -1,21 +1,11 @@
 #include "ops/conv2d/conv2d.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/operand.h"
 
 #include <string.h>
 
 extern const tr_kernel tr__conv2d_reference, tr__conv2d_backward_input_reference,
     tr__conv2d_backward_weight_reference;
-extern const tr_kernel tr__conv2d_kernel, tr__conv2d_backward_input_kernel,
-    tr__conv2d_backward_weight_kernel;
-
-// Convolutions choose their instruction set themselves.
-static const tr_kernel *const output_cpu[TR_ISA_COUNT] = {&tr__conv2d_kernel};
-static const tr_kernel *const input_cpu[TR_ISA_COUNT] = {
-    &tr__conv2d_backward_input_kernel};
-static const tr_kernel *const weight_cpu[TR_ISA_COUNT] = {
-    &tr__conv2d_backward_weight_kernel};
 
 // Input i is of rank 4, and of the first one's real type.
 static tr_status check_rank(const tr_op_node *node, int i, tr_error *err) {
@@ -159,7 +149,6 @@ const tr_op tr__op_conv2d = {
     .infer = output_infer,
     .backward = backward,
     .reference = &tr__conv2d_reference,
-    .cpu = output_cpu,
 };
 
 const tr_op tr__op_conv2d_backward_input = {
@@ -167,7 +156,6 @@ const tr_op tr__op_conv2d_backward_input = {
     .attr_bytes = sizeof(tr_conv2d_attr),
     .infer = input_infer,
     .reference = &tr__conv2d_backward_input_reference,
-    .cpu = input_cpu,
 };
 
 const tr_op tr__op_conv2d_backward_weight = {
@@ -176,5 +164,4 @@ const tr_op tr__op_conv2d_backward_weight = {
     .shape_only = 1 << 2,
     .infer = weight_infer,
     .reference = &tr__conv2d_backward_weight_reference,
-    .cpu = weight_cpu,
 };

@@ -23,7 +23,7 @@ static tr_conv_desc describe(tr_conv_kind kind, const tr_conv2d_sizes *s,
         .padding = s->padding,
         .fresh = desc->fresh & 1,
         .accumulate = desc->accumulate & 1,
-        .threads = desc->threads,
+        .threads = desc->target.workers,
     };
 }
 

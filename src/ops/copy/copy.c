@@ -1,14 +1,8 @@
 #include "ops/copy/copy.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/operand.h"
 
 extern const tr_kernel tr__copy_reference;
-extern const tr_kernel TR_REAL_KERNELS(tr__copy_kernel);
-
-static const tr_kernel *const copy_cpu[TR_ISA_COUNT] = TR_ISA_TABLE(&tr__copy_kernel);
-static const tr_kernel *const copy_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__copy_kernel);
 
 static tr_status copy_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                             tr_error *err) {
@@ -26,6 +20,4 @@ const tr_op tr__op_copy = {
     .infer = copy_infer,
     .backward = copy_backward,
     .reference = &tr__copy_reference,
-    .cpu = copy_cpu,
-    .cpu_half = copy_half,
 };

@@ -1,17 +1,10 @@
 #include "ops/dropout/dropout.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/operand.h"
 
 #include <string.h>
 
 extern const tr_kernel tr__dropout_reference;
-extern const tr_kernel TR_REAL_KERNELS(tr__dropout_kernel);
-
-static const tr_kernel *const dropout_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__dropout_kernel);
-static const tr_kernel *const dropout_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__dropout_kernel);
 
 tr_status tr__dropout_check(const char *op_name, float probability, tr_error *err) {
     if (!(probability >= 0 && probability < 1)) {
@@ -57,6 +50,4 @@ const tr_op tr__op_dropout = {
     .remake = {TR_REMAKE_RESIDUAL},
     .evaluate = tr__dropout_evaluate,
     .reference = &tr__dropout_reference,
-    .cpu = dropout_cpu,
-    .cpu_half = dropout_half,
 };

@@ -95,7 +95,7 @@ static inline void tr__mask_launch(const tr_op_desc *desc, const tr_launch *laun
     const tr_dropout_attr *attr = (const void *)desc->attr;
     int64_t count = tr_shape_count(desc->in[0].shape);
     int64_t weight = attr->probability > 0 ? TR_MASK_WEIGHT : 1;
-    int threads = tr__threads_for(count, weight, desc->threads);
+    int threads = tr__threads_for(count, weight, desc->target.workers);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int t = 0; t < threads; t++) {
         tr__mask_range(desc, launch, r, x,

@@ -62,7 +62,7 @@ static void launch_embedding(const tr_op_desc *desc, void *state,
     (void)state;
     int64_t rows = tr_shape_count(desc->in[0].shape);
     int64_t width = desc->in[1].shape.dim[1];
-    int threads = tr__threads_for(rows * width, 1, desc->threads);
+    int threads = tr__threads_for(rows * width, 1, desc->target.workers);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int t = 0; t < threads; t++) {
         embed_rows(desc, launch, tr__range_part(rows, 1, t, threads));
@@ -124,7 +124,7 @@ static void launch_embedding_backward(const tr_op_desc *desc, void *state,
                                       const tr_launch *launch) {
     (void)state;
     int64_t width = desc->in[2].shape.dim[1];
-    int threads = tr__threads_for(backward_work(desc, launch), 1, desc->threads);
+    int threads = tr__threads_for(backward_work(desc, launch), 1, desc->target.workers);
     int sharers = width / SHARE < threads ? (int)(width / SHARE) : threads;
     sharers = sharers > 0 ? sharers : 1;
 #pragma omp parallel num_threads(threads) if (threads > 1)

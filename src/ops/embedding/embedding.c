@@ -1,22 +1,10 @@
 #include "ops/embedding/embedding.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/operand.h"
 
 #include <string.h>
 
 extern const tr_kernel tr__embedding_reference, tr__embedding_backward_reference;
-extern const tr_kernel TR_REAL_KERNELS(tr__embedding_kernel);
-extern const tr_kernel TR_REAL_KERNELS(tr__embedding_backward_kernel);
-
-static const tr_kernel *const embedding_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__embedding_kernel);
-static const tr_kernel *const embedding_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__embedding_kernel);
-static const tr_kernel *const embedding_backward_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__embedding_backward_kernel);
-static const tr_kernel *const embedding_backward_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__embedding_backward_kernel);
 
 // Is input i, which may be left out, there?
 static bool has(const tr_op_node *node, int i) {
@@ -118,8 +106,6 @@ const tr_op tr__op_embedding = {
     .infer = embedding_infer,
     .backward = embedding_backward,
     .reference = &tr__embedding_reference,
-    .cpu = embedding_cpu,
-    .cpu_half = embedding_half,
 };
 
 const tr_op tr__op_embedding_backward = {
@@ -128,6 +114,4 @@ const tr_op tr__op_embedding_backward = {
     .shape_only = 1 << 2 | 1 << 3, // the tables
     .infer = embedding_backward_infer,
     .reference = &tr__embedding_backward_reference,
-    .cpu = embedding_backward_cpu,
-    .cpu_half = embedding_backward_half,
 };

@@ -83,7 +83,7 @@ static void launch_gelu(const tr_op_desc *desc, void *state, const tr_launch *la
     const tr_real *x = launch->in[0]; // [count]
     tr_real *y = launch->out[0];      // [count]
     int64_t count = tr_shape_count(desc->in[0].shape);
-    int threads = tr__threads_for(count, GELU_WEIGHT, desc->threads);
+    int threads = tr__threads_for(count, GELU_WEIGHT, desc->target.workers);
     bool add = launch->accumulate & 1;
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int t = 0; t < threads; t++) {
@@ -99,7 +99,7 @@ static void launch_gelu_backward(const tr_op_desc *desc, void *state,
     const tr_real *dy = launch->in[0], *x = launch->in[1]; // [count]
     tr_real *dx = launch->out[0];                          // [count]
     int64_t count = tr_shape_count(desc->in[0].shape);
-    int threads = tr__threads_for(count, GELU_WEIGHT, desc->threads);
+    int threads = tr__threads_for(count, GELU_WEIGHT, desc->target.workers);
     bool add = launch->accumulate & 1;
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int t = 0; t < threads; t++) {

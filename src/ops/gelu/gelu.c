@@ -1,21 +1,10 @@
 #include "ops/gelu/gelu.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/operand.h"
 
 #include <string.h>
 
 extern const tr_kernel tr__gelu_reference, tr__gelu_backward_reference;
-extern const tr_kernel TR_REAL_KERNELS(tr__gelu_kernel);
-extern const tr_kernel TR_REAL_KERNELS(tr__gelu_backward_kernel);
-
-static const tr_kernel *const gelu_cpu[TR_ISA_COUNT] = TR_ISA_TABLE(&tr__gelu_kernel);
-static const tr_kernel *const gelu_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__gelu_kernel);
-static const tr_kernel *const gelu_backward_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__gelu_backward_kernel);
-static const tr_kernel *const gelu_backward_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__gelu_backward_kernel);
 
 static tr_status gelu_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                             tr_error *err) {
@@ -44,8 +33,6 @@ const tr_op tr__op_gelu = {
     .backward = gelu_backward,
     .remake = {TR_REMAKE_ACTIVATION},
     .reference = &tr__gelu_reference,
-    .cpu = gelu_cpu,
-    .cpu_half = gelu_half,
 };
 
 const tr_op tr__op_gelu_backward = {
@@ -53,6 +40,4 @@ const tr_op tr__op_gelu_backward = {
     .attr_bytes = sizeof(tr_gelu_attr),
     .infer = gelu_backward_infer,
     .reference = &tr__gelu_backward_reference,
-    .cpu = gelu_backward_cpu,
-    .cpu_half = gelu_backward_half,
 };

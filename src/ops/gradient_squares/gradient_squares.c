@@ -4,6 +4,8 @@
 #include "ops/accumulate/accumulate.h"
 #include "ops/operand.h"
 
+extern const tr_kernel tr__gradient_squares_kernel, tr__sum_of_squares_kernel;
+
 void tr__squares_reference(const float *x, int64_t count, int threads,
                            double *partials);
 void tr__squares_generic(const float *x, int64_t count, int threads, double *partials);
@@ -73,19 +75,19 @@ static size_t workspace(const tr_op_desc *desc, const void *state) {
 // Sums of another type piece by piece, each piece squared while it is in the cache.
 static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
-    tr_squares_function squares = tr__squares_choose(desc->isa);
+    tr_squares_function squares = tr__squares_choose(desc->target.level);
     int64_t count = count_of(desc);
     int64_t most = desc->in[0].dtype == TR_F32 ? count : TR_CONVERT_ELEMENTS;
     double *partials = launch->out[0];
     for (int64_t done = 0; done < count; done += most) {
         int64_t now = tr__min_i64(count - done, most);
-        squares(tr__sums_at(desc, launch, done, now), now, desc->threads,
+        squares(tr__sums_at(desc, launch, done, now), now, desc->target.workers,
                 partials + done / TR_NORM_BLOCK);
     }
 }
 
 // One for every instruction set: tr__squares_choose finds what is in it.
-static const tr_kernel kernel = {
+const tr_kernel tr__gradient_squares_kernel = {
     .name = "gradient_squares.cpu",
     .supports = supports,
     .cost = cost,
@@ -93,15 +95,10 @@ static const tr_kernel kernel = {
     .launch = launch,
 };
 
-static const tr_kernel *const table[TR_OP_ISAS] = {&kernel};
-static const tr_kernel *const half[TR_OP_HALVES][TR_OP_ISAS] = {{0}, {&kernel}, {0}};
-
 const tr_op tr__op_gradient_squares = {
     .name = "gradient_squares",
     .infer = infer,
-    .reference = &kernel,
-    .cpu = table,
-    .cpu_half = half,
+    .reference = &tr__gradient_squares_kernel,
 };
 
 // ---- all in one
@@ -127,31 +124,28 @@ static bool sum_supports(const tr_op_desc *desc) {
 
 static void launch_sum(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
-    tr_squares_function squares = tr__squares_choose(desc->isa);
+    tr_squares_function squares = tr__squares_choose(desc->target.level);
     const int64_t most = (int64_t)BLOCKS_AT_ONCE * TR_NORM_BLOCK;
     const float *x = launch->in[0];
     double partials[BLOCKS_AT_ONCE], sum = 0;
     int64_t count = count_of(desc);
     for (int64_t done = 0; done < count; done += most) {
         int64_t now = tr__min_i64(count - done, most);
-        squares(x + done, now, desc->threads, partials);
+        squares(x + done, now, desc->target.workers, partials);
         sum = tr__squares_sum(sum, partials, blocks_of(now));
     }
     *(double *)launch->out[0] += sum;
 }
 
-static const tr_kernel sum_kernel = {
+const tr_kernel tr__sum_of_squares_kernel = {
     .name = "sum_of_squares.cpu",
     .supports = sum_supports,
     .cost = cost,
     .launch = launch_sum,
 };
 
-static const tr_kernel *const sum_table[TR_OP_ISAS] = {&sum_kernel};
-
 const tr_op tr__op_sum_of_squares = {
     .name = "sum_of_squares",
     .infer = sum_infer,
-    .reference = &sum_kernel,
-    .cpu = sum_table,
+    .reference = &tr__sum_of_squares_kernel,
 };

@@ -95,8 +95,8 @@ static inline void tr__head_put_weight(const tr_head_pass *p, bool again) {
     }
     if (tr__head_wants(p->desc, HEAD_DBIAS)) {
         tr__column_sums(tr__head_gradients(p), dims.dy_row, dims.rows, dims.out,
-                        p->desc->threads, again || (add >> HEAD_DBIAS & 1), p->scratch,
-                        p->launch->out[HEAD_DBIAS]);
+                        p->desc->target.workers, again || (add >> HEAD_DBIAS & 1),
+                        p->scratch, p->launch->out[HEAD_DBIAS]);
     }
 }
 

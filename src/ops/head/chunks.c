@@ -33,14 +33,14 @@ static tr_status create_backward(const tr_op_desc *desc, bool several,
                                  tr_head_products *p, tr_error *err) {
     tr_status status = TR_OK;
     if (tr__head_wants(desc, HEAD_DX)) {
-        tr_matmul_desc input = tr__product_input(&p->dims, desc->threads);
+        tr_matmul_desc input = tr__product_input(&p->dims, desc->target.workers);
         input.type = input.c_type = desc->in[HEAD_X].dtype;
         input.fresh = desc->fresh >> HEAD_DX & 1;
         input.accumulate = desc->accumulate >> HEAD_DX & 1;
         status = tr__matmul_create(&input, &p->input, err);
     }
     if (status == TR_OK && tr__head_wants(desc, HEAD_DWEIGHT)) {
-        tr_matmul_desc weight = tr__product_weight(&p->dims, desc->threads);
+        tr_matmul_desc weight = tr__product_weight(&p->dims, desc->target.workers);
         weight.type = desc->in[HEAD_X].dtype;
         weight.fresh = desc->fresh >> HEAD_DWEIGHT & 1;
         weight.accumulate = several || (desc->accumulate >> HEAD_DWEIGHT & 1);
@@ -56,7 +56,7 @@ static tr_status create_products(const tr_op_desc *desc, bool backward, bool sev
     if (dims.rows == 0) {
         return TR_OK;
     }
-    tr_matmul_desc output = tr__product_output(&dims, desc->threads);
+    tr_matmul_desc output = tr__product_output(&dims, desc->target.workers);
     output.type = desc->in[HEAD_X].dtype;
     output.bias = tr__head_has_bias(desc);
     output.fresh = true;

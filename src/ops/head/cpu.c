@@ -14,7 +14,7 @@ __attribute__((always_inline)) static inline void soften(const tr_head_pass *p,
     const int32_t *targets = tr__head_targets(p);
     int64_t rows = p->products->dims.rows, width = p->products->dims.out;
     float seed = p->launch->run->loss_seed;
-    int threads = tr__threads_for(rows * width, 8, p->desc->threads);
+    int threads = tr__threads_for(rows * width, 8, p->desc->target.workers);
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t r = 0; r < rows; r++) {
         float *row = p->logits + r * width;

@@ -1,6 +1,5 @@
 #include "ops/head/head.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/head/operands.h"
 #include "ops/operand.h"
 
@@ -8,26 +7,6 @@
 
 extern const tr_kernel tr__head_reference, tr__head_backward_reference,
     tr__head_logits_reference, tr__head_logits_rows_reference;
-extern const tr_kernel tr__head_logits_kernel, tr__head_logits_rows_kernel;
-extern const tr_kernel TR_REAL_KERNELS(tr__head_kernel);
-extern const tr_kernel TR_REAL_KERNELS(tr__head_backward_kernel);
-
-static const tr_kernel *const head_cpu[TR_ISA_COUNT] = TR_ISA_TABLE(&tr__head_kernel);
-static const tr_kernel *const head_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_PRODUCT_TABLE(&tr__head_kernel);
-static const tr_kernel *const head_backward_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__head_backward_kernel);
-static const tr_kernel *const head_backward_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_PRODUCT_TABLE(&tr__head_backward_kernel);
-// The product chooses its instruction set itself.
-static const tr_kernel *const head_logits_cpu[TR_ISA_COUNT] = {&tr__head_logits_kernel};
-static const tr_kernel *const head_logits_half[TR_OP_HALVES][TR_OP_ISAS] = {
-    {[TR_ISA_AVX512] = &tr__head_logits_kernel}};
-
-static const tr_kernel *const head_rows_cpu[TR_ISA_COUNT] = {
-    &tr__head_logits_rows_kernel};
-static const tr_kernel *const head_rows_half[TR_OP_HALVES][TR_OP_ISAS] = {
-    {[TR_ISA_AVX512] = &tr__head_logits_rows_kernel}};
 
 tr_status tr__head_check_inputs(const tr_op_node *node, int64_t *vocabulary,
                                 tr_error *err) {
@@ -139,8 +118,6 @@ const tr_op tr__op_head = {
     .backward = backward,
     .inference = &tr__op_head_logits,
     .reference = &tr__head_reference,
-    .cpu = head_cpu,
-    .cpu_half = head_half,
 };
 
 const tr_op tr__op_head_backward = {
@@ -148,8 +125,6 @@ const tr_op tr__op_head_backward = {
     .attr_bytes = sizeof(tr_head_attr),
     .infer = backward_infer,
     .reference = &tr__head_backward_reference,
-    .cpu = head_backward_cpu,
-    .cpu_half = head_backward_half,
 };
 
 const tr_op tr__op_head_logits = {
@@ -159,8 +134,6 @@ const tr_op tr__op_head_logits = {
     .infer = logits_infer,
     .inference = &tr__op_head_logits_rows,
     .reference = &tr__head_logits_reference,
-    .cpu = head_logits_cpu,
-    .cpu_half = head_logits_half,
 };
 
 const tr_op tr__op_head_logits_rows = {
@@ -169,6 +142,4 @@ const tr_op tr__op_head_logits_rows = {
     .no_gradient = 1u << HEAD_TARGETS,
     .infer = rows_infer,
     .reference = &tr__head_logits_rows_reference,
-    .cpu = head_rows_cpu,
-    .cpu_half = head_rows_half,
 };

@@ -22,7 +22,7 @@ static bool supports(const tr_op_desc *desc) {
 
 static tr_status prepare_rows(const tr_op_desc *desc, tr_linear_dims dims, void **state,
                               tr_error *err) {
-    tr_matmul_desc product = tr__product_output(&dims, desc->threads);
+    tr_matmul_desc product = tr__product_output(&dims, desc->target.workers);
     product.type = desc->in[HEAD_X].dtype;
     product.bias = tr__head_has_bias(desc);
     product.fresh = true;

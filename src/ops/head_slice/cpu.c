@@ -12,7 +12,7 @@ extern const tr_kernel TR_ISA_NAME(tr__head_slice_backward_kernel);
 
 static int threads_of(const tr_head_pass *p) {
     tr_linear_dims dims = p->products->dims;
-    return tr__threads_for(dims.rows * dims.out, 8, p->desc->threads);
+    return tr__threads_for(dims.rows * dims.out, 8, p->desc->target.workers);
 }
 
 // ---- forward

@@ -1,20 +1,8 @@
 #include "ops/head_slice/head_slice.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/head_slice/operands.h"
 
 extern const tr_kernel tr__head_slice_reference, tr__head_slice_backward_reference;
-extern const tr_kernel TR_REAL_KERNELS(tr__head_slice_kernel);
-extern const tr_kernel TR_REAL_KERNELS(tr__head_slice_backward_kernel);
-
-static const tr_kernel *const slice_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__head_slice_kernel);
-static const tr_kernel *const slice_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_PRODUCT_TABLE(&tr__head_slice_kernel);
-static const tr_kernel *const slice_backward_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__head_slice_backward_kernel);
-static const tr_kernel *const slice_backward_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_PRODUCT_TABLE(&tr__head_slice_backward_kernel);
 
 // The row of each of x's vectors in `running` or `best`.
 static tr_shape row_shape(const tr_op_node *node, int64_t width) {
@@ -100,8 +88,6 @@ const tr_op tr__op_head_slice = {
     .infer = slice_infer,
     .backward = backward,
     .reference = &tr__head_slice_reference,
-    .cpu = slice_cpu,
-    .cpu_half = slice_half,
 };
 
 const tr_op tr__op_head_slice_backward = {
@@ -109,6 +95,4 @@ const tr_op tr__op_head_slice_backward = {
     .attr_bytes = sizeof(tr_head_slice_attr),
     .infer = backward_infer,
     .reference = &tr__head_slice_backward_reference,
-    .cpu = slice_backward_cpu,
-    .cpu_half = slice_backward_half,
 };

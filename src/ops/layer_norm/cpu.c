@@ -101,7 +101,7 @@ static void launch_layer_norm(const tr_op_desc *desc, void *state,
     int64_t rows = tr__shape_rows(desc->in[0].shape);
     tr_norm_out out = {launch->out[0], launch->out[1], launch->out[2],
                        launch->accumulate};
-    int threads = tr__threads_for(rows * width, FORWARD_WEIGHT, desc->threads);
+    int threads = tr__threads_for(rows * width, FORWARD_WEIGHT, desc->target.workers);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int t = 0; t < threads; t++) {
         tr_range r = tr__range_part(rows, 1, t, threads);
@@ -144,7 +144,7 @@ static int residual_threads(const tr_op_desc *desc) {
     const tr_layer_norm_attr *attr = (const void *)desc->attr;
     return tr__threads_for(tr_shape_count(desc->in[0].shape),
                            attr->dropout > 0 ? TR_MASK_WEIGHT : FORWARD_WEIGHT,
-                           desc->threads);
+                           desc->target.workers);
 }
 
 // Elements of one thread's spare row; threads share no cache line.

@@ -138,7 +138,7 @@ static void reduce_part(const tr_op_desc *desc, const tr_launch *launch, int par
 
 static int thread_count(const tr_op_desc *desc) {
     return tr__threads_for(tr_shape_count(desc->in[0].shape), BACKWARD_WEIGHT,
-                           desc->threads);
+                           desc->target.workers);
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,

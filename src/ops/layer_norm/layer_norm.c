@@ -1,6 +1,5 @@
 #include "ops/layer_norm/layer_norm.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/dropout/dropout.h"
 #include "ops/operand.h"
 
@@ -8,22 +7,6 @@
 
 extern const tr_kernel tr__layer_norm_reference, tr__layer_norm_backward_reference;
 extern const tr_kernel tr__residual_norm_reference;
-extern const tr_kernel TR_REAL_KERNELS(tr__layer_norm_kernel);
-extern const tr_kernel TR_REAL_KERNELS(tr__layer_norm_backward_kernel);
-extern const tr_kernel TR_REAL_KERNELS(tr__residual_norm_kernel);
-
-static const tr_kernel *const layer_norm_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__layer_norm_kernel);
-static const tr_kernel *const layer_norm_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__layer_norm_kernel);
-static const tr_kernel *const layer_norm_backward_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__layer_norm_backward_kernel);
-static const tr_kernel *const layer_norm_backward_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__layer_norm_backward_kernel);
-static const tr_kernel *const residual_norm_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__residual_norm_kernel);
-static const tr_kernel *const residual_norm_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__residual_norm_kernel);
 
 // Input i is a vector as wide as a row of x.
 static tr_status check_vector(const tr_op_node *node, int i, tr_shape x,
@@ -152,16 +135,12 @@ const tr_op tr__op_layer_norm = {
     .backward = layer_norm_backward,
     .remake = {TR_REMAKE_NORM, TR_REMAKE_NORM, TR_REMAKE_NORM},
     .reference = &tr__layer_norm_reference,
-    .cpu = layer_norm_cpu,
-    .cpu_half = layer_norm_half,
 };
 
 const tr_op tr__op_layer_norm_backward = {
     .name = "layer_norm_backward",
     .infer = layer_norm_backward_infer,
     .reference = &tr__layer_norm_backward_reference,
-    .cpu = layer_norm_backward_cpu,
-    .cpu_half = layer_norm_backward_half,
 };
 
 static void residual_norm_evaluate(void *attr) {
@@ -177,6 +156,4 @@ const tr_op tr__op_residual_norm = {
     .remake = {TR_REMAKE_RESIDUAL, TR_REMAKE_NORM, TR_REMAKE_NORM, TR_REMAKE_NORM},
     .recompute = residual_norm_recompute,
     .reference = &tr__residual_norm_reference,
-    .cpu = residual_norm_cpu,
-    .cpu_half = residual_norm_half,
 };

@@ -13,7 +13,7 @@ static bool is_wanted(const tr_op_desc *desc, int i) {
 
 static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
     tr_linear_dims dims = tr__linear_weight_dims(desc);
-    tr_matmul_desc product = tr__product_weight(&dims, desc->threads);
+    tr_matmul_desc product = tr__product_weight(&dims, desc->target.workers);
     product.type = TR_REAL;
     product.fresh = desc->fresh & 1;
     product.accumulate = desc->accumulate & 1;
@@ -37,7 +37,7 @@ static void launch_weight(const tr_op_desc *desc, void *state,
     const tr_real *x = launch->in[1];  // [rows, in]
     tr_linear_dims dims = tr__linear_weight_dims(desc);
     if (is_wanted(desc, 1)) {
-        tr__column_sums(dy, dims.out, dims.rows, dims.out, desc->threads,
+        tr__column_sums(dy, dims.out, dims.rows, dims.out, desc->target.workers,
                         launch->accumulate & 2, launch->workspace, launch->out[1]);
     }
     if (is_wanted(desc, 0)) {

@@ -11,7 +11,7 @@ static bool asked(uint32_t bits, int i) {
 
 static tr_status output_prepare(const tr_op_desc *desc, void **state, tr_error *err) {
     tr_linear_dims dims = tr__linear_output_dims(desc);
-    tr_matmul_desc product = tr__product_output(&dims, desc->threads);
+    tr_matmul_desc product = tr__product_output(&dims, desc->target.workers);
     product.type = product.c_type = desc->in[0].dtype;
     product.bias = tr__linear_has_bias(desc);
     product.relu = tr__linear_attr(desc).activation == TR_ACTIVATION_RELU;
@@ -22,7 +22,7 @@ static tr_status output_prepare(const tr_op_desc *desc, void **state, tr_error *
 
 static tr_status input_prepare(const tr_op_desc *desc, void **state, tr_error *err) {
     tr_linear_dims dims = tr__linear_input_dims(desc);
-    tr_matmul_desc product = tr__product_input(&dims, desc->threads);
+    tr_matmul_desc product = tr__product_input(&dims, desc->target.workers);
     product.type = product.c_type = desc->in[0].dtype;
     product.fresh = asked(desc->fresh, 0);
     product.accumulate = asked(desc->accumulate, 0);

@@ -1,6 +1,5 @@
 #include "ops/linear/linear.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/operand.h"
 #include "ops/relu/relu.h"
 
@@ -8,21 +7,6 @@
 
 extern const tr_kernel tr__linear_reference, tr__linear_backward_input_reference,
     tr__linear_backward_weight_reference;
-extern const tr_kernel tr__linear_kernel, tr__linear_backward_input_kernel;
-extern const tr_kernel TR_REAL_KERNELS(tr__linear_backward_weight_kernel);
-
-// The products choose their instruction set themselves.
-static const tr_kernel *const output_cpu[TR_ISA_COUNT] = {&tr__linear_kernel};
-static const tr_kernel *const input_cpu[TR_ISA_COUNT] = {
-    &tr__linear_backward_input_kernel};
-static const tr_kernel *const output_half[TR_OP_HALVES][TR_OP_ISAS] = {
-    {[TR_ISA_AVX512] = &tr__linear_kernel}};
-static const tr_kernel *const input_half[TR_OP_HALVES][TR_OP_ISAS] = {
-    {[TR_ISA_AVX512] = &tr__linear_backward_input_kernel}};
-static const tr_kernel *const weight_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__linear_backward_weight_kernel);
-static const tr_kernel *const weight_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_PRODUCT_TABLE(&tr__linear_backward_weight_kernel);
 
 static const tr_linear_attr *attr_of(const tr_op_node *node) {
     return node->attr;
@@ -157,8 +141,6 @@ const tr_op tr__op_linear = {
     .backward = backward,
     .remake = {TR_REMAKE_PRODUCT},
     .reference = &tr__linear_reference,
-    .cpu = output_cpu,
-    .cpu_half = output_half,
 };
 
 const tr_op tr__op_linear_backward_input = {
@@ -166,8 +148,6 @@ const tr_op tr__op_linear_backward_input = {
     .attr_bytes = sizeof(tr_linear_attr),
     .infer = input_infer,
     .reference = &tr__linear_backward_input_reference,
-    .cpu = input_cpu,
-    .cpu_half = input_half,
 };
 
 const tr_op tr__op_linear_backward_weight = {
@@ -175,6 +155,4 @@ const tr_op tr__op_linear_backward_weight = {
     .attr_bytes = sizeof(tr_linear_attr),
     .infer = weight_infer,
     .reference = &tr__linear_backward_weight_reference,
-    .cpu = weight_cpu,
-    .cpu_half = weight_half,
 };

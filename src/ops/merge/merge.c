@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+extern const tr_kernel tr__merge_kernel, tr__pack_kernel;
+
 static int64_t rows_of(const tr_op_desc *desc) {
     return desc->in[0].shape.dim[0];
 }
@@ -110,21 +112,18 @@ static void merge_launch(const tr_op_desc *desc, void *state, const tr_launch *l
     }
 }
 
-static const tr_kernel merge_kernel = {
+const tr_kernel tr__merge_kernel = {
     .name = "merge.cpu",
     .supports = merge_supports,
     .cost = merge_cost,
     .launch = merge_launch,
 };
 
-static const tr_kernel *const merge_table[TR_OP_ISAS] = {&merge_kernel};
-
 const tr_op tr__op_merge = {
     .name = "merge",
     .attr_bytes = sizeof(tr_merge_attr),
     .infer = merge_infer,
-    .reference = &merge_kernel,
-    .cpu = merge_table,
+    .reference = &tr__merge_kernel,
 };
 
 // ---- pack
@@ -166,19 +165,16 @@ static void pack_launch(const tr_op_desc *desc, void *state, const tr_launch *la
     }
 }
 
-static const tr_kernel pack_kernel = {
+const tr_kernel tr__pack_kernel = {
     .name = "pack.cpu",
     .supports = pack_supports,
     .cost = pack_cost,
     .launch = pack_launch,
 };
 
-static const tr_kernel *const pack_table[TR_OP_ISAS] = {&pack_kernel};
-
 const tr_op tr__op_pack = {
     .name = "pack",
     .attr_bytes = sizeof(tr_pack_attr),
     .infer = pack_infer,
-    .reference = &pack_kernel,
-    .cpu = pack_table,
+    .reference = &tr__pack_kernel,
 };

@@ -42,8 +42,8 @@ static void launch_pool(const tr_op_desc *desc, void *state, const tr_launch *la
     const float *x = launch->in[0]; // [batch, height, width, channels]
     float *y = launch->out[0];      // [batch, rows, columns, channels]
     int64_t windows = s.batch * s.rows * s.columns;
-    int threads =
-        tr__threads_for(tr_shape_count(desc->in[0].shape), WEIGHT, desc->threads);
+    int threads = tr__threads_for(tr_shape_count(desc->in[0].shape), WEIGHT,
+                                  desc->target.workers);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < windows; i++) {
         tr_window w = tr__pool_window(&s, i / s.columns % s.rows, i % s.columns);
@@ -87,7 +87,7 @@ static void launch_backward(const tr_op_desc *desc, void *state,
     const float *dy = launch->in[0], *x = launch->in[1];
     float *dx = launch->out[0]; // [batch, height, width, channels]
     int64_t image = s.height * s.width * s.channels;
-    int threads = tr__threads_for(s.batch * image, WEIGHT, desc->threads);
+    int threads = tr__threads_for(s.batch * image, WEIGHT, desc->target.workers);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t b = 0; b < s.batch; b++) {
         if (!(launch->accumulate & 1)) {

@@ -1,18 +1,8 @@
 #include "ops/pool/pool.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/pool/windows.h"
 
 extern const tr_kernel tr__pool_reference, tr__pool_backward_reference;
-extern const tr_kernel tr__pool_kernel_generic, tr__pool_backward_kernel_generic;
-#if defined(__x86_64__)
-extern const tr_kernel tr__pool_kernel_avx2, tr__pool_backward_kernel_avx2;
-extern const tr_kernel tr__pool_kernel_avx512, tr__pool_backward_kernel_avx512;
-#endif
-
-static const tr_kernel *const pool_cpu[TR_ISA_COUNT] = TR_ISA_TABLE(&tr__pool_kernel);
-static const tr_kernel *const backward_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__pool_backward_kernel);
 
 static tr_status check_attr(const tr_op_node *node, tr_error *err) {
     const tr_pool_attr *a = node->attr;
@@ -90,7 +80,6 @@ const tr_op tr__op_pool = {
     .infer = pool_infer,
     .backward = backward,
     .reference = &tr__pool_reference,
-    .cpu = pool_cpu,
 };
 
 const tr_op tr__op_pool_average_backward = {
@@ -99,7 +88,6 @@ const tr_op tr__op_pool_average_backward = {
     .shape_only = 1 << 1,
     .infer = backward_infer,
     .reference = &tr__pool_backward_reference,
-    .cpu = backward_cpu,
 };
 
 const tr_op tr__op_pool_max_backward = {
@@ -107,5 +95,4 @@ const tr_op tr__op_pool_max_backward = {
     .attr_bytes = sizeof(tr_pool_attr),
     .infer = backward_infer,
     .reference = &tr__pool_backward_reference,
-    .cpu = backward_cpu,
 };

@@ -1,19 +1,8 @@
 #include "ops/relu/relu.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/operand.h"
 
 extern const tr_kernel tr__relu_reference, tr__relu_backward_reference;
-extern const tr_kernel TR_REAL_KERNELS(tr__relu_kernel);
-extern const tr_kernel TR_REAL_KERNELS(tr__relu_backward_kernel);
-
-static const tr_kernel *const relu_cpu[TR_ISA_COUNT] = TR_ISA_TABLE(&tr__relu_kernel);
-static const tr_kernel *const relu_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__relu_kernel);
-static const tr_kernel *const relu_backward_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__relu_backward_kernel);
-static const tr_kernel *const relu_backward_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__relu_backward_kernel);
 
 static tr_status relu_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                             tr_error *err) {
@@ -41,14 +30,10 @@ const tr_op tr__op_relu = {
     .backward = relu_backward,
     .remake = {TR_REMAKE_ACTIVATION},
     .reference = &tr__relu_reference,
-    .cpu = relu_cpu,
-    .cpu_half = relu_half,
 };
 
 const tr_op tr__op_relu_backward = {
     .name = "relu_backward",
     .infer = relu_backward_infer,
     .reference = &tr__relu_backward_reference,
-    .cpu = relu_backward_cpu,
-    .cpu_half = relu_backward_half,
 };

@@ -1,15 +1,8 @@
 #include "ops/residual/residual.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/operand.h"
 
 extern const tr_kernel tr__residual_reference;
-extern const tr_kernel TR_REAL_KERNELS(tr__residual_kernel);
-
-static const tr_kernel *const residual_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__residual_kernel);
-static const tr_kernel *const residual_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__residual_kernel);
 
 static tr_status residual_infer(const tr_op_node *node, tr_tensor_desc *out,
                                 int *out_count, tr_error *err) {
@@ -33,6 +26,4 @@ const tr_op tr__op_residual = {
     .remake = {TR_REMAKE_RESIDUAL},
     .evaluate = tr__dropout_evaluate,
     .reference = &tr__residual_reference,
-    .cpu = residual_cpu,
-    .cpu_half = residual_half,
 };

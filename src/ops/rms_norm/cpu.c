@@ -58,7 +58,7 @@ static void launch_norm(const tr_op_desc *desc, void *state, const tr_launch *la
     const tr_real *x = launch->in[0], *weight = launch->in[1]; // [rows, width]
     tr_real *y = launch->out[0];                               // [rows, width]
     float *rstds = launch->out[1];                             // [rows, heads]
-    int threads = tr__threads_for(s.rows * s.width, WEIGHT, desc->threads);
+    int threads = tr__threads_for(s.rows * s.width, WEIGHT, desc->target.workers);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t r = 0; r < s.rows; r++) {
         norm_heads(&s, x + r * s.width, weight, y ? y + r * s.width : NULL,
@@ -79,7 +79,7 @@ static int64_t thread_floats(const tr_rms_norm_sizes *s) {
 
 static int backward_threads(const tr_op_desc *desc) {
     return tr__threads_for(tr_shape_count(desc->in[0].shape), BACKWARD_WEIGHT,
-                           desc->threads);
+                           desc->target.workers);
 }
 
 static size_t workspace(const tr_op_desc *desc, const void *state) {

@@ -1,22 +1,10 @@
 #include "ops/rms_norm/rms_norm.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/operand.h"
 
 #include <string.h>
 
 extern const tr_kernel tr__rms_norm_reference, tr__rms_norm_backward_reference;
-extern const tr_kernel TR_REAL_KERNELS(tr__rms_norm_kernel);
-extern const tr_kernel TR_REAL_KERNELS(tr__rms_norm_backward_kernel);
-
-static const tr_kernel *const norm_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__rms_norm_kernel);
-static const tr_kernel *const norm_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__rms_norm_kernel);
-static const tr_kernel *const backward_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__rms_norm_backward_kernel);
-static const tr_kernel *const backward_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__rms_norm_backward_kernel);
 
 tr_rms_norm_sizes tr__rms_norm_sizes(tr_shape x, const void *attr) {
     tr_rms_norm_attr a;
@@ -130,8 +118,6 @@ const tr_op tr__op_rms_norm = {
     .backward = backward,
     .recompute = recompute,
     .reference = &tr__rms_norm_reference,
-    .cpu = norm_cpu,
-    .cpu_half = norm_half,
 };
 
 const tr_op tr__op_rms_norm_backward = {
@@ -139,6 +125,4 @@ const tr_op tr__op_rms_norm_backward = {
     .attr_bytes = sizeof(tr_rms_norm_attr),
     .infer = backward_infer,
     .reference = &tr__rms_norm_backward_reference,
-    .cpu = backward_cpu,
-    .cpu_half = backward_half,
 };

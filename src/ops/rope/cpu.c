@@ -109,7 +109,8 @@ static void turn_block(const rows *w, int64_t sample, int64_t first, int64_t end
 }
 
 static int threads_of(const tr_op_desc *desc) {
-    return tr__threads_for(tr_shape_count(desc->in[0].shape), WEIGHT, desc->threads);
+    return tr__threads_for(tr_shape_count(desc->in[0].shape), WEIGHT,
+                           desc->target.workers);
 }
 
 static size_t workspace(const tr_op_desc *desc, const void *state) {

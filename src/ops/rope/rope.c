@@ -1,22 +1,11 @@
 #include "ops/rope/rope.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/operand.h"
 
 #include <math.h>
 #include <string.h>
 
 extern const tr_kernel tr__rope_reference, tr__rope_backward_reference;
-extern const tr_kernel TR_REAL_KERNELS(tr__rope_kernel);
-extern const tr_kernel TR_REAL_KERNELS(tr__rope_backward_kernel);
-
-static const tr_kernel *const rope_cpu[TR_ISA_COUNT] = TR_ISA_TABLE(&tr__rope_kernel);
-static const tr_kernel *const rope_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__rope_kernel);
-static const tr_kernel *const backward_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__rope_backward_kernel);
-static const tr_kernel *const backward_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__rope_backward_kernel);
 
 // ---- frequencies
 
@@ -105,8 +94,6 @@ const tr_op tr__op_rope = {
     .infer = infer,
     .backward = backward,
     .reference = &tr__rope_reference,
-    .cpu = rope_cpu,
-    .cpu_half = rope_half,
 };
 
 const tr_op tr__op_rope_backward = {
@@ -115,6 +102,4 @@ const tr_op tr__op_rope_backward = {
     .in_place = 1,
     .infer = infer,
     .reference = &tr__rope_backward_reference,
-    .cpu = backward_cpu,
-    .cpu_half = backward_half,
 };

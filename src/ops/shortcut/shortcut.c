@@ -74,18 +74,12 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     return 1;
 }
 
-// Moves rows of floats as they are: plain C is as fast as anything.
-static const tr_kernel *const shortcut_cpu[] = {&tr__shortcut_reference, NULL, NULL};
-static const tr_kernel *const backward_cpu[] = {&tr__shortcut_backward_reference, NULL,
-                                                NULL};
-
 const tr_op tr__op_shortcut = {
     .name = "shortcut",
     .attr_bytes = sizeof(tr_shortcut_attr),
     .infer = infer,
     .backward = backward,
     .reference = &tr__shortcut_reference,
-    .cpu = shortcut_cpu,
 };
 
 const tr_op tr__op_shortcut_backward = {
@@ -93,5 +87,4 @@ const tr_op tr__op_shortcut_backward = {
     .attr_bytes = sizeof(tr_shortcut_attr),
     .infer = backward_infer,
     .reference = &tr__shortcut_backward_reference,
-    .cpu = backward_cpu,
 };

@@ -42,7 +42,7 @@ static void launch_swiglu(const tr_op_desc *desc, void *state,
     tr_real *y = launch->out[0];      // [rows, I]
     int64_t rows = tr__shape_rows(desc->in[0].shape);
     int64_t width = tr__shape_width(desc->in[0].shape) / 2;
-    int threads = tr__threads_for(rows * width, WEIGHT, desc->threads);
+    int threads = tr__threads_for(rows * width, WEIGHT, desc->target.workers);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t r = 0; r < rows; r++) {
         const tr_real *gate = h + r * 2 * width;
@@ -58,7 +58,7 @@ static void launch_backward(const tr_op_desc *desc, void *state,
     tr_real *dh = launch->out[0];                          // [rows, 2 I]
     int64_t rows = tr__shape_rows(desc->in[1].shape);
     int64_t width = tr__shape_width(desc->in[1].shape) / 2;
-    int threads = tr__threads_for(rows * width, BACKWARD_WEIGHT, desc->threads);
+    int threads = tr__threads_for(rows * width, BACKWARD_WEIGHT, desc->target.workers);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t r = 0; r < rows; r++) {
         int64_t first = r * 2 * width;

@@ -1,20 +1,8 @@
 #include "ops/swiglu/swiglu.h"
 
-#include "backend/cpu/isa.h"
 #include "ops/operand.h"
 
 extern const tr_kernel tr__swiglu_reference, tr__swiglu_backward_reference;
-extern const tr_kernel TR_REAL_KERNELS(tr__swiglu_kernel);
-extern const tr_kernel TR_REAL_KERNELS(tr__swiglu_backward_kernel);
-
-static const tr_kernel *const swiglu_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__swiglu_kernel);
-static const tr_kernel *const swiglu_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__swiglu_kernel);
-static const tr_kernel *const backward_cpu[TR_ISA_COUNT] =
-    TR_ISA_TABLE(&tr__swiglu_backward_kernel);
-static const tr_kernel *const backward_half[TR_OP_HALVES][TR_OP_ISAS] =
-    TR_HALF_TABLE(&tr__swiglu_backward_kernel);
 
 // Input i is [..., 2 I]; *y becomes [..., I].
 static tr_status check_pairs(const tr_op_node *node, int i, tr_shape *y,
@@ -83,14 +71,10 @@ const tr_op tr__op_swiglu = {
     .backward = backward,
     .remake = {TR_REMAKE_ACTIVATION},
     .reference = &tr__swiglu_reference,
-    .cpu = swiglu_cpu,
-    .cpu_half = swiglu_half,
 };
 
 const tr_op tr__op_swiglu_backward = {
     .name = "swiglu_backward",
     .infer = backward_infer,
     .reference = &tr__swiglu_backward_reference,
-    .cpu = backward_cpu,
-    .cpu_half = backward_half,
 };

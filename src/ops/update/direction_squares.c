@@ -4,13 +4,15 @@
 #include "ops/optimizer_measure.h"
 #include "ops/update/pieces.h"
 
+extern const tr_kernel tr__direction_squares_kernel;
+
 static void measure_piece(const tr_update_piece *piece) {
     const tr_update_walk *walk = piece->walk;
     tr_squares *parts = walk->launch->out[0];
     int64_t block = piece->first / TR_NORM_BLOCK - walk->attr->origin / TR_NORM_BLOCK;
-    tr__optimizer_measure(walk->order->optimizer, walk->desc->isa, walk->desc->threads,
-                          &piece->hyper, &piece->update, piece->first,
-                          parts + block + piece->range->place);
+    tr__optimizer_measure(walk->order->optimizer, walk->desc->target.level,
+                          walk->desc->target.workers, &piece->hyper, &piece->update,
+                          piece->first, parts + block + piece->range->place);
 }
 
 // Parameters are read alone, but a piece of an update may write them.
@@ -41,7 +43,7 @@ static size_t workspace(const tr_op_desc *desc, const void *state) {
     return tr__sums_workspace(desc);
 }
 
-static const tr_kernel kernel = {
+const tr_kernel tr__direction_squares_kernel = {
     .name = "direction_squares.cpu",
     .supports = supports,
     .cost = cost,
@@ -49,13 +51,8 @@ static const tr_kernel kernel = {
     .launch = launch,
 };
 
-static const tr_kernel *const table[TR_OP_ISAS] = {&kernel};
-static const tr_kernel *const half[TR_OP_HALVES][TR_OP_ISAS] = {{0}, {&kernel}, {0}};
-
 const tr_op tr__op_direction_squares = {
     .name = "direction_squares",
     .attr_bytes = sizeof(tr_update_attr),
-    .reference = &kernel,
-    .cpu = table,
-    .cpu_half = half,
+    .reference = &tr__direction_squares_kernel,
 };

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+extern const tr_kernel tr__tensor_squares_kernel;
+
 static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     const tr_tensor_squares_attr *attr = (const void *)desc->attr;
@@ -29,18 +31,15 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
     tr__desc_cost(desc, 0, out);
 }
 
-static const tr_kernel kernel = {
+const tr_kernel tr__tensor_squares_kernel = {
     .name = "tensor_squares.cpu",
     .supports = supports,
     .cost = cost,
     .launch = launch,
 };
 
-static const tr_kernel *const table[TR_OP_ISAS] = {&kernel};
-
 const tr_op tr__op_tensor_squares = {
     .name = "tensor_squares",
     .attr_bytes = sizeof(tr_tensor_squares_attr),
-    .reference = &kernel,
-    .cpu = table,
+    .reference = &tr__tensor_squares_kernel,
 };

@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+extern const tr_kernel tr__update_kernel;
+
 // What the squares of a range's tensor make of its rate.
 static double trust_of(const tr_update_piece *piece) {
     const tr_adaptation *adaptation = piece->walk->order->optimizer->adaptation;
@@ -22,8 +24,8 @@ static void update_piece(const tr_update_piece *piece) {
     const tr_update_walk *walk = piece->walk;
     tr_update update = piece->update;
     update.trust = trust_of(piece);
-    tr__optimizer_choose(walk->order->optimizer, walk->desc->isa)(&piece->hyper,
-                                                                  &update);
+    tr__optimizer_choose(walk->order->optimizer,
+                         walk->desc->target.level)(&piece->hyper, &update);
 }
 
 // With what lies between the tensors.
@@ -31,7 +33,7 @@ static void round_run(const tr_update_walk *walk, int64_t first, int64_t count) 
     int64_t at = first - walk->attr->first;
     uint16_t *copy = walk->launch->out[TR_UPDATE_COPY];
     tr__half_narrow(walk->desc->out[TR_UPDATE_COPY].dtype, walk->param + at, count,
-                    walk->desc->threads, copy + at);
+                    walk->desc->target.workers, copy + at);
 }
 
 static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
@@ -63,7 +65,7 @@ static size_t workspace(const tr_op_desc *desc, const void *state) {
     return tr__sums_workspace(desc);
 }
 
-static const tr_kernel kernel = {
+const tr_kernel tr__update_kernel = {
     .name = "update.cpu",
     .supports = supports,
     .cost = cost,
@@ -71,14 +73,9 @@ static const tr_kernel kernel = {
     .launch = launch,
 };
 
-static const tr_kernel *const table[TR_OP_ISAS] = {&kernel};
-static const tr_kernel *const half[TR_OP_HALVES][TR_OP_ISAS] = {{0}, {&kernel}, {0}};
-
 // The optimizer's own function is the one for the instruction set (ops/optimizer.h).
 const tr_op tr__op_update = {
     .name = "update",
     .attr_bytes = sizeof(tr_update_attr),
-    .reference = &kernel,
-    .cpu = table,
-    .cpu_half = half,
+    .reference = &tr__update_kernel,
 };

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+extern const tr_kernel tr__zero_kernel;
+
 static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                        tr_error *err) {
     const tr_zero_attr *attr = node->attr;
@@ -29,21 +31,16 @@ static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch)
     memset(launch->out[0], 0, (size_t)tr_tensor_bytes(desc->out[0]));
 }
 
-static const tr_kernel kernel = {
+const tr_kernel tr__zero_kernel = {
     .name = "zero.cpu",
     .supports = supports,
     .cost = cost,
     .launch = launch,
 };
 
-static const tr_kernel *const table[TR_OP_ISAS] = {&kernel};
-static const tr_kernel *const half[TR_OP_HALVES][TR_OP_ISAS] = {{0}, {&kernel}, {0}};
-
 const tr_op tr__op_zero = {
     .name = "zero",
     .attr_bytes = sizeof(tr_zero_attr),
     .infer = infer,
-    .reference = &kernel,
-    .cpu = table,
-    .cpu_half = half,
+    .reference = &tr__zero_kernel,
 };

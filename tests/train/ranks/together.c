@@ -1,5 +1,6 @@
 // Run on ranks: what they must agree on, ends that one is asked for, and one rank's
 // trouble, which ends all. What breaks the ranks' bond comes as an argument, alone.
+#include "backend/cpu/isa.h"
 #include "on_ranks.h"
 #include "train/samples.h"
 #include "train/trial.h"
@@ -96,7 +97,7 @@ static tr_status open_otherwise(const otherwise *o, source *data, bool reproduci
     tr_plan_request request = *tr_run_plan_request(t->run);
     request.threads = o->threads ? o->threads : request.threads;
     request.no_overlap = o->no_overlap;
-    request.isa_limit = o->isa_limit;
+    request.level_limit = o->isa_limit;
     trial_ok(tr_plan_make(&request, &t->plan, err), err);
     return tr_engine_create(t->run, t->plan, &t->engine, err);
 }

@@ -1,6 +1,6 @@
 #include "backend/cpu/half.h"
+#include "backend/cpu/kernels.h"
 #include "base/memory.h"
-#include "ops/kernel.h"
 
 enum { ALIGNMENT = 64, OPERANDS = TR_OP_IN_MAX + TR_OP_OUT_MAX };
 
@@ -32,12 +32,12 @@ static tr_op_desc wide_desc(const tr_op_desc *desc) {
 
 static bool supports(const tr_op_desc *desc) {
     tr_op_desc same = wide_desc(desc);
-    return tr__kernel_choose(&same) != NULL;
+    return tr__cpu_kernel(&same) != NULL;
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     tr_op_desc same = wide_desc(desc);
-    const tr_kernel *kernel = tr__kernel_choose(&same);
+    const tr_kernel *kernel = tr__cpu_kernel(&same);
     *out = (tr_cost){0};
     if (kernel && kernel->cost) {
         kernel->cost(&same, out);
@@ -75,7 +75,7 @@ static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
         return tr_fail(err, TR_MEMORY, "no memory to prepare %s", desc->op->name);
     }
     w->desc = wide_desc(desc);
-    w->kernel = tr__kernel_choose(&w->desc);
+    w->kernel = tr__cpu_kernel(&w->desc);
     for (int k = 0; k < OPERANDS; k++) {
         w->offset[k] = -1;
         if (is_copied(desc, k)) {
@@ -111,7 +111,7 @@ static void widen_all(const tr_op_desc *desc, const widened *w, const tr_launch 
         if (w->offset[i] >= 0 && launch->in[i]) {
             float *copy = copy_at(w, launch, i);
             tr__half_widen(desc->in[i].dtype, launch->in[i], count_of(desc, i),
-                           desc->threads, copy);
+                           desc->target.workers, copy);
             wide_launch->in[i] = copy;
         }
     }
@@ -121,7 +121,7 @@ static void widen_all(const tr_op_desc *desc, const widened *w, const tr_launch 
             float *copy = copy_at(w, launch, k);
             if (launch->accumulate >> i & 1) {
                 tr__half_widen(desc->out[i].dtype, launch->out[i], count_of(desc, k),
-                               desc->threads, copy);
+                               desc->target.workers, copy);
             }
             wide_launch->out[i] = copy;
         }
@@ -139,7 +139,7 @@ static void launch_widened(const tr_op_desc *desc, void *state,
         int k = TR_OP_IN_MAX + i;
         if (w->offset[k] >= 0 && launch->out[i]) {
             tr__half_narrow(desc->out[i].dtype, same.out[i], count_of(desc, k),
-                            desc->threads, launch->out[i]);
+                            desc->target.workers, launch->out[i]);
         }
     }
 }

@@ -1,0 +1,31 @@
+#include "backend/backend.h"
+
+#include "backend/cpu/backend.h"
+
+#include <string.h>
+
+static const tr_backend *const backends[TR_BACKEND_COUNT] = {
+    [TR_BACKEND_CPU] = &tr__cpu_backend,
+};
+
+const tr_backend *tr__backend(tr_backend_id id) {
+    return backends[id];
+}
+
+const tr_backend *tr__backend_named(const char *name) {
+    for (int i = 0; i < TR_BACKEND_COUNT; i++) {
+        if (strcmp(backends[i]->name, name) == 0) {
+            return backends[i];
+        }
+    }
+    return NULL;
+}
+
+const tr_kernel *tr__kernel_find(const tr_op_desc *desc) {
+    return tr__backend(desc->target.backend)->kernel(desc);
+}
+
+const char *tr__target_name(const tr_target *target) {
+    const char *name = tr__backend(target->backend)->level_name(target->level);
+    return target->level < 0 ? "reference" : name ? name : "unknown";
+}

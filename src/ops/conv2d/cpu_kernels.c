@@ -1,0 +1,15 @@
+// The kernels of the CPU backend.
+#include "backend/cpu/kernels.h"
+#include "ops/conv2d/conv2d.h"
+
+extern const tr_kernel tr__conv2d_kernel;
+extern const tr_kernel tr__conv2d_backward_input_kernel;
+extern const tr_kernel tr__conv2d_backward_weight_kernel;
+
+// Convolutions choose their instruction set themselves.
+const tr_cpu_kernels tr__cpu_kernels_conv2d[] = {
+    {.op = &tr__op_conv2d, .f32 = {&tr__conv2d_kernel}},
+    {.op = &tr__op_conv2d_backward_input, .f32 = {&tr__conv2d_backward_input_kernel}},
+    {.op = &tr__op_conv2d_backward_weight, .f32 = {&tr__conv2d_backward_weight_kernel}},
+    {.op = NULL},
+};

@@ -1,0 +1,25 @@
+// The kernels of the CPU backend.
+#include "backend/cpu/kernels.h"
+#include "ops/head/head.h"
+
+extern const tr_kernel TR_REAL_KERNELS(tr__head_kernel);
+extern const tr_kernel TR_REAL_KERNELS(tr__head_backward_kernel);
+extern const tr_kernel tr__head_logits_kernel;
+extern const tr_kernel tr__head_logits_rows_kernel;
+
+// The product of the logits chooses its instruction set itself.
+const tr_cpu_kernels tr__cpu_kernels_head[] = {
+    {.op = &tr__op_head,
+     .f32 = TR_ISA_TABLE(&tr__head_kernel),
+     .half = TR_PRODUCT_TABLE(&tr__head_kernel)},
+    {.op = &tr__op_head_backward,
+     .f32 = TR_ISA_TABLE(&tr__head_backward_kernel),
+     .half = TR_PRODUCT_TABLE(&tr__head_backward_kernel)},
+    {.op = &tr__op_head_logits,
+     .f32 = {&tr__head_logits_kernel},
+     .half = {{[TR_ISA_AVX512] = &tr__head_logits_kernel}}},
+    {.op = &tr__op_head_logits_rows,
+     .f32 = {&tr__head_logits_rows_kernel},
+     .half = {{[TR_ISA_AVX512] = &tr__head_logits_rows_kernel}}},
+    {.op = NULL},
+};
