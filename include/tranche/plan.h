@@ -84,10 +84,14 @@ typedef struct tr_plan_request {
     bool inference;       // forward only, of one micro-batch, with an answer:
     bool all_positions;   // the logits of every position, not of each sample's last
     int64_t host_data_bytes; // held by the data sets in memory: in the ledger
-    tr_backend_id backend;   // whose kernels compute
-    int threads;             // workers of the backend; 0: those of the machine
-    int level_limit;         // 0: no limit; else 1 + the best level (tr_target) to use
-    bool reference_kernels;  // only the plain ones: slow, for tests
+    // The device works beside the thread that issues steps, on a compute queue of its
+    // own, as a GPU does: what reads its results waits for it. false: each step on the
+    // device is done when the next one is issued.
+    bool discrete;
+    tr_backend_id backend;  // whose kernels compute
+    int threads;            // workers of the backend; 0: those of the machine
+    int level_limit;        // 0: no limit; else 1 + the best level (tr_target) to use
+    bool reference_kernels; // only the plain ones: slow, for tests
 } tr_plan_request;
 
 // X(name): the categories of the ledger

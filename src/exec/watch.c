@@ -23,7 +23,7 @@ tr_status tr__watch_create(const tr_plan *plan, tr_watch **out, tr_error *err) {
     size_t count[TR_STREAMS] = {0};
     for (size_t i = 0; i < sequence->count; i++) {
         tr_stream stream = sequence->steps[i].stream;
-        count[stream] += tr__stream_is_beside(stream);
+        count[stream] += tr__plan_is_beside(plan, stream);
     }
     if (watch) {
         watch->capacity = sequence->count;

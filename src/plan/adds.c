@@ -42,7 +42,8 @@ static bool contribute(const tr_plan *plan, const accesses *of, int32_t index,
         if (a->contributes == 0) {
             continue;
         }
-        if (!tr__extents_cut(&values[a->value], plan, a, &first, &end)) {
+        if (!tr__extents_cut(&values[a->value], plan->buffers[a->value].bytes, a,
+                             &first, &end)) {
             return false;
         }
         bool begun = is_begun(&values[a->value], first, end);

@@ -45,10 +45,9 @@ static bool split(tr_extents *x, int64_t at, size_t *index) {
     return true;
 }
 
-bool tr__extents_cut(tr_extents *extents, const tr_plan *plan, const tr_access *access,
+bool tr__extents_cut(tr_extents *extents, int64_t bytes, const tr_access *access,
                      size_t *first, size_t *end) {
     if (extents->count == 0) {
-        int64_t bytes = plan->buffers[access->value].bytes;
         if (!tr__grow((void **)&extents->items, &extents->capacity, 1,
                       sizeof *extents->items)) {
             return false;

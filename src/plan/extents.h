@@ -19,9 +19,9 @@ typedef struct tr_extents {
     size_t count, capacity;
 } tr_extents;
 
-// Cuts so that extents *first to *end - 1 are the bytes of the access. false: no
-// memory.
-bool tr__extents_cut(tr_extents *extents, const tr_plan *plan, const tr_access *access,
+// Cuts so that extents *first to *end - 1 are the bytes of the access; `bytes`: of the
+// whole value. false: no memory.
+bool tr__extents_cut(tr_extents *extents, int64_t bytes, const tr_access *access,
                      size_t *first, size_t *end);
 // Extents first to end - 1 become one, written by the step.
 void tr__extents_write(tr_extents *extents, size_t first, size_t end, int32_t step);

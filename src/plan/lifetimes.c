@@ -1,7 +1,9 @@
 // From when to when each passing buffer lives: from the first step that names it or
 // accesses it, until the last one is known to be done. A step of a stream beside
 // computing is known to be done before the first step that waits for it begins: what
-// that step names may lie where the buffer lay.
+// that step names may lie where the buffer lay. A step of the compute stream counts as
+// done when the next step is issued, on a discrete device too: there, who takes its
+// memory on another stream waits for it (tr__pass_reuse).
 #include "base/memory.h"
 #include "plan/schedule.h"
 

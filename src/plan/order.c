@@ -195,8 +195,10 @@ static void train_step(writer *w) {
     }
     merge_step(w);
     add(w, (tr_plan_step){.kind = TR_STEP_norm});
-    add(w, (tr_plan_step){.kind = TR_STEP_report});
-    add(w, (tr_plan_step){.kind = TR_STEP_decide, .guard = TR_GUARD_ALWAYS});
+    add(w, (tr_plan_step){.kind = TR_STEP_report, .stream = TR_STREAM_DATA});
+    add(w, (tr_plan_step){.kind = TR_STEP_decide,
+                          .stream = TR_STREAM_DATA,
+                          .guard = TR_GUARD_ALWAYS});
     for (int u = 0; u < plan->unit_count; u++) {
         if (plan->units[u].program->track.count > 0) {
             add(w, (tr_plan_step){

@@ -275,7 +275,7 @@ static const struct {
     {tr__pass_boundary, ALWAYS}, {tr__pass_traffic, ALWAYS},
     {tr__pass_kept, ALWAYS},     {tr__pass_values, ALWAYS},
     {tr__pass_schedule, ALWAYS}, {tr__pass_offsets, ALWAYS},
-    {tr__pass_ledger, ALWAYS},
+    {tr__pass_reuse, ALWAYS},    {tr__pass_ledger, ALWAYS},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 

@@ -66,7 +66,7 @@ static void write_step(const tr_plan *plan, const tr_plan_step *step,
         tr__json_put_text(to, "part", tr__part_name(step->part));
     }
     for (int s = 0; s < TR_STREAMS; s++) {
-        if (tr__stream_is_beside((tr_stream)s)) {
+        if (tr__plan_is_beside(plan, (tr_stream)s)) {
             put_if(to, tr__stream_wait_key((tr_stream)s), step->wait[s]);
         }
     }
@@ -185,7 +185,7 @@ static void write_fold(const tr_plan *plan, const tr_plan_step *steps, const fol
     tr__json_put_open(to, "each", '{');
     tr__json_put_integer(to, "micro_batch", by->micro);
     for (int s = 0; s < TR_STREAMS; s++) {
-        if (tr__stream_is_beside((tr_stream)s)) {
+        if (tr__plan_is_beside(plan, (tr_stream)s)) {
             tr__json_put_integer(to, tr__stream_wait_key((tr_stream)s), by->wait[s]);
         }
     }

@@ -26,7 +26,8 @@ static bool follow(scheduler *s, const tr_access *access) {
     tr_stream stream = s->sequence->steps[s->step].stream;
     tr_extents *value = &s->values[access->value];
     size_t first, end;
-    if (!tr__extents_cut(value, s->plan, access, &first, &end)) {
+    if (!tr__extents_cut(value, s->plan->buffers[access->value].bytes, access, &first,
+                         &end)) {
         return false;
     }
     for (size_t i = first; i < end; i++) {
@@ -109,14 +110,15 @@ static void count_waits(tr_sequence *sequence, tr_stream stream,
     }
 }
 
-static tr_status find_waits(tr_sequence *sequence, const tr_dependencies *dependencies,
-                            tr_error *err) {
+static tr_status find_waits(tr_plan *plan, tr_sequence_kind kind,
+                            const tr_dependencies *dependencies, tr_error *err) {
+    tr_sequence *sequence = &plan->sequences[kind];
     int32_t *number = tr__calloc(sequence->count, sizeof *number);
     if (!number) {
         return tr_fail(err, TR_MEMORY, "no memory for the plan's waits");
     }
     for (int s = 0; s < TR_STREAMS; s++) {
-        if (tr__stream_is_beside((tr_stream)s)) {
+        if (tr__plan_is_beside(plan, (tr_stream)s)) {
             count_waits(sequence, (tr_stream)s, dependencies, number);
         }
     }
@@ -124,19 +126,21 @@ static tr_status find_waits(tr_sequence *sequence, const tr_dependencies *depend
     return TR_OK;
 }
 
+tr_status tr__schedule_waits(tr_plan *plan, tr_sequence_kind kind,
+                             tr_dependencies *dependencies, tr_error *err) {
+    tr_status status = find_limits(&plan->sequences[kind], dependencies, err);
+    return status == TR_OK ? find_waits(plan, kind, dependencies, err) : status;
+}
+
 tr_status tr__schedule_from(tr_plan *plan, tr_sequence_kind kind,
                             const tr_accesses *accesses, tr_error *err) {
-    tr_sequence *sequence = &plan->sequences[kind];
     tr_dependencies dependencies = {0};
     tr_status status = tr__adds_find(plan, kind, accesses, err);
     if (status == TR_OK) {
         status = tr__schedule_find(plan, kind, accesses, &dependencies, err);
     }
     if (status == TR_OK) {
-        status = find_limits(sequence, &dependencies, err);
-    }
-    if (status == TR_OK) {
-        status = find_waits(sequence, &dependencies, err);
+        status = tr__schedule_waits(plan, kind, &dependencies, err);
     }
     if (status == TR_OK) {
         status = tr__lifetimes_find(plan, kind, accesses, err);

@@ -24,6 +24,10 @@ tr_status tr__schedule_find(const tr_plan *plan, tr_sequence_kind kind,
                             const tr_accesses *accesses, tr_dependencies *out,
                             tr_error *err);
 void tr__schedule_clear(tr_dependencies *dependencies);
+// The waits of the sequence's steps: for these dependencies, which the sequence's
+// limits are added to. TR_MEMORY.
+tr_status tr__schedule_waits(tr_plan *plan, tr_sequence_kind kind,
+                             tr_dependencies *dependencies, tr_error *err);
 
 // The first and the last step that each buffer of the sequence is needed for, from the
 // accesses and the waits. TR_MEMORY.
@@ -33,5 +37,8 @@ tr_status tr__lifetimes_find(tr_plan *plan, tr_sequence_kind kind,
 // All that follows from the accesses of a sequence: adds, waits and lifetimes.
 tr_status tr__schedule_from(tr_plan *plan, tr_sequence_kind kind,
                             const tr_accesses *accesses, tr_error *err);
+// The waits again, when it is known which values share memory (reuse.c).
+tr_status tr__reuse_from(tr_plan *plan, tr_sequence_kind kind,
+                         const tr_accesses *accesses, tr_error *err);
 
 #endif

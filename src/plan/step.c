@@ -28,7 +28,8 @@ const char *tr__stream_name(tr_stream stream) {
 }
 
 const char *tr__stream_wait_key(tr_stream stream) {
-    static const char *const keys[TR_STREAMS] = {[TR_STREAM_COMM] = "wait",
+    static const char *const keys[TR_STREAMS] = {[TR_STREAM_COMPUTE] = "wait_compute",
+                                                 [TR_STREAM_COMM] = "wait",
                                                  [TR_STREAM_COPY] = "wait_copy",
                                                  [TR_STREAM_NVME] = "wait_nvme",
                                                  [TR_STREAM_HOST] = "wait_host"};
@@ -37,6 +38,11 @@ const char *tr__stream_wait_key(tr_stream stream) {
 
 bool tr__stream_is_beside(tr_stream stream) {
     return stream != TR_STREAM_COMPUTE && stream != TR_STREAM_DATA;
+}
+
+bool tr__plan_is_beside(const tr_plan *plan, tr_stream stream) {
+    return tr__stream_is_beside(stream) ||
+           (stream == TR_STREAM_COMPUTE && plan->request.discrete);
 }
 
 const char *tr__part_name(tr_part part) {

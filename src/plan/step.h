@@ -89,11 +89,13 @@ typedef enum tr_step_shape {
     TR_STEP_SHAPES
 } tr_step_shape;
 
-// Steps of the compute and data streams are done when the next step begins. Those of
-// the communication stream (gather, reduce), of the copy stream (fetch, evict), of the
-// NVMe stream (read, write) and of the host's compute stream (launches on what lives on
-// the host) begin when they are reached, on each stream one after the other, and go on
-// beside what follows, until a step waits for them.
+// Steps of the data stream (load, unload, report, decide) are done by the thread that
+// issues steps, when it reaches them. Those of the communication stream (gather,
+// reduce), of the copy stream (fetch, evict), of the NVMe stream (read, write) and of
+// the host's compute stream (launches on what lives on the host) begin when they are
+// reached, on each stream one after the other, and go on beside what follows, until a
+// step waits for them. Steps of the compute stream do so, too, where the device is
+// discrete (tr_plan_request); else they are done when the next step is issued.
 typedef enum tr_stream {
     TR_STREAM_COMPUTE,
     TR_STREAM_DATA,
@@ -212,8 +214,10 @@ const char *tr__sequence_name(tr_sequence_kind kind);
 const char *tr__stream_name(tr_stream stream);
 // The key under which a plan's JSON says how many steps of the stream a step waits for.
 const char *tr__stream_wait_key(tr_stream stream);
-// Do the stream's steps go on beside the steps that follow?
+// Do the stream's steps go on beside the steps that follow, whatever the device is?
 bool tr__stream_is_beside(tr_stream stream);
+// The same in this plan.
+bool tr__plan_is_beside(const tr_plan *plan, tr_stream stream);
 const char *tr__part_name(tr_part part);
 
 // ---- what a step is

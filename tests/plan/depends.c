@@ -99,11 +99,11 @@ static bool names(const tr_plan *plan, const tr_plan_step *step, int buffer) {
 }
 
 // Has somebody waited for step `before` when step `after` begins?
-static bool is_waited_for(const tr_sequence *sequence, size_t before, size_t after) {
+static bool is_waited_for(const tr_plan *plan, const tr_sequence *sequence,
+                          size_t before, size_t after) {
     tr_stream stream = sequence->steps[before].stream;
     int32_t number = 0, waited = 0;
-    if (stream == TR_STREAM_COMPUTE || stream == TR_STREAM_DATA ||
-        stream == sequence->steps[after].stream) {
+    if (!tr__plan_is_beside(plan, stream) || stream == sequence->steps[after].stream) {
         return true;
     }
     for (size_t i = 0; i <= before; i++) {
@@ -125,7 +125,7 @@ static bool is_done_before(const tr_plan *plan, tr_sequence_kind kind, int buffe
     }
     for (size_t i = 0; i < sequence->count; i++) {
         if (names(plan, &sequence->steps[i], buffer) &&
-            (i >= first || !is_waited_for(sequence, i, first))) {
+            (i >= first || !is_waited_for(plan, sequence, i, first))) {
             return false;
         }
     }

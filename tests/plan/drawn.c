@@ -86,6 +86,7 @@ tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
     draw_numbers(&d, &r);
     draw_recomputation(&d, &r);
     r.no_overlap = one_in(&d, 5);
+    bool discrete = one_in(&d, 3);
     if (one_in(&d, 50)) { // one micro-batch, everything on the device
         r = (tr_plan_request){.model = r.model,
                               .train_batch_size = r.micro_batch,
@@ -96,5 +97,6 @@ tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
                               .threads = 1,
                               .inference = true};
     }
+    r.discrete = discrete;
     return r;
 }

@@ -11,10 +11,11 @@ static bool overlap(const tr_plan *plan, const tr_access *a, const tr_access *b)
 }
 
 // waited: [TR_STREAMS] how many steps of each stream are known to be done.
-static bool is_done(const tr_sequence *sequence, const int32_t *number, size_t before,
-                    size_t after, const int32_t *waited) {
+static bool is_done(const tr_plan *plan, const tr_sequence *sequence,
+                    const int32_t *number, size_t before, size_t after,
+                    const int32_t *waited) {
     tr_stream stream = sequence->steps[before].stream;
-    return stream == TR_STREAM_COMPUTE || stream == TR_STREAM_DATA ||
+    return !tr__plan_is_beside(plan, stream) ||
            stream == sequence->steps[after].stream || waited[stream] >= number[before];
 }
 
@@ -70,7 +71,7 @@ bool test_is_sound(const tr_plan *plan, tr_sequence_kind kind,
                 while (accesses->begin[before + 1] <= k) {
                     before++;
                 }
-                if (!is_done(sequence, number, before, i, waited)) {
+                if (!is_done(plan, sequence, number, before, i, waited)) {
                     return false;
                 }
             }

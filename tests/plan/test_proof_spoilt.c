@@ -86,6 +86,9 @@ static void plan_anew(spoiler *s, const tr_accesses *accesses) {
     }
     assert_int_equal(tr__schedule_from(plan, s->kind, accesses, &err), TR_OK);
     assert_int_equal(tr__pass_offsets(plan, &err), TR_OK);
+    if (plan->request.discrete) {
+        assert_int_equal(tr__reuse_from(plan, s->kind, accesses, &err), TR_OK);
+    }
 }
 
 // What a plan is made of: is it the same?

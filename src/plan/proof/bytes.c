@@ -65,7 +65,7 @@ static size_t cut(tr_proof *p, tr_held *held, int64_t at) {
 static int writer_stream(const tr_proof *p, const tr_cell *cell) {
     const tr_sequence *sequence = &p->plan->sequences[p->kind];
     return cell->writer < 0 ? -1
-                            : tr__clock_stream(sequence->steps[cell->writer].stream);
+                            : tr__clock_stream(p, sequence->steps[cell->writer].stream);
 }
 
 // Writers of one stream are done one after the other: the later one stands for both.
@@ -112,7 +112,7 @@ static void check_order(tr_proof *p, int32_t buffer, const tr_cell *cell, bool w
     if (stream >= 0 && !tr__clock_is_before(p, stream, cell->writer)) {
         say_race(p, buffer, cell->writer, writes ? "writes" : "reads", "writing");
     }
-    for (int s = 0; s < TR_BESIDE_STREAMS && writes; s++) {
+    for (int s = 0; s < p->beside && writes; s++) {
         if (!tr__clock_is_before(p, s, cell->reader[s])) {
             say_race(p, buffer, cell->reader[s], "writes", "reading");
         }
@@ -120,7 +120,7 @@ static void check_order(tr_proof *p, int32_t buffer, const tr_cell *cell, bool w
 }
 
 static void note_touch(const tr_proof *p, tr_held *held) {
-    int stream = tr__clock_stream(p->step->stream);
+    int stream = tr__clock_stream(p, p->step->stream);
     if (stream >= 0) {
         held->last[stream] = p->index;
     }
@@ -175,7 +175,7 @@ void tr__bytes_read(tr_proof *p, tr_bytes bytes, const tr_meaning *want) {
         return;
     }
     tr_held *held = &p->held[bytes.buffer];
-    int stream = tr__clock_stream(p->step->stream);
+    int stream = tr__clock_stream(p, p->step->stream);
     if (stream < 0) { // what issues steps is done with it when the next one begins
         expect_cells(p, bytes, held, find(held, bytes.first), want, false);
         return;
@@ -186,6 +186,21 @@ void tr__bytes_read(tr_proof *p, tr_bytes bytes, const tr_meaning *want) {
     expect_cells(p, bytes, held, i, want, false);
     for (; i < held->count && held->cells[i].first < bytes.end; i++) {
         held->cells[i].reader[stream] = p->index;
+    }
+}
+
+void tr__bytes_expect(tr_proof *p, tr_bytes bytes, const tr_meaning *want) {
+    const tr_cell *other = NULL;
+    if (!is_usable(p, bytes) || is_gone(p, bytes)) {
+        return;
+    }
+    const tr_held *held = &p->held[bytes.buffer];
+    for (size_t i = find(held, bytes.first);
+         !other && i < held->count && held->cells[i].first < bytes.end; i++) {
+        other = tr__meaning_equal(&held->cells[i].means, want) ? NULL : &held->cells[i];
+    }
+    if (other) {
+        say_mismatch(p, bytes, other, want);
     }
 }
 

@@ -1,18 +1,22 @@
 // Who is done when a step begins.
 //
 // One thread issues all steps, in the order of the sequence. It does the steps of the
-// compute and data streams itself; those of the other streams go on beside it, on each
-// stream one after the other. It waits before it issues a step, whatever
-// the step's stream: so what it knows to be done holds for every later step, and its
-// clock is everybody's. (Where streams wait for themselves, each needs a clock of its
-// own, joined at every wait.)
+// data stream itself, and those of the compute stream unless the device is discrete;
+// those of the other streams go on beside it, on each stream one after the other. It
+// waits before it issues a step, whatever the step's stream: so what it knows to be
+// done holds for every later step, and its clock is everybody's. (Where streams wait
+// for themselves, each needs a clock of its own, joined at every wait.)
 #include "plan/proof/proof.h"
 
-static const tr_stream beside[TR_BESIDE_STREAMS] = {TR_STREAM_COMM, TR_STREAM_COPY,
-                                                    TR_STREAM_NVME, TR_STREAM_HOST};
+static const tr_stream beside[TR_BESIDE_STREAMS] = {
+    TR_STREAM_COMM, TR_STREAM_COPY, TR_STREAM_NVME, TR_STREAM_HOST, TR_STREAM_COMPUTE};
 
-int tr__clock_stream(tr_stream stream) {
-    for (int s = 0; s < TR_BESIDE_STREAMS; s++) {
+int tr__clock_count(const tr_plan *plan) {
+    return plan->request.discrete ? TR_BESIDE_STREAMS : TR_BESIDE_STREAMS - 1;
+}
+
+int tr__clock_stream(const tr_proof *p, tr_stream stream) {
+    for (int s = 0; s < p->beside; s++) {
         if (beside[s] == stream) {
             return s;
         }
@@ -21,7 +25,7 @@ int tr__clock_stream(tr_stream stream) {
 }
 
 void tr__clock_wait(tr_proof *p) {
-    for (int s = 0; s < TR_BESIDE_STREAMS; s++) {
+    for (int s = 0; s < p->beside; s++) {
         int32_t wait = p->step->wait[beside[s]];
         if (wait < 0 || wait > p->issued[s]) {
             tr__proof_wrong(p,
@@ -36,7 +40,7 @@ void tr__clock_wait(tr_proof *p) {
 }
 
 void tr__clock_issue(tr_proof *p) {
-    int s = tr__clock_stream(p->step->stream);
+    int s = tr__clock_stream(p, p->step->stream);
     if (s >= 0) {
         p->issued[s]++;
     }
@@ -44,7 +48,7 @@ void tr__clock_issue(tr_proof *p) {
 
 void tr__clock_reset(tr_proof *p, int32_t first) {
     const tr_sequence *sequence = &p->plan->sequences[p->kind];
-    for (int s = 0; s < TR_BESIDE_STREAMS; s++) {
+    for (int s = 0; s < p->beside; s++) {
         p->issued[s] = 0;
         p->done[s] = first - 1;
         for (int32_t i = 0; i < first; i++) {
@@ -54,5 +58,5 @@ void tr__clock_reset(tr_proof *p, int32_t first) {
 }
 
 bool tr__clock_is_before(const tr_proof *p, int stream, int32_t before) {
-    return before <= p->done[stream] || stream == tr__clock_stream(p->step->stream);
+    return before <= p->done[stream] || stream == tr__clock_stream(p, p->step->stream);
 }

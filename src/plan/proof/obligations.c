@@ -120,7 +120,7 @@ static const char *find_fault(const tr_proof *p, size_t index) {
     bool at_once = step->guard == TR_GUARD_AT_ONCE;
     bool applied = step->guard == TR_GUARD_APPLIED || at_once;
     bool update = train && index >= p->update;
-    bool beside = tr__clock_stream(step->stream) >= 0;
+    bool beside = tr__stream_is_beside(step->stream);
     if (applied != update) {
         return "is of the update, or in it, and not both";
     }

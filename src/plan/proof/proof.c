@@ -68,7 +68,7 @@ static bool make_walked(tr_proof *p) {
 static bool number_steps(tr_proof *p, int kind) {
     const tr_sequence *sequence = &p->plan->sequences[kind];
     size_t count[TR_BESIDE_STREAMS] = {0};
-    for (int s = 0; s < TR_BESIDE_STREAMS; s++) {
+    for (int s = 0; s < p->beside; s++) {
         p->of_stream[kind][s] =
             tr__calloc(sequence->count + 1, sizeof **p->of_stream[kind]);
         if (!p->of_stream[kind][s]) {
@@ -76,7 +76,7 @@ static bool number_steps(tr_proof *p, int kind) {
         }
     }
     for (size_t i = 0; i < sequence->count; i++) {
-        int s = tr__clock_stream(sequence->steps[i].stream);
+        int s = tr__clock_stream(p, sequence->steps[i].stream);
         if (s >= 0) {
             p->of_stream[kind][s][count[s]++] = (int32_t)i;
         }
@@ -139,7 +139,7 @@ static void find_update(tr_proof *p) {
 }
 
 tr_status tr__plan_prove(const tr_plan *plan, tr_error *err) {
-    tr_proof p = {.plan = plan, .err = err};
+    tr_proof p = {.plan = plan, .beside = tr__clock_count(plan), .err = err};
     tr__tenants_check_kept(
         &p); // all is within the arenas, so that ends can be added up
     if (p.status != TR_OK) {

@@ -5,8 +5,8 @@
 #include "plan/proof/meaning.h"
 #include "plan/proof/tables.h"
 
-// Streams that go on beside the thread that issues steps.
-enum { TR_BESIDE_STREAMS = 4 };
+// Streams that go on beside the thread that issues steps, at most.
+enum { TR_BESIDE_STREAMS = 5 };
 
 // Bytes [first, end) of a buffer.
 typedef struct tr_bytes {
@@ -55,6 +55,7 @@ typedef struct tr_walked {
 
 typedef struct tr_proof {
     const tr_plan *plan;
+    int beside; // streams that go on beside in this plan
     tr_proof_tables tables;
     tr_held *held; // [buffers]
     tr_tenants tenants[TR_SEQUENCES][TR_SPACES];
@@ -96,13 +97,17 @@ void tr__clock_wait(tr_proof *p);
 void tr__clock_issue(tr_proof *p);
 // Nothing is under way when step `first` of the sequence begins.
 void tr__clock_reset(tr_proof *p, int32_t first);
-int tr__clock_stream(tr_stream stream); // of those beside, -1: done at once
+// How many streams go on beside; which of them the stream is, -1: done at once.
+int tr__clock_count(const tr_plan *plan);
+int tr__clock_stream(const tr_proof *p, tr_stream stream);
 // Is step `before` of this walk (-1: of none) done when this step touches what it did?
 bool tr__clock_is_before(const tr_proof *p, int stream, int32_t before);
 
 // ---- bytes.c: reading and writing
 // Bytes that mean `want`.
 void tr__bytes_read(tr_proof *p, tr_bytes bytes, const tr_meaning *want);
+// The same, of bytes that the step does not touch.
+void tr__bytes_expect(tr_proof *p, tr_bytes bytes, const tr_meaning *want);
 // They mean `leave` then.
 void tr__bytes_write(tr_proof *p, tr_bytes bytes, const tr_meaning *leave);
 // They meant `want`, and mean `leave` then.

@@ -40,8 +40,8 @@ static const kind_rule rules[TR_STEP_KINDS] = {
     [TR_STEP_total] = {TR_STREAM_COMPUTE, tr__rule_total},
     [TR_STEP_update] = {TR_STREAM_HOST, tr__rule_update},
     [TR_STEP_track] = {TR_STREAM_COMPUTE, tr__rule_track},
-    [TR_STEP_report] = {TR_STREAM_COMPUTE, tr__rule_report},
-    [TR_STEP_decide] = {TR_STREAM_COMPUTE, tr__rule_decide},
+    [TR_STEP_report] = {TR_STREAM_DATA, tr__rule_report},
+    [TR_STEP_decide] = {TR_STREAM_DATA, tr__rule_decide},
 };
 
 // Is what the step works on on the host, or staged there? Gradients that go on to the

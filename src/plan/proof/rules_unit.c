@@ -190,8 +190,10 @@ static void run_program(tr_proof *p) {
         tr__proof_wrong(p, "has no binding");
         return;
     }
-    if (p->step->kind != TR_STEP_track) {
+    if (touches->places >> TR_PLACE_DATA & 1) {
         tr__bytes_read(p, data_slot(p), &data);
+    } else if (p->step->kind != TR_STEP_track) {
+        tr__bytes_expect(p, data_slot(p), &data);
     }
     for (int results = 0; results < 2; results++) { // what it reads comes first
         for (size_t i = 0; i < touches->count && p->status == TR_OK; i++) {

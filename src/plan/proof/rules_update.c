@@ -116,8 +116,8 @@ void tr__rule_update(tr_proof *p) {
     tr_meaning norms = {.kind = TR_MEANS_NORMS, .version = p->version};
     if (p->plan->request.tensor_norms) {
         int64_t bytes = (int64_t)p->plan->param_count * (int64_t)sizeof(tr_squares);
-        tr__bytes_read(p, tr__slot_bytes(p, TR_SLOT_NORMS, bytes, TR_SPACE_DEVICE),
-                       &norms);
+        tr_bytes totals = tr__slot_bytes(p, TR_SLOT_NORMS, bytes, TR_SPACE_DEVICE);
+        (p->step->count > 0 ? tr__bytes_read : tr__bytes_expect)(p, totals, &norms);
     }
     read_gradient(p);
     change_states(p, false);

@@ -79,8 +79,8 @@ static void forget(tr_proof *p) {
             return;
         }
         held->count = 1;
-        held->cells[0] = (tr_cell){
-            .end = p->plan->buffers[i].bytes, .writer = -1, .reader = {-1, -1, -1, -1}};
+        held->cells[0] = (tr_cell){.end = p->plan->buffers[i].bytes, .writer = -1};
+        memset(held->cells[0].reader, -1, sizeof held->cells[0].reader);
         memset(held->last, -1, sizeof held->last);
     }
 }

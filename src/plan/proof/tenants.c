@@ -152,7 +152,7 @@ static void take_from(tr_proof *p, int32_t buffer, int32_t other) {
         return;
     }
     held->gone = true;
-    for (int s = 0; s < TR_BESIDE_STREAMS; s++) {
+    for (int s = 0; s < p->beside; s++) {
         bool before = tr__clock_is_before(p, s, held->last[s]);
         if (!before && p->stopped) {
             p->held[buffer].shared = true;
@@ -186,9 +186,8 @@ static void begin_life(tr_proof *p, int32_t buffer) {
         return;
     }
     held->count = 1;
-    held->cells[0] = (tr_cell){.end = p->plan->buffers[buffer].bytes,
-                               .writer = -1,
-                               .reader = {-1, -1, -1, -1}};
+    held->cells[0] = (tr_cell){.end = p->plan->buffers[buffer].bytes, .writer = -1};
+    memset(held->cells[0].reader, -1, sizeof held->cells[0].reader);
     held->walk = p->walk;
     held->gone = held->shared = false;
     memset(held->last, -1, sizeof held->last);
