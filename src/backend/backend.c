@@ -12,13 +12,16 @@ const tr_backend *tr__backend(tr_backend_id id) {
     return backends[id];
 }
 
-const tr_backend *tr__backend_named(const char *name) {
-    for (int i = 0; i < TR_BACKEND_COUNT; i++) {
-        if (strcmp(backends[i]->name, name) == 0) {
-            return backends[i];
-        }
+const char *const tr__backend_names[TR_BACKEND_COUNT + 1] = {
+    [TR_BACKEND_CPU] = "cpu",
+};
+
+tr_backend_id tr__backend_find(const char *name) {
+    int id = 0;
+    while (id + 1 < TR_BACKEND_COUNT && strcmp(tr__backend_names[id], name) != 0) {
+        id++;
     }
-    return NULL;
+    return (tr_backend_id)id;
 }
 
 const tr_kernel *tr__kernel_find(const tr_op_desc *desc) {

@@ -7,7 +7,7 @@
 #include <tranche/op.h>
 
 typedef struct tr_backend {
-    const char *name; // as files call it: "cpu"
+    const char *name; // as files call it
     // The best kernel for the description, as its target allows; NULL: none supports
     // it. A row of the op's folder says which kernels there are (CONTRIBUTING.md).
     const tr_kernel *(*kernel)(const tr_op_desc *desc);
@@ -19,8 +19,10 @@ typedef struct tr_backend {
 
 // That of a number.
 const tr_backend *tr__backend(tr_backend_id id);
-// That of a name; NULL: this build has none.
-const tr_backend *tr__backend_named(const char *name);
+// All names, by number, then NULL.
+extern const char *const tr__backend_names[TR_BACKEND_COUNT + 1];
+// The number of a name that is one of them.
+tr_backend_id tr__backend_find(const char *name);
 
 // The kernel for the description, by its target's backend; NULL: none supports it.
 const tr_kernel *tr__kernel_find(const tr_op_desc *desc);

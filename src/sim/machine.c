@@ -1,5 +1,6 @@
 #include "sim/machine.h"
 
+#include "backend/backend.h"
 #include "base/memory.h"
 #include "config/config.h"
 
@@ -43,6 +44,17 @@ static const tr_key fixed_keys[] = {
      .min = 1,
      .max = 1 << 20,
      .doc = "ranks on one node"},
+    {.path = "target.backend",
+     .types = TR_KEY_TEXT,
+     .choices = tr__backend_names,
+     .fallback = "\"cpu\"",
+     .doc = "whose kernels compute"},
+    {.path = "target.level", .types = TR_KEY_TEXT, .doc = "the best kernels to use"},
+    {.path = "target.workers",
+     .types = TR_KEY_INT,
+     .min = 1,
+     .max = 1 << 16,
+     .doc = "of a rank: threads"},
     {.path = "compute.flops", PER_SECOND, .doc = "matrix products, operations/s"},
     {.path = "compute.half", PER_SECOND, .doc = "the same in bf16 or f16"},
     {.path = "compute.bytes", PER_SECOND, .doc = "memory, bytes read and written/s"},
@@ -166,6 +178,28 @@ static tr_status read_rest(const tr_config *config, tr_machine *m, tr_error *err
                : tr_fail(err, TR_MEMORY, "no memory for a machine");
 }
 
+static tr_status read_target(const tr_config *config, const char *path, tr_machine *m,
+                             tr_error *err) {
+    m->backend = tr__backend_find(tr__config_text(config, "target.backend"));
+    m->workers = (int)tr__config_int(config, "target.workers");
+    if (!tr__config_is_set(config, "target.level")) {
+        return TR_OK;
+    }
+    const tr_backend *backend = tr__backend(m->backend);
+    const char *asked = tr__config_text(config, "target.level"), *known;
+    while ((known = backend->level_name(m->level_limit++)) != NULL) {
+        if (strcmp(known, asked) == 0) {
+            return TR_OK;
+        }
+    }
+    return tr_fail(
+        err, TR_USAGE,
+        "%.300s: target.level is \"%.60s\"; those of \"%s\" go from \"%s\" to "
+        "\"%s\"",
+        path, asked, backend->name, backend->level_name(0),
+        backend->level_name(m->level_limit - 2));
+}
+
 static tr_status check_there(const tr_config *config, const char *path, tr_error *err) {
     static const char *const needed[] = {"name", "ranks_per_node", "compute.flops",
                                          "compute.bytes"};
@@ -204,6 +238,9 @@ static tr_status read_machine(const char *name, const char *text, tr_machine **o
     }
     if (status == TR_OK) {
         read_rates(config, machine);
+        status = read_target(config, name, machine, err);
+    }
+    if (status == TR_OK) {
         status = read_rest(config, machine, err);
     }
 cleanup:

@@ -70,6 +70,9 @@ typedef enum tr_exchange {
 struct tr_machine {
     char *name;
     char *fingerprint; // of what was measured; NULL: none
+    // What plans for it are made for, as in their request. 0: not said.
+    tr_backend_id backend;
+    int level_limit, workers;
     int64_t ranks_per_node;
     bool shared;        // compute and device memory are a node's, not a rank's
     double flops;       // a second, of matrix products in f32

@@ -1,4 +1,5 @@
 // A machine as a file.
+#include "backend/backend.h"
 #include "base/json_writer.h"
 #include "sim/machine.h"
 
@@ -13,6 +14,24 @@ static void write_ops(const tr_machine *m, const char *name, const double *value
             tr__json_line(to, 12);
             tr__json_put_digits(to, tr__rated_op_name((tr_rated_op)i), values[i], 4);
         }
+    }
+    tr__json_close(to, '}');
+}
+
+// What the file said.
+static void write_target(const tr_machine *m, tr_json_writer *to) {
+    const tr_backend *backend = tr__backend(m->backend);
+    if (m->level_limit == 0 && m->workers == 0) {
+        return;
+    }
+    tr__json_line(to, 4);
+    tr__json_put_open(to, "target", '{');
+    tr__json_put_text(to, "backend", backend->name);
+    if (m->level_limit > 0) {
+        tr__json_put_text(to, "level", backend->level_name(m->level_limit - 1));
+    }
+    if (m->workers > 0) {
+        tr__json_put_integer(to, "workers", m->workers);
     }
     tr__json_close(to, '}');
 }
@@ -106,6 +125,7 @@ tr_status tr__machine_print(const tr_machine *m, const char *const *sources,
     tr_json_writer w = tr__json_writer(to);
     tr__json_open(&w, '{');
     write_head(m, sources, count, &w);
+    write_target(m, &w);
     write_compute(m, &w);
     if (m->host_rate > 0) {
         tr__json_line(&w, 4);

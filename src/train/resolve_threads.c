@@ -1,11 +1,12 @@
-// How many threads a rank computes with where the user leaves it open: by the size of
-// the work, up to its cores.
+// What a rank computes with: the kernels that a machine file asks for, and so many
+// threads; where both leave it open, by the size of the work, up to its cores.
+#include "backend/backend.h"
 #include "ckpt/state.h"
 #include "comm/alone.h"
 #include "plan/threads.h"
+#include "sim/machine.h"
 #include "train/run.h"
 
-#include <omp.h>
 #include <stdlib.h>
 
 static const char key[] = "execution.threads";
@@ -21,7 +22,29 @@ static bool is_open(const tr_run *run, const tr_run_options *options) {
 }
 
 static int cores_of(const tr_run *run) {
-    return run->comm ? tr_comm_threads(run->comm) : omp_get_max_threads();
+    const tr_backend *backend = tr__backend(run->request.backend);
+    return run->comm ? tr_comm_threads(run->comm) : backend->here().workers;
+}
+
+// A plan asks its kernels what they need; so they have to be able to run here.
+tr_status tr__run_resolve_target(tr_run *run, const tr_machine *machine,
+                                 tr_error *err) {
+    tr_plan_request *r = &run->request;
+    const tr_backend *backend = tr__backend(machine->backend);
+    tr_target here = backend->here();
+    if (machine->level_limit > here.level + 1) {
+        return tr_fail(err, TR_USAGE,
+                       "the machine file's target.level is %s, but this machine can "
+                       "run and plan kernels up to %s: leave the key out",
+                       backend->level_name(machine->level_limit - 1),
+                       tr__target_name(&here));
+    }
+    r->backend = machine->backend;
+    r->level_limit = machine->level_limit;
+    if (machine->workers > 0 && tr__config_is_auto(run->config, key)) {
+        r->threads = machine->workers;
+    }
+    return TR_OK;
 }
 
 // That of the checkpoint which the run resumes from, so that it goes on with the same

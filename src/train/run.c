@@ -129,6 +129,10 @@ static tr_status resolve(tr_run *run, const tr_run_options *options, tr_error *e
     if (problems.count == 0) {
         tr__run_resolve_stability(run, &found);
         keep(&problems, &found);
+        if (options->machine) {
+            tr__run_resolve_target(run, options->machine, &found);
+            keep(&problems, &found);
+        }
     }
     return tr__problems_end(&problems, err);
 }

@@ -78,10 +78,13 @@ static void an_op_of_a_user_runs_by_its_reference(void **state) {
 
 static void backends_have_names(void **state) {
     (void)state;
-    const tr_backend *backend = tr__backend_named("cpu");
-    assert_non_null(backend);
-    assert_ptr_equal(backend, tr__backend(TR_BACKEND_CPU));
-    assert_null(tr__backend_named("cp"));
+    for (int i = 0; i < TR_BACKEND_COUNT; i++) {
+        const char *name = tr__backend_names[i];
+        assert_string_equal(tr__backend((tr_backend_id)i)->name, name);
+        assert_int_equal(tr__backend_find(name), i);
+    }
+    assert_null(tr__backend_names[TR_BACKEND_COUNT]);
+    const tr_backend *backend = tr__backend(TR_BACKEND_CPU);
     tr_target here = backend->here();
     assert_int_equal(here.backend, TR_BACKEND_CPU);
     assert_int_equal(here.level, tr__cpu_isa());

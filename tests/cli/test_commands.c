@@ -171,6 +171,34 @@ static void test_simulate(void **state) {
     json_decref(one);
 }
 
+#define MACHINE_FOR(target)                                                            \
+    "{\"name\": \"m\", \"ranks_per_node\": 8, \"target\": {" target                    \
+    "}, \"compute\": {\"flops\": 1e9, \"bytes\": 1e9}}"
+
+// A plan is made for what the machine file says; threads that the user gives count.
+static void test_plan_for_a_target(void **state) {
+    run_file(state, text_run, "");
+    file_text(state, "m.json", MACHINE_FOR("\"level\": \"generic\", \"workers\": 7"));
+    char *text = succeed(state, LIST("plan", "run.json", "--machine", "m.json"));
+    assert_says(text, "kernels: generic, 7 threads\n");
+    free(text);
+    text = succeed(state,
+                   LIST("plan", "run.json", "--machine", "m.json", "--threads", "3"));
+    assert_says(text, "kernels: generic, 3 threads\n");
+    free(text);
+    file_text(state, "m.json", MACHINE_FOR("\"backend\": \"cuda\""));
+    fail_with(state, NULL, LIST("plan", "run.json", "--machine", "m.json"), 2,
+              LIST("m.json:1: target.backend is \"cuda\"", "\"cpu\""));
+    file_text(state, "m.json", MACHINE_FOR("\"level\": \"avx1024\""));
+    fail_with(state, NULL, LIST("plan", "run.json", "--machine", "m.json"), 2,
+              LIST("m.json: target.level is \"avx1024\"", "\"generic\" to"));
+    file_text(state, "m.json", MACHINE_FOR("\"level\": \"avx512\""));
+    setenv("DNNL_MAX_CPU_ISA", "SSE41", 1); // as on a processor that has no more
+    fail_with(state, NULL, LIST("plan", "run.json", "--machine", "m.json"), 2,
+              LIST("target.level is avx512", "up to generic: leave the key out"));
+    unsetenv("DNNL_MAX_CPU_ISA");
+}
+
 // Without a file it is this machine, measured once and then known.
 static void test_simulate_here(void **state) {
     char cache[512];
@@ -473,6 +501,7 @@ int main(void) {
         TEST(test_plan_json),
         TEST(test_one_is_singular),
         TEST(test_simulate),
+        TEST(test_plan_for_a_target),
         TEST(test_simulate_here),
         TEST(test_train_trace),
         TEST(test_plan_takes_nothing),

@@ -98,6 +98,7 @@ static void test_values(void **state) {
     assert_true(m->way[TR_WAY_TO_DEVICE].rate == 0 && m->way[TR_WAY_TO_HOST].rate == 7);
     assert_true(m->way[TR_WAY_NVME_READ].rate == 8);
     assert_true(m->way[TR_WAY_NVME_WRITE].rate == 9);
+    assert_true(m->level_limit == 0 && m->workers == 0);
     assert_int_equal(m->exchange, TR_EXCHANGE_DIRECT);
     tr_machine_close(m);
 }
@@ -110,6 +111,7 @@ static void test_printed(void **state) {
         "{" GOOD ", \"half\": 9e11, \"launch\": 2e-6, \"shared\": true, \"cache\": "
         "{\"size\": 4096, \"bytes\": 1e11}, \"ops\": {\"gelu\": 3e10, \"relu\": 1e10}, "
         "\"launches\": {\"gelu\": 0}}, \"memory\": {\"device\": 5, \"nvme\": 7},"
+        " \"target\": {\"level\": \"generic\", \"workers\": 3},"
         " \"fingerprint\": \"f\", \"host\": {\"bytes\": 5e10}, \"link\": "
         "{\"interference\": 0.5, \"exchange\": \"hierarchical\", \"inside\": "
         "{\"bytes\": "
