@@ -1,7 +1,10 @@
 // Checkpoints: a folder of plain files, complete or absent.
 //
-//   config.json, model.safetensors      a Hugging Face folder of the f32 master weights
-//   optimizer.safetensors               "<name>.exp_avg", …
+//   config.json, model.safetensors      a Hugging Face folder of the weights, in f32 or
+//                                       bf16, in one file or in shards (shards.h)
+//   optimizer.safetensors               "<name>.exp_avg", …; of weights that are
+//   written
+//                                       in bf16 the f32 ones, too: "<name>.master"
 //   tokenizer.json, ...                 files that go with the model (companions.h)
 //   state.json                          the rest, and size and hash of each file above
 #ifndef TR_CKPT_CHECKPOINT_H
@@ -30,7 +33,8 @@ typedef struct tr_checkpoint_tensor {
     tr_shape shape;
     int64_t first, count; // count 0: nothing
     const void *data;     // [count]; NULL: the input's source has them, F32
-    tr_dtype dtype;       // TR_NONE: F32
+    tr_dtype dtype;       // of `data`; TR_NONE: F32
+    tr_dtype stored;      // in the file: BF16 rounds F32; TR_NONE: as `dtype`
     int64_t key;          // by which the source knows them
 } tr_checkpoint_tensor;
 
@@ -59,6 +63,7 @@ typedef struct tr_checkpoint_input {
     const tr_companions *companions; // rank 0's; NULL: none
     const tr_checkpoint_tensor *model;
     size_t model_count;
+    int64_t shard_bytes; // of one file of the model's, at most; 0: one file
     const tr_checkpoint_tensor *optimizer; // names with the state's ("<name>.exp_avg")
     size_t optimizer_count;
     tr_tensor_source source; // of pieces without data

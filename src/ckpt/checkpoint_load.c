@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "ckpt/shards.h"
 #include "comm/alone.h"
 
 #include <errno.h>
@@ -10,9 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *const file_names[] = {"config.json", "model.safetensors",
-                                         "optimizer.safetensors"};
-enum { FILE_COUNT = sizeof file_names / sizeof *file_names, CONFIG_MAX = 16 << 20 };
+static const char config_name[] = "config.json",
+                  optimizer_name[] = "optimizer.safetensors";
+enum { CONFIG_MAX = 16 << 20 };
 
 static tr_status check_size(const char *path, const tr_file_record *record,
                             tr_error *err) {
@@ -44,10 +45,13 @@ static tr_status check_hash(const char *path, const tr_file_record *record,
 
 static tr_status check_names(const char *folder, const tr_manifest *manifest,
                              tr_error *err) {
-    for (size_t i = 0; i < FILE_COUNT; i++) {
-        if (!tr__manifest_find(manifest, file_names[i])) {
+    bool one_file = tr__manifest_find(manifest, TR_MODEL_FILE);
+    const char *const names[] = {config_name, one_file ? TR_MODEL_FILE : TR_MODEL_INDEX,
+                                 optimizer_name};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!tr__manifest_find(manifest, names[i])) {
             return tr_fail(err, TR_IO, "%s: damaged checkpoint: state.json has no %s",
-                           folder, file_names[i]);
+                           folder, i == 1 ? TR_MODEL_FILE : names[i]);
         }
     }
     return TR_OK;
@@ -100,17 +104,17 @@ static tr_status read_config(tr_checkpoint *checkpoint, tr_error *err) {
     char path[PATH_MAX];
     size_t bytes = 0;
     tr_status status =
-        tr__path_join(path, sizeof path, checkpoint->folder, file_names[0], err);
+        tr__path_join(path, sizeof path, checkpoint->folder, config_name, err);
     if (status == TR_OK) {
         status = tr__file_read(path, CONFIG_MAX, &checkpoint->config, &bytes, err);
     }
     return status;
 }
 
-static tr_status open_tensors(const char *folder, const char *name, tr_tensor_set **out,
-                              tr_error *err) {
+static tr_status open_optimizer(const char *folder, tr_tensor_set **out,
+                                tr_error *err) {
     char path[PATH_MAX];
-    tr_status status = tr__path_join(path, sizeof path, folder, name, err);
+    tr_status status = tr__path_join(path, sizeof path, folder, optimizer_name, err);
     return status == TR_OK ? tr__tensor_set_open(path, out, err) : status;
 }
 
@@ -131,10 +135,10 @@ tr_status tr__checkpoint_open(const char *folder, tr_verify verify,
         status = read_config(checkpoint, err);
     }
     if (status == TR_OK) {
-        status = open_tensors(folder, file_names[1], &checkpoint->model, err);
+        status = tr__tensor_set_open(folder, &checkpoint->model, err);
     }
     if (status == TR_OK) {
-        status = open_tensors(folder, file_names[2], &checkpoint->optimizer, err);
+        status = open_optimizer(folder, &checkpoint->optimizer, err);
     }
     if (status != TR_OK) {
         tr__checkpoint_close(checkpoint);

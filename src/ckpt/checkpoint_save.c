@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "ckpt/shards.h"
 #include "ckpt/shared_file.h"
 #include "comm/alone.h"
 
@@ -14,8 +15,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const file_names[] = {"model.safetensors", "optimizer.safetensors"};
-enum { FILES = sizeof file_names / sizeof *file_names };
+static const char optimizer_name[] = "optimizer.safetensors";
+
+// A file of tensors that is written.
+typedef struct saved_file {
+    char name[TR_SHARD_NAME_MAX];
+    char path[PATH_MAX];
+    tr_shared_file shared;
+} saved_file;
 
 // A save on its way. Folders, names and the smaller files are rank 0's alone.
 typedef struct saving {
@@ -27,8 +34,9 @@ typedef struct saving {
     char final[PATH_MAX];
     char replaced[PATH_MAX]; // where an older one of the same step goes
     char name[TR_STEP_NAME_MAX];
-    char path[FILES][PATH_MAX];
-    tr_shared_file file[FILES];
+    tr_shards shards;
+    saved_file *file; // [files] those of the shards, then the optimizer's
+    int files;
     tr_manifest manifest;
     tr_meter meter;
 } saving;
@@ -50,8 +58,40 @@ static tr_status name_paths(saving *save, tr_error *err) {
     if (status == TR_OK) {
         status = tr__path_join(save->replaced, size, save->folder, name, err);
     }
-    for (int f = 0; status == TR_OK && f < FILES; f++) {
-        status = tr__path_join(save->path[f], size, save->partial, file_names[f], err);
+    return status;
+}
+
+// The files of tensors, the same on all ranks.
+static tr_status name_files(saving *save, tr_error *err) {
+    const tr_checkpoint_input *input = save->input;
+    tr_status status = tr__shards_cut(input->model, input->model_count,
+                                      input->shard_bytes, &save->shards, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    int shards = save->shards.count;
+    save->file = tr__calloc((size_t)shards + 1, sizeof *save->file);
+    if (!save->file) {
+        return tr_fail(err, TR_MEMORY, "no memory to write a checkpoint");
+    }
+    save->files = shards + 1;
+    for (int f = 0; status == TR_OK && f < save->files; f++) {
+        saved_file *file = &save->file[f];
+        bool weights = f < shards;
+        const size_t *begin = &save->shards.begin[weights ? f : 0];
+        if (weights) {
+            tr__shard_name(&save->shards, f, file->name);
+        } else {
+            snprintf(file->name, sizeof file->name, "%s", optimizer_name);
+        }
+        status = tr__path_join(file->path, PATH_MAX, save->partial, file->name, err);
+        file->shared = (tr_shared_file){
+            .comm = input->comm,
+            .path = file->path,
+            .tensors = weights ? save->shards.pieces + begin[0] : input->optimizer,
+            .count = weights ? begin[1] - begin[0] : input->optimizer_count,
+            .source = input->source,
+            .finite = weights};
     }
     return status;
 }
@@ -78,15 +118,25 @@ static tr_file_record *add_record(saving *save, const char *name) {
     return record;
 }
 
-static tr_status write_config(saving *save, tr_error *err) {
-    static const char name[] = "config.json";
+static tr_status write_text(saving *save, const char *name, const char *text,
+                            tr_error *err) {
     char path[PATH_MAX];
-    const char *text = save->input->config;
     tr_file_record *record = add_record(save, name);
     record->bytes = (int64_t)strlen(text);
     record->hash = tr__hash(text, strlen(text));
     tr_status status = tr__path_join(path, sizeof path, save->partial, name, err);
     return status == TR_OK ? tr__file_replace(path, text, strlen(text), err) : status;
+}
+
+static tr_status write_index(saving *save, tr_error *err) {
+    if (save->shards.count == 1) {
+        return TR_OK;
+    }
+    char *text = tr__shards_index(&save->shards);
+    tr_status status = text ? write_text(save, TR_MODEL_INDEX, text, err)
+                            : tr_fail(err, TR_MEMORY, "no memory for " TR_MODEL_INDEX);
+    tr__free(text);
+    return status;
 }
 
 static tr_status copy_companions(saving *save, tr_error *err) {
@@ -103,8 +153,11 @@ static tr_status copy_companions(saving *save, tr_error *err) {
 // files' sizes and the tensors' headers. (Their hashes were taken of what was written,
 // or of what was read back where several ranks wrote.)
 static tr_status read_back(const saving *save, const char *state, tr_error *err) {
-    const size_t wanted[FILES] = {tr__shared_file_tensors(&save->file[0]),
-                                  tr__shared_file_tensors(&save->file[1])};
+    size_t model = 0, optimizer = 0;
+    for (int f = 0; f < save->files; f++) {
+        size_t tensors = tr__shared_file_tensors(&save->file[f].shared);
+        *(f < save->shards.count ? &model : &optimizer) += tensors;
+    }
     tr_checkpoint *back = NULL;
     char *text = NULL;
     tr_status status =
@@ -114,8 +167,8 @@ static tr_status read_back(const saving *save, const char *state, tr_error *err)
     }
     if (status == TR_OK &&
         (strcmp(text, state) != 0 || strcmp(back->config, save->input->config) != 0 ||
-         tr__tensor_set_count(back->model) != wanted[0] ||
-         tr__tensor_set_count(back->optimizer) != wanted[1])) {
+         tr__tensor_set_count(back->model) != model ||
+         tr__tensor_set_count(back->optimizer) != optimizer)) {
         status = tr_fail(err, TR_IO,
                          "%s: what was read back is not what was written: the disk or "
                          "its file system has lost it",
@@ -234,11 +287,12 @@ static void tidy(const saving *save) {
 static tr_status open_files(saving *save, tr_error *err) {
     tr_status status = TR_OK;
     int64_t own = 0, all = 0;
-    for (int f = 0; status == TR_OK && f < FILES; f++) {
-        status = tr__shared_file_open(&save->file[f], err);
+    for (int f = 0; status == TR_OK && f < save->files; f++) {
+        const tr_shared_file *file = &save->file[f].shared;
+        status = tr__shared_file_open(&save->file[f].shared, err);
         if (status == TR_OK) {
-            own += tr__shared_file_own_bytes(&save->file[f]);
-            all += tr__shared_file_bytes(&save->file[f]);
+            own += tr__shared_file_own_bytes(file);
+            all += tr__shared_file_bytes(file);
         }
     }
     // What others write, rank 0 reads.
@@ -249,12 +303,18 @@ static tr_status open_files(saving *save, tr_error *err) {
 // Makes the folder and reserves the room: a full disk shows before anything is written.
 static tr_status prepare(saving *save, tr_error *err) {
     tr_status status = name_paths(save, err);
+    if (status == TR_OK) {
+        status = name_files(save, err);
+    }
     if (status != TR_OK || !save->leads) {
         return status;
     }
     status = prepare_folder(save, err);
     if (status == TR_OK) {
-        status = write_config(save, err);
+        status = write_text(save, "config.json", save->input->config, err);
+    }
+    if (status == TR_OK) {
+        status = write_index(save, err);
     }
     if (status == TR_OK) {
         status = copy_companions(save, err);
@@ -264,24 +324,25 @@ static tr_status prepare(saving *save, tr_error *err) {
 
 static tr_status write_tensors(saving *save, tr_error *err) {
     tr_status status = save->leads ? TR_OK : open_files(save, err);
-    for (int f = 0; status == TR_OK && f < FILES; f++) {
-        status = tr__shared_file_write(&save->file[f], &save->meter, err);
+    for (int f = 0; status == TR_OK && f < save->files; f++) {
+        status = tr__shared_file_write(&save->file[f].shared, &save->meter, err);
     }
     return status;
 }
 
 static tr_status complete(saving *save, tr_error *err) {
     tr_status status = TR_OK;
-    for (int f = 0; f < FILES; f++) { // on all ranks, whatever has come before
-        tr_status gathered = tr__shared_file_gather(&save->file[f], err);
+    for (int f = 0; f < save->files; f++) { // on all ranks, whatever has come before
+        tr_status gathered = tr__shared_file_gather(&save->file[f].shared, err);
         status = status == TR_OK ? gathered : status;
     }
     if (status != TR_OK || !save->leads) {
         return status;
     }
-    for (int f = 0; status == TR_OK && f < FILES; f++) {
-        tr_file_record *record = add_record(save, file_names[f]);
-        status = tr__shared_file_finish(&save->file[f], &save->meter, record, err);
+    for (int f = 0; status == TR_OK && f < save->files; f++) {
+        saved_file *file = &save->file[f];
+        tr_file_record *record = add_record(save, file->name);
+        status = tr__shared_file_finish(&file->shared, &save->meter, record, err);
     }
     if (status == TR_OK) {
         status = write_state(save, err);
@@ -300,21 +361,19 @@ static tr_status together(saving *save, tr_status (*part)(saving *, tr_error *),
 }
 
 static void begin(saving *save, const tr_checkpoint_input *input) {
-    const tr_checkpoint_tensor *tensors[FILES] = {input->model, input->optimizer};
-    const size_t counts[FILES] = {input->model_count, input->optimizer_count};
     *save = (saving){.input = input};
     save->leads = tr__comm_leads(input->comm);
-    for (int f = 0; f < FILES; f++) {
-        save->file[f] = (tr_shared_file){.comm = input->comm,
-                                         .path = save->path[f],
-                                         .tensors = tensors[f],
-                                         .count = counts[f],
-                                         .source = input->source,
-                                         .finite = f == 0};
-    }
     if (save->leads) {
         save->meter.progress = input->progress;
     }
+}
+
+static void end(saving *save) {
+    for (int f = 0; f < save->files; f++) {
+        tr__shared_file_close(&save->file[f].shared);
+    }
+    tr__free(save->file);
+    tr__shards_free(&save->shards);
 }
 
 tr_status tr__checkpoint_save(const tr_checkpoint_input *input, tr_error *err) {
@@ -327,9 +386,7 @@ tr_status tr__checkpoint_save(const tr_checkpoint_input *input, tr_error *err) {
     if (status == TR_OK) {
         status = together(&save, complete, err);
     }
-    for (int f = 0; f < FILES; f++) {
-        tr__shared_file_close(&save.file[f]);
-    }
+    end(&save);
     if (status != TR_OK && save.made) {
         tr__folder_remove(save.partial, NULL); // gives its space back
     } else if (save.leads && status == TR_OK) {

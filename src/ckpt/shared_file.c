@@ -2,8 +2,10 @@
 
 #include "base/checked.h"
 #include "base/files.h"
+#include "base/half.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "ckpt/pieces.h"
 #include "comm/alone.h"
 
 #include <errno.h>
@@ -17,15 +19,8 @@
 enum {
     REPORT_ELEMENTS = 4 << 20, // between two reports of progress: 16 MiB of f32
     READ_BYTES = 1 << 20,
+    ROUND_ELEMENTS = 256 << 10, // that are rounded at a time
 };
-
-static tr_dtype dtype_of(const tr_checkpoint_tensor *tensor) {
-    return tensor->dtype == TR_NONE ? TR_F32 : tensor->dtype;
-}
-
-static int64_t element_of(const tr_checkpoint_tensor *tensor) {
-    return (int64_t)tr_dtype_bytes(dtype_of(tensor));
-}
 
 // Some of a long work is done. TR_COMM: a rank has ended, so the rest is for nothing
 // (which rank and why, tr_comm_agree tells).
@@ -43,7 +38,7 @@ static tr_status advance(const tr_shared_file *file, tr_meter *meter, int64_t by
 int64_t tr__shared_file_own_bytes(const tr_shared_file *file) {
     int64_t bytes = 0;
     for (size_t i = 0; i < file->count; i++) {
-        bytes += file->tensors[i].count * element_of(&file->tensors[i]);
+        bytes += tr__piece_bytes(&file->tensors[i]);
     }
     return bytes;
 }
@@ -51,36 +46,21 @@ int64_t tr__shared_file_own_bytes(const tr_shared_file *file) {
 int64_t tr__shared_file_bytes(const tr_shared_file *file) {
     int64_t bytes = 0;
     for (size_t i = 0; i < file->count; i++) {
-        const tr_checkpoint_tensor *tensor = &file->tensors[i];
-        if (file->first_of[i] == i) {
-            bytes += tr_shape_count(tensor->shape) * element_of(tensor);
-        }
+        bytes += file->first_of[i] == i ? tr__piece_tensor_bytes(&file->tensors[i]) : 0;
     }
     return bytes;
 }
 
 // ---- opening
 
-static int by_name(const void *left, const void *right, void *user) {
-    const tr_checkpoint_tensor *tensors = user;
-    size_t a = *(const size_t *)left, b = *(const size_t *)right;
-    int names = strcmp(tensors[a].name, tensors[b].name);
-    return names != 0 ? names : (a > b) - (a < b);
-}
-
-// file->first_of, by sorting the pieces by name. order: [file->count], for the while
-static void find_firsts(tr_shared_file *file, size_t *order) {
+// Does any piece have another type in the file than in memory?
+static bool rounds_any(const tr_shared_file *file) {
+    bool any = false;
     for (size_t i = 0; i < file->count; i++) {
-        order[i] = i;
+        const tr_checkpoint_tensor *piece = &file->tensors[i];
+        any = any || tr__piece_stored(piece) != tr__piece_dtype(piece);
     }
-    if (file->count > 0) {
-        qsort_r(order, file->count, sizeof *order, by_name, (void *)file->tensors);
-    }
-    for (size_t i = 0, first = 0; i < file->count; i++) {
-        const char *name = file->tensors[order[i]].name;
-        first = strcmp(name, file->tensors[order[first]].name) == 0 ? first : i;
-        file->first_of[order[i]] = order[first];
-    }
+    return any;
 }
 
 static tr_status make_lists(tr_shared_file *file, tr_error *err) {
@@ -88,10 +68,13 @@ static tr_status make_lists(tr_shared_file *file, tr_error *err) {
     file->first_of = tr__calloc(file->count, sizeof *file->first_of);
     file->tensor_of = tr__calloc(file->count, sizeof *file->tensor_of);
     file->order = tr__calloc(file->count, sizeof *file->order);
-    if (!file->first_of || !file->tensor_of || !file->order) {
+    bool rounds = rounds_any(file);
+    file->rounded = rounds ? tr__calloc(ROUND_ELEMENTS, sizeof *file->rounded) : NULL;
+    if (!file->first_of || !file->tensor_of || !file->order ||
+        (rounds && !file->rounded)) {
         return tr_fail(err, TR_MEMORY, "no memory to write %s", file->path);
     }
-    find_firsts(file, file->order);
+    tr__pieces_firsts(file->tensors, file->count, file->order, file->first_of);
     if (tr__comm_count(file->comm) == 1) {
         return TR_OK;
     }
@@ -112,7 +95,7 @@ static void list_tensors(tr_shared_file *file, tr_tensor_spec *specs) {
         if (first == i) {
             file->tensor_of[i] = count;
             specs[count++] =
-                (tr_tensor_spec){tensor->name, dtype_of(tensor), tensor->shape};
+                (tr_tensor_spec){tensor->name, tr__piece_stored(tensor), tensor->shape};
         } else {
             file->tensor_of[i] = file->tensor_of[first];
         }
@@ -191,6 +174,7 @@ void tr__shared_file_close(tr_shared_file *file) {
     tr__free(file->first_of);
     tr__free(file->tensor_of);
     tr__free(file->order);
+    tr__free(file->rounded);
     tr__free(file->all);
     tr__free(file->own);
     *file = (tr_shared_file){0};
@@ -206,7 +190,8 @@ static tr_status next_run(const tr_shared_file *file,
     tr_status status = TR_OK;
     *count = tensor->count - done;
     if (tensor->data) {
-        *data = (const char *)tensor->data + done * element_of(tensor);
+        size_t element = tr_dtype_bytes(tr__piece_dtype(tensor));
+        *data = (const char *)tensor->data + (size_t)done * element;
     } else {
         status =
             file->source.read(file->source.user, tensor->key, done, &run, count, err);
@@ -217,40 +202,60 @@ static tr_status next_run(const tr_shared_file *file,
 }
 
 // All ones in the exponent: an infinity, or not a number.
-static bool is_finite(const float *values, int64_t count) {
+static bool is_finite_f32(const void *values, int64_t count) {
     uint32_t found = 0;
     for (int64_t i = 0; i < count; i++) {
         uint32_t bits;
-        memcpy(&bits, &values[i], sizeof bits);
+        memcpy(&bits, (const char *)values + i * (int64_t)sizeof bits, sizeof bits);
         found |= (bits & 0x7f800000u) == 0x7f800000u;
     }
     return !found;
 }
 
-static tr_status check_values(const tr_shared_file *file,
-                              const tr_checkpoint_tensor *tensor, const void *data,
-                              int64_t count, tr_error *err) {
-    if (!file->finite || dtype_of(tensor) != TR_F32 || is_finite(data, count)) {
-        return TR_OK;
+static bool is_finite_bf16(const uint16_t *values, int64_t count) {
+    unsigned found = 0;
+    for (int64_t i = 0; i < count; i++) {
+        found |= (values[i] & 0x7f80u) == 0x7f80u;
     }
-    return tr_fail(err, TR_NUMBERS,
-                   "no checkpoint is written: %s has values that are not finite; the "
-                   "checkpoints before are as they were",
-                   tensor->name);
+    return !found;
+}
+
+// What the file gets of a run of elements, in *data. Of those that are rounded, *count
+// of them at most; rounding may make an infinity.
+static tr_status as_stored(const tr_shared_file *file,
+                           const tr_checkpoint_tensor *tensor, const void **data,
+                           int64_t *count, tr_error *err) {
+    bool finite = true;
+    if (tr__piece_stored(tensor) != tr__piece_dtype(tensor)) {
+        const float *values = *data;
+        *count = tr__min_i64(*count, ROUND_ELEMENTS);
+        for (int64_t i = 0; i < *count; i++) {
+            file->rounded[i] = tr__bf16_of_f32(values[i]);
+        }
+        *data = file->rounded;
+        finite = !file->finite || is_finite_bf16(file->rounded, *count);
+    } else if (file->finite && tr__piece_dtype(tensor) == TR_F32) {
+        finite = is_finite_f32(*data, *count);
+    }
+    return finite ? TR_OK
+                  : tr_fail(err, TR_NUMBERS,
+                            "no checkpoint is written: %s has values that are not "
+                            "finite; the checkpoints before are as they were",
+                            tensor->name);
 }
 
 static tr_status put_runs(tr_shared_file *file, size_t index, XXH3_state_t *hash,
                           tr_meter *meter, tr_error *err) {
     const tr_checkpoint_tensor *tensor = &file->tensors[index];
     size_t in_file = file->tensor_of[index];
-    int64_t element = element_of(tensor);
+    int64_t element = tr__piece_element(tensor);
     tr_status status = TR_OK;
     for (int64_t done = 0, now = 0; status == TR_OK && done < tensor->count;
          done += now) {
         const void *data = NULL;
         status = next_run(file, tensor, done, &data, &now, err);
         if (status == TR_OK) {
-            status = check_values(file, tensor, data, now, err);
+            status = as_stored(file, tensor, &data, &now, err);
         }
         if (status == TR_OK) {
             status = tr__tensor_writer_put(file->writer, in_file, tensor->first + done,
@@ -279,7 +284,7 @@ static tr_status put(tr_shared_file *file, size_t index, tr_meter *meter,
     tr_status status = put_runs(file, index, hash, meter, err);
     if (file->own && tensor->count > 0) {
         int64_t begin = tr__tensor_writer_offset(file->writer, file->tensor_of[index]);
-        int64_t element = element_of(tensor);
+        int64_t element = tr__piece_element(tensor);
         file->own[index + 1] =
             (tr_stretch){begin + tensor->first * element, tensor->count * element,
                          XXH3_64bits_digest(hash)};

@@ -19,11 +19,12 @@ typedef struct tr_shared_file {
     const tr_checkpoint_tensor *tensors; // [count]; of all ranks but for the pieces
     size_t count;
     tr_tensor_source source; // of pieces without data
-    bool finite;             // refuses values of F32 that are not: TR_NUMBERS
+    bool finite;             // refuses floats that are not, as stored: TR_NUMBERS
     size_t tensor_count;     // that the pieces make up
     size_t *first_of;        // [count] the first piece of each one's tensor
     size_t *tensor_of;       // [count] which tensor of the writer's each is a piece of
     size_t *order;           // [count] the pieces as they lie in the file
+    uint16_t *rounded;       // what is rounded on its way; NULL: nothing is
     tr_tensor_writer *writer;
     tr_stretch *own; // [1 + count] the header (rank 0's), then this rank's of tensors
     tr_stretch *all; // [ranks][1 + count]

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "ckpt/header.h"
 #include "ckpt/json.h"
+#include "ckpt/shards.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char single_name[] = "model.safetensors";
-static const char index_name[] = "model.safetensors.index.json";
+static const char single_name[] = TR_MODEL_FILE;
+static const char index_name[] = TR_MODEL_INDEX;
 enum { INDEX_MAX = 32 << 20, HEADER_OF_ANY = 1 << 20, HEADER_SHARE = 64 };
 
 typedef struct set_file {

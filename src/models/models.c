@@ -1,6 +1,8 @@
 // The table of architectures.
 #include "models/models.h"
 
+#include "base/memory.h"
+#include "ckpt/json.h"
 #include "models/units.h"
 
 #include <string.h>
@@ -145,6 +147,19 @@ tr_status tr__model_resize(tr_model *model, int64_t vocabulary, int64_t rows,
     return status == TR_OK
                ? tr__units_set_key(own, unpadded, padded ? vocabulary : -1, err)
                : status;
+}
+
+char *tr__model_config(const tr_model *model, tr_dtype weights) {
+    const char *name = weights == TR_BF16 ? "bfloat16" : "float32";
+    if (!model->config_json || !tr__model_type_reads_tokens(model->type)) {
+        return tr__strdup(model->config_json ? model->config_json : "{}\n");
+    }
+    json_t *keys = json_loads(model->config_json, 0, NULL);
+    bool good = json_object_set_new(keys, "dtype", json_string(name)) == 0 &&
+                json_object_set_new(keys, "torch_dtype", json_string(name)) == 0;
+    char *text = good ? tr__json_text(keys, JSON_INDENT(2)) : NULL;
+    json_decref(keys);
+    return text;
 }
 
 int64_t tr__model_positions(const tr_model *model) {

@@ -15,6 +15,11 @@
 tr_status tr__model_keep(tr_model *model, const json_t *object,
                          const char *const *names, size_t count, tr_error *err);
 
+// The text of a checkpoint's config.json, whose weights are of this type: of a model
+// that transformers knows it says so, by the keys of its versions 4 and 5. NULL: no
+// memory. Freed with tr__free.
+char *tr__model_config(const tr_model *model, tr_dtype weights);
+
 // Has the model use its vocabulary in `slices`: each is gathered, and its gradient
 // reduced, on its own. Changes neither names nor shapes in files. TR_USAGE: more slices
 // than there are classes, or an architecture without a vocabulary.

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "comm/alone.h"
+#include "models/models.h"
 #include "train/data_identity.h"
 #include "train/engine.h"
 #include "train/folder.h"
@@ -93,14 +94,15 @@ static tr_state state_of(const tr_engine *engine) {
 }
 
 static tr_status list_all(tr_engine *engine, tr_saved_tensors *model,
-                          tr_saved_tensors *optimizer, tr_error *err) {
+                          tr_saved_tensors *optimizer, char **config, tr_error *err) {
     tr_comm *comm = tr__run_comm(engine->run);
-    int states = engine->plan->request.optimizer_states;
     tr_error mine = {0};
     tr_status status = TR_OK;
-    bool good = tr__saved_list(engine, -1, 0, model);
-    good = tr__saved_list(engine, 0, states, optimizer) && good;
-    if (!good) {
+    bool good = tr__saved_model(engine, model);
+    good = tr__saved_optimizer(engine, optimizer) && good;
+    *config =
+        tr__model_config(tr_run_model(engine->run), engine->settings->checkpoint_dtype);
+    if (!good || !*config) {
         status = tr_fail(&mine, TR_MEMORY, "no memory to list a checkpoint's tensors");
     }
     return tr__agree(comm, status, &mine, err);
@@ -110,12 +112,12 @@ tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
                           tr_error *err) {
     tr_saved_tensors model, optimizer;
     tr_state state = state_of(engine);
-    const char *config = tr_run_model(engine->run)->config_json;
+    char *config = NULL;
     tr_status status = tr__engine_settle(engine, err);
     if (status != TR_OK) {
         return status;
     }
-    status = list_all(engine, &model, &optimizer, err);
+    status = list_all(engine, &model, &optimizer, &config, err);
     if (status == TR_OK) {
         tr_checkpoint_input input = {
             .comm = tr__run_comm(engine->run),
@@ -125,10 +127,11 @@ tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
             .branches = engine->own_until < INT64_MAX,
             .own_until = engine->own_until,
             .state = &state,
-            .config = config ? config : "{}\n",
+            .config = config,
             .companions = &engine->companions,
             .model = model.tensors,
             .model_count = model.count,
+            .shard_bytes = engine->settings->shard_bytes,
             .optimizer = optimizer.tensors,
             .optimizer_count = optimizer.count,
             .source = {tr__saved_read, engine},
@@ -143,6 +146,7 @@ tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
     }
     tr__saved_free(&model);
     tr__saved_free(&optimizer);
+    tr__free(config);
     return status;
 }
 
@@ -217,6 +221,19 @@ static tr_status check_optimizer(const tr_engine *engine, const tr_checkpoint *f
                      from->folder, optimizer->name);
 }
 
+// Where the weights were written in fewer bits, those of f32 are beside the states.
+static tr_status load_parameters(tr_engine *engine, const tr_checkpoint *from,
+                                 tr_error *err) {
+    char name[TR_TENSOR_NAME_MAX];
+    tr__tensor_name(engine->plan, 0, NULL, name);
+    const tr_stored_tensor *first = tr__tensor_set_find(from->model, name);
+    bool rounded = first && first->dtype != TR_F32;
+    tr_weights_source source = {rounded ? from->optimizer : from->model, from->folder,
+                                0, 0};
+    return tr__read_parameters(&source, engine->plan, engine->executor, -1,
+                               rounded ? TR_SAVED_MASTER : NULL, err);
+}
+
 static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
                               tr_error *err) {
     const tr_optimizer *optimizer = engine->settings->optimizer;
@@ -226,9 +243,7 @@ static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
         status = check_optimizer(engine, from, err);
     }
     if (status == TR_OK) {
-        status =
-            tr__read_parameters(&(tr_weights_source){from->model, from->folder, 0, 0},
-                                engine->plan, engine->executor, -1, NULL, err);
+        status = load_parameters(engine, from, err);
     }
     if (status == TR_OK) {
         status = tr__read_states(from->model, from->folder, engine->plan,

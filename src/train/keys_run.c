@@ -4,6 +4,7 @@
 static const char *const recomputed[] = {"none",      "norm",     "activation",
                                          "attention", "residual", "pre_activation",
                                          "product",   "unit",     NULL};
+static const char *const stored_types[] = {"f32", "bf16", NULL};
 
 static const tr_key keys[] = {
     {.path = "model",
@@ -85,6 +86,19 @@ static const tr_key keys[] = {
      .min = 1,
      .max = TR_KEY_COUNT_MAX,
      .doc = "newest checkpoints that are kept"},
+    {.path = "checkpoint.dtype",
+     .types = TR_KEY_TEXT,
+     .fallback = "\"f32\"",
+     .choices = stored_types,
+     .doc = "the type of a checkpoint's weights; with \"bf16\" the f32 ones are beside "
+            "the optimizer's state, for resuming"},
+    {.path = "checkpoint.shard_bytes",
+     .types = TR_KEY_SIZE,
+     .min = 1,
+     .max = TR_KEY_STEPS_MAX,
+     .doc =
+         "a checkpoint's weights are in files of at most so many bytes, with an index; "
+         "left out: in one file"},
     {.path = "max_skipped_updates",
      .types = TR_KEY_INT,
      .fallback = "20",

@@ -8,6 +8,7 @@
 #include "train/engine.h"
 #include "train/metrics.h"
 #include "train/progress.h"
+#include "train/saved_tensors.h"
 #include "train/saver.h"
 #include "train/summary.h"
 
@@ -341,6 +342,9 @@ static tr_status open_outputs(loop *l) {
     tr_error mine = {0};
     l->kept = (tr_metrics_kept){.best_step = tr__saver_best_step(engine)};
     tr_status status = tr__run_write(engine->run, engine->plan, &mine);
+    if (status == TR_OK && tr__comm_leads(l->comm)) {
+        status = tr__saved_check_shards(engine, &mine);
+    }
     if (status == TR_OK && tr__comm_leads(l->comm)) {
         status = tr__engine_check_room(engine, &mine);
     }

@@ -190,6 +190,9 @@ static tr_status resolve_folders(tr_run *run, const tr_run_options *options,
     settings->checkpoint_minutes = tr__config_number(run->config, "checkpoint.minutes");
     settings->checkpoint_best = tr__config_bool(run->config, "checkpoint.best");
     settings->keep = (int)tr__config_int(run->config, "checkpoint.keep");
+    bool bf16 = strcmp(tr__config_text(run->config, "checkpoint.dtype"), "bf16") == 0;
+    settings->checkpoint_dtype = bf16 ? TR_BF16 : TR_F32;
+    settings->shard_bytes = tr__config_size(run->config, "checkpoint.shard_bytes");
     settings->log_seconds = tr__config_number(run->config, "log.every_seconds");
     if (!tr__config_is_auto(run->config, "steps_per_print")) {
         settings->log_steps = tr__config_int(run->config, "steps_per_print");

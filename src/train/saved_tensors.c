@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "ckpt/shards.h"
 #include "comm/alone.h"
 
 #include <stdio.h>
@@ -85,38 +86,73 @@ static void list_padding(const tr_engine *engine, const tr_plan_param *param,
                                .shape = whole->shape,
                                .first = tr_shape_count(param->stored_shape),
                                .count = leads ? count : 0,
-                               .data = list->zeros};
+                               .data = list->zeros,
+                               .stored = whole->stored};
 }
 
-bool tr__saved_list(tr_engine *engine, int first, int end, tr_saved_tensors *list) {
-    const tr_optimizer *optimizer = engine->settings->optimizer;
-    size_t params = engine->plan->param_count;
-    size_t most = 2 * params * (size_t)(end - first) + engine->plan->state_count;
+// All parameters in one state (-1: their own values), by the name that files give it.
+static void list_params(tr_engine *engine, int state, const char *name_of_state,
+                        tr_dtype stored, tr_saved_tensors *list) {
+    for (size_t i = 0; i < engine->plan->param_count; i++) {
+        const tr_plan_param *param = &engine->plan->params[i];
+        char *name = list->names[list->count];
+        tr__tensor_name(engine->plan, (int)i, name_of_state, name);
+        tr_piece piece = tr__executor_own(engine->executor, (int)i, state);
+        list->tensors[list->count++] =
+            (tr_checkpoint_tensor){.name = name,
+                                   .shape = padded_shape(engine, param),
+                                   .first = piece.first,
+                                   .count = piece.count,
+                                   .data = piece.data,
+                                   .stored = stored,
+                                   .key = key_of(engine, (int)i, state)};
+        list_padding(engine, param, list);
+    }
+}
+
+// Room for the parameters in so many states, and for `others`.
+static bool make_list(const tr_engine *engine, int states, size_t others,
+                      tr_saved_tensors *list) {
+    size_t most = 2 * engine->plan->param_count * (size_t)states + others;
     *list = (tr_saved_tensors){0};
     list->tensors = tr__calloc(most, sizeof *list->tensors);
     list->names = tr__calloc(most, sizeof *list->names);
-    if (!list->tensors || !list->names || !make_zeros(engine, list)) {
+    return list->tensors && list->names && make_zeros(engine, list);
+}
+
+bool tr__saved_model(tr_engine *engine, tr_saved_tensors *list) {
+    if (!make_list(engine, 1, engine->plan->state_count, list)) {
         return false;
     }
-    for (int state = first; state < end; state++) {
-        for (size_t i = 0; i < params; i++) {
-            const tr_plan_param *param = &engine->plan->params[i];
-            char *name = list->names[list->count];
-            tr__tensor_name(engine->plan, (int)i,
-                            state < 0 ? NULL : optimizer->state_names[state], name);
-            tr_piece piece = tr__executor_own(engine->executor, (int)i, state);
-            list->tensors[list->count++] =
-                (tr_checkpoint_tensor){.name = name,
-                                       .shape = padded_shape(engine, param),
-                                       .first = piece.first,
-                                       .count = piece.count,
-                                       .data = piece.data,
-                                       .key = key_of(engine, (int)i, state)};
-            list_padding(engine, param, list);
-        }
+    list_params(engine, -1, NULL, engine->settings->checkpoint_dtype, list);
+    list_states(engine, list);
+    return true;
+}
+
+bool tr__saved_optimizer(tr_engine *engine, tr_saved_tensors *list) {
+    const tr_optimizer *optimizer = engine->settings->optimizer;
+    int states = engine->plan->request.optimizer_states;
+    if (!make_list(engine, states + 1, 0, list)) {
+        return false;
     }
-    if (first < 0) {
-        list_states(engine, list);
+    for (int state = 0; state < states; state++) {
+        list_params(engine, state, optimizer->state_names[state], TR_F32, list);
+    }
+    if (engine->settings->checkpoint_dtype != TR_F32) {
+        list_params(engine, -1, TR_SAVED_MASTER, TR_F32, list);
     }
     return true;
+}
+
+tr_status tr__saved_check_shards(tr_engine *engine, tr_error *err) {
+    tr_saved_tensors model;
+    tr_shards shards = {0};
+    tr_status status =
+        tr__saved_model(engine, &model)
+            ? tr__shards_cut(model.tensors, model.count, engine->settings->shard_bytes,
+                             &shards, err)
+            : tr_fail(err, TR_MEMORY, "no memory to list a checkpoint's tensors");
+    tr__shards_free(&shards);
+    tr__saved_free(&model);
+    return status;
 }

@@ -42,12 +42,14 @@ typedef struct tr_settings {
     double checkpoint_minutes;                // 0: not by time
     bool checkpoint_best;                     // keep that of the lowest validation loss
     int keep;                                 // 0: all
-    bool dry;                                 // nothing is ever saved: a check
-    char *out;                                // folder
-    char *nvme_path;                          // folder, NULL: none
-    char *resume;                             // "auto", "never", a folder
-    char *trace;                              // file, NULL: none
-    int64_t trace_step;                       // of this process's, from 1; 0: any
+    tr_dtype checkpoint_dtype; // of weights in checkpoints: TR_F32 or TR_BF16
+    int64_t shard_bytes;       // of them in one file, at most; 0: one file
+    bool dry;                  // nothing is ever saved: a check
+    char *out;                 // folder
+    char *nvme_path;           // folder, NULL: none
+    char *resume;              // "auto", "never", a folder
+    char *trace;               // file, NULL: none
+    int64_t trace_step;        // of this process's, from 1; 0: any
     double log_seconds;
     int64_t log_steps; // > 0: a progress line every so many steps instead
 } tr_settings;

@@ -22,7 +22,12 @@ typedef struct test_run {
     tr_checkpoint_input input;
 } test_run;
 
+// Whether test_run_fill has weights stored in bf16 and in several files.
+extern bool test_in_shards;
+
 float test_value(int64_t step, int tensor, int element);
+// Element i of a piece, as the file has it.
+float test_stored(const tr_checkpoint_tensor *piece, int64_t i);
 
 // Fills `run` as of `step`, to be saved below `out_folder`.
 void test_run_fill(test_run *run, const char *out_folder, int64_t step, int keep);
@@ -30,7 +35,9 @@ void test_run_fill(test_run *run, const char *out_folder, int64_t step, int keep
 void test_run_check(const char *folder, int64_t step);
 
 // cmocka set-up and tear-down: *state is the path of an empty folder, removed after.
+// test_shards_make also sets test_in_shards, until then.
 int test_folder_make(void **state);
+int test_shards_make(void **state);
 int test_folder_remove(void **state);
 
 void test_write(const char *path, const void *data, size_t bytes);

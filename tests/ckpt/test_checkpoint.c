@@ -4,8 +4,11 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "ckpt/shards.h"
 
+#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -329,6 +332,88 @@ static void pieces_make_up_a_tensor(void **state) {
     check_list(*state, "100*");
 }
 
+static int64_t size_of(const char *folder, const char *name) {
+    char path[PATH_MAX];
+    struct stat info;
+    return stat(test_path(path, folder, name), &info) == 0 ? info.st_size : -1;
+}
+
+// Which file the index of the latest checkpoint has a tensor in.
+static const char *file_of(const json_t *index, const char *tensor) {
+    return json_string_value(
+        json_object_get(json_object_get(index, "weight_map"), tensor));
+}
+
+// A file has whole tensors, in their order, as long as they fit.
+static void shards(void **state) {
+    char path[PATH_MAX], folder[PATH_MAX];
+    test_run run;
+    tr_error err = {0};
+    size_t bytes;
+    test_run_fill(&run, *state, 7, 0);
+    run.input.shard_bytes = 1100; // the first of 256 bytes, and the second of 252
+    test_ok(tr__checkpoint_save(&run.input, &err), &err);
+    test_path(folder, *state, "checkpoints/step-00000007");
+    test_run_check(folder, 7);
+    assert_true(size_of(folder, "model.safetensors") < 0);
+    int64_t first = size_of(folder, "model-00001-of-00002.safetensors");
+    assert_true(first > 256 + 252 && first <= 1100);
+    assert_true(size_of(folder, "model-00002-of-00002.safetensors") > 4);
+    char *text =
+        test_read(test_path(path, folder, "model.safetensors.index.json"), &bytes);
+    json_t *index = json_loads(text, 0, NULL);
+    const json_t *metadata = json_object_get(index, "metadata");
+    assert_int_equal(json_integer_value(json_object_get(metadata, "total_size")),
+                     4 * (64 + 63 + 1));
+    assert_string_equal(file_of(index, run.model[1].name),
+                        "model-00001-of-00002.safetensors");
+    assert_string_equal(file_of(index, run.model[2].name),
+                        "model-00002-of-00002.safetensors");
+    json_decref(index);
+    tr__free(text);
+    // A damaged or missing one is found.
+    test_path(path, folder, "model-00002-of-00002.safetensors");
+    assert_int_equal(unlink(path), 0);
+    check_list(*state, "7*!");
+}
+
+static void one_shard_is_one_file(void **state) {
+    char path[PATH_MAX];
+    test_run run;
+    tr_error err = {0};
+    test_run_fill(&run, *state, 7, 0);
+    run.input.shard_bytes = 1 << 20;
+    test_ok(tr__checkpoint_save(&run.input, &err), &err);
+    test_path(path, *state, "checkpoints/latest");
+    test_run_check(path, 7);
+    assert_true(size_of(path, "model.safetensors") > 0);
+    assert_true(size_of(path, "model.safetensors.index.json") < 0);
+}
+
+// One more than there may be; with what the message says, it works.
+static void too_many_shards(void **state) {
+    enum { MANY = TR_SHARDS_MAX + 1 };
+    static char names[MANY][16];
+    static tr_checkpoint_tensor tensors[MANY];
+    tr_shards cut;
+    tr_error err = {0};
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof names[i], "w%d", i);
+        tensors[i] = (tr_checkpoint_tensor){
+            .name = names[i], .shape = {1, {100, 0, 0, 0}}, .count = 100};
+    }
+    test_ok(tr__shards_cut(tensors, MANY - 1, 1, &cut, &err), &err);
+    assert_int_equal(cut.count, TR_SHARDS_MAX);
+    tr__shards_free(&cut);
+    test_fails(tr__shards_cut(tensors, MANY, 1, &cut, &err), &err, TR_USAGE,
+               "201 files");
+    long long enough = strtoll(strstr(err.message, "with ") + 5, NULL, 10);
+    test_ok(tr__shards_cut(tensors, MANY, enough, &cut, &err), &err);
+    assert_true(cut.count > 1 && cut.count <= TR_SHARDS_MAX);
+    tr__shards_free(&cut);
+}
+
 int main(void) {
     void (*const all[])(void **) = {round_trip,
                                     keeps,
@@ -341,7 +426,10 @@ int main(void) {
                                     only_one_and_damaged,
                                     locates,
                                     reports_progress,
-                                    pieces_make_up_a_tensor};
+                                    pieces_make_up_a_tensor,
+                                    shards,
+                                    one_shard_is_one_file,
+                                    too_many_shards};
     static const char *const names[] = {"round_trip",
                                         "keeps",
                                         "takes_over",
@@ -353,7 +441,10 @@ int main(void) {
                                         "only_one_and_damaged",
                                         "locates",
                                         "reports_progress",
-                                        "pieces_make_up_a_tensor"};
+                                        "pieces_make_up_a_tensor",
+                                        "shards",
+                                        "one_shard_is_one_file",
+                                        "too_many_shards"};
     struct CMUnitTest tests[sizeof all / sizeof *all];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         tests[i] = (struct CMUnitTest){names[i], all[i], test_folder_make,

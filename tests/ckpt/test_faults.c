@@ -190,7 +190,13 @@ static void weights_not_finite(void **state) {
         check_unharmed(*state, 1);
     }
     test_run_fill(&run, *state, 2, 2);
+    run.model_data[1][62] = 3.4e38f; // rounds to an infinity in bf16
+    err = (tr_error){0};
+    assert_int_equal(tr__checkpoint_save(&run.input, &err),
+                     test_in_shards ? TR_NUMBERS : TR_OK);
+    test_run_fill(&run, *state, 2, 2);
     run.optimizer_data[1][0] = INFINITY;
+    err = (tr_error){0};
     test_ok(tr__checkpoint_save(&run.input, &err), &err);
 }
 
@@ -373,6 +379,10 @@ static void killed_without_exchange(void **state) {
     no_exchange = false;
 }
 
+// With weights in several files.
+#define IN_SHARDS(test)                                                                \
+    { #test "_in_shards", test, test_shards_make, test_folder_remove, NULL }
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(file_size_limit, test_folder_make,
@@ -389,6 +399,10 @@ int main(void) {
                                         test_folder_remove),
         cmocka_unit_test_setup_teardown(killed_without_exchange, test_folder_make,
                                         test_folder_remove),
+        IN_SHARDS(file_size_limit),
+        IN_SHARDS(weights_not_finite),
+        IN_SHARDS(no_memory),
+        IN_SHARDS(killed_at_any_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char initial[] = TR_TEST_DATA "/goldens/gpt2/initial";
 
@@ -77,10 +78,66 @@ static void test_config(void **state) {
     json_decref(ours);
 }
 
+// In the latest checkpoint: the f32 weights rounded to bf16, in shards with an index.
+static void test_bf16_in_shards(void **state) {
+    static const char at[] = "rounded/checkpoints/latest/";
+    json_t *names[2];
+    write_run(state);
+    file_text(
+        state, "deep.json",
+        "{\"model_type\": \"gpt2\", \"n_layer\": 20, \"n_embd\": 8, \"n_head\": 2, "
+        "\"n_positions\": 16, \"vocab_size\": 61}");
+    free(succeed(state, LIST("train", "run.json", "--out", "rounded", "--set",
+                             "checkpoint.dtype=bf16", "--set",
+                             "checkpoint.shard_bytes=16KiB")));
+    outcome o = run(state, LIST("diff", initial, "rounded", "--json"));
+    assert_int_equal(o.status, 1);
+    json_t *diff = json_loads(o.out, 0, NULL);
+    const char *kind = json_string_value(
+        json_object_get(json_array_get(json_object_get(diff, "tensors"), 0), "status"));
+    assert_non_null(kind);
+    assert_string_equal(kind, "dtype");
+    assert_true(json_number_value(json_object_get(diff, "max_rel")) <= 0x1p-8);
+    json_decref(diff);
+    outcome_free(&o);
+    for (int i = 0; i < 2; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s%s", at,
+                 i ? "model.safetensors.index.json" : "config.json");
+        names[i] = file_json(state, path);
+    }
+    assert_string_equal(json_string_value(json_object_get(names[0], "dtype")),
+                        "bfloat16");
+    assert_string_equal(json_string_value(json_object_get(names[0], "torch_dtype")),
+                        "bfloat16");
+    assert_true(json_object_size(json_object_get(names[1], "weight_map")) > 20);
+    json_decref(names[0]);
+    json_decref(names[1]);
+    assert_int_equal(
+        access(file_path(state, "rounded/checkpoints/latest/model.safetensors"), F_OK),
+        -1);
+    // The others read it.
+    char *said = succeed(state, LIST("inspect", "rounded"));
+    assert_says(said, "BF16");
+    assert_says(said, "transformer.ln_f.weight.master");
+    free(said);
+    free(succeed(state,
+                 LIST("sample", "rounded", "--prompt", "1 2 3", "--tokens", "4")));
+    free(succeed(state,
+                 LIST("evaluate", "rounded/checkpoints/latest", "--data",
+                      TR_TEST_DATA "/goldens/gpt2/tokens.u16", "--format", "tokens")));
+    // More files than a checkpoint may have.
+    fail_with(state, NULL,
+              LIST("train", "run.json", "--model", "deep.json", "--out", "many",
+                   "--set", "checkpoint.shard_bytes=1"),
+              2, LIST("checkpoint.shard_bytes is 1"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_tensors),
         TEST(test_config),
+        TEST(test_bf16_in_shards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,8 @@ typedef struct story {
     const char *out;
 } story;
 
-static int kept = 1; // checkpoints
+static int kept = 1;            // checkpoints
+static const char *stored = ""; // more of their keys
 
 static const char adamw[] =
     "{\"type\": \"AdamW\", \"params\": {\"lr\": 1e-3, \"weight_decay\": 0.1}, "
@@ -39,9 +40,10 @@ static void print_run(const story *s, int micro, int wave, char text[TEXT_MAX]) 
              "{\"model\": %s, \"steps\": %d, \"seed\": 5, \"train_batch_size\": 6, "
              "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
              "\"threads\": 2}, \"optimizer\": %s, \"scheduler\": %s, "
-             "\"gradient_clipping\": 0.5, \"checkpoint\": {\"keep\": %d}, "
+             "\"gradient_clipping\": 0.5, \"checkpoint\": {\"keep\": %d%s}, "
              "\"evaluation\": {\"every\": 4}, \"out\": \"%s\"}",
-             s->model, STEPS, micro, wave, s->optimizer, s->scheduler, kept, s->out);
+             s->model, STEPS, micro, wave, s->optimizer, s->scheduler, kept, stored,
+             s->out);
 }
 
 static void open_story(const story *s, int micro, int wave, const char *resume,
@@ -152,6 +154,23 @@ static void mlp_without_state(void **state) {
                "{\"type\": \"constant\"}", &data, scratch_path(state, "out")};
     check_story(&s);
     samples_free(&data);
+}
+
+// Weights that are written in bf16 come back in f32.
+static void written_in_bf16(void **state) {
+    samples data, features;
+    samples_tokens(&data, 17, 9, 53, 1);
+    samples_features(&features, 32, 7, 4, 2);
+    story s = {gpt2, adamw, one_cycle, &data, scratch_path(state, "out")};
+    story no_state = {mlp, "{\"type\": \"SGD\", \"params\": {\"lr\": 0.1}}",
+                      "{\"type\": \"constant\"}", &features,
+                      scratch_path(state, "other")};
+    stored = ", \"dtype\": \"bf16\", \"shard_bytes\": 9000";
+    check_story(&s);
+    check_story(&no_state);
+    stored = "";
+    samples_free(&data);
+    samples_free(&features);
 }
 
 // A checkpoint is of no cut: it resumes into another micro-batch and wave.
@@ -584,6 +603,7 @@ int main(void) {
         TEST(mlp_with_momentum),
         TEST(other_optimizers),
         TEST(mlp_without_state),
+        TEST(written_in_bf16),
         TEST(into_another_cut),
         TEST(into_other_slices),
         TEST(a_sliced_tensor_is_no_one_parameter),

@@ -7,7 +7,7 @@ FOLDER is a checkpoint, a run's out folder or any Hugging Face folder. Checked:
 from_pretrained finds every tensor and no other, in the folder and in what Tranche makes
 of it; the loss and the gradient's norm that
 Tranche logs for a step over random tokens, against float64; what Tranche saves after a
-step at rate 0, bit by bit. With a shared library (cmake -DBUILD_SHARED_LIBS=ON) also
+step at rate 0, bit by bit, and once more in bf16 and in shards. With a shared library (cmake -DBUILD_SHARED_LIBS=ON) also
 the logits of the last position.
 """
 import argparse
@@ -43,9 +43,10 @@ def locate(path):
     return (path if (path / "config.json").exists() else latest).resolve()
 
 
-def load(folder):
+def load(folder, dtype=torch.float32):
+    """In the type given, or in that which the folder says ("auto"), as float64."""
     model, info = AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch.float32, output_loading_info=True)
+        folder, dtype=dtype, output_loading_info=True)
     wrong = [f"{kind}: {sorted(info[kind])}"
              for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")
              if info.get(kind)]
@@ -53,25 +54,31 @@ def load(folder):
     return model.double().eval()
 
 
-def train_once(program, folder, ids, length, work):
+def train_once(program, folder, ids, length, work, checkpoint):
     """One step of Tranche over the ids at rate 0, without dropout."""
     model = work / "model"
     model.mkdir()
     config = json.loads((folder / "config.json").read_text())
     config.update({key: 0.0 for key in DROPOUT if key in config})
     (model / "config.json").write_text(json.dumps(config))
-    (model / "model.safetensors").symlink_to(folder / "model.safetensors")
+    for weights in folder.glob("model*.safetensors*"):
+        (model / weights.name).symlink_to(weights)
     ids.astype("<u2").tofile(work / "tokens.u16")
     (work / "run.json").write_text(json.dumps({
         "model": str(model), "steps": 1, "out": str(work / "out"),
         "data": {"format": "tokens", "train": [str(work / "tokens.u16")],
                  "max_length": length, "order": "sequential"},
-        "train_batch_size": SAMPLES, "train_micro_batch_size_per_gpu": 2,
+        "checkpoint": checkpoint, "train_batch_size": SAMPLES, "train_micro_batch_size_per_gpu": 2,
         "optimizer": {"type": "AdamW", "params": {"lr": 0.0}}}))
     subprocess.run([program, "train", str(work / "run.json")], check=True,
                    stdout=subprocess.DEVNULL)
     lines = (work / "out" / "metrics.jsonl").read_text().splitlines()
     return json.loads(lines[0]), work / "out" / "checkpoints" / "latest"
+
+
+def bytes_of(model):
+    """In bf16."""
+    return 2 * sum(p.numel() for p in model.parameters())
 
 
 def check_step(model, program, folder, ids, length):
@@ -83,14 +90,24 @@ def check_step(model, program, folder, ids, length):
     norm = math.sqrt(sum(float(p.grad.pow(2).sum()) for p in model.parameters()))
     with tempfile.TemporaryDirectory() as temporary:
         logged, saved = train_once(program, folder, ids, length,
-                                   pathlib.Path(temporary))
+                                   pathlib.Path(temporary), {})
         weights = load_file(saved / "model.safetensors")
         again = load(saved)
+    with tempfile.TemporaryDirectory() as temporary:
+        _, saved = train_once(
+            program, folder, ids, length, pathlib.Path(temporary),
+            {"dtype": "bf16", "shard_bytes": bytes_of(model) // 5})
+        check("files of weights in bf16 lacking",
+              max(0, 2 - len(list(saved.glob("model-*-of-*.safetensors")))), 0)
+        rounded = load(saved, "auto")
     check("loss", abs(logged["loss"] - float(loss.detach())), 1e-5)
     check("gradient norm, relative", abs(logged["grad_norm"] / norm - 1), 1e-4)
     differing = [n for n, p in model.named_parameters()
                  if n not in weights or not torch.equal(weights[n].double(), p)]
     check("tensors that a step at rate 0 changed", len(differing), 0)
+    differing = [n for n, p in rounded.named_parameters()
+                 if not torch.equal(p, weights[n].bfloat16().double())]
+    check("tensors that are not the weights in bf16", len(differing), 0)
     with torch.no_grad():
         differs = not torch.equal(again(input_ids=x, use_cache=False).logits, logits)
     check("logits of what from_pretrained loads then", float(differs), 0)
