@@ -70,19 +70,24 @@ typedef struct tr_plan_request {
     // Where the inputs of recomputed units wait between forward and backward.
     tr_space boundary_home;
     int optimizer_states; // f32 buffers per parameter
-    tr_dtype compute;     // of weights, activations and their gradients: f32 (also
-                          // TR_NONE), bf16 or f16. The weights that the update changes
-                          // and optimizer state are f32
-    tr_dtype sums;        // of gradients, over micro-batches and ranks: f32 (also
-                          // TR_NONE), bf16 or f16; 64-bit integers, whose scale each
-                          // step sets, where the run is reproducible
-    bool tensor_norms;    // the update needs the norms of each tensor (LAMB, LARS)
-    tr_measure measure;   // of a plan: NEVER or ALWAYS
-    bool no_overlap;      // ranks compute nothing while they communicate
-    bool reproducible;    // gradients are summed in fixed point: the same bits for
-                          // every W, g, wave and stage
-    bool inference;       // forward only, of one micro-batch, with an answer:
-    bool all_positions;   // the logits of every position, not of each sample's last
+    // Parameters that are not trained: patterns (* and ?) of the names in files
+    // [frozen_count], which must outlive the plan. They have no gradient, no state and
+    // no update. A pattern may match nothing; the patterns must not match everything.
+    const char *const *frozen;
+    size_t frozen_count;
+    tr_dtype compute;   // of weights, activations and their gradients: f32 (also
+                        // TR_NONE), bf16 or f16. The weights that the update changes
+                        // and optimizer state are f32
+    tr_dtype sums;      // of gradients, over micro-batches and ranks: f32 (also
+                        // TR_NONE), bf16 or f16; 64-bit integers, whose scale each
+                        // step sets, where the run is reproducible
+    bool tensor_norms;  // the update needs the norms of each tensor (LAMB, LARS)
+    tr_measure measure; // of a plan: NEVER or ALWAYS
+    bool no_overlap;    // ranks compute nothing while they communicate
+    bool reproducible;  // gradients are summed in fixed point: the same bits for
+                        // every W, g, wave and stage
+    bool inference;     // forward only, of one micro-batch, with an answer:
+    bool all_positions; // the logits of every position, not of each sample's last
     int64_t host_data_bytes; // held by the data sets in memory: in the ledger
     // The device works beside the thread that issues steps, on a compute queue of its
     // own, as a GPU does: what reads its results waits for it. false: each step on the
@@ -135,6 +140,7 @@ const char *tr_ledger_name(tr_ledger_category category);
 const char *tr_space_name(tr_space space);
 const char *tr_remake_name(tr_remake one);       // of one class, "norm"; "" for others
 int64_t tr_plan_parameters(const tr_plan *plan); // elements, without padding
+int64_t tr_plan_trained(const tr_plan *plan);    // those of them that are not frozen
 double tr_plan_flops(const tr_plan *plan);       // of one step on one rank
 
 // What units may make again in their backwards, against keeping everything.

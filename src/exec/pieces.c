@@ -19,7 +19,7 @@ static tr_piece piece_of(const tr_executor *ex, int param, int state, int64_t fi
     int64_t begin = tr__max_i64(info->offset, first);
     int64_t end = tr__min_i64(info->offset + info->count, first + count);
     const tr_flat_range *range = range_of(ex, param, state);
-    if (begin >= end) {
+    if (begin >= end || range->buffer < 0) { // frozen: it has no states
         return (tr_piece){.data = NULL};
     }
     return (tr_piece){
@@ -65,11 +65,15 @@ bool tr__executor_read_grad(const tr_executor *executor, int param, int64_t firs
     return true;
 }
 
-// Parameters that every rank keeps come by gathering, but for this rank's part.
+// Parameters that every rank keeps come by gathering, but for this rank's part; frozen
+// ones never do.
 tr_piece tr__executor_held(tr_executor *executor, int param, int state) {
-    return tr__plan_stage(executor->plan) > 0
+    const tr_plan *plan = executor->plan;
+    bool frozen = plan->flats[plan->params[param].flat].frozen;
+    const tr_flat_range *range = range_of(executor, param, state);
+    return tr__plan_stage(plan) > 0 && !frozen
                ? tr__executor_own(executor, param, state)
-               : piece_of(executor, param, state, 0, INT64_MAX);
+               : piece_of(executor, param, state, range->first, range->count);
 }
 
 tr_piece tr__executor_own(tr_executor *executor, int param, int state) {
@@ -160,7 +164,9 @@ tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
     blocks b = blocks_of(executor, run, 0);
     float *memory = tr__memory(executor, executor->plan->exchange);
     tr_status status = move_blocks(executor, &b, memory, TO_FILE, err);
-    bool rounds = run->state < 0 && tr__part_is_on_nvme(executor->plan, TR_PART_COPY);
+    const tr_flat *flat =
+        &executor->plan->flats[executor->plan->params[run->param].flat];
+    bool rounds = run->state < 0 && tr__copy_is_in_file(executor->plan, flat);
     void *rest = memory + tr__exchange_elements(executor->plan);
     return status == TR_OK && rounds ? write_copy(executor, b, memory, rest, err)
                                      : status;
@@ -192,14 +198,14 @@ static tr_status write_copies(const tr_executor *ex, const tr_flat *flat, int64_
 static tr_status round_range(const tr_executor *ex, const tr_flat *flat, int64_t first,
                              int64_t end, tr_error *err) {
     if (tr__plan_stage(ex->plan) > 0) {
-        first = tr__max_i64(first, flat->first);
-        end = tr__min_i64(end, flat->first + flat->own);
+        first = tr__max_i64(first, flat->master.first);
+        end = tr__min_i64(end, flat->master.first + flat->master.count);
     }
     if (first >= end) {
         return TR_OK;
     }
-    if (tr__part_is_on_nvme(ex->plan, TR_PART_COPY) &&
-        !tr__part_is_on_nvme(ex->plan, TR_PART_PARAM)) {
+    if (tr__copy_is_in_file(ex->plan, flat) &&
+        !tr__is_on_nvme(ex->plan, &flat->master)) {
         return write_copies(ex, flat, first, end, err);
     }
     tr__round_copy(ex, flat, first, end - first);

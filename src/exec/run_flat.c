@@ -46,7 +46,7 @@ tr_status tr__run_launch(tr_work *work, const tr_plan_step *step) {
 
 void tr__round_copy(const tr_executor *ex, const tr_flat *flat, int64_t first,
                     int64_t count) {
-    bool here = !tr__part_is_on_nvme(ex->plan, TR_PART_COPY);
+    bool here = !tr__copy_is_in_file(ex->plan, flat);
     if (tr__plan_is_half(ex->plan) && here && count > 0) {
         tr__half_narrow(
             ex->plan->request.compute, tr__kept_f32(ex, &flat->master, first), count,

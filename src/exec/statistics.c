@@ -35,6 +35,9 @@ static void add_squares(const tr_executor *ex, tr_step_statistics *all) {
     double sum = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
         const tr_flat *flat = &plan->flats[f];
+        if (flat->frozen) { // it has no gradients
+            continue;
+        }
         int64_t at = plan->record.partials + flat->squares;
         double before = sum;
         for (int64_t r = 0; r < plan->request.ranks; r++) {

@@ -4,17 +4,26 @@
 
 #include <string.h>
 
+// Of what comes into the graph, only trained parameters have a gradient, and inputs
+// that depend on such.
+static bool is_trained(const tr_graph *graph, const tr_value_info *info) {
+    return (info->kind == TR_VALUE_PARAM && !graph->params[info->index].frozen) ||
+           (info->kind == TR_VALUE_INPUT && !graph->given_fixed[info->index]);
+}
+
 // Which values have a gradient at all, and which pass from one segment to another.
 static void look_forward(tr_walk *w) {
     tr_graph *graph = w->graph;
+    w->out->exists = false;
     for (size_t v = 0; v < w->forward_count; v++) {
-        tr_value_kind kind = graph->values[v].kind;
-        w->wants[v] = kind == TR_VALUE_PARAM || kind == TR_VALUE_INPUT;
+        w->wants[v] = is_trained(graph, &graph->values[v]);
+        w->out->exists = w->out->exists || w->wants[v];
         w->storage[v] = TR_NO_VALUE;
     }
     for (size_t n = 0; n < graph->node_count; n++) {
         tr_call *node = &graph->nodes[n];
         bool wants = false;
+        w->out->exists = w->out->exists || (node->op->flags & TR_OP_LOSS);
         for (int i = 0; i < node->in_count; i++) {
             tr_value value = node->in[i];
             if (value == TR_NO_VALUE) {
@@ -67,6 +76,9 @@ static void end_with_input(tr_walk *w, int i) {
     tr_value input = graph->input_value[i];
     tr_value storage = input == TR_NO_VALUE ? TR_NO_VALUE : w->storage[input];
     w->out->input_grad[i] = TR_NO_VALUE;
+    if (graph->given_fixed[i]) {
+        return;
+    }
     if (storage == TR_NO_VALUE) {
         tr_graph_fail(graph, TR_INTERNAL,
                       "nothing that a unit makes depends on tensor %d of the unit "

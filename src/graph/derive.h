@@ -20,10 +20,14 @@ typedef struct tr_derivation {
     bool *saved;   // [values] kept from the forward for the backward, per micro-batch
     bool *recomputed; // [values] made again in the backward
     bool *needed;     // [nodes] run again when the unit is recomputed from its boundary
-    bool reads_input[TR_GRAPH_IO_MAX];     // the backward reads the tensor handed in
-    bool reads_output[TR_GRAPH_IO_MAX];    // ... the tensor handed on
-    tr_value output_grad[TR_GRAPH_IO_MAX]; // storage of the gradients handed in
-    tr_value input_grad[TR_GRAPH_IO_MAX];  // storage of those handed on
+    // There is a backward: the unit has a loss or trained parameters, or something that
+    // is trained leads to its inputs.
+    bool exists;
+    bool reads_input[TR_GRAPH_IO_MAX];  // the backward reads the tensor handed in
+    bool reads_output[TR_GRAPH_IO_MAX]; // ... the tensor handed on
+    // Storage of the gradients handed in, and of those handed on. TR_NO_VALUE: of a
+    // tensor that nothing trained leads to.
+    tr_value output_grad[TR_GRAPH_IO_MAX], input_grad[TR_GRAPH_IO_MAX];
     // The gradient of the one input lies where that of the one output lay.
     bool in_place;
 } tr_derivation;

@@ -10,7 +10,7 @@ typedef struct tr_walk {
     tr_graph *graph;
     tr_derivation *out;
     size_t forward_count; // values of the forward; derived ones come after
-    bool *wants;          // [forward] depends on a parameter or an input
+    bool *wants;          // [forward] depends on what is trained
     bool *consumed;       // [forward] its gradient has been passed on
     tr_value *storage;    // [forward] where its gradient lies, TR_NO_VALUE: none yet
 } tr_walk;

@@ -50,6 +50,7 @@ typedef struct tr_param_info {
     int64_t first;
     tr_init init;
     bool shared;
+    bool frozen;    // it is not trained: it has no gradient
     bool stacked;   // it lies right behind the parameter before it, whose value it is
                     // part of
     tr_value value; // stacked: TR_NO_VALUE
@@ -67,6 +68,7 @@ struct tr_graph {
     tr_dtype real;       // of parameters, and so of what is made of them
     tr_tensor_desc given[TR_GRAPH_IO_MAX]; // what the unit before hands on
     int given_count;
+    bool given_fixed[TR_GRAPH_IO_MAX];  // nothing trained leads to it: no gradient
     tr_tensor_desc data[TR_DATA_KINDS]; // with the batch dimension
     tr_value data_value[TR_DATA_KINDS];
     tr_value data_seen[TR_DATA_KINDS]; // the same, in the type it computes in

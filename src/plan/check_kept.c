@@ -43,6 +43,16 @@ static tr_status check_params(const tr_plan *plan, const tr_flat *flat, tr_error
                : TR_OK;
 }
 
+// Frozen, it is only there to be read.
+static bool has_none(const tr_flat *flat) {
+    bool none = flat->grad.buffer < 0 && flat->sums.buffer < 0 && !flat->leaves &&
+                !flat->gauged;
+    for (int s = 0; s < TR_OPTIMIZER_STATES; s++) {
+        none = none && flat->state[s].buffer < 0;
+    }
+    return none;
+}
+
 // Of the type of the sums, what the update reads, and what stays on the device until it
 // is complete.
 static tr_status check_gradients(const tr_plan *plan, const tr_flat *flat,
@@ -50,6 +60,13 @@ static tr_status check_gradients(const tr_plan *plan, const tr_flat *flat,
     int64_t element = tr__sum_bytes(plan);
     if (plan->request.inference) {
         return TR_OK;
+    }
+    if (flat->frozen) {
+        return has_none(flat) ? TR_OK
+                              : wrong(flat,
+                                      "which is frozen, there are gradients, "
+                                      "states or an update",
+                                      err);
     }
     if (!is_whole(plan, flat, &flat->grad, element)) {
         return wrong(flat, "gradients have no room where the update reads them", err);
@@ -65,6 +82,9 @@ static tr_status check_leaving(const tr_plan *plan, tr_error *err) {
     double all = 0, here = (double)tr__plan_staying(plan);
     for (size_t f = 0; f < plan->flat_count && !plan->request.inference; f++) {
         const tr_flat *flat = &plan->flats[f];
+        if (flat->frozen) {
+            continue;
+        }
         bool good = is_here(plan, &flat->grad) != flat->leaves;
         for (int s = 0; s < plan->request.optimizer_states; s++) {
             good = good && is_here(plan, &flat->state[s]) != flat->leaves;

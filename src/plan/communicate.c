@@ -360,7 +360,7 @@ static void edit(walk *w) {
 static void read_for_fence(walk *w, size_t f, size_t *read) {
     issue fetched = {.of[TR_STREAM_COPY] = w->last.of[TR_STREAM_COPY]};
     for (; *read < w->plan->flat_count && *read < f + 2; (*read)++) {
-        if (w->plan->flats[*read].count > 0) {
+        if (w->plan->flats[*read].count > 0 && !w->plan->flats[*read].frozen) {
             limit(w, &fetched,
                   add_transfer(w, TR_STEP_read, tr__used_part(w->plan), (int)*read));
         }
@@ -376,6 +376,9 @@ static void edit_fence(walk *w) {
     size_t read = 0;
     choose_distances(w);
     for (size_t f = 0; stay && f < w->plan->flat_count; f++) {
+        if (w->plan->flats[f].frozen) { // all have it
+            continue;
+        }
         if (w->reads) {
             read_for_fence(w, f, &read);
         }

@@ -1,5 +1,6 @@
 // Pass: one program for each kind of unit, and each choice of what is made again in it.
 #include "base/memory.h"
+#include "plan/freeze.h"
 #include "plan/passes.h"
 #include "plan/plan.h"
 
@@ -15,25 +16,51 @@ static uint32_t remade_of(const tr_plan_request *r, int unit) {
     return unit < r->recomputed_ops_units ? asked : TR_RECOMPUTE_DEFAULT;
 }
 
-// An earlier unit of the same kind, -1: none.
-static int same_kind(const tr_plan *plan, int unit) {
+// An earlier unit of the same kind of which the same is trained, -1: none.
+static int same_kind(const tr_plan *plan, int unit, const tr_compile_request *request) {
     const tr_model_unit *units = plan->request.model->units;
-    uint32_t remade = remade_of(&plan->request, unit);
     for (int u = 0; u < unit; u++) {
-        if (plan->units[u].program->remade == remade &&
+        const tr_unit_program *program = plan->units[u].program;
+        if (plan->units[u].owns_program && program->remade == request->remade &&
             strcmp(units[u].kind, units[unit].kind) == 0 &&
-            units[u].build == units[unit].build) {
+            units[u].build == units[unit].build &&
+            memcmp(program->graph->given_fixed, request->given_fixed,
+                   sizeof request->given_fixed) == 0 &&
+            tr__freezes_alike(&plan->request, &units[unit], program->graph)) {
             return u;
         }
     }
     return -1;
 }
 
-static void outputs_of(const tr_graph *graph, tr_tensor_desc *desc, int *count) {
+// What the unit hands on to the next one, which of it has no gradient.
+static void outputs_of(const tr_unit_program *program, tr_tensor_desc *desc, int *count,
+                       tr_compile_request *next) {
+    const tr_graph *graph = program->graph;
+    memset(next->given_fixed, 0, sizeof next->given_fixed);
     for (int i = 0; i < graph->output_count; i++) {
         desc[i] = tr_graph_desc(graph, graph->output[i]);
+        next->given_fixed[i] =
+            next->train && program->derived.output_grad[i] == TR_NO_VALUE;
     }
     *count = graph->output_count;
+}
+
+// What is trained at all.
+static tr_status check_trained(const tr_plan *plan, tr_error *err) {
+    for (int u = 0; u < plan->unit_count; u++) {
+        const tr_graph *graph = plan->units[u].program->graph;
+        for (size_t i = 0; i < graph->param_count; i++) {
+            if (!graph->params[i].frozen) {
+                return TR_OK;
+            }
+        }
+    }
+    return plan->request.frozen_count == 0
+               ? TR_OK
+               : tr_fail(err, TR_USAGE,
+                         "freeze: its patterns match every parameter of the model, so "
+                         "nothing would be trained: leave some of them out");
 }
 
 static tr_status same_inputs(const tr_graph *graph, const tr_tensor_desc *given,
@@ -72,7 +99,8 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
                                   .all_rows = r->all_positions,
                                   .recompute = r->recomputed_units > 0,
                                   .target = plan->target,
-                                  .real = r->compute};
+                                  .real = r->compute,
+                                  .plan = r};
     tr_tensor_desc given[TR_GRAPH_IO_MAX];
     int given_count = 0;
     plan->units = tr__calloc((size_t)plan->unit_count, sizeof *plan->units);
@@ -81,8 +109,8 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
     }
     for (int u = 0; u < plan->unit_count; u++) {
         const tr_model_unit *unit = &r->model->units[u];
-        int twin = same_kind(plan, u);
         request.remade = remade_of(r, u);
+        int twin = same_kind(plan, u, &request);
         tr_status status;
         if (twin >= 0) {
             plan->units[u].program = plan->units[twin].program;
@@ -99,7 +127,7 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
         if (status != TR_OK) {
             return status;
         }
-        outputs_of(plan->units[u].program->graph, given, &given_count);
+        outputs_of(plan->units[u].program, given, &given_count, &request);
     }
-    return TR_OK;
+    return check_trained(plan, err);
 }

@@ -68,10 +68,19 @@ bool tr__flat_has_gaps(const tr_plan *plan, int flat) {
     return count < plan->flats[flat].count;
 }
 
+int64_t tr__plan_trained(const tr_plan *plan) {
+    int64_t count = 0;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        count += plan->flats[f].frozen ? 0 : plan->flats[f].count;
+    }
+    return count;
+}
+
 int64_t tr__plan_staying(const tr_plan *plan) {
     int64_t count = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
-        count += plan->flats[f].leaves ? 0 : plan->flats[f].count;
+        const tr_flat *flat = &plan->flats[f];
+        count += flat->leaves || flat->frozen ? 0 : flat->count;
     }
     return count;
 }

@@ -37,10 +37,13 @@ typedef struct tr_flat_range {
     int64_t first, count;
 } tr_flat_range;
 
-// A flat buffer: all parameters of one unit, or one tied tensor. The grain of sharding.
+// A flat buffer: all trained parameters of one unit, or all frozen ones, or one tied
+// tensor. The grain of sharding.
 typedef struct tr_flat {
     const char *name;
+    char *own_name; // where `name` is its own, else NULL
     bool tied;
+    bool frozen; // not trained: no gradients, no states, no update
     bool slice;  // of a tied tensor that is used in slices
     bool gauged; // its gradients count for the noise scale, where it is measured
     const char *not_gauged; // why not, in words; NULL: it does, or nothing measures
@@ -94,7 +97,9 @@ bool tr__plan_grads_pass(const tr_plan *plan);
 bool tr__flat_grads_pass(const tr_plan *plan, int flat);
 // Does something lie between its parameters, or behind them?
 bool tr__flat_has_gaps(const tr_plan *plan, int flat);
-// Elements of the flat buffers that are updated on the device.
+// Elements of the flat buffers that are trained; of those that are updated on the
+// device.
+int64_t tr__plan_trained(const tr_plan *plan);
 int64_t tr__plan_staying(const tr_plan *plan);
 // Backward steps of one scope add to one gradient of a flat, before it is handed to
 // other ranks: those of the optimizer step, of the wave (stages 2 and 3) or, for a

@@ -155,7 +155,8 @@ static bool squares_of_all(const tr_plan *plan, const tr_plan_step *step, size_t
     while (*next < plan->flat_count) {
         const tr_flat *flat = &plan->flats[(*next)++];
         tr_location sums = in_range(&flat->grad, flat->first, tr__sum_bytes(plan));
-        if (!flat->leaves && squares(plan, step, flat, sums, out)) {
+        bool here = !flat->leaves && !flat->frozen;
+        if (here && squares(plan, step, flat, sums, out)) {
             return true;
         }
     }

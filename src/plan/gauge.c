@@ -58,7 +58,7 @@ static bool wave_is_part(const tr_plan *plan) {
 
 // Why the flat buffer does not count, in words; NULL: it does, or there is none of it.
 static const char *why_not(const tr_plan *plan, const tr_flat *flat) {
-    if (flat->gauged || flat->count == 0) {
+    if (flat->gauged || flat->count == 0 || flat->frozen) {
         return NULL;
     }
     if (!flat->tied) {
@@ -75,7 +75,8 @@ static const char *why_not(const tr_plan *plan, const tr_flat *flat) {
 static bool shows_wave(const tr_plan *plan, const tr_flat *flat) {
     bool leaves_by_use =
         flat->slice && tr__flat_grads_pass(plan, (int)(flat - plan->flats));
-    return wave_is_part(plan) && !tr__plan_folds(plan) && !leaves_by_use;
+    return wave_is_part(plan) && !tr__plan_folds(plan) && !leaves_by_use &&
+           !flat->frozen;
 }
 
 static double bytes_measured(const tr_plan *plan) {

@@ -79,33 +79,61 @@ static tr_status no_memory(const tr_compiler *c) {
                    c->unit->kind);
 }
 
-static tr_status lay_out_params(tr_compiler *c) {
-    const int64_t line = TR_ALIGNMENT / (int64_t)sizeof(float); // of the cache
+static tr_status add_flat(tr_compiler *c, bool frozen, int *flat) {
     tr_unit_program *unit = c->unit;
-    int64_t end = 0; // of the unit's own parameters so far
-    unit->flat_count = 1;
+    if (unit->flat_count == TR_UNIT_FLATS_MAX) {
+        return tr_fail(c->err, TR_INTERNAL, "unit %s uses more than %d tied tensors",
+                       unit->kind, TR_UNIT_FLATS_MAX - 2);
+    }
+    *flat = unit->flat_count++;
+    unit->frozen_flats |= (uint32_t)frozen << *flat;
+    return TR_OK;
+}
+
+// Flat buffers of the unit's own parameters: one, or, where only some are trained, two.
+static tr_status add_own_flats(tr_compiler *c) {
+    bool trained = false, frozen = false;
+    int first = 0;
+    for (size_t i = 0; i < c->graph->param_count; i++) {
+        const tr_param_info *param = &c->graph->params[i];
+        trained = trained || (!param->shared && !param->frozen);
+        frozen = frozen || (!param->shared && param->frozen);
+    }
+    c->unit->second = -1;
+    tr_status status = add_flat(c, frozen && !trained, &first);
+    return status == TR_OK && frozen && trained ? add_flat(c, true, &c->unit->second)
+                                                : status;
+}
+
+static const int64_t line = TR_ALIGNMENT / (int64_t)sizeof(float); // of the cache
+
+static void lay_out_own(tr_unit_program *unit, const tr_param_info *param,
+                        tr_program_param *to) {
+    bool second = param->frozen && unit->second >= 0;
+    int64_t *end = second ? &unit->second_elements : &unit->flat_elements;
+    to->flat = second ? unit->second : 0;
+    to->offset = param->stacked ? *end : tr__round_up(*end, line);
+    *end = to->offset + tr_shape_count(param->shape);
+}
+
+static tr_status lay_out_params(tr_compiler *c) {
+    tr_unit_program *unit = c->unit;
     unit->params = tr__calloc(c->graph->param_count, sizeof *unit->params);
     if (!unit->params) {
         return no_memory(c);
     }
-    for (size_t i = 0; i < c->graph->param_count; i++) {
+    tr_status status = add_own_flats(c);
+    for (size_t i = 0; i < c->graph->param_count && status == TR_OK; i++) {
         const tr_param_info *param = &c->graph->params[i];
-        if (!param->shared) {
-            int64_t first = param->stacked ? end : tr__round_up(end, line);
-            unit->params[i] = (tr_program_param){0, first};
-            end = first + tr_shape_count(param->shape);
-            continue;
+        if (param->shared) {
+            status = add_flat(c, param->frozen, &unit->params[i].flat);
+        } else {
+            lay_out_own(unit, param, &unit->params[i]);
         }
-        if (unit->flat_count == TR_UNIT_FLATS_MAX) {
-            return tr_fail(c->err, TR_INTERNAL,
-                           "unit %s uses more than %d tied tensors", unit->kind,
-                           TR_UNIT_FLATS_MAX - 1);
-        }
-        unit->tied[unit->flat_count] = param->name;
-        unit->params[i] = (tr_program_param){unit->flat_count++, 0};
     }
-    unit->flat_elements = tr__round_up(end, line);
-    return TR_OK;
+    unit->flat_elements = tr__round_up(unit->flat_elements, line);
+    unit->second_elements = tr__round_up(unit->second_elements, line);
+    return status;
 }
 
 static tr_status lay_out_states(tr_compiler *c) {
@@ -230,6 +258,23 @@ cleanup:
     return status;
 }
 
+static bool any(const tr_value *values, int count) {
+    bool some = false;
+    for (int i = 0; i < count; i++) {
+        some = some || values[i] != TR_NO_VALUE;
+    }
+    return some;
+}
+
+// A boundary's gradients have its layout, or there are none.
+static void count_gradients(tr_compiler *c) {
+    const tr_derivation *derived = &c->unit->derived;
+    bool given = c->request->train && any(derived->input_grad, c->graph->given_count);
+    bool made = c->request->train && any(derived->output_grad, c->graph->output_count);
+    c->unit->input_grad_bytes = given ? c->unit->input_bytes : 0;
+    c->unit->output_grad_bytes = made ? c->unit->output_bytes : 0;
+}
+
 tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values) {
     tr_status status = check_sizes(c);
     if (status == TR_OK) {
@@ -247,6 +292,7 @@ tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values) {
     if (status == TR_OK) {
         c->unit->input_bytes = tr__input_offset(c, c->graph->given_count);
         c->unit->output_bytes = tr__output_offset(c, c->graph->output_count);
+        count_gradients(c);
     }
     return status;
 }

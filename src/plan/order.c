@@ -12,6 +12,7 @@ typedef struct writer {
     int64_t *begun; // [flats] 1 + the last scope that has made a gradient of it
     bool lean;
     int64_t first, end; // the micro-batches of the running wave
+    int lowest;         // the first unit that has a backward
     tr_error *err;
     tr_status status;
 } writer;
@@ -20,6 +21,12 @@ static void add(writer *w, tr_plan_step step) {
     if (w->status == TR_OK) {
         w->status = tr__sequence_add(w->sequence, step, w->err);
     }
+}
+
+// Nothing that a unit without a backward makes is kept, but from segment to segment.
+static bool keeps_nothing(const writer *w, int u) {
+    const tr_unit_program *program = w->plan->units[u].program;
+    return w->lean || (u < w->lowest && program->segments == 1);
 }
 
 static void add_forward(writer *w, int u, int segment, int64_t micro) {
@@ -31,7 +38,7 @@ static void add_forward(writer *w, int u, int segment, int64_t micro) {
                           .unit = u,
                           .segment = segment,
                           .micro = micro,
-                          .lean = w->lean});
+                          .lean = keeps_nothing(w, u)});
 }
 
 // Is the step the first of its scope to make a gradient of the flat?
@@ -65,7 +72,7 @@ static void add_backward(writer *w, int u, int segment, int64_t micro) {
     add(w,
         (tr_plan_step){
             .kind = TR_STEP_backward, .unit = u, .segment = segment, .micro = micro});
-    if (u == 0 && segment == 0) {
+    if (u == w->lowest && segment == 0) {
         add(w, (tr_plan_step){
                    .kind = TR_STEP_unload, .stream = TR_STREAM_DATA, .micro = micro});
     }
@@ -156,6 +163,9 @@ static void turn(writer *w, int u) {
 static void add_update(writer *w, tr_plan_step_kind kind, size_t f) {
     const tr_flat *flat = &w->plan->flats[f];
     bool shards = tr__plan_stage(w->plan) > 0;
+    if (flat->frozen) {
+        return;
+    }
     add(w, (tr_plan_step){.kind = kind,
                           .stream = flat->leaves ? TR_STREAM_HOST : TR_STREAM_COMPUTE,
                           .guard = TR_GUARD_APPLIED,
@@ -181,6 +191,9 @@ static void train_step(writer *w) {
     tr_plan *plan = w->plan;
     int last = plan->unit_count - 1;
     int64_t g = plan->request.accumulation_steps, wave = plan->request.wave;
+    while (!tr__unit_has_backward(plan->units[w->lowest].program)) {
+        w->lowest++; // the last unit has the loss
+    }
     add(w, (tr_plan_step){.kind = TR_STEP_clear, .part = TR_PART_RECORD});
     for (int64_t first = 0; first < g; first += wave) {
         w->first = first;
@@ -189,7 +202,7 @@ static void train_step(writer *w) {
             forward_unit(w, u);
         }
         turn(w, last);
-        for (int u = last - 1; u >= 0; u--) {
+        for (int u = last - 1; u >= w->lowest; u--) {
             backward_unit(w, u);
         }
     }
@@ -247,6 +260,7 @@ tr_status tr__pass_order(tr_plan *plan, tr_error *err) {
         w.sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
         train_step(&w);
         w.sequence = &plan->sequences[TR_SEQUENCE_EVALUATE];
+        w.lowest = 0;
         forward_only(&w, false);
     }
     tr__free(w.begun);

@@ -124,20 +124,49 @@ static tr_status check_tied(const tr_plan *plan, int flat, const tr_param_info *
     return TR_OK;
 }
 
+// The unit's own flat buffers: one, or one of what is trained and one of what is not.
+static tr_status add_own_flats(tr_plan *plan, int u, tr_error *err) {
+    const char *name = plan->request.model->units[u].name;
+    const tr_unit_program *program = plan->units[u].program;
+    int *flats = plan->units[u].flats;
+    flats[0] = add_flat(
+        plan,
+        (tr_flat){.name = name,
+                  .frozen = program->frozen_flats & 1,
+                  .count = tr__round_up(program->flat_elements, TR_FLAT_ELEMENTS)},
+        err);
+    if (flats[0] < 0 || program->second < 0) {
+        return flats[0] < 0 ? TR_MEMORY : TR_OK;
+    }
+    int64_t elements = tr__round_up(program->second_elements, TR_FLAT_ELEMENTS);
+    char *own = tr__format("%s (frozen)", name);
+    int second = own ? add_flat(plan,
+                                (tr_flat){.name = own,
+                                          .own_name = own,
+                                          .frozen = true,
+                                          .count = elements},
+                                err)
+                     : -1;
+    if (second < 0) {
+        tr__free(own);
+        return tr_fail(err, TR_MEMORY, "no memory for the plan's flat buffers");
+    }
+    flats[program->second] = second;
+    return TR_OK;
+}
+
 static tr_status add_unit(tr_plan *plan, int u, tr_error *err) {
     const tr_model_unit *unit = &plan->request.model->units[u];
     const tr_unit_program *program = plan->units[u].program;
-    int64_t elements = tr__round_up(program->flat_elements, TR_FLAT_ELEMENTS);
-    int own = add_flat(plan, (tr_flat){.name = unit->name, .count = elements}, err);
-    if (own < 0) {
-        return TR_MEMORY;
+    tr_status status = add_own_flats(plan, u, err);
+    if (status != TR_OK) {
+        return status;
     }
-    plan->units[u].flats[0] = own;
     for (size_t i = 0; i < program->graph->param_count; i++) {
         const tr_param_info *info = &program->graph->params[i];
         const tr_program_param *where = &program->params[i];
-        tr_status status = TR_OK;
         if (!info->shared) {
+            int own = plan->units[u].flats[where->flat];
             status = add_param(plan, info, unit->prefix, own, where->offset, err);
         } else if (find_tied(plan, info->name) >= 0) {
             plan->units[u].flats[where->flat] = find_tied(plan, info->name);
@@ -146,6 +175,7 @@ static tr_status add_unit(tr_plan *plan, int u, tr_error *err) {
             int64_t count = tr__round_up(tr_shape_count(info->shape), TR_FLAT_ELEMENTS);
             tr_flat flat = {.name = info->name,
                             .tied = true,
+                            .frozen = info->frozen,
                             .slice = info->whole != NULL,
                             .count = count};
             int tied = add_flat(plan, flat, err);
@@ -217,16 +247,14 @@ static void cut(const tr_plan *plan, tr_flat *flat) {
 }
 
 // A buffer of all of the flat, or of what every rank has room for of its part: plans
-// of all ranks are alike. Sums of 16 bits are whole lines of the cache, as others are,
-// since memory ends with its last buffer.
+// of all ranks are alike. What is of 16 bits is whole lines of the cache, as all else
+// is, since memory ends with its last buffer.
 static tr_status keep(tr_plan *plan, const tr_flat *flat, bool sharded, tr_space space,
                       tr_ledger_category category, size_t element, tr_flat_range *range,
                       tr_error *err) {
     int64_t room = sharded ? tr__min_i64(flat->shard, flat->count) : flat->count;
     int64_t bytes = room * (int64_t)element;
-    int64_t unit = space == TR_SPACE_NVME            ? TR_NVME_ALIGNMENT
-                   : category == TR_LEDGER_gradients ? TR_ALIGNMENT
-                                                     : 1;
+    int64_t unit = space == TR_SPACE_NVME ? TR_NVME_ALIGNMENT : TR_ALIGNMENT;
     tr_buffer buffer = {.category = category,
                         .space = space,
                         .sequence = -1,
@@ -241,6 +269,20 @@ static tr_space optimizer_of(const tr_plan *plan, const tr_flat *flat) {
     return flat->leaves ? plan->request.optimizer_home : TR_SPACE_DEVICE;
 }
 
+// Where the f32 values are that 16 bits are rounded from; `home`: of what is fetched.
+// Nobody reads those of a frozen flat buffer but who saves them.
+static tr_space masters_of(const tr_plan *plan, const tr_flat *flat, tr_space home) {
+    const tr_plan_request *r = &plan->request;
+    if (!tr__plan_is_half(plan) || flat->leaves) {
+        return home;
+    }
+    bool away = r->param_home != TR_SPACE_DEVICE;
+    return !flat->frozen                          ? TR_SPACE_DEVICE
+           : away                                 ? home
+           : r->optimizer_home == TR_SPACE_DEVICE ? TR_SPACE_DEVICE
+                                                  : TR_SPACE_HOST;
+}
+
 static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     int stage = tr__plan_stage(plan);
@@ -248,7 +290,9 @@ static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
     bool half = tr__plan_is_half(plan);
     // Of what is fetched, and of the masters, which are the same in f32.
     tr_space home = away ? r->param_home : optimizer_of(plan, flat);
-    tr_space masters = half && !flat->leaves ? TR_SPACE_DEVICE : home;
+    tr_space masters = masters_of(plan, flat, home);
+    // Ranks that have all of a frozen flat buffer never gather it.
+    int masters_from = flat->frozen ? SHARDS_PARAM : SHARDS_STATE;
     size_t element = (size_t)tr__param_bytes(plan);
     tr_status status = TR_OK;
     flat->param.buffer = -1;
@@ -258,7 +302,7 @@ static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
     }
     flat->master = flat->param;
     if (status == TR_OK && (masters != TR_SPACE_DEVICE || half)) {
-        status = keep(plan, flat, stage >= SHARDS_STATE, masters, TR_LEDGER_parameters,
+        status = keep(plan, flat, stage >= masters_from, masters, TR_LEDGER_parameters,
                       sizeof(float), &flat->master, err);
     }
     flat->copy = half ? flat->param : flat->master;
@@ -294,10 +338,11 @@ static tr_status flat_buffers(tr_plan *plan, tr_flat *flat, tr_error *err) {
     }
     cut(plan, flat);
     tr_status status = keep_params(plan, flat, err);
-    if (status == TR_OK && !r->inference) {
+    bool trained = !r->inference && !flat->frozen;
+    if (status == TR_OK && trained) {
         status = keep_gradients(plan, flat, err);
     }
-    for (int i = 0; status == TR_OK && !r->inference && i < r->optimizer_states; i++) {
+    for (int i = 0; status == TR_OK && trained && i < r->optimizer_states; i++) {
         status = keep(plan, flat, sharded, optimizer_of(plan, flat),
                       TR_LEDGER_optimizer, sizeof(float), &flat->state[i], err);
     }
@@ -308,15 +353,13 @@ static tr_status flat_buffers(tr_plan *plan, tr_flat *flat, tr_error *err) {
 // them, need not wait until they are back.
 static void choose_leaving(tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
-    int64_t all = 0;
-    for (size_t f = 0; f < plan->flat_count; f++) {
-        all += plan->flats[f].count;
-    }
+    int64_t all = tr__plan_trained(plan);
     int64_t room = (int64_t)(r->optimizer_stays * (double)all);
     for (size_t f = 0; f < plan->flat_count; f++) {
         tr_flat *flat = &plan->flats[f];
-        flat->leaves = r->optimizer_home != TR_SPACE_DEVICE && flat->count > room;
-        room -= flat->leaves ? 0 : flat->count;
+        flat->leaves =
+            r->optimizer_home != TR_SPACE_DEVICE && flat->count > room && !flat->frozen;
+        room -= flat->leaves || flat->frozen ? 0 : flat->count;
     }
 }
 

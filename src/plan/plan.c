@@ -389,6 +389,9 @@ void tr_plan_destroy(tr_plan *plan) {
     for (size_t i = 0; i < plan->state_count; i++) {
         tr__free(plan->states[i].name);
     }
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        tr__free(plan->flats[f].own_name);
+    }
     tr__free(plan->states);
     for (int s = 0; s < TR_SEQUENCES; s++) {
         tr__free(plan->sequences[s].steps);
@@ -416,6 +419,15 @@ int64_t tr_plan_parameters(const tr_plan *plan) {
     int64_t count = 0;
     for (size_t i = 0; i < plan->param_count; i++) {
         count += plan->params[i].count;
+    }
+    return count;
+}
+
+int64_t tr_plan_trained(const tr_plan *plan) {
+    int64_t count = 0;
+    for (size_t i = 0; i < plan->param_count; i++) {
+        const tr_plan_param *param = &plan->params[i];
+        count += plan->flats[param->flat].frozen ? 0 : param->count;
     }
     return count;
 }

@@ -321,8 +321,14 @@ static void print_request(const tr_plan *plan, FILE *to) {
     for (int u = 0; u < plan->unit_count; u++) {
         recomputed += plan->units[u].recomputed;
     }
-    fprintf(to, "model %s: %d unit%s, %" PRId64 " parameters\n", r->model->type,
-            plan->unit_count, tr__plural(plan->unit_count), tr_plan_parameters(plan));
+    int64_t all = tr_plan_parameters(plan), trained = tr_plan_trained(plan);
+    fprintf(to, "model %s: %d unit%s, %" PRId64 " parameters", r->model->type,
+            plan->unit_count, tr__plural(plan->unit_count), all);
+    if (trained < all) {
+        fprintf(to, ", %" PRId64 " trained and %" PRId64 " frozen", trained,
+                all - trained);
+    }
+    fputc('\n', to);
     tr__plan_print_batch(r, to);
     fprintf(to,
             "%s; wave %" PRId64 "%s%s; stage %d\n"

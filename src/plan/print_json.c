@@ -233,6 +233,7 @@ static void write_request(const tr_plan *plan, tr_json_writer *to) {
                    {"wave", r->wave},
                    {"stage", r->stage},
                    {"parameters", tr_plan_parameters(plan)},
+                   {"trained_parameters", tr_plan_trained(plan)},
                    {"vocabulary_slices", tr__plan_slices(plan)}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         tr__json_line(to, 2);

@@ -163,6 +163,10 @@ static bool is_at(const tr_operand *operand, tr_place place) {
     return operand->place == place;
 }
 
+bool tr__unit_has_backward(const tr_unit_program *program) {
+    return program->backward && program->derived.exists;
+}
+
 uint32_t tr__program_flats(const tr_program *program, tr_place place) {
     uint32_t flats = 0;
     for (size_t i = 0; i < program->count; i++) {

@@ -6,6 +6,7 @@
 #include "graph/derive.h"
 
 #include <tranche/model.h>
+#include <tranche/plan.h>
 
 // Which block an operand lies in.
 typedef enum tr_place {
@@ -27,7 +28,8 @@ typedef enum tr_place {
     TR_PLACE_COUNT
 } tr_place;
 
-// A unit's flat buffers: 0 its own, then the tied tensors that it uses.
+// A unit's flat buffers: 0 its own, then the tied tensors that it uses and, where only
+// some of its own parameters are trained, one of those that are not.
 enum { TR_UNIT_FLATS_MAX = 32 }; // bits of tr_plan_step.writes
 
 typedef struct tr_operand {
@@ -72,27 +74,34 @@ typedef struct tr_unit_program {
     tr_program recompute; // makes again what the forward would have kept
     tr_program answer;    // inference, whole unit
     tr_program track;     // brings states up to date, after a step that was applied
-    int64_t input_bytes, output_bytes; // of one micro-batch's boundary
-    int64_t saved_bytes;               // of one micro-batch
-    int64_t wave_bytes;                // of the unit
-    int64_t *state_offset;             // [graph->state_count] bytes
-    int64_t state_bytes;               // of the unit
+    int64_t input_bytes, output_bytes;           // of one micro-batch's boundary
+    int64_t input_grad_bytes, output_grad_bytes; // the same, 0: they have no gradients
+    int64_t saved_bytes;                         // of one micro-batch
+    int64_t wave_bytes;                          // of the unit
+    int64_t *state_offset;                       // [graph->state_count] bytes
+    int64_t state_bytes;                         // of the unit
     int64_t answer_bytes;
-    tr_program_param *params;            // [graph->param_count]
-    int flat_count;                      // own and tied
-    int64_t flat_elements;               // of the unit's own flat buffer
-    const char *tied[TR_UNIT_FLATS_MAX]; // names of the others, from 1
+    tr_program_param *params; // [graph->param_count]
+    int flat_count;           // own and tied
+    uint32_t frozen_flats;    // bit f: its flat f is not trained
+    // Of the unit's own flat buffers: flat 0, and, where it has trained and frozen
+    // parameters, flat `second`, which has the frozen ones; -1: there is none.
+    int64_t flat_elements, second_elements;
+    int second;
 } tr_unit_program;
 
 typedef struct tr_compile_request {
     int64_t micro_batch;
-    bool many;        // more than one micro-batch adds to a gradient
-    bool train;       // else inference: only `answer` is compiled,
-    bool all_rows;    // for every row of the loss
-    bool recompute;   // `lean` programs will be asked for
-    uint32_t remade;  // classes of tensors that the backward makes again
-    tr_target target; // of all kernels
-    tr_dtype real;    // f32, bf16 or f16: what units compute in
+    bool many;                   // more than one micro-batch adds to a gradient
+    bool train;                  // else inference: only `answer` is compiled,
+    bool all_rows;               // for every row of the loss
+    bool recompute;              // `lean` programs will be asked for
+    uint32_t remade;             // classes of tensors that the backward makes again
+    tr_target target;            // of all kernels
+    tr_dtype real;               // f32, bf16 or f16: what units compute in
+    const tr_plan_request *plan; // says what is frozen; NULL: nothing
+    bool given_fixed[TR_GRAPH_IO_MAX]; // of what it is given: nothing trained leads to
+                                       // it
 } tr_compile_request;
 
 // Compiles a unit that is given `given`. Prepares its kernels; allocates no tensors.
@@ -107,6 +116,8 @@ void tr__unit_program_destroy(tr_unit_program *program); // NULL-safe
 int64_t tr__data_offset(const tr_tensor_desc data[TR_DATA_KINDS], int64_t micro_batch,
                         tr_data_kind kind);
 
+// Does a step have its backward? Else nothing in it, or before it, is trained.
+bool tr__unit_has_backward(const tr_unit_program *program);
 // Bit f: the program reads (TR_PLACE_PARAM) or writes (TR_PLACE_PARAM_GRAD) the unit's
 // flat f.
 uint32_t tr__program_flats(const tr_program *program, tr_place place);

@@ -20,11 +20,12 @@ bool tr__is_on_nvme(const tr_plan *plan, const tr_flat_range *range) {
     return range->buffer >= 0 && plan->buffers[range->buffer].space == TR_SPACE_NVME;
 }
 
-// All flat buffers are alike, but for those of units whose parameters are all tied:
-// they are empty, and lie nowhere.
+// All flat buffers that are trained are alike, but for those of units whose parameters
+// are all tied: they are empty, and lie nowhere.
 static const tr_flat *any_flat(const tr_plan *plan) {
     size_t f = 0;
-    while (f + 1 < plan->flat_count && plan->flats[f].count == 0) {
+    while (f + 1 < plan->flat_count &&
+           (plan->flats[f].count == 0 || plan->flats[f].frozen)) {
         f++;
     }
     return f < plan->flat_count ? &plan->flats[f] : NULL;
@@ -35,6 +36,10 @@ bool tr__part_is_on_nvme(const tr_plan *plan, tr_part part) {
     bool there = flat && part != TR_PART_RECORD &&
                  (part != TR_PART_COPY || tr__plan_is_half(plan));
     return there && tr__is_on_nvme(plan, tr__flat_range(flat, part));
+}
+
+bool tr__copy_is_in_file(const tr_plan *plan, const tr_flat *flat) {
+    return tr__plan_is_half(plan) && tr__is_on_nvme(plan, &flat->copy);
 }
 
 bool tr__plan_uses_nvme(const tr_plan *plan) {

@@ -153,9 +153,10 @@ static int64_t pieces_through(const writer *w, int32_t flat) {
 }
 
 // Does the step take what the update changes, or put gradients where it reads them?
-static bool needs_update(const tr_plan_step *step) {
-    return step->kind == TR_STEP_read || step->kind == TR_STEP_fetch ||
-           step->kind == TR_STEP_evict;
+static bool needs_update(const tr_plan *plan, const tr_plan_step *step) {
+    bool kind = step->kind == TR_STEP_read || step->kind == TR_STEP_fetch ||
+                step->kind == TR_STEP_evict;
+    return kind && !plan->flats[step->unit].frozen;
 }
 
 static bool is_gap(const tr_plan_step *step) {
@@ -167,7 +168,7 @@ static void find_deadlines(const writer *w, deadlines *d) {
     int64_t need = 0;
     for (size_t i = 0; i < count; i++) {
         const tr_plan_step *step = &w->old->steps[i];
-        if (needs_update(step)) {
+        if (needs_update(w->plan, step)) {
             need = tr__max_i64(need, pieces_through(w, step->unit));
         } else if (step->kind == TR_STEP_norm) { // whose gradients are the next ones
             need = INT64_MAX;
@@ -249,6 +250,9 @@ static void choose_sizes(tr_plan *plan) {
     for (size_t f = 0; f < plan->flat_count; f++) {
         const tr_flat *flat = &plan->flats[f];
         bool shards = tr__plan_stage(plan) > 0;
+        if (flat->frozen) {
+            continue;
+        }
         int64_t room = shards ? tr__min_i64(flat->shard, flat->count) : flat->count;
         most = tr__max_i64(most, tr__round_up(room, TR_SHARD_ELEMENTS));
     }

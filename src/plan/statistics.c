@@ -9,6 +9,9 @@ int64_t tr__norms_ranks(const tr_plan *plan) {
 }
 
 int64_t tr__norms_parts(const tr_plan *plan, const tr_flat *flat) {
+    if (flat->frozen) {
+        return 0;
+    }
     int64_t most = tr__min_i64(tr__update_shard(plan, flat), flat->count);
     return tr__ceil_div(most, TR_SHARD_ELEMENTS) + flat->param_count;
 }

@@ -28,7 +28,7 @@ static void lay_record(tr_plan *plan) {
     for (size_t f = 0; f < plan->flat_count; f++) {
         int64_t most = tr__min_i64(plan->flats[f].shard, plan->flats[f].count);
         plan->flats[f].squares = blocks;
-        blocks += tr__ceil_div(most, TR_SHARD_ELEMENTS);
+        blocks += plan->flats[f].frozen ? 0 : tr__ceil_div(most, TR_SHARD_ELEMENTS);
     }
     plan->record.sums = TR_RECORD_FLAGS;
     plan->record.partials =
@@ -66,7 +66,8 @@ static tr_status lay_norms(tr_plan *plan, tr_error *err) {
         plan->norms.parts += tr__norms_parts(plan, &plan->flats[f]);
     }
     for (size_t i = 0; i < plan->param_count && there; i++) {
-        there = add_runs(plan, &plan->params[i], &capacity);
+        bool frozen = plan->flats[plan->params[i].flat].frozen;
+        there = frozen || add_runs(plan, &plan->params[i], &capacity);
     }
     return there ? TR_OK
                  : tr_fail(err, TR_MEMORY, "no memory for the norms of tensors");

@@ -2,6 +2,7 @@
 #include "plan/compiler.h"
 
 #include "base/memory.h"
+#include "plan/freeze.h"
 
 #include <string.h>
 
@@ -238,7 +239,7 @@ static tr_status compile_training(tr_compiler *c) {
     }
     for (int s = 0; s < unit->segments && status == TR_OK; s++) {
         status = compile_nodes(c, TR_VARIANT_FORWARD, s, &unit->forward[s]);
-        if (status == TR_OK && c->request->recompute) {
+        if (status == TR_OK && (c->request->recompute || !unit->derived.exists)) {
             status = compile_nodes(c, TR_VARIANT_LEAN, s, &unit->lean[s]);
         }
         if (status == TR_OK) {
@@ -277,6 +278,9 @@ static tr_status compile_unit(tr_compiler *c, const tr_model_unit *model_unit) {
     model_unit->build(c->graph, model_unit->config);
     tr_status status = tr_graph_status(c->graph, c->err);
     size_t forward_values = c->graph->value_count;
+    if (status == TR_OK && c->request->plan) {
+        status = tr__freeze_graph(c->request->plan, model_unit, c->graph, c->err);
+    }
     if (status == TR_OK) {
         status = derive(c);
     }
@@ -303,6 +307,9 @@ tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_uni
     c.unit->kind = unit->kind;
     c.unit->remade = request->remade;
     c.graph = c.unit->graph = tr__graph_create(given, given_count, data, request->real);
+    if (c.graph) {
+        memcpy(c.graph->given_fixed, request->given_fixed, sizeof request->given_fixed);
+    }
     tr_status status =
         c.graph
             ? compile_unit(&c, unit)

@@ -5,6 +5,7 @@
 #include "comm/comm.h"
 #include "ops/accumulate/accumulate.h"
 #include "ops/optimizer_measure.h"
+#include "plan/offsets.h"
 #include "plan/passes.h"
 #include "plan/plan.h"
 #include "plan/residency.h"
@@ -133,18 +134,27 @@ static void use_merge(table *t, tr_plan_step *step) {
     t->gathered = -1;
 }
 
+// Does any segment's backward touch what lies in the place?
+static bool backward_touches(const tr_unit_program *unit, tr_place place) {
+    bool touches = false;
+    for (int s = 0; s < unit->segments; s++) {
+        touches = touches || tr__program_flats(&unit->backward[s], place);
+    }
+    return touches;
+}
+
 static void use_gradients(table *t, tr_plan_step *step) {
     const tr_unit_program *unit = t->plan->units[step->unit].program;
     int *before = at(t->gradient, t, step->unit, step->micro);
     int *after = at(t->gradient, t, step->unit + 1, step->micro);
     step->buffer[TR_SLOT_OUTPUT_GRAD] =
-        use(t, after, TR_LEDGER_boundary, unit->output_bytes);
+        use(t, after, TR_LEDGER_boundary, unit->output_grad_bytes);
     if (unit->derived.in_place) {
         *before = *after;
     }
     step->buffer[TR_SLOT_INPUT_GRAD] =
-        use(t, before, TR_LEDGER_boundary, unit->input_bytes);
-    if (!tr__wave_is_step(unit)) {
+        use(t, before, TR_LEDGER_boundary, unit->input_grad_bytes);
+    if (!tr__wave_is_step(unit) && backward_touches(unit, TR_PLACE_WAVE_GRAD)) {
         use_wave_grad(t, step);
     }
 }
@@ -189,9 +199,14 @@ static int use_reduced(table *t, int flat) {
     return use(t, &t->reduced[flat], TR_LEDGER_gradients, bytes);
 }
 
+// Of so many parameters in memory: whole lines of the cache.
+static int64_t param_bytes(const table *t, int64_t count) {
+    return tr__round_up(count * tr__param_bytes(t->plan), TR_ALIGNMENT);
+}
+
 static int use_part(table *t, int flat) {
-    int64_t bytes = part_elements(&t->plan->flats[flat]) * tr__param_bytes(t->plan);
-    return use(t, &t->part[flat], TR_LEDGER_parameters, bytes);
+    int64_t count = part_elements(&t->plan->flats[flat]);
+    return use(t, &t->part[flat], TR_LEDGER_parameters, param_bytes(t, count));
 }
 
 // All that this rank has of the part.
@@ -215,7 +230,7 @@ static int32_t param_place(table *t, int flat) {
     const tr_flat *f = &t->plan->flats[flat];
     return params_stay(t) ? f->param.buffer
                           : use(t, &t->param[flat], TR_LEDGER_parameters,
-                                f->count * tr__param_bytes(t->plan));
+                                param_bytes(t, f->count));
 }
 
 static int32_t grad_place(table *t, int flat) {

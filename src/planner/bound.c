@@ -70,6 +70,9 @@ static int64_t passing_device(const shape *s) {
     for (int u = 0; u < s->units; u++) {
         const tr_unit_figures *unit = unit_of(s, u);
         bool last = u == s->units - 1;
+        if (!unit->backward) { // nothing in it, or below, is kept
+            continue;
+        }
         int64_t boundary = 0, kept = kept_of(s, u, &boundary);
         int64_t here = below + s->wave * boundary + unit->backward_workspace;
         here += last || is_again(s, u) ? unit->saved : s->wave * unit->saved;

@@ -76,7 +76,8 @@ typedef struct tr_unit_figures {
     double seconds[2];
     int64_t saved;         // bytes from forward to backward
     bool worth;            // can be recomputed
-    int64_t input, output; // boundaries
+    bool backward;         // there is one
+    int64_t input, output; // boundaries: what it is given, the gradient handed to it
     bool keeps_input;      // for its backward
     bool keeps_output;     //
     bool in_place;         // its input's gradient lies where its output's does

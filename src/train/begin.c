@@ -336,14 +336,20 @@ static void say_guard(const tr_run *run) {
 static void say_start(const tr_run *run, const tr_plan *plan) {
     const tr_plan_request *r = &run->request;
     const tr_settings *s = &run->settings;
-    char memory[32], ranks[32] = "";
+    char memory[32], ranks[32] = "", trained[80] = "";
     tr__print_size(memory, sizeof memory, tr_plan_ledger(plan)->total[TR_SPACE_DEVICE]);
     if (r->ranks > 1) {
         snprintf(ranks, sizeof ranks, " x %lld ranks", (long long)r->ranks);
     }
-    tr__note(&run->log, "model %s, %lld parameters%s%s; data: %s", run->model->type,
-             (long long)tr_plan_parameters(plan), run->weights ? ", from " : "",
-             run->weights ? run->weights : "", tr_dataset_about(run->train));
+    if (tr_plan_trained(plan) < tr_plan_parameters(plan)) {
+        snprintf(trained, sizeof trained, " (%lld trained, %lld frozen)",
+                 (long long)tr_plan_trained(plan),
+                 (long long)(tr_plan_parameters(plan) - tr_plan_trained(plan)));
+    }
+    tr__note(&run->log, "model %s, %lld parameters%s%s%s; data: %s", run->model->type,
+             (long long)tr_plan_parameters(plan), trained,
+             run->weights ? ", from " : "", run->weights ? run->weights : "",
+             tr_dataset_about(run->train));
     tr__note(&run->log,
              "batch %lld = %lld x %lld accumulation step%s%s; %lld optimizer step%s; "
              "planned memory %s",
@@ -438,7 +444,7 @@ tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err) {
     if (status != TR_OK) {
         return status;
     }
-    status = tr__run_check_groups(run, plan, &mine);
+    status = tr__run_check_patterns(run, plan, &mine);
     if (status == TR_OK) {
         status = tr__run_fits(run, plan, &mine);
     }

@@ -17,6 +17,7 @@ typedef struct checker {
     tr_check *check;
     tr_run *run;
     float **first; // [tensors] gradients of the first cut
+    size_t *param; // [tensors] its number in the plan
     double whole;  // norm of all of them
     double scale;  // the loss scale of fp16
     tr_error *err;
@@ -68,11 +69,12 @@ enum { RUN = 1024 }; // elements that are read at a time
 
 // Elements [first, first + *count) of a tensor's gradient, *count <= RUN of them. The
 // accumulators hold loss_scale times the gradient's sum. false: cannot be read.
-static bool read_grad(const attempt *a, const tr_check_tensor *tensor, size_t t,
+static bool read_grad(const attempt *a, const tr_check_tensor *tensor, size_t param,
                       int64_t first, int64_t *count, float values[RUN]) {
     double scale = 1 / a->result.loss_scale;
     *count = tr__min_i64(RUN, tensor->count - first);
-    if (!tr__executor_read_grad(a->engine->executor, (int)t, first, *count, values)) {
+    if (!tr__executor_read_grad(a->engine->executor, (int)param, first, *count,
+                                values)) {
         return false;
     }
     for (int64_t i = 0; i < *count; i++) {
@@ -87,13 +89,18 @@ static bool read_grad(const attempt *a, const tr_check_tensor *tensor, size_t t,
 static tr_status list_tensors(checker *c, const tr_plan *plan, tr_error *err) {
     c->check->tensors = tr__calloc(plan->param_count, sizeof *c->check->tensors);
     c->first = tr__calloc(plan->param_count, sizeof *c->first);
-    if (!c->check->tensors || !c->first) {
+    c->param = tr__calloc(plan->param_count, sizeof *c->param);
+    if (!c->check->tensors || !c->first || !c->param) {
         return tr_fail(err, TR_MEMORY, "no memory for a check");
     }
-    c->check->tensor_count = plan->param_count;
-    for (size_t t = 0; t < plan->param_count; t++) {
-        const tr_plan_param *param = &plan->params[t];
+    for (size_t i = 0; i < plan->param_count; i++) {
+        const tr_plan_param *param = &plan->params[i];
+        if (plan->flats[param->flat].frozen) {
+            continue;
+        }
+        size_t t = c->check->tensor_count++;
         tr_check_tensor *tensor = &c->check->tensors[t];
+        c->param[t] = i;
         tensor->name = tr__strdup(param->name);
         tensor->count = param->count;
         c->first[t] = tr__calloc((size_t)param->count, sizeof **c->first);
@@ -111,7 +118,7 @@ static bool keep_tensor(checker *c, const attempt *a, size_t t, double *squares)
     *squares = 0;
     for (int64_t at = 0; at < tensor->count; at += now) {
         float values[RUN];
-        if (!read_grad(a, tensor, t, at, &now, values)) {
+        if (!read_grad(a, tensor, c->param[t], at, &now, values)) {
             return false;
         }
         for (int64_t i = 0; i < now; i++) {
@@ -155,7 +162,7 @@ static double distance_of(const checker *c, const attempt *a, size_t t, double p
     for (int64_t at = 0; at < tensor->count; at += now) {
         float values[RUN];
         const float *first = c->first[t] + at;
-        if (!read_grad(a, tensor, t, at, &now, values)) {
+        if (!read_grad(a, tensor, c->param[t], at, &now, values)) {
             return NAN;
         }
         *same = *same && memcmp(values, first, (size_t)now * sizeof *values) == 0;
@@ -270,6 +277,7 @@ tr_status tr_check_run(const tr_run_options *options, double tolerance, tr_check
         tr__free(c.first[t]);
     }
     tr__free(c.first);
+    tr__free(c.param);
     tr_run_close(c.run);
     if (status != TR_OK) {
         tr_check_destroy(c.check);

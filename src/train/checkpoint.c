@@ -38,6 +38,19 @@ static uint64_t model_hash(const tr_engine *engine) {
     return hash;
 }
 
+// Of the names of what is frozen; 0: nothing is. A double holds it exactly.
+static double frozen_hash(const tr_engine *engine) {
+    const tr_plan *plan = engine->plan;
+    uint64_t hash = 0;
+    for (size_t i = 0; i < plan->param_count; i++) {
+        const tr_plan_param *param = &plan->params[i];
+        if (plan->flats[param->flat].frozen && param->first == 0) {
+            hash = tr__hash_more(hash, param->stored, strlen(param->stored) + 1);
+        }
+    }
+    return (double)(hash >> 11);
+}
+
 // ---- saving
 // --------------------------------------------------------------------------
 
@@ -83,6 +96,9 @@ static tr_state state_of(const tr_engine *engine) {
     tr__state_numbers_set(&state.numbers, "optimizer",
                           engine->settings->optimizer->number);
     tr__engine_put_numbers(engine, &state.numbers);
+    if (frozen_hash(engine) != 0) {
+        tr__state_numbers_set(&state.numbers, "frozen", frozen_hash(engine));
+    }
     if (engine->plan->request.reproducible) {
         tr__state_numbers_set(&state.numbers, "fixed_exponent", engine->fixed_exponent);
         tr__state_numbers_set(&state.numbers, "fixed_batch",
@@ -206,6 +222,22 @@ static tr_status check_state(tr_engine *engine, const tr_checkpoint *from,
     return TR_OK;
 }
 
+// What is trained here and was frozen there has no states; the other way round they
+// would be lost.
+static tr_status check_frozen(const tr_engine *engine, const tr_checkpoint *from,
+                              tr_error *err) {
+    double was = 0;
+    tr__state_numbers_get(&from->state.numbers, "frozen", &was);
+    return was == frozen_hash(engine)
+               ? TR_OK
+               : tr_fail(err, TR_IO,
+                         "%s: was trained with another \"freeze\" than this run's, so "
+                         "it has the optimizer's states of other parameters: give the "
+                         "same \"freeze\", or begin a new run from its weights, with "
+                         "\"model\": \"%s\" and another \"out\"",
+                         from->folder, from->folder);
+}
+
 // States of one name may mean different things: a mean in Adam and in Lion.
 static tr_status check_optimizer(const tr_engine *engine, const tr_checkpoint *from,
                                  tr_error *err) {
@@ -241,6 +273,9 @@ static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
     tr_status status = check_state(engine, from, err);
     if (status == TR_OK) {
         status = check_optimizer(engine, from, err);
+    }
+    if (status == TR_OK) {
+        status = check_frozen(engine, from, err);
     }
     if (status == TR_OK) {
         status = load_parameters(engine, from, err);

@@ -117,7 +117,7 @@ static tr_status prepare(tr_engine *engine, tr_run *run, const tr_plan *plan,
     engine->guard = tr__guard_begin();
     engine->stale_params = true; // ranks draw or read their own parts
     engine->fixed_exponent = tr__engine_first_exponent(engine);
-    tr_status status = tr__run_check_groups(run, plan, err);
+    tr_status status = tr__run_check_patterns(run, plan, err);
     if (status == TR_OK) {
         status = tr__run_fits(run, plan, err);
     }

@@ -102,6 +102,9 @@ tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan
     for (size_t i = 0; i < plan->param_count; i++) {
         const tr_plan_param *param = &plan->params[i];
         char name[TR_TENSOR_NAME_MAX];
+        if (state >= 0 && plan->flats[param->flat].frozen) {
+            continue; // it has none
+        }
         tr__tensor_name(plan, (int)i, state_name, name);
         const tr_stored_tensor *stored = tr__tensor_set_find_prefixed(from->set, name);
         if (!stored) {

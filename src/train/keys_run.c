@@ -11,6 +11,11 @@ static const tr_key keys[] = {
      .types = TR_KEY_TEXT | TR_KEY_OBJECT,
      .doc = "a published name (\"gpt2\"), a Hugging Face folder or config.json, or an "
             "object with the keys of one"},
+    {.path = "freeze",
+     .types = TR_KEY_TEXT | TR_KEY_LIST,
+     .elements = TR_KEY_TEXT,
+     .doc = "parameters that are not trained: a pattern of their names (* and ?), or a "
+            "list of patterns"},
     {.path = "vocabulary.pad_to_multiple_of",
      .types = TR_KEY_INT,
      .fallback = "1",

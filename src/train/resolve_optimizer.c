@@ -1,4 +1,4 @@
-// The optimizer, its parameter groups, its schedule, and clipping.
+// What is trained, the optimizer, its parameter groups, its schedule, and clipping.
 #include "base/memory.h"
 #include "ops/optimizer_settings.h"
 #include "train/run.h"
@@ -15,23 +15,6 @@ static tr_status read_hyper(const tr_run *run, const tr_optimizer_settings *of,
     *hyper = (tr_hyper){.lr = number(run, "optimizer.params.lr"),
                         .weight_decay = number(run, "optimizer.params.weight_decay")};
     return of->read ? of->read(run->config, hyper, err) : TR_OK;
-}
-
-static tr_status read_patterns(tr_param_group *group, const json_t *match,
-                               tr_error *err) {
-    size_t count = json_is_array(match) ? json_array_size(match) : 1;
-    group->patterns = tr__calloc(count, sizeof *group->patterns);
-    for (size_t i = 0; group->patterns && i < count; i++) {
-        const json_t *text = json_is_array(match) ? json_array_get(match, i) : match;
-        group->patterns[i] = tr__strdup(json_string_value(text));
-        if (!group->patterns[i]) {
-            break;
-        }
-        group->pattern_count++;
-    }
-    return group->pattern_count == count
-               ? TR_OK
-               : tr_fail(err, TR_MEMORY, "no memory for the parameter groups");
 }
 
 static tr_status read_group(const json_t *keys, const tr_hyper *base, size_t index,
@@ -53,7 +36,7 @@ static tr_status read_group(const json_t *keys, const tr_hyper *base, size_t ind
     if (json_is_number(lr)) {
         group->hyper.lr = json_number_value(lr);
     }
-    return read_patterns(group, match, err);
+    return tr__patterns_read(match, &group->match, err);
 }
 
 static tr_status read_groups(tr_run *run, const tr_hyper *base, tr_error *err) {
@@ -80,6 +63,16 @@ static tr_status read_groups(tr_run *run, const tr_hyper *base, tr_error *err) {
     return TR_OK;
 }
 
+// Which parameters are trained, and so have an optimizer.
+static tr_status read_freeze(tr_run *run, tr_error *err) {
+    tr_patterns *freeze = &run->settings.freeze;
+    tr_status status =
+        tr__patterns_read(tr__config_json(run->config, "freeze"), freeze, err);
+    run->request.frozen = (const char *const *)freeze->globs;
+    run->request.frozen_count = freeze->count;
+    return status;
+}
+
 tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
     const tr_optimizer_settings *of =
         tr__optimizer_settings_find(tr__config_text(run->config, "optimizer.type"));
@@ -99,5 +92,6 @@ tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
         of->states ? of->states(&base) : of->optimizer->state_count;
     settings->clip = number(run, "gradient_clipping");
     status = read_groups(run, &base, err);
+    status = status == TR_OK ? read_freeze(run, err) : status;
     return status == TR_OK ? tr__run_resolve_schedule(run, err) : status;
 }

@@ -281,12 +281,10 @@ tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err
 
 void tr__settings_clear(tr_settings *settings) {
     for (size_t g = 0; g < settings->group_count; g++) {
-        for (size_t p = 0; p < settings->groups[g].pattern_count; p++) {
-            tr__free(settings->groups[g].patterns[p]);
-        }
-        tr__free(settings->groups[g].patterns);
+        tr__patterns_clear(&settings->groups[g].match);
     }
     tr__free(settings->groups);
+    tr__patterns_clear(&settings->freeze);
     tr__free(settings->batches.changes);
     tr__free(settings->out);
     tr__free(settings->nvme_path);
@@ -329,7 +327,7 @@ const tr_planned *tr_run_planned(const tr_run *run) {
 
 tr_status tr_run_print_plan(const tr_run *run, const tr_plan *plan, FILE *to,
                             tr_error *err) {
-    tr_status status = tr__run_check_groups(run, plan, err);
+    tr_status status = tr__run_check_patterns(run, plan, err);
     if (status == TR_OK) {
         status = tr_plan_print(plan, to, err);
     }
@@ -339,7 +337,7 @@ tr_status tr_run_print_plan(const tr_run *run, const tr_plan *plan, FILE *to,
 
 tr_status tr_run_print_plan_json(const tr_run *run, const tr_plan *plan, FILE *to,
                                  tr_error *err) {
-    tr_status status = tr__run_check_groups(run, plan, err);
+    tr_status status = tr__run_check_patterns(run, plan, err);
     if (status != TR_OK) {
         return status;
     }

@@ -123,7 +123,7 @@ void tr__run_say_idle(const tr_run *run);
 // The number of the group that a parameter of this name is of.
 int tr__group_of(const tr_settings *settings, const char *name);
 // TR_USAGE: a pattern that matches no parameter, with the nearest that would.
-tr_status tr__run_check_groups(const tr_run *run, const tr_plan *plan, tr_error *err);
+tr_status tr__run_check_patterns(const tr_run *run, const tr_plan *plan, tr_error *err);
 void tr__run_say_groups(const tr_run *run, const tr_plan *plan);
 
 // ---- begin.c

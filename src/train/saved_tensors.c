@@ -96,6 +96,9 @@ static void list_params(tr_engine *engine, int state, const char *name_of_state,
     for (size_t i = 0; i < engine->plan->param_count; i++) {
         const tr_plan_param *param = &engine->plan->params[i];
         char *name = list->names[list->count];
+        if (state >= 0 && engine->plan->flats[param->flat].frozen) {
+            continue; // it has none
+        }
         tr__tensor_name(engine->plan, (int)i, name_of_state, name);
         tr_piece piece = tr__executor_own(engine->executor, (int)i, state);
         list->tensors[list->count++] =

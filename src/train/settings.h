@@ -6,6 +6,7 @@
 #include "train/batches.h"
 #include "train/guard.h"
 #include "train/loss_scale.h"
+#include "train/patterns.h"
 #include "train/scaling.h"
 #include "train/schedule.h"
 
@@ -14,8 +15,7 @@
 // Parameters whose names match one of the patterns; the first group that matches
 // counts.
 typedef struct tr_param_group {
-    char **patterns; // globs
-    size_t pattern_count;
+    tr_patterns match;
     tr_hyper hyper; // `lr`: the group's own rate, that the schedule starts from
 } tr_param_group;
 
@@ -31,6 +31,7 @@ typedef struct tr_settings {
     bool decay_1d;   // and have weight decay; where a group says which, in any case
     tr_param_group *groups; // [group_count], the last one matches everything
     size_t group_count;
+    tr_patterns freeze; // parameters that are not trained
     tr_schedule schedule;
     tr_scaling scaling;
     tr_batches batches;

@@ -64,6 +64,9 @@ tr_status tr_engine_gradient(const tr_engine *engine, const char *name, float *v
             continue;
         }
         float *grad = values + param->first;
+        if (plan->flats[param->flat].frozen) {
+            return tr_fail(err, TR_USAGE, "%s is frozen: it has no gradient", name);
+        }
         if (param->first + param->count > count ||
             !tr__executor_read_grad(engine->executor, (int)i, 0, param->count, grad)) {
             return tr_fail(err, TR_USAGE,

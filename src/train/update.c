@@ -36,6 +36,9 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
     }
     for (size_t i = 0; i < plan->param_count; i++) {
         const tr_plan_param *param = &plan->params[i];
+        if (plan->flats[param->flat].frozen) {
+            continue;
+        }
         int group = tr__group_of(engine->settings, param->stored);
         tr_update_range *last =
             engine->range_count ? &engine->ranges[engine->range_count - 1] : NULL;

@@ -80,6 +80,11 @@ static void test_patterns(void **state) {
           "mean \"layers."}},
         {", \n\"optimizer\": {\"groups\": [{\"match\": \"zzzzzzzzzz\", \"lr\": 1}]}",
          {"\"zzzzzzzzzz\" matches no parameter", "a parameter is \"layers.0."}},
+        {", \n\"freeze\": [\"*.weight\", \"*.bais\"]",
+         {"freeze: \"*.bais\" matches no parameter", "did you mean \"*.bias\"?"}},
+        {", \n\"freeze\": [\"*.weight\", \"*.bias\"]",
+         {"freeze: its patterns match every parameter", "nothing would be trained"}},
+        {", \n\"freeze\": {\"match\": \"*\"}", {"run.json:4: freeze"}},
     };
     CHECK(all, 2);
 }

@@ -77,6 +77,19 @@ static void draw_recomputation(draws *d, tr_plan_request *r) {
     r->recomputed_ops_units = one_in(d, 2) ? 0 : draw(d, 4);
 }
 
+// Some rows of a table: units as a whole, and parts of units, of all the models.
+static void draw_frozen(draws *d, tr_plan_request *r) {
+    static const char *const patterns[] = {
+        "*h.0.*",   "*wte*",  "*.bias",  "*layers.0*", "*embed*", "*.weight",
+        "*ln_1.*",  "*wpe*",  "*norm*",  "*h.1.*",     "*attn*",  "*conv*",
+        "*layer1*", "*mlp.*", "*0.bias", "*a",         "*b",      "*.1.*"};
+    enum { PATTERNS = sizeof patterns / sizeof *patterns };
+    if (one_in(d, 2)) {
+        r->frozen = &patterns[draw(d, PATTERNS - 2)];
+        r->frozen_count = (size_t)(1 + draw(d, 3));
+    }
+}
+
 tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
     draws d = {.request = index};
     tr_plan_request r = {.model = models->of[draw(&d, TEST_DRAWN_MODELS)],
@@ -87,6 +100,7 @@ tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
     draw_recomputation(&d, &r);
     r.no_overlap = one_in(&d, 5);
     bool discrete = one_in(&d, 3);
+    draw_frozen(&d, &r);
     if (one_in(&d, 50)) { // one micro-batch, everything on the device
         r = (tr_plan_request){.model = r.model,
                               .train_batch_size = r.micro_batch,

@@ -96,14 +96,18 @@ static void print_settings(FILE *to, const tr_run *run) {
     tr_settings bare = *s;
     drop_unread(run, &bare);
     bare.groups = NULL;
+    bare.freeze = (tr_patterns){0};
     bare.batches.changes = NULL;
     bare.out = bare.nvme_path = bare.resume = bare.trace = NULL;
     print_bytes(to, &bare, sizeof bare);
     fprintf(to, "%s %s\n", s->out, s->nvme_path ? s->nvme_path : "");
     print_bytes(to, s->batches.changes, s->batches.count * sizeof *s->batches.changes);
+    for (size_t p = 0; p < s->freeze.count; p++) {
+        fprintf(to, "%s ", s->freeze.globs[p]);
+    }
     for (size_t g = 0; g < s->group_count; g++) {
-        for (size_t p = 0; p < s->groups[g].pattern_count; p++) {
-            fprintf(to, "%s ", s->groups[g].patterns[p]);
+        for (size_t p = 0; p < s->groups[g].match.count; p++) {
+            fprintf(to, "%s ", s->groups[g].match.globs[p]);
         }
         print_bytes(to, &s->groups[g].hyper, sizeof s->groups[g].hyper);
     }
@@ -147,6 +151,7 @@ static char *print(const tr_run *run) {
     tr_plan_request request = run->request;
     assert_non_null(to);
     request.model = NULL;
+    request.frozen = NULL; // the settings have them
     print_bytes(to, &request, sizeof request);
     print_settings(to, run);
     print_data(to, run->train);
@@ -265,6 +270,7 @@ static const place places[] = {
      "true",
      {"optimizer.type=SGD", "optimizer.params.momentum=0.5"}},
     {"optimizer.groups", "[{\"match\": \"*.bias\", \"lr\": 3}]", {0}},
+    {"freeze", "*.bias", {0}},
     {"scheduler.unit", NULL, {"scheduler.type=WarmupLR"}},
     {SCHED "warmup_max_lr", "0.3", {"scheduler.type=WarmupLR"}},
     {SCHED "cycle_min_lr", "0.1", {CYCLE, SCHED "cycle_min_lr=0.15"}},

@@ -372,6 +372,7 @@ static void of_something_else_is_refused(void **state) {
     check_refused(&s, "model.layer_sizes=[7, 24, 4]",
                   "is a checkpoint of another model");
     check_refused(&s, "optimizer.groups=[]", "2 parameter groups, this run has 1");
+    check_refused(&s, "freeze=*.bias", "was trained with another \"freeze\"");
     s.data = &other;
     check_refused(&s, NULL, "was trained on other data");
     s.data = &data;

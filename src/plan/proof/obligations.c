@@ -1,4 +1,5 @@
 // What must come out of a walk, from request and model alone.
+#include "plan/freeze.h"
 #include "plan/proof/walks.h"
 
 static void missing(tr_proof *p, const char *what, const char *of) {
@@ -14,8 +15,9 @@ void tr__oblige_work(tr_proof *p) {
     int64_t micros = training ? p->plan->request.accumulation_steps : 1;
     for (int u = 0; u < p->plan->unit_count && p->status == TR_OK; u++) {
         for (int32_t s = p->tables.segments[u]; s < p->tables.segments[u + 1]; s++) {
+            bool back = training && tr__unit_has_backward(p->plan->units[u].program);
             bool whole = p->walked.forward[s] == micros &&
-                         (!training || p->walked.backward[s] == micros);
+                         p->walked.backward[s] == (back ? micros : 0);
             if (!whole && p->status == TR_OK && p->kind != TR_SEQUENCE_ANSWER) {
                 p->status = tr_fail(p->err, TR_INTERNAL,
                                     "plan: %s ends before all micro-batches have been "
@@ -38,6 +40,11 @@ static bool is_newest(tr_proof *p, tr_kept kept, int32_t flat, int32_t updates) 
     const tr_flat *f = &p->plan->flats[flat];
     bool shards = tr__plan_stage(p->plan) > 0;
     int64_t first = shards ? f->first : 0, count = shards ? f->own : f->count;
+    if (f->frozen) { // all that there is of it, as it was
+        return kept.buffer < 0 ||
+               tr__bytes_mean(p, tr__kept_bytes(p, &kept, kept.first, kept.count),
+                              &kept.means);
+    }
     kept.means.version += updates;
     return tr__bytes_mean(p, tr__kept_bytes(p, &kept, first, count), &kept.means);
 }
@@ -50,7 +57,8 @@ static void oblige_flat(tr_proof *p, int32_t f, int32_t updates) {
     if (!is_newest(p, tr__kept_part(p, f, TR_PART_COPY), f, updates)) {
         missing(p, "what is used of the parameters", name);
     }
-    for (int s = 0; s < p->plan->request.optimizer_states; s++) {
+    for (int s = 0; s < p->plan->request.optimizer_states && !p->plan->flats[f].frozen;
+         s++) {
         tr_part part = (tr_part)(TR_PART_STATE + s);
         if (!is_newest(p, tr__kept_part(p, f, part), f, updates)) {
             missing(p, "the optimizer's states", name);
@@ -80,7 +88,8 @@ void tr__oblige_synced(tr_proof *p) {
     bool shards = tr__plan_stage(p->plan) == 3;
     for (int32_t f = 0; f < (int32_t)p->plan->flat_count && p->status == TR_OK; f++) {
         tr_kept kept = tr__kept_params(p, f);
-        if (kept.buffer >= 0 && !shards && p->others[f] != p->version) {
+        bool frozen = p->plan->flats[f].frozen;
+        if (kept.buffer >= 0 && !shards && !frozen && p->others[f] != p->version) {
             missing(p, "other ranks' parts of the parameters", p->plan->flats[f].name);
         }
         if (kept.buffer >= 0 && !shards &&
@@ -104,6 +113,22 @@ void tr__oblige_answer(tr_proof *p) {
                         &want)) {
         p->status = tr_fail(p->err, TR_INTERNAL, "plan: %s ends without its %s",
                             tr__sequence_name(p->kind), loss ? "loss" : "logits");
+    }
+}
+
+// ---- what is trained
+
+// As the request says it by the names of the model's parameters. What lies in a flat
+// buffer that is frozen has no update, and what lies in another one has.
+void tr__oblige_trained(tr_proof *p) {
+    for (size_t i = 0; i < p->plan->param_count && p->status == TR_OK; i++) {
+        const tr_plan_param *param = &p->plan->params[i];
+        bool frozen = tr__is_frozen(&p->plan->request, param->stored);
+        if (frozen != p->plan->flats[param->flat].frozen) {
+            p->status = tr_fail(p->err, TR_INTERNAL,
+                                "plan: %s is to be %s, and lies among what is not",
+                                param->name, frozen ? "frozen" : "trained");
+        }
     }
 }
 

@@ -147,6 +147,7 @@ tr_status tr__plan_prove(const tr_plan *plan, tr_error *err) {
     }
     make(&p);
     find_update(&p);
+    tr__oblige_trained(&p);
     if (p.status == TR_OK) {
         tr__oblige_guards(&p);
     }

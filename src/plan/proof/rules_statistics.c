@@ -50,7 +50,8 @@ void tr__rule_norm(tr_proof *p) {
     for (int32_t f = 0; f < (int32_t)p->plan->flat_count && p->status == TR_OK; f++) {
         const tr_flat *flat = &p->plan->flats[f];
         tr_kept kept = tr__kept_part(p, f, TR_PART_GRAD);
-        if (!flat->leaves) { // else they are taken on their way, or on the host
+        if (!flat->leaves &&
+            !flat->frozen) { // else they are taken on their way, or on the host
             tr__gradient_read(p, f, &kept, flat->first, flat->own, p->version);
             tr__statistics_squares(p, f);
         }
@@ -123,6 +124,9 @@ static void read_losses(tr_proof *p) {
 static void read_squares(tr_proof *p) {
     for (int32_t f = 0; f < (int32_t)p->plan->flat_count && p->status == TR_OK; f++) {
         tr_meaning squares = {.kind = TR_MEANS_SQUARES, .of = f, .version = p->version};
+        if (p->plan->flats[f].frozen) { // nobody has made any
+            continue;
+        }
         tr__bytes_read(p, squares_bytes(p, f), &squares);
     }
 }

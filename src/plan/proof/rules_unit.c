@@ -113,7 +113,9 @@ static void read_params(tr_proof *p, const tr_touch *touch) {
     tr_kept here = tr__kept_params(p, flat);
     tr_meaning want = here.means;
     want.base = buffer == here.buffer ? here.base : 0; // or all of it is brought
-    if (buffer == here.buffer && p->others[flat] != p->version && !p->stopped) {
+    bool frozen = p->plan->flats[flat].frozen;
+    if (buffer == here.buffer && p->others[flat] != p->version && !p->stopped &&
+        !frozen) {
         tr__proof_wrong(p, "reads parameters of %s that other ranks have updated",
                         p->plan->flats[flat].name);
     }
@@ -222,7 +224,7 @@ static bool has_program(tr_proof *p) {
         there = is_training(p) && unit->track.count > 0;
         break;
     default:
-        there = is_training(p);
+        there = is_training(p) && tr__unit_has_backward(unit);
         break;
     }
     if (!there) {
@@ -307,6 +309,11 @@ static void make_gradient(tr_proof *p, const tr_touch *touch, int32_t param) {
                .index = p->step->micro,
                .base = stays ? here.base : 0};
     tr_bytes bytes = {buffer, sum.base + touch->first, sum.base + touch->end};
+    if (param >= 0 && p->plan->flats[flat].frozen) {
+        tr__proof_wrong(p, "makes a gradient of %s, which is frozen",
+                        p->plan->params[param].name);
+        return;
+    }
     if (param < 0 || buffer < 0 || (p->plan->buffers[buffer].sequence < 0 && !stays)) {
         tr__proof_wrong(p, "makes a gradient of no parameter, or in the wrong place");
         return;
@@ -365,9 +372,9 @@ static void pass_gradient(tr_proof *p, int done) {
     int32_t after = step->buffer[TR_SLOT_OUTPUT_GRAD];
     tr_meaning mine = of_micro(p, TR_MEANS_INPUT_GRADIENT, step->unit, 0);
     tr_meaning next = {0}, nothing = {0};
-    tr_bytes out = block(p, TR_SLOT_OUTPUT_GRAD, unit->output_bytes);
-    tr_bytes in = block(p, TR_SLOT_INPUT_GRAD, unit->input_bytes);
-    if (unit->output_bytes > 0) {
+    tr_bytes out = block(p, TR_SLOT_OUTPUT_GRAD, unit->output_grad_bytes);
+    tr_bytes in = block(p, TR_SLOT_INPUT_GRAD, unit->input_grad_bytes);
+    if (unit->output_grad_bytes > 0) {
         next = input_gradient_of(p, step->unit + 1);
     }
     if (before >= 0 && (before == after) != unit->derived.in_place) {

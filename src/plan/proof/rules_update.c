@@ -21,10 +21,12 @@ static bool is_decided(tr_proof *p) {
 static bool is_of_flat(tr_proof *p) {
     bool inside = p->step->unit >= 0 && p->step->unit < (int64_t)p->plan->flat_count &&
                   p->kind == TR_SEQUENCE_TRAIN && p->step->count >= 0;
-    if (!inside) {
-        tr__proof_wrong(p, "is of what the model has not");
+    bool frozen = inside && p->plan->flats[p->step->unit].frozen;
+    if (!inside || frozen) {
+        tr__proof_wrong(p, frozen ? "changes what is frozen"
+                                  : "is of what the model has not");
     }
-    return inside;
+    return inside && !frozen;
 }
 
 // Where a piece of a part is: in its place, or staged. Its first byte is the piece's.
@@ -148,7 +150,7 @@ static tr_bytes find_measures(const tr_proof *p, tr_bytes all, int32_t flat) {
 
 static int64_t elements_of(const tr_proof *p, int32_t flat) {
     const tr_flat *f = &p->plan->flats[flat];
-    return tr__plan_stage(p->plan) > 0 ? f->own : f->count;
+    return f->frozen ? 0 : tr__plan_stage(p->plan) > 0 ? f->own : f->count;
 }
 
 static tr_meaning measures(const tr_proof *p, int32_t flat, int64_t elements) {

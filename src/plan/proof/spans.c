@@ -61,8 +61,11 @@ static tr_kept keep(const tr_proof *p, int32_t flat, const tr_flat_range *range,
                     .count = range->count,
                     .element = element,
                     .base = -range->first * element};
-    kept.means = (tr_meaning){
-        .kind = kind, .of = flat, .version = p->version, .base = kept.base};
+    bool frozen = p->plan->flats[flat].frozen; // of one version for ever
+    kept.means = (tr_meaning){.kind = kind,
+                              .of = flat,
+                              .version = frozen ? 0 : p->version,
+                              .base = kept.base};
     return kept;
 }
 

@@ -47,7 +47,7 @@ static void set_flat(tr_walks *w, int32_t f) {
     set_part(p, &params);
     set_part(p, &masters);
     set_part(p, &copy);
-    if (p->plan->request.inference) {
+    if (p->plan->request.inference || p->plan->flats[f].frozen) {
         return;
     }
     for (int s = 0; s < p->plan->request.optimizer_states; s++) {
@@ -116,10 +116,16 @@ static bool is_kept(const tr_walks *w, const tr_cell *cell, size_t buffer, bool 
     }
 }
 
+// Parameters of which there is one version.
+static bool is_frozen(const tr_plan *plan, const tr_meaning *means) {
+    bool params = means->kind == TR_MEANS_PARAMETERS || means->kind == TR_MEANS_MASTERS;
+    return params && plan->flats[means->of].frozen;
+}
+
 static void keep_cell(tr_walks *w, tr_state_between *to, int32_t buffer,
                       const tr_cell *cell) {
     tr_kept_cell kept = {buffer, cell->first, cell->end, cell->means};
-    if (kept.means.kind != TR_MEANS_ZEROS) {
+    if (kept.means.kind != TR_MEANS_ZEROS && !is_frozen(w->proof->plan, &kept.means)) {
         kept.means.version -= w->proof->version;
     }
     tr_kept_cell *last = to->count ? &to->cells[to->count - 1] : NULL;
@@ -138,6 +144,9 @@ static void keep_cell(tr_walks *w, tr_state_between *to, int32_t buffer,
 static void keep_others(tr_walks *w, tr_state_between *to) {
     const tr_proof *p = w->proof;
     for (size_t f = 0; f < p->plan->flat_count && p->status == TR_OK; f++) {
+        if (p->plan->flats[f].frozen) { // nobody updates it
+            continue;
+        }
         tr_cell cell = {.first = (int64_t)f,
                         .end = (int64_t)f,
                         .means = {.kind = TR_MEANS_PARAMETERS,
