@@ -4,7 +4,8 @@
 // Where a function takes a path, it may be a safetensors file, a Hugging Face folder
 // (model.safetensors, or model.safetensors.index.json and its shards), a checkpoint
 // folder, or a run's out folder or the checkpoints folder in it (the latest one is
-// meant).
+// meant); where nothing is there, the name of a model on Hugging Face's hub
+// ("ORG/NAME") that its local cache has.
 #ifndef TRANCHE_CHECKPOINT_H
 #define TRANCHE_CHECKPOINT_H
 

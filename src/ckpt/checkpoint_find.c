@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "ckpt/hub.h"
 #include "comm/alone.h"
 
 #include <string.h>
@@ -154,13 +155,32 @@ void tr_checkpoint_list_destroy(tr_checkpoint_entry *entries, size_t count) {
     tr__free(entries);
 }
 
+// A path where nothing is: a name on Hugging Face's hub?
+static tr_status locate_name(const char *name, char *dst, size_t size, tr_error *err) {
+    char folder[PATH_MAX];
+    tr_status status = tr__hub_find(name, folder, err);
+    size_t length = strlen(folder);
+    if (status == TR_OK && (length == 0 || length >= size)) {
+        bool named = tr__hub_is_name(name);
+        status = tr_fail(err, TR_IO, "%s: no such file or folder%s%s", name,
+                         named ? "; a model of this name on Hugging Face is downloaded "
+                                 "with: hf download "
+                               : "",
+                         named ? name : "");
+    }
+    if (status == TR_OK) {
+        memcpy(dst, folder, length + 1);
+    }
+    return status;
+}
+
 tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size,
                                tr_error *err) {
     struct stat info;
     char inner[PATH_MAX], latest[TR_STEP_NAME_MAX];
     size_t length = strlen(path);
     if (stat(path, &info) != 0 || length >= size) {
-        return tr_fail(err, TR_IO, "%s: no such file or folder", path);
+        return locate_name(path, dst, size, err);
     }
     if (!S_ISDIR(info.st_mode) || tr__tensor_folder(path)) {
         memcpy(dst, path, length + 1);

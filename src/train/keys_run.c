@@ -9,8 +9,10 @@ static const char *const stored_types[] = {"f32", "bf16", NULL};
 static const tr_key keys[] = {
     {.path = "model",
      .types = TR_KEY_TEXT | TR_KEY_OBJECT,
-     .doc = "a published name (\"gpt2\"), a Hugging Face folder or config.json, or an "
-            "object with the keys of one"},
+     .doc =
+         "a published name (\"gpt2\"), a Hugging Face folder or config.json, a name on "
+         "its hub that is in the local cache, or an object with the keys of a "
+         "config.json"},
     {.path = "freeze",
      .types = TR_KEY_TEXT | TR_KEY_LIST,
      .elements = TR_KEY_TEXT,

@@ -1,7 +1,9 @@
-// "model": a published name, a config.json, a folder, or an object.
+// "model": a published name, a config.json, a folder, a name on Hugging Face's hub, or
+// an object.
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "ckpt/hub.h"
 #include "ckpt/tensor_set.h"
 #include "models/models.h"
 #include "train/folder.h"
@@ -92,7 +94,42 @@ static tr_status from_file(tr_run *run, const char *path, tr_error *err) {
     return keep_folder(run, slash ? folder : ".", err);
 }
 
+// A name on Hugging Face's hub: what its local cache has of it.
+static tr_status from_hub(tr_run *run, const char *folder, tr_error *err) {
+    tr_status status = from_folder(run, folder, err);
+    json_t *path = json_string(folder);
+    if (status == TR_OK) { // another snapshot may be the newest one day
+        status = path ? tr__config_resolve_json(run->config, "model", path,
+                                                TR_ORIGIN_DERIVED,
+                                                "in Hugging Face's local cache", err)
+                      : tr_fail(err, TR_MEMORY, "no memory for a path");
+    }
+    json_decref(path);
+    return status;
+}
+
+// Neither a file nor a folder nor a name that is known.
+static tr_status fail_unknown(const char *text, tr_error *err) {
+    const char *names[TR_MODEL_PRESETS_MAX];
+    size_t count = tr__model_preset_names(names);
+    const char *nearest = tr__nearest(text, names, count);
+    if (tr__hub_is_name(text)) {
+        return tr_fail(
+            err, TR_USAGE,
+            "model \"%.200s\" is not a file or a folder, and the local cache "
+            "of Hugging Face does not have it; if it is a model there, "
+            "download it with: hf download %.200s",
+            text, text);
+    }
+    return tr_fail(
+        err, TR_USAGE,
+        "model \"%.200s\" is not a file, a folder or a known name; the nearest name is "
+        "\"%s\"",
+        text, nearest ? nearest : names[0]);
+}
+
 static tr_status from_text(tr_run *run, const char *text, tr_error *err) {
+    char folder[PATH_MAX];
     struct stat info;
     json_t *preset = tr__model_preset(text);
     if (preset) { // a name stands for its published shape, vocabulary included
@@ -105,14 +142,11 @@ static tr_status from_text(tr_run *run, const char *text, tr_error *err) {
         return S_ISDIR(info.st_mode) ? from_folder(run, text, err)
                                      : from_file(run, text, err);
     }
-    const char *names[TR_MODEL_PRESETS_MAX];
-    size_t count = tr__model_preset_names(names);
-    const char *nearest = tr__nearest(text, names, count);
-    return tr_fail(
-        err, TR_USAGE,
-        "model \"%.200s\" is not a file, a folder or a known name; the nearest name is "
-        "\"%s\"",
-        text, nearest ? nearest : names[0]);
+    tr_status status = tr__hub_find(text, folder, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    return folder[0] ? from_hub(run, folder, err) : fail_unknown(text, err);
 }
 
 // The vocabulary in slices, as "execution.vocabulary_slices" says.

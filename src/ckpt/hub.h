@@ -1,0 +1,24 @@
+// Models in the local cache of Hugging Face, by their names on its hub:
+//
+//   <cache>/models--ORG--NAME/refs/main              the name of a snapshot (a commit)
+//   <cache>/models--ORG--NAME/snapshots/<commit>/    the model's folder
+//
+// <cache>: HF_HUB_CACHE, HF_HOME/hub, or ~/.cache/huggingface/hub, as in
+// huggingface_hub. Nothing is ever downloaded.
+#ifndef TR_CKPT_HUB_H
+#define TR_CKPT_HUB_H
+
+#include <tranche/status.h>
+
+#include <limits.h>
+#include <stdbool.h>
+
+// Is it "ORG/NAME", by the hub's rules of names?
+bool tr__hub_is_name(const char *text);
+
+// The folder of a model, folder: [PATH_MAX]; "" where the cache has no model of this
+// name, or `name` is none. TR_USAGE: what is there is no complete model; the message
+// says how to download it.
+tr_status tr__hub_find(const char *name, char *folder, tr_error *err);
+
+#endif
