@@ -1,16 +1,6 @@
 #include "backend/backend.h"
 
-#include "backend/cpu/backend.h"
-
 #include <string.h>
-
-static const tr_backend *const backends[TR_BACKEND_COUNT] = {
-    [TR_BACKEND_CPU] = &tr__cpu_backend,
-};
-
-const tr_backend *tr__backend(tr_backend_id id) {
-    return backends[id];
-}
 
 const char *const tr__backend_names[TR_BACKEND_COUNT + 1] = {
     [TR_BACKEND_CPU] = "cpu",

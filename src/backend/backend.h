@@ -8,6 +8,8 @@
 
 typedef struct tr_backend {
     const char *name; // as files call it
+    // It works beside the thread that issues steps (tr_plan_request.discrete).
+    bool discrete;
     // The best kernel for the description, as its target allows; NULL: none supports
     // it. A row of the op's folder says which kernels there are (CONTRIBUTING.md).
     const tr_kernel *(*kernel)(const tr_op_desc *desc);

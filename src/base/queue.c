@@ -1,6 +1,7 @@
 #include "base/queue.h"
 
 #include "base/clock.h"
+#include "base/pace.h"
 #include "base/thread.h"
 
 #include <string.h>
@@ -33,6 +34,14 @@ static void *place_of(const tr_queue *queue, int64_t number) {
     return (char *)options->ring + (size_t)(number % options->capacity) * options->size;
 }
 
+// Somebody needs the tasks up to this ticket. Under the lock.
+static void await(tr_queue *queue, int64_t ticket) {
+    if (ticket > queue->awaited) {
+        queue->awaited = ticket;
+        pthread_cond_signal(&queue->more);
+    }
+}
+
 // ---- the caller's side
 
 // Waits a while for `done`. *still: how often in a row the thread had not moved.
@@ -62,6 +71,7 @@ int64_t tr__queue_put(tr_queue *queue, const void *task) {
     pthread_mutex_lock(&queue->lock);
     while (queue->started - queue->finished == queue->options.capacity &&
            !atomic_load(&queue->broken)) {
+        await(queue, queue->finished + 1);
         wait_done(queue, &still, &seen);
     }
     int64_t ticket = queue->started + 1;
@@ -78,6 +88,7 @@ tr_status tr__queue_wait(tr_queue *queue, int64_t ticket, tr_error *err) {
     int still = 0;
     int64_t seen = -1;
     pthread_mutex_lock(&queue->lock);
+    await(queue, ticket);
     while (queue->finished < ticket && !atomic_load(&queue->broken)) {
         wait_done(queue, &still, &seen);
     }
@@ -111,10 +122,15 @@ static tr_task_span *note_on(const tr_queue *queue, int64_t number) {
                                                               : NULL;
 }
 
+// Is task `number`, from 0, there, and may it begin? Under the lock.
+static bool is_ready(const tr_queue *queue, int64_t number) {
+    return number < queue->started && tr__pace_begins(number + 1, queue->awaited);
+}
+
 bool tr__queue_next(tr_queue *queue, int64_t behind, void *task) {
     pthread_mutex_lock(&queue->lock);
     int64_t number = queue->finished + behind;
-    bool present = number < queue->started;
+    bool present = is_ready(queue, number);
     if (present) {
         memcpy(task, place_of(queue, number), queue->options.size);
     }
@@ -145,7 +161,7 @@ void tr__queue_rest(tr_queue *queue, double seconds) {
     struct timespec until = tr__clock_after(seconds);
     int result = 0;
     pthread_mutex_lock(&queue->lock);
-    while (queue->finished == queue->started && !queue->poked && result == 0) {
+    while (!is_ready(queue, queue->finished) && !queue->poked && result == 0) {
         result = pthread_cond_timedwait(&queue->more, &queue->lock, &until);
     }
     queue->poked = false;

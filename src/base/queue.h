@@ -34,6 +34,7 @@ typedef struct tr_queue {
     pthread_cond_t more, done; // something to do; something done
     // Under the lock. Tickets: done ones are up to `finished`.
     int64_t started, finished;
+    int64_t awaited; // the latest that somebody waits for, or has waited for
     bool poked;
     tr_error error;
     // Tasks after the first `watch_from` are noted; NULL: none.

@@ -49,6 +49,12 @@ static tr_status start_carriers(tr_executor *ex, const char *nvme_folder,
     return status;
 }
 
+// A discrete device computes beside the walk, and so does the host beside it.
+static tr_status start_launchers(tr_executor *ex, tr_error *err) {
+    tr_status status = tr__stream_launches(ex, TR_STREAM_COMPUTE, err);
+    return status == TR_OK ? tr__stream_launches(ex, TR_STREAM_HOST, err) : status;
+}
+
 // Every buffer is viewed once, which raises an arena's high-water mark to what the plan
 // uses. TR_INTERNAL: a buffer is not in its arena.
 static tr_status view_all(const tr_plan *plan, tr_arena *const arenas[TR_SPACES],
@@ -111,6 +117,9 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
         bind_plan(ex, plan, arenas);
         status = start_carriers(ex, nvme_folder, err);
     }
+    if (status == TR_OK && plan->request.discrete) {
+        status = start_launchers(ex, err);
+    }
     if (status != TR_OK) {
         tr__executor_destroy(ex);
         return status;
@@ -133,8 +142,8 @@ tr_status tr__executor_replan(tr_executor *executor, const tr_plan *plan,
 
 void tr__executor_destroy(tr_executor *executor) {
     if (executor) {
-        tr__launcher_destroy(executor->host);
         for (int s = 0; s < TR_STREAMS; s++) {
+            tr__launcher_destroy(executor->launcher[s]);
             tr__carrier_destroy(executor->carrier[s]);
         }
         if (executor->comm) {

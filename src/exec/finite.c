@@ -72,17 +72,18 @@ static place place_of(double code, int64_t units) {
     return p;
 }
 
-bool tr__watches_finite(const tr_work *work, const tr_plan_step *step) {
-    return work->ex->plan->request.compute == TR_F16 &&
-           work->sequence == TR_SEQUENCE_TRAIN &&
-           (step->kind == TR_STEP_forward || step->kind == TR_STEP_backward);
+bool tr__watches_finite(const tr_executor *ex, const tr_launch_task *task) {
+    tr_plan_step_kind kind = task->step->kind;
+    return ex->plan->request.compute == TR_F16 && task->sequence == TR_SEQUENCE_TRAIN &&
+           (kind == TR_STEP_forward || kind == TR_STEP_backward);
 }
 
-void tr__note_finite(tr_work *work, const tr_plan_step *step, size_t instruction,
-                     const tr_op_desc *desc, const tr_launch *launch) {
-    const tr_plan *plan = work->ex->plan;
+void tr__note_finite(const tr_executor *ex, const tr_plan_step *step,
+                     size_t instruction, const tr_op_desc *desc,
+                     const tr_launch *launch) {
+    const tr_plan *plan = ex->plan;
     const tr_plan_request *r = &plan->request;
-    double *first = &tr__own_record(work->ex)[TR_RECORD_FIRST_BAD];
+    double *first = &tr__own_record(ex)[TR_RECORD_FIRST_BAD];
     int64_t units = plan->unit_count,
             segments = plan->units[step->unit].program->segments;
     bool back = step->kind == TR_STEP_backward;

@@ -31,19 +31,6 @@ void tr__launch_flat(const tr_executor *ex, const tr_run_context *run,
     }
 }
 
-tr_status tr__run_launch(tr_work *work, const tr_plan_step *step) {
-    const tr_program *program = tr__step_program(work->ex->plan, step, work->sequence);
-    if (program) {
-        return tr__run_program(work, step, program);
-    }
-    if (step->stream == TR_STREAM_HOST && work->ex->host) {
-        tr__launcher_start(work->ex->host, &(tr_host_task){step, work->run});
-        return TR_OK;
-    }
-    tr__launch_flat(work->ex, &work->run, step);
-    return TR_OK;
-}
-
 void tr__round_copy(const tr_executor *ex, const tr_flat *flat, int64_t first,
                     int64_t count) {
     bool here = !tr__copy_is_in_file(ex->plan, flat);

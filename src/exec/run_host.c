@@ -22,7 +22,7 @@ static tr_status report(tr_work *work) {
 // Is there a stream beside which the next step's work goes on, while it updates? Else
 // it is as well done at once.
 static bool gains_by_deferring(const tr_executor *ex) {
-    return ex->host || ex->carrier[TR_STREAM_NVME];
+    return ex->launcher[TR_STREAM_HOST] || ex->carrier[TR_STREAM_NVME];
 }
 
 // Launches that are under way read the order that the engine may change. A deferred

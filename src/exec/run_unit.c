@@ -11,23 +11,23 @@ typedef struct tr_bases {
 
 // Training keeps the sums of each micro-batch apart: they are added up in one order,
 // whoever computed them.
-static double *sums_of(const tr_work *work, const tr_plan_step *step) {
-    const tr_plan *plan = work->ex->plan;
-    return work->sequence == TR_SEQUENCE_TRAIN
-               ? tr__own_record(work->ex) + plan->record.sums + step->micro * TR_SUMS
-               : tr__memory(work->ex, plan->sums);
+static double *sums_of(const tr_executor *ex, const tr_launch_task *task) {
+    const tr_plan *plan = ex->plan;
+    return task->sequence == TR_SEQUENCE_TRAIN
+               ? tr__own_record(ex) + plan->record.sums + task->step->micro * TR_SUMS
+               : tr__memory(ex, plan->sums);
 }
 
-static void bind(const tr_work *work, const tr_plan_step *step, tr_bases *bases) {
-    const tr_executor *ex = work->ex;
+static void bind(const tr_executor *ex, const tr_launch_task *task, tr_bases *bases) {
+    const tr_plan_step *step = task->step;
     const tr_plan_unit *unit = &ex->plan->units[step->unit];
     for (int place = 0; place < TR_PLACE_COUNT; place++) {
         tr_slot slot = tr__place_slot((tr_place)place);
         bases->place[place] =
             slot < TR_SLOTS ? tr__memory(ex, step->buffer[slot]) : NULL;
     }
-    bases->place[TR_PLACE_DATA] = (char *)ex->micros[step->micro].data;
-    bases->place[TR_PLACE_SUMS] = (char *)sums_of(work, step);
+    bases->place[TR_PLACE_DATA] = (char *)task->micro.data;
+    bases->place[TR_PLACE_SUMS] = (char *)sums_of(ex, task);
     bases->place[TR_PLACE_ANSWER] = tr__memory(ex, ex->plan->answer);
     bases->place[TR_PLACE_STATE] = tr__memory(ex, unit->states);
     const tr_binding *binding = &ex->plan->bindings[step->binding];
@@ -61,47 +61,61 @@ static char *resolve_result(const tr_bases *bases, const tr_operand *operand) {
     return is_wave(operand->place) ? at + bases->part : at;
 }
 
-static tr_status fail_step(tr_work *work, const tr_plan_step *step, tr_status failed) {
-    const char *unit = tr__step_subject(work->ex->plan, step);
+static tr_status fail_step(const tr_executor *ex, const tr_plan_step *step,
+                           tr_status failed, tr_error *err) {
+    const char *unit = tr__step_subject(ex->plan, step);
     return failed == TR_MEMORY
-               ? tr_fail(work->err, failed,
+               ? tr_fail(err, failed,
                          "no memory for what oneDNN allocates itself in a product of "
                          "%s: leave some beside what the plan takes",
                          unit)
-               : tr_fail(work->err, failed, "oneDNN failed in a product of %s", unit);
+               : tr_fail(err, failed, "oneDNN failed in a product of %s", unit);
 }
 
-tr_status tr__run_program(tr_work *work, const tr_plan_step *step,
-                          const tr_program *program) {
-    tr_run_context run = work->run;
+static tr_launch launch_of(const tr_plan_step *step, const tr_instruction *at,
+                           const tr_bases *bases) {
+    tr_launch launch = {.workspace = NULL};
+    for (int k = 0; k < at->desc.in_count; k++) {
+        launch.in[k] = resolve(bases, &at->in[k]);
+    }
+    for (int k = 0; k < at->desc.out_count; k++) {
+        launch.out[k] = resolve_result(bases, &at->out[k]);
+        launch.accumulate |= (uint32_t)tr__step_adds(step, at, k) << k;
+    }
+    if (bases->place[TR_PLACE_TEMP]) {
+        launch.workspace = bases->place[TR_PLACE_TEMP] + at->workspace;
+    }
+    return launch;
+}
+
+static tr_run_context context_of(const tr_launch_task *task) {
+    tr_run_context run = task->run;
+    run.unit = (uint32_t)task->step->unit;
+    run.rows = task->micro.rows;
+    run.sample = task->micro.sample;
+    return run;
+}
+
+tr_status tr__launch_program(const tr_executor *ex, const tr_launch_task *task,
+                             const tr_program *program, tr_error *err) {
+    const tr_plan_step *step = task->step;
+    tr_run_context run = context_of(task);
     tr_bases bases = {0};
-    bind(work, step, &bases);
-    int64_t parts = tr__wave_parts(work->ex->plan, work->sequence);
-    bases.part =
-        parts > 1 ? step->micro * work->ex->plan->units[step->unit].program->wave_bytes
-                  : 0;
-    bool watched = tr__watches_finite(work, step);
+    bind(ex, task, &bases);
+    if (tr__wave_parts(ex->plan, task->sequence) > 1) {
+        bases.part = step->micro * ex->plan->units[step->unit].program->wave_bytes;
+    }
+    bool watched = tr__watches_finite(ex, task);
     tr_status failed = TR_OK;
-    run.unit = (uint32_t)step->unit;
-    run.rows = work->ex->micros[step->micro].rows;
-    run.sample = work->ex->micros[step->micro].sample;
     for (size_t i = 0; i < program->count && failed == TR_OK; i++) {
-        const tr_instruction *instruction = &program->instructions[i];
-        tr_launch launch = {.run = &run, .failed = &failed};
-        for (int k = 0; k < instruction->desc.in_count; k++) {
-            launch.in[k] = resolve(&bases, &instruction->in[k]);
-        }
-        for (int k = 0; k < instruction->desc.out_count; k++) {
-            launch.out[k] = resolve_result(&bases, &instruction->out[k]);
-            launch.accumulate |= (uint32_t)tr__step_adds(step, instruction, k) << k;
-        }
-        launch.workspace = bases.place[TR_PLACE_TEMP]
-                               ? bases.place[TR_PLACE_TEMP] + instruction->workspace
-                               : NULL;
-        instruction->kernel->launch(&instruction->desc, instruction->state, &launch);
+        const tr_instruction *at = &program->instructions[i];
+        tr_launch launch = launch_of(step, at, &bases);
+        launch.run = &run;
+        launch.failed = &failed;
+        at->kernel->launch(&at->desc, at->state, &launch);
         if (watched) {
-            tr__note_finite(work, step, i, &instruction->desc, &launch);
+            tr__note_finite(ex, step, i, &at->desc, &launch);
         }
     }
-    return failed == TR_OK ? TR_OK : fail_step(work, step, failed);
+    return failed == TR_OK ? TR_OK : fail_step(ex, step, failed, err);
 }

@@ -1,13 +1,13 @@
 // The streams that work beside the walk, by their numbers: messages, copies, the file,
-// and the host's launches.
+// and launches.
 #include "exec/walk.h"
 
 int64_t tr__stream_newest(const tr_executor *ex, tr_stream stream) {
     if (stream == TR_STREAM_COMM) {
         return ex->comm ? tr__comm_newest(ex->comm) : 0;
     }
-    if (stream == TR_STREAM_HOST) {
-        return ex->host ? tr__launcher_newest(ex->host) : 0;
+    if (ex->launcher[stream]) {
+        return tr__launcher_newest(ex->launcher[stream]);
     }
     return ex->carrier[stream] ? tr__carrier_newest(ex->carrier[stream]) : 0;
 }
@@ -17,8 +17,8 @@ tr_status tr__stream_wait(tr_executor *ex, tr_stream stream, int64_t ticket,
     if (stream == TR_STREAM_COMM) {
         return ex->comm ? tr__comm_wait(ex->comm, ticket, err) : TR_OK;
     }
-    if (stream == TR_STREAM_HOST) {
-        return ex->host ? tr__launcher_wait(ex->host, ticket, err) : TR_OK;
+    if (ex->launcher[stream]) {
+        return tr__launcher_wait(ex->launcher[stream], ticket, err);
     }
     tr_carrier *carrier = ex->carrier[stream];
     return carrier ? tr__carrier_wait(carrier, ticket, err) : TR_OK;
@@ -28,8 +28,8 @@ void tr__stream_watch(tr_executor *ex, tr_stream stream, tr_task_span *spans,
                       int64_t count) {
     if (stream == TR_STREAM_COMM && ex->comm) {
         tr__comm_watch(ex->comm, spans, count);
-    } else if (stream == TR_STREAM_HOST && ex->host) {
-        tr__launcher_watch(ex->host, spans, count);
+    } else if (ex->launcher[stream]) {
+        tr__launcher_watch(ex->launcher[stream], spans, count);
     } else if (ex->carrier[stream]) {
         tr__carrier_watch(ex->carrier[stream], spans, count);
     }
@@ -60,21 +60,25 @@ void tr__stream_skip(tr_executor *ex, tr_stream stream) {
     if (stream == TR_STREAM_NVME) {
         tr__carrier_start(ex->carrier[stream], &(tr_carry){.bytes = 0});
     } else {
-        tr__launcher_start(ex->host, &(tr_host_task){.step = NULL});
+        tr__launcher_start(ex->launcher[stream], &(tr_launch_task){.step = NULL});
     }
 }
 
-static void run_task(void *executor, const void *task) {
-    const tr_host_task *t = task;
-    if (t->step) {
-        tr__launch_flat(executor, &t->run, t->step);
-    }
+static tr_status run_task(void *executor, const void *task, tr_error *err) {
+    const tr_launch_task *t = task;
+    return t->step ? tr__launch(executor, t, err) : TR_OK;
+}
+
+tr_status tr__stream_launches(tr_executor *ex, tr_stream stream, tr_error *err) {
+    tr_launcher_options options = {.run = run_task,
+                                   .user = ex,
+                                   .task_bytes = sizeof(tr_launch_task),
+                                   .threads = ex->plan->request.threads};
+    return ex->launcher[stream]
+               ? TR_OK
+               : tr__launcher_create(&options, &ex->launcher[stream], err);
 }
 
 tr_status tr__executor_host_beside(tr_executor *executor, tr_error *err) {
-    tr_launcher_options options = {.run = run_task,
-                                   .user = executor,
-                                   .task_bytes = sizeof(tr_host_task),
-                                   .threads = executor->plan->request.threads};
-    return executor->host ? TR_OK : tr__launcher_create(&options, &executor->host, err);
+    return tr__stream_launches(executor, TR_STREAM_HOST, err);
 }

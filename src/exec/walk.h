@@ -17,11 +17,11 @@ typedef struct tr_micro {
 
 struct tr_executor {
     const tr_plan *plan;
-    char *base[TR_SPACES];           // starts of the arenas
-    tr_comm *comm;                   // NULL: one rank
-    tr_carrier *carrier[TR_STREAMS]; // of copies, of NVMe; NULL: nothing is elsewhere
-    tr_launcher *host;               // of the host's stream; NULL: the walk does it
-    tr_watch *watch;                 // NULL: nobody watches
+    char *base[TR_SPACES];             // starts of the arenas
+    tr_comm *comm;                     // NULL: one rank
+    tr_carrier *carrier[TR_STREAMS];   // of copies, of NVMe; NULL: nothing is elsewhere
+    tr_launcher *launcher[TR_STREAMS]; // of launches; NULL: the walk does them
+    tr_watch *watch;                   // NULL: nobody watches
     tr_feed *feed[2];
     tr_micro *micros;   // [g]
     int64_t micro_room; // the largest g so far
@@ -43,6 +43,14 @@ typedef struct tr_work {
     tr_status failed;     // first
     tr_error *err;
 } tr_work;
+
+// A launch, with all that may have changed when its stream comes to it.
+typedef struct tr_launch_task {
+    const tr_plan_step *step; // NULL: nothing
+    tr_sequence_kind sequence;
+    tr_run_context run;
+    tr_micro micro; // of the step
+} tr_launch_task;
 
 // NULL: no buffer, or one on NVMe.
 static inline void *tr__memory(const tr_executor *ex, int buffer) {
@@ -81,24 +89,29 @@ static inline void *tr__kept_sum(const tr_executor *ex, const tr_flat_range *ran
 double *tr__own_record(const tr_executor *ex);
 
 // ---- run_unit.c
-tr_status tr__run_program(tr_work *work, const tr_plan_step *step,
-                          const tr_program *program);
+tr_status tr__launch_program(const tr_executor *ex, const tr_launch_task *task,
+                             const tr_program *program, tr_error *err);
 // ---- finite.c
 // Is what this step's ops make looked at? In fp16, where much can overflow.
-bool tr__watches_finite(const tr_work *work, const tr_plan_step *step);
+bool tr__watches_finite(const tr_executor *ex, const tr_launch_task *task);
 // Is all finite that the instruction has just made? What is first not is noted in the
 // record.
-void tr__note_finite(tr_work *work, const tr_plan_step *step, size_t instruction,
-                     const tr_op_desc *desc, const tr_launch *launch);
-// ---- run_flat.c
-// Launches what the step names: a unit's program, or ops on flat buffers.
+void tr__note_finite(const tr_executor *ex, const tr_plan_step *step,
+                     size_t instruction, const tr_op_desc *desc,
+                     const tr_launch *launch);
+// ---- run_launch.c
+// Launches what the step names: a unit's program, or ops on flat buffers. On the step's
+// stream, where that works beside the walk.
 tr_status tr__run_launch(tr_work *work, const tr_plan_step *step);
+// The same, at once.
+tr_status tr__launch(const tr_executor *ex, const tr_launch_task *task, tr_error *err);
+// ---- run_flat.c
 // Elements [first, first + count) of a flat buffer, kept here: where units compute in
 // 16 bits, what they compute with becomes the master weights, rounded. What is on NVMe
 // is rounded where it is written.
 void tr__round_copy(const tr_executor *ex, const tr_flat *flat, int64_t first,
                     int64_t count);
-// The same of a step on flat buffers, wherever it is called.
+// The launches of a step on flat buffers.
 void tr__launch_flat(const tr_executor *ex, const tr_run_context *run,
                      const tr_plan_step *step);
 // ---- run_comm.c
@@ -109,11 +122,8 @@ tr_status tr__run_file(tr_work *work, const tr_plan_step *step);
 // ---- run_host.c
 tr_status tr__run_host(tr_work *work, const tr_plan_step *step);
 // ---- streams.c
-// A task of the host's stream. step NULL: nothing.
-typedef struct tr_host_task {
-    const tr_plan_step *step;
-    tr_run_context run;
-} tr_host_task;
+// The launches of a stream work beside the walk from now on.
+tr_status tr__stream_launches(tr_executor *ex, tr_stream stream, tr_error *err);
 int64_t tr__stream_newest(const tr_executor *ex, tr_stream stream); // ticket
 tr_status tr__stream_wait(tr_executor *ex, tr_stream stream, int64_t ticket,
                           tr_error *err);

@@ -320,6 +320,7 @@ tr_target tr__request_target(const tr_plan_request *r) {
 static void resolve(tr_plan *plan) {
     tr_plan_request *r = &plan->request;
     plan->target = tr__request_target(r);
+    r->discrete = r->discrete || tr__backend(r->backend)->discrete;
     plan->asked = r->measure;
     r->measure = TR_MEASURE_NEVER; // unless a pass plans it
     r->compute = r->compute == TR_NONE ? TR_F32 : r->compute;

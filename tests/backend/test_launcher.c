@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-enum { TASKS = 1000 }; // more than are queued at once
+enum { TASKS = 1000, FAILS = -1 }; // more than are queued at once
 
 typedef struct notes {
     int64_t number[TASKS]; // of the tasks, as they were done; not atomic: waits order
@@ -22,13 +22,14 @@ typedef struct task {
     int64_t number;
 } task;
 
-static void note(void *user, const void *given) {
+static tr_status note(void *user, const void *given, tr_error *err) {
     notes *n = user;
     const task *t = given;
     while (atomic_load(&n->held)) {
         tr__sleep(1e-3);
     }
     n->number[n->count++] = t->number;
+    return t->number == FAILS ? tr_fail(err, TR_MEMORY, "no memory for it") : TR_OK;
 }
 
 static tr_launcher *make(notes *n) {
@@ -112,11 +113,33 @@ static void destroying_waits_for_one(void **state) {
     free(n);
 }
 
+// Who waits gets the error, now and later; nothing after the task is done.
+static void a_failure_ends_all(void **state) {
+    (void)state;
+    notes *n = calloc(1, sizeof *n);
+    tr_error err = {0};
+    assert_non_null(n);
+    tr_launcher *launcher = make(n);
+    atomic_store(&n->held, true);
+    start(launcher, 1);
+    start(launcher, FAILS);
+    int64_t last = start(launcher, 2);
+    atomic_store(&n->held, false);
+    assert_int_equal(tr__launcher_wait(launcher, last, &err), TR_MEMORY);
+    assert_string_equal(err.message, "no memory for it");
+    last = start(launcher, 3);
+    assert_int_equal(tr__launcher_wait(launcher, last, &err), TR_MEMORY);
+    tr__launcher_destroy(launcher);
+    assert_int_equal(n->count, 2);
+    free(n);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_are_done_in_order),
         cmocka_unit_test(the_caller_goes_on),
         cmocka_unit_test(destroying_waits_for_one),
+        cmocka_unit_test(a_failure_ends_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 // Plans, run: gradients and losses of many cuts, against the uncut step and against the
 // losses of parameters a little aside.
-// Labels: isa
+// Labels: isa guard
 #include "base/rng.h"
 #include "exec/rig.h"
 #include "graph/centered_model.h"

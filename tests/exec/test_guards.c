@@ -1,3 +1,4 @@
+// Labels: guard
 // Which steps of a walk are done; and that a training step is one walk, in which the
 // engine decides once, when the statistics are complete.
 #include "exec/rig.h"

@@ -1,3 +1,4 @@
+// Labels: guard
 // A step that is left out waits nevertheless: later steps count on it, because what one
 // step has waited for, no other waits for.
 #include "exec/rig.h"

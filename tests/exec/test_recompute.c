@@ -1,3 +1,4 @@
+// Labels: guard
 // What is kept and what is made again decides about no bit: random plans against one
 // that keeps everything.
 #include "base/rng.h"

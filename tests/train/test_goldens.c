@@ -1,6 +1,6 @@
 // Ten updates of GPT-2 and of a classifier against PyTorch's, each in several cuts
 // and with every kind of kernels; and GPT-2's logits against Hugging Face's.
-// Labels: isa check
+// Labels: isa check guard
 #include "backend/cpu/isa.h"
 #include "ckpt/tensor_set.h"
 #include "snapshot.h"

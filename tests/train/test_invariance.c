@@ -1,7 +1,7 @@
 // Split invariance: however an effective batch is cut into micro-batches and waves, and
 // whatever is recomputed, the same update comes out. Bit for bit where nothing but the
 // order of work changes, else within 1e-4 of the distance moved.
-// Labels: isa check
+// Labels: isa check guard
 #include "samples.h"
 #include "snapshot.h"
 

@@ -1,3 +1,4 @@
+// Labels: guard
 // Residency: wherever optimizer state and parameters live, the update has the same
 // bits, and each arena is as large as its ledger says.
 #include "exec/walk.h"

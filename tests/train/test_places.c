@@ -1,3 +1,4 @@
+// Labels: guard
 // Residency and recomputation, drawn at random: whatever lives where, and whatever is
 // made again, the update has the bits of the plan that keeps all on the device, and
 // each space is used up to what its ledger says.

@@ -21,12 +21,19 @@ struct tr_launcher {
     int64_t newest; // ticket; the caller's
 };
 
+static void run(tr_launcher *l) {
+    tr_error error = {0};
+    if (l->options.run(l->options.user, l->task, &error) != TR_OK) {
+        tr__queue_break(&l->queue, &error);
+    }
+}
+
 static void *work(void *launcher) {
     tr_launcher *l = launcher;
     tr__team_begin(l->options.threads);
     while (!atomic_load(&l->stop)) {
         if (tr__queue_next(&l->queue, 0, l->task)) {
-            l->options.run(l->options.user, l->task);
+            run(l);
             tr__queue_finish(&l->queue);
         } else {
             tr__queue_rest(&l->queue, rest);

@@ -1,0 +1,14 @@
+// The guard backend: the CPU's kernels as a discrete device would launch them. Programs
+// of tests are linked with it a second time, in place of the files that it stands for
+// (backend/table.c, base/pace.c).
+#ifndef TEST_GUARD_GUARD_H
+#define TEST_GUARD_GUARD_H
+
+#include <stdint.h>
+
+// TR_GUARD_SEED of the environment. 0, also where it is not set: all queues are as late
+// as the waits let them; others: it is drawn for each task.
+uint64_t test_guard_seed(void);
+void test_guard_set_seed(uint64_t seed);
+
+#endif
