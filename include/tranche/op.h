@@ -38,6 +38,7 @@ typedef struct tr_op_desc {
     // as `out += ...`. Both bits are set where a launch decides (weight gradients: the
     // first micro-batch writes, the others add).
     uint32_t fresh, accumulate;
+    bool inference;   // of a plan that asks a model and does not train it
     tr_target target; // what will launch it
 } tr_op_desc;
 
@@ -48,6 +49,9 @@ typedef struct tr_run_context {
     uint64_t sample; // global sample index of the micro-batch's first row
     int64_t rows;    // of the micro-batch that are there; those after them are missing
     uint32_t unit;   // index of the unit in the model
+    // Of an inference that goes on from caches (tr_op.cached): the position, in its
+    // text, of the first token of each sample. 0 elsewhere.
+    int64_t position;
     float loss_seed; // what the loss's backward is multiplied with: scale / 2^k
     // Sums of gradients in fixed point: a term is multiplied by the scale, a power of
     // two, and may then be as large as the limit (ops/accumulate).
@@ -205,6 +209,15 @@ struct tr_op {
     // asked rather than trained. Output 0 is the logits; that op's own gives those of
     // all rows.
     const tr_op *inference;
+    // Where positions of a text depend on each other: what runs in the op's place in an
+    // inference that keeps what it has made of earlier positions
+    // (tr_plan_request.cache_positions). It has the same attributes and inputs; behind
+    // these comes the cache, and again behind output 0: what lies in it before
+    // run->position is read, what the op makes of the positions from there on is
+    // written. NULL: it has no cache.
+    const tr_op *cached;
+    // The description of a node's cache for so many positions. Set with `cached`.
+    tr_tensor_desc (*cache)(const tr_op_node *node, int64_t positions);
     // What the op does, in plain C: double accumulation, any shape. It runs where a
     // backend on the host's memory has no kernel of its own.
     const tr_kernel *reference;

@@ -88,6 +88,10 @@ typedef struct tr_plan_request {
                         // every W, g, wave and stage
     bool inference;     // forward only, of one micro-batch, with an answer:
     bool all_positions; // the logits of every position, not of each sample's last
+    // Of an inference: what attention needs of earlier positions (keys and values) is
+    // kept from one answer to the next, for so many positions of a text; a sample's
+    // positions are the next ones. 0: nothing is kept.
+    int64_t cache_positions;
     int64_t host_data_bytes; // held by the data sets in memory: in the ledger
     // The device works beside the thread that issues steps, on a compute queue of its
     // own, as a GPU does: what reads its results waits for it. false: each step on the
@@ -110,6 +114,7 @@ typedef struct tr_plan_request {
     X(communication)                                                                   \
     X(staging)                                                                         \
     X(data)                                                                            \
+    X(cache)                                                                           \
     X(states)                                                                          \
     X(unused)
 

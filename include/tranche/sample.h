@@ -2,6 +2,7 @@
 #ifndef TRANCHE_SAMPLE_H
 #define TRANCHE_SAMPLE_H
 
+#include <tranche/plan.h>
 #include <tranche/status.h>
 
 #include <stdbool.h>
@@ -13,9 +14,27 @@ extern "C" {
 
 typedef struct tr_sampler tr_sampler;
 
-// Loads a checkpoint, a Hugging Face folder, or a run's latest checkpoint. `length`:
-// tokens of prompt and answer that are to be seen at once; at most the model's context
-// is used. threads 0: those of the machine. TR_IO, TR_USAGE: not a language model.
+// Zero or NULL: not given.
+typedef struct tr_sampler_options {
+    // A checkpoint, a Hugging Face folder, or a run's out folder, whose latest
+    // checkpoint is meant.
+    const char *path;
+    // Tokens of prompt and answer that are to be seen at once; at most the model's
+    // positions are used.
+    int64_t length;
+    int threads;      // 0: those of the machine
+    tr_dtype compute; // f32 (also TR_NONE), bf16 or f16
+    // Keys and values of earlier tokens are not kept: the whole context is computed for
+    // each token. The tokens are the same, but slow.
+    bool uncached;
+    int64_t piece; // positions of a prompt that are computed together; 0: chosen
+} tr_sampler_options;
+
+// Loads a model. The caller destroys *out. TR_IO; TR_USAGE: not a language model;
+// TR_BUDGET: more memory than there is; TR_MEMORY.
+tr_status tr_sampler_open(const tr_sampler_options *options, tr_sampler **out,
+                          tr_error *err);
+// The same of a path, a length and a number of threads.
 tr_status tr_sampler_create(const char *path, int64_t length, int threads,
                             tr_sampler **out, tr_error *err);
 void tr_sampler_destroy(tr_sampler *sampler); // NULL-safe
@@ -26,9 +45,16 @@ int64_t tr_sampler_vocabulary(const tr_sampler *sampler);
 // list, of the folder's generation_config.json, else of its config.json.
 bool tr_sampler_ends(const tr_sampler *sampler, int32_t token);
 
+// Its plans: of a piece of a prompt, and of one token (NULL: uncached). They lie in the
+// same memory, weights and cache at the same places.
+const tr_plan *tr_sampler_prompt_plan(const tr_sampler *sampler);
+const tr_plan *tr_sampler_token_plan(const tr_sampler *sampler);
+
 // The logits [vocabulary] f32 of the token after tokens [count] (the last ones that fit
-// the context); owned by the sampler, good until the next call. TR_USAGE: no token, or
-// one outside of the vocabulary.
+// the context); owned by the sampler, good until the next call. Tokens that are those
+// of the call before, from the first one on, are not computed again. Where the context
+// is full its first token is another one with every token, and all is computed.
+// TR_USAGE: no token, or one outside of the vocabulary.
 tr_status tr_sampler_logits(tr_sampler *sampler, const int32_t *tokens, int64_t count,
                             const float **logits, tr_error *err);
 

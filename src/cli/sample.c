@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { SPECIAL = 8 }; // tokens that a tokenizer may put around a prompt
+
 typedef struct request {
-    const char *prompt, *tokenizer;
+    const char *prompt, *tokenizer, *dtype;
     int64_t tokens, seed, threads, top_k;
     double temperature, top_p;
-    bool ignore_eos;
+    bool ignore_eos, plan;
     cli_list stops;
 } request;
 
@@ -60,22 +62,63 @@ static tr_status generate(tr_sampler *sampler, const request *r, cli_text *text,
     return TR_OK;
 }
 
-static tr_status sample_text(const char *path, const request *r, cli_text *text,
-                             tr_token_ids *ids, tr_error *err) {
-    tr_sampler *sampler = NULL;
-    int64_t length = (int64_t)strlen(r->prompt);
-    tr_status status =
-        tr_sampler_create(path, length + r->tokens, (int)r->threads, &sampler, err);
+static tr_status print_plans(const tr_sampler *sampler, tr_error *err) {
+    printf("A piece of the prompt:\n\n");
+    tr_status status = tr_plan_print(tr_sampler_prompt_plan(sampler), stdout, err);
     if (status == TR_OK) {
-        status =
-            cli_text_read(text, r->prompt, tr_sampler_vocabulary(sampler), ids, err);
+        printf("\nA token:\n\n");
+        status = tr_plan_print(tr_sampler_token_plan(sampler), stdout, err);
     }
+    return status;
+}
+
+static tr_status read_dtype(const char *name, tr_dtype *out, tr_error *err) {
+    static const struct {
+        const char *name;
+        tr_dtype dtype;
+    } known[] = {{"f32", TR_F32}, {"bf16", TR_BF16}, {"fp16", TR_F16}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(known[i].name, name) == 0) {
+            *out = known[i].dtype;
+            return TR_OK;
+        }
+    }
+    char shown[CLI_WORD_MAX + 4];
+    return tr_fail(err, TR_USAGE, "--dtype %s: expected f32, bf16 or fp16",
+                   cli_word(name, shown));
+}
+
+static tr_status open_sampler(const char *path, const request *r, tr_sampler **out,
+                              tr_error *err) {
+    tr_sampler_options options = {.path = path,
+                                  .length =
+                                      (int64_t)strlen(r->prompt) + SPECIAL + r->tokens,
+                                  .threads = (int)r->threads};
+    tr_status status = read_dtype(r->dtype, &options.compute, err);
+    return status == TR_OK ? tr_sampler_open(&options, out, err) : status;
+}
+
+static tr_status write_text(tr_sampler *sampler, const request *r, cli_text *text,
+                            tr_token_ids *ids, tr_error *err) {
+    tr_status status =
+        cli_text_read(text, r->prompt, tr_sampler_vocabulary(sampler), ids, err);
     if (status == TR_OK && ids->count == 0) {
         status = tr_fail(err, TR_USAGE, "--prompt: needs at least one token");
     }
     if (status == TR_OK) {
         cli_text_prompt(text, r->prompt, (int64_t)ids->count);
         status = generate(sampler, r, text, ids, err);
+    }
+    return status;
+}
+
+static tr_status sample_text(const char *path, const request *r, cli_text *text,
+                             tr_token_ids *ids, tr_error *err) {
+    tr_sampler *sampler = NULL;
+    tr_status status = open_sampler(path, r, &sampler, err);
+    if (status == TR_OK) {
+        status = r->plan ? print_plans(sampler, err)
+                         : write_text(sampler, r, text, ids, err);
     }
     tr_sampler_destroy(sampler);
     return status;
@@ -94,8 +137,12 @@ static tr_status sample(const char *path, const request *r, tr_error *err) {
 }
 
 int cli_sample(const cli_command *command, int argc, char **argv) {
-    request r = {
-        .prompt = "\n", .tokens = 200, .temperature = 0.8, .top_p = 1, .seed = 1};
+    request r = {.prompt = "\n",
+                 .dtype = "f32",
+                 .tokens = 200,
+                 .temperature = 0.8,
+                 .top_p = 1,
+                 .seed = 1};
     tr_error err = {0};
     const char *path = NULL;
     size_t count;
@@ -120,6 +167,11 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
          "goes on behind the tokens that end a text (eos_token_id of the folder's "
          "generation_config.json or config.json)"},
         {"--seed", CLI_COUNT, &r.seed, "N", "seed of the random draws (default 1)"},
+        {"--dtype", CLI_TEXT, &r.dtype, "TYPE",
+         "what the model computes in: f32 (default), bf16 or fp16"},
+        {"--plan", CLI_FLAG, &r.plan, NULL,
+         "prints the plans of a piece of the prompt and of a token, with their memory, "
+         "and writes nothing"},
         {"--threads", CLI_SOME, &r.threads, "N", "threads (default: the cores)"},
     };
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,

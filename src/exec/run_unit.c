@@ -30,6 +30,7 @@ static void bind(const tr_executor *ex, const tr_launch_task *task, tr_bases *ba
     bases->place[TR_PLACE_SUMS] = (char *)sums_of(ex, task);
     bases->place[TR_PLACE_ANSWER] = tr__memory(ex, ex->plan->answer);
     bases->place[TR_PLACE_STATE] = tr__memory(ex, unit->states);
+    bases->place[TR_PLACE_CACHE] = tr__memory(ex, unit->cache);
     const tr_binding *binding = &ex->plan->bindings[step->binding];
     for (int f = 0; f < unit->program->flat_count; f++) {
         bases->param[f] = tr__memory(ex, binding->param[f]);

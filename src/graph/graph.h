@@ -15,13 +15,14 @@ typedef enum tr_value_kind {
     TR_VALUE_GRAD,   // derived: gradient storage
     TR_VALUE_TEMP,   // derived: between the rules of one node
     TR_VALUE_ANSWER, // what a loss's inference op gives
+    TR_VALUE_CACHE,  // what a node keeps of earlier positions (tr_op.cached)
 } tr_value_kind;
 
 typedef struct tr_value_info {
     tr_tensor_desc desc; // shapes may hold TR_BATCH
     tr_value_kind kind;
     int index;   // of the input, data kind, parameter, state, or output of its node
-    int node;    // TR_VALUE_NODE: the node
+    int node;    // TR_VALUE_NODE, TR_VALUE_CACHE: the node
     int segment; // TR_VALUE_NODE: the segment that writes it
     bool wave;   // one for the whole wave
     bool sums;   // a loss's sums

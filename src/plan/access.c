@@ -101,6 +101,8 @@ static int32_t value_at(const finder *f, const tr_operand *operand) {
         return plan->answer;
     case TR_PLACE_STATE:
         return plan->units[step->unit].states;
+    case TR_PLACE_CACHE:
+        return plan->units[step->unit].cache;
     default:
         return step->buffer[tr__place_slot(operand->place)];
     }

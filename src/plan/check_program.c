@@ -43,6 +43,7 @@ static tr_status wrong(const walk *w, const char *what, const region *r) {
         [TR_PLACE_SUMS] = "the sums",
         [TR_PLACE_STATE] = "the states",
         [TR_PLACE_ANSWER] = "the answer",
+        [TR_PLACE_CACHE] = "the cache",
     };
     return tr_fail(w->err, TR_INTERNAL,
                    "plan: unit %s, instruction %zu (%s): [%lld, +%lld) of %s %s",
@@ -105,6 +106,8 @@ static int64_t place_bytes(const walk *w, tr_place place) {
         return unit->answer_bytes;
     case TR_PLACE_STATE:
         return unit->state_bytes;
+    case TR_PLACE_CACHE:
+        return unit->cache_bytes;
     default:
         return INT64_MAX; // flat buffers: only whole parameters, below
     }
@@ -198,6 +201,21 @@ static tr_status hold_collected(walk *w) {
     return status;
 }
 
+// Earlier positions have been there.
+static tr_status hold_caches(walk *w) {
+    const tr_graph *graph = w->unit->graph;
+    int64_t offset = 0;
+    tr_status status = TR_OK;
+    for (size_t v = 0; v < graph->value_count && status == TR_OK; v++) {
+        if (graph->values[v].kind == TR_VALUE_CACHE) {
+            int64_t bytes = bytes_of(w, graph->values[v].desc);
+            status = hold(w, (region){TR_PLACE_CACHE, 0, offset, bytes, (tr_value)v});
+            offset += tr__round_up(bytes, TR_ALIGNMENT);
+        }
+    }
+    return status;
+}
+
 static tr_status begin(walk *w) {
     const tr_unit_program *unit = w->unit;
     row data = {.place = TR_PLACE_DATA,
@@ -208,6 +226,7 @@ static tr_status begin(walk *w) {
     row grads = outputs_of(w, TR_PLACE_OUTPUT_GRAD, unit->derived.output_grad);
     w->count = 0;
     tr_status status = hold_collected(w);
+    status = status == TR_OK ? hold_caches(w) : status;
     status = status == TR_OK ? hold_row(w, &data) : status;
     status = status == TR_OK ? hold_row(w, &inputs) : status;
     return status == TR_OK && w->plan->request.inference == false ? hold_row(w, &grads)
@@ -259,7 +278,7 @@ static tr_status write_result(walk *w, const region *r) {
         return status;
     }
     if (r->place == TR_PLACE_PARAM_GRAD || r->place == TR_PLACE_SUMS ||
-        r->place == TR_PLACE_STATE) {
+        r->place == TR_PLACE_STATE || r->place == TR_PLACE_CACHE) {
         return wrong(w, "is written, and is not one whole tensor", r);
     }
     for (size_t i = 0; i < w->count; i++) {
@@ -276,6 +295,9 @@ static bool is_in_place(const walk *w, int k, int i) {
     const tr_instruction *at = w->at;
     region in = region_of(&at->in[i], &at->desc.in[i]);
     region out = region_of(&at->out[k], &at->desc.out[k]);
+    if (in.place == TR_PLACE_CACHE) { // later positions of what it reads
+        return is_same(&in, &out);
+    }
     return k == 0 && i == at->desc.op->in_place - 1 &&
            !((at->accumulate | at->first) & 1) && in.offset == out.offset &&
            in.bytes == out.bytes;

@@ -97,6 +97,7 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
                                   .many = r->accumulation_steps > 1,
                                   .train = !r->inference,
                                   .all_rows = r->all_positions,
+                                  .cache_positions = r->cache_positions,
                                   .recompute = r->recomputed_units > 0,
                                   .target = plan->target,
                                   .real = r->compute,

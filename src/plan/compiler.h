@@ -48,6 +48,9 @@ int64_t tr__value_bytes(const tr_compiler *c, tr_value value);
 // the last, the bytes of all.
 int64_t tr__input_offset(const tr_compiler *c, int index);
 int64_t tr__output_offset(const tr_compiler *c, int index);
+// Of a cache in the unit's, in bytes; with `value` one past the graph's last, the bytes
+// of all.
+int64_t tr__cache_offset(const tr_compiler *c, tr_value value);
 // Refuses tensors of absurd sizes, then fills in the unit's parameters, flat buffers
 // and bytes, and the compiler's offsets. `forward_values`: those before the derivation.
 tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values);

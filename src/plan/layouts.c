@@ -52,6 +52,16 @@ int64_t tr__output_offset(const tr_compiler *c, int index) {
     return offset;
 }
 
+int64_t tr__cache_offset(const tr_compiler *c, tr_value value) {
+    int64_t offset = 0;
+    for (tr_value v = 0; v < value; v++) {
+        if (c->graph->values[v].kind == TR_VALUE_CACHE) {
+            offset += tr__round_up(tr__value_bytes(c, v), TR_ALIGNMENT);
+        }
+    }
+    return offset;
+}
+
 static tr_status check_bytes(const tr_compiler *c, int64_t bytes) {
     if (bytes >= 0 && bytes <= largest) {
         return TR_OK;
@@ -293,6 +303,7 @@ tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values) {
         c->unit->input_bytes = tr__input_offset(c, c->graph->given_count);
         c->unit->output_bytes = tr__output_offset(c, c->graph->output_count);
         count_gradients(c);
+        c->unit->cache_bytes = tr__cache_offset(c, (tr_value)c->graph->value_count);
     }
     return status;
 }

@@ -231,6 +231,18 @@ static tr_status keep_states(tr_plan *plan, int u, tr_error *err) {
     return status;
 }
 
+static tr_status keep_cache(tr_plan *plan, int u, tr_error *err) {
+    tr_buffer buffer = {.category = TR_LEDGER_cache,
+                        .sequence = -1,
+                        .bytes = plan->units[u].program->cache_bytes};
+    plan->units[u].cache = -1;
+    if (buffer.bytes == 0) {
+        return TR_OK;
+    }
+    plan->units[u].cache = tr__plan_buffer(plan, buffer, err);
+    return plan->units[u].cache < 0 ? TR_MEMORY : TR_OK;
+}
+
 // ---- who keeps what
 // ------------------------------------------------------------------
 
@@ -368,6 +380,9 @@ tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {
         tr_status status = add_unit(plan, u, err);
         if (status == TR_OK) {
             status = keep_states(plan, u, err);
+        }
+        if (status == TR_OK) {
+            status = keep_cache(plan, u, err);
         }
         if (status != TR_OK) {
             return status;

@@ -109,6 +109,8 @@ static tr_operand find_place(const tr_compiler *c, tr_draft *d, tr_value value) 
         return in_temp(d, value);
     case TR_VALUE_ANSWER:
         return at(TR_PLACE_ANSWER, 0);
+    case TR_VALUE_CACHE:
+        return at(TR_PLACE_CACHE, tr__cache_offset(c, value));
     }
     return at(TR_PLACE_NONE, 0);
 }

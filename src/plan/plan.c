@@ -159,6 +159,22 @@ static tr_status check_sums(const tr_plan_request *r, tr_error *err) {
     return TR_OK;
 }
 
+static tr_status check_cache(const tr_plan_request *r, tr_error *err) {
+    int64_t positions = r->cache_positions;
+    if (positions < 0 || (positions > 0 && !r->inference)) {
+        return tr_fail(err, TR_USAGE,
+                       "a cache of %lld positions: only an inference has one",
+                       (long long)positions);
+    }
+    const tr_shape *sample = &r->model->input.shape;
+    if (positions > 0 && (sample->rank != 1 || sample->dim[0] > positions)) {
+        return tr_fail(err, TR_USAGE,
+                       "a cache of %lld positions is for samples of at most as many",
+                       (long long)positions);
+    }
+    return TR_OK;
+}
+
 static tr_status check_request(const tr_plan_request *r, tr_error *err) {
     if (!r->model || r->model->unit_count < 1) {
         return tr_fail(err, TR_USAGE, "a plan needs a model of at least one unit");
@@ -187,6 +203,7 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
     status = status == TR_OK ? check_homes(r, err) : status;
     status = status == TR_OK ? check_staging(r, err) : status;
     status = status == TR_OK ? check_recomputed(r, err) : status;
+    status = status == TR_OK ? check_cache(r, err) : status;
     return status == TR_OK ? check_length(r, err) : status;
 }
 

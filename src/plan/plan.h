@@ -39,6 +39,7 @@ typedef struct tr_plan_unit {
     tr_unit_program *program; // shared by units of the same kind
     bool owns_program;        // the first of its kind
     int states;               // buffer of its states, -1: none
+    int cache;                // buffer of its caches, -1: none
     bool recomputed;
     int flats[TR_UNIT_FLATS_MAX];
 } tr_plan_unit;

@@ -18,6 +18,7 @@ static void describe(const tr_compiler *c, const tr_call *call, tr_op_desc *desc
     *desc = (tr_op_desc){.op = call->op,
                          .in_count = call->in_count,
                          .out_count = call->out_count,
+                         .inference = !c->request->train,
                          .target = c->request->target};
     memcpy(desc->attr, call->attr, sizeof desc->attr);
     for (int i = 0; i < call->in_count; i++) {

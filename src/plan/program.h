@@ -25,6 +25,7 @@ typedef enum tr_place {
     TR_PLACE_SUMS,        // the loss's
     TR_PLACE_STATE,       // the unit's states
     TR_PLACE_ANSWER,      // inference: the logits
+    TR_PLACE_CACHE,       // inference: what the unit keeps of earlier positions
     TR_PLACE_COUNT
 } tr_place;
 
@@ -81,6 +82,7 @@ typedef struct tr_unit_program {
     int64_t *state_offset;                       // [graph->state_count] bytes
     int64_t state_bytes;                         // of the unit
     int64_t answer_bytes;
+    int64_t cache_bytes;      // of the unit
     tr_program_param *params; // [graph->param_count]
     int flat_count;           // own and tied
     uint32_t frozen_flats;    // bit f: its flat f is not trained
@@ -95,6 +97,7 @@ typedef struct tr_compile_request {
     bool many;                   // more than one micro-batch adds to a gradient
     bool train;                  // else inference: only `answer` is compiled,
     bool all_rows;               // for every row of the loss
+    int64_t cache_positions;     // tr_plan_request.cache_positions
     bool recompute;              // `lean` programs will be asked for
     uint32_t remade;             // classes of tensors that the backward makes again
     tr_target target;            // of all kernels

@@ -73,6 +73,24 @@ static void make_answer(const tr_compiler *c, tr_call *call) {
     call->out[0] = (tr_value)c->graph->value_count - 1; // see add_answer
 }
 
+static bool has_cache(const tr_compiler *c, const tr_call *node) {
+    return c->request->cache_positions > 0 && node->op->cached;
+}
+
+// The op's place is taken by the one that goes on from its cache.
+static void go_on(const tr_compiler *c, tr_call *call, int node) {
+    tr_value cache = 0;
+    while (c->graph->values[cache].kind != TR_VALUE_CACHE ||
+           c->graph->values[cache].node != node) {
+        cache++;
+    }
+    call->op = call->op->cached;
+    call->in[call->in_count++] = cache;
+    call->out[1] = cache;
+    call->out_count = 2;
+    call->first = call->accumulate = 0;
+}
+
 // What was added to for the whole wave is there: made again, it would be there twice.
 static void leave_out_sums(const tr_compiler *c, tr_call *call) {
     for (int i = 0; i < call->out_count; i++) {
@@ -97,6 +115,8 @@ static tr_call node_call(const tr_compiler *c, tr_variant variant,
     }
     if (variant == TR_VARIANT_ANSWER && has_loss(node)) {
         make_answer(c, &call);
+    } else if (variant == TR_VARIANT_ANSWER && has_cache(c, node)) {
+        go_on(c, &call, (int)(node - c->graph->nodes));
     }
     if (variant == TR_VARIANT_RECOMPUTE) {
         leave_out_sums(c, &call);
@@ -226,6 +246,25 @@ static tr_status add_answer(tr_compiler *c, const tr_call *loss) {
     return tr_graph_status(c->graph, c->err);
 }
 
+// Gives each node that keeps something of earlier positions a value for it.
+static tr_status add_caches(tr_compiler *c) {
+    tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
+    tr_op_node view;
+    for (size_t n = 0; n < c->graph->node_count; n++) {
+        const tr_call *node = &c->graph->nodes[n];
+        if (!has_cache(c, node)) {
+            continue;
+        }
+        view_of(c->graph, node, in, out, &view);
+        tr__graph_value(
+            c->graph,
+            (tr_value_info){.desc = node->op->cache(&view, c->request->cache_positions),
+                            .kind = TR_VALUE_CACHE,
+                            .node = (int)n});
+    }
+    return tr_graph_status(c->graph, c->err);
+}
+
 static tr_status compile_training(tr_compiler *c) {
     tr_unit_program *unit = c->unit;
     size_t segments = (size_t)unit->segments;
@@ -271,6 +310,10 @@ static tr_status derive(tr_compiler *c) {
         return tr__derive(graph, c->request->remade, &c->unit->derived, c->err);
     }
     bool ends = graph->node_count && has_loss(&graph->nodes[graph->node_count - 1]);
+    tr_status status = add_caches(c);
+    if (status != TR_OK) {
+        return status;
+    }
     return ends ? add_answer(c, &graph->nodes[graph->node_count - 1]) : TR_OK;
 }
 

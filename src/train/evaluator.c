@@ -2,12 +2,11 @@
 // every position, and what follows from them.
 #include "base/checked.h"
 #include "base/files.h"
-#include "base/machine.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "ckpt/tensor_set.h"
 #include "exec/executor.h"
 #include "train/folder.h"
+#include "train/memory_check.h"
 #include "train/run.h"
 
 #include <tranche/checkpoint.h>
@@ -138,22 +137,6 @@ static int threads_of(const tr_run *run) {
                                                 : (int)tr__config_int(run->config, key);
 }
 
-static tr_status check_memory(const tr_plan *plan, tr_error *err) {
-    const tr_ledger *ledger = tr_plan_ledger(plan);
-    int64_t needs = ledger->total[TR_SPACE_DEVICE] + ledger->total[TR_SPACE_HOST] +
-                    TR_PROCESS_BYTES;
-    int64_t memory = tr__machine_memory();
-    char want[32], have[32];
-    if (memory == 0 || needs <= memory) {
-        return TR_OK;
-    }
-    tr__print_size(want, sizeof want, needs);
-    tr__print_size(have, sizeof have, memory);
-    return tr_fail(err, TR_BUDGET,
-                   "evaluating this model needs %s of memory, this machine has %s",
-                   want, have);
-}
-
 static tr_status make_plan(tr_evaluator *e, tr_error *err) {
     tr_plan_request request = {.model = e->model,
                                .train_batch_size = e->batch,
@@ -166,7 +149,8 @@ static tr_status make_plan(tr_evaluator *e, tr_error *err) {
                                .host_data_bytes = tr_dataset_bytes(e->data),
                                .threads = threads_of(e->run)};
     tr_status status = tr_plan_make(&request, &e->plan, err);
-    return status == TR_OK ? check_memory(e->plan, err) : status;
+    return status == TR_OK ? tr__memory_check(e->plan, "evaluating this model", err)
+                           : status;
 }
 
 static tr_status read_weights(tr_evaluator *e, const char *folder, tr_error *err) {

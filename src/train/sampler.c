@@ -1,3 +1,7 @@
+// Logits of the next token. Two plans share the weights and the cache of keys and
+// values, which both have at the same places: one computes a piece of a prompt, the
+// other one a single token.
+#include "base/checked.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "ckpt/tensor_set.h"
@@ -5,48 +9,138 @@
 #include "models/models.h"
 #include "train/end_tokens.h"
 #include "train/folder.h"
+#include "train/memory_check.h"
 
 #include <tranche/sample.h>
 
 #include <limits.h>
 #include <string.h>
 
+// One of the plans.
+typedef struct way {
+    tr_model model; // with the positions that are computed at once
+    tr_plan *plan;
+    tr_executor *executor;
+    int64_t positions;
+} way;
+
 struct tr_sampler {
     tr_model *loaded; // as the folder has it
-    tr_model model;   // with the context that is used
-    tr_plan *plan;
+    way piece, token; // token.plan: NULL where nothing is kept
     tr_arena *arenas[TR_SPACES];
-    tr_executor *executor;
     int64_t context;
+    int32_t *window; // [context] the tokens whose keys and values are there
+    int64_t known;   // how many
     tr_end_tokens ends;
 };
 
-enum { CONTEXT_LEAST = 16 };
+enum {
+    CONTEXT_LEAST = 16,
+    PIECE = 128, // positions: products of so many rows come near to their best rate
+};
 
 // Contexts are powers of two: cheap for short texts.
-static int64_t context_for(const tr_model *model, int64_t length) {
-    int64_t most = tr_shape_count(model->input.shape), context = CONTEXT_LEAST;
+static int64_t context_for(int64_t most, int64_t length) {
+    int64_t context = CONTEXT_LEAST;
     while (context < length && context < most) {
         context *= 2;
     }
-    return context < most ? context : most;
+    return tr__min_i64(context, most);
 }
 
 static tr_status read_weights(tr_sampler *s, const char *folder, tr_error *err) {
     tr_tensor_set *set = NULL;
+    const way *w = &s->piece;
     tr_status status = tr__tensor_set_open(folder, &set, err);
     if (status == TR_OK) {
-        status = tr__read_parameters(&(tr_weights_source){set, folder, 0, 0}, s->plan,
-                                     s->executor, -1, NULL, err);
+        status = tr__read_parameters(&(tr_weights_source){set, folder, 0, 0}, w->plan,
+                                     w->executor, -1, NULL, err);
     }
     if (status == TR_OK) {
-        status = tr__read_states(set, folder, s->plan, s->executor, err);
+        status = tr__read_states(set, folder, w->plan, w->executor, err);
     }
     tr__tensor_set_close(set);
-    return status;
+    return status == TR_OK ? tr__executor_round(w->executor, err) : status;
 }
 
-static tr_status load(tr_sampler *s, const char *folder, int64_t length, int threads,
+// ---- the plans
+
+static tr_status plan_way(tr_sampler *s, const tr_sampler_options *o, int64_t positions,
+                          way *w, tr_error *err) {
+    w->positions = positions;
+    w->model = *s->loaded;
+    w->model.input.shape = w->model.target.shape = TR_SHAPE1(positions);
+    tr_plan_request request = {.model = &w->model,
+                               .train_batch_size = 1,
+                               .micro_batch = 1,
+                               .accumulation_steps = 1,
+                               .ranks = 1,
+                               .inference = true,
+                               .cache_positions = o->uncached ? 0 : s->context,
+                               .compute = o->compute,
+                               .threads = o->threads};
+    tr_status status = tr_plan_make(&request, &w->plan, err);
+    return status == TR_OK ? tr__memory_check(w->plan, "sampling from this model", err)
+                           : status;
+}
+
+static bool same_place(const tr_plan *a, const tr_plan *b, int x, int y) {
+    return x < 0 ? y < 0 : y >= 0 && a->buffers[x].offset == b->buffers[y].offset;
+}
+
+// Does what both plans use lie at the same places?
+static bool same_places(const tr_plan *a, const tr_plan *b) {
+    bool same = a->flat_count == b->flat_count;
+    for (size_t f = 0; same && f < a->flat_count; f++) {
+        const tr_flat *x = &a->flats[f], *y = &b->flats[f];
+        same = same_place(a, b, x->param.buffer, y->param.buffer) &&
+               same_place(a, b, x->copy.buffer, y->copy.buffer);
+    }
+    for (int u = 0; same && u < a->unit_count; u++) {
+        same = same_place(a, b, a->units[u].cache, b->units[u].cache) &&
+               same_place(a, b, a->units[u].states, b->units[u].states);
+    }
+    return same;
+}
+
+// The larger one's memory is enough for both.
+static tr_status take_memory(tr_sampler *s, tr_error *err) {
+    const tr_plan *most = s->piece.plan;
+    if (s->token.plan && !same_places(s->piece.plan, s->token.plan)) {
+        return tr_fail(err, TR_INTERNAL,
+                       "the plans of a prompt and of a token lie in other places");
+    }
+    if (s->token.plan && s->token.plan->arena_bytes[TR_SPACE_DEVICE] >
+                             most->arena_bytes[TR_SPACE_DEVICE]) {
+        most = s->token.plan;
+    }
+    s->window = tr__calloc((size_t)s->context, sizeof *s->window);
+    if (!s->window) {
+        return tr_fail(err, TR_MEMORY, "no memory for a sampler");
+    }
+    tr_status status = tr__arenas_create(most, s->arenas, err);
+    if (status == TR_OK) {
+        status = tr__executor_create(s->piece.plan, s->arenas, NULL, NULL,
+                                     &s->piece.executor, err);
+    }
+    return status == TR_OK && s->token.plan
+               ? tr__executor_create(s->token.plan, s->arenas, NULL, NULL,
+                                     &s->token.executor, err)
+               : status;
+}
+
+static tr_status make_plans(tr_sampler *s, const tr_sampler_options *o, tr_error *err) {
+    int64_t most = o->uncached ? tr_shape_count(s->loaded->input.shape)
+                               : tr__model_positions(s->loaded);
+    s->context = context_for(most, o->length);
+    int64_t piece = o->uncached ? s->context : o->piece > 0 ? o->piece : PIECE;
+    tr_status status = plan_way(s, o, tr__min_i64(piece, s->context), &s->piece, err);
+    return status == TR_OK && !o->uncached ? plan_way(s, o, 1, &s->token, err) : status;
+}
+
+// ---- opening
+
+static tr_status load(tr_sampler *s, const tr_sampler_options *o, const char *folder,
                       tr_error *err) {
     tr_status status = tr__model_from_folder(folder, &s->loaded, err);
     if (status != TR_OK) {
@@ -59,33 +153,19 @@ static tr_status load(tr_sampler *s, const char *folder, int64_t length, int thr
                        folder);
     }
     status = tr__end_tokens_read(folder, &s->ends, err);
-    if (status != TR_OK) {
-        return status;
-    }
-    s->context = context_for(s->loaded, length);
-    s->model = *s->loaded;
-    s->model.input.shape = s->model.target.shape = TR_SHAPE1(s->context);
-    tr_plan_request request = {.model = &s->model,
-                               .train_batch_size = 1,
-                               .micro_batch = 1,
-                               .accumulation_steps = 1,
-                               .ranks = 1,
-                               .inference = true,
-                               .threads = threads};
-    status = tr_plan_make(&request, &s->plan, err);
     if (status == TR_OK) {
-        status = tr__arenas_create(s->plan, s->arenas, err);
+        status = make_plans(s, o, err);
     }
     if (status == TR_OK) {
-        status = tr__executor_create(s->plan, s->arenas, NULL, NULL, &s->executor, err);
+        status = take_memory(s, err);
     }
     return status == TR_OK ? read_weights(s, folder, err) : status;
 }
 
-tr_status tr_sampler_create(const char *path, int64_t length, int threads,
-                            tr_sampler **out, tr_error *err) {
+tr_status tr_sampler_open(const tr_sampler_options *options, tr_sampler **out,
+                          tr_error *err) {
     char folder[PATH_MAX];
-    tr_status status = tr_checkpoint_locate(path, folder, sizeof folder, err);
+    tr_status status = tr_checkpoint_locate(options->path, folder, sizeof folder, err);
     if (status != TR_OK) {
         return status;
     }
@@ -93,7 +173,7 @@ tr_status tr_sampler_create(const char *path, int64_t length, int threads,
     if (!s) {
         return tr_fail(err, TR_MEMORY, "no memory for a sampler");
     }
-    status = load(s, folder, length, threads, err);
+    status = load(s, options, folder, err);
     if (status != TR_OK) {
         tr_sampler_destroy(s);
         return status;
@@ -102,47 +182,107 @@ tr_status tr_sampler_create(const char *path, int64_t length, int threads,
     return TR_OK;
 }
 
+tr_status tr_sampler_create(const char *path, int64_t length, int threads,
+                            tr_sampler **out, tr_error *err) {
+    const tr_sampler_options options = {
+        .path = path, .length = length, .threads = threads};
+    return tr_sampler_open(&options, out, err);
+}
+
 void tr_sampler_destroy(tr_sampler *sampler) {
     if (sampler) {
-        tr__executor_destroy(sampler->executor);
+        tr__executor_destroy(sampler->piece.executor);
+        tr__executor_destroy(sampler->token.executor);
         tr__arenas_destroy(sampler->arenas);
-        tr_plan_destroy(sampler->plan);
+        tr_plan_destroy(sampler->piece.plan);
+        tr_plan_destroy(sampler->token.plan);
         tr_model_destroy(sampler->loaded);
+        tr__free(sampler->window);
         tr__free(sampler);
     }
 }
 
+// ---- asking
+
 int64_t tr_sampler_vocabulary(const tr_sampler *sampler) {
-    return sampler->model.classes;
+    return sampler->loaded->classes;
 }
 
 bool tr_sampler_ends(const tr_sampler *sampler, int32_t token) {
     return tr__end_tokens_have(&sampler->ends, token);
 }
 
-tr_status tr_sampler_logits(tr_sampler *s, const int32_t *tokens, int64_t count,
-                            const float **logits, tr_error *err) {
-    char *slot = tr__executor_ring(s->executor, 1);
-    int32_t *ids = (int32_t *)slot; // [1, context]
-    int32_t *wanted =
-        (int32_t *)(slot + tr__data_offset(s->plan->data, 1,
-                                           TR_DATA_TARGET)); // [1, context]
-    int64_t used = count < s->context ? count : s->context;
-    if (used < 1) {
+const tr_plan *tr_sampler_prompt_plan(const tr_sampler *sampler) {
+    return sampler->piece.plan;
+}
+
+const tr_plan *tr_sampler_token_plan(const tr_sampler *sampler) {
+    return sampler->token.plan;
+}
+
+static tr_status check_tokens(const tr_sampler *s, const int32_t *tokens, int64_t count,
+                              tr_error *err) {
+    if (count < 1) {
         return tr_fail(err, TR_USAGE, "a prompt needs at least one token");
     }
-    for (int64_t i = 0; i < s->context; i++) {
-        ids[i] = i < used ? tokens[count - used + i] : 0;
-        wanted[i] = i == used - 1 ? 0 : -100; // logits of this row
-        if (ids[i] < 0 || ids[i] >= s->model.classes) {
+    for (int64_t i = 0; i < count; i++) {
+        if (tokens[i] < 0 || tokens[i] >= s->loaded->classes) {
             return tr_fail(err, TR_USAGE,
                            "token %d is outside of the model's vocabulary of %lld",
-                           (int)ids[i], (long long)s->model.classes);
+                           (int)tokens[i], (long long)s->loaded->classes);
         }
     }
-    tr_run_context context = {0};
-    tr_status status =
-        tr__executor_run(s->executor, TR_SEQUENCE_ANSWER, &context, NULL, err);
-    *logits = tr__executor_answer(s->executor);
+    return TR_OK;
+}
+
+// Runs a plan on the tokens from `position` on. What lies behind token `count` - 1 is
+// made of nothing, and is made anew before anybody reads it.
+static tr_status run_way(const way *w, const int32_t *tokens, int64_t position,
+                         int64_t count, tr_error *err) {
+    char *slot = tr__executor_ring(w->executor, 1);
+    int32_t *ids = (int32_t *)slot; // [1, positions]
+    int32_t *wanted =
+        (int32_t *)(slot + tr__data_offset(w->plan->data, 1,
+                                           TR_DATA_TARGET)); // [1, positions]
+    for (int64_t i = 0; i < w->positions; i++) {
+        ids[i] = position + i < count ? tokens[position + i] : 0;
+        wanted[i] = position + i == count - 1 ? 0 : -100; // logits of this row
+    }
+    tr_run_context context = {.position = position};
+    return tr__executor_run(w->executor, TR_SEQUENCE_ANSWER, &context, NULL, err);
+}
+
+// The window's tokens that are known from the call before; the last one is asked anew.
+static int64_t known_of(const tr_sampler *s, const int32_t *window, int64_t count) {
+    int64_t known = 0, most = tr__min_i64(s->known, count - 1);
+    while (s->token.plan && known < most && window[known] == s->window[known]) {
+        known++;
+    }
+    return known;
+}
+
+tr_status tr_sampler_logits(tr_sampler *s, const int32_t *tokens, int64_t count,
+                            const float **logits, tr_error *err) {
+    int64_t used = tr__min_i64(count, s->context);
+    tr_status status = check_tokens(s, tokens + (count - used), used, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    const int32_t *window = tokens + count - used;
+    const way *w = &s->piece;
+    int64_t next = known_of(s, window, used);
+    s->known = next;
+    while (next < used && status == TR_OK) {
+        w = s->token.plan && next == used - 1 ? &s->token : &s->piece;
+        // The last piece of a context may begin with what is known.
+        int64_t position = tr__min_i64(next, s->context - w->positions);
+        status = run_way(w, window, position, used, err);
+        next = position + w->positions;
+    }
+    if (status == TR_OK) {
+        memcpy(s->window, window, (size_t)used * sizeof *window);
+        s->known = used;
+        *logits = tr__executor_answer(w->executor);
+    }
     return status;
 }

@@ -138,6 +138,25 @@ static void test_not_finite(void **state) {
     }
 }
 
+// The plans say what they keep; a precision that there is not is refused.
+static void test_plans(void **state) {
+    train_text(state);
+    char *text = succeed(state, LIST("sample", "out", "--plan", "--dtype", "bf16"));
+    assert_says(text, "A piece of the prompt:");
+    assert_says(text, "A token:");
+    assert_says(text, "device  cache");
+    free(text);
+    static const char *const types[] = {"f32", "bf16", "fp16"};
+    for (int i = 0; i < 3; i++) {
+        text = succeed(state, LIST("sample", "out", "--dtype", types[i], "--tokens",
+                                   "5", "--prompt", "The fox"));
+        assert_memory_equal(text, "The fox", 7);
+        free(text);
+    }
+    fail_with(state, NULL, LIST("sample", "out", "--dtype", "int8"), 2,
+              LIST("--dtype", "int8", "bf16"));
+}
+
 // Each place that holds the model gives the same.
 static void test_places(void **state) {
     static const char *const paths[] = {"out", "out/checkpoints/latest",
@@ -288,10 +307,10 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_bytes),      TEST(test_seeds),     TEST(test_limits),
-        TEST(test_not_finite), TEST(test_places),    TEST(test_tokens),
-        TEST(test_refusals),   TEST(test_tokenizer), TEST(test_stop),
-        TEST(test_end_tokens),
+        TEST(test_bytes),      TEST(test_seeds),      TEST(test_limits),
+        TEST(test_not_finite), TEST(test_places),     TEST(test_tokens),
+        TEST(test_refusals),   TEST(test_tokenizer),  TEST(test_stop),
+        TEST(test_plans),      TEST(test_end_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,6 +135,10 @@ void tr__attention_backward_cost(const tr_op_desc *desc, tr_cost *cost) {
     cost->flops = 5 * product(desc->in[1].shape, desc->attr);
 }
 
+tr_status tr__attention_check(const tr_op_node *node, tr_error *err) {
+    return check_qkv(node, 0, err);
+}
+
 const tr_op tr__op_attention = {
     .name = "attention",
     .attr_bytes = sizeof(tr_attention_attr),
@@ -142,6 +146,8 @@ const tr_op tr__op_attention = {
     .backward = attention_backward,
     .remake = {TR_REMAKE_ATTENTION, TR_REMAKE_ATTENTION},
     .evaluate = attention_evaluate,
+    .cached = &tr__op_attention_cached,
+    .cache = tr__attention_cache,
     .reference = &tr__attention_reference,
 };
 

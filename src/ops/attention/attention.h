@@ -23,6 +23,11 @@ typedef struct tr_attention_attr {
 // out: y [B, S, C], C = heads D; lse [B, heads, S] f32 (log of the sum of exponentials
 //      per row)
 extern const tr_op tr__op_attention;
+// The same of positions from run->position on, whose queries also see the positions
+// before: cache [B, 2 kv_heads, N, D] holds the keys of each head, then the values, of
+// N positions, and gets those of qkv. in:  qkv [B, S, (heads + 2 kv_heads) D], cache
+// out: y [B, S, C], cache (the same memory). run->position + S <= N. No dropout.
+extern const tr_op tr__op_attention_cached;
 // in:  dy [B, S, C], qkv, y, lse      out: dqkv, as qkv
 extern const tr_op tr__op_attention_backward;
 

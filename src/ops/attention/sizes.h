@@ -78,6 +78,11 @@ static inline uint64_t tr__attention_element(const tr_attention_sizes *s, int64_
            (uint64_t)(query % TR_DRAW_ROWS * TR_DRAW_LANES + key % TR_DRAW_LANES);
 }
 
+// Checks attributes and qkv, input 0 (attention.c).
+tr_status tr__attention_check(const tr_op_node *node, tr_error *err);
+// The cache of a node (cached.c), and what attention over it costs.
+tr_tensor_desc tr__attention_cache(const tr_op_node *node, int64_t positions);
+void tr__attention_cached_cost(const tr_op_desc *desc, tr_cost *cost);
 // The products of the pairs that the mask leaves (attention.c).
 void tr__attention_cost(const tr_op_desc *desc, tr_cost *cost);
 void tr__attention_backward_cost(const tr_op_desc *desc, tr_cost *cost);

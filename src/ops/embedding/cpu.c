@@ -51,7 +51,7 @@ static void embed_rows(const tr_op_desc *desc, const tr_launch *launch,
             parts[count++] = wte + token * width;
         }
         if (wpe) {
-            parts[count++] = wpe + row % length * width;
+            parts[count++] = wpe + (launch->run->position + row % length) * width;
         }
         put_sum(parts, count, y + row * width, width, add);
     }

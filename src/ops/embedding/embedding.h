@@ -1,4 +1,5 @@
-// Token and position embedding: y[b, s] = wte[ids[b, s]] + wpe[s].
+// Token and position embedding: y[b, s] = wte[ids[b, s]] + wpe[p + s],
+// p = run->position.
 //
 // The table of tokens may be used in slices: each op then has some of its rows, and
 // adds those that are asked for to what the op of the slice before has made.

@@ -17,7 +17,8 @@ static void embedding(const tr_op_desc *desc, void *state, const tr_launch *laun
         for (int64_t c = 0; c < width; c++) {
             float value = before ? before[row * width + c] : 0;
             value += token >= 0 ? wte[token * width + c] : 0;
-            value += wpe ? wpe[row % length * width + c] : 0;
+            int64_t position = launch->run->position + row % length;
+            value += wpe ? wpe[position * width + c] : 0;
             float *to = y + row * width + c;
             *to = launch->accumulate & 1 ? *to + value : value;
         }

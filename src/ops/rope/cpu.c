@@ -29,8 +29,9 @@ typedef struct rows {
     const tr_real *x;
     tr_real *y;
     int64_t context, width;
-    double size;   // of the turned elements
-    int direction; // 1, or -1: back
+    int64_t position; // of the first row of a sample
+    double size;      // of the turned elements
+    int direction;    // 1, or -1: back
     bool add;
 } rows;
 
@@ -88,13 +89,13 @@ static void turn_head(const angles *a, int64_t half, const tr_real *x, tr_real *
     }
 }
 
-// Positions [first, end) of one sample.
+// Rows [first, end) of one sample.
 static void turn_block(const rows *w, int64_t sample, int64_t first, int64_t end,
                        angles *a) {
     int64_t depth = w->attr.depth, turned = w->attr.heads * depth;
-    begin_at(w, first, a);
-    for (int64_t position = first; position < end; position++) {
-        int64_t at = (sample * w->context + position) * w->width;
+    begin_at(w, w->position + first, a);
+    for (int64_t row = first; row < end; row++) {
+        int64_t at = (sample * w->context + row) * w->width;
         round_angles(depth / 2, a);
         for (int64_t c = 0; c < turned; c += depth) {
             turn_head(a, depth / 2, w->x + at + c, w->y + at + c, w->add);
@@ -126,6 +127,7 @@ static void turn(const tr_op_desc *desc, const tr_launch *launch, int direction)
               .y = launch->out[0],
               .context = shape.dim[1],
               .width = shape.dim[2],
+              .position = launch->run->position,
               .direction = direction,
               .add = launch->accumulate & 1};
     memcpy(&w.attr, desc->attr, sizeof w.attr);

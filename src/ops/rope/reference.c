@@ -34,8 +34,8 @@ static void turn(const tr_op_desc *desc, const tr_launch *launch, int direction)
     bool add = launch->accumulate & 1;
     for (int64_t r = 0; r < desc->in[0].shape.dim[0] * context; r++) {
         for (int64_t c = 0; c < turned; c += attr.depth) {
-            turn_head(&attr, r % context, direction, x + r * width + c,
-                      y + r * width + c, add);
+            turn_head(&attr, launch->run->position + r % context, direction,
+                      x + r * width + c, y + r * width + c, add);
         }
         for (int64_t c = turned; c < width; c++) {
             put(&y[r * width + c], x[r * width + c], add);

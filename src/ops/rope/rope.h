@@ -31,7 +31,7 @@ typedef struct tr_rope_attr {
 double tr__rope_frequency(const tr_rope_attr *attr, int64_t j);
 
 // in:  x [B, S, W], f32, bf16 or f16: heads side by side; those after the first `heads`
-//      pass unchanged
+//      pass unchanged. Row s is at position run->position + s
 // out: y [B, S, W], may lie on x
 extern const tr_op tr__op_rope;
 // in:  dy [B, S, W]    out: dx [B, S, W], turned back

@@ -44,6 +44,7 @@ typedef enum tr_meaning_kind {
     TR_MEANS_ALL_MEASURES,  // of all ranks
     TR_MEANS_NORMS,         // of all tensors
     TR_MEANS_LOGITS,
+    TR_MEANS_CACHE, // of: unit; what it keeps of earlier positions
 } tr_meaning_kind;
 
 typedef struct tr_meaning {

@@ -151,6 +151,17 @@ static void touch_states(tr_proof *p, const tr_touch *touch) {
     }
 }
 
+// What is written there is of later positions than what is read.
+static void touch_cache(tr_proof *p, const tr_touch *touch) {
+    const tr_meaning cache = {.kind = TR_MEANS_CACHE, .of = p->step->unit};
+    tr_bytes bytes = {p->plan->units[p->step->unit].cache, touch->first, touch->end};
+    if (touch->result) {
+        tr__bytes_change(p, bytes, &cache, &cache);
+    } else {
+        tr__bytes_read(p, bytes, &cache);
+    }
+}
+
 static void touch(tr_proof *p, const tr_touch *touch) {
     const tr_meaning logits = {.kind = TR_MEANS_LOGITS};
     switch (touch->place) {
@@ -168,6 +179,9 @@ static void touch(tr_proof *p, const tr_touch *touch) {
         break;
     case TR_PLACE_STATE:
         touch_states(p, touch);
+        break;
+    case TR_PLACE_CACHE:
+        touch_cache(p, touch);
         break;
     case TR_PLACE_ANSWER:
         tr__bytes_write(p, (tr_bytes){p->plan->answer, touch->first, touch->end},

@@ -67,6 +67,17 @@ static void set_model_states(tr_proof *p) {
     }
 }
 
+static void set_caches(tr_proof *p) {
+    for (int u = 0; u < p->plan->unit_count; u++) {
+        int32_t cache = p->plan->units[u].cache;
+        tr_meaning means = {.kind = TR_MEANS_CACHE, .of = u};
+        if (cache >= 0) {
+            tr__bytes_set(p, (tr_bytes){cache, 0, p->plan->buffers[cache].bytes},
+                          &means);
+        }
+    }
+}
+
 // Of all that lives always, one cell that means nothing.
 static void forget(tr_proof *p) {
     for (size_t i = 0; i < p->plan->buffer_count && p->status == TR_OK; i++) {
@@ -93,6 +104,7 @@ void tr__states_begin(tr_walks *w) {
         set_flat(w, f);
     }
     set_model_states(p);
+    set_caches(p);
     tr__states_add(w, false, true);
 }
 
@@ -105,6 +117,7 @@ static bool is_kept(const tr_walks *w, const tr_cell *cell, size_t buffer, bool 
     case TR_MEANS_MASTERS:
     case TR_MEANS_STATE:
     case TR_MEANS_MODEL_STATES:
+    case TR_MEANS_CACHE:
         return true;
     case TR_MEANS_ZEROS:
         return w->sums[buffer] || (late && w->left[buffer]);

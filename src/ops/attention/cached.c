@@ -1,0 +1,52 @@
+// Attention that goes on from the keys and values of earlier positions.
+#include "ops/attention/sizes.h"
+#include "ops/operand.h"
+
+extern const tr_kernel tr__attention_cached_reference;
+
+tr_tensor_desc tr__attention_cache(const tr_op_node *node, int64_t positions) {
+    tr_tensor_desc qkv = node->in[0];
+    tr_attention_sizes s = tr__attention_sizes(qkv.shape, node->attr);
+    return (tr_tensor_desc){
+        qkv.dtype, TR_SHAPE4(qkv.shape.dim[0], 2 * s.pairs, positions, s.depth)};
+}
+
+static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
+                       tr_error *err) {
+    tr_status status = tr__operand_count(node, 2, 2, err);
+    if (status == TR_OK) {
+        status = tr__attention_check(node, err);
+    }
+    if (status == TR_OK) {
+        int64_t positions = node->in[1].shape.dim[2];
+        tr_tensor_desc cache = tr__attention_cache(node, positions);
+        status = tr__operand_shape(node, 1, cache.dtype, cache.shape, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    tr_shape qkv = node->in[0].shape;
+    tr_attention_sizes s = tr__attention_sizes(qkv, node->attr);
+    out[0] =
+        (tr_tensor_desc){node->in[0].dtype, TR_SHAPE3(qkv.dim[0], qkv.dim[1], s.width)};
+    out[1] = node->in[1];
+    *out_count = 2;
+    return TR_OK;
+}
+
+// Of a full cache, read once: two products of each query with all keys and values.
+void tr__attention_cached_cost(const tr_op_desc *desc, tr_cost *cost) {
+    tr_attention_sizes s = tr__attention_sizes(desc->in[0].shape, desc->attr);
+    double pairs = (double)desc->in[1].shape.dim[2] * (double)s.context;
+    cost->flops = 4 * pairs * (double)s.width * (double)s.batch;
+    cost->bytes = (double)tr_tensor_bytes(desc->in[0]) +
+                  (double)tr_tensor_bytes(desc->in[1]) +
+                  (double)tr_tensor_bytes(desc->out[0]);
+}
+
+const tr_op tr__op_attention_cached = {
+    .name = "attention_cached",
+    .attr_bytes = sizeof(tr_attention_attr),
+    .infer = infer,
+    .reference = &tr__attention_cached_reference,
+};
