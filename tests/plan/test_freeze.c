@@ -1,6 +1,7 @@
 // What a plan leaves out for parameters that are frozen.
 #include "ops/linear/linear.h"
 #include "plan/models.h"
+#include "plan/proof/prove.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -171,6 +172,51 @@ static void what_cannot_be_frozen_is_refused(void **state) {
     tr_model_destroy(qwen3);
 }
 
+static void expect_found(const tr_plan *plan, const char *message) {
+    tr_error err = {0};
+    assert_int_equal(tr__plan_prove(plan, &err), TR_INTERNAL);
+    if (!strstr(err.message, message)) {
+        fail_msg("%s", err.message);
+    }
+}
+
+static int32_t find_flat(const tr_plan *plan, bool frozen) {
+    int32_t f = 0;
+    while (plan->flats[f].frozen != frozen || plan->flats[f].count == 0) {
+        f++;
+    }
+    return f;
+}
+
+// The proof knows from the request what is frozen: it finds a plan that trains it, or
+// that freezes something else, or that changes what is frozen.
+static void spoilt_plans_are_found(void **state) {
+    tr_model *model = test_model_small_gpt2(0);
+    tr_plan_request request = frozen_request(model, below, 2);
+    tr_plan *plan = test_plan(&request);
+    tr_error err = {0};
+    int32_t frozen = find_flat(plan, true), trained = find_flat(plan, false);
+    (void)state;
+    assert_int_equal(tr__plan_prove(plan, &err), TR_OK);
+    plan->flats[frozen].frozen = false;
+    expect_found(plan, "is to be frozen, and lies among what is not");
+    plan->flats[frozen].frozen = true;
+    plan->flats[trained].frozen = true;
+    expect_found(plan, "is to be trained, and lies among what is not");
+    plan->flats[trained].frozen = false;
+    for (size_t i = 0; i < plan->sequences[TR_SEQUENCE_TRAIN].count; i++) {
+        tr_plan_step *step = &plan->sequences[TR_SEQUENCE_TRAIN].steps[i], was = *step;
+        if (step->kind == TR_STEP_update) {
+            step->unit = frozen;
+            expect_found(plan, "changes what is frozen");
+        }
+        *step = was;
+    }
+    assert_int_equal(tr__plan_prove(plan, &err), TR_OK);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ledger_shows_the_saving),
@@ -178,6 +224,7 @@ int main(void) {
         cmocka_unit_test(frozen_weights_have_no_products),
         cmocka_unit_test(units_have_two_flat_buffers),
         cmocka_unit_test(what_cannot_be_frozen_is_refused),
+        cmocka_unit_test(spoilt_plans_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,7 @@ typedef struct world {
     int64_t batch, samples;
     int64_t heads, positions; // language models
     const char *kin;          // keys of one of Llama's kin, NULL: GPT-2
+    const char *frozen;       // patterns of parameters
     double dropout;
     bool drop_last, shuffled;
     int threads;
@@ -91,7 +92,8 @@ static void print_run(const world *w, const cut *c, char text[TEXT_MAX]) {
     char model[512];
     print_model(w, model);
     snprintf(text, TEXT_MAX,
-             "{\"model\": %s, \"data\": {\"order\": \"%s\", \"drop_last\": %s}, "
+             "{\"model\": %s, \"freeze\": [%s], "
+             "\"data\": {\"order\": \"%s\", \"drop_last\": %s}, "
              "\"steps\": %d, \"seed\": %d, \"train_batch_size\": %d, "
              "\"train_micro_batch_size_per_gpu\": %d, "
              "\"execution\": {\"wave\": %d, \"threads\": %d, "
@@ -100,11 +102,18 @@ static void print_run(const world *w, const cut *c, char text[TEXT_MAX]) {
              "\"gradient_clipping\": %g, \"optimizer\": %s, \"scheduler\": "
              "{\"type\": \"WarmupDecayLR\", \"params\": {\"warmup_min_lr\": 5e-4, "
              "\"warmup_max_lr\": 2e-3, \"warmup_num_steps\": 3}}, \"out\": \"unused\"}",
-             model, w->shuffled ? "shuffled" : "sequential",
+             model, w->frozen, w->shuffled ? "shuffled" : "sequential",
              w->drop_last ? "true" : "false", STEPS, w->index, (int)w->batch,
              (int)c->micro, (int)c->wave, w->threads, c->slices ? c->slices : 1,
              (int)c->recomputed, w->index % 4 ? 0.3 : 0.0, optimizers[w->optimizer]);
 }
+
+// Of GPT-2, of Llama and its kin, of an MLP: nothing, the lower units, parts of all.
+static const char *const frozen[][4] = {
+    {"", "\"*w?e*\", \"*.h.0.*\"", "\"*.attn.*\", \"*ln_2*\"", "\"*.mlp.*.weight\""},
+    {"", "\"*embed*\", \"*.layers.0.*\"", "\"*self_attn*\"", "\"*norm*\", \"*.mlp.*\""},
+    {"", "", "\"*.0.*\"", "\"*.1.*\", \"*.2.weight\""},
+};
 
 static void world_make(world *w, int index, uint64_t *random) {
     static const int64_t batches[] = {2, 3, 4, 5, 7, 8, 11, 12, 13};
@@ -120,6 +129,7 @@ static void world_make(world *w, int index, uint64_t *random) {
     w->threads = (int)test_between(random, 1, 2);
     w->optimizer = (int)test_between(random, 0, OPTIMIZERS - 1);
     w->units = w->tokens ? 4 : 3;
+    w->frozen = frozen[!w->tokens ? 2 : w->kin ? 1 : 0][index / 4 % 4];
     if (w->tokens) {
         samples_tokens(&w->data, w->samples, w->positions, 61, test_random(random));
     } else {
@@ -261,7 +271,8 @@ static void wave_changes_only_tied_gradients(void **state) {
                .dropout = 0.1,
                .shuffled = true,
                .threads = 2,
-               .units = 4};
+               .units = 4,
+               .frozen = ""};
     outcome one, three;
     samples_tokens(&w.data, w.samples, w.positions, 61, test_random(&random));
     outcome_make(&w, &(cut){2, 1, 0, 1}, &one);

@@ -3,7 +3,8 @@
 // batch; in reproducible mode bit for bit that of one process at the same micro-batch.
 // And every step moves the bytes that the plan says. With "adapting": a few cuts with
 // each of the optimizers that need the norms of whole tensors; with "half": in bf16 and
-// fp16; with "sums": with gradients summed in these.
+// fp16; with "sums": with gradients summed in these; with "frozen": with parameters
+// that are not trained.
 #include "base/memory.h"
 #include "on_ranks.h"
 #include "plan/work.h"
@@ -41,6 +42,7 @@ typedef struct world {
     const char *optimizer; // NULL: one that goes with the model
     const char *precision; // "bf16", "fp16"; NULL: f32
     const char *sums;      // of gradients; NULL: f32
+    const char *freeze;    // NULL: nothing
     int64_t batch;         // T
     samples train, validation;
     own_model own;
@@ -98,7 +100,7 @@ static void print_run(const world *w, const cut *c, char text[TEXT_MAX]) {
         print_model(w, model);
     }
     snprintf(text, TEXT_MAX,
-             "{%s \"%s\": {\"enabled\": %s}, \"data_types\": "
+             "{%s \"freeze\": %s, \"%s\": {\"enabled\": %s}, \"data_types\": "
              "{\"grad_accum_dtype\": \"%s\"}, \"steps\": %d, \"seed\": 5, "
              "\"train_batch_size\": %d, "
              "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
@@ -108,7 +110,7 @@ static void print_run(const world *w, const cut *c, char text[TEXT_MAX]) {
              "\"activation_checkpointing\": "
              "{\"number_checkpoints\": %d}, \"gradient_clipping\": 0.3, \"optimizer\": "
              "%s, \"out\": \"unused\"}",
-             model, w->precision ? w->precision : "bf16",
+             model, w->freeze ? w->freeze : "[]", w->precision ? w->precision : "bf16",
              w->precision ? "true" : "false", w->sums ? w->sums : "fp32", STEPS,
              (int)w->batch, (int)c->micro, (int)c->wave,
              c->reproducible ? "true" : "false", c->slices ? c->slices : 1, c->stage,
@@ -520,7 +522,34 @@ static void fp16_sums(void **state) {
     run_sums(MLP, RAGGED, "fp16", sgd, 0.005, 1);
 }
 
+// ---- frozen parameters
+
+static void run_frozen(int architecture, int kind, const char *freeze,
+                       const char *optimizer, int slices) {
+    world w;
+    world_make(&w, architecture, kind);
+    w.freeze = freeze;
+    w.optimizer = optimizer;
+    run_few(&w, slices);
+    world_free(&w);
+}
+
+static void frozen(void **state) {
+    (void)state;
+    run_frozen(GPT2, RAGGED, "[\"*w?e*\", \"*.h.0.*\"]", NULL, 1);
+    run_frozen(GPT2, MASKED, "[\"*.h.1.*\", \"*ln_1*\"]", NULL, 3);
+    run_frozen(GPT2, DROPOUT, "[\"*wte*\", \"*.bias\"]",
+               "{\"type\": \"Lamb\", \"params\": {\"lr\": 1e-2}}", 3);
+    run_frozen(MLP, RAGGED, "\"*.0.*\"", NULL, 1);
+    run_frozen(MLP, DIVIDING, "\"*.weight\"",
+               "{\"type\": \"LARS\", \"params\": {\"lr\": 2, \"exclude_1d\": false}}",
+               1);
+}
+
 static int run(const char *which) {
+    const struct CMUnitTest still[] = {
+        cmocka_unit_test(frozen),
+    };
     const struct CMUnitTest sums[] = {
         cmocka_unit_test(bf16_sums),
         cmocka_unit_test(fp16_sums),
@@ -540,6 +569,9 @@ static int run(const char *which) {
     };
     if (strcmp(which, "adapting") == 0) {
         return cmocka_run_group_tests(adapting, NULL, NULL);
+    }
+    if (strcmp(which, "frozen") == 0) {
+        return cmocka_run_group_tests(still, NULL, NULL);
     }
     if (strcmp(which, "sums") == 0) {
         return cmocka_run_group_tests(sums, NULL, NULL);
