@@ -27,6 +27,9 @@ static bool asks(const json_t *value, bool *saw_enabled) {
 }
 
 static bool is_active(const tr_entry *entry) {
+    if (entry->is_auto) { // decided by nobody; but a switch is not on
+        return entry->key->status == TR_KEY_NO_MEANING && !entry->key->fallback;
+    }
     if (!entry->value) {
         return false;
     }

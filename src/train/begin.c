@@ -253,13 +253,26 @@ static void print_offload(const tr_plan_request *r, char *dst, size_t size) {
              params ? place_name(r->param_home) : "");
 }
 
+// Which switches of 16 bits are left open where nobody decides them; "": none.
+static void print_open(const tr_run *run, char *dst, size_t size) {
+    bool bf16 = was_auto(run, "bf16.enabled"), fp16 = was_auto(run, "fp16.enabled"),
+         old = was_auto(run, "bfloat16.enabled");
+    bool any_bf16 = bf16 || old, both = any_bf16 && fp16;
+    const char *name = bf16 ? "bf16.enabled" : "bfloat16.enabled";
+    dst[0] = '\0';
+    if (run->request.compute == TR_F32 && (any_bf16 || fp16)) {
+        snprintf(dst, size, " (%s%s%s \"auto\": set %s to true for 16 bits)",
+                 any_bf16 ? name : "fp16.enabled", both ? " and fp16.enabled" : "",
+                 both ? " are" : " is", both ? "one of them" : "it");
+    }
+}
+
 // In what is computed, on what, and what is elsewhere.
 static void say_how(const tr_run *run, const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
-    bool open = r->compute == TR_F32 &&
-                (was_auto(run, "bf16.enabled") || was_auto(run, "fp16.enabled"));
-    char offload[96], stage[64] = "";
+    char offload[96], stage[64] = "", open[128];
     print_offload(r, offload, sizeof offload);
+    print_open(run, open, sizeof open);
     if (r->ranks == 1) { // of several ranks it is in their line
         snprintf(stage, sizeof stage, " of %d thread%s; ZeRO stage %d%s", r->threads,
                  tr__plural(r->threads), r->stage,
@@ -269,11 +282,8 @@ static void say_how(const tr_run *run, const tr_plan *plan) {
              r->compute == TR_BF16  ? "bf16"
              : r->compute == TR_F16 ? "fp16"
                                     : "f32",
-             open ? " (bf16.enabled and fp16.enabled are \"auto\": set one of them to "
-                    "true for 16 bits)"
-                  : "",
-             tr__backend(plan->target.backend)->name, tr__target_name(&plan->target),
-             stage, offload);
+             open, tr__backend(plan->target.backend)->name,
+             tr__target_name(&plan->target), stage, offload);
 }
 
 // What the rule makes of the optimizer's numbers.

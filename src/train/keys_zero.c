@@ -34,6 +34,7 @@ static const tr_key keys[] = {
      PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.offload_optimizer.pipeline", PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.offload_optimizer.fast_init", PLANNED(TR_KEY_BOOL)},
+    {.path = "zero_optimization.aio", PLANNED(TR_KEY_OBJECT)},
     {.path = "zero_optimization.offload_optimizer.ratio",
      .types = TR_KEY_NUMBER,
      .fallback = "1.0",

@@ -248,11 +248,124 @@ static void test_published_name(void **state) {
     free(plan);
 }
 
+// ---- files for other programs, as they are
+
+// What trainers' files begin and end with.
+#define OPEN_16                                                                        \
+    "\"bf16\": {\"enabled\": \"auto\"}, \"fp16\": {\"enabled\": \"auto\", "            \
+    "\"auto_cast\": "                                                                  \
+    "false, \"loss_scale\": 0, \"initial_scale_power\": 32, \"loss_scale_window\": "   \
+    "1000, \"hysteresis\": 2, \"min_loss_scale\": 1}, "
+#define OPEN_BATCH                                                                     \
+    "\"gradient_accumulation_steps\": \"auto\", \"gradient_clipping\": \"auto\", "     \
+    "\"train_batch_size\": \"auto\", \"train_micro_batch_size_per_gpu\": \"auto\", "   \
+    "\"wall_clock_breakdown\": false}"
+#define STAGE_3                                                                        \
+    "\"stage\": 3, \"overlap_comm\": true, \"contiguous_gradients\": true, "           \
+    "\"sub_group_size\": 0, \"reduce_bucket_size\": \"auto\""
+#define TO_CPU "{\"device\": \"cpu\", \"pin_memory\": true}"
+
+static const char *const files[] = {
+    "{\"zero_optimization\": {\"stage\": 1, \"overlap_comm\": true}, " OPEN_16
+    "\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": \"auto\", \"betas\": "
+    "\"auto\", \"eps\": \"auto\", \"weight_decay\": \"auto\"}}, " OPEN_BATCH,
+    "{\"compile\": {\"disable\": false, \"backend\": \"inductor\"}, "
+    "\"zero_optimization\": {\"stage\": 2, \"offload_optimizer\": {\"device\": "
+    "\"cpu\"}, "
+    "\"contiguous_gradients\": true, \"overlap_comm\": true}, " OPEN_16 OPEN_BATCH,
+    "{\"zero_optimization\": {" STAGE_3 ", \"stage3_prefetch_bucket_size\": \"auto\", "
+    "\"stage3_param_persistence_threshold\": \"auto\", "
+    "\"stage3_max_live_parameters\": 0, \"stage3_max_reuse_distance\": 0, "
+    "\"stage3_gather_16bit_weights_on_model_save\": true}, " OPEN_16 OPEN_BATCH,
+    "{\"zero_optimization\": {" STAGE_3 ", \"prefetch_bucket_size\": \"auto\", "
+    "\"param_persistence_threshold\": \"auto\", \"max_live_parameters\": 0, "
+    "\"max_reuse_distance\": 0, \"gather_16bit_weights_on_model_save\": true}, "
+    "\"bf16\": {\"enabled\": true}, " OPEN_BATCH,
+    "{\"zero_force_ds_cpu_optimizer\": false, \"zero_allow_untested_optimizer\": true, "
+    "\"zero_optimization\": {" STAGE_3 ", \"offload_optimizer\": " TO_CPU
+    ", \"offload_param\": " TO_CPU ", \"stage3_prefetch_bucket_size\": \"auto\", "
+    "\"stage3_param_persistence_threshold\": \"auto\", \"max_live_parameters\": 0, "
+    "\"max_reuse_distance\": 0, \"gather_16bit_weights_on_model_save\": true}, "
+    "\"bf16\": {\"enabled\": true}, " OPEN_BATCH,
+    "{\"bfloat16\": {\"enabled\": \"auto\"}, \"scheduler\": {\"type\": "
+    "\"WarmupDecayLR\", \"params\": {\"total_num_steps\": \"auto\", "
+    "\"warmup_min_lr\": \"auto\", \"warmup_max_lr\": \"auto\", \"warmup_num_steps\": "
+    "\"auto\"}}, \"zero_optimization\": {" STAGE_3 ", \"offload_param\": {\"device\": "
+    "\"cpu\", \"nvme_path\": \"/nvme\", \"pin_memory\": true, \"buffer_count\": 5, "
+    "\"buffer_size\": 1e8, \"max_in_cpu\": 1e9}, \"aio\": {\"block_size\": 262144}, "
+    "\"stage3_gather_fp16_weights_on_model_save\": \"auto\"}, \"steps_per_print\": "
+    "2000, " OPEN_BATCH,
+};
+
+// Keys that do what they say, or are in a group that is not enabled.
+static bool acts(const char *key) {
+    static const char *const acting[] = {"zero_optimization.stage",
+                                         "zero_optimization.overlap_comm",
+                                         "zero_optimization.offload_optimizer.device",
+                                         "zero_optimization.offload_param.device",
+                                         "bf16.enabled",
+                                         "bfloat16.enabled",
+                                         "fp16.",
+                                         "optimizer.",
+                                         "scheduler.",
+                                         "gradient_accumulation_steps",
+                                         "gradient_clipping",
+                                         "train_batch_size",
+                                         "train_micro_batch_size_per_gpu",
+                                         "steps_per_print"};
+    for (size_t i = 0; i < sizeof acting / sizeof *acting; i++) {
+        size_t length = strlen(acting[i]);
+        bool group = acting[i][length - 1] == '.';
+        if (group ? strncmp(key, acting[i], length) == 0 : !strcmp(key, acting[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Every key has an effect, or its name, or that of its group, is in what the run says.
+static void check_told(const json_t *object, const char *group, const char *said) {
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)object, name, value) {
+        char key[256];
+        snprintf(key, sizeof key, "%s%s%s", group, *group ? "." : "", name);
+        bool told = strstr(said, key);
+        if (json_is_object(value) && !told) {
+            check_told(value, key, said);
+        } else if (!told && !acts(key)) {
+            fail_msg("nothing is said of %s:\n%s", key, said);
+        }
+    }
+}
+
+static void test_as_they_are(void **state) {
+    file_text(state, "model.json", small_model);
+    file_words(state, "text.txt", DATA_BYTES);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        file_text(state, "ds_config.json", files[i]);
+        outcome o = run(state, LIST("train", "ds_config.json", "--model", "model.json",
+                                    "--data", "text.txt", "--steps", "2", "--set",
+                                    "train_batch_size=4", "--resume", "never"));
+        if (o.status != 0) {
+            fail_msg("%s\n%s", files[i], o.err);
+        }
+        json_t *given = json_loads(files[i], 0, NULL);
+        assert_non_null(given);
+        check_told(given, "", o.err);
+        json_decref(given);
+        if (strstr(files[i], "bfloat16")) {
+            assert_says(o.err, "f32 (bfloat16.enabled is \"auto\": set it to true");
+        }
+        outcome_free(&o);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_classic),        TEST(test_auto),    TEST(test_accumulating),
-        TEST(test_offload),        TEST(test_trainer), TEST(test_changes),
-        TEST(test_published_name),
+        TEST(test_classic),        TEST(test_auto),        TEST(test_accumulating),
+        TEST(test_offload),        TEST(test_trainer),     TEST(test_changes),
+        TEST(test_published_name), TEST(test_as_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

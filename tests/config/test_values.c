@@ -134,7 +134,8 @@ static void test_no_meaning(void **state) {
         NULL);
     assert_string_equal(tr__config_no_meaning(config),
                         "zero_optimization.reduce_scatter, "
-                        "zero_optimization.reduce_bucket_size");
+                        "zero_optimization.reduce_bucket_size, "
+                        "zero_optimization.allgather_bucket_size");
     // A switch that is on has a line of its own, for all of its group.
     assert_string_equal(tr__config_unmet(config, 0)->path, "csv_monitor.enabled");
     assert_null(tr__config_unmet(config, 1));
@@ -287,7 +288,7 @@ static void test_deepspeed_file(void **state) {
     assert_non_null(strstr(unused, "wall_clock_breakdown"));
     assert_non_null(strstr(unused, "aio.*"));
     assert_null(strstr(unused, "aio.block_size"));
-    assert_null(strstr(unused, "reduce_bucket_size"));
+    assert_non_null(strstr(unused, "reduce_bucket_size")); // "auto"
     assert_null(strstr(unused, "tensorboard"));
     tr__config_destroy(config);
 }
