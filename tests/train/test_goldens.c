@@ -190,6 +190,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEN_UPDATES("gpt2"),
         TEN_UPDATES("gpt2-odd"),
+        TEN_UPDATES("gpt2-frozen"),
         TEN_UPDATES("llama"),
         TEN_UPDATES("llama3"),
         TEN_UPDATES("llama-linear"),

@@ -7,6 +7,7 @@ PyTorch makes of it. README.md beside the folders says what is what. The script 
 with how far PyTorch itself, run in float32, is from the float64 results.
 """
 import copy
+import fnmatch
 import json
 import pathlib
 import shutil
@@ -139,12 +140,18 @@ def key_bias_out(name, tensor):
     return torch.cat([tensor[:width], tensor[2 * width:]])
 
 
-def make_gpt2(name, seed, **shape):
+def make_gpt2(name, seed, freeze=(), **shape):
     make_language(name, seed, gpt2_model(seed, **shape), shape["n_positions"], ADAMW,
-                  key_bias_out)
+                  key_bias_out, freeze)
 
 
-def make_language(name, seed, model, n, optimizer, skip=None):
+def freeze_parameters(model, patterns):
+    for n, p in model.named_parameters():
+        if any(fnmatch.fnmatchcase(n, pattern) for pattern in patterns):
+            p.requires_grad_(False)
+
+
+def make_language(name, seed, model, n, optimizer, skip=None, freeze=()):
     folder = OUT / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -161,6 +168,9 @@ def make_language(name, seed, model, n, optimizer, skip=None):
     run = {"model": "initial",
            "data": {"format": "tokens", "train": ["tokens.u16"],
                     "labels": "labels.i16", "order": "sequential"}, **run}
+    if freeze:
+        run["freeze"] = list(freeze)
+        freeze_parameters(model, freeze)
     write_json(folder / "run.json", run)
 
     samples = [(torch.from_numpy(ids[i * n:i * n + n])[None],
@@ -170,6 +180,8 @@ def make_language(name, seed, model, n, optimizer, skip=None):
     result, wide, narrow = in_both_precisions(model, logits_of, samples, run)
     write_result(folder, wide[0], result)
     report(name, model, wide, narrow, skip)
+    if freeze:  # the forward is that of any other
+        return
 
     x = torch.from_numpy(ids[:2 * n].reshape(2, n))
     with torch.no_grad():
@@ -268,6 +280,10 @@ def make_mlp(name, seed, sizes, count, optimizer, scheduler, form="csv", norms=T
 GOLDENS = {
     "gpt2": lambda: make_gpt2("gpt2", 11, n_layer=2, n_embd=32, n_head=4,
                               n_positions=16, vocab_size=61),
+    "gpt2-frozen": lambda: make_gpt2(
+        "gpt2-frozen", 21, n_layer=3, n_embd=24, n_head=3, n_positions=13, vocab_size=41,
+        freeze=["transformer.w?e.weight", "transformer.h.0.*", "*.h.2.attn.*",
+                "*.h.1.mlp.*.weight", "*.h.2.ln_2.bias"]),
     "gpt2-odd": lambda: make_gpt2("gpt2-odd", 12, n_layer=1, n_embd=21, n_head=3,
                                   n_positions=11, vocab_size=37, n_inner=50,
                                   activation_function="gelu"),

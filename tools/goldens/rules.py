@@ -42,7 +42,7 @@ def make_optimizer(model, settings):
     """An optimizer of PyTorch, timm or torch_optimizer for the run file's "optimizer" object."""
     p = dict(settings["params"])
     decay = p.pop("weight_decay", 0.0)
-    named = list(model.named_parameters())
+    named = [(n, q) for n, q in model.named_parameters() if q.requires_grad]
     groups = [{"params": [q for _, q in named], "weight_decay": decay}]
     if "groups" in settings:
         groups = [
@@ -104,7 +104,8 @@ def train(model, logits_of, samples, run):
             (loss / count).backward()
             total += float(loss.detach())
         lr = float(optimizer.param_groups[0]["lr"])
-        norm = clip(list(model.parameters()), run["gradient_clipping"])
+        trained = [p for p in model.parameters() if p.requires_grad]
+        norm = clip(trained, run["gradient_clipping"])
         optimizer.step()
         if scheduler:
             scheduler.step()

@@ -13,8 +13,8 @@ enum { STEPS = 10, SETTINGS = 6 };
 
 static tr_comm *comm;
 
-static const char *const folders[] = {"gpt2-odd", "llama", "llama3",
-                                      "mistral",  "qwen2", "qwen3"};
+static const char *const folders[] = {"gpt2-odd", "gpt2-frozen", "llama", "llama3",
+                                      "mistral",  "qwen2",       "qwen3"};
 
 #define STAGE      "zero_optimization.stage="
 #define OPTIMIZER  "zero_optimization.offload_optimizer.device="
