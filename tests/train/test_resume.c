@@ -1,5 +1,6 @@
 // A run that is stopped, saved and resumed is the run that was never stopped: to the
 // bit at the same cut, within invariance's bound at another.
+#include "ckpt/tensor_set.h"
 #include "program.h"
 #include "samples.h"
 #include "scratch.h"
@@ -22,6 +23,7 @@ typedef struct story {
 
 static int kept = 1;            // checkpoints
 static const char *stored = ""; // more of their keys
+static const char *more = "";   // keys
 
 static const char adamw[] =
     "{\"type\": \"AdamW\", \"params\": {\"lr\": 1e-3, \"weight_decay\": 0.1}, "
@@ -41,9 +43,9 @@ static void print_run(const story *s, int micro, int wave, char text[TEXT_MAX]) 
              "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
              "\"threads\": 2}, \"optimizer\": %s, \"scheduler\": %s, "
              "\"gradient_clipping\": 0.5, \"checkpoint\": {\"keep\": %d%s}, "
-             "\"evaluation\": {\"every\": 4}, \"out\": \"%s\"}",
+             "\"evaluation\": {\"every\": 4}, %s\"out\": \"%s\"}",
              s->model, STEPS, micro, wave, s->optimizer, s->scheduler, kept, stored,
-             s->out);
+             more, s->out);
 }
 
 static void open_story(const story *s, int micro, int wave, const char *resume,
@@ -171,6 +173,43 @@ static void written_in_bf16(void **state) {
     stored = "";
     samples_free(&data);
     samples_free(&features);
+}
+
+// How many tensors of the newest checkpoint's optimizer are of parameters that begin
+// with `prefix`.
+static size_t count_states(const story *s, const char *prefix) {
+    char path[PATH_MAX];
+    tr_tensor_set *set = NULL;
+    tr_error err = {0};
+    size_t count = 0;
+    snprintf(path, sizeof path, "%s/checkpoints/latest/optimizer.safetensors", s->out);
+    trial_ok(tr__tensor_set_open(path, &set, &err), &err);
+    for (size_t i = 0; i < tr__tensor_set_count(set); i++) {
+        const char *name = tr__tensor_set_at(set, i)->name;
+        count += strncmp(name, prefix, strlen(prefix)) == 0;
+    }
+    tr__tensor_set_close(set);
+    return count;
+}
+
+// Also in 16 bits: frozen parameters come back as they began, in f32.
+static void with_frozen_parameters(void **state) {
+    static const char *const keys[] = {
+        "\"freeze\": [\"*w?e*\", \"*.h.0.*\"], ",
+        "\"freeze\": [\"*w?e*\", \"*.h.0.*\"], \"bf16\": {\"enabled\": true}, ",
+    };
+    samples data;
+    samples_tokens(&data, 17, 9, 53, 1);
+    story s = {gpt2, adamw, one_cycle, &data, scratch_path(state, "out")};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        more = keys[i];
+        check_story(&s);
+        assert_int_equal(count_states(&s, "transformer.w"), 0);
+        assert_int_equal(count_states(&s, "transformer.h.0."), 0);
+        assert_int_equal(count_states(&s, "transformer.h.1."), 2 * 12);
+    }
+    more = "";
+    samples_free(&data);
 }
 
 // A checkpoint is of no cut: it resumes into another micro-batch and wave.
@@ -605,6 +644,7 @@ int main(void) {
         TEST(other_optimizers),
         TEST(mlp_without_state),
         TEST(written_in_bf16),
+        TEST(with_frozen_parameters),
         TEST(into_another_cut),
         TEST(into_other_slices),
         TEST(a_sliced_tensor_is_no_one_parameter),
