@@ -183,6 +183,11 @@ def make_language(name, seed, model, n, optimizer, skip=None, freeze=()):
     if freeze:  # the forward is that of any other
         return
 
+    first = copy.deepcopy(model).double()
+    rules.backward(first, logits_of, samples[:BATCH])
+    save_file(as_float32((n, p.grad) for n, p in first.named_parameters()),
+              folder / "gradients.safetensors")
+
     x = torch.from_numpy(ids[:2 * n].reshape(2, n))
     with torch.no_grad():
         logits = logits_of(copy.deepcopy(model).double(), x).float()
@@ -291,6 +296,10 @@ GOLDENS = {
         "llama", 31, "Llama", vocab_size=61, hidden_size=24, intermediate_size=40,
         num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
         max_position_embeddings=16),
+    "llama-grouped": lambda: make_llama(
+        "llama-grouped", 36, "Llama", vocab_size=41, hidden_size=36, intermediate_size=27,
+        num_hidden_layers=1, num_attention_heads=9, num_key_value_heads=3,
+        max_position_embeddings=13, tie_word_embeddings=True, attention_bias=True),
     "llama3": lambda: make_llama(
         "llama3", 32, "Llama", vocab_size=37, hidden_size=21, intermediate_size=35,
         num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1, head_dim=10,

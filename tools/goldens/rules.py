@@ -81,6 +81,21 @@ def make_lars(groups, p):
                            always_adapt=not excludes, foreach=False, **p)
 
 
+def backward(model, logits_of, batch):
+    """The mean loss over a batch's targets, times their count, and the count; the gradients
+    of the mean are in the parameters."""
+    count = sum(int((y != NO_TARGET).sum()) for _, y in batch)
+    model.zero_grad()
+    total = 0.0
+    for x, y in batch:
+        logits = logits_of(model, x)
+        loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), y.reshape(-1),
+                               ignore_index=NO_TARGET, reduction="sum")
+        (loss / count).backward()
+        total += float(loss.detach())
+    return total, count
+
+
 def train(model, logits_of, samples, run):
     """run["steps"] updates. `samples` is a list of (input, targets); step s takes the
     next train_batch_size of them in order, and an epoch's last batch is short. Returns
@@ -94,15 +109,7 @@ def train(model, logits_of, samples, run):
     for _ in range(run["steps"]):
         batch = samples[at:at + size]
         at = at + size if at + size < len(samples) else 0
-        count = sum(int((y != NO_TARGET).sum()) for _, y in batch)
-        optimizer.zero_grad()
-        total = 0.0
-        for x, y in batch:
-            logits = logits_of(model, x)
-            loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), y.reshape(-1),
-                                   ignore_index=NO_TARGET, reduction="sum")
-            (loss / count).backward()
-            total += float(loss.detach())
+        total, count = backward(model, logits_of, batch)
         lr = float(optimizer.param_groups[0]["lr"])
         trained = [p for p in model.parameters() if p.requires_grad]
         norm = clip(trained, run["gradient_clipping"])
