@@ -1,10 +1,20 @@
-// One number to and from the 16-bit formats, rounded to nearest, ties to even; what
-// vectors do is in backend/cpu/simd_half.h, with the same bits.
+// The 16-bit formats, and one number to and from them, rounded to nearest, ties to
+// even; a backend does it for many, with the same bits.
 #ifndef TR_BASE_HALF_H
 #define TR_BASE_HALF_H
 
-#include <stdint.h>
+#include <tranche/types.h>
+
 #include <string.h>
+
+static inline bool tr__dtype_is_half(tr_dtype dtype) {
+    return dtype == TR_BF16 || dtype == TR_F16;
+}
+
+// That of the two as run files call it.
+static inline const char *tr__half_name(tr_dtype dtype) {
+    return dtype == TR_BF16 ? "bf16" : "fp16";
+}
 
 static inline uint32_t tr__f32_bits(float x) {
     uint32_t bits;

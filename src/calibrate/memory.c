@@ -1,6 +1,8 @@
 // Memory, cache, and what a launch costs.
+#include "backend/backend.h"
 #include "calibrate/measure.h"
 #include "ops/adam/adam.h"
+#include "ops/update/update.h"
 
 #include <omp.h>
 #include <string.h>
@@ -13,32 +15,49 @@ static const double clearly = 1.5; // times as fast as memory
 // ----------------------------------------------------------------------
 
 typedef struct update_work {
-    tr_update_function update;
-    tr_update arguments;
+    tr_op_desc desc;
+    const tr_kernel *kernel;
+    tr_launch launch;
 } update_work;
 
 static void update(void *what) {
     const update_work *w = what;
-    // What is measured is the time: Adam's own numbers may all be zero.
-    tr_hyper hyper = {.lr = 1e-3, .beta1 = .9, .beta2 = .999};
-    w->update(&hyper, &w->arguments);
+    w->kernel->launch(&w->desc, NULL, &w->launch);
 }
 
 // Adam's update: four arrays are read and three of them written. Bytes a second.
 static double update_rate(tr_measuring *m, tr_arena *arena, int64_t count) {
+    enum { ADAM_STATES = 2, ARRAYS = 2 + ADAM_STATES };
     size_t bytes = (size_t)count * sizeof(float);
-    int level = m->plans[0]->target.level;
-    update_work w = {.update = tr__optimizer_choose(&tr__optimizer_adam, level),
-                     .arguments = {.param = tr__arena_view(arena, 0, bytes),
-                                   .grad = tr__arena_view(arena, bytes, bytes),
-                                   .state = {tr__arena_view(arena, 2 * bytes, bytes),
-                                             tr__arena_view(arena, 3 * bytes, bytes)},
-                                   .count = count,
+    // What is measured is the time: Adam's own numbers may all be zero.
+    const tr_hyper hyper = {.lr = 1e-3, .beta1 = .9, .beta2 = .999};
+    const tr_update_range range = {.count = count};
+    const double power[1][2] = {{.9, .999}};
+    const tr_update_order order = {.optimizer = &tr__optimizer_adam,
+                                   .ranges = &range,
+                                   .range_count = 1,
+                                   .hyper = &hyper,
                                    .grad_scale = 1,
                                    .number = 1,
-                                   .beta1_power = .9,
-                                   .beta2_power = .999}};
-    return 7 * (double)bytes / tr__measure(update, &w);
+                                   .power = power};
+    const tr_run_context run = {.update = &order};
+    const tr_tensor_desc array = {TR_F32, TR_SHAPE1(count)};
+    update_work w = {.desc = {.op = &tr__op_update,
+                              .in_count = 1,
+                              .out_count = TR_UPDATE_STATE + ADAM_STATES,
+                              .in = {array},
+                              .out = {array, [TR_UPDATE_STATE] = array,
+                                      [TR_UPDATE_STATE + 1] = array},
+                              .target = m->plans[0]->target},
+                     .launch = {.in = {tr__arena_view(arena, bytes, bytes)},
+                                .out = {tr__arena_view(arena, 0, bytes)},
+                                .run = &run}};
+    for (int i = 0; i < ADAM_STATES; i++) {
+        w.launch.out[TR_UPDATE_STATE + i] =
+            tr__arena_view(arena, (size_t)(2 + i) * bytes, bytes);
+    }
+    w.kernel = tr__kernel_find(&w.desc);
+    return (2 * ARRAYS - 1) * (double)bytes / tr__measure(update, &w);
 }
 
 // ---- the cache

@@ -4,8 +4,6 @@
 
 #include <tranche/op.h>
 
-#include "backend/cpu/isa.h"
-
 // At most; the op that updates has a result for each (ops/update).
 enum { TR_OPTIMIZER_STATES = TR_OP_OUT_MAX - 2 };
 
@@ -35,13 +33,11 @@ typedef struct tr_update {
 
 // An optimizer whose rate follows the norms of each tensor updates in two phases. The
 // first moves the states on and gives what is to be measured; then, the norms of whole
-// tensors being known, comes `reference` or `cpu`.
+// tensors being known, comes the update itself.
 typedef struct tr_adaptation {
     // First phase: direction: [count]. One thread. Bits do not depend on how ranges are
     // cut.
     void (*reference)(const tr_hyper *hyper, const tr_update *update, float *direction);
-    void (*cpu[TR_ISA_COUNT])(const tr_hyper *hyper, const tr_update *update,
-                              float *direction);
     // tr_update.trust of a tensor whose parameters and direction have these norms.
     double (*trust)(const tr_hyper *hyper, double param_norm, double direction_norm);
 } tr_adaptation;
@@ -52,10 +48,9 @@ typedef struct tr_optimizer {
     int state_count;
     const char *state_names[TR_OPTIMIZER_STATES]; // in checkpoints: "exp_avg"
     double flops_per_element;
-    // Updates the range with OpenMP threads. Bits do not depend on the thread count or
-    // on how ranges are cut.
+    // Updates the range: plain C, on one thread. A backend has its own (of the CPU:
+    // ops/cpu_optimizer.h).
     void (*reference)(const tr_hyper *hyper, const tr_update *update);
-    void (*cpu[TR_ISA_COUNT])(const tr_hyper *hyper, const tr_update *update);
     const tr_adaptation *adaptation; // NULL: elements know nothing of their tensor
     bool has_betas; // beta1 and beta2 are used, and a schedule may change them
     // What the rule "adam" of batch_scaling (train/scaling.h) makes of all but lr and
@@ -65,14 +60,5 @@ typedef struct tr_optimizer {
 } tr_optimizer;
 
 enum { TR_SCALED_TEXT = 128 };
-
-// The update for this processor (the best `cpu` entry up to `isa`, else the reference;
-// -1: the reference).
-typedef void (*tr_update_function)(const tr_hyper *hyper, const tr_update *update);
-tr_update_function tr__optimizer_choose(const tr_optimizer *optimizer, int isa);
-// The first phase likewise; NULL: there is none.
-typedef void (*tr_direct_function)(const tr_hyper *hyper, const tr_update *update,
-                                   float *direction);
-tr_direct_function tr__optimizer_choose_direct(const tr_optimizer *optimizer, int isa);
 
 #endif

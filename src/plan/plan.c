@@ -1,8 +1,8 @@
 #include "plan/plan.h"
 
 #include "backend/backend.h"
-#include "backend/cpu/half.h"
 #include "base/checked.h"
+#include "base/half.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "ops/optimizer.h"

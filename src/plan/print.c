@@ -1,7 +1,7 @@
 // A plan for people: what it is made of, its bytes, and its steps with repeats folded.
 #include "plan/print.h"
 #include "backend/backend.h"
-#include "backend/cpu/half.h"
+#include "base/half.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "plan/choices.h"

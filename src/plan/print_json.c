@@ -1,5 +1,5 @@
 // A plan as one JSON object, a line a step: a plan can have 100,000 of them.
-#include "backend/cpu/half.h"
+#include "base/half.h"
 #include "plan/choices.h"
 #include "plan/print.h"
 

@@ -1,8 +1,9 @@
 // Fixed-point sums: the same bits in any order and on every instruction set, what does
 // not fit is told, and the way back to f32 rounds once.
 #include "backend/backend.h"
+#include "backend/cpu/isa.h"
 #include "base/rng.h"
-#include "ops/accumulate/accumulate.h"
+#include "ops/accumulate/cpu_convert.h"
 #include "ops/guarded.h"
 #include "ops/launch.h"
 
@@ -46,7 +47,8 @@ static int accumulate(int which, const float *x, int64_t count, double scale,
 
 static void convert(int which, const int64_t *sums, int64_t count, double scale,
                     float *x) {
-    tr__sums_convert(TR_I64, sums, count, scale, which - 1, 3, x);
+    tr_target target = {.level = which - 1, .workers = 3};
+    tr__sums_convert(TR_I64, sums, count, scale, &target, x);
 }
 
 static void by_hand(void **state) {

@@ -31,7 +31,7 @@ static int set_up(void **state) {
 }
 
 // One update of p = 2 with gradient 3; with full's decay the gradient is 4.
-static float updated(tr_update_function update, const tr_hyper *hyper, int number,
+static float updated(tr_update_kernel *update, const tr_hyper *hyper, int number,
                      float *sum) {
     float p = 2, g = 6;
     tr_update one = {
@@ -48,7 +48,7 @@ static float updated(tr_update_function update, const tr_hyper *hyper, int numbe
 
 static void by_hand(void **state) {
     (void)state;
-    tr_update_function update;
+    tr_update_kernel *update;
     for (int k = 0; (update = test_update_function(&tr__optimizer_adagrad, k)); k++) {
         float sum = NAN; // not read by the first update
         assert_float_equal(updated(update, &plain, 1, &sum), 2 - 0.75 / 4, 1e-6);
@@ -61,7 +61,7 @@ static void by_hand(void **state) {
 
 static void with_decays_by_hand(void **state) {
     (void)state;
-    tr_update_function update;
+    tr_update_kernel *update;
     for (int k = 0; (update = test_update_function(&tr__optimizer_adagrad, k)); k++) {
         float sum = NAN; // 9 + 16
         assert_float_equal(updated(update, &full, 1, &sum), 2 - 2. / 6, 1e-6);

@@ -34,7 +34,7 @@ static int set_up(void **state) {
 }
 
 // One update of p = 2 with gradient 3, m = 1, v = 4.
-static float updated(tr_update_function update, const tr_hyper *hyper, int number,
+static float updated(tr_update_kernel *update, const tr_hyper *hyper, int number,
                      float *m, float *v) {
     float p = 2, g = 6;
     *m = 1;
@@ -56,7 +56,7 @@ static float updated(tr_update_function update, const tr_hyper *hyper, int numbe
 // m = 1/2 + 3/2 = 2, v = 3 + 9/4 = 21/4.
 static void adamw_by_hand(void **state) {
     (void)state;
-    tr_update_function update;
+    tr_update_kernel *update;
     for (int k = 0; (update = test_update_function(&tr__optimizer_adam, k)); k++) {
         float m, v;
         float p = updated(update, &adamw, 1, &m, &v);
@@ -72,7 +72,7 @@ static void adamw_by_hand(void **state) {
 static void without_bias_correction(void **state) {
     (void)state;
     tr_hyper hyper = with((tr_adam_hyper){.eps = own.eps, .decoupled = true});
-    tr_update_function update;
+    tr_update_kernel *update;
     for (int k = 0; (update = test_update_function(&tr__optimizer_adam, k)); k++) {
         float m, v, p = updated(update, &hyper, 1, &m, &v);
         assert_float_equal(p, 1.75 - 0.5 / (sqrt(5.25) + 0.125), 1e-6);
@@ -83,7 +83,7 @@ static void without_bias_correction(void **state) {
 static void adam_with_l2_by_hand(void **state) {
     (void)state;
     tr_hyper hyper = with((tr_adam_hyper){.eps = own.eps, .bias_correction = true});
-    tr_update_function update;
+    tr_update_kernel *update;
     for (int k = 0; (update = test_update_function(&tr__optimizer_adam, k)); k++) {
         float m, v, p = updated(update, &hyper, 1, &m, &v);
         assert_true(m == 2.5f && v == 7);

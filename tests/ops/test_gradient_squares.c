@@ -1,7 +1,8 @@
 // The sum of squares: exact where it can be, the same bits however it is cut, and never
 // finite when an element is not.
+#include "backend/cpu/isa.h"
 #include "base/rng.h"
-#include "ops/gradient_squares/gradient_squares.h"
+#include "ops/gradient_squares/cpu_squares.h"
 #include "ops/guarded.h"
 
 #include <float.h>

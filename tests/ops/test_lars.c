@@ -35,7 +35,7 @@ static int set_up(void **state) {
 }
 
 // One update of p = 2 with gradient 3, with the decay 4, at trust 1/4.
-static float updated(tr_update_function update, const tr_hyper *hyper, int number,
+static float updated(tr_update_kernel *update, const tr_hyper *hyper, int number,
                      float *buffer) {
     float p = 2, g = 6;
     tr_update one = {
@@ -53,7 +53,7 @@ static float updated(tr_update_function update, const tr_hyper *hyper, int numbe
 
 static void by_hand(void **state) {
     (void)state;
-    tr_update_function update;
+    tr_update_kernel *update;
     for (int k = 0; (update = test_update_function(&tr__optimizer_lars, k)); k++) {
         assert_true(updated(update, &plain, 1, NULL) == 1.5f);
         float buffer = NAN; // not read by the first update

@@ -22,7 +22,7 @@ static const tr_hyper decayed = {
     .lr = 0.25, .weight_decay = 0.5, .beta1 = 0.5, .beta2 = 0.75};
 
 // One update of p = 2 with gradient `g` and a mean of `*m`.
-static float updated(tr_update_function update, const tr_hyper *hyper, float g,
+static float updated(tr_update_kernel *update, const tr_hyper *hyper, float g,
                      float *m) {
     float p = 2, doubled = 2 * g;
     tr_update one = {
@@ -39,7 +39,7 @@ static float updated(tr_update_function update, const tr_hyper *hyper, float g,
 
 static void by_hand(void **state) {
     (void)state;
-    tr_update_function update;
+    tr_update_kernel *update;
     for (int k = 0; (update = test_update_function(&tr__optimizer_lion, k)); k++) {
         float m = 4;
         assert_true(updated(update, &plain, 8, &m) == 1.75f && m == 5); // 3 + 2
@@ -53,7 +53,7 @@ static void by_hand(void **state) {
 // What has no direction does not move, but for the decay; NaN is not hidden.
 static void zero_stays(void **state) {
     (void)state;
-    tr_update_function update;
+    tr_update_kernel *update;
     for (int k = 0; (update = test_update_function(&tr__optimizer_lion, k)); k++) {
         float m = 0;
         assert_true(updated(update, &plain, 0, &m) == 2 && m == 0);

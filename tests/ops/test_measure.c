@@ -29,7 +29,8 @@ static void measure(test_update *u, int which, int threads, int64_t begin,
     const tr_optimizer *lamb = &tr__optimizer_lamb;
     tr_update range = test_update_range(u, &hyper, 3, begin, count);
     int isa = which == 0 ? -1 : test_update_isa(lamb, which);
-    tr__optimizer_measure(lamb, isa, threads, &hyper, &range, ODD + begin, parts);
+    tr_target target = {.level = isa, .workers = threads};
+    tr__optimizer_measure(lamb, &target, &hyper, &range, ODD + begin, parts);
 }
 
 static void how_many_parts(void **state) {

@@ -33,7 +33,7 @@ static int set_up(void **state) {
 }
 
 // One update of p = 2 with gradient 3; with the decay the gradient is 4.
-static float updated(tr_update_function update, const tr_hyper *hyper, int number,
+static float updated(tr_update_kernel *update, const tr_hyper *hyper, int number,
                      float *buffer) {
     float p = 2, g = 6;
     tr_update one = {
@@ -50,7 +50,7 @@ static float updated(tr_update_function update, const tr_hyper *hyper, int numbe
 
 static void without_momentum_no_buffer(void **state) {
     (void)state;
-    tr_update_function update;
+    tr_update_kernel *update;
     for (int k = 0; (update = test_update_function(&tr__optimizer_sgd, k)); k++) {
         assert_true(updated(update, &plain, 1, NULL) == 1);
         assert_true(updated(update, &plain, 2, NULL) == 1);
@@ -59,7 +59,7 @@ static void without_momentum_no_buffer(void **state) {
 
 static void momentum_by_hand(void **state) {
     (void)state;
-    tr_update_function update;
+    tr_update_kernel *update;
     for (int k = 0; (update = test_update_function(&tr__optimizer_sgd, k)); k++) {
         float buffer = NAN; // not read by the first update
         assert_true(updated(update, &heavy, 1, &buffer) == 1 && buffer == 4);
@@ -70,7 +70,7 @@ static void momentum_by_hand(void **state) {
 
 static void nesterov_by_hand(void **state) {
     (void)state;
-    tr_update_function update;
+    tr_update_kernel *update;
     for (int k = 0; (update = test_update_function(&tr__optimizer_sgd, k)); k++) {
         float buffer = NAN;
         // The buffer is 4, the direction 4 + 4/2.

@@ -4,7 +4,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/half.h"
-#include "ops/accumulate/accumulate.h"
+#include "ops/accumulate/cpu_convert.h"
 #include "ops/lamb/lamb.h"
 #include "ops/launch.h"
 #include "ops/optimizer_measure.h"
@@ -94,7 +94,8 @@ static void *make_sums(tr_dtype type, float *grads) {
     tr_run_context run = {.fixed_scale = SCALE, .fixed_limit = TR_FIXED_TOP};
     tr_launch launch = {.in = {grads}, .out = {sums, counts}, .run = &run};
     test_launch(tr__kernel_find(&desc), &desc, &launch);
-    tr__sums_convert(type, sums, COUNT, SCALE, -1, 2, grads);
+    const tr_target plain = {.level = -1, .workers = 2};
+    tr__sums_convert(type, sums, COUNT, SCALE, &plain, grads);
     return sums;
 }
 

@@ -78,34 +78,37 @@ tr_update test_update_range(const test_update *update, const tr_hyper *hyper,
     return range;
 }
 
-tr_update_function test_update_function(const tr_optimizer *optimizer, int which) {
+tr_update_kernel *test_update_function(const tr_optimizer *optimizer, int which) {
     if (which == 0) {
         return optimizer->reference;
     }
-    for (int isa = 0; isa <= (int)tr__cpu_isa(); isa++) {
-        if (optimizer->cpu[isa] && --which == 0) {
+    const tr_cpu_optimizer *row = tr__cpu_optimizer_of(optimizer);
+    for (int isa = 0; row && isa <= (int)tr__cpu_isa(); isa++) {
+        if (row->update[isa] && --which == 0) {
             assert_ptr_equal(tr__optimizer_choose(optimizer, (tr_isa)isa),
-                             optimizer->cpu[isa]);
-            return optimizer->cpu[isa];
+                             row->update[isa]);
+            return row->update[isa];
         }
     }
     return NULL;
 }
 
 int test_update_isa(const tr_optimizer *optimizer, int which) {
-    for (int isa = 0; which > 0 && isa <= (int)tr__cpu_isa(); isa++) {
-        if (optimizer->cpu[isa] && --which == 0) {
+    const tr_cpu_optimizer *row = tr__cpu_optimizer_of(optimizer);
+    for (int isa = 0; row && which > 0 && isa <= (int)tr__cpu_isa(); isa++) {
+        if (row->update[isa] && --which == 0) {
             return isa;
         }
     }
     return -1;
 }
 
-tr_direct_function test_update_direct(const tr_optimizer *optimizer, int which) {
+tr_direct_kernel *test_update_direct(const tr_optimizer *optimizer, int which) {
     const tr_adaptation *adaptation = optimizer->adaptation;
-    for (int isa = 0; adaptation && which > 0; isa++) {
-        if (optimizer->cpu[isa] && --which == 0) {
-            return adaptation->cpu[isa];
+    const tr_cpu_optimizer *row = tr__cpu_optimizer_of(optimizer);
+    for (int isa = 0; row && adaptation && which > 0; isa++) {
+        if (row->update[isa] && --which == 0) {
+            return row->direct[isa];
         }
     }
     return adaptation ? adaptation->reference : NULL;
@@ -121,7 +124,7 @@ static double norm_of(const float *x, int64_t count) {
 
 void test_update_tensor(const tr_optimizer *optimizer, int which, const tr_hyper *hyper,
                         const tr_update *range) {
-    tr_direct_function direct = test_update_direct(optimizer, which);
+    tr_direct_kernel *direct = test_update_direct(optimizer, which);
     tr_update update = *range;
     update.trust = 1;
     if (direct) {

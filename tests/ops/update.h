@@ -3,6 +3,7 @@
 #ifndef TESTS_OPS_UPDATE_H
 #define TESTS_OPS_UPDATE_H
 
+#include "ops/cpu_optimizer.h"
 #include "ops/guarded.h"
 #include "ops/optimizer_settings.h"
 
@@ -27,12 +28,12 @@ tr_update test_update_range(const test_update *update, const tr_hyper *hyper,
 
 // Implementation `which` of an optimizer that this processor can run: 0 the reference,
 // then the instruction sets'. NULL after the last.
-tr_update_function test_update_function(const tr_optimizer *optimizer, int which);
+tr_update_kernel *test_update_function(const tr_optimizer *optimizer, int which);
 
 // The instruction set of implementation `which`; -1: the reference.
 int test_update_isa(const tr_optimizer *optimizer, int which);
 // The first phase that goes with implementation `which`; NULL: there is none.
-tr_direct_function test_update_direct(const tr_optimizer *optimizer, int which);
+tr_direct_kernel *test_update_direct(const tr_optimizer *optimizer, int which);
 // One update of a range that is a whole tensor: both phases, where there are two.
 void test_update_tensor(const tr_optimizer *optimizer, int which, const tr_hyper *hyper,
                         const tr_update *range);

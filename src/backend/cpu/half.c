@@ -15,14 +15,6 @@ const tr_half_kernel *tr__half_kernel(tr_isa isa) {
     return kernels[isa];
 }
 
-bool tr__dtype_is_half(tr_dtype dtype) {
-    return dtype == TR_BF16 || dtype == TR_F16;
-}
-
-const char *tr__half_name(tr_dtype dtype) {
-    return dtype == TR_BF16 ? "bf16" : "fp16";
-}
-
 void tr__half_widen(tr_dtype dtype, const void *from, int64_t count, int threads,
                     float *to) {
     const tr_half_kernel *kernel = tr__half_kernel(tr__cpu_isa());

@@ -4,13 +4,10 @@
 #define TR_BACKEND_CPU_HALF_H
 
 #include "backend/cpu/isa.h"
+#include "base/half.h"
 
 #include <tranche/types.h>
 
-// Is it TR_BF16 or TR_F16?
-bool tr__dtype_is_half(tr_dtype dtype);
-// That of the two as run files call it: "bf16", "fp16".
-const char *tr__half_name(tr_dtype dtype);
 // to: [count] f32 = from: [count] of `dtype`, a 16-bit format, by up to `threads`
 // OpenMP threads.
 void tr__half_widen(tr_dtype dtype, const void *from, int64_t count, int threads,

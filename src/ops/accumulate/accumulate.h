@@ -21,8 +21,6 @@
 #ifndef TR_OPS_ACCUMULATE_H
 #define TR_OPS_ACCUMULATE_H
 
-#include "backend/cpu/isa.h"
-
 #include <tranche/op.h>
 
 #define TR_FIXED_TOP 0x1p62
@@ -49,13 +47,4 @@ bool tr__sums_are_read(tr_dtype dtype);
 // bytes of workspace for them as f32.
 enum { TR_CONVERT_ELEMENTS = 1 << 16 };
 size_t tr__sums_workspace(const tr_op_desc *desc);
-// Elements [at, at + count) of them as f32: where they lie, or in the workspace.
-const float *tr__sums_at(const tr_op_desc *desc, const tr_launch *launch, int64_t at,
-                         int64_t count);
-
-// x: [count] f32 = sums: [count] of `dtype` (bf16, f16 or i64; of i64 divided by
-// `scale`), rounded once. By up to `threads` threads; isa: -1: plain C.
-void tr__sums_convert(tr_dtype dtype, const void *sums, int64_t count, double scale,
-                      int isa, int threads, float *x);
-
 #endif

@@ -30,7 +30,7 @@ static void add_sums(const uint64_t *x, int64_t count, bool add, uint64_t *sums)
     }
 }
 
-// Sums in 16 bits come here as f32 (ops/kernel.h).
+// Sums in 16 bits come here as f32 (tr__widened).
 static void accumulate(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     const float *x = launch->in[0];

@@ -6,12 +6,6 @@
 //     p = p - lr / (1 + (number - 1) * lr_decay) * g / (sqrt(s) + eps)
 #include "ops/adagrad/adagrad.h"
 
-void tr__adagrad_cpu_generic(const tr_hyper *hyper, const tr_update *update);
-#if defined(__x86_64__)
-void tr__adagrad_cpu_avx2(const tr_hyper *hyper, const tr_update *update);
-void tr__adagrad_cpu_avx512(const tr_hyper *hyper, const tr_update *update);
-#endif
-
 const tr_optimizer tr__optimizer_adagrad = {
     .name = "adagrad",
     .number = 4,
@@ -19,5 +13,4 @@ const tr_optimizer tr__optimizer_adagrad = {
     .state_names = {"sum"},
     .flops_per_element = 9,
     .reference = tr__adagrad_reference,
-    .cpu = TR_ISA_TABLE(tr__adagrad_cpu),
 };

@@ -1,6 +1,6 @@
 #include "backend/cpu/isa.h"
 #include "ops/adagrad/adagrad.h"
-#include "ops/optimizer_blocks.h"
+#include "ops/cpu_optimizer_blocks.h"
 
 #include <math.h>
 

@@ -10,12 +10,6 @@
 
 #include <stdio.h>
 
-void tr__adam_cpu_generic(const tr_hyper *hyper, const tr_update *update);
-#if defined(__x86_64__)
-void tr__adam_cpu_avx2(const tr_hyper *hyper, const tr_update *update);
-void tr__adam_cpu_avx512(const tr_hyper *hyper, const tr_update *update);
-#endif
-
 // eps / sqrt(k) (Malladi et al. 2022, arXiv 2205.10287); and weight_decay sqrt(k) where
 // it is decoupled, which is our addition: lr * weight_decay then grows with k, and the
 // decay of a sample stays what it was.
@@ -41,7 +35,6 @@ const tr_optimizer tr__optimizer_adam = {
     .state_names = {"exp_avg", "exp_avg_sq"},
     .flops_per_element = 14,
     .reference = tr__adam_reference,
-    .cpu = TR_ISA_TABLE(tr__adam_cpu),
     .has_betas = true,
     .scale = scale,
 };

@@ -5,9 +5,9 @@
 #include "backend/cpu/cell.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/real.h"
-#include "ops/attention/cut.h"
-#include "ops/attention/pack.h"
-#include "ops/attention/tile_mask.h"
+#include "ops/attention/cpu_cut.h"
+#include "ops/attention/cpu_pack.h"
+#include "ops/attention/cpu_tile_mask.h"
 #include "ops/operand.h"
 
 extern const tr_kernel TR_ISA_NAME(tr__attention_backward_kernel);

@@ -1,5 +1,5 @@
 #include "backend/cpu/isa.h"
-#include "ops/batch_norm/chunks.h"
+#include "ops/batch_norm/cpu_chunks.h"
 
 extern const tr_kernel TR_ISA_NAME(tr__batch_stat_kernel);
 extern const tr_kernel TR_ISA_NAME(tr__batch_norm_kernel);

@@ -1,11 +1,9 @@
 #include "ops/cast/cast.h"
 
-#include "backend/cpu/half.h"
+#include "base/half.h"
 #include "ops/operand.h"
 
 #include <string.h>
-
-extern const tr_kernel tr__cast_kernel;
 
 static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                        tr_error *err) {
@@ -34,28 +32,8 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     return 1;
 }
 
-// One of the two is f32; what is added to goes the longer way (tr__widened).
-static bool supports(const tr_op_desc *desc) {
-    bool narrows = desc->in[0].dtype == TR_F32;
-    tr_dtype other = narrows ? desc->out[0].dtype : desc->in[0].dtype;
-    bool widens = desc->out[0].dtype == TR_F32;
-    return tr__dtype_is_half(other) && narrows != widens && !(desc->accumulate & 1);
-}
-
-static void cost(const tr_op_desc *desc, tr_cost *out) {
-    tr__desc_cost(desc, 0, out);
-}
-
-static void launch_cast(const tr_op_desc *desc, void *state, const tr_launch *launch) {
-    (void)state;
-    int64_t count = tr_shape_count(desc->in[0].shape);
-    if (desc->in[0].dtype == TR_F32) {
-        tr__half_narrow(desc->out[0].dtype, launch->in[0], count, desc->target.workers,
-                        launch->out[0]);
-    } else {
-        tr__half_widen(desc->in[0].dtype, launch->in[0], count, desc->target.workers,
-                       launch->out[0]);
-    }
+void tr__cast_cost(const tr_op_desc *desc, tr_cost *cost) {
+    tr__desc_cost(desc, 0, cost);
 }
 
 // In f32 it is a copy.
@@ -75,15 +53,8 @@ static void copy(const tr_op_desc *desc, void *state, const tr_launch *launch) {
 static const tr_kernel cast_reference = {
     .name = "cast.reference",
     .supports = copy_supports,
-    .cost = cost,
+    .cost = tr__cast_cost,
     .launch = copy,
-};
-
-const tr_kernel tr__cast_kernel = {
-    .name = "cast.cpu",
-    .supports = supports,
-    .cost = cost,
-    .launch = launch_cast,
 };
 
 const tr_op tr__op_cast = {

@@ -13,4 +13,7 @@ typedef struct tr_cast_attr {
 // Its backward casts the gradient back.
 extern const tr_op tr__op_cast;
 
+// That of all its kernels.
+void tr__cast_cost(const tr_op_desc *desc, tr_cost *cost);
+
 #endif

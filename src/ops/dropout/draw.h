@@ -6,7 +6,7 @@
 // A draw is 16 bits wide; one Philox block makes eight. Draws come in groups of 128
 // consecutive elements: 16 blocks side by side, one for each of 16 lanes, each block's
 // eight draws 16 elements apart. So 16 blocks computed as vectors are already in the
-// order of the elements (draw_simd.h).
+// order of the elements (cpu_draw.h).
 #ifndef TR_OPS_DROPOUT_DRAW_H
 #define TR_OPS_DROPOUT_DRAW_H
 

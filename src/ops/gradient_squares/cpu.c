@@ -1,6 +1,6 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/parallel.h"
-#include "ops/gradient_squares/gradient_squares.h"
+#include "ops/gradient_squares/cpu_squares.h"
 
 #include <string.h>
 

@@ -11,19 +11,11 @@
 #ifndef TR_OPS_GRADIENT_SQUARES_H
 #define TR_OPS_GRADIENT_SQUARES_H
 
-#include "backend/cpu/isa.h"
-
 #include <tranche/op.h>
 
 enum { TR_NORM_BLOCK = 1024 };
 
 extern const tr_op tr__op_gradient_squares, tr__op_sum_of_squares;
-
-// partials: [ceil(count / TR_NORM_BLOCK)] f64, the squares of each block of x [count].
-// By up to `threads` threads.
-typedef void (*tr_squares_function)(const float *x, int64_t count, int threads,
-                                    double *partials);
-tr_squares_function tr__squares_choose(int isa); // -1: plain C
 
 // so_far and the partials, added one after the other.
 double tr__squares_sum(double so_far, const double *partials, int64_t blocks);

@@ -2,8 +2,8 @@
 // place, then the products of the backward.
 #include "backend/cpu/isa.h"
 #include "backend/cpu/real.h"
-#include "ops/head/chunk_pass.h"
-#include "ops/head/softmax_row.h"
+#include "ops/head/cpu_chunk_pass.h"
+#include "ops/head/cpu_softmax_row.h"
 
 extern const tr_kernel TR_ISA_NAME(tr__head_kernel);
 extern const tr_kernel TR_ISA_NAME(tr__head_backward_kernel);

@@ -3,7 +3,7 @@
 #define TR_OPS_HEAD_OPERANDS_H
 
 #include "ops/head/head.h"
-#include "ops/linear/products.h"
+#include "ops/linear/dims.h"
 #include "ops/operand.h"
 
 #include <string.h>

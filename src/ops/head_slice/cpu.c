@@ -3,8 +3,8 @@
 // logits, and the products that these give.
 #include "backend/cpu/isa.h"
 #include "backend/cpu/real.h"
-#include "ops/head/chunk_pass.h"
-#include "ops/head/softmax_row.h"
+#include "ops/head/cpu_chunk_pass.h"
+#include "ops/head/cpu_softmax_row.h"
 #include "ops/head_slice/operands.h"
 
 extern const tr_kernel TR_ISA_NAME(tr__head_slice_kernel);

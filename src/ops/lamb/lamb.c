@@ -12,18 +12,6 @@
 // trust is 1 where a norm is 0.
 #include "ops/lamb/lamb.h"
 
-void tr__lamb_cpu_generic(const tr_hyper *hyper, const tr_update *update);
-void tr__lamb_direct_cpu_generic(const tr_hyper *hyper, const tr_update *update,
-                                 float *direction);
-#if defined(__x86_64__)
-void tr__lamb_cpu_avx2(const tr_hyper *hyper, const tr_update *update);
-void tr__lamb_cpu_avx512(const tr_hyper *hyper, const tr_update *update);
-void tr__lamb_direct_cpu_avx2(const tr_hyper *hyper, const tr_update *update,
-                              float *direction);
-void tr__lamb_direct_cpu_avx512(const tr_hyper *hyper, const tr_update *update,
-                                float *direction);
-#endif
-
 static double trust(const tr_hyper *hyper, double param_norm, double direction_norm) {
     if (!(param_norm > 0 && direction_norm > 0)) {
         return 1;
@@ -34,7 +22,6 @@ static double trust(const tr_hyper *hyper, double param_norm, double direction_n
 
 static const tr_adaptation adaptation = {
     .reference = tr__lamb_direct_reference,
-    .cpu = TR_ISA_TABLE(tr__lamb_direct_cpu),
     .trust = trust,
 };
 
@@ -45,7 +32,6 @@ const tr_optimizer tr__optimizer_lamb = {
     .state_names = {"exp_avg", "exp_avg_sq"},
     .flops_per_element = 26,
     .reference = tr__lamb_reference,
-    .cpu = TR_ISA_TABLE(tr__lamb_cpu),
     .adaptation = &adaptation,
     .has_betas = true,
 };

@@ -1,6 +1,6 @@
 #include "backend/cpu/isa.h"
+#include "ops/cpu_optimizer_blocks.h"
 #include "ops/lars/lars.h"
-#include "ops/optimizer_blocks.h"
 
 void TR_ISA_NAME(tr__lars_cpu)(const tr_hyper *hyper, const tr_update *update);
 void TR_ISA_NAME(tr__lars_direct_cpu)(const tr_hyper *hyper, const tr_update *update,

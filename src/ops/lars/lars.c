@@ -11,18 +11,6 @@
 // the buffer is neither read nor written.
 #include "ops/lars/lars.h"
 
-void tr__lars_cpu_generic(const tr_hyper *hyper, const tr_update *update);
-void tr__lars_direct_cpu_generic(const tr_hyper *hyper, const tr_update *update,
-                                 float *direction);
-#if defined(__x86_64__)
-void tr__lars_cpu_avx2(const tr_hyper *hyper, const tr_update *update);
-void tr__lars_cpu_avx512(const tr_hyper *hyper, const tr_update *update);
-void tr__lars_direct_cpu_avx2(const tr_hyper *hyper, const tr_update *update,
-                              float *direction);
-void tr__lars_direct_cpu_avx512(const tr_hyper *hyper, const tr_update *update,
-                                float *direction);
-#endif
-
 static double trust(const tr_hyper *hyper, double param_norm, double grad_norm) {
     if (!(param_norm > 0 && grad_norm > 0)) {
         return 1;
@@ -34,7 +22,6 @@ static double trust(const tr_hyper *hyper, double param_norm, double grad_norm) 
 
 static const tr_adaptation adaptation = {
     .reference = tr__lars_direct_reference,
-    .cpu = TR_ISA_TABLE(tr__lars_direct_cpu),
     .trust = trust,
 };
 
@@ -45,6 +32,5 @@ const tr_optimizer tr__optimizer_lars = {
     .state_names = {"momentum_buffer"},
     .flops_per_element = 12,
     .reference = tr__lars_reference,
-    .cpu = TR_ISA_TABLE(tr__lars_cpu),
     .adaptation = &adaptation,
 };

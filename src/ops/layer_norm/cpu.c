@@ -2,7 +2,7 @@
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/real.h"
 #include "backend/cpu/simd_map.h"
-#include "ops/dropout/mask.h"
+#include "ops/dropout/cpu_mask.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/operand.h"
 

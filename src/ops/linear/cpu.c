@@ -2,6 +2,7 @@
 #include "backend/cpu/column_sums.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/real.h"
+#include "ops/linear/cpu_products.h"
 #include "ops/linear/operands.h"
 #include "ops/operand.h"
 

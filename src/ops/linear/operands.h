@@ -2,7 +2,7 @@
 #ifndef TR_OPS_LINEAR_OPERANDS_H
 #define TR_OPS_LINEAR_OPERANDS_H
 
-#include "ops/linear/products.h"
+#include "ops/linear/dims.h"
 #include "ops/operand.h"
 
 #include <string.h>

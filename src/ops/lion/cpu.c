@@ -1,6 +1,6 @@
 #include "backend/cpu/isa.h"
+#include "ops/cpu_optimizer_blocks.h"
 #include "ops/lion/lion.h"
-#include "ops/optimizer_blocks.h"
 
 void TR_ISA_NAME(tr__lion_cpu)(const tr_hyper *hyper, const tr_update *update);
 

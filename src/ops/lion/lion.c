@@ -9,12 +9,6 @@
 // same direction.)
 #include "ops/lion/lion.h"
 
-void tr__lion_cpu_generic(const tr_hyper *hyper, const tr_update *update);
-#if defined(__x86_64__)
-void tr__lion_cpu_avx2(const tr_hyper *hyper, const tr_update *update);
-void tr__lion_cpu_avx512(const tr_hyper *hyper, const tr_update *update);
-#endif
-
 const tr_optimizer tr__optimizer_lion = {
     .name = "lion",
     .number = 3,
@@ -22,6 +16,5 @@ const tr_optimizer tr__optimizer_lion = {
     .state_names = {"exp_avg"},
     .flops_per_element = 9,
     .reference = tr__lion_reference,
-    .cpu = TR_ISA_TABLE(tr__lion_cpu),
     .has_betas = true,
 };

@@ -1,6 +1,6 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/real.h"
-#include "ops/dropout/mask.h"
+#include "ops/dropout/cpu_mask.h"
 #include "ops/operand.h"
 #include "ops/residual/residual.h"
 

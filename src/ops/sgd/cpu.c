@@ -1,5 +1,5 @@
 #include "backend/cpu/isa.h"
-#include "ops/optimizer_blocks.h"
+#include "ops/cpu_optimizer_blocks.h"
 #include "ops/sgd/sgd.h"
 
 void TR_ISA_NAME(tr__sgd_cpu)(const tr_hyper *hyper, const tr_update *update);

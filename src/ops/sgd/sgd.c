@@ -9,12 +9,6 @@
 // Without momentum b = g, and the buffer is neither read nor written.
 #include "ops/sgd/sgd.h"
 
-void tr__sgd_cpu_generic(const tr_hyper *hyper, const tr_update *update);
-#if defined(__x86_64__)
-void tr__sgd_cpu_avx2(const tr_hyper *hyper, const tr_update *update);
-void tr__sgd_cpu_avx512(const tr_hyper *hyper, const tr_update *update);
-#endif
-
 const tr_optimizer tr__optimizer_sgd = {
     .name = "sgd",
     .number = 2,
@@ -22,5 +16,4 @@ const tr_optimizer tr__optimizer_sgd = {
     .state_names = {"momentum_buffer"},
     .flops_per_element = 8,
     .reference = tr__sgd_reference,
-    .cpu = TR_ISA_TABLE(tr__sgd_cpu),
 };

@@ -1,9 +1,9 @@
 // Tiles turned over, and tiles written to a tensor's rows. What products read is padded
 // and contiguous: rows of a [B, S, 3 C] tensor can all fall on one set of the cache.
-#ifndef TR_OPS_ATTENTION_PACK_H
-#define TR_OPS_ATTENTION_PACK_H
+#ifndef TR_OPS_ATTENTION_CPU_PACK_H
+#define TR_OPS_ATTENTION_CPU_PACK_H
 
-#include "ops/attention/cells.h"
+#include "ops/attention/cpu_cells.h"
 
 #include <stdbool.h>
 

@@ -4,8 +4,8 @@
 // Every element goes through the same compiled loop over TR_UPDATE_BLOCK elements, the
 // last of a range through a copy, so that an element's bits do not depend on where a
 // range begins or ends.
-#ifndef TR_OPS_OPTIMIZER_BLOCKS_H
-#define TR_OPS_OPTIMIZER_BLOCKS_H
+#ifndef TR_OPS_CPU_OPTIMIZER_BLOCKS_H
+#define TR_OPS_CPU_OPTIMIZER_BLOCKS_H
 
 #include "backend/cpu/parallel.h"
 #include "ops/optimizer.h"

@@ -1,4 +1,4 @@
-#include "ops/linear/products.h"
+#include "ops/linear/cpu_products.h"
 
 tr_matmul_desc tr__product_output(const tr_linear_dims *dims, int threads) {
     return (tr_matmul_desc){

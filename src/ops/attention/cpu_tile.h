@@ -4,8 +4,8 @@
 //
 // All sizes and buffers are padded: rows to TR_STRIP, columns to TR_VW. Steps are
 // counted in numbers by callers, and lie in memory as cells.
-#ifndef TR_OPS_ATTENTION_TILE_H
-#define TR_OPS_ATTENTION_TILE_H
+#ifndef TR_OPS_ATTENTION_CPU_TILE_H
+#define TR_OPS_ATTENTION_CPU_TILE_H
 
 #include "backend/cpu/cell.h"
 #include "base/checked.h"

@@ -1,7 +1,7 @@
 // One row of logits to its loss and to the gradient of its logits, for kernel files. A
 // row is read once from memory (its maximum), then from the cache.
-#ifndef TR_OPS_HEAD_SOFTMAX_ROW_H
-#define TR_OPS_HEAD_SOFTMAX_ROW_H
+#ifndef TR_OPS_HEAD_CPU_SOFTMAX_ROW_H
+#define TR_OPS_HEAD_CPU_SOFTMAX_ROW_H
 
 #include "backend/cpu/real.h"
 

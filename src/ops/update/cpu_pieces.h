@@ -1,7 +1,7 @@
 // How the ops of an update walk their elements: piece by piece, each a part of one
 // range.
-#ifndef TR_OPS_UPDATE_PIECES_H
-#define TR_OPS_UPDATE_PIECES_H
+#ifndef TR_OPS_UPDATE_CPU_PIECES_H
+#define TR_OPS_UPDATE_CPU_PIECES_H
 
 #include "ops/update/update.h"
 

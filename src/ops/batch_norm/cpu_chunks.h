@@ -1,8 +1,8 @@
 // How the kernels of batch norm go through [pixels, channels]: in chunks that stay in
 // the first cache, and in each one vector of channels after the other, so that what a
 // channel is multiplied with stays in registers.
-#ifndef TR_OPS_BATCH_NORM_CHUNKS_H
-#define TR_OPS_BATCH_NORM_CHUNKS_H
+#ifndef TR_OPS_BATCH_NORM_CPU_CHUNKS_H
+#define TR_OPS_BATCH_NORM_CPU_CHUNKS_H
 
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/simd.h"

@@ -1,5 +1,6 @@
 // y = act(x W + b) and dx = dy W': one product each, fused by the product itself, the
 // same for every instruction set.
+#include "ops/linear/cpu_products.h"
 #include "ops/linear/operands.h"
 #include "ops/operand.h"
 

@@ -1,10 +1,10 @@
 // The multipliers of dropout for a strip of a tile.
-#ifndef TR_OPS_ATTENTION_TILE_MASK_H
-#define TR_OPS_ATTENTION_TILE_MASK_H
+#ifndef TR_OPS_ATTENTION_CPU_TILE_MASK_H
+#define TR_OPS_ATTENTION_CPU_TILE_MASK_H
 
+#include "ops/attention/cpu_tile.h"
 #include "ops/attention/sizes.h"
-#include "ops/attention/tile.h"
-#include "ops/dropout/draw_simd.h"
+#include "ops/dropout/cpu_draw.h"
 
 _Static_assert((int)TR_STRIP == (int)TR_DRAW_ROWS, "a strip is a row of groups");
 

@@ -1,6 +1,6 @@
 // draw.h by vectors, for kernel files.
-#ifndef TR_OPS_DROPOUT_DRAW_SIMD_H
-#define TR_OPS_DROPOUT_DRAW_SIMD_H
+#ifndef TR_OPS_DROPOUT_CPU_DRAW_H
+#define TR_OPS_DROPOUT_CPU_DRAW_H
 
 #include "backend/cpu/simd.h"
 #include "ops/dropout/draw.h"

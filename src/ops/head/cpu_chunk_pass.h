@@ -1,10 +1,10 @@
 // One launch of an op that works through chunks of rows, for kernel files: the products
 // of a chunk, and what the gradients of its logits give.
-#ifndef TR_OPS_HEAD_CHUNK_PASS_H
-#define TR_OPS_HEAD_CHUNK_PASS_H
+#ifndef TR_OPS_HEAD_CPU_CHUNK_PASS_H
+#define TR_OPS_HEAD_CPU_CHUNK_PASS_H
 
 #include "backend/cpu/column_sums.h"
-#include "ops/head/chunks.h"
+#include "ops/head/cpu_chunks.h"
 #include "ops/operand.h"
 
 // A launch, its workspace and the chunk at hand.

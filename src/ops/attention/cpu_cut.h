@@ -5,8 +5,8 @@
 // diagonal count twice, the one on it once), or, where queries see only a window, each
 // as much as any other. A piece is a run of tasks that may begin and end inside a head,
 // so any number of threads gets equal work from any number of heads.
-#ifndef TR_OPS_ATTENTION_CUT_H
-#define TR_OPS_ATTENTION_CUT_H
+#ifndef TR_OPS_ATTENTION_CPU_CUT_H
+#define TR_OPS_ATTENTION_CPU_CUT_H
 
 #include "backend/cpu/parallel.h"
 #include "ops/attention/sizes.h"

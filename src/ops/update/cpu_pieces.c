@@ -1,7 +1,7 @@
-#include "ops/update/pieces.h"
+#include "ops/update/cpu_pieces.h"
 
 #include "base/checked.h"
-#include "ops/accumulate/accumulate.h"
+#include "ops/accumulate/cpu_convert.h"
 
 // The first range that ends behind element `first` of the flat buffer.
 static const tr_update_range *first_range(const tr_update_order *order, int flat,

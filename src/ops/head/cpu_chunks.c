@@ -1,4 +1,4 @@
-#include "ops/head/chunks.h"
+#include "ops/head/cpu_chunks.h"
 
 #include "backend/cpu/column_sums.h"
 #include "base/checked.h"

@@ -1,11 +1,11 @@
 // Dropout of runs of elements, for kernel files: dropout alone and at the end of a
 // residual branch.
-#ifndef TR_OPS_DROPOUT_MASK_H
-#define TR_OPS_DROPOUT_MASK_H
+#ifndef TR_OPS_DROPOUT_CPU_MASK_H
+#define TR_OPS_DROPOUT_CPU_MASK_H
 
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/simd_map.h"
-#include "ops/dropout/draw_simd.h"
+#include "ops/dropout/cpu_draw.h"
 #include "ops/dropout/dropout.h"
 
 // Multipliers made at a time, in whole groups of draws.

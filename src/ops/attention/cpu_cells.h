@@ -3,13 +3,13 @@
 // TR_CELL_STEPS], where a product steps along its rows, and as "steps", [rows /
 // TR_CELL_STEPS, columns], where it steps down its columns. Where a cell is one number
 // both are the same and lie in one place.
-#ifndef TR_OPS_ATTENTION_CELLS_H
-#define TR_OPS_ATTENTION_CELLS_H
+#ifndef TR_OPS_ATTENTION_CPU_CELLS_H
+#define TR_OPS_ATTENTION_CPU_CELLS_H
 
 #include "backend/cpu/cell.h"
 #include "backend/cpu/real.h"
 #include "base/checked.h"
-#include "ops/attention/tile.h"
+#include "ops/attention/cpu_tile.h"
 
 // Columns of a padded buffer for `depth` columns.
 static inline int64_t tr_v_padded(int64_t depth) {

@@ -2,6 +2,7 @@
 // the rows are gathered, so that it is one small product. Or of every row.
 #include "base/checked.h"
 #include "ops/head/operands.h"
+#include "ops/linear/cpu_products.h"
 #include "ops/operand.h"
 
 extern const tr_kernel tr__head_logits_kernel, tr__head_logits_rows_kernel;

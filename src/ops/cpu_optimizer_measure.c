@@ -1,7 +1,8 @@
-#include "ops/optimizer_measure.h"
+#include "ops/cpu_optimizer.h"
 
 #include "backend/cpu/parallel.h"
 #include "base/checked.h"
+#include "ops/gradient_squares/cpu_squares.h"
 
 // One element costs as much as this many moved ones.
 enum { WEIGHT = 8 };
@@ -18,14 +19,14 @@ static tr_update cut(const tr_update *update, int64_t begin, int64_t end) {
     return part;
 }
 
-void tr__optimizer_measure(const tr_optimizer *optimizer, int isa, int threads,
+void tr__optimizer_measure(const tr_optimizer *optimizer, const tr_target *target,
                            const tr_hyper *hyper, const tr_update *update,
                            int64_t first, tr_squares *parts) {
-    tr_direct_function direct = tr__optimizer_choose_direct(optimizer, isa);
-    tr_squares_function squares = tr__squares_choose(isa);
+    tr_direct_kernel *direct = tr__optimizer_choose_direct(optimizer, target->level);
+    tr_squares_function squares = tr__squares_choose(target->level);
     int64_t count = tr__measure_parts(first, update->count);
     int64_t origin = first / TR_NORM_BLOCK * TR_NORM_BLOCK - first;
-    threads = tr__threads_for(update->count, WEIGHT, threads);
+    int threads = tr__threads_for(update->count, WEIGHT, target->workers);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t k = 0; k < count; k++) {
         int64_t begin = origin + k * TR_NORM_BLOCK;

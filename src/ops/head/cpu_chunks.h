@@ -1,9 +1,10 @@
 // How the head cuts its rows into chunks, the products of a chunk, and where things lie
 // in its workspace.
-#ifndef TR_OPS_HEAD_CHUNKS_H
-#define TR_OPS_HEAD_CHUNKS_H
+#ifndef TR_OPS_HEAD_CPU_CHUNKS_H
+#define TR_OPS_HEAD_CPU_CHUNKS_H
 
 #include "ops/head/operands.h"
+#include "ops/linear/cpu_products.h"
 
 // The products of chunks of one size; NULL where not wanted.
 typedef struct tr_head_products {

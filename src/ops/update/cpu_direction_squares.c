@@ -1,8 +1,8 @@
 // The first phase of an update whose rate follows each tensor's norms.
 #include "ops/accumulate/accumulate.h"
+#include "ops/cpu_optimizer.h"
 #include "ops/operand.h"
-#include "ops/optimizer_measure.h"
-#include "ops/update/pieces.h"
+#include "ops/update/cpu_pieces.h"
 
 extern const tr_kernel tr__direction_squares_kernel;
 
@@ -10,9 +10,9 @@ static void measure_piece(const tr_update_piece *piece) {
     const tr_update_walk *walk = piece->walk;
     tr_squares *parts = walk->launch->out[0];
     int64_t block = piece->first / TR_NORM_BLOCK - walk->attr->origin / TR_NORM_BLOCK;
-    tr__optimizer_measure(walk->order->optimizer, walk->desc->target.level,
-                          walk->desc->target.workers, &piece->hyper, &piece->update,
-                          piece->first, parts + block + piece->range->place);
+    tr__optimizer_measure(walk->order->optimizer, &walk->desc->target, &piece->hyper,
+                          &piece->update, piece->first,
+                          parts + block + piece->range->place);
 }
 
 // Parameters are read alone, but a piece of an update may write them.
@@ -49,10 +49,4 @@ const tr_kernel tr__direction_squares_kernel = {
     .cost = cost,
     .workspace = workspace,
     .launch = launch,
-};
-
-const tr_op tr__op_direction_squares = {
-    .name = "direction_squares",
-    .attr_bytes = sizeof(tr_update_attr),
-    .reference = &tr__direction_squares_kernel,
 };

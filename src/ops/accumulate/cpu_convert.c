@@ -1,0 +1,77 @@
+#include "ops/accumulate/cpu_convert.h"
+
+#include "backend/cpu/half.h"
+
+extern const tr_kernel tr__accumulate_half_kernel;
+
+// ---- sums in 16 bits
+
+static bool supports(const tr_op_desc *desc) {
+    return desc->in[0].dtype == TR_F32 && tr__dtype_is_half(desc->out[0].dtype);
+}
+
+static void cost(const tr_op_desc *desc, tr_cost *out) {
+    tr__accumulate_cost(desc, out);
+}
+
+static void launch_half(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    bool add = launch->accumulate & 1;
+    (add ? tr__half_add : tr__half_narrow)(desc->out[0].dtype, launch->in[0],
+                                           tr_shape_count(desc->in[0].shape),
+                                           desc->target.workers, launch->out[0]);
+}
+
+const tr_kernel tr__accumulate_half_kernel = {
+    .name = "accumulate.cpu.half",
+    .supports = supports,
+    .cost = cost,
+    .launch = launch_half,
+};
+
+// ---- back to f32
+
+typedef void (*convert_function)(const int64_t *sums, int64_t count, double scale,
+                                 int threads, float *x);
+
+void tr__fixed_convert_reference(const int64_t *sums, int64_t count, double scale,
+                                 int threads, float *x);
+void tr__fixed_convert_generic(const int64_t *sums, int64_t count, double scale,
+                               int threads, float *x);
+#if defined(__x86_64__)
+void tr__fixed_convert_avx2(const int64_t *sums, int64_t count, double scale,
+                            int threads, float *x);
+void tr__fixed_convert_avx512(const int64_t *sums, int64_t count, double scale,
+                              int threads, float *x);
+#endif
+
+static convert_function choose_convert(int isa) {
+    static const convert_function table[TR_ISA_COUNT] = TR_ISA_TABLE(tr__fixed_convert);
+    for (int i = isa; i >= 0; i--) {
+        if (i < TR_ISA_COUNT && table[i]) {
+            return table[i];
+        }
+    }
+    return tr__fixed_convert_reference;
+}
+
+void tr__sums_convert(tr_dtype dtype, const void *sums, int64_t count, double scale,
+                      const tr_target *target, float *x) {
+    if (dtype == TR_I64) {
+        choose_convert(target->level)(sums, count, scale, target->workers, x);
+    } else {
+        tr__half_widen(dtype, sums, count, target->workers, x);
+    }
+}
+
+const float *tr__sums_at(const tr_op_desc *desc, const tr_launch *launch, int64_t at,
+                         int64_t count) {
+    tr_dtype type = desc->in[0].dtype;
+    const char *from = (const char *)launch->in[0] + at * (int64_t)tr_dtype_bytes(type);
+    if (type == TR_F32) {
+        return (const float *)(const void *)from;
+    }
+    tr__sums_convert(type, from, count, launch->run->fixed_scale, &desc->target,
+                     launch->workspace);
+    return launch->workspace;
+}
