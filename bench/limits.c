@@ -1,10 +1,13 @@
-// The rate of the processor's matrix products on GPT-2's own shapes, forward and both
-// backward products with accumulation, and the tokens a second that they would allow if
-// a step were nothing else.
+// The rate of the processor's matrix products on a language model's own shapes, forward
+// and both backward products with accumulation, and the tokens a second that they would
+// allow if a step were nothing else.
 //
 //     limits [context] [width] [layers] [vocabulary] [micro-batch] [f32|bf16]
+//            [key-width] [inner-width]
 //
-// In bf16 results are bf16 too, but for the gradients of weights and the logits.
+// With the last two the blocks are Llama's: keys and values of that width, and an MLP
+// with gates; else GPT-2's. In bf16 results are bf16 too, but for the gradients of
+// weights and the logits.
 #include "backend/cpu/matmul.h"
 #include "base/arena.h"
 #include "base/clock.h"
@@ -104,36 +107,65 @@ static double measure_linear(const char *name, int64_t rows, int64_t in, int64_t
     return seconds;
 }
 
+typedef struct sizes {
+    int64_t context, width, layers, vocabulary, rows;
+    int64_t keys, inner; // of Llama's blocks; 0: GPT-2's
+    tr_dtype type;
+} sizes;
+
 static int64_t argument(int argc, char **argv, int index, int64_t fallback) {
     return argc > index ? strtoll(argv[index], NULL, 10) : fallback;
 }
 
+static sizes read_sizes(int argc, char **argv) {
+    sizes z = {.context = argument(argc, argv, 1, 1024),
+               .width = argument(argc, argv, 2, 768),
+               .layers = argument(argc, argv, 3, 12),
+               .vocabulary = argument(argc, argv, 4, 50257),
+               .keys = argument(argc, argv, 7, 0),
+               .inner = argument(argc, argv, 8, 0),
+               .type = argc > 6 && strcmp(argv[6], "bf16") == 0 ? TR_BF16 : TR_F32};
+    z.rows = z.context * argument(argc, argv, 5, 1);
+    return z;
+}
+
+// The products of one block's weights, in the form in which files have them.
+static double measure_blocks(const sizes *z, double *flops) {
+    int64_t C = z->width, rows = z->rows;
+    bool llama = z->inner > 0;
+    int64_t qkv = llama ? C + 2 * z->keys : 3 * C;
+    int64_t inner = llama ? z->inner : 4 * C, up = llama ? 2 * inner : inner;
+    double L = (double)z->layers, seconds = 0;
+    seconds += measure_linear("qkv", rows, C, qkv, llama, L, z->type, false, flops);
+    seconds += measure_linear("out", rows, C, C, llama, L, z->type, false, flops);
+    seconds += measure_linear(llama ? "gate, up" : "fc", rows, C, up, llama, L, z->type,
+                              false, flops);
+    seconds += measure_linear(llama ? "down" : "proj", rows, inner, C, llama, L,
+                              z->type, false, flops);
+    return seconds;
+}
+
 int main(int argc, char **argv) {
-    int64_t context = argument(argc, argv, 1, 1024), C = argument(argc, argv, 2, 768);
-    int64_t layers = argument(argc, argv, 3, 12), V = argument(argc, argv, 4, 50257);
-    int64_t rows = context * argument(argc, argv, 5, 1);
-    int64_t head_rows = rows < HEAD_ROWS ? rows : HEAD_ROWS;
-    tr_dtype type = argc > 6 && strcmp(argv[6], "bf16") == 0 ? TR_BF16 : TR_F32;
-    double flops = 0, seconds = 0, L = (double)layers;
-    if (!tr__matmul_has(type)) {
+    sizes z = read_sizes(argc, argv);
+    int64_t head_rows = z.rows < HEAD_ROWS ? z.rows : HEAD_ROWS;
+    double flops = 0, rows = (double)z.rows;
+    if (!tr__matmul_has(z.type)) {
         fprintf(stderr, "limits: this processor has no products of %s\n",
-                tr_dtype_name(type));
+                tr_dtype_name(z.type));
         return 2;
     }
-    printf("products (m x n x k) of %s, %d threads\n", tr_dtype_name(type),
+    printf("products (m x n x k) of %s, %d threads\n", tr_dtype_name(z.type),
            omp_get_max_threads());
-    seconds += measure_linear("qkv", rows, C, 3 * C, false, L, type, false, &flops);
-    seconds += measure_linear("out", rows, C, C, false, L, type, false, &flops);
-    seconds += measure_linear("fc", rows, C, 4 * C, false, L, type, false, &flops);
-    seconds += measure_linear("proj", rows, 4 * C, C, false, L, type, false, &flops);
-    seconds += measure_linear("head", head_rows, C, V, true,
-                              (double)rows / (double)head_rows, type, true, &flops);
+    double seconds = measure_blocks(&z, &flops);
+    seconds += measure_linear("head", head_rows, z.width, z.vocabulary, true,
+                              rows / (double)head_rows, z.type, true, &flops);
     double rate = flops / seconds;
     // Causal attention: two products of S x S / 2 x C forward, five backward.
-    double attention = L * 14 * (double)rows * (double)context / 2 * (double)C;
+    double attention =
+        (double)z.layers * 14 * rows * (double)z.context / 2 * (double)z.width;
     printf("{\"product_gflops\": %.1f, \"step_gflop_per_token\": %.4f, "
            "\"limit_tokens_per_second\": %.1f}\n",
-           rate / 1e9, (flops + attention) / (double)rows / 1e9,
-           (double)rows / ((flops + attention) / rate));
+           rate / 1e9, (flops + attention) / rows / 1e9,
+           rows / ((flops + attention) / rate));
     return 0;
 }

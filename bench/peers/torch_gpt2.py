@@ -25,8 +25,8 @@ def step(model, optimizer, batches, cast):
     optimizer.zero_grad(set_to_none=True)
 
 
-def main():
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def parse(options):
+    """Adds what all language models are measured with."""
     options.add_argument("--context", type=int, default=1024)
     options.add_argument("--micro-batch", type=int, default=1)
     options.add_argument("--accumulation", type=int, default=4)
@@ -34,11 +34,11 @@ def main():
     options.add_argument("--layers", type=int, default=12)
     options.add_argument("--compile", action="store_true", help="with torch.compile")
     options.add_argument("--bf16", action="store_true", help="with autocast")
-    args = options.parse_args()
+    return options.parse_args()
 
-    torch.manual_seed(1)
-    vocabulary = 50257
-    model = gpt2.Gpt2(vocabulary, args.context, args.layers, 768, 12)
+
+def run(model, args):
+    """Trains on random bytes and reports; the model has loss(ids, targets)."""
     optimizer = gpt2.make_adamw(model, 1e-4, (0.9, 0.999), 0.1)
     if args.compile:
         model.loss = torch.compile(model.loss)
@@ -55,6 +55,12 @@ def main():
         step(model, optimizer, batches, cast)
         seconds.append(time.perf_counter() - begin)
     measure.report(args.accumulation * args.micro_batch * args.context, seconds)
+
+
+def main():
+    args = parse(argparse.ArgumentParser(description=__doc__.splitlines()[0]))
+    torch.manual_seed(1)
+    run(gpt2.Gpt2(50257, args.context, args.layers, 768, 12), args)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,37 @@
+"""transformers' Llama of SmolLM2-135M's sizes in PyTorch, with its fused attention: tokens a
+second and peak memory. In float32 and eager, or with bf16 autocast, or compiled.
+
+    torch_llama.py [--context 1024] [--micro-batch 1] [--accumulation 4] [--steps 3]
+                   [--layers 30] [--bf16] [--compile]
+"""
+import argparse
+
+import torch
+import torch.nn.functional as F
+from transformers import LlamaConfig, LlamaForCausalLM
+
+import torch_gpt2
+
+
+class Llama(LlamaForCausalLM):
+    def loss(self, ids, targets):
+        """ids, targets: [batch, length]"""
+        logits = self(input_ids=ids, use_cache=False).logits
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    args = torch_gpt2.parse(options)
+    torch.manual_seed(1)
+    config = LlamaConfig(
+        vocab_size=49152, hidden_size=576, intermediate_size=1536,
+        num_hidden_layers=args.layers, num_attention_heads=9, num_key_value_heads=3,
+        max_position_embeddings=8192, tie_word_embeddings=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 100000.0})
+    config._attn_implementation = "sdpa"
+    torch_gpt2.run(Llama(config).train(), args)
+
+
+if __name__ == "__main__":
+    main()
