@@ -61,20 +61,34 @@ static bool has_halves(const tr_op_desc *desc) {
     return has;
 }
 
-static const tr_kernel *best_half(const tr_cpu_kernels *row, const tr_op_desc *desc) {
+static const tr_kernel *
+best_half(const tr_kernel *const table[TR_CPU_HALVES][TR_ISA_COUNT],
+          const tr_op_desc *desc) {
     const tr_kernel *kernel = NULL;
-    for (int half = 0; half < TR_CPU_HALVES && row && !kernel; half++) {
-        kernel = best(row->half[half], desc);
+    for (int half = 0; half < TR_CPU_HALVES && !kernel; half++) {
+        kernel = best(table[half], desc);
     }
+    return kernel;
+}
+
+static const tr_kernel *of_halves(const tr_cpu_kernels *row, const tr_op_desc *desc) {
+    const tr_kernel *kernel = NULL;
+    if (row && desc->inference) {
+        kernel = best_half(row->asked_half, desc);
+    }
+    kernel = row && !kernel ? best_half(row->half, desc) : kernel;
     return kernel ? kernel : tr__widened.supports(desc) ? &tr__widened : NULL;
 }
 
 const tr_kernel *tr__cpu_kernel(const tr_op_desc *desc) {
     const tr_cpu_kernels *row = tr__cpu_kernels_of(desc->op);
-    const tr_kernel *reference = desc->op->reference;
+    const tr_kernel *reference = desc->op->reference, *kernel = NULL;
     if (has_halves(desc)) {
-        return best_half(row, desc);
+        return of_halves(row, desc);
     }
-    const tr_kernel *kernel = row ? best(row->f32, desc) : NULL;
+    if (row && desc->inference) {
+        kernel = best(row->asked_f32, desc);
+    }
+    kernel = row && !kernel ? best(row->f32, desc) : kernel;
     return kernel ? kernel : reference && reference->supports(desc) ? reference : NULL;
 }

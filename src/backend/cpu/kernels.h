@@ -17,6 +17,9 @@ typedef struct tr_cpu_kernels {
     // f16. The first row that has one for the description wins. Where none has:
     // tr__widened.
     const tr_kernel *half[TR_CPU_HALVES][TR_ISA_COUNT];
+    // The same of kernels that inferences alone use: they are tried first.
+    const tr_kernel *asked_f32[TR_ISA_COUNT];
+    const tr_kernel *asked_half[TR_CPU_HALVES][TR_ISA_COUNT];
 } tr_cpu_kernels;
 
 // One list for each folder src/ops/<op> with a file cpu_kernels.c, which defines it as

@@ -4,6 +4,7 @@
 
 extern const tr_kernel TR_REAL_KERNELS(tr__head_kernel);
 extern const tr_kernel TR_REAL_KERNELS(tr__head_backward_kernel);
+extern const tr_kernel TR_REAL_KERNELS(tr__head_logits_few_kernel);
 extern const tr_kernel tr__head_logits_kernel;
 extern const tr_kernel tr__head_logits_rows_kernel;
 
@@ -17,7 +18,9 @@ const tr_cpu_kernels tr__cpu_kernels_head[] = {
      .half = TR_PRODUCT_TABLE(&tr__head_backward_kernel)},
     {.op = &tr__op_head_logits,
      .f32 = {&tr__head_logits_kernel},
-     .half = {{[TR_ISA_AVX512] = &tr__head_logits_kernel}}},
+     .half = {{[TR_ISA_AVX512] = &tr__head_logits_kernel}},
+     .asked_f32 = TR_ISA_TABLE(&tr__head_logits_few_kernel),
+     .asked_half = TR_HALF_TABLE(&tr__head_logits_few_kernel)},
     {.op = &tr__op_head_logits_rows,
      .f32 = {&tr__head_logits_rows_kernel},
      .half = {{[TR_ISA_AVX512] = &tr__head_logits_rows_kernel}}},

@@ -1,17 +1,10 @@
 // Logits for sampling and for callers. Of each sample the row that has its last target:
 // the rows are gathered, so that it is one small product. Or of every row.
-#include "base/checked.h"
-#include "ops/head/operands.h"
+#include "ops/head/cpu_gathered.h"
 #include "ops/linear/cpu_products.h"
 #include "ops/operand.h"
 
 extern const tr_kernel tr__head_logits_kernel, tr__head_logits_rows_kernel;
-
-static tr_linear_dims gathered_dims(const tr_op_desc *desc) {
-    tr_linear_dims dims = tr__head_dims(desc);
-    dims.rows = desc->in[HEAD_X].shape.dim[0];
-    return dims;
-}
 
 // A row of zeros must come out for a sample without target, which a fused sum would
 // not leave alone: the bias is in every row.
@@ -31,49 +24,27 @@ static tr_status prepare_rows(const tr_op_desc *desc, tr_linear_dims dims, void 
 }
 
 static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
-    return prepare_rows(desc, gathered_dims(desc), state, err);
+    return prepare_rows(desc, tr__gathered_dims(desc), state, err);
 }
 
 static tr_status prepare_all(const tr_op_desc *desc, void **state, tr_error *err) {
     return prepare_rows(desc, tr__head_dims(desc), state, err);
 }
 
-static int64_t row_bytes(const tr_op_desc *desc) {
-    return tr__head_dims(desc).in * (int64_t)tr_dtype_bytes(desc->in[HEAD_X].dtype);
-}
-
-static size_t gathered_bytes(const tr_op_desc *desc) {
-    tr_linear_dims dims = gathered_dims(desc);
-    return (size_t)tr__round_up(dims.rows * row_bytes(desc), 64);
-}
-
 static size_t workspace(const tr_op_desc *desc, const void *state) {
-    return gathered_bytes(desc) + tr__matmul_workspace(state);
+    return tr__gathered_bytes(desc) + tr__matmul_workspace(state);
 }
 
 static void launch_logits(const tr_op_desc *desc, void *state,
                           const tr_launch *launch) {
-    const char *x = launch->in[HEAD_X];                // [rows, C]
-    const int32_t *targets = launch->in[HEAD_TARGETS]; // [rows]
-    float *logits = launch->out[0];                    // [B, V]
-    char *gathered = launch->workspace;                // [B, C]
-    tr_linear_dims dims = gathered_dims(desc);
-    int64_t each = tr__head_dims(desc).rows / dims.rows;
-    for (int64_t b = 0; b < dims.rows; b++) {
-        int64_t last = tr__head_last_target(targets + b * each, each);
-        int64_t row = b * each + (last < 0 ? 0 : last);
-        memcpy(gathered + b * row_bytes(desc), x + row * row_bytes(desc),
-               (size_t)row_bytes(desc));
-    }
+    float *logits = launch->out[0];     // [B, V]
+    char *gathered = launch->workspace; // [B, C]
+    tr__gathered_take(desc, launch, gathered);
     tr__launch_note(launch,
                     tr__matmul_run(state, false, gathered, launch->in[HEAD_WEIGHT],
                                    launch->in[HEAD_BIAS], logits,
-                                   (char *)launch->workspace + gathered_bytes(desc)));
-    for (int64_t b = 0; b < dims.rows; b++) {
-        if (tr__head_last_target(targets + b * each, each) < 0) {
-            memset(logits + b * dims.out, 0, (size_t)dims.out * sizeof(float));
-        }
-    }
+                                   gathered + tr__gathered_bytes(desc)));
+    tr__gathered_clear(desc, launch, logits);
 }
 
 static size_t all_workspace(const tr_op_desc *desc, const void *state) {
