@@ -17,6 +17,14 @@ typedef struct tr_backend {
     tr_target (*here)(void);
     // "avx512"; NULL: there is no such level.
     const char *(*level_name)(int level);
+    // From `begin` to `end` the calling thread launches kernels, by so many workers.
+    // Returns what the end is to be given.
+    int (*begin)(int workers);
+    void (*end)(int before);
+    // Flops a second of matrix products in f32: as measured just now, in about 50 ms (0
+    // where it cannot be), and as a machine of that level usually has.
+    double (*measure_rate)(int workers);
+    double (*usual_rate)(int level, int workers);
 } tr_backend;
 
 // That of a number.

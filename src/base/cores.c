@@ -77,3 +77,8 @@ double tr__cores_of_others(const tr_core_times *before, const tr_core_times *aft
     double others = (after->busy - before->busy) - (after->own - before->own);
     return seconds > 0 && others > 0 ? others / seconds : 0;
 }
+
+void tr__cores_mask(uint64_t *mask, size_t bytes) {
+    // A mask of the kernel is an array of words, whatever cpu_set_t's own size.
+    sched_getaffinity(0, bytes, (cpu_set_t *)(void *)mask);
+}

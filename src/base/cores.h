@@ -2,6 +2,7 @@
 #ifndef TR_BASE_CORES_H
 #define TR_BASE_CORES_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 // Times are in seconds. Two of these, some seconds apart, tell how much of the cores
@@ -20,6 +21,10 @@ tr_core_times tr__core_times(void);
 // Returns how many of them the file tells of, and what they have worked in `*ticks`.
 int tr__core_ticks(FILE *stat, const unsigned char *counted, int core_count,
                    double *ticks);
+
+// Bit i of the mask: the process may run on core i. bytes: of `mask`, whose words the
+// caller has cleared.
+void tr__cores_mask(uint64_t *mask, size_t bytes);
 
 // Cores that other processes used between the two, on average: 1.5 is one and a half.
 double tr__cores_of_others(const tr_core_times *before, const tr_core_times *after);

@@ -1,14 +1,12 @@
 #include "calibrate/calibrate.h"
 
-#include "backend/cpu/rate.h"
-#include "backend/cpu/team.h"
+#include "backend/backend.h"
 #include "base/checked.h"
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "calibrate/measure.h"
 
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,7 +84,8 @@ static bool wants_nvme(const tr_calibration *how) {
 static tr_status measure_all(tr_measuring *m, const tr_calibration *how) {
     tr_status status = tr__measure_memory(m);
     if (status == TR_OK) {
-        m->machine->flops = tr__cpu_product_rate(m->request->threads);
+        const tr_backend *backend = tr__backend(m->request->backend);
+        m->machine->flops = backend->measure_rate(m->request->threads);
         m->machine->flops = m->machine->flops > 1 ? m->machine->flops : 1e9;
         status = tr__measure_kernels(m);
     }
@@ -226,10 +225,9 @@ tr_status tr__calibrate(const tr_plan_request *request, tr_comm *comm,
     tr_status status =
         m && machine ? TR_OK : tr_fail(&mine, TR_MEMORY, "no memory to calibrate");
     comm = comm && tr_comm_ranks(comm) > 1 ? comm : NULL;
-    if (resolved.threads <= 0) {
-        resolved.threads = omp_get_max_threads();
-    }
-    int before = tr__team_begin(resolved.threads);
+    const tr_backend *backend = tr__backend(request->backend);
+    resolved.threads = tr__request_target(request).workers;
+    int before = backend->begin(resolved.threads);
     resolved.ranks = tr__max_i64(1, request->ranks);
     if (status == TR_OK) {
         *m = (tr_measuring){.comm = comm,
@@ -254,7 +252,7 @@ tr_status tr__calibrate(const tr_plan_request *request, tr_comm *comm,
     if (status == TR_OK) {
         status = tr__machine_parse("calibration", text, out, err);
     }
-    tr__team_end(before);
+    backend->end(before);
     tr_plan_destroy(plans[0]);
     tr_plan_destroy(plans[1]);
     tr_machine_close(machine);

@@ -1,6 +1,7 @@
 #include "calibrate/measure.h"
 
 #include "base/clock.h"
+#include "base/parallel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,18 +44,29 @@ tr_status tr__measure_together(tr_measuring *m, int64_t mine, int64_t *most) {
     return m->comm ? tr__comm_most(m->comm, mine, most, m->err) : TR_OK;
 }
 
+typedef struct filling {
+    uint32_t *values; // [count]
+    int64_t count;
+} filling;
+
 // Both halves of a float are the same 16 bits: as bf16 or f16 too, none is huge or
 // tiny.
-void tr__measure_fill(tr_arena *arena, size_t bytes) {
-    uint32_t *values = tr__arena_view(arena, 0, bytes);
-    int64_t count = (int64_t)(bytes / sizeof *values);
-#pragma omp parallel for
-    for (int64_t i = 0; i < count; i++) {
+static void fill_part(void *work, int part, int parts) {
+    const filling *f = work;
+    uint32_t *values = f->values;
+    int64_t each = f->count / parts, first = each * part;
+    int64_t end = part + 1 == parts ? f->count : first + each;
+    for (int64_t i = first; i < end; i++) {
         float value = (float)(i % 1021) / 1021 - 0.4f;
         uint32_t bits;
         memcpy(&bits, &value, sizeof bits);
         values[i] = (bits & 0xffff0000U) | bits >> 16;
     }
+}
+
+void tr__measure_fill(tr_arena *arena, size_t bytes) {
+    filling f = {tr__arena_view(arena, 0, bytes), (int64_t)(bytes / sizeof *f.values)};
+    tr__parallel_parts(tr__parallel_threads(), fill_part, &f);
 }
 
 // While both are at work each goes on at 1 - i of its speed:

@@ -1,10 +1,10 @@
 // Memory, cache, and what a launch costs.
 #include "backend/backend.h"
+#include "base/parallel.h"
 #include "calibrate/measure.h"
 #include "ops/adam/adam.h"
 #include "ops/update/update.h"
 
-#include <omp.h>
 #include <string.h>
 
 enum { STATE_ELEMENTS = 1 << 24, FIRST_COPY = 1 << 17, LAST_COPY = 1 << 26 };
@@ -68,19 +68,21 @@ typedef struct copy_work {
     size_t bytes; // of each thread
 } copy_work;
 
-static void copy(void *what) {
+static void copy_part(void *what, int part, int parts) {
     const copy_work *w = what;
-#pragma omp parallel
-    {
-        size_t at = (size_t)omp_get_thread_num() * w->bytes;
-        memcpy(w->to + at, w->from + at, w->bytes);
-    }
+    size_t at = (size_t)part * w->bytes;
+    (void)parts;
+    memcpy(w->to + at, w->from + at, w->bytes);
+}
+
+static void copy(void *what) {
+    tr__parallel_parts(tr__parallel_threads(), copy_part, what);
 }
 
 // Copies of larger and larger blocks: the cache is as large as the last two blocks that
 // were copied clearly faster than memory goes.
 static void find_cache(tr_machine *machine, tr_arena *arena) {
-    size_t threads = (size_t)omp_get_max_threads(), room = tr__arena_bytes(arena);
+    size_t threads = (size_t)tr__parallel_threads(), room = tr__arena_bytes(arena);
     for (size_t each = FIRST_COPY / threads; each * threads <= LAST_COPY; each *= 2) {
         size_t bytes = each * threads;
         if (each == 0 || 2 * bytes > room) {
@@ -100,14 +102,16 @@ static void find_cache(tr_machine *machine, tr_arena *arena) {
 // ---- a launch
 // ------------------------------------------------------------------------
 
-static void nothing(void *what) {
+static void set_first(void *what, int part, int parts) {
     volatile int *sink = what;
-#pragma omp parallel
-    {
-        if (omp_get_thread_num() == 0) {
-            *sink = 1;
-        }
+    (void)parts;
+    if (part == 0) {
+        *sink = 1;
     }
+}
+
+static void nothing(void *what) {
+    tr__parallel_parts(tr__parallel_threads(), set_first, what);
 }
 
 tr_status tr__measure_memory(tr_measuring *m) {

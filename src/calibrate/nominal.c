@@ -1,13 +1,11 @@
 // A machine that nobody has measured.
-#include "backend/cpu/isa.h"
+#include "backend/backend.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "calibrate/calibrate.h"
 #include "plan/plan.h"
 
-// Of one thread: products as vectors are wide, memory and copies as servers have them.
-static const double products[TR_ISA_COUNT] = {
-    [TR_ISA_GENERIC] = 8e9, [TR_ISA_AVX2] = 60e9, [TR_ISA_AVX512] = 120e9};
+// Of one thread: memory and copies as servers have them.
 static const double memory = 10e9, copies = 8e9, link = 3e9, disk = 1e9;
 static const double launch = 2e-6, message = 2e-5, block = 1e-4;
 
@@ -28,7 +26,7 @@ tr_status tr__calibrate_nominal(const tr_plan_request *request, tr_machine **out
     }
     tr_target target = tr__request_target(request);
     m->ranks_per_node = tr__max_i64(1, request->ranks);
-    m->flops = products[target.level] * target.workers;
+    m->flops = tr__backend(target.backend)->usual_rate(target.level, target.workers);
     m->half_flops = m->flops;
     m->memory_rate = memory * target.workers;
     m->host_rate = memory * target.workers * (double)m->ranks_per_node;

@@ -3,11 +3,11 @@
 #include "comm/mpi_check.h"
 
 #include "base/clock.h"
+#include "base/parallel.h"
 #include "base/thread.h"
 
 #include <errno.h>
 #include <math.h>
-#include <omp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,7 +214,7 @@ static void finalize(tr_world *w) {
 
 static void *run(void *argument) {
     tr_world *w = argument;
-    omp_set_num_threads(1); // of this thread: the cores belong to the step
+    tr__parallel_threads_set(1); // of this thread: the cores belong to the step
     prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL); // nanoseconds: rests are short
     tr_status status = begin(w, &w->opened);
     sem_post(&w->open);

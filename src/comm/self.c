@@ -5,8 +5,8 @@
 #include "comm/transport.h"
 
 #include "base/memory.h"
+#include "base/parallel.h"
 
-#include <omp.h>
 #include <string.h>
 
 // The whole is this rank's part.
@@ -90,7 +90,7 @@ tr_status tr__self_open(tr_comm **out, tr_error *err) {
         tr__free(comm);
         return status;
     }
-    comm->threads = omp_get_max_threads();
+    comm->threads = tr__parallel_threads();
     *out = comm;
     return TR_OK;
 }

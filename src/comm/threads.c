@@ -2,21 +2,21 @@
 // that may run on them too.
 #include "comm/transport.h"
 
+#include "base/cores.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 
-#include <omp.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { CPUS_MAX = 4096, WORD_BITS = 64 };
+enum { CORES_MAX = 4096, WORD_BITS = 64 };
 
 typedef struct seat {
     uint64_t machine; // hash
     int64_t threads;  // as the user wants it; 0: as many as there are cores
-    uint64_t cpus[CPUS_MAX / WORD_BITS];
+    uint64_t cores[CORES_MAX / WORD_BITS];
 } seat;
 
 // The kernel's own number, which containers on one machine share; else the host's name.
@@ -35,19 +35,18 @@ static uint64_t machine_hash(void) {
 static void take_seat(seat *own) {
     *own = (seat){.machine = machine_hash()};
     if (getenv("OMP_NUM_THREADS")) {
-        own->threads = omp_get_max_threads();
+        own->threads = tr__parallel_threads();
     }
-    // A mask of the kernel is an array of words, whatever cpu_set_t's own size.
-    sched_getaffinity(0, sizeof own->cpus, (cpu_set_t *)(void *)own->cpus);
+    tr__cores_mask(own->cores, sizeof own->cores);
 }
 
-static int common_cpus(const seat *a, const seat *b) {
+static int common_cores(const seat *a, const seat *b) {
     int count = 0;
     if (a->machine != b->machine) {
         return 0;
     }
-    for (int i = 0; i < CPUS_MAX / WORD_BITS; i++) {
-        count += __builtin_popcountll(a->cpus[i] & b->cpus[i]);
+    for (int i = 0; i < CORES_MAX / WORD_BITS; i++) {
+        count += __builtin_popcountll(a->cores[i] & b->cores[i]);
     }
     return count;
 }
@@ -59,9 +58,9 @@ static int threads_of(const seat *seats, int ranks, int rank) {
         return (int)own->threads;
     }
     for (int r = 0; r < ranks; r++) {
-        sharing += common_cpus(own, &seats[r]) > 0;
+        sharing += common_cores(own, &seats[r]) > 0;
     }
-    int threads = sharing > 0 ? common_cpus(own, own) / sharing : 1;
+    int threads = sharing > 0 ? common_cores(own, own) / sharing : 1;
     return threads > 0 ? threads : 1;
 }
 

@@ -5,9 +5,9 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "base/thread.h"
 
-#include <omp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -134,7 +134,7 @@ static void *run(void *argument) {
     const tr_feed_options *options = &feed->options;
     tr_status status = TR_OK;
     int64_t cursor = options->cursor, number = 0;
-    omp_set_num_threads(1); // of this thread: the cores belong to the step
+    tr__parallel_threads_set(1); // of this thread: the cores belong to the step
     for (int64_t step = 0; options->steps == 0 || step < options->steps; step++) {
         tr_batch batch = tr__batcher_next(&options->batcher, cursor);
         cursor = batch.next;

@@ -4,8 +4,9 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 
-#include <omp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,30 +81,44 @@ static tr_status scan_chunk(const tr_scan *scan, span chunk, unsigned char *raw,
     return status;
 }
 
+// A batch of chunks, and what was found in those that are done.
+typedef struct batch_work {
+    const tr_scan *scan;
+    span batch;
+    unsigned char *raw; // [threads * CHUNK]
+    pthread_mutex_t lock;
+    uint32_t *most; // [2]
+    tr_error failed;
+} batch_work;
+
+static void scan_item(void *work, int64_t item, int thread) {
+    batch_work *w = work;
+    int64_t per_chunk = CHUNK / w->scan->joined->width;
+    uint32_t here[2] = {0, 0};
+    tr_error mine = {0};
+    span chunk = {w->batch.first + item * per_chunk,
+                  tr__min_i64(per_chunk, w->batch.count - item * per_chunk)};
+    scan_chunk(w->scan, chunk, w->raw + (size_t)thread * CHUNK, here, &mine);
+    pthread_mutex_lock(&w->lock);
+    w->most[0] = here[0] > w->most[0] ? here[0] : w->most[0];
+    w->most[1] = here[1] > w->most[1] ? here[1] : w->most[1];
+    w->failed = w->failed.status == TR_OK ? mine : w->failed;
+    pthread_mutex_unlock(&w->lock);
+}
+
 // raw: [threads * CHUNK]
 static tr_status scan_batch(const tr_scan *scan, span batch, int threads,
                             unsigned char *raw, uint32_t most[2], tr_error *err) {
-    int64_t per_chunk = CHUNK / scan->joined->width;
-    int64_t chunks = tr__ceil_div(batch.count, per_chunk);
-    tr_status failed = TR_OK;
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
-    for (int64_t c = 0; c < chunks; c++) {
-        uint32_t here[2] = {0, 0};
-        tr_error mine = {0};
-        span chunk = {batch.first + c * per_chunk,
-                      tr__min_i64(per_chunk, batch.count - c * per_chunk)};
-        tr_status status = scan_chunk(
-            scan, chunk, raw + (size_t)omp_get_thread_num() * CHUNK, here, &mine);
-#pragma omp critical(tr_scan)
-        {
-            most[0] = here[0] > most[0] ? here[0] : most[0];
-            most[1] = here[1] > most[1] ? here[1] : most[1];
-            if (status != TR_OK && failed == TR_OK) {
-                failed = tr_fail(err, status, "%s", mine.message);
-            }
-        }
-    }
-    return failed;
+    batch_work w = {.scan = scan,
+                    .batch = batch,
+                    .raw = raw,
+                    .lock = PTHREAD_MUTEX_INITIALIZER,
+                    .most = most};
+    int64_t chunks = tr__ceil_div(batch.count, CHUNK / scan->joined->width);
+    tr__parallel_items(threads, chunks, scan_item, &w);
+    return w.failed.status == TR_OK
+               ? TR_OK
+               : tr_fail(err, w.failed.status, "%s", w.failed.message);
 }
 
 static void tell(tr_scan *scan, size_t file, int64_t done) {
@@ -130,7 +145,7 @@ static tr_status read_file(tr_scan *scan, size_t file, uint32_t most[2],
     int64_t first = joined->start[file], count = joined->start[file + 1] - first;
     int64_t per_batch = (int64_t)BATCH * CHUNK / joined->width;
     int64_t chunks = tr__ceil_div(count * joined->width, CHUNK);
-    int threads = (int)tr__min_i64(tr__min_i64(THREADS_MAX, omp_get_max_threads()),
+    int threads = (int)tr__min_i64(tr__min_i64(THREADS_MAX, tr__parallel_threads()),
                                    tr__max_i64(1, chunks));
     unsigned char *raw = tr__calloc((size_t)threads, CHUNK);
     tr_status status =

@@ -1,8 +1,10 @@
 // A whole text: in parts that fit the processor's caches, on as many threads as wished.
+#include "base/parallel.h"
 #include "tokenizer/stream.h"
 #include "tokenizer/tokenizer.h"
 
-#include <omp.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 enum { PART = 1 << 16 }; // bytes of a part, about
 
@@ -77,34 +79,41 @@ static void release_parts(parts *p) {
     tr__free(p->part);
 }
 
-// Works off parts until there are none; the first error of each thread ends its work.
-static void work(tr_text_stream *s, const parts *p, int threads, tr_error *first) {
-#pragma omp parallel num_threads(threads)
-    {
-        tr_error own = {0};
-        tr_encoder **encoder = &s->encoder[omp_get_thread_num()];
-        tr_status status =
-            *encoder ? TR_OK : tr_encoder_create(s->tokenizer, encoder, &own);
-#pragma omp for schedule(dynamic)
-        for (size_t i = 0; i < p->count; i++) {
-            part *here = &p->part[i];
-            if (status == TR_OK) {
-                status =
-                    tr__encode_part(*encoder, here->text, here->bytes, here->begins,
-                                    !s->options.plain_special, &here->ids, &own);
-            }
-        }
-        if (status != TR_OK) {
-#pragma omp critical(tr_tokenizer_error)
-            tr_fail(first, status, "%s", own.message);
-        }
+// Parts that threads work off, and the first error, which ends the work.
+typedef struct parts_work {
+    tr_text_stream *stream;
+    const parts *parts;
+    pthread_mutex_t lock;
+    atomic_bool failed;
+    tr_error first;
+} parts_work;
+
+static tr_status encode_item(tr_text_stream *s, part *here, int thread, tr_error *err) {
+    tr_encoder **encoder = &s->encoder[thread];
+    tr_status status = *encoder ? TR_OK : tr_encoder_create(s->tokenizer, encoder, err);
+    return status == TR_OK
+               ? tr__encode_part(*encoder, here->text, here->bytes, here->begins,
+                                 !s->options.plain_special, &here->ids, err)
+               : status;
+}
+
+static void work(void *what, int64_t item, int thread) {
+    parts_work *w = what;
+    tr_error own = {0};
+    if (atomic_load(&w->failed) ||
+        encode_item(w->stream, &w->parts->part[item], thread, &own) == TR_OK) {
+        return;
     }
+    pthread_mutex_lock(&w->lock);
+    w->first = w->first.status == TR_OK ? own : w->first;
+    pthread_mutex_unlock(&w->lock);
+    atomic_store(&w->failed, true);
 }
 
 // Room for an encoder of each thread. Returns how many threads work; 0: no memory.
 static int prepare_encoders(tr_text_stream *s, size_t count) {
     if (!s->encoder) {
-        s->encoder_count = s->threads > 0 ? s->threads : omp_get_max_threads();
+        s->encoder_count = s->threads > 0 ? s->threads : tr__parallel_threads();
         s->encoder = tr__calloc((size_t)s->encoder_count, sizeof(tr_encoder *));
     }
     size_t most = s->encoder ? (size_t)s->encoder_count : 0;
@@ -112,7 +121,7 @@ static int prepare_encoders(tr_text_stream *s, size_t count) {
 }
 
 static tr_status encode_parts(tr_text_stream *s, const parts *p, tr_error *err) {
-    tr_error first = {0};
+    parts_work w = {.stream = s, .parts = p, .lock = PTHREAD_MUTEX_INITIALIZER};
     int threads = p->count > 0 ? prepare_encoders(s, p->count) : 0;
     if (p->count == 0) {
         return TR_OK;
@@ -120,9 +129,10 @@ static tr_status encode_parts(tr_text_stream *s, const parts *p, tr_error *err) 
     if (threads == 0) {
         return no_memory(err);
     }
-    work(s, p, threads, &first);
-    return first.status == TR_OK ? TR_OK
-                                 : tr_fail(err, first.status, "%s", first.message);
+    tr__parallel_items(threads, (int64_t)p->count, work, &w);
+    return w.first.status == TR_OK
+               ? TR_OK
+               : tr_fail(err, w.first.status, "%s", w.first.message);
 }
 
 // Appends a block's ids: `bytes` of it have some, in the parts from *next on.

@@ -1,6 +1,6 @@
 #include "train/engine.h"
 
-#include "backend/cpu/team.h"
+#include "backend/backend.h"
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -133,14 +133,16 @@ static tr_status prepare(tr_engine *engine, tr_run *run, const tr_plan *plan,
 // Weights drawn or read, with no more threads than the ranks of a machine have room
 // for.
 static tr_status begin_or_resume(tr_engine *engine, tr_error *err) {
-    int before = tr__team_begin(engine->plan->request.threads);
+    const tr_target *target = &engine->plan->target;
+    const tr_backend *backend = tr__backend(target->backend);
+    int before = backend->begin(target->workers);
     tr_status status = tr__engine_resume(engine, err);
     if (status == TR_OK) {
         tr_error mine = {0};
         status = tr__executor_round(engine->executor, &mine);
         status = tr__agree(engine->comm, status, &mine, err);
     }
-    tr__team_end(before);
+    backend->end(before);
     return status;
 }
 

@@ -1,6 +1,6 @@
 #include "train/progress.h"
 
-#include "backend/cpu/rate.h"
+#include "backend/backend.h"
 #include "base/clock.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -33,7 +33,8 @@ void tr__progress_begin(tr_progress_line *line, FILE *to, const tr_engine *engin
     // Short runs are over before that is measured.
     double left = (double)(engine->settings->steps - engine->count.step);
     if (to && tr_plan_flops(engine->plan) * left > 1e13) {
-        line->flops_limit = tr__cpu_product_rate(engine->plan->request.threads);
+        const tr_target *target = &engine->plan->target;
+        line->flops_limit = tr__backend(target->backend)->measure_rate(target->workers);
     }
 }
 

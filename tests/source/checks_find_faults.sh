@@ -107,6 +107,34 @@ expect bad 'exit' "$calls"
 echo 'void f(void) { abort(); }' >"$tree/src/base/a.c"
 expect bad 'abort' "$calls"
 
+backends=$tools/check_backends.sh
+fresh
+mkdir -p "$tree/src/backend/cpu" "$tree/src/ops/relu"
+printf '#include "backend/cpu/x.h"\n#pragma omp parallel\nint tr__cpu_isa(void);\n' \
+    >"$tree/src/ops/relu/cpu.c"
+cp "$tree/src/ops/relu/cpu.c" "$tree/src/ops/cpu_blocks.h"
+cp "$tree/src/ops/relu/cpu.c" "$tree/src/backend/cpu/x.c"
+cp "$tree/src/ops/relu/cpu.c" "$tree/src/base/parallel.c"
+printf '#include "backend/backend.h"\nint computes = 1; // omp\nchar *key = "cpu";\n' \
+    >"$tree/src/plan/b.c"
+expect good 'backends in their places' "$backends"
+# bad_line FILE LINE NAME: the line at the end of that file is a fault
+bad_line() {
+    cp "$tree/$1" "$tree/kept"
+    echo "$2" >>"$tree/$1"
+    expect bad "$3" "$backends"
+    mv "$tree/kept" "$tree/$1"
+}
+bad_line src/plan/b.h '#include "backend/cpu/x.h"' 'plan includes a backend'
+bad_line src/plan/b.h '#include "ops/cpu_blocks.h"' 'plan includes kernels of all ops'
+bad_line src/plan/b.h '#include "ops/relu/cpu_relu.h"' 'plan includes kernels of an op'
+bad_line src/exec/e.h '#include <omp.h>' 'exec includes OpenMP'
+bad_line src/exec/e.h '#pragma omp parallel' 'a region of OpenMP'
+bad_line src/plan/b.c 'int isa;' 'a variable isa'
+bad_line include/tranche/c.h 'int tr_cpu_count(void);' 'a public function of the CPU'
+printf 'int x;\n' >"$tree/src/exec/walk.h"
+expect bad 'an exception that is none' "$backends"
+
 docs=$tools/check_docs.sh
 fresh
 printf 'See [the plan](docs/plan.md#a-words-use) and [elsewhere](https://example.org/x).\n' \

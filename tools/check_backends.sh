@@ -1,0 +1,104 @@
+#!/bin/sh
+# check_backends.sh [ROOT]: fails when a file names a backend and is not part of one.
+#
+# Of a backend are src/backend, the files cpu* of the ops (src/ops/cpu_*, src/ops/*/cpu*)
+# and src/base, which knows the machine. All else asks src/backend/backend.h. It includes
+# no other file of a backend, uses no OpenMP, and has no identifier with cpu, isa, omp,
+# openmp, dnnl or avx among its words; include/tranche/target.h lists the backends. Texts
+# and comments may say what they like: run files have keys such as "device": "cpu".
+set -eu
+root=${1:-$(cd "$(dirname "$0")/.." && pwd)}
+
+# Files that still move bytes and launch steps by the CPU backend's own functions.
+EXCEPT='
+src/exec/finite.c
+src/exec/pieces.c
+src/exec/run_flat.c
+src/exec/walk.c
+src/exec/walk.h
+src/calibrate/copies.c
+'
+
+cd "$root"
+find src include -name '*.[ch]' | LC_ALL=C sort |
+    awk -v except="$EXCEPT" '
+    function fail(text) {
+        found++
+        if (excepted[file]) return
+        printf "%s:%d: %s\n    %s\n", file, line, text, whole
+        failed = 1
+    }
+    # The line without texts and comments.
+    function code(text,   out, c, i, inside) {
+        out = ""
+        inside = ""
+        for (i = 1; i <= length(text); i++) {
+            c = substr(text, i, 1)
+            if (inside != "") {
+                if (c == "\\") i++
+                else if (c == inside) inside = ""
+            } else if (c == "\"" || c == "\047") {
+                inside = c
+            } else if (c == "/" && substr(text, i + 1, 1) == "/") {
+                break
+            } else {
+                out = out c
+            }
+        }
+        return out
+    }
+    function check_include(path) {
+        if (path == "backend/backend.h")
+            return
+        if (path ~ /^backend\// || path ~ /^ops\/cpu_/ || path ~ /^ops\/[^\/]*\/cpu/)
+            fail("of a backend only backend/backend.h may be included")
+        if (path == "omp.h" || path ~ /^oneapi\//)
+            fail("a library of a backend; base/parallel.h shares work among threads")
+    }
+    function check_words(text,   word) {
+        while (match(text, /[A-Za-z_][A-Za-z_0-9]*/)) {
+            word = substr(text, RSTART, RLENGTH)
+            text = substr(text, RSTART + RLENGTH)
+            if (tolower(word) ~ words && file != "include/tranche/target.h")
+                fail("\"" word "\" names a backend")
+        }
+    }
+    BEGIN {
+        words = "(^|_)(cpus?|isas?|omp|openmp|dnnl|avx[0-9a-z]*)(_|$)"
+        count = split(except, list, "\n")
+        for (i = 1; i <= count; i++) if (list[i] != "") excepted[list[i]] = 1
+    }
+    {
+        file = $0
+        files++
+        # A backend itself, but for the door to all of them.
+        if (file ~ /^src\/base\// || file ~ /^src\/ops\/cpu_/ ||
+            file ~ /^src\/ops\/[^\/]*\/cpu/ ||
+            (file ~ /^src\/backend\// && file != "src/backend/backend.h"))
+            next
+        line = found = 0
+        while ((getline whole < file) > 0) {
+            line++
+            if (match(whole, /^[ \t]*#[ \t]*include[ \t]*["<]/)) {
+                path = substr(whole, RSTART + RLENGTH)
+                sub(/[">].*$/, "", path)
+                check_include(path)
+            } else {
+                check_words(code(whole))
+            }
+        }
+        close(file)
+        if (excepted[file] && !found) {
+            printf "%s: no exception any more: take it off the list\n", file
+            failed = 1
+        }
+    }
+    END {
+        if (files == 0) {
+            print "check_backends: no sources" > "/dev/stderr"
+            exit 1
+        }
+        if (!failed)
+            print files " files, none outside of a backend names one"
+        exit failed
+    }'
