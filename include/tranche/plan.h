@@ -75,6 +75,9 @@ typedef struct tr_plan_request {
     // no update. A pattern may match nothing; the patterns must not match everything.
     const char *const *frozen;
     size_t frozen_count;
+    // In 16 bits: their values are of the type `compute`, and are kept in that alone.
+    // Else f32 masters are kept beside it, so that no value is lost.
+    bool frozen_half;
     tr_dtype compute;   // of weights, activations and their gradients: f32 (also
                         // TR_NONE), bf16 or f16. The weights that the update changes
                         // and optimizer state are f32

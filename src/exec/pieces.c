@@ -1,10 +1,11 @@
 // Parameters and optimizer states as those see them who begin, save and resume a run:
-// in memory, or on NVMe and brought a run of elements at a time.
+// in memory, or on NVMe or in 16 bits alone and brought a run of elements at a time.
 #include "backend/cpu/half.h"
 #include "base/checked.h"
 #include "exec/walk.h"
 #include "plan/residency.h"
 
+#include <math.h>
 #include <string.h>
 
 static const tr_flat_range *range_of(const tr_executor *ex, int param, int state) {
@@ -19,15 +20,16 @@ static tr_piece piece_of(const tr_executor *ex, int param, int state, int64_t fi
     int64_t begin = tr__max_i64(info->offset, first);
     int64_t end = tr__min_i64(info->offset + info->count, first + count);
     const tr_flat_range *range = range_of(ex, param, state);
-    if (begin >= end || range->buffer < 0) { // frozen: it has no states
+    bool none = range->buffer < 0 && state >= 0; // frozen
+    if (begin >= end || none) {
         return (tr_piece){.data = NULL};
     }
-    return (tr_piece){
-        .data = tr__is_on_nvme(ex->plan, range) ? NULL : tr__kept_f32(ex, range, begin),
-        .first = info->first + begin - info->offset,
-        .count = end - begin,
-        .param = param,
-        .state = state};
+    bool here = range->buffer >= 0 && !tr__is_on_nvme(ex->plan, range);
+    return (tr_piece){.data = here ? tr__kept_f32(ex, range, begin) : NULL,
+                      .first = info->first + begin - info->offset,
+                      .count = end - begin,
+                      .param = param,
+                      .state = state};
 }
 
 float *tr__executor_param(tr_executor *executor, int param, int state) {
@@ -120,7 +122,9 @@ static blocks blocks_of(const tr_executor *ex, const tr_piece *piece, int64_t at
     const tr_flat_range *range = range_of(ex, piece->param, piece->state);
     int64_t block = tr__nvme_elements(ex->plan, tr__used_part(ex->plan));
     blocks b = {.flat = flat};
-    b.part = piece->state < 0 ? TR_PART_PARAM : (tr_part)(TR_PART_STATE + piece->state);
+    b.part = piece->state >= 0        ? (tr_part)(TR_PART_STATE + piece->state)
+             : tr__flat_is_half(flat) ? TR_PART_COPY
+                                      : TR_PART_PARAM;
     b.element = info->offset + piece->first - info->first + at;
     int64_t in_range = b.element - range->first;
     b.first = b.element - in_range % block;
@@ -128,6 +132,73 @@ static blocks blocks_of(const tr_executor *ex, const tr_piece *piece, int64_t at
     int64_t left = range->first + range->count - b.first;
     b.count = tr__min_i64(tr__min_i64(need, left), tr__exchange_elements(ex->plan));
     return b;
+}
+
+// ---- kept in 16 bits alone
+
+// Where blocks of 16 bits are: in memory, or to be read from the file and written to
+// it, behind the exchange's f32.
+static void *half_blocks(const tr_executor *ex, const blocks *b) {
+    float *memory = tr__memory(ex, ex->plan->exchange);
+    return tr__copy_is_in_file(ex->plan, b->flat)
+               ? (void *)(memory + tr__exchange_elements(ex->plan))
+               : tr__kept_param(ex, &b->flat->copy, b->first);
+}
+
+static tr_status widen_blocks(const tr_executor *ex, const blocks *b, float *memory,
+                              tr_error *err) {
+    void *half = half_blocks(ex, b);
+    tr_status status = tr__copy_is_in_file(ex->plan, b->flat)
+                           ? move_blocks(ex, b, half, FROM_FILE, err)
+                           : TR_OK;
+    if (status == TR_OK) {
+        tr__half_widen(ex->plan->request.compute, half, b->count,
+                       ex->plan->request.threads, memory);
+    }
+    return status;
+}
+
+static tr_status narrow_blocks(const tr_executor *ex, const blocks *b,
+                               const float *memory, tr_error *err) {
+    void *half = half_blocks(ex, b);
+    tr__half_narrow(ex->plan->request.compute, memory, b->count,
+                    ex->plan->request.threads, half);
+    return tr__copy_is_in_file(ex->plan, b->flat)
+               ? move_blocks(ex, b, half, TO_FILE, err)
+               : TR_OK;
+}
+
+// Nothing would be rounded.
+static tr_status check_exact(const tr_executor *ex, const tr_piece *run,
+                             tr_error *err) {
+    enum { MANY = 256 };
+    tr_dtype type = ex->plan->request.compute;
+    for (int64_t at = 0; at < run->count; at += MANY) {
+        uint16_t half[MANY];
+        float back[MANY];
+        int64_t count = tr__min_i64(MANY, run->count - at);
+        tr__half_narrow(type, run->data + at, count, 1, half);
+        tr__half_widen(type, half, count, 1, back);
+        for (int64_t i = 0; i < count; i++) {
+            bool nan = isnan(back[i]) && isnan(run->data[at + i]);
+            if (back[i] != run->data[at + i] && !nan) {
+                return tr_fail(err, TR_IO,
+                               "%s is frozen and kept in %s alone, as its file has it, "
+                               "and is to be %.9g, which %s cannot hold",
+                               ex->plan->params[run->param].stored, tr__half_name(type),
+                               (double)run->data[at + i], tr__half_name(type));
+            }
+        }
+    }
+    return TR_OK;
+}
+
+// ---- borrowed and returned
+
+static bool is_half(const tr_executor *ex, const tr_piece *piece) {
+    const tr_plan *plan = ex->plan;
+    return piece->state < 0 &&
+           tr__flat_is_half(&plan->flats[plan->params[piece->param].flat]);
 }
 
 tr_status tr__executor_borrow(tr_executor *executor, const tr_piece *piece, int64_t at,
@@ -143,7 +214,8 @@ tr_status tr__executor_borrow(tr_executor *executor, const tr_piece *piece, int6
     float *memory = tr__memory(executor, executor->plan->exchange);
     run->data = memory + (b.element - b.first);
     run->count = tr__min_i64(run->count, b.first + b.count - b.element);
-    return move_blocks(executor, &b, memory, FROM_FILE, err);
+    return is_half(executor, piece) ? widen_blocks(executor, &b, memory, err)
+                                    : move_blocks(executor, &b, memory, FROM_FILE, err);
 }
 
 // What the masters of these blocks are rounded to, by way of `rounded`.
@@ -158,11 +230,16 @@ static tr_status write_copy(const tr_executor *ex, blocks b, const float *master
 tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
                               tr_error *err) {
     const tr_flat_range *range = range_of(executor, run->param, run->state);
-    if (run->count == 0 || !tr__is_on_nvme(executor->plan, range)) {
+    bool half = is_half(executor, run);
+    if (run->count == 0 || (!half && !tr__is_on_nvme(executor->plan, range))) {
         return TR_OK;
     }
     blocks b = blocks_of(executor, run, 0);
     float *memory = tr__memory(executor, executor->plan->exchange);
+    if (half) {
+        tr_status exact = check_exact(executor, run, err);
+        return exact == TR_OK ? narrow_blocks(executor, &b, memory, err) : exact;
+    }
     tr_status status = move_blocks(executor, &b, memory, TO_FILE, err);
     const tr_flat *flat =
         &executor->plan->flats[executor->plan->params[run->param].flat];
@@ -201,7 +278,7 @@ static tr_status round_range(const tr_executor *ex, const tr_flat *flat, int64_t
         first = tr__max_i64(first, flat->master.first);
         end = tr__min_i64(end, flat->master.first + flat->master.count);
     }
-    if (first >= end) {
+    if (first >= end || tr__flat_is_half(flat)) {
         return TR_OK;
     }
     if (tr__copy_is_in_file(ex->plan, flat) &&

@@ -29,7 +29,12 @@ static tr_status check_params(const tr_plan *plan, const tr_flat *flat, tr_error
     if (flat->param.buffer >= 0 && !is_whole(plan, flat, &flat->param, element)) {
         return wrong(flat, "parameters have no room", err);
     }
-    if (!is_whole(plan, flat, &flat->master, (int64_t)sizeof(float))) {
+    bool alone = tr__flat_is_half(flat);
+    if (alone != (flat->frozen && half && plan->request.frozen_half)) {
+        return wrong(flat, "which is frozen, values are not of the type they come in",
+                     err);
+    }
+    if (!alone && !is_whole(plan, flat, &flat->master, (int64_t)sizeof(float))) {
         return wrong(flat, "master weights have no room", err);
     }
     if (!is_whole(plan, flat, &flat->copy, element) ||
@@ -37,7 +42,7 @@ static tr_status check_params(const tr_plan *plan, const tr_flat *flat, tr_error
         return wrong(flat, "what is used of the master weights has no room", err);
     }
     bool stays = flat->param.buffer >= 0;
-    return is_here(plan, &flat->master) && stays &&
+    return !alone && is_here(plan, &flat->master) && stays &&
                    flat->copy.buffer != flat->param.buffer
                ? wrong(flat, "parameters are not what the update makes", err)
                : TR_OK;

@@ -27,6 +27,10 @@ int32_t tr__plan_bind(tr_plan *plan, const tr_binding *binding, tr_error *err) {
     return (int32_t)plan->binding_count++;
 }
 
+bool tr__flat_is_half(const tr_flat *flat) {
+    return flat->frozen && flat->master.buffer < 0;
+}
+
 int64_t tr__param_bytes(const tr_plan *plan) {
     return (int64_t)tr_dtype_bytes(plan->request.compute);
 }

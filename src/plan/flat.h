@@ -56,7 +56,8 @@ typedef struct tr_flat {
     // Of the type that units compute in, on the device; buffer -1: only while it is
     // used.
     tr_flat_range param;
-    // f32, what the update changes; elsewhere than param, or param.
+    // f32, what the update changes; elsewhere than param, or param. Buffer -1: frozen,
+    // and kept as `copy` alone.
     tr_flat_range master;
     // What is used of it, where the update is: master itself, or where units compute in
     // 16 bits what the update rounds it to: param, or, where that is elsewhere, a
@@ -78,6 +79,8 @@ typedef struct tr_binding {
 
 // A binding of the plan, one that is there already where it is the same; -1: no memory.
 int32_t tr__plan_bind(tr_plan *plan, const tr_binding *binding, tr_error *err);
+// Is it kept in the 16 bits that units compute with, and in nothing else?
+bool tr__flat_is_half(const tr_flat *flat);
 // Bytes of an element of the parameters that units compute with.
 int64_t tr__param_bytes(const tr_plan *plan);
 // Are they of 16 bits, beside master weights in f32?

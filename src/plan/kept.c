@@ -21,15 +21,27 @@ static tr_status keep(tr_plan *plan, tr_ledger_category category, int64_t bytes,
     return keep_in(plan, TR_SPACE_DEVICE, category, bytes, buffer, err);
 }
 
-// Weights and checkpoints pass through it, block by block.
-static tr_status keep_exchange(tr_plan *plan, tr_error *err) {
-    int64_t block = tr__nvme_elements(plan, tr__used_part(plan)), most = 0;
-    if (!tr__plan_uses_nvme(plan)) {
-        return TR_OK;
-    }
+// Bytes, as f32, of the largest part of a flat buffer that is not in memory as f32.
+static int64_t most_exchanged(const tr_plan *plan) {
+    int64_t most = 0;
     for (size_t i = 0; i < plan->buffer_count; i++) {
         const tr_buffer *buffer = &plan->buffers[i];
         most = tr__max_i64(most, buffer->space == TR_SPACE_NVME ? buffer->bytes : 0);
+    }
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        const tr_flat *flat = &plan->flats[f];
+        bool half = tr__flat_is_half(flat);
+        most = tr__max_i64(most, half ? flat->copy.count * (int64_t)sizeof(float) : 0);
+    }
+    return most;
+}
+
+// Weights and checkpoints pass through it, block by block.
+static tr_status keep_exchange(tr_plan *plan, tr_error *err) {
+    int64_t block = tr__nvme_elements(plan, tr__used_part(plan));
+    int64_t most = most_exchanged(plan);
+    if (most == 0) {
+        return TR_OK;
     }
     int64_t elements = tr__round_up(tr__ceil_div(most, (int64_t)sizeof(float)), block);
     elements = tr__min_i64(elements, TR_EXCHANGE_ELEMENTS);

@@ -313,15 +313,20 @@ static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
                       TR_LEDGER_parameters, element, &flat->param, err);
     }
     flat->master = flat->param;
-    if (status == TR_OK && (masters != TR_SPACE_DEVICE || half)) {
+    bool alone = half && flat->frozen && r->frozen_half;
+    if (status == TR_OK && !alone && (masters != TR_SPACE_DEVICE || half)) {
         status = keep(plan, flat, stage >= masters_from, masters, TR_LEDGER_parameters,
                       sizeof(float), &flat->master, err);
     }
     flat->copy = half ? flat->param : flat->master;
-    return status == TR_OK && home != TR_SPACE_DEVICE && half
-               ? keep(plan, flat, stage >= SHARDS_STATE, home, TR_LEDGER_parameters,
-                      element, &flat->copy, err)
-               : status;
+    if (status == TR_OK && home != TR_SPACE_DEVICE && half) {
+        status = keep(plan, flat, stage >= SHARDS_STATE, home, TR_LEDGER_parameters,
+                      element, &flat->copy, err);
+    }
+    if (alone) {
+        flat->master = (tr_flat_range){-1, flat->copy.first, flat->copy.count};
+    }
+    return status;
 }
 
 static tr_status keep_gradients(tr_plan *plan, tr_flat *flat, tr_error *err) {

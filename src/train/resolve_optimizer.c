@@ -1,4 +1,4 @@
-// What is trained, the optimizer, its parameter groups, its schedule, and clipping.
+// The optimizer, what it trains, its parameter groups, its schedule, and clipping.
 #include "base/memory.h"
 #include "ops/optimizer_settings.h"
 #include "train/run.h"
@@ -63,16 +63,6 @@ static tr_status read_groups(tr_run *run, const tr_hyper *base, tr_error *err) {
     return TR_OK;
 }
 
-// Which parameters are trained, and so have an optimizer.
-static tr_status read_freeze(tr_run *run, tr_error *err) {
-    tr_patterns *freeze = &run->settings.freeze;
-    tr_status status =
-        tr__patterns_read(tr__config_json(run->config, "freeze"), freeze, err);
-    run->request.frozen = (const char *const *)freeze->globs;
-    run->request.frozen_count = freeze->count;
-    return status;
-}
-
 tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
     const tr_optimizer_settings *of =
         tr__optimizer_settings_find(tr__config_text(run->config, "optimizer.type"));
@@ -92,6 +82,6 @@ tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
         of->states ? of->states(&base) : of->optimizer->state_count;
     settings->clip = number(run, "gradient_clipping");
     status = read_groups(run, &base, err);
-    status = status == TR_OK ? read_freeze(run, err) : status;
+    status = status == TR_OK ? tr__run_resolve_freeze(run, err) : status;
     return status == TR_OK ? tr__run_resolve_schedule(run, err) : status;
 }

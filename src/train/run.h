@@ -82,6 +82,8 @@ const char *tr__run_nvme_folder(const tr_run *run);
 tr_status tr__run_resolve_nvme(tr_run *run, const tr_run_options *options,
                                tr_error *err);
 tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err);
+// Called by tr__run_resolve_optimizer: what is frozen.
+tr_status tr__run_resolve_freeze(tr_run *run, tr_error *err);
 // The schedule, in the unit that it is given in.
 tr_status tr__run_resolve_schedule(tr_run *run, tr_error *err);
 // How rates follow the batch, the noise scale, the spike guard.

@@ -87,6 +87,7 @@ static void draw_frozen(draws *d, tr_plan_request *r) {
     if (one_in(d, 2)) {
         r->frozen = &patterns[draw(d, PATTERNS - 2)];
         r->frozen_count = (size_t)(1 + draw(d, 3));
+        r->frozen_half = one_in(d, 2);
     }
 }
 

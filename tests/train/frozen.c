@@ -85,6 +85,22 @@ static void run(const char *text, const frozen_way *way, tr_dataset *data,
     trial_close(&t);
 }
 
+void frozen_folder(const char *out) {
+    char text[TEXT_MAX];
+    tr_error err = {0};
+    samples data;
+    trial t;
+    samples_tokens(&data, 1, POSITIONS, VOCABULARY, 17);
+    snprintf(text, sizeof text,
+             "{\"model\": %s, \"steps\": 1, \"train_batch_size\": 1, "
+             "\"checkpoint\": {\"dtype\": \"bf16\"}, \"out\": \"%s\"}",
+             frozen_worlds[0].model, out);
+    trial_open_text(&t, text, data.dataset, NULL);
+    trial_ok(tr_engine_save(t.engine, &err), &err);
+    trial_close(&t);
+    samples_free(&data);
+}
+
 static void check_same(const snapshot *start, const snapshot *frozen,
                        const snapshot *slow, const char *what) {
     size_t trained = 0;

@@ -29,4 +29,7 @@ typedef struct frozen_way {
 // it was, and has no states. comm: NULL: one rank.
 void frozen_compare(const frozen_world *world, const frozen_way *way, tr_comm *comm);
 
+// A folder of the first world's weights in bf16: `out`/checkpoints/latest.
+void frozen_folder(const char *out);
+
 #endif

@@ -3,6 +3,11 @@
 // owns an element, and so on what lies before it in its flat buffer.)
 #include "on_ranks.h"
 #include "train/frozen.h"
+#include "train/scratch.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
 
 enum { MICRO = 2 };
 
@@ -47,10 +52,50 @@ static void trained_part_is_as_at_rate_zero(void **state) {
     }
 }
 
+// Of weights that a folder has in 16 bits, as units compute in them.
+static const char *const half_ways[] = {
+    BF16 STAGE(0) "}",
+    BF16 STAGE(1) "}",
+    BF16 STAGE(2) OPTIMIZER("cpu") "}",
+    BF16 STAGE(3) "}",
+    BF16 STAGE(3) OPTIMIZER("cpu") PARAMS("cpu") "}",
+    NVME BF16 STAGE(3) OPTIMIZER("nvme") PARAMS("nvme") "}",
+};
+enum { HALF_WAYS = sizeof half_ways / sizeof *half_ways };
+
+// Rank 0 writes it, for all.
+static void share_folder(void **scratch, char model[PATH_MAX]) {
+    tr_error err = {0};
+    if (tr_comm_rank(comm) == 0) {
+        assert_int_equal(scratch_make(scratch), 0);
+        frozen_folder(scratch_path(scratch, "out"));
+        snprintf(model, PATH_MAX, "\"%s/checkpoints/latest\"",
+                 scratch_path(scratch, "out"));
+    }
+    assert_int_equal(tr__comm_broadcast(comm, 0, model, PATH_MAX, &err), TR_OK);
+}
+
+static void weights_of_16_bits_are_kept_in_them(void **state) {
+    int batch = 2 * MICRO * (int)tr_comm_ranks(comm) - 1;
+    char model[PATH_MAX] = "";
+    void *scratch = NULL;
+    (void)state;
+    share_folder(&scratch, model);
+    for (int i = 0; i < HALF_WAYS; i++) {
+        frozen_world world = {model, frozen_worlds[i % 5].frozen, true};
+        frozen_way way = {batch, MICRO, half_ways[i], i % 2};
+        frozen_compare(&world, &way, comm);
+    }
+    if (scratch) {
+        scratch_remove(&scratch);
+    }
+}
+
 static int run(const char *which) {
     (void)which;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trained_part_is_as_at_rate_zero),
+        cmocka_unit_test(weights_of_16_bits_are_kept_in_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
