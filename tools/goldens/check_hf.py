@@ -1,17 +1,14 @@
 """Whether Hugging Face's transformers and Tranche agree on a language model, by hand:
 
-    python tools/goldens/check_hf.py FOLDER [--program build/tranche] [--library PATH]
-        [--length N]
+    python tools/goldens/check_hf.py FOLDER [--program build/tranche] [--length N]
 
-FOLDER is a checkpoint, a run's out folder or any Hugging Face folder. Checked:
-from_pretrained finds every tensor and no other, in the folder and in what Tranche makes
-of it; the loss and the gradient's norm that
-Tranche logs for a step over random tokens, against float64; what Tranche saves after a
-step at rate 0, bit by bit, and once more in bf16 and in shards. With a shared library (cmake -DBUILD_SHARED_LIBS=ON) also
-the logits of the last position.
+FOLDER is a checkpoint, a run's out folder or any Hugging Face folder. Against float64 are
+checked, over random tokens: the logits; loss and gradient norm of a step at rate 0; the
+losses of three steps of AdamW, and the logits of the checkpoint that they end with. Also:
+from_pretrained finds every tensor and no other in all of these folders; the step at rate 0
+saves the same weights bit by bit, and, when asked to, rounded to bf16 and in shards.
 """
 import argparse
-import ctypes
 import json
 import math
 import pathlib
@@ -25,7 +22,8 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 from transformers.utils import logging
 
-SAMPLES = 3
+SAMPLES, STEPS = 3, 3
+ADAMW = {"lr": 1e-4, "betas": [0.9, 0.999], "eps": 1e-8}
 DROPOUT = ("resid_pdrop", "embd_pdrop", "attn_pdrop", "attention_dropout")
 failures = 0
 
@@ -34,7 +32,7 @@ def check(what, far, limit):
     global failures
     ok = far <= limit
     failures += not ok
-    print(f"{'ok  ' if ok else 'FAIL'} {what}: {far:.2e} (at most {limit:g})")
+    print(f"{'ok  ' if ok else 'FAIL'} {what}: {far:.2e} (at most {limit:g})", flush=True)
 
 
 def locate(path):
@@ -54,90 +52,132 @@ def load(folder, dtype=torch.float32):
     return model.double().eval()
 
 
-def train_once(program, folder, ids, length, work, checkpoint):
-    """One step of Tranche over the ids at rate 0, without dropout."""
-    model = work / "model"
-    model.mkdir()
-    config = json.loads((folder / "config.json").read_text())
-    config.update({key: 0.0 for key in DROPOUT if key in config})
-    (model / "config.json").write_text(json.dumps(config))
-    for weights in folder.glob("model*.safetensors*"):
-        (model / weights.name).symlink_to(weights)
-    ids.astype("<u2").tofile(work / "tokens.u16")
-    (work / "run.json").write_text(json.dumps({
-        "model": str(model), "steps": 1, "out": str(work / "out"),
-        "data": {"format": "tokens", "train": [str(work / "tokens.u16")],
-                 "max_length": length, "order": "sequential"},
-        "checkpoint": checkpoint, "train_batch_size": SAMPLES, "train_micro_batch_size_per_gpu": 2,
-        "optimizer": {"type": "AdamW", "params": {"lr": 0.0}}}))
-    subprocess.run([program, "train", str(work / "run.json")], check=True,
-                   stdout=subprocess.DEVNULL)
-    lines = (work / "out" / "metrics.jsonl").read_text().splitlines()
-    return json.loads(lines[0]), work / "out" / "checkpoints" / "latest"
+class Tranche:
+    """The program on one model's weights, without dropout, in a folder of its own."""
+
+    def __init__(self, program, folder, length, work):
+        self.program, self.length, self.work = program, length, work
+        self.model = work / "model"
+        self.model.mkdir()
+        config = json.loads((folder / "config.json").read_text())
+        config.update({key: 0.0 for key in DROPOUT if key in config})
+        (self.model / "config.json").write_text(json.dumps(config))
+        for weights in folder.glob("model*.safetensors*"):
+            (self.model / weights.name).symlink_to(weights)
+
+    def tokens(self, ids):
+        path = self.work / "tokens.u16"
+        ids.astype("<u2").tofile(path)
+        return path
+
+    def train(self, name, ids, steps, optimizer, checkpoint):
+        """The metrics of each step, and the checkpoint."""
+        out = self.work / name
+        (self.work / "run.json").write_text(json.dumps({
+            "model": str(self.model), "steps": steps, "out": str(out),
+            "data": {"format": "tokens", "train": [str(self.tokens(ids))],
+                     "max_length": self.length, "order": "sequential"},
+            "train_batch_size": SAMPLES, "train_micro_batch_size_per_gpu": 2,
+            "checkpoint": checkpoint,
+            "optimizer": {"type": "AdamW", "params": optimizer}}))
+        self.call("train", self.work / "run.json")
+        lines = (out / "metrics.jsonl").read_text().splitlines()
+        steps = [json.loads(line) for line in lines]
+        return ([s for s in steps if s["kind"] == "step"],
+                (out / "checkpoints" / "latest").resolve())
+
+    def logits(self, folder, ids):
+        path = self.work / "logits.npy"
+        self.call("evaluate", folder, "--data", self.tokens(ids), "--format", "tokens",
+                  "--set", f"data.max_length={self.length}", "--logits", path)
+        return torch.from_numpy(np.load(path))
+
+    def call(self, *arguments):
+        done = subprocess.run([self.program, *map(str, arguments)], text=True,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if done.returncode != 0:
+            sys.exit(f"tranche {arguments[0]}: status {done.returncode}\n{done.stderr}")
 
 
-def bytes_of(model):
-    """In bf16."""
-    return 2 * sum(p.numel() for p in model.parameters())
+def logits_of(model, ids):
+    return model(input_ids=ids, use_cache=False).logits
 
 
-def check_step(model, program, folder, ids, length):
-    x = torch.from_numpy(ids[:-1].reshape(SAMPLES, length))
-    y = torch.from_numpy(ids[1:].reshape(SAMPLES, length))
-    logits = model(input_ids=x, use_cache=False).logits
-    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten())
+def batches(ids, steps, length):
+    """(input, targets) of each step, each [SAMPLES, length]."""
+    shape = (steps, SAMPLES, length)
+    return zip(torch.from_numpy(ids[:-1].reshape(shape)),
+               torch.from_numpy(ids[1:].reshape(shape)))
+
+
+def backward(model, x, y):
+    """The loss; the gradient's norm."""
+    model.zero_grad()
+    loss = torch.nn.functional.cross_entropy(logits_of(model, x).flatten(0, 1),
+                                             y.flatten())
     loss.backward()
     norm = math.sqrt(sum(float(p.grad.pow(2).sum()) for p in model.parameters()))
-    with tempfile.TemporaryDirectory() as temporary:
-        logged, saved = train_once(program, folder, ids, length,
-                                   pathlib.Path(temporary), {})
-        weights = load_file(saved / "model.safetensors")
-        again = load(saved)
-    with tempfile.TemporaryDirectory() as temporary:
-        _, saved = train_once(
-            program, folder, ids, length, pathlib.Path(temporary),
-            {"dtype": "bf16", "shard_bytes": bytes_of(model) // 5})
-        check("files of weights in bf16 lacking",
-              max(0, 2 - len(list(saved.glob("model-*-of-*.safetensors")))), 0)
-        rounded = load(saved, "auto")
-    check("loss", abs(logged["loss"] - float(loss.detach())), 1e-5)
-    check("gradient norm, relative", abs(logged["grad_norm"] / norm - 1), 1e-4)
+    return float(loss.detach()), norm
+
+
+def far_logits(model, tranche, folder, ids, x):
+    with torch.no_grad():
+        wanted = logits_of(model, x)
+    return float((tranche.logits(folder, ids) - wanted).abs().max())
+
+
+def check_rate_0(model, tranche, ids):
+    """One step over the first samples that changes nothing."""
+    (x, y), = batches(ids, 1, tranche.length)
+    loss, norm = backward(model, x, y)
+    still = {"lr": 0.0}
+    steps, saved = tranche.train("still", ids, 1, still, {})
+    weights = load_file(saved / "model.safetensors")
+    again = load(saved)
+    check("loss", abs(steps[0]["loss"] - loss), 1e-5)
+    check("gradient norm, relative", abs(steps[0]["grad_norm"] / norm - 1), 1e-4)
     differing = [n for n, p in model.named_parameters()
                  if n not in weights or not torch.equal(weights[n].double(), p)]
     check("tensors that a step at rate 0 changed", len(differing), 0)
+    with torch.no_grad():
+        differs = not torch.equal(logits_of(again, x), logits_of(model, x))
+    check("logits of what from_pretrained loads then", float(differs), 0)
+    check("logits", far_logits(model, tranche, tranche.model, ids, x), 5e-4)
+
+    total = 2 * sum(p.numel() for p in model.parameters())
+    _, saved = tranche.train("rounded", ids, 1, still,
+                             {"dtype": "bf16", "shard_bytes": total // 5})
+    check("shards lacking", max(0, 2 - len(list(saved.glob("model-*-of-*")))), 0)
+    rounded = load(saved, "auto")
     differing = [n for n, p in rounded.named_parameters()
                  if not torch.equal(p, weights[n].bfloat16().double())]
     check("tensors that are not the weights in bf16", len(differing), 0)
-    with torch.no_grad():
-        differs = not torch.equal(again(input_ids=x, use_cache=False).logits, logits)
-    check("logits of what from_pretrained loads then", float(differs), 0)
 
 
-def check_logits(model, library, folder, ids, length):
-    lib = ctypes.CDLL(library)
-    sampler, logits = ctypes.c_void_p(), ctypes.POINTER(ctypes.c_float)()
-    status = lib.tr_sampler_create(str(folder).encode(), ctypes.c_int64(length), 0,
-                                   ctypes.byref(sampler), None)
-    tokens = np.ascontiguousarray(ids[:length], np.int32)
-    if status == 0:
-        pointer = tokens.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
-        status = lib.tr_sampler_logits(sampler, pointer, ctypes.c_int64(length),
-                                       ctypes.byref(logits), None)
-    if status != 0:
-        sys.exit(f"the library refuses {folder}: status {status}")
-    got = np.ctypeslib.as_array(logits, (model.config.vocab_size,))
-    with torch.no_grad():
-        x = torch.from_numpy(ids[:length].copy())[None]
-        want = model(input_ids=x, use_cache=False).logits[0, -1].numpy()
-    check("logits of the last position", float(np.abs(got - want).max()), 1e-4)
-    lib.tr_sampler_destroy(sampler)
+def check_training(model, tranche, ids):
+    """Changes the model."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=ADAMW["lr"],
+                                  betas=tuple(ADAMW["betas"]), eps=ADAMW["eps"],
+                                  weight_decay=0.0)
+    steps, saved = tranche.train("learns", ids, STEPS, ADAMW, {})
+    for step, (x, y) in zip(steps, batches(ids, STEPS, tranche.length)):
+        loss, norm = backward(model, x, y)
+        for p in model.parameters():  # DeepSpeed's clipping at 1
+            p.grad.div_(max(1.0, norm + 1e-6))
+        optimizer.step()
+        check(f"loss of step {step['step']}", abs(step["loss"] - loss), 2e-4)
+    short = ids[:SAMPLES * tranche.length + 1]
+    x, _ = next(batches(short, 1, tranche.length))
+    check("logits after the training", far_logits(model, tranche, saved, short, x), 1e-3)
+    theirs = load(saved)
+    check("logits of what from_pretrained loads then",
+          far_logits(theirs, tranche, saved, short, x), 1e-3)
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("folder")
     options.add_argument("--program", default="build/tranche")
-    options.add_argument("--library")
     options.add_argument("--length", type=int, default=64,
                          help="tokens of a sample (64, or the model's positions)")
     options.add_argument("--seed", type=int, default=1)
@@ -148,12 +188,12 @@ def main():
     model = load(folder)
     length = min(model.config.max_position_embeddings, args.length)
     rng = np.random.default_rng(args.seed)
-    ids = rng.integers(0, min(model.config.vocab_size, 65536), SAMPLES * length + 1)
-    check_step(model, args.program, folder, ids, length)
-    if args.library:
-        check_logits(model, args.library, folder, ids, length)
-    else:
-        print("no --library: logits not compared")
+    vocabulary = min(model.config.vocab_size, 65536)
+    ids = rng.integers(0, vocabulary, STEPS * SAMPLES * length + 1)
+    with tempfile.TemporaryDirectory() as temporary:
+        tranche = Tranche(args.program, folder, length, pathlib.Path(temporary))
+        check_rate_0(model, tranche, ids[:SAMPLES * length + 1])
+        check_training(model, tranche, ids)
     sys.exit(1 if failures else 0)
 
 
