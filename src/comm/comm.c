@@ -112,19 +112,19 @@ size_t tr__comm_type_bytes(tr_comm_type type) {
     }
 }
 
-void tr__comm_part(int64_t count, int64_t shard, int rank, int64_t *first,
+void tr__comm_part(int64_t count, int64_t shard, int member, int64_t *first,
                    int64_t *part) {
-    *first = tr__min_i64(count, rank * shard);
+    *first = tr__min_i64(count, member * shard);
     *part = tr__min_i64(shard, count - *first);
 }
 
-void tr__task_part(const tr_task *task, int rank, int64_t *first, int64_t *part) {
+void tr__task_part(const tr_task *task, int member, int64_t *first, int64_t *part) {
     if (task->root < 0) {
-        tr__comm_part(task->op.count, task->op.shard, rank, first, part);
+        tr__comm_part(task->op.count, task->op.shard, member, first, part);
         return;
     }
     *first = 0;
-    *part = rank == task->root ? task->op.count : 0;
+    *part = member == task->root ? task->op.count : 0;
 }
 
 int64_t tr__comm_staging_bytes(int64_t ranks) {

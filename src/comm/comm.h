@@ -2,8 +2,11 @@
 //
 //   tr__comm_start ... tr__comm_wait   the step's traffic: queued, and worked off one
 //       after the other, in the order of starting, by the communication thread while
-//       the caller computes. All ranks start the same operations in the same order.
-//       Nothing is allocated; messages go in chunks through memory that the plan gave.
+//       the caller computes. The ranks of a group start its operations in the same
+//       order; ranks that are in several groups, those of all of them in one order that
+//       is the same everywhere, as a plan has it: else ranks may wait for each other in
+//       a circle. Nothing is allocated; messages go in chunks through memory that the
+//       plan gave.
 //   the others                         small and seldom: they wait.
 //
 // All of it is for one calling thread of each rank. A rank that fails, falls silent or
@@ -31,28 +34,37 @@ typedef enum tr_comm_type {
 size_t tr__comm_type_bytes(tr_comm_type type); // of an element
 
 typedef enum tr_comm_kind {
-    // Every rank's part is copied to every rank. recv: [count]. send: this rank's part,
+    // Every member's part is copied to every member. recv: [count]. send: this rank's
+    // part,
     // or NULL when it lies at its place in recv already.
     TR_COMM_GATHER,
-    // Every rank gets its part of the sum over ranks. send: [count]; recv: this rank's
+    // Every member gets its part of the sum over members. send: [count]; recv: this
+    // rank's
     // part, which may lie inside of send at its own place. The order of additions is
-    // fixed by the number of ranks.
+    // fixed by the number of members.
     TR_COMM_REDUCE,
 } tr_comm_kind;
 
-// `count` elements, of which rank r has [r * shard, min((r + 1) * shard, count)); the
-// last ranks' parts may be short or empty. shard * ranks >= count.
+// Ranks that exchange: first, first + stride, and so on. These are its members 0, 1,
+// ...
+typedef struct tr_comm_group {
+    int first, stride, count; // count 0: all ranks
+} tr_comm_group;
+
+// `count` elements, of which member r of the group has [r * shard, min((r + 1) * shard,
+// count)); the last ones' parts may be short or empty. shard * members >= count.
 typedef struct tr_comm_op {
     tr_comm_kind kind;
     tr_comm_type type;
     int64_t count, shard; // elements
     const void *send;
     void *recv;
-    bool add; // reduce: recv += the sum, instead of =
+    bool add;            // reduce: recv += the sum, instead of =
+    tr_comm_group group; // this rank is one of it
 } tr_comm_op;
 
-// Elements [*first, *first + *part) are rank `rank`'s; *part may be 0.
-void tr__comm_part(int64_t count, int64_t shard, int rank, int64_t *first,
+// Elements [*first, *first + *part) are member `member`'s; *part may be 0.
+void tr__comm_part(int64_t count, int64_t shard, int member, int64_t *first,
                    int64_t *part);
 
 // Ranks on this rank's machine, this one included.

@@ -11,9 +11,10 @@ enum { TAG = 1 };
 
 // ---- which message is next
 
+// The member that a step sends to or receives from.
 static int peer_of(const tr_mover *m, const tr_lane *lane, int step) {
-    int ranks = m->base->ranks;
-    return (m->base->rank + (lane == &m->out ? step : ranks - step)) % ranks;
+    int members = m->group.count;
+    return (m->member + (lane == &m->out ? step : members - step)) % members;
 }
 
 // The part of the task that goes over `lane` in `step`, in bytes.
@@ -22,7 +23,7 @@ static void part_of(const tr_mover *m, const tr_lane *lane, int step, int64_t *f
     bool gather = m->task.op.kind == TR_COMM_GATHER;
     bool own = gather == (lane == &m->out);
     int64_t size = (int64_t)tr__comm_type_bytes(m->task.op.type);
-    tr__task_part(&m->task, own ? m->base->rank : peer_of(m, lane, step), first, bytes);
+    tr__task_part(&m->task, own ? m->member : peer_of(m, lane, step), first, bytes);
     *first *= size;
     *bytes *= size;
 }
@@ -41,7 +42,7 @@ static char *place_of(const tr_mover *m, const tr_lane *lane, int64_t first) {
 
 // Takes the next piece; false: there is none.
 static bool next_piece(const tr_mover *m, tr_lane *lane, tr_piece *piece) {
-    for (; lane->step < m->base->ranks; lane->step++, lane->offset = 0) {
+    for (; lane->step < m->group.count; lane->step++, lane->offset = 0) {
         int64_t first, bytes;
         part_of(m, lane, lane->step, &first, &bytes);
         if (lane->offset < bytes) {
@@ -72,7 +73,7 @@ static void count(tr_mover *m, int bytes) {
 static tr_status post(tr_mover *m, tr_lane *lane, const tr_piece *piece,
                       tr_error *err) {
     int64_t slot = lane->posted % TR_LANE;
-    int peer = peer_of(m, lane, piece->step);
+    int peer = m->group.first + m->group.stride * peer_of(m, lane, piece->step);
     MPI_Request *request = &lane->requests[slot];
     lane->pieces[slot] = *piece;
     if (lane == &m->out) {
@@ -93,7 +94,7 @@ static void add_piece(const tr_mover *m, const tr_piece *piece, const char *from
     const tr_comm_op *op = &m->task.op;
     int64_t size = (int64_t)tr__comm_type_bytes(op->type), first, part;
     int64_t elements = piece->bytes / size;
-    tr__task_part(&m->task, m->base->rank, &first, &part);
+    tr__task_part(&m->task, m->member, &first, &part);
     const char *own = (const char *)op->send + first * size + piece->offset;
     if (piece->step == 1 && op->add) {
         tr__add(op->type, piece->at, own, elements);
@@ -144,19 +145,44 @@ tr_status tr__mover_advance(tr_mover *m, bool *moved, bool *finished, tr_error *
         status = advance(m, &m->out, moved, err);
     }
     *finished = m->in.done == m->in.posted && m->out.done == m->out.posted &&
-                m->in.step == m->base->ranks && m->out.step == m->base->ranks;
+                m->in.step == m->group.count && m->out.step == m->group.count;
     return status;
 }
 
-// A gather's own part goes to its place while the first messages are under way.
+// A gather's own part goes to its place while the first messages are under way; and so
+// does a reduction's where there is no other.
 static void copy_own(const tr_mover *m) {
     const tr_comm_op *op = &m->task.op;
     int64_t size = (int64_t)tr__comm_type_bytes(op->type), first, part;
-    tr__task_part(&m->task, m->base->rank, &first, &part);
-    char *to = (char *)op->recv + first * size;
-    if (op->kind == TR_COMM_GATHER && op->send && op->send != to && part > 0) {
+    tr__task_part(&m->task, m->member, &first, &part);
+    bool gathers = op->kind == TR_COMM_GATHER;
+    char *to = (char *)op->recv + (gathers ? first * size : 0);
+    if (!op->send || op->send == to || part == 0 || !(gathers || m->group.count == 1)) {
+        return;
+    }
+    if (!gathers && op->add) {
+        tr__add(op->type, to, op->send, part);
+    } else {
         memcpy(to, op->send, (size_t)(part * size));
     }
+}
+
+// Finds the task's group, and this rank in it.
+static tr_status find_group(tr_mover *m, tr_error *err) {
+    const tr_comm_group all = {0, 1, m->base->ranks};
+    const tr_comm_group *g = &m->task.op.group;
+    m->group = g->count > 0 ? *g : all;
+    int from_first = m->base->rank - m->group.first;
+    m->member = m->group.stride > 0 ? from_first / m->group.stride : m->group.count;
+    int last = m->group.first + m->group.stride * (m->group.count - 1);
+    if (m->group.first < 0 || last >= m->base->ranks || from_first < 0 ||
+        m->member >= m->group.count || from_first != m->member * m->group.stride) {
+        return tr_fail(err, TR_INTERNAL,
+                       "this rank is not in the group of its operation: ranks %d to "
+                       "%d, %d apart",
+                       m->group.first, last, m->group.stride);
+    }
+    return TR_OK;
 }
 
 tr_status tr__mover_begin(tr_mover *m, const tr_task *task, tr_error *err) {
@@ -166,8 +192,13 @@ tr_status tr__mover_begin(tr_mover *m, const tr_task *task, tr_error *err) {
     if (task->op.kind == TR_COMM_REDUCE && !m->base->staging) {
         return tr_fail(err, TR_INTERNAL, "a reduction without memory for its chunks");
     }
-    tr_status status = tr__mover_advance(m, &moved, &finished, err);
-    copy_own(m);
+    tr_status status = find_group(m, err);
+    if (status == TR_OK) {
+        status = tr__mover_advance(m, &moved, &finished, err);
+    }
+    if (status == TR_OK) {
+        copy_own(m);
+    }
     return status;
 }
 

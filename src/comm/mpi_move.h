@@ -1,11 +1,12 @@
-// Gather and reduce over point-to-point messages. In step i = 1 .. W - 1 a rank sends
-// to rank + i and receives from rank - i (both modulo W), so that at any time every
-// rank sends to one and receives from one. Parts go in chunks, a few of each direction
-// under way at once. Nothing here waits: tr__mover_advance is called again and again.
+// Gather and reduce over point-to-point messages. In step i = 1 .. W - 1 a member of a
+// group of W sends to member + i and receives from member - i (both modulo W), so that
+// at any time every one sends to one and receives from one. Parts go in chunks, a few
+// of each direction under way at once. Nothing here waits: tr__mover_advance is called
+// again and again.
 //
-// A reduction adds to this rank's own part that of rank - 1, then that of rank - 2, and
-// so on. Bytes that a rank sends: gather: W - 1 times its own part; reduce: the others'
-// parts; nothing besides.
+// A reduction adds to a member's own part that of member - 1, then that of member - 2,
+// and so on. Bytes that a rank sends: gather: W - 1 times its own part; reduce: the
+// others' parts; nothing besides.
 #ifndef TR_COMM_MPI_MOVE_H
 #define TR_COMM_MPI_MOVE_H
 
@@ -36,7 +37,9 @@ typedef struct tr_lane {
 typedef struct tr_mover {
     tr_comm *base;
     MPI_Comm comm;
-    tr_task task; // under way
+    tr_task task;        // under way
+    tr_comm_group group; // its own, with all ranks where it says none
+    int member;          // this rank's number in it
     tr_lane out, in;
 } tr_mover;
 

@@ -10,7 +10,8 @@
 // An operation as the transports get it. They see broadcasts and records too.
 typedef struct tr_task {
     tr_comm_op op;
-    int root;    // >= 0: all elements are this rank's part (a broadcast is a gather)
+    int root;    // >= 0: all elements are this rank's part (a broadcast is a gather
+                 // of all ranks)
     bool record; // outside of the step's traffic
 } tr_task;
 
@@ -55,8 +56,8 @@ void tr__comm_release(tr_comm *comm);
 // A notice was given in the last of so many epochs.
 void tr__comm_note(tr_comm *comm, int64_t epochs);
 
-// The part of a task that is rank `rank`'s.
-void tr__task_part(const tr_task *task, int rank, int64_t *first, int64_t *part);
+// The part of a task that is member `member`'s.
+void tr__task_part(const tr_task *task, int member, int64_t *first, int64_t *part);
 
 // Finds who shares this rank's machine, and sets `local` and `threads`, the threads
 // that each rank has to itself. Collective.

@@ -11,6 +11,12 @@
 
 static tr_comm *comm;
 static int rank, ranks;
+static tr_comm_group group; // of the operations that are tried now
+static int member;          // this rank's number in it
+
+static int rank_of(int which) {
+    return group.first + group.stride * which;
+}
 
 static void fail(const char *format, ...)
     __attribute__((format(printf, 1, 2), noreturn));
@@ -124,10 +130,11 @@ static void gather(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
     tr_error err = {0};
     size_t size = size_of(type);
     int64_t first, part, bytes = count * (int64_t)size;
-    tr_comm_op op = {TR_COMM_GATHER, type, count, shard, NULL, take(bytes), false};
+    tr_comm_op op = {TR_COMM_GATHER, type,        count, shard,
+                     NULL,           take(bytes), false, group};
     memset(op.recv, 0, (size_t)bytes);
     memset((char *)op.recv + bytes, 0xA5, 8);
-    tr__comm_part(count, shard, rank, &first, &part);
+    tr__comm_part(count, shard, member, &first, &part);
     char *own =
         in_place ? (char *)op.recv + first * (int64_t)size : take(part * (int64_t)size);
     for (int64_t i = 0; i < part; i++) {
@@ -136,7 +143,7 @@ static void gather(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
     op.send = in_place ? NULL : own;
     must(tr__comm_wait(comm, tr__comm_start(comm, &op), &err), &err);
     for (int64_t i = 0; i < count; i++) {
-        check("gather", &op, i, value_of(type, owner(&op, i), i));
+        check("gather", &op, i, value_of(type, rank_of(owner(&op, i)), i));
     }
     check_guard("gather", (char *)op.recv + bytes);
     free(op.recv);
@@ -154,7 +161,7 @@ static void reduce(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
     for (int64_t i = 0; i < count; i++) {
         put(type, send, i, value_of(type, rank, i));
     }
-    tr__comm_part(count, shard, rank, &first, &part);
+    tr__comm_part(count, shard, member, &first, &part);
     char *recv = in_place ? send + first * (int64_t)size : take(part * (int64_t)size);
     for (int64_t i = 0; i < part && !in_place; i++) {
         put(type, recv, i, 5);
@@ -162,18 +169,18 @@ static void reduce(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
     if (!in_place) {
         memset(recv + part * (int64_t)size, 0xA5, 8);
     }
-    tr_comm_op op = {TR_COMM_REDUCE, type, count, shard, send, recv, add};
+    tr_comm_op op = {TR_COMM_REDUCE, type, count, shard, send, recv, add, group};
     must(tr__comm_wait(comm, tr__comm_start(comm, &op), &err), &err);
     for (int64_t i = 0; i < part; i++) {
         int64_t sum = add ? 5 : 0;
-        for (int r = 0; r < ranks; r++) {
-            sum += value_of(type, r, first + i);
+        for (int k = 0; k < group.count; k++) {
+            sum += value_of(type, rank_of(k), first + i);
         }
         check("reduce", &op, i, sum);
     }
     op.recv = send; // the others' parts are as they were
     for (int64_t i = 0; i < count; i++) {
-        if (!in_place || owner(&op, i) != rank) {
+        if (!in_place || owner(&op, i) != member) {
             check("what a reduce sent", &op, i, value_of(type, rank, i));
         }
     }
@@ -185,12 +192,13 @@ static void reduce(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
 }
 
 static void shapes(void) {
+    const int members = group.count;
     static const tr_comm_type summed[] = {TR_COMM_F32, TR_COMM_I64, TR_COMM_BF16,
                                           TR_COMM_F16};
     enum { SUMMED = sizeof summed / sizeof *summed };
     static const int64_t counts[] = {0, 1, 3, 1023, 1024, 1025, (1 << 20) + 5};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        int64_t count = counts[i], even = (count + ranks - 1) / ranks;
+        int64_t count = counts[i], even = (count + members - 1) / members;
         // Even shards; whole blocks, which leave some ranks short or empty; all of it
         // to the first.
         const int64_t shards[] = {even > 0 ? even : 1, (even / 1024 + 1) * 1024,
@@ -207,6 +215,38 @@ static void shapes(void) {
                 reduce(summed[t], count, shards[s], false, true);
             }
         }
+    }
+}
+
+// ---- groups
+
+// Ranks that follow each other, `size` at a time; and every stride-th.
+static tr_comm_group neighbours(int size) {
+    int first = rank / size * size;
+    return (tr_comm_group){first, 1, first + size > ranks ? ranks - first : size};
+}
+
+static tr_comm_group strided(int stride) {
+    int first = rank % stride;
+    return (tr_comm_group){first, stride, (ranks - first + stride - 1) / stride};
+}
+
+static void in_group(tr_comm_group of) {
+    group = of;
+    member = (rank - of.first) / of.stride;
+    gather(TR_COMM_F32, 100 * of.count + 1, 101, false);
+    gather(TR_COMM_BYTE, 100 * of.count, 100, true);
+    reduce(TR_COMM_F32, TR_COMM_CHUNK + 5, TR_COMM_CHUNK / of.count + 5, false, false);
+    reduce(TR_COMM_I64, 3 * of.count, 3, false, true);
+    reduce(TR_COMM_BF16, 7, 7, true, false); // all of it to the first
+}
+
+// Each rank is in several groups, and uses them in one order with all others.
+static void groups(void) {
+    for (int size = 1; size <= ranks; size++) {
+        in_group(neighbours(size));
+        in_group(strided(size));
+        in_group((tr_comm_group){0, 1, ranks});
     }
 }
 
@@ -228,9 +268,9 @@ static void many(void) {
     int64_t before = tr__comm_newest(comm);
     for (int k = 0; k < MANY; k++) {
         tr_comm_op g = {TR_COMM_GATHER, TR_COMM_F32,          count, SHARD,
-                        NULL,           gathered + k * count, false};
+                        NULL,           gathered + k * count, false, {0}};
         tr_comm_op r = {TR_COMM_REDUCE,   TR_COMM_F32,      count, SHARD,
-                        sent + k * count, sums + k * SHARD, false};
+                        sent + k * count, sums + k * SHARD, false, {0}};
         if (tr__comm_start(comm, k % 2 ? &g : &r) != before + k + 1) {
             fail("tickets do not count from 1");
         }
@@ -268,7 +308,7 @@ static void repeated(void) {
     for (int round = 0; round < 5; round++) {
         tr_comm_op op = {TR_COMM_REDUCE, TR_COMM_F32, COUNT,
                          shard,          send,        round == 0 ? first : again,
-                         false};
+                         false,          {0}};
         must(tr__comm_wait(comm, tr__comm_start(comm, &op), &err), &err);
         if (round > 0 && memcmp(first, again, (size_t)part * 4) != 0) {
             fail("the bits of a sum change");
@@ -288,10 +328,10 @@ static void totals(void) {
     shard = shard * ranks < count ? shard + 1024 : shard;
     float *whole = take(count * 4), *own = take(shard * 4);
     memset(whole, 0, (size_t)count * 4);
-    tr__comm_part(count, shard, rank, &first, &part);
+    tr__comm_part(count, shard, member, &first, &part);
     tr_comm_totals before = tr__comm_totals(comm);
-    tr_comm_op g = {TR_COMM_GATHER, TR_COMM_F32, count, shard, NULL, whole, false};
-    tr_comm_op r = {TR_COMM_REDUCE, TR_COMM_F32, count, shard, whole, own, false};
+    tr_comm_op g = {TR_COMM_GATHER, TR_COMM_F32, count, shard, NULL, whole, false, {0}};
+    tr_comm_op r = {TR_COMM_REDUCE, TR_COMM_F32, count, shard, whole, own, false, {0}};
     tr__comm_start(comm, &g);
     must(tr__comm_wait(comm, tr__comm_start(comm, &r), &err), &err);
     must(tr__comm_barrier(comm, &err), &err);
@@ -390,7 +430,10 @@ int main(int argc, char **argv) {
     }
     void *staging = take(tr__comm_staging_bytes(ranks));
     tr__comm_staging(comm, staging);
+    group = (tr_comm_group){0, 1, ranks};
+    member = rank;
     shapes();
+    groups();
     many();
     repeated();
     totals();

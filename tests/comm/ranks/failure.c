@@ -27,6 +27,14 @@ static tr_status strike(tr_comm *comm, const char *mode, tr_error *err) {
     if (strcmp(mode, "slow") == 0) {
         sleep(12); // the others wait, and know that it is there
     }
+    if (strcmp(mode, "group") == 0) {
+        tr_comm_op foreign = {.type = TR_COMM_F32,
+                              .count = COUNT,
+                              .shard = COUNT,
+                              .recv = values,
+                              .group = {0, 1, tr_comm_rank(comm)}};
+        return tr__comm_wait(comm, tr__comm_start(comm, &foreign), err);
+    }
     if (strcmp(mode, "abandon") == 0) {
         tr_fail(err, TR_DATA, "the data ended");
         tr_comm_abandon(comm, err);
@@ -38,9 +46,9 @@ static tr_status strike(tr_comm *comm, const char *mode, tr_error *err) {
 static tr_status step(tr_comm *comm, tr_error *err) {
     int64_t shard = (COUNT + tr_comm_ranks(comm) - 1) / tr_comm_ranks(comm);
     tr_comm_op reduce = {TR_COMM_REDUCE, TR_COMM_F32, COUNT, shard,
-                         values,         sums,        false};
+                         values,         sums,        false, {0}};
     tr_comm_op gather = {TR_COMM_GATHER, TR_COMM_F32, COUNT, shard,
-                         NULL,           values,      false};
+                         NULL,           values,      false, {0}};
     tr__comm_start(comm, &reduce);
     return tr__comm_wait(comm, tr__comm_start(comm, &gather), err);
 }
