@@ -144,7 +144,7 @@ tr_status tr__engine_skipped(tr_engine *engine, const tr_step_result *result,
 // TR_IO: the disk has no room for the checkpoints that this run will keep.
 tr_status tr__engine_check_room(const tr_engine *engine, tr_error *err);
 
-// ---- checkpoint.c
+// ---- checkpoint.c, resume.c
 // Weights, optimizer and schedule as they were in a checkpoint; steps and data go on.
 // Collective.
 tr_status tr__engine_return(tr_engine *engine, const char *folder, tr_error *err);
