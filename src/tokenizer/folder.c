@@ -44,7 +44,8 @@ tr_status tr__tokenizer_folder(const char *path, char *folder, tr_error *err) {
 }
 
 // *root: NULL where there is no such file.
-static tr_status read_json(const char *path, json_t **root, tr_error *err) {
+static tr_status read_json(const char *path, size_t flags, json_t **root,
+                           tr_error *err) {
     char *text = NULL;
     size_t bytes = 0;
     json_error_t problem;
@@ -56,7 +57,7 @@ static tr_status read_json(const char *path, json_t **root, tr_error *err) {
     if (status != TR_OK) {
         return status;
     }
-    *root = json_loadb(text, bytes, JSON_ALLOW_NUL, &problem);
+    *root = json_loadb(text, bytes, JSON_ALLOW_NUL | flags, &problem);
     tr__free(text);
     return *root ? TR_OK
                  : tr_fail(err, TR_DATA, "%s: line %d, column %d: not valid JSON: %s",
@@ -101,14 +102,19 @@ static tr_status read_id(const tr_tokenizer *t, const tr_node *node, int32_t *id
     return status;
 }
 
+// Where texts are read, numbers do not matter, and one may be of more than 64 bits:
+// transformers writes a model_max_length of 10^30.
+enum { TEXTS = JSON_DECODE_INT_AS_REAL };
+
 tr_status tr__tokenizer_eos(const tr_tokenizer *tokenizer, const char *folder,
                             int32_t *id, tr_error *err) {
     static const struct {
         const char *file, *key;
         tr_status (*read)(const tr_tokenizer *, const tr_node *, int32_t *, tr_error *);
-    } places[] = {{"tokenizer_config.json", "eos_token", read_token},
-                  {"special_tokens_map.json", "eos_token", read_token},
-                  {"config.json", "eos_token_id", read_id}};
+        size_t flags;
+    } places[] = {{"tokenizer_config.json", "eos_token", read_token, TEXTS},
+                  {"special_tokens_map.json", "eos_token", read_token, TEXTS},
+                  {"config.json", "eos_token_id", read_id, 0}};
     tr_status status = TR_OK;
     *id = -1;
     for (size_t i = 0; i < 3 && folder[0] && *id < 0 && status == TR_OK; i++) {
@@ -116,7 +122,7 @@ tr_status tr__tokenizer_eos(const tr_tokenizer *tokenizer, const char *folder,
         json_t *root = NULL;
         status = tr__path_join(path, sizeof path, folder, places[i].file, err);
         if (status == TR_OK) {
-            status = read_json(path, &root, err);
+            status = read_json(path, places[i].flags, &root, err);
         }
         if (status == TR_OK && root) {
             tr_node node = {.file = path, .value = root};

@@ -60,11 +60,14 @@ static bool has_tokenizer(const char *folder) {
            access(file, F_OK) == 0;
 }
 
-// What the run file says of its own data does not hold for other data; --set has the
-// last word.
+// What the run file says of its own data does not hold for other data; a folder that
+// has a tokenizer and no run file is for text; --set has the last word.
 static tr_status collect_set(const tr_evaluator_options *o, const char *folder,
-                             const char **set, size_t *count, char *format, size_t size,
-                             tr_error *err) {
+                             bool has_file, const char **set, size_t *count,
+                             char *format, size_t size, tr_error *err) {
+    const char *read_as = o->format                            ? o->format
+                          : !has_file && has_tokenizer(folder) ? "text"
+                                                               : NULL;
     static const char *const own_data[] = {"data.validation=null", "data.labels=null",
                                            "data.validation_labels=null"};
     const size_t own = sizeof own_data / sizeof *own_data;
@@ -80,8 +83,8 @@ static tr_status collect_set(const tr_evaluator_options *o, const char *folder,
     if (has_tokenizer(folder)) { // that of these weights
         set[(*count)++] = "data.tokenizer=null";
     }
-    if (o->format) {
-        snprintf(format, size, "data.format=\"%.64s\"", o->format);
+    if (read_as) {
+        snprintf(format, size, "data.format=\"%.64s\"", read_as);
         set[(*count)++] = format;
     }
     for (size_t i = 0; i < o->set_count; i++) {
@@ -104,8 +107,8 @@ static tr_status open_run(tr_evaluator *e, const tr_evaluator_options *o,
                               .own_model = o->own_model,
                               .own_train = o->own_data,
                               .messages = o->messages};
-    tr_status status =
-        collect_set(o, folder, set, &options.set_count, format, sizeof format, err);
+    tr_status status = collect_set(o, folder, has_file, set, &options.set_count, format,
+                                   sizeof format, err);
     return status == TR_OK
                ? tr__run_open_data(&options, o->labels_optional, &e->run, err)
                : status;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static double number_in(const json_t *object, const char *name) {
@@ -214,10 +215,47 @@ static void test_compare(void **state) {
     json_decref(all);
 }
 
+// A Hugging Face folder with a tokenizer is for text, unless told otherwise; its
+// tokenizer_config.json is as transformers writes it.
+static void test_tokenizer_folder(void **state) {
+    const char *gpt2 = TR_TEST_DATA "/tokenizers/gpt2.json";
+    size_t bytes;
+    file_words(state, "a.txt", 2000);
+    free(
+        succeed(state, LIST("tokenize", "--tokenizer", gpt2, "a.txt", "--out", "ids")));
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json", "--data", "ids", "--set",
+                             "data.format=tokens", "--set", "model.vocab_size=500")));
+    char *config = file_read(state, "out/checkpoints/latest/config.json", &bytes);
+    assert_int_equal(mkdir(file_path(state, "plain"), 0755), 0);
+    file_text(state, "plain/config.json", config);
+    free(config);
+    file_text(state, "plain/tokenizer_config.json",
+              "{\"eos_token\": \"<|endoftext|>\", \"model_max_length\": "
+              "1000000000000000019884624838656}");
+    assert_int_equal(symlink(gpt2, file_path(state, "plain/tokenizer.json")), 0);
+    assert_int_equal(
+        symlink(file_path(state, "out/checkpoints/latest/model.safetensors"),
+                file_path(state, "plain/model.safetensors")),
+        0);
+    char *found = succeed(state, LIST("evaluate", "plain", "--data", "a.txt"));
+    char *text = succeed(
+        state, LIST("evaluate", "plain", "--data", "a.txt", "--format", "text"));
+    char *plain = succeed(
+        state, LIST("evaluate", "plain", "--data", "a.txt", "--format", "bytes"));
+    assert_string_equal(found, text);
+    assert_string_not_equal(found, plain);
+    free(found);
+    free(text);
+    free(plain);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_as_trained), TEST(test_logits),   TEST(test_logits_follow_no_link),
-        TEST(test_predict),    TEST(test_refusals), TEST(test_compare),
+        TEST(test_tokenizer_folder), TEST(test_as_trained),
+        TEST(test_logits),           TEST(test_logits_follow_no_link),
+        TEST(test_predict),          TEST(test_refusals),
+        TEST(test_compare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
