@@ -231,7 +231,7 @@ static void test_tokenizer_folder(void **state) {
     file_text(state, "plain/config.json", config);
     free(config);
     file_text(state, "plain/tokenizer_config.json",
-              "{\"eos_token\": \"<|endoftext|>\", \"model_max_length\": "
+              "{\"eos_token\": \"<|end|>\", \"model_max_length\": "
               "1000000000000000019884624838656}");
     assert_int_equal(symlink(gpt2, file_path(state, "plain/tokenizer.json")), 0);
     assert_int_equal(
