@@ -114,6 +114,26 @@ static void test_slices(void **state) {
     tr_model_destroy(model);
 }
 
+// Units below the lowest trained one keep nothing, and have no backward to bound.
+static void test_frozen(void **state) {
+    static const char *const low[] = {"*w?e*", "*.h.0.*"}, *const part[] = {"*.h.1.*"};
+    (void)state;
+    tr_model *model = test_model_of_four();
+    tr_machine *machine = test_slow_machine();
+    tr_planner_request request =
+        without(test_planner_request(model, machine, 3, 1), RECOMPUTED_OPS);
+    request.plan.frozen = low;
+    request.plan.frozen_count = 2;
+    check_budgets(request);
+    request =
+        without(test_planner_request(model, machine, 4, 2), RECOMPUTED_OPS | BOUNDARY);
+    request.plan.frozen = part;
+    request.plan.frozen_count = 1;
+    check_budgets(request);
+    tr_machine_close(machine);
+    tr_model_destroy(model);
+}
+
 static void test_reproducible(void **state) {
     (void)state;
     tr_model *model = test_model_of_four();
@@ -198,9 +218,10 @@ static void test_bounds(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounds),       cmocka_unit_test(test_one_rank),
-        cmocka_unit_test(test_two_ranks),    cmocka_unit_test(test_slices),
-        cmocka_unit_test(test_reproducible), cmocka_unit_test(test_nvme),
+        cmocka_unit_test(test_bounds),    cmocka_unit_test(test_one_rank),
+        cmocka_unit_test(test_two_ranks), cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_frozen),    cmocka_unit_test(test_reproducible),
+        cmocka_unit_test(test_nvme),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
