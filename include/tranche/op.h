@@ -140,6 +140,7 @@ typedef struct tr_op_node {
     int in_count, out_count;
     const tr_tensor_desc *in;
     const tr_tensor_desc *out;
+    uint32_t unwanted; // backward: bit i: nobody wants the gradient of input i
 } tr_op_node;
 
 // What an op's results are, for whoever chooses what is made again in the backward

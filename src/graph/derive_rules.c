@@ -2,11 +2,14 @@
 
 #include <string.h>
 
-static tr_value rule_input(tr_walk *w, const tr_call *node, tr_ref ref,
+// looked_at: more of it than its shape.
+static tr_value rule_input(tr_walk *w, const tr_call *node, tr_ref ref, bool looked_at,
                            tr_value *temp) {
     switch (ref.kind) {
     case TR_REF_IN:
-        tr__walk_need(w, node->in[ref.index], node->segment);
+        if (looked_at) {
+            tr__walk_need(w, node->in[ref.index], node->segment);
+        }
         return node->in[ref.index];
     case TR_REF_OUT:
         tr__walk_need(w, node->out[ref.index], node->segment);
@@ -96,7 +99,8 @@ static void apply_rule(tr_walk *w, const tr_call *node, const tr_rule *rule,
     }
     memcpy(call.attr, rule->attr, sizeof call.attr);
     for (int i = 0; i < TR_OP_IN_MAX; i++) {
-        call.in[i] = rule_input(w, node, rule->in[i], temp);
+        bool looked_at = !(rule->op->shape_only >> i & 1);
+        call.in[i] = rule_input(w, node, rule->in[i], looked_at, temp);
         call.in_count = rule->in[i].kind == TR_REF_NONE ? call.in_count : i + 1;
     }
     for (int i = 0; i < TR_OP_OUT_MAX; i++) {
@@ -135,6 +139,9 @@ void tr__walk_node(tr_walk *w, size_t index) {
         return;
     }
     tr__node_view(w->graph, &node, &view);
+    for (int i = 0; i < node.in_count; i++) {
+        view.node.unwanted |= (uint32_t)!wants_input(w, &node, i) << i;
+    }
     memset(rules, 0, sizeof rules);
     int count = node.op->backward(&view.node, rules);
     for (int i = 0; i < count; i++) {

@@ -11,8 +11,12 @@ void tr__node_view(const tr_graph *graph, const tr_call *node, tr_node_view *vie
     for (int i = 0; i < node->out_count; i++) {
         view->out[i] = tr_graph_desc(graph, node->out[i]);
     }
-    view->node = (tr_op_node){node->op,        node->attr, node->in_count,
-                              node->out_count, view->in,   view->out};
+    view->node = (tr_op_node){.op = node->op,
+                              .attr = node->attr,
+                              .in_count = node->in_count,
+                              .out_count = node->out_count,
+                              .in = view->in,
+                              .out = view->out};
 }
 
 // ---- classes

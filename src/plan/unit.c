@@ -175,8 +175,12 @@ static void view_of(const tr_graph *graph, const tr_call *node, tr_tensor_desc *
     for (int i = 0; i < node->out_count; i++) {
         out[i] = tr_graph_desc(graph, node->out[i]);
     }
-    *view =
-        (tr_op_node){node->op, node->attr, node->in_count, node->out_count, in, out};
+    *view = (tr_op_node){.op = node->op,
+                         .attr = node->attr,
+                         .in_count = node->in_count,
+                         .out_count = node->out_count,
+                         .in = in,
+                         .out = out};
 }
 
 static tr_value track_value(const tr_call *node, tr_ref ref) {

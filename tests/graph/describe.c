@@ -70,6 +70,9 @@ static void put_value(text *to, const tr_graph *graph, tr_value value) {
     case TR_VALUE_ANSWER:
         put(to, "answer");
         break;
+    case TR_VALUE_CACHE:
+        put(to, "c%d", info->node);
+        break;
     }
 }
 

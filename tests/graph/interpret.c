@@ -308,7 +308,12 @@ static void run_rules(obvious *o) {
     for (int i = 0; i < node->out_count; i++) {
         out[i] = tr_graph_desc(o->run->graph, node->out[i]);
     }
-    tr_op_node view = {node->op, node->attr, node->in_count, node->out_count, in, out};
+    tr_op_node view = {.op = node->op,
+                       .attr = node->attr,
+                       .in_count = node->in_count,
+                       .out_count = node->out_count,
+                       .in = in,
+                       .out = out};
     int count = node->op->backward(&view, rules);
     for (int i = 0; i < count; i++) {
         if (rules[i].op) {

@@ -207,13 +207,20 @@ static void run_rule(test_node *node, const test_way *way, const tr_rule *rule) 
     }
 }
 
-static int backward_rules(const test_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
+// unwanted: bits of the inputs whose gradients nobody wants.
+static int wanted_rules(const test_node *node, uint32_t unwanted,
+                        tr_rule rules[TR_OP_RULES_MAX]) {
     tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
     tr_op_node view = test_node_symbolic(node, in, out);
+    view.unwanted = unwanted;
     memset(rules, 0, TR_OP_RULES_MAX * sizeof *rules);
     int count = view.op->backward ? view.op->backward(&view, rules) : 0;
     assert_true(count >= 0 && count <= TR_OP_RULES_MAX);
     return count;
+}
+
+static int backward_rules(const test_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
+    return wanted_rules(node, 0, rules);
 }
 
 static uint32_t bit_if(tr_ref ref, tr_ref_kind kind) {
@@ -329,7 +336,7 @@ static void start_gradients(test_node *node, const test_way *way, const double *
 
 void test_node_backward(test_node *node, const test_way *way, const double *base) {
     tr_rule rules[TR_OP_RULES_MAX];
-    int count = backward_rules(node, rules);
+    int count = wanted_rules(node, way->unwanted_in, rules);
     start_gradients(node, way, base);
     if (node->the_case->op->flags & TR_OP_LOSS) {
         clear_out(node, 1);

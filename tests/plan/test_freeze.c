@@ -97,13 +97,39 @@ static void nothing_runs_back_below(void **state) {
     tr_model_destroy(model);
 }
 
-static size_t products_of_weights(const tr_plan *plan, int unit) {
+static size_t calls_of(const tr_plan *plan, int unit, const tr_op *op) {
     const tr_program *backward = plan->units[unit].program->backward;
     size_t count = 0;
     for (size_t i = 0; i < backward->count; i++) {
-        count += backward->instructions[i].desc.op == &tr__op_linear_backward_weight;
+        count += backward->instructions[i].desc.op == op;
     }
     return count;
+}
+
+static size_t products_of_weights(const tr_plan *plan, int unit) {
+    return calls_of(plan, unit, &tr__op_linear_backward_weight);
+}
+
+// Where only the biases of a block are trained, nobody reads what its products
+// multiply: what the norms and GELU give is not kept. (Attention needs its result.)
+static void biases_alone_keep_no_inputs(void **state) {
+    static const char *const weights[] = {"*.weight"};
+    tr_model *model = test_model_small_gpt2(0);
+    tr_plan_request all = test_request(model, 2, 3);
+    tr_plan_request part = frozen_request(model, weights, 1);
+    all.recomputed_ops = part.recomputed_ops = TR_RECOMPUTE_NOTHING;
+    tr_plan *whole = test_plan(&all), *plan = test_plan(&part);
+    (void)state;
+    assert_int_equal(products_of_weights(plan, 2), 0);
+    assert_int_equal(calls_of(plan, 2, &tr__op_linear_backward_bias), 4);
+    assert_int_equal(calls_of(whole, 2, &tr__op_linear_backward_bias), 0);
+    // [2, 4, 8] of each norm, and [2, 4, 32] of GELU
+    assert_int_equal(whole->units[2].program->saved_bytes -
+                         plan->units[2].program->saved_bytes,
+                     4 * 2 * 4 * (8 + 8 + 32));
+    tr_plan_destroy(whole);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
 }
 
 // Between trained units a gradient passes through, and no product is of a weight.
@@ -222,6 +248,7 @@ int main(void) {
         cmocka_unit_test(ledger_shows_the_saving),
         cmocka_unit_test(nothing_runs_back_below),
         cmocka_unit_test(frozen_weights_have_no_products),
+        cmocka_unit_test(biases_alone_keep_no_inputs),
         cmocka_unit_test(units_have_two_flat_buffers),
         cmocka_unit_test(what_cannot_be_frozen_is_refused),
         cmocka_unit_test(spoilt_plans_are_found),

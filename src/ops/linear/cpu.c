@@ -7,6 +7,7 @@
 #include "ops/operand.h"
 
 extern const tr_kernel TR_ISA_NAME(tr__linear_backward_weight_kernel);
+extern const tr_kernel TR_ISA_NAME(tr__linear_backward_bias_kernel);
 
 static bool is_wanted(const tr_op_desc *desc, int i) {
     return desc->out_count > i && desc->out[i].dtype != TR_NONE;
@@ -61,6 +62,17 @@ const tr_kernel TR_ISA_NAME(tr__linear_backward_weight_kernel) = {
     .name = "linear_backward_weight.cpu." TR_ISA_TEXT,
     .supports = supports,
     .cost = tr__linear_weight_cost,
+    .prepare = prepare,
+    .workspace = workspace,
+    .launch = launch_weight,
+    .release = release,
+};
+
+// Without a product, and without x.
+const tr_kernel TR_ISA_NAME(tr__linear_backward_bias_kernel) = {
+    .name = "linear_backward_bias.cpu." TR_ISA_TEXT,
+    .supports = supports,
+    .cost = tr__linear_bias_cost,
     .prepare = prepare,
     .workspace = workspace,
     .launch = launch_weight,

@@ -3,6 +3,7 @@
 #include "ops/linear/linear.h"
 
 extern const tr_kernel TR_REAL_KERNELS(tr__linear_backward_weight_kernel);
+extern const tr_kernel TR_REAL_KERNELS(tr__linear_backward_bias_kernel);
 extern const tr_kernel TR_REAL_KERNELS(tr__linear_few_kernel);
 extern const tr_kernel tr__linear_kernel;
 extern const tr_kernel tr__linear_backward_input_kernel;
@@ -21,5 +22,8 @@ const tr_cpu_kernels tr__cpu_kernels_linear[] = {
     {.op = &tr__op_linear_backward_weight,
      .f32 = TR_ISA_TABLE(&tr__linear_backward_weight_kernel),
      .half = TR_PRODUCT_TABLE(&tr__linear_backward_weight_kernel)},
+    {.op = &tr__op_linear_backward_bias,
+     .f32 = TR_ISA_TABLE(&tr__linear_backward_bias_kernel),
+     .half = TR_PRODUCT_TABLE(&tr__linear_backward_bias_kernel)},
     {.op = NULL},
 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 extern const tr_kernel tr__linear_reference, tr__linear_backward_input_reference,
-    tr__linear_backward_weight_reference;
+    tr__linear_backward_weight_reference, tr__linear_backward_bias_reference;
 
 static const tr_linear_attr *attr_of(const tr_op_node *node) {
     return node->attr;
@@ -116,8 +116,9 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
         };
         dy = (tr_ref)TR_TEMP(0);
     }
+    bool fixed = node->unwanted >> 1 & 1; // the weight
     rules[count] = (tr_rule){
-        .op = &tr__op_linear_backward_weight,
+        .op = fixed ? &tr__op_linear_backward_bias : &tr__op_linear_backward_weight,
         .in = {dy, TR_IN(0)},
         .out = {TR_GRAD_IN(1), TR_ABSENT},
     };
@@ -155,4 +156,12 @@ const tr_op tr__op_linear_backward_weight = {
     .attr_bytes = sizeof(tr_linear_attr),
     .infer = weight_infer,
     .reference = &tr__linear_backward_weight_reference,
+};
+
+const tr_op tr__op_linear_backward_bias = {
+    .name = "linear_backward_bias",
+    .attr_bytes = sizeof(tr_linear_attr),
+    .shape_only = 1 << 1,
+    .infer = weight_infer,
+    .reference = &tr__linear_backward_bias_reference,
 };

@@ -26,5 +26,7 @@ extern const tr_op tr__op_linear_backward_input;
 // in:  dy [..., out], x [..., in]     out: dweight (layout) f32, dbias [out] f32 or
 //                                             absent
 extern const tr_op tr__op_linear_backward_weight;
+// The same without dweight: of x only the shape is looked at.
+extern const tr_op tr__op_linear_backward_bias;
 
 #endif

@@ -55,6 +55,13 @@ static inline void tr__linear_weight_cost(const tr_op_desc *desc, tr_cost *cost)
     tr__linear_cost(desc, tr__linear_weight_dims(desc), cost);
 }
 
+// A row is read once and added.
+static inline void tr__linear_bias_cost(const tr_op_desc *desc, tr_cost *cost) {
+    tr_linear_dims dims = tr__linear_weight_dims(desc);
+    tr__desc_cost(desc, 0, cost);
+    cost->flops = (double)dims.rows * (double)dims.out;
+}
+
 static inline bool tr__linear_has_bias(const tr_op_desc *desc) {
     return desc->in_count > 2 && desc->in[2].dtype != TR_NONE;
 }

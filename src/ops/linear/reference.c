@@ -1,7 +1,7 @@
 #include "ops/linear/operands.h"
 
 extern const tr_kernel tr__linear_reference, tr__linear_backward_input_reference,
-    tr__linear_backward_weight_reference;
+    tr__linear_backward_bias_reference, tr__linear_backward_weight_reference;
 
 static void put(float *out, double value, bool accumulate) {
     *out = (float)(accumulate ? *out + value : value);
@@ -96,5 +96,12 @@ const tr_kernel tr__linear_backward_weight_reference = {
     .name = "linear_backward_weight.reference",
     .supports = tr__desc_f32,
     .cost = tr__linear_weight_cost,
+    .launch = weight,
+};
+
+const tr_kernel tr__linear_backward_bias_reference = {
+    .name = "linear_backward_bias.reference",
+    .supports = tr__desc_f32,
+    .cost = tr__linear_bias_cost,
     .launch = weight,
 };
