@@ -33,6 +33,7 @@ typedef struct tr_architecture {
     const tr_token_model *tokens;   // NULL: inputs are numbers
     const tr_model_preset *presets; // ended by a name that is NULL; NULL: none
     const tr_dropout_key *dropout;  // ended by a key that is NULL; NULL: none
+    const char *hugging_face;       // transformers' class; NULL: it has none
 } tr_architecture;
 
 extern const tr_architecture tr__architecture_gpt2, tr__architecture_llama,

@@ -516,16 +516,20 @@ static const tr_token_model tokens = {
 const tr_architecture tr__architecture_llama = {.type = "llama",
                                                 .from_json = llama_from_json,
                                                 .tokens = &tokens,
-                                                .dropout = dropout};
+                                                .dropout = dropout,
+                                                .hugging_face = "LlamaForCausalLM"};
 const tr_architecture tr__architecture_mistral = {.type = "mistral",
                                                   .from_json = mistral_from_json,
                                                   .tokens = &tokens,
-                                                  .dropout = dropout};
+                                                  .dropout = dropout,
+                                                  .hugging_face = "MistralForCausalLM"};
 const tr_architecture tr__architecture_qwen2 = {.type = "qwen2",
                                                 .from_json = qwen2_from_json,
                                                 .tokens = &tokens,
-                                                .dropout = dropout};
+                                                .dropout = dropout,
+                                                .hugging_face = "Qwen2ForCausalLM"};
 const tr_architecture tr__architecture_qwen3 = {.type = "qwen3",
                                                 .from_json = qwen3_from_json,
                                                 .tokens = &tokens,
-                                                .dropout = dropout};
+                                                .dropout = dropout,
+                                                .hugging_face = "Qwen3ForCausalLM"};

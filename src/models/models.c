@@ -90,8 +90,15 @@ tr_status tr__model_from_json(const json_t *object, const char *origin, bool str
                        "\"mlp\"",
                        origin);
     }
-    return which < 0 ? TR_USAGE
-                     : from_keys(architectures[which], &keys, strict, out, err);
+    if (which < 0) {
+        return TR_USAGE;
+    }
+    tr_status status = from_keys(architectures[which], &keys, strict, out, err);
+    if (status == TR_OK && !strict) { // of a file, whose keys are its checkpoints', too
+        tr_units *own = (*out)->owned;
+        own->others = json_incref((json_t *)object);
+    }
+    return status;
 }
 
 // ---- presets
@@ -149,13 +156,35 @@ tr_status tr__model_resize(tr_model *model, int64_t vocabulary, int64_t rows,
                : status;
 }
 
+// What the file that the model comes from has beside the model's own keys, and the name
+// of transformers' class, which other programs ask for. False: no memory.
+static bool add_others(json_t *keys, const tr_model *model,
+                       const tr_architecture *architecture) {
+    const tr_units *own = model->owned;
+    const char *name;
+    json_t *value;
+    bool good = true;
+    json_object_foreach(own->others, name, value) {
+        bool ours = json_object_get(keys, name) || strcmp(name, unpadded) == 0;
+        good = good && (ours || json_object_set(keys, name, value) == 0);
+    }
+    if (architecture->hugging_face && !json_object_get(keys, "architectures")) {
+        good = good &&
+               json_object_set_new(keys, "architectures",
+                                   json_pack("[s]", architecture->hugging_face)) == 0;
+    }
+    return good;
+}
+
 char *tr__model_config(const tr_model *model, tr_dtype weights) {
     const char *name = weights == TR_BF16 ? "bfloat16" : "float32";
     if (!model->config_json || !tr__model_type_reads_tokens(model->type)) {
         return tr__strdup(model->config_json ? model->config_json : "{}\n");
     }
+    const tr_architecture *architecture = find(model->type);
     json_t *keys = json_loads(model->config_json, 0, NULL);
-    bool good = json_object_set_new(keys, "dtype", json_string(name)) == 0 &&
+    bool good = keys && add_others(keys, model, architecture) &&
+                json_object_set_new(keys, "dtype", json_string(name)) == 0 &&
                 json_object_set_new(keys, "torch_dtype", json_string(name)) == 0;
     char *text = good ? tr__json_text(keys, JSON_INDENT(2)) : NULL;
     json_decref(keys);

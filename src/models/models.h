@@ -15,9 +15,10 @@
 tr_status tr__model_keep(tr_model *model, const json_t *object,
                          const char *const *names, size_t count, tr_error *err);
 
-// The text of a checkpoint's config.json, whose weights are of this type: of a model
-// that transformers knows it says so, by the keys of its versions 4 and 5. NULL: no
-// memory. Freed with tr__free.
+// The text of a checkpoint's config.json, whose weights are of this type, of one of the
+// models above. One that transformers knows says the type by the keys of its versions 4
+// and 5, and has the other keys of the file that it comes from. NULL: no memory. Freed
+// with tr__free.
 char *tr__model_config(const tr_model *model, tr_dtype weights);
 
 // Has the model use its vocabulary in `slices`: each is gathered, and its gradient

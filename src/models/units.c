@@ -14,6 +14,7 @@ static void release(tr_model *model) {
     tr__free(own->config);
     tr__free(own->parts);
     tr__free(own->config_json);
+    json_decref(own->others);
     tr__free(own);
 }
 

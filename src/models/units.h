@@ -11,8 +11,9 @@ typedef struct tr_units {
     tr_model_unit *units;
     char (*texts)[3][64]; // [units]: name, kind, prefix
     char *config_json;
-    void *config; // the architecture's own numbers
-    void *parts;  // what single units are made from, where that differs
+    json_t *others; // the keys of a file, for its checkpoints; NULL: none
+    void *config;   // the architecture's own numbers
+    void *parts;    // what single units are made from, where that differs
 } tr_units;
 
 // `count` units of a model with a copy of `config` [bytes]. NULL: no memory. Destroyed

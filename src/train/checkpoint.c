@@ -5,6 +5,7 @@
 #include "train/data_identity.h"
 #include "train/engine.h"
 #include "train/model_identity.h"
+#include "train/run.h"
 #include "train/saved_tensors.h"
 
 #include <string.h>
@@ -49,6 +50,15 @@ static tr_state state_of(const tr_engine *engine) {
     return state;
 }
 
+// Of config.json; NULL: no memory. A model of the caller's own has what it says itself.
+static char *config_of(const tr_engine *engine) {
+    const tr_run *run = engine->run;
+    const char *own = run->model->config_json;
+    return run->own_model
+               ? tr__model_config(run->own_model, engine->settings->checkpoint_dtype)
+               : tr__strdup(own ? own : "{}\n");
+}
+
 static tr_status list_all(tr_engine *engine, tr_saved_tensors *model,
                           tr_saved_tensors *optimizer, char **config, tr_error *err) {
     tr_comm *comm = tr__run_comm(engine->run);
@@ -56,8 +66,7 @@ static tr_status list_all(tr_engine *engine, tr_saved_tensors *model,
     tr_status status = TR_OK;
     bool good = tr__saved_model(engine, model);
     good = tr__saved_optimizer(engine, optimizer) && good;
-    *config =
-        tr__model_config(tr_run_model(engine->run), engine->settings->checkpoint_dtype);
+    *config = config_of(engine);
     if (!good || !*config) {
         status = tr_fail(&mine, TR_MEMORY, "no memory to list a checkpoint's tensors");
     }

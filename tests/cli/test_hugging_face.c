@@ -133,11 +133,47 @@ static void test_bf16_in_shards(void **state) {
               2, LIST("checkpoint.shard_bytes is 1"));
 }
 
+// Keys that Tranche has no use for go from the folder's config.json into a
+// checkpoint's, but not into run.json, which would not take them; and the name of
+// transformers' class is there in any case.
+static void test_other_keys(void **state) {
+    char text[1024];
+    file_text(
+        state, "model.json",
+        "{\"model_type\": \"llama\", \"hidden_size\": 8, \"intermediate_size\": 8, "
+        "\"num_hidden_layers\": 1, \"num_attention_heads\": 2, \"vocab_size\": 61, "
+        "\"max_position_embeddings\": 16, \"unk_token_id\": 7, \"dtype\": "
+        "\"bfloat16\", \"of_somebody\": {\"else\": [1, null]}}");
+    snprintf(text, sizeof text,
+             "{\"model\": \"model.json\", \"steps\": 1, \"data\": {\"format\": "
+             "\"tokens\", \"train\": \"%s/goldens/gpt2/tokens.u16\"}, "
+             "\"train_batch_size\": 4}",
+             TR_TEST_DATA);
+    file_text(state, "run.json", text);
+    free(succeed(state, LIST("train", "run.json")));
+    json_t *ours = file_json(state, "out/checkpoints/latest/config.json");
+    int unknown = 0, one = 0;
+    const char *class = NULL, *dtype = NULL;
+    assert_int_equal(json_unpack(ours, "{s:i, s:{s:[i,n]}, s:[s], s:s}", "unk_token_id",
+                                 &unknown, "of_somebody", "else", &one, "architectures",
+                                 &class, "dtype", &dtype),
+                     0);
+    assert_int_equal(unknown, 7);
+    assert_string_equal(class, "LlamaForCausalLM");
+    assert_string_equal(dtype, "float32"); // that of the weights there
+    json_decref(ours);
+    free(succeed(state, LIST("train", "out/run.json", "--steps", "2")));
+    ours = file_json(state, "out/checkpoints/latest/config.json");
+    assert_non_null(json_object_get(ours, "architectures"));
+    json_decref(ours);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_tensors),
         TEST(test_config),
         TEST(test_bf16_in_shards),
+        TEST(test_other_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
