@@ -110,9 +110,9 @@ static void weights_of_16_bits_are_kept_in_them(void **state) {
     for (int w = 0; w < 5; w++) {
         frozen_world world = {model, frozen_worlds[w].frozen, true};
         check_bytes(&world);
-        for (int i = 0; i < WAYS; i++) {
+        for (int i = w % 2; i < WAYS; i += 2) {
             snprintf(keys, sizeof keys, "%s%s", ways[i],
-                     precisions[1 + (w + i) % (PRECISIONS - 1)]);
+                     precisions[1 + i / 2 % (PRECISIONS - 1)]);
             frozen_way way = {7, 2, keys, i % 2};
             frozen_compare(&world, &way, NULL);
         }
