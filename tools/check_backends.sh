@@ -13,7 +13,6 @@ root=${1:-$(cd "$(dirname "$0")/.." && pwd)}
 EXCEPT='
 src/exec/finite.c
 src/exec/pieces.c
-src/exec/run_flat.c
 src/exec/walk.c
 src/exec/walk.h
 src/calibrate/copies.c

@@ -23,7 +23,7 @@ only() {
 
 only base/memory.c malloc calloc realloc strdup strndup aligned_alloc posix_memalign \
     asprintf vasprintf
-only base/arena.c mmap mremap
+only base/host_memory.c mmap mremap
 only cli exit _exit quick_exit abort
 [ "$rc" -eq 0 ] && echo "every call is where it may be"
 exit "$rc"

@@ -97,8 +97,9 @@ typedef struct tr_plan_request {
     int64_t cache_positions;
     int64_t host_data_bytes; // held by the data sets in memory: in the ledger
     // The device works beside the thread that issues steps, on a compute queue of its
-    // own, as a GPU does: what reads its results waits for it. false: each step on the
-    // device is done when the next one is issued.
+    // own, as a GPU does: what reads its results waits for it. Its memory is its own,
+    // but it reaches the host's. false: each step on the device is done when the next
+    // one is issued.
     bool discrete;
     tr_backend_id backend;  // whose kernels compute
     int threads;            // workers of the backend; 0: those of the machine

@@ -14,6 +14,23 @@ tr_backend_id tr__backend_find(const char *name) {
     return (tr_backend_id)id;
 }
 
+const tr_memory_source *tr__backend_memory(const tr_backend *backend) {
+    return backend->memory ? backend->memory : &tr__host_memory;
+}
+
+void tr__backend_launch(const tr_backend *backend, const tr_kernel *kernel,
+                        const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    if (backend->launch) {
+        backend->launch(kernel, desc, state, launch);
+    } else {
+        kernel->launch(desc, state, launch);
+    }
+}
+
+void *tr__backend_reach(const tr_backend *backend, void *address) {
+    return backend->reach ? backend->reach(address) : address;
+}
+
 const tr_kernel *tr__kernel_find(const tr_op_desc *desc) {
     return tr__backend(desc->target.backend)->kernel(desc);
 }

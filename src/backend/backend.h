@@ -4,12 +4,27 @@
 #ifndef TR_BACKEND_BACKEND_H
 #define TR_BACKEND_BACKEND_H
 
+#include "base/arena.h"
+
 #include <tranche/op.h>
 
 typedef struct tr_backend {
     const char *name; // as files call it
-    // It works beside the thread that issues steps (tr_plan_request.discrete).
+    // It works beside the thread that issues steps, and the host does not reach its
+    // memory (tr_plan_request.discrete).
     bool discrete;
+    // Its memory. NULL: the host's.
+    const tr_memory_source *memory;
+    // Launches a kernel, whose operands are in its memory or the host's. NULL: by the
+    // kernel's own function, at once.
+    void (*launch)(const tr_kernel *kernel, const tr_op_desc *desc, void *state,
+                   const tr_launch *launch);
+    // Where copies, messages and files reach an address in its memory; others stay what
+    // they are. NULL: at that address.
+    void *(*reach)(void *address);
+    // Spoils bytes that mean nothing yet: of the device that tests use. NULL: they are
+    // left as they are.
+    void (*poison)(void *address, size_t bytes);
     // The best kernel for the description, as its target allows; NULL: none supports
     // it. A row of the op's folder says which kernels there are (CONTRIBUTING.md).
     const tr_kernel *(*kernel)(const tr_op_desc *desc);
@@ -26,6 +41,13 @@ typedef struct tr_backend {
     double (*measure_rate)(int workers);
     double (*usual_rate)(int level, int workers);
 } tr_backend;
+
+// Where arenas of the device get their memory.
+const tr_memory_source *tr__backend_memory(const tr_backend *backend);
+// What launch and reach of the backend do, or the same without them.
+void tr__backend_launch(const tr_backend *backend, const tr_kernel *kernel,
+                        const tr_op_desc *desc, void *state, const tr_launch *launch);
+void *tr__backend_reach(const tr_backend *backend, void *address);
 
 // That of a number.
 const tr_backend *tr__backend(tr_backend_id id);

@@ -1,14 +1,28 @@
 #include "exec/executor.h"
 
+#include "backend/backend.h"
+
+tr_status tr__arena_fit(const tr_plan *plan, tr_space space, tr_arena **arena,
+                        tr_error *err) {
+    const tr_backend *backend = tr__backend(plan->request.backend);
+    size_t bytes = (size_t)plan->arena_bytes[space];
+    bool device = space == TR_SPACE_DEVICE;
+    if (bytes == 0) {
+        return TR_OK;
+    }
+    if (*arena) {
+        return tr__arena_grow(*arena, bytes, err);
+    }
+    return tr__arena_create_from(device ? tr__backend_memory(backend)
+                                        : &tr__host_memory,
+                                 tr_space_name(space), bytes, arena, err);
+}
+
 tr_status tr__arenas_create(const tr_plan *plan, tr_arena *arenas[TR_SPACES],
                             tr_error *err) {
     tr_status status = TR_OK;
     for (int space = 0; space < TR_SPACE_NVME && status == TR_OK; space++) {
-        size_t bytes = (size_t)plan->arena_bytes[space];
-        if (bytes > 0) {
-            status = tr__arena_create(tr_space_name((tr_space)space), bytes,
-                                      &arenas[space], err);
-        }
+        status = tr__arena_fit(plan, (tr_space)space, &arenas[space], err);
     }
     return status;
 }

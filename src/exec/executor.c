@@ -30,7 +30,7 @@ static tr_status start_carriers(tr_executor *ex, const char *nvme_folder,
     bool away = r->optimizer_home != TR_SPACE_DEVICE ||
                 r->param_home != TR_SPACE_DEVICE || r->boundary_home != TR_SPACE_DEVICE;
     tr_status status = TR_OK;
-    if (away && !r->inference) {
+    if ((away && !r->inference) || r->discrete) {
         status = tr__carrier_create(&copies, &ex->carrier[TR_STREAM_COPY], err);
     }
     if (status != TR_OK || !tr__plan_uses_nvme(ex->plan)) {
@@ -71,6 +71,11 @@ static tr_status view_all(const tr_plan *plan, tr_arena *const arenas[TR_SPACES]
                            tr_space_name(buffer->space), tr__arena_bytes(arena));
         }
     }
+    for (int space = 0; space < TR_SPACE_NVME; space++) { // the last one's end, rounded
+        if (arenas[space]) {
+            tr__arena_view(arenas[space], 0, (size_t)plan->persistent_bytes[space]);
+        }
+    }
     return TR_OK;
 }
 
@@ -78,6 +83,7 @@ static tr_status view_all(const tr_plan *plan, tr_arena *const arenas[TR_SPACES]
 static void bind_plan(tr_executor *ex, const tr_plan *plan,
                       tr_arena *const arenas[TR_SPACES]) {
     ex->plan = plan;
+    ex->backend = tr__backend(plan->request.backend);
     for (int space = 0; space < TR_SPACES; space++) {
         ex->base[space] = arenas[space] ? tr__arena_view(arenas[space], 0, 0) : NULL;
     }

@@ -16,6 +16,10 @@ typedef struct tr_executor tr_executor;
 // NULL before; tr__arenas_destroy in any case. TR_MEMORY.
 tr_status tr__arenas_create(const tr_plan *plan, tr_arena *arenas[TR_SPACES],
                             tr_error *err);
+// Brings one that is there, or is not, to so many bytes; what is in it stays.
+// TR_MEMORY: as it was.
+tr_status tr__arena_fit(const tr_plan *plan, tr_space space, tr_arena **arena,
+                        tr_error *err);
 void tr__arenas_destroy(tr_arena *arenas[TR_SPACES]);
 
 // Binds a plan to its arenas (NULL where it has no bytes in a space) and its ranks
@@ -102,10 +106,10 @@ bool tr__executor_is_unread(const tr_executor *executor);
 bool tr__executor_is_deferred(const tr_executor *executor);
 
 // Memory of a parameter of the plan: its values (state -1) or an optimizer state; NULL
-// where this rank has only a part of it, and on NVMe.
+// where this rank has only a part of it, and on NVMe or a discrete device.
 float *tr__executor_param(tr_executor *executor, int param, int state);
 // The same of its gradient accumulator; NULL in an inference plan, where the sums are
-// not f32, and on NVMe.
+// not f32, and on NVMe or a discrete device.
 float *tr__executor_grad(tr_executor *executor, int param);
 // Elements [first, first + count) of what that holds, as f32: values [count]. false:
 // not here in one piece, or in fixed point.
@@ -113,7 +117,8 @@ bool tr__executor_read_grad(const tr_executor *executor, int param, int64_t firs
                             int64_t count, float *values);
 
 // Elements [first, first + count) of the tensor that files hold (a parameter may be a
-// slice of one: tr_plan_param), at `data` (NULL: on NVMe, to be borrowed); count 0:
+// slice of one: tr_plan_param), at `data` (NULL: to be borrowed, from NVMe or from a
+// discrete device); count 0:
 // none.
 typedef struct tr_piece {
     float *data;

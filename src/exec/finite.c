@@ -96,7 +96,8 @@ void tr__note_finite(const tr_executor *ex, const tr_plan_step *step,
         p.result = k;
         double code = code_of(&p, units);
         if ((*first == 0 || code < *first) &&
-            is_bad(desc->out[k], launch->out[k], r->threads)) {
+            is_bad(desc->out[k], tr__backend_reach(ex->backend, launch->out[k]),
+                   r->threads)) {
             *first = code;
         }
     }

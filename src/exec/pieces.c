@@ -8,6 +8,16 @@
 #include <math.h>
 #include <string.h>
 
+static bool is_on_device(const tr_executor *ex, const tr_flat_range *range) {
+    return ex->plan->request.discrete && range->buffer >= 0 &&
+           ex->plan->buffers[range->buffer].space == TR_SPACE_DEVICE;
+}
+
+// Does the host see it only through the exchange?
+static bool is_away(const tr_executor *ex, const tr_flat_range *range) {
+    return tr__is_on_nvme(ex->plan, range) || is_on_device(ex, range);
+}
+
 static const tr_flat_range *range_of(const tr_executor *ex, int param, int state) {
     const tr_flat *flat = &ex->plan->flats[ex->plan->params[param].flat];
     return state < 0 ? &flat->master : &flat->state[state];
@@ -24,7 +34,7 @@ static tr_piece piece_of(const tr_executor *ex, int param, int state, int64_t fi
     if (begin >= end || none) {
         return (tr_piece){.data = NULL};
     }
-    bool here = range->buffer >= 0 && !tr__is_on_nvme(ex->plan, range);
+    bool here = range->buffer >= 0 && !is_away(ex, range);
     return (tr_piece){.data = here ? tr__kept_f32(ex, range, begin) : NULL,
                       .first = info->first + begin - info->offset,
                       .count = end - begin,
@@ -48,7 +58,47 @@ static void *sums_of(const tr_executor *ex, int param) {
 }
 
 float *tr__executor_grad(tr_executor *executor, int param) {
-    return executor->plan->request.sums == TR_F32 ? sums_of(executor, param) : NULL;
+    const tr_plan *plan = executor->plan;
+    const tr_flat *flat = &plan->flats[plan->params[param].flat];
+    return plan->request.sums == TR_F32 && !is_on_device(executor, &flat->grad)
+               ? sums_of(executor, param)
+               : NULL;
+}
+
+// Bytes between the memory of the device and the host's.
+static tr_status copy_bytes(const tr_executor *ex, const void *from, void *to,
+                            int64_t bytes, tr_error *err) {
+    tr_carrier *carrier = ex->carrier[TR_STREAM_COPY];
+    tr_carry order = {.kind = TR_CARRY_COPY,
+                      .from = tr__backend_reach(ex->backend, (void *)from),
+                      .to = tr__backend_reach(ex->backend, to),
+                      .bytes = bytes};
+    return tr__carrier_wait(carrier, tr__carrier_start(carrier, &order), err);
+}
+
+static void read_sums(const tr_plan_request *r, const void *sums, int64_t count,
+                      float *values) {
+    if (r->sums == TR_F32) {
+        memcpy(values, sums, (size_t)count * sizeof *values);
+    } else {
+        tr__half_widen(r->sums, sums, count, r->threads, values);
+    }
+}
+
+// By way of the exchange.
+static bool read_device_sums(const tr_executor *ex, const char *sums, int64_t count,
+                             float *values) {
+    int64_t element = tr__sum_bytes(ex->plan), most = tr__exchange_elements(ex->plan);
+    void *here = tr__memory(ex, ex->plan->exchange);
+    for (int64_t done = 0; done < count; done += most) {
+        int64_t part = tr__min_i64(most, count - done);
+        if (copy_bytes(ex, sums + done * element, here, part * element, NULL) !=
+            TR_OK) {
+            return false;
+        }
+        read_sums(&ex->plan->request, here, part, values + done);
+    }
+    return true;
 }
 
 bool tr__executor_read_grad(const tr_executor *executor, int param, int64_t first,
@@ -58,12 +108,12 @@ bool tr__executor_read_grad(const tr_executor *executor, int param, int64_t firs
     if (!sums || r->sums == TR_I64) { // whose scale only the step knows
         return false;
     }
-    const void *from = sums + first * tr__sum_bytes(executor->plan);
-    if (r->sums == TR_F32) {
-        memcpy(values, from, (size_t)count * sizeof *values);
-    } else {
-        tr__half_widen(r->sums, from, count, r->threads, values);
+    const tr_plan_param *info = &executor->plan->params[param];
+    sums += first * tr__sum_bytes(executor->plan);
+    if (is_on_device(executor, &executor->plan->flats[info->flat].grad)) {
+        return read_device_sums(executor, sums, count, values);
     }
+    read_sums(r, sums, count, values);
     return true;
 }
 
@@ -136,21 +186,34 @@ static blocks blocks_of(const tr_executor *ex, const tr_piece *piece, int64_t at
 
 // ---- kept in 16 bits alone
 
-// Where blocks of 16 bits are: in memory, or to be read from the file and written to
-// it, behind the exchange's f32.
+// Where the host sees blocks of 16 bits: in memory, or behind the exchange's f32, where
+// they are brought to from the file or from a discrete device.
 static void *half_blocks(const tr_executor *ex, const blocks *b) {
     float *memory = tr__memory(ex, ex->plan->exchange);
-    return tr__copy_is_in_file(ex->plan, b->flat)
+    return tr__copy_is_in_file(ex->plan, b->flat) || is_on_device(ex, &b->flat->copy)
                ? (void *)(memory + tr__exchange_elements(ex->plan))
                : tr__kept_param(ex, &b->flat->copy, b->first);
+}
+
+static tr_status move_half(const tr_executor *ex, const blocks *b, direction way,
+                           tr_error *err) {
+    void *half = half_blocks(ex, b);
+    if (tr__copy_is_in_file(ex->plan, b->flat)) {
+        return move_blocks(ex, b, half, way, err);
+    }
+    if (!is_on_device(ex, &b->flat->copy)) {
+        return TR_OK;
+    }
+    void *device = tr__kept_param(ex, &b->flat->copy, b->first);
+    bool reads = way == FROM_FILE;
+    return copy_bytes(ex, reads ? device : half, reads ? half : device,
+                      b->count * tr__param_bytes(ex->plan), err);
 }
 
 static tr_status widen_blocks(const tr_executor *ex, const blocks *b, float *memory,
                               tr_error *err) {
     void *half = half_blocks(ex, b);
-    tr_status status = tr__copy_is_in_file(ex->plan, b->flat)
-                           ? move_blocks(ex, b, half, FROM_FILE, err)
-                           : TR_OK;
+    tr_status status = move_half(ex, b, FROM_FILE, err);
     if (status == TR_OK) {
         tr__half_widen(ex->plan->request.compute, half, b->count,
                        ex->plan->request.threads, memory);
@@ -163,9 +226,7 @@ static tr_status narrow_blocks(const tr_executor *ex, const blocks *b,
     void *half = half_blocks(ex, b);
     tr__half_narrow(ex->plan->request.compute, memory, b->count,
                     ex->plan->request.threads, half);
-    return tr__copy_is_in_file(ex->plan, b->flat)
-               ? move_blocks(ex, b, half, TO_FILE, err)
-               : TR_OK;
+    return move_half(ex, b, TO_FILE, err);
 }
 
 // Nothing would be rounded.
@@ -201,6 +262,13 @@ static bool is_half(const tr_executor *ex, const tr_piece *piece) {
            tr__flat_is_half(&plan->flats[plan->params[piece->param].flat]);
 }
 
+// Where the first element of a piece is on the device.
+static float *device_at(const tr_executor *ex, const tr_piece *piece) {
+    const tr_plan_param *info = &ex->plan->params[piece->param];
+    return tr__kept_f32(ex, range_of(ex, piece->param, piece->state),
+                        info->offset + piece->first - info->first);
+}
+
 tr_status tr__executor_borrow(tr_executor *executor, const tr_piece *piece, int64_t at,
                               tr_piece *run, tr_error *err) {
     *run = *piece;
@@ -210,8 +278,14 @@ tr_status tr__executor_borrow(tr_executor *executor, const tr_piece *piece, int6
         run->data = piece->data ? piece->data + at : NULL;
         return TR_OK;
     }
-    blocks b = blocks_of(executor, piece, at);
     float *memory = tr__memory(executor, executor->plan->exchange);
+    if (is_on_device(executor, range_of(executor, piece->param, piece->state))) {
+        run->data = memory;
+        run->count = tr__min_i64(run->count, tr__exchange_elements(executor->plan));
+        return copy_bytes(executor, device_at(executor, run), memory,
+                          run->count * (int64_t)sizeof *memory, err);
+    }
+    blocks b = blocks_of(executor, piece, at);
     run->data = memory + (b.element - b.first);
     run->count = tr__min_i64(run->count, b.first + b.count - b.element);
     return is_half(executor, piece) ? widen_blocks(executor, &b, memory, err)
@@ -231,8 +305,12 @@ tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
                               tr_error *err) {
     const tr_flat_range *range = range_of(executor, run->param, run->state);
     bool half = is_half(executor, run);
-    if (run->count == 0 || (!half && !tr__is_on_nvme(executor->plan, range))) {
+    if (run->count == 0 || (!half && !is_away(executor, range))) {
         return TR_OK;
+    }
+    if (is_on_device(executor, range)) {
+        return copy_bytes(executor, run->data, device_at(executor, run),
+                          run->count * (int64_t)sizeof *run->data, err);
     }
     blocks b = blocks_of(executor, run, 0);
     float *memory = tr__memory(executor, executor->plan->exchange);
@@ -252,20 +330,40 @@ tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
 // ---- what units compute with
 // ----------------------------------------------------------
 
+// Masters of these elements where the host sees them; those of a discrete device are
+// brought into the exchange, behind which `*rounded` then points.
+static tr_status see_masters(const tr_executor *ex, const blocks *b,
+                             const float **masters, void **rounded, tr_error *err) {
+    float *memory = tr__memory(ex, ex->plan->exchange);
+    *masters = tr__kept_f32(ex, &b->flat->master, b->first);
+    *rounded = memory;
+    if (!is_on_device(ex, &b->flat->master)) {
+        return TR_OK;
+    }
+    tr_status status =
+        copy_bytes(ex, *masters, memory, b->count * (int64_t)sizeof *memory, err);
+    *masters = memory;
+    *rounded = memory + tr__exchange_elements(ex->plan);
+    return status;
+}
+
 // Masters in memory, whose copies are on NVMe: rounded and written in whole blocks.
 static tr_status write_copies(const tr_executor *ex, const tr_flat *flat, int64_t first,
                               int64_t end, tr_error *err) {
     const tr_plan *plan = ex->plan;
     int64_t block = tr__nvme_elements(plan, TR_PART_COPY), from = flat->copy.first;
-    void *rounded = tr__memory(ex, plan->exchange);
     tr_status status = TR_OK;
     first -= (first - from) % block;
     end = tr__min_i64(from + tr__round_up(end - from, block), from + flat->copy.count);
     while (first < end && status == TR_OK) {
         int64_t count = tr__min_i64(end - first, tr__exchange_elements(plan));
         blocks b = {.flat = flat, .first = first, .count = count};
-        status =
-            write_copy(ex, b, tr__kept_f32(ex, &flat->master, first), rounded, err);
+        const float *masters = NULL;
+        void *rounded = NULL;
+        status = see_masters(ex, &b, &masters, &rounded, err);
+        if (status == TR_OK) {
+            status = write_copy(ex, b, masters, rounded, err);
+        }
         first += count;
     }
     return status;

@@ -1,13 +1,42 @@
 // Steps that launch kernels: by the walk itself, or on a stream beside it.
 #include "exec/walk.h"
 
-tr_status tr__launch(const tr_executor *ex, const tr_launch_task *task, tr_error *err) {
+static tr_status launch(const tr_executor *ex, const tr_launch_task *task,
+                        tr_error *err) {
     const tr_program *program = tr__step_program(ex->plan, task->step, task->sequence);
     if (program) {
         return tr__launch_program(ex, task, program, err);
     }
     tr__launch_flat(ex, &task->run, task->step);
     return TR_OK;
+}
+
+// What units make and pass on; such a buffer is filled by one step.
+static bool is_of_units(const tr_buffer *buffer) {
+    return buffer->category == TR_LEDGER_activations ||
+           buffer->category == TR_LEDGER_boundary ||
+           buffer->category == TR_LEDGER_gradients;
+}
+
+// Passing buffers that the step is the first to have: nothing in them means anything.
+// (Of others, streams may fill parts side by side.)
+static void poison(const tr_executor *ex, const tr_launch_task *task) {
+    const tr_sequence *sequence = &ex->plan->sequences[task->sequence];
+    int32_t index = (int32_t)(task->step - sequence->steps);
+    for (size_t i = 0; i < ex->plan->buffer_count; i++) {
+        const tr_buffer *b = &ex->plan->buffers[i];
+        bool first = b->sequence == (int)task->sequence && b->first == index;
+        if (first && is_of_units(b)) {
+            ex->backend->poison(tr__memory(ex, (int)i), (size_t)b->bytes);
+        }
+    }
+}
+
+tr_status tr__launch(const tr_executor *ex, const tr_launch_task *task, tr_error *err) {
+    if (ex->backend->poison) {
+        poison(ex, task);
+    }
+    return launch(ex, task, err);
 }
 
 tr_status tr__run_launch(tr_work *work, const tr_plan_step *step) {

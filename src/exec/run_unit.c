@@ -113,7 +113,7 @@ tr_status tr__launch_program(const tr_executor *ex, const tr_launch_task *task,
         tr_launch launch = launch_of(step, at, &bases);
         launch.run = &run;
         launch.failed = &failed;
-        at->kernel->launch(&at->desc, at->state, &launch);
+        tr__backend_launch(ex->backend, at->kernel, &at->desc, at->state, &launch);
         if (watched) {
             tr__note_finite(ex, step, i, &at->desc, &launch);
         }

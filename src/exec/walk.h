@@ -2,6 +2,7 @@
 #ifndef TR_EXEC_WALK_H
 #define TR_EXEC_WALK_H
 
+#include "backend/backend.h"
 #include "backend/cpu/carrier.h"
 #include "backend/cpu/launcher.h"
 #include "exec/executor.h"
@@ -17,6 +18,7 @@ typedef struct tr_micro {
 
 struct tr_executor {
     const tr_plan *plan;
+    const tr_backend *backend;
     char *base[TR_SPACES];             // starts of the arenas
     tr_comm *comm;                     // NULL: one rank
     tr_carrier *carrier[TR_STREAMS];   // of copies, of NVMe; NULL: nothing is elsewhere
@@ -52,16 +54,19 @@ typedef struct tr_launch_task {
     tr_micro micro; // of the step
 } tr_launch_task;
 
-// NULL: no buffer, or one on NVMe.
+// Where a buffer lies, as kernels know it: the host may look there only where the
+// buffer is on the host, or the device is not discrete. NULL: no buffer, or one on
+// NVMe.
 static inline void *tr__memory(const tr_executor *ex, int buffer) {
     const tr_buffer *at = buffer < 0 ? NULL : &ex->plan->buffers[buffer];
     return at && ex->base[at->space] ? ex->base[at->space] + at->offset : NULL;
 }
 
-// The first byte of a region; NULL: there is none.
+// The first byte of a region, where copies, messages and files reach it; NULL: there is
+// none.
 static inline void *tr__at_region(const tr_executor *ex, const tr_region *region) {
     char *memory = tr__memory(ex, region->buffer);
-    return memory ? memory + region->first : NULL;
+    return memory ? tr__backend_reach(ex->backend, memory + region->first) : NULL;
 }
 
 // Element `element` of a flat buffer, in what this rank keeps of it.

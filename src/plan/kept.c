@@ -1,5 +1,6 @@
 // Pass: buffers that live from step to step and belong to no flat buffer: the rings of
 // data, the record, what moves between ranks and NVMe passes through, sums, the answer.
+// Host and device share most of them.
 #include "base/checked.h"
 #include "comm/comm.h"
 #include "plan/passes.h"
@@ -18,15 +19,18 @@ static tr_status keep_in(tr_plan *plan, tr_space space, tr_ledger_category categ
 
 static tr_status keep(tr_plan *plan, tr_ledger_category category, int64_t bytes,
                       int *buffer, tr_error *err) {
-    return keep_in(plan, TR_SPACE_DEVICE, category, bytes, buffer, err);
+    return keep_in(plan, tr__plan_shared_space(plan), category, bytes, buffer, err);
 }
 
-// Bytes, as f32, of the largest part of a flat buffer that is not in memory as f32.
+// Bytes, as f32, of the largest part of a flat buffer that the host does not see as f32
+// where it lies.
 static int64_t most_exchanged(const tr_plan *plan) {
     int64_t most = 0;
     for (size_t i = 0; i < plan->buffer_count; i++) {
         const tr_buffer *buffer = &plan->buffers[i];
-        most = tr__max_i64(most, buffer->space == TR_SPACE_NVME ? buffer->bytes : 0);
+        bool away = buffer->space == TR_SPACE_NVME ||
+                    (buffer->space == TR_SPACE_DEVICE && plan->request.discrete);
+        most = tr__max_i64(most, away ? buffer->bytes : 0);
     }
     for (size_t f = 0; f < plan->flat_count; f++) {
         const tr_flat *flat = &plan->flats[f];

@@ -217,11 +217,13 @@ static tr_status keep_states(tr_plan *plan, int u, tr_error *err) {
     if (program->state_bytes == 0) {
         return TR_OK;
     }
-    plan->units[u].states = tr__plan_buffer(plan,
-                                            (tr_buffer){.category = TR_LEDGER_states,
-                                                        .sequence = -1,
-                                                        .bytes = program->state_bytes},
-                                            err);
+    plan->units[u].states =
+        tr__plan_buffer(plan,
+                        (tr_buffer){.category = TR_LEDGER_states,
+                                    .space = tr__plan_shared_space(plan),
+                                    .sequence = -1,
+                                    .bytes = program->state_bytes},
+                        err);
     if (plan->units[u].states < 0) {
         return TR_MEMORY;
     }

@@ -23,6 +23,10 @@ int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err) {
     return (int)plan->buffer_count++;
 }
 
+tr_space tr__plan_shared_space(const tr_plan *plan) {
+    return plan->request.discrete ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+}
+
 int tr__plan_stage(const tr_plan *plan) {
     return plan->request.ranks > 1 ? plan->request.stage : 0;
 }

@@ -85,6 +85,9 @@ struct tr_plan {
 tr_target tr__request_target(const tr_plan_request *request);
 // A buffer of the plan; -1 and an error when there is no memory.
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
+// Where what host and device share lies: micro-batches, statistics, the model's states,
+// logits. A discrete device reaches it on the host.
+tr_space tr__plan_shared_space(const tr_plan *plan);
 // The ZeRO stage that is at work: with one rank there is nothing to shard.
 int tr__plan_stage(const tr_plan *plan);
 // In how many slices the plan has a stored tensor at most: 1 where none is sliced.

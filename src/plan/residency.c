@@ -73,7 +73,8 @@ int64_t tr__nvme_elements(const tr_plan *plan, tr_part part) {
 }
 
 int64_t tr__exchange_bytes(const tr_plan *plan) {
-    bool copies = tr__part_is_on_nvme(plan, TR_PART_COPY);
+    bool copies = tr__part_is_on_nvme(plan, TR_PART_COPY) ||
+                  (plan->request.discrete && tr__plan_is_half(plan));
     return (int64_t)sizeof(float) + (copies ? tr__param_bytes(plan) : 0);
 }
 

@@ -73,13 +73,7 @@ static bool same_places(const tr_plan *a, const tr_plan *b) {
 static tr_status grow(tr_engine *engine, const tr_plan *plan, tr_error *err) {
     tr_status status = TR_OK;
     for (int space = 0; space < TR_SPACE_NVME && status == TR_OK; space++) {
-        size_t bytes = (size_t)plan->arena_bytes[space];
-        if (!engine->arenas[space] && bytes > 0) {
-            status = tr__arena_create(tr_space_name((tr_space)space), bytes,
-                                      &engine->arenas[space], err);
-        } else if (bytes > 0 && bytes > tr__arena_bytes(engine->arenas[space])) {
-            status = tr__arena_grow(engine->arenas[space], bytes, err);
-        }
+        status = tr__arena_fit(plan, (tr_space)space, &engine->arenas[space], err);
     }
     return status;
 }

@@ -1,6 +1,7 @@
 #include "exec/rig.h"
 
 #include "base/rng.h"
+#include "exec/walk.h"
 #include "models/models.h"
 #include "plan/residency.h"
 
@@ -80,11 +81,28 @@ static void make_dataset(test_rig *rig, const tr_model *model) {
     assert_int_equal(tr_dataset_create_callback(&source, &rig->dataset, &err), TR_OK);
 }
 
+float *test_rig_param(const test_rig *rig, int param) {
+    const tr_plan_param *p = &rig->plan->params[param];
+    const tr_flat *flat = &rig->plan->flats[p->flat];
+    return tr__backend_reach(rig->executor->backend,
+                             tr__kept_f32(rig->executor, &flat->master, p->offset));
+}
+
+float *test_rig_grad(const test_rig *rig, int param) {
+    const tr_plan_param *p = &rig->plan->params[param];
+    const tr_flat *flat = &rig->plan->flats[p->flat];
+    bool here = flat->grad.buffer >= 0 && rig->plan->request.sums == TR_F32 &&
+                !tr__is_on_nvme(rig->plan, &flat->grad);
+    return here ? tr__backend_reach(rig->executor->backend,
+                                    tr__kept_sum(rig->executor, &flat->grad, p->offset))
+                : NULL;
+}
+
 static void draw_params(const test_rig *rig) {
     for (size_t i = 0; i < rig->plan->param_count; i++) {
         const tr_plan_param *param = &rig->plan->params[i];
-        float *grad = tr__executor_grad(rig->executor, (int)i);
-        tr__fill_normal(tr__executor_param(rig->executor, (int)i, -1), 0, param->count,
+        float *grad = test_rig_grad(rig, (int)i);
+        tr__fill_normal(test_rig_param(rig, (int)i), 0, param->count,
                         param->shape.rank == 1 ? 0.5f : 0, 0.4f, TEST_SEED,
                         PARAM_STREAM + i);
         if (grad) {
@@ -107,7 +125,8 @@ void test_rig_begin(test_rig *rig, const tr_plan_request *request) {
         size_t always = (size_t)rig->plan->persistent_bytes[space];
         size_t passing = (size_t)rig->plan->arena_bytes[space] - always;
         if (passing > 0) {
-            memset(tr__arena_view(rig->arenas[space], always, passing), 0xFF, passing);
+            void *memory = tr__arena_view(rig->arenas[space], always, passing);
+            memset(tr__backend_reach(rig->executor->backend, memory), 0xFF, passing);
         }
     }
     if (!tr__plan_uses_nvme(rig->plan)) {

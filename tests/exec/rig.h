@@ -35,6 +35,10 @@ tr_step_statistics test_rig_statistics(const test_rig *rig); // of that step
 // Evaluates the same samples.
 void test_rig_evaluate(test_rig *rig);
 
+// A parameter's values, and its gradient (NULL: none in f32), whatever the device lets
+// the host see of it.
+float *test_rig_param(const test_rig *rig, int param);
+float *test_rig_grad(const test_rig *rig, int param);
 int64_t test_rig_count(const test_rig *rig, int param);
 const char *test_rig_name(const test_rig *rig, int param);
 

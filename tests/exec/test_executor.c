@@ -37,8 +37,7 @@ static void assert_close(const test_rig *rig, int param, const float *got,
 
 static void compare(const test_rig *rig, const test_rig *whole, const char *what) {
     for (int i = 0; i < (int)rig->plan->param_count; i++) {
-        assert_close(rig, i, tr__executor_grad(rig->executor, i),
-                     tr__executor_grad(whole->executor, i), what);
+        assert_close(rig, i, test_rig_grad(rig, i), test_rig_grad(whole, i), what);
     }
     tr_step_statistics mine = test_rig_statistics(rig),
                        other = test_rig_statistics(whole);
@@ -111,8 +110,8 @@ static void waves_and_recomputation_change_no_bit(void **state) {
             for (int i = 0; i < (int)rig.plan->param_count; i++) {
                 bool tied = rig.plan->flats[rig.plan->params[i].flat].tied;
                 if (!tied || wave == 1) {
-                    assert_memory_equal(tr__executor_grad(rig.executor, i),
-                                        tr__executor_grad(plain.executor, i),
+                    assert_memory_equal(test_rig_grad(&rig, i),
+                                        test_rig_grad(&plain, i),
                                         (size_t)test_rig_count(&rig, i) * 4);
                 }
             }
@@ -131,8 +130,8 @@ static void waves_and_recomputation_change_no_bit(void **state) {
 static void move(test_rig *rig, float by, double *slope) {
     for (int i = 0; i < (int)rig->plan->param_count; i++) {
         int64_t count = test_rig_count(rig, i);
-        float *param = tr__executor_param(rig->executor, i, -1);
-        const float *grad = tr__executor_grad(rig->executor, i);
+        float *param = test_rig_param(rig, i);
+        const float *grad = test_rig_grad(rig, i);
         float *direction = malloc((size_t)count * sizeof *direction);
         assert_non_null(direction);
         tr__fill_normal(direction, 0, count, 0, 1, 77, (uint64_t)i);

@@ -83,8 +83,8 @@ static bool is_asked(void *user) {
 static tr_status decide(void *user, tr_decision *decision, tr_error *err) {
     engine *e = user;
     size_t bytes = (size_t)test_rig_count(&e->rig, 0) * sizeof(float);
-    memcpy(e->grads, tr__executor_grad(e->rig.executor, 0), bytes);
-    assert_memory_equal(tr__executor_param(e->rig.executor, 0, -1), e->before, bytes);
+    memcpy(e->grads, test_rig_grad(&e->rig, 0), bytes);
+    assert_memory_equal(test_rig_param(&e->rig, 0), e->before, bytes);
     assert_true(test_rig_statistics(&e->rig).norm_squares > 0);
     e->decided++;
     e->asked_then = e->asked;
@@ -100,8 +100,7 @@ static void engine_begin(engine *e, const tr_model *model) {
     e->before = calloc(count, sizeof *e->before);
     e->grads = calloc(count, sizeof *e->grads);
     assert_true(e->before && e->grads);
-    memcpy(e->before, tr__executor_param(e->rig.executor, 0, -1),
-           count * sizeof *e->before);
+    memcpy(e->before, test_rig_param(&e->rig, 0), count * sizeof *e->before);
 }
 
 static void engine_end(engine *e) {
@@ -134,7 +133,7 @@ static tr_status walk(engine *e) {
 }
 
 static int64_t changed(const engine *e) {
-    const float *now = tr__executor_param(e->rig.executor, 0, -1);
+    const float *now = test_rig_param(&e->rig, 0);
     int64_t count = 0;
     for (int64_t i = 0; i < test_rig_count(&e->rig, 0); i++) {
         float want = e->before[i] - e->grads[i];

@@ -36,8 +36,7 @@ static void describe(const tr_plan_request *r, char what[160]) {
 static void compare(const test_rig *rig, const test_rig *plain, const char *what) {
     for (int i = 0; i < (int)rig->plan->param_count; i++) {
         size_t bytes = (size_t)test_rig_count(rig, i) * sizeof(float);
-        if (memcmp(tr__executor_grad(rig->executor, i),
-                   tr__executor_grad(plain->executor, i), bytes) != 0) {
+        if (memcmp(test_rig_grad(rig, i), test_rig_grad(plain, i), bytes) != 0) {
             fail_msg("%s: the gradient of %s is another", what, test_rig_name(rig, i));
         }
     }

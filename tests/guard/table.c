@@ -1,7 +1,6 @@
 // In place of backend/table.c: the CPU backend, discrete.
-#include "backend/backend.h"
-
 #include "backend/cpu/backend.h"
+#include "guard/guard.h"
 
 #include <pthread.h>
 
@@ -11,6 +10,10 @@ static pthread_once_t made = PTHREAD_ONCE_INIT;
 static void make(void) {
     guard = tr__cpu_backend;
     guard.discrete = true;
+    guard.memory = &test_guard_memory;
+    guard.launch = test_guard_launch;
+    guard.reach = test_guard_reach;
+    guard.poison = test_guard_poison;
 }
 
 const tr_backend *tr__backend(tr_backend_id id) {

@@ -80,8 +80,7 @@ static result take_result(const tr_plan_request *request, int32_t step, int stre
     size_t at = 0;
     for (size_t i = 0; i < rig.plan->param_count; i++) {
         size_t count = (size_t)rig.plan->params[i].count;
-        memcpy(r.values + at, tr__executor_param(rig.executor, (int)i, -1),
-               count * sizeof *r.values);
+        memcpy(r.values + at, test_rig_param(&rig, (int)i), count * sizeof *r.values);
         at += count;
     }
     r.statistics = test_rig_statistics(&rig);

@@ -117,8 +117,11 @@ void snapshot_gather(snapshot *s, const trial *t) {
 void snapshot_take_gradients(snapshot *s, const trial *t) {
     begin(s, t);
     for (size_t i = 0; i < t->plan->param_count; i++) {
+        const tr_plan_param *param = &t->plan->params[i];
         if (!is_frozen(t, i)) {
-            put(s, t, i, 0, tr__executor_grad(t->engine->executor, (int)i));
+            assert_true(tr__executor_read_grad(t->engine->executor, (int)i, 0,
+                                               param->count,
+                                               part_of(s, t, i, 0) + param->first));
         }
     }
 }

@@ -193,8 +193,10 @@ static void the_program_says_so(void **state) {
 // The mean loss and accuracy of softmax(W x + b), directly, over samples [0, count).
 static tr_evaluation direct(const trial *t, const samples *data, int64_t count,
                             int64_t classes) {
-    const float *w = tr_engine_parameter(t->engine, "layers.0.weight", NULL);
-    const float *b = tr_engine_parameter(t->engine, "layers.0.bias", NULL);
+    snapshot all;
+    snapshot_take(&all, t);
+    const float *w = snapshot_find(&all, "layers.0.weight")->part[0];
+    const float *b = snapshot_find(&all, "layers.0.bias")->part[0];
     double loss = 0, right = 0, targets = 0;
     for (int64_t i = 0; i < count; i++) {
         double logit[8], sum = 0;
@@ -214,6 +216,7 @@ static tr_evaluation direct(const trial *t, const samples *data, int64_t count,
             targets++;
         }
     }
+    snapshot_free(&all);
     return (tr_evaluation){loss / targets, right / targets, count};
 }
 
