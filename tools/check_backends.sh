@@ -12,8 +12,6 @@ root=${1:-$(cd "$(dirname "$0")/.." && pwd)}
 # Files that still move bytes and launch steps by the CPU backend's own functions.
 EXCEPT='
 src/exec/finite.c
-src/exec/pieces.c
-src/exec/walk.c
 src/exec/walk.h
 src/calibrate/copies.c
 '

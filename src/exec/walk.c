@@ -1,7 +1,6 @@
 // The walk through a plan's sequence: one step after the other, each by its shape.
 #include "exec/walk.h"
 
-#include "backend/cpu/team.h"
 #include "base/clock.h"
 
 static int ring_of(tr_sequence_kind sequence) {
@@ -205,9 +204,9 @@ static tr_status walk_as_planned(tr_work *work, const tr_run_context *context,
     work->run.fixed_scale = ex->fixed.scale;
     work->run.fixed_limit = ex->fixed.limit;
     work->run.update = &ex->order;
-    int before = tr__team_begin(ex->plan->request.threads);
+    int before = ex->backend->begin(ex->plan->target.workers);
     tr_status status = walk(work, first);
-    tr__team_end(before);
+    ex->backend->end(before);
     return status;
 }
 

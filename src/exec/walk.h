@@ -111,11 +111,6 @@ tr_status tr__run_launch(tr_work *work, const tr_plan_step *step);
 // The same, at once.
 tr_status tr__launch(const tr_executor *ex, const tr_launch_task *task, tr_error *err);
 // ---- run_flat.c
-// Elements [first, first + count) of a flat buffer, kept here: where units compute in
-// 16 bits, what they compute with becomes the master weights, rounded. What is on NVMe
-// is rounded where it is written.
-void tr__round_copy(const tr_executor *ex, const tr_flat *flat, int64_t first,
-                    int64_t count);
 // The launches of a step on flat buffers.
 void tr__launch_flat(const tr_executor *ex, const tr_run_context *run,
                      const tr_plan_step *step);

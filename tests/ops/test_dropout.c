@@ -155,7 +155,12 @@ static void rules(void **state) {
     tr_dropout_attr attr = {0.1f, 6};
     tr_tensor_desc tensor = {TR_F32, TR_SHAPE2(TR_BATCH, 8)};
     tr_tensor_desc in[2] = {tensor, tensor};
-    tr_op_node node = {&tr__op_residual, &attr, 2, 1, in, &tensor};
+    tr_op_node node = {.op = &tr__op_residual,
+                       .attr = &attr,
+                       .in_count = 2,
+                       .out_count = 1,
+                       .in = in,
+                       .out = &tensor};
     tr_rule list[TR_OP_RULES_MAX];
     assert_int_equal(tr__op_residual.backward(&node, list), 2);
     assert_null(list[0].op);

@@ -122,7 +122,12 @@ static void recomputed_as_computed(void **state) {
     (void)state;
     tr_gelu_attr attr = {TR_GELU_ERF};
     tr_tensor_desc in = {TR_F32, TR_SHAPE2(TR_BATCH, 8)};
-    tr_op_node node = {&tr__op_gelu, &attr, 1, 1, &in, &in};
+    tr_op_node node = {.op = &tr__op_gelu,
+                       .attr = &attr,
+                       .in_count = 1,
+                       .out_count = 1,
+                       .in = &in,
+                       .out = &in};
     tr_rule rules[TR_OP_RULES_MAX];
     assert_int_equal(tr__op_gelu.remake[0], TR_REMAKE_ACTIVATION);
     assert_null(tr__op_gelu.recompute); // by itself

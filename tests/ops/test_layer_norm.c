@@ -244,7 +244,12 @@ static void rules_of_the_fused_op(void **state) {
     };
     tr_tensor_desc out[TR_OP_OUT_MAX];
     int count = 0;
-    tr_op_node node = {&tr__op_residual_norm, &attr, 4, 4, in, out};
+    tr_op_node node = {.op = &tr__op_residual_norm,
+                       .attr = &attr,
+                       .in_count = 4,
+                       .out_count = 4,
+                       .in = in,
+                       .out = out};
     assert_int_equal(tr__op_residual_norm.infer(&node, out, &count, NULL), TR_OK);
     assert_int_equal(count, 4);
     assert_true(tr_shape_equal(out[0].shape, in[0].shape));
