@@ -30,7 +30,5 @@ void tr__warn(const tr_log *log, const char *format, ...) {
 
 void tr__log_stderr(void *user, tr_log_level level, const char *line) {
     (void)user;
-    fputs(level == TR_LOG_WARNING ? "warning: " : "", stderr);
-    tr__print_message(stderr, line);
-    fputc('\n', stderr);
+    tr__print_line(stderr, level == TR_LOG_WARNING ? "warning: " : "", line);
 }

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -81,12 +82,16 @@ void tr__clean_end(tr_clean_text *text) {
     }
 }
 
+static void put_words(tr_clean_text *text, const char *words) {
+    for (; *words; words++) {
+        tr__clean_put(text, (unsigned char)*words);
+    }
+    tr__clean_end(text);
+}
+
 static void print(FILE *to, const char *words, bool lines) {
     tr_clean_text text = tr__clean_begin(to, lines);
-    for (; *words; words++) {
-        tr__clean_put(&text, (unsigned char)*words);
-    }
-    tr__clean_end(&text);
+    put_words(&text, words);
 }
 
 void tr__print_name(FILE *to, const char *name, int width) {
@@ -99,4 +104,19 @@ void tr__print_name(FILE *to, const char *name, int width) {
 
 void tr__print_message(FILE *to, const char *message) {
     print(to, message, true);
+}
+
+void tr__print_line(FILE *to, const char *begin, const char *message) {
+    char *bytes = NULL;
+    size_t length = 0;
+    FILE *line = open_memstream(&bytes, &length);
+    tr_clean_text text = tr__clean_begin(to, true);
+    text.to = line ? line : to; // without memory: in pieces
+    fputs(begin, text.to);
+    put_words(&text, message);
+    fputc('\n', text.to);
+    if (line && fclose(line) == 0) {
+        fwrite(bytes, 1, length, to);
+    }
+    free(bytes);
 }

@@ -24,5 +24,8 @@ void tr__clean_end(tr_clean_text *text); // what was not a whole character
 void tr__print_name(FILE *to, const char *name, int width);
 // A message: line ends and tabs are let through.
 void tr__print_message(FILE *to, const char *message);
+// `begin`, a message and a line end in one write, so that no other process that has the
+// same stream, as ranks have, writes within the line.
+void tr__print_line(FILE *to, const char *begin, const char *message);
 
 #endif

@@ -210,9 +210,7 @@ int cli_fail(const tr_error *err) {
         bool bad = (unsigned char)*c < 0x20 || *c == 0x7f;
         *c = bad && !next_line ? '?' : *c;
     }
-    fputs("tranche: ", stderr);
-    tr__print_message(stderr, line);
-    fputc('\n', stderr);
+    tr__print_line(stderr, "tranche: ", line);
     return tr_status_exit(err->status);
 }
 

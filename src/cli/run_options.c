@@ -6,9 +6,7 @@
 
 void cli_say(void *user, tr_message_level level, const char *line) {
     (void)user;
-    fputs(level == TR_MESSAGE_WARNING ? "warning: " : "", stderr);
-    tr__print_message(stderr, line);
-    fputc('\n', stderr);
+    tr__print_line(stderr, level == TR_MESSAGE_WARNING ? "warning: " : "", line);
 }
 
 tr_run_options cli_run_options(const cli_run *run, const char *file) {

@@ -189,8 +189,7 @@ void tr__progress_say(tr_progress_line *line, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    tr__print_message(line->to, text);
-    fputc('\n', line->to);
+    tr__print_line(line->to, "", text);
     fflush(line->to);
     tr__progress_show(line);
 }

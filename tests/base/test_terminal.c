@@ -8,8 +8,10 @@
 
 #include "base/terminal.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void check(const char *given, const char *wanted, bool terminal, bool lines) {
     char *shown = NULL;
@@ -59,9 +61,29 @@ static void controls_become_question_marks(void **state) {
     check("a\tb\nc\r", "a\tb\nc?", true, true);
 }
 
+// Ranks share a stream: a line of one must not have another's within it.
+static void a_line_is_one_write(void **state) {
+    int ends[2];
+    char read_back[256] = "";
+    (void)state;
+    assert_int_equal(pipe2(ends, O_DIRECT), 0); // what one write wrote is read at once
+    FILE *to = fdopen(ends[1], "w");
+    assert_non_null(to);
+    assert_int_equal(setvbuf(to, NULL, _IONBF, 0), 0); // as stderr is
+    tr__print_line(to, "warning: ",
+                   "rank 1 is slow:\n    gr\xc3\xb6\xc3\x9f"
+                   "er");
+    assert_true(read(ends[0], read_back, sizeof read_back - 1) > 0);
+    assert_string_equal(read_back, "warning: rank 1 is slow:\n    gr\xc3\xb6\xc3\x9f"
+                                   "er\n");
+    fclose(to);
+    close(ends[0]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(controls_become_question_marks),
+        cmocka_unit_test(a_line_is_one_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
