@@ -89,21 +89,6 @@ tr_status tr__reuse_from(tr_plan *plan, tr_sequence_kind kind,
     return status;
 }
 
-static tr_status reuse_in(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
-    tr_accesses accesses = {0};
-    tr_status status = tr__accesses_find(plan, kind, &accesses, err);
-    if (status == TR_OK) {
-        status = tr__reuse_from(plan, kind, &accesses, err);
-    }
-    tr__accesses_clear(&accesses);
-    return status;
-}
-
 tr_status tr__pass_reuse(tr_plan *plan, tr_error *err) {
-    tr_status status = TR_OK;
-    for (int kind = 0; plan->request.discrete && kind < TR_SEQUENCES && status == TR_OK;
-         kind++) {
-        status = reuse_in(plan, (tr_sequence_kind)kind, err);
-    }
-    return status;
+    return plan->request.discrete ? tr__schedule_all(plan, tr__reuse_from, err) : TR_OK;
 }

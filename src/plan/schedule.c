@@ -149,20 +149,25 @@ tr_status tr__schedule_from(tr_plan *plan, tr_sequence_kind kind,
     return status;
 }
 
-static tr_status schedule(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
+static tr_status schedule_one(tr_plan *plan, tr_sequence_kind kind,
+                              tr_scheduling *schedule, tr_error *err) {
     tr_accesses accesses = {0};
     tr_status status = tr__accesses_find(plan, kind, &accesses, err);
     if (status == TR_OK) {
-        status = tr__schedule_from(plan, kind, &accesses, err);
+        status = schedule(plan, kind, &accesses, err);
     }
     tr__accesses_clear(&accesses);
     return status;
 }
 
-tr_status tr__pass_schedule(tr_plan *plan, tr_error *err) {
+tr_status tr__schedule_all(tr_plan *plan, tr_scheduling *schedule, tr_error *err) {
     tr_status status = TR_OK;
     for (int kind = 0; kind < TR_SEQUENCES && status == TR_OK; kind++) {
-        status = schedule(plan, (tr_sequence_kind)kind, err);
+        status = schedule_one(plan, (tr_sequence_kind)kind, schedule, err);
     }
     return status;
+}
+
+tr_status tr__pass_schedule(tr_plan *plan, tr_error *err) {
+    return tr__schedule_all(plan, tr__schedule_from, err);
 }

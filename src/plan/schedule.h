@@ -34,6 +34,11 @@ tr_status tr__schedule_waits(tr_plan *plan, tr_sequence_kind kind,
 tr_status tr__lifetimes_find(tr_plan *plan, tr_sequence_kind kind,
                              const tr_accesses *accesses, tr_error *err);
 
+// What one function makes of the accesses of a sequence, for all sequences of a plan.
+typedef tr_status tr_scheduling(tr_plan *plan, tr_sequence_kind kind,
+                                const tr_accesses *accesses, tr_error *err);
+tr_status tr__schedule_all(tr_plan *plan, tr_scheduling *schedule, tr_error *err);
+
 // All that follows from the accesses of a sequence: adds, waits and lifetimes.
 tr_status tr__schedule_from(tr_plan *plan, tr_sequence_kind kind,
                             const tr_accesses *accesses, tr_error *err);
