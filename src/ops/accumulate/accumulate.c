@@ -45,6 +45,7 @@ bool tr__sums_are_read(tr_dtype dtype) {
     return dtype == TR_F32 || dtype == TR_I64 || tr__dtype_is_half(dtype);
 }
 
-size_t tr__sums_workspace(const tr_op_desc *desc) {
+size_t tr__sums_workspace(const tr_op_desc *desc, const void *state) {
+    (void)state;
     return desc->in[0].dtype == TR_F32 ? 0 : TR_CONVERT_ELEMENTS * sizeof(float);
 }

@@ -44,7 +44,7 @@ void tr__accumulate_cost(const tr_op_desc *desc, tr_cost *cost);
 // For ops whose first input is sums of gradients: f32, bf16, f16 or i64.
 bool tr__sums_are_read(tr_dtype dtype);
 // They take sums of another type than f32 so many elements at a time, and need so many
-// bytes of workspace for them as f32.
+// bytes of workspace for them as f32 (tr_kernel.workspace).
 enum { TR_CONVERT_ELEMENTS = 1 << 16 };
-size_t tr__sums_workspace(const tr_op_desc *desc);
+size_t tr__sums_workspace(const tr_op_desc *desc, const void *state);
 #endif

@@ -40,11 +40,6 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
     out->flops = 2 * (double)count_of(desc);
 }
 
-static size_t workspace(const tr_op_desc *desc, const void *state) {
-    (void)state;
-    return tr__sums_workspace(desc);
-}
-
 // Sums of another type piece by piece, each piece squared while it is in the cache.
 static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
@@ -64,7 +59,7 @@ const tr_kernel tr__gradient_squares_kernel = {
     .name = "gradient_squares.cpu",
     .supports = supports,
     .cost = cost,
-    .workspace = workspace,
+    .workspace = tr__sums_workspace,
     .launch = launch,
 };
 

@@ -38,15 +38,10 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
     }
 }
 
-static size_t workspace(const tr_op_desc *desc, const void *state) {
-    (void)state;
-    return tr__sums_workspace(desc);
-}
-
 const tr_kernel tr__direction_squares_kernel = {
     .name = "direction_squares.cpu",
     .supports = supports,
     .cost = cost,
-    .workspace = workspace,
+    .workspace = tr__sums_workspace,
     .launch = launch,
 };

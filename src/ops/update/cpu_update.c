@@ -59,15 +59,10 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
     }
 }
 
-static size_t workspace(const tr_op_desc *desc, const void *state) {
-    (void)state;
-    return tr__sums_workspace(desc);
-}
-
 const tr_kernel tr__update_kernel = {
     .name = "update.cpu",
     .supports = supports,
     .cost = cost,
-    .workspace = workspace,
+    .workspace = tr__sums_workspace,
     .launch = launch,
 };
