@@ -2,8 +2,8 @@
 
 #include "backend/backend.h"
 
-tr_status tr__arena_fit(const tr_plan *plan, tr_space space, tr_arena **arena,
-                        tr_error *err) {
+static tr_status fit(const tr_plan *plan, tr_space space, tr_arena **arena,
+                     tr_error *err) {
     const tr_backend *backend = tr__backend(plan->request.backend);
     size_t bytes = (size_t)plan->arena_bytes[space];
     bool device = space == TR_SPACE_DEVICE;
@@ -18,11 +18,11 @@ tr_status tr__arena_fit(const tr_plan *plan, tr_space space, tr_arena **arena,
                                  tr_space_name(space), bytes, arena, err);
 }
 
-tr_status tr__arenas_create(const tr_plan *plan, tr_arena *arenas[TR_SPACES],
-                            tr_error *err) {
+tr_status tr__arenas_fit(const tr_plan *plan, tr_arena *arenas[TR_SPACES],
+                         tr_error *err) {
     tr_status status = TR_OK;
     for (int space = 0; space < TR_SPACE_NVME && status == TR_OK; space++) {
-        status = tr__arena_fit(plan, (tr_space)space, &arenas[space], err);
+        status = fit(plan, (tr_space)space, &arenas[space], err);
     }
     return status;
 }

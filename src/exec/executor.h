@@ -12,14 +12,11 @@
 
 typedef struct tr_executor tr_executor;
 
-// The memory of a plan, one arena for each space in which it has bytes. `arenas`: all
-// NULL before; tr__arenas_destroy in any case. TR_MEMORY.
-tr_status tr__arenas_create(const tr_plan *plan, tr_arena *arenas[TR_SPACES],
-                            tr_error *err);
-// Brings one that is there, or is not, to so many bytes; what is in it stays.
-// TR_MEMORY: as it was.
-tr_status tr__arena_fit(const tr_plan *plan, tr_space space, tr_arena **arena,
-                        tr_error *err);
+// The memory of a plan, one arena for each space in which it has bytes. One that is
+// there (else NULL) grows where it is too small, and what is in it stays;
+// tr__arenas_destroy in any case. TR_MEMORY: those that did not grow are as they were.
+tr_status tr__arenas_fit(const tr_plan *plan, tr_arena *arenas[TR_SPACES],
+                         tr_error *err);
 void tr__arenas_destroy(tr_arena *arenas[TR_SPACES]);
 
 // Binds a plan to its arenas (NULL where it has no bytes in a space) and its ranks

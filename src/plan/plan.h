@@ -90,6 +90,8 @@ int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
 tr_space tr__plan_shared_space(const tr_plan *plan);
 // The ZeRO stage that is at work: with one rank there is nothing to shard.
 int tr__plan_stage(const tr_plan *plan);
+// Of one model: does everything that outlives a step lie in both at the same places?
+bool tr__plans_same_places(const tr_plan *a, const tr_plan *b);
 // In how many slices the plan has a stored tensor at most: 1 where none is sliced.
 int tr__plan_slices(const tr_plan *plan);
 // The step at which most bytes of a space live, and of which sequence.

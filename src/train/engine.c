@@ -54,7 +54,7 @@ static tr_status allocate(tr_engine *engine, tr_error *err) {
         engine->power[g][0] = engine->power[g][1] = 1;
     }
     const tr_plan *plan = engine->plan;
-    tr_status status = tr__arenas_create(plan, engine->arenas, err);
+    tr_status status = tr__arenas_fit(plan, engine->arenas, err);
     if (status == TR_OK) {
         status =
             tr__executor_create(plan, engine->arenas, engine->comm,

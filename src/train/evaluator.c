@@ -176,7 +176,7 @@ static tr_status take_memory(tr_evaluator *e, tr_error *err) {
     if (!e->index || !e->targets) {
         return tr_fail(err, TR_MEMORY, "no memory to evaluate");
     }
-    tr_status status = tr__arenas_create(e->plan, e->arenas, err);
+    tr_status status = tr__arenas_fit(e->plan, e->arenas, err);
     return status == TR_OK
                ? tr__executor_create(e->plan, e->arenas, NULL, NULL, &e->executor, err)
                : status;

@@ -38,46 +38,6 @@ tr_status tr__plan_resize(const tr_run *run, const tr_plan *plan, int64_t batch,
     return TR_OK;
 }
 
-static bool same_range(const tr_plan *a, const tr_flat_range *x, const tr_plan *b,
-                       const tr_flat_range *y) {
-    bool none = x->buffer < 0 && y->buffer < 0;
-    if (none || x->buffer < 0 || y->buffer < 0) {
-        return none;
-    }
-    const tr_buffer *p = &a->buffers[x->buffer], *q = &b->buffers[y->buffer];
-    return x->first == y->first && x->count == y->count && p->space == q->space &&
-           p->offset == q->offset && p->bytes == q->bytes;
-}
-
-// Does everything that outlives a step lie where it lay?
-static bool same_places(const tr_plan *a, const tr_plan *b) {
-    bool same = a->flat_count == b->flat_count;
-    for (size_t f = 0; same && f < a->flat_count; f++) {
-        const tr_flat *x = &a->flats[f], *y = &b->flats[f];
-        same = x->count == y->count && same_range(a, &x->param, b, &y->param) &&
-               same_range(a, &x->master, b, &y->master) &&
-               same_range(a, &x->copy, b, &y->copy) &&
-               same_range(a, &x->grad, b, &y->grad) &&
-               same_range(a, &x->sums, b, &y->sums);
-        for (int s = 0; same && s < a->request.optimizer_states; s++) {
-            same = same_range(a, &x->state[s], b, &y->state[s]);
-        }
-    }
-    for (int u = 0; same && u < a->unit_count; u++) {
-        int x = a->units[u].states, y = b->units[u].states;
-        same = x < 0 ? y < 0 : y >= 0 && a->buffers[x].offset == b->buffers[y].offset;
-    }
-    return same;
-}
-
-static tr_status grow(tr_engine *engine, const tr_plan *plan, tr_error *err) {
-    tr_status status = TR_OK;
-    for (int space = 0; space < TR_SPACE_NVME && status == TR_OK; space++) {
-        status = tr__arena_fit(plan, (tr_space)space, &engine->arenas[space], err);
-    }
-    return status;
-}
-
 // A step that is to be watched is watched in the new plan; without memory for that, not
 // at all.
 static void watch_anew(tr_engine *engine, const tr_plan *plan) {
@@ -93,7 +53,7 @@ static void watch_anew(tr_engine *engine, const tr_plan *plan) {
 // What each rank does by itself.
 static tr_status prepare(tr_engine *engine, const tr_plan *plan, tr_error *err) {
     tr_status status = TR_OK;
-    if (!same_places(engine->plan, plan)) {
+    if (!tr__plans_same_places(engine->plan, plan)) {
         status =
             tr_fail(err, TR_USAGE,
                     "an effective batch of %lld has a plan that keeps parameters or "
@@ -105,7 +65,7 @@ static tr_status prepare(tr_engine *engine, const tr_plan *plan, tr_error *err) 
         tr__feed_destroy(engine->feed); // it fills memory that is about to move
         engine->feed = NULL;
         watch_anew(engine, plan);
-        status = grow(engine, plan, err);
+        status = tr__arenas_fit(plan, engine->arenas, err);
     }
     return status == TR_OK
                ? tr__executor_replan(engine->executor, plan, engine->arenas, err)

@@ -84,41 +84,20 @@ static tr_status plan_way(tr_sampler *s, const tr_sampler_options *o, int64_t po
                            : status;
 }
 
-static bool same_place(const tr_plan *a, const tr_plan *b, int x, int y) {
-    return x < 0 ? y < 0 : y >= 0 && a->buffers[x].offset == b->buffers[y].offset;
-}
-
-// Does what both plans use lie at the same places?
-static bool same_places(const tr_plan *a, const tr_plan *b) {
-    bool same = a->flat_count == b->flat_count;
-    for (size_t f = 0; same && f < a->flat_count; f++) {
-        const tr_flat *x = &a->flats[f], *y = &b->flats[f];
-        same = same_place(a, b, x->param.buffer, y->param.buffer) &&
-               same_place(a, b, x->copy.buffer, y->copy.buffer);
-    }
-    for (int u = 0; same && u < a->unit_count; u++) {
-        same = same_place(a, b, a->units[u].cache, b->units[u].cache) &&
-               same_place(a, b, a->units[u].states, b->units[u].states);
-    }
-    return same;
-}
-
 // The larger one's memory is enough for both.
 static tr_status take_memory(tr_sampler *s, tr_error *err) {
-    const tr_plan *most = s->piece.plan;
-    if (s->token.plan && !same_places(s->piece.plan, s->token.plan)) {
+    if (s->token.plan && !tr__plans_same_places(s->piece.plan, s->token.plan)) {
         return tr_fail(err, TR_INTERNAL,
                        "the plans of a prompt and of a token lie in other places");
-    }
-    if (s->token.plan && s->token.plan->arena_bytes[TR_SPACE_DEVICE] >
-                             most->arena_bytes[TR_SPACE_DEVICE]) {
-        most = s->token.plan;
     }
     s->window = tr__calloc((size_t)s->context, sizeof *s->window);
     if (!s->window) {
         return tr_fail(err, TR_MEMORY, "no memory for a sampler");
     }
-    tr_status status = tr__arenas_create(most, s->arenas, err);
+    tr_status status = tr__arenas_fit(s->piece.plan, s->arenas, err);
+    if (status == TR_OK && s->token.plan) {
+        status = tr__arenas_fit(s->token.plan, s->arenas, err);
+    }
     if (status == TR_OK) {
         status = tr__executor_create(s->piece.plan, s->arenas, NULL, NULL,
                                      &s->piece.executor, err);

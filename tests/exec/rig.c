@@ -117,7 +117,7 @@ void test_rig_begin(test_rig *rig, const tr_plan_request *request) {
     if (tr_plan_make(request, &rig->plan, &err) != TR_OK) {
         fail_msg("no plan: %s", err.message);
     }
-    assert_int_equal(tr__arenas_create(rig->plan, rig->arenas, &err), TR_OK);
+    assert_int_equal(tr__arenas_fit(rig->plan, rig->arenas, &err), TR_OK);
     assert_int_equal(
         tr__executor_create(rig->plan, rig->arenas, NULL, ".", &rig->executor, &err),
         TR_OK);
