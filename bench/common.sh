@@ -86,6 +86,13 @@ figure() {
     sed -n "s/.*\"$1\": \([0-9][0-9.e+-]*\).*/\1/p" "$2" | head -n 1
 }
 
+# products_limit ARGUMENT...: tokens a second if a step were products alone, of the sizes
+# and the type that build/bench/limits is given
+products_limit() {
+    build/bench/limits "$@" |
+        sed -n 's/.*"limit_tokens_per_second": \([0-9.]*\).*/\1/p'
+}
+
 # run_peer SCRIPT OPTION...: what it prints is then in $work/peer.json. How its threads
 # wait is its own affair.
 run_peer() {

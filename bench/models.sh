@@ -29,11 +29,7 @@ END
 
 # limit TYPE: tokens a second if a step were products alone
 limit() {
-    rate=$(build/bench/limits "$context" 576 "$layers" 49152 1 "$1" 192 1536 |
-        sed -n 's/.*"limit_tokens_per_second": \([0-9.]*\).*/\1/p')
-    [ -n "$rate" ] || return
-    echo "limit_$1 $rate 0 0" >>"$figures"
-    columns "products of $1 alone" "$rate" "" "" ""
+    limit_row "$1" "$context" 576 "$layers" 49152 1 "$1" 192 1536
 }
 
 # one TYPE BF16: a row of Tranche
@@ -47,10 +43,6 @@ one() {
 torch() {
     name=$1 what=$2
     shift 2
-    if [ -z "$peer" ]; then
-        columns "$what" "not installed" "" "" ""
-        return
-    fi
     peer_row "$name" "$what" torch_llama.py --layers "$layers" --context "$context" \
         --micro-batch 1 --accumulation 4 --steps "$steps" "$@"
 }

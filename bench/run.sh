@@ -71,8 +71,7 @@ torch() { # CONTEXT M G OPTION...
 
 # limit TYPE: tokens a second if a step were products alone
 limit() {
-    build/bench/limits "$context" 768 "$layers" 50257 1 "$1" |
-        sed -n 's/.*"limit_tokens_per_second": \([0-9.]*\).*/\1/p'
+    products_limit "$context" 768 "$layers" 50257 1 "$1"
 }
 
 # speed TYPE WHAT KEY=VALUE: with the limit before and after

@@ -44,6 +44,16 @@ ratio() {
     }' "$figures"
 }
 
+# limit_row TYPE ARGUMENT...: the row of products_limit, as figures of limit_TYPE
+limit_row() {
+    type=$1
+    shift
+    rate=$(products_limit "$@")
+    [ -n "$rate" ] || return
+    echo "limit_$type $rate 0 0" >>"$figures"
+    columns "products of $type alone" "$rate" "" "" ""
+}
+
 # run_ranks NAME WHAT RANKS THREADS OPTION...: trains $work/NAME.json and prints its row;
 # RANKS 1: without a launcher
 run_ranks() {
@@ -72,6 +82,10 @@ run_ranks() {
 peer_row() {
     name=$1 what=$2
     shift 2
+    if [ -z "$peer" ]; then
+        columns "$what" "not installed" "" "" ""
+        return
+    fi
     if ! run_peer "$@"; then
         columns "$what" failed "" "" ""
         return
