@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char classifier_run[] =
@@ -62,4 +63,15 @@ void bad_sample_run(void *const *state, int bad) {
               "\"data\": {\"format\": \"npy\", \"train\": \"x.npy\", \"labels\": "
               "\"y.npy\", \"order\": \"sequential\"}, \"steps\": 10, "
               "\"train_batch_size\": 4, \"train_micro_batch_size_per_gpu\": 2}");
+}
+
+const char gpt2_tokenizer[] = TR_TEST_DATA "/tokenizers/gpt2.json";
+
+void train_tokens(void *const *state) {
+    file_words(state, "a.txt", 2000);
+    free(succeed(state, LIST("tokenize", "--tokenizer", gpt2_tokenizer, "a.txt",
+                             "--out", "ids")));
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json", "--data", "ids", "--set",
+                             "data.format=tokens", "--set", "model.vocab_size=500")));
 }

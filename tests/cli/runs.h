@@ -11,6 +11,11 @@ extern const char text_run[];
 // Writes `text` as run.json with `more` (", \"key\": value", may be "") in its object.
 void run_file(void *const *state, const char *text, const char *more);
 
+// Trains a GPT-2 of 500 tokens, as text_run, on what gpt2_tokenizer makes of some words
+// (a.txt, 2,000 bytes) as ids: "out" then holds a model of tokens without a tokenizer.
+extern const char gpt2_tokenizer[];
+void train_tokens(void *const *state);
+
 // Writes run.json, x.npy and y.npy: a classifier of 2 features on 40 samples in their
 // order, 4 a step, of which number `bad` has a feature that is no number.
 void bad_sample_run(void *const *state, int bad);

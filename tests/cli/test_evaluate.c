@@ -218,14 +218,8 @@ static void test_compare(void **state) {
 // A Hugging Face folder with a tokenizer is for text, unless told otherwise; its
 // tokenizer_config.json is as transformers writes it.
 static void test_tokenizer_folder(void **state) {
-    const char *gpt2 = TR_TEST_DATA "/tokenizers/gpt2.json";
     size_t bytes;
-    file_words(state, "a.txt", 2000);
-    free(
-        succeed(state, LIST("tokenize", "--tokenizer", gpt2, "a.txt", "--out", "ids")));
-    run_file(state, text_run, "");
-    free(succeed(state, LIST("train", "run.json", "--data", "ids", "--set",
-                             "data.format=tokens", "--set", "model.vocab_size=500")));
+    train_tokens(state);
     char *config = file_read(state, "out/checkpoints/latest/config.json", &bytes);
     assert_int_equal(mkdir(file_path(state, "plain"), 0755), 0);
     file_text(state, "plain/config.json", config);
@@ -233,7 +227,8 @@ static void test_tokenizer_folder(void **state) {
     file_text(state, "plain/tokenizer_config.json",
               "{\"eos_token\": \"<|end|>\", \"model_max_length\": "
               "1000000000000000019884624838656}");
-    assert_int_equal(symlink(gpt2, file_path(state, "plain/tokenizer.json")), 0);
+    assert_int_equal(symlink(gpt2_tokenizer, file_path(state, "plain/tokenizer.json")),
+                     0);
     assert_int_equal(
         symlink(file_path(state, "out/checkpoints/latest/model.safetensors"),
                 file_path(state, "plain/model.safetensors")),

@@ -269,18 +269,12 @@ static void test_tokens(void **state) {
 // With a tokenizer.json a model of tokens takes and gives text, however it is found;
 // the text is that of the same ids.
 static void test_tokenizer(void **state) {
-    const char *gpt2 = TR_TEST_DATA "/tokenizers/gpt2.json";
-    file_words(state, "a.txt", 2000);
-    free(
-        succeed(state, LIST("tokenize", "--tokenizer", gpt2, "a.txt", "--out", "ids")));
-    run_file(state, text_run, "");
-    free(succeed(state, LIST("train", "run.json", "--data", "ids", "--set",
-                             "data.format=tokens", "--set", "model.vocab_size=500")));
-    char *text = succeed(state, LIST("sample", "out", "--tokenizer", gpt2, "--prompt",
-                                     "the men said", "--tokens", "40"));
+    train_tokens(state);
+    char *text = succeed(state, LIST("sample", "out", "--tokenizer", gpt2_tokenizer,
+                                     "--prompt", "the men said", "--tokens", "40"));
     assert_memory_equal(text, "the men said", 12);
     const char *own = file_path(state, "out/checkpoints/latest/tokenizer.json");
-    assert_int_equal(symlink(gpt2, own), 0);
+    assert_int_equal(symlink(gpt2_tokenizer, own), 0);
     char *found = succeed(
         state, LIST("sample", "out", "--prompt", "the men said", "--tokens", "40"));
     assert_string_equal(found, text);
