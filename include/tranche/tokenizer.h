@@ -36,7 +36,8 @@ typedef struct tr_encode_options {
     bool plain_special; // special tokens written in the text are text like any other
 } tr_encode_options;
 
-// Reads a tokenizer.json; path: the file, or a folder that has it. TR_IO: it cannot be
+// Reads a tokenizer.json; path: the file, a folder that has it, or the name of a model
+// on Hugging Face's hub ("ORG/NAME") that its local cache has. TR_IO: it cannot be
 // read. TR_DATA: it is damaged, or has a part that is not supported; the message names
 // the place in the file. The file's truncation and padding are passed over.
 tr_status tr_tokenizer_load(const char *path, tr_tokenizer **out, tr_error *err);

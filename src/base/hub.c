@@ -1,8 +1,7 @@
-#include "ckpt/hub.h"
+#include "base/hub.h"
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "ckpt/tensor_set.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -83,8 +82,8 @@ static bool model_folder(const char *name, char *model) {
 
 // ---- what is in it
 
-static tr_status fail_incomplete(const char *name, const char *path, const char *what,
-                                 tr_error *err) {
+tr_status tr__hub_fail_incomplete(const char *name, const char *path, const char *what,
+                                  tr_error *err) {
     return tr_fail(err, TR_USAGE,
                    "%s: %s %s; to download the model again: hf download %s", name, path,
                    what, name);
@@ -113,19 +112,10 @@ static tr_status read_commit(const char *name, const char *model, char *commit,
         memcpy(commit, text, bytes);
         commit[bytes] = '\0';
     } else {
-        status = fail_incomplete(name, path, "is not the name of a commit", err);
+        status =
+            tr__hub_fail_incomplete(name, path, "is not the name of a commit", err);
     }
     tr__free(text);
-    return status;
-}
-
-static tr_status check_complete(const char *name, const char *folder, tr_error *err) {
-    char config[PATH_MAX];
-    tr_status status = tr__path_join(config, sizeof config, folder, "config.json", err);
-    if (status == TR_OK && (access(config, F_OK) != 0 || !tr__tensor_folder(folder))) {
-        status = fail_incomplete(name, folder,
-                                 "has no config.json or no model.safetensors", err);
-    }
     return status;
 }
 
@@ -143,5 +133,5 @@ tr_status tr__hub_find(const char *name, char *folder, tr_error *err) {
     if (status == TR_OK) {
         status = tr__path_join(folder, PATH_MAX, snapshots, commit, err);
     }
-    return status == TR_OK ? check_complete(name, folder, err) : status;
+    return status;
 }

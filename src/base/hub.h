@@ -5,8 +5,8 @@
 //
 // <cache>: HF_HUB_CACHE, HF_HOME/hub, or ~/.cache/huggingface/hub, as in
 // huggingface_hub. Nothing is ever downloaded.
-#ifndef TR_CKPT_HUB_H
-#define TR_CKPT_HUB_H
+#ifndef TR_BASE_HUB_H
+#define TR_BASE_HUB_H
 
 #include <tranche/status.h>
 
@@ -16,9 +16,14 @@
 // Is it "ORG/NAME", by the hub's rules of names?
 bool tr__hub_is_name(const char *text);
 
-// The folder of a model, folder: [PATH_MAX]; "" where the cache has no model of this
-// name, or `name` is none. TR_USAGE: what is there is no complete model; the message
-// says how to download it.
+// The folder of a model, whatever is in it. folder: [PATH_MAX]; "" where the cache has
+// no model of this name, or `name` is none. TR_USAGE: the cache is damaged; the message
+// says how to download the model.
 tr_status tr__hub_find(const char *name, char *folder, tr_error *err);
+
+// Fails with TR_USAGE: what `path` holds of the model is of no use, and how to download
+// it again.
+tr_status tr__hub_fail_incomplete(const char *name, const char *path, const char *what,
+                                  tr_error *err);
 
 #endif

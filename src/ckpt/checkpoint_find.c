@@ -1,8 +1,9 @@
 #include "ckpt/checkpoint.h"
 
 #include "base/files.h"
+#include "base/hub.h"
 #include "base/memory.h"
-#include "ckpt/hub.h"
+#include "ckpt/hub_model.h"
 #include "comm/alone.h"
 
 #include <string.h>
@@ -158,7 +159,7 @@ void tr_checkpoint_list_destroy(tr_checkpoint_entry *entries, size_t count) {
 // A path where nothing is: a name on Hugging Face's hub?
 static tr_status locate_name(const char *name, char *dst, size_t size, tr_error *err) {
     char folder[PATH_MAX];
-    tr_status status = tr__hub_find(name, folder, err);
+    tr_status status = tr__hub_find_model(name, folder, err);
     size_t length = strlen(folder);
     if (status == TR_OK && (length == 0 || length >= size)) {
         bool named = tr__hub_is_name(name);

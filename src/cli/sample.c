@@ -150,7 +150,7 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
     const cli_option options[] = {
         {"--prompt", CLI_TEXT, &r.prompt, "TEXT",
          "what to continue (default: a new line)"},
-        {"--tokenizer", CLI_TEXT, &r.tokenizer, "DIR|FILE",
+        {"--tokenizer", CLI_TEXT, &r.tokenizer, "DIR|FILE|NAME",
          "tokenizer.json of the model (default: its folder's, if it has one)"},
         {"--tokens", CLI_COUNT, &r.tokens, "N",
          "how many tokens to add at most (default 200)"},

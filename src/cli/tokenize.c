@@ -12,7 +12,8 @@ static tr_status check(const cli_tokenize *r, tr_error *err) {
     if (!r->tokenizer) {
         return tr_fail(err, TR_USAGE,
                        "tranche tokenize: needs --tokenizer: a folder "
-                       "with a tokenizer.json, or such a file");
+                       "with a tokenizer.json, such a file, or a name on Hugging "
+                       "Face's hub");
     }
     if (r->dtype && strcmp(r->dtype, "u16") != 0 && strcmp(r->dtype, "u32") != 0) {
         return tr_fail(err, TR_USAGE, "--dtype: expected u16 or u32");
@@ -50,8 +51,8 @@ int cli_tokenize_run(const cli_command *command, int argc, char **argv) {
     tr_error err = {0};
     int exit_status;
     const cli_option options[] = {
-        {"--tokenizer", CLI_TEXT, &r.tokenizer, "DIR|FILE",
-         "a tokenizer.json, or a folder that has one"},
+        {"--tokenizer", CLI_TEXT, &r.tokenizer, "DIR|FILE|NAME",
+         "a tokenizer.json, a folder that has one, or a name on Hugging Face's hub"},
         {"--out", CLI_TEXT, &r.out, "IDS",
          "file that gets the ids; without it they are only counted"},
         {"--dtype", CLI_TEXT, &r.dtype, "u16|u32",

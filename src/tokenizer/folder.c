@@ -1,6 +1,7 @@
 #include "tokenizer/folder.h"
 
 #include "base/files.h"
+#include "base/hub.h"
 #include "base/memory.h"
 #include "tokenizer/node.h"
 
@@ -12,17 +13,58 @@ enum { FILE_MAX = 64 << 20 };
 
 static const char name[] = "tokenizer.json";
 
-tr_status tr__tokenizer_file(const char *path, char *file, tr_error *err) {
-    struct stat info;
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
-        return tr__path_join(file, PATH_MAX, path, name, err);
-    }
+static tr_status copy_path(char *dst, const char *path, tr_error *err) {
     size_t length = strlen(path);
     if (length >= PATH_MAX) {
         return tr_fail(err, TR_IO, "%.300s: path too long", path);
     }
-    memcpy(file, path, length + 1);
+    memcpy(dst, path, length + 1);
     return TR_OK;
+}
+
+// "folder/tokenizer.json" looks like a name on the hub, and is none.
+static bool may_be_model(const char *text) {
+    size_t length = strlen(text), end = strlen(".json");
+    return tr__hub_is_name(text) &&
+           (length < end || strcmp(text + length - end, ".json") != 0);
+}
+
+static tr_status locate_model(const char *model, char *place, tr_error *err) {
+    char file[PATH_MAX];
+    tr_status status = tr__hub_find(model, place, err);
+    if (status == TR_OK && !place[0]) {
+        return tr_fail(
+            err, TR_IO,
+            "%s: no such file or folder, and the local cache of Hugging Face "
+            "does not have it; if it is a model there, download it with: hf "
+            "download %s",
+            model, model);
+    }
+    if (status == TR_OK) {
+        status = tr__path_join(file, sizeof file, place, name, err);
+    }
+    if (status == TR_OK && access(file, F_OK) != 0) {
+        status = tr__hub_fail_incomplete(model, place, "has no tokenizer.json", err);
+    }
+    return status;
+}
+
+tr_status tr__tokenizer_locate(const char *path, char *place, tr_error *err) {
+    bool there = access(path, F_OK) == 0;
+    return !there && may_be_model(path) ? locate_model(path, place, err)
+                                        : copy_path(place, path, err);
+}
+
+tr_status tr__tokenizer_file(const char *path, char *file, tr_error *err) {
+    char place[PATH_MAX];
+    struct stat info;
+    tr_status status = tr__tokenizer_locate(path, place, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    return stat(place, &info) == 0 && S_ISDIR(info.st_mode)
+               ? tr__path_join(file, PATH_MAX, place, name, err)
+               : copy_path(file, place, err);
 }
 
 tr_status tr__tokenizer_folder(const char *path, char *folder, tr_error *err) {

@@ -6,7 +6,12 @@
 
 #include <limits.h>
 
-// The tokenizer.json that `path` is, or that the folder `path` has. file: [PATH_MAX].
+// Where `path` is: itself where a file or folder has that name, else the model of that
+// name on Hugging Face's hub in its local cache (base/hub.h). place: [PATH_MAX]. TR_IO:
+// neither is there; the message says how to download what may be a model's name.
+tr_status tr__tokenizer_locate(const char *path, char *place, tr_error *err);
+// The tokenizer.json that `path` is, or that the folder or model `path` has.
+// file: [PATH_MAX].
 tr_status tr__tokenizer_file(const char *path, char *file, tr_error *err);
 // The folder whose other files belong to the tokenizer: of a file called otherwise than
 // tokenizer.json none do, and *folder is "". folder: [PATH_MAX].

@@ -52,7 +52,9 @@ static const tr_key keys[] = {
     {.path = "data.tokenizer",
      OF(text),
      .types = TR_KEY_TEXT,
-     .doc = "text: a tokenizer.json, or a folder that has one; left out: the model's"},
+     .doc = "text: a tokenizer.json, a folder that has one, or a name on Hugging "
+            "Face's hub; "
+            "left out: the model's"},
     {.path = "data.document_separator",
      OF(text),
      .types = TR_KEY_TEXT,

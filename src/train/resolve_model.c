@@ -1,9 +1,10 @@
 // "model": a published name, a config.json, a folder, a name on Hugging Face's hub, or
 // an object.
 #include "base/files.h"
+#include "base/hub.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "ckpt/hub.h"
+#include "ckpt/hub_model.h"
 #include "ckpt/tensor_set.h"
 #include "models/models.h"
 #include "train/folder.h"
@@ -142,7 +143,7 @@ static tr_status from_text(tr_run *run, const char *text, tr_error *err) {
         return S_ISDIR(info.st_mode) ? from_folder(run, text, err)
                                      : from_file(run, text, err);
     }
-    tr_status status = tr__hub_find(text, folder, err);
+    tr_status status = tr__hub_find_model(text, folder, err);
     if (status != TR_OK) {
         return status;
     }

@@ -4,9 +4,12 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "models/models.h"
+#include "tokenizer/folder.h"
 #include "train/run.h"
 
 #include <tranche/tokenizer.h>
+
+#include <jansson.h>
 
 #include <limits.h>
 #include <string.h>
@@ -28,6 +31,30 @@ static const char *find_tokenizer(const tr_run *run) {
     return has ? folder : NULL;
 }
 
+// The path where the tokenizer is. A name on Hugging Face's hub is noted as the folder
+// in its local cache: another snapshot may be the newest one day.
+static tr_status note_place(tr_run *run, const char *named, tr_error *err) {
+    char place[PATH_MAX];
+    tr_status status = tr__tokenizer_locate(named, place, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    run->tokenizer = tr__strdup(place);
+    if (!run->tokenizer) {
+        return tr_fail(err, TR_MEMORY, "no memory for a path");
+    }
+    if (strcmp(place, named) == 0) {
+        return tr__config_resolve_text(run->config, key, place, TR_ORIGIN_DERIVED,
+                                       "the model's folder", err);
+    }
+    json_t *path = json_string(place);
+    status = path ? tr__config_resolve_json(run->config, key, path, TR_ORIGIN_DERIVED,
+                                            "in Hugging Face's local cache", err)
+                  : tr_fail(err, TR_MEMORY, "no memory for a path");
+    json_decref(path);
+    return status;
+}
+
 static tr_status name_tokenizer(tr_run *run, tr_error *err) {
     const char *path = find_tokenizer(run);
     if (!path) {
@@ -36,12 +63,7 @@ static tr_status name_tokenizer(tr_run *run, tr_error *err) {
                        "tokenizer.json: name one, or its folder, as data.tokenizer",
                        run->model_folder ? run->model_folder : run->model->type);
     }
-    run->tokenizer = tr__strdup(path);
-    if (!run->tokenizer) {
-        return tr_fail(err, TR_MEMORY, "no memory for a path");
-    }
-    return tr__config_resolve_text(run->config, key, path, TR_ORIGIN_DERIVED,
-                                   "the model's folder", err);
+    return note_place(run, path, err);
 }
 
 // How many tokens there are, up to the greatest id.

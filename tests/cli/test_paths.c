@@ -209,6 +209,52 @@ static void test_hub_name_not_there(void **state) {
               LIST("\"../b\" is not a file, a folder or a known name"));
 }
 
+// A tokenizer by the name of its model: in run files and by --tokenizer. Only its own
+// files have to be there.
+static void test_hub_tokenizer(void **state) {
+    static const char snapshot[] = "hub/models--acme--small-1.5/snapshots/0a1b2c";
+    setting cache = with_cache(state, "HF_HUB_CACHE", "hub");
+    run_file(state, text_run, "");
+    const char *const train[] = {"train", "run.json",
+                                 "--set", "data.format=text",
+                                 "--set", "data.tokenizer=acme/small-1.5",
+                                 NULL};
+    const char *const tokenize[] = {"tokenize", "--tokenizer", "acme/small-1.5",
+                                    "text.txt", NULL};
+    fail_with(state, &cache, train, 5,
+              LIST("acme/small-1.5", "hf download acme/small-1.5"));
+    fail_with(state, &cache, tokenize, 5, LIST("hf download acme/small-1.5"));
+    fail_with(state, &cache,
+              LIST("tokenize", "--tokenizer", "acme/tokenizer.json", "text.txt"), 5,
+              LIST("acme/tokenizer.json: cannot open"));
+    make_folders(state, "hub/models--acme--small-1.5/refs");
+    file_text(state, "hub/models--acme--small-1.5/refs/main", "0a1b2c");
+    make_folders(state, snapshot);
+    fail_with(state, &cache, tokenize, 2,
+              LIST("has no tokenizer.json", "hf download acme/small-1.5"));
+    char path[256];
+    snprintf(path, sizeof path, "%s/tokenizer.json", snapshot);
+    assert_int_equal(symlink(gpt2_tokenizer, file_path(state, path)), 0);
+    outcome o = run_with(state, &cache, tokenize);
+    assert_int_equal(o.status, 0);
+    assert_says(o.out, "2068 tokens");
+    outcome_free(&o);
+    o = run_with(state, &cache, train);
+    assert_int_equal(o.status, 0);
+    outcome_free(&o);
+    char *resolved = file_read(state, "out/run.json", NULL);
+    assert_says(resolved, "models--acme--small-1.5/snapshots/0a1b2c\"");
+    free(resolved);
+    // The checkpoint has the tokenizer; so nobody asks the cache for it any more.
+    assert_int_equal(
+        access(file_path(state, "out/checkpoints/latest/tokenizer.json"), F_OK), 0);
+    o = run_with(state, &cache,
+                 LIST("sample", "out", "--tokenizer", "acme/small-1.5", "--prompt",
+                      "the", "--tokens", "3"));
+    assert_int_equal(o.status, 0);
+    outcome_free(&o);
+}
+
 // A folder of that name comes first.
 static void test_folder_before_hub(void **state) {
     setting cache = with_cache(state, "HF_HUB_CACHE", "hub");
@@ -228,6 +274,7 @@ int main(void) {
         TEST(test_beside_the_run_file), TEST(test_model_beside),
         TEST(test_plan_without_data),   TEST(test_hub_name),
         TEST(test_hub_name_not_there),  TEST(test_folder_before_hub),
+        TEST(test_hub_tokenizer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
