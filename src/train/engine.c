@@ -5,18 +5,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "comm/alone.h"
+#include "train/loss_seed.h"
 
 #include <string.h>
-
-double tr__engine_seed_power(const tr_engine *engine, int64_t batch) {
-    double least =
-        (double)batch * (double)tr_model_targets(engine->plan->request.model);
-    double power = 1;
-    while (power < least) {
-        power *= 2;
-    }
-    return power;
-}
 
 // How NVMe is read is for nobody to choose, but everybody to know.
 static void say_nvme(const tr_engine *engine) {
@@ -113,7 +104,8 @@ static tr_status prepare(tr_engine *engine, tr_run *run, const tr_plan *plan,
     engine->scale = tr__loss_scale_begin(&engine->settings->scale);
     engine->batcher = *tr__run_batcher(run);
     engine->batcher.batch = engine->wanted_batch = r->train_batch_size;
-    engine->seed_power = tr__engine_seed_power(engine, engine->batcher.batch);
+    engine->seed_power =
+        tr__loss_seed_power(plan->request.model, engine->batcher.batch);
     engine->guard = tr__guard_begin();
     engine->stale_params = true; // ranks draw or read their own parts
     engine->fixed_exponent = tr__engine_first_exponent(engine);

@@ -121,11 +121,6 @@ tr_batcher tr__engine_next_batcher(const tr_engine *engine);
 tr_status tr__engine_follow_batch(tr_engine *engine, tr_error *err);
 // The plan at work counts in engine->planned.
 void tr__engine_note_planned(tr_engine *engine);
-// The plan of another effective batch, and of the same run: m and all homes stay; what
-// the planner chose besides is chosen anew. Collective. TR_BUDGET: more than the run's
-// budgets or the machine's memory.
-tr_status tr__plan_resize(const tr_run *run, const tr_plan *plan, int64_t batch,
-                          tr_plan **out, tr_error *err);
 
 // ---- watch_step.c
 // What the guard makes of a step. TR_NUMBERS: more spikes than the run is to survive.
@@ -175,9 +170,6 @@ tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), voi
                                 tr_step_result *result, tr_error *err);
 
 // ---- engine.c
-// 2^k of invariant 2, of an effective batch: the first power of two not below T times
-// the targets of a sample.
-double tr__engine_seed_power(const tr_engine *engine, int64_t batch);
 // Makes the update that was deferred to the next step, if there is one. Collective.
 tr_status tr__engine_settle(tr_engine *engine, tr_error *err);
 // Begins to read training data at the cursor.

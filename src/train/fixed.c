@@ -3,6 +3,7 @@
 // sums' rounding is, too.
 #include "base/checked.h"
 #include "train/engine.h"
+#include "train/loss_seed.h"
 
 #include <math.h>
 
@@ -37,8 +38,8 @@ int tr__engine_first_exponent(const tr_engine *engine) {
 // Sums hold as many terms as there are micro-batches, each scaled by the seed: both
 // change with the batch.
 int tr__engine_exponent_shift(const tr_engine *engine, int64_t from, int64_t to) {
-    double seeds =
-        tr__engine_seed_power(engine, to) / tr__engine_seed_power(engine, from);
+    const tr_model *model = engine->plan->request.model;
+    double seeds = tr__loss_seed_power(model, to) / tr__loss_seed_power(model, from);
     return term_bits(engine, from) - term_bits(engine, to) + (int)lround(log2(seeds));
 }
 

@@ -9,34 +9,7 @@
 #include "base/checked.h"
 #include "comm/alone.h"
 #include "train/engine.h"
-
-tr_status tr__plan_resize(const tr_run *run, const tr_plan *plan, int64_t batch,
-                          tr_plan **out, tr_error *err) {
-    const tr_plan_request *asked = &run->request;
-    tr_plan_request request = plan->request;
-    tr_plan *made = NULL;
-    tr_error mine = {0};
-    request.train_batch_size = batch;
-    request.accumulation_steps =
-        tr__ceil_div(batch, request.micro_batch * request.ranks);
-    request.wave = tr__min_i64(asked->wave, request.accumulation_steps);
-    request.measure = asked->measure;
-    tr_status status = tr__run_choose_again(run, &request, err);
-    if (status != TR_OK) {
-        return status;
-    }
-    status = tr_plan_make(&request, &made, &mine);
-    if (status == TR_OK) {
-        status = tr__run_fits(run, made, &mine);
-    }
-    status = tr__agree(run->comm, status, &mine, err);
-    if (status != TR_OK) {
-        tr_plan_destroy(made);
-        return status;
-    }
-    *out = made;
-    return TR_OK;
-}
+#include "train/loss_seed.h"
 
 // A step that is to be watched is watched in the new plan; without memory for that, not
 // at all.
@@ -105,7 +78,7 @@ static tr_status go_over(tr_engine *engine, const tr_plan *plan, tr_error *err) 
 
 static tr_status take_plan(tr_engine *engine, int64_t batch, tr_error *err) {
     tr_plan *plan = NULL;
-    tr_status status = tr__plan_resize(engine->run, engine->whole, batch, &plan, err);
+    tr_status status = tr__run_replan(engine->run, engine->whole, batch, &plan, err);
     if (status == TR_OK) {
         status = tr__run_agree(engine->run, plan, err);
     }
@@ -127,7 +100,7 @@ static void take_batch(tr_engine *engine, int64_t batch) {
     engine->fixed_exponent +=
         tr__engine_exponent_shift(engine, engine->batcher.batch, batch);
     engine->batcher.batch = batch;
-    engine->seed_power = tr__engine_seed_power(engine, batch);
+    engine->seed_power = tr__loss_seed_power(engine->plan->request.model, batch);
 }
 
 tr_batcher tr__engine_next_batcher(const tr_engine *engine) {

@@ -128,15 +128,31 @@ int tr__group_of(const tr_settings *settings, const char *name);
 tr_status tr__run_check_patterns(const tr_run *run, const tr_plan *plan, tr_error *err);
 void tr__run_say_groups(const tr_run *run, const tr_plan *plan);
 
-// ---- begin.c
+// ---- fits.c
 // TR_BUDGET: the plan needs more memory than the machine has; the message says what
 // would fit.
 tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err);
-// run.json (what the plan has decided included) and plan.txt, in the out folder.
-tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err);
 
-// What the plan has decided, as values of the config.
+// ---- replan.c
+// The plan of another effective batch. The micro-batch and the places of parameters and
+// optimizer states stay; what the planner chose besides is chosen anew. Collective.
+// TR_BUDGET: it needs more than the run's budgets or the machine's memory.
+tr_status tr__run_replan(const tr_run *run, const tr_plan *plan, int64_t batch,
+                         tr_plan **out, tr_error *err);
+
+// ---- out_folder.c
+// Creates and locks the out folder: two runs in one folder would mix their metrics and
+// take each other's checkpoints. TR_IO: another run holds it.
+tr_status tr__run_take_folder(tr_run *run, tr_error *err);
+// Writes run.json (with what the plan has decided) and plan.txt to the out folder.
+tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err);
+// Records what the plan has decided as values of the config.
 tr_status tr__run_resolve_execution(tr_run *run, const tr_plan *plan, tr_error *err);
+
+// ---- announce.c
+// Says what the run will do. Defaults that change the training are said, so that nobody
+// is surprised by them.
+void tr__run_announce(const tr_run *run, const tr_plan *plan);
 
 // ---- companions.c
 // Opens, on rank 0, the files that go into every checkpoint.
