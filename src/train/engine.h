@@ -5,6 +5,8 @@
 #include "ckpt/checkpoint.h"
 #include "data/batcher.h"
 #include "exec/executor.h"
+#include "train/guard.h"
+#include "train/loss_scale.h"
 #include "train/noise.h"
 #include "train/run.h"
 

@@ -5,8 +5,8 @@
 #include "base/memory.h"
 #include "ckpt/tensor_set.h"
 #include "exec/executor.h"
-#include "train/folder.h"
 #include "train/memory_check.h"
+#include "train/read_tensors.h"
 #include "train/run.h"
 
 #include <tranche/checkpoint.h>

@@ -15,11 +15,6 @@ const char *tr__spike_name(tr_spike spike) {
     return names[spike];
 }
 
-const char *tr__guard_action_name(tr_guard_action action) {
-    static const char *const names[] = {"none", "warn", "skip", "rollback"};
-    return names[action];
-}
-
 static double deviation(const tr_spread_of *of, double least) {
     return fmax(sqrt(of->variance), least);
 }

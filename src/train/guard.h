@@ -10,28 +10,12 @@
 #ifndef TR_TRAIN_GUARD_H
 #define TR_TRAIN_GUARD_H
 
+#include "train/guard_rules.h"
+
 #include <tranche/status.h>
 
 #include <stdbool.h>
 #include <stdint.h>
-
-typedef enum tr_guard_action {
-    TR_GUARD_NONE,
-    TR_GUARD_WARN,
-    TR_GUARD_SKIP,
-    TR_GUARD_ROLLBACK
-} tr_guard_action;
-
-typedef struct tr_guard_rules {
-    tr_guard_action action;
-    double threshold;      // standard deviations
-    int64_t window;        // steps that the spread looks back on, about
-    int64_t after;         // steps before the guard acts
-    double rate_factor;    // a rollback multiplies the rate by this
-    int64_t warmup_steps;  // updates after a rollback in which the rate comes back
-    int64_t limit;         // spikes that the run survives, less
-    int64_t forgive_steps; // one for each so many steps
-} tr_guard_rules;
 
 typedef struct tr_spread_of {
     double mean, variance;
@@ -73,7 +57,6 @@ void tr__guard_updated(tr_guard *guard);
 void tr__guard_rolled_back(const tr_guard_rules *rules, int64_t target, int64_t now,
                            tr_guard *guard);
 
-const char *tr__spike_name(tr_spike spike);                // "loss"
-const char *tr__guard_action_name(tr_guard_action action); // "skip"
+const char *tr__spike_name(tr_spike spike); // "loss"
 
 #endif

@@ -10,18 +10,12 @@
 #ifndef TR_TRAIN_LOSS_SCALE_H
 #define TR_TRAIN_LOSS_SCALE_H
 
+#include "train/loss_scale_rules.h"
+
 #include <tranche/status.h>
 
 #include <stdbool.h>
 #include <stdint.h>
-
-typedef struct tr_loss_scale_rules {
-    bool dynamic; // false: the scale stays at `initial`, and no overflow is an error
-    double initial, minimum;
-    int64_t window;     // > 0
-    int64_t hysteresis; // >= 1
-    bool consecutive;
-} tr_loss_scale_rules;
 
 typedef struct tr_loss_scale {
     double scale;

@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "ckpt/hub_model.h"
 #include "ckpt/tensor_set.h"
+#include "models/folder.h"
 #include "models/models.h"
-#include "train/folder.h"
 #include "train/run.h"
 
 #include <tranche/checkpoint.h>

@@ -4,8 +4,8 @@
 #include "comm/alone.h"
 #include "train/data_identity.h"
 #include "train/engine.h"
-#include "train/folder.h"
 #include "train/model_identity.h"
+#include "train/read_tensors.h"
 #include "train/saved_tensors.h"
 
 #include <limits.h>

@@ -6,10 +6,11 @@
 #include "base/memory.h"
 #include "ckpt/tensor_set.h"
 #include "exec/executor.h"
+#include "models/folder.h"
 #include "models/models.h"
 #include "train/end_tokens.h"
-#include "train/folder.h"
 #include "train/memory_check.h"
+#include "train/read_tensors.h"
 
 #include <tranche/sample.h>
 

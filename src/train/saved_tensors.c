@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "ckpt/shards.h"
 #include "comm/alone.h"
+#include "models/folder.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 #define TR_TRAIN_SAVED_TENSORS_H
 
 #include "train/engine.h"
-#include "train/folder.h"
+#include "train/read_tensors.h"
 
 typedef struct tr_saved_tensors {
     tr_checkpoint_tensor *tensors; // [count]

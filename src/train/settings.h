@@ -4,8 +4,8 @@
 
 #include "ops/optimizer.h"
 #include "train/batches.h"
-#include "train/guard.h"
-#include "train/loss_scale.h"
+#include "train/guard_rules.h"
+#include "train/loss_scale_rules.h"
 #include "train/patterns.h"
 #include "train/scaling.h"
 #include "train/schedule.h"

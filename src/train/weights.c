@@ -2,7 +2,7 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "train/engine.h"
-#include "train/folder.h"
+#include "train/read_tensors.h"
 
 // An element's value depends on where it lies in the tensor that files hold, not on who
 // draws it.

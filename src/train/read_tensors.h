@@ -1,6 +1,6 @@
-// Models and weights from folders: Hugging Face's, and our checkpoints, which are such.
-#ifndef TR_TRAIN_FOLDER_H
-#define TR_TRAIN_FOLDER_H
+// Weights, optimizer states and model states, read from files into an executor.
+#ifndef TR_TRAIN_READ_TENSORS_H
+#define TR_TRAIN_READ_TENSORS_H
 
 #include "ckpt/tensor_set.h"
 #include "exec/executor.h"
@@ -9,13 +9,6 @@
 
 enum { TR_TENSOR_NAME_MAX = 256 };
 
-// The model that a config.json describes, or that of a folder. TR_IO, TR_USAGE name
-// file and key.
-tr_status tr__model_from_file(const char *path, tr_model **out, tr_error *err);
-tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *err);
-
-// Are the rows of the tensor of this name tokens?
-bool tr__is_token_tensor(const tr_model *model, const char *name);
 // The name of a parameter in files, or of one of its optimizer states:
 // "<name>.exp_avg". dst: [TR_TENSOR_NAME_MAX].
 void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *dst);

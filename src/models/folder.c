@@ -1,0 +1,44 @@
+#include "models/folder.h"
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "models/models.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { CONFIG_MAX_BYTES = 1 << 20 };
+
+tr_status tr__model_from_file(const char *path, tr_model **out, tr_error *err) {
+    char *text = NULL;
+    size_t bytes = 0;
+    json_error_t problem;
+    tr_status status = tr__file_read(path, CONFIG_MAX_BYTES, &text, &bytes, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    json_t *keys = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &problem);
+    tr__free(text);
+    if (!keys) {
+        return tr_fail(err, TR_USAGE,
+                       "%s:%d:%d: not valid JSON, as a model's config.json is: %.160s",
+                       path, problem.line, problem.column, problem.text);
+    }
+    status = tr__model_from_json(keys, path, false, out, err);
+    json_decref(keys);
+    return status;
+}
+
+tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *err) {
+    char path[PATH_MAX];
+    tr_status status = tr__path_join(path, sizeof path, folder, "config.json", err);
+    return status == TR_OK ? tr__model_from_file(path, out, err) : status;
+}
+
+bool tr__is_token_tensor(const tr_model *model, const char *name) {
+    const char *const *one = model->token_tensors;
+    while (one && *one && strcmp(*one, name) != 0) {
+        one++;
+    }
+    return one && *one;
+}

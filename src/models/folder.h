@@ -1,0 +1,15 @@
+// Models from folders: Hugging Face's, and our checkpoints, which are such.
+#ifndef TR_MODELS_FOLDER_H
+#define TR_MODELS_FOLDER_H
+
+#include <tranche/model.h>
+
+// The model that a config.json describes, or that of a folder. TR_IO, TR_USAGE name
+// file and key.
+tr_status tr__model_from_file(const char *path, tr_model **out, tr_error *err);
+tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *err);
+
+// Are the rows of the tensor of this name tokens?
+bool tr__is_token_tensor(const tr_model *model, const char *name);
+
+#endif
