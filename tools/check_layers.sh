@@ -18,6 +18,7 @@ plan
 exec sim
 calibrate
 planner
+run
 train
 cli
 '

@@ -1,7 +1,7 @@
 #include "cli/plan_compare.h"
 #include "cli/run_options.h"
 
-#include "train/run.h"
+#include "run/run.h"
 
 #include <tranche/plan.h>
 

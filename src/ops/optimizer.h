@@ -53,7 +53,7 @@ typedef struct tr_optimizer {
     void (*reference)(const tr_hyper *hyper, const tr_update *update);
     const tr_adaptation *adaptation; // NULL: elements know nothing of their tensor
     bool has_betas; // beta1 and beta2 are used, and a schedule may change them
-    // What the rule "adam" of batch_scaling (train/scaling.h) makes of all but lr and
+    // What the rule "adam" of batch_scaling (run/scaling.h) makes of all but lr and
     // the betas at `factor` times the batch. NULL: the rule is not for this optimizer.
     // said: [TR_SCALED_TEXT], what has changed, for people; NULL: not asked for.
     void (*scale)(tr_hyper *hyper, double factor, char *said);

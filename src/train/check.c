@@ -2,9 +2,9 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "run/run.h"
 #include "train/check_cuts.h"
 #include "train/engine.h"
-#include "train/run.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,10 +2,10 @@
 #include "base/memory.h"
 #include "comm/alone.h"
 #include "models/models.h"
+#include "run/run.h"
 #include "train/data_identity.h"
 #include "train/engine.h"
 #include "train/model_identity.h"
-#include "train/run.h"
 #include "train/saved_tensors.h"
 
 #include <string.h>

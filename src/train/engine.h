@@ -5,10 +5,10 @@
 #include "ckpt/checkpoint.h"
 #include "data/batcher.h"
 #include "exec/executor.h"
+#include "run/run.h"
 #include "train/guard.h"
 #include "train/loss_scale.h"
 #include "train/noise.h"
-#include "train/run.h"
 
 #include <tranche/engine.h>
 

@@ -5,9 +5,9 @@
 #include "base/memory.h"
 #include "ckpt/tensor_set.h"
 #include "exec/executor.h"
+#include "run/run.h"
 #include "train/memory_check.h"
 #include "train/read_tensors.h"
-#include "train/run.h"
 
 #include <tranche/checkpoint.h>
 #include <tranche/evaluate.h>

@@ -10,7 +10,7 @@
 #ifndef TR_TRAIN_GUARD_H
 #define TR_TRAIN_GUARD_H
 
-#include "train/guard_rules.h"
+#include "run/guard_rules.h"
 
 #include <tranche/status.h>
 

@@ -10,7 +10,7 @@
 #ifndef TR_TRAIN_LOSS_SCALE_H
 #define TR_TRAIN_LOSS_SCALE_H
 
-#include "train/loss_scale_rules.h"
+#include "run/loss_scale_rules.h"
 
 #include <tranche/status.h>
 

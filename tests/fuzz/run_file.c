@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "config/config.h"
-#include "train/keys.h"
+#include "run/keys.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 // The whole table of keys: each one changes the run that a file resolves to, or is
 // told. No key is silently without an effect.
+#include "run/keys.h"
+#include "run/run.h"
 #include "scratch.h"
-#include "train/keys.h"
-#include "train/run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

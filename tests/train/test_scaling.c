@@ -5,7 +5,7 @@
 #include "snapshot.h"
 
 #include "ops/adam/adam.h"
-#include "train/scaling.h"
+#include "run/scaling.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,0 +1,79 @@
+// Does a plan fit into the memory of this machine? If not, which micro-batch would fit.
+#include "base/checked.h"
+#include "base/machine.h"
+#include "base/text.h"
+#include "plan/plan.h"
+#include "run/run.h"
+
+#include <stdio.h>
+
+enum { TRIED_MICROS_MAX = 4096 }; // of a plan that is made only to see what it takes
+
+static int64_t needed(const tr_plan *plan) {
+    const tr_ledger *ledger = tr_plan_ledger(plan);
+    return ledger->total[TR_SPACE_DEVICE] + ledger->total[TR_SPACE_HOST] +
+           TR_PROCESS_BYTES;
+}
+
+// The largest halving of the micro-batch that fits; 0: none, or none that is tried.
+static int64_t smaller_micro(const tr_plan_request *request, int64_t memory,
+                             int64_t *bytes) {
+    tr_plan_request tried = *request;
+    while (tried.micro_batch > 1) {
+        tr_plan *plan = NULL;
+        tried.micro_batch /= 2;
+        tried.accumulation_steps =
+            tr__ceil_div(request->train_batch_size, tried.micro_batch * tried.ranks);
+        if (tried.accumulation_steps > TRIED_MICROS_MAX ||
+            tr_plan_make(&tried, &plan, NULL) != TR_OK) {
+            return 0;
+        }
+        *bytes = needed(plan);
+        tr_plan_destroy(plan);
+        if (*bytes <= memory) {
+            return tried.micro_batch;
+        }
+    }
+    return 0;
+}
+
+// What there is for this rank: those on one machine share its memory.
+static int64_t share_of_memory(const tr_run *run) {
+    return tr__machine_memory() / (run->comm ? tr__comm_local_ranks(run->comm) : 1);
+}
+
+// "", or " for each of the 4 ranks on it".
+static void print_sharing(const tr_run *run, char *text, size_t size) {
+    int ranks = run->comm ? tr__comm_local_ranks(run->comm) : 1;
+    text[0] = '\0';
+    if (ranks > 1) {
+        snprintf(text, size, " for each of the %d ranks on it", ranks);
+    }
+}
+
+tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err) {
+    int64_t memory = share_of_memory(run), bytes = 0;
+    if (memory == 0 || needed(plan) <= memory) {
+        return TR_OK;
+    }
+    char want[32], have[32], less[32], sharing[64];
+    int64_t micro = smaller_micro(&run->request, memory, &bytes);
+    tr__print_size(want, sizeof want, needed(plan));
+    tr__print_size(have, sizeof have, memory);
+    tr__print_size(less, sizeof less, bytes);
+    print_sharing(run, sharing, sizeof sharing);
+    if (micro > 0) {
+        return tr_fail(err, TR_BUDGET,
+                       "the plan needs %s of memory, this machine has %s%s; with "
+                       "train_micro_batch_size_per_gpu %lld in place of %lld it would "
+                       "need %s",
+                       want, have, sharing, (long long)micro,
+                       (long long)run->request.micro_batch, less);
+    }
+    return tr_fail(err, TR_BUDGET,
+                   "the plan needs %s of memory, this machine has %s%s: lower "
+                   "train_micro_batch_size_per_gpu, set "
+                   "activation_checkpointing.number_checkpoints, or choose a smaller "
+                   "model",
+                   want, have, sharing);
+}

@@ -1,0 +1,25 @@
+// The tables of a run file's keys, in the order in which run.json shows them.
+#ifndef TR_RUN_KEYS_H
+#define TR_RUN_KEYS_H
+
+#include "config/keys.h"
+
+extern const tr_key_table tr__keys_run;       // model, batch, length, execution, memory
+extern const tr_key_table tr__keys_data;      // data
+extern const tr_key_table tr__keys_optimizer; // optimizer, those of each type, clipping
+extern const tr_key_table tr__keys_scheduler; // scheduler
+extern const tr_key_table tr__keys_batch;     // what follows the batch; the spike guard
+extern const tr_key_table tr__keys_precision; // fp16, bf16, data types
+extern const tr_key_table tr__keys_zero;      // ZeRO, recomputation
+extern const tr_key_table tr__keys_deepspeed; // the rest of DeepSpeed's keys
+
+enum { TR_KEY_TABLES = 8 };
+extern const tr_key_table *const tr__key_tables[TR_KEY_TABLES];
+
+// Upper bounds of the tables, named for what they bound.
+#define TR_KEY_COUNT_MAX   0x1p31 // samples, steps of accumulation
+#define TR_KEY_SLICES_MAX  16     // slices of the vocabulary
+#define TR_KEY_PADDING_MAX 65536  // of the vocabulary
+#define TR_KEY_STEPS_MAX   0x1p40 // optimizer steps
+
+#endif

@@ -1,0 +1,103 @@
+// The out folder: who holds it, and what a run writes there when it begins.
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "ckpt/folder.h"
+#include "comm/alone.h"
+#include "plan/plan.h"
+#include "run/run.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static tr_status write_plan(const tr_run *run, const tr_plan *plan, tr_error *err) {
+    char path[PATH_MAX];
+    char *text = NULL;
+    size_t bytes = 0;
+    tr_status status =
+        tr__path_join(path, sizeof path, run->settings.out, "plan.txt", err);
+    if (status != TR_OK) {
+        return status;
+    }
+    FILE *memory = open_memstream(&text, &bytes);
+    if (!memory) {
+        return tr_fail(err, TR_MEMORY, "no memory to print the plan");
+    }
+    status = tr_run_print_plan(run, plan, memory, err);
+    if (fclose(memory) != 0 && status == TR_OK) {
+        status = tr_fail(err, TR_MEMORY, "no memory to print the plan");
+    }
+    if (status == TR_OK) {
+        status = tr__file_replace(path, text, bytes, err);
+    }
+    free(text);
+    return status;
+}
+
+static tr_status write_resolved(const tr_run *run, tr_error *err) {
+    char path[PATH_MAX];
+    char *text = NULL, *lines = NULL;
+    tr_status status =
+        tr__path_join(path, sizeof path, run->settings.out, "run.json", err);
+    if (status == TR_OK) {
+        status = tr__config_write_resolved(run->config, &text, err);
+    }
+    if (status == TR_OK) {
+        lines = tr__format("%s\n", text);
+        status = lines ? tr__file_replace(path, lines, strlen(lines), err)
+                       : tr_fail(err, TR_MEMORY, "no memory to write %s", path);
+    }
+    tr__free(lines);
+    tr__free(text);
+    return status;
+}
+
+// What the plan has decided belongs to what reproduces the run.
+tr_status tr__run_resolve_execution(tr_run *run, const tr_plan *plan, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    tr_status status = TR_OK;
+    if (!(run->chosen >> TR_DIMENSION_wave & 1)) {
+        status = tr__config_resolve_int(run->config, "execution.wave", r->wave,
+                                        TR_ORIGIN_AUTO, "chosen by the plan", err);
+    }
+    if (status == TR_OK) {
+        status = tr__config_resolve_int(run->config, "execution.threads", r->threads,
+                                        TR_ORIGIN_AUTO,
+                                        "the size of the work, and the cores", err);
+    }
+    return status == TR_OK
+               ? tr__config_resolve_bool(
+                     run->config, "noise_scale.measure", r->measure != TR_MEASURE_NEVER,
+                     TR_ORIGIN_AUTO, "whether it costs a hundredth of the time or less",
+                     err)
+               : status;
+}
+
+tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err) {
+    tr_status status = tr__run_resolve_execution(run, plan, err);
+    if (status == TR_OK && tr__comm_leads(run->comm)) {
+        status = write_resolved(run, err);
+    }
+    if (status == TR_OK && tr__comm_leads(run->comm)) {
+        status = write_plan(run, plan, err);
+    }
+    return status;
+}
+
+tr_status tr__run_take_folder(tr_run *run, tr_error *err) {
+    const char *out = run->settings.out;
+    char checkpoints[PATH_MAX];
+    tr_status status = tr__folder_create(out, err);
+    if (status == TR_OK) {
+        status = tr__checkpoints_path(out, checkpoints, err);
+    }
+    if (status == TR_OK && run->lock < 0 && !tr__folder_hold(out, &run->lock)) {
+        status = tr_fail(err, TR_IO,
+                         "%s: another run is at work in this folder: wait for its end, "
+                         "or give this one another \"out\" (--out)",
+                         out);
+    }
+    return status;
+}

@@ -1,0 +1,435 @@
+// What a run leaves to the planner: which keys, within which budgets, and what comes of
+// it. Rank 0 chooses for all.
+#include "base/checked.h"
+#include "base/machine.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "calibrate/calibrate.h"
+#include "ckpt/checkpoint.h"
+#include "comm/alone.h"
+#include "models/models.h"
+#include "planner/planner.h"
+#include "run/run.h"
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char by_planner[] = "planner";
+
+// ---- what is asked
+// -------------------------------------------------------------------
+
+// "auto" in the file; it may have been resolved since.
+static bool given_auto(const tr_run *run, const char *key) {
+    tr_origin origin = tr__config_origin(run->config, key);
+    return tr__config_is_given(run->config, key) &&
+           (tr__config_is_auto(run->config, key) || origin == TR_ORIGIN_AUTO ||
+            origin == TR_ORIGIN_DERIVED);
+}
+
+static bool given(const tr_run *run, const char *key) {
+    return tr__config_is_given(run->config, key) && !given_auto(run, key);
+}
+
+static bool has_budget(const tr_run *run) {
+    return tr__config_is_given(run->config, "memory.device") ||
+           tr__config_is_given(run->config, "memory.host") ||
+           tr__config_is_given(run->config, "memory.nvme.bytes");
+}
+
+// May the planner have a say in it at all?
+static bool can_choose(const tr_run *run, tr_dimension_name d) {
+    static const char *const old_names[][3] = {
+        [TR_DIMENSION_optimizer_home] = {"zero_optimization.cpu_offload"},
+        [TR_DIMENSION_param_home] = {"zero_optimization.cpu_offload_params",
+                                     "zero_optimization.cpu_offload_param"},
+    };
+    const size_t named = sizeof old_names / sizeof *old_names;
+    for (int i = 0; (size_t)d < named && old_names[d][i]; i++) {
+        if (given(run, old_names[d][i])) {
+            return false;
+        }
+    }
+    if (d == TR_DIMENSION_micro_batch) { // T and g give m
+        return given(run, "train_batch_size") &&
+               !given(run, "gradient_accumulation_steps");
+    }
+    switch (d) {
+    case TR_DIMENSION_vocabulary_slices:
+        return run->own_model && tr__model_type_reads_tokens(run->own_model->type);
+    case TR_DIMENSION_stage: // one rank has nothing to share out
+        return run->request.ranks > 1;
+    case TR_DIMENSION_grad_home:
+        return tr__run_nvme_folder(run) != NULL;
+    default:
+        return true;
+    }
+}
+
+// What changes the bits of a reproducible run is chosen only where it is asked for.
+static bool changes_bits(tr_dimension_name d) {
+    return d == TR_DIMENSION_micro_batch || d == TR_DIMENSION_vocabulary_slices;
+}
+
+// execution.recompute may name whole units, too: it then says how many as well, unless
+// their own key does.
+static bool is_said_elsewhere(const tr_run *run, tr_dimension_name d) {
+    return d == TR_DIMENSION_recomputed_units && given(run, "execution.recompute");
+}
+
+static unsigned find_free(const tr_run *run) {
+    const unsigned recompute =
+        1u << TR_DIMENSION_recomputed_ops | 1u << TR_DIMENSION_recomputed_units;
+    unsigned free = 0;
+    for (int d = 0; d < TR_DIMENSIONS; d++) {
+        tr_dimension_name dimension = (tr_dimension_name)d;
+        const char *key = tr__dimensions[d].key;
+        bool asked = has_budget(run) ||
+                     ((recompute >> d & 1) && given_auto(run, "execution.recompute"));
+        bool left = asked && !given(run, key) && !is_said_elsewhere(run, dimension) &&
+                    !(run->request.reproducible && changes_bits(dimension));
+        if ((left || given_auto(run, key)) && can_choose(run, dimension)) {
+            free |= 1u << d;
+        }
+    }
+    return free;
+}
+
+// ---- budgets
+// -------------------------------------------------------------------------
+
+static int64_t budget_of(const tr_run *run, const char *key, int64_t otherwise) {
+    return given(run, key) ? tr__config_size(run->config, key) : otherwise;
+}
+
+// What a machine of a file has for one rank.
+static int64_t capacity(const tr_machine *machine, const tr_plan_request *r,
+                        tr_space space) {
+    bool shared = space != TR_SPACE_DEVICE || machine->shared;
+    int64_t sharers =
+        r->ranks < machine->ranks_per_node ? r->ranks : machine->ranks_per_node;
+    int64_t bytes = machine->capacity[space];
+    return bytes == 0 ? TR_UNLIMITED : shared ? bytes / sharers : bytes;
+}
+
+// Device and host are one memory here, that of the machine.
+static int64_t own_memory(const tr_run *run, const tr_run_options *options) {
+    int64_t memory = tr__machine_memory();
+    bool elsewhere = options->plan_only && given(run, "memory.device");
+    if (options->machine || elsewhere || memory == 0) {
+        return TR_UNLIMITED;
+    }
+    return memory / (run->comm ? tr__comm_local_ranks(run->comm) : 1);
+}
+
+static void set_budgets(const tr_run *run, const tr_run_options *options,
+                        tr_planner_request *request) {
+    static const char *const keys[TR_SPACES] = {"memory.device", "memory.host",
+                                                "memory.nvme.bytes"};
+    for (int s = 0; s < TR_SPACES; s++) {
+        int64_t otherwise = options->machine
+                                ? capacity(options->machine, &run->request, (tr_space)s)
+                                : TR_UNLIMITED;
+        request->budget[s] = budget_of(run, keys[s], otherwise);
+    }
+    if (!tr__run_nvme_folder(run)) {
+        request->budget[TR_SPACE_NVME] = 0;
+    }
+    request->together = own_memory(run, options);
+}
+
+// ---- an earlier choice
+// ---------------------------------------------------------------
+
+static void name_of(int d, char *dst, size_t size) {
+    snprintf(dst, size, "planner.%s", tr__dimensions[d].name);
+}
+
+void tr__run_keep_choice(const tr_run *run, tr_state_numbers *numbers) {
+    for (int d = 0; d < TR_DIMENSIONS; d++) {
+        char name[TR_STATE_NAME_MAX];
+        name_of(d, name, sizeof name);
+        if (run->chosen >> d & 1) {
+            tr__state_numbers_set(numbers, name, (double)run->choice[d]);
+        }
+    }
+}
+
+static bool get_choice(const tr_state *state, unsigned free, int64_t *value) {
+    for (int d = 0; d < TR_DIMENSIONS; d++) {
+        char name[TR_STATE_NAME_MAX];
+        double number = 0;
+        name_of(d, name, sizeof name);
+        if (!(free >> d & 1)) {
+            continue;
+        }
+        if (!tr__state_numbers_get(&state->numbers, name, &number)) {
+            return false;
+        }
+        value[d] = (int64_t)number;
+    }
+    return true;
+}
+
+// What is wrong with the checkpoint is said where it is resumed from.
+bool tr__run_find_kept(const tr_run *run, const tr_run_options *options,
+                       tr_state *state) {
+    char folder[PATH_MAX] = "";
+    const char *resume = run->settings.resume;
+    if (options->plan_only || strcmp(resume, "never") == 0) {
+        return false;
+    }
+    if (strcmp(resume, "auto") != 0) {
+        snprintf(folder, sizeof folder, "%s", resume);
+    } else if (tr__checkpoint_find_latest(run->settings.out, TR_VERIFY_SIZES, NULL,
+                                          folder, sizeof folder, NULL) != TR_OK) {
+        return false;
+    }
+    return folder[0] && tr__checkpoint_verify(folder, TR_VERIFY_SIZES, NULL, state,
+                                              NULL, NULL) == TR_OK;
+}
+
+// ---- what came of it
+// -----------------------------------------------------------------
+
+// "none", or the list of what is made again.
+static tr_status record_classes(tr_run *run, const char *key, uint32_t classes,
+                                tr_error *err) {
+    json_t *list = json_array();
+    bool failed = !list;
+    for (uint32_t bit = 1; bit & TR_REMAKE_ALL; bit <<= 1) {
+        if (classes & bit) {
+            json_t *name = json_string(tr_remake_name((tr_remake)bit));
+            failed |= json_array_append_new(list, name) != 0;
+        }
+    }
+    if (classes & TR_RECOMPUTE_NOTHING) {
+        failed |= json_array_append_new(list, json_string("none")) != 0;
+    }
+    tr_status status = failed
+                           ? tr_fail(err, TR_MEMORY, "no memory for what is recomputed")
+                           : tr__config_resolve_json(run->config, key, list,
+                                                     TR_ORIGIN_AUTO, by_planner, err);
+    json_decref(list);
+    return status;
+}
+
+static tr_status record(tr_run *run, int d, tr_error *err) {
+    const tr_dimension *dimension = &tr__dimensions[d];
+    char text[32];
+    if (dimension->kind == TR_COUNT) {
+        return tr__config_resolve_int(run->config, dimension->key, run->choice[d],
+                                      TR_ORIGIN_AUTO, by_planner, err);
+    }
+    if (dimension->kind == TR_CLASSES) {
+        return record_classes(run, dimension->key, (uint32_t)run->choice[d], err);
+    }
+    if (dimension->kind == TR_YES) {
+        return tr__config_resolve_bool(run->config, dimension->key, run->choice[d] != 0,
+                                       TR_ORIGIN_AUTO, by_planner, err);
+    }
+    tr__dimension_value(dimension, run->choice[d], text, sizeof text);
+    return tr__config_resolve_text(run->config, dimension->key, text, TR_ORIGIN_AUTO,
+                                   by_planner, err);
+}
+
+static tr_status take_choice(tr_run *run, const tr_run_options *options,
+                             const tr_planner_request *request, tr_error *err) {
+    tr_point point = tr__planner_start(request);
+    tr_status status = TR_OK;
+    for (int d = 0; d < TR_DIMENSIONS && status == TR_OK; d++) {
+        if (run->chosen >> d & 1) {
+            tr__dimensions[d].set(&point, run->choice[d]);
+            status = record(run, d, err);
+        }
+    }
+    run->request = point.plan;
+    run->settings.batches.multiple = point.plan.micro_batch * point.plan.ranks;
+    if (status == TR_OK) {
+        status = tr__run_resolve_nvme(run, options, err);
+    }
+    if (status == TR_OK && run->chosen >> TR_DIMENSION_micro_batch & 1) {
+        status = tr__config_resolve_int(
+            run->config, "gradient_accumulation_steps", point.plan.accumulation_steps,
+            TR_ORIGIN_DERIVED, "from the batch's other keys", err);
+    }
+    return status == TR_OK && request->sliced
+               ? tr__model_slice(request->sliced, (int)point.slices, err)
+               : status;
+}
+
+// What predictions go by: this machine as measured, or, where no choice may depend on
+// time or there is none, one of the usual proportions. Collective.
+static tr_status open_machine(const tr_run *run, bool choice, tr_machine **out,
+                              tr_error *err) {
+    const tr_plan_request *r = &run->request;
+    if (r->reproducible || !choice) {
+        return tr__calibrate_nominal(r, out, err);
+    }
+    tr_calibration how = {.nvme = tr__run_nvme_folder(run), .log = &run->log};
+    return tr__calibrate(r, run->comm, &how, out, err);
+}
+
+tr_status tr_run_machine(const tr_run *run, tr_machine **out, tr_error *err) {
+    return open_machine(run, true, out, err);
+}
+
+static tr_status choose(tr_run *run, const tr_run_options *options,
+                        tr_planner_request *request, tr_error *err) {
+    tr_state state;
+    set_budgets(run, options, request);
+    if (tr__run_find_kept(run, options, &state)) {
+        request->has_kept = get_choice(&state, request->free, request->kept);
+    }
+    tr_status status = tr_planner_choose(request, &run->planned, err);
+    if (status == TR_OK) {
+        memcpy(run->choice, tr_planned_choice(run->planned)->value, sizeof run->choice);
+    }
+    return status;
+}
+
+static void say_choice(const tr_run *run, const tr_planner_request *request) {
+    char words[256];
+    tr_point point = tr__point_of(request, run->choice);
+    tr__point_say(&point, run->chosen, words, sizeof words);
+    if (run->chosen) {
+        tr__note(&run->log, "planner: %s%s", words,
+                 run->planned && tr_planned_is_kept(run->planned)
+                     ? " (as in the checkpoint)"
+                     : "");
+    }
+}
+
+// Rank 0's bytes to all; alone, nothing.
+static tr_status share(const tr_run *run, void *data, size_t bytes, tr_error *err) {
+    return tr__comm_count(run->comm) > 1
+               ? tr__comm_broadcast(run->comm, 0, data, bytes, err)
+               : TR_OK;
+}
+
+static tr_planner_request request_of(const tr_run *run, unsigned free) {
+    const char *slices = "execution.vocabulary_slices";
+    bool open = tr__config_is_auto(run->config, slices);
+    bool cut = free >> TR_DIMENSION_vocabulary_slices & 1;
+    return (tr_planner_request){
+        .plan = run->request,
+        .free = free,
+        .sliced = cut ? run->own_model : NULL,
+        .vocabulary_slices = open ? 1 : tr__config_int(run->config, slices),
+    };
+}
+
+// All ranks measure; rank 0 chooses, and tells the others.
+static tr_status choose_for_all(tr_run *run, const tr_run_options *options,
+                                tr_planner_request *request, tr_error *err) {
+    tr_error mine = {0};
+    tr_machine *own = NULL;
+    tr_status status = TR_OK;
+    request->machine = options->machine;
+    if (!request->machine) {
+        status = open_machine(run, request->free != 0, &own, &mine);
+        request->machine = own;
+    }
+    if (status == TR_OK && tr__comm_leads(run->comm)) {
+        status = choose(run, options, request, &mine);
+    }
+    tr_machine_close(own);
+    request->machine = NULL;
+    status = tr__agree(run->comm, status, &mine, err);
+    return status == TR_OK ? share(run, run->choice, sizeof run->choice, err) : status;
+}
+
+tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
+                               tr_error *err) {
+    struct {
+        unsigned free;
+        bool budgets;
+    } asked = {find_free(run), has_budget(run)};
+    tr_error mine = {0};
+    // Files that differ among ranks are told of later: here rank 0's counts.
+    tr_status status = share(run, &asked, sizeof asked, err);
+    if (status != TR_OK || (!asked.free && !asked.budgets)) {
+        return status;
+    }
+    // A share that stays is not yet one of the things that the planner weighs.
+    bool away = run->request.optimizer_home != TR_SPACE_DEVICE ||
+                asked.free >> TR_DIMENSION_optimizer_home & 1;
+    double ratio =
+        tr__config_number(run->config, "zero_optimization.offload_optimizer.ratio");
+    if (away && ratio > 0 && ratio < 1) {
+        tr_fail(
+            &mine, TR_USAGE,
+            "zero_optimization.offload_optimizer.ratio below 1 where the planner "
+            "chooses (memory, \"auto\") is not yet supported: leave one of them out");
+        return tr__agree(run->comm, TR_USAGE, &mine, err);
+    }
+    tr_planner_request request = request_of(run, asked.free);
+    status = choose_for_all(run, options, &request, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    run->chosen = asked.free;
+    status = take_choice(run, options, &request, &mine);
+    say_choice(run, &request);
+    return tr__agree(run->comm, status, &mine, err);
+}
+
+// ---- another batch
+// -------------------------------------------------------------------
+
+// What may be chosen anew while a run is at work: nothing that says where parameters
+// and optimizer states live, nor the micro-batch, which changes the rounding.
+static unsigned changeable(const tr_run *run) {
+    return run->chosen &
+           (1u << TR_DIMENSION_wave | 1u << TR_DIMENSION_recomputed_ops |
+            1u << TR_DIMENSION_boundary_home | 1u << TR_DIMENSION_recomputed_units);
+}
+
+// The first batch's choice where that still fits; else what fits, by a machine of the
+// usual proportions, so that a resumed run chooses the same.
+static tr_status choose_again(const tr_run *run, const tr_planner_request *asked,
+                              int64_t value[TR_DIMENSIONS], tr_error *err) {
+    tr_planner_request request = *asked;
+    tr_run_options here = {0};
+    tr_machine *machine = NULL;
+    tr_planned *planned = NULL;
+    int64_t *wave = &request.kept[TR_DIMENSION_wave];
+    memcpy(request.kept, run->choice, sizeof request.kept);
+    *wave = tr__min_i64(*wave, request.plan.accumulation_steps);
+    request.has_kept = request.choice_only = true;
+    set_budgets(run, &here, &request);
+    tr_status status = tr__calibrate_nominal(&request.plan, &machine, err);
+    if (status == TR_OK) {
+        request.machine = machine;
+        status = tr_planner_choose(&request, &planned, err);
+    }
+    if (status == TR_OK) {
+        memcpy(value, tr_planned_choice(planned)->value, TR_DIMENSIONS * sizeof *value);
+    }
+    tr_planned_destroy(planned);
+    tr_machine_close(machine);
+    return status;
+}
+
+tr_status tr__run_choose_again(const tr_run *run, tr_plan_request *plan,
+                               tr_error *err) {
+    int64_t value[TR_DIMENSIONS] = {0};
+    tr_error mine = {0};
+    if (!run->chosen && !has_budget(run)) {
+        return TR_OK;
+    }
+    tr_planner_request request = request_of(run, changeable(run));
+    request.plan = *plan;
+    tr_status status =
+        tr__comm_leads(run->comm) ? choose_again(run, &request, value, &mine) : TR_OK;
+    status = tr__agree(run->comm, status, &mine, err);
+    if (status == TR_OK) {
+        status = share(run, value, sizeof value, err);
+    }
+    if (status == TR_OK) {
+        *plan = tr__point_of(&request, value).plan;
+    }
+    return status;
+}

@@ -1,0 +1,66 @@
+// What units compute in, and the loss scale of fp16.
+#include "run/run.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool is_on(const tr_run *run, const char *key) {
+    return !tr__config_is_auto(run->config, key) && tr__config_bool(run->config, key);
+}
+
+static double number(const tr_run *run, const char *key, double fallback) {
+    return tr__config_is_auto(run->config, key) ? fallback
+                                                : tr__config_number(run->config, key);
+}
+
+// In other types the scale is 1, for good.
+static void read_scale(const tr_run *run, tr_loss_scale_rules *rules) {
+    *rules = (tr_loss_scale_rules){.initial = 1};
+    if (run->request.compute != TR_F16) {
+        return;
+    }
+    double fixed = number(run, "fp16.loss_scale", 0);
+    rules->dynamic = fixed == 0;
+    rules->initial = rules->dynamic
+                         ? ldexp(1, (int)number(run, "fp16.initial_scale_power", 16))
+                         : fixed;
+    rules->minimum = number(run, "fp16.min_loss_scale", 1);
+    rules->window = (int64_t)number(run, "fp16.loss_scale_window", 1000);
+    rules->hysteresis = (int64_t)number(run, "fp16.hysteresis", 2);
+    rules->consecutive = is_on(run, "fp16.consecutive_hysteresis");
+}
+
+// Nobody but the user chooses sums of 16 bits.
+static tr_dtype sums_of(const tr_run *run, const char *key) {
+    const char *type =
+        tr__config_is_auto(run->config, key) ? "" : tr__config_text(run->config, key);
+    if (strstr(type, "bf")) { // "bf16", "bfloat16", "torch.bfloat16"
+        return TR_BF16;
+    }
+    return strstr(type, "16") || strcmp(type, "half") == 0 ? TR_F16 : TR_F32;
+}
+
+static tr_status read_sums(tr_run *run, tr_error *err) {
+    const char *key = "data_types.grad_accum_dtype";
+    tr_dtype type = sums_of(run, key);
+    if (run->request.reproducible && type != TR_F32) {
+        return tr_fail(err, TR_USAGE,
+                       "%s is %s, and execution.reproducible sums gradients in "
+                       "integers: leave one of them out",
+                       key, tr__config_text(run->config, key));
+    }
+    run->request.sums = type;
+    return TR_OK;
+}
+
+tr_status tr__run_resolve_precision(tr_run *run, tr_error *err) {
+    bool bf16 = is_on(run, "bf16.enabled") || is_on(run, "bfloat16.enabled");
+    bool fp16 = is_on(run, "fp16.enabled");
+    if (bf16 && fp16) {
+        return tr_fail(err, TR_USAGE,
+                       "both fp16.enabled and bf16.enabled are true: keep one");
+    }
+    run->request.compute = bf16 ? TR_BF16 : fp16 ? TR_F16 : TR_F32;
+    read_scale(run, &run->settings.scale);
+    return read_sums(run, err);
+}

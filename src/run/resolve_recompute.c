@@ -1,0 +1,70 @@
+// What is recomputed, and where the inputs of recomputed units wait.
+#include "run/run.h"
+
+#include <string.h>
+
+static bool is_decided(const tr_run *run, const char *key) {
+    return tr__config_is_set(run->config, key) && !tr__config_is_auto(run->config, key);
+}
+
+static uint32_t class_of(const char *name) {
+    for (uint32_t bit = 1; bit & TR_REMAKE_ALL; bit <<= 1) {
+        if (strcmp(tr_remake_name((tr_remake)bit), name) == 0) {
+            return bit;
+        }
+    }
+    return TR_REMAKE_NEVER;
+}
+
+// "none", "unit", and classes of tensors, one or a list.
+static tr_status read_classes(const tr_run *run, uint32_t *classes, bool *units,
+                              tr_error *err) {
+    size_t count = tr__config_count(run->config, "execution.recompute");
+    bool none = false;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = tr__config_text_at(run->config, "execution.recompute", i);
+        none = none || strcmp(name, "none") == 0;
+        *units = *units || strcmp(name, "unit") == 0;
+        *classes |= class_of(name);
+    }
+    if (none && count > 1) {
+        return tr_fail(err, TR_USAGE,
+                       "execution.recompute: \"none\" cannot be combined with "
+                       "anything else");
+    }
+    if (*classes == 0 && !*units) { // also of an empty list
+        *classes = TR_RECOMPUTE_NOTHING;
+    }
+    return TR_OK;
+}
+
+tr_status tr__run_resolve_recompute(tr_run *run, tr_error *err) {
+    tr_plan_request *r = &run->request;
+    const char *checkpoints = "activation_checkpointing.number_checkpoints";
+    const char *on_host = "activation_checkpointing.cpu_checkpointing";
+    int64_t first = tr__config_int(run->config, "execution.recompute_units");
+    uint32_t classes = 0;
+    bool units = false;
+    r->recomputed_units =
+        is_decided(run, checkpoints) ? tr__config_int(run->config, checkpoints) : 0;
+    if (is_decided(run, "execution.recompute")) {
+        tr_status status = read_classes(run, &classes, &units, err);
+        if (status != TR_OK) {
+            return status;
+        }
+    }
+    if (units && r->recomputed_units == 0) {
+        r->recomputed_units = first > 0 ? first : -1;
+    }
+    r->recomputed_ops = classes;
+    r->recomputed_ops_units = units ? 0 : first;
+    bool away = is_decided(run, on_host) && tr__config_bool(run->config, on_host);
+    bool is_open = !tr__config_is_given(run->config, checkpoints) ||
+                   tr__config_is_auto(run->config, checkpoints);
+    if (away && is_open && r->recomputed_units == 0) {
+        r->recomputed_units = -1; // DeepSpeed's switch alone turns it on
+    }
+    r->boundary_home = away ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+    return tr__config_explain_auto(run->config, "execution.recompute",
+                                   "norm and activation", err);
+}

@@ -1,0 +1,142 @@
+// What follows from the effective batch: the schedule in its unit, the rule by which
+// rates follow, the noise scale; and the spike guard.
+#include "base/checked.h"
+#include "run/run.h"
+#include "run/schedule_read.h"
+
+#include <math.h>
+#include <string.h>
+
+// ---- the schedule
+
+static int64_t at_most(int64_t a, int64_t b) {
+    int64_t product = 0;
+    return tr__mul_i64(a, b, &product) ? product : 0;
+}
+
+// Samples that the updates of the whole run take; 0: not known.
+static int64_t samples_of(const tr_run *run) {
+    const tr_settings *s = &run->settings;
+    if (!run->train || s->steps <= 0) {
+        return 0;
+    }
+    if (s->batches.adaptive) {
+        return s->epochs > 0 ? at_most(s->epochs, run->batcher.samples) : 0;
+    }
+    return tr__batches_samples(&s->batches, &run->batcher, s->steps);
+}
+
+tr_status tr__run_resolve_schedule(tr_run *run, tr_error *err) {
+    tr_settings *s = &run->settings;
+    tr_run_length length = {.run = s->steps, .update = 1};
+    tr_schedule_unit unit = tr__schedule_read_unit(run->config);
+    int64_t each =
+        unit == TR_SCHEDULE_TOKENS ? tr_model_targets(run->model) : INT64_C(1);
+    if (unit != TR_SCHEDULE_UPDATES) {
+        length.run = at_most(samples_of(run), each);
+        length.update = at_most(s->batches.first, each);
+    }
+    length.changes = s->batches.adaptive;
+    return tr__schedule_read(run->config, length, &s->schedule, err);
+}
+
+// ---- rates that follow
+
+static tr_scaling_rule read_rule(const tr_run *run) {
+    const char *name = tr__config_text(run->config, "batch_scaling.rule");
+    for (int rule = TR_SCALING_LINEAR; rule <= TR_SCALING_ADAM; rule++) {
+        if (strcmp(name, tr__scaling_name((tr_scaling_rule)rule)) == 0) {
+            return (tr_scaling_rule)rule;
+        }
+    }
+    return TR_SCALING_NONE;
+}
+
+// The smallest beta that the schedule will ever give.
+static double least_beta(const tr_settings *s) {
+    const tr_hyper *hyper = &s->groups[s->group_count - 1].hyper;
+    tr_hyper cycled = *hyper;
+    if (s->schedule.kind == TR_SCHEDULE_ONE_CYCLE && s->schedule.cycle_momentum) {
+        tr_rates rates = tr__schedule_at_time(&s->schedule, 0, 1);
+        cycled.beta1 = fmin(s->schedule.min_momentum, s->schedule.max_momentum);
+        cycled.beta2 = rates.beta2;
+    }
+    return fmin(cycled.beta1, cycled.beta2);
+}
+
+static tr_status resolve_scaling(tr_run *run, tr_error *err) {
+    tr_settings *s = &run->settings;
+    s->scaling = (tr_scaling){
+        .rule = read_rule(run),
+        .reference = tr__config_int(run->config, "batch_scaling.reference_batch"),
+    };
+    if (s->scaling.rule == TR_SCALING_NONE) {
+        return TR_OK;
+    }
+    if (s->scaling.reference <= 0) {
+        return tr_fail(err, TR_USAGE,
+                       "batch_scaling.rule is \"%s\", which needs "
+                       "batch_scaling.reference_batch: the effective batch that the "
+                       "learning rate was found with",
+                       tr__scaling_name(s->scaling.rule));
+    }
+    if (s->scaling.rule == TR_SCALING_ADAM && !s->optimizer->scale) {
+        return tr_fail(
+            err, TR_USAGE,
+            "batch_scaling.rule \"adam\" is for Adam and AdamW; the optimizer "
+            "is %s: use \"sqrt\" or \"linear\"",
+            tr__config_text(run->config, "optimizer.type"));
+    }
+    int64_t largest = tr__batches_largest(&s->batches);
+    return tr__scaling_check(
+        &s->scaling, largest, least_beta(s),
+        largest == s->batches.first ? "train_batch_size" : "the largest batch", err);
+}
+
+// ---- the noise scale
+
+static void resolve_noise(tr_run *run) {
+    const char *key = "noise_scale.measure";
+    bool asked =
+        !tr__config_is_auto(run->config, key) && tr__config_bool(run->config, key);
+    run->request.measure = tr__config_is_auto(run->config, key) ? TR_MEASURE_CHEAP
+                           : asked                              ? TR_MEASURE_ALWAYS
+                                                                : TR_MEASURE_NEVER;
+    if (run->settings.batches.adaptive) {
+        run->request.measure = TR_MEASURE_ALWAYS;
+    }
+    run->settings.noise_keep = tr__config_number(run->config, "noise_scale.smoothing");
+}
+
+// ---- the guard
+
+static tr_guard_action read_action(const tr_run *run) {
+    const char *name = tr__config_text(run->config, "spike_guard.action");
+    for (int action = TR_GUARD_WARN; action <= TR_GUARD_ROLLBACK; action++) {
+        if (strcmp(name, tr__guard_action_name((tr_guard_action)action)) == 0) {
+            return (tr_guard_action)action;
+        }
+    }
+    return TR_GUARD_NONE;
+}
+
+static void resolve_guard(tr_run *run) {
+    const tr_config *config = run->config;
+    run->settings.guard = (tr_guard_rules){
+        .action = read_action(run),
+        .threshold = tr__config_number(config, "spike_guard.threshold"),
+        .window = tr__config_int(config, "spike_guard.window"),
+        .after = tr__config_int(config, "spike_guard.after"),
+        .rate_factor = tr__config_number(config, "spike_guard.rate_factor"),
+        .warmup_steps = tr__config_int(config, "spike_guard.warmup_steps"),
+        .limit = tr__config_int(config, "spike_guard.limit"),
+        .forgive_steps = tr__config_int(config, "spike_guard.forgive_steps"),
+    };
+}
+
+tr_status tr__run_resolve_stability(tr_run *run, tr_error *err) {
+    resolve_noise(run);
+    resolve_guard(run);
+    run->settings.max_skipped = tr__config_int(run->config, "max_skipped_updates");
+    return resolve_scaling(run, err);
+}

@@ -1,0 +1,143 @@
+// The tokenizer of text, and a vocabulary of the model that holds its tokens, padded as
+// the run file says.
+#include "base/checked.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "models/models.h"
+#include "run/run.h"
+#include "tokenizer/folder.h"
+
+#include <tranche/tokenizer.h>
+
+#include <jansson.h>
+
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char key[] = "data.tokenizer";
+
+// data.tokenizer, else the model's folder. NULL: there is none.
+static const char *find_tokenizer(const tr_run *run) {
+    char path[PATH_MAX];
+    const char *folder = run->model_folder;
+    if (tr__config_is_set(run->config, key)) {
+        return tr__config_text(run->config, key);
+    }
+    bool has =
+        folder &&
+        tr__path_join(path, sizeof path, folder, "tokenizer.json", NULL) == TR_OK &&
+        access(path, F_OK) == 0;
+    return has ? folder : NULL;
+}
+
+// The path where the tokenizer is. A name on Hugging Face's hub is noted as the folder
+// in its local cache: another snapshot may be the newest one day.
+static tr_status note_place(tr_run *run, const char *named, tr_error *err) {
+    char place[PATH_MAX];
+    tr_status status = tr__tokenizer_locate(named, place, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    run->tokenizer = tr__strdup(place);
+    if (!run->tokenizer) {
+        return tr_fail(err, TR_MEMORY, "no memory for a path");
+    }
+    if (strcmp(place, named) == 0) {
+        return tr__config_resolve_text(run->config, key, place, TR_ORIGIN_DERIVED,
+                                       "the model's folder", err);
+    }
+    json_t *path = json_string(place);
+    status = path ? tr__config_resolve_json(run->config, key, path, TR_ORIGIN_DERIVED,
+                                            "in Hugging Face's local cache", err)
+                  : tr_fail(err, TR_MEMORY, "no memory for a path");
+    json_decref(path);
+    return status;
+}
+
+static tr_status name_tokenizer(tr_run *run, tr_error *err) {
+    const char *path = find_tokenizer(run);
+    if (!path) {
+        return tr_fail(err, TR_USAGE,
+                       "data.format is \"text\", and the model (%.300s) has no "
+                       "tokenizer.json: name one, or its folder, as data.tokenizer",
+                       run->model_folder ? run->model_folder : run->model->type);
+    }
+    return note_place(run, path, err);
+}
+
+// How many tokens there are, up to the greatest id.
+static tr_status count_tokens(const tr_run *run, int64_t *count, tr_error *err) {
+    tr_tokenizer *tokenizer = NULL;
+    tr_status status = tr_tokenizer_load(run->tokenizer, &tokenizer, err);
+    if (status == TR_OK) {
+        *count = tr_tokenizer_vocabulary(tokenizer);
+    }
+    tr_tokenizer_destroy(tokenizer);
+    tr__memory_trim();
+    return status;
+}
+
+static void say_more(const tr_run *run, int64_t before, int64_t after) {
+    tr__note(&run->log,
+             "model: the vocabulary has %lld tokens in place of %lld, those of %.300s; "
+             "%s",
+             (long long)after, (long long)before, run->tokenizer,
+             run->weights ? "the new rows of the embedding are drawn"
+                          : "its weights are drawn");
+}
+
+// The tokenizer's tokens where the run reads text, and else none.
+static tr_status find_tokens(tr_run *run, int64_t *tokens, tr_error *err) {
+    bool text = strcmp(tr__config_text(run->config, "data.format"), "text") == 0;
+    *tokens = 0;
+    if (!text || run->model->input.dtype != TR_I32) {
+        return TR_OK;
+    }
+    tr_status status = name_tokenizer(run, err);
+    bool asked = run->own_model && !run->vocabulary_fixed;
+    return status == TR_OK && asked ? count_tokens(run, tokens, err) : status;
+}
+
+static tr_status check_padding(const tr_run *run, int64_t multiple, tr_error *err) {
+    if (multiple == 1 || (run->own_model && run->model->token_tensors)) {
+        return TR_OK;
+    }
+    return tr_fail(err, TR_USAGE,
+                   "vocabulary.pad_to_multiple_of is %lld, but %s %s has no vocabulary "
+                   "to pad",
+                   (long long)multiple,
+                   run->own_model ? "a model of type" : "the caller's own model",
+                   run->model->type);
+}
+
+// tokens: of the tokenizer; 0: there is none.
+static tr_status resize(tr_run *run, int64_t tokens, int64_t multiple, tr_error *err) {
+    const tr_model *model = run->model;
+    int64_t before = model->classes, after = tr__max_i64(before, tokens);
+    int64_t had = model->padded_classes ? model->padded_classes : before;
+    if (run->vocabulary_open && tokens > 0) {
+        after = had = tokens;
+    }
+    int64_t rows = tr__round_up(tr__max_i64(had, after), multiple);
+    if (after == before && rows == had) {
+        return TR_OK;
+    }
+    run->rows_read = run->weights ? had : 0;
+    run->tokens_read = run->weights ? before : 0;
+    if (after > before && !run->vocabulary_open) {
+        say_more(run, before, after);
+    }
+    return tr__model_resize(run->own_model, after, rows, err);
+}
+
+tr_status tr__run_resolve_vocabulary(tr_run *run, tr_error *err) {
+    int64_t multiple = tr__config_int(run->config, "vocabulary.pad_to_multiple_of");
+    int64_t tokens = 0;
+    tr_status status = find_tokens(run, &tokens, err);
+    if (status == TR_OK) {
+        status = check_padding(run, multiple, err);
+    }
+    bool grows = run->own_model && !run->vocabulary_fixed && run->model->token_tensors;
+    return status == TR_OK && grows ? resize(run, tokens, multiple, err) : status;
+}

@@ -1,0 +1,183 @@
+// Inside of a run: what its file and options resolve to.
+#ifndef TR_RUN_RUN_H
+#define TR_RUN_RUN_H
+
+#include "base/log.h"
+#include "base/problems.h"
+#include "ckpt/companions.h"
+#include "ckpt/state.h"
+#include "comm/comm.h"
+#include "config/config.h"
+#include "data/batcher.h"
+#include "data/order.h"
+#include "run/settings.h"
+
+#include <tranche/run.h>
+
+struct tr_run {
+    tr_config *config;
+    tr_comm *comm; // the caller's, NULL: this process alone
+    double opened; // tr__seconds() at which it began
+    tr_messages messages;
+    tr_log log; // passes lines on to `messages`
+    const tr_model *model;
+    tr_model *own_model; // NULL: the caller's
+    char *weights;       // folder to read them from, NULL: drawn
+    char *model_folder;  // that the model is described in, NULL: none
+    char *tokenizer;     // of data.format "text": a tokenizer.json, or a folder; NULL
+    // Of the model before resolve_vocabulary: whether nobody has said its size, and,
+    // where its weights are read and the model has changed, how many rows files have of
+    // it, and how many of them are tokens (else 0).
+    bool vocabulary_open;
+    bool vocabulary_fixed; // nothing is trained: the model stays as it is
+    int64_t rows_read, tokens_read;
+    tr_dataset *train, *validation;
+    bool has_data;        // they are known: a run that is only planned needs none
+    bool own_data;        // destroyed with the run
+    bool labels_optional; // samples of csv and npy may have none
+    tr_order order;
+    tr_batcher batcher;
+    tr_settings settings;
+    int lock; // of the out folder, from tr_run_begin on; -1: none
+    tr_plan_request request;
+    // What the planner was left to choose: bits of the dimensions, and the values.
+    unsigned chosen;
+    int64_t choice[TR_DIMENSIONS];
+    tr_planned *planned; // NULL: nothing was asked of it, or rank 0 has it
+};
+
+// ---- missing.c
+// What the run needs and has not been given, a problem each.
+void tr__run_ask(const tr_run *run, const tr_run_options *options,
+                 tr_problems *problems);
+// The model and the data alone.
+void tr__run_ask_data(const tr_run *run, const tr_run_options *options,
+                      tr_problems *problems);
+
+// ---- resolve_*.c: each reads its part of the config, and records what it came to.
+// Paths that the run file `file` (NULL: none) gives and that are not in the current
+// folder, but in the run file's, are taken there; it is said.
+tr_status tr__run_find_files(tr_run *run, const char *file, tr_error *err);
+tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
+                                tr_error *err);
+// The tokenizer of data.format "text", and the model's vocabulary, which has to hold
+// its tokens; called by tr__run_resolve_model.
+tr_status tr__run_resolve_vocabulary(tr_run *run, tr_error *err);
+tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,
+                               tr_error *err);
+// Does the run file say what the samples are?
+bool tr__run_names_data(const tr_run *run);
+tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
+                                tr_error *err);
+// Both called by tr__run_resolve_batch.
+tr_status tr__run_resolve_homes(tr_run *run, const tr_run_options *options,
+                                tr_error *err);
+// Changes of the batch; before the run's length is known.
+tr_status tr__run_resolve_batches(tr_run *run, tr_error *err);
+tr_status tr__run_resolve_precision(tr_run *run, tr_error *err);
+tr_status tr__run_resolve_recompute(tr_run *run, tr_error *err);
+// The folder that the file names for NVMe, NULL: none; and what becomes of it once
+// something lives there.
+const char *tr__run_nvme_folder(const tr_run *run);
+tr_status tr__run_resolve_nvme(tr_run *run, const tr_run_options *options,
+                               tr_error *err);
+tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err);
+// Called by tr__run_resolve_optimizer: what is frozen.
+tr_status tr__run_resolve_freeze(tr_run *run, tr_error *err);
+// The schedule, in the unit that it is given in.
+tr_status tr__run_resolve_schedule(tr_run *run, tr_error *err);
+// How rates follow the batch, the noise scale, the spike guard.
+tr_status tr__run_resolve_stability(tr_run *run, tr_error *err);
+// What a machine file asks for (target.*).
+tr_status tr__run_resolve_target(tr_run *run, const tr_machine *machine, tr_error *err);
+// After those before, and when all ranks have come so far: it is collective.
+tr_status tr__run_resolve_threads(tr_run *run, const tr_run_options *options,
+                                  tr_error *err);
+// Last: it is collective, too. TR_BUDGET:
+// no plan fits.
+tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
+                               tr_error *err);
+// Where budgets are given or the planner chose for the first batch: what it chooses for
+// a plan of another batch, whose homes and micro-batch stay. Collective. TR_BUDGET: no
+// plan of that batch fits.
+tr_status tr__run_choose_again(const tr_run *run, tr_plan_request *plan, tr_error *err);
+// What the planner has chosen, for a checkpoint.
+void tr__run_keep_choice(const tr_run *run, tr_state_numbers *numbers);
+// And with how many threads the run computes.
+void tr__run_keep_threads(const tr_run *run, int threads, tr_state_numbers *numbers);
+// Of the checkpoint that the run is going to resume from; false: there is none.
+bool tr__run_find_kept(const tr_run *run, const tr_run_options *options,
+                       tr_state *state);
+void tr__settings_clear(tr_settings *settings);
+
+// ---- run.c
+// Of a run only what says how data are read and the model computes: no batch, no
+// optimizer, no plan. tr_run_close ends it. Errors as tr_run_open's.
+tr_status tr__run_open_data(const tr_run_options *options, bool labels_optional,
+                            tr_run **out, tr_error *err);
+
+// ---- idle.c: what the user has given and nothing obeys, each told once. The first: of
+// keys that nothing in Tranche obeys; the other: of those that need another.
+void tr__run_say_ignored(const tr_run *run);
+void tr__run_say_idle(const tr_run *run);
+
+// ---- groups.c
+// The number of the group that a parameter of this name is of.
+int tr__group_of(const tr_settings *settings, const char *name);
+// TR_USAGE: a pattern that matches no parameter, with the nearest that would.
+tr_status tr__run_check_patterns(const tr_run *run, const tr_plan *plan, tr_error *err);
+void tr__run_say_groups(const tr_run *run, const tr_plan *plan);
+
+// ---- fits.c
+// TR_BUDGET: the plan needs more memory than the machine has; the message says what
+// would fit.
+tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err);
+
+// ---- replan.c
+// The plan of another effective batch. The micro-batch and the places of parameters and
+// optimizer states stay; what the planner chose besides is chosen anew. Collective.
+// TR_BUDGET: it needs more than the run's budgets or the machine's memory.
+tr_status tr__run_replan(const tr_run *run, const tr_plan *plan, int64_t batch,
+                         tr_plan **out, tr_error *err);
+
+// ---- out_folder.c
+// Creates and locks the out folder: two runs in one folder would mix their metrics and
+// take each other's checkpoints. TR_IO: another run holds it.
+tr_status tr__run_take_folder(tr_run *run, tr_error *err);
+// Writes run.json (with what the plan has decided) and plan.txt to the out folder.
+tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err);
+// Records what the plan has decided as values of the config.
+tr_status tr__run_resolve_execution(tr_run *run, const tr_plan *plan, tr_error *err);
+
+// ---- announce.c
+// Says what the run will do. Defaults that change the training are said, so that nobody
+// is surprised by them.
+void tr__run_announce(const tr_run *run, const tr_plan *plan);
+
+// ---- companions.c
+// Opens, on rank 0, the files that go into every checkpoint.
+tr_status tr__run_open_companions(const tr_run *run, tr_companions *out, tr_error *err);
+
+// ---- differs.c
+// Says which keys are others than those of the run that a checkpoint is of, as far as
+// its out folder tells.
+tr_status tr__run_say_changes(const tr_run *run, const char *checkpoint, tr_error *err);
+
+// ---- agree.c
+// Whether all ranks run the same run by plans that fit together. TR_COMM names what
+// differs, with both values. Collective.
+tr_status tr__run_agree(const tr_run *run, const tr_plan *plan, tr_error *err);
+
+// ---- asking
+const tr_settings *tr__run_settings(const tr_run *run);
+tr_dataset *tr__run_train_data(const tr_run *run);
+tr_dataset *tr__run_validation_data(const tr_run *run); // NULL: none
+const tr_order *tr__run_order(const tr_run *run);
+const tr_batcher *tr__run_batcher(const tr_run *run);
+const char *tr__run_weights(const tr_run *run); // NULL: to be drawn
+bool tr__run_is_own(const tr_run *run); // the model or the data are the program's own
+const tr_log *tr__run_log(const tr_run *run);
+tr_comm *tr__run_comm(const tr_run *run);  // NULL: this process alone
+double tr__run_seconds(const tr_run *run); // since it was opened
+
+#endif

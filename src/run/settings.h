@@ -1,0 +1,58 @@
+// A run's numbers, resolved: what the engine works with.
+#ifndef TR_RUN_SETTINGS_H
+#define TR_RUN_SETTINGS_H
+
+#include "ops/optimizer.h"
+#include "run/batches.h"
+#include "run/guard_rules.h"
+#include "run/loss_scale_rules.h"
+#include "run/patterns.h"
+#include "run/scaling.h"
+#include "run/schedule.h"
+
+#include <stdint.h>
+
+// Parameters whose names match one of the patterns; the first group that matches
+// counts.
+typedef struct tr_param_group {
+    tr_patterns match;
+    tr_hyper hyper; // `lr`: the group's own rate, that the schedule starts from
+} tr_param_group;
+
+typedef struct tr_settings {
+    int64_t steps;  // optimizer steps in all; where the batch follows the noise scale
+                    // for some epochs, at most
+    int64_t epochs; // > 0: the run ends with them, whatever the steps
+    uint64_t seed;
+    tr_loss_scale_rules scale; // of the loss
+    double clip;               // largest gradient norm; 0: no clipping
+    const tr_optimizer *optimizer;
+    bool exclude_1d; // LAMB, LARS: tensors of one dimension keep their group's rate
+    bool decay_1d;   // and have weight decay; where a group says which, in any case
+    tr_param_group *groups; // [group_count], the last one matches everything
+    size_t group_count;
+    tr_patterns freeze; // parameters that are not trained
+    tr_schedule schedule;
+    tr_scaling scaling;
+    tr_batches batches;
+    double noise_keep; // what the steps before weigh in the noise scale
+    tr_guard_rules guard;
+    int64_t max_skipped; // updates skipped in a row that end the run; 0: none do
+    int64_t evaluate_every, evaluate_samples; // 0: at the end only, all
+    int64_t checkpoint_every;                 // 0: not by steps
+    double checkpoint_minutes;                // 0: not by time
+    bool checkpoint_best;                     // keep that of the lowest validation loss
+    int keep;                                 // 0: all
+    tr_dtype checkpoint_dtype; // of weights in checkpoints: TR_F32 or TR_BF16
+    int64_t shard_bytes;       // of them in one file, at most; 0: one file
+    bool dry;                  // nothing is ever saved: a check
+    char *out;                 // folder
+    char *nvme_path;           // folder, NULL: none
+    char *resume;              // "auto", "never", a folder
+    char *trace;               // file, NULL: none
+    int64_t trace_step;        // of this process's, from 1; 0: any
+    double log_seconds;
+    int64_t log_steps; // > 0: a progress line every so many steps instead
+} tr_settings;
+
+#endif
