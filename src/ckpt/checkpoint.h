@@ -4,7 +4,8 @@
 //                                       bf16, in one file or in shards (shards.h)
 //   optimizer.safetensors               "<name>.exp_avg", …; of weights that are
 //   written
-//                                       in bf16 the f32 ones, too: "<name>.master"
+//                                       in bf16 the f32 ones, too: "<name>.master"; in
+//                                       shards, too
 //   tokenizer.json, ...                 files that go with the model (companions.h)
 //   state.json                          the rest, and size and hash of each file above
 #ifndef TR_CKPT_CHECKPOINT_H
@@ -63,7 +64,7 @@ typedef struct tr_checkpoint_input {
     const tr_companions *companions; // rank 0's; NULL: none
     const tr_checkpoint_tensor *model;
     size_t model_count;
-    int64_t shard_bytes; // of one file of the model's, at most; 0: one file
+    int64_t shard_bytes; // of one file of tensors at most; 0: one file of each kind
     const tr_checkpoint_tensor *optimizer; // names with the state's ("<name>.exp_avg")
     size_t optimizer_count;
     tr_tensor_source source; // of pieces without data

@@ -3,7 +3,6 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "ckpt/shards.h"
 #include "comm/alone.h"
 
 #include <errno.h>
@@ -11,8 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char config_name[] = "config.json",
-                  optimizer_name[] = "optimizer.safetensors";
+static const char config_name[] = "config.json";
 enum { CONFIG_MAX = 16 << 20 };
 
 static tr_status check_size(const char *path, const tr_file_record *record,
@@ -43,18 +41,25 @@ static tr_status check_hash(const char *path, const tr_file_record *record,
     return status;
 }
 
+// Is it in the manifest? other: another name that will do, or NULL.
+static tr_status check_name(const char *folder, const tr_manifest *manifest,
+                            const char *name, const char *other, tr_error *err) {
+    return tr__manifest_find(manifest, name) ||
+                   (other && tr__manifest_find(manifest, other))
+               ? TR_OK
+               : tr_fail(err, TR_IO, "%s: damaged checkpoint: state.json has no %s",
+                         folder, name);
+}
+
 static tr_status check_names(const char *folder, const tr_manifest *manifest,
                              tr_error *err) {
-    bool one_file = tr__manifest_find(manifest, TR_MODEL_FILE);
-    const char *const names[] = {config_name, one_file ? TR_MODEL_FILE : TR_MODEL_INDEX,
-                                 optimizer_name};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!tr__manifest_find(manifest, names[i])) {
-            return tr_fail(err, TR_IO, "%s: damaged checkpoint: state.json has no %s",
-                           folder, i == 1 ? TR_MODEL_FILE : names[i]);
-        }
+    static const tr_tensor_files kinds[] = {TR_FILES_MODEL, TR_FILES_OPTIMIZER};
+    tr_status status = check_name(folder, manifest, config_name, NULL, err);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == TR_OK; i++) {
+        status = check_name(folder, manifest, tr__files_name(kinds[i]),
+                            tr__files_index(kinds[i]), err);
     }
-    return TR_OK;
+    return status;
 }
 
 // Sizes of all files first: a file cut short is found without reading any.
@@ -111,13 +116,6 @@ static tr_status read_config(tr_checkpoint *checkpoint, tr_error *err) {
     return status;
 }
 
-static tr_status open_optimizer(const char *folder, tr_tensor_set **out,
-                                tr_error *err) {
-    char path[PATH_MAX];
-    tr_status status = tr__path_join(path, sizeof path, folder, optimizer_name, err);
-    return status == TR_OK ? tr__tensor_set_open(path, out, err) : status;
-}
-
 tr_status tr__checkpoint_open(const char *folder, tr_verify verify,
                               const tr_progress *progress, tr_checkpoint **out,
                               tr_error *err) {
@@ -138,7 +136,8 @@ tr_status tr__checkpoint_open(const char *folder, tr_verify verify,
         status = tr__tensor_set_open(folder, &checkpoint->model, err);
     }
     if (status == TR_OK) {
-        status = open_optimizer(folder, &checkpoint->optimizer, err);
+        status = tr__tensor_set_open_files(folder, TR_FILES_OPTIMIZER,
+                                           &checkpoint->optimizer, err);
     }
     if (status != TR_OK) {
         tr__checkpoint_close(checkpoint);

@@ -15,8 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char optimizer_name[] = "optimizer.safetensors";
-
 // A file of tensors that is written.
 typedef struct saved_file {
     char name[TR_SHARD_NAME_MAX];
@@ -34,8 +32,8 @@ typedef struct saving {
     char final[PATH_MAX];
     char replaced[PATH_MAX]; // where an older one of the same step goes
     char name[TR_STEP_NAME_MAX];
-    tr_shards shards;
-    saved_file *file; // [files] those of the shards, then the optimizer's
+    tr_shards weights, states; // the optimizer's states
+    saved_file *file;          // [files] those of the weights, then of the states
     int files;
     tr_manifest manifest;
     tr_meter meter;
@@ -61,37 +59,49 @@ static tr_status name_paths(saving *save, tr_error *err) {
     return status;
 }
 
-// The files of tensors, the same on all ranks.
-static tr_status name_files(saving *save, tr_error *err) {
+static tr_status cut_files(saving *save, tr_error *err) {
     const tr_checkpoint_input *input = save->input;
-    tr_status status = tr__shards_cut(input->model, input->model_count,
-                                      input->shard_bytes, &save->shards, err);
+    tr_shards_input cut = {TR_FILES_MODEL, input->model, input->model_count,
+                           input->shard_bytes};
+    tr_status status = tr__shards_cut(&cut, &save->weights, err);
     if (status != TR_OK) {
         return status;
     }
-    int shards = save->shards.count;
-    save->file = tr__calloc((size_t)shards + 1, sizeof *save->file);
+    cut.files = TR_FILES_OPTIMIZER;
+    cut.pieces = input->optimizer;
+    cut.count = input->optimizer_count;
+    return tr__shards_cut(&cut, &save->states, err);
+}
+
+static tr_status name_file(const saving *save, const tr_shards *shards, int index,
+                           saved_file *file, tr_error *err) {
+    const size_t *begin = &shards->begin[index];
+    tr__shard_name(shards, index, file->name);
+    file->shared = (tr_shared_file){.comm = save->input->comm,
+                                    .path = file->path,
+                                    .tensors = shards->pieces + begin[0],
+                                    .count = begin[1] - begin[0],
+                                    .source = save->input->source,
+                                    .finite = shards->files == TR_FILES_MODEL};
+    return tr__path_join(file->path, PATH_MAX, save->partial, file->name, err);
+}
+
+// The files of tensors, the same on all ranks.
+static tr_status name_files(saving *save, tr_error *err) {
+    tr_status status = cut_files(save, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    int weights = save->weights.count, files = weights + save->states.count;
+    save->file = tr__calloc((size_t)files, sizeof *save->file);
     if (!save->file) {
         return tr_fail(err, TR_MEMORY, "no memory to write a checkpoint");
     }
-    save->files = shards + 1;
-    for (int f = 0; status == TR_OK && f < save->files; f++) {
-        saved_file *file = &save->file[f];
-        bool weights = f < shards;
-        const size_t *begin = &save->shards.begin[weights ? f : 0];
-        if (weights) {
-            tr__shard_name(&save->shards, f, file->name);
-        } else {
-            snprintf(file->name, sizeof file->name, "%s", optimizer_name);
-        }
-        status = tr__path_join(file->path, PATH_MAX, save->partial, file->name, err);
-        file->shared = (tr_shared_file){
-            .comm = input->comm,
-            .path = file->path,
-            .tensors = weights ? save->shards.pieces + begin[0] : input->optimizer,
-            .count = weights ? begin[1] - begin[0] : input->optimizer_count,
-            .source = input->source,
-            .finite = weights};
+    save->files = files;
+    for (int f = 0; status == TR_OK && f < files; f++) {
+        status = f < weights
+                     ? name_file(save, &save->weights, f, &save->file[f], err)
+                     : name_file(save, &save->states, f - weights, &save->file[f], err);
     }
     return status;
 }
@@ -128,13 +138,14 @@ static tr_status write_text(saving *save, const char *name, const char *text,
     return status == TR_OK ? tr__file_replace(path, text, strlen(text), err) : status;
 }
 
-static tr_status write_index(saving *save, tr_error *err) {
-    if (save->shards.count == 1) {
+static tr_status write_index(saving *save, const tr_shards *shards, tr_error *err) {
+    const char *name = tr__files_index(shards->files);
+    if (shards->count == 1) {
         return TR_OK;
     }
-    char *text = tr__shards_index(&save->shards);
-    tr_status status = text ? write_text(save, TR_MODEL_INDEX, text, err)
-                            : tr_fail(err, TR_MEMORY, "no memory for " TR_MODEL_INDEX);
+    char *text = tr__shards_index(shards);
+    tr_status status = text ? write_text(save, name, text, err)
+                            : tr_fail(err, TR_MEMORY, "no memory for %s", name);
     tr__free(text);
     return status;
 }
@@ -156,7 +167,7 @@ static tr_status read_back(const saving *save, const char *state, tr_error *err)
     size_t model = 0, optimizer = 0;
     for (int f = 0; f < save->files; f++) {
         size_t tensors = tr__shared_file_tensors(&save->file[f].shared);
-        *(f < save->shards.count ? &model : &optimizer) += tensors;
+        *(f < save->weights.count ? &model : &optimizer) += tensors;
     }
     tr_checkpoint *back = NULL;
     char *text = NULL;
@@ -314,7 +325,10 @@ static tr_status prepare(saving *save, tr_error *err) {
         status = write_text(save, "config.json", save->input->config, err);
     }
     if (status == TR_OK) {
-        status = write_index(save, err);
+        status = write_index(save, &save->weights, err);
+    }
+    if (status == TR_OK) {
+        status = write_index(save, &save->states, err);
     }
     if (status == TR_OK) {
         status = copy_companions(save, err);
@@ -373,7 +387,8 @@ static void end(saving *save) {
         tr__shared_file_close(&save->file[f].shared);
     }
     tr__free(save->file);
-    tr__shards_free(&save->shards);
+    tr__shards_free(&save->weights);
+    tr__shards_free(&save->states);
 }
 
 tr_status tr__checkpoint_save(const tr_checkpoint_input *input, tr_error *err) {

@@ -149,15 +149,15 @@ static tr_status compare_sets(tr_diff *diff, const char *file,
     return status;
 }
 
-static tr_status open_and_compare(tr_diff *diff, const char *file, const char *path_a,
-                                  const char *path_b, piece *work, tr_error *err) {
+static tr_status open_and_compare(tr_diff *diff, tr_tensor_files files, piece *work,
+                                  tr_error *err) {
     tr_tensor_set *set_a = NULL, *set_b = NULL;
-    tr_status status = tr__tensor_set_open(path_a, &set_a, err);
+    tr_status status = tr__tensor_set_open_files(diff->a, files, &set_a, err);
     if (status == TR_OK) {
-        status = tr__tensor_set_open(path_b, &set_b, err);
+        status = tr__tensor_set_open_files(diff->b, files, &set_b, err);
     }
     if (status == TR_OK) {
-        status = compare_sets(diff, file, set_a, set_b, work, err);
+        status = compare_sets(diff, tr__files_stem(files), set_a, set_b, work, err);
     }
     tr__tensor_set_close(set_a);
     tr__tensor_set_close(set_b);
@@ -171,13 +171,13 @@ static bool has_file(const char *path, const char *name, char *dst) {
 
 // What checkpoints have beside their weights.
 static tr_status compare_rest(tr_diff *diff, piece *work, tr_error *err) {
-    static const char optimizer[] = "optimizer.safetensors", state[] = "state.json";
+    static const char state[] = "state.json";
     char a[PATH_MAX], b[PATH_MAX];
     tr_status status = TR_OK;
-    diff->optimizer_a = has_file(diff->a, optimizer, a);
-    diff->optimizer_b = has_file(diff->b, optimizer, b);
+    diff->optimizer_a = tr__tensor_folder_has(diff->a, TR_FILES_OPTIMIZER);
+    diff->optimizer_b = tr__tensor_folder_has(diff->b, TR_FILES_OPTIMIZER);
     if (diff->optimizer_a && diff->optimizer_b) {
-        status = open_and_compare(diff, "optimizer", a, b, work, err);
+        status = open_and_compare(diff, TR_FILES_OPTIMIZER, work, err);
     }
     diff->checkpoint_a = has_file(diff->a, state, a);
     diff->checkpoint_b = has_file(diff->b, state, b);
@@ -188,10 +188,11 @@ static tr_status compare_rest(tr_diff *diff, piece *work, tr_error *err) {
     return tr__diff_states(a, b, diff, err);
 }
 
-static tr_status locate(const char *path, char *dst, char **copy, tr_error *err) {
-    tr_status status = tr_checkpoint_locate(path, dst, PATH_MAX, err);
+static tr_status locate(const char *path, char **copy, tr_error *err) {
+    char found[PATH_MAX];
+    tr_status status = tr_checkpoint_locate(path, found, sizeof found, err);
     if (status == TR_OK) {
-        *copy = tr__strdup(dst);
+        *copy = tr__strdup(found);
         if (!*copy) {
             status = tr_fail(err, TR_MEMORY, "no memory to compare");
         }
@@ -201,7 +202,6 @@ static tr_status locate(const char *path, char *dst, char **copy, tr_error *err)
 
 tr_status tr_checkpoint_diff(const char *a, const char *b, tr_diff **out,
                              tr_error *err) {
-    char path_a[PATH_MAX], path_b[PATH_MAX];
     tr_diff *diff = tr__calloc(1, sizeof *diff);
     piece *work = tr__calloc(1, sizeof *work);
     tr_status status;
@@ -210,12 +210,12 @@ tr_status tr_checkpoint_diff(const char *a, const char *b, tr_diff **out,
         goto cleanup;
     }
     diff->identical = true;
-    status = locate(a, path_a, &diff->a, err);
+    status = locate(a, &diff->a, err);
     if (status == TR_OK) {
-        status = locate(b, path_b, &diff->b, err);
+        status = locate(b, &diff->b, err);
     }
     if (status == TR_OK) {
-        status = open_and_compare(diff, "model", path_a, path_b, work, err);
+        status = open_and_compare(diff, TR_FILES_MODEL, work, err);
     }
     if (status != TR_OK) {
         goto cleanup;

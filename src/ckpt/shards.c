@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(TR_SHARDS_MAX + TR_COMPANIONS_MAX + 3 <= TR_MANIFEST_FILES_MAX,
-               "a checkpoint has room for all of them, index, config and optimizer");
+_Static_assert(2 * (TR_SHARDS_MAX + 1) + TR_COMPANIONS_MAX + 1 <= TR_MANIFEST_FILES_MAX,
+               "a checkpoint has room for both kinds of them, indices and config");
 
 // Of a safetensors header: what it has beside its entries, and of each entry what is
 // not its name.
@@ -17,10 +17,9 @@ enum { HEADER_BYTES = 64, ENTRY_BYTES = 192 };
 
 // What a cut needs for the while.
 typedef struct cutting {
-    const tr_checkpoint_tensor *pieces; // [count]
-    size_t count;
-    size_t *order, *first_of; // [count]
-    int *shard_of;            // [count]
+    const tr_shards_input *input;
+    size_t *order, *first_of; // [input->count]
+    int *shard_of;            // [input->count]
 } cutting;
 
 static tr_status no_memory(tr_error *err) {
@@ -34,22 +33,23 @@ static int64_t room_of(const tr_checkpoint_tensor *piece) {
 }
 
 // Which file each piece goes into; out->count and out->bytes. Returns the room of all.
-static int64_t deal(const cutting *c, int64_t shard_bytes, tr_shards *out) {
-    int64_t used = 0, all = 0;
+static int64_t deal(const cutting *c, tr_shards *out) {
+    int64_t used = 0, all = 0, shard_bytes = c->input->shard_bytes;
     out->count = 1;
-    for (size_t i = 0; i < c->count; i++) {
+    for (size_t i = 0; i < c->input->count; i++) {
+        const tr_checkpoint_tensor *piece = &c->input->pieces[i];
         if (c->first_of[i] != i) {
             c->shard_of[i] = c->shard_of[c->first_of[i]];
             continue;
         }
-        int64_t room = room_of(&c->pieces[i]);
+        int64_t room = room_of(piece);
         if (shard_bytes > 0 && used > 0 && used + room > shard_bytes) {
             out->count++;
             used = 0;
         }
         used = used > 0 ? used + room : HEADER_BYTES + room;
         all += HEADER_BYTES + room;
-        out->bytes += tr__piece_tensor_bytes(&c->pieces[i]);
+        out->bytes += tr__piece_tensor_bytes(piece);
         c->shard_of[i] = out->count - 1;
     }
     return all;
@@ -57,17 +57,17 @@ static int64_t deal(const cutting *c, int64_t shard_bytes, tr_shards *out) {
 
 // The pieces by file, in their order otherwise.
 static tr_status sort(const cutting *c, tr_shards *out, tr_error *err) {
-    size_t at = 0;
-    out->pieces = tr__calloc(c->count, sizeof *out->pieces);
+    size_t at = 0, count = c->input->count;
+    out->pieces = tr__calloc(count, sizeof *out->pieces);
     out->begin = tr__calloc((size_t)out->count + 1, sizeof *out->begin);
     if (!out->pieces || !out->begin) {
         return no_memory(err);
     }
     for (int shard = 0; shard < out->count; shard++) {
         out->begin[shard] = at;
-        for (size_t i = 0; i < c->count; i++) {
+        for (size_t i = 0; i < count; i++) {
             if (c->shard_of[i] == shard) {
-                out->pieces[at++] = c->pieces[i];
+                out->pieces[at++] = c->input->pieces[i];
             }
         }
     }
@@ -75,29 +75,39 @@ static tr_status sort(const cutting *c, tr_shards *out, tr_error *err) {
     return TR_OK;
 }
 
-tr_status tr__shards_cut(const tr_checkpoint_tensor *pieces, size_t count,
-                         int64_t shard_bytes, tr_shards *out, tr_error *err) {
-    cutting c = {pieces, count, tr__calloc(count, sizeof *c.order),
+// all: bytes of all tensors' entries and files, were each in one of its own.
+static tr_status check_count(const tr_shards_input *input, int count, int64_t all,
+                             tr_error *err) {
+    if (count <= TR_SHARDS_MAX) {
+        return TR_OK;
+    }
+    return tr_fail(err, TR_USAGE,
+                   "checkpoint.shard_bytes is %" PRId64
+                   ": a checkpoint would have %d files of %s, more than %d; with "
+                   "%" PRId64 " it has fewer",
+                   input->shard_bytes, count,
+                   input->files == TR_FILES_MODEL ? "weights"
+                                                  : "the optimizer's states",
+                   TR_SHARDS_MAX, 2 * (all / TR_SHARDS_MAX + 1));
+}
+
+tr_status tr__shards_cut(const tr_shards_input *input, tr_shards *out, tr_error *err) {
+    size_t count = input->count;
+    cutting c = {input, tr__calloc(count, sizeof *c.order),
                  tr__calloc(count, sizeof *c.first_of),
                  tr__calloc(count, sizeof *c.shard_of)};
     tr_status status = TR_OK;
-    *out = (tr_shards){0};
+    *out = (tr_shards){.files = input->files};
     if (!c.order || !c.first_of || !c.shard_of) {
         status = no_memory(err);
         goto cleanup;
     }
-    tr__pieces_firsts(pieces, count, c.order, c.first_of);
-    int64_t all = deal(&c, shard_bytes, out);
-    if (out->count > TR_SHARDS_MAX) {
-        status = tr_fail(
-            err, TR_USAGE,
-            "checkpoint.shard_bytes is %" PRId64 ": a checkpoint would have "
-            "%d files of weights, more than %d; with %" PRId64 " it has "
-            "fewer",
-            shard_bytes, out->count, TR_SHARDS_MAX, 2 * (all / TR_SHARDS_MAX + 1));
-        goto cleanup;
+    tr__pieces_firsts(input->pieces, count, c.order, c.first_of);
+    int64_t all = deal(&c, out);
+    status = check_count(input, out->count, all, err);
+    if (status == TR_OK) {
+        status = sort(&c, out, err);
     }
-    status = sort(&c, out, err);
 cleanup:
     tr__free(c.order);
     tr__free(c.first_of);
@@ -116,10 +126,10 @@ void tr__shards_free(tr_shards *shards) {
 
 void tr__shard_name(const tr_shards *shards, int index, char *dst) {
     if (shards->count == 1) {
-        snprintf(dst, TR_SHARD_NAME_MAX, "%s", TR_MODEL_FILE);
+        snprintf(dst, TR_SHARD_NAME_MAX, "%s", tr__files_name(shards->files));
     } else {
-        snprintf(dst, TR_SHARD_NAME_MAX, "model-%05d-of-%05d.safetensors", index + 1,
-                 shards->count);
+        snprintf(dst, TR_SHARD_NAME_MAX, "%s-%05d-of-%05d.safetensors",
+                 tr__files_stem(shards->files), index + 1, shards->count);
     }
 }
 

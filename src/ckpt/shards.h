@@ -1,5 +1,6 @@
-// The files of a checkpoint's weights: model.safetensors, or shards of at most so many
-// bytes and the index that transformers reads them by.
+// The files of a checkpoint's weights, and those of its optimizer's states: one
+// (model.safetensors), or shards of at most so many bytes with an index, by which
+// transformers reads the weights.
 #ifndef TR_CKPT_SHARDS_H
 #define TR_CKPT_SHARDS_H
 
@@ -7,10 +8,15 @@
 
 enum { TR_SHARDS_MAX = 200, TR_SHARD_NAME_MAX = 48 };
 
-#define TR_MODEL_FILE  "model.safetensors"
-#define TR_MODEL_INDEX "model.safetensors.index.json"
+typedef struct tr_shards_input {
+    tr_tensor_files files;
+    const tr_checkpoint_tensor *pieces; // [count]
+    size_t count;
+    int64_t shard_bytes; // of one file at most; 0: one file
+} tr_shards_input;
 
 typedef struct tr_shards {
+    tr_tensor_files files;
     int count;                    // files, at least one
     tr_checkpoint_tensor *pieces; // those of file 0, then those of file 1, ...
     size_t *begin;                // [count + 1] where each file's pieces begin
@@ -18,11 +24,10 @@ typedef struct tr_shards {
 } tr_shards;
 
 // Fills one file after the other with whole tensors, in their order, as long as the
-// file has at most shard_bytes (0: one file), its header included; a tensor of more has
-// a file of its own. The same on all ranks. TR_USAGE: more than TR_SHARDS_MAX files.
+// file has at most shard_bytes, its header included; a tensor of more has a file of its
+// own. The same on all ranks. TR_USAGE: more than TR_SHARDS_MAX files.
 // Freed with tr__shards_free.
-tr_status tr__shards_cut(const tr_checkpoint_tensor *pieces, size_t count,
-                         int64_t shard_bytes, tr_shards *out, tr_error *err);
+tr_status tr__shards_cut(const tr_shards_input *input, tr_shards *out, tr_error *err);
 void tr__shards_free(tr_shards *shards);
 
 // "model-00001-of-00003.safetensors"; of one file "model.safetensors".

@@ -13,7 +13,7 @@ enum {
     TR_STATE_GROUPS_MAX = 32,
     TR_STATE_NUMBERS_MAX = 64,
     TR_STATE_NAME_MAX = 32,
-    TR_MANIFEST_FILES_MAX = 256,
+    TR_MANIFEST_FILES_MAX = 512,
 };
 
 // Numbers by name, in the order they were set. Doubles: integers up to 2^53 are exact.

@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "ckpt/header.h"
 #include "ckpt/json.h"
-#include "ckpt/shards.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +15,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char single_name[] = TR_MODEL_FILE;
-static const char index_name[] = TR_MODEL_INDEX;
+static const struct {
+    const char *stem, *name, *index;
+} kinds[] = {
+    [TR_FILES_MODEL] = {"model", "model.safetensors", "model.safetensors.index.json"},
+    [TR_FILES_OPTIMIZER] = {"optimizer", "optimizer.safetensors",
+                            "optimizer.safetensors.index.json"},
+};
 enum { INDEX_MAX = 32 << 20, HEADER_OF_ANY = 1 << 20, HEADER_SHARE = 64 };
 
 typedef struct set_file {
@@ -32,6 +36,18 @@ struct tr_tensor_set {
     size_t count, capacity;
     json_t *metadata;
 };
+
+const char *tr__files_stem(tr_tensor_files files) {
+    return kinds[files].stem;
+}
+
+const char *tr__files_name(tr_tensor_files files) {
+    return kinds[files].name;
+}
+
+const char *tr__files_index(tr_tensor_files files) {
+    return kinds[files].index;
+}
 
 // The descriptor of a regular file of at least a header's length, its size in `*bytes`.
 static tr_status open_file(const char *path, int *descriptor, int64_t *bytes,
@@ -246,50 +262,62 @@ static bool in_folder(char *dst, size_t size, const char *folder, const char *na
            access(dst, F_OK) == 0;
 }
 
-bool tr__tensor_folder(const char *path) {
+bool tr__tensor_folder_has(const char *path, tr_tensor_files files) {
     char inner[PATH_MAX];
-    return in_folder(inner, sizeof inner, path, single_name) ||
-           in_folder(inner, sizeof inner, path, index_name);
+    return in_folder(inner, sizeof inner, path, tr__files_name(files)) ||
+           in_folder(inner, sizeof inner, path, tr__files_index(files));
 }
 
-static tr_status open_folder(tr_tensor_set *set, const char *folder, tr_error *err) {
+bool tr__tensor_folder(const char *path) {
+    return tr__tensor_folder_has(path, TR_FILES_MODEL);
+}
+
+static tr_status open_folder(tr_tensor_set *set, const char *folder,
+                             tr_tensor_files files, tr_error *err) {
     char path[PATH_MAX];
-    if (in_folder(path, sizeof path, folder, single_name)) {
+    const char *name = tr__files_name(files), *index = tr__files_index(files);
+    if (in_folder(path, sizeof path, folder, name)) {
         return add_file(set, path, err);
     }
-    if (in_folder(path, sizeof path, folder, index_name)) {
+    if (in_folder(path, sizeof path, folder, index)) {
         return open_index(set, folder, path, err);
     }
-    if (in_folder(path, sizeof path, folder, "pytorch_model.bin")) {
+    if (files == TR_FILES_MODEL &&
+        in_folder(path, sizeof path, folder, "pytorch_model.bin")) {
         return tr_fail(err, TR_IO,
                        "%s: only pytorch_model.bin is there; save the model again "
                        "with safe_serialization=True to have model.safetensors",
                        folder);
     }
-    return tr_fail(err, TR_IO, "%s: neither %s nor %s is there", folder, single_name,
-                   index_name);
+    return tr_fail(err, TR_IO, "%s: neither %s nor %s is there", folder, name, index);
 }
 
-tr_status tr__tensor_set_open(const char *path, tr_tensor_set **out, tr_error *err) {
+static tr_status open_path(tr_tensor_set *set, const char *path, tr_tensor_files files,
+                           tr_error *err) {
     struct stat info;
     if (stat(path, &info) != 0) {
         return tr_fail(err, TR_IO, "%s: cannot open: %s", path, strerror(errno));
     }
+    tr_status status = S_ISDIR(info.st_mode) ? open_folder(set, path, files, err)
+                                             : add_file(set, path, err);
+    return status == TR_OK ? sort_names(set, err) : status;
+}
+
+tr_status tr__tensor_set_open_files(const char *folder, tr_tensor_files files,
+                                    tr_tensor_set **out, tr_error *err) {
     tr_tensor_set *set = tr__calloc(1, sizeof *set);
-    if (!set) {
-        return tr_fail(err, TR_MEMORY, "no memory to open %s", path);
-    }
-    tr_status status =
-        S_ISDIR(info.st_mode) ? open_folder(set, path, err) : add_file(set, path, err);
-    if (status == TR_OK) {
-        status = sort_names(set, err);
-    }
+    tr_status status = set ? open_path(set, folder, files, err)
+                           : tr_fail(err, TR_MEMORY, "no memory to open %s", folder);
     if (status != TR_OK) {
         tr__tensor_set_close(set);
         return status;
     }
     *out = set;
     return TR_OK;
+}
+
+tr_status tr__tensor_set_open(const char *path, tr_tensor_set **out, tr_error *err) {
+    return tr__tensor_set_open_files(path, TR_FILES_MODEL, out, err);
 }
 
 void tr__tensor_set_close(tr_tensor_set *set) {

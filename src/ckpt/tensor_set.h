@@ -8,11 +8,22 @@
 
 typedef struct tr_tensor_set tr_tensor_set;
 
+// Which tensors of a checkpoint's folder. Either are in one file or in shards with an
+// index.
+typedef enum tr_tensor_files { TR_FILES_MODEL, TR_FILES_OPTIMIZER } tr_tensor_files;
+
+const char *tr__files_stem(tr_tensor_files files);  // "model"
+const char *tr__files_name(tr_tensor_files files);  // "model.safetensors"
+const char *tr__files_index(tr_tensor_files files); // "model.safetensors.index.json"
+
 // `path`: a safetensors file, or a folder with model.safetensors or with
 // model.safetensors.index.json and the files it names. Reads and checks the headers, no
 // data. TR_IO names file, tensor and problem. Closed by tr__tensor_set_close
 // (NULL-safe).
 tr_status tr__tensor_set_open(const char *path, tr_tensor_set **out, tr_error *err);
+// The same of the tensors of one kind that `folder` has.
+tr_status tr__tensor_set_open_files(const char *folder, tr_tensor_files files,
+                                    tr_tensor_set **out, tr_error *err);
 void tr__tensor_set_close(tr_tensor_set *set);
 
 size_t tr__tensor_set_count(const tr_tensor_set *set);
@@ -42,5 +53,7 @@ tr_status tr__tensor_read_f32(const tr_tensor_set *set, const tr_stored_tensor *
 
 // Does a folder hold weights that tr__tensor_set_open would find?
 bool tr__tensor_folder(const char *path);
+// The same of the tensors of one kind.
+bool tr__tensor_folder_has(const char *path, tr_tensor_files files);
 
 #endif

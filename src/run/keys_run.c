@@ -103,9 +103,9 @@ static const tr_key keys[] = {
      .types = TR_KEY_SIZE,
      .min = 1,
      .max = TR_KEY_STEPS_MAX,
-     .doc =
-         "a checkpoint's weights are in files of at most so many bytes, with an index; "
-         "left out: in one file"},
+     .doc = "a checkpoint's weights, and the optimizer's states, are in files of at "
+            "most so "
+            "many bytes, with an index; left out: in one file each"},
     {.path = "max_skipped_updates",
      .types = TR_KEY_INT,
      .fallback = "20",

@@ -148,15 +148,24 @@ bool tr__saved_optimizer(tr_engine *engine, tr_saved_tensors *list) {
     return true;
 }
 
-tr_status tr__saved_check_shards(tr_engine *engine, tr_error *err) {
-    tr_saved_tensors model;
+static tr_status check_shards(tr_engine *engine, tr_tensor_files files, tr_error *err) {
+    tr_saved_tensors all;
     tr_shards shards = {0};
+    bool listed = files == TR_FILES_MODEL ? tr__saved_model(engine, &all)
+                                          : tr__saved_optimizer(engine, &all);
+    tr_shards_input cut = {files, all.tensors, all.count,
+                           engine->settings->shard_bytes};
     tr_status status =
-        tr__saved_model(engine, &model)
-            ? tr__shards_cut(model.tensors, model.count, engine->settings->shard_bytes,
-                             &shards, err)
-            : tr_fail(err, TR_MEMORY, "no memory to list a checkpoint's tensors");
+        listed ? tr__shards_cut(&cut, &shards, err)
+               : tr_fail(err, TR_MEMORY, "no memory to list a checkpoint's tensors");
     tr__shards_free(&shards);
-    tr__saved_free(&model);
+    tr__saved_free(&all);
     return status;
+}
+
+// The optimizer's states first: where there are any, they are no less than the weights,
+// and the value that the message names is enough for both.
+tr_status tr__saved_check_shards(tr_engine *engine, tr_error *err) {
+    tr_status status = check_shards(engine, TR_FILES_OPTIMIZER, err);
+    return status == TR_OK ? check_shards(engine, TR_FILES_MODEL, err) : status;
 }

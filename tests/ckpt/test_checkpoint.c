@@ -377,6 +377,36 @@ static void shards(void **state) {
     check_list(*state, "7*!");
 }
 
+// The optimizer's states are cut as the weights are, with an index of their own.
+static void state_shards(void **state) {
+    char path[PATH_MAX], folder[PATH_MAX];
+    test_run run;
+    tr_error err = {0};
+    size_t bytes;
+    test_run_fill(&run, *state, 7, 0);
+    run.input.shard_bytes = 600;
+    test_ok(tr__checkpoint_save(&run.input, &err), &err);
+    test_path(folder, *state, "checkpoints/step-00000007");
+    test_run_check(folder, 7);
+    assert_true(size_of(folder, "optimizer.safetensors") < 0);
+    char *text =
+        test_read(test_path(path, folder, "optimizer.safetensors.index.json"), &bytes);
+    json_t *index = json_loads(text, 0, NULL);
+    tr__free(text);
+    assert_int_equal(json_object_size(json_object_get(index, "weight_map")),
+                     run.input.optimizer_count);
+    for (size_t i = 0; i < run.input.optimizer_count; i++) {
+        const char *file = file_of(index, run.input.optimizer[i].name);
+        assert_true(strncmp(file, "optimizer-0000", 14) == 0);
+        int64_t size = size_of(folder, file);
+        assert_true(size > 0 && size <= 600);
+        test_path(path, folder, file);
+    }
+    json_decref(index);
+    assert_int_equal(unlink(path), 0);
+    check_list(*state, "7*!");
+}
+
 static void one_shard_is_one_file(void **state) {
     char path[PATH_MAX];
     test_run run;
@@ -403,13 +433,20 @@ static void too_many_shards(void **state) {
         tensors[i] = (tr_checkpoint_tensor){
             .name = names[i], .shape = {1, {100, 0, 0, 0}}, .count = 100};
     }
-    test_ok(tr__shards_cut(tensors, MANY - 1, 1, &cut, &err), &err);
+    tr_shards_input input = {TR_FILES_MODEL, tensors, MANY - 1, 1};
+    test_ok(tr__shards_cut(&input, &cut, &err), &err);
     assert_int_equal(cut.count, TR_SHARDS_MAX);
     tr__shards_free(&cut);
-    test_fails(tr__shards_cut(tensors, MANY, 1, &cut, &err), &err, TR_USAGE,
-               "201 files");
-    long long enough = strtoll(strstr(err.message, "with ") + 5, NULL, 10);
-    test_ok(tr__shards_cut(tensors, MANY, enough, &cut, &err), &err);
+    input.count = MANY;
+    input.files = TR_FILES_OPTIMIZER;
+    test_fails(tr__shards_cut(&input, &cut, &err), &err, TR_USAGE,
+               "201 files of the optimizer's states");
+    input.files = TR_FILES_MODEL;
+    err = (tr_error){0};
+    test_fails(tr__shards_cut(&input, &cut, &err), &err, TR_USAGE,
+               "201 files of weights");
+    input.shard_bytes = strtoll(strstr(err.message, "with ") + 5, NULL, 10);
+    test_ok(tr__shards_cut(&input, &cut, &err), &err);
     assert_true(cut.count > 1 && cut.count <= TR_SHARDS_MAX);
     tr__shards_free(&cut);
 }
@@ -428,6 +465,7 @@ int main(void) {
                                     reports_progress,
                                     pieces_make_up_a_tensor,
                                     shards,
+                                    state_shards,
                                     one_shard_is_one_file,
                                     too_many_shards};
     static const char *const names[] = {"round_trip",
@@ -443,6 +481,7 @@ int main(void) {
                                         "reports_progress",
                                         "pieces_make_up_a_tensor",
                                         "shards",
+                                        "state_shards",
                                         "one_shard_is_one_file",
                                         "too_many_shards"};
     struct CMUnitTest tests[sizeof all / sizeof *all];
