@@ -77,6 +77,8 @@ bool tr__config_is_set(const tr_config *config, const char *path);   // has a va
 bool tr__config_is_given(const tr_config *config, const char *path); // by the user
 bool tr__config_is_auto(const tr_config *config,
                         const char *path); // "auto", unresolved
+bool tr__config_is_decided(const tr_config *config,
+                           const char *path); // set, not "auto"
 tr_origin tr__config_origin(const tr_config *config, const char *path);
 // For messages about what is in an object that is handed on whole: "FILE:LINE: model",
 // "--set: model". dst: [size].

@@ -133,6 +133,10 @@ bool tr__config_is_auto(const tr_config *config, const char *path) {
     return entry && entry->is_auto;
 }
 
+bool tr__config_is_decided(const tr_config *config, const char *path) {
+    return tr__config_is_set(config, path) && !tr__config_is_auto(config, path);
+}
+
 tr_origin tr__config_origin(const tr_config *config, const char *path) {
     const tr_entry *entry = find(config, path, ~0u);
     return entry ? entry->origin : TR_ORIGIN_DEFAULT;

@@ -6,7 +6,7 @@
 
 tr_point tr__group_point(const tr_search *search, const tr_group *group, size_t rung) {
     tr_point point = group->point;
-    tr__dimensions[TR_DIMENSION_recomputed_units].set(&point, search->ladder[rung]);
+    tr__plan_settings[TR_DIMENSION_recomputed_units].set(&point, search->ladder[rung]);
     return point;
 }
 

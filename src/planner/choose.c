@@ -30,7 +30,7 @@ static tr_status take_kept(tr_search *search, const tr_limits *limits, tr_made *
     tr_point point = tr__planner_start(request);
     for (int d = 0; d < TR_DIMENSIONS; d++) {
         if (request->free >> d & 1) {
-            tr__dimensions[d].set(&point, request->kept[d]);
+            tr__plan_settings[d].set(&point, request->kept[d]);
         }
     }
     tr_status status = tr__search_make(search, &point, out, err);

@@ -42,7 +42,7 @@ static tr_status find_kernels(tr_search *search, const tr_point *point,
 
 static bool is_of_class(const tr_class *class, const int64_t *value) {
     for (int d = 0; d < TR_DIMENSIONS; d++) {
-        if (tr__dimensions[d].in_class && class->value[d] != value[d]) {
+        if (tr__plan_settings[d].in_class && class->value[d] != value[d]) {
             return false;
         }
     }
@@ -112,7 +112,7 @@ static tr_status add_groups(tr_search *search, int d, const tr_point *point,
         tr__dimension_values(search->request, (tr_dimension_name)d, point, values);
     for (size_t i = 0; i < count && status == TR_OK; i++) {
         tr_point next = *point;
-        tr__dimensions[d].set(&next, values[i]);
+        tr__plan_settings[d].set(&next, values[i]);
         status = add_groups(search, d + 1, &next, err);
     }
     tr__free(values);

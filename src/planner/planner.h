@@ -12,60 +12,10 @@
 #define TR_PLANNER_PLANNER_H
 
 #include "plan/plan.h"
+#include "planner/settings.h"
 #include "sim/simulate.h"
 
 #include <tranche/planner.h>
-
-// ---- dimensions
-// ----------------------------------------------------------------------
-
-// A point: the request as it has been set so far.
-typedef struct tr_point {
-    tr_plan_request plan;
-    int64_t slices;
-} tr_point;
-
-enum { TR_VALUES_MAX = 512 };
-
-// What its values are.
-typedef enum tr_dimension_kind {
-    TR_COUNT,
-    TR_SPACE,
-    TR_YES,
-    TR_CLASSES
-} tr_dimension_kind;
-
-typedef struct tr_dimension {
-    const char *name;
-    const char *key; // of a run file
-    tr_dimension_kind kind;
-    bool in_class; // what moves and what lives always depends on it
-    int64_t (*get)(const tr_point *point);
-    void (*set)(tr_point *point, int64_t value);
-    // Values worth trying where the dimensions before it have theirs; at most
-    // TR_VALUES_MAX, the first the plainest. Returns how many.
-    size_t (*values)(const tr_planner_request *request, const tr_point *point,
-                     int64_t *values);
-    // "wave 4"; the plainest value may say nothing. dst: [size], empty
-    void (*say)(const tr_point *point, char *dst, size_t size);
-} tr_dimension;
-
-extern const tr_dimension tr__dimensions[TR_DIMENSIONS];
-
-// The values of a dimension: those to try where it is free, else the one it has.
-size_t tr__dimension_values(const tr_planner_request *request, tr_dimension_name d,
-                            const tr_point *point, int64_t *values);
-// The request's point, and one by its values.
-tr_point tr__planner_start(const tr_planner_request *request);
-tr_point tr__point_of(const tr_planner_request *request, const int64_t *value);
-void tr__point_values(const tr_point *point, int64_t *value);
-// "norm+activation", with '+' for `between`; "" for none. dst: [size]
-void tr__classes_say(uint32_t classes, const char *between, char *dst, size_t size);
-// A value as a run file has it: "4", "cpu". dst: [size]
-void tr__dimension_value(const tr_dimension *dimension, int64_t value, char *dst,
-                         size_t size);
-// What of it is of the dimensions in `which`: "micro batch 4 x 16, wave 1". dst: [size]
-void tr__point_say(const tr_point *point, unsigned which, char *dst, size_t size);
 
 // ---- what small plans tell
 // -----------------------------------------------------------

@@ -11,15 +11,15 @@ static void put_bytes(const char *key, int64_t bytes, tr_json_writer *to) {
     }
 }
 
-static void put_dimension(const tr_dimension *dimension, int64_t value,
+static void put_dimension(const tr_plan_setting *dimension, int64_t value,
                           tr_json_writer *to) {
     char words[96];
     switch (dimension->kind) {
-    case TR_SPACE:
+    case TR_PLACE:
         tr__json_put_text(to, dimension->name, tr_space_name((tr_space)value));
         return;
     case TR_CLASSES:
-        tr__dimension_value(dimension, value, words, sizeof words);
+        tr__plan_setting_show(dimension, value, words, sizeof words);
         tr__json_put_text(to, dimension->name, words);
         return;
     case TR_YES:
@@ -34,7 +34,7 @@ static void put_dimension(const tr_dimension *dimension, int64_t value,
 static void write_option(const tr_planner_option *o, tr_json_writer *to) {
     tr__json_open(to, '{');
     for (int d = 0; d < TR_DIMENSIONS; d++) {
-        put_dimension(&tr__dimensions[d], o->value[d], to);
+        put_dimension(&tr__plan_settings[d], o->value[d], to);
     }
     tr__json_put_real(to, "seconds", o->seconds);
     tr__json_put_open(to, "bytes", '{');
@@ -49,7 +49,7 @@ static void write_free(const tr_planned *p, tr_json_writer *to) {
     tr__json_put_open(to, "chosen", '[');
     for (int d = 0; d < TR_DIMENSIONS; d++) {
         if (p->request.free >> d & 1) {
-            tr__json_add_text(to, tr__dimensions[d].key);
+            tr__json_add_text(to, tr__plan_settings[d].key);
         }
     }
     tr__json_close(to, ']');

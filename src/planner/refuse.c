@@ -152,9 +152,9 @@ static tr_status add_relaxed(text *t, const tr_search *search, const tr_limits *
         }
         if (status == TR_OK && found) {
             char words[TEXT];
-            tr__dimension_value(&tr__dimensions[d], made.option.value[d], words,
-                                sizeof words);
-            add(t, "%s%s %s", begin, tr__dimensions[d].key, words);
+            tr__plan_setting_show(&tr__plan_settings[d], made.option.value[d], words,
+                                  sizeof words);
+            add(t, "%s%s %s", begin, tr__plan_settings[d].key, words);
             begin = "\n                   or ";
         }
         tr__search_end(other);

@@ -307,7 +307,7 @@ static tr_status make_quick(tr_search *search, const near *item, double seconds,
 // one piece of news.
 static bool are_alike(const tr_planner_option *a, const tr_planner_option *b) {
     for (int d = 0; d < TR_DIMENSIONS; d++) {
-        bool tells = tr__dimensions[d].kind == TR_SPACE || d == TR_DIMENSION_stage;
+        bool tells = tr__plan_settings[d].kind == TR_PLACE || d == TR_DIMENSION_stage;
         if (tells && a->value[d] != b->value[d]) {
             return false;
         }

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "comm/alone.h"
 #include "plan/plan.h"
+#include "planner/settings.h"
 #include "run/run.h"
 
 #include <jansson.h>
@@ -110,12 +111,14 @@ static void put_data(FILE *to, const char *name, const tr_dataset *data) {
 
 static void put_plan(FILE *to, const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
+    const tr_point point = {.plan = *r};
     put_number(to, PLAN, "ranks", r->ranks);
-    put_number(to, PLAN, "zero_optimization.stage", r->stage);
-    put_number(to, PLAN, "train_batch_size", r->train_batch_size);
-    put_number(to, PLAN, "train_micro_batch_size_per_gpu", r->micro_batch);
-    put_number(to, PLAN, "gradient_accumulation_steps", r->accumulation_steps);
-    put_number(to, PLAN, "execution.wave", r->wave);
+    for (int i = 0; i < TR_PLAN_SETTINGS; i++) {
+        const tr_plan_setting *setting = &tr__plan_settings[i];
+        if (setting->agreed) {
+            put_number(to, PLAN, setting->key, setting->get(&point));
+        }
+    }
     fprintf(to, "%cwhat ranks exchange\ta sequence of hash %016" PRIx64 "\n", PLAN,
             tr__plan_exchanges(plan));
     if (r->reproducible) {

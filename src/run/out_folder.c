@@ -54,27 +54,6 @@ static tr_status write_resolved(const tr_run *run, tr_error *err) {
     return status;
 }
 
-// What the plan has decided belongs to what reproduces the run.
-tr_status tr__run_resolve_execution(tr_run *run, const tr_plan *plan, tr_error *err) {
-    const tr_plan_request *r = &plan->request;
-    tr_status status = TR_OK;
-    if (!(run->chosen >> TR_DIMENSION_wave & 1)) {
-        status = tr__config_resolve_int(run->config, "execution.wave", r->wave,
-                                        TR_ORIGIN_AUTO, "chosen by the plan", err);
-    }
-    if (status == TR_OK) {
-        status = tr__config_resolve_int(run->config, "execution.threads", r->threads,
-                                        TR_ORIGIN_AUTO,
-                                        "the size of the work, and the cores", err);
-    }
-    return status == TR_OK
-               ? tr__config_resolve_bool(
-                     run->config, "noise_scale.measure", r->measure != TR_MEASURE_NEVER,
-                     TR_ORIGIN_AUTO, "whether it costs a hundredth of the time or less",
-                     err)
-               : status;
-}
-
 tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err) {
     tr_status status = tr__run_resolve_execution(run, plan, err);
     if (status == TR_OK && tr__comm_leads(run->comm)) {

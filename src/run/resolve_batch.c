@@ -5,15 +5,9 @@
 
 #include <string.h>
 
-static tr_status record(tr_run *run, const char *key, int64_t value, tr_error *err) {
-    return tr__config_resolve_int(run->config, key, value, TR_ORIGIN_DERIVED,
-                                  "from the batch's other keys", err);
-}
-
 static int64_t count_of(const tr_run *run, const char *key) {
-    bool asked =
-        tr__config_is_set(run->config, key) && !tr__config_is_auto(run->config, key);
-    return asked ? tr__config_int(run->config, key) : 0;
+    return tr__config_is_decided(run->config, key) ? tr__config_int(run->config, key)
+                                                   : 0;
 }
 
 static tr_status resolve_sizes(tr_run *run, int64_t ranks, tr_error *err) {
@@ -33,13 +27,7 @@ static tr_status resolve_sizes(tr_run *run, int64_t ranks, tr_error *err) {
     r->micro_batch = sizes.micro_batch;
     r->accumulation_steps = sizes.accumulation_steps;
     r->ranks = ranks;
-    status = record(run, "train_batch_size", r->train_batch_size, err);
-    if (status == TR_OK) {
-        status = record(run, "train_micro_batch_size_per_gpu", r->micro_batch, err);
-    }
-    return status == TR_OK
-               ? record(run, "gradient_accumulation_steps", r->accumulation_steps, err)
-               : status;
+    return tr__run_record_batch(run, err);
 }
 
 // A plan is unrolled over micro-batches and units: one of this many is a second's work
@@ -99,7 +87,7 @@ static tr_status resolve_length(tr_run *run, tr_error *err) {
             .samples = tr_dataset_samples(run->train),
             .batch = run->request.train_batch_size,
             .drop_last = tr__config_bool(run->config, "data.drop_last") ||
-                         (!tr__config_is_auto(run->config, "dataloader_drop_last") &&
+                         (tr__config_is_decided(run->config, "dataloader_drop_last") &&
                           tr__config_bool(run->config, "dataloader_drop_last")),
         };
         tr_status full = check_drop_last(run, err);
@@ -142,15 +130,11 @@ tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
         return status;
     }
     r->model = run->model;
-    r->wave = count_of(run, "execution.wave");
-    r->threads = (int)count_of(run, "execution.threads");
+    tr__run_read_plan_settings(run);
     if (run->comm) {
         r->rank = tr_comm_rank(run->comm);
         r->threads = r->threads > 0 ? r->threads : tr_comm_threads(run->comm);
     }
-    r->reproducible = tr__config_bool(run->config, "execution.reproducible");
-    r->no_overlap = !tr__config_bool(run->config, "zero_optimization.overlap_comm");
-    r->stage = (int)count_of(run, "zero_optimization.stage");
     tr_status homes = tr__run_resolve_homes(run, options, err);
     return homes == TR_OK ? tr__run_resolve_recompute(run, err) : homes;
 }

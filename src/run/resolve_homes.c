@@ -1,5 +1,6 @@
 // Where things live, and in which folder those of them that are on NVMe.
 #include "base/memory.h"
+#include "planner/settings.h"
 #include "run/run.h"
 
 #include <string.h>
@@ -8,15 +9,6 @@ static const char optimizer_path[] = "zero_optimization.offload_optimizer.nvme_p
 static const char param_path[] = "zero_optimization.offload_param.nvme_path";
 static const char ratio_key[] = "zero_optimization.offload_optimizer.ratio";
 static const char memory_path[] = "memory.nvme.path";
-
-static tr_space home_of(const tr_run *run, const char *key, bool old_name) {
-    bool open = tr__config_is_auto(run->config, key); // for the planner
-    const char *device = open ? "none" : tr__config_text(run->config, key);
-    if (strcmp(device, "nvme") == 0) {
-        return TR_SPACE_NVME;
-    }
-    return old_name || strcmp(device, "cpu") == 0 ? TR_SPACE_HOST : TR_SPACE_DEVICE;
-}
 
 // NULL: not given.
 static const char *path_at(const tr_run *run, const char *key) {
@@ -73,42 +65,33 @@ static tr_status check_old_name(const tr_run *run, const char *old, const char *
                          old, device, says);
 }
 
-static const char optimizer_device[] = "zero_optimization.offload_optimizer.device";
-static const char param_device[] = "zero_optimization.offload_param.device";
-
-static const struct {
-    const char *old, *device;
-} old_names[] = {
-    {"zero_optimization.cpu_offload", optimizer_device},
-    {"zero_optimization.cpu_offload_params", param_device},
-    {"zero_optimization.cpu_offload_param", param_device},
-};
+static tr_status check_old_names(const tr_run *run, tr_error *err) {
+    tr_status status = TR_OK;
+    for (int i = 0; i < TR_DIMENSIONS; i++) {
+        const tr_plan_setting *setting = &tr__plan_settings[i];
+        for (int k = 0; k < TR_OLD_KEYS_MAX && setting->old_keys[k]; k++) {
+            status = status == TR_OK
+                         ? check_old_name(run, setting->old_keys[k], setting->key, err)
+                         : status;
+        }
+    }
+    return status;
+}
 
 tr_status tr__run_resolve_homes(tr_run *run, const tr_run_options *options,
                                 tr_error *err) {
-    const tr_config *config = run->config;
     tr_plan_request *r = &run->request;
-    bool on[3];
-    for (int i = 0; i < 3; i++) {
-        on[i] = tr__config_bool(config, old_names[i].old);
-        tr_status status =
-            check_old_name(run, old_names[i].old, old_names[i].device, err);
-        if (status != TR_OK) {
-            return status;
-        }
+    double ratio = tr__config_number(run->config, ratio_key);
+    tr_status status = check_old_names(run, err);
+    if (status != TR_OK) {
+        return status;
     }
-    r->param_home = home_of(run, param_device, on[1] || on[2]);
-    r->optimizer_home = home_of(run, optimizer_device, on[0]);
-    double ratio = tr__config_number(config, ratio_key);
     r->optimizer_home = ratio > 0 ? r->optimizer_home : TR_SPACE_DEVICE;
     r->optimizer_stays = r->optimizer_home == TR_SPACE_DEVICE ? 0 : 1 - ratio;
-    if (tr__config_bool(config, "memory.nvme.gradients")) {
-        if (r->optimizer_home != TR_SPACE_NVME) {
-            return tr_fail(err, TR_USAGE,
-                           "memory.nvme.gradients needs "
-                           "zero_optimization.offload_optimizer.device \"nvme\"");
-        }
-        r->grad_home = TR_SPACE_NVME;
+    if (r->grad_home == TR_SPACE_NVME && r->optimizer_home != TR_SPACE_NVME) {
+        return tr_fail(err, TR_USAGE,
+                       "memory.nvme.gradients needs "
+                       "zero_optimization.offload_optimizer.device \"nvme\"");
     }
     return tr__run_resolve_nvme(run, options, err);
 }

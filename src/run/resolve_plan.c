@@ -11,12 +11,9 @@
 #include "planner/planner.h"
 #include "run/run.h"
 
-#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-
-static const char by_planner[] = "planner";
 
 // ---- what is asked
 // -------------------------------------------------------------------
@@ -41,14 +38,9 @@ static bool has_budget(const tr_run *run) {
 
 // May the planner have a say in it at all?
 static bool can_choose(const tr_run *run, tr_dimension_name d) {
-    static const char *const old_names[][3] = {
-        [TR_DIMENSION_optimizer_home] = {"zero_optimization.cpu_offload"},
-        [TR_DIMENSION_param_home] = {"zero_optimization.cpu_offload_params",
-                                     "zero_optimization.cpu_offload_param"},
-    };
-    const size_t named = sizeof old_names / sizeof *old_names;
-    for (int i = 0; (size_t)d < named && old_names[d][i]; i++) {
-        if (given(run, old_names[d][i])) {
+    const char *const *old = tr__plan_settings[d].old_keys;
+    for (int i = 0; i < TR_OLD_KEYS_MAX && old[i]; i++) {
+        if (given(run, old[i])) {
             return false;
         }
     }
@@ -68,31 +60,23 @@ static bool can_choose(const tr_run *run, tr_dimension_name d) {
     }
 }
 
-// What changes the bits of a reproducible run is chosen only where it is asked for.
-static bool changes_bits(tr_dimension_name d) {
-    return d == TR_DIMENSION_micro_batch || d == TR_DIMENSION_vocabulary_slices;
-}
-
-// execution.recompute may name whole units, too: it then says how many as well, unless
-// their own key does.
-static bool is_said_elsewhere(const tr_run *run, tr_dimension_name d) {
-    return d == TR_DIMENSION_recomputed_units && given(run, "execution.recompute");
+// Free is what is "auto", and, where there are budgets, what nobody has said.
+static bool is_free(const tr_run *run, tr_dimension_name d) {
+    const tr_plan_setting *setting = &tr__plan_settings[d];
+    const char *other = setting->also_said_by;
+    if (given_auto(run, setting->key)) {
+        return can_choose(run, d);
+    }
+    bool asked = has_budget(run) || (other && given_auto(run, other));
+    bool said = given(run, setting->key) || (other && given(run, other));
+    return asked && !said && can_choose(run, d) &&
+           !(run->request.reproducible && setting->changes_bits);
 }
 
 static unsigned find_free(const tr_run *run) {
-    const unsigned recompute =
-        1u << TR_DIMENSION_recomputed_ops | 1u << TR_DIMENSION_recomputed_units;
     unsigned free = 0;
     for (int d = 0; d < TR_DIMENSIONS; d++) {
-        tr_dimension_name dimension = (tr_dimension_name)d;
-        const char *key = tr__dimensions[d].key;
-        bool asked = has_budget(run) ||
-                     ((recompute >> d & 1) && given_auto(run, "execution.recompute"));
-        bool left = asked && !given(run, key) && !is_said_elsewhere(run, dimension) &&
-                    !(run->request.reproducible && changes_bits(dimension));
-        if ((left || given_auto(run, key)) && can_choose(run, dimension)) {
-            free |= 1u << d;
-        }
+        free |= (unsigned)is_free(run, (tr_dimension_name)d) << d;
     }
     return free;
 }
@@ -144,7 +128,7 @@ static void set_budgets(const tr_run *run, const tr_run_options *options,
 // ---------------------------------------------------------------
 
 static void name_of(int d, char *dst, size_t size) {
-    snprintf(dst, size, "planner.%s", tr__dimensions[d].name);
+    snprintf(dst, size, "planner.%s", tr__plan_settings[d].name);
 }
 
 void tr__run_keep_choice(const tr_run *run, tr_state_numbers *numbers) {
@@ -194,55 +178,15 @@ bool tr__run_find_kept(const tr_run *run, const tr_run_options *options,
 // ---- what came of it
 // -----------------------------------------------------------------
 
-// "none", or the list of what is made again.
-static tr_status record_classes(tr_run *run, const char *key, uint32_t classes,
-                                tr_error *err) {
-    json_t *list = json_array();
-    bool failed = !list;
-    for (uint32_t bit = 1; bit & TR_REMAKE_ALL; bit <<= 1) {
-        if (classes & bit) {
-            json_t *name = json_string(tr_remake_name((tr_remake)bit));
-            failed |= json_array_append_new(list, name) != 0;
-        }
-    }
-    if (classes & TR_RECOMPUTE_NOTHING) {
-        failed |= json_array_append_new(list, json_string("none")) != 0;
-    }
-    tr_status status = failed
-                           ? tr_fail(err, TR_MEMORY, "no memory for what is recomputed")
-                           : tr__config_resolve_json(run->config, key, list,
-                                                     TR_ORIGIN_AUTO, by_planner, err);
-    json_decref(list);
-    return status;
-}
-
-static tr_status record(tr_run *run, int d, tr_error *err) {
-    const tr_dimension *dimension = &tr__dimensions[d];
-    char text[32];
-    if (dimension->kind == TR_COUNT) {
-        return tr__config_resolve_int(run->config, dimension->key, run->choice[d],
-                                      TR_ORIGIN_AUTO, by_planner, err);
-    }
-    if (dimension->kind == TR_CLASSES) {
-        return record_classes(run, dimension->key, (uint32_t)run->choice[d], err);
-    }
-    if (dimension->kind == TR_YES) {
-        return tr__config_resolve_bool(run->config, dimension->key, run->choice[d] != 0,
-                                       TR_ORIGIN_AUTO, by_planner, err);
-    }
-    tr__dimension_value(dimension, run->choice[d], text, sizeof text);
-    return tr__config_resolve_text(run->config, dimension->key, text, TR_ORIGIN_AUTO,
-                                   by_planner, err);
-}
-
 static tr_status take_choice(tr_run *run, const tr_run_options *options,
                              const tr_planner_request *request, tr_error *err) {
     tr_point point = tr__planner_start(request);
     tr_status status = TR_OK;
     for (int d = 0; d < TR_DIMENSIONS && status == TR_OK; d++) {
         if (run->chosen >> d & 1) {
-            tr__dimensions[d].set(&point, run->choice[d]);
-            status = record(run, d, err);
+            tr__plan_settings[d].set(&point, run->choice[d]);
+            status = tr__run_record_setting(run, &tr__plan_settings[d], run->choice[d],
+                                            TR_ORIGIN_AUTO, "planner", err);
         }
     }
     run->request = point.plan;
@@ -251,9 +195,10 @@ static tr_status take_choice(tr_run *run, const tr_run_options *options,
         status = tr__run_resolve_nvme(run, options, err);
     }
     if (status == TR_OK && run->chosen >> TR_DIMENSION_micro_batch & 1) {
-        status = tr__config_resolve_int(
-            run->config, "gradient_accumulation_steps", point.plan.accumulation_steps,
-            TR_ORIGIN_DERIVED, "from the batch's other keys", err);
+        status = tr__run_record_setting(
+            run, &tr__plan_settings[TR_SETTING_ACCUMULATION_STEPS],
+            point.plan.accumulation_steps, TR_ORIGIN_DERIVED,
+            "from the batch's other keys", err);
     }
     return status == TR_OK && request->sliced
                ? tr__model_slice(request->sliced, (int)point.slices, err)
@@ -382,9 +327,11 @@ tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
 // What may be chosen anew while a run is at work: nothing that says where parameters
 // and optimizer states live, nor the micro-batch, which changes the rounding.
 static unsigned changeable(const tr_run *run) {
-    return run->chosen &
-           (1u << TR_DIMENSION_wave | 1u << TR_DIMENSION_recomputed_ops |
-            1u << TR_DIMENSION_boundary_home | 1u << TR_DIMENSION_recomputed_units);
+    unsigned free = 0;
+    for (int d = 0; d < TR_DIMENSIONS; d++) {
+        free |= (unsigned)!tr__plan_settings[d].fixed << d;
+    }
+    return run->chosen & free;
 }
 
 // The first batch's choice where that still fits; else what fits, by a machine of the

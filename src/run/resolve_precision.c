@@ -5,7 +5,7 @@
 #include <string.h>
 
 static bool is_on(const tr_run *run, const char *key) {
-    return !tr__config_is_auto(run->config, key) && tr__config_bool(run->config, key);
+    return tr__config_is_decided(run->config, key) && tr__config_bool(run->config, key);
 }
 
 static double number(const tr_run *run, const char *key, double fallback) {

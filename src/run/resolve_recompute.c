@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-static bool is_decided(const tr_run *run, const char *key) {
-    return tr__config_is_set(run->config, key) && !tr__config_is_auto(run->config, key);
-}
-
 static uint32_t class_of(const char *name) {
     for (uint32_t bit = 1; bit & TR_REMAKE_ALL; bit <<= 1) {
         if (strcmp(tr_remake_name((tr_remake)bit), name) == 0) {
@@ -41,13 +37,10 @@ static tr_status read_classes(const tr_run *run, uint32_t *classes, bool *units,
 tr_status tr__run_resolve_recompute(tr_run *run, tr_error *err) {
     tr_plan_request *r = &run->request;
     const char *checkpoints = "activation_checkpointing.number_checkpoints";
-    const char *on_host = "activation_checkpointing.cpu_checkpointing";
     int64_t first = tr__config_int(run->config, "execution.recompute_units");
     uint32_t classes = 0;
     bool units = false;
-    r->recomputed_units =
-        is_decided(run, checkpoints) ? tr__config_int(run->config, checkpoints) : 0;
-    if (is_decided(run, "execution.recompute")) {
+    if (tr__config_is_decided(run->config, "execution.recompute")) {
         tr_status status = read_classes(run, &classes, &units, err);
         if (status != TR_OK) {
             return status;
@@ -58,13 +51,11 @@ tr_status tr__run_resolve_recompute(tr_run *run, tr_error *err) {
     }
     r->recomputed_ops = classes;
     r->recomputed_ops_units = units ? 0 : first;
-    bool away = is_decided(run, on_host) && tr__config_bool(run->config, on_host);
     bool is_open = !tr__config_is_given(run->config, checkpoints) ||
                    tr__config_is_auto(run->config, checkpoints);
-    if (away && is_open && r->recomputed_units == 0) {
+    if (r->boundary_home == TR_SPACE_HOST && is_open && r->recomputed_units == 0) {
         r->recomputed_units = -1; // DeepSpeed's switch alone turns it on
     }
-    r->boundary_home = away ? TR_SPACE_HOST : TR_SPACE_DEVICE;
     return tr__config_explain_auto(run->config, "execution.recompute",
                                    "norm and activation", err);
 }

@@ -96,12 +96,9 @@ static tr_status resolve_scaling(tr_run *run, tr_error *err) {
 // ---- the noise scale
 
 static void resolve_noise(tr_run *run) {
-    const char *key = "noise_scale.measure";
-    bool asked =
-        !tr__config_is_auto(run->config, key) && tr__config_bool(run->config, key);
-    run->request.measure = tr__config_is_auto(run->config, key) ? TR_MEASURE_CHEAP
-                           : asked                              ? TR_MEASURE_ALWAYS
-                                                                : TR_MEASURE_NEVER;
+    if (!tr__config_is_decided(run->config, "noise_scale.measure")) {
+        run->request.measure = TR_MEASURE_CHEAP;
+    }
     if (run->settings.batches.adaptive) {
         run->request.measure = TR_MEASURE_ALWAYS;
     }

@@ -69,6 +69,21 @@ tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,
 bool tr__run_names_data(const tr_run *run);
 tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
                                 tr_error *err);
+
+// ---- plan_settings.c: the table of what a plan is asked for (planner/settings.h).
+// Settings that the run file decides go into the request; those of the batch and what
+// is recomputed need more, and are read by tr__run_resolve_batch and _recompute.
+void tr__run_read_plan_settings(tr_run *run);
+// Records the value of a setting that the user has left open.
+struct tr_plan_setting;
+tr_status tr__run_record_setting(tr_run *run, const struct tr_plan_setting *setting,
+                                 int64_t value, tr_origin origin, const char *why,
+                                 tr_error *err);
+// Records the batch and its parts, as they follow from each other.
+tr_status tr__run_record_batch(tr_run *run, tr_error *err);
+// Records what the plan has decided.
+tr_status tr__run_resolve_execution(tr_run *run, const tr_plan *plan, tr_error *err);
+
 // Both called by tr__run_resolve_batch.
 tr_status tr__run_resolve_homes(tr_run *run, const tr_run_options *options,
                                 tr_error *err);
@@ -146,8 +161,6 @@ tr_status tr__run_replan(const tr_run *run, const tr_plan *plan, int64_t batch,
 tr_status tr__run_take_folder(tr_run *run, tr_error *err);
 // Writes run.json (with what the plan has decided) and plan.txt to the out folder.
 tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err);
-// Records what the plan has decided as values of the config.
-tr_status tr__run_resolve_execution(tr_run *run, const tr_plan *plan, tr_error *err);
 
 // ---- announce.c
 // Says what the run will do. Defaults that change the training are said, so that nobody

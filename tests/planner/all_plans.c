@@ -40,7 +40,7 @@ static void add_from(const tr_planner_request *request, int d, const tr_point *p
     size_t count = tr__dimension_values(request, (tr_dimension_name)d, point, values);
     for (size_t i = 0; i < count; i++) {
         tr_point next = *point;
-        tr__dimensions[d].set(&next, values[i]);
+        tr__plan_settings[d].set(&next, values[i]);
         add_from(request, d + 1, &next, plans);
     }
     free(values);

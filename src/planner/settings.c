@@ -1,0 +1,341 @@
+// The table of what a plan is asked for. A new setting is a row here; one that the
+// planner may choose also has a name in <tranche/planner.h> and its values in values.c.
+#include "planner/settings.h"
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "planner/values.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void tr__classes_say(uint32_t classes, const char *between, char *dst, size_t size) {
+    size_t used = 0;
+    dst[0] = '\0';
+    for (uint32_t bit = 1; bit & TR_REMAKE_ALL && used < size; bit <<= 1) {
+        if (classes & bit) {
+            used +=
+                (size_t)snprintf(dst + used, size - used, "%s%s", used ? between : "",
+                                 tr_remake_name((tr_remake)bit));
+        }
+    }
+}
+
+const char *tr_dimension_word(tr_dimension_name dimension) {
+    return tr__plan_settings[dimension].name;
+}
+
+// ---- the batch
+
+static int64_t get_train_batch_size(const tr_point *p) {
+    return p->plan.train_batch_size;
+}
+
+static void set_train_batch_size(tr_point *p, int64_t value) {
+    p->plan.train_batch_size = value;
+}
+
+static int64_t get_accumulation_steps(const tr_point *p) {
+    return p->plan.accumulation_steps;
+}
+
+static void set_accumulation_steps(tr_point *p, int64_t value) {
+    p->plan.accumulation_steps = value;
+}
+
+static int64_t get_micro_batch(const tr_point *p) {
+    return p->plan.micro_batch;
+}
+
+static void set_micro_batch(tr_point *p, int64_t value) {
+    p->plan.micro_batch = value;
+    p->plan.accumulation_steps =
+        tr__ceil_div(p->plan.train_batch_size, value * p->plan.ranks);
+}
+
+static void say_micro_batch(const tr_point *p, char *dst, size_t size) {
+    snprintf(dst, size, "micro-batch %" PRId64 " x %" PRId64, p->plan.micro_batch,
+             p->plan.accumulation_steps);
+}
+
+// ---- ranks
+
+static int64_t get_stage(const tr_point *p) {
+    return p->plan.stage;
+}
+
+static void set_stage(tr_point *p, int64_t value) {
+    p->plan.stage = (int)value;
+}
+
+static void say_stage(const tr_point *p, char *dst, size_t size) {
+    if (p->plan.ranks > 1) {
+        snprintf(dst, size, "stage %d", p->plan.stage);
+    }
+}
+
+static int64_t get_overlap(const tr_point *p) {
+    return !p->plan.no_overlap;
+}
+
+static void set_overlap(tr_point *p, int64_t value) {
+    p->plan.no_overlap = !value;
+}
+
+// ---- placement
+
+static void say_home(const char *what, tr_space home, char *dst, size_t size) {
+    if (home != TR_SPACE_DEVICE) {
+        snprintf(dst, size, "%s on %s%s", what, home == TR_SPACE_HOST ? "the " : "",
+                 tr_space_name(home));
+    }
+}
+
+static int64_t get_optimizer_home(const tr_point *p) {
+    return p->plan.optimizer_home;
+}
+
+static void set_optimizer_home(tr_point *p, int64_t value) {
+    p->plan.optimizer_home = (tr_space)value;
+}
+
+static void say_optimizer_home(const tr_point *p, char *dst, size_t size) {
+    say_home("optimizer", p->plan.optimizer_home, dst, size);
+}
+
+static int64_t get_grad_home(const tr_point *p) {
+    return p->plan.grad_home == TR_SPACE_NVME;
+}
+
+static void set_grad_home(tr_point *p, int64_t value) {
+    p->plan.grad_home = value ? TR_SPACE_NVME : TR_SPACE_DEVICE;
+}
+
+static void say_grad_home(const tr_point *p, char *dst, size_t size) {
+    if (p->plan.grad_home == TR_SPACE_NVME) {
+        snprintf(dst, size, "gradients on nvme");
+    }
+}
+
+static int64_t get_param_home(const tr_point *p) {
+    return p->plan.param_home;
+}
+
+static void set_param_home(tr_point *p, int64_t value) {
+    p->plan.param_home = (tr_space)value;
+}
+
+static void say_param_home(const tr_point *p, char *dst, size_t size) {
+    say_home("parameters", p->plan.param_home, dst, size);
+}
+
+static int64_t get_vocabulary_slices(const tr_point *p) {
+    return p->slices;
+}
+
+static void set_vocabulary_slices(tr_point *p, int64_t value) {
+    p->slices = value;
+}
+
+static void say_vocabulary_slices(const tr_point *p, char *dst, size_t size) {
+    if (p->slices > 1) {
+        snprintf(dst, size, "vocabulary in %" PRId64 " slices", p->slices);
+    }
+}
+
+// ---- wave and recomputation
+
+static int64_t get_wave(const tr_point *p) {
+    return p->plan.wave;
+}
+
+static void set_wave(tr_point *p, int64_t value) {
+    p->plan.wave = value;
+}
+
+static void say_wave(const tr_point *p, char *dst, size_t size) {
+    snprintf(dst, size, "wave %" PRId64, p->plan.wave);
+}
+
+static int64_t get_recomputed_ops(const tr_point *p) {
+    return p->plan.recomputed_ops ? p->plan.recomputed_ops : TR_RECOMPUTE_DEFAULT;
+}
+
+static void set_recomputed_ops(tr_point *p, int64_t value) {
+    p->plan.recomputed_ops = (uint32_t)value;
+}
+
+static void say_recomputed_ops(const tr_point *p, char *dst, size_t size) {
+    tr__classes_say((uint32_t)get_recomputed_ops(p), "+", dst, size);
+    size_t used = strlen(dst);
+    snprintf(dst + used, size - used, "%srecomputed", used ? " " : "no tensor ");
+}
+
+static int64_t get_boundary_home(const tr_point *p) {
+    return p->plan.boundary_home == TR_SPACE_HOST;
+}
+
+static void set_boundary_home(tr_point *p, int64_t value) {
+    p->plan.boundary_home = value ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+}
+
+static void say_boundary_home(const tr_point *p, char *dst, size_t size) {
+    if (get_boundary_home(p) && p->plan.recomputed_units != 0) {
+        snprintf(dst, size, "their inputs on the host");
+    }
+}
+
+static int64_t get_recomputed_units(const tr_point *p) {
+    return p->plan.recomputed_units;
+}
+
+static void set_recomputed_units(tr_point *p, int64_t value) {
+    p->plan.recomputed_units = value;
+}
+
+static void say_recomputed_units(const tr_point *p, char *dst, size_t size) {
+    int64_t n = p->plan.recomputed_units;
+    if (n < 0 || n >= p->plan.model->unit_count - 1) {
+        snprintf(dst, size, "all units but the last recomputed");
+    } else {
+        snprintf(dst, size, n ? "%" PRId64 " unit%s recomputed" : "no unit recomputed",
+                 n, tr__plural(n));
+    }
+}
+
+// ---- how it computes
+
+static int64_t get_threads(const tr_point *p) {
+    return p->plan.threads;
+}
+
+static void set_threads(tr_point *p, int64_t value) {
+    p->plan.threads = (int)value;
+}
+
+static int64_t get_reproducible(const tr_point *p) {
+    return p->plan.reproducible;
+}
+
+static void set_reproducible(tr_point *p, int64_t value) {
+    p->plan.reproducible = value != 0;
+}
+
+static int64_t get_measure(const tr_point *p) {
+    return p->plan.measure != TR_MEASURE_NEVER;
+}
+
+static void set_measure(tr_point *p, int64_t value) {
+    p->plan.measure = value ? TR_MEASURE_ALWAYS : TR_MEASURE_NEVER;
+}
+
+// ---- the table
+
+#define ZERO       "zero_optimization."
+#define CHECKPOINT "activation_checkpointing."
+#define CUT        .of_batch = true, .agreed = true
+// Field of the request, what is said of it; and of a dimension the planner's values.
+#define FIELD(id)     .name = #id, .get = get_##id, .set = set_##id
+#define DIMENSION(id) FIELD(id), .say = say_##id, .values = tr__values_##id
+
+const tr_plan_setting tr__plan_settings[TR_PLAN_SETTINGS] = {
+    [TR_DIMENSION_micro_batch] = {"train_micro_batch_size_per_gpu", TR_COUNT,
+                                  DIMENSION(micro_batch), CUT, .fixed = true,
+                                  .changes_bits = true},
+    [TR_DIMENSION_stage] = {ZERO "stage", TR_COUNT, DIMENSION(stage), .in_class = true,
+                            .agreed = true, .fixed = true},
+    [TR_DIMENSION_optimizer_home] = {ZERO "offload_optimizer.device", TR_PLACE,
+                                     DIMENSION(optimizer_home), .in_class = true,
+                                     .fixed = true, .old_keys = {ZERO "cpu_offload"}},
+    [TR_DIMENSION_grad_home] = {"memory.nvme.gradients", TR_YES, DIMENSION(grad_home),
+                                .in_class = true, .fixed = true},
+    [TR_DIMENSION_param_home] = {ZERO "offload_param.device", TR_PLACE,
+                                 DIMENSION(param_home), .in_class = true, .fixed = true,
+                                 .old_keys = {ZERO "cpu_offload_params",
+                                              ZERO "cpu_offload_param"}},
+    [TR_DIMENSION_vocabulary_slices] = {"execution.vocabulary_slices", TR_COUNT,
+                                        DIMENSION(vocabulary_slices), .in_class = true,
+                                        .fixed = true, .changes_bits = true},
+    [TR_DIMENSION_wave] = {"execution.wave", TR_COUNT, DIMENSION(wave), .agreed = true,
+                           .decided = "chosen by the plan"},
+    [TR_DIMENSION_recomputed_ops] = {"execution.recompute", TR_CLASSES,
+                                     DIMENSION(recomputed_ops)},
+    [TR_DIMENSION_boundary_home] = {CHECKPOINT "cpu_checkpointing", TR_YES,
+                                    DIMENSION(boundary_home)},
+    [TR_DIMENSION_recomputed_units] = {CHECKPOINT "number_checkpoints", TR_COUNT,
+                                       DIMENSION(recomputed_units),
+                                       .also_said_by = "execution.recompute"},
+    [TR_SETTING_TRAIN_BATCH_SIZE] = {"train_batch_size", TR_COUNT,
+                                     FIELD(train_batch_size), CUT},
+    [TR_SETTING_ACCUMULATION_STEPS] = {"gradient_accumulation_steps", TR_COUNT,
+                                       FIELD(accumulation_steps), CUT},
+    [TR_SETTING_OVERLAP] = {ZERO "overlap_comm", TR_YES, FIELD(overlap)},
+    [TR_SETTING_REPRODUCIBLE] = {"execution.reproducible", TR_YES, FIELD(reproducible)},
+    [TR_SETTING_THREADS] = {"execution.threads", TR_COUNT, FIELD(threads),
+                            .decided = "the size of the work, and the cores"},
+    [TR_SETTING_MEASURE] = {"noise_scale.measure", TR_YES, FIELD(measure),
+                            .decided = "whether it costs a hundredth of the time or "
+                                       "less"},
+};
+
+static const char *const place_names[TR_SPACES] = {"none", "cpu", "nvme"};
+
+int64_t tr__place_of(const char *name) {
+    int64_t space = TR_SPACE_NVME;
+    while (space > TR_SPACE_DEVICE && strcmp(name, place_names[space]) != 0) {
+        space--;
+    }
+    return space;
+}
+
+void tr__plan_setting_show(const tr_plan_setting *setting, int64_t value, char *dst,
+                           size_t size) {
+    if (setting->kind == TR_PLACE) {
+        snprintf(dst, size, "%s", place_names[value]);
+    } else if (setting->kind == TR_CLASSES) {
+        tr__classes_say((uint32_t)value, "+", dst, size);
+        if (dst[0] == '\0') {
+            snprintf(dst, size, "none");
+        }
+    } else if (setting->kind == TR_YES) {
+        snprintf(dst, size, "%s", value ? "true" : "false");
+    } else {
+        snprintf(dst, size, "%" PRId64, value);
+    }
+}
+
+// ---- points
+
+tr_point tr__planner_start(const tr_planner_request *request) {
+    return (tr_point){request->plan, request->vocabulary_slices};
+}
+
+tr_point tr__point_of(const tr_planner_request *request, const int64_t *value) {
+    tr_point point = tr__planner_start(request);
+    for (int d = 0; d < TR_DIMENSIONS; d++) {
+        tr__plan_settings[d].set(&point, value[d]);
+    }
+    return point;
+}
+
+void tr__point_values(const tr_point *point, int64_t *value) {
+    for (int d = 0; d < TR_DIMENSIONS; d++) {
+        value[d] = tr__plan_settings[d].get(point);
+    }
+}
+
+void tr__point_say(const tr_point *point, unsigned which, char *dst, size_t size) {
+    size_t used = 0;
+    dst[0] = '\0';
+    for (int d = 0; d < TR_DIMENSIONS && used < size; d++) {
+        char words[96] = "";
+        if (which >> d & 1) {
+            tr__plan_settings[d].say(point, words, sizeof words);
+        }
+        if (words[0]) {
+            used += (size_t)snprintf(dst + used, size - used, "%s%s", used ? ", " : "",
+                                     words);
+        }
+    }
+}
