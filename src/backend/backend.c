@@ -31,6 +31,16 @@ void *tr__backend_reach(const tr_backend *backend, void *address) {
     return backend->reach ? backend->reach(address) : address;
 }
 
+tr_status tr__backend_fail_launch(tr_status failed, const char *subject,
+                                  tr_error *err) {
+    return failed == TR_MEMORY
+               ? tr_fail(err, failed,
+                         "no memory for what a library allocates itself in a product "
+                         "of %s: leave some beside what the plan takes",
+                         subject)
+               : tr_fail(err, failed, "a library failed in a product of %s", subject);
+}
+
 const tr_kernel *tr__kernel_find(const tr_op_desc *desc) {
     return tr__backend(desc->target.backend)->kernel(desc);
 }

@@ -4,6 +4,7 @@
 #ifndef TR_BACKEND_BACKEND_H
 #define TR_BACKEND_BACKEND_H
 
+#include "backend/queue.h"
 #include "base/arena.h"
 
 #include <tranche/op.h>
@@ -15,16 +16,18 @@ typedef struct tr_backend {
     bool discrete;
     // Its memory. NULL: the host's.
     const tr_memory_source *memory;
-    // Launches a kernel, whose operands are in its memory or the host's. NULL: by the
-    // kernel's own function, at once.
+    // Its queues, where it is discrete.
+    const tr_queue_table *queues;
+    // Launches a kernel of the host, at once, on operands that may be in its memory.
+    // NULL: the host reaches its own memory alone.
     void (*launch)(const tr_kernel *kernel, const tr_op_desc *desc, void *state,
                    const tr_launch *launch);
     // Where copies, messages and files reach an address in its memory; others stay what
     // they are. NULL: at that address.
     void *(*reach)(void *address);
-    // Spoils bytes that mean nothing yet: of the device that tests use. NULL: they are
-    // left as they are.
-    void (*poison)(void *address, size_t bytes);
+    // Spoils bytes that mean nothing yet, in the order of the queue (NULL: at once): of
+    // the device that tests use. NULL: they are left as they are.
+    void (*poison)(tr_device_queue *queue, void *address, size_t bytes);
     // The best kernel for the description, as its target allows; NULL: none supports
     // it. A row of the op's folder says which kernels there are (CONTRIBUTING.md).
     const tr_kernel *(*kernel)(const tr_op_desc *desc);
@@ -48,6 +51,8 @@ const tr_memory_source *tr__backend_memory(const tr_backend *backend);
 void tr__backend_launch(const tr_backend *backend, const tr_kernel *kernel,
                         const tr_op_desc *desc, void *state, const tr_launch *launch);
 void *tr__backend_reach(const tr_backend *backend, void *address);
+// The error of a launch that failed (tr_launch.failed) in the work of `subject`.
+tr_status tr__backend_fail_launch(tr_status failed, const char *subject, tr_error *err);
 
 // That of a number.
 const tr_backend *tr__backend(tr_backend_id id);

@@ -149,7 +149,7 @@ void tr__queue_finish(tr_queue *queue) {
         note->end = tr__seconds();
     }
     queue->finished += queue->finished < queue->started;
-    pthread_cond_signal(&queue->done);
+    pthread_cond_broadcast(&queue->done); // the caller, and who follows its tasks
     pthread_mutex_unlock(&queue->lock);
 }
 

@@ -10,12 +10,10 @@
 // Bytes between the memory of the device and the host's.
 tr_status tr__device_copy(const tr_executor *ex, const void *from, void *to,
                           int64_t bytes, tr_error *err) {
-    tr_carrier *carrier = ex->carrier[TR_STREAM_COPY];
-    tr_carry order = {.kind = TR_CARRY_COPY,
-                      .from = tr__backend_reach(ex->backend, (void *)from),
-                      .to = tr__backend_reach(ex->backend, to),
-                      .bytes = bytes};
-    return tr__carrier_wait(carrier, tr__carrier_start(carrier, &order), err);
+    const tr_queue_table *queues = ex->backend->queues;
+    tr_device_queue *queue = ex->queue[TR_STREAM_COPY];
+    queues->copy(queue, from, to, bytes);
+    return queues->wait(queue, queues->mark(queue), err);
 }
 
 // Where element `element` of a flat buffer's part is in the file, in bytes.

@@ -30,7 +30,7 @@ static tr_status start_carriers(tr_executor *ex, const char *nvme_folder,
     bool away = r->optimizer_home != TR_SPACE_DEVICE ||
                 r->param_home != TR_SPACE_DEVICE || r->boundary_home != TR_SPACE_DEVICE;
     tr_status status = TR_OK;
-    if ((away && !r->inference) || r->discrete) {
+    if (away && !r->inference && !r->discrete) {
         status = tr__carrier_create(&copies, &ex->carrier[TR_STREAM_COPY], err);
     }
     if (status != TR_OK || !tr__plan_uses_nvme(ex->plan)) {
@@ -49,9 +49,18 @@ static tr_status start_carriers(tr_executor *ex, const char *nvme_folder,
     return status;
 }
 
-// A discrete device computes beside the walk, and so does the host beside it.
-static tr_status start_launchers(tr_executor *ex, tr_error *err) {
-    tr_status status = tr__stream_launches(ex, TR_STREAM_COMPUTE, err);
+// A discrete device computes and copies beside the walk, and the host computes beside
+// it.
+static tr_status start_queues(tr_executor *ex, tr_error *err) {
+    static const tr_stream streams[] = {TR_STREAM_COMPUTE, TR_STREAM_COPY};
+    tr_status status = ex->backend->queues
+                           ? TR_OK
+                           : tr_fail(err, TR_INTERNAL, "the %s backend has no queues",
+                                     ex->backend->name);
+    for (int i = 0; i < 2 && status == TR_OK; i++) {
+        status = ex->backend->queues->create(ex->plan->request.threads,
+                                             &ex->queue[streams[i]], err);
+    }
     return status == TR_OK ? tr__stream_launches(ex, TR_STREAM_HOST, err) : status;
 }
 
@@ -124,7 +133,7 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
         status = start_carriers(ex, nvme_folder, err);
     }
     if (status == TR_OK && plan->request.discrete) {
-        status = start_launchers(ex, err);
+        status = start_queues(ex, err);
     }
     if (status != TR_OK) {
         tr__executor_destroy(ex);
@@ -146,9 +155,25 @@ tr_status tr__executor_replan(tr_executor *executor, const tr_plan *plan,
     return status;
 }
 
+// Queues follow each other: none is destroyed while another may.
+static void rest_queues(tr_executor *ex) {
+    for (int s = 0; s < TR_STREAMS; s++) {
+        tr_device_queue *queue = ex->queue[s];
+        tr_error error = {0};
+        if (queue) {
+            const tr_queue_table *queues = ex->backend->queues;
+            (void)queues->wait(queue, queues->newest(queue), &error);
+        }
+    }
+}
+
 void tr__executor_destroy(tr_executor *executor) {
     if (executor) {
+        rest_queues(executor);
         for (int s = 0; s < TR_STREAMS; s++) {
+            if (executor->queue[s]) {
+                executor->backend->queues->destroy(executor->queue[s]);
+            }
             tr__launcher_destroy(executor->launcher[s]);
             tr__carrier_destroy(executor->carrier[s]);
         }

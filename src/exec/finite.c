@@ -2,49 +2,12 @@
 // scale, or looks for a mistake, must know where.
 #include "base/checked.h"
 #include "exec/walk.h"
+#include "ops/nonfinite/nonfinite.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { RUN = 1 << 14, SEGMENTS = 64, INSTRUCTIONS = 8192 };
-
-// Is one of them infinite or not a number? x: [count]
-static bool is_bad_f16(const uint16_t *x, int64_t count) {
-    uint16_t bad = 0;
-#pragma omp simd reduction(| : bad)
-    for (int64_t i = 0; i < count; i++) {
-        bad |= (uint16_t)((x[i] & 0x7C00) == 0x7C00);
-    }
-    return bad;
-}
-
-static bool is_bad_f32(const uint32_t *x, int64_t count) {
-    uint32_t bad = 0;
-#pragma omp simd reduction(| : bad)
-    for (int64_t i = 0; i < count; i++) {
-        bad |= (uint32_t)((x[i] & 0x7F800000) == 0x7F800000);
-    }
-    return bad;
-}
-
-// x: as `desc` says; what is neither f16 nor f32 is not looked at.
-static bool is_bad(tr_tensor_desc desc, const void *x, int threads) {
-    if (!x || (desc.dtype != TR_F16 && desc.dtype != TR_F32)) {
-        return false;
-    }
-    int64_t size = (int64_t)tr_dtype_bytes(desc.dtype);
-    int64_t count = tr_tensor_bytes(desc) / size;
-    int bad = 0;
-#pragma omp parallel for num_threads(threads) reduction(| : bad) if (count > 4 * RUN)
-    for (int64_t first = 0; first < count; first += RUN) {
-        const char *from = (const char *)x + first * size;
-        int64_t left = tr__min_i64(RUN, count - first);
-        bad |= desc.dtype == TR_F16
-                   ? is_bad_f16((const uint16_t *)(const void *)from, left)
-                   : is_bad_f32((const uint32_t *)(const void *)from, left);
-    }
-    return bad;
-}
+enum { SEGMENTS = 64, INSTRUCTIONS = 8192 };
 
 // A place in a step of all ranks, as one number that is the smaller the earlier it is.
 typedef struct place {
@@ -78,27 +41,51 @@ bool tr__watches_finite(const tr_executor *ex, const tr_launch_task *task) {
            (kind == TR_STEP_forward || kind == TR_STEP_backward);
 }
 
-void tr__note_finite(const tr_executor *ex, const tr_plan_step *step,
-                     size_t instruction, const tr_op_desc *desc,
-                     const tr_launch *launch) {
-    const tr_plan *plan = ex->plan;
+// The place of result 0 of an instruction of the step.
+static place place_in(const tr_plan *plan, const tr_plan_step *step,
+                      size_t instruction) {
     const tr_plan_request *r = &plan->request;
-    double *first = &tr__own_record(ex)[TR_RECORD_FIRST_BAD];
     int64_t units = plan->unit_count,
             segments = plan->units[step->unit].program->segments;
     bool back = step->kind == TR_STEP_backward;
-    place p = {.micro = r->rank * r->accumulation_steps + step->micro,
-               .visit = back ? 2 * units - 1 - step->unit : step->unit,
-               .segment = back ? segments - 1 - step->segment : step->segment,
-               .instruction = (int64_t)instruction,
-               .lean = step->lean};
+    return (place){.micro = r->rank * r->accumulation_steps + step->micro,
+                   .visit = back ? 2 * units - 1 - step->unit : step->unit,
+                   .segment = back ? segments - 1 - step->segment : step->segment,
+                   .instruction = (int64_t)instruction,
+                   .lean = step->lean};
+}
+
+// `x` is of the description `of`.
+static void note(const tr_executor *ex, tr_device_queue *queue, double code,
+                 const tr_tensor_desc *of, void *x) {
+    tr_nonfinite_attr attr = {code};
+    tr_op_desc desc = {.op = &tr__op_nonfinite,
+                       .in_count = 1,
+                       .out_count = 1,
+                       .in = {*of},
+                       .out = {{TR_F64, TR_SHAPE1(1)}},
+                       .accumulate = 1,
+                       .target = ex->plan->target};
+    tr_launch launch = {
+        .in = {x}, .out = {&tr__own_record(ex)[TR_RECORD_FIRST_BAD]}, .accumulate = 1};
+    memcpy(desc.attr, &attr, sizeof attr);
+    desc.target.level = desc.target.level < 0 ? 0 : desc.target.level;
+    tr__launch_kernel(ex, queue,
+                      &(tr_device_work){.kernel = tr__kernel_find(&desc),
+                                        .desc = &desc,
+                                        .launch = &launch});
+}
+
+void tr__note_finite(const tr_executor *ex, tr_device_queue *queue,
+                     const tr_plan_step *step, size_t instruction,
+                     const tr_op_desc *desc, const tr_launch *launch) {
+    place p = place_in(ex->plan, step, instruction);
     for (int k = 0; k < desc->out_count; k++) {
+        tr_dtype type = desc->out[k].dtype;
         p.result = k;
-        double code = code_of(&p, units);
-        if ((*first == 0 || code < *first) &&
-            is_bad(desc->out[k], tr__backend_reach(ex->backend, launch->out[k]),
-                   r->threads)) {
-            *first = code;
+        if (launch->out[k] && (type == TR_F16 || type == TR_F32)) {
+            note(ex, queue, code_of(&p, ex->plan->unit_count), &desc->out[k],
+                 launch->out[k]);
         }
     }
 }

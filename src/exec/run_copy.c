@@ -9,8 +9,15 @@ static_assert(TR_NVME_ALIGNMENT == (int)TR_CARRY_ALIGN, "plans cut as carriers c
 
 tr_status tr__run_copy(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
+    tr_device_queue *queue = ex->queue[TR_STREAM_COPY];
     tr_copy copy;
-    if (tr__step_copy(ex->plan, step, &copy)) {
+    bool moves = tr__step_copy(ex->plan, step, &copy);
+    if (moves && queue) {
+        ex->backend->queues->copy(queue, tr__region_address(ex, &copy.from),
+                                  tr__region_address(ex, &copy.to),
+                                  copy.to.end - copy.to.first);
+        ex->backend->queues->mark(queue);
+    } else if (moves) {
         tr_carry order = {.kind = TR_CARRY_COPY,
                           .from = tr__at_region(ex, &copy.from),
                           .to = tr__at_region(ex, &copy.to),

@@ -1,13 +1,23 @@
 // Steps that launch kernels: by the walk itself, or on a stream beside it.
 #include "exec/walk.h"
 
-static tr_status launch(const tr_executor *ex, const tr_launch_task *task,
-                        tr_error *err) {
+void tr__launch_kernel(const tr_executor *ex, tr_device_queue *queue,
+                       const tr_device_work *work) {
+    if (queue) {
+        ex->backend->queues->launch(queue, work);
+    } else {
+        tr__backend_launch(ex->backend, work->kernel, work->desc, work->state,
+                           work->launch);
+    }
+}
+
+static tr_status launch(const tr_executor *ex, tr_device_queue *queue,
+                        const tr_launch_task *task, tr_error *err) {
     const tr_program *program = tr__step_program(ex->plan, task->step, task->sequence);
     if (program) {
-        return tr__launch_program(ex, task, program, err);
+        return tr__launch_program(ex, queue, task, program, err);
     }
-    tr__launch_flat(ex, &task->run, task->step);
+    tr__launch_flat(ex, queue, &task->run, task->step);
     return TR_OK;
 }
 
@@ -20,23 +30,25 @@ static bool is_of_units(const tr_buffer *buffer) {
 
 // Passing buffers that the step is the first to have: nothing in them means anything.
 // (Of others, streams may fill parts side by side.)
-static void poison(const tr_executor *ex, const tr_launch_task *task) {
+static void poison(const tr_executor *ex, tr_device_queue *queue,
+                   const tr_launch_task *task) {
     const tr_sequence *sequence = &ex->plan->sequences[task->sequence];
     int32_t index = (int32_t)(task->step - sequence->steps);
     for (size_t i = 0; i < ex->plan->buffer_count; i++) {
         const tr_buffer *b = &ex->plan->buffers[i];
         bool first = b->sequence == (int)task->sequence && b->first == index;
         if (first && is_of_units(b)) {
-            ex->backend->poison(tr__memory(ex, (int)i), (size_t)b->bytes);
+            ex->backend->poison(queue, tr__memory(ex, (int)i), (size_t)b->bytes);
         }
     }
 }
 
-tr_status tr__launch(const tr_executor *ex, const tr_launch_task *task, tr_error *err) {
+tr_status tr__launch(const tr_executor *ex, tr_device_queue *queue,
+                     const tr_launch_task *task, tr_error *err) {
     if (ex->backend->poison) {
-        poison(ex, task);
+        poison(ex, queue, task);
     }
-    return launch(ex, task, err);
+    return launch(ex, queue, task, err);
 }
 
 tr_status tr__run_launch(tr_work *work, const tr_plan_step *step) {
@@ -45,9 +57,14 @@ tr_status tr__run_launch(tr_work *work, const tr_plan_step *step) {
                            .sequence = work->sequence,
                            .run = work->run,
                            .micro = ex->micros[step->micro]};
-    if (!ex->launcher[step->stream]) {
-        return tr__launch(ex, &task, work->err);
+    tr_device_queue *queue = ex->queue[step->stream];
+    if (ex->launcher[step->stream]) { // a fault comes up where somebody waits
+        tr__launcher_start(ex->launcher[step->stream], &task);
+        return TR_OK;
     }
-    tr__launcher_start(ex->launcher[step->stream], &task);
-    return TR_OK; // a fault comes up where somebody waits
+    tr_status status = tr__launch(ex, queue, &task, work->err);
+    if (queue) {
+        ex->backend->queues->mark(queue);
+    }
+    return status;
 }

@@ -62,17 +62,6 @@ static char *resolve_result(const tr_bases *bases, const tr_operand *operand) {
     return is_wave(operand->place) ? at + bases->part : at;
 }
 
-static tr_status fail_step(const tr_executor *ex, const tr_plan_step *step,
-                           tr_status failed, tr_error *err) {
-    const char *unit = tr__step_subject(ex->plan, step);
-    return failed == TR_MEMORY
-               ? tr_fail(err, failed,
-                         "no memory for what oneDNN allocates itself in a product of "
-                         "%s: leave some beside what the plan takes",
-                         unit)
-               : tr_fail(err, failed, "oneDNN failed in a product of %s", unit);
-}
-
 static tr_launch launch_of(const tr_plan_step *step, const tr_instruction *at,
                            const tr_bases *bases) {
     tr_launch launch = {.workspace = NULL};
@@ -97,9 +86,11 @@ static tr_run_context context_of(const tr_launch_task *task) {
     return run;
 }
 
-tr_status tr__launch_program(const tr_executor *ex, const tr_launch_task *task,
-                             const tr_program *program, tr_error *err) {
+tr_status tr__launch_program(const tr_executor *ex, tr_device_queue *queue,
+                             const tr_launch_task *task, const tr_program *program,
+                             tr_error *err) {
     const tr_plan_step *step = task->step;
+    const char *subject = tr__step_subject(ex->plan, step);
     tr_run_context run = context_of(task);
     tr_bases bases = {0};
     bind(ex, task, &bases);
@@ -113,10 +104,11 @@ tr_status tr__launch_program(const tr_executor *ex, const tr_launch_task *task,
         tr_launch launch = launch_of(step, at, &bases);
         launch.run = &run;
         launch.failed = &failed;
-        tr__backend_launch(ex->backend, at->kernel, &at->desc, at->state, &launch);
+        tr_device_work work = {at->kernel, &at->desc, at->state, &launch, subject};
+        tr__launch_kernel(ex, queue, &work);
         if (watched) {
-            tr__note_finite(ex, step, i, &at->desc, &launch);
+            tr__note_finite(ex, queue, step, i, &at->desc, &launch);
         }
     }
-    return failed == TR_OK ? TR_OK : fail_step(ex, step, failed, err);
+    return failed == TR_OK ? TR_OK : tr__backend_fail_launch(failed, subject, err);
 }

@@ -6,6 +6,9 @@ int64_t tr__stream_newest(const tr_executor *ex, tr_stream stream) {
     if (stream == TR_STREAM_COMM) {
         return ex->comm ? tr__comm_newest(ex->comm) : 0;
     }
+    if (ex->queue[stream]) {
+        return ex->backend->queues->newest(ex->queue[stream]);
+    }
     if (ex->launcher[stream]) {
         return tr__launcher_newest(ex->launcher[stream]);
     }
@@ -16,6 +19,9 @@ tr_status tr__stream_wait(tr_executor *ex, tr_stream stream, int64_t ticket,
                           tr_error *err) {
     if (stream == TR_STREAM_COMM) {
         return ex->comm ? tr__comm_wait(ex->comm, ticket, err) : TR_OK;
+    }
+    if (ex->queue[stream]) {
+        return ex->backend->queues->wait(ex->queue[stream], ticket, err);
     }
     if (ex->launcher[stream]) {
         return tr__launcher_wait(ex->launcher[stream], ticket, err);
@@ -28,6 +34,8 @@ void tr__stream_watch(tr_executor *ex, tr_stream stream, tr_task_span *spans,
                       int64_t count) {
     if (stream == TR_STREAM_COMM && ex->comm) {
         tr__comm_watch(ex->comm, spans, count);
+    } else if (ex->queue[stream]) {
+        ex->backend->queues->watch(ex->queue[stream], spans, count);
     } else if (ex->launcher[stream]) {
         tr__launcher_watch(ex->launcher[stream], spans, count);
     } else if (ex->carrier[stream]) {
@@ -45,11 +53,14 @@ tr_status tr__streams_wait(tr_executor *ex, tr_error *err) {
 }
 
 tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step) {
+    const tr_executor *ex = work->ex;
     tr_status status = TR_OK;
     for (int s = 0; s < TR_STREAMS && status == TR_OK; s++) {
-        if (step->wait[s] > 0) {
-            status = tr__stream_wait(work->ex, (tr_stream)s,
-                                     work->first[s] + step->wait[s], work->err);
+        int64_t ticket = work->first[s] + step->wait[s];
+        if (step->wait[s] > 0 && ex->queue[s] && ex->queue[step->stream]) {
+            ex->backend->queues->follow(ex->queue[step->stream], ex->queue[s], ticket);
+        } else if (step->wait[s] > 0) {
+            status = tr__stream_wait(work->ex, (tr_stream)s, ticket, work->err);
         }
     }
     return status;
@@ -57,7 +68,9 @@ tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step) {
 
 // What is left out of a stream is nothing there: waits count steps.
 void tr__stream_skip(tr_executor *ex, tr_stream stream) {
-    if (stream == TR_STREAM_NVME) {
+    if (ex->queue[stream]) {
+        ex->backend->queues->mark(ex->queue[stream]);
+    } else if (stream == TR_STREAM_NVME) {
         tr__carrier_start(ex->carrier[stream], &(tr_carry){.bytes = 0});
     } else {
         tr__launcher_start(ex->launcher[stream], &(tr_launch_task){.step = NULL});
@@ -66,7 +79,7 @@ void tr__stream_skip(tr_executor *ex, tr_stream stream) {
 
 static tr_status run_task(void *executor, const void *task, tr_error *err) {
     const tr_launch_task *t = task;
-    return t->step ? tr__launch(executor, t, err) : TR_OK;
+    return t->step ? tr__launch(executor, NULL, t, err) : TR_OK;
 }
 
 tr_status tr__stream_launches(tr_executor *ex, tr_stream stream, tr_error *err) {

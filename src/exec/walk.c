@@ -82,7 +82,8 @@ static void end_watch(const tr_work *work) {
 // A step that is left out waits nevertheless, because later steps count on its waits;
 // and what is left out of a stream carries nothing there, because waits count steps.
 static bool is_skipped(const tr_work *work, const tr_plan_step *step) {
-    return step->stream == TR_STREAM_NVME || work->ex->launcher[step->stream];
+    return step->stream == TR_STREAM_NVME || work->ex->queue[step->stream] ||
+           work->ex->launcher[step->stream];
 }
 
 static tr_status leave_out(tr_work *work, const tr_plan_step *step) {

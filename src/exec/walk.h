@@ -19,11 +19,15 @@ typedef struct tr_micro {
 struct tr_executor {
     const tr_plan *plan;
     const tr_backend *backend;
-    char *base[TR_SPACES];             // starts of the arenas
-    tr_comm *comm;                     // NULL: one rank
-    tr_carrier *carrier[TR_STREAMS];   // of copies, of NVMe; NULL: nothing is elsewhere
-    tr_launcher *launcher[TR_STREAMS]; // of launches; NULL: the walk does them
-    tr_watch *watch;                   // NULL: nobody watches
+    char *base[TR_SPACES]; // starts of the arenas
+    tr_comm *comm;         // NULL: one rank
+    // What works on a stream beside the walk: a queue of a discrete device, a carrier
+    // of bytes in the host's memory and its files, or a launcher of the host's kernels.
+    // All NULL: the walk does the stream's steps itself.
+    tr_device_queue *queue[TR_STREAMS];
+    tr_carrier *carrier[TR_STREAMS];
+    tr_launcher *launcher[TR_STREAMS];
+    tr_watch *watch; // NULL: nobody watches
     tr_feed *feed[2];
     tr_micro *micros;   // [g]
     int64_t micro_room; // the largest g so far
@@ -62,11 +66,15 @@ static inline void *tr__memory(const tr_executor *ex, int buffer) {
     return at && ex->base[at->space] ? ex->base[at->space] + at->offset : NULL;
 }
 
-// The first byte of a region, where copies, messages and files reach it; NULL: there is
-// none.
-static inline void *tr__at_region(const tr_executor *ex, const tr_region *region) {
+// The first byte of a region; NULL: there is none.
+static inline void *tr__region_address(const tr_executor *ex, const tr_region *region) {
     char *memory = tr__memory(ex, region->buffer);
-    return memory ? tr__backend_reach(ex->backend, memory + region->first) : NULL;
+    return memory ? memory + region->first : NULL;
+}
+
+// The same, where messages and files reach it.
+static inline void *tr__at_region(const tr_executor *ex, const tr_region *region) {
+    return tr__backend_reach(ex->backend, tr__region_address(ex, region));
 }
 
 // Element `element` of a flat buffer, in what this rank keeps of it.
@@ -94,26 +102,31 @@ static inline void *tr__kept_sum(const tr_executor *ex, const tr_flat_range *ran
 double *tr__own_record(const tr_executor *ex);
 
 // ---- run_unit.c
-tr_status tr__launch_program(const tr_executor *ex, const tr_launch_task *task,
-                             const tr_program *program, tr_error *err);
+tr_status tr__launch_program(const tr_executor *ex, tr_device_queue *queue,
+                             const tr_launch_task *task, const tr_program *program,
+                             tr_error *err);
 // ---- finite.c
 // Is what this step's ops make looked at? In fp16, where much can overflow.
 bool tr__watches_finite(const tr_executor *ex, const tr_launch_task *task);
-// Is all finite that the instruction has just made? What is first not is noted in the
-// record.
-void tr__note_finite(const tr_executor *ex, const tr_plan_step *step,
-                     size_t instruction, const tr_op_desc *desc,
-                     const tr_launch *launch);
+// Launches that look whether all is finite that the instruction makes. What is first
+// not is noted in the record.
+void tr__note_finite(const tr_executor *ex, tr_device_queue *queue,
+                     const tr_plan_step *step, size_t instruction,
+                     const tr_op_desc *desc, const tr_launch *launch);
 // ---- run_launch.c
 // Launches what the step names: a unit's program, or ops on flat buffers. On the step's
 // stream, where that works beside the walk.
 tr_status tr__run_launch(tr_work *work, const tr_plan_step *step);
-// The same, at once.
-tr_status tr__launch(const tr_executor *ex, const tr_launch_task *task, tr_error *err);
+// The same into a device's queue (NULL: by the calling thread, at once).
+tr_status tr__launch(const tr_executor *ex, tr_device_queue *queue,
+                     const tr_launch_task *task, tr_error *err);
+// One kernel, likewise.
+void tr__launch_kernel(const tr_executor *ex, tr_device_queue *queue,
+                       const tr_device_work *work);
 // ---- run_flat.c
 // The launches of a step on flat buffers.
-void tr__launch_flat(const tr_executor *ex, const tr_run_context *run,
-                     const tr_plan_step *step);
+void tr__launch_flat(const tr_executor *ex, tr_device_queue *queue,
+                     const tr_run_context *run, const tr_plan_step *step);
 // ---- run_comm.c
 tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step);
 // ---- run_copy.c
@@ -122,7 +135,7 @@ tr_status tr__run_file(tr_work *work, const tr_plan_step *step);
 // ---- run_host.c
 tr_status tr__run_host(tr_work *work, const tr_plan_step *step);
 // ---- streams.c
-// The launches of a stream work beside the walk from now on.
+// The host's launches work beside the walk from now on.
 tr_status tr__stream_launches(tr_executor *ex, tr_stream stream, tr_error *err);
 int64_t tr__stream_newest(const tr_executor *ex, tr_stream stream); // ticket
 tr_status tr__stream_wait(tr_executor *ex, tr_stream stream, int64_t ticket,
@@ -133,7 +146,8 @@ void tr__stream_watch(tr_executor *ex, tr_stream stream, tr_task_span *spans,
 void tr__stream_skip(tr_executor *ex, tr_stream stream);
 // Until nothing is under way on any stream.
 tr_status tr__streams_wait(tr_executor *ex, tr_error *err);
-// Until everything is done that the step waits for.
+// Until everything is done that the step waits for; a step of a device's queue waits
+// for other queues there, while the walk goes on.
 tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step);
 
 #endif

@@ -95,16 +95,20 @@ static tr_status find_limits(const tr_sequence *sequence, tr_dependencies *depen
     return TR_OK;
 }
 
-// A wait holds for all later steps: only one for more is noted. number: [steps].
-static void count_waits(tr_sequence *sequence, tr_stream stream,
+// A wait of the walk holds for all later steps, one of a device's queue for its own
+// later steps: only one for more is noted. number: [steps].
+static void count_waits(const tr_plan *plan, tr_sequence *sequence, tr_stream stream,
                         const tr_dependencies *dependencies, int32_t *number) {
-    int32_t issued = 0, done = 0;
+    int32_t issued = 0, done = 0, done_on[TR_STREAMS] = {0};
     for (size_t i = 0; i < sequence->count; i++) {
         tr_plan_step *step = &sequence->steps[i];
         int32_t on = step->stream == stream ? -1 : dependencies->on[i][stream];
         int32_t needed = on < 0 ? 0 : number[on];
-        step->wait[stream] = needed > done ? needed : 0;
-        done = needed > done ? needed : done;
+        bool follows = tr__plan_follows(plan, step->stream, stream);
+        int32_t *known = follows ? &done_on[step->stream] : &done;
+        int32_t most = *known > done ? *known : done;
+        step->wait[stream] = needed > most ? needed : 0;
+        *known = needed > most ? needed : *known;
         issued += step->stream == stream;
         number[i] = issued;
     }
@@ -119,7 +123,7 @@ static tr_status find_waits(tr_plan *plan, tr_sequence_kind kind,
     }
     for (int s = 0; s < TR_STREAMS; s++) {
         if (tr__plan_is_beside(plan, (tr_stream)s)) {
-            count_waits(sequence, (tr_stream)s, dependencies, number);
+            count_waits(plan, sequence, (tr_stream)s, dependencies, number);
         }
     }
     tr__free(number);

@@ -45,6 +45,15 @@ bool tr__plan_is_beside(const tr_plan *plan, tr_stream stream) {
            (stream == TR_STREAM_COMPUTE && plan->request.discrete);
 }
 
+static bool is_queue(const tr_plan *plan, tr_stream stream) {
+    return plan->request.discrete &&
+           (stream == TR_STREAM_COMPUTE || stream == TR_STREAM_COPY);
+}
+
+bool tr__plan_follows(const tr_plan *plan, tr_stream waiting, tr_stream awaited) {
+    return is_queue(plan, waiting) && is_queue(plan, awaited);
+}
+
 const char *tr__part_name(tr_part part) {
     static const char *const names[] = {
         "parameters", "gradients", "record", "copy",  "state 0",     "state 1",

@@ -162,7 +162,7 @@ typedef struct tr_plan_step {
     // the others (adds.c). Bits: tr__operand_bit.
     uint64_t writes;
     // So many of the sequence's steps of each stream must be done, where no earlier
-    // step has waited for them (schedule.c).
+    // step that this one comes after has waited for them (schedule.c).
     int32_t wait[TR_STREAMS];
     int32_t binding; // where the unit's flat buffers lie: in plan->bindings, -1: none
     // Read, write, measure, update: elements of the flat buffer, multiples of 1,024 but
@@ -218,6 +218,9 @@ const char *tr__stream_wait_key(tr_stream stream);
 bool tr__stream_is_beside(tr_stream stream);
 // The same in this plan.
 bool tr__plan_is_beside(const tr_plan *plan, tr_stream stream);
+// Both streams are queues of a discrete device: the one waits for the other there,
+// while the walk goes on, so that only its own later steps know of it.
+bool tr__plan_follows(const tr_plan *plan, tr_stream waiting, tr_stream awaited);
 const char *tr__part_name(tr_part part);
 
 // ---- what a step is

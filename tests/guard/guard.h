@@ -18,6 +18,7 @@ extern const tr_memory_source test_guard_memory;
 void test_guard_launch(const tr_kernel *kernel, const tr_op_desc *desc, void *state,
                        const tr_launch *launch);
 void *test_guard_reach(void *address);
-void test_guard_poison(void *address, size_t bytes);
+void test_guard_poison(tr_device_queue *queue, void *address, size_t bytes);
+extern const tr_queue_table test_guard_queues;
 
 #endif

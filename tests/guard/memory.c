@@ -113,10 +113,6 @@ void *test_guard_reach(void *address) {
     return real;
 }
 
-void test_guard_poison(void *address, size_t bytes) {
-    memset(test_guard_reach(address), 0xFF, bytes); // NaN in every float type
-}
-
 void test_guard_launch(const tr_kernel *kernel, const tr_op_desc *desc, void *state,
                        const tr_launch *launch) {
     tr_launch real = *launch;

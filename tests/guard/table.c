@@ -10,6 +10,7 @@ static pthread_once_t made = PTHREAD_ONCE_INIT;
 static void make(void) {
     guard = tr__cpu_backend;
     guard.discrete = true;
+    guard.queues = &test_guard_queues;
     guard.memory = &test_guard_memory;
     guard.launch = test_guard_launch;
     guard.reach = test_guard_reach;

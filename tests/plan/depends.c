@@ -110,8 +110,10 @@ static bool is_waited_for(const tr_plan *plan, const tr_sequence *sequence,
         number += sequence->steps[i].stream == stream;
     }
     for (size_t i = 0; i <= after; i++) {
-        int32_t wait = sequence->steps[i].wait[stream];
-        waited = wait > waited ? wait : waited;
+        const tr_plan_step *step = &sequence->steps[i];
+        bool known = step->stream == sequence->steps[after].stream ||
+                     !tr__plan_follows(plan, step->stream, stream);
+        waited = known && step->wait[stream] > waited ? step->wait[stream] : waited;
     }
     return waited >= number;
 }

@@ -52,14 +52,16 @@ bool test_is_sound(const tr_plan *plan, tr_sequence_kind kind,
                    const tr_accesses *accesses) {
     const tr_sequence *sequence = &plan->sequences[kind];
     int32_t number[STEPS_MAX], issued[TR_STREAMS] = {0}, waited[TR_STREAMS] = {0};
+    int32_t queues[TR_STREAMS][TR_STREAMS] = {0}; // what a queue alone has waited for
     if (sequence->count > STEPS_MAX || plan->buffer_count > STEPS_MAX) {
         return false;
     }
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
         for (int s = 0; s < TR_STREAMS; s++) {
-            int32_t wait = step->wait[s];
-            waited[s] = wait > waited[s] ? wait : waited[s];
+            bool follows = tr__plan_follows(plan, step->stream, (tr_stream)s);
+            int32_t *of = follows ? &queues[step->stream][s] : &waited[s];
+            *of = step->wait[s] > *of ? step->wait[s] : *of;
         }
         for (size_t k = 0; k < accesses->begin[i]; k++) {
             for (size_t l = accesses->begin[i]; l < accesses->begin[i + 1]; l++) {
@@ -71,7 +73,8 @@ bool test_is_sound(const tr_plan *plan, tr_sequence_kind kind,
                 while (accesses->begin[before + 1] <= k) {
                     before++;
                 }
-                if (!is_done(plan, sequence, number, before, i, waited)) {
+                if (!is_done(plan, sequence, number, before, i, waited) &&
+                    !is_done(plan, sequence, number, before, i, queues[step->stream])) {
                     return false;
                 }
             }

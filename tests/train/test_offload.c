@@ -68,8 +68,12 @@ static void print_run(const world *w, const homes *h, char text[TEXT_MAX]) {
 }
 
 static int64_t carried(const trial *t, tr_stream stream) {
-    tr_carrier *carrier = t->engine->executor->carrier[stream];
+    const tr_executor *ex = t->engine->executor;
+    tr_carrier *carrier = ex->carrier[stream];
     tr_carrier_totals totals = {0};
+    if (ex->queue[stream]) {
+        return ex->backend->queues->copied(ex->queue[stream]);
+    }
     if (carrier) {
         totals = tr__carrier_totals(carrier);
     }

@@ -3,13 +3,28 @@
 // One thread issues all steps, in the order of the sequence. It does the steps of the
 // data stream itself, and those of the compute stream unless the device is discrete;
 // those of the other streams go on beside it, on each stream one after the other. It
-// waits before it issues a step, whatever the step's stream: so what it knows to be
-// done holds for every later step, and its clock is everybody's. (Where streams wait
-// for themselves, each needs a clock of its own, joined at every wait.)
+// waits before it issues a step: so what it knows to be done holds for every later
+// step, and its clock is everybody's. Of a discrete device, the compute stream and the
+// copy stream are queues that wait for each other themselves, while the thread goes on:
+// what such a wait brings is known to the later steps of that queue alone.
 #include "plan/proof/proof.h"
 
 static const tr_stream beside[TR_BESIDE_STREAMS] = {
     TR_STREAM_COMM, TR_STREAM_COPY, TR_STREAM_NVME, TR_STREAM_HOST, TR_STREAM_COMPUTE};
+
+// Does the stream wait for itself?
+static bool is_queue(const tr_proof *p, tr_stream stream) {
+    return p->plan->request.discrete &&
+           (stream == TR_STREAM_COMPUTE || stream == TR_STREAM_COPY);
+}
+
+// Who knows, after the step has waited for stream `s`, that this much of it is done.
+static int32_t *knowing(tr_proof *p, int s) {
+    tr_stream waiting = p->step->stream;
+    return is_queue(p, waiting) && is_queue(p, beside[s])
+               ? &p->known[tr__clock_stream(p, waiting)][s]
+               : &p->done[s];
+}
 
 int tr__clock_count(const tr_plan *plan) {
     return plan->request.discrete ? TR_BESIDE_STREAMS : TR_BESIDE_STREAMS - 1;
@@ -34,7 +49,8 @@ void tr__clock_wait(tr_proof *p) {
                             (int)wait, tr__stream_name(beside[s]), (int)p->issued[s]);
         } else if (wait > 0) {
             int32_t last = p->of_stream[p->kind][s][wait - 1];
-            p->done[s] = last > p->done[s] ? last : p->done[s];
+            int32_t *known = knowing(p, s);
+            *known = last > *known ? last : *known;
         }
     }
 }
@@ -51,6 +67,9 @@ void tr__clock_reset(tr_proof *p, int32_t first) {
     for (int s = 0; s < p->beside; s++) {
         p->issued[s] = 0;
         p->done[s] = first - 1;
+        for (int q = 0; q < p->beside; q++) {
+            p->known[q][s] = first - 1;
+        }
         for (int32_t i = 0; i < first; i++) {
             p->issued[s] += sequence->steps[i].stream == beside[s];
         }
@@ -58,5 +77,7 @@ void tr__clock_reset(tr_proof *p, int32_t first) {
 }
 
 bool tr__clock_is_before(const tr_proof *p, int stream, int32_t before) {
-    return before <= p->done[stream] || stream == tr__clock_stream(p, p->step->stream);
+    int own = tr__clock_stream(p, p->step->stream);
+    return before <= p->done[stream] || stream == own ||
+           (own >= 0 && before <= p->known[own][stream]);
 }

@@ -82,6 +82,7 @@ typedef struct tr_proof {
     bool spoilt, spoilt_zeros;
     uint32_t used; // slots that the rule has taken
     int32_t issued[TR_BESIDE_STREAMS], done[TR_BESIDE_STREAMS]; // steps; step numbers
+    int32_t known[TR_BESIDE_STREAMS][TR_BESIDE_STREAMS]; // done, as a queue alone knows
     tr_error *err;
     tr_status status; // after an error nothing is done
 } tr_proof;
