@@ -38,14 +38,14 @@ static void make_samples(samples *s) {
 
 // Called from the reading thread with the numbers of the samples that are wanted.
 static tr_status read_samples(void *user, const int64_t *index, int64_t count,
-                              void *input, void *target, tr_error *err) {
+                              void *const *rows, tr_error *err) {
     const samples *s = user;
-    float(*rows)[FEATURES] = input; // [count, FEATURES]
-    int32_t *labels = target;       // [count]
+    float(*features)[FEATURES] = rows[0]; // [count, FEATURES]
+    int32_t *labels = rows[1];            // [count]
     (void)err;
     for (int64_t i = 0; i < count; i++) {
         for (int f = 0; f < FEATURES; f++) {
-            rows[i][f] = s->features[index[i]][f];
+            features[i][f] = s->features[index[i]][f];
         }
         labels[i] = s->labels[index[i]];
     }
@@ -56,7 +56,7 @@ static tr_status train(samples *s, tr_error *err) {
     tr_dataset_source source = {
         .about = "samples made in memory",
         .samples = SAMPLES,
-        .sample = {{TR_F32, TR_SHAPE1(FEATURES)}, {TR_I32, {0}}},
+        .tensors = tr_batch_features(FEATURES),
         .classes = CLASSES,
         .hash = 1,
         .read = read_samples,

@@ -69,7 +69,7 @@ static const tr_op square_op = {.name = "square",
 static void hidden(tr_graph *g, const void *config) {
     (void)config;
     tr_init draw = {TR_INIT_UNIFORM, -0.1f, 0.1f};
-    tr_value x = tr_graph_data(g, TR_DATA_INPUT); // [B, 100]
+    tr_value x = tr_graph_data(g, "features"); // [B, 100]
     tr_value w = tr_graph_param(g, "weight", TR_SHAPE2(64, 100), draw);
     tr_value b = tr_graph_param(g, "bias", TR_SHAPE1(64), draw);
     tr_value h = tr_linear(g, TR_LINEAR_OUT_IN, x, w, b); // [B, 64]
@@ -82,7 +82,7 @@ static void head(tr_graph *g, const void *config) {
     tr_value x = tr_graph_input(g, 0); // [B, 64]
     tr_value w = tr_graph_param(g, "weight", TR_SHAPE2(10, 64), draw);
     tr_value b = tr_graph_param(g, "bias", TR_SHAPE1(10), draw);
-    tr_value targets = tr_graph_data(g, TR_DATA_TARGET); // [B]
+    tr_value targets = tr_graph_data(g, "labels"); // [B]
     tr_head(g, TR_LINEAR_OUT_IN, x, w, b, targets);
 }
 
@@ -95,8 +95,9 @@ static const tr_model model = {
     .type = "squares",
     .unit_count = 2,
     .units = units,
-    .input = {TR_F32, TR_SHAPE1_INIT(100)},
-    .target = {TR_I32, {0}},
+    .batch = {2,
+              {{"features", TR_ROLE_INPUT, {TR_F32, TR_SHAPE1_INIT(100)}},
+               {"labels", TR_ROLE_TARGET, {TR_I32, {0}}}}},
     .classes = 10,
     .classifier = true,
     .config_json = "{\"model_type\": \"squares\"}",

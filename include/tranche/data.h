@@ -5,8 +5,8 @@
 #ifndef TRANCHE_DATA_H
 #define TRANCHE_DATA_H
 
+#include <tranche/batch.h>
 #include <tranche/status.h>
-#include <tranche/types.h>
 
 #include <stdbool.h>
 
@@ -16,30 +16,22 @@ extern "C" {
 
 typedef struct tr_dataset tr_dataset;
 
-// A target that is none: its loss does not count.
-enum { TR_NO_TARGET = -100 };
-
-// The tensors of one sample, without the batch dimension. Text: input I32 [n], target
-// I32 [n]. Features: input F32 [F], target I32 [] (rank 0).
-typedef struct tr_sample_desc {
-    tr_tensor_desc input;  // F32 or I32, rank at most TR_RANK_MAX - 1
-    tr_tensor_desc target; // I32, rank at most TR_RANK_MAX - 1
-} tr_sample_desc;
-
 typedef struct tr_dataset_source {
-    const char *about;     // one line for people, copied; NULL: "callback"
-    int64_t samples;       // > 0
-    tr_sample_desc sample; // shapes without TR_BATCH
-    int64_t vocabulary;    // I32 inputs lie in [0, vocabulary); 0: not known, unchecked
-    int64_t classes; // targets lie in [0, classes) or are TR_NO_TARGET; 0: as above
-    uint64_t hash;   // of what the data is: a resumed run compares it
-    int64_t bytes;   // resident memory that the source holds
+    const char *about;        // one line for people, copied; NULL: "callback"
+    int64_t samples;          // > 0
+    tr_batch_tensors tensors; // what `read` delivers; a model takes them by name
+    int64_t vocabulary; // I32 inputs lie in [0, vocabulary); 0: not known, unchecked
+    int64_t classes;    // targets lie in [0, classes) or are TR_NO_TARGET; 0: as above
+    uint64_t hash;      // of what the data is: a resumed run compares it
+    int64_t bytes;      // resident memory that the source holds
     // Reads the samples index[0 .. count), each in [0, samples), any order, repeats
-    // allowed, into rows of input and target. Called from a reading thread, one call at
-    // a time for each dataset; a source with two datasets over it must stand two calls
-    // at once. An error says where in the data it is.
-    tr_status (*read)(void *user, const int64_t *index, int64_t count, void *input,
-                      void *target, tr_error *err);
+    // allowed. rows[i] is where tensor i of `tensors` goes: [count, ...] of its type
+    // and shape, packed; the memory is the caller's, during the call. All of it is
+    // written. Called from a reading thread, one call at a time for each dataset; a
+    // source with two datasets over it must stand two calls at once. An error says
+    // where in the data it is.
+    tr_status (*read)(void *user, const int64_t *index, int64_t count,
+                      void *const *rows, tr_error *err);
     void (*destroy)(void *user); // NULL: nothing to do
     void *user;
 } tr_dataset_source;
@@ -52,7 +44,8 @@ tr_status tr_dataset_create_callback(const tr_dataset_source *source, tr_dataset
                                      tr_error *err);
 
 int64_t tr_dataset_samples(const tr_dataset *dataset);
-tr_sample_desc tr_dataset_sample(const tr_dataset *dataset);
+// What one sample consists of; lives as long as the dataset.
+const tr_batch_tensors *tr_dataset_tensors(const tr_dataset *dataset);
 int64_t tr_dataset_vocabulary(const tr_dataset *dataset); // 0: not known, or no ids
 int64_t tr_dataset_classes(const tr_dataset *dataset);    // 0: not known
 // 64 bits over what the data is: format, sizes, order and content of its files (whole
@@ -65,11 +58,11 @@ int64_t tr_dataset_bytes(const tr_dataset *dataset);
 // One line for people, such as "3 files, 1.40 MiB in windows of 64 bytes".
 const char *tr_dataset_about(const tr_dataset *dataset);
 
-// Reads the samples index[0 .. count) into input [count, ...] and target [count, ...],
-// rows packed. No allocation. TR_DATA and TR_IO name the file and the position;
-// TR_USAGE: an index out of range. One call at a time for each dataset.
+// Reads the samples index[0 .. count): rows[i] [count, ...] gets tensor i of
+// tr_dataset_tensors, rows packed. No allocation. TR_DATA and TR_IO name the file and
+// the position; TR_USAGE: an index out of range. One call at a time for each dataset.
 tr_status tr_dataset_read(tr_dataset *dataset, const int64_t *index, int64_t count,
-                          void *input, void *target, tr_error *err);
+                          void *const *rows, tr_error *err);
 void tr_dataset_destroy(tr_dataset *dataset); // NULL-safe
 
 // Whether the first line of a csv file is a header.

@@ -6,6 +6,7 @@
 #ifndef TRANCHE_GRAPH_H
 #define TRANCHE_GRAPH_H
 
+#include <tranche/batch.h>
 #include <tranche/op.h>
 #include <tranche/rope.h>
 
@@ -29,16 +30,15 @@ typedef struct tr_init {
     float a, b;
 } tr_init;
 
-typedef enum tr_data_kind { TR_DATA_INPUT, TR_DATA_TARGET, TR_DATA_KINDS } tr_data_kind;
-
 // ---- what comes in and goes out
 // ------------------------------------------------------
 
 // Tensor `index` that the unit before handed on.
 tr_value tr_graph_input(tr_graph *graph, int index);
-// The batch's own tensors: a first dimension of TR_BATCH, then the sample's. Features
-// are of the type that the run computes in.
-tr_value tr_graph_data(tr_graph *graph, tr_data_kind kind);
+// The tensor of the batch that has this name in the model's list (tr_model.batch): a
+// first dimension of TR_BATCH, then the sample's. F32 becomes the type that the run
+// computes in.
+tr_value tr_graph_data(tr_graph *graph, const char *name);
 // A parameter of this unit, of the type that the run computes in. `name` is completed
 // by the unit's prefix.
 tr_value tr_graph_param(tr_graph *graph, const char *name, tr_shape shape,

@@ -2,6 +2,7 @@
 #ifndef TRANCHE_MODEL_H
 #define TRANCHE_MODEL_H
 
+#include <tranche/batch.h>
 #include <tranche/graph.h>
 
 #ifdef __cplusplus
@@ -22,9 +23,9 @@ typedef struct tr_model {
     const char *type;           // "gpt2", "mlp", or a name of the caller's
     int unit_count;             // in order; the last one ends with the loss
     const tr_model_unit *units; // [unit_count]
-    // Of one sample, without the batch dimension: token ids [S] i32 or features [F]
-    // f32, and targets [S] or [] i32.
-    tr_tensor_desc input, target;
+    // What it takes of a batch: units ask for these by name (tr_graph_data), and the
+    // data set has to have tensors of the same names, types and shapes, and no others.
+    tr_batch_tensors batch;
     int64_t classes; // targets and, for tokens, inputs lie in [0, classes)
     // Tensors whose rows are tokens, by their names in files, NULL at the end; NULL:
     // none. Files have `padded_classes` rows of them (0: `classes`), of which those

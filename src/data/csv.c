@@ -175,11 +175,11 @@ static void destroy_table(void *user) {
     tr__free(self);
 }
 
-static tr_status read_rows(void *user, const int64_t *index, int64_t count, void *input,
-                           void *target, tr_error *err) {
+static tr_status read_rows(void *user, const int64_t *index, int64_t count,
+                           void *const *rows, tr_error *err) {
     const csv_table *self = user;
-    float *row = input;      // [count, features]
-    int32_t *label = target; // [count]
+    float *row = rows[0];     // [count, features]
+    int32_t *label = rows[1]; // [count]
     (void)err;
     for (int64_t i = 0; i < count; i++) {
         memcpy(row + i * self->features, self->value + index[i] * self->features,
@@ -230,7 +230,7 @@ static tr_status wrap(csv_table *self, const tr_data_options *options,
     tr_dataset_source source = {
         .about = about,
         .samples = (int64_t)self->rows,
-        .sample = tr__sample_of(options, self->features),
+        .tensors = tr__tensors_of(options, self->features),
         .classes = classes,
         .hash = tr__hash_more(content, numbers, sizeof numbers),
         .bytes = table_bytes(self),

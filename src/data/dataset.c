@@ -72,7 +72,7 @@ void tr_dataset_destroy(tr_dataset *dataset) {
 }
 
 tr_status tr_dataset_read(tr_dataset *dataset, const int64_t *index, int64_t count,
-                          void *input, void *target, tr_error *err) {
+                          void *const *rows, tr_error *err) {
     const tr_dataset_source *source = &dataset->source;
     for (int64_t i = 0; i < count; i++) {
         if (index[i] < 0 || index[i] >= source->samples) {
@@ -80,15 +80,15 @@ tr_status tr_dataset_read(tr_dataset *dataset, const int64_t *index, int64_t cou
                            (long long)index[i], (long long)source->samples);
         }
     }
-    return source->read(source->user, index, count, input, target, err);
+    return source->read(source->user, index, count, rows, err);
 }
 
 int64_t tr_dataset_samples(const tr_dataset *dataset) {
     return dataset->source.samples;
 }
 
-tr_sample_desc tr_dataset_sample(const tr_dataset *dataset) {
-    return dataset->source.sample;
+const tr_batch_tensors *tr_dataset_tensors(const tr_dataset *dataset) {
+    return &dataset->source.tensors;
 }
 
 int64_t tr_dataset_vocabulary(const tr_dataset *dataset) {
@@ -111,27 +111,25 @@ const char *tr_dataset_about(const tr_dataset *dataset) {
     return dataset->source.about;
 }
 
-int64_t tr__sample_input_bytes(tr_sample_desc sample) {
-    return tr_tensor_bytes(sample.input);
+tr_batch_tensors tr__tensors_of(const tr_data_options *options, int64_t features) {
+    int64_t height = options->image_height, width = options->image_width;
+    tr_batch_tensors image = tr_batch_images(height, width, options->image_channels);
+    if (height <= 0) {
+        return tr_batch_features(features);
+    }
+    if (tr_shape_count(image.tensor[0].desc.shape) != features) {
+        image.tensor[0].desc.shape = TR_SHAPE1(features);
+    }
+    return image;
 }
 
-int64_t tr__sample_target_bytes(tr_sample_desc sample) {
-    return tr_tensor_bytes(sample.target);
+int64_t tr__dataset_features(const tr_dataset *dataset) {
+    return tr_shape_count(tr_batch_input(&dataset->source.tensors)->desc.shape);
 }
 
-tr_sample_desc tr__sample_text(int64_t length) {
-    tr_tensor_desc ids = {TR_I32, TR_SHAPE1(length)};
-    return (tr_sample_desc){ids, ids};
-}
-
-tr_sample_desc tr__sample_features(int64_t features) {
-    return (tr_sample_desc){{TR_F32, TR_SHAPE1(features)}, {TR_I32, {0}}};
-}
-
-tr_sample_desc tr__sample_of(const tr_data_options *options, int64_t features) {
-    tr_shape image =
-        TR_SHAPE3(options->image_height, options->image_width, options->image_channels);
-    return tr_shape_count(image) == features
-               ? (tr_sample_desc){{TR_F32, image}, {TR_I32, {0}}}
-               : tr__sample_features(features);
+void tr__rows_move(const tr_batch_tensors *tensors, int64_t by, void *const *rows,
+                   void *out[TR_BATCH_TENSORS_MAX]) {
+    for (int i = 0; i < tensors->count; i++) {
+        out[i] = (char *)rows[i] + by * tr_tensor_bytes(tensors->tensor[i].desc);
+    }
 }

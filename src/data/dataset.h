@@ -27,14 +27,13 @@ void tr__dataset_identify(tr_dataset *dataset, const tr_data_identity *identity)
 // The source's user object, for formats that look at another data set of their own.
 const void *tr__dataset_user(const tr_dataset *dataset);
 
-// Bytes of one sample's input and target.
-int64_t tr__sample_input_bytes(tr_sample_desc sample);
-int64_t tr__sample_target_bytes(tr_sample_desc sample);
-
-// Descriptions of the two kinds of samples that the formats have.
-tr_sample_desc tr__sample_text(int64_t length);
-tr_sample_desc tr__sample_features(int64_t features);
-// The same, or the image that the options say, where it has as many values.
-tr_sample_desc tr__sample_of(const tr_data_options *options, int64_t features);
+// The tensors of rows of `features` values: an image where the options say one, and
+// else features. Where the values are not as many as the image has, they stay a row.
+tr_batch_tensors tr__tensors_of(const tr_data_options *options, int64_t features);
+// Values of one sample's first input.
+int64_t tr__dataset_features(const tr_dataset *dataset);
+// Moves each of rows [count of `tensors`] on by so many rows.
+void tr__rows_move(const tr_batch_tensors *tensors, int64_t by, void *const *rows,
+                   void *out[TR_BATCH_TENSORS_MAX]);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "data/dataset.h"
 
+#include "base/batch.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -13,17 +14,14 @@
 #include <stdint.h>
 #include <string.h>
 
-enum {
-    ALIGN = 64,
-    PIECE = 16, // samples read between two looks at `stop`
-};
+enum { PIECE = 16 }; // samples read between two looks at `stop`
 
 struct tr_feed {
     tr_feed_options options;
-    int64_t slot_bytes, input_bytes, target_bytes; // of a slot; of a row
-    int64_t target_offset;                         // of the target rows in a slot
-    tr_feed_micro *micro;                          // [slots]
-    tr_feed_waits waits;                           // of the acquiring thread
+    tr_batch_tensors batch; // of a slot
+    int64_t slot_bytes;
+    tr_feed_micro *micro;       // [slots]
+    tr_feed_waits waits;        // of the acquiring thread
     int64_t acquired, released; // likewise; `released` under the lock
 
     pthread_t thread;
@@ -38,23 +36,6 @@ struct tr_feed {
     tr_error error;
 };
 
-static int64_t align_up(int64_t bytes) {
-    return tr__round_up(bytes, ALIGN);
-}
-
-int64_t tr__feed_slot_bytes(tr_sample_desc sample, int64_t micro_batch) {
-    int64_t input = tr__sample_input_bytes(sample);
-    int64_t target = tr__sample_target_bytes(sample);
-    int64_t sum = 0;
-    if (input < 0 || target < 0 || micro_batch < 0 ||
-        !tr__mul_i64(input, micro_batch, &input) ||
-        !tr__mul_i64(target, micro_batch, &target) ||
-        !tr__add_i64(input, target, &sum) || sum > INT64_MAX - 2 * ALIGN) {
-        return -1;
-    }
-    return align_up(input) + align_up(target);
-}
-
 // ---- the thread
 
 // rows: [count] of the slot, from row `row` on; `global`: index of the first. A batch
@@ -62,24 +43,14 @@ int64_t tr__feed_slot_bytes(tr_sample_desc sample, int64_t micro_batch) {
 static tr_status read_rows(tr_feed *feed, char *slot, int64_t row, int64_t count,
                            int64_t global, tr_error *err) {
     int64_t index[PIECE], per_epoch = feed->options.batcher.samples;
+    void *rows[TR_BATCH_TENSORS_MAX];
     for (int64_t i = 0; i < count; i++) {
         index[i] = tr__order_sample(&feed->options.order, global / per_epoch,
                                     global % per_epoch + i);
     }
-    return tr_dataset_read(feed->options.dataset, index, count,
-                           slot + row * feed->input_bytes,
-                           slot + feed->target_offset + row * feed->target_bytes, err);
-}
-
-static void pad_rows(const tr_feed *feed, char *slot, int64_t rows) {
-    int64_t missing = feed->options.micro_batch - rows;
-    memset(slot + rows * feed->input_bytes, 0, (size_t)(missing * feed->input_bytes));
-    int32_t *target =
-        (int32_t *)(void *)(slot + feed->target_offset + rows * feed->target_bytes);
-    int64_t count = missing * feed->target_bytes / (int64_t)sizeof *target;
-    for (int64_t i = 0; i < count; i++) {
-        target[i] = TR_NO_TARGET;
-    }
+    tr__batch_rows(tr_dataset_tensors(feed->options.dataset), &feed->batch, slot,
+                   feed->options.micro_batch, row, rows);
+    return tr_dataset_read(feed->options.dataset, index, count, rows, err);
 }
 
 static tr_status fill_slot(tr_feed *feed, int64_t which, tr_batch batch, int64_t micro,
@@ -96,9 +67,8 @@ static tr_status fill_slot(tr_feed *feed, int64_t which, tr_batch batch, int64_t
                            batch.first + offset + row, err);
     }
     if (status == TR_OK) {
-        pad_rows(feed, slot, rows);
-        feed->micro[which] = (tr_feed_micro){slot, slot + feed->target_offset,
-                                             batch.first + offset, rows, batch};
+        tr__batch_pad(&feed->batch, slot, m, rows);
+        feed->micro[which] = (tr_feed_micro){slot, batch.first + offset, rows, batch};
     }
     return status;
 }
@@ -196,10 +166,30 @@ tr_feed_waits tr__feed_waits(const tr_feed *feed) {
     return feed->waits;
 }
 
+// What a slot holds.
+static const tr_batch_tensors *batch_of(const tr_feed_options *options) {
+    return options->batch ? options->batch : tr_dataset_tensors(options->dataset);
+}
+
+// Every tensor of the data has a place in a slot, of its own shape, and the reverse.
+static bool fits(const tr_batch_tensors *data, const tr_batch_tensors *slot) {
+    bool good = data->count == slot->count;
+    for (int i = 0; good && i < data->count; i++) {
+        int at = tr_batch_find(slot, data->tensor[i].name);
+        good = at >= 0 && slot->tensor[at].desc.dtype == data->tensor[i].desc.dtype &&
+               tr_shape_equal(slot->tensor[at].desc.shape, data->tensor[i].desc.shape);
+    }
+    return good;
+}
+
 static tr_status check_options(const tr_feed_options *options, tr_error *err) {
     int64_t samples = tr_dataset_samples(options->dataset), last = 0, bytes = 0;
-    int64_t slot =
-        tr__feed_slot_bytes(tr_dataset_sample(options->dataset), options->micro_batch);
+    const tr_batch_tensors *batch = batch_of(options);
+    int64_t slot = tr__batch_offset(batch, options->micro_batch, batch->count);
+    if (!fits(tr_dataset_tensors(options->dataset), batch)) {
+        return tr_fail(err, TR_USAGE,
+                       "a data feed for other tensors than its data has");
+    }
     if (options->order.samples != samples || options->batcher.samples <= 0 ||
         options->batcher.samples > samples || options->batcher.batch <= 0 ||
         options->cursor < 0 || options->steps < 0) {
@@ -211,7 +201,7 @@ static tr_status check_options(const tr_feed_options *options, tr_error *err) {
         return tr_fail(err, TR_USAGE, "a data feed with micro-batches of no sense");
     }
     if (options->slots <= 0 || slot < 0 || !tr__mul_i64(slot, options->slots, &bytes) ||
-        !options->memory || (uintptr_t)options->memory % ALIGN != 0) {
+        !options->memory || (uintptr_t)options->memory % TR_SLOT_ALIGNMENT != 0) {
         return tr_fail(err, TR_USAGE, "a data feed without aligned memory");
     }
     return TR_OK;
@@ -239,13 +229,11 @@ tr_status tr__feed_create(const tr_feed_options *options, tr_feed **out,
         tr__free(micro);
         return tr_fail(err, TR_MEMORY, "no memory for the data feed");
     }
-    tr_sample_desc sample = tr_dataset_sample(options->dataset);
     feed->options = *options;
     feed->micro = micro;
-    feed->slot_bytes = tr__feed_slot_bytes(sample, options->micro_batch);
-    feed->input_bytes = tr__sample_input_bytes(sample);
-    feed->target_bytes = tr__sample_target_bytes(sample);
-    feed->target_offset = align_up(feed->input_bytes * options->micro_batch);
+    feed->batch = *batch_of(options);
+    feed->slot_bytes =
+        tr__batch_offset(&feed->batch, options->micro_batch, feed->batch.count);
     pthread_mutex_init(&feed->lock, NULL);
     pthread_cond_init(&feed->filled_more, NULL);
     pthread_cond_init(&feed->released_more, NULL);

@@ -1,9 +1,9 @@
 // The reading thread: fills a ring of micro-batch slots ahead of the step.
 //
-// The ring's memory is the caller's (a planned arena). A slot holds the input rows
-// [m, ...] and then the target rows [m, ...] of one micro-batch, each 64-byte aligned.
+// The ring's memory is the caller's (a planned arena). A slot holds the tensors of one
+// micro-batch, rows [m, ...] each, as the model's list says (base/batch.h).
 // Micro-batches come in the order of the steps: of a step's rows [first, first + count)
-// micro-batch j holds [j * m, j * m + m). Rows past `count` are padded, input 0 and no
+// micro-batch j holds [j * m, j * m + m). Rows past `count` are padded, inputs 0 and no
 // target, so that they weigh nothing; a micro-batch may be padding alone.
 #ifndef TR_DATA_FEED_H
 #define TR_DATA_FEED_H
@@ -17,7 +17,9 @@ typedef struct tr_feed tr_feed;
 
 typedef struct tr_feed_options {
     tr_dataset *dataset; // not owned; the feed is its only reader while it lives
-    tr_order order;      // samples as the dataset has
+    const tr_batch_tensors *batch; // what the slots hold: those of the data set, in the
+                                   // model's order; copied. NULL: the data set's own
+    tr_order order;                // samples as the dataset has
     tr_batcher batcher;  // at most the dataset's samples: the first ones of the order
     int64_t cursor;      // where the first step starts
     int64_t steps;       // how many steps to feed; 0: without end
@@ -25,25 +27,21 @@ typedef struct tr_feed_options {
     int64_t first_micro; // of a step, the micro-batches [first_micro, first_micro +
     int64_t micros;      // micros) are fed: those of one rank
     int64_t slots;       // of the ring, > 0; as many may be held at once
-    void *memory;        // [slots * tr__feed_slot_bytes], 64-byte aligned
+    void *memory;        // [slots * bytes of a slot], aligned as a slot
 } tr_feed_options;
 
 // One filled slot, valid until it is released.
 typedef struct tr_feed_micro {
-    const void *input;  // [m, ...]
-    const void *target; // [m, ...] i32
-    int64_t sample;     // global sample index of row 0
-    int64_t rows;       // rows present, 0..m
-    tr_batch batch;     // the step it belongs to
+    const void *data; // the slot
+    int64_t sample;   // global sample index of row 0
+    int64_t rows;     // rows present, 0..m
+    tr_batch batch;   // the step it belongs to
 } tr_feed_micro;
 
 typedef struct tr_feed_waits {
     int64_t count;  // calls of acquire that found nothing filled
     double seconds; // spent so
 } tr_feed_waits;
-
-// Bytes of one slot; -1 when they cannot be counted.
-int64_t tr__feed_slot_bytes(tr_sample_desc sample, int64_t micro_batch);
 
 // Starts the thread. TR_USAGE: options that make no sense; TR_MEMORY; TR_INTERNAL: no
 // thread to be had.

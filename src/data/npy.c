@@ -160,13 +160,13 @@ static tr_status read_labels(const arrays *self, int64_t first, int64_t count,
 }
 
 static tr_status read_samples(void *user, const int64_t *index, int64_t count,
-                              void *input, void *target, tr_error *err) {
+                              void *const *rows, tr_error *err) {
     const arrays *self = user;
     tr_status status = TR_OK;
     for (int64_t i = 0; status == TR_OK && i < count; i++) {
-        status = read_features(self, index[i], (float *)input + i * self->width, err);
+        status = read_features(self, index[i], (float *)rows[0] + i * self->width, err);
         if (status == TR_OK) {
-            status = read_labels(self, index[i], 1, (int32_t *)target + i, err);
+            status = read_labels(self, index[i], 1, (int32_t *)rows[1] + i, err);
         }
     }
     return status;
@@ -287,7 +287,7 @@ static tr_status wrap(arrays *self, const tr_data_options *options, tr_dataset *
     tr_dataset_source source = {
         .about = about,
         .samples = self->features.array.dim[0],
-        .sample = tr__sample_of(options, self->width),
+        .tensors = tr__tensors_of(options, self->width),
         .classes = self->classes,
         .hash = content,
         .bytes = (int64_t)sizeof *self,

@@ -167,7 +167,7 @@ static tr_status open_parts(const tr_data_options *options, const data_format *f
     // What the training files did not have, the validation files may not have either.
     tr_data_options same = *options;
     if (format->split == TR_SPLIT_SPREAD) {
-        same.features = tr_shape_count(tr_dataset_sample(*train).input.shape);
+        same.features = tr__dataset_features(*train);
         same.classes = tr_dataset_classes(*train);
     }
     files.paths = options->validation_paths;

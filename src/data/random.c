@@ -17,10 +17,10 @@ typedef struct synthetic {
 } synthetic;
 
 static tr_status read_random(void *user, const int64_t *index, int64_t count,
-                             void *input, void *target, tr_error *err) {
+                             void *const *rows, tr_error *err) {
     const synthetic *self = user;
-    float *row = input;      // [count, features]
-    int32_t *label = target; // [count]
+    float *row = rows[0];     // [count, features]
+    int32_t *label = rows[1]; // [count]
     (void)err;
     for (int64_t i = 0; i < count; i++) {
         tr__fill_normal(row + i * self->features, index[i] * self->features,
@@ -80,7 +80,7 @@ tr_status tr__random_open(const tr_data_options *options, const tr_data_files *f
     tr_dataset_source source = {
         .about = about,
         .samples = options->samples,
-        .sample = tr__sample_of(options, options->features),
+        .tensors = tr__tensors_of(options, options->features),
         .classes = options->classes,
         .hash = tr__hash_more(tr__hash_text("random"), identity, sizeof identity),
         .bytes = (int64_t)sizeof *self,

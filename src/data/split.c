@@ -53,21 +53,19 @@ static int64_t translate(const split_part *part, int64_t index) {
     return part->validation ? drawn(part, index) : spread_train(part, index);
 }
 
-static tr_status read_part(void *user, const int64_t *index, int64_t count, void *input,
-                           void *target, tr_error *err) {
+static tr_status read_part(void *user, const int64_t *index, int64_t count,
+                           void *const *rows, tr_error *err) {
     const split_part *self = user;
-    tr_sample_desc sample = tr_dataset_sample(self->whole);
-    int64_t input_bytes = tr__sample_input_bytes(sample);
-    int64_t target_bytes = tr__sample_target_bytes(sample);
+    const tr_batch_tensors *tensors = tr_dataset_tensors(self->whole);
     tr_status status = TR_OK;
     for (int64_t done = 0; status == TR_OK && done < count; done += PIECE) {
+        void *to[TR_BATCH_TENSORS_MAX];
         int64_t inner[PIECE], here = tr__min_i64(PIECE, count - done);
         for (int64_t i = 0; i < here; i++) {
             inner[i] = translate(self, index[done + i]);
         }
-        status = tr_dataset_read(self->whole, inner, here,
-                                 (char *)input + done * input_bytes,
-                                 (char *)target + done * target_bytes, err);
+        tr__rows_move(tensors, done, rows, to);
+        status = tr_dataset_read(self->whole, inner, here, to, err);
     }
     return status;
 }
@@ -96,7 +94,7 @@ static tr_status create_part(const split_part *model, tr_dataset **out, tr_error
     tr_dataset_source source = {
         .about = tr_dataset_about(self->whole),
         .samples = self->validation ? self->held : self->samples - self->held,
-        .sample = tr_dataset_sample(self->whole),
+        .tensors = *tr_dataset_tensors(self->whole),
         .vocabulary = tr_dataset_vocabulary(self->whole),
         .classes = tr_dataset_classes(self->whole),
         .hash = tr__hash_more(whole->whole, numbers, sizeof numbers),

@@ -1,3 +1,4 @@
+#include "data/dataset.h"
 #include "data/npy_header.h"
 #include "data/paths.h"
 #include "data/scan.h"
@@ -135,7 +136,7 @@ static tr_status survey_csv(const char *path, tr_survey *out, tr_error *err) {
     tr_status status = tr_dataset_open(&options, &data, NULL, err);
     if (status == TR_OK) {
         out->rows = tr_dataset_samples(data);
-        out->features = tr_shape_count(tr_dataset_sample(data).input.shape);
+        out->features = tr__dataset_features(data);
         out->classes = tr_dataset_classes(data);
     }
     tr_dataset_destroy(data);

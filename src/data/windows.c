@@ -119,13 +119,13 @@ static tr_status read_window(const tr_windows *self, int64_t window, int32_t *in
 }
 
 static tr_status read_windows(void *user, const int64_t *index, int64_t count,
-                              void *input, void *target, tr_error *err) {
+                              void *const *rows, tr_error *err) {
     const tr_windows *self = user;
     int64_t n = self->options.length;
     tr_status status = TR_OK;
     for (int64_t i = 0; status == TR_OK && i < count; i++) {
-        status = read_window(self, index[i], (int32_t *)input + i * n,
-                             (int32_t *)target + i * n, err);
+        status = read_window(self, index[i], (int32_t *)rows[0] + i * n,
+                             (int32_t *)rows[1] + i * n, err);
     }
     return status;
 }
@@ -255,7 +255,7 @@ static tr_status wrap(tr_windows *self, uint64_t content, uint64_t names,
     tr_dataset_source source = {
         .about = about,
         .samples = (entries - 1) / options->length,
-        .sample = tr__sample_text(options->length),
+        .tensors = tr_batch_tokens(options->length),
         .vocabulary = options->vocabulary,
         .classes = options->vocabulary,
         .hash = content,

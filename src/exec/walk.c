@@ -25,7 +25,7 @@ static tr_status run_feed(tr_work *work, const tr_plan_step *step) {
     tr_status status = tr__feed_acquire(feed, &slot, work->err);
     if (status == TR_OK) {
         ex->micros[step->micro] =
-            (tr_micro){slot.input, (uint64_t)slot.sample, slot.rows};
+            (tr_micro){slot.data, (uint64_t)slot.sample, slot.rows};
     }
     return status;
 }

@@ -1,5 +1,6 @@
 #include "graph/graph.h"
 
+#include "base/batch.h"
 #include "base/memory.h"
 #include "ops/cast/cast.h"
 
@@ -8,7 +9,7 @@
 #include <string.h>
 
 tr_graph *tr__graph_create(const tr_tensor_desc *given, int given_count,
-                           const tr_tensor_desc data[TR_DATA_KINDS], tr_dtype real) {
+                           const tr_batch_tensors *batch, tr_dtype real) {
     tr_graph *graph = tr__calloc(1, sizeof *graph);
     if (!graph) {
         return NULL;
@@ -18,8 +19,8 @@ tr_graph *tr__graph_create(const tr_tensor_desc *given, int given_count,
         graph->given[i] = given[i];
     }
     graph->given_count = given_count;
-    for (int i = 0; i < TR_DATA_KINDS; i++) {
-        graph->data[i] = data[i];
+    graph->batch = *batch;
+    for (int i = 0; i < batch->count; i++) {
         graph->data_value[i] = TR_NO_VALUE;
     }
     for (int i = 0; i < TR_GRAPH_IO_MAX; i++) {
@@ -99,21 +100,35 @@ tr_value tr_graph_input(tr_graph *graph, int index) {
     return graph->input_value[index];
 }
 
-tr_value tr_graph_data(tr_graph *graph, tr_data_kind kind) {
+// In the type that the graph computes in.
+static tr_value add_data(tr_graph *graph, int index) {
+    tr_value_info info = {.desc = tr__batch_desc(&graph->batch.tensor[index]),
+                          .kind = TR_VALUE_DATA,
+                          .index = index};
+    tr_value value = graph->data_value[index] = tr__graph_value(graph, info);
+    if (info.desc.dtype == TR_F32 && graph->real != TR_F32) {
+        tr_cast_attr attr = {(int32_t)graph->real};
+        value = tr_graph_op(graph, &tr__op_cast, &attr, &value, 1, NULL);
+    }
+    return value;
+}
+
+tr_value tr_graph_data(tr_graph *graph, const char *name) {
     if (graph->err.status != TR_OK) {
         return TR_NO_VALUE;
     }
-    if (graph->data_value[kind] == TR_NO_VALUE) {
-        tr_value_info info = {
-            .desc = graph->data[kind], .kind = TR_VALUE_DATA, .index = (int)kind};
-        tr_value value = graph->data_value[kind] = tr__graph_value(graph, info);
-        if (info.desc.dtype == TR_F32 && graph->real != TR_F32) {
-            tr_cast_attr attr = {(int32_t)graph->real};
-            value = tr_graph_op(graph, &tr__op_cast, &attr, &value, 1, NULL);
-        }
-        graph->data_seen[kind] = value;
+    int index = tr_batch_find(&graph->batch, name);
+    if (index < 0) {
+        tr_graph_fail(graph, TR_USAGE,
+                      "a unit asks for the tensor %s of the batch, which the model's "
+                      "batch does not have",
+                      name);
+        return TR_NO_VALUE;
     }
-    return graph->data_seen[kind];
+    if (graph->data_value[index] == TR_NO_VALUE) {
+        graph->data_seen[index] = add_data(graph, index);
+    }
+    return graph->data_seen[index];
 }
 
 // Has the unit asked for this parameter before? A shared one is the same again.

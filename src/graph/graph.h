@@ -21,8 +21,9 @@ typedef enum tr_value_kind {
 typedef struct tr_value_info {
     tr_tensor_desc desc; // shapes may hold TR_BATCH
     tr_value_kind kind;
-    int index;   // of the input, data kind, parameter, state, or output of its node
-    int node;    // TR_VALUE_NODE, TR_VALUE_CACHE: the node
+    int index; // of the input, tensor of the batch, parameter, state, or output of its
+               // node
+    int node;  // TR_VALUE_NODE, TR_VALUE_CACHE: the node
     int segment; // TR_VALUE_NODE: the segment that writes it
     bool wave;   // one for the whole wave
     bool sums;   // a loss's sums
@@ -69,10 +70,10 @@ struct tr_graph {
     tr_dtype real;       // of parameters, and so of what is made of them
     tr_tensor_desc given[TR_GRAPH_IO_MAX]; // what the unit before hands on
     int given_count;
-    bool given_fixed[TR_GRAPH_IO_MAX];  // nothing trained leads to it: no gradient
-    tr_tensor_desc data[TR_DATA_KINDS]; // with the batch dimension
-    tr_value data_value[TR_DATA_KINDS];
-    tr_value data_seen[TR_DATA_KINDS]; // the same, in the type it computes in
+    bool given_fixed[TR_GRAPH_IO_MAX]; // nothing trained leads to it: no gradient
+    tr_batch_tensors batch;            // of the model
+    tr_value data_value[TR_BATCH_TENSORS_MAX];
+    tr_value data_seen[TR_BATCH_TENSORS_MAX]; // the same, in the type it computes in
     tr_value input_value[TR_GRAPH_IO_MAX];
     tr_value_info *values;
     size_t value_count, value_capacity;
@@ -91,10 +92,10 @@ struct tr_graph {
 };
 
 // A new graph for a unit that is given `given` [given_count] (shapes with TR_BATCH) and
-// data of these descriptions. NULL when there is no memory.
+// the model's batch. NULL when there is no memory.
 // real: f32, bf16 or f16, what it computes in; f32 data are cast to it.
 tr_graph *tr__graph_create(const tr_tensor_desc *given, int given_count,
-                           const tr_tensor_desc data[TR_DATA_KINDS], tr_dtype real);
+                           const tr_batch_tensors *batch, tr_dtype real);
 void tr__graph_destroy(tr_graph *graph); // NULL-safe
 
 // How many of the segments [first, end), first >= 1, begin behind a batch barrier:

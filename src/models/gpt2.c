@@ -37,7 +37,7 @@ static tr_value wpe(tr_graph *g, const tr_gpt2_config *c) {
 static void build_embedding(tr_graph *g, const void *config) {
     const tr_gpt2_config *c = config;
     tr_vocabulary v = vocabulary_of(c);
-    tr_value ids = tr_graph_data(g, TR_DATA_INPUT);
+    tr_value ids = tr_graph_data(g, "input_ids");
     tr_value tokens = tr__vocabulary_first(g, &v);
     tr_value x = tr_embedding(g, ids, tokens, wpe(g, c));
     x = tr__vocabulary_rest(g, &v, ids, x);
@@ -126,8 +126,7 @@ tr_status tr__model_gpt2(const tr_gpt2_config *config, tr_model **out, tr_error 
     }
     tr__units_set(own, (int)c->n_layer + 1,
                   (tr_model_unit){"head", "head", "transformer.", build_head, c});
-    own->model.input = own->model.target =
-        (tr_tensor_desc){TR_I32, TR_SHAPE1(c->n_positions)};
+    own->model.batch = tr_batch_tokens(c->n_positions);
     own->model.classes = c->vocab_size;
     return tr__units_finish(own, to_json(c), out, err);
 }

@@ -37,7 +37,7 @@ static tr_vocabulary vocabulary_of(const tr_llama_config *c) {
 // ids: [B, S] -> [B, S, C]
 static void build_embedding(tr_graph *g, const void *config) {
     tr_vocabulary v = vocabulary_of(config);
-    tr_value ids = tr_graph_data(g, TR_DATA_INPUT);
+    tr_value ids = tr_graph_data(g, "input_ids");
     tr_value tokens = tr__vocabulary_first(g, &v);
     tr_value x = tr_embedding(g, ids, tokens, TR_NO_VALUE);
     tr_graph_output(g, tr__vocabulary_rest(g, &v, ids, x));
@@ -191,8 +191,8 @@ tr_status tr__model_llama(const tr_architecture *family, const tr_llama_config *
         set_layer(own, i, i >= c->first_windowed);
     }
     tr__units_set(own, layers + 1, (tr_model_unit){"head", "head", "", build_head, c});
-    own->model.input = own->model.target = (tr_tensor_desc){
-        TR_I32, TR_SHAPE1(tr__min_i64(c->max_position_embeddings, CONTEXT))};
+    own->model.batch =
+        tr_batch_tokens(tr__min_i64(c->max_position_embeddings, CONTEXT));
     own->model.classes = c->vocab_size;
     return tr__units_finish(own, to_json(family->type, c), out, err);
 }

@@ -24,7 +24,7 @@ static tr_init uniform(int64_t fan_in) {
 
 // The first layer takes the batch's features, the others what the one before hands on.
 static tr_value layer_input(tr_graph *g, const tr_mlp_layer *layer) {
-    return layer->first ? tr_graph_data(g, TR_DATA_INPUT) : tr_graph_input(g, 0);
+    return layer->first ? tr_graph_data(g, "features") : tr_graph_input(g, 0);
 }
 
 static void build_hidden(tr_graph *g, const void *config) {
@@ -40,7 +40,7 @@ static void build_head(tr_graph *g, const void *config) {
     tr_value x = layer_input(g, c); // [B, in]
     tr_value w = tr_graph_param(g, "weight", TR_SHAPE2(c->out, c->in), uniform(c->in));
     tr_value b = tr_graph_param(g, "bias", TR_SHAPE1(c->out), uniform(c->in));
-    tr_value targets = tr_graph_data(g, TR_DATA_TARGET); // [B]
+    tr_value targets = tr_graph_data(g, "labels"); // [B]
     tr_head(g, TR_LINEAR_OUT_IN, x, w, b, targets);
 }
 
@@ -80,8 +80,7 @@ tr_status tr__model_mlp(const tr_mlp_config *config, tr_model **out, tr_error *e
                       (tr_model_unit){name, kind, prefix,
                                       last ? build_head : build_hidden, layer});
     }
-    own->model.input = (tr_tensor_desc){TR_F32, TR_SHAPE1(config->size[0])};
-    own->model.target = (tr_tensor_desc){TR_I32, {0}};
+    own->model.batch = tr_batch_features(config->size[0]);
     own->model.classes = config->size[config->layers];
     own->model.classifier = true;
     return tr__units_finish(own, to_json(config), out, err);

@@ -24,7 +24,11 @@ void tr_model_destroy(tr_model *model) {
 }
 
 int64_t tr_model_targets(const tr_model *model) {
-    return tr_shape_count(model->target.shape);
+    return tr_shape_count(tr_batch_target(&model->batch)->desc.shape);
+}
+
+bool tr__model_reads_tokens(const tr_model *model) {
+    return tr_batch_input(&model->batch)->desc.dtype == TR_I32;
 }
 
 static const tr_architecture *find(const char *type) {
@@ -197,7 +201,9 @@ int64_t tr__model_positions(const tr_model *model) {
 }
 
 void tr__model_set_length(tr_model *model, int64_t tokens) {
-    model->input.shape = model->target.shape = TR_SHAPE1(tokens);
+    for (int i = 0; i < model->batch.count; i++) {
+        model->batch.tensor[i].desc.shape = TR_SHAPE1(tokens);
+    }
 }
 
 tr_status tr__model_slice(tr_model *model, int slices, tr_error *err) {

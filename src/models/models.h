@@ -44,6 +44,8 @@ void tr__model_set_length(tr_model *model, int64_t tokens);
 tr_status tr__model_from_json(const json_t *keys, const char *origin, bool strict,
                               tr_model **out, tr_error *err);
 
+// Is the model's first input token ids?
+bool tr__model_reads_tokens(const tr_model *model);
 // Does a model of this type read token ids? Then its vocabulary can be cut into slices.
 bool tr__model_type_reads_tokens(const char *type);
 // The probabilities of dropout among its keys; NULL: it has none.

@@ -72,7 +72,7 @@ static tr_value norm(tr_graph *g, const tr_resnet_config *c, const char *name,
 
 static void build_stem(tr_graph *g, const void *config) {
     const tr_resnet_config *c = config;
-    tr_value x = tr_graph_data(g, TR_DATA_INPUT); // [B, H, W, channels]
+    tr_value x = tr_graph_data(g, "pixel_values"); // [B, H, W, channels]
     x = conv(g, "conv1", x, c->width, c->imagenet ? 7 : 3, c->imagenet ? 2 : 1);
     x = norm(g, c, "bn1", x, TR_NO_VALUE, true);
     tr_graph_output(g, c->imagenet ? tr_max_pool(g, x, 3, 2, 1) : x);
@@ -117,7 +117,7 @@ static void build_head(tr_graph *g, const void *config) {
     tr_init draw = {TR_INIT_UNIFORM, -bound, bound};
     tr_value w = tr_graph_param(g, "fc.weight", TR_SHAPE2(c->num_labels, in), draw);
     tr_value b = tr_graph_param(g, "fc.bias", TR_SHAPE1(c->num_labels), draw);
-    tr_head(g, TR_LINEAR_OUT_IN, x, w, b, tr_graph_data(g, TR_DATA_TARGET));
+    tr_head(g, TR_LINEAR_OUT_IN, x, w, b, tr_graph_data(g, "labels"));
 }
 
 // He et al., arXiv 1512.03385, table 1 and section 4.2.
@@ -214,9 +214,7 @@ tr_status tr__model_resnet(const tr_resnet_config *config, tr_model **out,
     tr__units_set(units, 0, (tr_model_unit){"stem", "stem", "", build_stem, c});
     add_blocks(units, c);
     tr__units_set(units, count - 1, (tr_model_unit){"head", "head", "", build_head, c});
-    units->model.input = (tr_tensor_desc){
-        TR_F32, TR_SHAPE3(c->image_size, c->image_size, c->num_channels)};
-    units->model.target = (tr_tensor_desc){TR_I32, {0}};
+    units->model.batch = tr_batch_images(c->image_size, c->image_size, c->num_channels);
     units->model.classes = c->num_labels;
     units->model.classifier = true;
     return tr__units_finish(units, to_json(c), out, err);

@@ -36,7 +36,7 @@ tr_value tr__vocabulary_rest(tr_graph *graph, const tr_vocabulary *v, tr_value i
 
 void tr__vocabulary_head(tr_graph *graph, const tr_vocabulary *v, tr_value n) {
     const char *name = v->tied ? v->embedding : v->output;
-    tr_value targets = tr_graph_data(graph, TR_DATA_TARGET); // [B, S]
+    tr_value targets = tr_graph_data(graph, "labels"); // [B, S]
     if (slices_of(v) == 1) {
         tr_value all = slice(graph, v, name, 0);
         tr_head(graph, TR_LINEAR_OUT_IN, n, all, TR_NO_VALUE, targets);

@@ -1,6 +1,7 @@
 // Follows the programs of a unit in the orders in which steps run them, and keeps the
 // list of what lies where: a read must find what was last written at exactly its place,
 // so temporaries that share memory too early are found by what they destroy.
+#include "base/batch.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "plan/check.h"
@@ -219,9 +220,11 @@ static tr_status hold_caches(walk *w) {
 static tr_status begin(walk *w) {
     const tr_unit_program *unit = w->unit;
     row data = {.place = TR_PLACE_DATA,
-                .count = TR_DATA_KINDS,
+                .count = w->plan->batch.count,
                 .values = unit->graph->data_value};
-    memcpy(data.desc, w->plan->data, sizeof w->plan->data);
+    for (int i = 0; i < data.count; i++) {
+        data.desc[i] = tr__batch_desc(&w->plan->batch.tensor[i]);
+    }
     row inputs = inputs_of(w, TR_PLACE_INPUT, unit->graph->input_value);
     row grads = outputs_of(w, TR_PLACE_OUTPUT_GRAD, unit->derived.output_grad);
     w->count = 0;

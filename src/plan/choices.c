@@ -130,7 +130,7 @@ tr_status tr__unit_choice(const tr_plan *plan, int unit, uint32_t ops, bool unit
     l.compiler = (tr_compiler){.request = &l.request,
                                .unit = program,
                                .graph = program->graph,
-                               .data = plan->data,
+                               .batch = &plan->batch,
                                .err = err};
     l.dropped = tr__calloc(values, sizeof *l.dropped);
     l.kept = tr__calloc(values, sizeof *l.kept);

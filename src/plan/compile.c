@@ -118,7 +118,7 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
             status = same_inputs(plan->units[u].program->graph, given, given_count,
                                  unit->name, err);
         } else {
-            status = tr__unit_compile(&request, unit, given, given_count, plan->data,
+            status = tr__unit_compile(&request, unit, given, given_count, &plan->batch,
                                       &plan->units[u].program, err);
             plan->units[u].owns_program = status == TR_OK;
         }

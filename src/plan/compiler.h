@@ -22,7 +22,7 @@ typedef struct tr_compiler {
     const tr_compile_request *request;
     tr_unit_program *unit;
     tr_graph *graph;
-    const tr_tensor_desc *data;
+    const tr_batch_tensors *batch;
     tr_value *home; // [values] the value whose place it shares: most are their own
     int64_t *saved_offset; // [values] in TR_PLACE_SAVED; -1: not there
     int64_t *wave_offset;  // [values] in TR_PLACE_WAVE and TR_PLACE_WAVE_GRAD

@@ -1,6 +1,7 @@
 // Pass: buffers that live from step to step and belong to no flat buffer: the rings of
 // data, the record, what moves between ranks and NVMe passes through, sums, the answer.
 // Host and device share most of them.
+#include "base/batch.h"
 #include "base/checked.h"
 #include "comm/comm.h"
 #include "plan/passes.h"
@@ -56,7 +57,8 @@ static tr_status keep_exchange(tr_plan *plan, tr_error *err) {
 static tr_status keep_rings(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     tr_status status = TR_OK;
-    plan->slot_bytes = tr__data_offset(plan->data, r->micro_batch, TR_DATA_KINDS);
+    plan->slot_bytes =
+        tr__batch_offset(&plan->batch, r->micro_batch, plan->batch.count);
     plan->slots[0] = 2 * r->wave; // the next wave is read while one is at work
     plan->slots[1] = r->inference ? 1 : 2;
     for (int i = 0; i < 2 && status == TR_OK; i++) {

@@ -1,5 +1,6 @@
 #include "plan/compiler.h"
 
+#include "base/batch.h"
 #include "base/checked.h"
 #include "base/memory.h"
 
@@ -24,15 +25,6 @@ tr_tensor_desc tr__value_desc(const tr_compiler *c, tr_value value) {
 
 int64_t tr__value_bytes(const tr_compiler *c, tr_value value) {
     return tr_tensor_bytes(tr__value_desc(c, value));
-}
-
-int64_t tr__data_offset(const tr_tensor_desc data[TR_DATA_KINDS], int64_t micro_batch,
-                        tr_data_kind kind) {
-    int64_t offset = 0;
-    for (int i = 0; i < (int)kind; i++) {
-        offset += room(data[i], micro_batch);
-    }
-    return offset;
 }
 
 int64_t tr__input_offset(const tr_compiler *c, int index) {
@@ -74,8 +66,9 @@ static tr_status check_bytes(const tr_compiler *c, int64_t bytes) {
 
 static tr_status check_sizes(const tr_compiler *c) {
     tr_status status = TR_OK;
-    for (int i = 0; i < TR_DATA_KINDS && status == TR_OK; i++) {
-        tr_tensor_desc data = concrete(c->data[i], c->request->micro_batch);
+    for (int i = 0; i < c->batch->count && status == TR_OK; i++) {
+        tr_tensor_desc data =
+            concrete(tr__batch_desc(&c->batch->tensor[i]), c->request->micro_batch);
         status = check_bytes(c, tr_tensor_bytes(data));
     }
     for (size_t v = 0; v < c->graph->value_count && status == TR_OK; v++) {

@@ -1,5 +1,7 @@
 #include "plan/compiler.h"
 
+#include "base/batch.h"
+
 static int output_index(const tr_graph *graph, tr_value value) {
     for (int i = 0; i < graph->output_count; i++) {
         if (graph->output[i] == value) {
@@ -95,8 +97,8 @@ static tr_operand find_place(const tr_compiler *c, tr_draft *d, tr_value value) 
     case TR_VALUE_INPUT:
         return at(TR_PLACE_INPUT, tr__input_offset(c, info->index));
     case TR_VALUE_DATA:
-        return at(TR_PLACE_DATA, tr__data_offset(c->data, c->request->micro_batch,
-                                                 (tr_data_kind)info->index));
+        return at(TR_PLACE_DATA,
+                  tr__batch_offset(c->batch, c->request->micro_batch, info->index));
     case TR_VALUE_PARAM:
         return in_param(c, TR_PLACE_PARAM, info->index);
     case TR_VALUE_STATE:

@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include "backend/backend.h"
+#include "base/batch.h"
 #include "base/checked.h"
 #include "base/half.h"
 #include "base/memory.h"
@@ -170,7 +171,7 @@ static tr_status check_cache(const tr_plan_request *r, tr_error *err) {
                        "a cache of %lld positions: only an inference has one",
                        (long long)positions);
     }
-    const tr_shape *sample = &r->model->input.shape;
+    const tr_shape *sample = &tr_batch_input(&r->model->batch)->desc.shape;
     if (positions > 0 && (sample->rank != 1 || sample->dim[0] > positions)) {
         return tr_fail(err, TR_USAGE,
                        "a cache of %lld positions is for samples of at most as many",
@@ -183,10 +184,9 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
     if (!r->model || r->model->unit_count < 1) {
         return tr_fail(err, TR_USAGE, "a plan needs a model of at least one unit");
     }
-    if (r->model->input.shape.rank >= TR_RANK_MAX ||
-        r->model->target.shape.rank >= TR_RANK_MAX) {
-        return tr_fail(err, TR_USAGE, "a model's samples have at most %d dimensions",
-                       TR_RANK_MAX - 1);
+    tr_status status = tr__batch_check(&r->model->batch, "a model", err);
+    if (status != TR_OK) {
+        return status;
     }
     if (r->stage < 0 || r->stage > 3) {
         return tr_fail(err, TR_USAGE,
@@ -202,7 +202,7 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
         return tr_fail(err, TR_USAGE, "units compute in f32, bf16 or f16, not in %s",
                        tr_dtype_name(r->compute));
     }
-    tr_status status = check_sums(r, err);
+    status = check_sums(r, err);
     status = status == TR_OK ? check_batch(r, err) : status;
     status = status == TR_OK ? check_homes(r, err) : status;
     status = status == TR_OK ? check_staging(r, err) : status;
@@ -320,15 +320,6 @@ static tr_status run_passes(tr_plan *plan, bool prove, tr_error *err) {
     return status == TR_OK && prove ? tr__plan_check(plan, err) : status;
 }
 
-static tr_tensor_desc with_batch(tr_tensor_desc sample) {
-    tr_tensor_desc desc = {sample.dtype, {.rank = sample.shape.rank + 1}};
-    desc.shape.dim[0] = TR_BATCH;
-    for (int i = 0; i < sample.shape.rank; i++) {
-        desc.shape.dim[i + 1] = sample.shape.dim[i];
-    }
-    return desc;
-}
-
 tr_target tr__request_target(const tr_plan_request *r) {
     tr_target target = tr__backend(r->backend)->here();
     if (r->level_limit > 0 && r->level_limit - 1 < target.level) {
@@ -358,8 +349,7 @@ static void resolve(tr_plan *plan) {
         r->recomputed_ops_units > r->model->unit_count) {
         r->recomputed_ops_units = r->model->unit_count;
     }
-    plan->data[TR_DATA_INPUT] = with_batch(r->model->input);
-    plan->data[TR_DATA_TARGET] = with_batch(r->model->target);
+    plan->batch = r->model->batch;
     plan->unit_count = r->model->unit_count;
     plan->answer = plan->exchange = -1;
     if (r->optimizer_home != TR_SPACE_DEVICE && r->grad_home == TR_SPACE_DEVICE) {

@@ -45,11 +45,11 @@ typedef struct tr_plan_unit {
 } tr_plan_unit;
 
 struct tr_plan {
-    tr_plan_request request;            // resolved: no zeros left that mean "choose"
-    tr_measure asked;                   // request.measure is what a pass makes of it
-    bool gauges_tied;                   // tied tensors count for the noise scale, too
-    tr_target target;                   // of all kernels
-    tr_tensor_desc data[TR_DATA_KINDS]; // with TR_BATCH
+    tr_plan_request request; // resolved: no zeros left that mean "choose"
+    tr_measure asked;        // request.measure is what a pass makes of it
+    bool gauges_tied;        // tied tensors count for the noise scale, too
+    tr_target target;        // of all kernels
+    tr_batch_tensors batch;  // the model's: what a slot of the ring holds
     tr_plan_unit *units;
     int unit_count;
     tr_flat *flats;

@@ -110,14 +110,9 @@ typedef struct tr_compile_request {
 // Compiles a unit that is given `given`. Prepares its kernels; allocates no tensors.
 tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_unit *unit,
                            const tr_tensor_desc *given, int given_count,
-                           const tr_tensor_desc data[TR_DATA_KINDS],
-                           tr_unit_program **out, tr_error *err);
+                           const tr_batch_tensors *batch, tr_unit_program **out,
+                           tr_error *err);
 void tr__unit_program_destroy(tr_unit_program *program); // NULL-safe
-
-// Bytes of the data ring's slot before the targets: a slot is the input rows, then the
-// target rows, each at a multiple of TR_ALIGNMENT.
-int64_t tr__data_offset(const tr_tensor_desc data[TR_DATA_KINDS], int64_t micro_batch,
-                        tr_data_kind kind);
 
 // Does a step have its backward? Else nothing in it, or before it, is trained.
 bool tr__unit_has_backward(const tr_unit_program *program);

@@ -343,9 +343,9 @@ static tr_status compile_unit(tr_compiler *c, const tr_model_unit *model_unit) {
 
 tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_unit *unit,
                            const tr_tensor_desc *given, int given_count,
-                           const tr_tensor_desc data[TR_DATA_KINDS],
-                           tr_unit_program **out, tr_error *err) {
-    tr_compiler c = {.request = request, .data = data, .err = err};
+                           const tr_batch_tensors *batch, tr_unit_program **out,
+                           tr_error *err) {
+    tr_compiler c = {.request = request, .batch = batch, .err = err};
     c.unit = tr__calloc(1, sizeof *c.unit);
     if (!c.unit) {
         return tr_fail(err, TR_MEMORY, "no memory for the program of unit %s",
@@ -353,7 +353,8 @@ tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_uni
     }
     c.unit->kind = unit->kind;
     c.unit->remade = request->remade;
-    c.graph = c.unit->graph = tr__graph_create(given, given_count, data, request->real);
+    c.graph = c.unit->graph =
+        tr__graph_create(given, given_count, batch, request->real);
     if (c.graph) {
         memcpy(c.graph->given_fixed, request->given_fixed, sizeof request->given_fixed);
     }

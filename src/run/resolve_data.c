@@ -1,7 +1,8 @@
 // "data": the samples, and whether the model can take them.
 #include "base/memory.h"
 #include "data/paths.h"
-#include "ops/operand.h"
+#include "models/models.h"
+#include "run/match_data.h"
 #include "run/run.h"
 
 #include <stdio.h>
@@ -66,13 +67,12 @@ static int tokenizing_threads(const tr_config *config) {
 
 static tr_data_options data_options(tr_run *run) {
     const tr_config *config = run->config;
-    bool tokens = run->model->input.dtype == TR_I32;
-    const tr_shape *image = run->model->input.shape.rank == 3 && !tokens
-                                ? &run->model->input.shape
-                                : &(tr_shape){0};
+    const tr_shape *shape = &tr_batch_input(&run->model->batch)->desc.shape;
+    bool tokens = tr__model_reads_tokens(run->model);
+    const tr_shape *image = shape->rank == 3 && !tokens ? shape : &(tr_shape){0};
     int64_t features = tr__config_int(config, "data.features");
     if (run->labels_optional && features == 0 && !tokens) {
-        features = tr_shape_count(run->model->input.shape);
+        features = tr_shape_count(*shape);
     }
     return (tr_data_options){
         .labels_optional = run->labels_optional,
@@ -83,7 +83,7 @@ static tr_data_options data_options(tr_run *run) {
         .format = tr__config_text(config, "data.format"),
         .order = tr__config_text(config, "data.order"),
         .leave_out = run->settings.out,
-        .sequence_length = tokens ? tr_shape_count(run->model->input.shape) : 0,
+        .sequence_length = tokens ? tr_shape_count(*shape) : 0,
         .vocabulary = tokens ? run->model->classes : 0,
         .tokenizer = run->tokenizer,
         .eos_token = tr__config_text(config, "data.eos_token"),
@@ -116,7 +116,7 @@ static const char *label_column(const tr_run *run, char *text, size_t size) {
 // What a model takes and what there is: numbers, or the ids of tokens.
 static tr_status check_kind(const tr_model *model, bool ids, const char *data,
                             tr_error *err) {
-    bool wanted = model->input.dtype == TR_I32;
+    bool wanted = tr__model_reads_tokens(model);
     if (ids == wanted) {
         return TR_OK;
     }
@@ -252,46 +252,13 @@ static tr_status without_data(const tr_run *run, const char *path, tr_error *err
 
 static tr_status check_fit(const tr_run *run, const tr_dataset *data, tr_error *err) {
     const tr_model *model = run->model;
-    tr_sample_desc sample = tr_dataset_sample(data);
+    const tr_batch_tensor *input = tr_batch_input(tr_dataset_tensors(data));
     tr_status status =
-        check_kind(model, sample.input.dtype == TR_I32, tr_dataset_about(data), err);
+        check_kind(model, input->desc.dtype == TR_I32, tr_dataset_about(data), err);
     if (status != TR_OK) {
         return status;
     }
-    if (tr_shape_count(sample.input.shape) != tr_shape_count(model->input.shape)) {
-        return tr_fail(err, TR_DATA,
-                       "the data (%s) has %lld values a sample, the model takes %lld: "
-                       "change %s or the data",
-                       tr_dataset_about(data),
-                       (long long)tr_shape_count(sample.input.shape),
-                       (long long)tr_shape_count(model->input.shape),
-                       model->input.shape.rank == 3 ? "the model's image_size"
-                       : model->classifier          ? "the model's first layer"
-                                                    : "data.max_length");
-    }
-    if (!tr_shape_equal(sample.input.shape, model->input.shape)) {
-        char has[TR_SHAPE_TEXT], takes[TR_SHAPE_TEXT];
-        return tr_fail(err, TR_DATA,
-                       "the data (%s) has samples of the shape %s, the model takes %s",
-                       tr_dataset_about(data), tr__shape_text(sample.input.shape, has),
-                       tr__shape_text(model->input.shape, takes));
-    }
-    if (!tr_shape_equal(sample.target.shape, model->target.shape)) {
-        return tr_fail(
-            err, TR_DATA, "the data (%s) has %lld targets a sample, the model %lld",
-            tr_dataset_about(data), (long long)tr_shape_count(sample.target.shape),
-            (long long)tr_shape_count(model->target.shape));
-    }
-    int64_t classes = tr_dataset_classes(data), words = tr_dataset_vocabulary(data);
-    if (classes > model->classes || words > model->classes) {
-        return tr_fail(
-            err, TR_DATA,
-            "the data (%s) has %lld classes, the model %lld: make the "
-            "model's %s at least as large",
-            tr_dataset_about(data), (long long)(classes > words ? classes : words),
-            (long long)model->classes, model->classifier ? "last layer" : "vocab_size");
-    }
-    return TR_OK;
+    return tr__data_match(data, model, err);
 }
 
 tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,

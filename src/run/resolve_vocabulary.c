@@ -91,7 +91,7 @@ static void say_more(const tr_run *run, int64_t before, int64_t after) {
 static tr_status find_tokens(tr_run *run, int64_t *tokens, tr_error *err) {
     bool text = strcmp(tr__config_text(run->config, "data.format"), "text") == 0;
     *tokens = 0;
-    if (!text || run->model->input.dtype != TR_I32) {
+    if (!text || !tr__model_reads_tokens(run->model)) {
         return TR_OK;
     }
     tr_status status = name_tokenizer(run, err);

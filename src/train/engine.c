@@ -61,6 +61,7 @@ tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err) {
     const tr_plan_request *r = &engine->plan->request;
     tr_feed_options options = {
         .dataset = tr__run_train_data(engine->run),
+        .batch = &engine->plan->batch,
         .order = *tr__run_order(engine->run),
         .batcher = engine->batcher,
         .cursor = engine->count.cursor,

@@ -40,6 +40,7 @@ static tr_status open_rounds(rounds *r, int64_t count, tr_error *err) {
     int64_t m = r->engine->plan->request.micro_batch;
     tr_feed_options options = {
         .dataset = data,
+        .batch = &r->engine->plan->batch,
         .order = {.samples = tr_dataset_samples(data), .shuffled = false},
         .batcher = {.samples = count, .batch = r->ranks * r->share * m},
         .steps = tr__ceil_div(r->micros, r->ranks * r->share),

@@ -1,5 +1,6 @@
 // A trained model on data, forward only: an inference plan that gives the logits of
 // every position, and what follows from them.
+#include "base/batch.h"
 #include "base/checked.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -232,19 +233,22 @@ void tr_evaluator_destroy(tr_evaluator *e) {
 
 // Rows that a short batch lacks are zeros without a target.
 static tr_status fill_slot(tr_evaluator *e, int64_t count, tr_error *err) {
-    char *input = tr__executor_ring(e->executor, 1);
-    int32_t *wanted =
-        (int32_t *)(input + tr__data_offset(e->plan->data, e->batch, TR_DATA_TARGET));
+    char *slot = tr__executor_ring(e->executor, 1);
+    const tr_batch_tensors *data = tr_dataset_tensors(e->data);
+    int target = (int)(tr_batch_target(data) - data->tensor);
+    void *rows[TR_BATCH_TENSORS_MAX];
+    tr__batch_rows(data, &e->plan->batch, slot, e->batch, 0, rows);
+    int32_t *wanted = rows[target];
+    rows[target] = e->targets;
     int64_t targets = e->batch * e->positions;
-    memset(input, 0, (size_t)e->plan->slot_bytes);
+    memset(slot, 0, (size_t)e->plan->slot_bytes);
     for (int64_t i = 0; i < targets; i++) {
         e->targets[i] = -1;
     }
     for (int64_t i = 0; i < count; i++) {
         e->index[i] = e->next + i;
     }
-    tr_status status =
-        tr_dataset_read(e->data, e->index, count, input, e->targets, err);
+    tr_status status = tr_dataset_read(e->data, e->index, count, rows, err);
     // A sample of one position is answered for where it has a target: all are.
     for (int64_t i = 0; i < targets && e->positions > 1; i++) {
         wanted[i] = e->targets[i];

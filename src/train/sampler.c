@@ -1,6 +1,7 @@
 // Logits of the next token. Two plans share the weights and the cache of keys and
 // values, which both have at the same places: one computes a piece of a prompt, the
 // other one a single token.
+#include "base/batch.h"
 #include "base/checked.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -70,7 +71,7 @@ static tr_status plan_way(tr_sampler *s, const tr_sampler_options *o, int64_t po
                           way *w, tr_error *err) {
     w->positions = positions;
     w->model = *s->loaded;
-    w->model.input.shape = w->model.target.shape = TR_SHAPE1(positions);
+    tr__model_set_length(&w->model, positions);
     tr_plan_request request = {.model = &w->model,
                                .train_batch_size = 1,
                                .micro_batch = 1,
@@ -110,8 +111,8 @@ static tr_status take_memory(tr_sampler *s, tr_error *err) {
 }
 
 static tr_status make_plans(tr_sampler *s, const tr_sampler_options *o, tr_error *err) {
-    int64_t most = o->uncached ? tr_shape_count(s->loaded->input.shape)
-                               : tr__model_positions(s->loaded);
+    int64_t most =
+        o->uncached ? tr_model_targets(s->loaded) : tr__model_positions(s->loaded);
     s->context = context_for(most, o->length);
     int64_t piece = o->uncached ? s->context : o->piece > 0 ? o->piece : PIECE;
     tr_status status = plan_way(s, o, tr__min_i64(piece, s->context), &s->piece, err);
@@ -215,15 +216,20 @@ static tr_status check_tokens(const tr_sampler *s, const int32_t *tokens, int64_
     return TR_OK;
 }
 
+// A tensor of the batch of one sample.
+static int32_t *tensor_of(const way *w, char *slot, const char *name) {
+    const tr_batch_tensors *batch = &w->plan->batch;
+    return (int32_t *)(void *)(slot +
+                               tr__batch_offset(batch, 1, tr_batch_find(batch, name)));
+}
+
 // Runs a plan on the tokens from `position` on. What lies behind token `count` - 1 is
 // made of nothing, and is made anew before anybody reads it.
 static tr_status run_way(const way *w, const int32_t *tokens, int64_t position,
                          int64_t count, tr_error *err) {
     char *slot = tr__executor_ring(w->executor, 1);
-    int32_t *ids = (int32_t *)slot; // [1, positions]
-    int32_t *wanted =
-        (int32_t *)(slot + tr__data_offset(w->plan->data, 1,
-                                           TR_DATA_TARGET)); // [1, positions]
+    int32_t *ids = tensor_of(w, slot, "input_ids"); // [1, positions]
+    int32_t *wanted = tensor_of(w, slot, "labels"); // [1, positions]
     for (int64_t i = 0; i < w->positions; i++) {
         ids[i] = position + i < count ? tokens[position + i] : 0;
         wanted[i] = position + i == count - 1 ? 0 : -100; // logits of this row

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "models/models.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -92,7 +93,7 @@ static bool takes_text(const tr_engine *engine) {
 static void say_next(const tr_summary *s, const tr_engine *engine,
                      tr_progress_line *line) {
     const tr_model *model = engine->plan->request.model;
-    bool text = !model->classifier && model->input.dtype == TR_I32;
+    bool text = !model->classifier && tr__model_reads_tokens(model);
     bool per_sample = tr_model_targets(model) == 1;
     const char *data = s->evaluations > 0 ? "" : " --data FILE";
     char out[PATH_TEXT];

@@ -96,10 +96,11 @@ void scratch_refuse(const tr_data_options *options, tr_status status,
 void scratch_refuse_read(tr_dataset *dataset, int64_t index, tr_status status,
                          const char *part) {
     tr_error err = {0};
-    tr_sample_desc sample = tr_dataset_sample(dataset);
-    void *input = malloc((size_t)tr_tensor_bytes(sample.input));
-    void *target = malloc((size_t)tr_tensor_bytes(sample.target));
-    assert_int_equal(tr_dataset_read(dataset, &index, 1, input, target, &err), status);
+    const tr_batch_tensors *tensors = tr_dataset_tensors(dataset);
+    void *input = malloc((size_t)tr_tensor_bytes(tensors->tensor[0].desc));
+    void *target = malloc((size_t)tr_tensor_bytes(tensors->tensor[1].desc));
+    assert_int_equal(
+        tr_dataset_read(dataset, &index, 1, (void *[]){input, target}, &err), status);
     check_message(&err, status, part);
     free(input);
     free(target);

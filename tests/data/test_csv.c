@@ -33,15 +33,16 @@ static void expect_rows(tr_dataset *dataset, int64_t rows, int64_t width,
     int64_t index[16];
     float input[64];
     int32_t target[16];
-    tr_sample_desc sample = tr_dataset_sample(dataset);
+    const tr_batch_tensor *sample = tr_dataset_tensors(dataset)->tensor;
     assert_int_equal(tr_dataset_samples(dataset), rows);
-    assert_int_equal(sample.input.dtype, TR_F32);
-    assert_true(tr_shape_equal(sample.input.shape, TR_SHAPE1(width)));
-    assert_int_equal(sample.target.shape.rank, 0);
+    assert_int_equal(sample[0].desc.dtype, TR_F32);
+    assert_true(tr_shape_equal(sample[0].desc.shape, TR_SHAPE1(width)));
+    assert_int_equal(sample[1].desc.shape.rank, 0);
     for (int64_t i = 0; i < rows; i++) {
         index[i] = i;
     }
-    assert_int_equal(tr_dataset_read(dataset, index, rows, input, target, NULL), TR_OK);
+    assert_int_equal(
+        tr_dataset_read(dataset, index, rows, (void *[]){input, target}, NULL), TR_OK);
     assert_memory_equal(input, features, (size_t)(rows * width) * sizeof *input);
     assert_memory_equal(target, labels, (size_t)rows * sizeof *target);
     tr_dataset_destroy(dataset);
@@ -243,7 +244,8 @@ static void large_tables_are_read(void **state) {
     float input[WIDTH];
     int32_t target;
     for (int64_t r = 0; r < ROWS; r++) {
-        assert_int_equal(tr_dataset_read(dataset, &r, 1, input, &target, NULL), TR_OK);
+        assert_int_equal(
+            tr_dataset_read(dataset, &r, 1, (void *[]){input, &target}, NULL), TR_OK);
         assert_int_equal(target, r % 7);
         for (int c = 0; c < WIDTH; c++) {
             assert_true(input[c] == (float)(r * 100 + c) + 0.25f);

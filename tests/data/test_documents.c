@@ -50,7 +50,8 @@ static tr_token_ids ids_of(const tr_data_options *options) {
     for (int64_t i = 0; i < count; i++) {
         int32_t *input = ids.id + i * n;
         assert_true(i == 0 || target[n - 1] >= 0);
-        assert_int_equal(tr_dataset_read(data, &i, 1, input, target, &err), TR_OK);
+        assert_int_equal(tr_dataset_read(data, &i, 1, (void *[]){input, target}, &err),
+                         TR_OK);
         assert_memory_equal(input + 1, target, (size_t)(n - 1) * sizeof *target);
     }
     ids.id[count * n] = target[n - 1];

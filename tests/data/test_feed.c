@@ -1,6 +1,7 @@
 // The reading thread: the right rows in the right order, whatever the cut; errors,
 // stopping, and no allocation on the way.
 // Labels: threads serial
+#include "base/batch.h"
 #include "data/feed.h"
 
 #include "base/clock.h"
@@ -26,7 +27,7 @@ typedef struct counting {
 } counting;
 
 static tr_status read_counting(void *user, const int64_t *index, int64_t count,
-                               void *input, void *target, tr_error *err) {
+                               void *const *rows, tr_error *err) {
     counting *self = user;
     if (self->nap_us > 0) {
         nanosleep(&(struct timespec){0, self->nap_us * 1000}, NULL);
@@ -37,9 +38,9 @@ static tr_status read_counting(void *user, const int64_t *index, int64_t count,
                            (long long)index[i]);
         }
         for (int f = 0; f < WIDTH; f++) {
-            ((float *)input)[i * WIDTH + f] = (float)(index[i] + f);
+            ((float *)rows[0])[i * WIDTH + f] = (float)(index[i] + f);
         }
-        ((int32_t *)target)[i] = (int32_t)index[i];
+        ((int32_t *)rows[1])[i] = (int32_t)index[i];
     }
     atomic_fetch_add(&self->reads, count);
     return TR_OK;
@@ -58,13 +59,13 @@ static void set_up(feed_fixture *fixture, int64_t samples, int64_t batch, int64_
     *fixture = (feed_fixture){.source = {.bad_sample = -1}};
     tr_dataset_source source = {
         .samples = samples,
-        .sample = {{TR_F32, TR_SHAPE1(WIDTH)}, {TR_I32, {0}}},
+        .tensors = tr_batch_features(WIDTH),
         .read = read_counting,
         .user = &fixture->source,
     };
     assert_int_equal(tr_dataset_create_callback(&source, &fixture->dataset, NULL),
                      TR_OK);
-    int64_t bytes = tr__feed_slot_bytes(source.sample, micro);
+    int64_t bytes = tr__batch_offset(&source.tensors, micro, 2);
     assert_int_equal(bytes % 64, 0);
     fixture->options = (tr_feed_options){
         .dataset = fixture->dataset,
@@ -96,8 +97,11 @@ static void check_micro(const feed_fixture *fixture, const tr_feed_micro *micro,
                         tr_batch batch, int64_t offset) {
     const tr_feed_options *options = &fixture->options;
     int64_t m = options->micro_batch, rows = batch.count - offset;
-    const float *input = micro->input;
-    const int32_t *target = micro->target;
+    const tr_batch_tensors *batch_tensors = tr_dataset_tensors(options->dataset);
+    const char *slot = micro->data;
+    const float *input = micro->data;
+    const int32_t *target =
+        (const int32_t *)(const void *)(slot + tr__batch_offset(batch_tensors, m, 1));
     rows = rows < 0 ? 0 : rows > m ? m : rows;
     assert_int_equal((uintptr_t)input % 64, 0);
     assert_int_equal((uintptr_t)target % 64, 0);
@@ -297,7 +301,7 @@ static void nothing_is_allocated_on_the_way(void **state) {
                                .validation_fraction = 0.1};
     tr_dataset *train, *validation;
     assert_int_equal(tr_dataset_open(&options, &train, &validation, NULL), TR_OK);
-    int64_t bytes = tr__feed_slot_bytes(tr_dataset_sample(train), 8);
+    int64_t bytes = tr__batch_offset(tr_dataset_tensors(train), 8, 2);
     tr_feed_options feed_options = {
         .dataset = train,
         .order = {.samples = 900, .shuffled = true},
@@ -346,7 +350,7 @@ static void senseless_options_are_refused(void **state) {
     tr__memory_fail_at(0);
     assert_null(feed);
     assert_int_equal(
-        tr__feed_slot_bytes(tr_dataset_sample(fixture.dataset), INT64_MAX / 2), -1);
+        tr__batch_offset(tr_dataset_tensors(fixture.dataset), INT64_MAX / 2, 2), -1);
     tear_down(&fixture);
 }
 

@@ -54,9 +54,10 @@ static void expect(const pair *p, const float mean[C], const float deviation[C])
     float row[SAMPLES * VALUES];
     int32_t target[SAMPLES];
     tr_dataset *dataset = scratch_open(&p->options);
-    assert_true(
-        tr_shape_equal(tr_dataset_sample(dataset).input.shape, TR_SHAPE3(H, W, C)));
-    assert_int_equal(tr_dataset_read(dataset, index, 2, row, target, NULL), TR_OK);
+    assert_true(tr_shape_equal(tr_dataset_tensors(dataset)->tensor[0].desc.shape,
+                               TR_SHAPE3(H, W, C)));
+    assert_int_equal(tr_dataset_read(dataset, index, 2, (void *[]){row, target}, NULL),
+                     TR_OK);
     for (int i = 0; i < SAMPLES * VALUES; i++) {
         int sample = 1 - i / VALUES, pixel = i % VALUES / C, channel = i % C;
         float want = ((float)(100 * sample + 10 * pixel + channel) - mean[channel]) /

@@ -41,9 +41,10 @@ static void expect_pair(const npy_pair *pair, const float *want, int64_t width) 
     tr_dataset *dataset = scratch_open(&pair->options);
     assert_int_equal(tr_dataset_samples(dataset), 2);
     assert_int_equal(tr_dataset_classes(dataset), 2);
-    assert_true(
-        tr_shape_equal(tr_dataset_sample(dataset).input.shape, TR_SHAPE1(width)));
-    assert_int_equal(tr_dataset_read(dataset, index, 2, input, target, NULL), TR_OK);
+    assert_true(tr_shape_equal(tr_dataset_tensors(dataset)->tensor[0].desc.shape,
+                               TR_SHAPE1(width)));
+    assert_int_equal(
+        tr_dataset_read(dataset, index, 2, (void *[]){input, target}, NULL), TR_OK);
     assert_memory_equal(input, want, (size_t)(2 * width) * sizeof *want);
     assert_memory_equal(target, two_labels, sizeof target);
     tr_dataset_destroy(dataset);

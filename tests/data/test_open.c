@@ -63,7 +63,8 @@ static void random_data_is_what_it_says(void **state) {
     for (int64_t i = 0; i < SAMPLES; i++) {
         float row[FEATURES];
         int32_t label;
-        assert_int_equal(tr_dataset_read(dataset, &i, 1, row, &label, NULL), TR_OK);
+        assert_int_equal(tr_dataset_read(dataset, &i, 1, (void *[]){row, &label}, NULL),
+                         TR_OK);
         assert_in_range(label, 0, CLASSES - 1);
         count[label]++;
         for (int f = 0; f < FEATURES; f++) {
@@ -81,8 +82,10 @@ static void random_data_is_what_it_says(void **state) {
     const int64_t pair[] = {7, 3};
     float rows[2 * FEATURES], one[FEATURES];
     int32_t labels[2], label;
-    assert_int_equal(tr_dataset_read(dataset, pair, 2, rows, labels, NULL), TR_OK);
-    assert_int_equal(tr_dataset_read(dataset, pair + 1, 1, one, &label, NULL), TR_OK);
+    assert_int_equal(tr_dataset_read(dataset, pair, 2, (void *[]){rows, labels}, NULL),
+                     TR_OK);
+    assert_int_equal(
+        tr_dataset_read(dataset, pair + 1, 1, (void *[]){one, &label}, NULL), TR_OK);
     assert_memory_equal(one, rows + FEATURES, sizeof one);
     assert_int_equal(label, labels[1]);
     uint64_t hash = tr_dataset_hash(dataset);
@@ -124,8 +127,8 @@ static void text_is_split_at_its_tail(void **state) {
         int32_t input, target;
         int64_t index = i < 7 ? i : i - 7;
         tr_dataset *part = i < 7 ? train : validation;
-        assert_int_equal(tr_dataset_read(part, &index, 1, &input, &target, NULL),
-                         TR_OK);
+        assert_int_equal(
+            tr_dataset_read(part, &index, 1, (void *[]){&input, &target}, NULL), TR_OK);
         assert_int_equal(input, 'a' + i);
     }
     scratch_refuse_read(train, 7, TR_USAGE, "sample 7 of a dataset that has 7");
@@ -165,8 +168,8 @@ static void check_spread(void **state, int rows, double fraction) {
         for (int64_t i = 0; i < tr_dataset_samples(part[p]); i++) {
             float row;
             int32_t label;
-            assert_int_equal(tr_dataset_read(part[p], &i, 1, &row, &label, NULL),
-                             TR_OK);
+            assert_int_equal(
+                tr_dataset_read(part[p], &i, 1, (void *[]){&row, &label}, NULL), TR_OK);
             assert_int_equal(label, (int)row / 10);
             assert_true(row > last); // the order of the file
             last = row;
@@ -222,14 +225,14 @@ typedef struct own_data {
     tr_status status;
 } own_data;
 
-static tr_status own_read(void *user, const int64_t *index, int64_t count, void *input,
-                          void *target, tr_error *err) {
+static tr_status own_read(void *user, const int64_t *index, int64_t count,
+                          void *const *rows, tr_error *err) {
     own_data *self = user;
     (void)err;
     for (int64_t i = 0; i < count; i++) {
-        ((int32_t *)input)[2 * i] = (int32_t)index[i];
-        ((int32_t *)input)[2 * i + 1] = self->bad_input ? 10 : 9;
-        ((int32_t *)target)[i] = self->bad_target ? -1 : TR_NO_TARGET;
+        ((int32_t *)rows[0])[2 * i] = (int32_t)index[i];
+        ((int32_t *)rows[0])[2 * i + 1] = self->bad_input ? 10 : 9;
+        ((int32_t *)rows[1])[i] = self->bad_target ? -1 : TR_NO_TARGET;
     }
     return self->status;
 }
@@ -245,7 +248,9 @@ static void callbacks_are_checked(void **state) {
     tr_dataset *dataset = NULL;
     tr_dataset_source source = {
         .samples = 5,
-        .sample = {{TR_I32, TR_SHAPE1(2)}, {TR_I32, {0}}},
+        .tensors = {2,
+                    {{"pair", TR_ROLE_INPUT, {TR_I32, TR_SHAPE1(2)}},
+                     {"class", TR_ROLE_TARGET, {TR_I32, {0}}}}},
         .vocabulary = 10,
         .classes = 3,
         .hash = 77,
@@ -257,14 +262,15 @@ static void callbacks_are_checked(void **state) {
     assert_true(tr_dataset_hash(dataset) == 77);
     int64_t index = 4;
     int32_t input[2], target;
-    assert_int_equal(tr_dataset_read(dataset, &index, 1, input, &target, &err), TR_OK);
+    assert_int_equal(
+        tr_dataset_read(dataset, &index, 1, (void *[]){input, &target}, &err), TR_OK);
     assert_int_equal(input[0], 4);
     own.bad_input = 1;
     scratch_refuse_read(dataset, 4, TR_DATA,
-                        "sample 4: input 10 at element 1 is not in [0, 10)");
+                        "sample 4: pair: 10 at element 1 is not in [0, 10)");
     own.bad_input = 0;
     own.bad_target = 1;
-    scratch_refuse_read(dataset, 2, TR_DATA, "sample 2: target -1 at element 0");
+    scratch_refuse_read(dataset, 2, TR_DATA, "sample 2: class: -1 at element 0");
     own.status = TR_IO;
     scratch_refuse_read(dataset, 2, TR_IO, "callback: reading failed");
     tr_dataset_destroy(dataset);
@@ -274,10 +280,10 @@ static void callbacks_are_checked(void **state) {
     bad.samples = 0;
     assert_int_equal(tr_dataset_create_callback(&bad, &dataset, NULL), TR_USAGE);
     bad = source;
-    bad.sample.target.dtype = TR_F32;
+    bad.tensors.tensor[1].desc.dtype = TR_F32;
     assert_int_equal(tr_dataset_create_callback(&bad, &dataset, NULL), TR_USAGE);
     bad = source;
-    bad.sample.input.shape = TR_SHAPE2(TR_BATCH, 2);
+    bad.tensors.tensor[0].desc.shape = TR_SHAPE2(TR_BATCH, 2);
     assert_int_equal(tr_dataset_create_callback(&bad, &dataset, NULL), TR_USAGE);
     bad = source;
     bad.samples = INT64_MAX;

@@ -24,10 +24,11 @@ static tr_data_options text_options(const char *format, const char *const *paths
 
 // Window `index` must be want[0 .. n] as input and target.
 static void expect_window(tr_dataset *dataset, int64_t index, const int32_t *want) {
-    int64_t n = tr_dataset_sample(dataset).input.shape.dim[0];
+    int64_t n = tr_dataset_tensors(dataset)->tensor[0].desc.shape.dim[0];
     int32_t *input = malloc((size_t)n * 4), *target = malloc((size_t)n * 4);
     tr_error err = {0};
-    tr_status status = tr_dataset_read(dataset, &index, 1, input, target, &err);
+    tr_status status =
+        tr_dataset_read(dataset, &index, 1, (void *[]){input, target}, &err);
     assert_string_equal(err.message, "");
     assert_int_equal(status, TR_OK);
     assert_memory_equal(input, want, (size_t)n * 4);
@@ -45,13 +46,13 @@ static void bytes_are_joined(void **state) {
         scratch_file(c, state, "c", "\xFF\xFE\x06\x07\x08\x09", 6)};
     tr_data_options options = text_options("bytes", paths, 3, 3);
     tr_dataset *dataset = scratch_open(&options);
-    tr_sample_desc sample = tr_dataset_sample(dataset);
+    const tr_batch_tensor *sample = tr_dataset_tensors(dataset)->tensor;
     assert_int_equal(tr_dataset_samples(dataset), 3);
     assert_int_equal(tr_dataset_vocabulary(dataset), 256);
     assert_int_equal(tr_dataset_classes(dataset), 256);
-    assert_int_equal(sample.input.dtype, TR_I32);
-    assert_true(tr_shape_equal(sample.input.shape, TR_SHAPE1(3)));
-    assert_true(tr_shape_equal(sample.target.shape, TR_SHAPE1(3)));
+    assert_int_equal(sample[0].desc.dtype, TR_I32);
+    assert_true(tr_shape_equal(sample[0].desc.shape, TR_SHAPE1(3)));
+    assert_true(tr_shape_equal(sample[1].desc.shape, TR_SHAPE1(3)));
     assert_string_equal(tr_dataset_about(dataset),
                         "3 files, 10 B in windows of 3 bytes");
     expect_window(dataset, 0, (const int32_t[]){0, 1, 2, 3});
@@ -93,7 +94,8 @@ static void rows_are_packed_in_the_order_asked(void **state) {
     tr_dataset *dataset = scratch_open(&options);
     const int64_t index[] = {3, 0, 3};
     int32_t input[6], target[6];
-    assert_int_equal(tr_dataset_read(dataset, index, 3, input, target, NULL), TR_OK);
+    assert_int_equal(
+        tr_dataset_read(dataset, index, 3, (void *[]){input, target}, NULL), TR_OK);
     const int32_t want_input[] = {'g', 'h', 'a', 'b', 'g', 'h'};
     const int32_t want_target[] = {'h', 'i', 'b', 'c', 'h', 'i'};
     assert_memory_equal(input, want_input, sizeof input);
@@ -170,7 +172,8 @@ static void labels_mask_targets(void **state) {
     const int64_t index[] = {0, 1};
     int32_t input[6], target[6];
     const int32_t want[] = {'b', -100, -100, 'x', 'f', 'g'};
-    assert_int_equal(tr_dataset_read(dataset, index, 2, input, target, NULL), TR_OK);
+    assert_int_equal(
+        tr_dataset_read(dataset, index, 2, (void *[]){input, target}, NULL), TR_OK);
     assert_memory_equal(target, want, sizeof want);
     assert_int_equal(input[3], 'd');
     tr_dataset_destroy(dataset);

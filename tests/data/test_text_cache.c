@@ -47,7 +47,8 @@ static uint64_t open_text(const tr_data_options *options, int *made) {
     int32_t input[4], target[4];
     int64_t first = 0;
     tr_error err = {0};
-    assert_int_equal(tr_dataset_read(data, &first, 1, input, target, &err), TR_OK);
+    assert_int_equal(tr_dataset_read(data, &first, 1, (void *[]){input, target}, &err),
+                     TR_OK);
     tr_dataset_destroy(data);
     return hash;
 }

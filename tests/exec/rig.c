@@ -45,21 +45,22 @@ tr_plan_request test_rig_request(const tr_model *model, int64_t m) {
 }
 
 static tr_status read_samples(void *user, const int64_t *index, int64_t count,
-                              void *input, void *target, tr_error *err) {
+                              void *const *rows, tr_error *err) {
     const tr_model *model = user;
-    int64_t width = tr_shape_count(model->input.shape);
+    int64_t width = tr_shape_count(model->batch.tensor[0].desc.shape);
     int64_t targets = tr_model_targets(model);
     uint64_t classes = (uint64_t)model->classes;
     (void)err;
     for (int64_t r = 0; r < count; r++) {
         int64_t first = index[r] * width;
-        float *features = (float *)input + r * width;
-        int32_t *ids = (int32_t *)input + r * width;
-        int32_t *labels = (int32_t *)target + r * targets;
-        if (model->input.dtype == TR_F32) {
+        float *features = (float *)rows[0] + r * width;
+        int32_t *ids = (int32_t *)rows[0] + r * width;
+        int32_t *labels = (int32_t *)rows[1] + r * targets;
+        if (model->batch.tensor[0].desc.dtype == TR_F32) {
             tr__fill_normal(features, first, width, 0, 1, TEST_SEED, INPUT_STREAM);
         }
-        for (int64_t i = 0; i < width && model->input.dtype == TR_I32; i++) {
+        for (int64_t i = 0; i < width && model->batch.tensor[0].desc.dtype == TR_I32;
+             i++) {
             ids[i] = (int32_t)tr__draw_below(classes, (uint64_t)(first + i), TEST_SEED,
                                              INPUT_STREAM);
         }
@@ -75,7 +76,7 @@ static tr_status read_samples(void *user, const int64_t *index, int64_t count,
 static void make_dataset(test_rig *rig, const tr_model *model) {
     tr_error err = {0};
     tr_dataset_source source = {.samples = TEST_SAMPLES,
-                                .sample = {model->input, model->target},
+                                .tensors = model->batch,
                                 .read = read_samples,
                                 .user = (void *)model};
     assert_int_equal(tr_dataset_create_callback(&source, &rig->dataset, &err), TR_OK);

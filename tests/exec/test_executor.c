@@ -1,6 +1,7 @@
 // Plans, run: gradients and losses of many cuts, against the uncut step and against the
 // losses of parameters a little aside.
 // Labels: isa guard
+#include "base/batch.h"
 #include "base/rng.h"
 #include "exec/rig.h"
 #include "graph/centered_model.h"
@@ -221,7 +222,7 @@ static double loss_of(const float *logits, int64_t count, int32_t target) {
 static double ask(test_rig *rig, const int32_t *ids, const int32_t *targets,
                   int position) {
     const tr_run_context context = {.seed = TEST_SEED};
-    int64_t offset = tr__data_offset(rig->plan->data, 1, TR_DATA_TARGET);
+    int64_t offset = tr__batch_offset(&rig->plan->batch, 1, 1);
     char *slot = tr__executor_ring(rig->executor, 1);
     int32_t only[4] = {TR_NO_TARGET, TR_NO_TARGET, TR_NO_TARGET, TR_NO_TARGET};
     tr_error err = {0};
@@ -248,8 +249,9 @@ static void answers_are_what_the_loss_is_made_of(void **state) {
     request.inference = true;
     test_rig_begin(&asked, &request);
     test_rig_evaluate(&evaluated);
-    assert_int_equal(tr_dataset_read(asked.dataset, &sample, 1, ids, targets, &err),
-                     TR_OK);
+    assert_int_equal(
+        tr_dataset_read(asked.dataset, &sample, 1, (void *[]){ids, targets}, &err),
+        TR_OK);
     for (int i = 0; i < 4; i++) {
         loss += targets[i] == TR_NO_TARGET ? 0 : ask(&asked, ids, targets, i);
     }

@@ -16,14 +16,15 @@ static inline void fuzz_samples(const tr_data_options *options) {
     tr_status status = tr_dataset_open(options, &train, &validation, &err);
     fuzz_check_told(status, &err);
     if (status == TR_OK) {
-        tr_sample_desc sample = tr_dataset_sample(train);
+        const tr_batch_tensors *tensors = tr_dataset_tensors(train);
         int64_t index[2] = {0, tr_dataset_samples(train) - 1};
-        void *input = malloc((size_t)tr__sample_input_bytes(sample) * 2 + 1);
-        void *target = malloc((size_t)tr__sample_target_bytes(sample) * 2 + 1);
+        void *input = malloc((size_t)tr_tensor_bytes(tensors->tensor[0].desc) * 2 + 1);
+        void *target = malloc((size_t)tr_tensor_bytes(tensors->tensor[1].desc) * 2 + 1);
         tr_error why = {0};
         fuzz_check(index[1] >= 0, "data without samples");
         fuzz_check(input && target, "a sample that memory has no room for");
-        fuzz_check_told(tr_dataset_read(train, index, 2, input, target, &why), &why);
+        fuzz_check_told(
+            tr_dataset_read(train, index, 2, (void *[]){input, target}, &why), &why);
         free(input);
         free(target);
     }

@@ -14,7 +14,7 @@ static tr_value vector(tr_graph *g, const char *name) {
 
 static void build_first(tr_graph *g, const void *config) {
     (void)config;
-    tr_value x = tr_graph_data(g, TR_DATA_INPUT); // [B, F]
+    tr_value x = tr_graph_data(g, "features"); // [B, F]
     tr_value w = tied(g), b = vector(g, "bias");
     tr_value h = tr_linear(g, TR_LINEAR_OUT_IN, x, w, b);
     tr_graph_output(g, tr_relu(g, test_batch_center(g, h)));
@@ -38,7 +38,7 @@ static void build_last(tr_graph *g, const void *config) {
     tr_value w =
         tr_graph_param(g, "weight", TR_SHAPE2(TEST_CLASSES, TEST_FEATURES), uniform);
     tr_value b = tr_graph_param(g, "bias", TR_SHAPE1(TEST_CLASSES), uniform);
-    tr_value x = tr_graph_input(g, 0), targets = tr_graph_data(g, TR_DATA_TARGET);
+    tr_value x = tr_graph_input(g, 0), targets = tr_graph_data(g, "labels");
     tr_head(g, TR_LINEAR_OUT_IN, x, w, b, targets);
 }
 
@@ -52,8 +52,9 @@ const tr_model test_model_centered = {
     .type = "centered",
     .unit_count = 3,
     .units = units,
-    .input = {TR_F32, {1, {TEST_FEATURES}}},
-    .target = {TR_I32, {0}},
+    .batch = {2,
+              {{"features", TR_ROLE_INPUT, {TR_F32, TR_SHAPE1_INIT(TEST_FEATURES)}},
+               {"labels", TR_ROLE_TARGET, {TR_I32, {0}}}}},
     .classes = TEST_CLASSES,
     .classifier = true,
     .config_json = "{}",

@@ -46,7 +46,7 @@ static void put_value(text *to, const tr_graph *graph, tr_value value) {
         put(to, "i%d", info->index);
         break;
     case TR_VALUE_DATA:
-        put(to, info->index == TR_DATA_INPUT ? "x" : "t");
+        put(to, info->index == 0 ? "x" : "t");
         break;
     case TR_VALUE_PARAM:
         put(to, "p%d", info->index);

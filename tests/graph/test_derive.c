@@ -16,8 +16,10 @@ enum { WIDTH = 6 };
 
 static const tr_init zeros = {TR_INIT_CONSTANT, 0, 0};
 static const tr_tensor_desc rows = {TR_F32, {2, {TR_BATCH, WIDTH}}};
-static const tr_tensor_desc data[TR_DATA_KINDS] = {{TR_F32, {2, {TR_BATCH, WIDTH}}},
-                                                   {TR_I32, {1, {TR_BATCH}}}};
+static const tr_batch_tensors batch = {
+    2,
+    {{"features", TR_ROLE_INPUT, {TR_F32, TR_SHAPE1_INIT(WIDTH)}},
+     {"labels", TR_ROLE_TARGET, {TR_I32, {0}}}}};
 
 typedef void (*builder)(tr_graph *graph);
 
@@ -34,7 +36,7 @@ static void make_remaking(derived_unit *unit, builder build, int given,
                           uint32_t remade) {
     tr_tensor_desc descs[] = {rows, rows, rows};
     *unit = (derived_unit){.status = TR_MEMORY};
-    unit->graph = tr__graph_create(descs, given, data, TR_F32);
+    unit->graph = tr__graph_create(descs, given, &batch, TR_F32);
     if (!unit->graph) {
         return;
     }
@@ -239,7 +241,7 @@ static void a_weight_used_twice_is_fresh_once(void **state) {
 }
 
 static void build_first_layer(tr_graph *g) {
-    tr_value x = tr_graph_data(g, TR_DATA_INPUT);
+    tr_value x = tr_graph_data(g, "features");
     tr_value w = weight(g, "w"), b = vector(g, "b");
     tr_graph_output(g, tr_linear_relu(g, TR_LINEAR_OUT_IN, x, w, b));
 }
@@ -255,7 +257,7 @@ static void data_has_no_gradient(void **state) {
 // The norm of the data is cheap: recomputed for the weight's gradient; its own backward
 // has nothing to do but for its parameters.
 static void build_norm_of_data(tr_graph *g) {
-    tr_value n = norm(g, tr_graph_data(g, TR_DATA_INPUT), "a", "b");
+    tr_value n = norm(g, tr_graph_data(g, "features"), "a", "b");
     tr_graph_output(g, project(g, n, "w"));
 }
 
@@ -270,7 +272,7 @@ static void cheap_values_are_made_again(void **state) {
 }
 
 static void build_relu_of_data(tr_graph *g) {
-    tr_graph_output(g, tr_relu(g, tr_relu(g, tr_graph_data(g, TR_DATA_INPUT))));
+    tr_graph_output(g, tr_relu(g, tr_relu(g, tr_graph_data(g, "features"))));
 }
 
 static void a_unit_without_gradients_has_no_backward(void **state) {
@@ -626,7 +628,7 @@ static void build_wrong_shapes(tr_graph *g) {
 
 static void build_after_loss(tr_graph *g) {
     tr_head(g, TR_LINEAR_OUT_IN, x0(g), weight(g, "w"), TR_NO_VALUE,
-            tr_graph_data(g, TR_DATA_TARGET));
+            tr_graph_data(g, "labels"));
     tr_relu(g, x0(g));
 }
 

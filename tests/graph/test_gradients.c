@@ -18,8 +18,10 @@ enum { WIDTH = 5, ROWS = 12, UNITS = 100, OPS_MOST = 12, VALUES_MOST = 128 };
 
 static const tr_init zeros = {TR_INIT_CONSTANT, 0, 0};
 static const tr_tensor_desc rows = {TR_F32, {2, {TR_BATCH, WIDTH}}};
-static const tr_tensor_desc data[TR_DATA_KINDS] = {{TR_F32, {2, {TR_BATCH, WIDTH}}},
-                                                   {TR_I32, {1, {TR_BATCH}}}};
+static const tr_batch_tensors batch = {
+    2,
+    {{"features", TR_ROLE_INPUT, {TR_F32, TR_SHAPE1_INIT(WIDTH)}},
+     {"labels", TR_ROLE_TARGET, {TR_I32, {0}}}}};
 
 // A unit that is a function of its number.
 typedef struct plan {
@@ -128,7 +130,7 @@ static void finish(plan *p, bool loss) {
     if (loss) {
         tr_value w = param(p, TR_SHAPE2(3, WIDTH));
         tr_head(p->graph, TR_LINEAR_OUT_IN, y, w, TR_NO_VALUE,
-                tr_graph_data(p->graph, TR_DATA_TARGET));
+                tr_graph_data(p->graph, "labels"));
         return;
     }
     int made = below(p, p->count);
@@ -144,13 +146,13 @@ static tr_graph *make_graph(uint64_t number) {
     tr_tensor_desc given[] = {rows, rows};
     int inputs = below(&p, 3), ops = 1 + below(&p, OPS_MOST);
     bool waves = below(&p, 2), loss = below(&p, 4) == 0, cuts = below(&p, 3) == 0;
-    p.graph = tr__graph_create(given, inputs, data, TR_F32);
+    p.graph = tr__graph_create(given, inputs, &batch, TR_F32);
     assert_non_null(p.graph);
     for (int i = 0; i < inputs; i++) {
         have(&p, tr_graph_input(p.graph, i));
     }
     if (inputs == 0 || below(&p, 2)) {
-        have(&p, tr_graph_data(p.graph, TR_DATA_INPUT));
+        have(&p, tr_graph_data(p.graph, "features"));
     }
     for (int i = 0; i < ops; i++) {
         if (cuts && below(&p, 3) == 0) {

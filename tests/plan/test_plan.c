@@ -377,8 +377,8 @@ static const tr_init zeros = {TR_INIT_CONSTANT, 0, 0};
 static void build_plain(tr_graph *g, const void *config) {
     (void)config;
     tr_value w = tr_graph_param(g, "w", TR_SHAPE2(5, 5), zeros);
-    tr_graph_output(g, tr_linear(g, TR_LINEAR_OUT_IN, tr_graph_data(g, TR_DATA_INPUT),
-                                 w, TR_NO_VALUE));
+    tr_graph_output(g, tr_linear(g, TR_LINEAR_OUT_IN, tr_graph_data(g, "features"), w,
+                                 TR_NO_VALUE));
 }
 
 static void build_next(tr_graph *g, const void *config) {
@@ -389,9 +389,9 @@ static void build_next(tr_graph *g, const void *config) {
 }
 
 static void build_head(tr_graph *g, const void *config) {
-    tr_value x = config ? tr_graph_data(g, TR_DATA_INPUT) : tr_graph_input(g, 0);
+    tr_value x = config ? tr_graph_data(g, "features") : tr_graph_input(g, 0);
     tr_value w = tr_graph_shared(g, "tied", TR_SHAPE2(3, 5), zeros);
-    tr_head(g, TR_LINEAR_OUT_IN, x, w, TR_NO_VALUE, tr_graph_data(g, TR_DATA_TARGET));
+    tr_head(g, TR_LINEAR_OUT_IN, x, w, TR_NO_VALUE, tr_graph_data(g, "labels"));
 }
 
 static void build_tied(tr_graph *g, const void *config) {
@@ -410,8 +410,8 @@ static const int64_t too_much[][2] = {{0, 1}, {1, 3}, {0, 0}};
 // config: [first, rows] of slices of the three classes, up to {0, 0}
 static void build_sliced(tr_graph *g, const void *config) {
     const int64_t(*slice)[2] = config;
-    tr_value x = tr_graph_data(g, TR_DATA_INPUT);
-    tr_value targets = tr_graph_data(g, TR_DATA_TARGET);
+    tr_value x = tr_graph_data(g, "features");
+    tr_value targets = tr_graph_data(g, "labels");
     tr_head_running running = TR_HEAD_BEGIN;
     for (; (*slice)[1] > 0; slice++) {
         tr_value w = tr_graph_shared_rows(g, "tied", TR_SHAPE2(3, 5), (*slice)[0],
@@ -427,11 +427,10 @@ static void refuse_units(const tr_model_unit *units, int count, const char *word
     tr_model model = {.type = "own",
                       .unit_count = count,
                       .units = units,
-                      .input = {TR_F32, {1, {5}}},
-                      .target = {TR_I32, {0}}};
+                      .batch = tr_batch_features(5)};
     tr_plan_request request = test_request(&model, 2, 2);
     refuse(&request, words);
-    model.input.shape.rank = TR_RANK_MAX;
+    model.batch.tensor[0].desc.shape.rank = TR_RANK_MAX;
     refuse(&request, "dimensions");
 }
 
@@ -467,11 +466,8 @@ static void slices_that_are_not_the_whole_are_refused(void **state) {
         refuse_units(&unit, 1, sliced[i].words);
     }
     const tr_model_unit good = {"cut", "cut", "c.", build_sliced, all_of_it};
-    tr_model model = {.type = "own",
-                      .unit_count = 1,
-                      .units = &good,
-                      .input = {TR_F32, {1, {5}}},
-                      .target = {TR_I32, {0}}};
+    tr_model model = {
+        .type = "own", .unit_count = 1, .units = &good, .batch = tr_batch_features(5)};
     tr_plan_request request = test_request(&model, 2, 2);
     tr_plan_destroy(test_plan(&request));
     request.inference = true;

@@ -20,7 +20,7 @@ static tr_value dense(tr_graph *graph, const char *name, tr_value x, int64_t in,
 
 static void build_first(tr_graph *graph, const void *config) {
     (void)config;
-    tr_value x = tr_graph_data(graph, TR_DATA_INPUT);
+    tr_value x = tr_graph_data(graph, "features");
     tr_graph_output(graph, tr_relu(graph, dense(graph, "in", x, OWN_FEATURES, WIDE)));
 }
 
@@ -33,7 +33,7 @@ static void build_middle(tr_graph *graph, const void *config) {
     tr_value w = tr_graph_param(graph, "before.weight", TR_SHAPE2(NARROW, WIDE), draw);
     tr_value h = tr_linear(graph, TR_LINEAR_OUT_IN, x, w, TR_NO_VALUE);
     if (m->centered) {
-        h = test_without_mean(graph, h, tr_graph_data(graph, TR_DATA_TARGET));
+        h = test_without_mean(graph, h, tr_graph_data(graph, "labels"));
     }
     h = tr_relu(graph, dense(graph, "after", h, NARROW, WIDE));
     tr_graph_output(graph, tr_residual(graph, x, h, m->dropout));
@@ -45,7 +45,7 @@ static void build_head(tr_graph *graph, const void *config) {
     tr_value x = tr_graph_input(graph, 0);
     tr_value w = tr_graph_param(graph, "weight", TR_SHAPE2(OWN_CLASSES, WIDE), draw);
     tr_value b = tr_graph_param(graph, "bias", TR_SHAPE1(OWN_CLASSES), draw);
-    tr_head(graph, TR_LINEAR_OUT_IN, x, w, b, tr_graph_data(graph, TR_DATA_TARGET));
+    tr_head(graph, TR_LINEAR_OUT_IN, x, w, b, tr_graph_data(graph, "labels"));
 }
 
 void own_model_make(own_model *own, bool centered, float dropout) {
@@ -58,11 +58,13 @@ void own_model_make(own_model *own, bool centered, float dropout) {
     };
     memcpy(own->units, units, sizeof units);
     own->config = (own_middle){centered, dropout};
-    own->model = (tr_model){.type = "own",
-                            .unit_count = OWN_UNITS,
-                            .units = own->units,
-                            .input = {TR_F32, TR_SHAPE1(OWN_FEATURES)},
-                            .target = {TR_I32, {0}},
-                            .classes = OWN_CLASSES,
-                            .classifier = true};
+    own->model = (tr_model){
+        .type = "own",
+        .unit_count = OWN_UNITS,
+        .units = own->units,
+        .batch = {2,
+                  {{"features", TR_ROLE_INPUT, {TR_F32, TR_SHAPE1_INIT(OWN_FEATURES)}},
+                   {"labels", TR_ROLE_TARGET, {TR_I32, {0}}}}},
+        .classes = OWN_CLASSES,
+        .classifier = true};
 }

@@ -96,9 +96,9 @@ static const tr_op op_loss = {
 static void build(tr_graph *graph, const void *config) {
     tr_init zero = {TR_INIT_CONSTANT, 0, 0};
     (void)config;
-    tr_value in[] = {tr_graph_data(graph, TR_DATA_INPUT),
+    tr_value in[] = {tr_graph_data(graph, "features"),
                      tr_graph_param(graph, "w", TR_SHAPE1(QUADRATIC_WIDTH), zero),
-                     tr_graph_data(graph, TR_DATA_TARGET)};
+                     tr_graph_data(graph, "labels")};
     tr_graph_op(graph, &op_loss, NULL, in, 3, NULL);
 }
 
@@ -108,8 +108,9 @@ const tr_model quadratic_model = {
     .type = "quadratic",
     .unit_count = 1,
     .units = units,
-    .input = {TR_F32, TR_SHAPE1(QUADRATIC_WIDTH)},
-    .target = {TR_I32, {0}},
+    .batch = {2,
+              {{"features", TR_ROLE_INPUT, {TR_F32, TR_SHAPE1_INIT(QUADRATIC_WIDTH)}},
+               {"labels", TR_ROLE_TARGET, {TR_I32, {0}}}}},
     .classes = 1,
 };
 
@@ -146,12 +147,12 @@ static double normal(uint64_t *state) {
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
-static tr_status read_rows(void *user, const int64_t *index, int64_t count, void *input,
-                           void *target, tr_error *err) {
-    float *x = input;
+static tr_status read_rows(void *user, const int64_t *index, int64_t count,
+                           void *const *rows, tr_error *err) {
+    float *x = rows[0];
     (void)user;
     (void)err;
-    memset(target, 0, (size_t)count * sizeof(int32_t));
+    memset(rows[1], 0, (size_t)count * sizeof(int32_t));
     for (int64_t i = 0; i < count; i++) {
         uint64_t state = (uint64_t)index[i] * UINT64_C(0x9e3779b97f4a7c15) + 7;
         for (int64_t c = 0; c < QUADRATIC_WIDTH; c++) {
@@ -165,12 +166,11 @@ static tr_status read_rows(void *user, const int64_t *index, int64_t count, void
 tr_dataset *quadratic_data(int64_t count) {
     tr_error err = {0};
     tr_dataset *data = NULL;
-    tr_dataset_source source = {
-        .samples = count,
-        .sample = {{TR_F32, TR_SHAPE1(QUADRATIC_WIDTH)}, {TR_I32, {0}}},
-        .classes = 1,
-        .hash = 1,
-        .read = read_rows};
+    tr_dataset_source source = {.samples = count,
+                                .tensors = tr_batch_features(QUADRATIC_WIDTH),
+                                .classes = 1,
+                                .hash = 1,
+                                .read = read_rows};
     trial_ok(tr_dataset_create_callback(&source, &data, &err), &err);
     return data;
 }

@@ -18,26 +18,30 @@ int64_t test_between(uint64_t *state, int64_t low, int64_t high) {
 }
 
 static tr_status read_samples(void *user, const int64_t *index, int64_t count,
-                              void *input, void *target, tr_error *err) {
+                              void *const *rows, tr_error *err) {
     const samples *s = user;
     const void *from = s->features ? (const void *)s->features : s->tokens;
     size_t width = (size_t)s->width * 4, targets = (size_t)s->targets * 4;
     (void)err;
     for (int64_t i = 0; i < count; i++) {
-        memcpy((char *)input + (size_t)i * width,
+        memcpy((char *)rows[0] + (size_t)i * width,
                (const char *)from + (size_t)index[i] * width, width);
-        memcpy((char *)target + (size_t)i * targets,
+        memcpy((char *)rows[1] + (size_t)i * targets,
                (const char *)s->target + (size_t)index[i] * targets, targets);
     }
     return TR_OK;
+}
+
+static tr_batch_tensors features_of(tr_shape shape) {
+    return shape.rank == 3 ? tr_batch_images(shape.dim[0], shape.dim[1], shape.dim[2])
+                           : tr_batch_features(shape.dim[0]);
 }
 
 static void finish(samples *s, tr_shape shape, int64_t classes) {
     tr_error err = {0};
     tr_dataset_source source = {
         .samples = s->count,
-        .sample = {{s->features ? TR_F32 : TR_I32, shape},
-                   {TR_I32, s->tokens ? TR_SHAPE1(s->targets) : (tr_shape){0}}},
+        .tensors = s->tokens ? tr_batch_tokens(s->targets) : features_of(shape),
         .vocabulary = s->tokens ? classes : 0,
         .classes = classes,
         .hash = (uint64_t)s->count,

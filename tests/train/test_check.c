@@ -17,7 +17,7 @@ static tr_op micro_sum;
 
 static void build_mistaken(tr_graph *graph, const void *config) {
     tr_value x = tr_graph_input(graph, 0);
-    tr_value target = tr_graph_data(graph, TR_DATA_TARGET);
+    tr_value target = tr_graph_data(graph, "labels");
     tr_value sums[2] = {TR_NO_VALUE, TR_NO_VALUE};
     (void)config;
     tr_graph_op(graph, &micro_sum, NULL, (tr_value[]){x, target}, 2, sums);

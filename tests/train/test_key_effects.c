@@ -120,16 +120,18 @@ static void print_data(FILE *to, tr_dataset *data) {
     if (!data) {
         return;
     }
-    tr_sample_desc sample = tr_dataset_sample(data);
-    assert_true(tr_shape_count(sample.input.shape) <= SAMPLE_MAX);
+    const tr_batch_tensors *tensors = tr_dataset_tensors(data);
+    int64_t inputs = tr_shape_count(tensors->tensor[0].desc.shape);
+    int64_t targets = tr_shape_count(tensors->tensor[1].desc.shape);
+    assert_true(inputs <= SAMPLE_MAX);
     tr_error err = {0}; // what cannot be read ends the run, later
-    tr_dataset_read(data, &first, 1, input, target, &err);
+    tr_dataset_read(data, &first, 1, (void *[]){input, target}, &err);
     fprintf(to, "%s\n", err.message);
     fprintf(to, "%s %lld %llx\n", tr_dataset_about(data),
             (long long)tr_dataset_samples(data),
             (unsigned long long)tr_dataset_hash(data));
-    print_bytes(to, input, 4 * (size_t)tr_shape_count(sample.input.shape));
-    print_bytes(to, target, 4 * (size_t)tr_shape_count(sample.target.shape));
+    print_bytes(to, input, 4 * (size_t)inputs);
+    print_bytes(to, target, 4 * (size_t)targets);
 }
 
 // The memory of its plan.

@@ -178,22 +178,22 @@ typedef struct broken {
     tr_dataset *dataset;
 } broken;
 
-static tr_status read_some(void *user, const int64_t *index, int64_t count, void *input,
-                           void *target, tr_error *err) {
+static tr_status read_some(void *user, const int64_t *index, int64_t count,
+                           void *const *rows, tr_error *err) {
     const broken *b = user;
     for (int64_t i = 0; i < count; i++) {
         if (b->from >= 0 && index[i] >= b->from) {
             return tr_fail(err, TR_DATA, "sample %d is lost", (int)index[i]);
         }
     }
-    return tr_dataset_read(b->data->dataset, index, count, input, target, err);
+    return tr_dataset_read(b->data->dataset, index, count, rows, err);
 }
 
 static void break_data(broken *b, const samples *data, int64_t from) {
     tr_error err = {0};
     *b = (broken){.data = data, .from = from};
     tr_dataset_source source = {.samples = data->count,
-                                .sample = tr_dataset_sample(data->dataset),
+                                .tensors = *tr_dataset_tensors(data->dataset),
                                 .vocabulary = tr_dataset_vocabulary(data->dataset),
                                 .classes = tr_dataset_classes(data->dataset),
                                 .hash = tr_dataset_hash(data->dataset),

@@ -48,14 +48,14 @@ typedef struct source {
 } source;
 
 static tr_status read_source(void *user, const int64_t *index, int64_t count,
-                             void *input, void *target, tr_error *err) {
+                             void *const *rows, tr_error *err) {
     const source *s = user;
     for (int64_t i = 0; i < count; i++) {
         if (index[i] >= s->good) {
             return tr_fail(err, TR_DATA, "sample %d is gone", (int)index[i]);
         }
     }
-    return tr_dataset_read(s->from.dataset, index, count, input, target, err);
+    return tr_dataset_read(s->from.dataset, index, count, rows, err);
 }
 
 static void source_make(source *s, uint64_t hash) {
@@ -64,7 +64,7 @@ static void source_make(source *s, uint64_t hash) {
     samples_tokens(&s->validation, SAMPLES, POSITIONS, VOCABULARY, 4);
     s->good = SAMPLES;
     tr_dataset_source table = {.samples = SAMPLES,
-                               .sample = tr_dataset_sample(s->from.dataset),
+                               .tensors = *tr_dataset_tensors(s->from.dataset),
                                .vocabulary = VOCABULARY,
                                .classes = VOCABULARY,
                                .hash = hash ? hash : 1,
