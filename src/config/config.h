@@ -84,6 +84,9 @@ tr_origin tr__config_origin(const tr_config *config, const char *path);
 // "--set: model". dst: [size].
 void tr__config_name(const tr_config *config, const char *path, char *dst, size_t size);
 
+// The user has said it, and not "auto".
+bool tr__config_is_said(const tr_config *config, const char *path);
+
 bool tr__config_bool(const tr_config *config, const char *path);
 int64_t tr__config_int(const tr_config *config, const char *path);
 double tr__config_number(const tr_config *config, const char *path); // also of an int
@@ -99,6 +102,15 @@ const char *tr__config_text_at(const tr_config *config, const char *path, size_t
 double tr__config_number_at(const tr_config *config, const char *path, size_t index);
 // The value itself, borrowed; NULL: none. For objects that are handed on whole.
 struct json_t *tr__config_json(const tr_config *config, const char *path);
+
+// Copies the values of all keys that have a place in the struct `to` (tr_key.offset): a
+// bool, an int or int64_t, a double, or of a text its number among the key's choices. A
+// key without a value leaves its field as it is.
+void tr__config_read_fields(const tr_config *config, void *to);
+// Key number `index` that the user has decided and that has no effect here, by the rule
+// `idle` of its row, which is given `object`; NULL after the last.
+const tr_key *tr__config_idle(const tr_config *config, const void *object,
+                              size_t index);
 
 // ---- resolving. Records what a key came to: `origin` is TR_ORIGIN_AUTO or
 // TR_ORIGIN_DERIVED, `why` (copied; may be NULL) says by whom or from what. A value

@@ -50,6 +50,13 @@ typedef struct tr_key {
     const char *where_key;
     const char *const *where;
     const char *doc; // one line
+    // Where tr__config_read_fields puts the value: bytes of the room's own struct.
+    // `size` 0: nowhere.
+    size_t offset, size;
+    // Where `idle` says so of the room's own object, the key has no effect, for the
+    // reason `why`. NULL: it always has one.
+    bool (*idle)(const void *object);
+    const char *why;
 } tr_key;
 
 typedef struct tr_key_table tr_key_table;

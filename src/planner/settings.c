@@ -307,6 +307,15 @@ void tr__plan_setting_show(const tr_plan_setting *setting, int64_t value, char *
 
 // ---- points
 
+size_t tr__dimension_values(const tr_planner_request *request, tr_dimension_name d,
+                            const tr_point *point, int64_t *values) {
+    if (request->free >> d & 1) {
+        return tr__plan_settings[d].values(request, point, values);
+    }
+    values[0] = tr__plan_settings[d].get(point);
+    return 1;
+}
+
 tr_point tr__planner_start(const tr_planner_request *request) {
     return (tr_point){request->plan, request->vocabulary_slices};
 }

@@ -156,12 +156,3 @@ size_t tr__values_recomputed_units(const tr_planner_request *request,
     values[count++] = most;
     return count;
 }
-
-size_t tr__dimension_values(const tr_planner_request *request, tr_dimension_name d,
-                            const tr_point *point, int64_t *values) {
-    if (request->free >> d & 1) {
-        return tr__plan_settings[d].values(request, point, values);
-    }
-    values[0] = tr__plan_settings[d].get(point);
-    return 1;
-}

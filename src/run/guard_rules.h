@@ -22,6 +22,7 @@ typedef struct tr_guard_rules {
     int64_t forgive_steps; // one for each so many steps
 } tr_guard_rules;
 
+extern const char *const tr__guard_actions[]; // their names, NULL after the last
 const char *tr__guard_action_name(tr_guard_action action); // "skip"
 
 #endif

@@ -3,6 +3,8 @@
 #define TR_RUN_KEYS_H
 
 #include "config/keys.h"
+#include "run/idle.h"
+#include "run/settings.h"
 
 extern const tr_key_table tr__keys_run;       // model, batch, length, execution, memory
 extern const tr_key_table tr__keys_data;      // data
@@ -15,6 +17,10 @@ extern const tr_key_table tr__keys_deepspeed; // the rest of DeepSpeed's keys
 
 enum { TR_KEY_TABLES = 8 };
 extern const tr_key_table *const tr__key_tables[TR_KEY_TABLES];
+
+// The field of tr_settings that a key's value goes into.
+#define SETTING(field)                                                                 \
+    .offset = offsetof(tr_settings, field), .size = sizeof((tr_settings *)NULL)->field
 
 // Upper bounds of the tables, named for what they bound.
 #define TR_KEY_COUNT_MAX   0x1p31 // samples, steps of accumulation

@@ -8,26 +8,17 @@ static bool is_on(const tr_run *run, const char *key) {
     return tr__config_is_decided(run->config, key) && tr__config_bool(run->config, key);
 }
 
-static double number(const tr_run *run, const char *key, double fallback) {
-    return tr__config_is_auto(run->config, key) ? fallback
-                                                : tr__config_number(run->config, key);
-}
-
-// In other types the scale is 1, for good.
+// The first scale, beside what the tables put into the rules. In other types than fp16
+// the scale is 1, for good.
 static void read_scale(const tr_run *run, tr_loss_scale_rules *rules) {
-    *rules = (tr_loss_scale_rules){.initial = 1};
     if (run->request.compute != TR_F16) {
+        *rules = (tr_loss_scale_rules){.initial = 1};
         return;
     }
-    double fixed = number(run, "fp16.loss_scale", 0);
+    double fixed = tr__config_number(run->config, "fp16.loss_scale");
+    int power = (int)tr__config_int(run->config, "fp16.initial_scale_power");
     rules->dynamic = fixed == 0;
-    rules->initial = rules->dynamic
-                         ? ldexp(1, (int)number(run, "fp16.initial_scale_power", 16))
-                         : fixed;
-    rules->minimum = number(run, "fp16.min_loss_scale", 1);
-    rules->window = (int64_t)number(run, "fp16.loss_scale_window", 1000);
-    rules->hysteresis = (int64_t)number(run, "fp16.hysteresis", 2);
-    rules->consecutive = is_on(run, "fp16.consecutive_hysteresis");
+    rules->initial = rules->dynamic ? ldexp(1, power) : fixed;
 }
 
 // Nobody but the user chooses sums of 16 bits.

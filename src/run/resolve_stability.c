@@ -1,5 +1,5 @@
 // What follows from the effective batch: the schedule in its unit, the rule by which
-// rates follow, the noise scale; and the spike guard.
+// rates follow, and the noise scale.
 #include "base/checked.h"
 #include "run/run.h"
 #include "run/schedule_read.h"
@@ -42,16 +42,6 @@ tr_status tr__run_resolve_schedule(tr_run *run, tr_error *err) {
 
 // ---- rates that follow
 
-static tr_scaling_rule read_rule(const tr_run *run) {
-    const char *name = tr__config_text(run->config, "batch_scaling.rule");
-    for (int rule = TR_SCALING_LINEAR; rule <= TR_SCALING_ADAM; rule++) {
-        if (strcmp(name, tr__scaling_name((tr_scaling_rule)rule)) == 0) {
-            return (tr_scaling_rule)rule;
-        }
-    }
-    return TR_SCALING_NONE;
-}
-
 // The smallest beta that the schedule will ever give.
 static double least_beta(const tr_settings *s) {
     const tr_hyper *hyper = &s->groups[s->group_count - 1].hyper;
@@ -66,10 +56,6 @@ static double least_beta(const tr_settings *s) {
 
 static tr_status resolve_scaling(tr_run *run, tr_error *err) {
     tr_settings *s = &run->settings;
-    s->scaling = (tr_scaling){
-        .rule = read_rule(run),
-        .reference = tr__config_int(run->config, "batch_scaling.reference_batch"),
-    };
     if (s->scaling.rule == TR_SCALING_NONE) {
         return TR_OK;
     }
@@ -102,38 +88,9 @@ static void resolve_noise(tr_run *run) {
     if (run->settings.batches.adaptive) {
         run->request.measure = TR_MEASURE_ALWAYS;
     }
-    run->settings.noise_keep = tr__config_number(run->config, "noise_scale.smoothing");
-}
-
-// ---- the guard
-
-static tr_guard_action read_action(const tr_run *run) {
-    const char *name = tr__config_text(run->config, "spike_guard.action");
-    for (int action = TR_GUARD_WARN; action <= TR_GUARD_ROLLBACK; action++) {
-        if (strcmp(name, tr__guard_action_name((tr_guard_action)action)) == 0) {
-            return (tr_guard_action)action;
-        }
-    }
-    return TR_GUARD_NONE;
-}
-
-static void resolve_guard(tr_run *run) {
-    const tr_config *config = run->config;
-    run->settings.guard = (tr_guard_rules){
-        .action = read_action(run),
-        .threshold = tr__config_number(config, "spike_guard.threshold"),
-        .window = tr__config_int(config, "spike_guard.window"),
-        .after = tr__config_int(config, "spike_guard.after"),
-        .rate_factor = tr__config_number(config, "spike_guard.rate_factor"),
-        .warmup_steps = tr__config_int(config, "spike_guard.warmup_steps"),
-        .limit = tr__config_int(config, "spike_guard.limit"),
-        .forgive_steps = tr__config_int(config, "spike_guard.forgive_steps"),
-    };
 }
 
 tr_status tr__run_resolve_stability(tr_run *run, tr_error *err) {
     resolve_noise(run);
-    resolve_guard(run);
-    run->settings.max_skipped = tr__config_int(run->config, "max_skipped_updates");
     return resolve_scaling(run, err);
 }

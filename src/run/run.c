@@ -183,20 +183,8 @@ static tr_status resolve_folders(tr_run *run, const tr_run_options *options,
     if (options->trace && !settings->trace) {
         return tr_fail(err, TR_MEMORY, "no memory for a run");
     }
-    settings->seed = (uint64_t)tr__config_int(run->config, "seed");
-    settings->evaluate_every = tr__config_int(run->config, "evaluation.every");
-    settings->evaluate_samples = tr__config_int(run->config, "evaluation.samples");
-    settings->checkpoint_every = tr__config_int(run->config, "checkpoint.every");
-    settings->checkpoint_minutes = tr__config_number(run->config, "checkpoint.minutes");
-    settings->checkpoint_best = tr__config_bool(run->config, "checkpoint.best");
-    settings->keep = (int)tr__config_int(run->config, "checkpoint.keep");
     bool bf16 = strcmp(tr__config_text(run->config, "checkpoint.dtype"), "bf16") == 0;
     settings->checkpoint_dtype = bf16 ? TR_BF16 : TR_F32;
-    settings->shard_bytes = tr__config_size(run->config, "checkpoint.shard_bytes");
-    settings->log_seconds = tr__config_number(run->config, "log.every_seconds");
-    if (!tr__config_is_auto(run->config, "steps_per_print")) {
-        settings->log_steps = tr__config_int(run->config, "steps_per_print");
-    }
     return TR_OK;
 }
 
@@ -215,6 +203,7 @@ static tr_status open_run(tr_run *run, const tr_run_options *options, tr_error *
         status = tr__run_find_files(run, options->file, err);
     }
     if (status == TR_OK) {
+        tr__config_read_fields(run->config, &run->settings);
         status = resolve_folders(run, options, err);
     }
     return status == TR_OK ? resolve(run, options, err) : status;
@@ -236,7 +225,7 @@ tr_status tr__run_open_data(const tr_run_options *options, bool labels_optional,
         status = tr__problems_end(&missing, err);
     }
     if (status == TR_OK) {
-        run->settings.seed = (uint64_t)tr__config_int(run->config, "seed");
+        tr__config_read_fields(run->config, &run->settings);
         status = tr__run_resolve_model(run, options, err);
     }
     if (status == TR_OK) {

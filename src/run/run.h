@@ -101,7 +101,7 @@ tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_freeze(tr_run *run, tr_error *err);
 // The schedule, in the unit that it is given in.
 tr_status tr__run_resolve_schedule(tr_run *run, tr_error *err);
-// How rates follow the batch, the noise scale, the spike guard.
+// How rates follow the batch; the noise scale.
 tr_status tr__run_resolve_stability(tr_run *run, tr_error *err);
 // What a machine file asks for (target.*).
 tr_status tr__run_resolve_target(tr_run *run, const tr_machine *machine, tr_error *err);

@@ -7,9 +7,10 @@ static double factor(const tr_scaling *scaling, int64_t batch) {
     return (double)batch / (double)scaling->reference;
 }
 
+const char *const tr__scaling_rules[] = {"none", "linear", "sqrt", "adam", NULL};
+
 const char *tr__scaling_name(tr_scaling_rule rule) {
-    static const char *const names[] = {"none", "linear", "sqrt", "adam"};
-    return names[rule];
+    return tr__scaling_rules[rule];
 }
 
 double tr__scaling_rate(const tr_scaling *scaling, int64_t batch) {

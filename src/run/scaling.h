@@ -46,6 +46,7 @@ int64_t tr__scaling_largest(const tr_scaling *scaling, double beta);
 tr_status tr__scaling_check(const tr_scaling *scaling, int64_t batch, double beta,
                             const char *what, tr_error *err);
 
+extern const char *const tr__scaling_rules[]; // their names, NULL after the last
 const char *tr__scaling_name(tr_scaling_rule rule);
 
 #endif

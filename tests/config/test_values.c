@@ -33,6 +33,56 @@ static void test_defaults(void **state) {
     tr__config_destroy(config);
 }
 
+// The rows of the tables say which field of the settings a value goes into.
+static void test_fields(void **state) {
+    (void)state;
+    tr_config *config = good_config(
+        "{\"seed\": 7, \"steps_per_print\": \"auto\", \"checkpoint\": {\"best\": true, "
+        "\"keep\": 5, \"shard_bytes\": \"2KiB\"}, \"spike_guard\": {\"action\": "
+        "\"skip\", "
+        "\"threshold\": 4}, \"fp16\": {\"enabled\": true, \"hysteresis\": \"auto\"}}",
+        NULL);
+    tr_settings settings = {.log_steps = 9};
+    tr__config_read_fields(config, &settings);
+    assert_int_equal(settings.seed, 7);
+    assert_int_equal(settings.log_steps, 9); // "auto" without a default is no value
+    assert_true(settings.checkpoint_best);
+    assert_int_equal(settings.keep, 5);
+    assert_int_equal(settings.shard_bytes, 2048);
+    assert_int_equal(settings.guard.action, TR_GUARD_SKIP);
+    assert_true(settings.guard.threshold == 4);
+    assert_int_equal(settings.guard.after, 20);     // a default
+    assert_int_equal(settings.scale.hysteresis, 2); // the default of "auto"
+    assert_true(settings.checkpoint_minutes == 10);
+    tr__config_destroy(config);
+}
+
+// A key that the user has said has no effect where its row's rule says so.
+static bool is_idle(const void *object) {
+    return *(const bool *)object;
+}
+
+static void test_idle(void **state) {
+    (void)state;
+    static const tr_key keys[] = {
+        {.path = "a", .types = TR_KEY_INT, .idle = is_idle, .why = "of this"},
+        {.path = "b", .types = TR_KEY_INT, .idle = is_idle, .allow_auto = true},
+        {.path = "c", .types = TR_KEY_INT, .fallback = "1", .idle = is_idle},
+    };
+    static const tr_key_table table = {.keys = keys, .count = 3};
+    const tr_key_table *const tables[] = {&table};
+    const char *text = "{\"a\": 3, \"b\": \"auto\"}";
+    bool yes = true, no = false;
+    tr_config *config = NULL;
+    assert_int_equal(
+        tr__config_parse("run", text, strlen(text), tables, 1, NULL, 0, &config, NULL),
+        TR_OK);
+    assert_ptr_equal(tr__config_idle(config, &yes, 0), &keys[0]);
+    assert_null(tr__config_idle(config, &yes, 1));
+    assert_null(tr__config_idle(config, &no, 0));
+    tr__config_destroy(config);
+}
+
 static void test_given(void **state) {
     (void)state;
     tr_config *config = good_config(
@@ -295,7 +345,8 @@ static void test_deepspeed_file(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),       cmocka_unit_test(test_given),
+        cmocka_unit_test(test_defaults),       cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_idle),           cmocka_unit_test(test_given),
         cmocka_unit_test(test_one_or_list),    cmocka_unit_test(test_set),
         cmocka_unit_test(test_command_line),   cmocka_unit_test(test_no_meaning),
         cmocka_unit_test(test_resolve),        cmocka_unit_test(test_round_trip),
