@@ -2,26 +2,12 @@
 # check_layers.sh [ROOT]: fails when a file of src/ includes something of a room above its
 # own, or includes by anything but "room/file.h" and <tranche/file.h>.
 #
-# Rooms on one line of ROOMS are neighbours: they do not know each other.
+# rooms.txt lists the rooms from the lowest to the highest. Those on one line are
+# neighbours: they do not know each other.
 set -eu
 root=${1:-$(cd "$(dirname "$0")/.." && pwd)}
 
-ROOMS='
-base
-backend comm
-tokenizer
-data ckpt config
-ops
-graph
-models
-plan
-exec sim
-calibrate
-planner
-run
-train
-cli
-'
+ROOMS=$(cat "$(dirname "$0")/rooms.txt")
 
 cd "$root"
 find src include -name '*.[ch]' | LC_ALL=C sort | {

@@ -34,6 +34,36 @@ expect() {
     fi
 }
 
+# Objects of base, run and train: two files of run that call each other, or not; and base
+# calling train, or not. Argument: what a file of run, then one of base, calls.
+objects() {
+    rm -rf "$tree/objects"
+    for file in base/a run/b run/c train/d; do
+        mkdir -p "$tree/objects/src/${file%/*}"
+    done
+    compile() { # FILE CALLED
+        printf 'void %s(void);\nvoid of_%s(void);\nvoid of_%s(void) { %s(); }\n' "$2" \
+            "${1#*/}" "${1#*/}" "$2" | "${CC:-cc}" -x c -c -o "$tree/objects/src/$1.c.o" -
+        echo "$tree/objects/src/$1.c.o" >>"$tree/objects/list"
+    }
+    compile base/a "$2"
+    compile run/b of_c
+    compile run/c "$1"
+    compile train/d of_b
+}
+# The check of the objects, for the rooms of the small tree: none of them has a circle.
+circles() {
+    sed "s/^CIRCLES=.*/CIRCLES=''/" "$tools/check_circles.sh" >"$tree/check_circles.sh"
+    cp "$tools/rooms.txt" "$tree"
+    sh "$tree/check_circles.sh" "$1/objects/list"
+}
+objects exit exit
+expect good 'files that call each other in one direction' circles
+objects of_b exit
+expect bad 'two files of run that call each other' circles
+objects exit of_d
+expect bad 'base calls train' circles
+
 layers=$tools/check_layers.sh
 fresh
 expect good 'a clean tree' "$layers"

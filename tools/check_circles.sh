@@ -1,0 +1,92 @@
+#!/bin/sh
+# check_circles.sh OBJECTS: fails when a file of src/ calls one of a room above its own,
+# or when files of one room call each other in a circle. OBJECTS lists the library's
+# object files, one a line; a call is a symbol that one defines and another needs. So it
+# also sees what check_layers.sh cannot: functions whose header is not named for the file
+# that they are in.
+#
+# Rooms in CIRCLES still have circles, and only they may.
+set -eu
+objects=$1
+rooms=$(cat "$(dirname "$0")/rooms.txt")
+CIRCLES='backend ckpt comm config data exec models ops plan tokenizer'
+
+missing=$(while IFS= read -r object; do [ -e "$object" ] || echo "$object"; done <"$objects")
+if [ -n "$missing" ]; then
+    echo "check_circles: build the library first: there is no" $missing >&2
+    exit 1
+fi
+# "FILE.o:ADDRESS TYPE SYMBOL"; what the build makes itself (lists) is not in src/.
+xargs -d '\n' nm -A -g <"$objects" | awk -v rooms="$rooms" -v circles="$CIRCLES" '
+    function room(file) { return substr(file, 1, index(file, "/") - 1) }
+    BEGIN {
+        lines = split(rooms, row, "\n")
+        for (i = 1; i <= lines; i++) {
+            count = split(row[i], name, " ")
+            for (j = 1; j <= count; j++) level[name[j]] = i
+        }
+        count = split(circles, name, " ")
+        for (j = 1; j <= count; j++) may[name[j]] = 1
+    }
+    !/\/src\/.*\.o:/ { next }
+    {
+        file = $1
+        sub(/\.c\.o:.*$/, "", file)
+        sub(/^.*\/src\//, "", file)
+        files[file] = 1
+    }
+    $(NF - 1) ~ /^[TDRBVW]$/ { home[$NF] = file; next }
+    $(NF - 1) == "U" { needs[file, $NF] = 1 }
+    END {
+        for (pair in needs) {
+            split(pair, part, SUBSEP)
+            from = part[1]
+            to = home[part[2]]
+            if (to == "" || to == from || !(room(from) in level)) continue
+            if (room(from) != room(to)) {
+                if (level[room(to)] >= level[room(from)]) {
+                    print from " calls " part[2] " of " to ", which is not below it"
+                    failed = 1
+                }
+                continue
+            }
+            calls[from, to] = part[2]
+        }
+        # Files that call nobody of what is left, or whom nobody calls, are in no circle.
+        do {
+            gone = 0
+            split("", out)
+            split("", in_)
+            for (pair in calls) {
+                split(pair, part, SUBSEP)
+                out[part[1]] = in_[part[2]] = 1
+            }
+            for (pair in calls) {
+                split(pair, part, SUBSEP)
+                if (!(part[2] in out) || !(part[1] in in_)) {
+                    delete calls[pair]
+                    gone = 1
+                }
+            }
+        } while (gone)
+        for (pair in calls) {
+            split(pair, part, SUBSEP)
+            has[room(part[1])] = 1
+            if (!(room(part[1]) in may)) {
+                print "in a circle: " part[1] " calls " calls[pair] " of " part[2]
+                failed = 1
+            }
+        }
+        for (one in may)
+            if (!(one in has)) {
+                print one " has no circle any more: take it off the list in check_circles.sh"
+                failed = 1
+            }
+        for (file in files) total++
+        if (total == 0) {
+            print "check_circles: no objects"
+            failed = 1
+        }
+        if (!failed) print total " files: no call goes up, no circle in the rooms that are free of them"
+        exit failed
+    }'
