@@ -2,6 +2,7 @@
 #ifndef TRANCHE_PLAN_H
 #define TRANCHE_PLAN_H
 
+#include <tranche/mesh.h>
 #include <tranche/model.h>
 #include <tranche/op.h>
 
@@ -38,8 +39,7 @@ typedef struct tr_plan_request {
     int64_t train_batch_size;   // T
     int64_t micro_batch;        // m
     int64_t accumulation_steps; // g
-    int64_t ranks;              // W
-    int64_t rank;               // whose plan this is: 0..W-1
+    tr_mesh mesh;               // whose plan this is. Ranks along the data axis only
     int64_t wave;               // 1..g; 0: 1, or g where an op needs the whole wave
     int stage;                  // ZeRO stage 0..3
     // Where the optimizer's state lives, and the master copy of parameters that have

@@ -28,8 +28,7 @@ static tr_status plan_size(const tr_plan_request *request, int64_t micro_batch,
     r.train_batch_size = 2 * micro_batch;
     r.micro_batch = micro_batch;
     r.accumulation_steps = 2;
-    r.ranks = 1;
-    r.rank = 0;
+    r.mesh = tr_mesh_of_data(1, 0);
     r.wave = 0;
     r.stage = 0;
     r.optimizer_home = r.param_home = r.grad_home = TR_SPACE_DEVICE;
@@ -50,7 +49,8 @@ static tr_status make_plans(tr_measuring *m, tr_plan *plans[TR_MEASURE_SIZES],
                             tr_error *err) {
     const tr_plan_request *r = m->request;
     int64_t targets = tr__max_i64(1, tr_model_targets(r->model)), large = 2;
-    int64_t most = tr__ceil_div(tr__max_i64(1, r->train_batch_size), m->request->ranks);
+    int64_t most =
+        tr__ceil_div(tr__max_i64(1, r->train_batch_size), tr__data_ranks(m->request));
     while (large * targets < ROWS) {
         large *= 2;
     }
@@ -70,11 +70,12 @@ static tr_status make_plans(tr_measuring *m, tr_plan *plans[TR_MEASURE_SIZES],
 
 // Ranks that are not there exchange by copies, which share the cores with computing.
 static void suppose_links(const tr_plan_request *request, tr_machine *machine) {
-    for (int way = TR_WAY_INSIDE; way <= TR_WAY_BETWEEN && request->ranks > 1; way++) {
+    bool several = tr_mesh_ranks(&request->mesh) > 1;
+    for (int way = TR_WAY_INSIDE; way <= TR_WAY_BETWEEN && several; way++) {
         machine->way[way] = machine->way[TR_WAY_TO_HOST];
         machine->way[way].rate /= 2;
     }
-    machine->link_interference = request->ranks > 1 ? 0.5 : 0;
+    machine->link_interference = several ? 0.5 : 0;
 }
 
 static bool wants_nvme(const tr_calibration *how) {
@@ -194,7 +195,8 @@ static tr_status describe(tr_measuring *m, char **fingerprint, const char *nvme,
                           tr_error *err) {
     tr_machine *machine = m->machine;
     bool many = m->request->threads != 1;
-    int ranks = m->comm ? tr__comm_local_ranks(m->comm) : (int)m->request->ranks;
+    int ranks =
+        m->comm ? tr__comm_local_ranks(m->comm) : (int)tr_mesh_ranks(&m->request->mesh);
     for (int i = 0; i < TR_RATED_OPS; i++) {
         machine->op_launch[i] = -1;
     }
@@ -228,7 +230,9 @@ tr_status tr__calibrate(const tr_plan_request *request, tr_comm *comm,
     const tr_backend *backend = tr__backend(request->backend);
     resolved.threads = tr__request_target(request).workers;
     int before = backend->begin(resolved.threads);
-    resolved.ranks = tr__max_i64(1, request->ranks);
+    if (tr_mesh_ranks(&request->mesh) < 1) {
+        resolved.mesh = tr_mesh_of_data(1, 0);
+    }
     if (status == TR_OK) {
         *m = (tr_measuring){.comm = comm,
                             .request = &resolved,

@@ -94,13 +94,13 @@ tr_status tr__calibration_fingerprint(const tr_measuring *m, const char *nvme,
     if (nvme && *nvme) {
         snprintf(disk, sizeof disk, ", nvme on device %llx", device_of(nvme));
     }
-    *out = tr__format("tranche %s; %s, %s%s, %d processors, %d threads, %lld bytes; "
-                      "%d of %lld ranks, %lld on a node; kernels %016llx%s",
-                      TR_VERSION, chip, tr__target_name(&m->plans[0]->target),
-                      r->reference_kernels ? " (plain kernels)" : "",
-                      tr__parallel_processors(), r->threads,
-                      (long long)tr__machine_memory(), tr__comm_count(m->comm),
-                      (long long)r->ranks, (long long)m->machine->ranks_per_node,
-                      (unsigned long long)hash_kernels(m), disk);
+    *out = tr__format(
+        "tranche %s; %s, %s%s, %d processors, %d threads, %lld bytes; "
+        "%d of %lld ranks, %lld on a node; kernels %016llx%s",
+        TR_VERSION, chip, tr__target_name(&m->plans[0]->target),
+        r->reference_kernels ? " (plain kernels)" : "", tr__parallel_processors(),
+        r->threads, (long long)tr__machine_memory(), tr__comm_count(m->comm),
+        (long long)tr_mesh_ranks(&r->mesh), (long long)m->machine->ranks_per_node,
+        (unsigned long long)hash_kernels(m), disk);
     return *out ? TR_OK : tr_fail(err, TR_MEMORY, "no memory to calibrate");
 }

@@ -25,7 +25,7 @@ tr_status tr__calibrate_nominal(const tr_plan_request *request, tr_machine **out
         return tr_fail(err, TR_MEMORY, "no memory for a machine");
     }
     tr_target target = tr__request_target(request);
-    m->ranks_per_node = tr__max_i64(1, request->ranks);
+    m->ranks_per_node = tr__max_i64(1, tr_mesh_ranks(&request->mesh));
     m->flops = tr__backend(target.backend)->usual_rate(target.level, target.workers);
     m->half_flops = m->flops;
     m->memory_rate = memory * target.workers;

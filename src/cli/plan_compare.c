@@ -79,7 +79,7 @@ static tr_status make_row(const tr_plan_request *run, int stage, int offload,
 }
 
 static void print_head(const tr_plan_request *r, const char *machine) {
-    printf("a rank of %" PRId64 "; ", r->ranks);
+    printf("a rank of %" PRId64 "; ", tr_mesh_ranks(&r->mesh));
     tr__plan_print_batch(r, stdout);
     printf("\n\n");
     printf("%-5s  %-30s %11s %11s %11s", "stage", "offload", "device", "host", "NVMe");
@@ -129,12 +129,13 @@ static void print_object(const row *of, int stage, int offload, tr_json_writer *
 
 tr_status cli_plan_compare(const tr_plan_request *run, const tr_machine *machine,
                            const char *machine_name, bool json, tr_error *err) {
-    int stages = run->ranks > 1 ? 4 : 1; // one rank has nothing to share out
+    int stages =
+        tr_mesh_ranks(&run->mesh) > 1 ? 4 : 1; // one rank has nothing to share out
     tr_status status = TR_OK;
     tr_json_writer w = tr__json_writer(stdout);
     if (json) {
         tr__json_open(&w, '{');
-        tr__json_put_integer(&w, "ranks", run->ranks);
+        tr__json_put_integer(&w, "ranks", tr_mesh_ranks(&run->mesh));
         tr__json_put_open(&w, "plans", '[');
     } else {
         print_head(run, machine_name);

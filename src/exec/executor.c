@@ -128,7 +128,7 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
     tr_status status = view_all(plan, arenas, err);
     status = status == TR_OK ? make_room(ex, plan, err) : status;
     if (status == TR_OK) {
-        ex->comm = plan->request.ranks > 1 ? comm : NULL;
+        ex->comm = tr_mesh_ranks(&plan->request.mesh) > 1 ? comm : NULL;
         bind_plan(ex, plan, arenas);
         status = start_carriers(ex, nvme_folder, err);
     }

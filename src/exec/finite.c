@@ -48,7 +48,7 @@ static place place_in(const tr_plan *plan, const tr_plan_step *step,
     int64_t units = plan->unit_count,
             segments = plan->units[step->unit].program->segments;
     bool back = step->kind == TR_STEP_backward;
-    return (place){.micro = r->rank * r->accumulation_steps + step->micro,
+    return (place){.micro = tr__data_rank(r) * r->accumulation_steps + step->micro,
                    .visit = back ? 2 * units - 1 - step->unit : step->unit,
                    .segment = back ? segments - 1 - step->segment : step->segment,
                    .instruction = (int64_t)instruction,

@@ -14,12 +14,12 @@ static double *record_of(const tr_executor *ex, int64_t rank) {
 }
 
 double *tr__own_record(const tr_executor *ex) {
-    return record_of(ex, ex->plan->request.rank);
+    return record_of(ex, tr_mesh_rank(&ex->plan->request.mesh));
 }
 
 // By micro-batch: ranks take runs of them.
 static void add_sums(const tr_executor *ex, tr_step_statistics *all) {
-    for (int64_t r = 0; r < ex->plan->request.ranks; r++) {
+    for (int64_t r = 0; r < tr__data_ranks(&ex->plan->request); r++) {
         const double *sums = record_of(ex, r) + ex->plan->record.sums;
         for (int64_t j = 0; j < ex->plan->request.accumulation_steps; j++) {
             for (int i = 0; i < TR_SUMS; i++) {
@@ -40,7 +40,7 @@ static void add_squares(const tr_executor *ex, tr_step_statistics *all) {
         }
         int64_t at = plan->record.partials + flat->squares;
         double before = sum;
-        for (int64_t r = 0; r < plan->request.ranks; r++) {
+        for (int64_t r = 0; r < tr__data_ranks(&plan->request); r++) {
             int64_t first = 0, part = 0;
             tr__comm_part(flat->count, flat->shard, (int)r, &first, &part);
             sum = tr__squares_sum(sum, record_of(ex, r) + at,
@@ -56,7 +56,7 @@ static void add_squares(const tr_executor *ex, tr_step_statistics *all) {
 // without any have no say.
 static void compare_firsts(const tr_executor *ex, tr_record_flag squares,
                            int64_t micros, tr_measured *out) {
-    for (int64_t r = 0; r < ex->plan->request.ranks; r++) {
+    for (int64_t r = 0; r < tr__data_ranks(&ex->plan->request); r++) {
         const double *record = record_of(ex, r);
         const double *sums = record + ex->plan->record.sums;
         double count = 0;
@@ -88,7 +88,7 @@ static void compare_parts(const tr_executor *ex, tr_step_statistics *all) {
 }
 
 static void compare_flags(const tr_executor *ex, tr_step_statistics *all) {
-    int64_t ranks = ex->plan->request.ranks;
+    int64_t ranks = tr_mesh_ranks(&ex->plan->request.mesh);
     for (int64_t r = 0; r < ranks; r++) {
         double bad = record_of(ex, r)[TR_RECORD_FIRST_BAD];
         bool first = bad > 0 && (all->first_bad == 0 || bad < all->first_bad);

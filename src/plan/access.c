@@ -75,7 +75,7 @@ static void writes(finder *f, tr_slot slot) {
 
 static void note_record(finder *f, tr_access_mode mode, int64_t first, int64_t count) {
     const tr_record_layout *record = &f->plan->record;
-    int64_t own = f->plan->request.rank * record->doubles;
+    int64_t own = tr_mesh_rank(&f->plan->request.mesh) * record->doubles;
     note(f, record->buffer, mode, (own + first) * (int64_t)sizeof(double),
          count * (int64_t)sizeof(double));
 }
@@ -118,8 +118,8 @@ static int64_t share_of(const finder *f, const tr_operand *operand, bool written
     case TR_PLACE_DATA:
         return micro % plan->slots[train ? 0 : 1] * plan->slot_bytes;
     case TR_PLACE_SUMS:
-        return train ? (plan->request.rank * plan->record.doubles + plan->record.sums +
-                        micro * TR_SUMS) *
+        return train ? (tr_mesh_rank(&plan->request.mesh) * plan->record.doubles +
+                        plan->record.sums + micro * TR_SUMS) *
                            (int64_t)sizeof(double)
                      : 0;
     case TR_PLACE_WAVE:
@@ -250,7 +250,8 @@ static void note_copy(finder *f) {
 // This rank's part of what it gathers in place.
 static tr_region own_part(const finder *f, const tr_exchange *e) {
     int64_t element = (int64_t)tr__comm_type_bytes(e->type), first = 0, count = 0;
-    tr__comm_part(e->count, e->shard, (int)f->plan->request.rank, &first, &count);
+    tr__comm_part(e->count, e->shard, (int)tr_mesh_rank(&f->plan->request.mesh), &first,
+                  &count);
     return (tr_region){e->recv.buffer, e->recv.first + first * element,
                        e->recv.first + (first + count) * element};
 }

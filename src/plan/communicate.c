@@ -200,7 +200,7 @@ static int32_t add_reduce(walk *w, int flat) {
 }
 
 static bool takes(const walk *w, departure part) {
-    return part == REDUCE   ? w->plan->request.ranks > 1
+    return part == REDUCE   ? tr__data_ranks(&w->plan->request) > 1
            : part == EVICT  ? grads_leave(w)
            : part == SQUARE ? w->squares
                             : w->writes;
@@ -287,7 +287,7 @@ static void add_norm(walk *w, tr_plan_step step) {
 // The update needs what all ranks have found.
 static void add_report(walk *w, tr_plan_step step) {
     add(w, step);
-    if (w->plan->request.ranks > 1) {
+    if (tr_mesh_ranks(&w->plan->request.mesh) > 1) {
         add_gather(w, TR_PART_RECORD, 0);
     }
 }
@@ -324,7 +324,8 @@ static void write_steps(walk *w) {
 // Each part of a way takes the time of a visit, where there is somebody to wait for.
 static void choose_distances(walk *w) {
     const tr_plan_request *r = &w->plan->request;
-    bool ranks = r->ranks > 1, leave = grads_leave(w), overlap = !r->no_overlap;
+    bool ranks = tr__data_ranks(r) > 1, leave = grads_leave(w),
+         overlap = !r->no_overlap;
     w->reads = tr__part_is_on_nvme(w->plan, tr__used_part(w->plan));
     w->writes = tr__part_is_on_nvme(w->plan, TR_PART_GRAD);
     w->ahead[GATHER] = 1;
@@ -395,7 +396,7 @@ tr_status tr__pass_communicate(tr_plan *plan, tr_error *err) {
     static const tr_sequence_kind kinds[] = {TR_SEQUENCE_TRAIN, TR_SEQUENCE_EVALUATE,
                                              TR_SEQUENCE_FENCE};
     const tr_plan_request *r = &plan->request;
-    bool moves = r->ranks > 1 || r->optimizer_home != TR_SPACE_DEVICE ||
+    bool moves = tr_mesh_ranks(&r->mesh) > 1 || r->optimizer_home != TR_SPACE_DEVICE ||
                  r->param_home != TR_SPACE_DEVICE;
     tr_status status = TR_OK;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds && status == TR_OK; k++) {

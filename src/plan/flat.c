@@ -55,12 +55,12 @@ int64_t tr__sums_bytes(const tr_plan *plan, int64_t count) {
 bool tr__plan_grads_pass(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     return tr__plan_stage(plan) >= 2 ||
-           (r->ranks == 1 && r->optimizer_home != TR_SPACE_DEVICE);
+           (tr__data_ranks(r) == 1 && r->optimizer_home != TR_SPACE_DEVICE);
 }
 
 bool tr__flat_grads_pass(const tr_plan *plan, int flat) {
     return tr__plan_stage(plan) >= 2 ||
-           (plan->request.ranks == 1 && plan->flats[flat].leaves);
+           (tr__data_ranks(&plan->request) == 1 && plan->flats[flat].leaves);
 }
 
 bool tr__flat_has_gaps(const tr_plan *plan, int flat) {

@@ -71,7 +71,7 @@ static bool finish(tr_flat_launch *launch) {
 
 // Double `at` of this rank's record of the step.
 static tr_location in_record(const tr_plan *plan, int64_t at) {
-    int64_t own = plan->request.rank * plan->record.doubles;
+    int64_t own = tr_mesh_rank(&plan->request.mesh) * plan->record.doubles;
     return (tr_location){plan->record.buffer, (own + at) * (int64_t)sizeof(double)};
 }
 
@@ -270,7 +270,7 @@ static bool pack(const tr_plan *plan, const tr_plan_step *step, tr_flat_launch *
     tr_wave_range range = tr__wave_range(plan, step);
     tr_pack_attr attr = {range.offset / word, range.bytes / word};
     tr_location own = {step->buffer[TR_SLOT_OUTPUT],
-                       plan->request.rank * tr__wave_sent(plan, step)};
+                       tr__data_rank(&plan->request) * tr__wave_sent(plan, step)};
     *out = begin(plan, step, &tr__op_pack);
     memcpy(out->desc.attr, &attr, sizeof attr);
     add_input(out, block(TR_I64, parts, wave_bytes(plan, step)),
@@ -282,7 +282,8 @@ static bool pack(const tr_plan *plan, const tr_plan_step *step, tr_flat_launch *
 // From the parts of all ranks, the first of which is written.
 static void merge_ranks(const tr_plan *plan, const tr_plan_step *step,
                         const tr_wave_tensor *tensor, tr_flat_launch *out) {
-    int64_t parts = tr__wave_parts(plan, TR_SEQUENCE_TRAIN) * plan->request.ranks;
+    int64_t parts =
+        tr__wave_parts(plan, TR_SEQUENCE_TRAIN) * tr__data_ranks(&plan->request);
     add_input(out, block(tensor->desc.dtype, parts, tr__wave_range(plan, step).bytes),
               (tr_location){step->buffer[TR_SLOT_INPUT], 0});
     set_result(out, 0, tensor->desc,
@@ -376,7 +377,7 @@ static bool update(const tr_plan *plan, const tr_plan_step *step, tr_flat_launch
 static bool direction_squares(const tr_plan *plan, const tr_plan_step *step,
                               tr_flat_launch *out) {
     const tr_flat *flat = flat_of(plan, step);
-    int64_t rank = tr__norms_ranks(plan) > 1 ? plan->request.rank : 0;
+    int64_t rank = tr__norms_ranks(plan) > 1 ? tr__data_rank(&plan->request) : 0;
     int64_t first = rank * plan->norms.parts + flat->parts;
     tr_location parts = {step->buffer[TR_SLOT_NORMS],
                          first * (int64_t)sizeof(tr_squares)};

@@ -53,7 +53,7 @@ static bool is_gauged(const tr_plan *plan, const tr_plan_step *step) {
 // Is the first wave of a rank's step less than all of the batch?
 static bool wave_is_part(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
-    return r->ranks > 1 || r->wave < r->accumulation_steps;
+    return tr__data_ranks(r) > 1 || r->wave < r->accumulation_steps;
 }
 
 // Why the flat buffer does not count, in words; NULL: it does, or there is none of it.

@@ -81,16 +81,18 @@ static tr_status keep_records(tr_plan *plan, tr_error *err) {
         plan->record.buffer = plan->staging = -1;
         return TR_OK;
     }
-    if (!tr__mul_i64(plan->record.doubles, r->ranks * (int64_t)sizeof(double),
-                     &bytes)) {
+    if (!tr__mul_i64(plan->record.doubles,
+                     tr_mesh_ranks(&r->mesh) * (int64_t)sizeof(double), &bytes)) {
         return tr_fail(err, TR_USAGE,
                        "the record of a step needs more than 2^63 bytes");
     }
-    tr_status status =
-        keep(plan, r->ranks > 1 ? TR_LEDGER_communication : TR_LEDGER_workspace, bytes,
-             &plan->record.buffer, err);
+    tr_status status = keep(plan,
+                            tr_mesh_ranks(&r->mesh) > 1 ? TR_LEDGER_communication
+                                                        : TR_LEDGER_workspace,
+                            bytes, &plan->record.buffer, err);
     return status == TR_OK ? keep(plan, TR_LEDGER_communication,
-                                  tr__comm_staging_bytes(r->ranks), &plan->staging, err)
+                                  tr__comm_staging_bytes(tr_mesh_ranks(&r->mesh)),
+                                  &plan->staging, err)
                            : status;
 }
 

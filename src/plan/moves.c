@@ -83,7 +83,7 @@ static tr_comm_type sum_type(const tr_plan *plan) {
 
 // So many bytes of each rank, one after the other in one buffer.
 static tr_exchange gather_bytes(const tr_plan *plan, int32_t buffer, int64_t own) {
-    int64_t all = own * plan->request.ranks;
+    int64_t all = own * tr_mesh_ranks(&plan->request.mesh);
     return (tr_exchange){.kind = TR_COMM_GATHER,
                          .type = TR_COMM_BYTE,
                          .count = all,

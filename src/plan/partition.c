@@ -253,10 +253,10 @@ static tr_status keep_cache(tr_plan *plan, int u, tr_error *err) {
 enum { SHARDS_STATE = 1, SHARDS_GRAD = 2, SHARDS_PARAM = 3 };
 
 static void cut(const tr_plan *plan, tr_flat *flat) {
-    int64_t ranks = plan->request.ranks;
+    int64_t ranks = tr__data_ranks(&plan->request);
     int64_t even = tr__round_up(tr__ceil_div(flat->count, ranks), TR_SHARD_ELEMENTS);
     flat->shard = ranks == 1 ? flat->count : even;
-    tr__comm_part(flat->count, flat->shard, plan->request.rank, &flat->first,
+    tr__comm_part(flat->count, flat->shard, tr__data_rank(&plan->request), &flat->first,
                   &flat->own);
 }
 

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-enum { STEPS_MOST = 1 << 24, RANKS_MOST = 1 << 20 };
+enum { STEPS_MOST = 1 << 24 };
 
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err) {
     if (!tr__grow((void **)&plan->buffers, &plan->buffer_capacity,
@@ -28,12 +28,36 @@ tr_space tr__plan_shared_space(const tr_plan *plan) {
     return plan->request.discrete ? TR_SPACE_HOST : TR_SPACE_DEVICE;
 }
 
+int64_t tr__data_ranks(const tr_plan_request *request) {
+    return request->mesh.size[TR_AXIS_DATA];
+}
+
+int64_t tr__data_rank(const tr_plan_request *request) {
+    return request->mesh.at[TR_AXIS_DATA];
+}
+
 int tr__plan_stage(const tr_plan *plan) {
-    return plan->request.ranks > 1 ? plan->request.stage : 0;
+    return tr__data_ranks(&plan->request) > 1 ? plan->request.stage : 0;
 }
 
 // ---- requests
 // -----------------------------------------------------------------------------------
+
+// Nothing is split along these axes yet: their ranks would all do the same work.
+static tr_status check_axes(const tr_mesh *mesh, tr_error *err) {
+    static const char *const keys[TR_AXES] = {
+        [TR_AXIS_TENSOR] = "tensor_parallel.size",
+        [TR_AXIS_PIPELINE] = "pipeline.stages",
+    };
+    for (int axis = 0; axis < TR_AXES; axis++) {
+        if (keys[axis] && mesh->size[axis] > 1) {
+            return tr_fail(err, TR_USAGE,
+                           "%s is %lld, which is not yet supported: set it to 1",
+                           keys[axis], (long long)mesh->size[axis]);
+        }
+    }
+    return TR_OK;
+}
 
 static tr_status check_batch(const tr_plan_request *r, tr_error *err) {
     int64_t most = 0;
@@ -41,18 +65,14 @@ static tr_status check_batch(const tr_plan_request *r, tr_error *err) {
         return tr_fail(err, TR_USAGE,
                        "batch sizes and accumulation steps must be 1 or more");
     }
-    if (r->ranks < 1 || r->ranks > RANKS_MOST || r->rank < 0 || r->rank >= r->ranks) {
-        return tr_fail(err, TR_USAGE, "rank %lld of %lld; possible are 1 to %d ranks",
-                       (long long)r->rank, (long long)r->ranks, RANKS_MOST);
-    }
     if (tr__mul_i64(r->micro_batch, r->accumulation_steps, &most) &&
-        tr__mul_i64(most, r->ranks, &most) && r->train_batch_size > most) {
+        tr__mul_i64(most, tr__data_ranks(r), &most) && r->train_batch_size > most) {
         return tr_fail(err, TR_USAGE,
                        "a batch of %lld samples is more than %lld accumulation step%s "
                        "of %lld on %lld rank%s",
                        (long long)r->train_batch_size, (long long)r->accumulation_steps,
                        tr__plural(r->accumulation_steps), (long long)r->micro_batch,
-                       (long long)r->ranks, tr__plural(r->ranks));
+                       (long long)tr__data_ranks(r), tr__plural(tr__data_ranks(r)));
     }
     if (r->wave < 0 || r->wave > r->accumulation_steps) {
         return tr_fail(err, TR_USAGE,
@@ -119,11 +139,11 @@ static tr_status check_homes(const tr_plan_request *r, tr_error *err) {
             "zero_optimization.offload_optimizer.ratio below 1 with something "
             "on NVMe is not yet supported: set it to 1");
     }
-    if (r->param_home != TR_SPACE_DEVICE && r->ranks > 1 && r->stage < 3) {
+    if (r->param_home != TR_SPACE_DEVICE && tr__data_ranks(r) > 1 && r->stage < 3) {
         return tr_fail(err, TR_USAGE,
                        "zero_optimization.offload_param on %lld ranks needs "
                        "zero_optimization.stage 3; it is %d",
-                       (long long)r->ranks, r->stage);
+                       (long long)tr__data_ranks(r), r->stage);
     }
     return TR_OK;
 }
@@ -203,6 +223,7 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
                        tr_dtype_name(r->compute));
     }
     status = check_sums(r, err);
+    status = status == TR_OK ? tr__mesh_check(&r->mesh, err) : status;
     status = status == TR_OK ? check_batch(r, err) : status;
     status = status == TR_OK ? check_homes(r, err) : status;
     status = status == TR_OK ? check_staging(r, err) : status;
@@ -357,8 +378,8 @@ static void resolve(tr_plan *plan) {
     }
 }
 
-static tr_status make(const tr_plan_request *request, bool prove, tr_plan **out,
-                      tr_error *err) {
+tr_status tr__plan_build(const tr_plan_request *request, bool prove, tr_plan **out,
+                         tr_error *err) {
     tr_status status = check_request(request, err);
     if (status != TR_OK) {
         return status;
@@ -379,11 +400,13 @@ static tr_status make(const tr_plan_request *request, bool prove, tr_plan **out,
 }
 
 tr_status tr_plan_make(const tr_plan_request *request, tr_plan **out, tr_error *err) {
-    return make(request, true, out, err);
+    tr_status status = check_axes(&request->mesh, err);
+    return status == TR_OK ? tr__plan_build(request, true, out, err) : status;
 }
 
 tr_status tr__plan_draft(const tr_plan_request *request, tr_plan **out, tr_error *err) {
-    return make(request, false, out, err);
+    tr_status status = check_axes(&request->mesh, err);
+    return status == TR_OK ? tr__plan_build(request, false, out, err) : status;
 }
 
 void tr_plan_destroy(tr_plan *plan) {

@@ -2,6 +2,7 @@
 #ifndef TR_PLAN_PLAN_H
 #define TR_PLAN_PLAN_H
 
+#include "comm/mesh.h"
 #include "plan/flat.h"
 #include "plan/program.h"
 #include "plan/statistics.h"
@@ -88,7 +89,10 @@ int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
 // Where what host and device share lies: micro-batches, statistics, the model's states,
 // logits. A discrete device reaches it on the host.
 tr_space tr__plan_shared_space(const tr_plan *plan);
-// The ZeRO stage that is at work: with one rank there is nothing to shard.
+// Ranks along the data axis, and which of them this one is.
+int64_t tr__data_ranks(const tr_plan_request *request);
+int64_t tr__data_rank(const tr_plan_request *request);
+// The ZeRO stage that is at work: with one data rank there is nothing to shard.
 int tr__plan_stage(const tr_plan *plan);
 // Of one model: does everything that outlives a step lie in both at the same places?
 bool tr__plans_same_places(const tr_plan *a, const tr_plan *b);

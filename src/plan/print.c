@@ -275,9 +275,9 @@ static void print_traffic(const tr_plan *plan, FILE *to) {
         fprintf(to, "\ntraffic of a step between host and NVMe\n");
         print_bytes("read and written", plan->traffic.nvme, to);
     }
-    if (plan->request.ranks > 1) {
+    if (tr_mesh_ranks(&plan->request.mesh) > 1) {
         fprintf(to, "\ntraffic of a step, sent by rank %" PRId64 "\n",
-                plan->request.rank);
+                tr_mesh_rank(&plan->request.mesh));
         print_bytes("gathered", plan->traffic.gather, to);
         print_bytes("reduced", plan->traffic.reduce, to);
         print_bytes("boundary, in memory",
@@ -308,15 +308,17 @@ static void print_ledger(const tr_plan *plan, FILE *to) {
 }
 
 void tr__plan_print_batch(const tr_plan_request *r, FILE *to) {
+    int64_t ranks = tr__data_ranks(r);
     fprintf(to,
             "batch %" PRId64 " = micro-batch %" PRId64 " x %" PRId64
             " accumulation step%s x %" PRId64 " rank%s",
             r->train_batch_size, r->micro_batch, r->accumulation_steps,
-            tr__plural(r->accumulation_steps), r->ranks, tr__plural(r->ranks));
+            tr__plural(r->accumulation_steps), ranks, tr__plural(ranks));
 }
 
 static void print_request(const tr_plan *plan, FILE *to) {
     const tr_plan_request *r = &plan->request;
+    int64_t ranks = tr__data_ranks(r);
     int recomputed = 0;
     for (int u = 0; u < plan->unit_count; u++) {
         recomputed += plan->units[u].recomputed;
@@ -333,7 +335,7 @@ static void print_request(const tr_plan *plan, FILE *to) {
     fprintf(to,
             "%s; wave %" PRId64 "%s%s; stage %d\n"
             "recomputed: %d unit%s; %.3f GFLOP a step; kernels: %s, %d thread%s\n",
-            r->train_batch_size == r->micro_batch * r->accumulation_steps * r->ranks
+            r->train_batch_size == r->micro_batch * r->accumulation_steps * ranks
                 ? ""
                 : " (the last one short)",
             r->wave, plan->why_wave ? ": " : "", plan->why_wave ? plan->why_wave : "",

@@ -226,7 +226,7 @@ static void write_request(const tr_plan *plan, tr_json_writer *to) {
     const struct {
         const char *key;
         int64_t value;
-    } numbers[] = {{"ranks", r->ranks},
+    } numbers[] = {{"ranks", tr_mesh_ranks(&r->mesh)},
                    {"train_batch_size", r->train_batch_size},
                    {"micro_batch", r->micro_batch},
                    {"accumulation_steps", r->accumulation_steps},

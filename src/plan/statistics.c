@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 
 int64_t tr__norms_ranks(const tr_plan *plan) {
-    return tr__plan_stage(plan) > 0 ? plan->request.ranks : 1;
+    return tr__plan_stage(plan) > 0 ? tr__data_ranks(&plan->request) : 1;
 }
 
 int64_t tr__norms_parts(const tr_plan *plan, const tr_flat *flat) {

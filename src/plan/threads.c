@@ -38,7 +38,7 @@ static tr_plan_request alone(const tr_plan_request *r) {
                              .train_batch_size = r->micro_batch,
                              .micro_batch = r->micro_batch,
                              .accumulation_steps = 1,
-                             .ranks = 1,
+                             .mesh = tr_mesh_of_data(1, 0),
                              .recomputed_ops = TR_RECOMPUTE_NOTHING,
                              .optimizer_states = r->optimizer_states,
                              .compute = r->compute,

@@ -65,7 +65,7 @@ static void write_labels(const tr_plan *plan, const char *what, int64_t rank,
                          tr_json_writer *to) {
     char label[TRACE_NAME_MAX];
     snprintf(label, sizeof label, "rank %" PRId64 " of %" PRId64 ", %s", rank,
-             plan->request.ranks, what);
+             tr_mesh_ranks(&plan->request.mesh), what);
     write_label("process_name", rank, 0, label, to);
     for (int s = 0; s < TR_STREAMS; s++) {
         write_label("thread_name", rank, s, tr__stream_name((tr_stream)s), to);

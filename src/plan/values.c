@@ -325,7 +325,7 @@ static void use_evict(table *t, tr_plan_step *step) {
     if (!tr__flat_grads_pass(t->plan, step->unit)) {
         return;
     }
-    step->buffer[TR_SLOT_INPUT] = t->plan->request.ranks > 1
+    step->buffer[TR_SLOT_INPUT] = tr__data_ranks(&t->plan->request) > 1
                                       ? use_reduced(t, step->unit)
                                       : take_made(t, step->unit);
 }
@@ -334,9 +334,9 @@ static void use_evict(table *t, tr_plan_step *step) {
 static void use_square(table *t, tr_plan_step *step) {
     int32_t *input = &step->buffer[TR_SLOT_INPUT];
     if (step->stream != TR_STREAM_HOST && tr__flat_grads_pass(t->plan, step->unit)) {
-        *input = t->plan->request.ranks > 1 ? use_reduced(t, step->unit)
-                 : tr__plan_folds(t->plan)  ? use_sum(t, step->unit)
-                                            : use_grad(t, step->unit);
+        *input = tr__data_ranks(&t->plan->request) > 1 ? use_reduced(t, step->unit)
+                 : tr__plan_folds(t->plan)             ? use_sum(t, step->unit)
+                                                       : use_grad(t, step->unit);
     }
 }
 
@@ -367,7 +367,7 @@ static void use_update(table *t, tr_plan_step *step) {
 
 // All of it with one rank, else this rank's part, to be gathered.
 static void use_fetch(table *t, tr_plan_step *step) {
-    bool whole = t->plan->request.ranks == 1;
+    bool whole = tr__data_ranks(&t->plan->request) == 1;
     tr_part used = tr__used_part(t->plan);
     if (tr__part_is_on_nvme(t->plan, used) && t->plan->flats[step->unit].count > 0) {
         step->buffer[TR_SLOT_INPUT] = use_staged(t, t->staged_param, used, step->unit);

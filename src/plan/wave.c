@@ -89,7 +89,7 @@ bool tr__wave_is_step(const tr_unit_program *unit) {
 }
 
 bool tr__wave_is_exchanged(const tr_plan *plan, const tr_wave_tensor *tensor) {
-    return plan->request.ranks > 1 && !tensor->own;
+    return tr__data_ranks(&plan->request) > 1 && !tensor->own;
 }
 
 bool tr__wave_is_merged(const tr_plan *plan, const tr_wave_tensor *tensor) {
@@ -116,5 +116,5 @@ int64_t tr__wave_sent(const tr_plan *plan, const tr_plan_step *step) {
 }
 
 int64_t tr__wave_gathered(const tr_plan *plan, const tr_plan_step *step) {
-    return tr__wave_sent(plan, step) * plan->request.ranks;
+    return tr__wave_sent(plan, step) * tr__data_ranks(&plan->request);
 }

@@ -67,8 +67,10 @@ bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step,
 
 int64_t tr__transfer_sent(const tr_plan *plan, const tr_transfer *t) {
     int64_t first = 0, own = 0;
-    tr__comm_part(t->count, t->shard, (int)plan->request.rank, &first, &own);
-    int64_t elements =
-        t->kind == TR_COMM_GATHER ? (plan->request.ranks - 1) * own : t->count - own;
+    tr__comm_part(t->count, t->shard, (int)tr_mesh_rank(&plan->request.mesh), &first,
+                  &own);
+    int64_t elements = t->kind == TR_COMM_GATHER
+                           ? (tr_mesh_ranks(&plan->request.mesh) - 1) * own
+                           : t->count - own;
     return elements * t->bytes;
 }

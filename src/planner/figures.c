@@ -20,8 +20,7 @@ static tr_status draft(const tr_search *search, const tr_point *point, int64_t m
     tr_plan_request r = point->plan;
     r.micro_batch = m;
     r.accumulation_steps = steps;
-    r.ranks = ranks;
-    r.rank = 0;
+    r.mesh = tr_mesh_of_data(ranks, 0);
     r.train_batch_size = m * steps * ranks;
     r.wave = 0;
     r.measure = TR_MEASURE_NEVER; // once a step, in some plans: no bound counts it
@@ -105,7 +104,7 @@ static tr_status read_units(const tr_share share[2], const tr_plan *plan, bool a
 tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
                            tr_kernels **out, tr_error *err) {
     const tr_machine *machine = search->request->machine;
-    int64_t ranks = point->plan.ranks;
+    int64_t ranks = tr_mesh_ranks(&point->plan.mesh);
     tr_point alone = *point;
     tr_plan *plan = NULL;
     tr_share share[2] = {tr__machine_share(machine, ranks, INT64_C(1) << 60),
@@ -214,8 +213,9 @@ static tr_status read_memory(const tr_plan *plan, tr_class *class, tr_error *err
 static void read_loads(const tr_search *search, const tr_plan *plan,
                        double load[TR_STREAMS]) {
     const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
-    tr_share share = tr__machine_share(search->request->machine, plan->request.ranks,
-                                       plan->ledger.total[TR_SPACE_DEVICE]);
+    tr_share share =
+        tr__machine_share(search->request->machine, tr_mesh_ranks(&plan->request.mesh),
+                          plan->ledger.total[TR_SPACE_DEVICE]);
     memset(load, 0, TR_STREAMS * sizeof *load);
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
@@ -249,7 +249,7 @@ static tr_status read_class(const tr_search *search, const tr_point *point,
     for (int i = 0; i < 2; i++) {
         tr_plan *plan = NULL;
         tr_status status =
-            draft(search, &least, 1, i + 1, point->plan.ranks, &plan, err);
+            draft(search, &least, 1, i + 1, tr__data_ranks(&point->plan), &plan, err);
         if (status != TR_OK) {
             return status;
         }

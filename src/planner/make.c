@@ -60,7 +60,8 @@ static tr_plan_request shortened(const tr_plan_request *r, int64_t waves) {
     int64_t last =
         r->accumulation_steps - (r->accumulation_steps - 1) / r->wave * r->wave;
     fewer.accumulation_steps = (waves - 1) * r->wave + last;
-    fewer.train_batch_size = fewer.accumulation_steps * r->micro_batch * r->ranks;
+    fewer.train_batch_size =
+        fewer.accumulation_steps * r->micro_batch * tr__data_ranks(r);
     return fewer;
 }
 
@@ -81,7 +82,8 @@ static tr_status walk_short(tr_search *search, const tr_plan_request *r,
         return status;
     }
     int64_t left_out = r->accumulation_steps - more.accumulation_steps;
-    int64_t bytes = left_out * TR_SUMS * (int64_t)sizeof(double) * r->ranks;
+    int64_t bytes =
+        left_out * TR_SUMS * (int64_t)sizeof(double) * tr_mesh_ranks(&r->mesh);
     out->seconds += (double)(waves - WAVES_MADE) * (out->seconds - two.seconds);
     for (int s = 0; s < TR_SPACES; s++) {
         out->bytes[s] = ledger.total[s];

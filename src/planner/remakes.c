@@ -10,8 +10,9 @@
 static tr_plan_request alone(const tr_plan_request *of) {
     tr_plan_request r = *of;
     r.train_batch_size = r.micro_batch;
-    r.accumulation_steps = r.ranks = 1;
-    r.rank = r.stage = 0;
+    r.accumulation_steps = 1;
+    r.mesh = tr_mesh_of_data(1, 0);
+    r.stage = 0;
     r.wave = r.recomputed_units = r.recomputed_ops_units = 0;
     r.recomputed_ops = TR_RECOMPUTE_DEFAULT;
     r.optimizer_home = r.param_home = r.grad_home = r.boundary_home = TR_SPACE_DEVICE;

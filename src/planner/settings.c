@@ -51,7 +51,7 @@ static int64_t get_micro_batch(const tr_point *p) {
 static void set_micro_batch(tr_point *p, int64_t value) {
     p->plan.micro_batch = value;
     p->plan.accumulation_steps =
-        tr__ceil_div(p->plan.train_batch_size, value * p->plan.ranks);
+        tr__ceil_div(p->plan.train_batch_size, value * tr__data_ranks(&p->plan));
 }
 
 static void say_micro_batch(const tr_point *p, char *dst, size_t size) {
@@ -70,7 +70,7 @@ static void set_stage(tr_point *p, int64_t value) {
 }
 
 static void say_stage(const tr_point *p, char *dst, size_t size) {
-    if (p->plan.ranks > 1) {
+    if (tr__data_ranks(&p->plan) > 1) {
         snprintf(dst, size, "stage %d", p->plan.stage);
     }
 }

@@ -30,7 +30,7 @@ static size_t best_of_octave(int64_t share, int64_t low, int64_t out[PER_OCTAVE]
 size_t tr__values_micro_batch(const tr_planner_request *request, const tr_point *point,
                               int64_t *values) {
     const tr_plan_request *r = &request->plan;
-    int64_t share = tr__ceil_div(r->train_batch_size, r->ranks);
+    int64_t share = tr__ceil_div(r->train_batch_size, tr__data_ranks(r));
     int64_t least = tr__ceil_div(share, UNROLLED_MAX / r->model->unit_count);
     size_t count = 0;
     (void)point;
@@ -51,7 +51,7 @@ size_t tr__values_micro_batch(const tr_planner_request *request, const tr_point 
 size_t tr__values_stage(const tr_planner_request *request, const tr_point *point,
                         int64_t *values) {
     (void)point;
-    if (request->plan.ranks == 1) {
+    if (tr__data_ranks(&request->plan) == 1) {
         values[0] = 0;
         return 1;
     }
@@ -97,7 +97,7 @@ size_t tr__values_param_home(const tr_planner_request *request, const tr_point *
 size_t tr__values_vocabulary_slices(const tr_planner_request *request,
                                     const tr_point *point, int64_t *values) {
     bool pass = point->plan.param_home != TR_SPACE_DEVICE ||
-                (point->plan.ranks > 1 && point->plan.stage == 3);
+                (tr__data_ranks(&point->plan) > 1 && point->plan.stage == 3);
     size_t count = 0;
     for (int64_t n = 1; n <= SLICES_MAX; n *= 2) {
         bool possible = n == 1 || (pass && n <= request->plan.model->classes);

@@ -112,7 +112,12 @@ static void put_data(FILE *to, const char *name, const tr_dataset *data) {
 static void put_plan(FILE *to, const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     const tr_point point = {.plan = *r};
-    put_number(to, PLAN, "ranks", r->ranks);
+    for (int axis = 0; axis < TR_AXES; axis++) {
+        char name[NAME_MAX_BYTES];
+        snprintf(name, sizeof name, "ranks on the %s axis",
+                 tr_axis_name((tr_axis)axis));
+        put_number(to, PLAN, name, r->mesh.size[axis]);
+    }
     for (int i = 0; i < TR_PLAN_SETTINGS; i++) {
         const tr_plan_setting *setting = &tr__plan_settings[i];
         if (setting->agreed) {

@@ -28,12 +28,13 @@ static void say_dropout(const tr_run *run) {
 }
 
 static void say_ranks(const tr_run *run, const tr_plan_request *r) {
-    if (r->ranks == 1) {
+    int64_t ranks = tr_mesh_ranks(&r->mesh);
+    if (ranks == 1) {
         return;
     }
     int room = tr_comm_threads(run->comm);
     tr__note(&run->log, "%lld ranks of %d thread%s, ZeRO stage %d, wave %lld",
-             (long long)r->ranks, r->threads, tr__plural(r->threads), r->stage,
+             (long long)ranks, r->threads, tr__plural(r->threads), r->stage,
              (long long)r->wave);
     if (r->threads > room) {
         tr__warn(&run->log,
@@ -116,7 +117,7 @@ static void say_how(const tr_run *run, const tr_plan *plan) {
     char offload[96], stage[64] = "", open[128];
     print_offload(r, offload, sizeof offload);
     print_open(run, open, sizeof open);
-    if (r->ranks == 1) { // of several ranks it is in their line
+    if (tr_mesh_ranks(&r->mesh) == 1) { // of several ranks it is in their line
         snprintf(stage, sizeof stage, " of %d thread%s; ZeRO stage %d%s", r->threads,
                  tr__plural(r->threads), r->stage,
                  r->stage > 0 ? " (no effect on one rank)" : "");
@@ -190,8 +191,8 @@ void tr__run_announce(const tr_run *run, const tr_plan *plan) {
     const tr_settings *s = &run->settings;
     char memory[32], ranks[32] = "", trained[80] = "";
     tr__print_size(memory, sizeof memory, tr_plan_ledger(plan)->total[TR_SPACE_DEVICE]);
-    if (r->ranks > 1) {
-        snprintf(ranks, sizeof ranks, " x %lld ranks", (long long)r->ranks);
+    if (tr__data_ranks(r) > 1) {
+        snprintf(ranks, sizeof ranks, " x %lld ranks", (long long)tr__data_ranks(r));
     }
     if (tr_plan_trained(plan) < tr_plan_parameters(plan)) {
         snprintf(trained, sizeof trained, " (%lld trained, %lld frozen)",

@@ -22,8 +22,8 @@ static int64_t smaller_micro(const tr_plan_request *request, int64_t memory,
     while (tried.micro_batch > 1) {
         tr_plan *plan = NULL;
         tried.micro_batch /= 2;
-        tried.accumulation_steps =
-            tr__ceil_div(request->train_batch_size, tried.micro_batch * tried.ranks);
+        tried.accumulation_steps = tr__ceil_div(
+            request->train_batch_size, tried.micro_batch * tr__data_ranks(&tried));
         if (tried.accumulation_steps > TRIED_MICROS_MAX ||
             tr_plan_make(&tried, &plan, NULL) != TR_OK) {
             return 0;

@@ -12,7 +12,7 @@ tr_status tr__run_replan(const tr_run *run, const tr_plan *plan, int64_t batch,
     tr_error mine = {0};
     request.train_batch_size = batch;
     request.accumulation_steps =
-        tr__ceil_div(batch, request.micro_batch * request.ranks);
+        tr__ceil_div(batch, request.micro_batch * tr__data_ranks(&request));
     request.wave = tr__min_i64(asked->wave, request.accumulation_steps);
     request.measure = asked->measure;
     tr_status status = tr__run_choose_again(run, &request, err);

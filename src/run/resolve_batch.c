@@ -26,7 +26,7 @@ static tr_status resolve_sizes(tr_run *run, int64_t ranks, tr_error *err) {
     r->train_batch_size = sizes.train_batch_size;
     r->micro_batch = sizes.micro_batch;
     r->accumulation_steps = sizes.accumulation_steps;
-    r->ranks = ranks;
+    r->mesh = tr_mesh_of_data(ranks, run->comm ? tr_comm_rank(run->comm) : 0);
     return tr__run_record_batch(run, err);
 }
 
@@ -38,12 +38,12 @@ static tr_status check_unrolled(const tr_run *run, tr_error *err) {
     const tr_plan_request *r = &run->request;
     int64_t units = run->model->unit_count;
     int64_t batch = tr__batches_largest(&run->settings.batches);
-    int64_t steps = tr__ceil_div(batch, r->micro_batch * r->ranks);
+    int64_t steps = tr__ceil_div(batch, r->micro_batch * tr__data_ranks(r));
     steps = tr__max_i64(steps, r->accumulation_steps);
     if (steps <= UNROLLED_MAX / units) {
         return TR_OK;
     }
-    int64_t fits = tr__ceil_div(batch, UNROLLED_MAX / units * r->ranks);
+    int64_t fits = tr__ceil_div(batch, UNROLLED_MAX / units * tr__data_ranks(r));
     return tr_fail(
         err, TR_USAGE,
         "an effective batch of %lld with train_micro_batch_size_per_gpu %lld makes "
@@ -132,7 +132,6 @@ tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
     r->model = run->model;
     tr__run_read_plan_settings(run);
     if (run->comm) {
-        r->rank = tr_comm_rank(run->comm);
         r->threads = r->threads > 0 ? r->threads : tr_comm_threads(run->comm);
     }
     tr_status homes = tr__run_resolve_homes(run, options, err);

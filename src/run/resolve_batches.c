@@ -93,7 +93,7 @@ tr_status tr__run_resolve_batches(tr_run *run, tr_error *err) {
     const json_t *list = tr__config_json(run->config, "batch_schedule");
     bool adaptive = tr__config_bool(run->config, "adaptive_batch.enabled");
     *b = (tr_batches){.first = r->train_batch_size,
-                      .multiple = r->micro_batch * r->ranks};
+                      .multiple = r->micro_batch * tr__data_ranks(r)};
     if (json_array_size(list) > 0 && adaptive) {
         return tr_fail(err, TR_USAGE,
                        "both batch_schedule and adaptive_batch are given: keep one");

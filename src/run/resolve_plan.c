@@ -52,7 +52,7 @@ static bool can_choose(const tr_run *run, tr_dimension_name d) {
     case TR_DIMENSION_vocabulary_slices:
         return run->own_model && tr__model_type_reads_tokens(run->own_model->type);
     case TR_DIMENSION_stage: // one rank has nothing to share out
-        return run->request.ranks > 1;
+        return tr__data_ranks(&run->request) > 1;
     case TR_DIMENSION_grad_home:
         return tr__run_nvme_folder(run) != NULL;
     default:
@@ -92,8 +92,7 @@ static int64_t budget_of(const tr_run *run, const char *key, int64_t otherwise) 
 static int64_t capacity(const tr_machine *machine, const tr_plan_request *r,
                         tr_space space) {
     bool shared = space != TR_SPACE_DEVICE || machine->shared;
-    int64_t sharers =
-        r->ranks < machine->ranks_per_node ? r->ranks : machine->ranks_per_node;
+    int64_t sharers = tr__min_i64(tr_mesh_ranks(&r->mesh), machine->ranks_per_node);
     int64_t bytes = machine->capacity[space];
     return bytes == 0 ? TR_UNLIMITED : shared ? bytes / sharers : bytes;
 }
@@ -190,7 +189,8 @@ static tr_status take_choice(tr_run *run, const tr_run_options *options,
         }
     }
     run->request = point.plan;
-    run->settings.batches.multiple = point.plan.micro_batch * point.plan.ranks;
+    run->settings.batches.multiple =
+        point.plan.micro_batch * tr__data_ranks(&point.plan);
     if (status == TR_OK) {
         status = tr__run_resolve_nvme(run, options, err);
     }

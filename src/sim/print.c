@@ -124,7 +124,7 @@ static void put_integer(tr_json_writer *to, const char *key, int64_t value) {
 }
 
 static void write_request(const tr_plan_request *request, tr_json_writer *to) {
-    put_integer(to, "ranks", request->ranks);
+    put_integer(to, "ranks", tr_mesh_ranks(&request->mesh));
     put_integer(to, "train_batch_size", request->train_batch_size);
     put_integer(to, "micro_batch", request->micro_batch);
     put_integer(to, "accumulation_steps", request->accumulation_steps);
@@ -223,6 +223,7 @@ tr_status tr_simulated_print_json(const tr_simulated *s, FILE *to, tr_error *err
 // ---------------------------------------------------------------------------
 
 tr_status tr_simulated_trace(const tr_simulated *s, FILE *to, tr_error *err) {
-    tr_rank_spans spans = {s->plan->request.rank, s->spans, s->span_count};
+    tr_rank_spans spans = {tr_mesh_rank(&s->plan->request.mesh), s->spans,
+                           s->span_count};
     return tr__trace_write(s->plan, "simulated", &spans, 1, to, err);
 }

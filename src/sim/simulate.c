@@ -328,7 +328,7 @@ tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
     }
     *simulated = (tr_simulated){.plan = plan, .machine = machine};
     *w = (walk){.out = simulated, .plan = plan, .err = err};
-    w->share = tr__machine_share(machine, plan->request.ranks,
+    w->share = tr__machine_share(machine, tr_mesh_ranks(&plan->request.mesh),
                                  plan->ledger.total[TR_SPACE_DEVICE]);
     w->streams[TR_STREAM_COMM].interference = machine->link_interference;
     w->streams[TR_STREAM_COPY].interference = machine->copy_interference;

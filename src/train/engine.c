@@ -66,7 +66,7 @@ tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err) {
         .batcher = engine->batcher,
         .cursor = engine->count.cursor,
         .micro_batch = r->micro_batch,
-        .first_micro = r->rank * engine->whole->request.accumulation_steps,
+        .first_micro = tr__data_rank(r) * engine->whole->request.accumulation_steps,
         .micros = r->accumulation_steps,
         .slots = engine->plan->slots[0],
         .memory = tr__executor_ring(engine->executor, 0),
@@ -83,13 +83,14 @@ tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err) {
 static tr_status check_rank(const tr_run *run, const tr_plan *plan, tr_error *err) {
     const tr_comm *comm = tr__run_comm(run);
     int64_t rank = comm ? tr_comm_rank(comm) : 0, ranks = tr__comm_count(comm);
-    if (plan->request.rank == rank && plan->request.ranks == ranks) {
+    int64_t planned = tr_mesh_rank(&plan->request.mesh);
+    int64_t all = tr_mesh_ranks(&plan->request.mesh);
+    if (planned == rank && all == ranks) {
         return TR_OK;
     }
-    return tr_fail(err, TR_USAGE,
-                   "a plan for rank %lld of %lld was given to rank %lld of %lld",
-                   (long long)plan->request.rank, (long long)plan->request.ranks,
-                   (long long)rank, (long long)ranks);
+    return tr_fail(
+        err, TR_USAGE, "a plan for rank %lld of %lld was given to rank %lld of %lld",
+        (long long)planned, (long long)all, (long long)rank, (long long)ranks);
 }
 
 // What each rank does by itself.
@@ -101,7 +102,7 @@ static tr_status prepare(tr_engine *engine, tr_run *run, const tr_plan *plan,
     engine->plan = engine->whole = plan;
     engine->least_saving = TR_SHORT_SAVING;
     tr__engine_note_planned(engine);
-    engine->comm = r->ranks > 1 ? tr__run_comm(run) : NULL;
+    engine->comm = tr_mesh_ranks(&r->mesh) > 1 ? tr__run_comm(run) : NULL;
     engine->scale = tr__loss_scale_begin(&engine->settings->scale);
     engine->batcher = *tr__run_batcher(run);
     engine->batcher.batch = engine->wanted_batch = r->train_batch_size;

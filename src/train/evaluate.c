@@ -17,12 +17,12 @@ enum {
 typedef struct rounds {
     tr_engine *engine;
     tr_asking ask;
-    int64_t rank, ranks;
-    int64_t micros;  // of the evaluation
-    int64_t share;   // of a rank in a round
-    int64_t doubles; // of a record
-    double *own;     // [doubles]
-    double *all;     // [ranks][doubles]
+    int64_t rank, ranks; // along the data axis
+    int64_t micros;      // of the evaluation
+    int64_t share;       // of a rank in a round
+    int64_t doubles;     // of a record
+    double *own;         // [doubles]
+    double *all;         // [ranks][doubles]
     tr_feed *feed;
     double sums[TR_SUMS];
 } rounds;
@@ -153,8 +153,8 @@ tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
     int64_t count = samples > 0 ? tr__min_i64(samples, all) : all;
     rounds r = {.engine = engine,
                 .ask = {engine->comm, stop, user},
-                .rank = request->rank,
-                .ranks = request->ranks};
+                .rank = tr__data_rank(request),
+                .ranks = tr__data_ranks(request)};
     tr_status status = tr_engine_refresh(engine, err);
     if (status == TR_OK) {
         status = evaluate(&r, count, err);

@@ -146,7 +146,7 @@ static tr_status make_plan(tr_evaluator *e, tr_error *err) {
                                .train_batch_size = e->batch,
                                .micro_batch = e->batch,
                                .accumulation_steps = 1,
-                               .ranks = 1,
+                               .mesh = tr_mesh_of_data(1, 0),
                                .inference = true,
                                .all_positions = e->positions > 1,
                                .compute = e->run->request.compute,

@@ -188,7 +188,7 @@ static void put_spread(line *to, const char *name, tr_spread of) {
 
 // How evenly the ranks fare.
 static void put_ranks(line *to, const tr_engine *engine, const tr_step_result *r) {
-    int64_t ranks = engine->plan->request.ranks;
+    int64_t ranks = tr_mesh_ranks(&engine->plan->request.mesh);
     if (ranks > 1) {
         put(to, ", \"ranks\": {\"count\": %" PRId64, ranks);
         put_spread(to, "seconds", r->rank_seconds);

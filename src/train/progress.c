@@ -24,7 +24,7 @@ enum {
 void tr__progress_begin(tr_progress_line *line, FILE *to, const tr_engine *engine) {
     double every = engine->settings->log_seconds;
     // What a launcher gives ranks for a terminal is none: it passes on what they say.
-    bool alone = engine->plan->request.ranks == 1;
+    bool alone = tr_mesh_ranks(&engine->plan->request.mesh) == 1;
     *line = (tr_progress_line){.to = to, .live = to && alone && isatty(fileno(to))};
     line->every = line->live ? LIVE_EVERY_MS / 1e3 : every;
     line->last = tr__seconds();

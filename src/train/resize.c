@@ -120,7 +120,7 @@ static tr_status follow(tr_engine *engine, tr_error *err) {
         return TR_OK;
     }
     const tr_plan_request *r = &engine->whole->request;
-    int64_t steps = tr__ceil_div(batch, r->micro_batch * r->ranks);
+    int64_t steps = tr__ceil_div(batch, r->micro_batch * tr__data_ranks(r));
     tr_status status =
         steps != r->accumulation_steps ? take_plan(engine, batch, err) : TR_OK;
     if (status == TR_OK) {
@@ -158,8 +158,9 @@ static tr_status make_short(tr_engine *engine, int64_t micros, tr_error *err) {
     tr_plan *plan = NULL;
     request.accumulation_steps = micros;
     request.wave = tr__min_i64(request.wave, micros);
-    request.train_batch_size = tr__min_i64(
-        request.train_batch_size, micros * request.micro_batch * request.ranks);
+    request.train_batch_size =
+        tr__min_i64(request.train_batch_size,
+                    micros * request.micro_batch * tr__data_ranks(&request));
     tr_status status = tr_plan_make(&request, &plan, &mine);
     status = tr__agree(tr__run_comm(engine->run), status, &mine, err);
     if (status == TR_OK) {

@@ -76,7 +76,7 @@ static tr_status plan_way(tr_sampler *s, const tr_sampler_options *o, int64_t po
                                .train_batch_size = 1,
                                .micro_batch = 1,
                                .accumulation_steps = 1,
-                               .ranks = 1,
+                               .mesh = tr_mesh_of_data(1, 0),
                                .inference = true,
                                .cache_positions = o->uncached ? 0 : s->context,
                                .compute = o->compute,

@@ -176,7 +176,7 @@ static void links_of_ranks_alone(void **state) {
     tr_model *model = test_model_mlp();
     tr_plan_request request = test_request(model, 2, 1);
     tr_calibration how = quick("");
-    request.ranks = 3;
+    request.mesh = tr_mesh_of_data(3, 0);
     request.train_batch_size *= 3;
     tr_machine *machine = calibrate(&request, &how);
     assert_int_equal(machine->ranks_per_node, 3);

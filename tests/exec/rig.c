@@ -40,7 +40,7 @@ tr_plan_request test_rig_request(const tr_model *model, int64_t m) {
                              .train_batch_size = TEST_BATCH,
                              .micro_batch = m,
                              .accumulation_steps = (TEST_BATCH + m - 1) / m,
-                             .ranks = 1,
+                             .mesh = tr_mesh_of_data(1, 0),
                              .threads = 2};
 }
 

@@ -39,9 +39,9 @@ static bool one_in(draws *d, int64_t n) {
 static void draw_batch(draws *d, tr_plan_request *r) {
     r->micro_batch = 1 + draw(d, 3);
     r->accumulation_steps = 1 + draw(d, 5);
-    r->ranks = one_in(d, 2) ? 1 : 2 + draw(d, 3);
-    r->rank = draw(d, r->ranks);
-    int64_t most = r->micro_batch * r->accumulation_steps * r->ranks;
+    int64_t ranks = one_in(d, 2) ? 1 : 2 + draw(d, 3);
+    r->mesh = tr_mesh_of_data(ranks, draw(d, ranks));
+    int64_t most = r->micro_batch * r->accumulation_steps * ranks;
     r->train_batch_size = most - (one_in(d, 3) ? draw(d, most) : 0); // ragged
     // Most that is refused is so for its wave, which some models and homes fix.
     r->wave = one_in(d, 2) ? 0 : draw(d, r->accumulation_steps + 1);
@@ -107,7 +107,7 @@ tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
                               .train_batch_size = r.micro_batch,
                               .micro_batch = r.micro_batch,
                               .accumulation_steps = 1,
-                              .ranks = 1,
+                              .mesh = tr_mesh_of_data(1, 0),
                               .compute = r.compute,
                               .threads = 1,
                               .inference = true};

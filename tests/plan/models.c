@@ -101,7 +101,7 @@ tr_plan_request test_request(const tr_model *model, int64_t m, int64_t g) {
                              .train_batch_size = m * g,
                              .micro_batch = m,
                              .accumulation_steps = g,
-                             .ranks = 1,
+                             .mesh = tr_mesh_of_data(1, 0),
                              .optimizer_states = 2,
                              .threads = 1};
 }

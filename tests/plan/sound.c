@@ -144,7 +144,8 @@ static bool is_kept(const tr_plan *plan, const tr_access *a) {
 }
 
 bool test_outlives(const tr_plan *plan, const tr_accesses *accesses, size_t i) {
-    int64_t own = plan->request.rank * plan->record.doubles * (int64_t)sizeof(double);
+    int64_t own = tr_mesh_rank(&plan->request.mesh) * plan->record.doubles *
+                  (int64_t)sizeof(double);
     bool found = false;
     for (size_t k = accesses->begin[i]; k < accesses->begin[i + 1]; k++) {
         const tr_access *a = &accesses->items[k];

@@ -194,8 +194,8 @@ static tr_plan *make(const subject *s) {
     request.recomputed_ops_units = s->remade_units;
     request.boundary_home = s->boundaries;
     request.inference = s->inference;
-    request.ranks = s->ranks ? s->ranks : 1;
-    request.train_batch_size *= request.ranks;
+    request.mesh = tr_mesh_of_data(s->ranks ? s->ranks : 1, 0);
+    request.train_batch_size *= tr__data_ranks(&request);
     request.stage = s->stage;
     request.reproducible = s->reproducible;
     request.no_overlap = s->no_overlap;

@@ -37,7 +37,7 @@ enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
 static tr_plan *make(const tr_model *model, const subject *s) {
     tr_plan_request request = test_request(model, 2, 2);
-    request.ranks = 2;
+    request.mesh = tr_mesh_of_data(2, 0);
     request.train_batch_size *= 2;
     request.stage = s->stage;
     request.compute = s->compute;

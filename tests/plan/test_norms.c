@@ -16,7 +16,7 @@
 
 static tr_plan_request norms_request(const tr_model *model, int64_t ranks, int stage) {
     tr_plan_request request = test_request(model, 1, 2);
-    request.ranks = ranks;
+    request.mesh = tr_mesh_of_data(ranks, 0);
     request.train_batch_size *= ranks;
     request.stage = stage;
     request.tensor_norms = true;
@@ -78,8 +78,9 @@ static void ranks_agree_on_the_layout(void **state) {
     tr_model *model = test_model_small_gpt2(0);
     tr_plan_request request = norms_request(model, 3, 2);
     tr_plan *plans[3];
-    for (request.rank = 0; request.rank < 3; request.rank++) {
-        plans[request.rank] = test_plan(&request);
+    for (int rank = 0; rank < 3; rank++) {
+        request.mesh = tr_mesh_of_data(3, rank);
+        plans[rank] = test_plan(&request);
     }
     for (int r = 1; r < 3; r++) {
         assert_int_equal(plans[r]->norms.parts, plans[0]->norms.parts);

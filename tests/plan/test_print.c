@@ -146,7 +146,7 @@ static void long_json_is_folded(void **state) {
     tr_model *model = test_model_small_gpt2(0.1);
     for (int ranks = 1; ranks <= 2; ranks++) {
         tr_plan_request request = test_request(model, 1, 3000);
-        request.ranks = ranks;
+        request.mesh = tr_mesh_of_data(ranks, 0);
         request.train_batch_size *= ranks;
         request.stage = ranks == 1 ? 0 : 3;
         tr_plan *plan = test_plan(&request);
@@ -238,7 +238,7 @@ static void parts_have_their_names_in_json(void **state) {
     assert_true(json_names(&request, "\"staged state 1\": ["));
     request = test_request(model, 2, 3);
     request.train_batch_size *= 2;
-    request.ranks = 2;
+    request.mesh = tr_mesh_of_data(2, 0);
     request.stage = 1;
     request.tensor_norms = true;
     assert_true(json_names(&request, "\"part\": \"norms\""));

@@ -52,7 +52,7 @@ static void residual_networks_are_proved(void **state) {
         tr_model *model = test_model_resnet(scopes[i]);
         for (int64_t ranks = 1; ranks <= 3; ranks++) {
             tr_plan_request request = test_request(model, 2, 3);
-            request.ranks = ranks;
+            request.mesh = tr_mesh_of_data(ranks, 0);
             request.train_batch_size *= ranks;
             tr_plan *plan = test_plan(&request); // with the proof
             tr_plan_destroy(plan);

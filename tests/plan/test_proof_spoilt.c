@@ -188,7 +188,7 @@ static void spoil_accesses(spoiler *s) {
 // An interrupted walk goes on where others wait for it, or an update has begun.
 static bool goes_on(const spoiler *s) {
     const tr_sequence *sequence = &s->plan->sequences[s->kind];
-    bool goes = s->plan->request.ranks > 1;
+    bool goes = tr_mesh_ranks(&s->plan->request.mesh) > 1;
     for (size_t i = 0; i < sequence->count; i++) {
         goes = goes || sequence->steps[i].guard == TR_GUARD_DEFERRED;
     }
@@ -311,7 +311,8 @@ static void what_changes_a_result_is_found(void **state) {
         tr_plan_request request = test_draw_request(&models, i * 37);
         tr_plan *plan = NULL;
         tr_error err = {0};
-        request.rank = 0; // which has a part of everything; others may have none
+        request.mesh.at[TR_AXIS_DATA] =
+            0; // which has a part of everything; others may have none
         if (tr_plan_make(&request, &plan, &err) != TR_OK) {
             continue;
         }

@@ -131,7 +131,7 @@ static void ranks_hold_few_slices_at_a_time(void **state) {
     for (int wave = 1; wave <= 4; wave *= 2) {
         tr_plan_request request = test_request(model, 1, 4);
         request.train_batch_size = 8;
-        request.ranks = 2;
+        request.mesh = tr_mesh_of_data(2, 0);
         request.stage = 3;
         request.wave = wave;
         tr_plan *plan = test_plan(&request);

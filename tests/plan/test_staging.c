@@ -8,7 +8,7 @@
 
 static tr_plan *on_nvme(const tr_model *model, int64_t ranks) {
     tr_plan_request request = test_request(model, 2, 3);
-    request.ranks = ranks;
+    request.mesh = tr_mesh_of_data(ranks, 0);
     request.train_batch_size *= ranks;
     request.optimizer_home = TR_SPACE_NVME;
     return test_plan(&request);

@@ -60,7 +60,7 @@ static void no_other_choice_counts(void **state) {
     assert_in_range(threads, 2, 1023);
     request.train_batch_size = 256 * 8 * 3;
     request.accumulation_steps = 8;
-    request.ranks = 3;
+    request.mesh = tr_mesh_of_data(3, 0);
     request.stage = 3;
     request.wave = 8;
     request.recomputed_units = -1;

@@ -19,7 +19,7 @@ enum { M = 2, G = 3 };
 
 static tr_plan *make(const tr_model *model, int64_t ranks, bool reproducible) {
     tr_plan_request request = test_request(model, M, G);
-    request.ranks = ranks;
+    request.mesh = tr_mesh_of_data(ranks, 0);
     request.train_batch_size *= ranks;
     request.reproducible = reproducible;
     return test_plan(&request);

@@ -47,7 +47,7 @@ static int begin(void **state) {
     static scene s;
     s.model = test_model_small_gpt2(0);
     tr_plan_request request = test_request(s.model, 1, 2);
-    request.ranks = 2;
+    request.mesh = tr_mesh_of_data(2, 0);
     request.train_batch_size *= 2;
     request.stage = 3;
     request.recomputed_units = 2;

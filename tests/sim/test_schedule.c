@@ -34,7 +34,7 @@ static void assert_times(const tr_plan_request *request, const char *more,
 // backwards of 2, 3 and 1, and a clear, a norm and three updates of one each: 13 s.
 static tr_plan_request layers(const tr_model *model, int64_t ranks, int stage) {
     tr_plan_request request = test_request(model, 2, 1);
-    request.ranks = ranks;
+    request.mesh = tr_mesh_of_data(ranks, 0);
     request.train_batch_size *= ranks;
     request.stage = stage;
     return request;
@@ -379,8 +379,8 @@ enum { PLANS = 8 };
 
 static tr_plan_request some_request(const tr_model *model, int index) {
     tr_plan_request request = test_request(model, 1, 4);
-    request.ranks = index % 2 ? 3 : 6;
-    request.train_batch_size *= request.ranks;
+    request.mesh = tr_mesh_of_data(index % 2 ? 3 : 6, 0);
+    request.train_batch_size *= tr__data_ranks(&request);
     request.stage = index / 2;
     request.wave = index % 3 ? 2 : 4;
     request.recomputed_units = index % 3;
@@ -438,7 +438,8 @@ static void test_better_is_faster(void **state) {
 
 // Of all ranks' parts of the one wave tensor of a segment, in words of 8 bytes.
 static int64_t parts_bytes(const tr_plan *plan, const tr_plan_step *step) {
-    int64_t parts = tr__wave_parts(plan, TR_SEQUENCE_TRAIN) * plan->request.ranks;
+    int64_t parts =
+        tr__wave_parts(plan, TR_SEQUENCE_TRAIN) * tr_mesh_ranks(&plan->request.mesh);
     tr_wave_tensor tensor, another;
     size_t next = 0;
     assert_true(tr__wave_next(plan, step, &next, &tensor));
@@ -456,14 +457,15 @@ static double sent_by_all(const tr_plan *plan) {
         if (step->kind == TR_STEP_gather && step->part == TR_PART_WAVE) {
             bytes += (double)parts_bytes(plan, step);
         } else if (step->kind == TR_STEP_gather && step->part == TR_PART_RECORD) {
-            bytes += 8 * (double)(plan->record.doubles * plan->request.ranks);
+            bytes +=
+                8 * (double)(plan->record.doubles * tr_mesh_ranks(&plan->request.mesh));
         } else if (step->kind == TR_STEP_gather && step->part == TR_PART_PARAM) {
             bytes += 4 * (double)plan->flats[step->unit].count;
         } else if (step->kind == TR_STEP_gather || step->kind == TR_STEP_reduce) {
             bytes += sums * (double)plan->flats[step->unit].count;
         }
     }
-    return bytes * (double)(plan->request.ranks - 1);
+    return bytes * (double)(tr_mesh_ranks(&plan->request.mesh) - 1);
 }
 
 // What each rank's simulation sends is what its plan says, and in all what must be
@@ -472,9 +474,11 @@ static void assert_conserved(const tr_plan_request *request) {
     tr_machine *machine = test_clockwork(TEST_LINK);
     tr_plan_request one = *request;
     double sent = 0, wanted = 0;
-    for (one.rank = 0; one.rank < one.ranks; one.rank++) {
+    int64_t ranks = tr__data_ranks(&one);
+    for (int64_t rank = 0; rank < ranks; rank++) {
+        one.mesh = tr_mesh_of_data(ranks, rank);
         tr_plan *plan = test_plan(&one);
-        machine->ranks_per_node = one.ranks;
+        machine->ranks_per_node = ranks;
         tr_simulated *simulated = test_simulate(plan, machine);
         const tr_simulation *r = tr_simulated_result(simulated);
         assert_int_equal(r->gather_bytes, plan->traffic.gather);
@@ -497,7 +501,7 @@ static void test_traffic(void **state) {
         assert_conserved(&request);
     }
     tr_plan_request request = test_request(&test_model_centered, 2, 2);
-    request.ranks = 3;
+    request.mesh = tr_mesh_of_data(3, 0);
     request.train_batch_size *= 3;
     for (request.stage = 0; request.stage <= 3; request.stage++) {
         assert_conserved(&request);
@@ -510,7 +514,7 @@ static void test_full_queue(void **state) {
     (void)state;
     tr_model *model = test_model_small_gpt2(0);
     tr_plan_request request = test_request(model, 1, 200);
-    request.ranks = 2;
+    request.mesh = tr_mesh_of_data(2, 0);
     request.train_batch_size *= 2;
     request.stage = 2;
     tr_plan *plan = test_plan(&request);

@@ -87,7 +87,7 @@ static void put_own(const trial *t, int states, uint32_t *to) {
 void snapshot_gather(snapshot *s, const trial *t) {
     int states = t->plan->request.optimizer_states;
     size_t count = (size_t)(tr_plan_parameters(t->plan) * (1 + states));
-    size_t ranks = (size_t)t->plan->request.ranks;
+    size_t ranks = (size_t)tr_mesh_ranks(&t->plan->request.mesh);
     uint32_t *own = calloc(count, sizeof *own);
     uint32_t *all = calloc(ranks * count, sizeof *all), *from = own;
     tr_error err = {0};

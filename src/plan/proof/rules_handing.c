@@ -10,7 +10,7 @@ void tr__rule_reduce(tr_proof *p) {
     const tr_flat *f = &p->plan->flats[flat];
     int64_t element = tr__sum_bytes(p->plan), at = p->walked.reduced[flat]++;
     bool passes = tr__flat_grads_pass(p->plan, flat);
-    if (p->plan->request.ranks < 2 || at >= tr__scopes_of(p, flat)) {
+    if (tr__data_ranks(&p->plan->request) < 2 || at >= tr__scopes_of(p, flat)) {
         tr__proof_wrong(p, "is there too often");
         return;
     }
@@ -72,7 +72,7 @@ static void read_leaving(tr_proof *p, int64_t first, int64_t count) {
     int32_t flat = p->step->unit;
     const tr_flat *f = &p->plan->flats[flat];
     int64_t element = tr__sum_bytes(p->plan), at = p->walked.evicted[flat];
-    bool ranks = p->plan->request.ranks > 1;
+    bool ranks = tr__data_ranks(&p->plan->request) > 1;
     if (!tr__flat_grads_pass(p->plan, flat)) {
         tr_kept sums = tr__kept_sums(p, flat);
         tr_meaning total = tr__gradient_total(p, flat, 1, sums.base);

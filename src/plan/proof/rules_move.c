@@ -70,15 +70,15 @@ static void gather_measures(tr_proof *p) {
     const tr_plan *plan = p->plan;
     int64_t bytes = plan->norms.parts * (int64_t)sizeof(tr_squares);
     tr_meaning all = {.kind = TR_MEANS_ALL_MEASURES, .version = p->version};
-    tr_bytes to =
-        tr__slot_bytes(p, TR_SLOT_OUTPUT, bytes * plan->request.ranks, TR_SPACE_DEVICE);
+    tr_bytes to = tr__slot_bytes(
+        p, TR_SLOT_OUTPUT, bytes * tr__data_ranks(&plan->request), TR_SPACE_DEVICE);
     tr__exchange_work(p);
     tr__measures_read(p, to);
     tr__bytes_write(p, to, &all);
 }
 
 void tr__rule_gather(tr_proof *p) {
-    if (p->plan->request.ranks < 2) {
+    if (tr__data_ranks(&p->plan->request) < 2) {
         tr__proof_wrong(p, "has no other rank to gather from");
         return;
     }
@@ -110,7 +110,7 @@ void tr__rule_fetch(tr_proof *p) {
     }
     const tr_flat *f = &p->plan->flats[p->step->unit];
     bool in_place = p->plan->request.param_home == TR_SPACE_DEVICE;
-    bool whole = p->plan->request.ranks == 1;
+    bool whole = tr__data_ranks(&p->plan->request) == 1;
     tr_kept from = tr__kept_part(p, p->step->unit, TR_PART_COPY);
     tr_kept to = tr__kept_params(p, p->step->unit);
     if (tr__is_in_file(p, &from) && f->count > 0) {

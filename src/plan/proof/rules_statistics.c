@@ -157,7 +157,7 @@ void tr__rule_decide(tr_proof *p) {
     if (p->stopped) {
         return;
     }
-    if (p->plan->request.ranks == 1) {
+    if (tr_mesh_ranks(&p->plan->request.mesh) == 1) {
         tr__statistics_read(p);
     } else {
         tr__bytes_read(p, (tr_bytes){buffer, 0, p->plan->buffers[buffer].bytes}, &all);

@@ -131,7 +131,7 @@ void tr__rule_update(tr_proof *p) {
 // -------------------------------------------------------------------
 
 static int64_t ranks_of(const tr_proof *p) {
-    return tr__plan_stage(p->plan) > 0 ? p->plan->request.ranks : 1;
+    return tr__plan_stage(p->plan) > 0 ? tr__data_ranks(&p->plan->request) : 1;
 }
 
 static tr_bytes find_all_measures(tr_proof *p, tr_slot slot) {
@@ -141,7 +141,7 @@ static tr_bytes find_all_measures(tr_proof *p, tr_slot slot) {
 
 // What this rank measures of a flat buffer.
 static tr_bytes find_measures(const tr_proof *p, tr_bytes all, int32_t flat) {
-    int64_t rank = ranks_of(p) > 1 ? p->plan->request.rank : 0;
+    int64_t rank = ranks_of(p) > 1 ? tr__data_rank(&p->plan->request) : 0;
     int64_t first = rank * p->plan->norms.parts + p->plan->flats[flat].parts;
     int64_t end = first + tr__norms_parts(p->plan, &p->plan->flats[flat]);
     return (tr_bytes){all.buffer, first * (int64_t)sizeof(tr_squares),

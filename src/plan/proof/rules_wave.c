@@ -35,7 +35,7 @@ static tr_bytes in_part(const tr_proof *p, tr_bytes parts, int64_t part,
 
 // Are parts of other ranks merged with the tensor; is anything?
 static bool is_exchanged(const tr_proof *p, const tr_touch *touch) {
-    return is_training(p) && p->plan->request.ranks > 1 &&
+    return is_training(p) && tr__data_ranks(&p->plan->request) > 1 &&
            !tr__wave_is_own(unit_of(p), touch->first);
 }
 
@@ -172,7 +172,8 @@ static tr_bytes find_gathered(tr_proof *p, tr_slot slot) {
 }
 
 static tr_bytes own_of(const tr_proof *p, tr_bytes gathered) {
-    int64_t own = tr__wave_sent(p->plan, p->step), first = own * p->plan->request.rank;
+    int64_t own = tr__wave_sent(p->plan, p->step),
+            first = own * tr__data_rank(&p->plan->request);
     return (tr_bytes){gathered.buffer, first, first + own};
 }
 

@@ -122,7 +122,7 @@ bool tr__is_in_file(const tr_proof *p, const tr_kept *kept) {
 
 tr_bytes tr__record_bytes(const tr_proof *p, int64_t first, int64_t count) {
     const tr_record_layout *record = &p->plan->record;
-    int64_t at = p->plan->request.rank * record->doubles + first;
+    int64_t at = tr_mesh_rank(&p->plan->request.mesh) * record->doubles + first;
     return (tr_bytes){record->buffer, at * (int64_t)sizeof(double),
                       (at + count) * (int64_t)sizeof(double)};
 }

@@ -137,7 +137,7 @@ static void explore_state(tr_walks *w, int state) {
         evaluate(w, state, TR_SEQUENCE_EVALUATE);
     }
     train(w, state);
-    if (late || w->proof->plan->request.ranks > 1) {
+    if (late || tr_mesh_ranks(&w->proof->plan->request.mesh) > 1) {
         interrupt(w, state);
     }
 }

@@ -52,12 +52,11 @@ static void ranks_have_one_machine(void **state) {
         how.cache = mkdtemp(cache);
         assert_non_null(how.cache);
     }
-    request.ranks = tr_comm_ranks(comm);
-    request.rank = tr_comm_rank(comm);
-    request.train_batch_size *= request.ranks;
+    request.mesh = tr_mesh_of_data(tr_comm_ranks(comm), tr_comm_rank(comm));
+    request.train_batch_size *= tr_comm_ranks(comm);
     tr_machine *first = calibrate(&request, &how);
     assert_shared(first);
-    assert_int_equal(first->ranks_per_node, request.ranks);
+    assert_int_equal(first->ranks_per_node, tr_comm_ranks(comm));
     assert_true(first->way[TR_WAY_INSIDE].rate > 1e3);
     assert_true(first->op_flops[TR_RATED_linear] > 1e3);
     tr_machine *kept = calibrate(&request, &how);

@@ -210,7 +210,8 @@ static void check_copies(trial *t, const snapshot *whole) {
             tr_engine_parameter(t->engine, whole->tensors[i].name, NULL);
         // In 16 bits, master weights are sharded from stage 1 on.
         int most = t->plan->request.compute == TR_F32 ? 2 : 0;
-        bool whole_here = t->plan->request.stage <= most || t->plan->request.ranks == 1;
+        bool whole_here = t->plan->request.stage <= most ||
+                          tr_mesh_ranks(&t->plan->request.mesh) == 1;
         whole_here = whole_here && tr__plan_slices(t->plan) == 1 &&
                      t->plan->request.optimizer_home == TR_SPACE_DEVICE;
         assert_true(copy || !whole_here);

@@ -182,7 +182,7 @@ static void plan_of_another_rank(void **state) {
     tr_plan_request request = t.plan->request;
     tr_engine_destroy(t.engine);
     tr_plan_destroy(t.plan);
-    request.rank = 0;
+    request.mesh.at[TR_AXIS_DATA] = 0;
     trial_ok(tr_plan_make(&request, &t.plan, &err), &err);
     t.engine = NULL;
     tr_status status = tr_engine_create(t.run, t.plan, &t.engine, &err);

@@ -1,0 +1,37 @@
+// The mesh of a run's ranks: who works on the same data, on the same parameters, on the
+// same units.
+#ifndef TRANCHE_MESH_H
+#define TRANCHE_MESH_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Ranks that differ in their coordinate on one axis only
+typedef enum tr_axis {
+    TR_AXIS_DATA,     // take other micro-batches of the same step
+    TR_AXIS_TENSOR,   // have other parts of the same tensors
+    TR_AXIS_PIPELINE, // have other units of the model
+    TR_AXES
+} tr_axis;
+
+// A rank's place in the mesh. Ranks are numbered as Megatron numbers them: neighbours
+// differ on the tensor axis, then on the data axis, then on the pipeline axis:
+//     rank = tensor + tensor_size * (data + data_size * pipeline)
+typedef struct tr_mesh {
+    int64_t size[TR_AXES]; // ranks along each axis, 1 or more
+    int64_t at[TR_AXES];   // this rank's coordinates, 0 .. size - 1
+} tr_mesh;
+
+// All ranks lie along the data axis: the rank's coordinate on it is its number.
+tr_mesh tr_mesh_of_data(int64_t ranks, int64_t rank);
+int64_t tr_mesh_ranks(const tr_mesh *mesh); // of all axes
+int64_t tr_mesh_rank(const tr_mesh *mesh);  // this rank's number: 0 .. ranks - 1
+const char *tr_axis_name(tr_axis axis);     // "data"
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,129 @@
+#include "comm/mesh.h"
+
+#include "base/checked.h"
+
+// The axes from the one on which neighbours differ to the one on which they do last.
+static const tr_axis order[TR_AXES] = {TR_AXIS_TENSOR, TR_AXIS_DATA, TR_AXIS_PIPELINE};
+
+tr_mesh tr_mesh_of_data(int64_t ranks, int64_t rank) {
+    return (tr_mesh){
+        .size = {[TR_AXIS_DATA] = ranks, [TR_AXIS_TENSOR] = 1, [TR_AXIS_PIPELINE] = 1},
+        .at = {[TR_AXIS_DATA] = rank}};
+}
+
+const char *tr_axis_name(tr_axis axis) {
+    static const char *const names[TR_AXES] = {
+        [TR_AXIS_DATA] = "data",
+        [TR_AXIS_TENSOR] = "tensor",
+        [TR_AXIS_PIPELINE] = "pipeline",
+    };
+    return axis >= 0 && axis < TR_AXES ? names[axis] : "";
+}
+
+const char *tr__axes_name(tr_axes axes) {
+    static const char *const names[TR_ON_ALL + 1] = {
+        [0] = "none",
+        [TR_ON_DATA] = "data",
+        [TR_ON_TENSOR] = "tensor",
+        [TR_ON_PIPELINE] = "pipeline",
+        [TR_ON_DATA | TR_ON_TENSOR] = "data and tensor",
+        [TR_ON_DATA | TR_ON_PIPELINE] = "data and pipeline",
+        [TR_ON_TENSOR | TR_ON_PIPELINE] = "tensor and pipeline",
+        [TR_ON_ALL] = "all",
+    };
+    return names[axes & TR_ON_ALL];
+}
+
+tr_status tr__mesh_check(const tr_mesh *mesh, tr_error *err) {
+    int64_t ranks = 1;
+    for (int axis = 0; axis < TR_AXES; axis++) {
+        int64_t size = mesh->size[axis], at = mesh->at[axis];
+        bool counts = size >= 1 && tr__mul_i64(ranks, size, &ranks);
+        if (!counts || ranks > TR_MESH_RANKS_MAX) {
+            return tr_fail(err, TR_USAGE,
+                           "%lld ranks on the %s axis of the mesh; possible are 1 to "
+                           "%d ranks on all axes together",
+                           (long long)size, tr_axis_name((tr_axis)axis),
+                           TR_MESH_RANKS_MAX);
+        }
+        if (at < 0 || at >= size) {
+            return tr_fail(err, TR_USAGE,
+                           "rank %lld of %lld on the %s axis of the mesh; the first "
+                           "is 0",
+                           (long long)at, (long long)size, tr_axis_name((tr_axis)axis));
+        }
+    }
+    return TR_OK;
+}
+
+// ---- numbers of ranks
+// ------------------------------------------------------------------------
+
+// By the coordinates on these axes alone.
+static int64_t number(const tr_mesh *mesh, tr_axes axes) {
+    int64_t number = 0, stride = 1;
+    for (int i = 0; i < TR_AXES; i++) {
+        if (axes >> order[i] & 1) {
+            number += stride * mesh->at[order[i]];
+            stride *= mesh->size[order[i]];
+        }
+    }
+    return number;
+}
+
+int64_t tr__mesh_members(const tr_mesh *mesh, tr_axes axes) {
+    int64_t members = 1;
+    for (int axis = 0; axis < TR_AXES; axis++) {
+        members *= axes >> axis & 1 ? mesh->size[axis] : 1;
+    }
+    return members;
+}
+
+int64_t tr__mesh_member(const tr_mesh *mesh, tr_axes axes) {
+    return number(mesh, axes);
+}
+
+int64_t tr_mesh_ranks(const tr_mesh *mesh) {
+    return tr__mesh_members(mesh, TR_ON_ALL);
+}
+
+int64_t tr_mesh_rank(const tr_mesh *mesh) {
+    return number(mesh, TR_ON_ALL);
+}
+
+static tr_mesh at_member(const tr_mesh *mesh, tr_axes axes, int64_t member) {
+    tr_mesh other = *mesh;
+    for (int i = 0; i < TR_AXES; i++) {
+        if (axes >> order[i] & 1) {
+            other.at[order[i]] = member % mesh->size[order[i]];
+            member /= mesh->size[order[i]];
+        }
+    }
+    return other;
+}
+
+tr_mesh tr__mesh_of_rank(const tr_mesh *mesh, int64_t rank) {
+    return at_member(mesh, TR_ON_ALL, rank);
+}
+
+int64_t tr__mesh_rank_of(const tr_mesh *mesh, tr_axes axes, int64_t member) {
+    tr_mesh other = at_member(mesh, axes, member);
+    return tr_mesh_rank(&other);
+}
+
+tr_status tr__mesh_group(const tr_mesh *mesh, tr_axes axes, tr_comm_group *group,
+                         tr_error *err) {
+    int64_t members = tr__mesh_members(mesh, axes);
+    int64_t first = tr__mesh_rank_of(mesh, axes, 0);
+    int64_t stride = members > 1 ? tr__mesh_rank_of(mesh, axes, 1) - first : 1;
+    if (tr__mesh_rank_of(mesh, axes, members - 1) != first + stride * (members - 1)) {
+        return tr_fail(err, TR_USAGE,
+                       "ranks on the axes %s of a mesh of %lld x %lld x %lld (data, "
+                       "tensor, pipeline) are not evenly apart",
+                       tr__axes_name(axes), (long long)mesh->size[TR_AXIS_DATA],
+                       (long long)mesh->size[TR_AXIS_TENSOR],
+                       (long long)mesh->size[TR_AXIS_PIPELINE]);
+    }
+    *group = (tr_comm_group){(int)first, (int)stride, (int)members};
+    return TR_OK;
+}
