@@ -219,6 +219,10 @@ struct tr_op {
     const tr_op *cached;
     // The description of a node's cache for so many positions. Set with `cached`.
     tr_tensor_desc (*cache)(const tr_op_node *node, int64_t positions);
+    // For how many positions a node's cache needs room, of a text of `positions` that
+    // is computed in pieces of up to `piece`. In a cache of fewer than `positions`,
+    // later ones take the place of the earliest. NULL: for all.
+    int64_t (*cache_room)(const tr_op_node *node, int64_t positions, int64_t piece);
     // What the op does, in plain C: double accumulation, any shape. It runs where a
     // backend on the host's memory has no kernel of its own.
     const tr_kernel *reference;

@@ -95,6 +95,9 @@ typedef struct tr_plan_request {
     // kept from one answer to the next, for so many positions of a text; a sample's
     // positions are the next ones. 0: nothing is kept.
     int64_t cache_positions;
+    // The most positions that one of the plans which share the cache computes at once;
+    // 0: this one's.
+    int64_t cache_piece;
     int64_t host_data_bytes; // held by the data sets in memory: in the ledger
     // The device works beside the thread that issues steps, on a compute queue of its
     // own, as a GPU does: what reads its results waits for it. Its memory is its own,

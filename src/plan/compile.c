@@ -1,4 +1,5 @@
 // Pass: one program for each kind of unit, and each choice of what is made again in it.
+#include "base/checked.h"
 #include "base/memory.h"
 #include "plan/freeze.h"
 #include "plan/passes.h"
@@ -91,6 +92,12 @@ static tr_status check_loss(const tr_plan *plan, int u, tr_error *err) {
                    plan->request.model->units[u].name);
 }
 
+// The most positions that a plan with this cache computes at once.
+static int64_t piece_of(const tr_plan_request *r) {
+    const tr_shape *sample = &tr_batch_input(&r->model->batch)->desc.shape;
+    return r->cache_positions > 0 ? tr__max_i64(r->cache_piece, sample->dim[0]) : 0;
+}
+
 tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     tr_compile_request request = {.micro_batch = r->micro_batch,
@@ -98,6 +105,7 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
                                   .train = !r->inference,
                                   .all_rows = r->all_positions,
                                   .cache_positions = r->cache_positions,
+                                  .cache_piece = piece_of(r),
                                   .recompute = r->recomputed_units > 0,
                                   .target = plan->target,
                                   .real = r->compute,

@@ -83,6 +83,7 @@ typedef struct tr_unit_program {
     int64_t state_bytes;                         // of the unit
     int64_t answer_bytes;
     int64_t cache_bytes;      // of the unit
+    int64_t cache_room;       // positions of its smallest cache; INT64_MAX: none
     tr_program_param *params; // [graph->param_count]
     int flat_count;           // own and tied
     uint32_t frozen_flats;    // bit f: its flat f is not trained
@@ -98,6 +99,7 @@ typedef struct tr_compile_request {
     bool train;                  // else inference: only `answer` is compiled,
     bool all_rows;               // for every row of the loss
     int64_t cache_positions;     // tr_plan_request.cache_positions
+    int64_t cache_piece;         // positions that are computed at once at most
     bool recompute;              // `lean` programs will be asked for
     uint32_t remade;             // classes of tensors that the backward makes again
     tr_target target;            // of all kernels

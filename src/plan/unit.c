@@ -1,6 +1,7 @@
 // All programs of one unit: which calls each is made of.
 #include "plan/compiler.h"
 
+#include "base/checked.h"
 #include "base/memory.h"
 #include "plan/freeze.h"
 
@@ -250,21 +251,30 @@ static tr_status add_answer(tr_compiler *c, const tr_call *loss) {
     return tr_graph_status(c->graph, c->err);
 }
 
+// Of a node, view, that keeps something of earlier positions.
+static tr_tensor_desc cache_of(tr_compiler *c, const tr_op_node *view) {
+    int64_t room = c->request->cache_positions;
+    if (view->op->cache_room) {
+        room = view->op->cache_room(view, room, c->request->cache_piece);
+    }
+    c->unit->cache_room = tr__min_i64(c->unit->cache_room, room);
+    return view->op->cache(view, room);
+}
+
 // Gives each node that keeps something of earlier positions a value for it.
 static tr_status add_caches(tr_compiler *c) {
     tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
     tr_op_node view;
+    c->unit->cache_room = INT64_MAX;
     for (size_t n = 0; n < c->graph->node_count; n++) {
         const tr_call *node = &c->graph->nodes[n];
         if (!has_cache(c, node)) {
             continue;
         }
         view_of(c->graph, node, in, out, &view);
-        tr__graph_value(
-            c->graph,
-            (tr_value_info){.desc = node->op->cache(&view, c->request->cache_positions),
-                            .kind = TR_VALUE_CACHE,
-                            .node = (int)n});
+        tr__graph_value(c->graph, (tr_value_info){.desc = cache_of(c, &view),
+                                                  .kind = TR_VALUE_CACHE,
+                                                  .node = (int)n});
     }
     return tr_graph_status(c->graph, c->err);
 }

@@ -31,8 +31,10 @@ struct tr_sampler {
     way piece, token; // token.plan: NULL where nothing is kept
     tr_arena *arenas[TR_SPACES];
     int64_t context;
-    int32_t *window; // [context] the tokens whose keys and values are there
+    int32_t *window; // [context] the tokens whose keys and values were made
     int64_t known;   // how many
+    int64_t made;    // positions whose keys and values were made, of nothing included
+    int64_t room;    // of these, how many of the latest every cache has
     tr_end_tokens ends;
 };
 
@@ -79,6 +81,7 @@ static tr_status plan_way(tr_sampler *s, const tr_sampler_options *o, int64_t po
                                .mesh = tr_mesh_of_data(1, 0),
                                .inference = true,
                                .cache_positions = o->uncached ? 0 : s->context,
+                               .cache_piece = s->piece.positions,
                                .compute = o->compute,
                                .threads = o->threads};
     tr_status status = tr_plan_make(&request, &w->plan, err);
@@ -110,13 +113,25 @@ static tr_status take_memory(tr_sampler *s, tr_error *err) {
                : status;
 }
 
+static int64_t room_of(const tr_plan *plan) {
+    int64_t room = INT64_MAX;
+    for (int u = 0; u < plan->unit_count; u++) {
+        room = tr__min_i64(room, plan->units[u].program->cache_room);
+    }
+    return room;
+}
+
 static tr_status make_plans(tr_sampler *s, const tr_sampler_options *o, tr_error *err) {
     int64_t most =
         o->uncached ? tr_model_targets(s->loaded) : tr__model_positions(s->loaded);
     s->context = context_for(most, o->length);
     int64_t piece = o->uncached ? s->context : o->piece > 0 ? o->piece : PIECE;
     tr_status status = plan_way(s, o, tr__min_i64(piece, s->context), &s->piece, err);
-    return status == TR_OK && !o->uncached ? plan_way(s, o, 1, &s->token, err) : status;
+    if (status == TR_OK && !o->uncached) {
+        s->room = room_of(s->piece.plan);
+        status = plan_way(s, o, 1, &s->token, err);
+    }
+    return status;
 }
 
 // ---- opening
@@ -247,23 +262,43 @@ static int64_t known_of(const tr_sampler *s, const int32_t *window, int64_t coun
     return known;
 }
 
+// The plan that goes on from position `next` of `used`, and the position from which:
+// the last piece of a context may begin with what is known.
+static const way *way_from(const tr_sampler *s, int64_t next, int64_t used,
+                           int64_t *position) {
+    const way *w = s->token.plan && next == used - 1 ? &s->token : &s->piece;
+    *position = tr__min_i64(next, s->context - w->positions);
+    return w;
+}
+
+// Where to go on from, `known` tokens being those of the call before. Rings have room
+// for a window and a piece: what a query before the last piece sees may be gone.
+static int64_t begin_from(tr_sampler *s, int64_t known, int64_t used) {
+    int64_t position;
+    way_from(s, known, used, &position);
+    if (s->made > s->room && position + s->piece.positions < s->made) {
+        known = 0;
+    }
+    s->made = known > 0 ? s->made : 0;
+    return known;
+}
+
 tr_status tr_sampler_logits(tr_sampler *s, const int32_t *tokens, int64_t count,
                             const float **logits, tr_error *err) {
-    int64_t used = tr__min_i64(count, s->context);
+    int64_t used = tr__min_i64(count, s->context), position;
     tr_status status = check_tokens(s, tokens + (count - used), used, err);
     if (status != TR_OK) {
         return status;
     }
     const int32_t *window = tokens + count - used;
     const way *w = &s->piece;
-    int64_t next = known_of(s, window, used);
+    int64_t next = begin_from(s, known_of(s, window, used), used);
     s->known = next;
     while (next < used && status == TR_OK) {
-        w = s->token.plan && next == used - 1 ? &s->token : &s->piece;
-        // The last piece of a context may begin with what is known.
-        int64_t position = tr__min_i64(next, s->context - w->positions);
+        w = way_from(s, next, used, &position);
         status = run_way(w, window, position, used, err);
         next = position + w->positions;
+        s->made = tr__max_i64(s->made, next);
     }
     if (status == TR_OK) {
         memcpy(s->window, window, (size_t)used * sizeof *window);

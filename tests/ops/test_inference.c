@@ -206,7 +206,12 @@ static void test_logits(void **state) {
 
 typedef struct attention {
     int64_t batch, heads, pairs, depth, window, positions;
+    int64_t ring; // positions of the cache; 0: all
 } attention;
+
+static int64_t room_of(const attention *a) {
+    return a->ring > 0 ? a->ring : a->positions;
+}
 
 static int64_t pitch_of(const attention *a) {
     return (a->heads + 2 * a->pairs) * a->depth;
@@ -240,7 +245,7 @@ static void attend(const attention *a, const float *qkv, int64_t position, int64
 static tr_op_desc describe_piece(const attention *a, tr_dtype type, int64_t piece,
                                  int level, int workers) {
     tr_tensor_desc cache = {type,
-                            TR_SHAPE4(a->batch, 2 * a->pairs, a->positions, a->depth)};
+                            TR_SHAPE4(a->batch, 2 * a->pairs, room_of(a), a->depth)};
     tr_attention_attr attr = {.heads = (int32_t)a->heads,
                               .kv_heads = (int32_t)a->pairs,
                               .window = (int32_t)a->window};
@@ -290,7 +295,7 @@ static void check_attention(const attention *a, tr_dtype type, int64_t piece, in
                             int workers) {
     int64_t pitch = pitch_of(a), width = a->heads * a->depth;
     numbers qkv = make(type, a->batch * a->positions * pitch, 1.5f, 1);
-    numbers cache = make(type, a->batch * 2 * a->pairs * a->positions * a->depth, 9, 2);
+    numbers cache = make(type, a->batch * 2 * a->pairs * room_of(a) * a->depth, 9, 2);
     for (int64_t position = 0; position < a->positions;) {
         int64_t count = position + piece <= a->positions ? piece : 1;
         numbers part = make(type, a->batch * count * pitch, 1, 3);
@@ -313,8 +318,8 @@ static void check_attention(const attention *a, tr_dtype type, int64_t piece, in
 
 static void test_attention(void **state) {
     static const attention shapes[] = {
-        {1, 1, 1, 1, 0, 5},   {2, 4, 2, 6, 0, 21},     {1, 9, 3, 64, 0, 300},
-        {1, 2, 1, 33, 5, 40}, {1, 4, 4, 80, 130, 280}, {3, 3, 1, 18, 1, 9},
+        {1, 1, 1, 1, 0, 5, 0},   {2, 4, 2, 6, 0, 21, 0},     {1, 9, 3, 64, 0, 300, 0},
+        {1, 2, 1, 33, 5, 40, 0}, {1, 4, 4, 80, 130, 280, 0}, {3, 3, 1, 18, 1, 9, 0},
     };
     (void)state;
     for (int level = -1; level <= (int)tr__cpu_isa(); level++) {
@@ -327,34 +332,62 @@ static void test_attention(void **state) {
     }
 }
 
-// Beyond its room nothing is written.
-static void test_full(void **state) {
-    const attention a = {1, 2, 1, 4, 0, 6};
+// A ring that later positions go round in. The window and a piece fill the first one.
+static void test_ring(void **state) {
+    static const attention shapes[] = {
+        {1, 2, 1, 33, 122, 400, 128},
+        {2, 4, 2, 6, 5, 300, 128},
+        {1, 4, 4, 80, 130, 700, 256},
+    };
     (void)state;
     for (int level = -1; level <= (int)tr__cpu_isa(); level++) {
-        numbers qkv = make(TR_F32, 2 * pitch_of(&a), 1, 1), y = make(TR_F32, 16, 1, 2);
-        numbers cache = make(TR_F32, 2 * 6 * 4, 1, 3);
-        tr_status failed = TR_OK;
-        tr_run_context run = {.position = 5};
-        tr_op_desc desc = describe_piece(&a, TR_F32, 2, level, 1);
-        tr_launch what = {.in = {qkv.data, cache.data},
-                          .out = {y.data, cache.data},
-                          .run = &run,
-                          .failed = &failed};
-        launch(&desc, &what);
-        assert_int_equal(failed, TR_INTERNAL);
-        assert_memory_equal(cache.data, cache.f32, 2 * 6 * 4 * sizeof(float));
-        give(&qkv);
-        give(&y);
-        give(&cache);
+        for (int t = 0; t < (level < 0 ? 1 : TYPES); t++) {
+            for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+                check_attention(&shapes[i], types[t], 7, level, 2);
+                check_attention(&shapes[i], types[t], 1, level, 1);
+            }
+        }
+    }
+}
+
+// A piece of positions that the cache has no room for is not written.
+static void check_full(const attention *a, int64_t piece, int64_t position, int level) {
+    int64_t count = 2 * a->pairs * room_of(a) * a->depth;
+    numbers qkv = make(TR_F32, piece * pitch_of(a), 1, 1);
+    numbers y = make(TR_F32, piece * a->heads * a->depth, 1, 2);
+    numbers cache = make(TR_F32, count, 1, 3);
+    tr_status failed = TR_OK;
+    tr_run_context run = {.position = position};
+    tr_op_desc desc = describe_piece(a, TR_F32, piece, level, 1);
+    tr_launch what = {.in = {qkv.data, cache.data},
+                      .out = {y.data, cache.data},
+                      .run = &run,
+                      .failed = &failed};
+    launch(&desc, &what);
+    assert_int_equal(failed, TR_INTERNAL);
+    assert_memory_equal(cache.data, cache.f32, (size_t)count * sizeof(float));
+    give(&qkv);
+    give(&y);
+    give(&cache);
+}
+
+static void test_full(void **state) {
+    const attention plain = {1, 2, 1, 4, 0, 6, 0}, whole = {1, 2, 1, 4, 0, 128, 0};
+    const attention odd = {1, 2, 1, 4, 3, 100, 0}, narrow = {1, 2, 1, 4, 127, 128, 0};
+    (void)state;
+    for (int level = -1; level <= (int)tr__cpu_isa(); level++) {
+        check_full(&plain, 2, 5, level);
+        check_full(&plain, 2, -1, level);
+        check_full(&whole, 1, 128, level);  // all keys are seen: no ring
+        check_full(&odd, 1, 100, level);    // keys that lie together would be torn
+        check_full(&narrow, 3, 128, level); // the first query would miss a key
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_few_rows),
-        cmocka_unit_test(test_logits),
-        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_few_rows),  cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_attention), cmocka_unit_test(test_ring),
         cmocka_unit_test(test_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "scratch.h"
 #include "trial.h"
 
+#include "base/checked.h"
 #include "plan/plan.h"
 
 #include <tranche/sample.h>
@@ -88,6 +89,7 @@ static void check(const tr_sampler_options *options, int64_t prompt, double tole
 typedef struct family {
     const char *name, *keys;
     int64_t positions;
+    int64_t ring_bytes; // with a sliding window: of a cache for pieces of 17 positions
 } family;
 
 #define SMALL                                                                          \
@@ -98,34 +100,34 @@ static const family families[] = {
     {"gpt2",
      "\"model_type\": \"gpt2\", \"vocab_size\": 53, \"initializer_range\": 0.2, "
      "\"n_layer\": 2, \"n_embd\": 30, \"n_head\": 3, \"n_positions\": 300",
-     300},
+     300, 0},
     {"llama",
      "\"model_type\": \"llama\", " SMALL "\"hidden_size\": 36, "
      "\"num_attention_heads\": 9, \"num_key_value_heads\": 3, "
      "\"max_position_embeddings\": 290",
-     290},
+     290, 0},
     {"llama-yarn",
      "\"model_type\": \"llama\", " SMALL "\"hidden_size\": 32, \"head_dim\": 66, "
      "\"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"rope_scaling\": "
      "{\"rope_type\": \"yarn\", \"factor\": 4, \"original_max_position_embeddings\": "
      "64}, \"max_position_embeddings\": 256",
-     256},
+     256, 0},
     {"mistral",
      "\"model_type\": \"mistral\", " SMALL "\"hidden_size\": 32, "
      "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"sliding_window\": 70, "
      "\"max_position_embeddings\": 400",
-     400},
+     400, 2 /* layers */ * 2 * 2 /* heads */ * 128 * 8 * 4},
     {"qwen2",
      "\"model_type\": \"qwen2\", " SMALL "\"hidden_size\": 24, "
      "\"num_attention_heads\": 2, \"num_key_value_heads\": 2, \"use_sliding_window\": "
      "true, \"sliding_window\": 9, \"max_window_layers\": 1, "
      "\"max_position_embeddings\": 200",
-     200},
+     200, (200 + 128) /* of either layer */ * 2 * 2 /* heads */ * 12 * 4},
     {"qwen3",
      "\"model_type\": \"qwen3\", " SMALL "\"hidden_size\": 24, \"head_dim\": 20, "
      "\"num_attention_heads\": 6, \"num_key_value_heads\": 1, "
      "\"max_position_embeddings\": 140",
-     140},
+     140, 0},
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
@@ -181,6 +183,11 @@ static void test_halves(void **state) {
     }
 }
 
+static int64_t cache_bytes(const tr_sampler *sampler) {
+    const tr_ledger *ledger = tr_plan_ledger(tr_sampler_token_plan(sampler));
+    return ledger->bytes[TR_SPACE_DEVICE][TR_LEDGER_cache];
+}
+
 // The cache is in the ledger, to the byte: keys and values of each head and position.
 static void test_ledger(void **state) {
     char path[512];
@@ -197,6 +204,63 @@ static void test_ledger(void **state) {
         assert_int_equal(ledger->bytes[TR_SPACE_DEVICE][TR_LEDGER_cache], want);
     }
     tr_sampler_destroy(sampler);
+}
+
+// With a sliding window the cache has room for the window and a piece, rounded up to
+// 128, and its logits have the bits of a cache that all positions have room in.
+static void test_ring_bits(void **state) {
+    char path[512];
+    int32_t tokens[TOKENS_MAX];
+    random_tokens(tokens, TOKENS_MAX, 11);
+    for (int i = 0; i < FAMILIES; i++) {
+        tr_error err = {0};
+        tr_sampler *ring = NULL, *whole = NULL;
+        if (families[i].ring_bytes == 0) {
+            continue;
+        }
+        save(state, &families[i], path, sizeof path);
+        tr_sampler_options options = {
+            .path = path, .length = families[i].positions, .threads = 2, .piece = 17};
+        trial_ok(tr_sampler_open(&options, &ring, &err), &err);
+        options.piece = 190; // a cache of 200 or 384
+        trial_ok(tr_sampler_open(&options, &whole, &err), &err);
+        int64_t few = cache_bytes(ring), all = cache_bytes(whole);
+        assert_int_equal(few, families[i].ring_bytes);
+        assert_true(all > few);
+        for (int64_t count = 1; count <= 200; count++) { // each by the token's plan
+            const float *a, *b;
+            trial_ok(tr_sampler_logits(ring, tokens, count, &a, &err), &err);
+            trial_ok(tr_sampler_logits(whole, tokens, count, &b, &err), &err);
+            assert_memory_equal(a, b, WORDS * sizeof *a);
+        }
+        tr_sampler_destroy(ring);
+        tr_sampler_destroy(whole);
+    }
+}
+
+// Texts that begin as the one before did, for as far as that may be.
+static void test_going_back(void **state) {
+    char path[512];
+    int32_t tokens[TOKENS_MAX];
+    uint64_t seed = 23;
+    random_tokens(tokens, TOKENS_MAX, 13);
+    for (int i = 0; i < FAMILIES; i++) {
+        save(state, &families[i], path, sizeof path);
+        tr_sampler_options options = {
+            .path = path, .length = families[i].positions, .threads = 2, .piece = 23};
+        pair p = open_pair(&options);
+        int64_t count = 150;
+        for (int turn = 0; turn < 24; turn++) {
+            int64_t far = test_between(&seed, 0, 2) ? 30 : 100;
+            compare(&p, tokens, count, 1e-5);
+            int64_t back = test_between(&seed, 0, far);
+            count = tr__max_i64(1, count - back);
+            tokens[count] = (tokens[count] + 1) % WORDS;
+            int64_t most = families[i].positions + 5;
+            count = tr__min_i64(most, count + test_between(&seed, 0, far));
+        }
+        close_pair(&p);
+    }
 }
 
 // A prompt that is not one of tokens changes nothing that is kept.
@@ -222,6 +286,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_families, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(test_halves, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(test_ledger, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(test_ring_bits, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(test_going_back, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(test_refusals, scratch_make, scratch_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,6 +148,7 @@ const tr_op tr__op_attention = {
     .evaluate = attention_evaluate,
     .cached = &tr__op_attention_cached,
     .cache = tr__attention_cache,
+    .cache_room = tr__attention_cache_room,
     .reference = &tr__attention_reference,
 };
 

@@ -26,8 +26,12 @@ extern const tr_op tr__op_attention;
 // The same of positions from run->position on, whose queries also see the positions
 // before: cache [B, 2 kv_heads, N, D] holds the keys of each head, then the values, of
 // N positions, and gets those of qkv. in:  qkv [B, S, (heads + 2 kv_heads) D], cache
-// out: y [B, S, C], cache (the same memory). run->position + S <= N. No dropout.
+// out: y [B, S, C], cache (the same memory). No dropout.
+// Either run->position + S <= N, or the cache is a ring, where position p has the place
+// p mod N: with a window of at most N - S + 1 keys, and N a multiple of
+// TR_ATTENTION_RING, so that as many aligned positions lie together.
 extern const tr_op tr__op_attention_cached;
+enum { TR_ATTENTION_RING = 128 };
 // in:  dy [B, S, C], qkv, y, lse      out: dqkv, as qkv
 extern const tr_op tr__op_attention_backward;
 

@@ -11,6 +11,18 @@ tr_tensor_desc tr__attention_cache(const tr_op_node *node, int64_t positions) {
         qkv.dtype, TR_SHAPE4(qkv.shape.dim[0], 2 * s.pairs, positions, s.depth)};
 }
 
+// A window's keys, and those that a piece adds before its first query is done.
+int64_t tr__attention_cache_room(const tr_op_node *node, int64_t positions,
+                                 int64_t piece) {
+    tr_attention_attr a;
+    memcpy(&a, node->attr, sizeof a);
+    if (a.window <= 0 || a.window >= positions) {
+        return positions;
+    }
+    int64_t ring = tr__round_up(a.window + piece - 1, TR_ATTENTION_RING);
+    return tr__min_i64(ring, positions);
+}
+
 static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                        tr_error *err) {
     tr_status status = tr__operand_count(node, 2, 2, err);

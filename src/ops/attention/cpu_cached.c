@@ -13,8 +13,8 @@
 extern const tr_kernel TR_ISA_NAME(tr__attention_cached_kernel);
 
 enum {
-    CHUNK = 128, // keys
-    HEAD = 16,   // floats before a part's values: its highest score, its sum
+    CHUNK = TR_ATTENTION_RING, // keys, which lie together also in a ring
+    HEAD = 16, // floats before a part's values: its highest score, its sum
 };
 
 // Below every score, and finite.
@@ -68,6 +68,11 @@ static chunks chunks_of(int64_t oldest, int64_t position) {
     return (chunks){first, position / CHUNK - first + 1};
 }
 
+// The most that a query has: a window begins anywhere in a chunk.
+static int64_t chunks_most(int64_t room) {
+    return room / CHUNK + 1;
+}
+
 // ---- a part
 
 static float dot(const tr_real *a, const tr_real *b, int64_t depth) {
@@ -113,7 +118,8 @@ static void sum_values(const tr_real *v, int64_t depth, const float *p, int64_t 
     }
 }
 
-// What the query makes of keys [from, to). p: [CHUNK]; part: [part_floats].
+// What the query makes of the keys at places [from, to). p: [CHUNK]; part:
+// [part_floats].
 static void take_keys(const work *w, const query *q, int64_t from, int64_t to, float *p,
                       float *part) {
     const tr_attention_sizes *s = &w->sizes.now;
@@ -141,7 +147,8 @@ static void take_chunk(const work *w, const query *q, int64_t chunk, float *p,
                        float *part) {
     int64_t from = tr__max_i64(chunk * CHUNK, q->oldest);
     int64_t to = tr__min_i64(chunk * CHUNK + CHUNK, q->position + 1);
-    take_keys(w, q, from, to, p, part);
+    int64_t place = tr__attention_cached_place(&w->sizes, from);
+    take_keys(w, q, place, place + (to - from), p, part);
 }
 
 // into: the part of all keys of both. Either's highest score may be NOTHING.
@@ -195,7 +202,7 @@ static void run_queries(const void *data, int part, int parts) {
 
 static float *chunk_part(const work *w, int64_t head, int64_t chunk) {
     const tr_attention_sizes *s = &w->sizes.now;
-    int64_t most = w->sizes.room / CHUNK + 1;
+    int64_t most = chunks_most(w->sizes.room);
     return w->space + w->threads * thread_floats(s) +
            (head * most + chunk) * part_floats(s);
 }
@@ -236,10 +243,11 @@ static void append(const work *w) {
     const tr_attention_sizes *s = &w->sizes.now;
     for (int64_t row = 0; row < s->batch * s->context; row++) {
         const tr_real *from = w->qkv + row * s->pitch + s->keys;
-        int64_t position = w->sizes.position + row % s->context;
+        int64_t place =
+            tr__attention_cached_place(&w->sizes, w->sizes.position + row % s->context);
         for (int64_t head = 0; head < 2 * s->pairs; head++) {
             int64_t to = tr__attention_cached_head(&w->sizes, row / s->context, head);
-            memcpy(w->cache + to + position * s->depth, from + head * s->depth,
+            memcpy(w->cache + to + place * s->depth, from + head * s->depth,
                    (size_t)s->depth * sizeof *from);
         }
     }
@@ -281,7 +289,7 @@ static void launch_cached(const tr_op_desc *desc, void *state,
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
     tr_attention_sizes s = tr__attention_sizes(desc->in[0].shape, desc->attr);
-    int64_t most = desc->in[1].shape.dim[2] / CHUNK + 1;
+    int64_t most = chunks_most(desc->in[1].shape.dim[2]);
     int64_t floats = desc->target.workers * thread_floats(&s);
     floats += is_one(&s) ? s.heads * most * part_floats(&s) : 0;
     return (size_t)floats * sizeof(float);

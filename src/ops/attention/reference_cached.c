@@ -10,16 +10,17 @@ typedef struct work {
     const float *qkv; // [B, S, pitch]
     float *cache;     // [B, 2 pairs, room, D]
     float *y;         // [B, S, C]
-    double *p;        // [room]
+    double *p;        // [room] of each key that a query sees, at its place
 } work;
 
 static void append(const work *w, int64_t sample, int64_t row) {
     const tr_attention_sizes *s = &w->sizes.now;
     const float *from = w->qkv + (sample * s->context + row) * s->pitch + s->keys;
     int64_t position = w->sizes.position + row;
+    int64_t place = tr__attention_cached_place(&w->sizes, position);
     for (int64_t head = 0; head < 2 * s->pairs; head++) {
         float *to = w->cache + tr__attention_cached_head(&w->sizes, sample, head) +
-                    position * s->depth;
+                    place * s->depth;
         memcpy(to, from + head * s->depth, (size_t)s->depth * sizeof *to);
     }
 }
@@ -31,19 +32,21 @@ static void probabilities(const work *w, const float *q, const float *keys,
     int64_t oldest = tr__attention_cached_oldest(&w->sizes, position);
     double top = -INFINITY, sum = 0;
     for (int64_t key = oldest; key <= position; key++) {
+        int64_t at = tr__attention_cached_place(&w->sizes, key);
         double score = 0;
         for (int64_t d = 0; d < depth; d++) {
-            score += (double)q[d] * keys[key * depth + d];
+            score += (double)q[d] * keys[at * depth + d];
         }
-        w->p[key] = score / sqrt((double)depth);
-        top = fmax(top, w->p[key]);
+        w->p[at] = score / sqrt((double)depth);
+        top = fmax(top, w->p[at]);
     }
     for (int64_t key = oldest; key <= position; key++) {
-        w->p[key] = exp(w->p[key] - top);
-        sum += w->p[key];
+        double *p = &w->p[tr__attention_cached_place(&w->sizes, key)];
+        *p = exp(*p - top);
+        sum += *p;
     }
     for (int64_t key = oldest; key <= position; key++) {
-        w->p[key] /= sum;
+        w->p[tr__attention_cached_place(&w->sizes, key)] /= sum;
     }
 }
 
@@ -59,7 +62,8 @@ static void attend(const work *w, int64_t sample, int64_t row, int64_t head) {
         double sum = 0;
         int64_t key = tr__attention_cached_oldest(&w->sizes, position);
         for (; key <= position; key++) {
-            sum += w->p[key] * values[key * s->depth + d];
+            int64_t place = tr__attention_cached_place(&w->sizes, key);
+            sum += w->p[place] * values[place * s->depth + d];
         }
         w->y[at * s->width + head * s->depth + d] = (float)sum;
     }
