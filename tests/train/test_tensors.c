@@ -173,7 +173,7 @@ static void a_unit_asks_for_what_its_model_takes(void **state) {
                                .train_batch_size = 2,
                                .micro_batch = 1,
                                .accumulation_steps = 2,
-                               .ranks = 1};
+                               .mesh = tr_mesh_of_data(1, 0)};
     tr_plan *plan = NULL;
     tr_error err = {0};
     assert_int_equal(tr_plan_make(&request, &plan, &err), TR_USAGE);
