@@ -5,6 +5,7 @@
 #include "run/schedule_read.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 // ---- the schedule
@@ -26,6 +27,37 @@ static int64_t samples_of(const tr_run *run) {
     return tr__batches_samples(&s->batches, &run->batcher, s->steps);
 }
 
+static const char *unit_name(tr_schedule_unit unit) {
+    return unit == TR_SCHEDULE_SAMPLES  ? "samples"
+           : unit == TR_SCHEDULE_TOKENS ? "tokens"
+                                        : "updates";
+}
+
+// What the schedule does between its end and the last update of a run that goes on.
+static void say_beyond(const tr_run *run, const tr_schedule *schedule,
+                       tr_run_length length) {
+    int64_t total = schedule->total_steps, last = length.run - length.update;
+    if (total <= 0 || last <= total) {
+        return;
+    }
+    char text[160];
+    double most = tr__schedule_most_beyond(schedule, last);
+    if (schedule->kind == TR_SCHEDULE_COSINE) {
+        snprintf(
+            text, sizeof text,
+            "Hugging Face's \"cosine\" goes on behind them, up to %.3g of the rate",
+            most);
+    } else if (most > 0) {
+        return;
+    } else {
+        snprintf(text, sizeof text, "the updates behind them run at rate 0");
+    }
+    tr__warn(&run->log,
+             "scheduler.params.total_num_steps is %lld, but the run has %lld %s: %s; "
+             "without the key the schedule lasts for the whole run",
+             (long long)total, (long long)length.run, unit_name(schedule->unit), text);
+}
+
 tr_status tr__run_resolve_schedule(tr_run *run, tr_error *err) {
     tr_settings *s = &run->settings;
     tr_run_length length = {.run = s->steps, .update = 1};
@@ -37,7 +69,11 @@ tr_status tr__run_resolve_schedule(tr_run *run, tr_error *err) {
         length.update = at_most(s->batches.first, each);
     }
     length.changes = s->batches.adaptive;
-    return tr__schedule_read(run->config, length, &s->schedule, err);
+    tr_status status = tr__schedule_read(run->config, length, &s->schedule, err);
+    if (status == TR_OK) {
+        say_beyond(run, &s->schedule, length);
+    }
+    return status;
 }
 
 // ---- rates that follow

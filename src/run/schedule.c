@@ -164,3 +164,20 @@ tr_rates tr__schedule_at_time(const tr_schedule *schedule, int64_t t, double own
     }
     return rates;
 }
+
+// A wave's top is where it has gone a whole number of times.
+static bool has_top(const tr_schedule *s, int64_t first, int64_t last) {
+    double span = at_least((double)(s->total_steps - s->warmup_steps), 1);
+    double from = s->cycles * (double)(first - s->warmup_steps) / span;
+    double to = s->cycles * (double)(last - s->warmup_steps) / span;
+    return floor(to) >= ceil(from);
+}
+
+double tr__schedule_most_beyond(const tr_schedule *schedule, int64_t last) {
+    int64_t first = schedule->total_steps;
+    if (schedule->kind == TR_SCHEDULE_COSINE && has_top(schedule, first, last)) {
+        return 1;
+    }
+    return fmax(tr__schedule_at_time(schedule, first, 1).lr,
+                tr__schedule_at_time(schedule, last, 1).lr);
+}

@@ -96,4 +96,7 @@ tr_rates tr__schedule_at_time(const tr_schedule *schedule, int64_t t, double own
 int64_t tr__schedule_time(const tr_schedule *schedule, int64_t update, int64_t samples,
                           int64_t tokens);
 
+// The highest rate, for an own_lr of 1, from t = total_steps to t = last.
+double tr__schedule_most_beyond(const tr_schedule *schedule, int64_t last);
+
 #endif

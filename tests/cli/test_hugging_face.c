@@ -2,6 +2,7 @@
 // step at rate 0 and saved: the same tensors, and a config.json that says the same.
 // outside/hugging_face asks transformers itself, where it is installed.
 #include "command.h"
+#include "runs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,12 +169,39 @@ static void test_other_keys(void **state) {
     json_decref(ours);
 }
 
+// What a schedule does behind its total_num_steps is said where the run goes on there.
+static void test_schedule_beyond(void **state) {
+    static const struct {
+        const char *type, *total, *says;
+    } cases[] = {
+        {"cosine", "4", "goes on behind them, up to 0.854 of the rate"},
+        {"linear", "4", "the updates behind them run at rate 0"},
+        {"cosine", "7", NULL}, // update 8 is at its end
+        {"WarmupCosineLR", "4", NULL},
+    };
+    run_file(state, text_run, "");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char scheduler[128];
+        snprintf(scheduler, sizeof scheduler,
+                 "scheduler={\"type\": \"%s\", \"params\": {\"total_num_steps\": %s}}",
+                 cases[i].type, cases[i].total);
+        outcome o = run(
+            state, LIST("plan", "run.json", "--set", "steps=8", "--set", scheduler));
+        assert_int_equal(o.status, 0);
+        if (cases[i].says) {
+            assert_says(o.err, "total_num_steps is 4, but the run has 8 updates");
+            assert_says(o.err, cases[i].says);
+        } else {
+            assert_null(strstr(o.err, "total_num_steps"));
+        }
+        outcome_free(&o);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_tensors),
-        TEST(test_config),
-        TEST(test_bf16_in_shards),
-        TEST(test_other_keys),
+        TEST(test_tensors),    TEST(test_config),          TEST(test_bf16_in_shards),
+        TEST(test_other_keys), TEST(test_schedule_beyond),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

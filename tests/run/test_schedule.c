@@ -326,6 +326,30 @@ static void test_round_trip(void **state) {
     }
 }
 
+// The highest rate behind the end, against every step.
+static void test_beyond(void **state) {
+    static const double cycles[] = {0.5, 1, 2, 0.7, 0.25, 1.49};
+    (void)state;
+    for (size_t i = 0; i < sizeof cycles / sizeof *cycles; i++) {
+        tr_schedule s = {.kind = TR_SCHEDULE_COSINE,
+                         .warmup_steps = 100,
+                         .total_steps = 1100,
+                         .cycles = cycles[i]};
+        double most = 0;
+        for (int64_t t = s.total_steps; t <= 4000; t++) {
+            most = fmax(most, tr__schedule_at_time(&s, t, 1).lr);
+            assert_true(fabs(tr__schedule_most_beyond(&s, t) - most) < 1e-5);
+        }
+    }
+    tr_schedule linear = {.kind = TR_SCHEDULE_LINEAR, .total_steps = 7};
+    assert_true(tr__schedule_most_beyond(&linear, 20) == 0);
+    tr_schedule decay = {.kind = TR_SCHEDULE_WARMUP_DECAY,
+                         .total_steps = 7,
+                         .max_lr = 1,
+                         .min_lr = 0.125};
+    assert_true(tr__schedule_most_beyond(&decay, 20) == 0.125);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_constant),         cmocka_unit_test(test_warmup),
@@ -334,6 +358,7 @@ int main(void) {
         cmocka_unit_test(test_one_cycle_shapes), cmocka_unit_test(test_read),
         cmocka_unit_test(test_read_errors),      cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_goldens),          cmocka_unit_test(test_by_tokens),
+        cmocka_unit_test(test_beyond),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
