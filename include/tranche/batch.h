@@ -29,6 +29,9 @@ typedef enum tr_batch_role {
     // What the loss compares with: I32 class numbers or token ids, each in
     // [0, classes), or TR_NO_TARGET. Missing rows are TR_NO_TARGET.
     TR_ROLE_TARGET,
+    // Where tokens stand in their documents, I32 [S], where documents share a sample:
+    // 0 begins a document, one more than before goes on with it. Missing rows are 0.
+    TR_ROLE_POSITION,
 } tr_batch_role;
 
 // One tensor of a batch. A value without pointers: it is copied wherever it goes.
@@ -41,7 +44,7 @@ typedef struct tr_batch_tensor {
     tr_tensor_desc desc;
 } tr_batch_tensor;
 
-// A list of at least one input and exactly one target.
+// A list of at least one input, exactly one target, and at most one of positions.
 typedef struct tr_batch_tensors {
     int count;
     tr_batch_tensor tensor[TR_BATCH_TENSORS_MAX]; // [count]
@@ -51,6 +54,9 @@ typedef struct tr_batch_tensors {
 // "input_ids" I32 [length], "labels" I32 [length]: the label of a position is the token
 // after it.
 tr_batch_tensors tr_batch_tokens(int64_t length);
+// The same, and "position_ids" I32 [length]: documents that share a sample. The last
+// token of a document has no target.
+tr_batch_tensors tr_batch_packed(int64_t length);
 // "features" F32 [features], "labels" I32 [] (one class for each sample).
 tr_batch_tensors tr_batch_features(int64_t features);
 // "pixel_values" F32 [height, width, channels], "labels" I32 [].
@@ -58,9 +64,10 @@ tr_batch_tensors tr_batch_images(int64_t height, int64_t width, int64_t channels
 
 // The place of the tensor of this name in the list; -1: there is none.
 int tr_batch_find(const tr_batch_tensors *batch, const char *name);
-// The first input of the list, and its target; NULL: there is none.
+// The first input of the list, its target, and its positions; NULL: there is none.
 const tr_batch_tensor *tr_batch_input(const tr_batch_tensors *batch);
 const tr_batch_tensor *tr_batch_target(const tr_batch_tensors *batch);
+const tr_batch_tensor *tr_batch_positions(const tr_batch_tensors *batch);
 
 #ifdef __cplusplus
 }

@@ -90,6 +90,8 @@ tr_value tr_linear(tr_graph *graph, tr_linear_form form, tr_value x, tr_value we
                    tr_value bias);
 tr_value tr_linear_relu(tr_graph *graph, tr_linear_form form, tr_value x,
                         tr_value weight, tr_value bias);
+// Of a packed batch (tr_batch_positions), embeddings of positions, attention and
+// rotary positions begin anew with each document, without a word of the model's.
 // ids [B, S], wte [V, C], wpe [P, C] -> [B, S, C]
 tr_value tr_embedding(tr_graph *graph, tr_value ids, tr_value wte, tr_value wpe);
 // The same with some rows of the table, those of ids from `first`; `before` [B, S, C]

@@ -25,6 +25,13 @@ tr_batch_tensors tr_batch_tokens(int64_t length) {
     return pair(tensor_of("input_ids", TR_ROLE_INPUT, TR_I32, shape), shape);
 }
 
+tr_batch_tensors tr_batch_packed(int64_t length) {
+    tr_batch_tensors batch = tr_batch_tokens(length);
+    batch.tensor[batch.count++] =
+        tensor_of("position_ids", TR_ROLE_POSITION, TR_I32, TR_SHAPE1(length));
+    return batch;
+}
+
 tr_batch_tensors tr_batch_features(int64_t features) {
     return pair(tensor_of("features", TR_ROLE_INPUT, TR_F32, TR_SHAPE1(features)),
                 (tr_shape){0});
@@ -64,6 +71,10 @@ const tr_batch_tensor *tr_batch_target(const tr_batch_tensors *batch) {
     return first_of(batch, TR_ROLE_TARGET);
 }
 
+const tr_batch_tensor *tr_batch_positions(const tr_batch_tensors *batch) {
+    return first_of(batch, TR_ROLE_POSITION);
+}
+
 // ---- checks
 
 static tr_status check_name(const tr_batch_tensors *batch, int index, const char *owner,
@@ -89,7 +100,7 @@ static tr_status check_type(const tr_batch_tensor *tensor, const char *owner,
     }
     return tr_fail(err, TR_USAGE, "%s: tensor %s of the batch has the type %s; %s",
                    owner, tensor->name, tr_dtype_name(tensor->desc.dtype),
-                   input ? "an input is F32 or I32" : "a target is I32");
+                   input ? "an input is F32 or I32" : "targets and positions are I32");
 }
 
 static tr_status check_shape(const tr_batch_tensor *tensor, const char *owner,
@@ -106,7 +117,7 @@ static tr_status check_shape(const tr_batch_tensor *tensor, const char *owner,
 
 static tr_status check_roles(const tr_batch_tensors *batch, const char *owner,
                              tr_error *err) {
-    int count[TR_ROLE_TARGET + 1] = {0};
+    int count[TR_ROLE_POSITION + 1] = {0};
     for (int i = 0; i < batch->count; i++) {
         count[batch->tensor[i].role]++;
     }
@@ -115,6 +126,11 @@ static tr_status check_roles(const tr_batch_tensors *batch, const char *owner,
                        "%s: a batch has at least one input and exactly one target, not "
                        "%d and %d",
                        owner, count[TR_ROLE_INPUT], count[TR_ROLE_TARGET]);
+    }
+    if (count[TR_ROLE_POSITION] > 1) {
+        return tr_fail(err, TR_USAGE,
+                       "%s: a batch has at most one tensor of positions, not %d", owner,
+                       count[TR_ROLE_POSITION]);
     }
     return TR_OK;
 }

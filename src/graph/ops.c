@@ -20,6 +20,21 @@
 #include "ops/shortcut/shortcut.h"
 #include "ops/swiglu/swiglu.h"
 
+// Where the tokens of a packed batch stand in their documents; TR_NO_VALUE: each sample
+// is one document.
+static tr_value positions_of(tr_graph *graph) {
+    const tr_batch_tensor *positions = tr_batch_positions(&graph->batch);
+    return positions ? tr_graph_data(graph, positions->name) : TR_NO_VALUE;
+}
+
+// An op of x, and of the positions where there are any.
+static tr_value with_positions(tr_graph *graph, const tr_op *op, const void *attr,
+                               tr_value x) {
+    tr_value places = positions_of(graph);
+    return tr_graph_op(graph, op, attr, (tr_value[]){x, places},
+                       places == TR_NO_VALUE ? 1 : 2, NULL);
+}
+
 static tr_weight_layout layout_of(tr_linear_form form) {
     return form == TR_LINEAR_IN_OUT ? TR_WEIGHT_IN_OUT : TR_WEIGHT_OUT_IN;
 }
@@ -48,8 +63,10 @@ tr_value tr_embedding(tr_graph *graph, tr_value ids, tr_value wte, tr_value wpe)
 tr_value tr_embedding_slice(tr_graph *graph, tr_value ids, tr_value wte, int64_t first,
                             tr_value wpe, tr_value before) {
     tr_embedding_attr attr = {.first = first};
+    tr_value places = wpe == TR_NO_VALUE ? TR_NO_VALUE : positions_of(graph);
     return tr_graph_op(graph, &tr__op_embedding, &attr,
-                       (tr_value[]){ids, wte, wpe, before}, 4, NULL);
+                       (tr_value[]){ids, wte, wpe, before, places},
+                       places == TR_NO_VALUE ? 4 : 5, NULL);
 }
 
 tr_value tr_layer_norm(tr_graph *graph, tr_value x, tr_value weight, tr_value bias,
@@ -86,7 +103,7 @@ tr_value tr_grouped_attention(tr_graph *graph, tr_value qkv, int heads, int kv_h
                               .draw_id = graph->draw_count++,
                               .kv_heads = kv_heads,
                               .window = window};
-    return tr_graph_op(graph, &tr__op_attention, &attr, &qkv, 1, NULL);
+    return with_positions(graph, &tr__op_attention, &attr, qkv);
 }
 
 tr_value tr_rope(tr_graph *graph, tr_value x, const tr_rope_options *o) {
@@ -100,7 +117,7 @@ tr_value tr_rope(tr_graph *graph, tr_value x, const tr_rope_options *o) {
                          .attention = o->attention,
                          .original = o->original,
                          .whole = o->truncate};
-    return tr_graph_op(graph, &tr__op_rope, &attr, &x, 1, NULL);
+    return with_positions(graph, &tr__op_rope, &attr, x);
 }
 
 tr_value tr_swiglu(tr_graph *graph, tr_value h) {

@@ -95,7 +95,8 @@ static bool are_real(const tr_tensor_desc *tensor, int count, tr_dtype real,
                      uint32_t plain) {
     for (int i = 0; i < count; i++) {
         tr_dtype want = plain >> i & 1 ? TR_F32 : real;
-        if (tensor[i].dtype != want && tensor[i].dtype != TR_NONE) {
+        tr_dtype dtype = tensor[i].dtype;
+        if (dtype != want && dtype != TR_I32 && dtype != TR_NONE) {
             return false;
         }
     }

@@ -44,10 +44,10 @@ static inline void tr__launch_note(const tr_launch *launch, tr_status status) {
     }
 }
 
-// Is every operand that is there f32?
+// Is every operand that is there f32, but indices (I32)?
 bool tr__desc_f32(const tr_op_desc *desc);
-// Is every operand that is there of type `real`, but inputs with a bit in `plain_in`
-// and results with one in `plain_out`, which are f32?
+// Is every operand that is there of type `real`, but indices, inputs with a bit in
+// `plain_in` and results with one in `plain_out`, which are f32?
 bool tr__desc_real(const tr_op_desc *desc, tr_dtype real, uint32_t plain_in,
                    uint32_t plain_out);
 // Every operand moved once, and `flops` for each element of out[0] (in[0] where out[0]

@@ -46,7 +46,7 @@ static void wrong_lists_are_refused(void **state) {
     refuse(&batch, "tensor ids of the batch has the type I64; an input is F32 or I32");
     batch = three();
     batch.tensor[2].desc.dtype = TR_F32;
-    refuse(&batch, "a target is I32");
+    refuse(&batch, "targets and positions are I32");
     batch = three();
     batch.tensor[0].desc.shape.rank = TR_RANK_MAX;
     refuse(&batch, "at most 3 dimensions");
@@ -57,6 +57,12 @@ static void wrong_lists_are_refused(void **state) {
     refuse(&batch, "exactly one target, not 1 and 2");
     batch.count = 1;
     refuse(&batch, "exactly one target, not 1 and 0");
+    batch = tr_batch_packed(4);
+    assert_int_equal(tr__batch_check(&batch, "a dataset", NULL), TR_OK);
+    batch.tensor[3] = batch.tensor[2];
+    memcpy(batch.tensor[3].name, "places", 7);
+    batch.count = 4;
+    refuse(&batch, "at most one tensor of positions, not 2");
 }
 
 static void tensors_are_found_by_name_and_role(void **state) {

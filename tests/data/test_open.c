@@ -362,6 +362,50 @@ static void memory_that_fails_is_survived(void **state) {
 
 #define SCRATCH_TEST(f) cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
 
+static const int32_t good_places[] = {0, 1, 2, 0, 0, 1}, *own_places = good_places;
+
+static tr_status read_places(void *user, const int64_t *index, int64_t count,
+                             void *const *rows, tr_error *err) {
+    (void)user;
+    (void)index;
+    (void)err;
+    memset(rows[0], 0, (size_t)count * sizeof good_places);
+    memset(rows[1], 0, (size_t)count * sizeof good_places);
+    for (int64_t i = 0; i < count; i++) {
+        memcpy((char *)rows[2] + i * (int64_t)sizeof good_places, own_places,
+               sizeof good_places);
+    }
+    return TR_OK;
+}
+
+// Kernels look back as far as a place says: one too large would lead before the sample.
+static void places_in_documents_are_checked(void **state) {
+    (void)state;
+    static const int32_t first[] = {1, 2, 3, 0, 1, 2}, jump[] = {0, 1, 3, 4, 5, 6},
+                         below[] = {0, -1, 0, 1, 2, 3};
+    tr_error err = {0};
+    tr_dataset *dataset = NULL;
+    int64_t index[2] = {2, 1};
+    int32_t ids[12], labels[12], places[12];
+    tr_dataset_source source = {
+        .samples = 3, .tensors = tr_batch_packed(6), .read = read_places};
+    assert_int_equal(tr_dataset_create_callback(&source, &dataset, &err), TR_OK);
+    void *rows[] = {ids, labels, places};
+    assert_int_equal(tr_dataset_read(dataset, index, 2, rows, &err), TR_OK);
+    assert_memory_equal(places + 6, good_places, sizeof good_places);
+    own_places = first;
+    assert_int_equal(tr_dataset_read(dataset, index, 2, rows, &err), TR_DATA);
+    assert_non_null(strstr(err.message, "sample 2: position_ids: 1 at element 0"));
+    own_places = jump;
+    err = (tr_error){0};
+    assert_int_equal(tr_dataset_read(dataset, index + 1, 1, rows, &err), TR_DATA);
+    assert_non_null(strstr(err.message, "sample 1: position_ids: 3 at element 2"));
+    own_places = below;
+    assert_int_equal(tr_dataset_read(dataset, index, 2, rows, &err), TR_DATA);
+    own_places = good_places;
+    tr_dataset_destroy(dataset);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_checked),
@@ -371,6 +415,7 @@ int main(void) {
         SCRATCH_TEST(tables_are_split_evenly),
         SCRATCH_TEST(validation_may_have_its_own_files),
         cmocka_unit_test(callbacks_are_checked),
+        cmocka_unit_test(places_in_documents_are_checked),
         SCRATCH_TEST(memory_that_fails_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,21 @@ void test_tensor_fill(test_tensor *tensor, double scale, uint64_t stream) {
     fill_real(tensor, bound, 0, stream);
 }
 
+// Each row begins a document of its own.
+static void fill_places(test_tensor *tensor, int64_t longest, uint64_t stream) {
+    int32_t *data = tensor->memory.data;
+    int64_t length = tensor->desc.shape.dim[1], left = 0, place = 0;
+    for (int64_t i = 0; i < count_of(tensor); i++) {
+        if (i % length == 0 || left == 0) {
+            left = 1 + (int64_t)tr__draw_below((uint64_t)longest, (uint64_t)i, SEED,
+                                               stream);
+            place = 0;
+        }
+        data[i] = (int32_t)place++;
+        left--;
+    }
+}
+
 void test_tensor_fill_input(test_tensor *tensor, const tr_case_input *input,
                             uint64_t stream) {
     int64_t count = count_of(tensor);
@@ -83,6 +98,10 @@ void test_tensor_fill_input(test_tensor *tensor, const tr_case_input *input,
         return;
     }
     assert_int_equal(tensor->desc.dtype, TR_I32);
+    if (input->fill == TR_FILL_PLACES) {
+        fill_places(tensor, input->bound, stream);
+        return;
+    }
     int32_t *data = tensor->memory.data;
     for (int64_t i = 0; i < count; i++) {
         bool none = input->fill == TR_FILL_TARGET && i % 5 == 4;

@@ -2,6 +2,7 @@
 
 #include "ops/attention/sizes.h"
 #include "ops/operand.h"
+#include "ops/positions.h"
 
 extern const tr_kernel tr__attention_reference, tr__attention_backward_reference;
 
@@ -65,9 +66,12 @@ static tr_shape lse_shape(tr_shape qkv, const void *attr) {
 
 static tr_status attention_infer(const tr_op_node *node, tr_tensor_desc *out,
                                  int *out_count, tr_error *err) {
-    tr_status status = tr__operand_count(node, 1, 1, err);
+    tr_status status = tr__operand_count(node, 1, 2, err);
     if (status == TR_OK) {
         status = check_qkv(node, 0, err);
+    }
+    if (status == TR_OK) {
+        status = tr__operand_positions(node, 1, node->in[0].shape, err);
     }
     if (status == TR_OK) {
         tr_shape qkv = node->in[0].shape;
@@ -80,9 +84,12 @@ static tr_status attention_infer(const tr_op_node *node, tr_tensor_desc *out,
 
 static tr_status attention_backward_infer(const tr_op_node *node, tr_tensor_desc *out,
                                           int *out_count, tr_error *err) {
-    tr_status status = tr__operand_count(node, 4, 4, err);
+    tr_status status = tr__operand_count(node, 4, 5, err);
     if (status == TR_OK) {
         status = check_qkv(node, 1, err);
+    }
+    if (status == TR_OK) {
+        status = tr__operand_positions(node, 4, node->in[1].shape, err);
     }
     if (status != TR_OK) {
         return status;
@@ -107,6 +114,9 @@ static int attention_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_
         .in = {TR_GRAD_OUT(0), TR_IN(0), TR_OUT(0), TR_OUT(1)},
         .out = {TR_GRAD_IN(0)},
     };
+    if (tr__has_positions(node, 1)) {
+        rules[0].in[4] = (tr_ref)TR_IN(1);
+    }
     memcpy(rules[0].attr, node->attr, sizeof(tr_attention_attr));
     return 1;
 }
@@ -142,6 +152,7 @@ tr_status tr__attention_check(const tr_op_node *node, tr_error *err) {
 const tr_op tr__op_attention = {
     .name = "attention",
     .attr_bytes = sizeof(tr_attention_attr),
+    .no_gradient = 1 << 1, // the positions
     .infer = attention_infer,
     .backward = attention_backward,
     .remake = {TR_REMAKE_ATTENTION, TR_REMAKE_ATTENTION},

@@ -20,6 +20,8 @@ typedef struct tr_attention_attr {
 
 // in:  qkv [B, S, (heads + 2 kv_heads) D], f32, bf16 or f16: q, k, v side by side, head
 //      h of each at its columns h D .. h D + D - 1
+//      positions [B, S] i32 (ops/positions.h), or absent: a query sees keys of its own
+//      document alone, and blocks of keys without any are not computed
 // out: y [B, S, C], C = heads D; lse [B, heads, S] f32 (log of the sum of exponentials
 //      per row)
 extern const tr_op tr__op_attention;
@@ -32,7 +34,7 @@ extern const tr_op tr__op_attention;
 // TR_ATTENTION_RING, so that as many aligned positions lie together.
 extern const tr_op tr__op_attention_cached;
 enum { TR_ATTENTION_RING = 128 };
-// in:  dy [B, S, C], qkv, y, lse      out: dqkv, as qkv
+// in:  dy [B, S, C], qkv, y, lse, positions      out: dqkv, as qkv
 extern const tr_op tr__op_attention_backward;
 
 #endif

@@ -9,6 +9,7 @@
 #include "ops/attention/cpu_pack.h"
 #include "ops/attention/cpu_tile_mask.h"
 #include "ops/operand.h"
+#include "ops/positions.h"
 
 extern const tr_kernel TR_ISA_NAME(tr__attention_backward_kernel);
 
@@ -294,7 +295,7 @@ static void add_gradients(const head *h, int64_t query, int64_t key, bool first,
     int64_t diagonal = query - key;
     int64_t rows = tr__round_up(tr__min_i64(TR_TILE, s->context - query), TR_STRIP);
     int64_t keys = tr__round_up(tr__min_i64(TR_TILE, s->context - key), TR_DRAW_LANES);
-    bool begun = tr__attention_windowed(s) || // its sums begin with zeros
+    bool begun = tr__attention_masked(s) || // its sums begin with zeros
                  (query > key && key < h->of->first * TR_TILE);
     tr_product to_v = {.a = tr_v_tile_steps(m->p),
                        .a_row = 1,
@@ -325,7 +326,7 @@ static void add_gradients(const head *h, int64_t query, int64_t key, bool first,
 static void run_keys(group *of, int64_t tile, const space *m) {
     const tr_attention_sizes *s = of->sizes;
     int64_t key = tile * TR_TILE, keys = tr__min_i64(TR_TILE, s->context - key);
-    int64_t end = tr__min_i64(s->context, key + keys - 1 + s->window);
+    int64_t end = tr__attention_newest(s, key + keys - 1);
     pack_queries(of, tile, m);
     pack_keys(of, key, m);
     for (int64_t i = 0; i < s->group; i++) {
@@ -383,21 +384,24 @@ static group group_at(const tr_attention_sizes *s, const tr_launch *launch,
 }
 
 static void begin_sums(const group *of) {
-    if (tr__attention_windowed(of->sizes)) {
+    if (tr__attention_masked(of->sizes)) {
         memset(of->sums, 0, (size_t)all_floats(of->sizes) * sizeof *of->sums);
     }
 }
 
-static void run_piece(const tr_attention_sizes *s, const tr_launch *launch,
-                      const tr_attention_cut *cut, int piece) {
+static void run_piece(const tr_attention_sizes *s, const int32_t *positions,
+                      const tr_launch *launch, const tr_attention_cut *cut, int piece) {
     space m = space_at(s, launch->workspace, piece);
     int64_t begin = tr__attention_start(cut, piece);
     int64_t end = tr__attention_start(cut, piece + 1);
+    tr_attention_sizes sample = *s;
     group at = {0};
     for (int64_t task = begin; task < end; task++) {
         int64_t tile = cut->tiles - 1 - task % cut->tiles;
         if (task == begin || tile == cut->tiles - 1) {
-            at = group_at(s, launch, task / cut->tiles, cut->tiles, tile, &m);
+            int64_t index = task / cut->tiles;
+            sample = tr__attention_of(s, positions, index / s->pairs);
+            at = group_at(&sample, launch, index, cut->tiles, tile, &m);
             begin_sums(&at);
         }
         run_keys(&at, tile, &m);
@@ -461,11 +465,12 @@ static void launch_backward(const tr_op_desc *desc, void *state,
     tr_attention_sizes s = tr__attention_sizes(desc->in[1].shape, desc->attr);
     tr_attention_cut cut =
         tr__attention_cut(&s, s.pairs, TR_TILE, desc->target.workers);
+    const int32_t *positions = tr__launch_positions(desc, launch, 4); // [B, S]
 #pragma omp parallel num_threads(cut.threads) if (cut.pieces > 1)
     {
 #pragma omp for schedule(static)
         for (int piece = 0; piece < cut.pieces; piece++) {
-            run_piece(&s, launch, &cut, piece);
+            run_piece(&s, positions, launch, &cut, piece);
         }
 #pragma omp for schedule(static)
         for (int piece = 1; piece < cut.pieces; piece++) {

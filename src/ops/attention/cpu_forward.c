@@ -8,6 +8,7 @@
 #include "ops/attention/cpu_pack.h"
 #include "ops/attention/cpu_tile_mask.h"
 #include "ops/operand.h"
+#include "ops/positions.h"
 
 extern const tr_kernel TR_ISA_NAME(tr__attention_kernel);
 
@@ -258,19 +259,21 @@ static head head_at(const tr_attention_sizes *s, const tr_launch *launch, int64_
     };
 }
 
-static void run_piece(const tr_attention_sizes *s, const tr_launch *launch,
-                      const tr_attention_cut *cut, int piece) {
+static void run_piece(const tr_attention_sizes *s, const int32_t *positions,
+                      const tr_launch *launch, const tr_attention_cut *cut, int piece) {
     tr_real *y = launch->out[0]; // [B, S, C]
     float *lse = launch->out[1]; // [B, heads, S] or NULL
     space m = space_at(s, (float *)launch->workspace + piece * space_floats(s));
     int64_t end = tr__attention_start(cut, piece + 1);
+    tr_attention_sizes sample = *s;
     head h = {.k = NULL};
     for (int64_t task = tr__attention_start(cut, piece); task < end; task++) {
         int64_t pair = task / cut->tiles, tile = task % cut->tiles;
         int64_t row = pair / s->heads, index = pair % s->heads;
         int64_t first = row * s->context * s->width + index * s->depth;
         if (!h.k || tile == 0) {
-            head next = head_at(s, launch, row, index);
+            sample = tr__attention_of(s, positions, row);
+            head next = head_at(&sample, launch, row, index);
             next.packed = next.k == h.k ? h.packed : 0; // shared by its group
             h = next;
         }
@@ -293,9 +296,10 @@ static void launch_attention(const tr_op_desc *desc, void *state,
     tr_attention_sizes s = tr__attention_sizes(desc->in[0].shape, desc->attr);
     tr_attention_cut cut =
         tr__attention_cut(&s, s.heads, TR_TILE, desc->target.workers);
+    const int32_t *positions = tr__launch_positions(desc, launch, 1); // [B, S]
 #pragma omp parallel for schedule(static) num_threads(cut.threads) if (cut.pieces > 1)
     for (int piece = 0; piece < cut.pieces; piece++) {
-        run_piece(&s, launch, &cut, piece);
+        run_piece(&s, positions, launch, &cut, piece);
     }
 }
 

@@ -43,8 +43,11 @@ typedef struct tr_seen {
 // Those of the query at `query` among `keys` keys from `key`.
 static inline tr_seen tr_v_seen(const tr_attention_sizes *s, int64_t query, int64_t key,
                                 int64_t keys) {
+    if (keys == 0) {
+        return (tr_seen){0, 0}; // a row of padding is no query
+    }
     int64_t end = tr__min_i64(keys, query - key + 1);
-    int64_t first = tr__max_i64(0, query - s->window + 1 - key);
+    int64_t first = tr__max_i64(0, tr__attention_oldest(s, query) - key);
     return (tr_seen){tr__min_i64(first, end), end};
 }
 

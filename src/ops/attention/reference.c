@@ -1,5 +1,6 @@
 #include "ops/attention/sizes.h"
 #include "ops/operand.h"
+#include "ops/positions.h"
 
 #include <math.h>
 
@@ -82,9 +83,11 @@ static void launch_attention(const tr_op_desc *desc, void *state,
     float *y = launch->out[0];        // [B, S, C]
     float *lse = launch->out[1];      // [B, heads, S] or NULL
     double *p = launch->workspace;    // [S]
-    tr_attention_sizes s = tr__attention_sizes(desc->in[0].shape, desc->attr);
-    for (int64_t i = 0; i < s.batch * s.heads * s.context; i++) {
-        int64_t query = i % s.context, pair = i / s.context, row = pair / s.heads;
+    const int32_t *positions = tr__launch_positions(desc, launch, 1);
+    tr_attention_sizes all = tr__attention_sizes(desc->in[0].shape, desc->attr);
+    for (int64_t i = 0; i < all.batch * all.heads * all.context; i++) {
+        int64_t query = i % all.context, pair = i / all.context, row = pair / all.heads;
+        tr_attention_sizes s = tr__attention_of(&all, positions, row);
         head h = head_at(&s, qkv, launch->run, row, pair % s.heads);
         float *to = y + (row * s.context + query) * s.width + h.index * s.depth;
         double total = probabilities(&h, query, p);
@@ -146,7 +149,7 @@ static void query_gradient(const head *h, const head_results *r, int64_t place,
 static void add_key_gradients(const head *h, const head_results *r, int64_t place,
                               double *dk, double *dv) {
     const tr_attention_sizes *s = h->sizes;
-    int64_t end = tr__min_i64(s->context, place + s->window);
+    int64_t end = tr__attention_newest(s, place);
     for (int64_t query = place; query < end; query++) {
         pair_gradient g = pair_at(h, r, query, place);
         add_scaled(dk, g.through, h->q + query * s->pitch, s->depth);
@@ -202,8 +205,10 @@ static size_t backward_workspace(const tr_op_desc *desc, const void *state) {
 static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
-    tr_attention_sizes s = tr__attention_sizes(desc->in[1].shape, desc->attr);
-    for (int64_t i = 0; i < s.batch * s.context; i++) {
+    const int32_t *positions = tr__launch_positions(desc, launch, 4);
+    tr_attention_sizes all = tr__attention_sizes(desc->in[1].shape, desc->attr);
+    for (int64_t i = 0; i < all.batch * all.context; i++) {
+        tr_attention_sizes s = tr__attention_of(&all, positions, i / all.context);
         place_gradients(&s, launch, i / s.context, i % s.context, launch->workspace);
     }
 }

@@ -19,6 +19,8 @@ typedef struct tr_attention_sizes {
     int64_t window; // keys that a query sees at most; the context where there is none
     float dropout;
     uint32_t draw_id;
+    const int32_t
+        *places; // [S] of the sample at work, in its documents; NULL: it is one
 } tr_attention_sizes;
 
 // qkv: the shape [B, S, (heads + 2 kv_heads) D]; attr: tr_attention_attr.
@@ -45,14 +47,37 @@ static inline tr_attention_sizes tr__attention_sizes(tr_shape qkv, const void *a
     };
 }
 
-// Does a query not see all keys before it?
+// The same for sample `row`; positions: [B, S], or NULL.
+static inline tr_attention_sizes
+tr__attention_of(const tr_attention_sizes *s, const int32_t *positions, int64_t row) {
+    tr_attention_sizes of = *s;
+    of.places = positions ? positions + row * s->context : NULL;
+    return of;
+}
+
+// Is there a window of keys?
 static inline bool tr__attention_windowed(const tr_attention_sizes *s) {
     return s->window < s->context;
 }
 
-// The first key that a query sees.
+// May a query not see all keys before it?
+static inline bool tr__attention_masked(const tr_attention_sizes *s) {
+    return tr__attention_windowed(s) || s->places;
+}
+
+// The first key that a query sees. It is never before that of the query before.
 static inline int64_t tr__attention_oldest(const tr_attention_sizes *s, int64_t query) {
-    return tr__max_i64(0, query - s->window + 1);
+    int64_t begin = s->places ? query - s->places[query] : 0;
+    return tr__max_i64(begin, query - s->window + 1);
+}
+
+// The query behind the last one that sees a key.
+static inline int64_t tr__attention_newest(const tr_attention_sizes *s, int64_t key) {
+    int64_t end = tr__min_i64(s->context, key + s->window), query = key + 1;
+    while (s->places && query < end && s->places[query] > 0) {
+        query++;
+    }
+    return s->places ? query : end;
 }
 
 // What makes a product of a query and a key the logarithm, to base 2, of its power:

@@ -36,7 +36,8 @@ static void embed_rows(const tr_op_desc *desc, const tr_launch *launch,
     const tr_real *wte = launch->in[1];    // [V, C]
     const tr_real *wpe = launch->in[2];    // [P, C] or NULL
     const tr_real *before = launch->in[3]; // [B, S, C] or NULL
-    tr_real *y = launch->out[0];           // [B, S, C]
+    const int32_t *positions = tr__launch_positions(desc, launch, 4);
+    tr_real *y = launch->out[0]; // [B, S, C]
     int64_t tokens = desc->in[1].shape.dim[0];
     int64_t length = desc->in[0].shape.dim[1], width = desc->in[1].shape.dim[1];
     bool add = launch->accumulate & 1;
@@ -51,7 +52,9 @@ static void embed_rows(const tr_op_desc *desc, const tr_launch *launch,
             parts[count++] = wte + token * width;
         }
         if (wpe) {
-            parts[count++] = wpe + (launch->run->position + row % length) * width;
+            int64_t at =
+                tr__embedding_position(positions, launch->run->position, length, row);
+            parts[count++] = wpe + at * width;
         }
         put_sum(parts, count, y + row * width, width, add);
     }
@@ -90,8 +93,9 @@ static void scatter_columns(const tr_op_desc *desc, const tr_launch *launch,
                             tr_range columns) {
     const tr_real *dy = launch->in[0];  // [B, S, C]
     const int32_t *ids = launch->in[1]; // [B, S]
-    float *dwte = launch->out[0];       // [V, C] or NULL
-    float *dwpe = launch->out[1];       // [P, C] or NULL
+    const int32_t *positions = tr__launch_positions(desc, launch, 4);
+    float *dwte = launch->out[0]; // [V, C] or NULL
+    float *dwpe = launch->out[1]; // [P, C] or NULL
     int64_t rows = tr_shape_count(desc->in[1].shape);
     int64_t length = desc->in[1].shape.dim[1], width = desc->in[2].shape.dim[1];
     int64_t tokens = desc->in[2].shape.dim[0], count = columns.end - columns.begin;
@@ -103,7 +107,8 @@ static void scatter_columns(const tr_op_desc *desc, const tr_launch *launch,
             tr_v_add_to(from, to, count, true);
         }
         if (dwpe) {
-            float *to = dwpe + row % length * width + columns.begin;
+            int64_t at = tr__embedding_position(positions, 0, length, row);
+            float *to = dwpe + at * width + columns.begin;
             tr_v_add_to(from, to, count, true);
         }
     }

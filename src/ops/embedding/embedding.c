@@ -1,6 +1,7 @@
 #include "ops/embedding/embedding.h"
 
 #include "ops/operand.h"
+#include "ops/positions.h"
 
 #include <string.h>
 
@@ -49,13 +50,16 @@ static tr_shape result_shape(const tr_tensor_desc *tables) {
 
 static tr_status embedding_infer(const tr_op_node *node, tr_tensor_desc *out,
                                  int *out_count, tr_error *err) {
-    tr_status status = tr__operand_count(node, 2, 4, err);
+    tr_status status = tr__operand_count(node, 2, 5, err);
     if (status == TR_OK) {
         status = check_tables(node, 0, err);
     }
     if (status == TR_OK && has(node, 3)) {
         status =
             tr__operand_shape(node, 3, node->in[1].dtype, result_shape(node->in), err);
+    }
+    if (status == TR_OK) {
+        status = tr__operand_positions(node, 4, node->in[0].shape, err);
     }
     if (status == TR_OK) {
         out[0] = (tr_tensor_desc){node->in[1].dtype, result_shape(node->in)};
@@ -66,13 +70,16 @@ static tr_status embedding_infer(const tr_op_node *node, tr_tensor_desc *out,
 
 static tr_status embedding_backward_infer(const tr_op_node *node, tr_tensor_desc *out,
                                           int *out_count, tr_error *err) {
-    tr_status status = tr__operand_count(node, 3, 4, err);
+    tr_status status = tr__operand_count(node, 3, 5, err);
     if (status == TR_OK) {
         status = check_tables(node, 1, err);
     }
     if (status == TR_OK) {
         status = tr__operand_shape(node, 0, node->in[2].dtype,
                                    result_shape(node->in + 1), err);
+    }
+    if (status == TR_OK) {
+        status = tr__operand_positions(node, 4, node->in[1].shape, err);
     }
     if (status == TR_OK) {
         out[0] = tr__param_gradient(node->in[2]);
@@ -93,6 +100,9 @@ static int embedding_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_
         rules[0].in[3] = (tr_ref)TR_IN(2);
         rules[0].out[1] = (tr_ref)TR_GRAD_IN(2);
     }
+    if (has(node, 4)) {
+        rules[0].in[4] = (tr_ref)TR_IN(4);
+    }
     memcpy(rules[0].attr, node->attr, sizeof(tr_embedding_attr));
     rules[1] = (tr_rule){.in = {TR_GRAD_OUT(0)}, .out = {TR_GRAD_IN(3)}};
     return has(node, 3) ? 2 : 1;
@@ -101,7 +111,7 @@ static int embedding_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_
 const tr_op tr__op_embedding = {
     .name = "embedding",
     .attr_bytes = sizeof(tr_embedding_attr),
-    .no_gradient = 1, // the ids
+    .no_gradient = 1 << 0 | 1 << 4, // ids and positions
     .in_place = 1 + 3,
     .infer = embedding_infer,
     .backward = embedding_backward,

@@ -3,6 +3,7 @@
 #define TR_OPS_EMBEDDING_SUPPORT_H
 
 #include "ops/embedding/embedding.h"
+#include "ops/positions.h"
 
 #include <string.h>
 
@@ -15,14 +16,21 @@ static inline int64_t tr__embedding_row(const tr_op_desc *desc, int64_t rows,
     return row >= 0 && row < rows ? row : -1;
 }
 
+// The row of the table of positions that is token `row`'s of all samples'.
+static inline int64_t tr__embedding_position(const int32_t *positions, int64_t first,
+                                             int64_t length, int64_t row) {
+    return positions ? positions[row] : first + row % length;
+}
+
 // Does every operand have the type that the op's contract gives it where real ones are
-// `real`? Ids: input `ids`, 0 in the forward, 1 in the backward.
+// `real`? Ids: input `ids`, 0 in the forward, 1 in the backward. Positions: input 4.
 static inline bool tr__embedding_supports(const tr_op_desc *desc, int ids,
                                           tr_dtype real) {
     bool good = desc->in[ids].dtype == TR_I32;
     for (int i = 0; i < desc->in_count; i++) {
         tr_dtype dtype = desc->in[i].dtype;
-        good = good && (i == ids || dtype == real || dtype == TR_NONE);
+        bool plain = i == ids || (i == 4 && dtype == TR_I32);
+        good = good && (plain || dtype == real || dtype == TR_NONE);
     }
     for (int i = 0; i < desc->out_count; i++) {
         tr_dtype dtype = desc->out[i].dtype, want = ids == 0 ? real : TR_F32;

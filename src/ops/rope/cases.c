@@ -10,10 +10,16 @@ static const struct {
     int64_t batch, context, heads, depth, other;
     tr_rope_scaling scaling;
     double gradient_tolerance;
+    int64_t longest; // document of a packed sample; 0: each sample is one
 } cases[] = {
-    {1, 1, 1, 2, 0, TR_ROPE_DEFAULT, 1e-3},  {2, 5, 3, 6, 4, TR_ROPE_DEFAULT, 1e-3},
-    {1, 9, 2, 34, 17, TR_ROPE_LINEAR, 1e-3}, {2, 300, 3, 64, 64, TR_ROPE_DEFAULT, 0},
-    {1, 257, 4, 32, 0, TR_ROPE_LLAMA3, 0},   {2, 129, 2, 80, 33, TR_ROPE_YARN, 0},
+    {1, 1, 1, 2, 0, TR_ROPE_DEFAULT, 1e-3, 0},
+    {2, 5, 3, 6, 4, TR_ROPE_DEFAULT, 1e-3, 0},
+    {1, 9, 2, 34, 17, TR_ROPE_LINEAR, 1e-3, 0},
+    {2, 300, 3, 64, 64, TR_ROPE_DEFAULT, 0, 0},
+    {1, 257, 4, 32, 0, TR_ROPE_LLAMA3, 0, 0},
+    {2, 129, 2, 80, 33, TR_ROPE_YARN, 0, 0},
+    {2, 5, 3, 6, 4, TR_ROPE_DEFAULT, 1e-3, 3},
+    {2, 400, 3, 64, 64, TR_ROPE_YARN, 0, 150},
 };
 
 static bool get(int index, tr_case *out) {
@@ -34,9 +40,12 @@ static bool get(int index, tr_case *out) {
     *out = (tr_case){
         .name = "rope",
         .op = &tr__op_rope,
-        .in_count = 1,
+        .in_count = cases[index].longest ? 2 : 1,
         .in = {{.desc = {TR_F32,
-                         TR_SHAPE3(cases[index].batch, cases[index].context, width)}}},
+                         TR_SHAPE3(cases[index].batch, cases[index].context, width)}},
+               {.desc = {TR_I32, TR_SHAPE2(cases[index].batch, cases[index].context)},
+                .fill = TR_FILL_PLACES,
+                .bound = cases[index].longest}},
         .tolerance = 3e-7,
         .half_tolerance = 1,
         .gradient_tolerance = cases[index].gradient_tolerance,

@@ -7,6 +7,7 @@
 #include "backend/cpu/simd_map.h"
 #include "base/checked.h"
 #include "ops/operand.h"
+#include "ops/positions.h"
 #include "ops/rope/rope.h"
 
 #include <math.h>
@@ -29,9 +30,10 @@ typedef struct rows {
     const tr_real *x;
     tr_real *y;
     int64_t context, width;
-    int64_t position; // of the first row of a sample
-    double size;      // of the turned elements
-    int direction;    // 1, or -1: back
+    int64_t position;         // of the first row of a sample
+    const int32_t *positions; // [B, S] in documents; NULL: each sample is one
+    double size;              // of the turned elements
+    int direction;            // 1, or -1: back
     bool add;
 } rows;
 
@@ -58,6 +60,14 @@ static void begin_at(const rows *w, int64_t position, angles *a) {
         a->sine[j] = w->size * w->direction * sin(angle);
         a->step_cosine[j] = cos(frequency);
         a->step_sine[j] = w->direction * sin(frequency);
+    }
+}
+
+// At place 0, where nothing is turned; the steps stay.
+static void begin_document(const rows *w, angles *a) {
+    for (int64_t j = 0; j < w->attr.depth / 2; j++) {
+        a->cosine[j] = w->size;
+        a->sine[j] = 0;
     }
 }
 
@@ -93,8 +103,12 @@ static void turn_head(const angles *a, int64_t half, const tr_real *x, tr_real *
 static void turn_block(const rows *w, int64_t sample, int64_t first, int64_t end,
                        angles *a) {
     int64_t depth = w->attr.depth, turned = w->attr.heads * depth;
-    begin_at(w, w->position + first, a);
+    const int32_t *places = w->positions ? w->positions + sample * w->context : NULL;
+    begin_at(w, places ? places[first] : w->position + first, a);
     for (int64_t row = first; row < end; row++) {
+        if (places && places[row] == 0) {
+            begin_document(w, a);
+        }
         int64_t at = (sample * w->context + row) * w->width;
         round_angles(depth / 2, a);
         for (int64_t c = 0; c < turned; c += depth) {
@@ -128,6 +142,7 @@ static void turn(const tr_op_desc *desc, const tr_launch *launch, int direction)
               .context = shape.dim[1],
               .width = shape.dim[2],
               .position = launch->run->position,
+              .positions = tr__launch_positions(desc, launch, 1),
               .direction = direction,
               .add = launch->accumulate & 1};
     memcpy(&w.attr, desc->attr, sizeof w.attr);

@@ -1,4 +1,5 @@
 #include "ops/operand.h"
+#include "ops/positions.h"
 #include "ops/rope/rope.h"
 
 #include <math.h>
@@ -31,11 +32,13 @@ static void turn(const tr_op_desc *desc, const tr_launch *launch, int direction)
     memcpy(&attr, desc->attr, sizeof attr);
     int64_t context = desc->in[0].shape.dim[1], width = desc->in[0].shape.dim[2];
     int64_t turned = (int64_t)attr.heads * attr.depth;
+    const int32_t *positions = tr__launch_positions(desc, launch, 1);
     bool add = launch->accumulate & 1;
     for (int64_t r = 0; r < desc->in[0].shape.dim[0] * context; r++) {
+        int64_t place = positions ? positions[r] : launch->run->position + r % context;
         for (int64_t c = 0; c < turned; c += attr.depth) {
-            turn_head(&attr, launch->run->position + r % context, direction,
-                      x + r * width + c, y + r * width + c, add);
+            turn_head(&attr, place, direction, x + r * width + c, y + r * width + c,
+                      add);
         }
         for (int64_t c = turned; c < width; c++) {
             put(&y[r * width + c], x[r * width + c], add);

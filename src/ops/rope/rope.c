@@ -1,6 +1,7 @@
 #include "ops/rope/rope.h"
 
 #include "ops/operand.h"
+#include "ops/positions.h"
 
 #include <math.h>
 #include <string.h>
@@ -57,7 +58,12 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
     char text[TR_SHAPE_TEXT];
     tr_rope_attr attr;
     memcpy(&attr, node->attr, sizeof attr);
-    tr_status status = tr__operand_same(node, 1, out, out_count, err);
+    tr_op_node alone = *node; // without the positions
+    alone.in_count = 1;
+    tr_status status = tr__operand_count(node, 1, 2, err);
+    if (status == TR_OK) {
+        status = tr__operand_same(&alone, 1, out, out_count, err);
+    }
     if (status != TR_OK) {
         return status;
     }
@@ -74,7 +80,7 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
                        node->op->name, tr__shape_text(shape, text), (int)attr.heads,
                        (int)attr.depth);
     }
-    return TR_OK;
+    return tr__operand_positions(node, 1, shape, err);
 }
 
 static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
@@ -83,6 +89,9 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
         .in = {TR_GRAD_OUT(0)},
         .out = {TR_GRAD_IN(0)},
     };
+    if (tr__has_positions(node, 1)) {
+        rules[0].in[1] = (tr_ref)TR_IN(1);
+    }
     memcpy(rules[0].attr, node->attr, sizeof(tr_rope_attr));
     return 1;
 }
@@ -91,6 +100,7 @@ const tr_op tr__op_rope = {
     .name = "rope",
     .attr_bytes = sizeof(tr_rope_attr),
     .in_place = 1,
+    .no_gradient = 1 << 1, // the positions
     .infer = infer,
     .backward = backward,
     .reference = &tr__rope_reference,
