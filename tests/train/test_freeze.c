@@ -33,7 +33,9 @@ enum { WAYS = sizeof ways / sizeof *ways };
 static const char *const precisions[] = {
     "", ", \"bf16\": {\"enabled\": true}",
     ", \"bf16\": {\"enabled\": true}, \"data_types\": {\"grad_accum_dtype\": "
-    "\"bf16\"}"};
+    "\"bf16\"}",
+    ", \"fp16\": {\"enabled\": true, \"initial_scale_power\": 10, "
+    "\"loss_scale_window\": 1}"};
 enum { PRECISIONS = sizeof precisions / sizeof *precisions };
 
 // Each world in every way, in one precision after the other.
