@@ -27,6 +27,9 @@ typedef struct tr_evaluator_options {
     size_t set_count;
     bool labels_optional; // csv, npy: samples may have no label
     int64_t micro_batch;  // samples computed together; 0: chosen
+    // Makes the plan alone, for tr_evaluator_plan: no memory is taken and no weight is
+    // read, and there are no answers.
+    bool plan_only;
     // The caller's own, in place of what the folder and `data` say; they must outlive
     // the evaluator. Weights are read from `path` by the names of the parameters.
     const tr_model *own_model;
@@ -57,7 +60,8 @@ typedef struct tr_answers {
     const int32_t *targets; // [count, positions]; negative: none
 } tr_answers;
 
-// The next samples, in the order of the data. TR_DATA, TR_IO.
+// The next samples, in the order of the data. TR_DATA, TR_IO; TR_USAGE: created with
+// plan_only.
 tr_status tr_evaluator_next(tr_evaluator *evaluator, tr_answers *answers,
                             tr_error *err);
 

@@ -28,6 +28,9 @@ typedef struct tr_sampler_options {
     // each token. The tokens are the same, but slow.
     bool uncached;
     int64_t piece; // positions of a prompt that are computed together; 0: chosen
+    // Makes the plans alone, for tr_sampler_prompt_plan and tr_sampler_token_plan: no
+    // memory is taken and no weight is read, and there are no logits.
+    bool plan_only;
 } tr_sampler_options;
 
 // Loads a model. The caller destroys *out. TR_IO; TR_USAGE: not a language model;
@@ -54,7 +57,7 @@ const tr_plan *tr_sampler_token_plan(const tr_sampler *sampler);
 // the context); owned by the sampler, good until the next call. Tokens that are those
 // of the call before, from the first one on, are not computed again. Where the context
 // is full its first token is another one with every token, and all is computed.
-// TR_USAGE: no token, or one outside of the vocabulary.
+// TR_USAGE: no token, or one outside of the vocabulary; opened with plan_only.
 tr_status tr_sampler_logits(tr_sampler *sampler, const int32_t *tokens, int64_t count,
                             const float **logits, tr_error *err);
 

@@ -2,6 +2,7 @@
 #ifndef TR_CLI_CLI_H
 #define TR_CLI_CLI_H
 
+#include <tranche/plan.h>
 #include <tranche/status.h>
 
 #include <stdbool.h>
@@ -60,6 +61,10 @@ int cli_end(tr_status status);
 // dst, [CLI_WORD_MAX + 4].
 enum { CLI_WORD_MAX = 120 };
 const char *cli_word(const char *word, char *dst);
+
+// Warns where a plan that was printed needs more memory than the machine has. what:
+// "sampling from this model".
+void cli_plan_fits(const tr_plan *plan, const char *what);
 
 int cli_train(const cli_command *command, int argc, char **argv);
 int cli_plan(const cli_command *command, int argc, char **argv);

@@ -58,11 +58,37 @@ static tr_status ask(tr_evaluator *e, const char *logits, tr_error *err) {
     return logits ? cli_npy_close(&file, status, err) : status;
 }
 
+static tr_status evaluate(tr_evaluator *e, const char *logits, bool json,
+                          tr_error *err) {
+    tr_status status = ask(e, logits, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    tr_evaluated result = tr_evaluator_result(e);
+    if (json) {
+        print_json(&result, tr_plan_ledger(tr_evaluator_plan(e)));
+    } else {
+        print(&result);
+    }
+    return TR_OK;
+}
+
+static tr_status print_plan(const tr_evaluator *e, bool json, tr_error *err) {
+    const tr_plan *plan = tr_evaluator_plan(e);
+    tr_status status =
+        json ? tr_plan_print_json(plan, stdout, err) : tr_plan_print(plan, stdout, err);
+    if (status == TR_OK) {
+        cli_plan_fits(plan, "evaluating this model");
+    }
+    return status;
+}
+
 int cli_evaluate(const cli_command *command, int argc, char **argv) {
     cli_ask asked = {0};
     tr_error err = {0};
     tr_evaluator *e = NULL;
     const char *logits = NULL;
+    bool plan = false;
     size_t count;
     int exit_status;
     const cli_option options[] = {
@@ -73,6 +99,9 @@ int cli_evaluate(const cli_command *command, int argc, char **argv) {
          "changes one key of the run file"},
         {"--logits", CLI_TEXT, &logits, "FILE.npy",
          "writes them: [samples, positions, vocabulary] f32"},
+        {"--plan", CLI_FLAG, &plan, NULL,
+         "prints the plan of a batch of samples, with its memory, and reads no "
+         "weights"},
         {"--json", CLI_FLAG, &asked.json, NULL, "as one JSON object"},
     };
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
@@ -80,17 +109,15 @@ int cli_evaluate(const cli_command *command, int argc, char **argv) {
         return exit_status;
     }
     tr_evaluator_options how = cli_evaluator_options(&asked);
+    how.plan_only = plan;
+    if (plan && logits) {
+        tr_fail(&err, TR_USAGE, "--plan computes no logits: leave out it or --logits");
+        return cli_fail(&err);
+    }
     tr_status status = tr_evaluator_create(&how, &e, &err);
     if (status == TR_OK) {
-        status = ask(e, logits, &err);
-    }
-    if (status == TR_OK) {
-        tr_evaluated result = tr_evaluator_result(e);
-        if (asked.json) {
-            print_json(&result, tr_plan_ledger(tr_evaluator_plan(e)));
-        } else {
-            print(&result);
-        }
+        status = plan ? print_plan(e, asked.json, &err)
+                      : evaluate(e, logits, asked.json, &err);
     }
     tr_evaluator_destroy(e);
     return status == TR_OK ? cli_end(status) : cli_fail(&err);

@@ -63,11 +63,15 @@ static tr_status generate(tr_sampler *sampler, const request *r, cli_text *text,
 }
 
 static tr_status print_plans(const tr_sampler *sampler, tr_error *err) {
+    const tr_plan *prompt = tr_sampler_prompt_plan(sampler);
     printf("A piece of the prompt:\n\n");
-    tr_status status = tr_plan_print(tr_sampler_prompt_plan(sampler), stdout, err);
+    tr_status status = tr_plan_print(prompt, stdout, err);
     if (status == TR_OK) {
         printf("\nA token:\n\n");
         status = tr_plan_print(tr_sampler_token_plan(sampler), stdout, err);
+    }
+    if (status == TR_OK) {
+        cli_plan_fits(prompt, "sampling from this model");
     }
     return status;
 }
@@ -93,7 +97,8 @@ static tr_status open_sampler(const char *path, const request *r, tr_sampler **o
     tr_sampler_options options = {.path = path,
                                   .length =
                                       (int64_t)strlen(r->prompt) + SPECIAL + r->tokens,
-                                  .threads = (int)r->threads};
+                                  .threads = (int)r->threads,
+                                  .plan_only = r->plan};
     tr_status status = read_dtype(r->dtype, &options.compute, err);
     return status == TR_OK ? tr_sampler_open(&options, out, err) : status;
 }
@@ -171,7 +176,7 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
          "what the model computes in: f32 (default), bf16 or fp16"},
         {"--plan", CLI_FLAG, &r.plan, NULL,
          "prints the plans of a piece of the prompt and of a token, with their memory, "
-         "and writes nothing"},
+         "and reads no weights"},
         {"--threads", CLI_SOME, &r.threads, "N", "threads (default: the cores)"},
     };
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,

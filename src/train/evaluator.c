@@ -152,9 +152,7 @@ static tr_status make_plan(tr_evaluator *e, tr_error *err) {
                                .compute = e->run->request.compute,
                                .host_data_bytes = tr_dataset_bytes(e->data),
                                .threads = threads_of(e->run)};
-    tr_status status = tr_plan_make(&request, &e->plan, err);
-    return status == TR_OK ? tr__memory_check(e->plan, "evaluating this model", err)
-                           : status;
+    return tr_plan_make(&request, &e->plan, err);
 }
 
 static tr_status read_weights(tr_evaluator *e, const char *folder, tr_error *err) {
@@ -195,6 +193,10 @@ static tr_status load(tr_evaluator *e, const tr_evaluator_options *o, tr_error *
     if (status == TR_OK) {
         status = make_plan(e, err);
     }
+    if (status != TR_OK || o->plan_only) {
+        return status;
+    }
+    status = tr__memory_check(e->plan, "evaluating this model", err);
     if (status == TR_OK) {
         status = take_memory(e, err);
     }
@@ -274,6 +276,9 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_answers *answers, tr_error *err)
     int64_t count = tr__min_i64(e->batch, e->samples - e->next);
     tr_run_context context = {0};
     *answers = (tr_answers){.first = e->next};
+    if (!e->executor) {
+        return tr_fail(err, TR_USAGE, "this evaluator was made for its plan alone");
+    }
     if (count == 0) {
         return TR_OK;
     }

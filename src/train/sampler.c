@@ -85,8 +85,9 @@ static tr_status plan_way(tr_sampler *s, const tr_sampler_options *o, int64_t po
                                .compute = o->compute,
                                .threads = o->threads};
     tr_status status = tr_plan_make(&request, &w->plan, err);
-    return status == TR_OK ? tr__memory_check(w->plan, "sampling from this model", err)
-                           : status;
+    return status == TR_OK && !o->plan_only
+               ? tr__memory_check(w->plan, "sampling from this model", err)
+               : status;
 }
 
 // The larger one's memory is enough for both.
@@ -152,9 +153,10 @@ static tr_status load(tr_sampler *s, const tr_sampler_options *o, const char *fo
     if (status == TR_OK) {
         status = make_plans(s, o, err);
     }
-    if (status == TR_OK) {
-        status = take_memory(s, err);
+    if (status != TR_OK || o->plan_only) {
+        return status;
     }
+    status = take_memory(s, err);
     return status == TR_OK ? read_weights(s, folder, err) : status;
 }
 
@@ -218,6 +220,9 @@ const tr_plan *tr_sampler_token_plan(const tr_sampler *sampler) {
 
 static tr_status check_tokens(const tr_sampler *s, const int32_t *tokens, int64_t count,
                               tr_error *err) {
+    if (!s->window) {
+        return tr_fail(err, TR_USAGE, "this sampler was opened for its plans alone");
+    }
     if (count < 1) {
         return tr_fail(err, TR_USAGE, "a prompt needs at least one token");
     }

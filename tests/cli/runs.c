@@ -75,3 +75,12 @@ void train_tokens(void *const *state) {
     free(succeed(state, LIST("train", "run.json", "--data", "ids", "--set",
                              "data.format=tokens", "--set", "model.vocab_size=500")));
 }
+
+void spoil_weights(void *const *state) {
+    static const char name[] = "out/checkpoints/latest/model.safetensors";
+    size_t bytes;
+    char *weights = file_read(state, name, &bytes);
+    memset(weights, 0, bytes);
+    file_write(state, name, weights, bytes);
+    free(weights);
+}

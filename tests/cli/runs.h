@@ -16,6 +16,9 @@ void run_file(void *const *state, const char *text, const char *more);
 extern const char gpt2_tokenizer[];
 void train_tokens(void *const *state);
 
+// Puts as many zeros in place of the weights of the latest checkpoint in "out".
+void spoil_weights(void *const *state);
+
 // Writes run.json, x.npy and y.npy: a classifier of 2 features on 40 samples in their
 // order, 4 a step, of which number `bad` has a feature that is no number.
 void bad_sample_run(void *const *state, int bad);

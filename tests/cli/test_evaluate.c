@@ -245,12 +245,33 @@ static void test_tokenizer_folder(void **state) {
     free(plain);
 }
 
+// The plan alone: no weight is read.
+static void test_plan(void **state) {
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json")));
+    json_t *whole = succeed_json(state, LIST("evaluate", "out", "--json"));
+    spoil_weights(state);
+    char *text = succeed(state, LIST("evaluate", "out", "--plan"));
+    assert_says(text, "answer: ");
+    assert_null(strstr(text, "perplexity"));
+    free(text);
+    json_t *plan = succeed_json(state, LIST("evaluate", "out", "--plan", "--json"));
+    const json_t *device = json_object_get(json_object_get(plan, "ledger"), "device");
+    assert_true(number_in(device, "total") ==
+                number_in(json_object_get(whole, "planned_peak_bytes"), "device"));
+    json_decref(whole);
+    json_decref(plan);
+    fail_with(state, NULL, LIST("evaluate", "out"), 5, LIST("model.safetensors"));
+    fail_with(state, NULL, LIST("evaluate", "out", "--plan", "--logits", "l.npy"), 2,
+              LIST("--plan", "--logits"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_tokenizer_folder), TEST(test_as_trained),
         TEST(test_logits),           TEST(test_logits_follow_no_link),
         TEST(test_predict),          TEST(test_refusals),
-        TEST(test_compare),
+        TEST(test_compare),          TEST(test_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,6 +155,14 @@ static void test_plans(void **state) {
     }
     fail_with(state, NULL, LIST("sample", "out", "--dtype", "int8"), 2,
               LIST("--dtype", "int8", "bf16"));
+    // No weights are read for them.
+    text = succeed(state, LIST("sample", "out", "--plan"));
+    spoil_weights(state);
+    char *again = succeed(state, LIST("sample", "out", "--plan"));
+    assert_string_equal(again, text);
+    free(again);
+    free(text);
+    fail_with(state, NULL, LIST("sample", "out"), 5, LIST("model.safetensors"));
 }
 
 // Each place that holds the model gives the same.
