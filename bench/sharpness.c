@@ -44,7 +44,6 @@ static tr_status no_memory(tr_error *err) {
 }
 
 // ---- weights and gradients
-// ------------------------------------------------------------
 
 static int64_t tensor_count(const surface *s, size_t i) {
     int64_t count = 0;
@@ -118,7 +117,6 @@ static tr_status gradient_at(surface *s, const float *weights, float *gradient,
 }
 
 // ---- power iteration
-// ------------------------------------------------------------------
 
 typedef struct vectors {
     float *weights, *direction, *moved, *ahead, *behind; // [count] each
@@ -211,7 +209,6 @@ static tr_status measure(tr_engine *engine, const options *o, tr_error *err) {
 }
 
 // ---- the run
-// --------------------------------------------------------------------------
 
 // The run as the file has it, at rate 0, with one effective batch that is all samples.
 static size_t settings(const options *o, long samples, char batch[64],

@@ -1,7 +1,7 @@
 # tr_add_kernels(<target> <files>): compiles each file once for each instruction set, with
 # TR_ISA_SUFFIX telling which, and adds the objects to the target; what is written for
 # tensors of any format (backend/cpu/real.h) also for each 16-bit one, and of that what
-# multiplies cells (backend/cpu/cell.h) also with pairs of bf16 for cells.
+# multiplies itself (backend/cpu/pair.h) also for pairs of bf16.
 set(TR_KERNEL_FLAGS -O3 -Wno-psabi)
 if(TRANCHE_FUZZ) # no fuzz target runs a kernel
     set(TR_KERNEL_FLAGS -O0 -fno-sanitize=all -Wno-psabi)
@@ -48,7 +48,7 @@ endfunction()
 
 function(tr_add_kernels target files)
     tr_files_with("^#include \"backend/cpu/real.h\"" "${files}" of_any_format)
-    tr_files_with("^#include \"backend/cpu/cell.h\"" "${files}" of_cells)
+    tr_files_with("^#include \"backend/cpu/pair.h\"" "${files}" of_pairs)
     foreach(isa ${TR_ISAS})
         if(files)
             tr_add_kernel_objects(${target} "${files}" ${isa} "")
@@ -59,7 +59,7 @@ function(tr_add_kernels target files)
             endif()
         endforeach()
     endforeach()
-    if(of_cells AND TR_ISA_OF_PAIRS)
-        tr_add_kernel_objects(${target} "${of_cells}" ${TR_ISA_OF_PAIRS} _pairs)
+    if(of_pairs AND TR_ISA_OF_PAIRS)
+        tr_add_kernel_objects(${target} "${of_pairs}" ${TR_ISA_OF_PAIRS} _pairs)
     endif()
 endfunction()

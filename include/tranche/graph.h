@@ -31,7 +31,6 @@ typedef struct tr_init {
 } tr_init;
 
 // ---- what comes in and goes out
-// ------------------------------------------------------
 
 // Tensor `index` that the unit before handed on.
 tr_value tr_graph_input(tr_graph *graph, int index);
@@ -73,7 +72,6 @@ void tr_graph_segment(tr_graph *graph);
 void tr_graph_output(tr_graph *graph, tr_value value);
 
 // ---- ops
-// -----------------------------------------------------------------------------
 
 // Any op, also one of the caller's own. attr: op->attr_bytes; in: [in_count],
 // TR_NO_VALUE where left out; out: [the op's outputs], may be NULL. Returns output 0.
@@ -174,7 +172,6 @@ tr_head_running tr_head_slice(tr_graph *graph, tr_linear_form form, tr_value x,
 void tr_head_slice_loss(tr_graph *graph, tr_head_running last, tr_value targets);
 
 // ---- asking
-// --------------------------------------------------------------------------
 
 tr_tensor_desc tr_graph_desc(const tr_graph *graph, tr_value value);
 // Stops the graph with an error of the model's own.

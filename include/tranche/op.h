@@ -90,7 +90,6 @@ typedef struct tr_kernel {
 } tr_kernel;
 
 // ---- rules as data
-// -------------------------------------------------------------------
 
 // A reference, in an op's rule, to a value of the node that the rule is applied to.
 typedef enum tr_ref_kind {

@@ -18,7 +18,6 @@ enum {
 static const double usual_seconds = 4;
 
 // ---- plans whose kernels are measured
-// ------------------------------------------------
 
 // One rank's, with everything on the device. Two micro-batches, so that gradients are
 // added to.
@@ -66,7 +65,6 @@ static tr_status make_plans(tr_measuring *m, tr_plan *plans[TR_MEASURE_SIZES],
 }
 
 // ---- measuring
-// -----------------------------------------------------------------------
 
 // Ranks that are not there exchange by copies, which share the cores with computing.
 static void suppose_links(const tr_plan_request *request, tr_machine *machine) {
@@ -127,7 +125,6 @@ static tr_status print_machine(const tr_machine *machine, char **text, tr_error 
 }
 
 // ---- what was measured, as text, on all ranks
-// ----------------------------------------
 
 // Rank 0's text to all; *text NULL there: to all.
 static tr_status share(tr_comm *comm, char **text, tr_error *err) {
@@ -183,7 +180,6 @@ static tr_status measure_anew(tr_measuring *m, const tr_calibration *how,
 }
 
 // ---- all of it
-// -----------------------------------------------------------------------
 
 static int64_t memory_of(const tr_calibration *how) {
     int64_t machine = tr__machine_memory();

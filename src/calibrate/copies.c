@@ -103,7 +103,6 @@ tr_status tr__measure_copies(tr_measuring *m) {
 }
 
 // ---- NVMe
-// ----------------------------------------------------------------------------
 
 // The faster of two rounds: the first writes where nothing was before, and reads while
 // the disk may still be busy with that.

@@ -17,7 +17,6 @@ static size_t room(tr_tensor_desc desc) {
 }
 
 // ---- operands
-// ------------------------------------------------------------------------
 
 typedef struct needs {
     size_t cold, warm, ids;
@@ -66,7 +65,6 @@ static double flops_of(const tr_instruction *at) {
 }
 
 // ---- programs
-// ------------------------------------------------------------------------
 
 typedef tr_status visitor(tr_measuring *m, int size, const tr_instruction *at,
                           void *what);
@@ -101,7 +99,6 @@ static tr_status visit_all(tr_measuring *m, int size, visitor *look, void *what)
 }
 
 // ---- one kernel
-// ----------------------------------------------------------------------
 
 typedef struct launch_work {
     tr_measuring *m;
@@ -188,7 +185,6 @@ void tr__measure_usual(tr_measuring *m, int times) {
 }
 
 // ---- rates
-// ---------------------------------------------------------------------------
 
 // seconds = calls * more + flops / rate, through both sizes; without a second size, or
 // where the larger one is slower than that, all is rate.
@@ -240,7 +236,6 @@ static void conclude(tr_measuring *m) {
 }
 
 // ---- all of them
-// ---------------------------------------------------------------------
 
 static tr_status add_needs(tr_measuring *m, int size, const tr_instruction *at,
                            void *what) {

@@ -12,7 +12,6 @@ enum { STATE_ELEMENTS = 1 << 24, FIRST_COPY = 1 << 17, LAST_COPY = 1 << 26 };
 static const double clearly = 1.5; // times as fast as memory
 
 // ---- the update
-// ----------------------------------------------------------------------
 
 typedef struct update_work {
     tr_op_desc desc;
@@ -61,7 +60,6 @@ static double update_rate(tr_measuring *m, tr_arena *arena, int64_t count) {
 }
 
 // ---- the cache
-// -----------------------------------------------------------------------
 
 typedef struct copy_work {
     char *from, *to;
@@ -100,7 +98,6 @@ static void find_cache(tr_machine *machine, tr_arena *arena) {
 }
 
 // ---- a launch
-// ------------------------------------------------------------------------
 
 static void set_first(void *what, int part, int parts) {
     volatile int *sink = what;

@@ -15,18 +15,18 @@ enum {
     TR_HEADER_MAX = 16 << 20,
 };
 
-typedef struct tr_header {
+typedef struct tr_tensor_header {
     tr_stored_tensor *tensors; // by offset; names are owned
     size_t count;
     json_t *metadata; // object of strings, NULL when there is none
-} tr_header;
+} tr_tensor_header;
 
 // Reads a header's JSON and checks every rule of the format. `data_bytes`: of the file
 // after the header. Offsets in `out` count from the data's start. `out` is set only on
 // TR_OK and released with tr__header_release. TR_IO names file, tensor and problem.
 tr_status tr__header_parse(const char *path, const char *text, size_t bytes,
-                           int64_t data_bytes, tr_header *out, tr_error *err);
-void tr__header_release(tr_header *header);
+                           int64_t data_bytes, tr_tensor_header *out, tr_error *err);
+void tr__header_release(tr_tensor_header *header);
 
 // A tensor to be written.
 typedef struct tr_tensor_spec {

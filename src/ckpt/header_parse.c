@@ -145,8 +145,8 @@ static tr_status parse_tensor(const char *path, const char *name, const json_t *
     return status;
 }
 
-static tr_status parse_metadata(const char *path, json_t *value, tr_header *header,
-                                tr_error *err) {
+static tr_status parse_metadata(const char *path, json_t *value,
+                                tr_tensor_header *header, tr_error *err) {
     const char *key;
     json_t *text;
     if (!json_is_object(value)) {
@@ -171,8 +171,8 @@ static int by_offset(const void *left, const void *right) {
 }
 
 // Every byte of the data belongs to exactly one tensor.
-static tr_status check_cover(const char *path, tr_header *header, int64_t data_bytes,
-                             tr_error *err) {
+static tr_status check_cover(const char *path, tr_tensor_header *header,
+                             int64_t data_bytes, tr_error *err) {
     int64_t end = 0;
     if (header->count > 0) {
         qsort(header->tensors, header->count, sizeof *header->tensors, by_offset);
@@ -197,10 +197,10 @@ static tr_status check_cover(const char *path, tr_header *header, int64_t data_b
 }
 
 tr_status tr__header_parse(const char *path, const char *text, size_t bytes,
-                           int64_t data_bytes, tr_header *out, tr_error *err) {
+                           int64_t data_bytes, tr_tensor_header *out, tr_error *err) {
     json_t *root = NULL, *value;
     const char *key;
-    tr_header header = {0};
+    tr_tensor_header header = {0};
     if (bytes == 0 || text[0] != '{') {
         return tr_fail(err, TR_IO,
                        "%s: not a safetensors file: its header does not begin with '{'",
@@ -229,7 +229,7 @@ tr_status tr__header_parse(const char *path, const char *text, size_t bytes,
     status = check_cover(path, &header, data_bytes, err);
     if (status == TR_OK) {
         *out = header;
-        header = (tr_header){0};
+        header = (tr_tensor_header){0};
     }
 cleanup:
     tr__header_release(&header);
@@ -237,11 +237,11 @@ cleanup:
     return status;
 }
 
-void tr__header_release(tr_header *header) {
+void tr__header_release(tr_tensor_header *header) {
     for (size_t i = 0; i < header->count; i++) {
         tr__free((char *)header->tensors[i].name);
     }
     tr__free(header->tensors);
     json_decref(header->metadata);
-    *header = (tr_header){0};
+    *header = (tr_tensor_header){0};
 }

@@ -78,7 +78,7 @@ static tr_status open_file(const char *path, int *descriptor, int64_t *bytes,
 // Reads the header of an open file; offsets in `header` then count from the file's
 // start.
 static tr_status read_header(const char *path, int file, int64_t file_bytes,
-                             tr_header *header, tr_error *err) {
+                             tr_tensor_header *header, tr_error *err) {
     uint64_t length;
     tr_status status = tr__pread(file, path, &length, sizeof length, 0, err);
     if (status != TR_OK) {
@@ -116,7 +116,8 @@ static tr_status read_header(const char *path, int file, int64_t file_bytes,
 }
 
 // Moves a header's tensors into the set.
-static tr_status take_tensors(tr_tensor_set *set, tr_header *header, tr_error *err) {
+static tr_status take_tensors(tr_tensor_set *set, tr_tensor_header *header,
+                              tr_error *err) {
     if (!tr__grow((void **)&set->tensors, &set->capacity, set->count + header->count,
                   sizeof *set->tensors)) {
         return tr_fail(err, TR_MEMORY, "no memory for the list of tensors");
@@ -134,7 +135,7 @@ static tr_status take_tensors(tr_tensor_set *set, tr_header *header, tr_error *e
 }
 
 static tr_status add_file(tr_tensor_set *set, const char *path, tr_error *err) {
-    tr_header header = {0};
+    tr_tensor_header header = {0};
     int64_t bytes = 0;
     if (!tr__grow((void **)&set->files, &set->file_capacity, set->file_count + 1,
                   sizeof *set->files)) {

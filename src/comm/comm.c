@@ -31,7 +31,7 @@ void tr__comm_release(tr_comm *comm) {
 }
 
 tr_status tr_comm_open(tr_comm **out, tr_error *err) {
-    tr_launcher launcher = tr__launcher_find();
+    tr_process_launcher launcher = tr__launcher_find();
     *out = NULL;
     if (!launcher.name || launcher.ranks == 1) {
         return tr__self_open(out, err);

@@ -25,14 +25,14 @@ static const struct {
     {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", true},
 };
 
-tr_launcher tr__launcher_find(void) {
+tr_process_launcher tr__launcher_find(void) {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         int rank = number(launchers[i].rank), ranks = number(launchers[i].ranks);
         // Slurm numbers the one task of a batch script too: there only a step counts.
         if (rank >= 0 && (ranks > 0 || !launchers[i].mute)) {
-            return (tr_launcher){launchers[i].name, rank, ranks > 0 ? ranks : -1,
-                                 launchers[i].mute};
+            return (tr_process_launcher){launchers[i].name, rank,
+                                         ranks > 0 ? ranks : -1, launchers[i].mute};
         }
     }
-    return (tr_launcher){.rank = -1, .ranks = -1};
+    return (tr_process_launcher){.rank = -1, .ranks = -1};
 }

@@ -4,12 +4,12 @@
 
 #include <stdbool.h>
 
-typedef struct tr_launcher {
+typedef struct tr_process_launcher {
     const char *name; // "mpirun of Open MPI"; NULL: no launcher
     int rank, ranks;  // -1: it does not say
     bool mute;        // it has started ranks, but gives MPI nothing to find them by
-} tr_launcher;
+} tr_process_launcher;
 
-tr_launcher tr__launcher_find(void);
+tr_process_launcher tr__launcher_find(void);
 
 #endif

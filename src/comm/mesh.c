@@ -57,7 +57,6 @@ tr_status tr__mesh_check(const tr_mesh *mesh, tr_error *err) {
 }
 
 // ---- numbers of ranks
-// ------------------------------------------------------------------------
 
 // By the coordinates on these axes alone.
 static int64_t number(const tr_mesh *mesh, tr_axes axes) {

@@ -131,7 +131,7 @@ static void end(tr_comm *comm, int exit_status) {
 // and MPICH's with 9 or with 0, as if all had been done. Not in a child, which has no
 // thread, nor in the thread itself, where MPI has given up.
 static void at_exit(int exit_status, void *argument) {
-    tr_guard *guard = argument;
+    tr_world_guard *guard = argument;
     tr_world *w = guard->world;
     tr_error error = {0};
     if (!w || guard->process != getpid() || pthread_equal(pthread_self(), w->thread)) {
@@ -173,9 +173,10 @@ static tr_status prepare(tr_world *w, tr_error *err) {
     return tr__comm_count_threads(base, err);
 }
 
-tr_status tr__mpi_open(const tr_launcher *launcher, tr_comm **out, tr_error *err) {
+tr_status tr__mpi_open(const tr_process_launcher *launcher, tr_comm **out,
+                       tr_error *err) {
     tr_world *w = tr__calloc(1, sizeof *w);
-    tr_guard *guard = tr__calloc(1, sizeof *guard); // until the process ends
+    tr_world_guard *guard = tr__calloc(1, sizeof *guard); // until the process ends
     *out = NULL;
     if (!w || !guard || on_exit(at_exit, guard) != 0) {
         tr__free(w);

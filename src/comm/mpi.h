@@ -12,7 +12,8 @@
 
 #include <tranche/comm.h>
 
-tr_status tr__mpi_open(const tr_launcher *launcher, tr_comm **out, tr_error *err);
+tr_status tr__mpi_open(const tr_process_launcher *launcher, tr_comm **out,
+                       tr_error *err);
 // tr_comm_speaks after tr__mpi_open has failed; `rank`: as the launcher numbers them.
 bool tr__mpi_speaks_unstarted(int rank);
 

@@ -12,14 +12,14 @@ enum { TAG = 1 };
 // ---- which message is next
 
 // The member that a step sends to or receives from.
-static int peer_of(const tr_mover *m, const tr_lane *lane, int step) {
+static int peer_of(const tr_mpi_mover *m, const tr_lane *lane, int step) {
     int members = m->group.count;
     return (m->member + (lane == &m->out ? step : members - step)) % members;
 }
 
 // The part of the task that goes over `lane` in `step`, in bytes.
-static void part_of(const tr_mover *m, const tr_lane *lane, int step, int64_t *first,
-                    int64_t *bytes) {
+static void part_of(const tr_mpi_mover *m, const tr_lane *lane, int step,
+                    int64_t *first, int64_t *bytes) {
     bool gather = m->task.op.kind == TR_COMM_GATHER;
     bool own = gather == (lane == &m->out);
     int64_t size = (int64_t)tr__comm_type_bytes(m->task.op.type);
@@ -29,7 +29,7 @@ static void part_of(const tr_mover *m, const tr_lane *lane, int step, int64_t *f
 }
 
 // Where in the caller's memory the part is that begins at byte `first` of the whole.
-static char *place_of(const tr_mover *m, const tr_lane *lane, int64_t first) {
+static char *place_of(const tr_mpi_mover *m, const tr_lane *lane, int64_t first) {
     const tr_comm_op *op = &m->task.op;
     if (lane == &m->out) {
         if (op->kind == TR_COMM_REDUCE) {
@@ -41,14 +41,14 @@ static char *place_of(const tr_mover *m, const tr_lane *lane, int64_t first) {
 }
 
 // Takes the next piece; false: there is none.
-static bool next_piece(const tr_mover *m, tr_lane *lane, tr_piece *piece) {
+static bool next_piece(const tr_mpi_mover *m, tr_lane *lane, tr_mpi_piece *piece) {
     for (; lane->step < m->group.count; lane->step++, lane->offset = 0) {
         int64_t first, bytes;
         part_of(m, lane, lane->step, &first, &bytes);
         if (lane->offset < bytes) {
             int64_t some = tr__min_i64(TR_COMM_CHUNK, bytes - lane->offset);
-            *piece = (tr_piece){lane->step, place_of(m, lane, first) + lane->offset,
-                                lane->offset, (int)some};
+            *piece = (tr_mpi_piece){lane->step, place_of(m, lane, first) + lane->offset,
+                                    lane->offset, (int)some};
             lane->offset += some;
             return true;
         }
@@ -58,11 +58,11 @@ static bool next_piece(const tr_mover *m, tr_lane *lane, tr_piece *piece) {
 
 // ---- messages
 
-static char *staging_of(const tr_mover *m, int64_t number) {
+static char *staging_of(const tr_mpi_mover *m, int64_t number) {
     return (char *)m->base->staging + number % TR_COMM_WINDOW * TR_COMM_CHUNK;
 }
 
-static void count(tr_mover *m, int bytes) {
+static void count(tr_mpi_mover *m, int bytes) {
     tr_comm *base = m->base;
     atomic_fetch_add(m->task.record                      ? &base->record_bytes
                      : m->task.op.kind == TR_COMM_GATHER ? &base->gather_bytes
@@ -70,7 +70,7 @@ static void count(tr_mover *m, int bytes) {
                      bytes);
 }
 
-static tr_status post(tr_mover *m, tr_lane *lane, const tr_piece *piece,
+static tr_status post(tr_mpi_mover *m, tr_lane *lane, const tr_mpi_piece *piece,
                       tr_error *err) {
     int64_t slot = lane->posted % TR_LANE;
     int peer = m->group.first + m->group.stride * peer_of(m, lane, piece->step);
@@ -90,7 +90,8 @@ static tr_status post(tr_mover *m, tr_lane *lane, const tr_piece *piece,
 }
 
 // The first to come is added to this rank's own part; the result takes its place.
-static void add_piece(const tr_mover *m, const tr_piece *piece, const char *from) {
+static void add_piece(const tr_mpi_mover *m, const tr_mpi_piece *piece,
+                      const char *from) {
     const tr_comm_op *op = &m->task.op;
     int64_t size = (int64_t)tr__comm_type_bytes(op->type), first, part;
     int64_t elements = piece->bytes / size;
@@ -106,7 +107,7 @@ static void add_piece(const tr_mover *m, const tr_piece *piece, const char *from
     }
 }
 
-static tr_status complete(tr_mover *m, tr_lane *lane, bool *moved, tr_error *err) {
+static tr_status complete(tr_mpi_mover *m, tr_lane *lane, bool *moved, tr_error *err) {
     while (lane->done < lane->posted) {
         int64_t slot = lane->done % TR_LANE;
         int flag = 0;
@@ -124,8 +125,8 @@ static tr_status complete(tr_mover *m, tr_lane *lane, bool *moved, tr_error *err
     return TR_OK;
 }
 
-static tr_status advance(tr_mover *m, tr_lane *lane, bool *moved, tr_error *err) {
-    tr_piece piece;
+static tr_status advance(tr_mpi_mover *m, tr_lane *lane, bool *moved, tr_error *err) {
+    tr_mpi_piece piece;
     bool staged = lane == &m->in && m->task.op.kind == TR_COMM_REDUCE;
     int window = staged ? TR_COMM_WINDOW : TR_LANE;
     tr_status status = complete(m, lane, moved, err);
@@ -138,7 +139,8 @@ static tr_status advance(tr_mover *m, tr_lane *lane, bool *moved, tr_error *err)
     return status;
 }
 
-tr_status tr__mover_advance(tr_mover *m, bool *moved, bool *finished, tr_error *err) {
+tr_status tr__mover_advance(tr_mpi_mover *m, bool *moved, bool *finished,
+                            tr_error *err) {
     *moved = *finished = false;
     tr_status status = advance(m, &m->in, moved, err);
     if (status == TR_OK) {
@@ -151,7 +153,7 @@ tr_status tr__mover_advance(tr_mover *m, bool *moved, bool *finished, tr_error *
 
 // A gather's own part goes to its place while the first messages are under way; and so
 // does a reduction's where there is no other.
-static void copy_own(const tr_mover *m) {
+static void copy_own(const tr_mpi_mover *m) {
     const tr_comm_op *op = &m->task.op;
     int64_t size = (int64_t)tr__comm_type_bytes(op->type), first, part;
     tr__task_part(&m->task, m->member, &first, &part);
@@ -168,7 +170,7 @@ static void copy_own(const tr_mover *m) {
 }
 
 // Finds the task's group, and this rank in it.
-static tr_status find_group(tr_mover *m, tr_error *err) {
+static tr_status find_group(tr_mpi_mover *m, tr_error *err) {
     const tr_comm_group all = {0, 1, m->base->ranks};
     const tr_comm_group *g = &m->task.op.group;
     m->group = g->count > 0 ? *g : all;
@@ -185,7 +187,7 @@ static tr_status find_group(tr_mover *m, tr_error *err) {
     return TR_OK;
 }
 
-tr_status tr__mover_begin(tr_mover *m, const tr_task *task, tr_error *err) {
+tr_status tr__mover_begin(tr_mpi_mover *m, const tr_task *task, tr_error *err) {
     bool moved, finished;
     m->task = *task;
     m->in = m->out = (tr_lane){.step = 1};
@@ -213,6 +215,6 @@ static void cancel(tr_lane *lane) {
 
 // Only receiving is given up: to cancel what is being sent can take talk with a rank
 // that is no more.
-void tr__mover_cancel(tr_mover *m) {
+void tr__mover_cancel(tr_mpi_mover *m) {
     cancel(&m->in);
 }

@@ -18,36 +18,36 @@
 enum { TR_LANE = 16 };
 
 // A message under way.
-typedef struct tr_piece {
+typedef struct tr_mpi_piece {
     int step;
     char *at;       // in the caller's buffer: where it comes from or goes to
     int64_t offset; // bytes, in the part
     int bytes;
-} tr_piece;
+} tr_mpi_piece;
 
 // One direction of an operation. Messages are dealt with in their order.
 typedef struct tr_lane {
     MPI_Request requests[TR_LANE];
-    tr_piece pieces[TR_LANE];
+    tr_mpi_piece pieces[TR_LANE];
     int64_t posted, done;
     int step;       // of the next piece
     int64_t offset; // likewise
 } tr_lane;
 
-typedef struct tr_mover {
+typedef struct tr_mpi_mover {
     tr_comm *base;
     MPI_Comm comm;
     tr_task task;        // under way
     tr_comm_group group; // its own, with all ranks where it says none
     int member;          // this rank's number in it
     tr_lane out, in;
-} tr_mover;
+} tr_mpi_mover;
 
-tr_status tr__mover_begin(tr_mover *mover, const tr_task *task, tr_error *err);
+tr_status tr__mover_begin(tr_mpi_mover *mover, const tr_task *task, tr_error *err);
 // *moved: something has happened. *finished: all of it has.
-tr_status tr__mover_advance(tr_mover *mover, bool *moved, bool *finished,
+tr_status tr__mover_advance(tr_mpi_mover *mover, bool *moved, bool *finished,
                             tr_error *err);
 // Gives up what is under way; buffers that MPI has promised to others stay borrowed.
-void tr__mover_cancel(tr_mover *mover);
+void tr__mover_cancel(tr_mpi_mover *mover);
 
 #endif

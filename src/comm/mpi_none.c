@@ -3,7 +3,8 @@
 
 #include <stddef.h>
 
-tr_status tr__mpi_open(const tr_launcher *launcher, tr_comm **out, tr_error *err) {
+tr_status tr__mpi_open(const tr_process_launcher *launcher, tr_comm **out,
+                       tr_error *err) {
     *out = NULL;
     return tr_fail(err, TR_COMM,
                    "started by %s, but this program was built without MPI: run it "

@@ -42,7 +42,7 @@ static void library_name(char *name, size_t size) {
     snprintf(name, size, "%s", text);
 }
 
-static tr_status check_ranks(const tr_launcher *launcher, int rank, int ranks,
+static tr_status check_ranks(const tr_process_launcher *launcher, int rank, int ranks,
                              tr_error *err) {
     char name[128];
     if (launcher->ranks < 0 || (launcher->ranks == ranks && launcher->rank == rank)) {
@@ -89,7 +89,7 @@ static tr_status begin(tr_world *w, tr_error *err) {
     if (status == TR_OK) {
         status = tr__control_begin(&w->talk, &w->base, w->control, err);
     }
-    w->mover = (tr_mover){.base = &w->base, .comm = w->data};
+    w->mover = (tr_mpi_mover){.base = &w->base, .comm = w->data};
     return status;
 }
 
@@ -184,7 +184,7 @@ static void break_off(tr_world *w) {
 }
 
 static void await_end(tr_world *w) {
-    tr_order order = TR_ORDER_NONE;
+    tr_world_order order = TR_ORDER_NONE;
     while (order != TR_ORDER_LEAVE && order != TR_ORDER_ABORT) {
         tr__queue_rest(&w->queue, spread_most);
         order = atomic_load(&w->order);
@@ -285,7 +285,7 @@ tr_status tr__world_start(tr_world *w, tr_error *err) {
     return TR_OK;
 }
 
-void tr__world_order(tr_world *w, tr_order order) {
+void tr__world_order(tr_world *w, tr_world_order order) {
     atomic_store(&w->order, order);
     tr__queue_poke(&w->queue);
 }

@@ -12,27 +12,27 @@
 #include <semaphore.h>
 
 // What the caller asks of the thread, besides tasks.
-typedef enum tr_order {
+typedef enum tr_world_order {
     TR_ORDER_NONE,
     TR_ORDER_FAIL,  // tell `own_error`, and break off
     TR_ORDER_LEAVE, // the end
     TR_ORDER_ABORT, // the end of all, by the launcher, with `exit_status`
-} tr_order;
+} tr_world_order;
 
 // What outlives a world: the exit of the process looks at it.
-typedef struct tr_guard {
+typedef struct tr_world_guard {
     struct tr_world *world; // NULL: closed
     pid_t process;
-} tr_guard;
+} tr_world_guard;
 
 typedef struct tr_world {
     tr_comm base;
-    tr_guard *guard;
+    tr_world_guard *guard;
     tr_queue queue;
     tr_task tasks[TR_COMM_QUEUE]; // the queue's
-    tr_launcher launcher;
+    tr_process_launcher launcher;
     pthread_t thread;
-    _Atomic tr_order order;
+    _Atomic tr_world_order order;
     tr_error own_error; // with TR_ORDER_FAIL
     int own_speaker;    // likewise
     int exit_status;    // with TR_ORDER_ABORT
@@ -45,7 +45,7 @@ typedef struct tr_world {
 
     // The thread's own.
     MPI_Comm data, control;
-    tr_mover mover;
+    tr_mpi_mover mover;
     tr_control talk;
     bool busy; // a task is under way
 } tr_world;
@@ -54,7 +54,7 @@ typedef struct tr_world {
 // `stuck` set: MPI has not come up within the time that the environment gives it, and
 // the thread, which is still in there, keeps the world.
 tr_status tr__world_start(tr_world *world, tr_error *err);
-void tr__world_order(tr_world *world, tr_order order);
+void tr__world_order(tr_world *world, tr_world_order order);
 // Waits for the thread's end; false: it does not come.
 bool tr__world_join(tr_world *world);
 

@@ -5,27 +5,28 @@
 #include <string.h>
 
 // The key of an override and what is after it.
-typedef struct tr_part {
+typedef struct assignment {
     const char *key;
     size_t length;
     const char *value;
-} tr_part;
+} assignment;
 
-static bool split(const tr_config_override *override, tr_part *part) {
+static bool split(const tr_config_override *override, assignment *part) {
     if (override->key) {
-        *part = (tr_part){override->key, strlen(override->key), override->value};
+        *part = (assignment){override->key, strlen(override->key), override->value};
         return true;
     }
     const char *equals = strchr(override->value, '=');
     if (!equals) {
         return false;
     }
-    *part = (tr_part){override->value, (size_t)(equals - override->value), equals + 1};
+    *part =
+        (assignment){override->value, (size_t)(equals - override->value), equals + 1};
     return true;
 }
 
 // Does one of the two paths lead to the other?
-static bool touches(const tr_part *part, const char *path) {
+static bool touches(const assignment *part, const char *path) {
     size_t length = strlen(path);
     size_t common = length < part->length ? length : part->length;
     if (strncmp(part->key, path, common) != 0) {
@@ -39,7 +40,7 @@ static bool touches(const tr_part *part, const char *path) {
 }
 
 tr_origin tr__config_path_origin(const tr_config *config, const char *path) {
-    tr_part part;
+    assignment part;
     for (size_t i = config->override_count; i-- > 0;) {
         if (split(&config->overrides[i], &part) && touches(&part, path)) {
             return config->overrides[i].origin;
@@ -73,7 +74,7 @@ static tr_status make_text(const tr_config_override *override, const char *text,
 }
 
 // Is `value` text that only looks like something else, for a key that takes text?
-static bool wants_text(const tr_config *config, const tr_part *part,
+static bool wants_text(const tr_config *config, const assignment *part,
                        const json_t *value) {
     unsigned type = json_is_boolean(value)   ? TR_KEY_BOOL
                     : json_is_integer(value) ? TR_KEY_INT | TR_KEY_NUMBER | TR_KEY_SIZE
@@ -90,7 +91,7 @@ static bool wants_text(const tr_config *config, const tr_part *part,
 }
 
 static tr_status make_value(const tr_config *config, const tr_config_override *override,
-                            const tr_part *part, json_t **out, tr_error *err) {
+                            const assignment *part, json_t **out, tr_error *err) {
     if (override->literal) {
         return make_text(override, part->value, out, err);
     }
@@ -136,9 +137,9 @@ static tr_status put(json_t *tree, const char *name, json_t *value, bool more,
 }
 
 // Has an override before number `index` begun the same list?
-static bool begun(const tr_config *config, size_t index, const tr_part *part) {
+static bool begun(const tr_config *config, size_t index, const assignment *part) {
     const tr_config_override *now = &config->overrides[index];
-    tr_part earlier;
+    assignment earlier;
     for (size_t i = 0; i < index; i++) {
         const tr_config_override *other = &config->overrides[i];
         if (other->append && other->origin == now->origin && split(other, &earlier) &&
@@ -152,7 +153,7 @@ static bool begun(const tr_config *config, size_t index, const tr_part *part) {
 
 // Takes `value`.
 static tr_status set(tr_config *config, size_t index, const char *path, json_t *value,
-                     const tr_part *part, tr_error *err) {
+                     const assignment *part, tr_error *err) {
     const char *words = origin_words(&config->overrides[index]);
     char names[TR_CONFIG_PATH_MAX];
     snprintf(names, sizeof names, "%s", path);
@@ -191,7 +192,7 @@ static tr_status apply(tr_config *config, size_t index, tr_error *err) {
     const tr_config_override *override = &config->overrides[index];
     const char *words = origin_words(override);
     char path[TR_CONFIG_PATH_MAX], shown[TR_CONFIG_PATH_MAX];
-    tr_part part;
+    assignment part;
     if (!split(override, &part)) {
         tr__config_show_path(override->value, shown, sizeof shown);
         return tr_fail(err, TR_USAGE, "%s: \"%s\" is not KEY.PATH=VALUE", words, shown);

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct tr_text {
+typedef struct printed {
     char *data;
     size_t length, capacity;
     bool failed;
     int indent;
-} tr_text;
+} printed;
 
-static void append(tr_text *text, const char *bytes, size_t count) {
+static void append(printed *text, const char *bytes, size_t count) {
     void *data = text->data;
     if (text->failed ||
         !tr__grow(&data, &text->capacity, text->length + count + 1, 1)) {
@@ -28,11 +28,11 @@ static void append(tr_text *text, const char *bytes, size_t count) {
     text->data[text->length] = '\0';
 }
 
-static void append_text(tr_text *text, const char *words) {
+static void append_text(printed *text, const char *words) {
     append(text, words, strlen(words));
 }
 
-static void append_string(tr_text *text, const char *string, size_t length) {
+static void append_string(printed *text, const char *string, size_t length) {
     append(text, "\"", 1);
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)string[i];
@@ -50,7 +50,7 @@ static void append_string(tr_text *text, const char *string, size_t length) {
     append(text, "\"", 1);
 }
 
-static void append_real(tr_text *text, double value) {
+static void append_real(printed *text, double value) {
     char digits[40];
     for (int precision = 15; precision <= 17; precision++) {
         snprintf(digits, sizeof digits, "%.*g", precision, value);
@@ -70,7 +70,7 @@ static void append_real(tr_text *text, double value) {
     }
 }
 
-static void new_line(tr_text *text, int depth) {
+static void new_line(printed *text, int depth) {
     if (text->indent == 0) {
         return;
     }
@@ -80,9 +80,9 @@ static void new_line(tr_text *text, int depth) {
     }
 }
 
-static void append_value(tr_text *text, const json_t *value, int depth);
+static void append_value(printed *text, const json_t *value, int depth);
 
-static void append_array(tr_text *text, const json_t *array, int depth) {
+static void append_array(printed *text, const json_t *array, int depth) {
     size_t count = json_array_size(array);
     append(text, "[", 1);
     for (size_t i = 0; i < count; i++) {
@@ -92,7 +92,7 @@ static void append_array(tr_text *text, const json_t *array, int depth) {
     append(text, "]", 1);
 }
 
-static void append_object(tr_text *text, const json_t *object, int depth) {
+static void append_object(printed *text, const json_t *object, int depth) {
     const char *key;
     json_t *value;
     const char *comma = "";
@@ -111,7 +111,7 @@ static void append_object(tr_text *text, const json_t *object, int depth) {
     append(text, "}", 1);
 }
 
-static void append_value(tr_text *text, const json_t *value, int depth) {
+static void append_value(printed *text, const json_t *value, int depth) {
     char digits[32];
     switch (json_typeof(value)) {
     case JSON_OBJECT:
@@ -143,7 +143,7 @@ static void append_value(tr_text *text, const json_t *value, int depth) {
 }
 
 char *tr__config_print(const json_t *value, int indent) {
-    tr_text text = {.indent = indent};
+    printed text = {.indent = indent};
     append_value(&text, value, 0);
     if (text.failed) {
         tr__free(text.data);

@@ -10,11 +10,11 @@ enum { LINES_MAX_BYTES = 1 << 20 };
 // Keys that exist everywhere first, then those that depend on the value of another.
 typedef enum tr_pass { TR_PASS_FIRST, TR_PASS_DEPENDENT } tr_pass;
 
-typedef enum tr_place { TR_NOWHERE, TR_LEAF, TR_GROUP } tr_place;
+typedef enum path_kind { TR_NOWHERE, TR_LEAF, TR_GROUP } path_kind;
 
-static tr_place place(const tr_config *config, const char *path) {
+static path_kind place(const tr_config *config, const char *path) {
     size_t length = strlen(path);
-    tr_place found = TR_NOWHERE;
+    path_kind found = TR_NOWHERE;
     const tr_key *key;
     for (size_t i = 0; (key = tr__config_key(config, i)) != NULL; i++) {
         if (strncmp(key->path, path, length) != 0) {
@@ -110,7 +110,7 @@ static tr_status walk(tr_config *config, json_t *object, char *path, size_t leng
 // What is at `path`, `length` characters: the member `name` of an object.
 static tr_status take(tr_config *config, const char *name, json_t *value, char *path,
                       size_t length, tr_pass pass, tr_error *err) {
-    tr_place found = place(config, path);
+    path_kind found = place(config, path);
     bool first = pass == TR_PASS_FIRST; // what is said in both is said once
     if (strchr(name, '.')) {
         return first ? fail_dotted(config, name, err) : TR_OK;

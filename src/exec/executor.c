@@ -186,7 +186,6 @@ void tr__executor_destroy(tr_executor *executor) {
 }
 
 // ---- asking and telling
-// ------------------------------------------------------------------------------
 
 bool tr__executor_is_unread(const tr_executor *executor) {
     return executor->flags.unread;

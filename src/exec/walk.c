@@ -12,7 +12,6 @@ static const tr_sequence *sequence_of(const tr_work *work) {
 }
 
 // ---- steps of the data stream
-// --------------------------------------------------------
 
 static tr_status run_feed(tr_work *work, const tr_plan_step *step) {
     tr_executor *ex = work->ex;
@@ -31,7 +30,6 @@ static tr_status run_feed(tr_work *work, const tr_plan_step *step) {
 }
 
 // ---- the walk
-// ------------------------------------------------------------------------
 
 static tr_status (*const run_shape[TR_STEP_SHAPES])(tr_work *, const tr_plan_step *) = {
     [TR_STEP_IS_LAUNCH] = tr__run_launch,
@@ -113,7 +111,6 @@ static tr_status run_step(tr_work *work, int32_t index) {
 }
 
 // ---- from step to step
-// ----------------------------------------------------------------------
 
 // Steps wait for so many of their sequence, and a walk may begin in its middle.
 static void number_tickets(tr_work *work, size_t first) {

@@ -20,7 +20,6 @@ void tr__node_view(const tr_graph *graph, const tr_call *node, tr_node_view *vie
 }
 
 // ---- classes
-// -------------------------------------------------------------------------
 
 static bool reads(const tr_call *node, tr_value value) {
     for (int i = 0; i < node->in_count; i++) {
@@ -81,7 +80,6 @@ uint32_t tr__remake_classes(const tr_graph *graph, tr_value value) {
 }
 
 // ---- the call
-// ------------------------------------------------------------------------
 
 bool tr__remake_rule(const tr_graph *graph, tr_value value, tr_call *call) {
     const tr_call *node = &graph->nodes[graph->values[value].node];
@@ -136,7 +134,6 @@ void tr__remake_call(const tr_graph *graph, const bool *dropped, tr_value value,
 }
 
 // ---- the choice
-// ----------------------------------------------------------------------
 
 typedef struct chooser {
     const tr_graph *graph;

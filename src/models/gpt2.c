@@ -19,13 +19,13 @@ static const tr_init ones = {TR_INIT_CONSTANT, 1, 0};
 
 // The token embedding, also the output projection ("Using the output embedding to
 // improve language models", Press and Wolf, arXiv 1608.05859).
-static tr_vocabulary vocabulary_of(const tr_gpt2_config *c) {
-    return (tr_vocabulary){.embedding = WTE,
-                           .tied = true,
-                           .tokens = c->vocab_size,
-                           .width = c->n_embd,
-                           .slices = c->vocabulary_slices,
-                           .init = tr__init_normal(c->initializer_range)};
+static tr_vocabulary_tensors vocabulary_of(const tr_gpt2_config *c) {
+    return (tr_vocabulary_tensors){.embedding = WTE,
+                                   .tied = true,
+                                   .tokens = c->vocab_size,
+                                   .width = c->n_embd,
+                                   .slices = c->vocabulary_slices,
+                                   .init = tr__init_normal(c->initializer_range)};
 }
 
 static tr_value wpe(tr_graph *g, const tr_gpt2_config *c) {
@@ -36,7 +36,7 @@ static tr_value wpe(tr_graph *g, const tr_gpt2_config *c) {
 // ids: [B, S] -> [B, S, C]
 static void build_embedding(tr_graph *g, const void *config) {
     const tr_gpt2_config *c = config;
-    tr_vocabulary v = vocabulary_of(c);
+    tr_vocabulary_tensors v = vocabulary_of(c);
     tr_value ids = tr_graph_data(g, "input_ids");
     tr_value tokens = tr__vocabulary_first(g, &v);
     tr_value x = tr_embedding(g, ids, tokens, wpe(g, c));
@@ -85,12 +85,11 @@ static void build_head(tr_graph *g, const void *config) {
     tr_value ln_w = tr_graph_param(g, "ln_f.weight", TR_SHAPE1(c->n_embd), ones);
     tr_value ln_b = tr_graph_param(g, "ln_f.bias", TR_SHAPE1(c->n_embd), zeros);
     tr_value n = tr_layer_norm(g, x, ln_w, ln_b, (float)c->layer_norm_epsilon);
-    tr_vocabulary v = vocabulary_of(c);
+    tr_vocabulary_tensors v = vocabulary_of(c);
     tr__vocabulary_head(g, &v, n);
 }
 
 // ---- the model
-// -----------------------------------------------------------------------------
 
 static json_t *to_json(const tr_gpt2_config *c) {
     return json_pack(
@@ -132,7 +131,6 @@ tr_status tr__model_gpt2(const tr_gpt2_config *config, tr_model **out, tr_error 
 }
 
 // ---- the keys and defaults of Hugging Face's GPT2Config
-// -----------------------------------------------------------------------------
 
 static const char *const known[] = {
     "model_type", "n_layer", "n_embd", "n_head", "n_positions", "n_ctx", "vocab_size",
@@ -245,7 +243,6 @@ static tr_status from_json(const tr_model_keys *keys, bool strict, tr_model **ou
 }
 
 // ---- the architecture
-// -----------------------------------------------------------------------------
 
 static int64_t *vocabulary(void *config) {
     return &((tr_gpt2_config *)config)->vocab_size;

@@ -22,21 +22,20 @@ static const tr_init zeros = {TR_INIT_CONSTANT, 0, 0};
 static const tr_init ones = {TR_INIT_CONSTANT, 1, 0};
 
 // ---- the units
-// -----------------------------------------------------------------------------
 
-static tr_vocabulary vocabulary_of(const tr_llama_config *c) {
-    return (tr_vocabulary){.embedding = EMBEDDING,
-                           .output = "lm_head.weight",
-                           .tied = c->tied,
-                           .tokens = c->vocab_size,
-                           .width = c->hidden_size,
-                           .slices = c->vocabulary_slices,
-                           .init = tr__init_normal(c->initializer_range)};
+static tr_vocabulary_tensors vocabulary_of(const tr_llama_config *c) {
+    return (tr_vocabulary_tensors){.embedding = EMBEDDING,
+                                   .output = "lm_head.weight",
+                                   .tied = c->tied,
+                                   .tokens = c->vocab_size,
+                                   .width = c->hidden_size,
+                                   .slices = c->vocabulary_slices,
+                                   .init = tr__init_normal(c->initializer_range)};
 }
 
 // ids: [B, S] -> [B, S, C]
 static void build_embedding(tr_graph *g, const void *config) {
-    tr_vocabulary v = vocabulary_of(config);
+    tr_vocabulary_tensors v = vocabulary_of(config);
     tr_value ids = tr_graph_data(g, "input_ids");
     tr_value tokens = tr__vocabulary_first(g, &v);
     tr_value x = tr_embedding(g, ids, tokens, TR_NO_VALUE);
@@ -138,13 +137,12 @@ static void build_windowed_block(tr_graph *g, const void *config) {
 
 static void build_head(tr_graph *g, const void *config) {
     const tr_llama_config *c = config;
-    tr_vocabulary v = vocabulary_of(c);
+    tr_vocabulary_tensors v = vocabulary_of(c);
     tr_value x = tr_graph_input(g, 0); // [B, S, C]
     tr__vocabulary_head(g, &v, norm(g, c, "model.norm.weight", x));
 }
 
 // ---- the model
-// -----------------------------------------------------------------------------
 
 static json_t *to_json(const char *type, const tr_llama_config *c) {
     json_t *json = json_pack(
@@ -199,7 +197,6 @@ tr_status tr__model_llama(const tr_architecture *family, const tr_llama_config *
 
 // ---- the keys and defaults of Hugging Face's LlamaConfig, MistralConfig, Qwen2Config
 // and Qwen3Config
-// -----------------------------------------------------------------------------
 
 // Keys that all have.
 static const char *const common[] = {
@@ -487,7 +484,6 @@ static tr_status qwen3_from_json(const tr_model_keys *keys, bool strict, tr_mode
 }
 
 // ---- the architectures
-// -----------------------------------------------------------------------------
 
 static const char *const token_tensors[] = {EMBEDDING, "lm_head.weight", NULL};
 

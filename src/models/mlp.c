@@ -45,7 +45,6 @@ static void build_head(tr_graph *g, const void *config) {
 }
 
 // ---- the model
-// -----------------------------------------------------------------------------
 
 static json_t *to_json(const tr_mlp_config *c) {
     json_t *sizes = json_array();
@@ -87,7 +86,6 @@ tr_status tr__model_mlp(const tr_mlp_config *config, tr_model **out, tr_error *e
 }
 
 // ---- its keys
-// -----------------------------------------------------------------------------
 
 static tr_status from_json(const tr_model_keys *keys, bool strict, tr_model **out,
                            tr_error *err) {

@@ -160,7 +160,6 @@ static void set_defaults(tr_resnet_config *c) {
 }
 
 // ---- the model
-// -----------------------------------------------------------------------------
 
 static void add_blocks(tr_units *units, const tr_resnet_config *c) {
     tr_resnet_block *blocks = units->parts;
@@ -221,7 +220,6 @@ tr_status tr__model_resnet(const tr_resnet_config *config, tr_model **out,
 }
 
 // ---- its keys
-// -----------------------------------------------------------------------------
 
 static tr_status from_json(const tr_model_keys *keys, bool strict, tr_model **out,
                            tr_error *err) {

@@ -1,16 +1,17 @@
 #include "models/vocabulary.h"
 
-static int slices_of(const tr_vocabulary *v) {
+static int slices_of(const tr_vocabulary_tensors *v) {
     return v->slices > 1 ? v->slices : 1;
 }
 
 // Where slice `k` begins; slice k of K ends where k + 1 begins.
-static int64_t slice_begin(const tr_vocabulary *v, int k) {
+static int64_t slice_begin(const tr_vocabulary_tensors *v, int k) {
     return v->tokens * k / slices_of(v);
 }
 
 // Slice `k` of a tensor, [rows, width].
-static tr_value slice(tr_graph *g, const tr_vocabulary *v, const char *name, int k) {
+static tr_value slice(tr_graph *g, const tr_vocabulary_tensors *v, const char *name,
+                      int k) {
     tr_shape shape = TR_SHAPE2(v->tokens, v->width);
     if (slices_of(v) == 1) {
         return v->tied ? tr_graph_shared(g, name, shape, v->init)
@@ -20,12 +21,12 @@ static tr_value slice(tr_graph *g, const tr_vocabulary *v, const char *name, int
     return tr_graph_shared_rows(g, name, shape, first, rows, v->init);
 }
 
-tr_value tr__vocabulary_first(tr_graph *graph, const tr_vocabulary *v) {
+tr_value tr__vocabulary_first(tr_graph *graph, const tr_vocabulary_tensors *v) {
     return slice(graph, v, v->embedding, 0);
 }
 
-tr_value tr__vocabulary_rest(tr_graph *graph, const tr_vocabulary *v, tr_value ids,
-                             tr_value x) {
+tr_value tr__vocabulary_rest(tr_graph *graph, const tr_vocabulary_tensors *v,
+                             tr_value ids, tr_value x) {
     for (int k = 1; k < slices_of(v); k++) {
         tr_graph_segment(graph);
         tr_value tokens = slice(graph, v, v->embedding, k);
@@ -34,7 +35,7 @@ tr_value tr__vocabulary_rest(tr_graph *graph, const tr_vocabulary *v, tr_value i
     return x;
 }
 
-void tr__vocabulary_head(tr_graph *graph, const tr_vocabulary *v, tr_value n) {
+void tr__vocabulary_head(tr_graph *graph, const tr_vocabulary_tensors *v, tr_value n) {
     const char *name = v->tied ? v->embedding : v->output;
     tr_value targets = tr_graph_data(graph, "labels"); // [B, S]
     if (slices_of(v) == 1) {

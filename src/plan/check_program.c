@@ -81,7 +81,6 @@ static const region *find(const walk *w, const region *r) {
 }
 
 // ---- what is there before a unit runs
-// ----------------------------------------------------
 
 static int64_t place_bytes(const walk *w, tr_place place) {
     const tr_unit_program *unit = w->unit;
@@ -237,7 +236,6 @@ static tr_status begin(walk *w) {
 }
 
 // ---- an instruction
-// -----------------------------------------------------------------------
 
 static region region_of(const tr_operand *operand, const tr_tensor_desc *desc) {
     return (region){operand->place, operand->flat, operand->offset,
@@ -350,7 +348,6 @@ static tr_status run_instruction(walk *w) {
 }
 
 // ---- programs, one after the other
-// --------------------------------------------------------
 
 static void forget(walk *w, tr_place place) {
     size_t kept = 0;

@@ -151,7 +151,6 @@ tr_status tr__unit_choice(const tr_plan *plan, int unit, uint32_t ops, bool unit
 }
 
 // ---- rows of choices
-// -----------------------------------------------------------------
 
 // Units [first, end), those of one program weighed once.
 typedef struct range {

@@ -69,7 +69,6 @@ static void limit(walk *w, const issue *before, int32_t after) {
 }
 
 // ---- arrivals
-// ------------------------------------------------------------------------
 
 // All that this rank has of a part of the flat, between the file and staging.
 static int32_t add_transfer(walk *w, tr_plan_step_kind kind, tr_part part, int flat) {
@@ -152,7 +151,6 @@ static void bring_all_ahead(walk *w, size_t now) {
 }
 
 // ---- departures
-// ----------------------------------------------------------------------
 
 // What goes on to NVMe has its squares taken before.
 static int32_t add_evict(walk *w, int flat) {
@@ -229,7 +227,6 @@ static void take_away(walk *w, size_t v, departure part) {
 }
 
 // ---- the row of visits
-// ---------------------------------------------------------------
 
 // Between visit v - 1 and visit v; after the last ones, v counts on.
 static void add_border(walk *w, size_t v) {

@@ -84,7 +84,6 @@ int64_t tr__gaps_looks(const tr_gaps *gaps) {
 }
 
 // ---- sets
-// ----------------------------------------------------------------------------
 
 // The ranges of a set: [s->count]; NULL: no set has had any yet.
 static range *ranges_of(const tr_gaps *gaps, const set *s) {
@@ -155,7 +154,6 @@ static bool join(tr_gaps *gaps, set *s, range taken) {
 }
 
 // ---- the tree
-// ------------------------------------------------------------------------
 
 static bool take(tr_gaps *gaps, const place *p, range taken) {
     node *at = &gaps->nodes[p->node];

@@ -246,7 +246,6 @@ static tr_status keep_cache(tr_plan *plan, int u, tr_error *err) {
 }
 
 // ---- who keeps what
-// ------------------------------------------------------------------
 
 // ZeRO (Rajbhandari et al., arXiv 1910.02054): stage 1 keeps only this rank's part of
 // the optimizer state, stage 2 of the gradients too, stage 3 of the parameters too.

@@ -41,7 +41,6 @@ int tr__plan_stage(const tr_plan *plan) {
 }
 
 // ---- requests
-// -----------------------------------------------------------------------------------
 
 // Nothing is split along these axes yet: their ranks would all do the same work.
 static tr_status check_axes(const tr_mesh *mesh, tr_error *err) {

@@ -84,7 +84,6 @@ static void write_step(const tr_plan *plan, const tr_plan_step *step,
 }
 
 // ---- repeats
-// -------------------------------------------------------------------------
 
 enum {
     FOLDED_FROM = 1 << 14, // steps of a sequence whose repeats are folded

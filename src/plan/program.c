@@ -158,7 +158,6 @@ void tr__program_clear(tr_program *program) {
 }
 
 // ---- what a program reads and writes
-// -----------------------------------------------------------------------------------
 
 static bool is_at(const tr_operand *operand, tr_place place) {
     return operand->place == place;

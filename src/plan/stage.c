@@ -130,7 +130,6 @@ static size_t first_update(const writer *w) {
 }
 
 // ---- updates of the step before
-// --------------------------------------------------------
 
 // For each step before the updates: pieces that must be done before it, those that must
 // be done before the next step that needs more of them, and the computing steps from it

@@ -207,7 +207,6 @@ typedef enum tr_sequence_kind {
 } tr_sequence_kind;
 
 // ---- names
-// -----------------------------------------------------------------------------------
 
 const char *tr__plan_step_name(tr_plan_step_kind kind);
 const char *tr__sequence_name(tr_sequence_kind kind);
@@ -224,7 +223,6 @@ bool tr__plan_follows(const tr_plan *plan, tr_stream waiting, tr_stream awaited)
 const char *tr__part_name(tr_part part);
 
 // ---- what a step is
-// -----------------------------------------------------------------------------------
 
 tr_step_shape tr__step_shape(const tr_plan_step *step);
 // Steps that run a unit's program, or merge its wave tensors.
@@ -244,7 +242,6 @@ const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step
                                    tr_sequence_kind sequence);
 
 // ---- operands
-// -----------------------------------------------------------------------------------
 
 // The slot of the step that names where operands of the place lie; TR_SLOTS: none.
 tr_slot tr__place_slot(tr_place place);

@@ -165,7 +165,6 @@ static void use_temp(table *t, tr_plan_step *step, int64_t bytes) {
 }
 
 // ---- flat buffers
-// ---------------------------------------------------------------------
 
 static int64_t flat_bytes(const tr_flat *flat, size_t element) {
     return flat->count * (int64_t)element;
@@ -434,7 +433,6 @@ static void use_unfold(table *t, tr_plan_step *step) {
 }
 
 // ---- all kinds
-// -----------------------------------------------------------------------
 
 static void use_backward(table *t, tr_plan_step *step) {
     const tr_unit_program *unit = t->plan->units[step->unit].program;

@@ -7,7 +7,6 @@
 enum { F32 = sizeof(float) };
 
 // ---- memory
-// --------------------------------------------------------------------------
 
 double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
     tr_flat_launch launch;
@@ -52,7 +51,6 @@ int64_t tr__step_stored(const tr_plan *plan, const tr_plan_step *step) {
 }
 
 // ---- messages
-// ------------------------------------------------------------------------
 
 bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step,
                        tr_transfer *out) {

@@ -52,7 +52,6 @@ static bool is_away(const shape *s, int u) {
 }
 
 // ---- memory
-// --------------------------------------------------------------------------
 
 // What unit u keeps of each micro-batch until its backward.
 static int64_t kept_of(const shape *s, int u, int64_t *boundary) {
@@ -86,7 +85,6 @@ static int64_t passing_device(const shape *s) {
 }
 
 // ---- inputs that leave
-// ---------------------------------------------------------------
 
 // Of a wave, those that would have to come back at once stay (plan/boundary.c): no more
 // of them than this.
@@ -122,7 +120,6 @@ static double seconds_away(const shape *s, const tr_machine *m) {
 }
 
 // ---- time
-// ----------------------------------------------------------------------------
 
 static double computing(const shape *s, bool cached) {
     double seconds = 0;

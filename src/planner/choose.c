@@ -21,7 +21,6 @@ static bool fits(const tr_limits *limits, const tr_made *made) {
 }
 
 // ---- the choice
-// ----------------------------------------------------------------------
 
 // An earlier choice, where it still fits.
 static tr_status take_kept(tr_search *search, const tr_limits *limits, tr_made *out,
@@ -102,7 +101,6 @@ static tr_status choose(tr_search *search, const tr_limits *limits, tr_planned *
 }
 
 // ---- beside it
-// -----------------------------------------------------------------------
 
 static tr_status find_runners(tr_search *search, const tr_limits *limits,
                               tr_planned *planned, tr_error *err) {
@@ -216,7 +214,6 @@ void tr_planned_destroy(tr_planned *planned) {
 }
 
 // ---- asking
-// --------------------------------------------------------------------------
 
 const tr_plan_request *tr_planned_request(const tr_planned *planned) {
     return &planned->plan;

@@ -33,7 +33,6 @@ static tr_status draft(const tr_search *search, const tr_point *point, int64_t m
 }
 
 // ---- kernels
-// -------------------------------------------------------------------------
 
 static double programs_seconds(const tr_share *share, const tr_program *programs,
                                int count) {
@@ -140,7 +139,6 @@ tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
 }
 
 // ---- classes
-// -------------------------------------------------------------------------
 
 // Does it follow from how parameters and gradients move, not from activations?
 static bool is_moved(const tr_buffer *buffer) {

@@ -18,7 +18,6 @@
 #include <tranche/planner.h>
 
 // ---- what small plans tell
-// -----------------------------------------------------------
 
 // A unit, one micro-batch.
 typedef struct tr_unit_figures {
@@ -63,7 +62,6 @@ typedef struct tr_bound {
 } tr_bound;
 
 // ---- search
-// --------------------------------------------------------------------------
 
 enum {
     TR_BUDGET_TOGETHER = TR_SPACES,
@@ -140,7 +138,6 @@ tr_status tr__class_make(const tr_search *search, const tr_point *point, tr_clas
                          tr_error *err);
 
 // ---- what came of it
-// -----------------------------------------------------------------
 
 enum { TR_TIMELINE_COLUMNS = 64, TR_RUNNERS_MAX = 4 };
 

@@ -13,7 +13,6 @@
 enum { NEAREST = 3, SIZE_TEXT = 32, PLANS_RELAXED = 60, TEXT = 256 };
 
 // ---- where a plan is fullest
-// ---------------------------------------------------------
 
 // The two largest categories.
 static void say_categories(const tr_plan *plan, char *dst, size_t size) {
@@ -64,7 +63,6 @@ tr_status tr__planner_fullest(const tr_search *search, const tr_planner_option *
 }
 
 // ---- the message
-// ---------------------------------------------------------------------
 
 typedef struct text {
     char words[TR_MESSAGE_MAX];

@@ -35,7 +35,6 @@ static bool is_better(double a_seconds, const int64_t a[TR_SPACES], double b_sec
 }
 
 // ---- one group
-// -----------------------------------------------------------------------
 
 typedef struct climb {
     bool open;
@@ -112,7 +111,6 @@ static void learn(const tr_search *search, const tr_group *group,
 }
 
 // ---- all of them
-// ---------------------------------------------------------------------
 
 // The open group whose next plan may be the best; -1: none is.
 static int64_t next_group(const climb *climbs, size_t count) {
@@ -164,7 +162,6 @@ tr_status tr__search_fastest(tr_search *search, const tr_limits *limits, size_t 
 }
 
 // ---- near misses
-// ---------------------------------------------------------------------
 
 // A rung of a group, by how far its bound is from what is wanted.
 typedef struct near {

@@ -16,7 +16,6 @@
 #include <string.h>
 
 // ---- what is asked
-// -------------------------------------------------------------------
 
 // "auto" in the file; it may have been resolved since.
 static bool given_auto(const tr_run *run, const char *key) {
@@ -82,7 +81,6 @@ static unsigned find_free(const tr_run *run) {
 }
 
 // ---- budgets
-// -------------------------------------------------------------------------
 
 static int64_t budget_of(const tr_run *run, const char *key, int64_t otherwise) {
     return given(run, key) ? tr__config_size(run->config, key) : otherwise;
@@ -124,7 +122,6 @@ static void set_budgets(const tr_run *run, const tr_run_options *options,
 }
 
 // ---- an earlier choice
-// ---------------------------------------------------------------
 
 static void name_of(int d, char *dst, size_t size) {
     snprintf(dst, size, "planner.%s", tr__plan_settings[d].name);
@@ -175,7 +172,6 @@ bool tr__run_find_kept(const tr_run *run, const tr_run_options *options,
 }
 
 // ---- what came of it
-// -----------------------------------------------------------------
 
 static tr_status take_choice(tr_run *run, const tr_run_options *options,
                              const tr_planner_request *request, tr_error *err) {
@@ -322,7 +318,6 @@ tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
 }
 
 // ---- another batch
-// -------------------------------------------------------------------
 
 // What may be chosen anew while a run is at work: nothing that says where parameters
 // and optimizer states live, nor the micro-batch, which changes the rounding.

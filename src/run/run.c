@@ -304,7 +304,6 @@ void tr_run_close(tr_run *run) {
 }
 
 // ---- asking
-// --------------------------------------------------------------------------
 
 const tr_plan_request *tr_run_plan_request(const tr_run *run) {
     return &run->request;

@@ -16,7 +16,6 @@ tr_share tr__machine_share(const tr_machine *machine, int64_t ranks,
 }
 
 // ---- computing
-// -----------------------------------------------------------------------
 
 // Bytes that come from memory, and bytes that the step before may have left in the
 // cache.
@@ -136,7 +135,6 @@ double tr__step_seconds(const tr_share *share, const tr_plan *plan,
 }
 
 // ---- copies and NVMe
-// -----------------------------------------------------------------
 
 tr_way tr__move_way(const tr_plan_step *step) {
     if (step->stream == TR_STREAM_NVME) {
@@ -155,7 +153,6 @@ double tr__move_seconds(const tr_share *share, const tr_plan *plan,
 }
 
 // ---- messages
-// ------------------------------------------------------------------------
 
 // `peers` messages' worth of `bytes` each, one after the other: a few are under way at
 // a time, which hides the latency of those that are long enough.

@@ -120,7 +120,6 @@ static void fill_keys(key_list *list) {
 }
 
 // ---- reading
-// -------------------------------------------------------------------------
 
 static bool is_there(const tr_config *config, const char *group, const char *name) {
     char path[PATH_BYTES];
@@ -272,7 +271,6 @@ void tr_machine_close(tr_machine *machine) {
 }
 
 // ---- names
-// ---------------------------------------------------------------------------
 
 double tr__machine_flops(const tr_machine *machine, tr_dtype compute) {
     return compute == TR_BF16 || compute == TR_F16 ? machine->half_flops

@@ -59,10 +59,10 @@ typedef enum tr_rated_op {
 } tr_rated_op;
 
 // How ranks exchange what all of them need.
-typedef enum tr_exchange {
+typedef enum tr_exchange_method {
     TR_EXCHANGE_DIRECT,       // every rank with every other (comm/mpi_move.h)
     TR_EXCHANGE_HIERARCHICAL, // once between nodes, then inside of them
-} tr_exchange;
+} tr_exchange_method;
 
 #define TR_INTERFERENCE_MOST 0.9 // of what one thing may take from another
 
@@ -90,7 +90,7 @@ struct tr_machine {
         double rate;    // bytes a second; 0: there is no such way
         double latency; // seconds
     } way[TR_WAYS];
-    tr_exchange exchange;
+    tr_exchange_method exchange;
     double host_rate; // bytes a second of a node's host memory; 0: not said
     // The host's processors are the device: what is of the host's stream is then worked
     // off in the order of the compute stream.

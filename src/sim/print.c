@@ -9,7 +9,6 @@
 enum { SIZE_TEXT = 32 };
 
 // ---- for people
-// ----------------------------------------------------------------------
 
 static void print_request(const tr_plan_request *r, FILE *to) {
     fprintf(to, "model %s: %d unit%s; ", r->model->type, r->model->unit_count,
@@ -116,7 +115,6 @@ tr_status tr_simulated_print(const tr_simulated *s, FILE *to, tr_error *err) {
 }
 
 // ---- JSON
-// ----------------------------------------------------------------------------
 
 static void put_integer(tr_json_writer *to, const char *key, int64_t value) {
     tr__json_line(to, 2);
@@ -220,7 +218,6 @@ tr_status tr_simulated_print_json(const tr_simulated *s, FILE *to, tr_error *err
 }
 
 // ---- trace
-// ---------------------------------------------------------------------------
 
 tr_status tr_simulated_trace(const tr_simulated *s, FILE *to, tr_error *err) {
     tr_rank_spans spans = {tr_mesh_rank(&s->plan->request.mesh), s->spans,

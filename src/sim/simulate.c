@@ -63,7 +63,6 @@ static const tr_plan_step *step_at(const walk *w, int32_t step) {
 }
 
 // ---- what goes on beside each other
-// --------------------------------------------------
 
 static void finish_job(walk *w, tr_stream on) {
     stream *s = &w->streams[on];
@@ -165,7 +164,6 @@ static void start_job(walk *w, int32_t index) {
 }
 
 // ---- computing
-// -----------------------------------------------------------------------
 
 static void compute(walk *w, double seconds) {
     double left = seconds;
@@ -199,7 +197,6 @@ static void count_flops(walk *w, const tr_plan_step *step) {
 }
 
 // ---- the walk
-// ------------------------------------------------------------------------
 
 static void run_step(walk *w, int32_t index) {
     const tr_plan_step *step = step_at(w, index);

@@ -68,7 +68,7 @@ static bool find(tr_added_walk *w, match *found) {
     return false;
 }
 
-bool tr__added_next(tr_added_walk *w, tr_piece *piece) {
+bool tr__added_next(tr_added_walk *w, tr_text_piece *piece) {
     match found;
     if (w->has_pending) {
         *piece = w->pending;
@@ -76,18 +76,18 @@ bool tr__added_next(tr_added_walk *w, tr_piece *piece) {
         return true;
     }
     if (!find(w, &found)) {
-        *piece = (tr_piece){w->done, w->bytes, -1};
+        *piece = (tr_text_piece){w->done, w->bytes, -1};
         w->searched = w->done = w->bytes;
         return piece->begin < piece->end;
     }
     size_t from = w->done;
     w->searched = found.stop;
     w->done = found.end;
-    *piece = (tr_piece){found.begin, found.end, found.id};
+    *piece = (tr_text_piece){found.begin, found.end, found.id};
     if (from < found.begin) {
         w->pending = *piece;
         w->has_pending = true;
-        *piece = (tr_piece){from, found.begin, -1};
+        *piece = (tr_text_piece){from, found.begin, -1};
     }
     return true;
 }

@@ -37,10 +37,10 @@ tr_status tr__added_parse(const tr_node *node, const tr_normalizer *normalizer,
 void tr__added_release(tr_added *added);
 
 // A piece of text: a token (id 0 or more), or what lies between (-1).
-typedef struct tr_piece {
+typedef struct tr_text_piece {
     size_t begin, end;
     int32_t id;
-} tr_piece;
+} tr_text_piece;
 
 // A walk through a text, piece by piece. It begins with everything zero but its first
 // six members. specials: whether special tokens are taken for such.
@@ -52,10 +52,10 @@ typedef struct tr_added_walk {
     size_t bytes;
     bool specials;
     size_t done, searched; // given so far; where to look on
-    tr_piece pending;      // a token found behind the piece that was given
+    tr_text_piece pending; // a token found behind the piece that was given
     bool has_pending;
 } tr_added_walk;
 // The next piece; false at the end of the text.
-bool tr__added_next(tr_added_walk *walk, tr_piece *piece);
+bool tr__added_next(tr_added_walk *walk, tr_text_piece *piece);
 
 #endif

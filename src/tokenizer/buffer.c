@@ -13,7 +13,7 @@ bool tr__text_reserve(tr_text *text, size_t more) {
     return true;
 }
 
-bool tr__spans_reserve(tr_spans *spans) {
+bool tr__spans_reserve(tr_text_spans *spans) {
     if (!tr__grow((void **)&spans->span, &spans->capacity, spans->count + 1,
                   sizeof *spans->span)) {
         spans->failed = true;
@@ -27,7 +27,7 @@ void tr__text_release(tr_text *text) {
     *text = (tr_text){0};
 }
 
-void tr__spans_release(tr_spans *spans) {
+void tr__spans_release(tr_text_spans *spans) {
     tr__free(spans->span);
-    *spans = (tr_spans){0};
+    *spans = (tr_text_spans){0};
 }

@@ -16,21 +16,21 @@ typedef struct tr_text { // zero-initialized: empty
 } tr_text;
 
 // A part of a text: [begin, end).
-typedef struct tr_span {
+typedef struct tr_text_span {
     size_t begin, end;
-} tr_span;
+} tr_text_span;
 
-typedef struct tr_spans {
-    tr_span *span;
+typedef struct tr_text_spans {
+    tr_text_span *span;
     size_t count, capacity;
     bool failed;
-} tr_spans;
+} tr_text_spans;
 
 // Room for `more` elements; false, and `failed`, where there is no memory.
 bool tr__text_reserve(tr_text *text, size_t more);
-bool tr__spans_reserve(tr_spans *spans);
+bool tr__spans_reserve(tr_text_spans *spans);
 void tr__text_release(tr_text *text);
-void tr__spans_release(tr_spans *spans);
+void tr__spans_release(tr_text_spans *spans);
 
 static inline void tr__text_add(tr_text *text, const void *bytes, size_t count) {
     if (count > 0 &&
@@ -53,13 +53,13 @@ static inline void tr__text_clear(tr_text *text) {
 }
 
 // An empty span is not added.
-static inline void tr__spans_add(tr_spans *spans, size_t begin, size_t end) {
+static inline void tr__spans_add(tr_text_spans *spans, size_t begin, size_t end) {
     if (begin < end && (spans->count < spans->capacity || tr__spans_reserve(spans))) {
-        spans->span[spans->count++] = (tr_span){begin, end};
+        spans->span[spans->count++] = (tr_text_span){begin, end};
     }
 }
 
-static inline void tr__spans_clear(tr_spans *spans) {
+static inline void tr__spans_clear(tr_text_spans *spans) {
     spans->count = 0;
     spans->failed = false;
 }

@@ -10,7 +10,7 @@ void tr__strings_end(tr_strings *s, size_t begin) {
         s->text.failed = true;
         return;
     }
-    s->span[s->count++] = (tr_span){begin, s->text.count};
+    s->span[s->count++] = (tr_text_span){begin, s->text.count};
 }
 
 void tr__strings_release(tr_strings *s) {
@@ -109,10 +109,10 @@ typedef struct token {
 } token;
 
 static tr_status replace(const token *t, tr_text *to, tr_error *err) {
-    tr_spans spans = {0};
+    tr_text_spans spans = {0};
     tr_text kinds = {0};
-    tr_status status = tr__pattern_cut(&t->step->pattern, t->bytes,
-                                       (tr_span){0, t->count}, &spans, &kinds, err);
+    tr_status status = tr__pattern_cut(
+        &t->step->pattern, t->bytes, (tr_text_span){0, t->count}, &spans, &kinds, err);
     for (size_t i = 0; i < spans.count && status == TR_OK; i++) {
         if (kinds.bytes[i]) {
             tr__text_add(to, t->step->text.bytes, t->step->text.count);

@@ -32,7 +32,7 @@ typedef struct tr_decoder {
 // Tokens as parts of a text; parts may be empty.
 typedef struct tr_strings {
     tr_text text;
-    tr_span *span; // [count]
+    tr_text_span *span; // [count]
     size_t count, capacity;
 } tr_strings;
 

@@ -115,7 +115,7 @@ static tr_status encode_plain(tr_encoder *e, const unsigned char *text, size_t b
     }
     const unsigned char *from = words->text;
     for (size_t i = 0; i < words->spans.count; i++) {
-        tr_span word = words->spans.span[i];
+        tr_text_span word = words->spans.span[i];
         size_t length = word.end - word.begin;
         bool done = length <= TR_CACHE_WORD
                         ? short_word(e, from + word.begin, length, ids)
@@ -151,7 +151,7 @@ static tr_status encode_raw(tr_encoder *e, const unsigned char *text, size_t byt
                             place where, bool specials, tr_token_ids *ids,
                             tr_error *err) {
     const tr_tokenizer *t = e->tokenizer;
-    tr_piece piece;
+    tr_text_piece piece;
     tr_status status = tr__normalizer_run(&t->normalizer, &e->normalized, text, bytes,
                                           where == GOES_ON, &text, &bytes, err);
     tr_added_walk walk = walk_added(t, &t->added.normalized, text, bytes, specials);
@@ -169,7 +169,7 @@ tr_status tr__encode_part(tr_encoder *e, const unsigned char *text, size_t bytes
                           tr_error *err) {
     const tr_tokenizer *t = e->tokenizer;
     tr_status status = TR_OK;
-    tr_piece piece;
+    tr_text_piece piece;
     if (tr__utf8_valid(text, bytes) < bytes) {
         tr__text_clear(&e->repaired);
         tr__text_repair(&e->repaired, text, bytes);

@@ -86,7 +86,7 @@ static void replace_byte(const work *w, unsigned char byte) {
 }
 
 static tr_status replace(const work *w, tr_error *err) {
-    tr_spans *spans = &w->scratch->spans;
+    tr_text_spans *spans = &w->scratch->spans;
     tr_text *kinds = &w->scratch->kinds;
     if (w->step->pattern.literal_bytes == 1) {
         replace_byte(w, (unsigned char)*w->step->pattern.literal);
@@ -95,9 +95,9 @@ static tr_status replace(const work *w, tr_error *err) {
     tr__spans_clear(spans);
     tr__text_clear(kinds);
     tr_status status = tr__pattern_cut(&w->step->pattern, w->from,
-                                       (tr_span){0, w->bytes}, spans, kinds, err);
+                                       (tr_text_span){0, w->bytes}, spans, kinds, err);
     for (size_t i = 0; i < spans->count && status == TR_OK; i++) {
-        tr_span span = spans->span[i];
+        tr_text_span span = spans->span[i];
         if (kinds->bytes[i]) {
             tr__text_add(w->to, w->step->content.bytes, w->step->content.count);
         } else {

@@ -38,7 +38,7 @@ void tr__normalizer_release(tr_normalizer *normalizer);
 // Where steps leave their texts, one after the other.
 typedef struct tr_normalized {
     tr_text text[2];
-    tr_spans spans;
+    tr_text_spans spans;
     tr_text kinds;
 } tr_normalized;
 

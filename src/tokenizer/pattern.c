@@ -61,7 +61,7 @@ void tr__pattern_release(tr_pattern *pattern) {
 }
 
 static void cut_literal(const tr_pattern *pattern, const unsigned char *text,
-                        tr_span within, tr_spans *spans, tr_text *kinds) {
+                        tr_text_span within, tr_text_spans *spans, tr_text *kinds) {
     size_t from = within.begin, bytes = pattern->literal_bytes;
     while (from < within.end) {
         const unsigned char *found =
@@ -78,7 +78,7 @@ static void cut_literal(const tr_pattern *pattern, const unsigned char *text,
 }
 
 static void cut_known(const tr_pattern *pattern, const unsigned char *text,
-                      tr_span within, tr_spans *spans, tr_text *kinds) {
+                      tr_text_span within, tr_text_spans *spans, tr_text *kinds) {
     const uint32_t *flags = pattern->unicode->flags;
     size_t from = within.begin, at = from;
     while (at < within.end && !spans->failed) {
@@ -95,7 +95,7 @@ static void cut_known(const tr_pattern *pattern, const unsigned char *text,
 }
 
 tr_status tr__pattern_cut(const tr_pattern *pattern, const unsigned char *text,
-                          tr_span within, tr_spans *spans, tr_text *kinds,
+                          tr_text_span within, tr_text_spans *spans, tr_text *kinds,
                           tr_error *err) {
     tr_status status = TR_OK;
     if (pattern->code) {

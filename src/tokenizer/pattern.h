@@ -29,7 +29,7 @@ void tr__pattern_release(tr_pattern *pattern);
 // bit of kinds[i] (a byte each) says whether span i is a match. Empty matches are left
 // out, as no caller can tell them.
 tr_status tr__pattern_cut(const tr_pattern *pattern, const unsigned char *text,
-                          tr_span within, tr_spans *spans, tr_text *kinds,
+                          tr_text_span within, tr_text_spans *spans, tr_text *kinds,
                           tr_error *err);
 
 // GPT-2's expression, which the pre-tokenizer ByteLevel has of its own.
@@ -41,10 +41,11 @@ tr_matcher tr__pattern_known(const char *expression);
 tr_status tr__regex_compile(const tr_node *node, const char *expression, size_t bytes,
                             void **code, tr_error *err);
 void tr__regex_release(void *code);
-tr_status tr__regex_cut(const void *code, const unsigned char *text, tr_span within,
-                        tr_spans *spans, tr_text *kinds, tr_error *err);
+tr_status tr__regex_cut(const void *code, const unsigned char *text,
+                        tr_text_span within, tr_text_spans *spans, tr_text *kinds,
+                        tr_error *err);
 
-static inline void tr__cut_add(tr_spans *spans, tr_text *kinds, size_t begin,
+static inline void tr__cut_add(tr_text_spans *spans, tr_text *kinds, size_t begin,
                                size_t end, bool match) {
     if (begin < end) {
         unsigned char kind = match;

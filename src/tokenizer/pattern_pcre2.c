@@ -110,8 +110,9 @@ static tr_status too_hard(int result, tr_error *err) {
                    (const char *)words);
 }
 
-tr_status tr__regex_cut(const void *code, const unsigned char *text, tr_span within,
-                        tr_spans *spans, tr_text *kinds, tr_error *err) {
+tr_status tr__regex_cut(const void *code, const unsigned char *text,
+                        tr_text_span within, tr_text_spans *spans, tr_text *kinds,
+                        tr_error *err) {
     search s;
     tr_status status = TR_OK;
     size_t bytes = within.end - within.begin, from = 0, at = 0;

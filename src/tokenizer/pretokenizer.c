@@ -17,7 +17,7 @@ static tr_status no_memory(tr_error *err) {
 
 // Cuts a piece into runs by a class: each character of it is a match of its own.
 static void cut_class(const tr_pretokenizer *p, const tr_cut_step *step, tr_words *w,
-                      tr_span piece) {
+                      tr_text_span piece) {
     const uint32_t *flags = p->unicode->flags;
     size_t from = piece.begin, length;
     for (size_t at = from; at < piece.end; at += length) {
@@ -31,7 +31,7 @@ static void cut_class(const tr_pretokenizer *p, const tr_cut_step *step, tr_word
 }
 
 // \w+|[^\w\s]+ : runs of letters and runs of signs; blanks go.
-static void cut_words(const tr_pretokenizer *p, tr_words *w, tr_span piece) {
+static void cut_words(const tr_pretokenizer *p, tr_words *w, tr_text_span piece) {
     const uint32_t *flags = p->unicode->flags;
     size_t from = piece.begin, length;
     int last = -1;
@@ -56,7 +56,7 @@ static void merge_with_previous(tr_words *w, const unsigned char *match) {
     bool before = false;
     size_t begin = 0, end = 0; // of the piece that grows
     for (size_t i = 0; i < w->cut.count; i++) {
-        tr_span span = w->cut.span[i];
+        tr_text_span span = w->cut.span[i];
         if (match[i] && !before && end > begin) {
             end = span.end;
         } else {
@@ -73,7 +73,7 @@ static void merge_with_previous(tr_words *w, const unsigned char *match) {
 // the end: of several matches in a row only the last one joins.
 static void merge_with_next(tr_words *w, const unsigned char *match) {
     for (size_t i = 0; i < w->cut.count; i++) {
-        tr_span span = w->cut.span[i];
+        tr_text_span span = w->cut.span[i];
         if (match[i] && i + 1 < w->cut.count && !match[i + 1]) {
             span.end = w->cut.span[++i].end;
         }
@@ -119,7 +119,7 @@ static void behave(const tr_cut_step *step, tr_words *w) {
 
 // The way of nearly all models: every match is a piece, and so is what lies between.
 static void cut_isolated(const tr_pretokenizer *p, const tr_cut_step *step, tr_words *w,
-                         tr_span piece) {
+                         tr_text_span piece) {
     const uint32_t *flags = p->unicode->flags;
     const unsigned char *text = w->text;
     size_t from = piece.begin, at = from;
@@ -137,7 +137,7 @@ static void cut_isolated(const tr_pretokenizer *p, const tr_cut_step *step, tr_w
 }
 
 static tr_status cut_piece(const tr_pretokenizer *p, const tr_cut_step *step,
-                           tr_words *w, tr_span piece, tr_error *err) {
+                           tr_words *w, tr_text_span piece, tr_error *err) {
     if (step->kind == TR_CUT_WORDS) {
         cut_words(p, w, piece);
         return TR_OK;
@@ -165,14 +165,14 @@ static tr_status cut_piece(const tr_pretokenizer *p, const tr_cut_step *step,
     return TR_OK;
 }
 
-static bool begins_with(const unsigned char *text, tr_span piece,
+static bool begins_with(const unsigned char *text, tr_text_span piece,
                         const unsigned char *mark, size_t bytes) {
     return piece.end - piece.begin >= bytes &&
            memcmp(text + piece.begin, mark, bytes) == 0;
 }
 
 static void write_metaspace(const tr_cut_step *step, const unsigned char *text,
-                            tr_span piece, bool first, tr_text *to) {
+                            tr_text_span piece, bool first, tr_text *to) {
     const unsigned char *at = text + piece.begin, *end = text + piece.end, *blank;
     bool has = *at == ' ' || begins_with(text, piece, step->mark, step->mark_bytes);
     if (!has && (step->prepend == TR_PREPEND_ALWAYS ||
@@ -187,7 +187,8 @@ static void write_metaspace(const tr_cut_step *step, const unsigned char *text,
     tr__text_add(to, at, (size_t)(end - at));
 }
 
-static void write_byte_level(const unsigned char *text, tr_span piece, tr_text *to) {
+static void write_byte_level(const unsigned char *text, tr_text_span piece,
+                             tr_text *to) {
     for (size_t i = piece.begin; i < piece.end; i++) {
         tr__text_put(to, tr__byte_level_character(text[i]));
     }
@@ -198,7 +199,7 @@ static void rewrite(const tr_cut_step *step, tr_words *w, bool first) {
     tr_text *to = &w->buffer[w->text == w->buffer[0].bytes];
     tr__text_clear(to);
     for (size_t i = 0; i < w->spans.count; i++) {
-        tr_span piece = w->spans.span[i];
+        tr_text_span piece = w->spans.span[i];
         size_t begin = to->count;
         if (step->kind == TR_CUT_METASPACE) {
             write_metaspace(step, w->text, piece, first && piece.begin == 0, to);
@@ -235,7 +236,7 @@ tr_status tr__pretokenizer_run(const tr_pretokenizer *p, tr_words *w,
                 status = cut_piece(p, step, w, w->spans.span[i], err);
             }
         }
-        tr_spans cut = w->next;
+        tr_text_spans cut = w->next;
         w->next = w->spans;
         w->spans = cut;
         if (status == TR_OK &&

@@ -52,7 +52,7 @@ void tr__pretokenizer_release(tr_pretokenizer *pretokenizer);
 // A text in pieces, and what steps write their results to.
 typedef struct tr_words {
     const unsigned char *text;
-    tr_spans spans, next, cut;
+    tr_text_spans spans, next, cut;
     tr_text kinds, buffer[2];
 } tr_words;
 

@@ -84,7 +84,6 @@ static bool read_grad(const attempt *a, const tr_check_tensor *tensor, size_t pa
 }
 
 // ---- the first cut
-// --------------------------------------------------------------------
 
 static tr_status list_tensors(checker *c, const tr_plan *plan, tr_error *err) {
     c->check->tensors = tr__calloc(plan->param_count, sizeof *c->check->tensors);
@@ -152,7 +151,6 @@ static tr_status keep_first(checker *c, const attempt *a, tr_error *err) {
 }
 
 // ---- every cut
-// ------------------------------------------------------------------------
 
 static double distance_of(const checker *c, const attempt *a, size_t t, double part,
                           bool *same) {

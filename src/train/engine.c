@@ -192,7 +192,6 @@ void tr_engine_destroy(tr_engine *engine) {
 }
 
 // ---- work that all ranks do together
-// ------------------------------------------------------------------------
 
 bool tr__is_asked(void *asking) {
     const tr_asking *a = asking;
@@ -246,7 +245,6 @@ tr_status tr_engine_refresh(tr_engine *engine, tr_error *err) {
 }
 
 // ---- asking
-// --------------------------------------------------------------------------
 
 const char *tr_engine_blame(const tr_engine *engine) {
     return engine->blame;

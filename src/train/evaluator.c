@@ -40,7 +40,6 @@ struct tr_evaluator {
 };
 
 // ---- the run
-// -------------------------------------------------------------------------
 
 // The run file that belongs to a folder: in it, or, of a checkpoint, two folders above.
 static bool find_run_file(const char *path, char *file) {
@@ -133,7 +132,6 @@ static tr_status choose_data(tr_evaluator *e, const tr_evaluator_options *o,
 }
 
 // ---- the plan
-// ------------------------------------------------------------------------
 
 static int threads_of(const tr_run *run) {
     const char *key = "execution.threads";
@@ -231,7 +229,6 @@ void tr_evaluator_destroy(tr_evaluator *e) {
 }
 
 // ---- asking
-// --------------------------------------------------------------------------
 
 // Rows that a short batch lacks are zeros without a target.
 static tr_status fill_slot(tr_evaluator *e, int64_t count, tr_error *err) {

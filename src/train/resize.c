@@ -131,7 +131,6 @@ static tr_status follow(tr_engine *engine, tr_error *err) {
 }
 
 // ---- short batches
-// -------------------------------------------------------------------
 
 // What a micro-batch takes of each unit besides its floating-point operations, as so
 // many of them: a microsecond or some.

@@ -20,7 +20,6 @@ typedef struct attempt {
 } attempt;
 
 // ---- the decision
-// ------------------------------------------------------------------------
 
 static tr_spread spread_of(const tr_step_statistics *statistics, tr_record_flag flag) {
     return (tr_spread){statistics->least[flag], statistics->mean[flag],
@@ -103,7 +102,6 @@ static tr_status decide(void *user, tr_decision *decision, tr_error *err) {
 }
 
 // ---- the walk
-// ----------------------------------------------------------------------------
 
 static bool is_asked(void *user) {
     return tr__is_asked(&((attempt *)user)->ask);
@@ -155,7 +153,6 @@ static tr_status walk_until_fit(attempt *a, tr_error *err) {
 }
 
 // ---- what follows
-// ------------------------------------------------------------------------
 
 static void count_update(const attempt *a) {
     tr_engine *engine = a->engine;

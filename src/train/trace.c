@@ -22,7 +22,6 @@ tr_status tr_engine_watch(tr_engine *engine, tr_error *err) {
 }
 
 // ---- what all ranks have noted
-// -------------------------------------------------------
 
 // What every rank has noted; `most`: of one, the others' are followed by nothing.
 typedef struct noted {

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 static void move_bytes(fake_nvme *f, int slot, int64_t bytes) {
-    const tr_transfer *t = &f->base.slots[slot];
+    const tr_nvme_transfer *t = &f->base.slots[slot];
     char *at = f->bytes + t->offset;
     memcpy(t->write ? at : t->memory, t->write ? t->memory : at, (size_t)bytes);
     f->moved[slot] = true;
@@ -44,7 +44,7 @@ static int pick(fake_nvme *f) {
 }
 
 static int64_t result_of(fake_nvme *f, int slot) {
-    const tr_transfer *t = &f->base.slots[slot];
+    const tr_nvme_transfer *t = &f->base.slots[slot];
     f->ended++;
     if (f->ended == f->fail_at) {
         return f->fail_result;

@@ -101,7 +101,6 @@ static int remove_folder(void **state) {
 }
 
 // ---- what is measured
-// ----------------------------------------------------------------
 
 // A plan of the model can be simulated on what was measured, offload and all.
 static void a_machine_is_measured(void **state) {
@@ -228,7 +227,6 @@ static void launches_longer_than_kernels(void **state) {
 }
 
 // ---- what is kept
-// --------------------------------------------------------------------
 
 static void overwrite(const char *path, const char *text) {
     FILE *file = fopen(path, "w");
@@ -371,7 +369,6 @@ static void the_users_folder(void **state) {
 }
 
 // ---- without measuring
-// ---------------------------------------------------------------
 
 static void nominal_machines_are_the_same(void **state) {
     (void)state;

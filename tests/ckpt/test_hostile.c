@@ -96,7 +96,7 @@ static void headers(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tr_error err = {0};
-        tr_header header = {0};
+        tr_tensor_header header = {0};
         const hostile *item = &cases[i];
         tr_status status =
             tr__header_parse("bad.safetensors", item->header, strlen(item->header),
@@ -116,7 +116,7 @@ static void deep_nesting(void **state) {
     (void)state;
     enum { DEPTH = 200000 };
     tr_error err = {0};
-    tr_header header = {0};
+    tr_tensor_header header = {0};
     char *text = tr__calloc(1, DEPTH + 8);
     memcpy(text, "{\"a\":", 5);
     memset(text + 5, '[', DEPTH);
@@ -138,7 +138,7 @@ static void flipped_bits(void **state) {
     for (size_t bit = 0; bit < 8 * (sizeof good - 1); bit++) {
         char text[sizeof good];
         tr_error err = {0};
-        tr_header header = {0};
+        tr_tensor_header header = {0};
         memcpy(text, good, sizeof good);
         text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
         if (tr__header_parse("f", text, sizeof good - 1, 25, &header, &err) == TR_OK) {

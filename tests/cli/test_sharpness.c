@@ -53,7 +53,6 @@ static void print_run(void *const *state, char *text) {
 }
 
 // ---- by hand
-// --------------------------------------------------------------------------
 
 static void solve(problem *q) {
     q->loss = 0;
@@ -109,7 +108,6 @@ static double largest_eigenvalue(const problem *q) {
 }
 
 // ---- by the library
-// -------------------------------------------------------------------
 
 static void ok(tr_status status, const tr_error *err) {
     if (status != TR_OK) {

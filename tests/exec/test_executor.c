@@ -17,7 +17,6 @@
 enum { BATCH = TEST_BATCH };
 
 // ---- cuts
-// ------------------------------------------------------------------------
 
 static void assert_close(const test_rig *rig, int param, const float *got,
                          const float *want, const char *what) {
@@ -90,7 +89,6 @@ static void every_cut_gives_the_gradients_of_the_whole_batch(void **state) {
 }
 
 // ---- bits
-// ------------------------------------------------------------------------
 
 // Memory decides about nothing: the same micro-batches give the same bits, whatever is
 // kept or made again. The tied embedding is added to in another order when the wave
@@ -124,7 +122,6 @@ static void waves_and_recomputation_change_no_bit(void **state) {
 }
 
 // ---- slopes
-// ----------------------------------------------------------------------
 
 // Moves all parameters along a drawn direction; with `slope`, adds up how steep the
 // loss is that way, by the gradients.
@@ -179,7 +176,6 @@ static void gradients_are_the_slopes_of_the_loss(void **state) {
 }
 
 // ---- evaluation and answers
-// ------------------------------------------------------
 
 static void evaluation_has_the_loss_of_training_without_dropout(void **state) {
     (void)state;

@@ -13,7 +13,6 @@
 #include <cmocka.h>
 
 // ---- the flags
-// ---------------------------------------------------------------------------
 
 static void assert_done(const tr_walk_flags *flags, const char *done) {
     static const tr_step_guard guards[] = {TR_GUARD_ALWAYS, TR_GUARD_RUNNING,
@@ -62,7 +61,6 @@ static void a_walk_goes_on_for_others_or_for_the_update(void **state) {
 }
 
 // ---- the decision
-// ------------------------------------------------------------------------
 
 typedef struct engine {
     test_rig rig;

@@ -41,7 +41,6 @@ static bool is_one(const test_run *run, tr_value value) {
 }
 
 // ---- what comes in
-// -------------------------------------------------------------------
 
 static void draw(const test_run *run, tr_value value, int micro, uint64_t stream) {
     tr_tensor_desc desc = concrete(run, value);
@@ -99,7 +98,6 @@ void test_run_end(test_run *run) {
 }
 
 // ---- launches
-// ------------------------------------------------------------------------
 
 static void run_kernel(tr_op_desc *desc, tr_launch *launch, uint64_t sample) {
     const tr_kernel *kernel = desc->op->reference;
@@ -154,7 +152,6 @@ void test_run_forward(test_run *run) {
 }
 
 // ---- the derived backward
-// ------------------------------------------------------------
 
 static bool is_read_output(const test_run *run, tr_value value) {
     for (int i = 0; i < run->graph->output_count; i++) {
@@ -228,7 +225,6 @@ void test_run_backward(test_run *run) {
 }
 
 // ---- the obvious backward
-// ------------------------------------------------------------
 
 typedef struct obvious {
     const test_run *run;

@@ -102,7 +102,6 @@ static tr_value norm(tr_graph *g, tr_value x, const char *name_a, const char *na
 }
 
 // ---- chains and sums
-// -----------------------------------------------------------------
 
 static void build_relu(tr_graph *g) {
     tr_graph_output(g, tr_relu(g, x0(g)));
@@ -222,7 +221,6 @@ static void what_nobody_asks_for_has_no_backward(void **state) {
 }
 
 // ---- parameters
-// ----------------------------------------------------------------------
 
 static void build_shared_weight(tr_graph *g) {
     tr_value w = weight(g, "w");
@@ -281,7 +279,6 @@ static void a_unit_without_gradients_has_no_backward(void **state) {
 }
 
 // ---- a block
-// -------------------------------------------------------------------------
 
 static tr_value feed_forward(tr_graph *g, tr_value n) {
     tr_value h = tr_gelu(g, project(g, n, "up"), true);
@@ -383,7 +380,6 @@ static void recomputing_runs_only_what_leads_to_saved_values(void **state) {
 }
 
 // ---- the whole wave
-// ------------------------------------------------------------------
 
 static void build_centered(tr_graph *g) {
     tr_value h = tr_relu(g, tr_relu(g, x0(g)));
@@ -565,7 +561,6 @@ static void a_gradient_of_the_wave_is_copied_to_each_micro_batch(void **state) {
 }
 
 // ---- errors
-// --------------------------------------------------------------------------
 
 static void build_unused_input(tr_graph *g) {
     tr_graph_output(g, tr_relu(g, x0(g)));

@@ -168,7 +168,6 @@ static tr_graph *make_graph(uint64_t number) {
 }
 
 // ---- comparing
-// -----------------------------------------------------------------------
 
 typedef struct trial {
     uint64_t number;

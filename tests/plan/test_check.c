@@ -17,7 +17,6 @@
 #include <cmocka.h>
 
 // ---- valid plans to spoil
-// ---------------------------------------------------------------------
 
 typedef struct subject {
     const char *name;
@@ -269,7 +268,6 @@ static void spoil_some(spoiler spoil) {
 }
 
 // ---- memory
-// --------------------------------------------------------------------------------
 
 static bool live_together(const tr_buffer *x, const tr_buffer *y) {
     bool always = x->sequence < 0 || y->sequence < 0;
@@ -342,7 +340,6 @@ static void buffers_too_small_are_found(void **state) {
 }
 
 // ---- steps
-// ---------------------------------------------------------------------------------
 
 // Calls `spoil` on each sequence that has steps.
 static void each_sequence(tr_plan *plan, const subject *s,
@@ -619,7 +616,6 @@ static void wrong_numbers_are_found(void **state) {
 }
 
 // ---- what is moved beside computing
-// -------------------------------------------------------
 
 static void miscount_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
     for (size_t i = 0; i < sequence->count; i++) {
@@ -686,7 +682,6 @@ static void missing_waits_are_found(void **state) {
 }
 
 // ---- unit programs
-// --------------------------------------------------------------------------
 
 static void spoil_operands(tr_plan *plan, const subject *s) {
     test_spoil_operands(plan, &(test_finder){must_find, s});

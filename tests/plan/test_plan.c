@@ -20,7 +20,6 @@ static int64_t device(const tr_plan *plan, tr_ledger_category category) {
 }
 
 // ---- bytes
-// ---------------------------------------------------------------------------------
 
 static void assert_sums(const tr_plan *plan) {
     const tr_ledger *ledger = tr_plan_ledger(plan);
@@ -180,7 +179,6 @@ static void the_published_model_wastes_nothing(void **state) {
 }
 
 // ---- order
-// ---------------------------------------------------------------------------------
 
 // Each micro-batch goes through each unit once, forward and backward, and those of a
 // wave follow each other.
@@ -257,7 +255,6 @@ static void a_barrier_needs_the_whole_wave(void **state) {
 }
 
 // ---- the same again
-// ------------------------------------------------------------------------
 
 static void assert_same(const tr_plan *a, const tr_plan *b) {
     assert_int_equal(a->buffer_count, b->buffer_count);
@@ -291,7 +288,6 @@ static void the_same_request_gives_the_same_plan(void **state) {
 }
 
 // ---- errors
-// --------------------------------------------------------------------------------
 
 static void refuse(const tr_plan_request *request, const char *words) {
     tr_plan *plan = NULL;

@@ -13,7 +13,6 @@
 #include <cmocka.h>
 
 // ---- text
-// ----------------------------------------------------------------------------------
 
 static size_t count_lines(const char *text) {
     size_t lines = 0;

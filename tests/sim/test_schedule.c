@@ -100,7 +100,6 @@ static void test_four_ranks(void **state) {
 }
 
 // ---- offload
-// ---------------------------------------------------------------------
 
 #define TEST_COPY(interference)                                                        \
     ", \"host\": {\"bytes\": 1e30}, \"copy\": {\"interference\": " interference        \
@@ -332,7 +331,6 @@ static void test_offload_refusals(void **state) {
 }
 
 // ---- messages by their bytes
-// ---------------------------------------------------------
 
 static double transfer_seconds(const char *link, int64_t ranks, tr_transfer transfer) {
     tr_machine *machine = test_clockwork(link);
@@ -373,7 +371,6 @@ static void test_exchanges(void **state) {
 }
 
 // ---- what holds for all
-// --------------------------------------------------------------
 
 enum { PLANS = 8 };
 

@@ -64,6 +64,14 @@ expect bad 'two files of run that call each other' circles
 objects exit of_d
 expect bad 'base calls train' circles
 
+types=$tools/check_types.sh
+fresh
+printf 'typedef struct tr_x {\n    int a;\n} tr_x;\n' >"$tree/src/base/x.h"
+printf 'typedef struct tr_x tr_x;\n' >"$tree/include/tranche/x.h"
+expect good 'a type defined once' "$types"
+printf 'typedef int (*tr_x)(void);\n' >"$tree/src/plan/x.c"
+expect bad 'a type defined twice' "$types"
+
 layers=$tools/check_layers.sh
 fresh
 expect good 'a clean tree' "$layers"

@@ -289,7 +289,7 @@ typedef struct failing {
 
 static int failing_begin(tr_nvme *nvme, int slot) {
     failing *f = (failing *)nvme;
-    tr_transfer *t = &nvme->slots[slot];
+    tr_nvme_transfer *t = &nvme->slots[slot];
     t->result = t->bytes;
     if (f->left-- <= 0) {
         t->result = f->result;

@@ -73,7 +73,7 @@ static void release(tr_carrier *c, int slot) {
     c->under_way--;
 }
 
-static void fail(tr_carrier *c, const tr_transfer *t, const char *reason) {
+static void fail(tr_carrier *c, const tr_nvme_transfer *t, const char *reason) {
     tr_fail(&c->error, TR_IO, "%s: cannot %s %lld bytes at %lld of the NVMe file: %s",
             c->folder, t->write ? "write" : "read", (long long)t->bytes,
             (long long)t->offset, reason);
@@ -89,7 +89,7 @@ static void begin(tr_carrier *c, int slot) {
 
 // A transfer that was done in part goes on; the disk wants whole blocks.
 static void settle(tr_carrier *c, int slot) {
-    tr_transfer *t = &c->nvme->slots[slot];
+    tr_nvme_transfer *t = &c->nvme->slots[slot];
     int64_t done = t->result > 0 ? t->result / TR_CARRY_ALIGN * TR_CARRY_ALIGN : 0;
     bool again = done > 0;
     atomic_fetch_add_explicit(t->write ? &c->written : &c->read, done,
@@ -125,9 +125,9 @@ static void collect(tr_carrier *c, double seconds) {
 
 // ---- orders, a piece at a time
 
-static bool transfer_conflicts(const tr_carrier *c, const tr_transfer *t) {
+static bool transfer_conflicts(const tr_carrier *c, const tr_nvme_transfer *t) {
     for (int i = 0; i < TR_NVME_SLOTS; i++) {
-        const tr_transfer *other = &c->nvme->slots[i];
+        const tr_nvme_transfer *other = &c->nvme->slots[i];
         if (c->slots[i].number < 0) {
             continue;
         }
@@ -155,10 +155,10 @@ static int64_t begin_transfer(tr_carrier *c) {
     const tr_carry *o = &c->order;
     bool write = o->kind == TR_CARRY_WRITE;
     const char *memory = write ? o->from : o->to;
-    tr_transfer t = {.write = write,
-                     .memory = (char *)(uintptr_t)memory + c->at,
-                     .bytes = tr__min_i64(o->bytes - c->at, TR_NVME_CHUNK),
-                     .offset = o->offset + c->at};
+    tr_nvme_transfer t = {.write = write,
+                          .memory = (char *)(uintptr_t)memory + c->at,
+                          .bytes = tr__min_i64(o->bytes - c->at, TR_NVME_CHUNK),
+                          .offset = o->offset + c->at};
     int slot = free_slot(c);
     if (slot < 0 || transfer_conflicts(c, &t)) {
         return 0;
@@ -175,7 +175,7 @@ static int64_t begin_transfer(tr_carrier *c) {
 static bool copy_conflicts(const tr_carrier *c, const char *from, const char *to,
                            int64_t bytes) {
     for (int i = 0; i < TR_NVME_SLOTS && c->under_way > 0; i++) {
-        const tr_transfer *other = &c->nvme->slots[i];
+        const tr_nvme_transfer *other = &c->nvme->slots[i];
         if (c->slots[i].number < 0) {
             continue;
         }

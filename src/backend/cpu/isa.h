@@ -50,8 +50,8 @@ const char *tr__isa_name(tr_isa isa);
             name##_generic_f16, name##_avx2_f16, name##_avx512_f16                     \
         }                                                                              \
     }
-// And of one that multiplies cells (backend/cpu/cell.h).
-#define TR_CELL_TABLE(name)                                                            \
+// And of one that multiplies pairs (backend/cpu/pair.h).
+#define TR_PAIR_TABLE(name)                                                            \
     {                                                                                  \
         {0, 0, name##_avx512_pairs},                                                   \
             {name##_generic_bf16, name##_avx2_bf16, name##_avx512_bf16}, {             \
@@ -69,7 +69,7 @@ const char *tr__isa_name(tr_isa isa);
 #define TR_REAL_KERNELS(name)                                                          \
     TR_ISA_KERNELS(name), name##_generic_bf16, name##_avx2_bf16, name##_avx512_bf16,   \
         name##_generic_f16, name##_avx2_f16, name##_avx512_f16
-#define TR_CELL_KERNELS(name) TR_REAL_KERNELS(name), name##_avx512_pairs
+#define TR_PAIR_KERNELS(name) TR_REAL_KERNELS(name), name##_avx512_pairs
 #else
 #define TR_HALF_TABLE(name)                                                            \
     {                                                                                  \
@@ -77,14 +77,14 @@ const char *tr__isa_name(tr_isa isa);
             name##_generic_f16, 0, 0                                                   \
         }                                                                              \
     }
-#define TR_CELL_TABLE(name) TR_HALF_TABLE(name)
+#define TR_PAIR_TABLE(name) TR_HALF_TABLE(name)
 #define TR_PRODUCT_TABLE(name)                                                         \
     {                                                                                  \
         { 0 }                                                                          \
     }
 #define TR_ISA_KERNELS(name)  name##_generic
 #define TR_REAL_KERNELS(name) name##_generic, name##_generic_bf16, name##_generic_f16
-#define TR_CELL_KERNELS(name) TR_REAL_KERNELS(name)
+#define TR_PAIR_KERNELS(name) TR_REAL_KERNELS(name)
 #endif
 
 #endif

@@ -9,8 +9,8 @@
 #include "backend/cpu/matmul.h"
 
 #include "backend/cpu/dnnl.h"
-#include "backend/cpu/gaps.h"
 #include "backend/cpu/isa.h"
+#include "backend/cpu/strided.h"
 #include "backend/cpu/team.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -21,9 +21,9 @@
 #define GEMM_LEAST ((double)(1 << 24))
 
 struct tr_matmul {
-    tr_matmul_desc desc;    // what oneDNN computes
-    tr_gaps a_gaps, c_gaps; // what it is given dense copies of
-    bool gemm;              // by dnnl_sgemm: all that follows is NULL
+    tr_matmul_desc desc;             // what oneDNN computes
+    tr_strided a_strided, c_strided; // what it is given dense copies of
+    bool gemm;                       // by dnnl_sgemm: all that follows is NULL
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     tr_layout a_layout, b_layout, bias_layout, c_layout;
@@ -138,12 +138,12 @@ static void close_gaps(tr_matmul *p) {
     tr_matmul_desc *d = &p->desc;
     size_t a_bytes = element_bytes(d->type), c_bytes = element_bytes(d->c_type);
     if (d->m == 1 && d->a_col != 1) {
-        p->a_gaps = (tr_gaps){d->k, a_bytes, (size_t)d->a_col * a_bytes, 0};
+        p->a_strided = (tr_strided){d->k, a_bytes, (size_t)d->a_col * a_bytes, 0};
         d->a_row = d->k;
         d->a_col = 1;
     }
     if (d->n == 1 && d->c_row != 1) {
-        p->c_gaps = (tr_gaps){d->m, c_bytes, (size_t)d->c_row * c_bytes, 0};
+        p->c_strided = (tr_strided){d->m, c_bytes, (size_t)d->c_row * c_bytes, 0};
         d->c_row = 1;
     }
 }
@@ -159,9 +159,9 @@ static size_t scratch_bytes(const tr_matmul *p) {
 
 // The dense copies are behind oneDNN's scratch.
 static void place_copies(tr_matmul *p) {
-    p->a_gaps.copy = aligned(scratch_bytes(p));
-    p->c_gaps.copy =
-        p->a_gaps.copy + aligned((size_t)p->a_gaps.count * p->a_gaps.element);
+    p->a_strided.copy = aligned(scratch_bytes(p));
+    p->c_strided.copy =
+        p->a_strided.copy + aligned((size_t)p->a_strided.count * p->a_strided.element);
 }
 
 tr_status tr__matmul_create(const tr_matmul_desc *desc, tr_matmul **out,
@@ -228,7 +228,7 @@ size_t tr__matmul_workspace(const tr_matmul *product) {
     if (!product) {
         return 0;
     }
-    const tr_gaps *a = &product->a_gaps, *c = &product->c_gaps;
+    const tr_strided *a = &product->a_strided, *c = &product->c_strided;
     return a->count || c->count ? c->copy + (size_t)c->count * c->element
                                 : scratch_bytes(product);
 }
@@ -248,9 +248,9 @@ static dnnl_status_t run_gemm(const tr_matmul_desc *d, bool accumulate, const fl
 static dnnl_status_t run_way(tr_matmul *p, tr_primitive *w, const void *a,
                              const void *b, const void *bias, void *c,
                              void *workspace) {
-    tr__tensor_point(p->a, tr__gaps_dense(&p->a_gaps, a, workspace));
+    tr__tensor_point(p->a, tr__strided_dense(&p->a_strided, a, workspace));
     tr__tensor_point(p->b, b);
-    tr__tensor_point(p->c, tr__gaps_dense(&p->c_gaps, c, workspace));
+    tr__tensor_point(p->c, tr__strided_dense(&p->c_strided, c, workspace));
     dnnl_exec_arg_t args[5] = {
         {DNNL_ARG_SRC, p->a}, {DNNL_ARG_WEIGHTS, p->b}, {DNNL_ARG_DST, p->c}};
     int count = 3;
@@ -258,10 +258,10 @@ static dnnl_status_t run_way(tr_matmul *p, tr_primitive *w, const void *a,
         tr__tensor_point(p->bias, bias);
         args[count++] = (dnnl_exec_arg_t){DNNL_ARG_BIAS, p->bias};
     }
-    tr__gaps_close(&p->a_gaps, a, workspace);
-    tr__gaps_close(&p->c_gaps, c, workspace);
+    tr__strided_close(&p->a_strided, a, workspace);
+    tr__strided_close(&p->c_strided, c, workspace);
     dnnl_status_t status = tr__primitive_run(w, p->stream, args, count, workspace);
-    tr__gaps_open(&p->c_gaps, c, workspace);
+    tr__strided_open(&p->c_strided, c, workspace);
     return status;
 }
 

@@ -18,16 +18,16 @@
 // way on the fastest ones of today, the rest is for several disks behind one folder.
 enum { TR_NVME_SLOTS = 16, TR_NVME_CHUNK = 1 << 20 };
 
-typedef struct tr_transfer {
+typedef struct tr_nvme_transfer {
     bool write;
     char *memory; // [bytes]
     int64_t bytes, offset;
     int64_t result; // bytes done, perhaps fewer; or -errno
-} tr_transfer;
+} tr_nvme_transfer;
 
 typedef struct tr_nvme {
     const struct tr_nvme_method *method;
-    tr_transfer slots[TR_NVME_SLOTS];
+    tr_nvme_transfer slots[TR_NVME_SLOTS];
 } tr_nvme;
 
 typedef struct tr_nvme_method {

@@ -40,7 +40,7 @@ static int pop(list *l) {
 
 // ---- the threads' side
 
-static int64_t transfer(int file, const tr_transfer *t) {
+static int64_t transfer(int file, const tr_nvme_transfer *t) {
     size_t bytes = (size_t)t->bytes;
     ssize_t result = t->write ? pwrite(file, t->memory, bytes, t->offset)
                               : pread(file, t->memory, bytes, t->offset);

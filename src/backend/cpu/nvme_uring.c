@@ -25,7 +25,7 @@ typedef struct uring {
 } uring;
 
 // The pinned part that the transfer lies in; -1: none.
-static int pin_of(const uring *u, const tr_transfer *t) {
+static int pin_of(const uring *u, const tr_nvme_transfer *t) {
     int64_t first = (int64_t)((uintptr_t)t->memory - (uintptr_t)u->pinned);
     int64_t last = first + t->bytes - 1;
     bool inside = first >= 0 && last < u->pinned_bytes;
@@ -33,7 +33,8 @@ static int pin_of(const uring *u, const tr_transfer *t) {
                                                            : -1;
 }
 
-static void prepare(const uring *u, const tr_transfer *t, struct io_uring_sqe *entry) {
+static void prepare(const uring *u, const tr_nvme_transfer *t,
+                    struct io_uring_sqe *entry) {
     unsigned bytes = (unsigned)t->bytes;
     uint64_t offset = (uint64_t)t->offset;
     int pin = pin_of(u, t);

@@ -2,8 +2,8 @@
 // come back from the scores and lse; a tile of keys stays, the queries of all heads
 // that share it go by, and dq is summed in the workspace. Tiles of keys go from the
 // last to the first, so that a task (cut.h) costs more than the one before it.
-#include "backend/cpu/cell.h"
 #include "backend/cpu/isa.h"
+#include "backend/cpu/pair.h"
 #include "backend/cpu/real.h"
 #include "ops/attention/cpu_cut.h"
 #include "ops/attention/cpu_pack.h"
@@ -16,12 +16,12 @@ extern const tr_kernel TR_ISA_NAME(tr__attention_backward_kernel);
 // One thread's part of the workspace; D' is the padded depth, S' the context padded to
 // whole tiles, G the heads of queries that share one of keys.
 typedef struct space {
-    tr_cell *q_rows, *q_steps;   // [G, S', D']
-    tr_cell *dy_rows, *dy_steps; // [G, S', D']
+    tr_pair *q_rows, *q_steps;   // [G, S', D']
+    tr_pair *dy_rows, *dy_steps; // [G, S', D']
     float *dq[2];                // [G, S', D']; 0: of a group that another thread began
-    tr_cell *k_rows, *k_steps;   // [TR_TILE, D']
-    tr_cell *k_turned;           // [D', TR_TILE] as steps
-    tr_cell *v_turned;           // [D', TR_TILE] as steps
+    tr_pair *k_rows, *k_steps;   // [TR_TILE, D']
+    tr_pair *k_turned;           // [D', TR_TILE] as steps
+    tr_pair *v_turned;           // [D', TR_TILE] as steps
     float *dk, *dv;              // [TR_TILE, D']
     float *p, *dp;               // [TR_TILE, TR_TILE]
     float *lse, *delta;          // [G, S']: lse times log2(e), row sums of dy * y
@@ -47,7 +47,7 @@ typedef struct group {
 typedef struct head {
     const group *of;
     int64_t index; // in its sample
-    tr_cell *q_rows, *q_steps, *dy_rows, *dy_steps;
+    tr_pair *q_rows, *q_steps, *dy_rows, *dy_steps;
     float *lse, *delta;
     float *dq; // where its dq is summed
 } head;
@@ -71,8 +71,8 @@ static int64_t space_floats(const tr_attention_sizes *s) {
 }
 
 // A matrix of `floats` numbers as steps, where its rows are at `rows`.
-static tr_cell *steps_beside(float *rows, int64_t floats) {
-    return (tr_cell *)(TR_CELL_STEPS == 1 ? rows : rows + floats / TR_CELL_STEPS);
+static tr_pair *steps_beside(float *rows, int64_t floats) {
+    return (tr_pair *)(TR_PAIR_STEPS == 1 ? rows : rows + floats / TR_PAIR_STEPS);
 }
 
 static space space_at(const tr_attention_sizes *s, float *workspace, int piece) {
@@ -81,15 +81,15 @@ static space space_at(const tr_attention_sizes *s, float *workspace, int piece) 
     float *tiles = base + 4 * all, *squares = tiles + 5 * tile;
     float *rows = squares + 2 * tr_v_tile_floats();
     return (space){
-        .q_rows = (tr_cell *)base,
+        .q_rows = (tr_pair *)base,
         .q_steps = steps_beside(base, all),
-        .dy_rows = (tr_cell *)(base + all),
+        .dy_rows = (tr_pair *)(base + all),
         .dy_steps = steps_beside(base + all, all),
         .dq = {base + 2 * all, base + 3 * all},
-        .k_rows = (tr_cell *)tiles,
+        .k_rows = (tr_pair *)tiles,
         .k_steps = steps_beside(tiles, tile),
-        .k_turned = (tr_cell *)(tiles + tile),
-        .v_turned = (tr_cell *)(tiles + 2 * tile),
+        .k_turned = (tr_pair *)(tiles + tile),
+        .v_turned = (tr_pair *)(tiles + 2 * tile),
         .dk = tiles + 3 * tile,
         .dv = tiles + 4 * tile,
         .p = squares,
@@ -103,14 +103,14 @@ static space space_at(const tr_attention_sizes *s, float *workspace, int piece) 
 static head head_of(const group *of, int64_t member, const space *m) {
     const tr_attention_sizes *s = of->sizes;
     int64_t rows = tr__round_up(s->context, TR_TILE);
-    int64_t cells = member * rows * tr_v_row_cells(s->depth);
+    int64_t pairs = member * rows * tr_v_row_pairs(s->depth);
     return (head){
         .of = of,
         .index = of->index + member,
-        .q_rows = m->q_rows + cells,
-        .q_steps = m->q_steps + cells,
-        .dy_rows = m->dy_rows + cells,
-        .dy_steps = m->dy_steps + cells,
+        .q_rows = m->q_rows + pairs,
+        .q_steps = m->q_steps + pairs,
+        .dy_rows = m->dy_rows + pairs,
+        .dy_steps = m->dy_steps + pairs,
         .lse = m->lse + member * rows,
         .delta = m->delta + member * rows,
         .dq = of->sums + member * head_floats(s),
@@ -135,7 +135,7 @@ static float dot(const tr_real *a, const tr_real *b, int64_t depth) {
 static void pack_tile(const group *of, int64_t member, int64_t first, const space *m) {
     const tr_attention_sizes *s = of->sizes;
     head h = head_of(of, member, m);
-    int64_t row = tr_v_row_cells(s->depth), column = member * s->depth;
+    int64_t row = tr_v_row_pairs(s->depth), column = member * s->depth;
     int64_t rows = tr__min_i64(TR_TILE, s->context - first);
     int64_t padded = tr__round_up(rows, TR_STRIP);
     const tr_real *dy = of->dy + first * s->width + column;
@@ -164,10 +164,10 @@ static void pack_queries(group *of, int64_t last, const space *m) {
 // Packs the tile of keys and values from `key`. Uses dk.
 static void pack_keys(const group *of, int64_t key, const space *m) {
     const tr_attention_sizes *s = of->sizes;
-    int64_t row = tr_v_row_cells(s->depth), pitch = s->pitch;
+    int64_t row = tr_v_row_pairs(s->depth), pitch = s->pitch;
     int64_t keys = tr__min_i64(TR_TILE, s->context - key);
     int64_t padded = tr__round_up(keys, TR_DRAW_LANES);
-    tr_cell *v_rows = (tr_cell *)m->dk;
+    tr_pair *v_rows = (tr_pair *)m->dk;
     tr_v_pack_both(of->k + key * pitch, pitch, keys, s->depth, padded, m->k_rows,
                    m->k_steps);
     tr_v_transpose(m->k_rows, padded, row, m->k_turned);
@@ -223,12 +223,12 @@ row_gradients(float *score, float *dp, const row_sums *sums, tr_seen seen,
 }
 
 // What products read of the strip from row i.
-static void strip_cells(const space *m, int64_t i, int64_t width) {
+static void strip_pairs(const space *m, int64_t i, int64_t width) {
     const float *p = m->p + i * TR_TILE, *dp = m->dp + i * TR_TILE;
-    int64_t cells = i * TR_TILE / TR_CELL_STEPS;
-    tr_v_narrow_steps(p, width, tr_v_tile_steps(m->p) + cells);
-    tr_v_narrow_steps(dp, width, tr_v_tile_steps(m->dp) + cells);
-    tr_v_narrow_rows(dp, width, tr_v_tile_rows(m->dp) + cells);
+    int64_t pairs = i * TR_TILE / TR_PAIR_STEPS;
+    tr_v_narrow_steps(p, width, tr_v_tile_steps(m->p) + pairs);
+    tr_v_narrow_steps(dp, width, tr_v_tile_steps(m->dp) + pairs);
+    tr_v_narrow_rows(dp, width, tr_v_tile_rows(m->dp) + pairs);
 }
 
 // The same for a tile. Rows past `rows` of the last strip become zero.
@@ -254,14 +254,14 @@ tile_gradients(const head *h, int64_t query, int64_t rows, int64_t key, int64_t 
             row_gradients(m->p + r * TR_TILE, m->dp + r * TR_TILE, &sums, seen, width,
                           dropout ? &mask : NULL, r - i);
         }
-        strip_cells(m, i, width);
+        strip_pairs(m, i, width);
     }
 }
 
 // Scores and gradients of the probabilities, then both by tile_gradients.
 static void find_gradients(const head *h, int64_t query, int64_t key, const space *m) {
     const tr_attention_sizes *s = h->of->sizes;
-    int64_t row = tr_v_row_cells(s->depth);
+    int64_t row = tr_v_row_pairs(s->depth);
     int64_t rows = tr__min_i64(TR_TILE, s->context - query);
     int64_t padded = tr__round_up(rows, TR_STRIP);
     int64_t keys = tr__round_up(tr__min_i64(TR_TILE, s->context - key), TR_DRAW_LANES);
@@ -291,7 +291,7 @@ static void find_gradients(const head *h, int64_t query, int64_t key, const spac
 static void add_gradients(const head *h, int64_t query, int64_t key, bool first,
                           const space *m) {
     const tr_attention_sizes *s = h->of->sizes;
-    int64_t row = tr_v_row_cells(s->depth), width = tr_v_padded(s->depth);
+    int64_t row = tr_v_row_pairs(s->depth), width = tr_v_padded(s->depth);
     int64_t diagonal = query - key;
     int64_t rows = tr__round_up(tr__min_i64(TR_TILE, s->context - query), TR_STRIP);
     int64_t keys = tr__round_up(tr__min_i64(TR_TILE, s->context - key), TR_DRAW_LANES);
@@ -312,7 +312,7 @@ static void add_gradients(const head *h, int64_t query, int64_t key, bool first,
     to_k.c = m->dk;
     tr_v_product(&to_k, keys, width, rows, TR_CAUSAL_KEYS, diagonal);
     tr_product to_q = {.a = tr_v_tile_rows(m->dp),
-                       .a_row = TR_TILE / TR_CELL_STEPS,
+                       .a_row = TR_TILE / TR_PAIR_STEPS,
                        .a_step = 1,
                        .b = m->k_steps,
                        .b_row = width,
@@ -482,7 +482,7 @@ static void launch_backward(const tr_op_desc *desc, void *state,
 }
 
 static bool supports(const tr_op_desc *desc) {
-    return tr_cells_run() && tr__desc_real(desc, TR_REAL, 1 << 3, 0); // lse
+    return tr_pairs_run() && tr__desc_real(desc, TR_REAL, 1 << 3, 0); // lse
 }
 
 const tr_kernel TR_ISA_NAME(tr__attention_backward_kernel) = {

@@ -1,8 +1,8 @@
 // Forward, tile by tile: Dao et al., arXiv 2205.14135, algorithm 1, with the loops
 // exchanged (a tile of queries stays, the keys go by). Exponentials are powers of 2: a
 // score is multiplied with log2(e) / sqrt(D) where it becomes one.
-#include "backend/cpu/cell.h"
 #include "backend/cpu/isa.h"
+#include "backend/cpu/pair.h"
 #include "backend/cpu/real.h"
 #include "ops/attention/cpu_cut.h"
 #include "ops/attention/cpu_pack.h"
@@ -18,12 +18,12 @@ extern const tr_kernel TR_ISA_NAME(tr__attention_kernel);
 // One thread's part of the workspace; D' is the padded depth, S' the context padded to
 // whole tiles.
 typedef struct space {
-    tr_cell *k;     // [tiles] of [D', TR_TILE] as steps: each tile of keys transposed
-    tr_cell *v;     // [S', D'] as steps
-    tr_cell *q;     // [TR_TILE, D'] as rows
+    tr_pair *k;     // [tiles] of [D', TR_TILE] as steps: each tile of keys transposed
+    tr_pair *v;     // [S', D'] as steps
+    tr_pair *q;     // [TR_TILE, D'] as rows
     float *o;       // [TR_TILE, D']
     float *p;       // [TR_TILE, TR_TILE]
-    tr_cell *p_row; // p as rows
+    tr_pair *p_row; // p as rows
 } space;
 
 // The running softmax of a tile of queries (TR_TILE rows).
@@ -45,19 +45,19 @@ typedef struct head {
 } head;
 
 static int64_t space_floats(const tr_attention_sizes *s) {
-    int64_t row = tr_v_row_cells(s->depth), width = tr_v_padded(s->depth);
+    int64_t row = tr_v_row_pairs(s->depth), width = tr_v_padded(s->depth);
     int64_t rows = tr__round_up(s->context, TR_TILE);
     return 2 * rows * row + TR_TILE * (row + width) + tr_v_tile_floats();
 }
 
 static space space_at(const tr_attention_sizes *s, float *base) {
-    int64_t row = tr_v_row_cells(s->depth), width = tr_v_padded(s->depth);
+    int64_t row = tr_v_row_pairs(s->depth), width = tr_v_padded(s->depth);
     int64_t all = tr__round_up(s->context, TR_TILE) * row;
     float *q = base + 2 * all, *o = q + TR_TILE * row, *p = o + TR_TILE * width;
     return (space){
-        .k = (tr_cell *)base,
-        .v = (tr_cell *)(base + all),
-        .q = (tr_cell *)q,
+        .k = (tr_pair *)base,
+        .v = (tr_pair *)(base + all),
+        .q = (tr_pair *)q,
         .o = o,
         .p = p,
         .p_row = tr_v_tile_rows(p),
@@ -67,8 +67,8 @@ static space space_at(const tr_attention_sizes *s, float *base) {
 // Packs key and value tiles up to tile `last`. Uses o.
 static void pack_keys(head *h, int64_t last, const space *m) {
     const tr_attention_sizes *s = h->sizes;
-    int64_t row = tr_v_row_cells(s->depth);
-    tr_cell *rows = (tr_cell *)m->o;
+    int64_t row = tr_v_row_pairs(s->depth);
+    tr_pair *rows = (tr_pair *)m->o;
     for (; h->packed <= last; h->packed++) {
         int64_t first = h->packed * TR_TILE;
         int64_t keys = tr__min_i64(TR_TILE, s->context - first);
@@ -152,7 +152,7 @@ tile_powers(const head *h, softmax *soft, int64_t query, int64_t rows, int64_t k
             soft->sum[r] = soft->sum[r] * soft->scale[r] + sum;
         }
         tr_v_narrow_rows(m->p + i * TR_TILE, width,
-                         m->p_row + i * TR_TILE / TR_CELL_STEPS);
+                         m->p_row + i * TR_TILE / TR_PAIR_STEPS);
     }
 }
 
@@ -173,7 +173,7 @@ static void scale_rows(const softmax *soft, int64_t rows, int64_t width, float *
 static void add_keys(const head *h, softmax *soft, int64_t query, int64_t key,
                      bool first, const space *m) {
     const tr_attention_sizes *s = h->sizes;
-    int64_t row = tr_v_row_cells(s->depth), width = tr_v_padded(s->depth);
+    int64_t row = tr_v_row_pairs(s->depth), width = tr_v_padded(s->depth);
     int64_t rows = tr__min_i64(TR_TILE, s->context - query);
     int64_t padded = tr__round_up(rows, TR_STRIP);
     int64_t keys = tr__min_i64(TR_TILE, s->context - key);
@@ -196,7 +196,7 @@ static void add_keys(const head *h, softmax *soft, int64_t query, int64_t key,
         scale_rows(soft, rows, width, m->o);
     }
     tr_product values = {.a = m->p_row,
-                         .a_row = TR_TILE / TR_CELL_STEPS,
+                         .a_row = TR_TILE / TR_PAIR_STEPS,
                          .a_step = 1,
                          .b = m->v + key * row,
                          .b_row = width,
@@ -304,7 +304,7 @@ static void launch_attention(const tr_op_desc *desc, void *state,
 }
 
 static bool supports(const tr_op_desc *desc) {
-    return tr_cells_run() && tr__desc_real(desc, TR_REAL, 0, 1 << 1); // lse
+    return tr_pairs_run() && tr__desc_real(desc, TR_REAL, 0, 1 << 1); // lse
 }
 
 const tr_kernel TR_ISA_NAME(tr__attention_kernel) = {

@@ -3,7 +3,7 @@
 #ifndef TR_OPS_ATTENTION_CPU_PACK_H
 #define TR_OPS_ATTENTION_CPU_PACK_H
 
-#include "ops/attention/cpu_cells.h"
+#include "ops/attention/cpu_pairs.h"
 
 #include <stdbool.h>
 
@@ -44,8 +44,8 @@ static inline void tr_v_unpack(const float *src, int64_t rows, int64_t depth,
 
 // One block of TR_VW by TR_VW: dealing the rows like a pack of cards, as often as TR_VW
 // has bits, transposes it.
-static inline void tr_v_transpose_block(const tr_cell *src, int64_t src_row,
-                                        tr_cell *dst, int64_t dst_row) {
+static inline void tr_v_transpose_block(const tr_pair *src, int64_t src_row,
+                                        tr_pair *dst, int64_t dst_row) {
     tr_vc row[2][TR_VW];
     int from = 0;
 #pragma GCC unroll 16
@@ -67,10 +67,10 @@ static inline void tr_v_transpose_block(const tr_cell *src, int64_t src_row,
     }
 }
 
-// src: [rows, columns] cells, contiguous; dst: [columns, TR_TILE] = its transpose. Both
+// src: [rows, columns] pairs, contiguous; dst: [columns, TR_TILE] = its transpose. Both
 // multiples of TR_VW.
-static inline void tr_v_transpose(const tr_cell *src, int64_t rows, int64_t columns,
-                                  tr_cell *dst) {
+static inline void tr_v_transpose(const tr_pair *src, int64_t rows, int64_t columns,
+                                  tr_pair *dst) {
     for (int64_t r = 0; r < rows; r += TR_VW) {
         for (int64_t c = 0; c < columns; c += TR_VW) {
             tr_v_transpose_block(src + r * columns + c, columns, dst + c * TR_TILE + r,

@@ -3,11 +3,11 @@
 // can, by strips of rows.
 //
 // All sizes and buffers are padded: rows to TR_STRIP, columns to TR_VW. Steps are
-// counted in numbers by callers, and lie in memory as cells.
+// counted in numbers by callers, and lie in memory as pairs.
 #ifndef TR_OPS_ATTENTION_CPU_TILE_H
 #define TR_OPS_ATTENTION_CPU_TILE_H
 
-#include "backend/cpu/cell.h"
+#include "backend/cpu/pair.h"
 #include "base/checked.h"
 
 #include <stdbool.h>
@@ -24,11 +24,11 @@ enum { TR_BLOCK_ROWS = 8, TR_BLOCK_VECTORS = 2 };
 enum { TR_BLOCK_ROWS = 4, TR_BLOCK_VECTORS = 2 };
 #endif
 
-// C = A B, or C += A B. Cell k of row i of A is a[i * a_row + k * a_step].
+// C = A B, or C += A B. Pair k of row i of A is a[i * a_row + k * a_step].
 typedef struct tr_product {
-    const tr_cell *a;
+    const tr_pair *a;
     int64_t a_row, a_step;
-    const tr_cell *b; // [steps / TR_CELL_STEPS, columns], rows b_row apart
+    const tr_pair *b; // [steps / TR_PAIR_STEPS, columns], rows b_row apart
     int64_t b_row;
     float *c; // [rows, columns], rows c_row apart
     int64_t c_row;
@@ -44,10 +44,10 @@ typedef enum tr_causal {
 } tr_causal;
 
 // `rows` and `vectors` are constants wherever this is inlined. a, b, c: of the block,
-// `cells` steps of cells.
+// `pairs` steps of pairs.
 __attribute__((always_inline)) static inline void
-tr_v_block(int rows, int vectors, int64_t cells, const tr_cell *a, int64_t a_row,
-           int64_t a_step, const tr_cell *b, int64_t b_row, float *c, int64_t c_row,
+tr_v_block(int rows, int vectors, int64_t pairs, const tr_pair *a, int64_t a_row,
+           int64_t a_step, const tr_pair *b, int64_t b_row, float *c, int64_t c_row,
            bool add) {
     tr_vf sum[TR_BLOCK_ROWS][TR_BLOCK_VECTORS];
 #pragma GCC unroll 8
@@ -57,7 +57,7 @@ tr_v_block(int rows, int vectors, int64_t cells, const tr_cell *a, int64_t a_row
             sum[i][v] = tr_v_set(0);
         }
     }
-    for (int64_t k = 0; k < cells; k++) {
+    for (int64_t k = 0; k < pairs; k++) {
         tr_vc right[TR_BLOCK_VECTORS];
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
@@ -82,21 +82,21 @@ tr_v_block(int rows, int vectors, int64_t cells, const tr_cell *a, int64_t a_row
     }
 }
 
-// One strip of rows, `vectors` vectors of columns from column j, cells from `begin` to
+// One strip of rows, `vectors` vectors of columns from column j, pairs from `begin` to
 // `end`.
 __attribute__((always_inline)) static inline void
 tr_v_strip(int vectors, const tr_product *p, int64_t i, int64_t j, int64_t begin,
            int64_t end) {
-    int64_t cells = end - begin;
-    const tr_cell *b = p->b + begin * p->b_row + j;
+    int64_t pairs = end - begin;
+    const tr_pair *b = p->b + begin * p->b_row + j;
     for (int64_t r = i; r < i + TR_STRIP; r += TR_BLOCK_ROWS) {
-        const tr_cell *a = p->a + r * p->a_row + begin * p->a_step;
+        const tr_pair *a = p->a + r * p->a_row + begin * p->a_step;
         float *c = p->c + r * p->c_row + j;
         if (p->a_step == 1) {
-            tr_v_block(TR_BLOCK_ROWS, vectors, cells, a, p->a_row, 1, b, p->b_row, c,
+            tr_v_block(TR_BLOCK_ROWS, vectors, pairs, a, p->a_row, 1, b, p->b_row, c,
                        p->c_row, p->add);
         } else {
-            tr_v_block(TR_BLOCK_ROWS, vectors, cells, a, 1, p->a_step, b, p->b_row, c,
+            tr_v_block(TR_BLOCK_ROWS, vectors, pairs, a, 1, p->a_step, b, p->b_row, c,
                        p->c_row, p->add);
         }
     }
@@ -116,9 +116,9 @@ static inline void tr_v_product(const tr_product *p, int64_t rows, int64_t colum
             } else {
                 begin = tr__max_i64(0, i - diagonal);
             }
-            // Limits lie between cells; the last one is filled up with zeros.
-            begin /= TR_CELL_STEPS;
-            end = tr__ceil_div(end, TR_CELL_STEPS);
+            // Limits lie between pairs; the last one is filled up with zeros.
+            begin /= TR_PAIR_STEPS;
+            end = tr__ceil_div(end, TR_PAIR_STEPS);
             if (width - j > TR_VW) {
                 tr_v_strip(TR_BLOCK_VECTORS, p, i, j, begin, end);
             } else if (width > j) {

@@ -28,7 +28,7 @@ static bool is_usable(tr_proof *p, tr_bytes bytes) {
 }
 
 // The cell that holds byte `at`.
-static size_t find(const tr_held *held, int64_t at) {
+static size_t find(const tr_contents *held, int64_t at) {
     size_t low = 0, high = held->count - 1;
     while (low < high) {
         size_t middle = (low + high + 1) / 2;
@@ -42,7 +42,7 @@ static size_t find(const tr_held *held, int64_t at) {
 }
 
 // A cell begins at byte `at` from now on: which; or the count of them, at the end.
-static size_t cut(tr_proof *p, tr_held *held, int64_t at) {
+static size_t cut(tr_proof *p, tr_contents *held, int64_t at) {
     if (at == held->cells[held->count - 1].end) {
         return held->count;
     }
@@ -77,7 +77,7 @@ static bool is_mergeable(const tr_proof *p, const tr_cell *a, const tr_cell *b) 
 }
 
 // Cell i and the one before it become one, where they are alike.
-static void merge(const tr_proof *p, tr_held *held, size_t i) {
+static void merge(const tr_proof *p, tr_contents *held, size_t i) {
     if (i == 0 || i >= held->count) {
         return;
     }
@@ -91,7 +91,6 @@ static void merge(const tr_proof *p, tr_held *held, size_t i) {
 }
 
 // ---- races
-// -------------------------------------------------------------------------------
 
 // Those that an interruption leaves out do not wait either: what is not in order then
 // is not what it should be.
@@ -119,7 +118,7 @@ static void check_order(tr_proof *p, int32_t buffer, const tr_cell *cell, bool w
     }
 }
 
-static void note_touch(const tr_proof *p, tr_held *held) {
+static void note_touch(const tr_proof *p, tr_contents *held) {
     int stream = tr__clock_stream(p, p->step->stream);
     if (stream >= 0) {
         held->last[stream] = p->index;
@@ -143,7 +142,7 @@ static void say_mismatch(tr_proof *p, tr_bytes bytes, const tr_cell *cell,
                     elsewhere ? " that lie elsewhere in it" : "");
 }
 
-static void expect_cells(tr_proof *p, tr_bytes bytes, const tr_held *held, size_t i,
+static void expect_cells(tr_proof *p, tr_bytes bytes, const tr_contents *held, size_t i,
                          const tr_meaning *want, bool writes) {
     for (; i < held->count && held->cells[i].first < bytes.end; i++) {
         check_order(p, bytes.buffer, &held->cells[i], writes);
@@ -156,7 +155,7 @@ static void expect_cells(tr_proof *p, tr_bytes bytes, const tr_held *held, size_
 }
 
 static bool is_gone(tr_proof *p, tr_bytes bytes) {
-    const tr_held *held = &p->held[bytes.buffer];
+    const tr_contents *held = &p->held[bytes.buffer];
     bool passing = p->plan->buffers[bytes.buffer].sequence >= 0;
     if (passing && held->walk != p->walk) {
         tr__proof_wrong(p, "accesses buffer %d without naming it", (int)bytes.buffer);
@@ -174,7 +173,7 @@ void tr__bytes_read(tr_proof *p, tr_bytes bytes, const tr_meaning *want) {
     if (!is_usable(p, bytes) || is_gone(p, bytes)) {
         return;
     }
-    tr_held *held = &p->held[bytes.buffer];
+    tr_contents *held = &p->held[bytes.buffer];
     int stream = tr__clock_stream(p, p->step->stream);
     if (stream < 0) { // what issues steps is done with it when the next one begins
         expect_cells(p, bytes, held, find(held, bytes.first), want, false);
@@ -194,7 +193,7 @@ void tr__bytes_expect(tr_proof *p, tr_bytes bytes, const tr_meaning *want) {
     if (!is_usable(p, bytes) || is_gone(p, bytes)) {
         return;
     }
-    const tr_held *held = &p->held[bytes.buffer];
+    const tr_contents *held = &p->held[bytes.buffer];
     for (size_t i = find(held, bytes.first);
          !other && i < held->count && held->cells[i].first < bytes.end; i++) {
         other = tr__meaning_equal(&held->cells[i].means, want) ? NULL : &held->cells[i];
@@ -207,7 +206,7 @@ void tr__bytes_expect(tr_proof *p, tr_bytes bytes, const tr_meaning *want) {
 void tr__bytes_look(tr_proof *p, tr_bytes bytes, tr_meaning *found) {
     *found = (tr_meaning){0};
     if (is_usable(p, bytes)) {
-        const tr_held *held = &p->held[bytes.buffer];
+        const tr_contents *held = &p->held[bytes.buffer];
         *found = held->count > 0 ? held->cells[find(held, bytes.first)].means
                                  : (tr_meaning){0};
     }
@@ -216,7 +215,7 @@ void tr__bytes_look(tr_proof *p, tr_bytes bytes, tr_meaning *found) {
 // ---- writing
 
 // [first, last) of the cells become one that means `leave`.
-static void replace(tr_proof *p, tr_held *held, size_t first, size_t end,
+static void replace(tr_proof *p, tr_contents *held, size_t first, size_t end,
                     const tr_meaning *leave) {
     tr_cell *to = &held->cells[first];
     to->end = held->cells[end - 1].end;
@@ -230,7 +229,7 @@ static void replace(tr_proof *p, tr_held *held, size_t first, size_t end,
 }
 
 // Has this walk already left the same there?
-static bool is_done_already(const tr_held *held, size_t i, int64_t end,
+static bool is_done_already(const tr_contents *held, size_t i, int64_t end,
                             const tr_meaning *leave) {
     bool same = leave->kind != TR_MEANS_SCRATCH && leave->kind != TR_MEANS_ZEROS;
     for (; same && i < held->count && held->cells[i].first < end; i++) {
@@ -246,7 +245,7 @@ static void write(tr_proof *p, tr_bytes bytes, const tr_meaning *want,
     if (!is_usable(p, bytes) || is_gone(p, bytes)) {
         return;
     }
-    tr_held *held = &p->held[bytes.buffer];
+    tr_contents *held = &p->held[bytes.buffer];
     size_t end = cut(p, held, bytes.end), first = cut(p, held, bytes.first);
     if (p->status != TR_OK) {
         return;
@@ -285,7 +284,7 @@ void tr__bytes_forget(tr_proof *p, tr_bytes bytes) {
     if (!is_usable(p, bytes) || is_gone(p, bytes)) {
         return;
     }
-    tr_held *held = &p->held[bytes.buffer];
+    tr_contents *held = &p->held[bytes.buffer];
     cut(p, held, bytes.end);
     size_t i = cut(p, held, bytes.first);
     for (; p->status == TR_OK && i < held->count && held->cells[i].first < bytes.end;
@@ -301,7 +300,7 @@ void tr__bytes_copy(tr_proof *p, tr_bytes from, tr_bytes to) {
     }
     tr__bytes_read(p, from, NULL);
     while (from.first < from.end && p->status == TR_OK) { // one cell after the other
-        const tr_held *held = &p->held[from.buffer];
+        const tr_contents *held = &p->held[from.buffer];
         const tr_cell *cell = &held->cells[find(held, from.first)];
         tr_meaning means = cell->means;
         int64_t end = cell->end < from.end ? cell->end : from.end;
@@ -317,13 +316,12 @@ void tr__bytes_copy(tr_proof *p, tr_bytes from, tr_bytes to) {
 }
 
 // ---- between walks
-// -----------------------------------------------------------------------
 
 void tr__bytes_set(tr_proof *p, tr_bytes bytes, const tr_meaning *means) {
     if (!is_usable(p, bytes)) {
         return;
     }
-    tr_held *held = &p->held[bytes.buffer];
+    tr_contents *held = &p->held[bytes.buffer];
     size_t end = cut(p, held, bytes.end), first = cut(p, held, bytes.first);
     while (p->status == TR_OK && end < held->count &&
            held->cells[end].first < bytes.end) {
@@ -339,7 +337,7 @@ bool tr__bytes_mean(const tr_proof *p, tr_bytes bytes, const tr_meaning *want) {
     if (bytes.first >= bytes.end) {
         return true;
     }
-    const tr_held *held = &p->held[bytes.buffer];
+    const tr_contents *held = &p->held[bytes.buffer];
     bool same = bytes.end <= p->plan->buffers[bytes.buffer].bytes;
     for (size_t i = find(held, bytes.first);
          same && i < held->count && held->cells[i].first < bytes.end; i++) {

@@ -6,7 +6,6 @@
 static const tr_meaning zeros = {.kind = TR_MEANS_ZEROS};
 
 // ---- scopes
-// ----------------------------------------------------------------------------
 
 static const tr_maker *maker_of(const tr_proof *p, size_t param, size_t i) {
     const tr_proof_tables *t = &p->tables;
@@ -84,12 +83,13 @@ static tr_meaning sum_in(const tr_proof *p, size_t param, tr_scope in, int64_t b
 
 // ---- elements of a flat buffer: those of parameters, and gaps between them
 
-tr_runs tr__runs_in(const tr_proof *p, int32_t flat, int64_t first, int64_t count) {
-    return (tr_runs){p->plan, flat, first, first + count,
-                     p->plan->flats[flat].first_param};
+tr_element_runs tr__runs_in(const tr_proof *p, int32_t flat, int64_t first,
+                            int64_t count) {
+    return (tr_element_runs){p->plan, flat, first, first + count,
+                             p->plan->flats[flat].first_param};
 }
 
-bool tr__runs_next(tr_runs *r, tr_run *out) {
+bool tr__runs_next(tr_element_runs *r, tr_element_run *out) {
     const tr_flat *flat = &r->plan->flats[r->flat];
     if (r->next >= r->end) {
         return false;
@@ -102,28 +102,27 @@ bool tr__runs_next(tr_runs *r, tr_run *out) {
         bool gap = param->offset > r->next;
         int64_t end = gap ? param->offset : param->offset + param->count;
         end = tr__min_i64(end, r->end);
-        *out = (tr_run){r->next, end - r->next, gap ? -1 : (int64_t)r->param};
+        *out = (tr_element_run){r->next, end - r->next, gap ? -1 : (int64_t)r->param};
         r->next = end;
         return true;
     }
-    *out = (tr_run){r->next, r->end - r->next, -1};
+    *out = (tr_element_run){r->next, r->end - r->next, -1};
     r->next = r->end;
     return true;
 }
 
-tr_bytes tr__run_bytes(const tr_kept *kept, const tr_run *at) {
+tr_bytes tr__run_bytes(const tr_kept *kept, const tr_element_run *at) {
     int64_t first = kept->base + at->first * kept->element;
     return (tr_bytes){kept->buffer, first, first + at->count * kept->element};
 }
 
 // ---- gradients, wherever they lie
-// -----------------------------------------------------------
 
 // Complete in the scope, on this rank alone.
 void tr__gradient_own(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
                       int64_t count, tr_scope in) {
-    tr_runs all = tr__runs_in(p, flat, first, count);
-    tr_run at;
+    tr_element_runs all = tr__runs_in(p, flat, first, count);
+    tr_element_run at;
     while (p->status == TR_OK && tr__runs_next(&all, &at)) {
         tr_meaning want =
             at.param < 0 ? zeros : sum_in(p, (size_t)at.param, in, kept->base);
@@ -133,8 +132,8 @@ void tr__gradient_own(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t fi
 
 void tr__gradient_as(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
                      int64_t count, const tr_meaning *means) {
-    tr_runs all = tr__runs_in(p, flat, first, count);
-    tr_run at;
+    tr_element_runs all = tr__runs_in(p, flat, first, count);
+    tr_element_run at;
     while (p->status == TR_OK && tr__runs_next(&all, &at)) {
         tr__bytes_read(p, tr__run_bytes(kept, &at), at.param < 0 ? &zeros : means);
     }
@@ -144,8 +143,8 @@ void tr__gradient_as(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t fir
 void tr__gradient_leave(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
                         int64_t count, const tr_meaning *before,
                         const tr_meaning *means) {
-    tr_runs all = tr__runs_in(p, flat, first, count);
-    tr_run at;
+    tr_element_runs all = tr__runs_in(p, flat, first, count);
+    tr_element_run at;
     while (p->status == TR_OK && tr__runs_next(&all, &at)) {
         tr_bytes bytes = tr__run_bytes(kept, &at);
         const tr_meaning *leave = at.param < 0 ? &zeros : means;

@@ -18,21 +18,22 @@ int64_t tr__scopes_of(const tr_proof *p, int32_t flat);
 tr_scope tr__scope_find(const tr_proof *p, int32_t flat, int64_t at);
 
 // Elements of a flat buffer: of one parameter, or of a gap between two.
-typedef struct tr_run {
+typedef struct tr_element_run {
     int64_t first, count; // elements
     int64_t param;        // -1: a gap
-} tr_run;
+} tr_element_run;
 
-typedef struct tr_runs {
+typedef struct tr_element_runs {
     const tr_plan *plan;
     int32_t flat;
     int64_t next, end; // elements
     size_t param;
-} tr_runs;
+} tr_element_runs;
 
-tr_runs tr__runs_in(const tr_proof *p, int32_t flat, int64_t first, int64_t count);
-bool tr__runs_next(tr_runs *runs, tr_run *out); // false: no more
-tr_bytes tr__run_bytes(const tr_kept *kept, const tr_run *run);
+tr_element_runs tr__runs_in(const tr_proof *p, int32_t flat, int64_t first,
+                            int64_t count);
+bool tr__runs_next(tr_element_runs *runs, tr_element_run *out); // false: no more
+tr_bytes tr__run_bytes(const tr_kept *kept, const tr_element_run *run);
 
 // Elements [first, first + count) are complete in the scope, of this rank alone.
 void tr__gradient_own(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,

@@ -22,7 +22,6 @@ uint64_t tr__contribution(int32_t unit, int32_t segment, int64_t micro) {
 }
 
 // ---- words
-// -------------------------------------------------------------------------------
 
 typedef struct words {
     const tr_plan *plan;

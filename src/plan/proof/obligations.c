@@ -133,7 +133,6 @@ void tr__oblige_trained(tr_proof *p) {
 }
 
 // ---- guards
-// ---------------------------------------------------------------------------
 
 // A walk is over at the decision where the update is skipped, so all that comes behind
 // it is of the update, and nothing before it is. What goes on beside is counted by

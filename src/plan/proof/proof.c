@@ -43,7 +43,6 @@ void tr__proof_no_memory(tr_proof *p) {
 }
 
 // ---- making
-// ------------------------------------------------------------------------------
 
 static bool make_walked(tr_proof *p) {
     tr_walked *d = &p->walked;

@@ -23,14 +23,14 @@ typedef struct tr_cell {
 } tr_cell;
 
 // What is known of a buffer.
-typedef struct tr_held {
+typedef struct tr_contents {
     tr_cell *cells; // in order, without gaps
     size_t count, capacity;
     int64_t walk; // in which a passing buffer was last named
     bool gone;    // another buffer lies there now
     bool shared;  // interrupted: who had the memory may still be at work on it
     int32_t last[TR_BESIDE_STREAMS]; // the last step of each stream to touch it, -1
-} tr_held;
+} tr_contents;
 
 // Which passing buffer has which bytes of a space, in one sequence. border: [count]
 // where buffers begin and end, ascending.
@@ -57,7 +57,7 @@ typedef struct tr_proof {
     const tr_plan *plan;
     int beside; // streams that go on beside in this plan
     tr_proof_tables tables;
-    tr_held *held; // [buffers]
+    tr_contents *held; // [buffers]
     tr_tenants tenants[TR_SEQUENCES][TR_SPACES];
     // [steps] of each sequence: the steps of each stream, one after the other.
     int32_t *of_stream[TR_SEQUENCES][TR_BESIDE_STREAMS];

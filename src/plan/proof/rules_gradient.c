@@ -5,15 +5,14 @@
 static const tr_meaning zeros = {.kind = TR_MEANS_ZEROS}, nothing;
 
 // ---- made, and added up
-// -----------------------------------------------------------------
 
 // What nobody makes must be zeros, where gradients lie in memory that was another's.
 static void clear_gradient(tr_proof *p) {
     const tr_flat *f = &p->plan->flats[p->step->unit];
     tr_kept to =
         tr__gradient_passing(p, TR_SLOT_OUTPUT, 0, f->count, f->count, sizeof(float));
-    tr_runs all = tr__runs_in(p, p->step->unit, 0, f->count);
-    tr_run at;
+    tr_element_runs all = tr__runs_in(p, p->step->unit, 0, f->count);
+    tr_element_run at;
     while (p->status == TR_OK && tr__runs_next(&all, &at)) {
         if (at.param < 0 || p->step->whole) {
             tr__bytes_change(p, tr__run_bytes(&to, &at), &nothing, &zeros);
@@ -149,8 +148,8 @@ void tr__rule_fold(tr_proof *p) {
         to = tr__gradient_passing(p, TR_SLOT_OUTPUT, 0, f->count, f->count,
                                   tr__sum_bytes(p->plan));
     }
-    tr_runs all = tr__runs_in(p, p->step->unit, 0, f->count);
-    tr_run at;
+    tr_element_runs all = tr__runs_in(p, p->step->unit, 0, f->count);
+    tr_element_run at;
     while (p->status == TR_OK && tr__runs_next(&all, &at)) {
         fold_run(p, tr__run_bytes(&from, &at), tr__run_bytes(&to, &at), at.param,
                  to.base);

@@ -14,7 +14,6 @@ static bool is_of_flat(tr_proof *p) {
 }
 
 // ---- parameters
-// -------------------------------------------------------------------------
 
 // Parameters that a slot has: elements from `first` on, room for `room` of them.
 static tr_kept params_in(tr_proof *p, tr_slot slot, int64_t first, int64_t count,
@@ -133,7 +132,6 @@ void tr__rule_fetch(tr_proof *p) {
 }
 
 // ---- inputs of units
-// --------------------------------------------------------------------
 
 void tr__rule_boundary(tr_proof *p) {
     const tr_plan_step *step = p->step;
@@ -159,7 +157,6 @@ void tr__rule_boundary(tr_proof *p) {
 }
 
 // ---- the file
-// ---------------------------------------------------------------------------
 
 // Elements of a part in the file: they begin at a block.
 static bool find_stored(tr_proof *p, tr_kept *kept, tr_bytes *bytes) {

@@ -34,7 +34,6 @@ static bool is_of_model(tr_proof *p) {
 }
 
 // ---- data
-// -------------------------------------------------------------------------------
 
 static tr_bytes data_slot(const tr_proof *p) {
     int ring = is_training(p) ? 0 : 1;
@@ -66,7 +65,6 @@ void tr__rule_unload(tr_proof *p) {
 }
 
 // ---- what programs touch
-// ---------------------------------------------------------------
 
 static tr_meaning of_micro(const tr_proof *p, tr_meaning_kind kind, int32_t unit,
                            int32_t segments) {
@@ -222,7 +220,6 @@ static void run_program(tr_proof *p) {
 }
 
 // ---- forward and recomputation
-// ------------------------------------------------------------
 
 static bool has_program(tr_proof *p) {
     const tr_unit_program *unit = unit_of(p);
@@ -307,7 +304,6 @@ void tr__rule_recompute(tr_proof *p) {
 }
 
 // ---- backward
-// ---------------------------------------------------------------------------
 
 // A gradient of a parameter: written by the first to make it, added to by the others.
 static void make_gradient(tr_proof *p, const tr_touch *touch, int32_t param) {

@@ -128,7 +128,6 @@ void tr__rule_update(tr_proof *p) {
 }
 
 // ---- norms of tensors
-// -------------------------------------------------------------------
 
 static int64_t ranks_of(const tr_proof *p) {
     return tr__plan_stage(p->plan) > 0 ? tr__data_ranks(&p->plan->request) : 1;

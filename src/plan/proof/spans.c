@@ -52,7 +52,6 @@ void tr__exchange_work(tr_proof *p) {
 }
 
 // ---- parts of flat buffers
-// --------------------------------------------------------------
 
 static tr_kept keep(const tr_proof *p, int32_t flat, const tr_flat_range *range,
                     int64_t element, tr_meaning_kind kind) {

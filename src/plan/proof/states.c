@@ -81,7 +81,7 @@ static void set_caches(tr_proof *p) {
 // Of all that lives always, one cell that means nothing.
 static void forget(tr_proof *p) {
     for (size_t i = 0; i < p->plan->buffer_count && p->status == TR_OK; i++) {
-        tr_held *held = &p->held[i];
+        tr_contents *held = &p->held[i];
         if (p->plan->buffers[i].sequence >= 0) {
             continue;
         }
@@ -109,7 +109,6 @@ void tr__states_begin(tr_walks *w) {
 }
 
 // ---- from one walk to the next
-// ------------------------------------------------------------
 
 static bool is_kept(const tr_walks *w, const tr_cell *cell, size_t buffer, bool late) {
     switch (cell->means.kind) {
@@ -183,7 +182,7 @@ void tr__states_add(tr_walks *w, bool late, bool stale) {
     tr_proof *p = w->proof;
     tr_state_between new = {.late = late, .stale = stale};
     for (size_t i = 0; i < p->plan->buffer_count && p->status == TR_OK; i++) {
-        const tr_held *held = &p->held[i];
+        const tr_contents *held = &p->held[i];
         bool always = p->plan->buffers[i].sequence < 0;
         for (size_t k = 0; always && k < held->count && p->status == TR_OK; k++) {
             if (is_kept(w, &held->cells[k], i, late)) {

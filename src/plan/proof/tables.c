@@ -13,7 +13,6 @@ typedef struct builder {
 } builder;
 
 // ---- what programs touch
-// ----------------------------------------------------------------
 
 // Blocks that are handed on whole, and what lies inside of one program.
 static bool is_block(tr_place place) {
@@ -131,7 +130,6 @@ const tr_touches *tr__tables_touches(const tr_proof_tables *tables, int32_t unit
 }
 
 // ---- who makes which gradient
-// -----------------------------------------------------------
 
 // The parameter of the flat buffer whose gradient begins at byte `first` and ends by
 // byte `end`; -1: none.

@@ -147,7 +147,7 @@ void tr__tenants_reset(tr_proof *p) {
 
 // Nobody is at work on the memory any more. (Some of it may have gone before.)
 static void take_from(tr_proof *p, int32_t buffer, int32_t other) {
-    tr_held *held = other < 0 ? NULL : &p->held[other];
+    tr_contents *held = other < 0 ? NULL : &p->held[other];
     if (!held || other == buffer) {
         return;
     }
@@ -180,7 +180,7 @@ static void settle_in(tr_proof *p, int32_t buffer) {
 }
 
 static void begin_life(tr_proof *p, int32_t buffer) {
-    tr_held *held = &p->held[buffer];
+    tr_contents *held = &p->held[buffer];
     if (!tr__grow((void **)&held->cells, &held->capacity, 1, sizeof *held->cells)) {
         tr__proof_no_memory(p);
         return;

@@ -45,7 +45,6 @@ static void walk_steps(tr_proof *p, size_t first, size_t end) {
 }
 
 // ---- a training step
-// ----------------------------------------------------------------------
 
 bool tr__proof_defers(const tr_proof *p) {
     return p->at_once < p->plan->sequences[TR_SEQUENCE_TRAIN].count;
@@ -99,7 +98,6 @@ static void settle(tr_walks *w, int state) {
 }
 
 // ---- between training steps
-// ---------------------------------------------------------------
 
 static void evaluate(tr_walks *w, int state, tr_sequence_kind kind) {
     const tr_meaning zeros = {.kind = TR_MEANS_ZEROS}, data = {.kind = TR_MEANS_DATA};
