@@ -110,11 +110,17 @@ int64_t tr__mesh_rank_of(const tr_mesh *mesh, tr_axes axes, int64_t member) {
     return tr_mesh_rank(&other);
 }
 
+int64_t tr__mesh_stride(const tr_mesh *mesh, tr_axes axes) {
+    return tr__mesh_members(mesh, axes) > 1
+               ? tr__mesh_rank_of(mesh, axes, 1) - tr__mesh_rank_of(mesh, axes, 0)
+               : 1;
+}
+
 tr_status tr__mesh_group(const tr_mesh *mesh, tr_axes axes, tr_comm_group *group,
                          tr_error *err) {
     int64_t members = tr__mesh_members(mesh, axes);
     int64_t first = tr__mesh_rank_of(mesh, axes, 0);
-    int64_t stride = members > 1 ? tr__mesh_rank_of(mesh, axes, 1) - first : 1;
+    int64_t stride = tr__mesh_stride(mesh, axes);
     if (tr__mesh_rank_of(mesh, axes, members - 1) != first + stride * (members - 1)) {
         return tr_fail(err, TR_USAGE,
                        "ranks on the axes %s of a mesh of %lld x %lld x %lld (data, "

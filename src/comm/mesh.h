@@ -28,6 +28,8 @@ tr_mesh tr__mesh_of_rank(const tr_mesh *mesh, int64_t rank);
 int64_t tr__mesh_members(const tr_mesh *mesh, tr_axes axes);
 int64_t tr__mesh_member(const tr_mesh *mesh, tr_axes axes); // this rank's number in it
 int64_t tr__mesh_rank_of(const tr_mesh *mesh, tr_axes axes, int64_t member);
+// By how much the ranks of its first two members differ; 1: it has one.
+int64_t tr__mesh_stride(const tr_mesh *mesh, tr_axes axes);
 // The same for comm. TR_USAGE: its ranks are not evenly apart (of the tensor and the
 // pipeline axis together, where there are several ranks on each of all three).
 tr_status tr__mesh_group(const tr_mesh *mesh, tr_axes axes, tr_comm_group *group,

@@ -250,7 +250,8 @@ static void note_copy(finder *f) {
 // This rank's part of what it gathers in place.
 static tr_region own_part(const finder *f, const tr_exchange *e) {
     int64_t element = (int64_t)tr__comm_type_bytes(e->type), first = 0, count = 0;
-    tr__comm_part(e->count, e->shard, (int)tr_mesh_rank(&f->plan->request.mesh), &first,
+    tr__comm_part(e->count, e->shard,
+                  (int)tr__mesh_member(&f->plan->request.mesh, e->group), &first,
                   &count);
     return (tr_region){e->recv.buffer, e->recv.first + first * element,
                        e->recv.first + (first + count) * element};

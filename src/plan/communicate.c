@@ -91,12 +91,18 @@ static int32_t add_fetch(walk *w, int flat) {
                                  .unit = (int32_t)flat});
 }
 
+// Every rank says how it fares; all else is cut along the data axis.
+static tr_axes group_of(tr_part part) {
+    return part == TR_PART_RECORD ? TR_ON_ALL : TR_ON_DATA;
+}
+
 static int32_t add_gather(walk *w, tr_part part, int flat) {
     return add(w, (tr_plan_step){.kind = TR_STEP_gather,
                                  .stream = TR_STREAM_COMM,
                                  .guard = part == TR_PART_NORMS ? TR_GUARD_APPLIED
                                                                 : TR_GUARD_ALWAYS,
                                  .part = part,
+                                 .group = group_of(part),
                                  .unit = (int32_t)flat});
 }
 
@@ -193,6 +199,7 @@ static int32_t add_reduce(walk *w, int flat) {
     int32_t id = add(w, (tr_plan_step){.kind = TR_STEP_reduce,
                                        .stream = TR_STREAM_COMM,
                                        .guard = TR_GUARD_ALWAYS,
+                                       .group = TR_ON_DATA,
                                        .unit = (int32_t)flat});
     return tr__plan_stage(w->plan) == 0 ? add_gather(w, TR_PART_GRAD, flat) : id;
 }

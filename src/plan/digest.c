@@ -1,4 +1,4 @@
-// What all ranks must do alike, as one number.
+// What the ranks of a group must do alike, as one number.
 #include "base/hash.h"
 #include "plan/moves.h"
 
@@ -6,27 +6,42 @@ static uint64_t add(uint64_t hash, int64_t number) {
     return tr__hash_more(hash, &number, sizeof number);
 }
 
-static uint64_t add_step(uint64_t hash, const tr_plan *plan, const tr_plan_step *step) {
+uint64_t tr__exchange_hash(const tr_plan *plan, const tr_plan_step *step) {
     tr_exchange e;
-    if (tr__step_exchange(plan, step, &e)) {
-        const int64_t numbers[] = {e.kind,        e.type,        e.count,
-                                   e.shard,       step->part,    step->unit,
-                                   step->segment, step->backward};
-        hash = tr__hash_more(hash, numbers, sizeof numbers);
+    if (!tr__step_exchange(plan, step, &e)) {
+        return 0;
     }
-    return hash;
+    const int64_t numbers[] = {e.kind,      e.type,        e.count,
+                               e.shard,     step->part,    step->unit,
+                               step->guard, step->segment, step->backward};
+    return tr__hash_more(e.group, numbers, sizeof numbers);
 }
 
-uint64_t tr__plan_exchanges(const tr_plan *plan) {
-    uint64_t hash = add(0, plan->request.sums);
-    hash = add(hash, plan->record.doubles);
-    hash = add(hash, plan->norms.parts);
+static void add_step(const tr_plan *plan, const tr_plan_step *step,
+                     tr_plan_digest *digest) {
+    uint64_t hash = tr__exchange_hash(plan, step);
+    if (hash != 0) {
+        uint64_t *group = &digest->of_group[step->group & TR_ON_ALL];
+        *group = tr__hash_more(*group, &hash, sizeof hash);
+        digest->all = tr__hash_more(digest->all, &hash, sizeof hash);
+    }
+}
+
+void tr__plan_exchanges(const tr_plan *plan, tr_plan_digest *digest) {
+    uint64_t begin = add(0, plan->request.sums);
+    begin = add(begin, plan->record.doubles);
+    *digest = (tr_plan_digest){.all = add(begin, plan->norms.parts)};
+    for (tr_axes group = 0; group <= TR_ON_ALL; group++) {
+        digest->of_group[group] = begin;
+    }
     for (int s = 0; s < TR_SEQUENCES; s++) {
         const tr_sequence *sequence = &plan->sequences[s];
-        hash = add(hash, s);
+        for (tr_axes group = 0; group <= TR_ON_ALL; group++) {
+            digest->of_group[group] = add(digest->of_group[group], s);
+        }
+        digest->all = add(digest->all, s);
         for (size_t i = 0; i < sequence->count; i++) {
-            hash = add_step(hash, plan, &sequence->steps[i]);
+            add_step(plan, &sequence->steps[i], digest);
         }
     }
-    return hash;
 }

@@ -81,9 +81,10 @@ static tr_comm_type sum_type(const tr_plan *plan) {
     }
 }
 
-// So many bytes of each rank, one after the other in one buffer.
-static tr_exchange gather_bytes(const tr_plan *plan, int32_t buffer, int64_t own) {
-    int64_t all = own * tr_mesh_ranks(&plan->request.mesh);
+// So many bytes of each rank of the group, one after the other in one buffer.
+static tr_exchange gather_bytes(const tr_plan *plan, const tr_plan_step *step,
+                                int32_t buffer, int64_t own) {
+    int64_t all = own * tr__mesh_members(&plan->request.mesh, step->group);
     return (tr_exchange){.kind = TR_COMM_GATHER,
                          .type = TR_COMM_BYTE,
                          .count = all,
@@ -124,8 +125,8 @@ static tr_exchange gather_params(const tr_plan *plan, const tr_plan_step *step) 
 // Where a rank has several parts, they are packed: this rank's are at their place.
 static tr_exchange gather_wave(const tr_plan *plan, const tr_plan_step *step) {
     tr_wave_range range = tr__wave_range(plan, step);
-    tr_exchange e =
-        gather_bytes(plan, step->buffer[TR_SLOT_OUTPUT], tr__wave_sent(plan, step));
+    tr_exchange e = gather_bytes(plan, step, step->buffer[TR_SLOT_OUTPUT],
+                                 tr__wave_sent(plan, step));
     if (tr__wave_parts(plan, TR_SEQUENCE_TRAIN) == 1) {
         e.send = (tr_region){tr__wave_buffer(step), range.offset,
                              range.offset + range.bytes};
@@ -144,10 +145,10 @@ static tr_exchange gather(const tr_plan *plan, const tr_plan_step *step) {
     case TR_PART_GRAD:
         return gather_flat(flat, sum_type(plan), flat->sums.buffer);
     case TR_PART_NORMS:
-        return gather_bytes(plan, step->buffer[TR_SLOT_OUTPUT],
+        return gather_bytes(plan, step, step->buffer[TR_SLOT_OUTPUT],
                             plan->norms.parts * (int64_t)sizeof(tr_squares));
     default: // the record: nobody gathers optimizer states
-        return gather_bytes(plan, plan->record.buffer,
+        return gather_bytes(plan, step, plan->record.buffer,
                             plan->record.doubles * (int64_t)sizeof(double));
     }
 }
@@ -175,6 +176,7 @@ bool tr__step_exchange(const tr_plan *plan, const tr_plan_step *step,
         return false;
     }
     *out = (step->kind == TR_STEP_gather ? gather : reduce)(plan, step);
+    out->group = step->group;
     return true;
 }
 

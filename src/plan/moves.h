@@ -3,7 +3,7 @@
 #ifndef TR_PLAN_MOVES_H
 #define TR_PLAN_MOVES_H
 
-#include "comm/comm.h"
+#include "comm/mesh.h"
 #include "plan/plan.h"
 
 // Bytes [first, end) of a buffer of the plan; buffer -1: none.
@@ -21,6 +21,7 @@ typedef struct tr_copy {
 typedef struct tr_exchange {
     tr_comm_kind kind;
     tr_comm_type type;
+    tr_axes group;        // the step's
     int64_t count, shard; // elements of `type`
     tr_region send;       // none: this rank's part of recv
     tr_region recv;
@@ -38,6 +39,8 @@ typedef struct tr_file_move {
 // What the step moves. false: it moves nothing so.
 bool tr__step_copy(const tr_plan *plan, const tr_plan_step *step, tr_copy *out);
 bool tr__step_exchange(const tr_plan *plan, const tr_plan_step *step, tr_exchange *out);
+// Of an exchange: all in which the ranks of its group have to agree. 0: it is none.
+uint64_t tr__exchange_hash(const tr_plan *plan, const tr_plan_step *step);
 bool tr__step_file(const tr_plan *plan, const tr_plan_step *step, tr_file_move *out);
 
 #endif

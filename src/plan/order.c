@@ -110,6 +110,7 @@ static void merge_wave(writer *w, int u, int segment, bool backward) {
         gather.stream = TR_STREAM_COMM;
         gather.guard = TR_GUARD_ALWAYS;
         gather.part = TR_PART_WAVE;
+        gather.group = TR_ON_DATA;
         step.kind = TR_STEP_pack;
         if (tr__wave_parts(w->plan, TR_SEQUENCE_TRAIN) > 1) {
             add(w, step);

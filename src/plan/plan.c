@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "ops/optimizer.h"
 #include "plan/passes.h"
+#include "plan/proof/prove.h"
 #include "plan/residency.h"
 
 #include <stdlib.h>
@@ -332,12 +333,12 @@ static tr_status check_provided(const tr_plan *plan, tr_error *err) {
                    : TR_OK;
 }
 
-static tr_status run_passes(tr_plan *plan, bool prove, tr_error *err) {
+static tr_status run_passes(tr_plan *plan, tr_error *err) {
     tr_status status = check_provided(plan, err);
     for (size_t i = 0; i < PASSES && status == TR_OK; i++) {
         status = passes[i].run(plan, err);
     }
-    return status == TR_OK && prove ? tr__plan_check(plan, err) : status;
+    return status;
 }
 
 tr_target tr__request_target(const tr_plan_request *r) {
@@ -377,8 +378,8 @@ static void resolve(tr_plan *plan) {
     }
 }
 
-tr_status tr__plan_build(const tr_plan_request *request, bool prove, tr_plan **out,
-                         tr_error *err) {
+// Without a proof.
+static tr_status make(const tr_plan_request *request, tr_plan **out, tr_error *err) {
     tr_status status = check_request(request, err);
     if (status != TR_OK) {
         return status;
@@ -389,7 +390,50 @@ tr_status tr__plan_build(const tr_plan_request *request, bool prove, tr_plan **o
     }
     plan->request = *request;
     resolve(plan);
-    status = run_passes(plan, prove, err);
+    status = run_passes(plan, err);
+    if (status != TR_OK) {
+        tr_plan_destroy(plan);
+        return status;
+    }
+    *out = plan;
+    return TR_OK;
+}
+
+// The plan fits those of all other ranks. One rank stands for those that differ from it
+// on the data axis alone.
+static tr_status match_ranks(const tr_plan *plan, tr_error *err) {
+    const tr_axes axes = TR_ON_TENSOR | TR_ON_PIPELINE;
+    const tr_mesh *mesh = &plan->request.mesh;
+    size_t count = (size_t)tr__mesh_members(mesh, axes);
+    int64_t own = tr__mesh_member(mesh, axes);
+    tr_status status = TR_OK;
+    const tr_plan **plans = tr__calloc(count, sizeof *plans);
+    if (!plans) {
+        return tr_fail(err, TR_MEMORY, "no memory to compare the plans of ranks");
+    }
+    for (size_t i = 0; i < count && status == TR_OK; i++) {
+        tr_plan_request request = plan->request;
+        tr_plan *other = NULL;
+        request.mesh = tr__mesh_of_rank(mesh, tr__mesh_rank_of(mesh, axes, (int64_t)i));
+        request.measure = plan->asked;
+        status = (int64_t)i == own ? TR_OK : make(&request, &other, err);
+        plans[i] = (int64_t)i == own ? plan : other;
+    }
+    if (status == TR_OK) {
+        status = tr__plans_match(plans, count, err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        tr_plan_destroy(plans[i] == plan ? NULL : (tr_plan *)(uintptr_t)plans[i]);
+    }
+    tr__free(plans);
+    return status;
+}
+
+tr_status tr__plan_build(const tr_plan_request *request, tr_plan **out, tr_error *err) {
+    tr_plan *plan = NULL;
+    tr_status status = make(request, &plan, err);
+    status = status == TR_OK ? tr__plan_check(plan, err) : status;
+    status = status == TR_OK ? match_ranks(plan, err) : status;
     if (status != TR_OK) {
         tr_plan_destroy(plan);
         return status;
@@ -400,12 +444,12 @@ tr_status tr__plan_build(const tr_plan_request *request, bool prove, tr_plan **o
 
 tr_status tr_plan_make(const tr_plan_request *request, tr_plan **out, tr_error *err) {
     tr_status status = check_axes(&request->mesh, err);
-    return status == TR_OK ? tr__plan_build(request, true, out, err) : status;
+    return status == TR_OK ? tr__plan_build(request, out, err) : status;
 }
 
 tr_status tr__plan_draft(const tr_plan_request *request, tr_plan **out, tr_error *err) {
     tr_status status = check_axes(&request->mesh, err);
-    return status == TR_OK ? tr__plan_build(request, false, out, err) : status;
+    return status == TR_OK ? make(request, out, err) : status;
 }
 
 void tr_plan_destroy(tr_plan *plan) {

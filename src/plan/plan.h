@@ -102,8 +102,12 @@ int tr__plan_slices(const tr_plan *plan);
 tr_status tr__plan_fullest(const tr_plan *plan, tr_space space, tr_sequence_kind *kind,
                            int32_t *step, tr_error *err);
 
-// Hash of what ranks do together, of all sequences in their order: equal on all ranks
-// whose plans fit together.
-uint64_t tr__plan_exchanges(const tr_plan *plan);
+// Hashes of what ranks do together, of all sequences in their order.
+typedef struct tr_plan_digest {
+    uint64_t of_group[TR_ON_ALL + 1]; // by axes: equal on all ranks of such a group
+    uint64_t all; // of all groups: equal on ranks that differ on no pipeline axis,
+                  // which walk through the same units
+} tr_plan_digest;
+void tr__plan_exchanges(const tr_plan *plan, tr_plan_digest *digest);
 
 #endif

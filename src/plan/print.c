@@ -14,6 +14,7 @@ typedef struct item {
     tr_plan_step_kind kind;
     bool lean;
     tr_part part;
+    tr_axes group;
     int32_t unit, last_unit;
     int32_t segment;
     int64_t micro, last_micro;
@@ -38,7 +39,7 @@ static bool is_piece(const tr_plan_step *step) {
 static bool extends(const item *last, const tr_plan_step *step) {
     if (last->kind != step->kind || last->segment != step->segment ||
         last->lean != step->lean || last->part != step->part ||
-        is_piece(step) != (last->pieces > 0)) {
+        last->group != step->group || is_piece(step) != (last->pieces > 0)) {
         return false;
     }
     if (is_piece(step)) {
@@ -69,6 +70,7 @@ static size_t fold_runs(const tr_sequence *sequence, item *items) {
             items[count++] = (item){.kind = step->kind,
                                     .lean = step->lean,
                                     .part = step->part,
+                                    .group = step->group,
                                     .unit = step->unit,
                                     .last_unit = step->unit,
                                     .segment = step->segment,
@@ -97,10 +99,10 @@ static bool is_shifted(const item *a, const item *b, const repeat *by) {
     int32_t units = a->of_flat ? by->flats : by->units;
     int32_t segments = a->of_flat ? 0 : by->segments;
     return a->kind == b->kind && a->lean == b->lean && a->part == b->part &&
-           a->segment + segments == b->segment && a->unit + units == b->unit &&
-           a->last_unit + units == b->last_unit && a->micro + micro == b->micro &&
-           a->last_micro + micro == b->last_micro && a->pieces == b->pieces &&
-           a->late == b->late;
+           a->group == b->group && a->segment + segments == b->segment &&
+           a->unit + units == b->unit && a->last_unit + units == b->last_unit &&
+           a->micro + micro == b->micro && a->last_micro + micro == b->last_micro &&
+           a->pieces == b->pieces && a->late == b->late;
 }
 
 static size_t times_repeated(const item *items, size_t count, const repeat *by) {
@@ -187,6 +189,10 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
     }
     if (it->pieces > 0) {
         fprintf(to, ", %" PRId64 " piece%s", it->pieces, tr__plural(it->pieces));
+    }
+    bool axes = tr__data_ranks(&plan->request) < tr_mesh_ranks(&plan->request.mesh);
+    if (it->group && axes) {
+        fprintf(to, ", group %s", tr__axes_name(it->group));
     }
     fputs(it->late ? ", if the step before has left them" : "", to);
     if (it->of_micro) {
@@ -332,6 +338,10 @@ static void print_request(const tr_plan *plan, FILE *to) {
     }
     fputc('\n', to);
     tr__plan_print_batch(r, to);
+    if (tr_mesh_ranks(&r->mesh) > ranks) {
+        fprintf(to, "; mesh %" PRId64 " x %" PRId64 " x %" PRId64, ranks,
+                r->mesh.size[TR_AXIS_TENSOR], r->mesh.size[TR_AXIS_PIPELINE]);
+    }
     fprintf(to,
             "%s; wave %" PRId64 "%s%s; stage %d\n"
             "recomputed: %d unit%s; %.3f GFLOP a step; kernels: %s, %d thread%s\n",

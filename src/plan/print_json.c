@@ -65,6 +65,9 @@ static void write_step(const tr_plan *plan, const tr_plan_step *step,
     if (step->kind == TR_STEP_gather || transfers) {
         tr__json_put_text(to, "part", tr__part_name(step->part));
     }
+    if (step->group) {
+        tr__json_put_text(to, "group", tr__axes_name(step->group));
+    }
     for (int s = 0; s < TR_STREAMS; s++) {
         if (tr__plan_is_beside(plan, (tr_stream)s)) {
             put_if(to, tr__stream_wait_key((tr_stream)s), step->wait[s]);
@@ -112,7 +115,7 @@ static bool same_place(const tr_plan *plan, const tr_plan_step *a,
                        const tr_plan_step *b) {
     bool same = a->kind == b->kind && a->stream == b->stream && a->unit == b->unit &&
                 a->segment == b->segment && a->part == b->part &&
-                a->first == b->first && a->count == b->count;
+                a->group == b->group && a->first == b->first && a->count == b->count;
     for (int slot = 0; same && slot < TR_SLOTS; slot++) {
         same = same_buffer(plan, a->buffer[slot], b->buffer[slot]);
     }
@@ -238,6 +241,12 @@ static void write_request(const tr_plan *plan, tr_json_writer *to) {
         tr__json_line(to, 2);
         tr__json_put_integer(to, numbers[i].key, numbers[i].value);
     }
+    tr__json_line(to, 2);
+    tr__json_put_open(to, "mesh", '{');
+    for (int axis = 0; axis < TR_AXES; axis++) {
+        tr__json_put_integer(to, tr_axis_name((tr_axis)axis), r->mesh.size[axis]);
+    }
+    tr__json_close(to, '}');
     if (tr__dtype_is_half(r->sums)) {
         tr__json_line(to, 2);
         tr__json_put_text(to, "gradient_sums", tr__half_name(r->sums));

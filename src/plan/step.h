@@ -3,6 +3,7 @@
 #ifndef TR_PLAN_STEP_H
 #define TR_PLAN_STEP_H
 
+#include "comm/mesh.h"
 #include "ops/update/update.h"
 #include "plan/program.h"
 
@@ -155,6 +156,8 @@ typedef struct tr_plan_step {
     int32_t segment;
     int64_t micro; // micro-batch of this rank's step, 0..g-1
     tr_part part;  // gather, clear, read, write, fetch, evict
+    tr_axes group; // gather, reduce: on which axes of the mesh the ranks lie that
+                   // exchange (comm/mesh.h); 0: no exchange
     bool lean;     // forward: keeps nothing for the backward
     bool backward; // pack, gather, merge: of the gradients of wave tensors
     bool whole;    // clear, of gradients: all (else: what lies between parameters)

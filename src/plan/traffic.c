@@ -10,7 +10,7 @@ static void count_transfer(tr_plan *plan, const tr_plan_step *step) {
     if (tr__step_transfer(plan, step, &transfer)) {
         bool gather = transfer.kind == TR_COMM_GATHER;
         *(gather ? &plan->traffic.gather : &plan->traffic.reduce) +=
-            tr__transfer_sent(plan, &transfer);
+            tr__transfer_sent(&transfer);
     }
 }
 

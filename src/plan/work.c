@@ -57,18 +57,22 @@ bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step,
     tr_exchange e;
     bool exchanges = tr__step_exchange(plan, step, &e);
     if (exchanges) {
-        *out = (tr_transfer){e.kind, e.count, e.shard,
-                             (int64_t)tr__comm_type_bytes(e.type)};
+        const tr_mesh *mesh = &plan->request.mesh;
+        *out = (tr_transfer){.kind = e.kind,
+                             .count = e.count,
+                             .shard = e.shard,
+                             .bytes = (int64_t)tr__comm_type_bytes(e.type),
+                             .members = tr__mesh_members(mesh, e.group),
+                             .member = tr__mesh_member(mesh, e.group),
+                             .stride = tr__mesh_stride(mesh, e.group)};
     }
     return exchanges;
 }
 
-int64_t tr__transfer_sent(const tr_plan *plan, const tr_transfer *t) {
+int64_t tr__transfer_sent(const tr_transfer *t) {
     int64_t first = 0, own = 0;
-    tr__comm_part(t->count, t->shard, (int)tr_mesh_rank(&plan->request.mesh), &first,
-                  &own);
-    int64_t elements = t->kind == TR_COMM_GATHER
-                           ? (tr_mesh_ranks(&plan->request.mesh) - 1) * own
-                           : t->count - own;
+    tr__comm_part(t->count, t->shard, (int)t->member, &first, &own);
+    int64_t elements =
+        t->kind == TR_COMM_GATHER ? (t->members - 1) * own : t->count - own;
     return elements * t->bytes;
 }

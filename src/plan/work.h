@@ -29,12 +29,15 @@ typedef struct tr_transfer {
     tr_comm_kind kind;
     int64_t count, shard; // elements
     int64_t bytes;        // of an element
+    // The group: its ranks, which of them this plan's is, and how far two neighbours
+    // are apart.
+    int64_t members, member, stride;
 } tr_transfer;
 
 // The operation that a step starts; false: none.
 bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step, tr_transfer *out);
 // Bytes that this plan's rank sends: in a gather its part to every other rank, in a
 // reduction every other rank's part.
-int64_t tr__transfer_sent(const tr_plan *plan, const tr_transfer *transfer);
+int64_t tr__transfer_sent(const tr_transfer *transfer);
 
 #endif

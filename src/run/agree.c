@@ -124,8 +124,6 @@ static void put_plan(FILE *to, const tr_plan *plan) {
             put_number(to, PLAN, setting->key, setting->get(&point));
         }
     }
-    fprintf(to, "%cwhat ranks exchange\ta sequence of hash %016" PRIx64 "\n", PLAN,
-            tr__plan_exchanges(plan));
     if (r->reproducible) {
         put_number(to, BITS, "execution.threads", r->threads);
         fprintf(to, "%cthe instruction set\t%s\n", BITS,
@@ -214,6 +212,53 @@ static tr_status share(tr_comm *comm, const char *own, char **first, tr_error *e
                            : status;
 }
 
+// ---- what ranks exchange
+
+// Groups compare each with its first member: their plans need not be like those of
+// other groups.
+static tr_status compare_groups(const tr_mesh *mesh, const tr_plan_digest *all,
+                                tr_error *err) {
+    const tr_plan_digest *own = &all[tr_mesh_rank(mesh)];
+    int64_t first = 0;
+    for (tr_axes axes = 1; axes <= TR_ON_ALL; axes++) {
+        first = tr__mesh_rank_of(mesh, axes, 0);
+        uint64_t mine = own->of_group[axes], theirs = all[first].of_group[axes];
+        if (mine != theirs) {
+            return tr_fail(
+                err, TR_COMM,
+                "what ranks on the axes \"%s\" exchange is a sequence of "
+                "hash %016" PRIx64 " here, and of hash %016" PRIx64 " on rank %lld: %s",
+                tr__axes_name(axes), mine, theirs, (long long)first, advice(PLAN));
+        }
+    }
+    first = tr__mesh_rank_of(mesh, TR_ON_DATA | TR_ON_TENSOR, 0);
+    return own->all == all[first].all
+               ? TR_OK
+               : tr_fail(err, TR_COMM,
+                         "the order in which ranks exchange is of hash %016" PRIx64
+                         " here, and of hash %016" PRIx64 " on rank %lld: %s",
+                         own->all, all[first].all, (long long)first, advice(PLAN));
+}
+
+static tr_status agree_on_exchanges(tr_comm *comm, const tr_plan *plan, tr_error *err) {
+    tr_plan_digest own, *all = tr__calloc((size_t)tr__comm_count(comm), sizeof *all);
+    tr_error mine = {0};
+    tr_status status =
+        all ? TR_OK
+            : tr_fail(&mine, TR_MEMORY, "no memory to compare the run among ranks");
+    tr__plan_exchanges(plan, &own);
+    status = tr__agree(comm, status, &mine, err);
+    if (status == TR_OK) {
+        status = tr__comm_all_gather(comm, &own, sizeof own, all, err);
+    }
+    if (status == TR_OK) {
+        status = compare_groups(&plan->request.mesh, all, &mine);
+        status = tr__agree(comm, status, &mine, err);
+    }
+    tr__free(all);
+    return status;
+}
+
 tr_status tr__run_agree(const tr_run *run, const tr_plan *plan, tr_error *err) {
     char *own = NULL, *first = NULL;
     tr_error mine = {0};
@@ -231,6 +276,9 @@ tr_status tr__run_agree(const tr_run *run, const tr_plan *plan, tr_error *err) {
             status = compare(first, own, false, &mine);
         }
         status = tr__agree(run->comm, status, &mine, err);
+    }
+    if (status == TR_OK) {
+        status = agree_on_exchanges(run->comm, plan, err);
     }
     tr__free(first);
     free(own);

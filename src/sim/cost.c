@@ -165,12 +165,18 @@ static double direct_way(const tr_share *share, tr_way way, int64_t peers,
     return peers > 0 && bytes > 0 ? latency + (double)peers * messages * each : 0;
 }
 
+// Members of the group on one node, where ranks follow each other.
+static int64_t on_node(const tr_share *share, const tr_transfer *t) {
+    return tr__min_i64(t->members, tr__max_i64(1, share->sharers / t->stride));
+}
+
 // The busiest rank is one with a whole part: in a gather it sends its own to each of
 // the others, in a reduction it receives its own from each of them.
 static double direct(const tr_share *share, const tr_transfer *t) {
     double part = (double)(tr__min_i64(t->shard, t->count) * t->bytes);
-    return direct_way(share, TR_WAY_INSIDE, share->sharers - 1, part) +
-           direct_way(share, TR_WAY_BETWEEN, share->ranks - share->sharers, part);
+    int64_t near = on_node(share, t);
+    return direct_way(share, TR_WAY_INSIDE, near - 1, part) +
+           direct_way(share, TR_WAY_BETWEEN, t->members - near, part);
 }
 
 static double halvings(double count) {
@@ -183,8 +189,8 @@ static double halvings(double count) {
 static double hierarchical(const tr_share *share, const tr_transfer *t) {
     const tr_machine *m = share->machine;
     double whole = (double)t->count * (double)t->bytes;
-    double n = (double)share->sharers;
-    double nodes = (double)tr__ceil_div(share->ranks, share->sharers);
+    int64_t near = on_node(share, t);
+    double n = (double)near, nodes = (double)tr__ceil_div(t->members, near);
     double seconds = 0, latency = 0;
     if (n > 1) {
         seconds = whole * (n - 1) / n / m->way[TR_WAY_INSIDE].rate;

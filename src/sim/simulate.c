@@ -141,7 +141,7 @@ static void start_transfer(walk *w, int32_t step) {
     if (tr__step_transfer(w->plan, step_at(w, step), &transfer)) {
         bool gather = transfer.kind == TR_COMM_GATHER;
         *(gather ? &result->gather_bytes : &result->reduce_bytes) +=
-            tr__transfer_sent(w->plan, &transfer);
+            tr__transfer_sent(&transfer);
         add_job(w, TR_STREAM_COMM, step, tr__transfer_seconds(&w->share, &transfer));
     }
 }

@@ -84,7 +84,10 @@ static void ranks_agree_on_the_layout(void **state) {
     }
     for (int r = 1; r < 3; r++) {
         assert_int_equal(plans[r]->norms.parts, plans[0]->norms.parts);
-        assert_true(tr__plan_exchanges(plans[r]) == tr__plan_exchanges(plans[0]));
+        tr_plan_digest own, first;
+        tr__plan_exchanges(plans[r], &own);
+        tr__plan_exchanges(plans[0], &first);
+        assert_memory_equal(&own, &first, sizeof own);
         for (size_t f = 0; f < plans[0]->flat_count; f++) {
             assert_int_equal(plans[r]->flats[f].parts, plans[0]->flats[f].parts);
         }

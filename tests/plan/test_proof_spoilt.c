@@ -232,10 +232,16 @@ static void spoil_steps(spoiler *s) {
     }
 }
 
+static uint64_t digest_of(const tr_plan *plan) {
+    tr_plan_digest digest;
+    tr__plan_exchanges(plan, &digest);
+    return digest.all;
+}
+
 // Exchanges in another order than those of other ranks are found by the digest.
 static void spoil_order(spoiler *s) {
     tr_sequence *sequence = &s->plan->sequences[s->kind];
-    uint64_t digest = tr__plan_exchanges(s->plan);
+    uint64_t digest = digest_of(s->plan);
     for (size_t i = 0; i + 1 < sequence->count; i++) {
         tr_plan_step *steps = &sequence->steps[i], step = steps[0];
         if (!test_conflict(&s->accesses, i)) {
@@ -246,10 +252,26 @@ static void spoil_order(spoiler *s) {
                        !test_is_idle(s->plan, &steps[1]);
         steps[0] = steps[1];
         steps[1] = step;
-        bool found = is_found(s->plan) || tr__plan_exchanges(s->plan) != digest;
+        bool found = is_found(s->plan) || digest_of(s->plan) != digest;
         steps[1] = steps[0];
         steps[0] = step;
         note(s, found, !matters, i, 0);
+    }
+}
+
+// Of an exchange any other group than its own, and of other steps any group.
+static void spoil_groups(spoiler *s) {
+    tr_sequence *sequence = &s->plan->sequences[s->kind];
+    for (size_t i = 0; i < sequence->count; i++) {
+        tr_plan_step *step = &sequence->steps[i];
+        tr_axes right = step->group;
+        for (tr_axes group = 0; group <= TR_ON_ALL; group++) {
+            step->group = group;
+            if (group != right) {
+                note(s, is_found(s->plan), false, i, (int)group);
+            }
+        }
+        step->group = right;
     }
 }
 
@@ -266,6 +288,7 @@ static const way ways[] = {
     {"other guards", spoil_guards},
     {"steps left out", spoil_steps},
     {"dependent neighbours in the other order", spoil_order},
+    {"other groups", spoil_groups},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 

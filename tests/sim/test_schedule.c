@@ -335,6 +335,8 @@ static void test_offload_refusals(void **state) {
 static double transfer_seconds(const char *link, int64_t ranks, tr_transfer transfer) {
     tr_machine *machine = test_clockwork(link);
     tr_share share = tr__machine_share(machine, ranks, 0);
+    transfer.members = transfer.members ? transfer.members : ranks;
+    transfer.stride = transfer.stride ? transfer.stride : 1;
     double seconds = tr__transfer_seconds(&share, &transfer);
     tr_machine_close(machine);
     return seconds;
@@ -351,7 +353,8 @@ static void test_exchanges(void **state) {
                                "\"between\": {\"bytes\": 100}}";
     // 8 ranks, 4 on a node; 250 elements of 4 bytes each: 1,000 bytes to 3 ranks inside
     // and to 4 between.
-    tr_transfer even = {TR_COMM_GATHER, 2000, 250, 4};
+    tr_transfer even = {
+        .kind = TR_COMM_GATHER, .count = 2000, .shard = 250, .bytes = 4};
     assert_near(transfer_seconds(direct, 8, even), 3 + 40, nearly);
     even.kind = TR_COMM_REDUCE;
     assert_near(transfer_seconds(direct, 8, even), 3 + 40, nearly);
@@ -360,13 +363,27 @@ static void test_exchanges(void **state) {
     assert_near(transfer_seconds(tree, 8, even), 10, nearly);
     assert_near(transfer_seconds(tree, 4, even), 6, nearly);
     // Shorter than a shard: the first rank has it all.
-    tr_transfer small = {TR_COMM_GATHER, 250, 1024, 4};
+    tr_transfer small = {
+        .kind = TR_COMM_GATHER, .count = 250, .shard = 1024, .bytes = 4};
     assert_near(transfer_seconds(direct, 4, small), 3, nearly);
     // Four messages are under way at a time: each of three waits two seconds, once
     // eight have gone by.
     assert_near(transfer_seconds(late, 4, small), 8 + 6, nearly);
+    // Of every second rank: 2 of 4 are on a node; of every fourth, 1 of 2.
+    tr_transfer apart = {.kind = TR_COMM_GATHER,
+                         .count = 1000,
+                         .shard = 250,
+                         .bytes = 4,
+                         .members = 4,
+                         .stride = 2};
+    assert_near(transfer_seconds(direct, 8, apart), 1 + 20, nearly);
+    apart.count = 500;
+    apart.members = 2;
+    apart.stride = 4;
+    assert_near(transfer_seconds(direct, 8, apart), 10, nearly);
+    assert_near(transfer_seconds(tree, 8, apart), 10, nearly);
     // Nothing to send.
-    tr_transfer none = {TR_COMM_GATHER, 0, 0, 4};
+    tr_transfer none = {.kind = TR_COMM_GATHER, .bytes = 4};
     assert_near(transfer_seconds(direct, 8, none), 0, nearly);
 }
 

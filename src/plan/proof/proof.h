@@ -142,9 +142,9 @@ tr_bytes tr__slot_bytes(tr_proof *p, tr_slot slot, int64_t bytes, tr_space space
 // The step's working memory.
 void tr__slot_work(tr_proof *p, int64_t bytes);
 // Working memory in which pieces of sums of another type become f32; that through which
-// messages pass.
+// messages pass, between the ranks on these axes of the mesh: the step names them.
 void tr__slot_convert(tr_proof *p);
-void tr__exchange_work(tr_proof *p);
+void tr__exchange_work(tr_proof *p, tr_axes group);
 // What a part of a flat buffer is; where its element 0 would lie; elements of it.
 typedef struct tr_kept {
     int32_t buffer;

@@ -19,7 +19,10 @@
 // begin; the proof walks from every state that can be reached (walks.c).
 //
 // It is the proof of one rank's plan. The parts of other ranks are taken to be as this
-// rank's; that ranks exchange the same is compared by a digest (tr__plan_exchanges).
+// rank's. That their exchanges fit together is proved beside it (tr__plans_match), for
+// ranks that differ on the tensor or the pipeline axis; those that differ on the data
+// axis alone exchange the same. When a run begins, ranks compare what they do exchange
+// by digests (tr__plan_exchanges).
 // Nothing here is shared with the passes that find accesses, waits, lifetimes or
 // offsets.
 #ifndef TR_PLAN_PROOF_PROVE_H
@@ -29,5 +32,10 @@
 
 // TR_INTERNAL names the step, and says what it finds and what it needs. TR_MEMORY.
 tr_status tr__plan_prove(const tr_plan *plan, tr_error *err);
+
+// Plans [count] of ranks of one mesh, for one batch. Those that are in a group come to
+// its exchanges in the same order, with the same sizes, and no ranks wait for each
+// other in a circle. TR_INTERNAL names two ranks and their steps. TR_MEMORY.
+tr_status tr__plans_match(const tr_plan *const *plans, size_t count, tr_error *err);
 
 #endif

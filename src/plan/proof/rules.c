@@ -145,6 +145,9 @@ void tr__rule_apply(tr_proof *p) {
         tr__proof_wrong(p, "is on the %s stream", tr__stream_name(p->step->stream));
     }
     check_cleared(p);
+    if (p->step->group != 0 && rule->stream != TR_STREAM_COMM) {
+        tr__proof_wrong(p, "names a group of ranks for nothing");
+    }
     if (p->status == TR_OK) {
         rule->rule(p);
     }

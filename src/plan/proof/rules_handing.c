@@ -10,7 +10,7 @@ void tr__rule_reduce(tr_proof *p) {
     const tr_flat *f = &p->plan->flats[flat];
     int64_t element = tr__sum_bytes(p->plan), at = p->walked.reduced[flat]++;
     bool passes = tr__flat_grads_pass(p->plan, flat);
-    if (tr__data_ranks(&p->plan->request) < 2 || at >= tr__scopes_of(p, flat)) {
+    if (at >= tr__scopes_of(p, flat)) {
         tr__proof_wrong(p, "is there too often");
         return;
     }
@@ -18,7 +18,7 @@ void tr__rule_reduce(tr_proof *p) {
         passes ? tr__gradient_passing(p, TR_SLOT_INPUT, 0, f->count, f->count, element)
                : tr__kept_sums(p, flat);
     tr__gradient_own(p, flat, &from, 0, f->count, tr__scope_find(p, flat, at));
-    tr__exchange_work(p);
+    tr__exchange_work(p, TR_ON_DATA);
     if (passes) {
         tr__bytes_forget(p, tr__kept_bytes(p, &from, 0, f->count));
     }
@@ -58,7 +58,7 @@ void tr__rule_gather_gradient(tr_proof *p) {
         tr__proof_wrong(p, "is there twice");
         return;
     }
-    tr__exchange_work(p);
+    tr__exchange_work(p, TR_ON_DATA);
     tr__gradient_leave(p, flat, &sums, f->first, f->own, &total,
                        &total); // all is being written
     tr__gradient_leave(p, flat, &sums, 0, tr__min_i64(f->first, f->count), NULL,

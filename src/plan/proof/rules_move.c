@@ -44,7 +44,7 @@ static void gather_params(tr_proof *p) {
                                     tr__min_i64(f->shard, f->count))
                         : tr__kept_params(p, p->step->unit);
     from.means.index = away; // on its way from where it lives
-    tr__exchange_work(p);
+    tr__exchange_work(p, TR_ON_DATA);
     if (in_place && p->walked.brought[p->step->unit]++ > 0) {
         tr__proof_wrong(p, "is there twice");
     } else if (in_place) {
@@ -71,16 +71,12 @@ static void gather_measures(tr_proof *p) {
     tr_meaning all = {.kind = TR_MEANS_ALL_MEASURES, .version = p->version};
     tr_bytes to = tr__slot_bytes(
         p, TR_SLOT_OUTPUT, bytes * tr__data_ranks(&plan->request), TR_SPACE_DEVICE);
-    tr__exchange_work(p);
+    tr__exchange_work(p, TR_ON_DATA);
     tr__measures_read(p, to);
     tr__bytes_write(p, to, &all);
 }
 
 void tr__rule_gather(tr_proof *p) {
-    if (tr__data_ranks(&p->plan->request) < 2) {
-        tr__proof_wrong(p, "has no other rank to gather from");
-        return;
-    }
     switch (p->step->part) {
     case TR_PART_PARAM:
         if (is_of_flat(p)) {

@@ -146,7 +146,7 @@ void tr__rule_gather_statistics(tr_proof *p) {
     const tr_meaning all = {.kind = TR_MEANS_STATISTICS, .version = p->version};
     int32_t buffer = p->plan->record.buffer;
     tr__statistics_read(p);
-    tr__exchange_work(p);
+    tr__exchange_work(p, TR_ON_ALL);
     tr__bytes_write(p, (tr_bytes){buffer, 0, p->plan->buffers[buffer].bytes}, &all);
 }
 

@@ -219,7 +219,7 @@ void tr__rule_gather_wave(tr_proof *p) {
         tr__wave_name(p, p->step->backward ? TR_SLOT_WAVE_GRAD : TR_SLOT_WAVE);
         read_exchanged(p);
     }
-    tr__exchange_work(p);
+    tr__exchange_work(p, TR_ON_DATA);
     tr__bytes_write(p, gathered, &all);
 }
 

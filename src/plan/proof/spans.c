@@ -46,7 +46,18 @@ void tr__slot_convert(tr_proof *p) {
     tr__slot_work(p, folds ? TR_CONVERT_ELEMENTS * (int64_t)sizeof(float) : 0);
 }
 
-void tr__exchange_work(tr_proof *p) {
+void tr__exchange_work(tr_proof *p, tr_axes group) {
+    if (p->step->group != group) {
+        tr__proof_wrong(p, "is of the ranks on the axes \"%s\", and not on \"%s\"",
+                        tr__axes_name(p->step->group), tr__axes_name(group));
+        return;
+    }
+    tr_comm_group ranks = {0, 0, 0};
+    tr_status status = tr__mesh_group(&p->plan->request.mesh, group, &ranks, NULL);
+    if (status != TR_OK || ranks.count < 2) {
+        tr__proof_wrong(p, "has no other rank to exchange with");
+        return;
+    }
     int32_t staging = p->plan->staging;
     tr__bytes_work(p, (tr_bytes){staging, 0, p->plan->buffers[staging].bytes});
 }

@@ -175,7 +175,7 @@ static int64_t gathered_by_update(const tr_plan *plan) {
     int64_t bytes = 0;
     for (size_t i = tr__sequence_update(train); i < train->count; i++) {
         if (tr__step_transfer(plan, &train->steps[i], &transfer)) {
-            bytes += tr__transfer_sent(plan, &transfer);
+            bytes += tr__transfer_sent(&transfer);
         }
     }
     return bytes;

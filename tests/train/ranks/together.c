@@ -146,7 +146,8 @@ static void differences(void **state) {
                    "data of hash 0000000000000001 (40 samples) on rank 0",
                    "all ranks must find the same data"}},
         {.no_overlap = true,
-         .words = {"what ranks exchange is a sequence of hash", "the same program"}},
+         .words = {"what ranks on the axes \"data\" exchange is a sequence of hash",
+                   "the same program"}},
         {.threads = 2},
         {.isa_limit = 1},
     };

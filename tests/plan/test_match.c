@@ -1,0 +1,253 @@
+// Plans of all ranks of a mesh fit together; and what one rank does otherwise is found.
+#include "plan/drawn.h"
+#include "plan/models.h"
+#include "plan/moves.h"
+#include "plan/passes.h"
+#include "plan/proof/prove.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { RANKS_MOST = 8 };
+
+// The plans of all ranks of a mesh.
+typedef struct ranks {
+    tr_plan *plans[RANKS_MOST];
+    size_t count;
+} ranks;
+
+static bool make_ranks(tr_plan_request request, tr_mesh mesh, ranks *out) {
+    tr_error err = {0};
+    *out = (ranks){.count = (size_t)tr_mesh_ranks(&mesh)};
+    for (size_t i = 0; i < out->count; i++) {
+        request.mesh = tr__mesh_of_rank(&mesh, (int64_t)i);
+        tr_status status = tr__plan_build(&request, &out->plans[i], &err);
+        if (status != TR_OK) { // what cannot be is refused on the first
+            assert_int_equal(i, 0);
+            assert_int_equal(status, TR_USAGE);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void free_ranks(ranks *r) {
+    for (size_t i = 0; i < r->count; i++) {
+        tr_plan_destroy(r->plans[i]);
+    }
+}
+
+static tr_status match(const ranks *r, tr_error *err) {
+    const tr_plan *plans[RANKS_MOST];
+    memcpy(plans, r->plans, sizeof plans);
+    return tr__plans_match(plans, r->count, err);
+}
+
+static bool is_found(const ranks *r) {
+    tr_error err = {0};
+    tr_status status = match(r, &err);
+    assert_true(status == TR_OK || status == TR_INTERNAL);
+    assert_true(status == TR_OK ||
+                strstr(err.message, "the plans of ranks do not fit together"));
+    return status != TR_OK;
+}
+
+static const tr_mesh meshes[] = {
+    {.size = {4, 1, 1}}, {.size = {2, 2, 1}}, {.size = {3, 2, 1}}};
+enum { MESHES = sizeof meshes / sizeof *meshes };
+
+// ---- they fit
+
+static void plans_of_all_ranks_fit_together(void **state) {
+    test_models models;
+    int made = 0;
+    (void)state;
+    test_models_make(&models);
+    for (uint64_t i = 0; i < 120; i++) {
+        ranks r;
+        tr_error err = {0};
+        tr_mesh mesh = meshes[i % MESHES];
+        tr_plan_request request = test_draw_request(&models, i);
+        int64_t room = request.micro_batch * request.accumulation_steps * mesh.size[0];
+        if (request.inference || request.train_batch_size > room) {
+            continue;
+        }
+        if (make_ranks(request, mesh, &r)) {
+            if (match(&r, &err) != TR_OK) {
+                fail_msg("request %d: %s", (int)i, err.message);
+            }
+            made++;
+        }
+        free_ranks(&r);
+    }
+    test_models_destroy(&models);
+    assert_true(made > 30);
+}
+
+// ---- they do not
+
+// The exchanges of a sequence, as places in it.
+static size_t find_exchanges(const tr_sequence *sequence, size_t *places, size_t most) {
+    size_t count = 0;
+    for (size_t i = 0; i < sequence->count && count < most; i++) {
+        if (tr__step_shape(&sequence->steps[i]) == TR_STEP_IS_EXCHANGE) {
+            places[count++] = i;
+        }
+    }
+    return count;
+}
+
+static void leave_out(const ranks *r, tr_sequence *sequence, size_t place) {
+    tr_plan_step *at = &sequence->steps[place], step = *at;
+    size_t after = sequence->count - place - 1;
+    memmove(at, at + 1, after * sizeof *at);
+    sequence->count--;
+    assert_true(is_found(r));
+    memmove(at + 1, at, after * sizeof *at);
+    *at = step;
+    sequence->count++;
+}
+
+static void regroup(const ranks *r, tr_plan_step *step) {
+    tr_axes right = step->group;
+    for (tr_axes group = 0; group <= TR_ON_ALL; group++) {
+        step->group = group;
+        assert_true(is_found(r) == (group != right));
+    }
+    step->group = right;
+}
+
+// False: it is the same exchange, twice.
+static bool swap(const ranks *r, const tr_plan *plan, tr_plan_step *a,
+                 tr_plan_step *b) {
+    tr_plan_step step = *a;
+    bool other = tr__exchange_hash(plan, a) != tr__exchange_hash(plan, b);
+    *a = *b;
+    *b = step;
+    assert_true(is_found(r) == other);
+    *b = *a;
+    *a = step;
+    return other;
+}
+
+// The last rank does each of its exchanges otherwise.
+static int spoil_last(const ranks *r) {
+    enum { MOST = 400 };
+    tr_plan *plan = r->plans[r->count - 1];
+    int found = 0;
+    for (int kind = 0; kind < TR_SEQUENCES; kind++) {
+        tr_sequence *sequence = &plan->sequences[kind];
+        size_t places[MOST], count = find_exchanges(sequence, places, MOST);
+        for (size_t k = 0; k < count; k++) {
+            tr_plan_step *at = &sequence->steps[places[k]];
+            leave_out(r, sequence, places[k]);
+            regroup(r, at);
+            if (k + 1 < count) {
+                found += swap(r, plan, at, &sequence->steps[places[k + 1]]);
+            }
+        }
+    }
+    assert_false(is_found(r));
+    return found;
+}
+
+static void what_one_rank_does_otherwise_is_found(void **state) {
+    test_models models;
+    int found = 0, plans = 0;
+    (void)state;
+    test_models_make(&models);
+    for (uint64_t i = 0; plans < 12; i++) {
+        ranks r;
+        tr_mesh mesh = meshes[i % 2];
+        tr_plan_request request = test_draw_request(&models, i * 29);
+        int64_t room = request.micro_batch * request.accumulation_steps * mesh.size[0];
+        if (request.inference || request.train_batch_size > room) {
+            continue;
+        }
+        if (make_ranks(request, mesh, &r)) {
+            found += spoil_last(&r);
+            plans++;
+        }
+        free_ranks(&r);
+    }
+    test_models_destroy(&models);
+    assert_true(found > 50);
+}
+
+// Rank 3 tells all how it fares before it reduces gradients with rank 1, and all others
+// after they have.
+static void ranks_that_wait_in_a_circle_are_found(void **state) {
+    size_t places[64];
+    tr_error err = {0};
+    ranks r;
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0);
+    tr_plan_request request = test_request(model, 1, 2);
+    request.train_batch_size = 4;
+    assert_true(make_ranks(request, meshes[1], &r));
+    tr_sequence *sequence = &r.plans[3]->sequences[TR_SEQUENCE_TRAIN];
+    size_t count = find_exchanges(sequence, places, 64);
+    tr_plan_step *first = &sequence->steps[places[0]], step = *first;
+    tr_plan_step *last = &sequence->steps[places[count - 1]];
+    assert_true(first->group == TR_ON_DATA && last->group == TR_ON_ALL);
+    *first = *last;
+    *last = step;
+    assert_int_equal(match(&r, &err), TR_INTERNAL);
+    assert_non_null(strstr(err.message, "waits for rank"));
+    free_ranks(&r);
+    tr_model_destroy(model);
+}
+
+// ---- printing
+
+static char *print(const tr_plan *plan,
+                   tr_status (*how)(const tr_plan *, FILE *, tr_error *)) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    assert_non_null(to);
+    assert_int_equal(how(plan, to, NULL), TR_OK);
+    assert_int_equal(fclose(to), 0);
+    return text;
+}
+
+static void groups_are_printed_where_they_differ(void **state) {
+    ranks two, four;
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0);
+    tr_plan_request request = test_request(model, 1, 2);
+    request.train_batch_size = 4;
+    assert_true(make_ranks(request, (tr_mesh){.size = {2, 1, 1}}, &two));
+    assert_true(make_ranks(request, meshes[1], &four));
+    char *plain = print(two.plans[0], tr_plan_print);
+    char *grouped = print(four.plans[0], tr_plan_print);
+    char *json = print(two.plans[0], tr_plan_print_json);
+    assert_null(strstr(plain, "group"));
+    assert_non_null(strstr(grouped, "; mesh 2 x 2 x 1"));
+    assert_non_null(strstr(grouped, ", group data\n"));
+    assert_non_null(strstr(grouped, ", group all\n"));
+    assert_non_null(strstr(json, "\"mesh\": {\"data\": 2, \"tensor\": 1, \"pipeline\": "
+                                 "1}"));
+    assert_non_null(strstr(json, "\"group\": \"data\""));
+    assert_non_null(strstr(json, "\"group\": \"all\""));
+    free(plain);
+    free(grouped);
+    free(json);
+    free_ranks(&two);
+    free_ranks(&four);
+    tr_model_destroy(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plans_of_all_ranks_fit_together),
+        cmocka_unit_test(what_one_rank_does_otherwise_is_found),
+        cmocka_unit_test(ranks_that_wait_in_a_circle_are_found),
+        cmocka_unit_test(groups_are_printed_where_they_differ),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
