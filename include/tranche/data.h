@@ -91,6 +91,9 @@ typedef enum tr_header {
 //     as above. They are made once, and kept in the user's cache folder
 //     (XDG_CACHE_HOME,
 //     ~/.cache) until a file, the tokenizer or one of these options changes.
+//     With `packing`, a sample is a row of n tokens with several whole documents, each
+//     with its eos_token, and the target of a document's last token is none. An
+//     eos_token that is written in the text ends a document, too.
 // csv: comma separated, "quoted" where need be. A first line in which no field is a
 //     number is a header (`header` says it otherwise). Files with headers have the same
 //     columns, in any order: they are matched by name with those of the first training
@@ -105,7 +108,7 @@ typedef enum tr_header {
 // A validation fraction f of N samples takes round(f * N) of them. bytes, tokens,
 // text, random: the last ones. csv, npy (often sorted by class): one from each of
 // round(f * N) equal runs of samples, drawn by the seed; both halves keep the order of
-// the file.
+// the file. So it is with packed documents, whose rows are the samples.
 typedef struct tr_data_options {
     const char *format; // "bytes", "tokens", "text", "csv", "npy", "random"
     const char *const *paths;
@@ -123,6 +126,9 @@ typedef struct tr_data_options {
     const char *eos_token;          // text: the token between documents; NULL: the one
                                     // that ends a text by the tokenizer's folder
     const char *document_separator; // text: what separates documents within a file
+    // text: samples are rows of whole documents (tr_batch_packed), and a document is
+    // never split. One of more than sequence_length tokens is cut to them.
+    bool packing;
     bool plain_special; // text: special tokens written in it are text like any other
     int threads;        // text: that tokenize; 0: all cores
     const char *dtype;  // tokens: "u16" (default), "u32"

@@ -17,6 +17,7 @@ enum {
     USES_SAMPLES = 16,
     USES_IMAGES = 32,
     USES_TOKENIZER = 64,
+    HAS_DOCUMENTS = 256,
     OF_TEXT = 128, // below folders, binary files are none of it
 };
 
@@ -30,7 +31,8 @@ typedef struct data_format {
 static const data_format formats[] = {
     {"bytes", tr__bytes_open, USES_PATHS | USES_LABELS | OF_TEXT, TR_SPLIT_TAIL},
     {"tokens", tr__tokens_open, USES_PATHS | USES_LABELS | USES_DTYPE, TR_SPLIT_TAIL},
-    {"text", tr__text_open, USES_PATHS | USES_TOKENIZER | OF_TEXT, TR_SPLIT_TAIL},
+    {"text", tr__text_open, USES_PATHS | USES_TOKENIZER | HAS_DOCUMENTS | OF_TEXT,
+     TR_SPLIT_TAIL},
     {"csv", tr__csv_open, USES_PATHS | USES_COLUMN, TR_SPLIT_SPREAD},
     {"npy", tr__npy_open, USES_PATHS | USES_LABELS | USES_IMAGES, TR_SPLIT_SPREAD},
     {"random", tr__random_open, USES_SAMPLES, TR_SPLIT_TAIL},
@@ -70,6 +72,7 @@ static tr_status check_uses(const tr_data_options *options, const data_format *f
         {USES_TOKENIZER, options->document_separator != NULL,
          "data.document_separator"},
         {USES_TOKENIZER, options->plain_special, "data.plain_special"},
+        {HAS_DOCUMENTS, options->packing, "data.packing"},
         {USES_COLUMN, options->label_column != NULL, "data.label_column"},
         {USES_COLUMN, options->header != TR_HEADER_AUTO, "data.header"},
         {USES_SAMPLES, options->samples != 0, "data.samples"},
@@ -117,6 +120,12 @@ static tr_status check_ranges(const tr_data_options *options, tr_error *err) {
     return tr__order_parse(options->order, &shuffled, err);
 }
 
+// The first rows of packed documents have the most of them.
+static tr_split_kind split_of(const tr_data_options *options,
+                              const data_format *format) {
+    return options->packing ? TR_SPLIT_SPREAD : format->split;
+}
+
 // Splits *train, or leaves it whole when the fraction is 0.
 static tr_status split(const tr_data_options *options, const data_format *format,
                        tr_dataset **train, tr_dataset **validation, tr_error *err) {
@@ -136,9 +145,10 @@ static tr_status split(const tr_data_options *options, const data_format *format
                        held < 1 ? "raise" : "lower");
     }
     // The tail does not depend on the seed, so neither does its hash.
-    uint64_t seed = format->split == TR_SPLIT_TAIL ? 0 : options->seed;
+    tr_split_kind kind = split_of(options, format);
+    uint64_t seed = kind == TR_SPLIT_TAIL ? 0 : options->seed;
     tr_status status =
-        tr__dataset_split(whole, format->split, held, seed, train, validation, err);
+        tr__dataset_split(whole, kind, held, seed, train, validation, err);
     if (status == TR_OK) {
         tr_dataset_destroy(whole); // the parts hold it
     } else {

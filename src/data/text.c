@@ -3,6 +3,7 @@
 #include "data/encode.h"
 #include "data/tell.h"
 #include "data/text_cache.h"
+#include "data/text_documents.h"
 #include "data/windows.h"
 #include "tokenizer/folder.h"
 
@@ -267,6 +268,21 @@ static tr_status find_ids(text_source *s, tr_error *err) {
 
 // ---- opening
 
+static tr_status open_packed(const text_source *s, const tr_windows_options *windows,
+                             tr_dataset **out, tr_error *err) {
+    tr_documents documents;
+    if (s->eos < 0) {
+        return tr_fail(err, TR_DATA,
+                       "data.packing: the folder of %.400s names no token that ends a "
+                       "document; name it with data.eos_token",
+                       s->file);
+    }
+    tr_status status = tr__text_documents(windows, s->eos, &documents, err);
+    return status == TR_OK
+               ? tr__packed_open(s->options, &documents, s->files->paths_key, out, err)
+               : status;
+}
+
 static tr_status open_windows(const text_source *s, tr_dataset **out, tr_error *err) {
     char size[32], about[160];
     size_t files = s->text.files.count;
@@ -288,7 +304,8 @@ static tr_status open_windows(const text_source *s, tr_dataset **out, tr_error *
         .data = s->options,
         .made = &made,
     };
-    return tr__windows_open(&windows, s->files, out, err);
+    return s->options->packing ? open_packed(s, &windows, out, err)
+                               : tr__windows_open(&windows, s->files, out, err);
 }
 
 tr_status tr__text_open(const tr_data_options *options, const tr_data_files *files,

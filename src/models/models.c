@@ -200,10 +200,8 @@ int64_t tr__model_positions(const tr_model *model) {
     return own->architecture->tokens->positions(own->config);
 }
 
-void tr__model_set_length(tr_model *model, int64_t tokens) {
-    for (int i = 0; i < model->batch.count; i++) {
-        model->batch.tensor[i].desc.shape = TR_SHAPE1(tokens);
-    }
+void tr__model_set_length(tr_model *model, int64_t tokens, bool packed) {
+    model->batch = packed ? tr_batch_packed(tokens) : tr_batch_tokens(tokens);
 }
 
 tr_status tr__model_slice(tr_model *model, int slices, tr_error *err) {

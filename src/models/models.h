@@ -34,7 +34,8 @@ tr_status tr__model_resize(tr_model *model, int64_t vocabulary, int64_t rows,
 // Of a model that reads tokens: the positions that it has, and how many tokens a sample
 // takes of them, which is all at first (of llama and its kin, 2,048 at most).
 int64_t tr__model_positions(const tr_model *model);
-void tr__model_set_length(tr_model *model, int64_t tokens);
+// packed: samples are of several documents (tr_batch_packed).
+void tr__model_set_length(tr_model *model, int64_t tokens, bool packed);
 
 // From the keys of a Hugging Face config.json (or those of an "mlp"). `origin` names
 // them in messages ("model", or a file). With `strict`, a key that is unknown is an

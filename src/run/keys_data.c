@@ -64,6 +64,12 @@ static const tr_key keys[] = {
      .types = TR_KEY_TEXT,
      .doc = "text: the token between documents; left out: as the tokenizer's folder "
             "says"},
+    {.path = "data.packing",
+     OF(text),
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .doc = "text: whole documents share a sample; attention and positions begin anew "
+            "with each"},
     {.path = "data.plain_special",
      OF(text),
      .types = TR_KEY_BOOL,

@@ -166,8 +166,15 @@ static tr_status slice_model(tr_run *run, tr_error *err) {
                          (long long)slices);
 }
 
+// Do documents share samples? The caller's own data have the tensors that they have.
+static bool is_packed(const tr_run *run, const tr_run_options *options) {
+    return options->own_train
+               ? tr_batch_positions(tr_dataset_tensors(options->own_train)) != NULL
+               : tr__config_bool(run->config, "data.packing");
+}
+
 // How many tokens a sample has, of a model that reads tokens.
-static tr_status set_length(tr_run *run, tr_error *err) {
+static tr_status set_length(tr_run *run, const tr_run_options *options, tr_error *err) {
     const char *key = "data.max_length";
     bool given = tr__config_is_set(run->config, key);
     if (!run->own_model || !tr__model_type_reads_tokens(run->own_model->type)) {
@@ -192,7 +199,7 @@ static tr_status set_length(tr_run *run, tr_error *err) {
                  "data.max_length changes it",
                  (long long)length, (long long)most);
     }
-    tr__model_set_length(run->own_model, length);
+    tr__model_set_length(run->own_model, length, is_packed(run, options));
     return TR_OK;
 }
 
@@ -215,7 +222,7 @@ tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
         status = slice_model(run, err);
     }
     if (status == TR_OK) {
-        status = set_length(run, err);
+        status = set_length(run, options, err);
     }
     if (status != TR_OK) {
         return status;

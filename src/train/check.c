@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "data/apart.h"
 #include "run/run.h"
 #include "train/check_cuts.h"
 #include "train/engine.h"
@@ -20,6 +21,7 @@ typedef struct checker {
     size_t *param; // [tensors] its number in the plan
     double whole;  // norm of all of them
     double scale;  // the loss scale of fp16
+    double power;  // by which the first cut divided its seeds
     tr_error *err;
 } checker;
 
@@ -69,11 +71,12 @@ enum { RUN = 1024 }; // elements that are read at a time
 
 // Elements [first, first + *count) of a tensor's gradient, *count <= RUN of them. The
 // accumulators hold loss_scale times the gradient's sum. false: cannot be read.
-static bool read_grad(const attempt *a, const tr_check_tensor *tensor, size_t param,
-                      int64_t first, int64_t *count, float values[RUN]) {
-    double scale = 1 / a->result.loss_scale;
+static bool read_grad(const checker *c, const attempt *a, size_t t, int64_t first,
+                      int64_t *count, float values[RUN]) {
+    const tr_check_tensor *tensor = &c->check->tensors[t];
+    double scale = a->engine->seed_power / c->power / a->result.loss_scale;
     *count = tr__min_i64(RUN, tensor->count - first);
-    if (!tr__executor_read_grad(a->engine->executor, (int)param, first, *count,
+    if (!tr__executor_read_grad(a->engine->executor, (int)c->param[t], first, *count,
                                 values)) {
         return false;
     }
@@ -117,7 +120,7 @@ static bool keep_tensor(checker *c, const attempt *a, size_t t, double *squares)
     *squares = 0;
     for (int64_t at = 0; at < tensor->count; at += now) {
         float values[RUN];
-        if (!read_grad(a, tensor, c->param[t], at, &now, values)) {
+        if (!read_grad(c, a, t, at, &now, values)) {
             return false;
         }
         for (int64_t i = 0; i < now; i++) {
@@ -131,6 +134,7 @@ static bool keep_tensor(checker *c, const attempt *a, size_t t, double *squares)
 static tr_status keep_first(checker *c, const attempt *a, tr_error *err) {
     tr_status status = list_tensors(c, a->plan, err);
     double whole = 0;
+    c->power = a->engine->seed_power;
     for (size_t t = 0; t < c->check->tensor_count && status == TR_OK; t++) {
         double squares;
         if (!keep_tensor(c, a, t, &squares)) {
@@ -160,7 +164,7 @@ static double distance_of(const checker *c, const attempt *a, size_t t, double p
     for (int64_t at = 0; at < tensor->count; at += now) {
         float values[RUN];
         const float *first = c->first[t] + at;
-        if (!read_grad(a, tensor, c->param[t], at, &now, values)) {
+        if (!read_grad(c, a, t, at, &now, values)) {
             return NAN;
         }
         *same = *same && memcmp(values, first, (size_t)now * sizeof *values) == 0;
@@ -223,6 +227,55 @@ static tr_status try_cut(checker *c, const tr_plan_request *request, tr_check_cu
     return status == TR_OK ? TR_OK : tr_fail(err, status, "%s", mine.message);
 }
 
+// ---- documents apart
+
+// The documents of the first step's samples, each in a sample of its own.
+static tr_status take_apart(const tr_run *run, tr_dataset **out, tr_error *err) {
+    tr_batch batch = tr__batcher_next(&run->batcher, 0);
+    int64_t *index = tr__calloc((size_t)batch.count, sizeof *index);
+    if (!index) {
+        return tr_fail(err, TR_MEMORY, "no memory for a check");
+    }
+    for (int64_t i = 0; i < batch.count; i++) {
+        index[i] = tr__order_sample(&run->order, 0, i);
+    }
+    tr_status status = tr__documents_apart(run->train, index, batch.count, out, err);
+    tr__free(index);
+    return status;
+}
+
+// The first step on other data, which is all of its batch.
+static tr_status try_on(checker *c, tr_dataset *data, const tr_cut_request *asked,
+                        tr_check_cut *cut, tr_error *err) {
+    tr_run *run = c->run;
+    tr_dataset *train = run->train;
+    tr_order order = run->order;
+    tr_batcher batcher = run->batcher;
+    tr_plan_request request = asked->request;
+    int64_t samples = tr_dataset_samples(data);
+    run->train = data;
+    run->order = (tr_order){.samples = samples, .shuffled = false};
+    run->batcher = (tr_batcher){.samples = samples, .batch = samples};
+    request.train_batch_size = samples;
+    request.accumulation_steps = tr__ceil_div(samples, request.micro_batch);
+    tr_status status = try_cut(c, &request, cut, err);
+    run->train = train;
+    run->order = order;
+    run->batcher = batcher;
+    return status;
+}
+
+static tr_status try_apart(checker *c, const tr_cut_request *asked, tr_check_cut *cut,
+                           tr_error *err) {
+    tr_dataset *data = NULL;
+    tr_status status = take_apart(c->run, &data, err);
+    if (status == TR_OK) {
+        status = try_on(c, data, asked, cut, err);
+    }
+    tr_dataset_destroy(data);
+    return status;
+}
+
 static tr_status make_cuts(checker *c, double tolerance, tr_error *err) {
     tr_cut_request asked[TR_CHECK_CUTS];
     tr_plan *plan = NULL;
@@ -243,7 +296,8 @@ static tr_status make_cuts(checker *c, double tolerance, tr_error *err) {
         *cut = asked[i].cut;
         c->check->cut_count++;
         if (!cut->skipped[0]) {
-            status = try_cut(c, &asked[i].request, cut, err);
+            status = asked[i].apart ? try_apart(c, &asked[i], cut, err)
+                                    : try_cut(c, &asked[i].request, cut, err);
         }
         c->check->passed = c->check->passed && (cut->skipped[0] || cut->passed);
     }

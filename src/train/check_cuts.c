@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/text.h"
+#include "models/models.h"
 
 #include <stdio.h>
 
@@ -170,6 +171,33 @@ static void cut_sums(list *l, const tr_plan_request *base) {
     }
 }
 
+// Do the model's ops draw numbers? Dropout draws other ones for other samples.
+static bool draws(const tr_model *model) {
+    const tr_dropout_key *dropout = tr__model_dropout(model);
+    json_t *keys = json_loads(model->config_json ? model->config_json : "{}", 0, NULL);
+    bool any = false;
+    for (; dropout && dropout->key; dropout++) {
+        any = any || json_number_value(json_object_get(keys, dropout->key)) > 0;
+    }
+    json_decref(keys);
+    return any;
+}
+
+// Nothing that documents have to do with each other may come of sharing a sample.
+static void cut_apart(list *l, const tr_plan_request *base) {
+    if (!tr_batch_positions(&base->model->batch)) {
+        return;
+    }
+    tr_cut_request *at = add(l, base, false);
+    at->apart = true;
+    at->request.wave = 0;
+    name_it(at, "each packed document in a sample of its own");
+    if (draws(base->model)) {
+        snprintf(at->cut.skipped, sizeof at->cut.skipped,
+                 "dropout draws other numbers for them; set it to 0 in the model");
+    }
+}
+
 size_t tr__check_cuts(const tr_plan_request *base, double flops, double tolerance,
                       tr_cut_request *cuts) {
     const closeness *half = closeness_of(base);
@@ -186,5 +214,6 @@ size_t tr__check_cuts(const tr_plan_request *base, double flops, double toleranc
     cut_precision(&l, base, TR_BF16, "in bf16");
     cut_precision(&l, base, TR_F16, "in fp16");
     cut_sums(&l, base);
+    cut_apart(&l, base);
     return l.count;
 }

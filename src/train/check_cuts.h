@@ -4,11 +4,12 @@
 
 #include <tranche/check.h>
 
-enum { TR_CHECK_CUTS = 14 };
+enum { TR_CHECK_CUTS = 15 };
 
 typedef struct tr_cut_request {
     tr_check_cut cut; // name, skipped, same_bits, tolerance, least
     tr_plan_request request;
+    bool apart; // packed documents are samples of their own, as many as there are
 } tr_cut_request;
 
 // cuts: [TR_CHECK_CUTS]; the first is `base` itself, a request that a plan has

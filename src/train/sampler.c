@@ -73,7 +73,7 @@ static tr_status plan_way(tr_sampler *s, const tr_sampler_options *o, int64_t po
                           way *w, tr_error *err) {
     w->positions = positions;
     w->model = *s->loaded;
-    tr__model_set_length(&w->model, positions);
+    tr__model_set_length(&w->model, positions, false);
     tr_plan_request request = {.model = &w->model,
                                .train_batch_size = 1,
                                .micro_batch = 1,

@@ -115,23 +115,27 @@ static void print_settings(FILE *to, const tr_run *run) {
 
 // With its first sample, as it is read.
 static void print_data(FILE *to, tr_dataset *data) {
-    static float input[SAMPLE_MAX], target[SAMPLE_MAX];
+    static float values[TR_BATCH_TENSORS_MAX][SAMPLE_MAX];
+    void *rows[TR_BATCH_TENSORS_MAX];
     const int64_t first = 0;
     if (!data) {
         return;
     }
     const tr_batch_tensors *tensors = tr_dataset_tensors(data);
-    int64_t inputs = tr_shape_count(tensors->tensor[0].desc.shape);
-    int64_t targets = tr_shape_count(tensors->tensor[1].desc.shape);
-    assert_true(inputs <= SAMPLE_MAX);
+    for (int i = 0; i < tensors->count; i++) {
+        rows[i] = values[i];
+        assert_true(tr_shape_count(tensors->tensor[i].desc.shape) <= SAMPLE_MAX);
+    }
     tr_error err = {0}; // what cannot be read ends the run, later
-    tr_dataset_read(data, &first, 1, (void *[]){input, target}, &err);
+    tr_dataset_read(data, &first, 1, rows, &err);
     fprintf(to, "%s\n", err.message);
     fprintf(to, "%s %lld %llx\n", tr_dataset_about(data),
             (long long)tr_dataset_samples(data),
             (unsigned long long)tr_dataset_hash(data));
-    print_bytes(to, input, 4 * (size_t)inputs);
-    print_bytes(to, target, 4 * (size_t)targets);
+    for (int i = 0; i < tensors->count; i++) {
+        print_bytes(to, rows[i],
+                    4 * (size_t)tr_shape_count(tensors->tensor[i].desc.shape));
+    }
 }
 
 // The memory of its plan.
@@ -248,6 +252,7 @@ static const place places[] = {
     {"data.tokenizer", TOKENIZERS "llama3.json", PROSE},
     {"data.document_separator", "two", PROSE},
     {"data.eos_token", "a", PROSE},
+    {"data.packing", "true", PROSE},
     {"data.plain_special", "true", PROSE},
     {"data.dtype", "u32", {"data.format=tokens", "data.train=wide.bin"}},
     {"data.labels", "labels.bin", {"data.format=tokens", "data.train=ids.bin"}},
