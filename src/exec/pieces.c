@@ -104,6 +104,12 @@ bool tr__executor_read_grad(const tr_executor *executor, int param, int64_t firs
     return true;
 }
 
+// This data rank's shard of it.
+static tr_piece shard_of(const tr_executor *ex, int param, int state) {
+    const tr_flat *flat = &ex->plan->flats[ex->plan->params[param].flat];
+    return piece_of(ex, param, state, flat->first, flat->own);
+}
+
 // Parameters that every rank keeps come by gathering, but for this rank's part; frozen
 // ones never do.
 tr_piece tr__executor_held(tr_executor *executor, int param, int state) {
@@ -111,11 +117,13 @@ tr_piece tr__executor_held(tr_executor *executor, int param, int state) {
     bool frozen = plan->flats[plan->params[param].flat].frozen;
     const tr_flat_range *range = tr__range_of(executor, param, state);
     return tr__plan_stage(plan) > 0 && !frozen
-               ? tr__executor_own(executor, param, state)
+               ? shard_of(executor, param, state)
                : piece_of(executor, param, state, range->first, range->count);
 }
 
 tr_piece tr__executor_own(tr_executor *executor, int param, int state) {
-    const tr_flat *flat = &executor->plan->flats[executor->plan->params[param].flat];
-    return piece_of(executor, param, state, flat->first, flat->own);
+    const tr_plan *plan = executor->plan;
+    const tr_flat *flat = &plan->flats[plan->params[param].flat];
+    return tr__owns(&flat->axes, &plan->request.mesh) ? shard_of(executor, param, state)
+                                                      : (tr_piece){.data = NULL};
 }

@@ -17,10 +17,16 @@ double *tr__own_record(const tr_executor *ex) {
     return record_of(ex, tr_mesh_rank(&ex->plan->request.mesh));
 }
 
-// By micro-batch: ranks take runs of them.
+// The sums of the loss of a data rank's micro-batches.
+static const double *sums_of(const tr_executor *ex, int64_t data) {
+    int64_t rank = tr__loss_rank(&ex->plan->request.mesh, data);
+    return record_of(ex, rank) + ex->plan->record.sums;
+}
+
+// By micro-batch: data ranks take runs of them.
 static void add_sums(const tr_executor *ex, tr_step_statistics *all) {
     for (int64_t r = 0; r < tr__data_ranks(&ex->plan->request); r++) {
-        const double *sums = record_of(ex, r) + ex->plan->record.sums;
+        const double *sums = sums_of(ex, r);
         for (int64_t j = 0; j < ex->plan->request.accumulation_steps; j++) {
             for (int i = 0; i < TR_SUMS; i++) {
                 all->sums[i] += sums[j * TR_SUMS + i];
@@ -29,9 +35,10 @@ static void add_sums(const tr_executor *ex, tr_step_statistics *all) {
     }
 }
 
-// By flat buffer, then by block, which is by rank: parts follow each other.
+// By flat buffer, then by owner and block, which is by rank: parts follow each other.
 static void add_squares(const tr_executor *ex, tr_step_statistics *all) {
     const tr_plan *plan = ex->plan;
+    const tr_mesh *mesh = &plan->request.mesh;
     double sum = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
         const tr_flat *flat = &plan->flats[f];
@@ -40,9 +47,14 @@ static void add_squares(const tr_executor *ex, tr_step_statistics *all) {
         }
         int64_t at = plan->record.partials + flat->squares;
         double before = sum;
-        for (int64_t r = 0; r < tr__data_ranks(&plan->request); r++) {
+        for (int64_t r = 0; r < tr_mesh_ranks(mesh); r++) {
+            tr_mesh rank = tr__mesh_of_rank(mesh, r);
             int64_t first = 0, part = 0;
-            tr__comm_part(flat->count, flat->shard, (int)r, &first, &part);
+            if (!tr__owns(&flat->axes, &rank)) {
+                continue;
+            }
+            tr__comm_part(flat->count, flat->shard, (int)rank.at[TR_AXIS_DATA], &first,
+                          &part);
             sum = tr__squares_sum(sum, record_of(ex, r) + at,
                                   tr__ceil_div(part, TR_NORM_BLOCK));
         }
@@ -52,20 +64,31 @@ static void add_squares(const tr_executor *ex, tr_step_statistics *all) {
     all->norm_squares = sum;
 }
 
-// Of each rank's first `micros` micro-batches, by their own count of targets; ranks
-// without any have no say.
+// What a data rank's ranks have measured, each of what it owns.
+static double measured_of(const tr_executor *ex, int64_t data, tr_record_flag flag) {
+    const tr_axes others = TR_ON_TENSOR | TR_ON_PIPELINE;
+    tr_mesh mesh = ex->plan->request.mesh;
+    double sum = 0;
+    mesh.at[TR_AXIS_DATA] = data;
+    for (int64_t k = 0; k < tr__mesh_members(&mesh, others); k++) {
+        sum += record_of(ex, tr__mesh_rank_of(&mesh, others, k))[flag];
+    }
+    return sum;
+}
+
+// Of each data rank's first `micros` micro-batches, by their own count of targets;
+// ranks without any have no say.
 static void compare_firsts(const tr_executor *ex, tr_record_flag squares,
                            int64_t micros, tr_measured *out) {
     for (int64_t r = 0; r < tr__data_ranks(&ex->plan->request); r++) {
-        const double *record = record_of(ex, r);
-        const double *sums = record + ex->plan->record.sums;
+        const double *sums = sums_of(ex, r);
         double count = 0;
         for (int64_t j = 0; j < micros; j++) {
             count += sums[j * TR_SUMS + TR_SUM_COUNT];
         }
         if (count > 0) {
             out->firsts++;
-            out->first_squares += record[squares] / (count * count);
+            out->first_squares += measured_of(ex, r, squares) / (count * count);
             out->first_inverse += 1 / count;
         }
     }

@@ -3,6 +3,7 @@
 #define TR_PLAN_FLAT_H
 
 #include "ops/update/update.h"
+#include "plan/owners.h"
 #include "plan/step.h"
 
 #include <tranche/plan.h>
@@ -41,7 +42,8 @@ typedef struct tr_flat_range {
 // tensor. The grain of sharding.
 typedef struct tr_flat {
     const char *name;
-    char *own_name; // where `name` is its own, else NULL
+    tr_param_axes axes; // of all its parameters
+    char *own_name;     // where `name` is its own, else NULL
     bool tied;
     bool frozen; // not trained: no gradients, no states, no update
     bool slice;  // of a tied tensor that is used in slices

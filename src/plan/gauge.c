@@ -40,13 +40,18 @@ static bool is_simple(const tr_unit_program *unit) {
     return own;
 }
 
+// Ranks that have the same gradients measure them once.
+static bool counts(const tr_plan *plan, int flat) {
+    return tr__owns(&plan->flats[flat].axes, &plan->request.mesh);
+}
+
 // Is a gauge step to follow this one?
 static bool is_gauged(const tr_plan *plan, const tr_plan_step *step) {
     const tr_plan_unit *unit = &plan->units[step->unit];
     int64_t count;
     size_t next = 0;
     return step->kind == TR_STEP_backward && step->micro == 0 &&
-           plan->flats[unit->flats[0]].gauged &&
+           plan->flats[unit->flats[0]].gauged && counts(plan, unit->flats[0]) &&
            tr__unit_gradient(unit->program, step->segment, &next, &count);
 }
 
@@ -135,7 +140,7 @@ static void add_tied(tr_editor *editor, const size_t *last, size_t index) {
     const tr_plan_unit *unit = &plan->units[editor->old->steps[index].unit];
     for (int f = 1; f < unit->program->flat_count; f++) {
         int flat = unit->flats[f];
-        if (plan->flats[flat].gauged && last[flat] == index + 1) {
+        if (plan->flats[flat].gauged && counts(plan, flat) && last[flat] == index + 1) {
             tr__edit_add(editor,
                          (tr_plan_step){.kind = TR_STEP_gauge_tied, .unit = flat});
         }

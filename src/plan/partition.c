@@ -124,14 +124,20 @@ static tr_status check_tied(const tr_plan *plan, int flat, const tr_param_info *
     return TR_OK;
 }
 
+static int64_t stage_of(const tr_plan *plan, int unit) {
+    return tr__stage_of_unit(&plan->request.mesh, plan->unit_count, unit);
+}
+
 // The unit's own flat buffers: one, or one of what is trained and one of what is not.
 static tr_status add_own_flats(tr_plan *plan, int u, tr_error *err) {
     const char *name = plan->request.model->units[u].name;
     const tr_unit_program *program = plan->units[u].program;
+    const tr_param_axes axes = tr__axes_of_stage(stage_of(plan, u));
     int *flats = plan->units[u].flats;
     flats[0] = add_flat(
         plan,
         (tr_flat){.name = name,
+                  .axes = axes,
                   .frozen = program->frozen_flats & 1,
                   .count = tr__round_up(program->flat_elements, TR_FLAT_ELEMENTS)},
         err);
@@ -142,6 +148,7 @@ static tr_status add_own_flats(tr_plan *plan, int u, tr_error *err) {
     char *own = tr__format("%s (frozen)", name);
     int second = own ? add_flat(plan,
                                 (tr_flat){.name = own,
+                                          .axes = axes,
                                           .own_name = own,
                                           .frozen = true,
                                           .count = elements},
@@ -169,11 +176,14 @@ static tr_status add_unit(tr_plan *plan, int u, tr_error *err) {
             int own = plan->units[u].flats[where->flat];
             status = add_param(plan, info, unit->prefix, own, where->offset, err);
         } else if (find_tied(plan, info->name) >= 0) {
-            plan->units[u].flats[where->flat] = find_tied(plan, info->name);
-            status = check_tied(plan, plan->units[u].flats[where->flat], info, err);
+            int tied = find_tied(plan, info->name);
+            plan->units[u].flats[where->flat] = tied;
+            tr__axes_add_stage(&plan->flats[tied].axes, stage_of(plan, u));
+            status = check_tied(plan, tied, info, err);
         } else {
             int64_t count = tr__round_up(tr_shape_count(info->shape), TR_FLAT_ELEMENTS);
             tr_flat flat = {.name = info->name,
+                            .axes = tr__axes_of_stage(stage_of(plan, u)),
                             .tied = true,
                             .frozen = info->frozen,
                             .slice = info->whole != NULL,

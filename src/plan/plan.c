@@ -493,10 +493,16 @@ double tr_plan_flops(const tr_plan *plan) {
     return plan->flops;
 }
 
+// Those of all owners.
+static int64_t elements_of(const tr_plan *plan, const tr_plan_param *param) {
+    tr_axes split = plan->flats[param->flat].axes.split;
+    return param->count * tr__mesh_members(&plan->request.mesh, split);
+}
+
 int64_t tr_plan_parameters(const tr_plan *plan) {
     int64_t count = 0;
     for (size_t i = 0; i < plan->param_count; i++) {
-        count += plan->params[i].count;
+        count += elements_of(plan, &plan->params[i]);
     }
     return count;
 }
@@ -505,7 +511,7 @@ int64_t tr_plan_trained(const tr_plan *plan) {
     int64_t count = 0;
     for (size_t i = 0; i < plan->param_count; i++) {
         const tr_plan_param *param = &plan->params[i];
-        count += plan->flats[param->flat].frozen ? 0 : param->count;
+        count += plan->flats[param->flat].frozen ? 0 : elements_of(plan, param);
     }
     return count;
 }

@@ -22,7 +22,7 @@ typedef struct rounds {
     int64_t share;       // of a rank in a round
     int64_t doubles;     // of a record
     double *own;         // [doubles]
-    double *all;         // [ranks][doubles]
+    double *all;         // [ranks of the mesh][doubles]
     tr_feed *feed;
     double sums[TR_SUMS];
 } rounds;
@@ -37,6 +37,7 @@ static void deal(rounds *r, int64_t count) {
 
 static tr_status open_rounds(rounds *r, int64_t count, tr_error *err) {
     tr_dataset *data = tr__run_validation_data(r->engine->run);
+    const tr_mesh *mesh = &r->engine->plan->request.mesh;
     int64_t m = r->engine->plan->request.micro_batch;
     tr_feed_options options = {
         .dataset = data,
@@ -51,7 +52,7 @@ static tr_status open_rounds(rounds *r, int64_t count, tr_error *err) {
         .memory = tr__executor_ring(r->engine->executor, 1),
     };
     r->own = tr__calloc((size_t)r->doubles, sizeof *r->own);
-    r->all = tr__calloc((size_t)(r->doubles * r->ranks), sizeof *r->all);
+    r->all = tr__calloc((size_t)(r->doubles * tr_mesh_ranks(mesh)), sizeof *r->all);
     if (!r->own || !r->all) {
         return tr_fail(err, TR_MEMORY, "no memory for an evaluation's sums");
     }
@@ -91,6 +92,7 @@ static tr_status run_share(rounds *r, int64_t micros, tr_error *err) {
 
 // What all ranks have found, by micro-batch.
 static tr_status add_records(rounds *r, int64_t micros, tr_error *err) {
+    const tr_mesh *mesh = &r->engine->plan->request.mesh;
     double stopped = 0;
     tr_status status = TR_OK;
     if (r->engine->comm) {
@@ -99,9 +101,11 @@ static tr_status add_records(rounds *r, int64_t micros, tr_error *err) {
     } else {
         memcpy(r->all, r->own, (size_t)r->doubles * sizeof *r->own);
     }
+    for (int64_t k = 0; k < tr_mesh_ranks(mesh) && status == TR_OK; k++) {
+        stopped += r->all[k * r->doubles + STOPPED];
+    }
     for (int64_t k = 0; k < r->ranks && status == TR_OK; k++) {
-        const double *record = r->all + k * r->doubles;
-        stopped += record[STOPPED];
+        const double *record = r->all + tr__loss_rank(mesh, k) * r->doubles;
         for (int64_t i = 0; i < micros * TR_SUMS; i++) {
             r->sums[i % TR_SUMS] += record[SUMS + i];
         }

@@ -91,6 +91,7 @@ static void read_first_squares(tr_proof *p) {
         const tr_maker *m = &t->makers[i];
         const tr_flat *flat = &p->plan->flats[p->plan->params[m->param].flat];
         bool own = p->plan->params[m->param].flat == p->plan->units[m->unit].flats[0];
+        own = own && tr__owns(&flat->axes, &p->plan->request.mesh);
         if (flat->gauged && own && (m->unit != unit || m->segment != segment)) {
             want.kind = TR_MEANS_FIRST_SQUARES;
             want.terms++;
@@ -100,7 +101,9 @@ static void read_first_squares(tr_proof *p) {
         }
     }
     for (int32_t f = 0; f < (int32_t)p->plan->flat_count && measures; f++) {
-        if (p->plan->flats[f].tied && p->plan->flats[f].gauged) {
+        const tr_flat *flat = &p->plan->flats[f];
+        bool own = tr__owns(&flat->axes, &p->plan->request.mesh);
+        if (flat->tied && flat->gauged && own) {
             tied.kind = TR_MEANS_FIRST_SQUARES;
             tied.terms++;
             tied.sum += tr__contribution(f, 0, 0);
