@@ -72,6 +72,11 @@ typedef enum tr_header {
     TR_HEADER_NO,
 } tr_header;
 
+// The names of a record's parts; NULL: "text", "prompt", "completion", "messages".
+typedef struct tr_data_fields {
+    const char *text, *prompt, *completion, *messages;
+} tr_data_fields;
+
 // What the "data" object of a run file says, and what the model adds to it. All texts
 // are read during the call only. Zero or NULL: not given.
 //
@@ -94,6 +99,14 @@ typedef enum tr_header {
 //     With `packing`, a sample is a row of n tokens with several whole documents, each
 //     with its eos_token, and the target of a document's last token is none. An
 //     eos_token that is written in the text ends a document, too.
+// jsonl: one JSON object a line: a text, a prompt with its completion, or a
+// conversation,
+//     all of one kind. A conversation becomes text by the chat template of the
+//     tokenizer's folder; other texts get the token at their end that ends a text. Each
+//     record is one sample: its first n tokens, and padding without a target behind
+//     them. The label of a position is the token after it, where the loss is on that.
+//     Records with nothing to learn are left out. What is made of the records is kept
+//     as that of text is.
 // csv: comma separated, "quoted" where need be. A first line in which no field is a
 //     number is a header (`header` says it otherwise). Files with headers have the same
 //     columns, in any order: they are matched by name with those of the first training
@@ -106,30 +119,39 @@ typedef enum tr_header {
 //     [0, classes), a function of the seed; held nowhere.
 //
 // A validation fraction f of N samples takes round(f * N) of them. bytes, tokens,
-// text, random: the last ones. csv, npy (often sorted by class): one from each of
+// text, random: the last ones. jsonl, csv, npy (often sorted): one from each of
 // round(f * N) equal runs of samples, drawn by the seed; both halves keep the order of
 // the file. So it is with packed documents, whose rows are the samples.
 typedef struct tr_data_options {
-    const char *format; // "bytes", "tokens", "text", "csv", "npy", "random"
+    const char *format; // "bytes", "tokens", "text", "jsonl", "csv", "npy", "random"
     const char *const *paths;
     size_t path_count;
     const char *const *validation_paths; // either these or the fraction
     size_t validation_path_count;
     double validation_fraction; // [0, 1)
     const char *order;          // "shuffled" (default), "sequential"
-    int64_t sequence_length;    // n; bytes, tokens, text
-    int64_t vocabulary; // bytes (default 256), tokens, text (default: the tokenizer's)
+    int64_t sequence_length;    // n; bytes, tokens, text, jsonl
+    int64_t vocabulary; // bytes (default 256), tokens, text, jsonl (default: the
+                        // tokenizer's)
     // A folder that is passed over where it lies below others that are named, or is
     // matched by a glob: that into which the run writes. NULL, or not there: none.
     const char *leave_out;
-    const char *tokenizer;          // text: a tokenizer.json, or a folder that has one
-    const char *eos_token;          // text: the token between documents; NULL: the one
-                                    // that ends a text by the tokenizer's folder
+    const char *tokenizer; // text, jsonl: a tokenizer.json, or a folder that has one
+    const char *eos_token; // text: the token between documents; jsonl: that behind
+                           // texts and completions; NULL: the one that ends a text by
+                           // the tokenizer's folder
+    const char *loss_on;   // jsonl: "all", "completion", "assistant" (what the template
+                           // marks, or the messages of this role); NULL: "completion"
+                           // where there is one, else "all"
+    tr_data_fields fields; // jsonl
+    const char *chat_template; // jsonl: a file, in place of the folder's template
+    const char *date; // jsonl: "2026-11-22", what strftime_now of a template shows
     const char *document_separator; // text: what separates documents within a file
-    // text: samples are rows of whole documents (tr_batch_packed), and a document is
-    // never split. One of more than sequence_length tokens is cut to them.
+    // text, jsonl: samples are rows of whole documents (tr_batch_packed), and a
+    // document is never split. One of more than sequence_length tokens is cut to them.
     bool packing;
-    bool plain_special; // text: special tokens written in it are text like any other
+    bool plain_special; // text, jsonl: special tokens written in it are text like any
+                        // other
     int threads;        // text: that tokenize; 0: all cores
     const char *dtype;  // tokens: "u16" (default), "u32"
     const char *labels; // bytes, tokens, npy

@@ -1,6 +1,7 @@
 // tranche inspect: which kind of thing a path is, and what is in it.
 #include "cli/cli.h"
 #include "cli/inspect_data.h"
+#include "cli/inspect_samples.h"
 
 #include "base/files.h"
 #include "ckpt/folder.h"
@@ -81,7 +82,8 @@ static tr_status inspect_weights(const char *path, bool json, tr_error *err) {
 
 int cli_inspect(const cli_command *command, int argc, char **argv) {
     bool json = false;
-    int64_t positions = 1024;
+    int64_t positions = 1024, samples = 0;
+    cli_list set = {0};
     tr_error err = {0};
     const char *path = NULL;
     size_t count;
@@ -90,12 +92,23 @@ int cli_inspect(const cli_command *command, int argc, char **argv) {
         {"--json", CLI_FLAG, &json, NULL, "as one JSON object"},
         {"--positions", CLI_SOME, &positions, "N",
          "context length by which a dataset's samples are counted (default 1024)"},
+        {"--samples", CLI_SOME, &samples, "N",
+         "of a run file: shows the first N samples as they are trained; what is learnt "
+         "stands in \xe2\x9f\xa6 \xe2\x9f\xa7"},
+        {"--set", CLI_LIST, &set, "KEY.PATH=VALUE",
+         "with --samples: changes one key of the run file; may be given again"},
     };
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
                    &path, 1, 1, &count, &exit_status)) {
         return exit_status;
     }
-    tr_status status = is_data(path) ? cli_inspect_data(path, positions, json, &err)
-                                     : inspect_weights(path, json, &err);
+    if (set.count > 0 && samples == 0) {
+        tr_fail(&err, TR_USAGE, "--set: has no meaning without --samples");
+        return cli_fail(&err);
+    }
+    tr_status status = samples > 0
+                           ? cli_inspect_samples(path, &set, samples, json, &err)
+                       : is_data(path) ? cli_inspect_data(path, positions, json, &err)
+                                       : inspect_weights(path, json, &err);
     return status == TR_OK ? cli_end(status) : cli_fail(&err);
 }

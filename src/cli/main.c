@@ -61,10 +61,12 @@ static const cli_command commands[] = {
      "tranche plot out/lr1 out/lr2 out/lr3 --out curves.svg",
      "0 done; 2 wrong usage; 4 a line that is none of metrics.jsonl; 5 files"},
     {"inspect", "PATH",
-     "Shows what is in a checkpoint, a safetensors file or a dataset.", cli_inspect,
-     false,
+     "Shows what is in a checkpoint, a safetensors file or a dataset; and the samples "
+     "of a run file as they are trained.",
+     cli_inspect, false,
      "tranche inspect out/text\n"
-     "tranche inspect book.txt --positions 256",
+     "tranche inspect book.txt --positions 256\n"
+     "tranche inspect run.json --samples 3",
      usual},
     {"diff", "A B", "Compares two checkpoints tensor by tensor; exit 1 if they differ.",
      cli_diff, false,

@@ -24,8 +24,8 @@ typedef tr_status tr_format_open(const tr_data_options *options,
                                  const tr_data_files *files, tr_dataset **out,
                                  tr_error *err);
 
-tr_format_open tr__bytes_open, tr__tokens_open, tr__text_open, tr__csv_open,
-    tr__npy_open, tr__random_open;
+tr_format_open tr__bytes_open, tr__tokens_open, tr__text_open, tr__jsonl_open,
+    tr__csv_open, tr__npy_open, tr__random_open;
 
 // Lists them. What is passed over is told to whom the options name.
 tr_status tr__data_files_list(const tr_data_options *options,

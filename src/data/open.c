@@ -19,6 +19,8 @@ enum {
     USES_TOKENIZER = 64,
     HAS_DOCUMENTS = 256,
     OF_TEXT = 128, // below folders, binary files are none of it
+    USES_RECORDS = 512,
+    USES_SEPARATOR = 1024,
 };
 
 typedef struct data_format {
@@ -31,8 +33,12 @@ typedef struct data_format {
 static const data_format formats[] = {
     {"bytes", tr__bytes_open, USES_PATHS | USES_LABELS | OF_TEXT, TR_SPLIT_TAIL},
     {"tokens", tr__tokens_open, USES_PATHS | USES_LABELS | USES_DTYPE, TR_SPLIT_TAIL},
-    {"text", tr__text_open, USES_PATHS | USES_TOKENIZER | HAS_DOCUMENTS | OF_TEXT,
+    {"text", tr__text_open,
+     USES_PATHS | USES_TOKENIZER | USES_SEPARATOR | HAS_DOCUMENTS | OF_TEXT,
      TR_SPLIT_TAIL},
+    {"jsonl", tr__jsonl_open,
+     USES_PATHS | USES_TOKENIZER | USES_RECORDS | HAS_DOCUMENTS | OF_TEXT,
+     TR_SPLIT_SPREAD},
     {"csv", tr__csv_open, USES_PATHS | USES_COLUMN, TR_SPLIT_SPREAD},
     {"npy", tr__npy_open, USES_PATHS | USES_LABELS | USES_IMAGES, TR_SPLIT_SPREAD},
     {"random", tr__random_open, USES_SAMPLES, TR_SPLIT_TAIL},
@@ -52,7 +58,12 @@ static tr_status find_format(const char *name, const data_format **out, tr_error
     const char *near = name ? tr__nearest(name, names, FORMATS) : NULL;
     return tr_fail(err, TR_USAGE, "data.format: '%s' is not known; %s%s%s",
                    name ? name : "", near ? "did you mean '" : "", near ? near : "",
-                   near ? "'?" : "it is one of bytes, tokens, text, csv, npy, random");
+                   near ? "'?"
+                        : "it is one of bytes, tokens, text, jsonl, csv, npy, random");
+}
+
+static bool names_fields(const tr_data_fields *fields) {
+    return fields->text || fields->prompt || fields->completion || fields->messages;
 }
 
 static tr_status check_uses(const tr_data_options *options, const data_format *format,
@@ -69,8 +80,12 @@ static tr_status check_uses(const tr_data_options *options, const data_format *f
         {USES_DTYPE, options->dtype != NULL, "data.dtype"},
         {USES_TOKENIZER, options->tokenizer != NULL, "data.tokenizer"},
         {USES_TOKENIZER, options->eos_token != NULL, "data.eos_token"},
-        {USES_TOKENIZER, options->document_separator != NULL,
+        {USES_SEPARATOR, options->document_separator != NULL,
          "data.document_separator"},
+        {USES_RECORDS, options->loss_on != NULL, "data.loss_on"},
+        {USES_RECORDS, names_fields(&options->fields), "data.fields"},
+        {USES_RECORDS, options->chat_template != NULL, "data.chat_template"},
+        {USES_RECORDS, options->date != NULL, "data.date"},
         {USES_TOKENIZER, options->plain_special, "data.plain_special"},
         {HAS_DOCUMENTS, options->packing, "data.packing"},
         {USES_COLUMN, options->label_column != NULL, "data.label_column"},

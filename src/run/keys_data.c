@@ -1,15 +1,19 @@
 // What the training and validation samples are.
 #include "run/keys.h"
 
-static const char *const formats[] = {"bytes", "tokens", "text", "csv",
-                                      "npy",   "random", NULL};
+static const char *const formats[] = {"bytes", "tokens", "text",   "jsonl",
+                                      "csv",   "npy",    "random", NULL};
 static const char *const orders[] = {"shuffled", "sequential", NULL};
 static const char *const dtypes[] = {"u16", "u32", NULL};
 
 // What a format has a use for: run.json shows no key that its own format refuses.
-static const char *const files[] = {"bytes", "tokens", "text", "csv", "npy", NULL};
+static const char *const files[] = {"bytes", "tokens", "text", "jsonl",
+                                    "csv",   "npy",    NULL};
 static const char *const text[] = {"text", NULL};
-static const char *const words[] = {"bytes", "tokens", "text", NULL};
+static const char *const jsonl[] = {"jsonl", NULL};
+static const char *const tokenized[] = {"text", "jsonl", NULL};
+static const char *const words[] = {"bytes", "tokens", "text", "jsonl", NULL};
+static const char *const losses[] = {"all", "completion", "assistant", NULL};
 static const char *const tokens[] = {"tokens", NULL};
 static const char *const second_file[] = {"bytes", "tokens", "npy", NULL};
 static const char *const csv[] = {"csv", NULL};
@@ -50,31 +54,68 @@ static const tr_key keys[] = {
      .max = 1 << 30,
      .doc = "tokens of a sample; left out: the model's positions, 2,048 at most"},
     {.path = "data.tokenizer",
-     OF(text),
+     OF(tokenized),
      .types = TR_KEY_TEXT,
-     .doc = "text: a tokenizer.json, a folder that has one, or a name on Hugging "
-            "Face's hub; "
-            "left out: the model's"},
+     .doc =
+         "text, jsonl: a tokenizer.json, a folder that has one, or a name on Hugging "
+         "Face's hub; "
+         "left out: the model's"},
     {.path = "data.document_separator",
      OF(text),
      .types = TR_KEY_TEXT,
      .doc = "text: what separates documents within a file; left out: nothing"},
     {.path = "data.eos_token",
-     OF(text),
+     OF(tokenized),
      .types = TR_KEY_TEXT,
-     .doc = "text: the token between documents; left out: as the tokenizer's folder "
-            "says"},
+     .doc = "text: the token between documents; jsonl: that behind texts and "
+            "completions; left out: as the tokenizer's folder says"},
+    {.path = "data.loss_on",
+     OF(jsonl),
+     .types = TR_KEY_TEXT,
+     .choices = losses,
+     .doc = "jsonl: what is learnt; left out: completion where records have one, else "
+            "all"},
+    {.path = "data.chat_template",
+     OF(jsonl),
+     .types = TR_KEY_TEXT,
+     .doc =
+         "jsonl: a file of Jinja in place of the chat template beside the tokenizer"},
+    {.path = "data.date",
+     OF(jsonl),
+     .types = TR_KEY_TEXT,
+     .doc = "jsonl: the date, as 2026-11-22, that a chat template shows"},
+    {.path = "data.fields.text",
+     OF(jsonl),
+     .types = TR_KEY_TEXT,
+     .fallback = "\"text\"",
+     .doc = "jsonl: what a record calls its text"},
+    {.path = "data.fields.prompt",
+     OF(jsonl),
+     .types = TR_KEY_TEXT,
+     .fallback = "\"prompt\"",
+     .doc = "jsonl: what a record calls its prompt"},
+    {.path = "data.fields.completion",
+     OF(jsonl),
+     .types = TR_KEY_TEXT,
+     .fallback = "\"completion\"",
+     .doc = "jsonl: what a record calls its completion"},
+    {.path = "data.fields.messages",
+     OF(jsonl),
+     .types = TR_KEY_TEXT,
+     .fallback = "\"messages\"",
+     .doc = "jsonl: what a record calls its messages"},
     {.path = "data.packing",
-     OF(text),
+     OF(tokenized),
      .types = TR_KEY_BOOL,
      .fallback = "false",
-     .doc = "text: whole documents share a sample; attention and positions begin anew "
+     .doc = "text, jsonl: whole documents share a sample; attention and positions "
+            "begin anew "
             "with each"},
     {.path = "data.plain_special",
-     OF(text),
+     OF(tokenized),
      .types = TR_KEY_BOOL,
      .fallback = "false",
-     .doc = "text: special tokens that are written in it are text"},
+     .doc = "text, jsonl: special tokens that are written in it are text"},
     {.path = "data.dtype",
      OF(tokens),
      .types = TR_KEY_TEXT,

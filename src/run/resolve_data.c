@@ -65,6 +65,20 @@ static int tokenizing_threads(const tr_config *config) {
     return open ? 0 : (int)tr__config_int(config, key);
 }
 
+// A text where the format is the one that has a use for it.
+static const char *of_records(const tr_config *config, const char *key) {
+    bool records = strcmp(tr__config_text(config, "data.format"), "jsonl") == 0;
+    return records || tr__config_is_given(config, key) ? tr__config_text(config, key)
+                                                       : NULL;
+}
+
+static tr_data_fields data_fields(const tr_config *config) {
+    return (tr_data_fields){.text = of_records(config, "data.fields.text"),
+                            .prompt = of_records(config, "data.fields.prompt"),
+                            .completion = of_records(config, "data.fields.completion"),
+                            .messages = of_records(config, "data.fields.messages")};
+}
+
 static tr_data_options data_options(tr_run *run) {
     const tr_config *config = run->config;
     const tr_shape *shape = &tr_batch_input(&run->model->batch)->desc.shape;
@@ -90,6 +104,10 @@ static tr_data_options data_options(tr_run *run) {
         .document_separator = tr__config_text(config, "data.document_separator"),
         .packing = tr__config_bool(config, "data.packing"),
         .plain_special = tr__config_bool(config, "data.plain_special"),
+        .loss_on = tr__config_text(config, "data.loss_on"),
+        .fields = data_fields(config),
+        .chat_template = tr__config_text(config, "data.chat_template"),
+        .date = tr__config_text(config, "data.date"),
         .threads = tokenizing_threads(config),
         .dtype = tr__config_text(config, "data.dtype"),
         .labels = tr__config_text(config, "data.labels"),
@@ -121,12 +139,12 @@ static tr_status check_kind(const tr_model *model, bool ids, const char *data,
     if (ids == wanted) {
         return TR_OK;
     }
-    return tr_fail(err, TR_USAGE,
-                   "the data (%s) is %s, but the model (%s) takes %s: set data.format "
-                   "to %s, or choose another model",
-                   data, ids ? "tokens" : "features", model->type,
-                   wanted ? "tokens" : "features",
-                   wanted ? "\"bytes\", \"text\" or \"tokens\"" : "\"csv\" or \"npy\"");
+    return tr_fail(
+        err, TR_USAGE,
+        "the data (%s) is %s, but the model (%s) takes %s: set data.format "
+        "to %s, or choose another model",
+        data, ids ? "tokens" : "features", model->type, wanted ? "tokens" : "features",
+        wanted ? "\"bytes\", \"text\", \"tokens\" or \"jsonl\"" : "\"csv\" or \"npy\"");
 }
 
 // A message that begins with a key gets the place where the run file has it.
@@ -140,6 +158,10 @@ static void place_error(const tr_run *run, tr_error *err) {
                                        "data.document_separator",
                                        "data.packing",
                                        "data.plain_special",
+                                       "data.loss_on",
+                                       "data.fields",
+                                       "data.chat_template",
+                                       "data.date",
                                        "data.validation_labels",
                                        "data.dtype",
                                        "data.label_column",
@@ -164,7 +186,7 @@ static void place_error(const tr_run *run, tr_error *err) {
 
 static bool is_ids(const char *format) {
     return strcmp(format, "bytes") == 0 || strcmp(format, "tokens") == 0 ||
-           strcmp(format, "text") == 0;
+           strcmp(format, "text") == 0 || strcmp(format, "jsonl") == 0;
 }
 
 static tr_status open_files(tr_run *run, const tr_run_options *asked, tr_error *err) {

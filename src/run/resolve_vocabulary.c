@@ -59,8 +59,9 @@ static tr_status name_tokenizer(tr_run *run, tr_error *err) {
     const char *path = find_tokenizer(run);
     if (!path) {
         return tr_fail(err, TR_USAGE,
-                       "data.format is \"text\", and the model (%.300s) has no "
+                       "data.format is \"%s\", and the model (%.300s) has no "
                        "tokenizer.json: name one, or its folder, as data.tokenizer",
+                       tr__config_text(run->config, "data.format"),
                        run->model_folder ? run->model_folder : run->model->type);
     }
     return note_place(run, path, err);
@@ -89,7 +90,8 @@ static void say_more(const tr_run *run, int64_t before, int64_t after) {
 
 // The tokenizer's tokens where the run reads text, and else none.
 static tr_status find_tokens(tr_run *run, int64_t *tokens, tr_error *err) {
-    bool text = strcmp(tr__config_text(run->config, "data.format"), "text") == 0;
+    const char *format = tr__config_text(run->config, "data.format");
+    bool text = strcmp(format, "text") == 0 || strcmp(format, "jsonl") == 0;
     *tokens = 0;
     if (!text || !tr__model_reads_tokens(run->model)) {
         return TR_OK;

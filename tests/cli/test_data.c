@@ -166,7 +166,8 @@ static void test_bad_sample(void **state) {
 static void test_wrong_kind(void **state) {
     run_file(state, classifier_run, "");
     fail_with(state, NULL, LIST("train", "run.json", "--model", "gpt2"), 2,
-              LIST("(random) is features", "takes tokens", "\"bytes\", \"text\" or"));
+              LIST("(random) is features", "takes tokens",
+                   "\"bytes\", \"text\", \"tokens\" or"));
     fail_with(state, NULL,
               LIST("train", "run.json", "--set", "model.layer_sizes=[5, 3]"), 4,
               LIST("6 values a sample, the model takes 5", "first layer"));

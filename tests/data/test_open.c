@@ -20,7 +20,7 @@ static void names_are_checked(void **state) {
     scratch_refuse(&(tr_data_options){.format = "%s%n"}, TR_USAGE,
                    "'%s%n' is not known");
     scratch_refuse(&(tr_data_options){0}, TR_USAGE,
-                   "it is one of bytes, tokens, text, csv, npy, random");
+                   "it is one of bytes, tokens, text, jsonl, csv, npy, random");
     scratch_refuse(&(tr_data_options){.format = "csv"}, TR_USAGE,
                    "data.train: format csv needs a file or a folder");
     scratch_refuse(

@@ -1,0 +1,221 @@
+#include "cli/inspect_samples.h"
+
+#include "base/json_writer.h"
+#include "base/memory.h"
+#include "base/terminal.h"
+#include "cli/run_options.h"
+#include "run/run.h"
+
+#include <tranche/tokenizer.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+
+typedef struct show {
+    tr_run *run;
+    tr_tokenizer *tokenizer; // NULL: bytes or ids
+    int64_t length, vocabulary;
+    void *rows[TR_BATCH_TENSORS_MAX]; // of the sample that is shown
+    int32_t *ids, *labels;            // [length] two of them,
+    int32_t *places;                  // and of each token in its document; NULL: none
+} show;
+
+// ---- text
+
+// The tokens of a sample one after the other: those that are read, and the last label.
+static int32_t token_at(const show *s, int64_t i) {
+    return i < s->length ? s->ids[i] : s->labels[i - 1];
+}
+
+static bool learnt(const show *s, int64_t i) {
+    return i > 0 && s->labels[i - 1] != TR_NO_TARGET;
+}
+
+// Another document behind the first one of a row that several share.
+static bool begins_document(const show *s, int64_t i) {
+    return s->places && i > 0 && i < s->length && s->places[i] == 0;
+}
+
+// How many tokens there are without the padding at the end.
+static int64_t count_tokens(const show *s) {
+    int64_t count = s->length + (s->labels[s->length - 1] != TR_NO_TARGET);
+    while (count > 1 && count <= s->length && !learnt(s, count - 1) &&
+           s->ids[count - 1] == 0) {
+        count--;
+    }
+    return count;
+}
+
+static void print_bytes(tr_clean_text *to, const char *text, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++) {
+        tr__clean_put(to, (unsigned char)text[i]);
+    }
+}
+
+// Tokens [begin, end), of which all are learnt, or none.
+static tr_status print_tokens(const show *s, tr_clean_text *to, int64_t begin,
+                              int64_t end, tr_error *err) {
+    char *text = NULL;
+    size_t bytes = 0;
+    int32_t *id = tr__calloc((size_t)(end - begin), sizeof *id);
+    if (!id) {
+        return tr_fail(err, TR_MEMORY, "no memory to show a sample");
+    }
+    for (int64_t i = begin; i < end; i++) {
+        id[i - begin] = token_at(s, i);
+    }
+    tr_status status = tr_tokenizer_decode(s->tokenizer, id, (size_t)(end - begin),
+                                           false, &text, &bytes, err);
+    if (status == TR_OK) {
+        print_bytes(to, text, bytes);
+    }
+    tr_tokenizer_text_release(text);
+    tr__free(id);
+    return status;
+}
+
+static void print_ids(const show *s, tr_clean_text *to, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+        char text[16];
+        int32_t id = token_at(s, i);
+        int length = s->vocabulary == 256 ? snprintf(text, sizeof text, "%c", id)
+                                          : snprintf(text, sizeof text, "%d ", id);
+        print_bytes(to, text, (size_t)length);
+    }
+}
+
+static tr_status print_run(const show *s, tr_clean_text *to, int64_t begin, int64_t end,
+                           tr_error *err) {
+    bool inside = learnt(s, begin);
+    tr_status status = TR_OK;
+    print_bytes(to, "\xe2\x9f\xa6", inside ? 3 : 0);
+    if (s->tokenizer) {
+        status = print_tokens(s, to, begin, end, err);
+    } else {
+        print_ids(s, to, begin, end);
+    }
+    print_bytes(to, "\xe2\x9f\xa7", inside ? 3 : 0);
+    return status;
+}
+
+static tr_status print_sample(const show *s, int64_t sample, tr_error *err) {
+    int64_t count = count_tokens(s), targets = 0;
+    for (int64_t i = 1; i < count; i++) {
+        targets += learnt(s, i);
+    }
+    printf("sample %" PRId64 ": %" PRId64 " tokens, %" PRId64
+           " of them learnt, %" PRId64 " of padding\n",
+           sample, count, targets, s->length > count ? s->length - count : 0);
+    tr_clean_text to = tr__clean_begin(stdout, true);
+    tr_status status = TR_OK;
+    for (int64_t begin = 0, end; begin < count && status == TR_OK; begin = end) {
+        print_bytes(&to, "\n---\n", begins_document(s, begin) ? 5 : 0);
+        end = begin + 1;
+        while (end < count && learnt(s, end) == learnt(s, begin) &&
+               !begins_document(s, end)) {
+            end++;
+        }
+        status = print_run(s, &to, begin, end, err);
+    }
+    tr__clean_end(&to);
+    fputs("\n\n", stdout);
+    return status;
+}
+
+// ---- JSON
+
+static void add_row(tr_json_writer *w, const char *key, const int32_t *row,
+                    int64_t count) {
+    tr__json_put_open(w, key, '[');
+    for (int64_t i = 0; i < count; i++) {
+        tr__json_add_integer(w, row[i]);
+    }
+    tr__json_close(w, ']');
+}
+
+static void add_sample(const show *s, tr_json_writer *w, int64_t sample) {
+    tr__json_line(w, 0);
+    tr__json_open(w, '{');
+    tr__json_put_integer(w, "sample", sample);
+    tr__json_put_integer(w, "tokens", count_tokens(s));
+    add_row(w, "input_ids", s->ids, s->length);
+    add_row(w, "labels", s->labels, s->length);
+    if (s->places) {
+        add_row(w, "position_ids", s->places, s->length);
+    }
+    tr__json_close(w, '}');
+}
+
+// ----
+
+static tr_status read_sample(const show *s, int64_t sample, tr_error *err) {
+    return tr_dataset_read(s->run->train, &sample, 1, s->rows, err);
+}
+
+static tr_status print_all(const show *s, int64_t count, bool json, tr_error *err) {
+    tr_json_writer w = tr__json_writer(stdout);
+    tr_status status = TR_OK;
+    if (json) {
+        tr__json_open(&w, '{');
+        tr__json_put_open(&w, "samples", '[');
+    }
+    for (int64_t i = 0; i < count && status == TR_OK; i++) {
+        int64_t sample = tr__order_sample(&s->run->order, 0, i);
+        status = read_sample(s, sample, err);
+        if (status == TR_OK && json) {
+            add_sample(s, &w, sample);
+        } else if (status == TR_OK) {
+            status = print_sample(s, sample, err);
+        }
+    }
+    if (json) {
+        tr__json_close(&w, ']');
+        tr__json_close(&w, '}');
+        putchar('\n');
+    }
+    return status;
+}
+
+static tr_status open_show(show *s, tr_error *err) {
+    const tr_batch_tensors *tensors = tr_dataset_tensors(s->run->train);
+    if (tr_batch_input(tensors)->desc.dtype != TR_I32) {
+        return tr_fail(err, TR_USAGE,
+                       "--samples: shows samples of tokens; the data (%s) has features",
+                       tr_dataset_about(s->run->train));
+    }
+    s->length = tr_shape_count(tr_batch_input(tensors)->desc.shape);
+    s->vocabulary = tr_dataset_vocabulary(s->run->train);
+    for (int i = 0; i < tensors->count; i++) {
+        s->rows[i] = tr__calloc((size_t)tr_tensor_bytes(tensors->tensor[i].desc), 1);
+        if (!s->rows[i]) {
+            return tr_fail(err, TR_MEMORY, "no memory to show a sample");
+        }
+    }
+    int places = tr_batch_find(tensors, "position_ids");
+    s->ids = s->rows[tr_batch_input(tensors) - tensors->tensor];
+    s->labels = s->rows[tr_batch_target(tensors) - tensors->tensor];
+    s->places = places >= 0 ? s->rows[places] : NULL;
+    return s->run->tokenizer ? tr_tokenizer_load(s->run->tokenizer, &s->tokenizer, err)
+                             : TR_OK;
+}
+
+tr_status cli_inspect_samples(const char *file, const cli_list *set, int64_t count,
+                              bool json, tr_error *err) {
+    const cli_run asked = {.set = *set, .seed = -1};
+    tr_run_options options = cli_run_options(&asked, file);
+    show s = {0};
+    tr_status status = tr__run_open_data(&options, false, &s.run, err);
+    if (status == TR_OK) {
+        status = open_show(&s, err);
+    }
+    if (status == TR_OK) {
+        int64_t samples = tr_dataset_samples(s.run->train);
+        status = print_all(&s, count < samples ? count : samples, json, err);
+    }
+    for (int i = 0; i < TR_BATCH_TENSORS_MAX; i++) {
+        tr__free(s.rows[i]);
+    }
+    tr_tokenizer_destroy(s.tokenizer);
+    tr_run_close(s.run);
+    return status;
+}
