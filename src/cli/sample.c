@@ -1,19 +1,27 @@
 #include "cli/cli.h"
+#include "cli/sample_chat.h"
 #include "cli/sample_text.h"
 #include "tokenizer/ids.h"
 
 #include <tranche/sample.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { SPECIAL = 8 }; // tokens that a tokenizer may put around a prompt
+enum {
+    SPECIAL = 8,         // tokens that a tokenizer may put around a prompt
+    CONVERSATION = 4096, // tokens of a conversation that are seen at once, beside an
+                         // answer; no more than the model's positions
+};
 
 typedef struct request {
-    const char *prompt, *tokenizer, *dtype;
+    const char *prompt, *tokenizer, *dtype; // prompt: NULL: not given
+    const char *system;
     int64_t tokens, seed, threads, top_k;
     double temperature, top_p;
-    bool ignore_eos, plan;
+    bool ignore_eos, plan, chat;
     cli_list stops;
 } request;
 
@@ -44,11 +52,12 @@ static tr_status draw_next(tr_sampler *sampler, const request *r, const cli_text
     return status;
 }
 
+// *drawn: how many draws there were before; each has a number of its own.
 static tr_status generate(tr_sampler *sampler, const request *r, cli_text *text,
-                          tr_token_ids *ids, tr_error *err) {
+                          int64_t *drawn, tr_token_ids *ids, tr_error *err) {
     bool over = false;
     for (int64_t i = 0; i < r->tokens && !over; i++) {
-        tr_status status = draw_next(sampler, r, text, i, ids, &over, err);
+        tr_status status = draw_next(sampler, r, text, (*drawn)++, ids, &over, err);
         if (status == TR_OK) {
             status = cli_text_show(text, ids->id, (int64_t)ids->count, err);
         }
@@ -92,27 +101,33 @@ static tr_status read_dtype(const char *name, tr_dtype *out, tr_error *err) {
                    cli_word(name, shown));
 }
 
-static tr_status open_sampler(const char *path, const request *r, tr_sampler **out,
-                              tr_error *err) {
+// length: tokens that are seen at once, beside those that are added.
+static tr_status open_sampler(const char *path, const request *r, int64_t length,
+                              tr_sampler **out, tr_error *err) {
     tr_sampler_options options = {.path = path,
-                                  .length =
-                                      (int64_t)strlen(r->prompt) + SPECIAL + r->tokens,
+                                  .length = length + r->tokens,
                                   .threads = (int)r->threads,
                                   .plan_only = r->plan};
     tr_status status = read_dtype(r->dtype, &options.compute, err);
     return status == TR_OK ? tr_sampler_open(&options, out, err) : status;
 }
 
+static const char *prompt_of(const request *r) {
+    return r->prompt ? r->prompt : "\n";
+}
+
 static tr_status write_text(tr_sampler *sampler, const request *r, cli_text *text,
                             tr_token_ids *ids, tr_error *err) {
+    const char *prompt = prompt_of(r);
+    int64_t drawn = 0;
     tr_status status =
-        cli_text_read(text, r->prompt, tr_sampler_vocabulary(sampler), ids, err);
+        cli_text_read(text, prompt, tr_sampler_vocabulary(sampler), ids, err);
     if (status == TR_OK && ids->count == 0) {
         status = tr_fail(err, TR_USAGE, "--prompt: needs at least one token");
     }
     if (status == TR_OK) {
-        cli_text_prompt(text, r->prompt, (int64_t)ids->count);
-        status = generate(sampler, r, text, ids, err);
+        cli_text_prompt(text, prompt, (int64_t)ids->count);
+        status = generate(sampler, r, text, &drawn, ids, err);
     }
     return status;
 }
@@ -120,7 +135,8 @@ static tr_status write_text(tr_sampler *sampler, const request *r, cli_text *tex
 static tr_status sample_text(const char *path, const request *r, cli_text *text,
                              tr_token_ids *ids, tr_error *err) {
     tr_sampler *sampler = NULL;
-    tr_status status = open_sampler(path, r, &sampler, err);
+    int64_t length = (int64_t)strlen(prompt_of(r)) + SPECIAL;
+    tr_status status = open_sampler(path, r, length, &sampler, err);
     if (status == TR_OK) {
         status = r->plan ? print_plans(sampler, err)
                          : write_text(sampler, r, text, ids, err);
@@ -129,12 +145,100 @@ static tr_status sample_text(const char *path, const request *r, cli_text *text,
     return status;
 }
 
+// ---- conversations
+
+typedef struct conversation {
+    tr_sampler *sampler;
+    const request *request;
+    cli_chat chat;
+    cli_text *text;
+    tr_token_ids *ids; // of all of it
+    int64_t drawn;
+} conversation;
+
+// The answer is a part of what comes next.
+static tr_status keep_answer(conversation *c, size_t begin, tr_error *err) {
+    char *answer = NULL;
+    size_t bytes = 0;
+    tr_status status =
+        tr_tokenizer_decode(c->text->tokenizer, c->ids->id + begin,
+                            c->ids->count - begin, true, &answer, &bytes, err);
+    if (status == TR_OK) {
+        status = cli_chat_answer(&c->chat, answer, bytes, err);
+    }
+    tr_tokenizer_text_release(answer);
+    return status;
+}
+
+static tr_status take_turn(conversation *c, const char *said, tr_error *err) {
+    tr_jinja_rendered text = {0};
+    c->ids->count = 0;
+    tr_status status = cli_chat_say(&c->chat, said, &text, err);
+    if (status == TR_OK) {
+        status = cli_text_read(c->text, text.text, tr_sampler_vocabulary(c->sampler),
+                               c->ids, err);
+    }
+    size_t begin = c->ids->count;
+    if (status == TR_OK) {
+        cli_text_prompt(c->text, text.text, (int64_t)begin);
+        status = generate(c->sampler, c->request, c->text, &c->drawn, c->ids, err);
+    }
+    tr__jinja_rendered_release(&text);
+    return status == TR_OK ? keep_answer(c, begin, err) : status;
+}
+
+// What the user says comes from standard input, a line at a time.
+static tr_status talk(conversation *c, tr_error *err) {
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t bytes = 0;
+    bool terminal = isatty(STDIN_FILENO);
+    tr_status status = TR_OK;
+    while (status == TR_OK) {
+        fputs(terminal ? "> " : "", stdout);
+        fflush(stdout);
+        bytes = getline(&line, &capacity, stdin);
+        if (bytes < 0) {
+            break;
+        }
+        line[strcspn(line, "\r\n")] = '\0';
+        status = line[0] ? take_turn(c, line, err) : TR_OK;
+    }
+    free(line);
+    return status;
+}
+
+static tr_status converse(const char *path, const request *r, cli_text *text,
+                          tr_token_ids *ids, tr_error *err) {
+    conversation c = {.request = r, .text = text, .ids = ids};
+    text->chat = true;
+    if (!text->tokenizer) {
+        return tr_fail(
+            err, TR_USAGE,
+            "--chat: this model has no tokenizer.json; --tokenizer names one");
+    }
+    tr_status status = cli_chat_open(&c.chat, path, r->tokenizer, r->system, err);
+    if (status == TR_OK) {
+        int64_t said = r->prompt ? (int64_t)strlen(r->prompt) : 0;
+        status = open_sampler(path, r, CONVERSATION + said, &c.sampler, err);
+    }
+    if (status == TR_OK) {
+        status = r->plan     ? print_plans(c.sampler, err)
+                 : r->prompt ? take_turn(&c, r->prompt, err)
+                             : talk(&c, err);
+    }
+    tr_sampler_destroy(c.sampler);
+    cli_chat_close(&c.chat);
+    return status;
+}
+
 static tr_status sample(const char *path, const request *r, tr_error *err) {
     cli_text text = {0};
     tr_token_ids ids = {0};
     tr_status status = cli_text_open(&text, path, r->tokenizer, &r->stops, err);
     if (status == TR_OK) {
-        status = sample_text(path, r, &text, &ids, err);
+        status = r->chat ? converse(path, r, &text, &ids, err)
+                         : sample_text(path, r, &text, &ids, err);
     }
     tr_token_ids_release(&ids);
     cli_text_close(&text);
@@ -142,19 +246,20 @@ static tr_status sample(const char *path, const request *r, tr_error *err) {
 }
 
 int cli_sample(const cli_command *command, int argc, char **argv) {
-    request r = {.prompt = "\n",
-                 .dtype = "f32",
-                 .tokens = 200,
-                 .temperature = 0.8,
-                 .top_p = 1,
-                 .seed = 1};
+    request r = {
+        .dtype = "f32", .tokens = 200, .temperature = 0.8, .top_p = 1, .seed = 1};
     tr_error err = {0};
     const char *path = NULL;
     size_t count;
     int exit_status;
     const cli_option options[] = {
         {"--prompt", CLI_TEXT, &r.prompt, "TEXT",
-         "what to continue (default: a new line)"},
+         "what to continue (default: a new line); with --chat what the user says "
+         "(default: each line of standard input, one turn after the other)"},
+        {"--chat", CLI_FLAG, &r.chat, NULL,
+         "answers as the model's chat template has it, and shows the answers alone"},
+        {"--system", CLI_TEXT, &r.system, "TEXT",
+         "with --chat: the conversation's system message"},
         {"--tokenizer", CLI_TEXT, &r.tokenizer, "DIR|FILE|NAME",
          "tokenizer.json of the model (default: its folder's, if it has one)"},
         {"--tokens", CLI_COUNT, &r.tokens, "N",
@@ -185,6 +290,10 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
     }
     if (r.tokens > 1 << 24) {
         tr_fail(&err, TR_USAGE, "--tokens: at most %d", 1 << 24);
+        return cli_fail(&err);
+    }
+    if (r.system && !r.chat) {
+        tr_fail(&err, TR_USAGE, "--system: has no meaning without --chat");
         return cli_fail(&err);
     }
     if (r.threads > 4096) {

@@ -72,7 +72,7 @@ static tr_status read_ids(const char *prompt, int64_t vocabulary, tr_token_ids *
 
 static tr_status read_text(const cli_text *text, const char *prompt, tr_token_ids *ids,
                            tr_error *err) {
-    const tr_encode_options options = {.add_special = true};
+    const tr_encode_options options = {.add_special = !text->chat};
     tr_status status = tr_tokenizer_encode(text->tokenizer, prompt, strlen(prompt),
                                            &options, 1, ids, err);
     for (size_t i = 0; i < ids->count && status == TR_OK; i++) {
@@ -106,9 +106,12 @@ tr_status cli_text_read(cli_text *text, const char *prompt, int64_t vocabulary,
 }
 
 void cli_text_prompt(cli_text *text, const char *prompt, int64_t count) {
-    if (cli_text_is_text(text)) {
+    if (cli_text_is_text(text) && !text->chat) {
         tr__print_message(stdout, prompt);
     }
+    text->to = tr__clean_begin(stdout, true);
+    text->stop.found = false;
+    text->stop.count = 0;
     text->begin = text->tokenizer && count > 8 ? count - 8 : 0;
     text->shown = count;
 }

@@ -15,6 +15,7 @@ typedef struct cli_text {
     tr_clean_text to;
     cli_stop stop;        // what ends the text, but for the prompt
     int64_t begin, shown; // tokens: where the text is decoded from; shown so far
+    bool chat;            // prompts are whole conversations, which are not shown
 } cli_text;
 
 // The tokenizer that is named (NULL: the one of the model's folder `path`, if it has
@@ -31,6 +32,7 @@ tr_status cli_text_read(cli_text *text, const char *prompt, int64_t vocabulary,
 // Shows the prompt and, of tokens [count], those behind it that are not shown yet. A
 // character whose bytes are not all there waits, and so does what may be the beginning
 // of a text that ends the text; cli_text_end shows it.
+// A prompt ends what was shown before.
 void cli_text_prompt(cli_text *text, const char *prompt, int64_t count);
 tr_status cli_text_show(cli_text *text, const int32_t *tokens, int64_t count,
                         tr_error *err);

@@ -147,14 +147,41 @@ static void test_samples(void **state) {
               LIST("--set", "--samples"));
 }
 
+// An answer is what follows the text that the template makes.
+static void test_chat(void **state) {
+    train(state, "6", "1");
+    static const char prompt[] = "user: the men 1<|end|>assistant: ";
+    char *plain = succeed(state, LIST("sample", "out", "--prompt", prompt, "--tokens",
+                                      "6", "--temperature", "0"));
+    char *chat = succeed(state, LIST("sample", "out", "--chat", "--prompt", "the men 1",
+                                     "--tokens", "6", "--temperature", "0"));
+    assert_memory_equal(plain, prompt, strlen(prompt));
+    assert_string_equal(chat, plain + strlen(prompt));
+    free(plain);
+    // Two turns, the second of which goes on from the first.
+    const setting shell = {.program = "/bin/sh"};
+    outcome o = run_with(state, &shell,
+                         LIST("-c", "printf 'the men 1\\n\\nand\\n' | '" TR_PROGRAM
+                                    "' sample out --chat --tokens 6 --temperature 0"));
+    assert_int_equal(o.status, 0);
+    assert_memory_equal(o.out, chat, strlen(chat));
+    assert_true(strlen(o.out) > strlen(chat));
+    outcome_free(&o);
+    free(chat);
+    fail_with(state, NULL, LIST("sample", "out", "--system", "x"), 2,
+              LIST("--system", "--chat"));
+    o = run_with(state, &shell, LIST("-c", "mkdir bare && cp tok/tokenizer.json bare"));
+    outcome_free(&o);
+    fail_with(state, NULL, LIST("sample", "out", "--chat", "--tokenizer", "bare"), 4,
+              LIST("has no chat template"));
+}
+
 #define CHATS(name) cmocka_unit_test_setup_teardown(name, chats_make, folder_remove)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CHATS(test_cuts_and_ranks),
-        CHATS(test_damaged),
-        CHATS(test_samples),
-        CHATS(test_packed),
+        CHATS(test_cuts_and_ranks), CHATS(test_damaged), CHATS(test_samples),
+        CHATS(test_packed),         CHATS(test_chat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
