@@ -72,6 +72,7 @@ probe() {
         wish ccache command -v ccache
         wish g++ command -v "${CXX:-c++}"
         wish clang-format-14 has_format
+        wish clang-tidy-14 command -v clang-tidy-14
         wish clang has_fuzzer
         wish libclang-rt-dev has_fuzzer
         wish libomp-dev has_fuzzer

@@ -42,6 +42,12 @@ static void count_element(double a, double b, bool bits_differ, tr_diff_tensor *
     out->l2 += apart * apart;
 }
 
+static uint64_t bits_of(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
 // l2 and l2_a gather squares here; their roots are taken when the tensor is done.
 static void compare_piece(piece *work, tr_dtype dtype_a, tr_dtype dtype_b,
                           int64_t count, tr_diff_tensor *out) {
@@ -53,7 +59,7 @@ static void compare_piece(piece *work, tr_dtype dtype_a, tr_dtype dtype_b,
         size_t at = (size_t)i * bytes;
         bool differ = same_dtype
                           ? memcmp(work->bits_a + at, work->bits_b + at, bytes) != 0
-                          : memcmp(&work->a[i], &work->b[i], sizeof work->a[i]) != 0;
+                          : bits_of(work->a[i]) != bits_of(work->b[i]);
         count_element(work->a[i], work->b[i], differ, out);
     }
 }

@@ -219,7 +219,8 @@ static tr_status check_map(const tr_tensor_set *set, const char *index,
         const tr_stored_tensor *tensor = tr__tensor_set_find(set, name);
         const char *path = tensor ? set->files[tensor->file].path : "";
         const char *slash = strrchr(path, '/');
-        if (!tensor || strcmp(slash ? slash + 1 : path, json_string_value(value))) {
+        if (!tensor ||
+            strcmp(slash ? slash + 1 : path, json_string_value(value)) != 0) {
             return tr_fail(err, TR_IO, "%s: tensor '%.200s' is not in %.200s", index,
                            name, json_string_value(value));
         }

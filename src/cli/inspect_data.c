@@ -26,7 +26,8 @@ static void print_head(const char *path, const tr_survey *s, const char *what) {
 // Where the bytes may be ids of this width.
 static void print_tokens(const tr_survey *s, int width, int64_t largest,
                          int64_t positions) {
-    bool seen = s->id_width == width, other = s->id_width != 0 && !seen;
+    bool known = s->id_width > 0, seen = known && s->id_width == width;
+    bool other = known && !seen;
     if (s->text || s->bytes % width != 0 || other || (width == 4 && !seen)) {
         return;
     }

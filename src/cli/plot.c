@@ -12,16 +12,17 @@
 
 enum { COLUMNS = 80 }; // where the terminal does not say
 
-static bool is_set(const char *name) {
+// Of the environment; NULL: not set, or to nothing.
+static const char *variable(const char *name) {
     const char *value = getenv(name);
-    return value && *value;
+    return value && *value ? value : NULL;
 }
 
 static bool locale_is_utf8(void) {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     for (int i = 0; i < 3; i++) {
-        if (is_set(names[i])) {
-            const char *value = getenv(names[i]);
+        const char *value = variable(names[i]);
+        if (value) {
             return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
         }
     }
@@ -38,7 +39,7 @@ static plot_look look_of_terminal(int runs) {
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
         look.columns = size.ws_col;
     }
-    look.color = !is_set("NO_COLOR");
+    look.color = !variable("NO_COLOR");
     look.braille = locale_is_utf8() && (look.color || runs == 1);
     return look;
 }

@@ -266,7 +266,8 @@ void plot_svg(const plot_run *const *runs, int count, FILE *to) {
     }
     double top = MARGIN + LINE * count + 8, wide = WIDTH - 2 * MARGIN;
     int across = small == 3 ? 3 : small == 1 ? 1 : 2;
-    double height = top + LARGE + SMALL * ((small + across - 1) / across) + MARGIN;
+    int rows = (small + across - 1) / across;
+    double height = top + LARGE + SMALL * rows + MARGIN;
     fprintf(to,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" "
             "width=\"%d\" height=\"%.0f\" role=\"img\">\n<title>Training curves"
@@ -281,9 +282,10 @@ void plot_svg(const plot_run *const *runs, int count, FILE *to) {
     put_panel(&d, &plot_panels[0], MARGIN, top, wide, LARGE);
     top += LARGE;
     for (int p = 1, at = 0; p < PLOT_PANELS; p++) {
+        int row = at / across;
         double left = MARGIN + (at % across) * wide / across;
-        if (put_panel(&d, &plot_panels[p], left, top + SMALL * (at / across),
-                      wide / across, SMALL)) {
+        if (put_panel(&d, &plot_panels[p], left, top + SMALL * row, wide / across,
+                      SMALL)) {
             at++;
         }
     }

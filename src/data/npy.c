@@ -128,7 +128,7 @@ static tr_status read_features(const arrays *self, int64_t sample, float *row,
                 status = tr_fail(err, TR_DATA,
                                  "%s: feature %lld of sample %lld is not a finite f32 "
                                  "number; correct it or leave the sample out",
-                                 self->features.path, (long long)(done + i),
+                                 self->features.path, (long long)done + i,
                                  (long long)sample);
             }
             tr__image_put(&self->image, done + i, (float)value, row);

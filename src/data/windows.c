@@ -190,7 +190,7 @@ static tr_status open_labels(tr_windows *self, const char *path, const char *key
                        "%s: %s needs one int16 or int32 for each of the %lld %s: %lld "
                        "or %lld bytes, not %lld",
                        path, key, (long long)entries, self->options.entries,
-                       (long long)(2 * entries), (long long)(4 * entries),
+                       2 * (long long)entries, 4 * (long long)entries,
                        (long long)bytes);
     }
     self->labelled = true;

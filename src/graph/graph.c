@@ -254,7 +254,7 @@ tr_value tr_graph_shared_rows(tr_graph *graph, const char *name, tr_shape shape,
         return TR_NO_VALUE;
     }
     char *own =
-        tr__format("%s[%lld:%lld]", name, (long long)first, (long long)(first + rows));
+        tr__format("%s[%lld:%lld]", name, (long long)first, (long long)first + rows);
     if (!own) {
         tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's parameters");
         return TR_NO_VALUE;

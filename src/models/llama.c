@@ -405,7 +405,7 @@ static tr_status read_window(const tr_model_keys *keys, int64_t fallback,
                              tr_llama_config *c, tr_error *err) {
     const json_t *given = json_object_get(keys->object, "sliding_window");
     const tr_model_field field = {"sliding_window", 1, LARGEST, &c->window, NULL};
-    c->window = given && json_is_null(given) ? 0 : fallback;
+    c->window = json_is_null(given) ? 0 : fallback;
     return tr__fields_read(keys, &field, 1, err);
 }
 

@@ -56,7 +56,7 @@ static const tr_plan_param *find_twin(const tr_plan_param *const *sorted,
 
 static tr_status check_names(const tr_plan *plan, tr_error *err) {
     const tr_plan_param **sorted = tr__calloc(plan->param_count, sizeof *sorted);
-    if (!sorted && plan->param_count > 0) {
+    if (!sorted) {
         return tr_fail(err, TR_MEMORY, "no memory for the plan's parameters");
     }
     for (size_t i = 0; i < plan->param_count; i++) {

@@ -45,7 +45,7 @@ static bool add_runs(tr_plan *plan, const tr_plan_param *param, size_t *capacity
         int64_t part = tr__norms_part(plan, param, b);
         tr_parts_run *last =
             norms->run_count ? &norms->runs[norms->run_count - 1] : NULL;
-        if (b > first && part == last->first + last->count) {
+        if (last && b > first && part == last->first + last->count) {
             last->count++;
             continue;
         }

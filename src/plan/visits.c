@@ -13,15 +13,16 @@ static void find(const tr_plan *plan, tr_sequence_kind kind, tr_visits *out) {
     for (size_t i = 0; i < steps->count; i++) {
         const tr_plan_step *step = &steps->steps[i];
         int64_t wave = step->micro / plan->request.wave;
-        tr_visit *last = out->count ? &out->visits[out->count - 1] : NULL;
+        bool any = out->count > 0;
+        tr_visit *last = &out->visits[any ? out->count - 1 : 0];
         out->of[i] = -1;
         if (!tr__step_is_of_unit(step)) {
             continue;
         }
-        if (tr__step_is_of_wave(step) && last) {
+        if (tr__step_is_of_wave(step) && any) {
             wave = last->wave; // it is of no micro-batch
         }
-        if (!last || last->unit != step->unit || last->segment != step->segment ||
+        if (!any || last->unit != step->unit || last->segment != step->segment ||
             last->wave != wave) {
             last = &out->visits[out->count++];
             *last = (tr_visit){.unit = step->unit, step->segment, wave};

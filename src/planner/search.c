@@ -129,7 +129,7 @@ static int64_t next_group(const climb *climbs, size_t count) {
 tr_status tr__search_fastest(tr_search *search, const tr_limits *limits, size_t plans,
                              tr_made *out, bool *found, tr_error *err) {
     climb *climbs = tr__calloc(search->group_count, sizeof *climbs);
-    tr_status status = climbs || !search->group_count ? TR_OK : no_memory(err);
+    tr_status status = climbs ? TR_OK : no_memory(err);
     *found = false;
     for (size_t i = 0; i < search->group_count && status == TR_OK; i++) {
         begin(search, &search->groups[i], limits, &climbs[i]);

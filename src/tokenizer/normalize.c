@@ -58,6 +58,7 @@ static void decompose(const tr_unicode *unicode, pending *p, uint32_t c,
     const uint32_t *parts = tr__unicode_decompose(unicode, c, compatibility, &count);
     if (!parts) {
         push(unicode, p, c);
+        return;
     }
     for (size_t i = 0; i < count; i++) {
         push(unicode, p, parts[i]);

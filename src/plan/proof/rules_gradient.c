@@ -50,7 +50,7 @@ void tr__rule_gauge(tr_proof *p) {
     tr_kept kept = tr__kept_sums(p, flat);
     bool folds = tr__plan_folds(p->plan);
     kept.base = buffer == kept.buffer && !folds ? kept.base : 0;
-    size_t segment = (size_t)(t->segments[step->unit] + step->segment);
+    size_t segment = (size_t)t->segments[step->unit] + (size_t)step->segment;
     for (size_t i = t->of_segment[segment]; i < t->of_segment[segment + 1]; i++) {
         const tr_plan_param *param = &p->plan->params[t->makers[i].param];
         if (param->flat != flat) {

@@ -114,8 +114,8 @@ tr_bytes tr__kept_bytes(tr_proof *p, const tr_kept *kept, int64_t first,
         tr__proof_wrong(p,
                         "takes elements [%lld, %lld) of a part of which this rank has "
                         "[%lld, %lld)",
-                        (long long)first, (long long)(first + count),
-                        (long long)kept->first, (long long)(kept->first + kept->count));
+                        (long long)first, (long long)first + count,
+                        (long long)kept->first, (long long)kept->first + kept->count);
         return (tr_bytes){-1, 0, 0};
     }
     int64_t begin = kept->base + first * kept->element;
