@@ -167,6 +167,7 @@ struct tr_op {
     size_t attr_bytes; // sizeof its attribute struct, <= TR_OP_ATTR_BYTES
     uint32_t flags;
     uint32_t no_gradient; // bit i: input i never has a gradient (indices, targets)
+    uint32_t positions;   // bit i: input i is a batch's positions (TR_ROLE_POSITION)
     uint32_t
         shape_only; // bit i: of input i only the shape is looked at: it may be NULL
     // Bit i: output i is one tensor for the whole wave, to which the op adds for every

@@ -53,7 +53,7 @@ static needs needs_of(const tr_instruction *at) {
 }
 
 static bool fits(const tr_measuring *m, const needs *n) {
-    return n->cold + n->warm + n->ids <= (size_t)m->memory;
+    return n->cold + n->warm + 2 * n->ids <= (size_t)m->memory;
 }
 
 static double flops_of(const tr_instruction *at) {
@@ -105,14 +105,16 @@ typedef struct launch_work {
     const tr_instruction *at;
 } launch_work;
 
+// positions: it holds a batch's, which are those of one document a sample: no other
+// documents take longer.
 static void *place_of(tr_measuring *m, const tr_operand *operand, tr_tensor_desc desc,
-                      size_t *warm_at) {
+                      bool positions, size_t *warm_at) {
     size_t bytes = room(desc), at = *warm_at;
     if (operand->place == TR_PLACE_NONE) {
         return NULL;
     }
     if (desc.dtype == TR_I32) {
-        return tr__arena_view(m->ids, 0, bytes);
+        return tr__arena_view(m->ids, positions ? m->positions_at : 0, bytes);
     }
     if (!is_cold(operand->place)) {
         *warm_at += bytes;
@@ -130,10 +132,11 @@ static void launch(void *what) {
     tr_launch args = {.run = &run, .accumulate = at->desc.accumulate};
     size_t warm_at = 0;
     for (int i = 0; i < at->desc.in_count; i++) {
-        args.in[i] = place_of(w->m, &at->in[i], at->desc.in[i], &warm_at);
+        bool positions = at->desc.op->positions >> i & 1;
+        args.in[i] = place_of(w->m, &at->in[i], at->desc.in[i], positions, &warm_at);
     }
     for (int i = 0; i < at->desc.out_count; i++) {
-        args.out[i] = place_of(w->m, &at->out[i], at->desc.out[i], &warm_at);
+        args.out[i] = place_of(w->m, &at->out[i], at->desc.out[i], false, &warm_at);
     }
     args.workspace = tr__arena_view(w->m->warm, warm_at, 0);
     at->kernel->launch(&at->desc, at->state, &args);
@@ -249,6 +252,18 @@ static tr_status add_needs(tr_measuring *m, int size, const tr_instruction *at,
     return TR_OK;
 }
 
+// As many as the largest operand of ids has, behind the ids.
+static void fill_positions(tr_measuring *m) {
+    const tr_batch_tensor *tensor = tr_batch_positions(&m->plans[0]->batch);
+    if (!tensor) {
+        return;
+    }
+    int32_t *place = tr__arena_view(m->ids, m->positions_at, m->positions_at);
+    for (size_t i = 0; i < m->positions_at / sizeof *place; i++) {
+        place[i] = (int32_t)((int64_t)i % tensor->desc.shape.dim[0]);
+    }
+}
+
 static tr_status take_memory(tr_measuring *m) {
     needs most = {0, 0, 0};
     for (int i = 0; i < m->plan_count; i++) {
@@ -258,12 +273,14 @@ static tr_status take_memory(tr_measuring *m) {
     m->cold_bytes = most.cold + (more < COLD ? more : COLD);
     tr_status status = tr__arena_create("operands", most.warm, &m->warm, m->err);
     if (status == TR_OK) {
-        status = tr__arena_create("operands", most.ids, &m->ids, m->err);
+        m->positions_at = most.ids;
+        status = tr__arena_create("operands", 2 * most.ids, &m->ids, m->err);
     }
     if (status == TR_OK) {
         status = tr__arena_create("operands", m->cold_bytes, &m->cold, m->err);
     }
     if (status == TR_OK) {
+        fill_positions(m);
         tr__measure_fill(m->warm, most.warm);
         tr__measure_fill(m->cold, m->cold_bytes);
     }

@@ -46,6 +46,10 @@ tr_op_desc test_attention_describe(const test_attention *s, bool backward) {
             .target = {.workers = s->threads, .level = -1},
         };
     }
+    if (s->positions) {
+        desc.in[desc.in_count++] =
+            (tr_tensor_desc){TR_I32, TR_SHAPE2(s->batch, s->context)};
+    }
     memcpy(desc.attr, &attr, sizeof attr);
     return desc;
 }
@@ -107,9 +111,10 @@ test_attention_results test_attention_run(const test_attention *s, int which,
     }
     const void *qkv = inputs->qkv.memory.data, *dy = inputs->dy.memory.data;
     void *y = r.y.memory.data, *lse = r.lse.memory.data;
-    tr_launch launch = {.in = {qkv}, .out = {y, lse}, .run = &test_attention_context};
+    tr_launch launch = {
+        .in = {qkv, s->positions}, .out = {y, lse}, .run = &test_attention_context};
     test_launch(kernel_for(&forward, which), &forward, &launch);
-    launch = (tr_launch){.in = {dy, qkv, y, lse},
+    launch = (tr_launch){.in = {dy, qkv, y, lse, s->positions},
                          .out = {r.dqkv.memory.data},
                          .accumulate = add,
                          .run = &test_attention_context};

@@ -8,7 +8,8 @@ typedef struct test_attention {
     int64_t batch, context, heads, depth;
     float dropout;
     int threads;
-    tr_dtype type; // of the real tensors; TR_NONE: f32
+    tr_dtype type;            // of the real tensors; TR_NONE: f32
+    const int32_t *positions; // [batch, context] in documents; NULL: each is one
 } test_attention;
 
 enum { TEST_ATTENTION_DRAW = 5 }; // its draw_id

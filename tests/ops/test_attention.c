@@ -25,7 +25,7 @@ static void near(float got, double want) {
 static void forward_by_hand(void **state) {
     (void)state;
     const float qkv[] = {2, 3, 5, 1, 1, 7};
-    test_attention s = {1, 2, 1, 1, 0, 2, 0};
+    test_attention s = {1, 2, 1, 1, 0, 2, 0, NULL};
     tr_op_desc desc = test_attention_describe(&s, false);
     double e = exp(-2.0), p = 1 / (1 + e);
     const tr_kernel *kernel;
@@ -51,7 +51,7 @@ static void forward_by_hand(void **state) {
 static void backward_by_hand(void **state) {
     (void)state;
     const float qkv[] = {2, 3, 5, 1, 1, 7}, dy[] = {1, 10};
-    test_attention s = {1, 2, 1, 1, 0, 1, 0};
+    test_attention s = {1, 2, 1, 1, 0, 1, 0, NULL};
     tr_op_desc desc = test_attention_describe(&s, true);
     double e = exp(-2.0), p = 1 / (1 + e), g = p * (1 - p) * (5 - 7) * 10;
     float y[2] = {5, (float)(5 * p + 7 * (1 - p))};
@@ -78,7 +78,7 @@ static void backward_by_hand(void **state) {
 static void dropout_by_hand(void **state) {
     (void)state;
     enum { S = 40, H = 2 };
-    test_attention s = {2, S, H, 1, 0.5f, 2, 0};
+    test_attention s = {2, S, H, 1, 0.5f, 2, 0, NULL};
     tr_op_desc desc = test_attention_describe(&s, false);
     float qkv[2][S][3][H] = {0}, y[2][S][H], lse[2][H][S];
     for (int i = 0; i < 2 * S * H; i++) {

@@ -67,10 +67,10 @@ static void odd_sizes(void **state) {
 static void many_tiles(void **state) {
     (void)state;
     const test_attention sizes[] = {
-        {1, 257, 1, 64, 0, 2, 0},    {1, 257, 2, 33, 0.2f, 3, 0},
-        {2, 64, 1, 8, 0.1f, 1, 0},   {1, 128, 3, 16, 0, 4, 0},
-        {1, 193, 1, 80, 0.5f, 1, 0}, {3, 65, 2, 16, 0, 5, 0},
-        {1, 257, 1, 8, 0.1f, 8, 0},  {1, 130, 1, 128, 0, 2, 0}};
+        {1, 257, 1, 64, 0, 2, 0, NULL},    {1, 257, 2, 33, 0.2f, 3, 0, NULL},
+        {2, 64, 1, 8, 0.1f, 1, 0, NULL},   {1, 128, 3, 16, 0, 4, 0, NULL},
+        {1, 193, 1, 80, 0.5f, 1, 0, NULL}, {3, 65, 2, 16, 0, 5, 0, NULL},
+        {1, 257, 1, 8, 0.1f, 8, 0, NULL},  {1, 130, 1, 128, 0, 2, 0, NULL}};
     for (int i = 0; i < 8; i++) {
         check_both(sizes[i], i % 2);
     }
@@ -81,7 +81,7 @@ static void many_tiles(void **state) {
 static void threads_agree(void **state) {
     (void)state;
     for (int threads = 2; threads <= 16; threads++) {
-        test_attention s = {1, 200, 3, 48, 0.1f, threads, 0}, one = s;
+        test_attention s = {1, 200, 3, 48, 0.1f, threads, 0, NULL}, one = s;
         one.threads = 1;
         test_attention_inputs in = test_attention_inputs_take(&s);
         for (int k = 1; test_kernel(&tr__op_attention, k) != NULL; k++) {
@@ -103,7 +103,7 @@ static void threads_agree(void **state) {
 // The mask goes with the global sample: the second of two samples, alone.
 static void samples_are_apart(void **state) {
     (void)state;
-    test_attention two = {2, 70, 2, 16, 0.4f, 2, 0}, one = two;
+    test_attention two = {2, 70, 2, 16, 0.4f, 2, 0, NULL}, one = two;
     one.batch = 1;
     tr_op_desc desc = test_attention_describe(&one, false);
     test_attention_inputs in = test_attention_inputs_take(&two);
@@ -130,7 +130,7 @@ static void samples_are_apart(void **state) {
 // Scores far from 0, where exponentials over- or underflow.
 static void large_scores(void **state) {
     (void)state;
-    test_attention s = {1, 100, 1, 4, 0, 1, 0};
+    test_attention s = {1, 100, 1, 4, 0, 1, 0, NULL};
     test_attention_inputs in = test_attention_inputs_take(&s);
     test_tensor_fill(&in.qkv, 30, 1);
     test_attention_results want = test_attention_run(&s, 0, &in, false);
@@ -164,11 +164,81 @@ static void not_a_number_is_not_hidden(void **state) {
     test_attention_inputs_give(&in);
 }
 
+// ---- documents
+
+// The tensor's rows [first, first + rows) of each sample, as NaNs.
+static void poison(test_tensor *tensor, int64_t first, int64_t rows) {
+    tr_shape shape = tensor->desc.shape; // [B, S, W]
+    int64_t row = shape.dim[2] * (int64_t)tr_dtype_bytes(tensor->desc.dtype);
+    for (int64_t b = 0; b < shape.dim[0]; b++) {
+        memset((char *)tensor->memory.data + (b * shape.dim[1] + first) * row, 0xFF,
+               (size_t)(rows * row));
+    }
+}
+
+// Are the rows from `first` on the same bits in both?
+static void assert_same_rows(const test_tensor *a, const test_tensor *b, int64_t first,
+                             const char *what) {
+    tr_shape shape = a->desc.shape;
+    int64_t row = shape.dim[2] * (int64_t)tr_dtype_bytes(a->desc.dtype);
+    for (int64_t s = 0; s < shape.dim[0]; s++) {
+        int64_t at = (s * shape.dim[1] + first) * row;
+        if (memcmp((char *)a->memory.data + at, (char *)b->memory.data + at,
+                   (size_t)((shape.dim[1] - first) * row)) != 0) {
+            fail_msg("%s of the second document depends on the first", what);
+        }
+    }
+}
+
+// Two documents that begin with a tile: no tile lies in both. A product with a NaN is a
+// NaN, whatever is done with it after, unless it is not computed at all.
+static void check_blocks_between(tr_dtype type) {
+    enum { BATCH = 2, FIRST = 128, CONTEXT = 300 };
+    int32_t positions[BATCH * CONTEXT];
+    for (int i = 0; i < BATCH * CONTEXT; i++) {
+        int at = i % CONTEXT;
+        positions[i] = at < FIRST ? at : at - FIRST;
+    }
+    const test_attention s = {.batch = BATCH,
+                              .context = CONTEXT,
+                              .heads = 3,
+                              .depth = 32,
+                              .threads = 3,
+                              .type = type,
+                              .positions = positions};
+    test_attention_inputs clean = test_attention_inputs_take(&s);
+    test_attention_inputs poisoned = test_attention_inputs_take(&s);
+    poison(&poisoned.qkv, 0, FIRST);
+    poison(&poisoned.dy, 0, FIRST);
+    int k = 1;
+    for (; test_attention_has(&s, k); k++) {
+        test_attention_results a = test_attention_run(&s, k, &clean, false);
+        test_attention_results b = test_attention_run(&s, k, &poisoned, false);
+        assert_same_rows(&a.y, &b.y, FIRST, "y");
+        assert_same_rows(&a.dqkv, &b.dqkv, FIRST, "dqkv");
+        test_attention_results_give(&a);
+        test_attention_results_give(&b);
+    }
+    assert_true(k > 1);
+    test_attention_inputs_give(&clean);
+    test_attention_inputs_give(&poisoned);
+}
+
+static void blocks_between_documents_are_not_computed(void **state) {
+    (void)state;
+    check_blocks_between(TR_F32);
+    check_blocks_between(TR_BF16);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(odd_sizes),     cmocka_unit_test(many_tiles),
-        cmocka_unit_test(threads_agree), cmocka_unit_test(samples_are_apart),
-        cmocka_unit_test(large_scores),  cmocka_unit_test(not_a_number_is_not_hidden),
+        cmocka_unit_test(blocks_between_documents_are_not_computed),
+        cmocka_unit_test(odd_sizes),
+        cmocka_unit_test(many_tiles),
+        cmocka_unit_test(threads_agree),
+        cmocka_unit_test(samples_are_apart),
+        cmocka_unit_test(large_scores),
+        cmocka_unit_test(not_a_number_is_not_hidden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,7 +152,8 @@ tr_status tr__attention_check(const tr_op_node *node, tr_error *err) {
 const tr_op tr__op_attention = {
     .name = "attention",
     .attr_bytes = sizeof(tr_attention_attr),
-    .no_gradient = 1 << 1, // the positions
+    .no_gradient = 1 << 1,
+    .positions = 1 << 1,
     .infer = attention_infer,
     .backward = attention_backward,
     .remake = {TR_REMAKE_ATTENTION, TR_REMAKE_ATTENTION},
@@ -166,6 +167,7 @@ const tr_op tr__op_attention = {
 const tr_op tr__op_attention_backward = {
     .name = "attention_backward",
     .attr_bytes = sizeof(tr_attention_attr),
+    .positions = 1 << 4,
     .infer = attention_backward_infer,
     .reference = &tr__attention_backward_reference,
 };
