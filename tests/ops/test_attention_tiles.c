@@ -150,7 +150,7 @@ static void large_scores(void **state) {
 static void not_a_number_is_not_hidden(void **state) {
     (void)state;
     enum { S = 90, D = 4 };
-    test_attention s = {1, S, 1, D, 0, 2, 0};
+    test_attention s = {1, S, 1, D, 0, 2, 0, NULL};
     test_attention_inputs in = test_attention_inputs_take(&s);
     float *qkv = in.qkv.memory.data;
     qkv[70 * 3 * D + D + 1] = NAN;
