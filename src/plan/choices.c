@@ -263,5 +263,5 @@ tr_status tr_plan_recompute_choices(const tr_plan *plan,
     if (plan->request.inference) {
         return tr_fail(err, TR_USAGE, "a plan without a backward makes nothing again");
     }
-    return choose(&(range){plan, 0, plan->unit_count}, out, count, err);
+    return choose(&(range){plan, plan->runs.first, plan->runs.end}, out, count, err);
 }

@@ -12,7 +12,7 @@ typedef struct writer {
     int64_t *begun; // [flats] 1 + the last scope that has made a gradient of it
     bool lean;
     int64_t first, end; // the micro-batches of the running wave
-    int lowest;         // the first unit that has a backward
+    int lowest;         // the first of this rank's units that has a backward
     tr_error *err;
     tr_status status;
 } writer;
@@ -30,7 +30,7 @@ static bool keeps_nothing(const writer *w, int u) {
 }
 
 static void add_forward(writer *w, int u, int segment, int64_t micro) {
-    if (u == 0 && segment == 0 && !w->plan->request.inference) {
+    if (u == w->plan->runs.first && segment == 0 && !w->plan->request.inference) {
         add(w, (tr_plan_step){
                    .kind = TR_STEP_load, .stream = TR_STREAM_DATA, .micro = micro});
     }
@@ -179,7 +179,7 @@ static void add_update(writer *w, tr_plan_step_kind kind, size_t f) {
 // Wave tensors that no segment waits for are merged when all waves have added to them,
 // where the states of the model follow them.
 static void merge_step(writer *w) {
-    for (int u = 0; u < w->plan->unit_count; u++) {
+    for (int u = w->plan->runs.first; u < w->plan->runs.end; u++) {
         const tr_unit_program *program = w->plan->units[u].program;
         bool whole = program->track.count > 0 && tr__wave_is_step(program);
         for (int s = 0; whole && s < program->segments; s++) {
@@ -188,32 +188,43 @@ static void merge_step(writer *w) {
     }
 }
 
-static void train_step(writer *w) {
-    tr_plan *plan = w->plan;
-    int last = plan->unit_count - 1;
+// Every wave goes up through this rank's units, and down again.
+static void add_waves(writer *w) {
+    const tr_plan *plan = w->plan;
+    bool turns = plan->runs.end == plan->unit_count;
+    int end = plan->runs.end - turns; // of units that are not turned at once
     int64_t g = plan->request.accumulation_steps, wave = plan->request.wave;
-    while (!tr__unit_has_backward(plan->units[w->lowest].program)) {
-        w->lowest++; // the last unit has the loss
-    }
-    add(w, (tr_plan_step){.kind = TR_STEP_clear, .part = TR_PART_RECORD});
     for (int64_t first = 0; first < g; first += wave) {
         w->first = first;
         w->end = tr__min_i64(first + wave, g);
-        for (int u = 0; u < last; u++) {
+        for (int u = plan->runs.first; u < end; u++) {
             forward_unit(w, u);
         }
-        turn(w, last);
-        for (int u = last - 1; u >= w->lowest; u--) {
+        if (turns) {
+            turn(w, end);
+        }
+        for (int u = end - 1; u >= w->lowest; u--) {
             backward_unit(w, u);
         }
     }
+}
+
+static void train_step(writer *w) {
+    tr_plan *plan = w->plan;
+    w->lowest = plan->runs.first;
+    while (w->lowest < plan->runs.end - 1 &&
+           !tr__unit_has_backward(plan->units[w->lowest].program)) {
+        w->lowest++; // the last unit has the loss
+    }
+    add(w, (tr_plan_step){.kind = TR_STEP_clear, .part = TR_PART_RECORD});
+    add_waves(w);
     merge_step(w);
     add(w, (tr_plan_step){.kind = TR_STEP_norm});
     add(w, (tr_plan_step){.kind = TR_STEP_report, .stream = TR_STREAM_DATA});
     add(w, (tr_plan_step){.kind = TR_STEP_decide,
                           .stream = TR_STREAM_DATA,
                           .guard = TR_GUARD_ALWAYS});
-    for (int u = 0; u < plan->unit_count; u++) {
+    for (int u = plan->runs.first; u < plan->runs.end; u++) {
         if (plan->units[u].program->track.count > 0) {
             add(w, (tr_plan_step){
                        .kind = TR_STEP_track, .guard = TR_GUARD_APPLIED, .unit = u});
@@ -236,7 +247,7 @@ static void forward_only(writer *w, bool answer) {
     w->lean = true;
     w->first = 0;
     w->end = 1;
-    for (int u = 0; u < w->plan->unit_count; u++) {
+    for (int u = w->plan->runs.first; u < w->plan->runs.end; u++) {
         if (answer) { // all segments in one program
             add_forward(w, u, 0, 0);
         } else {

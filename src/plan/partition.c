@@ -223,7 +223,6 @@ static tr_status add_state(tr_plan *plan, int u, size_t index, tr_error *err) {
 static tr_status keep_states(tr_plan *plan, int u, tr_error *err) {
     const tr_unit_program *program = plan->units[u].program;
     tr_status status = TR_OK;
-    plan->units[u].states = -1;
     if (program->state_bytes == 0) {
         return TR_OK;
     }
@@ -247,7 +246,6 @@ static tr_status keep_cache(tr_plan *plan, int u, tr_error *err) {
     tr_buffer buffer = {.category = TR_LEDGER_cache,
                         .sequence = -1,
                         .bytes = plan->units[u].program->cache_bytes};
-    plan->units[u].cache = -1;
     if (buffer.bytes == 0) {
         return TR_OK;
     }
@@ -394,10 +392,12 @@ static void choose_leaving(tr_plan *plan) {
 tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {
     for (int u = 0; u < plan->unit_count; u++) {
         tr_status status = add_unit(plan, u, err);
-        if (status == TR_OK) {
+        bool runs = tr__plan_runs(plan, u);
+        plan->units[u].states = plan->units[u].cache = -1;
+        if (status == TR_OK && runs) {
             status = keep_states(plan, u, err);
         }
-        if (status == TR_OK) {
+        if (status == TR_OK && runs) {
             status = keep_cache(plan, u, err);
         }
         if (status != TR_OK) {

@@ -29,6 +29,10 @@ tr_space tr__plan_shared_space(const tr_plan *plan) {
     return plan->request.discrete ? TR_SPACE_HOST : TR_SPACE_DEVICE;
 }
 
+bool tr__plan_runs(const tr_plan *plan, int unit) {
+    return unit >= plan->runs.first && unit < plan->runs.end;
+}
+
 int64_t tr__data_ranks(const tr_plan_request *request) {
     return request->mesh.size[TR_AXIS_DATA];
 }
@@ -372,6 +376,7 @@ static void resolve(tr_plan *plan) {
     }
     plan->batch = r->model->batch;
     plan->unit_count = r->model->unit_count;
+    plan->runs = tr__stage_units(&r->mesh, plan->unit_count);
     plan->answer = plan->exchange = -1;
     if (r->optimizer_home != TR_SPACE_DEVICE && r->grad_home == TR_SPACE_DEVICE) {
         r->grad_home = TR_SPACE_HOST;

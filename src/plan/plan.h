@@ -52,7 +52,8 @@ struct tr_plan {
     tr_target target;        // of all kernels
     tr_batch_tensors batch;  // the model's: what a slot of the ring holds
     tr_plan_unit *units;
-    int unit_count;
+    int unit_count;     // of the model
+    tr_unit_range runs; // those of them that this rank runs
     tr_flat *flats;
     size_t flat_count, flat_capacity;
     tr_plan_param *params;
@@ -89,6 +90,8 @@ int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
 // Where what host and device share lies: micro-batches, statistics, the model's states,
 // logits. A discrete device reaches it on the host.
 tr_space tr__plan_shared_space(const tr_plan *plan);
+// Does this rank run the unit?
+bool tr__plan_runs(const tr_plan *plan, int unit);
 // Ranks along the data axis, and which of them this one is.
 int64_t tr__data_ranks(const tr_plan_request *request);
 int64_t tr__data_rank(const tr_plan_request *request);

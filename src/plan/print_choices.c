@@ -9,7 +9,7 @@
 // Units that have the program of unit u; 0 where an earlier one has it.
 static int users(const tr_plan *plan, int u) {
     int count = 0;
-    for (int other = 0; other < plan->unit_count; other++) {
+    for (int other = plan->runs.first; other < plan->runs.end; other++) {
         bool same = plan->units[other].program == plan->units[u].program;
         if (same && other < u) {
             return 0;
@@ -105,7 +105,8 @@ static tr_status print_unit(const tr_plan *plan, int u, int times, bool *begun,
 tr_status tr__choices_print(const tr_plan *plan, FILE *to, tr_error *err) {
     tr_status status = TR_OK;
     bool begun = false;
-    for (int u = 0; u < plan->unit_count && !plan->request.inference; u++) {
+    for (int u = plan->runs.first; u < plan->runs.end && !plan->request.inference;
+         u++) {
         int times = users(plan, u);
         if (times > 0) {
             status = print_unit(plan, u, times, &begun, to, err);
@@ -154,7 +155,8 @@ static tr_status write_unit(const tr_plan *plan, int u, int times, tr_json_write
 tr_status tr__choices_write(const tr_plan *plan, tr_json_writer *to, tr_error *err) {
     tr__json_line(to, 2);
     tr__json_put_open(to, "recompute", '[');
-    for (int u = 0; u < plan->unit_count && !plan->request.inference; u++) {
+    for (int u = plan->runs.first; u < plan->runs.end && !plan->request.inference;
+         u++) {
         int times = users(plan, u);
         tr_status status = times > 0 ? write_unit(plan, u, times, to, err) : TR_OK;
         if (status != TR_OK) {

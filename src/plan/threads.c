@@ -24,7 +24,7 @@ static void add(work *w, const tr_program *programs, int segments) {
 
 static work of_micro_batch(const tr_plan *plan) {
     work w = {0, 0, 0};
-    for (int u = 0; u < plan->unit_count; u++) {
+    for (int u = plan->runs.first; u < plan->runs.end; u++) {
         const tr_unit_program *unit = plan->units[u].program;
         add(&w, unit->forward, unit->segments);
         add(&w, unit->backward, unit->segments);

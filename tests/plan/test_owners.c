@@ -106,12 +106,35 @@ static void plans_say_who_owns_what(void **state) {
     tr_model_destroy(model);
 }
 
+// A rank that runs a part of the units needs from others what its first unit is given,
+// and the gradient of what its last one makes. No pass has them sent yet, and the proof
+// finds that.
+static void a_part_of_the_units_alone_is_no_step(void **state) {
+    (void)state;
+    static const char *const needs[] = {
+        "backward layer.0, segment 0, micro-batch 0) needs the gradient of the input "
+        "of "
+        "layer.1",
+        "forward layer.1, segment 0, micro-batch 0) needs the input of layer.1"};
+    tr_model *model = test_model_mlp(); // three units
+    tr_plan_request request = test_request(model, 1, 2);
+    for (int stage = 0; stage < 2; stage++) {
+        tr_plan *plan = NULL;
+        tr_error err = {0};
+        request.mesh = (tr_mesh){.size = {1, 1, 2}, .at = {0, 0, stage}};
+        assert_int_equal(tr__plan_build(&request, &plan, &err), TR_INTERNAL);
+        assert_non_null(strstr(err.message, needs[stage]));
+    }
+    tr_model_destroy(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_rank_of_those_that_have_the_same_owns),
         cmocka_unit_test(the_loss_is_of_the_last_stage),
         cmocka_unit_test(stages_have_runs_of_units),
         cmocka_unit_test(plans_say_who_owns_what),
+        cmocka_unit_test(a_part_of_the_units_alone_is_no_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,8 @@ static void missing(tr_proof *p, const char *what, const char *of) {
 void tr__oblige_work(tr_proof *p) {
     bool training = p->kind == TR_SEQUENCE_TRAIN;
     int64_t micros = training ? p->plan->request.accumulation_steps : 1;
-    for (int u = 0; u < p->plan->unit_count && p->status == TR_OK; u++) {
+    for (int u = p->plan->runs.first; u < p->plan->runs.end && p->status == TR_OK;
+         u++) {
         for (int32_t s = p->tables.segments[u]; s < p->tables.segments[u + 1]; s++) {
             bool back = training && tr__unit_has_backward(p->plan->units[u].program);
             bool whole = p->walked.forward[s] == micros &&

@@ -39,7 +39,7 @@ void tr__rule_clear(tr_proof *p) {
 void tr__rule_gauge(tr_proof *p) {
     const tr_plan_step *step = p->step;
     const tr_proof_tables *t = &p->tables;
-    if (step->unit < 0 || step->unit >= p->plan->unit_count || step->segment < 0 ||
+    if (!tr__plan_runs(p->plan, step->unit) || step->segment < 0 ||
         step->segment >= p->plan->units[step->unit].program->segments ||
         step->binding < 0) {
         tr__proof_wrong(p, "is of what the model has not");

@@ -133,7 +133,7 @@ void tr__rule_boundary(tr_proof *p) {
     const tr_plan_step *step = p->step;
     tr_space home = p->plan->request.boundary_home;
     bool leaves = step->kind == TR_STEP_evict;
-    if (step->unit < 1 || step->unit >= p->plan->unit_count || step->micro < 0 ||
+    if (step->unit < 1 || !tr__plan_runs(p->plan, step->unit) || step->micro < 0 ||
         step->micro >= p->plan->request.accumulation_steps ||
         p->kind != TR_SEQUENCE_TRAIN) {
         tr__proof_wrong(p, "is of what the model has not");

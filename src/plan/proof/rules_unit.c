@@ -24,9 +24,9 @@ static int64_t *done_of(tr_proof *p, int64_t *done, int segment) {
 
 static bool is_of_model(tr_proof *p) {
     const tr_plan_step *step = p->step;
-    bool inside = step->unit >= 0 && step->unit < p->plan->unit_count &&
-                  step->segment >= 0 && step->segment < segments_of(p) &&
-                  step->micro >= 0 && step->micro < micros_of(p);
+    bool inside = tr__plan_runs(p->plan, step->unit) && step->segment >= 0 &&
+                  step->segment < segments_of(p) && step->micro >= 0 &&
+                  step->micro < micros_of(p);
     if (!inside) {
         tr__proof_wrong(p, "is of what the model has not");
     }

@@ -123,9 +123,8 @@ void tr__wave_name(tr_proof *p, tr_slot slot) {
 
 static bool is_of_segment(tr_proof *p) {
     const tr_plan_step *step = p->step;
-    bool inside = is_training(p) && step->unit >= 0 &&
-                  step->unit < p->plan->unit_count && step->segment >= 0 &&
-                  step->segment < unit_of(p)->segments;
+    bool inside = is_training(p) && tr__plan_runs(p->plan, step->unit) &&
+                  step->segment >= 0 && step->segment < unit_of(p)->segments;
     if (!inside) {
         tr__proof_wrong(p, "is of what the model has not");
     }

@@ -194,7 +194,7 @@ static void find_makers(builder *b) {
         const tr_unit_program *unit = b->plan->units[u].program;
         for (int s = 0; s < unit->segments && !b->failed; s++) {
             out->of_segment[out->segments[u] + s] = out->maker_count;
-            if (unit->backward) {
+            if (unit->backward && tr__plan_runs(b->plan, u)) {
                 add_makers(b, u, s);
                 add_loss(b, u, s, &unit->forward[s], &out->loss);
                 add_loss(b, u, s, &unit->backward[s], &out->loss);
