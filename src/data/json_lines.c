@@ -18,7 +18,9 @@ static int64_t file_end(const tr_json_lines *l) {
 
 // More bytes of the file behind those that are there.
 static tr_status fill(tr_json_lines *l, tr_error *err) {
-    memmove(l->buffer, l->buffer + l->from, l->have - l->from);
+    if (l->have > l->from) {
+        memmove(l->buffer, l->buffer + l->from, l->have - l->from);
+    }
     l->have -= l->from;
     l->from = 0;
     if (l->have >= LINE_MAX_BYTES) {
@@ -46,7 +48,7 @@ static tr_status next_line(tr_json_lines *l, const char **line, size_t *bytes,
     *line = NULL;
     for (;;) {
         size_t here = l->have - l->from;
-        const char *begin = l->buffer + l->from;
+        const char *begin = here > 0 ? l->buffer + l->from : NULL;
         const char *end = here > seen ? memchr(begin + seen, '\n', here - seen) : NULL;
         if (end || (l->at == file_end(l) && here > 0)) {
             *line = begin;

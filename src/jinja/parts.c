@@ -56,6 +56,22 @@ const tr_jinja_list *tr__jinja_iterate(tr_jinja_run *run, const tr_jinja_value *
 
 // ---- by name
 
+// The value is kept: the method outlives the expression that names it.
+static tr_jinja_value find_method(tr_jinja_run *run, const tr_jinja_value *of,
+                                  tr_jinja_string name) {
+    bool forbidden = false;
+    const tr_jinja_function *method = tr__jinja_method(of->kind, name, &forbidden);
+    if (!method) {
+        return tr__jinja_undefined(name);
+    }
+    tr_jinja_value *self = tr__jinja_take(run, 1, sizeof *self);
+    if (!self) {
+        return tr__jinja_none();
+    }
+    *self = *of;
+    return (tr_jinja_value){.kind = TR_JINJA_METHOD, .as.method = {self, method}};
+}
+
 static tr_jinja_value at_place(const tr_jinja_loop *loop, size_t index,
                                tr_jinja_string name) {
     return index < loop->list->count ? loop->list->item[index]
@@ -90,28 +106,11 @@ static tr_jinja_value loop_attribute(tr_jinja_run *run, const tr_jinja_value *of
     if (tr__jinja_text_is(name, "nextitem")) {
         return at_place(loop, loop->index + 1, name);
     }
-    bool forbidden = false;
-    const tr_jinja_function *method = tr__jinja_method(of->kind, name, &forbidden);
-    if (!method) {
+    tr_jinja_value method = find_method(run, of, name);
+    if (method.kind != TR_JINJA_METHOD) {
         tr__jinja_fail(run, "loop.%.*s is not supported", (int)name.count, name.bytes);
-        return tr__jinja_none();
     }
-    return (tr_jinja_value){.kind = TR_JINJA_METHOD, .as.method = {of, method}};
-}
-
-static tr_jinja_value find_method(tr_jinja_run *run, const tr_jinja_value *of,
-                                  tr_jinja_string name) {
-    bool forbidden = false;
-    const tr_jinja_function *method = tr__jinja_method(of->kind, name, &forbidden);
-    if (!method) {
-        return tr__jinja_undefined(name);
-    }
-    tr_jinja_value *self = tr__jinja_take(run, 1, sizeof *self);
-    if (!self) {
-        return tr__jinja_none();
-    }
-    *self = *of;
-    return (tr_jinja_value){.kind = TR_JINJA_METHOD, .as.method = {self, method}};
+    return method;
 }
 
 static tr_jinja_value fail_undefined(tr_jinja_run *run, const tr_jinja_value *of,
