@@ -107,6 +107,37 @@ static void test_train_and_sample(void **state) {
     assert_int_equal(cached(state), 1);
 }
 
+// Rows of whole documents: what packing came to is said, the step is that of the
+// documents apart, and neither ranks nor a resumed run changes a bit.
+static void test_packed(void **state) {
+    static const char once[] = "once/checkpoints/latest/model.safetensors";
+    write_run(state, ", \"resid_pdrop\": 0, \"embd_pdrop\": 0, \"attn_pdrop\": 0",
+              ", \"tokenizer\": \"tok\", \"packing\": true, \"document_separator\": "
+              "\" the \"");
+    const char *sums = "execution.reproducible=true";
+    const char *micro = "train_micro_batch_size_per_gpu=1";
+    outcome o = run(state, LIST("train", "run.json", "--out", "once", "--set", sums,
+                                "--set", micro));
+    assert_int_equal(o.status, 0);
+    assert_says(o.err, " documents packed into ");
+    assert_says(o.err, " rows of 16 tokens; ");
+    outcome_free(&o);
+    free(succeed(state, LIST("train", "run.json", "--steps", "2", "--set", sums,
+                             "--set", micro)));
+    free(succeed(state, LIST("train", "run.json", "--steps", "4", "--set", sums,
+                             "--set", micro)));
+    assert_same_file(state, once, weights);
+    free(succeed(state,
+                 LIST("train", "run.json", "--ranks", "2", "--out", "ranks", "--set",
+                      sums, "--set", micro, "--set", "zero_optimization.stage=2")));
+    assert_same_file(state, once, "ranks/checkpoints/latest/model.safetensors");
+    char *text = succeed(state, LIST("check", "run.json"));
+    assert_says(text, "ok  each packed document in a sample of its own");
+    free(text);
+    free(
+        succeed(state, LIST("sample", "once", "--prompt", "the men", "--tokens", "5")));
+}
+
 // The ids are those of tranche tokenize, and the training is the same to the bit.
 static void test_as_tokens(void **state) {
     free(succeed(state,
@@ -409,6 +440,7 @@ static void test_plan(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_train_and_sample),
+        TEST(test_packed),
         TEST(test_as_tokens),
         TEST(test_companions),
         TEST(test_companions_of_bytes),
