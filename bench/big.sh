@@ -58,7 +58,7 @@ awk '/"ph": "X"/ {
             end / 1e6, (end - busy[0]) / 1e6, 100 * (1 - busy[0] / end)
         printf "the disk read or wrote for %.2f s\n", busy[4] / 1e6
     }' "$work/trace.json"
-build/bench/carrier "$disk" | sed 's/^/alone: /'
+build/bench/copy_engine "$disk" | sed 's/^/alone: /'
 if [ -n "$peer" ]; then
     run_peer gpt2_forward.py --loss "$work/xl" --text "$text" &&
         echo "transformers: loss $(figure loss "$work/peer.json")"

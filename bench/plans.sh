@@ -7,7 +7,7 @@
 #     bench/plans.sh [PART...]      (default: all of them)
 #
 #     choices     docs/memory.md: the classic choices, side by side
-#     remake      docs/memory.md: what recomputation keeps and costs
+#     recompute      docs/memory.md: what recomputation keeps and costs
 #     xl          docs/memory.md: GPT-2 XL away from the device
 #     batch       docs/memory.md: 32 samples at a time, four times
 #     budgets     docs/memory.md: 24 GB, 4 x 8, as the planner has it
@@ -139,7 +139,7 @@ kept() {
          END { printf "%.0f\n", sum }' "$1"
 }
 
-remake() { # NAME KEY=VALUE
+recompute() { # NAME KEY=VALUE
     simulate "$cpu" 1 32 1 "$2" || return
     "$program" plan "$work/run.json" --set train_batch_size=32 \
         --set train_micro_batch_size_per_gpu=1 --set "$2" --json >"$work/plan.json" || return
@@ -150,19 +150,19 @@ remake() { # NAME KEY=VALUE
         "$(calculate "$seconds / $none" %.3f)"
 }
 
-bench_remake() {
+bench_recompute() {
     model '"gpt2"'
     columns "made again" "kept, MiB" "device total, MiB" "TFLOP a step" "s a step" \
         "against nothing"
     none=
-    remake nothing execution.recompute=none
-    remake "norms, activations (default)" 'execution.recompute=["norm", "activation"]'
-    remake "those and attention" 'execution.recompute=["norm", "activation", "attention"]'
-    remake "those and inputs of GELU" \
+    recompute nothing execution.recompute=none
+    recompute "norms, activations (default)" 'execution.recompute=["norm", "activation"]'
+    recompute "those and attention" 'execution.recompute=["norm", "activation", "attention"]'
+    recompute "those and inputs of GELU" \
         'execution.recompute=["norm", "activation", "pre_activation"]'
-    remake "those and products" \
+    recompute "those and products" \
         'execution.recompute=["norm", "activation", "pre_activation", "product"]'
-    remake "whole units" $units=13
+    recompute "whole units" $units=13
 }
 
 away() { # OPTIMIZER GRADIENTS PARAMETERS KEY=VALUE...
@@ -390,7 +390,7 @@ bench_ranks() {
     cluster=examples/machines/dgx-h100.json
 }
 
-parts="choices remake xl batch budgets gpt3 cuts slices sums ranks"
+parts="choices recompute xl batch budgets gpt3 cuts slices sums ranks"
 # shellcheck disable=SC2086
 [ $# -gt 0 ] || set -- $parts
 for part in "$@"; do

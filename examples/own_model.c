@@ -83,7 +83,7 @@ static void head(tr_graph *g, const void *config) {
     tr_value w = tr_graph_param(g, "weight", TR_SHAPE2(10, 64), draw);
     tr_value b = tr_graph_param(g, "bias", TR_SHAPE1(10), draw);
     tr_value targets = tr_graph_data(g, "labels"); // [B]
-    tr_head(g, TR_LINEAR_OUT_IN, x, w, b, targets);
+    tr_linear_cross_entropy(g, TR_LINEAR_OUT_IN, x, w, b, targets);
 }
 
 static const tr_model_unit units[] = {

@@ -1,8 +1,8 @@
 #!/bin/sh
 # without.sh TECHNIQUE [CTEST OPTION]...: shows that a technique is one file. In a copy of
 # the sources it deletes src/plan/TECHNIQUE.c and the row of its pass, builds all, and
-# runs the tests but those that ask for the technique. The techniques: gauge (the noise
-# scale), stage (updates on NVMe), fold (sums that are not f32).
+# runs the tests but those that ask for the technique. The techniques: micro_norm (the noise
+# scale), stage (updates on NVMe), accumulate (sums that are not f32).
 # WITHOUT: the folder of the copy, kept for the next time, which builds what has changed;
 # by default a temporary one.
 set -eu
@@ -11,7 +11,7 @@ technique=${1:-}
 # Test programs that have a case which asks for it. (Those on several ranks, labelled so,
 # ask for all three in one table of cases.)
 case $technique in
-gauge)
+micro_norm)
     own='cli/budgets_later'     # a batch that follows the noise scale
     own="$own|plan/check"       # measuring, spoilt in every way
     own="$own|train/(batches|guard|noise|short|sums)" # runs that measure it
@@ -25,7 +25,7 @@ stage)
     own="$own|train/(batches|key_effects|nvme|offload|places|precision|resnet|short)"
     own="$own|train/(sums|zero_keys)"
     ;;
-fold)
+accumulate)
     own='plan/(check|check_kept|plan|waves)'   # plans with such sums
     own="$own|planner/exhaustive|sim/schedule" # choosing and simulating them
     # Runs in reproducible mode or with sums in 16 bits, and their words.
@@ -33,7 +33,7 @@ fold)
     own="$own|train/(batches|check|halves|noise|offload|places|precision|resnet|sums)"
     ;;
 *)
-    echo "usage: without.sh gauge|stage|fold [CTEST OPTION]..." >&2
+    echo "usage: without.sh micro_norm|stage|accumulate [CTEST OPTION]..." >&2
     exit 2
     ;;
 esac

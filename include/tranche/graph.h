@@ -156,20 +156,23 @@ tr_value tr_batch_norm(tr_graph *graph, tr_value x,
                        bool relu);
 tr_value tr_dropout(tr_graph *graph, tr_value x, float probability);
 // The loss: product and cross-entropy in one; ends the last unit.
-void tr_head(tr_graph *graph, tr_linear_form form, tr_value x, tr_value weight,
-             tr_value bias, tr_value targets);
+void tr_linear_cross_entropy(tr_graph *graph, tr_linear_form form, tr_value x,
+                             tr_value weight, tr_value bias, tr_value targets);
 
 // The head in slices. What is running over them, after one:
-typedef struct tr_head_running {
+typedef struct tr_linear_cross_entropy_running {
     tr_value sums, best;
-} tr_head_running;
-#define TR_HEAD_BEGIN ((tr_head_running){TR_NO_VALUE, TR_NO_VALUE})
+} tr_linear_cross_entropy_running;
+#define TR_HEAD_BEGIN ((tr_linear_cross_entropy_running){TR_NO_VALUE, TR_NO_VALUE})
 // The slice with the classes from `first` on: their weight and bias (or TR_NO_VALUE).
-tr_head_running tr_head_slice(tr_graph *graph, tr_linear_form form, tr_value x,
+tr_linear_cross_entropy_running
+tr_linear_cross_entropy_slice(tr_graph *graph, tr_linear_form form, tr_value x,
                               tr_value weight, tr_value bias, tr_value targets,
-                              int64_t first, tr_head_running before);
+                              int64_t first, tr_linear_cross_entropy_running before);
 // The loss, after the last slice; ends the last unit.
-void tr_head_slice_loss(tr_graph *graph, tr_head_running last, tr_value targets);
+void tr_linear_cross_entropy_slice_loss(tr_graph *graph,
+                                        tr_linear_cross_entropy_running last,
+                                        tr_value targets);
 
 // ---- asking
 

@@ -144,17 +144,17 @@ typedef struct tr_op_node {
 
 // What an op's results are, for whoever chooses what is made again in the backward
 // instead of being kept (tr_plan_request.recomputed_ops).
-typedef enum tr_remake {
-    TR_REMAKE_NEVER = 0,
-    TR_REMAKE_NORM = 1,            // what a normalization gives
-    TR_REMAKE_ACTIVATION = 2,      // what an activation function gives
-    TR_REMAKE_ATTENTION = 4,       // what attention gives
-    TR_REMAKE_RESIDUAL = 8,        // sums of the residual stream, what dropout leaves
-    TR_REMAKE_PRE_ACTIVATION = 16, // products that only activation functions read: no
-                                   // op says so, it follows from the graph
-    TR_REMAKE_PRODUCT = 32,        // products with a weight
-    TR_REMAKE_ALL = 63,
-} tr_remake;
+typedef enum tr_recompute_class {
+    TR_RECOMPUTE_NEVER = 0,
+    TR_RECOMPUTE_NORM = 1,       // what a normalization gives
+    TR_RECOMPUTE_ACTIVATION = 2, // what an activation function gives
+    TR_RECOMPUTE_ATTENTION = 4,  // what attention gives
+    TR_RECOMPUTE_RESIDUAL = 8,   // sums of the residual stream, what dropout leaves
+    TR_RECOMPUTE_PRE_ACTIVATION = 16, // products that only activation functions read:
+                                      // no op says so, it follows from the graph
+    TR_RECOMPUTE_PRODUCT = 32, // products with a weight
+    TR_RECOMPUTE_ALL = 63,
+} tr_recompute_class;
 
 enum {
     TR_OP_LOSS = 1, // output 0 is the sums (see below); in training the forward is left
@@ -194,7 +194,7 @@ struct tr_op {
     int (*backward)(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]);
     // What output i is; one that may be made again is made so by the op itself, run
     // once more on the same inputs, or by the rule below.
-    tr_remake remake[TR_OP_OUT_MAX];
+    tr_recompute_class recompute_class[TR_OP_OUT_MAX];
     // How to get outputs back in the backward for less than all of the op's work: one
     // rule over TR_IN / TR_OUT whose results are such outputs. Returns false when there
     // is none for this node. NULL: never. Must give the same bits as the forward did.

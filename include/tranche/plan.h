@@ -21,8 +21,8 @@ typedef enum tr_space {
     TR_SPACES
 } tr_space;
 
-// Values of tr_plan_request.recomputed_ops beside bits of tr_remake.
-#define TR_RECOMPUTE_DEFAULT ((uint32_t)(TR_REMAKE_NORM | TR_REMAKE_ACTIVATION))
+// Values of tr_plan_request.recomputed_ops beside bits of tr_recompute_class.
+#define TR_RECOMPUTE_DEFAULT ((uint32_t)(TR_RECOMPUTE_NORM | TR_RECOMPUTE_ACTIVATION))
 #define TR_RECOMPUTE_NOTHING (UINT32_C(1) << 31)
 
 // Whether a step measures the gradient noise scale: it reads the gradients of each
@@ -44,31 +44,31 @@ typedef struct tr_plan_request {
     int stage;                  // ZeRO stage 0..3
     // Where the optimizer's state lives, and the master copy of parameters that have
     // only a copy on the device. Not the device: the update is on the host.
-    tr_space optimizer_home;
+    tr_space optimizer_placement;
     // The share of the parameters, 0 to below 1, whose state and update stay on the
     // device all the same: whole flat buffers, those that forwards use first, at most
     // so much of all. Not with anything on NVMe.
     double optimizer_stays;
     // Where parameters live. Not the device: units are fetched for use. An optimizer on
     // the device reads and writes them there; in 16 bits their f32 masters are with it.
-    tr_space param_home;
+    tr_space param_placement;
     // Where complete gradients wait for the update: where it is (device: choose), or
     // NVMe, which needs the optimizer's state to be there, too.
-    tr_space grad_home;
+    tr_space grad_placement;
     // Elements of a flat buffer that the update takes at a time where it reads from
     // NVMe, a multiple of 1,024, and how many times that is staged; 0: chosen.
     int64_t update_elements;
     int update_slots;
     int64_t recomputed_units; // the first this many units are recomputed; -1: all
                               // but the last
-    // Classes of tensors (bits of tr_remake) that the other units do not keep, but make
-    // again right before their backward needs them. 0: TR_RECOMPUTE_DEFAULT;
+    // Classes of tensors (bits of tr_recompute_class) that the other units do not keep,
+    // but make again right before their backward needs them. 0: TR_RECOMPUTE_DEFAULT;
     // TR_RECOMPUTE_NOTHING: everything is kept.
     uint32_t recomputed_ops;
     int64_t recomputed_ops_units; // only in the first this many units, and
                                   // TR_RECOMPUTE_DEFAULT in the others; 0: in all
     // Where the inputs of recomputed units wait between forward and backward.
-    tr_space boundary_home;
+    tr_space boundary_placement;
     int optimizer_states; // f32 buffers per parameter
     // Parameters that are not trained: patterns (* and ?) of the names in files
     // [frozen_count], which must outlive the plan. They have no gradient, no state and
@@ -150,7 +150,8 @@ void tr_plan_destroy(tr_plan *plan); // NULL-safe
 const tr_ledger *tr_plan_ledger(const tr_plan *plan);
 const char *tr_ledger_name(tr_ledger_category category);
 const char *tr_space_name(tr_space space);
-const char *tr_remake_name(tr_remake one);       // of one class, "norm"; "" for others
+const char *
+tr_recompute_name(tr_recompute_class one);       // of one class, "norm"; "" for others
 int64_t tr_plan_parameters(const tr_plan *plan); // elements, without padding
 int64_t tr_plan_trained(const tr_plan *plan);    // those of them that are not frozen
 double tr_plan_flops(const tr_plan *plan);       // of one step on one rank

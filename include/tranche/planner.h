@@ -17,13 +17,13 @@ extern "C" {
 #define TR_DIMENSION_LIST(X)                                                           \
     X(micro_batch) /* with it the accumulation steps: T never changes */               \
     X(stage)                                                                           \
-    X(optimizer_home)                                                                  \
-    X(grad_home) /* 1: NVMe, 0: where the update is */                                 \
-    X(param_home)                                                                      \
+    X(optimizer_placement)                                                             \
+    X(grad_placement) /* 1: NVMe, 0: where the update is */                            \
+    X(param_placement)                                                                 \
     X(vocabulary_slices)                                                               \
     X(wave)                                                                            \
-    X(recomputed_ops) /* classes of tensors that units make again */                   \
-    X(boundary_home)  /* 1: inputs of recomputed units wait on the host */             \
+    X(recomputed_ops)     /* classes of tensors that units make again */               \
+    X(boundary_placement) /* 1: inputs of recomputed units wait on the host */         \
     X(recomputed_units)
 
 typedef enum tr_dimension_name {
@@ -49,8 +49,8 @@ typedef struct tr_planner_request {
     tr_model *sliced;          // plan.model, to be cut into other slices of its
                                // vocabulary on the way; NULL: it cannot be
     // What to try as plan.recomputed_ops; none: found in the model.
-    uint32_t remakes[TR_RECOMPUTE_CHOICES_MAX];
-    int remake_count;
+    uint32_t recompute_choices[TR_RECOMPUTE_CHOICES_MAX];
+    int recompute_choice_count;
     int64_t kept[TR_DIMENSIONS]; // an earlier choice, taken again if it still fits
     bool has_kept;
     bool choice_only; // nothing beside the choice is looked for: no runners-up

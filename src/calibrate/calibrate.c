@@ -30,12 +30,12 @@ static tr_status plan_size(const tr_plan_request *request, int64_t micro_batch,
     r.mesh = tr_mesh_of_data(1, 0);
     r.wave = 0;
     r.stage = 0;
-    r.optimizer_home = r.param_home = r.grad_home = TR_SPACE_DEVICE;
+    r.optimizer_placement = r.param_placement = r.grad_placement = TR_SPACE_DEVICE;
     r.update_elements = 0;
     r.update_slots = 0;
     r.recomputed_units = r.recomputed_ops_units = 0;
     r.recomputed_ops = TR_RECOMPUTE_DEFAULT;
-    r.boundary_home = TR_SPACE_DEVICE;
+    r.boundary_placement = TR_SPACE_DEVICE;
     r.no_overlap = r.reproducible = r.inference = false;
     r.sums = TR_NONE;
     r.measure = TR_MEASURE_NEVER;

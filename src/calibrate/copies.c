@@ -1,6 +1,6 @@
 // What the streams between memory spaces carry in a second, and what computing loses to
 // them.
-#include "backend/cpu/carrier.h"
+#include "backend/cpu/copy_engine.h"
 #include "base/checked.h"
 #include "calibrate/beside.h"
 
@@ -10,7 +10,7 @@ enum { BLOCK = 16 << 20, BLOCKS = 8, FILE_BLOCK = 4 << 20, FILE_BLOCKS = 16 };
 enum { SMALL_ORDERS = 32 };
 
 typedef struct carrying {
-    tr_carrier *carrier;
+    tr_copy_engine *copy_engine;
     tr_carry_kind kind;
     char *memory;   // [2 * block]
     int64_t block;  // bytes of an order
@@ -29,12 +29,13 @@ static tr_status carry(const tr_mover *mover, int count, void (*between)(void *)
                                                          : c->memory + c->block,
                           .bytes = c->block,
                           .offset = i % c->blocks * c->block};
-        tr__carrier_start(c->carrier, &order);
+        tr__copy_engine_start(c->copy_engine, &order);
     }
     if (between) {
         between(what);
     }
-    tr__carrier_wait(c->carrier, tr__carrier_newest(c->carrier), &c->fault);
+    tr__copy_engine_wait(c->copy_engine, tr__copy_engine_newest(c->copy_engine),
+                         &c->fault);
     return TR_OK;
 }
 
@@ -58,8 +59,8 @@ static tr_status beside(tr_measuring *m, carrying *c, tr_carry_kind kind, double
     return tr__measure_beside(m, &mover, each, TR_CARRY_QUEUE, part);
 }
 
-// The carrier and its memory; all ranks have them, or none goes on.
-static tr_status prepare(tr_measuring *m, const tr_carrier_options *options,
+// The copy engine and its memory; all ranks have them, or none goes on.
+static tr_status prepare(tr_measuring *m, const tr_copy_engine_options *options,
                          int64_t block, carrying *c, tr_arena **arena, tr_error *err) {
     tr_error mine = {0};
     c->block = block;
@@ -68,13 +69,13 @@ static tr_status prepare(tr_measuring *m, const tr_carrier_options *options,
     if (status == TR_OK) {
         c->memory = tr__arena_view(*arena, 0, 2 * (size_t)block);
         tr__measure_fill(*arena, 2 * (size_t)block);
-        status = tr__carrier_create(options, &c->carrier, &mine);
+        status = tr__copy_engine_create(options, &c->copy_engine, &mine);
     }
     return tr__agree(m->comm, status, &mine, err);
 }
 
 tr_status tr__measure_copies(tr_measuring *m) {
-    tr_carrier_options options = {.folder = ""};
+    tr_copy_engine_options options = {.folder = ""};
     tr_machine *machine = m->machine;
     tr_arena *arena = NULL;
     carrying c = {0};
@@ -97,7 +98,7 @@ tr_status tr__measure_copies(tr_measuring *m) {
             machine->way[way].latency = tiny;
         }
     }
-    tr__carrier_destroy(c.carrier);
+    tr__copy_engine_destroy(c.copy_engine);
     tr__arena_destroy(arena);
     return status;
 }
@@ -145,8 +146,8 @@ static tr_status measure_file(tr_measuring *m, carrying *c) {
 
 // A folder that cannot be used is an error of the run that wants it, not of this.
 tr_status tr__measure_nvme(tr_measuring *m, const char *folder) {
-    tr_carrier_options options = {.folder = folder,
-                                  .file_bytes = (int64_t)FILE_BLOCK * FILE_BLOCKS};
+    tr_copy_engine_options options = {.folder = folder,
+                                      .file_bytes = (int64_t)FILE_BLOCK * FILE_BLOCKS};
     tr_arena *arena = NULL;
     carrying c = {0};
     tr_error why = {0};
@@ -160,7 +161,7 @@ tr_status tr__measure_nvme(tr_measuring *m, const char *folder) {
         }
         m->err = err;
     }
-    tr__carrier_destroy(c.carrier);
+    tr__copy_engine_destroy(c.copy_engine);
     tr__arena_destroy(arena);
     if (status == TR_IO) {
         m->machine->way[TR_WAY_NVME_READ].rate = 0;

@@ -66,14 +66,19 @@ const tr_state_row tr__state_table[] = {
     // What the planner has chosen.
     NAMED("planner.micro_batch", INTEGER, 1, COUNT),
     NAMED("planner.stage", INTEGER, 0, 3),
-    NAMED("planner.optimizer_home", INTEGER, 0, 2),
-    NAMED("planner.grad_home", INTEGER, 0, 1),
-    NAMED("planner.param_home", INTEGER, 0, 2),
+    NAMED("planner.optimizer_placement", INTEGER, 0, 2),
+    NAMED("planner.grad_placement", INTEGER, 0, 1),
+    NAMED("planner.param_placement", INTEGER, 0, 2),
     NAMED("planner.vocabulary_slices", INTEGER, 1, 16),
     NAMED("planner.wave", INTEGER, 1, COUNT),
     NAMED("planner.recomputed_ops", INTEGER, 0, 4294967295.0),
-    NAMED("planner.boundary_home", INTEGER, 0, 1),
+    NAMED("planner.boundary_placement", INTEGER, 0, 1),
     NAMED("planner.recomputed_units", INTEGER, -1, COUNT),
+    // The names that earlier versions wrote for those of placements.
+    NAMED("planner.optimizer_home", INTEGER, 0, 2),
+    NAMED("planner.grad_home", INTEGER, 0, 1),
+    NAMED("planner.param_home", INTEGER, 0, 2),
+    NAMED("planner.boundary_home", INTEGER, 0, 1),
 };
 const size_t tr__state_rows = sizeof tr__state_table / sizeof *tr__state_table;
 

@@ -35,9 +35,9 @@ typedef struct row {
 static tr_plan_request request_of(const tr_plan_request *run, int stage, int offload) {
     tr_plan_request r = *run;
     r.stage = stage;
-    r.optimizer_home = offloads[offload].optimizer;
-    r.param_home = offloads[offload].params;
-    r.grad_home = TR_SPACE_DEVICE; // where the update is
+    r.optimizer_placement = offloads[offload].optimizer;
+    r.param_placement = offloads[offload].params;
+    r.grad_placement = TR_SPACE_DEVICE; // where the update is
     r.optimizer_stays = 0;
     r.update_elements = 0;
     r.update_slots = 0;
@@ -62,8 +62,8 @@ static tr_status make_row(const tr_plan_request *run, int stage, int offload,
     tr_plan *plan = NULL;
     tr_error why = {0};
     *to = (row){.own = run->stage == stage && run->optimizer_stays == 0 &&
-                       run->optimizer_home == request.optimizer_home &&
-                       run->param_home == request.param_home};
+                       run->optimizer_placement == request.optimizer_placement &&
+                       run->param_placement == request.param_placement};
     to->status = tr_plan_make(&request, &plan, &why);
     if (to->status == TR_OK) {
         to->ledger = *tr_plan_ledger(plan);

@@ -11,12 +11,12 @@
 enum { WORDS_MAX = 512 };
 
 // What a check of one value found.
-typedef enum tr_verdict {
+typedef enum tr_finding {
     TR_FITS,
     TR_WRONG,    // type, range, choice
     TR_TOO_SOON, // one of key->later
     TR_NO_MEMORY,
-} tr_verdict;
+} tr_finding;
 
 static bool in_range(const tr_key *key, double value) {
     if (key->min == 0 && key->max == 0) {
@@ -26,12 +26,12 @@ static bool in_range(const tr_key *key, double value) {
            (key->max_excluded ? value < key->max : value <= key->max);
 }
 
-static tr_verdict keep(json_t *stored, json_t **out) {
+static tr_finding keep(json_t *stored, json_t **out) {
     *out = stored;
     return stored ? TR_FITS : TR_NO_MEMORY;
 }
 
-static tr_verdict check_integer(const tr_key *key, unsigned types, json_int_t value,
+static tr_finding check_integer(const tr_key *key, unsigned types, json_int_t value,
                                 json_t **out) {
     bool size = types & TR_KEY_SIZE && !(types & TR_KEY_INT);
     if (!(types & (TR_KEY_INT | TR_KEY_SIZE | TR_KEY_NUMBER)) ||
@@ -44,7 +44,7 @@ static tr_verdict check_integer(const tr_key *key, unsigned types, json_int_t va
     return keep(json_integer(value), out);
 }
 
-static tr_verdict check_real(const tr_key *key, unsigned types, double value,
+static tr_finding check_real(const tr_key *key, unsigned types, double value,
                              json_t **out) {
     if (types & TR_KEY_NUMBER) {
         return in_range(key, value) ? keep(json_real(value), out) : TR_WRONG;
@@ -67,7 +67,7 @@ static bool among(const char *const *names, const char *text, const char **spelt
     return false;
 }
 
-static tr_verdict check_string(const tr_key *key, unsigned types, json_t *value,
+static tr_finding check_string(const tr_key *key, unsigned types, json_t *value,
                                json_t **out) {
     const char *text = json_string_value(value), *spelt = text;
     int64_t bytes = 0;
@@ -86,7 +86,7 @@ static tr_verdict check_string(const tr_key *key, unsigned types, json_t *value,
     return keep(json_string(spelt), out);
 }
 
-static tr_verdict check_scalar(const tr_key *key, unsigned types, json_t *value,
+static tr_finding check_scalar(const tr_key *key, unsigned types, json_t *value,
                                json_t **out) {
     switch (json_typeof(value)) {
     case JSON_INTEGER:
@@ -106,16 +106,16 @@ static tr_verdict check_scalar(const tr_key *key, unsigned types, json_t *value,
 }
 
 static tr_status fail_value(const tr_config *config, const tr_key *key,
-                            const char *path, const json_t *value, tr_verdict verdict,
+                            const char *path, const json_t *value, tr_finding finding,
                             tr_error *err) {
     char where[WORDS_MAX], given[WORDS_MAX], wanted[WORDS_MAX];
     tr__config_where(config, path, where, sizeof where);
     tr__config_show_value(value, given, sizeof given);
     tr__config_show_wanted(key, wanted, sizeof wanted);
-    if (verdict == TR_NO_MEMORY) {
+    if (finding == TR_NO_MEMORY) {
         return tr_fail(err, TR_MEMORY, "no memory for %s", path);
     }
-    if (verdict == TR_TOO_SOON) {
+    if (finding == TR_TOO_SOON) {
         return tr_fail(err, TR_USAGE,
                        "%s%s: %s is not yet supported; this version has %s", where,
                        path, given, wanted);
@@ -182,12 +182,12 @@ static tr_status worse(tr_status a, tr_status b) {
 }
 
 static tr_status tell_value(tr_config *config, const tr_key *key, const char *path,
-                            const json_t *value, tr_verdict verdict, tr_error *err) {
+                            const json_t *value, tr_finding finding, tr_error *err) {
     tr_error mine = {0};
-    if (verdict == TR_FITS) {
+    if (finding == TR_FITS) {
         return TR_OK;
     }
-    fail_value(config, key, path, value, verdict, &mine);
+    fail_value(config, key, path, value, finding, &mine);
     return told(config, &mine, err);
 }
 
@@ -252,13 +252,13 @@ static tr_status check_element(tr_config *config, const tr_key *key, const char 
         has_pattern(config, pattern)) {
         return check_members(config, pattern, path, value, out, err);
     }
-    tr_verdict verdict = TR_WRONG;
+    tr_finding finding = TR_WRONG;
     if (key->elements == 0) {
-        verdict = keep(json_incref(value), out);
+        finding = keep(json_incref(value), out);
     } else if (!json_is_array(value)) {
-        verdict = check_scalar(key, key->elements, value, out);
+        finding = check_scalar(key, key->elements, value, out);
     }
-    return tell_value(config, key, path, value, verdict, err);
+    return tell_value(config, key, path, value, finding, err);
 }
 
 static tr_status check_list(tr_config *config, const tr_key *key, const char *path,
@@ -293,6 +293,6 @@ tr_status tr__config_check(tr_config *config, const tr_key *key, const char *pat
     if (json_is_array(value)) {
         return check_list(config, key, path, value, out, err);
     }
-    tr_verdict verdict = check_scalar(key, key->types, value, out);
-    return tell_value(config, key, path, value, verdict, err);
+    tr_finding finding = check_scalar(key, key->types, value, out);
+    return tell_value(config, key, path, value, finding, err);
 }

@@ -27,13 +27,14 @@ static int64_t stored_at(const tr_plan *plan, const tr_flat *flat, tr_part part,
 // Whole blocks of a part, between the file and memory.
 tr_status tr__move_blocks(const tr_executor *ex, const tr_blocks *b, void *memory,
                           tr_direction way, tr_error *err) {
-    tr_carrier *carrier = ex->carrier[TR_STREAM_NVME];
+    tr_copy_engine *copy_engine = ex->copy_engine[TR_STREAM_NVME];
     tr_carry order = {.kind = way == TR_TO_HOST ? TR_CARRY_READ : TR_CARRY_WRITE,
                       .from = way == TR_TO_HOST ? NULL : memory,
                       .to = way == TR_TO_HOST ? memory : NULL,
                       .bytes = tr__nvme_bytes(ex->plan, b->part, b->count),
                       .offset = stored_at(ex->plan, b->flat, b->part, b->first)};
-    return tr__carrier_wait(carrier, tr__carrier_start(carrier, &order), err);
+    return tr__copy_engine_wait(copy_engine, tr__copy_engine_start(copy_engine, &order),
+                                err);
 }
 
 static tr_blocks blocks_of(const tr_executor *ex, const tr_piece *piece, int64_t at) {

@@ -17,21 +17,22 @@ static void pin_staging(tr_executor *ex) {
             end = tr__max_i64(end, b->offset + b->bytes);
         }
     }
-    if (ex->carrier[TR_STREAM_NVME] && first < end) { // refused: it works without
-        tr__carrier_pin(ex->carrier[TR_STREAM_NVME], ex->base[TR_SPACE_HOST] + first,
-                        end - first);
+    if (ex->copy_engine[TR_STREAM_NVME] && first < end) { // refused: it works without
+        tr__copy_engine_pin(ex->copy_engine[TR_STREAM_NVME],
+                            ex->base[TR_SPACE_HOST] + first, end - first);
     }
 }
 
-static tr_status start_carriers(tr_executor *ex, const char *nvme_folder,
-                                tr_error *err) {
+static tr_status start_copy_engines(tr_executor *ex, const char *nvme_folder,
+                                    tr_error *err) {
     const tr_plan_request *r = &ex->plan->request;
-    tr_carrier_options copies = {.folder = ""}, file = {.folder = nvme_folder};
-    bool away = r->optimizer_home != TR_SPACE_DEVICE ||
-                r->param_home != TR_SPACE_DEVICE || r->boundary_home != TR_SPACE_DEVICE;
+    tr_copy_engine_options copies = {.folder = ""}, file = {.folder = nvme_folder};
+    bool away = r->optimizer_placement != TR_SPACE_DEVICE ||
+                r->param_placement != TR_SPACE_DEVICE ||
+                r->boundary_placement != TR_SPACE_DEVICE;
     tr_status status = TR_OK;
     if (away && !r->inference && !r->discrete) {
-        status = tr__carrier_create(&copies, &ex->carrier[TR_STREAM_COPY], err);
+        status = tr__copy_engine_create(&copies, &ex->copy_engine[TR_STREAM_COPY], err);
     }
     if (status != TR_OK || !tr__plan_uses_nvme(ex->plan)) {
         return status;
@@ -42,7 +43,7 @@ static tr_status start_carriers(tr_executor *ex, const char *nvme_folder,
                        "memory.nvme.path to a folder there");
     }
     file.file_bytes = ex->plan->arena_bytes[TR_SPACE_NVME];
-    status = tr__carrier_create(&file, &ex->carrier[TR_STREAM_NVME], err);
+    status = tr__copy_engine_create(&file, &ex->copy_engine[TR_STREAM_NVME], err);
     if (status == TR_OK) {
         pin_staging(ex);
     }
@@ -130,7 +131,7 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
     if (status == TR_OK) {
         ex->comm = tr_mesh_ranks(&plan->request.mesh) > 1 ? comm : NULL;
         bind_plan(ex, plan, arenas);
-        status = start_carriers(ex, nvme_folder, err);
+        status = start_copy_engines(ex, nvme_folder, err);
     }
     if (status == TR_OK && plan->request.discrete) {
         status = start_queues(ex, err);
@@ -175,7 +176,7 @@ void tr__executor_destroy(tr_executor *executor) {
                 executor->backend->queues->destroy(executor->queue[s]);
             }
             tr__launcher_destroy(executor->launcher[s]);
-            tr__carrier_destroy(executor->carrier[s]);
+            tr__copy_engine_destroy(executor->copy_engine[s]);
         }
         if (executor->comm) {
             tr__comm_staging(executor->comm, NULL);
@@ -196,9 +197,9 @@ bool tr__executor_is_deferred(const tr_executor *executor) {
 }
 
 const char *tr__executor_nvme_method(const tr_executor *executor, bool *direct) {
-    const tr_carrier *carrier = executor->carrier[TR_STREAM_NVME];
+    const tr_copy_engine *copy_engine = executor->copy_engine[TR_STREAM_NVME];
     *direct = false;
-    return carrier ? tr__carrier_method(carrier, direct) : "";
+    return copy_engine ? tr__copy_engine_method(copy_engine, direct) : "";
 }
 
 void tr__executor_watch(tr_executor *executor, tr_watch *watch) {
@@ -235,6 +236,6 @@ void *tr__executor_state(tr_executor *executor, int state) {
     return states + info->offset;
 }
 
-const float *tr__executor_answer(tr_executor *executor) {
-    return tr__memory(executor, executor->plan->answer);
+const float *tr__executor_logits(tr_executor *executor) {
+    return tr__memory(executor, executor->plan->logits);
 }

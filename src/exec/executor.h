@@ -154,6 +154,6 @@ void tr__executor_blame(const tr_executor *executor, double first, char *dst,
 void *tr__executor_state(tr_executor *executor, int state);
 
 // The logits of an inference plan, f32.
-const float *tr__executor_answer(tr_executor *executor);
+const float *tr__executor_logits(tr_executor *executor);
 
 #endif

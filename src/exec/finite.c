@@ -13,19 +13,19 @@ enum { SEGMENTS = 64, INSTRUCTIONS = 8192 };
 typedef struct place {
     int64_t micro, visit; // visit: forward of the units, then backward
     int64_t segment, instruction, result;
-    bool lean;
+    bool saves_nothing;
 } place;
 
 static double code_of(const place *p, int64_t units) {
     int64_t code = p->micro * 2 * units + p->visit;
     code = code * SEGMENTS + tr__min_i64(p->segment, SEGMENTS - 1);
     code = code * INSTRUCTIONS + tr__min_i64(p->instruction, INSTRUCTIONS - 1);
-    return (double)(1 + (code * TR_OP_OUT_MAX + p->result) * 2 + p->lean);
+    return (double)(1 + (code * TR_OP_OUT_MAX + p->result) * 2 + p->saves_nothing);
 }
 
 static place place_of(double code, int64_t units) {
     int64_t rest = (int64_t)code - 1;
-    place p = {.lean = rest % 2, .result = rest / 2 % TR_OP_OUT_MAX};
+    place p = {.saves_nothing = rest % 2, .result = rest / 2 % TR_OP_OUT_MAX};
     rest = rest / 2 / TR_OP_OUT_MAX;
     p.instruction = rest % INSTRUCTIONS;
     p.segment = rest / INSTRUCTIONS % SEGMENTS;
@@ -52,7 +52,7 @@ static place place_in(const tr_plan *plan, const tr_plan_step *step,
                    .visit = back ? 2 * units - 1 - step->unit : step->unit,
                    .segment = back ? segments - 1 - step->segment : step->segment,
                    .instruction = (int64_t)instruction,
-                   .lean = step->lean};
+                   .saves_nothing = step->saves_nothing};
 }
 
 // `x` is of the description `of`.
@@ -66,8 +66,9 @@ static void note(const tr_executor *ex, tr_device_queue *queue, double code,
                        .out = {{TR_F64, TR_SHAPE1(1)}},
                        .accumulate = 1,
                        .target = ex->plan->target};
-    tr_launch launch = {
-        .in = {x}, .out = {&tr__own_record(ex)[TR_RECORD_FIRST_BAD]}, .accumulate = 1};
+    tr_launch launch = {.in = {x},
+                        .out = {&tr__own_statistics(ex)[TR_STATISTICS_FIRST_BAD]},
+                        .accumulate = 1};
     memcpy(desc.attr, &attr, sizeof attr);
     desc.target.level = desc.target.level < 0 ? 0 : desc.target.level;
     tr__launch_kernel(ex, queue,
@@ -159,9 +160,9 @@ void tr__executor_blame(const tr_executor *executor, double first, char *dst,
     int64_t u = back ? 2 * units - 1 - p.visit : p.visit;
     const tr_unit_program *unit = plan->units[u].program;
     int64_t segment = back ? unit->segments - 1 - p.segment : p.segment;
-    const tr_program *program = back     ? &unit->backward[segment]
-                                : p.lean ? &unit->lean[segment]
-                                         : &unit->forward[segment];
+    const tr_program *program = back              ? &unit->backward[segment]
+                                : p.saves_nothing ? &unit->saves_nothing[segment]
+                                                  : &unit->forward[segment];
     const tr_instruction *at = &program->instructions[p.instruction];
     snprintf(dst, bytes, "first in micro-batch %lld of the step, ", (long long)p.micro);
     append_tensor(unit, &plan->request.model->units[u], at, &at->out[p.result], dst,

@@ -5,7 +5,8 @@
 
 #include <assert.h>
 
-static_assert(TR_NVME_ALIGNMENT == (int)TR_CARRY_ALIGN, "plans cut as carriers carry");
+static_assert(TR_NVME_ALIGNMENT == (int)TR_CARRY_ALIGN,
+              "plans cut as copy_engines carry");
 
 tr_status tr__run_copy(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
@@ -22,7 +23,7 @@ tr_status tr__run_copy(tr_work *work, const tr_plan_step *step) {
                           .from = tr__at_region(ex, &copy.from),
                           .to = tr__at_region(ex, &copy.to),
                           .bytes = copy.to.end - copy.to.first};
-        tr__carrier_start(ex->carrier[TR_STREAM_COPY], &order);
+        tr__copy_engine_start(ex->copy_engine[TR_STREAM_COPY], &order);
     }
     return TR_OK; // a fault comes up where somebody waits
 }
@@ -38,7 +39,7 @@ tr_status tr__run_file(tr_work *work, const tr_plan_step *step) {
                           .to = move.reads ? memory : NULL,
                           .bytes = move.stored.end - move.stored.first,
                           .offset = file->offset + move.stored.first};
-        tr__carrier_start(ex->carrier[TR_STREAM_NVME], &order);
+        tr__copy_engine_start(ex->copy_engine[TR_STREAM_NVME], &order);
     }
     return TR_OK;
 }

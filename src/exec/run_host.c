@@ -9,12 +9,12 @@
 // What other ranks are told beside the sums: how this one fares.
 static tr_status report(tr_work *work) {
     tr_executor *ex = work->ex;
-    double *record = tr__own_record(ex);
-    record[TR_RECORD_ASKED] = fmax(record[TR_RECORD_ASKED], ex->asks_save);
-    record[TR_RECORD_SECONDS] = tr__seconds() - work->begin;
-    record[TR_RECORD_WAIT] =
+    double *record = tr__own_statistics(ex);
+    record[TR_STATISTICS_ASKED] = fmax(record[TR_STATISTICS_ASKED], ex->asks_save);
+    record[TR_STATISTICS_SECONDS] = tr__seconds() - work->begin;
+    record[TR_STATISTICS_WAIT] =
         ex->comm ? tr__comm_totals(ex->comm).wait_seconds - work->waited : 0;
-    record[TR_RECORD_PEAK] = (double)tr__process_peak();
+    record[TR_STATISTICS_PEAK] = (double)tr__process_peak();
     ex->flags.reported = true;
     return TR_OK;
 }
@@ -22,7 +22,7 @@ static tr_status report(tr_work *work) {
 // Is there a stream beside which the next step's work goes on, while it updates? Else
 // it is as well done at once.
 static bool gains_by_deferring(const tr_executor *ex) {
-    return ex->launcher[TR_STREAM_HOST] || ex->carrier[TR_STREAM_NVME];
+    return ex->launcher[TR_STREAM_HOST] || ex->copy_engine[TR_STREAM_NVME];
 }
 
 // Launches that are under way read the order that the engine may change. A deferred

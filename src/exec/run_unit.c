@@ -14,7 +14,8 @@ typedef struct tr_bases {
 static double *sums_of(const tr_executor *ex, const tr_launch_task *task) {
     const tr_plan *plan = ex->plan;
     return task->sequence == TR_SEQUENCE_TRAIN
-               ? tr__own_record(ex) + plan->record.sums + task->step->micro * TR_SUMS
+               ? tr__own_statistics(ex) + plan->record.sums +
+                     task->step->micro * TR_SUMS
                : tr__memory(ex, plan->sums);
 }
 
@@ -28,7 +29,7 @@ static void bind(const tr_executor *ex, const tr_launch_task *task, tr_bases *ba
     }
     bases->place[TR_PLACE_DATA] = (char *)task->micro.data;
     bases->place[TR_PLACE_SUMS] = (char *)sums_of(ex, task);
-    bases->place[TR_PLACE_ANSWER] = tr__memory(ex, ex->plan->answer);
+    bases->place[TR_PLACE_LOGITS] = tr__memory(ex, ex->plan->logits);
     bases->place[TR_PLACE_STATE] = tr__memory(ex, unit->states);
     bases->place[TR_PLACE_CACHE] = tr__memory(ex, unit->cache);
     const tr_binding *binding = &ex->plan->bindings[step->binding];

@@ -13,7 +13,7 @@ static double *record_of(const tr_executor *ex, int64_t rank) {
     return records + rank * ex->plan->record.doubles;
 }
 
-double *tr__own_record(const tr_executor *ex) {
+double *tr__own_statistics(const tr_executor *ex) {
     return record_of(ex, tr_mesh_rank(&ex->plan->request.mesh));
 }
 
@@ -59,13 +59,14 @@ static void add_squares(const tr_executor *ex, tr_step_statistics *all) {
                                   tr__ceil_div(part, TR_NORM_BLOCK));
         }
         tr_measured *measured = flat->tied ? &all->tied : &all->untied;
-        measured->squares += flat->gauged ? sum - before : 0;
+        measured->squares += flat->measured ? sum - before : 0;
     }
     all->norm_squares = sum;
 }
 
 // What a data rank's ranks have measured, each of what it owns.
-static double measured_of(const tr_executor *ex, int64_t data, tr_record_flag flag) {
+static double measured_of(const tr_executor *ex, int64_t data,
+                          tr_statistics_flag flag) {
     const tr_axes others = TR_ON_TENSOR | TR_ON_PIPELINE;
     tr_mesh mesh = ex->plan->request.mesh;
     double sum = 0;
@@ -78,7 +79,7 @@ static double measured_of(const tr_executor *ex, int64_t data, tr_record_flag fl
 
 // Of each data rank's first `micros` micro-batches, by their own count of targets;
 // ranks without any have no say.
-static void compare_firsts(const tr_executor *ex, tr_record_flag squares,
+static void compare_firsts(const tr_executor *ex, tr_statistics_flag squares,
                            int64_t micros, tr_measured *out) {
     for (int64_t r = 0; r < tr__data_ranks(&ex->plan->request); r++) {
         const double *sums = sums_of(ex, r);
@@ -103,21 +104,21 @@ static void compare_parts(const tr_executor *ex, tr_step_statistics *all) {
     if (r->measure == TR_MEASURE_NEVER) {
         return;
     }
-    compare_firsts(ex, TR_RECORD_SQUARES, 1, &all->untied);
-    if (ex->plan->gauges_tied) {
+    compare_firsts(ex, TR_STATISTICS_SQUARES, 1, &all->untied);
+    if (ex->plan->micro_norms_tied) {
         int64_t wave = tr__min_i64(r->wave, r->accumulation_steps);
-        compare_firsts(ex, TR_RECORD_TIED_SQUARES, wave, &all->tied);
+        compare_firsts(ex, TR_STATISTICS_TIED_SQUARES, wave, &all->tied);
     }
 }
 
 static void compare_flags(const tr_executor *ex, tr_step_statistics *all) {
     int64_t ranks = tr_mesh_ranks(&ex->plan->request.mesh);
     for (int64_t r = 0; r < ranks; r++) {
-        double bad = record_of(ex, r)[TR_RECORD_FIRST_BAD];
+        double bad = record_of(ex, r)[TR_STATISTICS_FIRST_BAD];
         bool first = bad > 0 && (all->first_bad == 0 || bad < all->first_bad);
         all->first_bad = first ? bad : all->first_bad;
     }
-    for (int i = 0; i < TR_RECORD_FLAGS; i++) {
+    for (int i = 0; i < TR_STATISTICS_FLAGS; i++) {
         all->least[i] = all->most[i] = record_of(ex, 0)[i];
         for (int64_t r = 0; r < ranks; r++) {
             double value = record_of(ex, r)[i];
@@ -134,8 +135,8 @@ void tr__executor_statistics(const tr_executor *executor, tr_step_statistics *al
     add_squares(executor, all);
     compare_flags(executor, all);
     compare_parts(executor, all);
-    all->save_asked = all->most[TR_RECORD_ASKED] > 0;
-    all->stopped = all->most[TR_RECORD_ASKED] > 1;
-    all->too_large = all->most[TR_RECORD_TOO_LARGE] > 0;
-    all->not_finite = all->most[TR_RECORD_NOT_FINITE] > 0;
+    all->save_asked = all->most[TR_STATISTICS_ASKED] > 0;
+    all->stopped = all->most[TR_STATISTICS_ASKED] > 1;
+    all->too_large = all->most[TR_STATISTICS_TOO_LARGE] > 0;
+    all->not_finite = all->most[TR_STATISTICS_NOT_FINITE] > 0;
 }

@@ -23,8 +23,9 @@ typedef struct tr_step_statistics {
     double norm_squares; // of all gradients, as they lie in the accumulators
     tr_measured untied, tied;
     bool save_asked, stopped, too_large, not_finite; // on any rank
-    double first_bad; // the earliest of all ranks' TR_RECORD_FIRST_BAD; 0: none
-    double least[TR_RECORD_FLAGS], mean[TR_RECORD_FLAGS], most[TR_RECORD_FLAGS];
+    double first_bad; // the earliest of all ranks' TR_STATISTICS_FIRST_BAD; 0: none
+    double least[TR_STATISTICS_FLAGS], mean[TR_STATISTICS_FLAGS],
+        most[TR_STATISTICS_FLAGS];
 } tr_step_statistics;
 
 // Of the last training step.

@@ -12,7 +12,8 @@ int64_t tr__stream_newest(const tr_executor *ex, tr_stream stream) {
     if (ex->launcher[stream]) {
         return tr__launcher_newest(ex->launcher[stream]);
     }
-    return ex->carrier[stream] ? tr__carrier_newest(ex->carrier[stream]) : 0;
+    return ex->copy_engine[stream] ? tr__copy_engine_newest(ex->copy_engine[stream])
+                                   : 0;
 }
 
 tr_status tr__stream_wait(tr_executor *ex, tr_stream stream, int64_t ticket,
@@ -26,8 +27,8 @@ tr_status tr__stream_wait(tr_executor *ex, tr_stream stream, int64_t ticket,
     if (ex->launcher[stream]) {
         return tr__launcher_wait(ex->launcher[stream], ticket, err);
     }
-    tr_carrier *carrier = ex->carrier[stream];
-    return carrier ? tr__carrier_wait(carrier, ticket, err) : TR_OK;
+    tr_copy_engine *copy_engine = ex->copy_engine[stream];
+    return copy_engine ? tr__copy_engine_wait(copy_engine, ticket, err) : TR_OK;
 }
 
 void tr__stream_watch(tr_executor *ex, tr_stream stream, tr_task_span *spans,
@@ -38,8 +39,8 @@ void tr__stream_watch(tr_executor *ex, tr_stream stream, tr_task_span *spans,
         ex->backend->queues->watch(ex->queue[stream], spans, count);
     } else if (ex->launcher[stream]) {
         tr__launcher_watch(ex->launcher[stream], spans, count);
-    } else if (ex->carrier[stream]) {
-        tr__carrier_watch(ex->carrier[stream], spans, count);
+    } else if (ex->copy_engine[stream]) {
+        tr__copy_engine_watch(ex->copy_engine[stream], spans, count);
     }
 }
 
@@ -71,7 +72,7 @@ void tr__stream_skip(tr_executor *ex, tr_stream stream) {
     if (ex->queue[stream]) {
         ex->backend->queues->mark(ex->queue[stream]);
     } else if (stream == TR_STREAM_NVME) {
-        tr__carrier_start(ex->carrier[stream], &(tr_carry){.bytes = 0});
+        tr__copy_engine_start(ex->copy_engine[stream], &(tr_carry){.bytes = 0});
     } else {
         tr__launcher_start(ex->launcher[stream], &(tr_launch_task){.step = NULL});
     }

@@ -143,7 +143,7 @@ static bool stop(tr_work *work, tr_walk_fault fault) {
     flags->stopped = true;
     flags->unread = flags->unread || fault == TR_FAULT_UNREAD;
     if (goes_on && fault != TR_FAULT_OTHER) { // the other ranks are told
-        tr__own_record(work->ex)[TR_RECORD_ASKED] = 2;
+        tr__own_statistics(work->ex)[TR_STATISTICS_ASKED] = 2;
     }
     return goes_on;
 }

@@ -3,7 +3,7 @@
 #define TR_EXEC_WALK_H
 
 #include "backend/backend.h"
-#include "backend/cpu/carrier.h"
+#include "backend/cpu/copy_engine.h"
 #include "backend/cpu/launcher.h"
 #include "exec/executor.h"
 #include "exec/guards.h"
@@ -21,11 +21,11 @@ struct tr_executor {
     const tr_backend *backend;
     char *base[TR_SPACES]; // starts of the arenas
     tr_comm *comm;         // NULL: one rank
-    // What works on a stream beside the walk: a queue of a discrete device, a carrier
-    // of bytes in the host's memory and its files, or a launcher of the host's kernels.
-    // All NULL: the walk does the stream's steps itself.
+    // What works on a stream beside the walk: a queue of a discrete device, a copy
+    // engine of bytes in the host's memory and its files, or a launcher of the host's
+    // kernels. All NULL: the walk does the stream's steps itself.
     tr_device_queue *queue[TR_STREAMS];
-    tr_carrier *carrier[TR_STREAMS];
+    tr_copy_engine *copy_engine[TR_STREAMS];
     tr_launcher *launcher[TR_STREAMS];
     tr_watch *watch; // NULL: nobody watches
     tr_feed *feed[2];
@@ -99,7 +99,7 @@ static inline void *tr__kept_sum(const tr_executor *ex, const tr_flat_range *ran
 
 // ---- statistics.c
 // This rank's record of the step: [plan->record.doubles].
-double *tr__own_record(const tr_executor *ex);
+double *tr__own_statistics(const tr_executor *ex);
 
 // ---- run_unit.c
 tr_status tr__launch_program(const tr_executor *ex, tr_device_queue *queue,

@@ -159,7 +159,7 @@ static void note_boundaries(tr_walk *w) {
 
 // A first walk, in which everything is kept, has found what the backward reads. Lets go
 // of all else that it left, and chooses what the second one drops.
-static bool begin_again(tr_walk *w, uint32_t remade) {
+static bool begin_again(tr_walk *w, uint32_t recomputed) {
     size_t values = w->forward_count;
     tr_derivation *out = w->out;
     w->graph->value_count = values;
@@ -171,15 +171,15 @@ static bool begin_again(tr_walk *w, uint32_t remade) {
     memset(out->reads_output, 0, sizeof out->reads_output);
     out->backward_count = 0;
     out->in_place = false;
-    return tr__remake_choose(w->graph, values, out->read, remade, out->dropped);
+    return tr__recompute_choose(w->graph, values, out->read, recomputed, out->dropped);
 }
 
-static void derive(tr_walk *w, uint32_t remade) {
+static void derive(tr_walk *w, uint32_t recomputed) {
     run(w);
     if (w->graph->err.status != TR_OK) {
         return;
     }
-    if (!begin_again(w, remade)) {
+    if (!begin_again(w, recomputed)) {
         tr_graph_fail(w->graph, TR_MEMORY, "no memory to derive a unit's backward");
         return;
     }
@@ -191,14 +191,14 @@ static void derive(tr_walk *w, uint32_t remade) {
     }
 }
 
-tr_status tr__derive(tr_graph *graph, uint32_t remade, tr_derivation *out,
+tr_status tr__derive(tr_graph *graph, uint32_t recomputed, tr_derivation *out,
                      tr_error *err) {
     tr_walk w = {.graph = graph, .out = out, .forward_count = graph->value_count};
     *out = (tr_derivation){.forward_values = w.forward_count};
     if (!allocate(&w)) {
         tr_graph_fail(graph, TR_MEMORY, "no memory to derive a unit's backward");
     } else {
-        derive(&w, remade);
+        derive(&w, recomputed);
     }
     tr__free(w.wants);
     tr__free(w.consumed);

@@ -3,12 +3,12 @@
 // Walks the nodes from last to first. Gradients of values with several uses are summed
 // in place by the ops' own `accumulate`; a copy of a gradient is an alias as long as
 // nobody needs the original when the alias is added to. Values of the classes that the
-// caller names are made again before their first use (remake.h); other values that the
-// backward reads are `saved`.
+// caller names are made again before their first use (recompute.h); other values that
+// the backward reads are `saved`.
 #ifndef TR_GRAPH_DERIVE_H
 #define TR_GRAPH_DERIVE_H
 
-#include "graph/remake.h"
+#include "graph/recompute.h"
 
 typedef struct tr_derivation {
     size_t forward_values; // the graph's values before those that are derived
@@ -32,9 +32,10 @@ typedef struct tr_derivation {
     bool in_place;
 } tr_derivation;
 
-// Adds the derived values to the graph. `remade`: the classes of values (tr_remake)
-// that are dropped where that saves memory. Frees nothing on error but its own.
-tr_status tr__derive(tr_graph *graph, uint32_t remade, tr_derivation *out,
+// Adds the derived values to the graph. `recomputed`: the classes of values
+// (tr_recompute_class) that are dropped where that saves memory. Frees nothing on error
+// but its own.
+tr_status tr__derive(tr_graph *graph, uint32_t recomputed, tr_derivation *out,
                      tr_error *err);
 void tr__derivation_clear(tr_derivation *derivation); // NULL-safe
 

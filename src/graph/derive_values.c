@@ -87,9 +87,9 @@ tr_value tr__walk_contribute(tr_walk *w, tr_value value, int segment, bool *accu
 
 // Makes a dropped value again, after what it is made from; with it come the other
 // dropped results of the same call.
-static void remake(tr_walk *w, tr_value value, int segment) {
+static void recompute(tr_walk *w, tr_value value, int segment) {
     tr_call call;
-    tr__remake_call(w->graph, w->out->dropped, value, &call);
+    tr__recompute_call(w->graph, w->out->dropped, value, &call);
     for (int i = 0; i < call.in_count; i++) {
         tr__walk_need(w, call.in[i], segment);
     }
@@ -116,7 +116,7 @@ void tr__walk_need(tr_walk *w, tr_value value, int segment) {
         } else if (!w->out->dropped[value]) {
             w->out->saved[value] = true;
         } else if (!w->out->recomputed[value]) {
-            remake(w, value, segment);
+            recompute(w, value, segment);
         }
     }
 }

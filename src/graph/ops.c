@@ -8,10 +8,10 @@
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
 #include "ops/gelu/gelu.h"
-#include "ops/head/head.h"
-#include "ops/head_slice/head_slice.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/linear/linear.h"
+#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/linear_cross_entropy_slice/linear_cross_entropy_slice.h"
 #include "ops/pool/pool.h"
 #include "ops/relu/relu.h"
 #include "ops/residual/residual.h"
@@ -191,24 +191,27 @@ tr_value tr_batch_norm(tr_graph *graph, tr_value x, const tr_batch_norm_options 
     return tr_graph_op(graph, &tr__op_batch_norm, &attr, in, 7, NULL);
 }
 
-void tr_head(tr_graph *graph, tr_linear_form form, tr_value x, tr_value weight,
-             tr_value bias, tr_value targets) {
-    tr_head_attr attr = {.layout = layout_of(form)};
-    tr_graph_op(graph, &tr__op_head, &attr, (tr_value[]){x, weight, bias, targets}, 4,
-                NULL);
+void tr_linear_cross_entropy(tr_graph *graph, tr_linear_form form, tr_value x,
+                             tr_value weight, tr_value bias, tr_value targets) {
+    tr_lce_attr attr = {.layout = layout_of(form)};
+    tr_graph_op(graph, &tr__op_linear_cross_entropy, &attr,
+                (tr_value[]){x, weight, bias, targets}, 4, NULL);
 }
 
-tr_head_running tr_head_slice(tr_graph *graph, tr_linear_form form, tr_value x,
+tr_linear_cross_entropy_running
+tr_linear_cross_entropy_slice(tr_graph *graph, tr_linear_form form, tr_value x,
                               tr_value weight, tr_value bias, tr_value targets,
-                              int64_t first, tr_head_running before) {
-    tr_head_slice_attr attr = {.head = {.layout = layout_of(form)}, .first = first};
+                              int64_t first, tr_linear_cross_entropy_running before) {
+    tr_lce_slice_attr attr = {.head = {.layout = layout_of(form)}, .first = first};
     tr_value in[] = {x, weight, bias, targets, before.sums, before.best};
     tr_value out[TR_OP_OUT_MAX] = {TR_NO_VALUE, TR_NO_VALUE};
-    tr_graph_op(graph, &tr__op_head_slice, &attr, in, 6, out);
-    return (tr_head_running){out[0], out[1]};
+    tr_graph_op(graph, &tr__op_linear_cross_entropy_slice, &attr, in, 6, out);
+    return (tr_linear_cross_entropy_running){out[0], out[1]};
 }
 
-void tr_head_slice_loss(tr_graph *graph, tr_head_running last, tr_value targets) {
-    tr_graph_op(graph, &tr__op_head_slice_loss, NULL,
+void tr_linear_cross_entropy_slice_loss(tr_graph *graph,
+                                        tr_linear_cross_entropy_running last,
+                                        tr_value targets) {
+    tr_graph_op(graph, &tr__op_linear_cross_entropy_slice_loss, NULL,
                 (tr_value[]){last.sums, last.best, targets}, 3, NULL);
 }

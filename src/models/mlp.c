@@ -41,7 +41,7 @@ static void build_head(tr_graph *g, const void *config) {
     tr_value w = tr_graph_param(g, "weight", TR_SHAPE2(c->out, c->in), uniform(c->in));
     tr_value b = tr_graph_param(g, "bias", TR_SHAPE1(c->out), uniform(c->in));
     tr_value targets = tr_graph_data(g, "labels"); // [B]
-    tr_head(g, TR_LINEAR_OUT_IN, x, w, b, targets);
+    tr_linear_cross_entropy(g, TR_LINEAR_OUT_IN, x, w, b, targets);
 }
 
 // ---- the model

@@ -117,7 +117,7 @@ static void build_head(tr_graph *g, const void *config) {
     tr_init draw = {TR_INIT_UNIFORM, -bound, bound};
     tr_value w = tr_graph_param(g, "fc.weight", TR_SHAPE2(c->num_labels, in), draw);
     tr_value b = tr_graph_param(g, "fc.bias", TR_SHAPE1(c->num_labels), draw);
-    tr_head(g, TR_LINEAR_OUT_IN, x, w, b, tr_graph_data(g, "labels"));
+    tr_linear_cross_entropy(g, TR_LINEAR_OUT_IN, x, w, b, tr_graph_data(g, "labels"));
 }
 
 // He et al., arXiv 1512.03385, table 1 and section 4.2.

@@ -40,16 +40,17 @@ void tr__vocabulary_head(tr_graph *graph, const tr_vocabulary_tensors *v, tr_val
     tr_value targets = tr_graph_data(graph, "labels"); // [B, S]
     if (slices_of(v) == 1) {
         tr_value all = slice(graph, v, name, 0);
-        tr_head(graph, TR_LINEAR_OUT_IN, n, all, TR_NO_VALUE, targets);
+        tr_linear_cross_entropy(graph, TR_LINEAR_OUT_IN, n, all, TR_NO_VALUE, targets);
         return;
     }
-    tr_head_running running = TR_HEAD_BEGIN;
+    tr_linear_cross_entropy_running running = TR_HEAD_BEGIN;
     for (int k = 0; k < slices_of(v); k++) {
         if (k > 0) {
             tr_graph_segment(graph);
         }
-        running = tr_head_slice(graph, TR_LINEAR_OUT_IN, n, slice(graph, v, name, k),
-                                TR_NO_VALUE, targets, slice_begin(v, k), running);
+        running = tr_linear_cross_entropy_slice(graph, TR_LINEAR_OUT_IN, n,
+                                                slice(graph, v, name, k), TR_NO_VALUE,
+                                                targets, slice_begin(v, k), running);
     }
-    tr_head_slice_loss(graph, running, targets);
+    tr_linear_cross_entropy_slice_loss(graph, running, targets);
 }

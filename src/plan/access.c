@@ -74,7 +74,7 @@ static void writes(finder *f, tr_slot slot) {
 // ---- the record of the step
 
 static void note_record(finder *f, tr_access_mode mode, int64_t first, int64_t count) {
-    const tr_record_layout *record = &f->plan->record;
+    const tr_statistics_layout *record = &f->plan->record;
     int64_t own = tr_mesh_rank(&f->plan->request.mesh) * record->doubles;
     note(f, record->buffer, mode, (own + first) * (int64_t)sizeof(double),
          count * (int64_t)sizeof(double));
@@ -97,8 +97,8 @@ static int32_t value_at(const finder *f, const tr_operand *operand) {
         return plan->data_ring[train ? 0 : 1];
     case TR_PLACE_SUMS:
         return train ? plan->record.buffer : plan->sums;
-    case TR_PLACE_ANSWER:
-        return plan->answer;
+    case TR_PLACE_LOGITS:
+        return plan->logits;
     case TR_PLACE_STATE:
         return plan->units[step->unit].states;
     case TR_PLACE_CACHE:
@@ -286,9 +286,9 @@ static void note_host(finder *f) {
         note_whole(f, f->plan->record.buffer, TR_ACCESS_READ);
         return;
     }
-    note_record(f, TR_ACCESS_ADD, TR_RECORD_ASKED, 1);
-    note_record(f, TR_ACCESS_WRITE, TR_RECORD_SECONDS,
-                TR_RECORD_PEAK - TR_RECORD_SECONDS + 1);
+    note_record(f, TR_ACCESS_ADD, TR_STATISTICS_ASKED, 1);
+    note_record(f, TR_ACCESS_WRITE, TR_STATISTICS_SECONDS,
+                TR_STATISTICS_PEAK - TR_STATISTICS_SECONDS + 1);
 }
 
 static void note_launch_step(finder *f) {

@@ -114,7 +114,7 @@ static tr_status edit(walk *w) {
 
 tr_status tr__pass_boundary(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
-    if (r->boundary_home == TR_SPACE_DEVICE || r->inference) {
+    if (r->boundary_placement == TR_SPACE_DEVICE || r->inference) {
         return TR_OK;
     }
     walk w = {.plan = plan, .editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err)};

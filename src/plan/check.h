@@ -12,6 +12,6 @@ tr_status tr__check_kept(const tr_plan *plan, tr_error *err);
 // another operand, and what is read is what was last written there.
 tr_status tr__check_programs(const tr_plan *plan, tr_error *err);
 // What backwards and recomputations make again is what the forward made.
-tr_status tr__check_remade(const tr_plan *plan, tr_error *err);
+tr_status tr__check_recomputed(const tr_plan *plan, tr_error *err);
 
 #endif

@@ -51,7 +51,7 @@ static tr_status check_params(const tr_plan *plan, const tr_flat *flat, tr_error
 // Frozen, it is only there to be read.
 static bool has_none(const tr_flat *flat) {
     bool none = flat->grad.buffer < 0 && flat->sums.buffer < 0 && !flat->leaves &&
-                !flat->gauged;
+                !flat->measured;
     for (int s = 0; s < TR_OPTIMIZER_STATES; s++) {
         none = none && flat->state[s].buffer < 0;
     }
@@ -99,7 +99,7 @@ static tr_status check_leaving(const tr_plan *plan, tr_error *err) {
         }
         all += (double)flat->count;
     }
-    bool fits = plan->request.optimizer_home == TR_SPACE_DEVICE ||
+    bool fits = plan->request.optimizer_placement == TR_SPACE_DEVICE ||
                 here <= plan->request.optimizer_stays * all;
     return fits ? TR_OK
                 : tr_fail(err, TR_INTERNAL,

@@ -43,7 +43,7 @@ static tr_status wrong(const walk *w, const char *what, const region *r) {
         [TR_PLACE_TEMP] = "the temporaries",
         [TR_PLACE_SUMS] = "the sums",
         [TR_PLACE_STATE] = "the states",
-        [TR_PLACE_ANSWER] = "the answer",
+        [TR_PLACE_LOGITS] = "the answer",
         [TR_PLACE_CACHE] = "the cache",
     };
     return tr_fail(w->err, TR_INTERNAL,
@@ -102,8 +102,8 @@ static int64_t place_bytes(const walk *w, tr_place place) {
         return w->program->temp_bytes;
     case TR_PLACE_SUMS:
         return TR_SUMS * (int64_t)sizeof(double);
-    case TR_PLACE_ANSWER:
-        return unit->answer_bytes;
+    case TR_PLACE_LOGITS:
+        return unit->logits_bytes;
     case TR_PLACE_STATE:
         return unit->state_bytes;
     case TR_PLACE_CACHE:
@@ -391,10 +391,10 @@ static tr_status run_forward(walk *w, const tr_program *segments) {
     return status == TR_OK ? expect_row(w, &outputs) : status;
 }
 
-static tr_status run_answer(walk *w) {
+static tr_status run_inference(walk *w) {
     row outputs = outputs_of(w, TR_PLACE_OUTPUT, w->unit->graph->output);
     tr_status status = begin(w);
-    status = status == TR_OK ? run_program(w, &w->unit->answer) : status;
+    status = status == TR_OK ? run_program(w, &w->unit->inference) : status;
     return status == TR_OK ? expect_row(w, &outputs) : status;
 }
 
@@ -409,11 +409,11 @@ static tr_status check_unit(walk *w) {
     if (status == TR_OK && unit->evaluate) {
         status = run_forward(w, unit->evaluate);
     }
-    if (status == TR_OK && unit->answer.count > 0) {
-        status = run_answer(w);
+    if (status == TR_OK && unit->inference.count > 0) {
+        status = run_inference(w);
     }
     if (status == TR_OK && unit->recompute.instructions && unit->segments == 1) {
-        status = run_forward(w, unit->lean);
+        status = run_forward(w, unit->saves_nothing);
         status = status == TR_OK ? run_program(w, &unit->recompute) : status;
         status = status == TR_OK ? run_backward(w) : status;
     }

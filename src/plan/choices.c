@@ -26,7 +26,7 @@ uint32_t tr__unit_classes(const tr_plan *plan, int unit) {
     const tr_unit_program *program = plan->units[unit].program;
     uint32_t classes = 0;
     for (size_t v = 0; v < program->derived.forward_values; v++) {
-        classes |= tr__remake_classes(program->graph, (tr_value)v);
+        classes |= tr__recompute_classes(program->graph, (tr_value)v);
     }
     return classes;
 }
@@ -56,7 +56,7 @@ static void need(look *l, tr_value value) {
         l->kept[value] = true;
         return;
     }
-    tr__remake_call(l->graph, l->dropped, value, &call);
+    tr__recompute_call(l->graph, l->dropped, value, &call);
     for (int i = 0; i < call.in_count; i++) {
         need(l, call.in[i]);
     }
@@ -137,9 +137,10 @@ tr_status tr__unit_choice(const tr_plan *plan, int unit, uint32_t ops, bool unit
     l.made = tr__calloc(values, sizeof *l.made);
     l.needed = tr__calloc(l.graph->node_count, sizeof *l.needed);
     *out = (tr_recompute_choice){.ops = ops, .units = units};
-    bool good = l.dropped && l.kept && l.made && l.needed &&
-                tr__remake_choose(l.graph, values, l.derived->read,
-                                  whole ? ops & TR_RECOMPUTE_DEFAULT : ops, l.dropped);
+    bool good =
+        l.dropped && l.kept && l.made && l.needed &&
+        tr__recompute_choose(l.graph, values, l.derived->read,
+                             whole ? ops & TR_RECOMPUTE_DEFAULT : ops, l.dropped);
     if (good) {
         look_at(&l, whole);
     }
@@ -205,10 +206,10 @@ static bool is_better(const tr_recompute_choice *from, const tr_recompute_choice
 // The class that is to be added next; `found`: one saves bytes.
 static tr_status add_class(const range *r, const tr_recompute_choice *from,
                            tr_recompute_choice *best, bool *found, tr_error *err) {
-    uint32_t have = from->ops & TR_REMAKE_ALL;
+    uint32_t have = from->ops & TR_RECOMPUTE_ALL;
     tr_status status = TR_OK;
     *found = false;
-    for (uint32_t bit = 1; bit & TR_REMAKE_ALL && status == TR_OK; bit <<= 1) {
+    for (uint32_t bit = 1; bit & TR_RECOMPUTE_ALL && status == TR_OK; bit <<= 1) {
         tr_recompute_choice next;
         if (have & bit) {
             continue;

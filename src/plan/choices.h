@@ -5,8 +5,8 @@
 #include "base/json_writer.h"
 #include "plan/plan.h"
 
-// One micro-batch of one unit: `ops` (bits of tr_remake) are made again; with `units`
-// the whole unit is, where it can be. Fills in what the choice keeps and costs.
+// One micro-batch of one unit: `ops` (bits of tr_recompute_class) are made again; with
+// `units` the whole unit is, where it can be. Fills in what the choice keeps and costs.
 tr_status tr__unit_choice(const tr_plan *plan, int unit, uint32_t ops, bool units,
                           tr_recompute_choice *out, tr_error *err);
 // tr_plan_recompute_choices for one unit alone.

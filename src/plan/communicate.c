@@ -50,7 +50,7 @@ typedef struct walk {
 } walk;
 
 static bool grads_leave(const walk *w) {
-    return w->plan->request.optimizer_home != TR_SPACE_DEVICE;
+    return w->plan->request.optimizer_placement != TR_SPACE_DEVICE;
 }
 
 static int32_t add(walk *w, tr_plan_step step) {
@@ -93,7 +93,7 @@ static int32_t add_fetch(walk *w, int flat) {
 
 // Every rank says how it fares; all else is cut along the data axis.
 static tr_axes group_of(tr_part part) {
-    return part == TR_PART_RECORD ? TR_ON_ALL : TR_ON_DATA;
+    return part == TR_PART_STATISTICS ? TR_ON_ALL : TR_ON_DATA;
 }
 
 static int32_t add_gather(walk *w, tr_part part, int flat) {
@@ -161,7 +161,7 @@ static void bring_all_ahead(walk *w, size_t now) {
 // What goes on to NVMe has its squares taken before.
 static int32_t add_evict(walk *w, int flat) {
     if (w->writes) {
-        add(w, (tr_plan_step){.kind = TR_STEP_square, .unit = (int32_t)flat});
+        add(w, (tr_plan_step){.kind = TR_STEP_gradient_squares, .unit = (int32_t)flat});
     }
     return add(w, (tr_plan_step){.kind = TR_STEP_evict,
                                  .stream = TR_STREAM_COPY,
@@ -189,7 +189,7 @@ static void hand_over(walk *w, int flat, issue *left) {
 }
 
 static void add_square(walk *w, int flat) {
-    add(w, (tr_plan_step){.kind = TR_STEP_square,
+    add(w, (tr_plan_step){.kind = TR_STEP_gradient_squares,
                           .stream = TR_STREAM_HOST,
                           .guard = TR_GUARD_ALWAYS,
                           .unit = (int32_t)flat});
@@ -292,7 +292,7 @@ static void add_norm(walk *w, tr_plan_step step) {
 static void add_report(walk *w, tr_plan_step step) {
     add(w, step);
     if (tr_mesh_ranks(&w->plan->request.mesh) > 1) {
-        add_gather(w, TR_PART_RECORD, 0);
+        add_gather(w, TR_PART_STATISTICS, 0);
     }
 }
 
@@ -317,7 +317,7 @@ static void write_steps(walk *w) {
             add_norm(w, *step);
         } else if (step->kind == TR_STEP_report) {
             add_report(w, *step);
-        } else if (step->kind == TR_STEP_total) {
+        } else if (step->kind == TR_STEP_tensor_norms) {
             add_total(w, *step);
         } else {
             add(w, *step);
@@ -337,7 +337,7 @@ static void choose_distances(walk *w) {
     w->ahead[READ] = w->ahead[FETCH] + w->reads;
     w->after[REDUCE] = 1;
     w->after[EVICT] = overlap && ranks ? 2 : 1;
-    w->squares = leave && !w->writes && !tr__plan_folds(w->plan);
+    w->squares = leave && !w->writes && !tr__plan_accumulates(w->plan);
     w->after[SQUARE] = w->after[EVICT] + overlap;
     w->after[WRITE] = overlap ? w->after[EVICT] + 1 : 1;
     w->behind = w->after[w->writes ? WRITE : leave ? EVICT : REDUCE];
@@ -362,7 +362,7 @@ static void edit(walk *w) {
 
 // The next flat is read while this one is fetched; no more than that is staged. *read:
 // flats so far, empty ones included.
-static void read_for_fence(walk *w, size_t f, size_t *read) {
+static void read_for_sync(walk *w, size_t f, size_t *read) {
     issue fetched = {.of[TR_STREAM_COPY] = w->last.of[TR_STREAM_COPY]};
     for (; *read < w->plan->flat_count && *read < f + 2; (*read)++) {
         if (w->plan->flats[*read].count > 0 && !w->plan->flats[*read].frozen) {
@@ -374,10 +374,10 @@ static void read_for_fence(walk *w, size_t f, size_t *read) {
 
 // Parameters that stay on the device, but of which other ranks or another space have
 // the newest: everybody who is not a training step wants them brought first.
-static void edit_fence(walk *w) {
+static void edit_sync_parameters(walk *w) {
     const tr_plan_request *r = &w->plan->request;
     int stage = tr__plan_stage(w->plan);
-    bool stay = r->param_home == TR_SPACE_DEVICE;
+    bool stay = r->param_placement == TR_SPACE_DEVICE;
     size_t read = 0;
     choose_distances(w);
     for (size_t f = 0; stay && f < w->plan->flat_count; f++) {
@@ -385,7 +385,7 @@ static void edit_fence(walk *w) {
             continue;
         }
         if (w->reads) {
-            read_for_fence(w, f, &read);
+            read_for_sync(w, f, &read);
         }
         if (w->plan->flats[f].leaves) {
             add_fetch(w, (int)f);
@@ -398,10 +398,11 @@ static void edit_fence(walk *w) {
 
 tr_status tr__pass_communicate(tr_plan *plan, tr_error *err) {
     static const tr_sequence_kind kinds[] = {TR_SEQUENCE_TRAIN, TR_SEQUENCE_EVALUATE,
-                                             TR_SEQUENCE_FENCE};
+                                             TR_SEQUENCE_SYNC_PARAMETERS};
     const tr_plan_request *r = &plan->request;
-    bool moves = tr_mesh_ranks(&r->mesh) > 1 || r->optimizer_home != TR_SPACE_DEVICE ||
-                 r->param_home != TR_SPACE_DEVICE;
+    bool moves = tr_mesh_ranks(&r->mesh) > 1 ||
+                 r->optimizer_placement != TR_SPACE_DEVICE ||
+                 r->param_placement != TR_SPACE_DEVICE;
     tr_status status = TR_OK;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds && status == TR_OK; k++) {
         walk w = {.plan = plan, .kind = kinds[k], .err = err};
@@ -409,7 +410,7 @@ tr_status tr__pass_communicate(tr_plan *plan, tr_error *err) {
             break;
         }
         w.editor = tr__edit_begin(plan, kinds[k], err);
-        (kinds[k] == TR_SEQUENCE_FENCE ? edit_fence : edit)(&w);
+        (kinds[k] == TR_SEQUENCE_SYNC_PARAMETERS ? edit_sync_parameters : edit)(&w);
         status = tr__edit_end(&w.editor);
     }
     return status;

@@ -9,8 +9,8 @@
 
 // The classes of tensors that the unit makes again. One that is recomputed from its
 // boundary makes again what is cheap only: the rest would be made twice.
-static uint32_t remade_of(const tr_plan_request *r, int unit) {
-    uint32_t asked = r->recomputed_ops & TR_REMAKE_ALL;
+static uint32_t recomputed_of(const tr_plan_request *r, int unit) {
+    uint32_t asked = r->recomputed_ops & TR_RECOMPUTE_ALL;
     if (unit < r->recomputed_units) {
         return asked & TR_RECOMPUTE_DEFAULT;
     }
@@ -22,7 +22,7 @@ static int same_kind(const tr_plan *plan, int unit, const tr_compile_request *re
     const tr_model_unit *units = plan->request.model->units;
     for (int u = 0; u < unit; u++) {
         const tr_unit_program *program = plan->units[u].program;
-        if (plan->units[u].owns_program && program->remade == request->remade &&
+        if (plan->units[u].owns_program && program->recomputed == request->recomputed &&
             strcmp(units[u].kind, units[unit].kind) == 0 &&
             units[u].build == units[unit].build &&
             memcmp(program->graph->given_fixed, request->given_fixed,
@@ -118,7 +118,7 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
     }
     for (int u = 0; u < plan->unit_count; u++) {
         const tr_model_unit *unit = &r->model->units[u];
-        request.remade = remade_of(r, u);
+        request.recomputed = recomputed_of(r, u);
         int twin = same_kind(plan, u, &request);
         tr_status status;
         if (twin >= 0) {

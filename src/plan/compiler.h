@@ -10,11 +10,11 @@
 // Which of a unit's programs is being compiled: it decides where values lie.
 typedef enum tr_variant {
     TR_VARIANT_FORWARD,
-    TR_VARIANT_LEAN,
+    TR_VARIANT_SAVES_NOTHING,
     TR_VARIANT_EVALUATE,
     TR_VARIANT_BACKWARD,
     TR_VARIANT_RECOMPUTE,
-    TR_VARIANT_ANSWER,
+    TR_VARIANT_INFERENCE,
     TR_VARIANT_TRACK,
 } tr_variant;
 
@@ -58,7 +58,7 @@ tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values);
 // ---- homes.c
 
 // Fills in `home`.
-tr_status tr__compiler_homes(tr_compiler *c);
+tr_status tr__compiler_in_place(tr_compiler *c);
 
 // ---- places.c
 

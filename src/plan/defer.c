@@ -21,10 +21,10 @@ typedef struct writer {
 // beside the forwards.
 static bool defers(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
-    bool host = r->optimizer_home == TR_SPACE_HOST && !tr__plan_uses_nvme(plan) &&
+    bool host = r->optimizer_placement == TR_SPACE_HOST && !tr__plan_uses_nvme(plan) &&
                 tr__plan_staying(plan) == 0;
     return host && !r->inference && !r->no_overlap && !r->tensor_norms &&
-           !tr__plan_folds(plan);
+           !tr__plan_accumulates(plan);
 }
 
 static size_t first_update(const tr_sequence *sequence) {
@@ -66,7 +66,7 @@ static void write_steps(writer *w) {
     for (size_t i = 0; i < w->updates; i++) {
         const tr_plan_step *step = &w->editor.old->steps[i];
         tr__edit_add(&w->editor, *step);
-        if (step->kind == TR_STEP_clear && step->part == TR_PART_RECORD) {
+        if (step->kind == TR_STEP_clear && step->part == TR_PART_STATISTICS) {
             defer_all(w);
         }
     }

@@ -39,7 +39,7 @@ bool tr__plan_is_half(const tr_plan *plan) {
     return plan->request.compute != TR_F32;
 }
 
-bool tr__plan_folds(const tr_plan *plan) {
+bool tr__plan_accumulates(const tr_plan *plan) {
     return plan->request.sums != TR_F32;
 }
 
@@ -55,7 +55,7 @@ int64_t tr__sums_bytes(const tr_plan *plan, int64_t count) {
 bool tr__plan_grads_pass(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     return tr__plan_stage(plan) >= 2 ||
-           (tr__data_ranks(r) == 1 && r->optimizer_home != TR_SPACE_DEVICE);
+           (tr__data_ranks(r) == 1 && r->optimizer_placement != TR_SPACE_DEVICE);
 }
 
 bool tr__flat_grads_pass(const tr_plan *plan, int flat) {

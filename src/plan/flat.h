@@ -45,11 +45,11 @@ typedef struct tr_flat {
     tr_param_axes axes; // of all its parameters
     char *own_name;     // where `name` is its own, else NULL
     bool tied;
-    bool frozen; // not trained: no gradients, no states, no update
-    bool slice;  // of a tied tensor that is used in slices
-    bool gauged; // its gradients count for the noise scale, where it is measured
-    const char *not_gauged; // why not, in words; NULL: it does, or nothing measures
-    bool leaves;            // states and update are elsewhere, and gradients go there
+    bool frozen;   // not trained: no gradients, no states, no update
+    bool slice;    // of a tied tensor that is used in slices
+    bool measured; // its gradients count for the noise scale, where it is measured
+    const char *no_micro_norm; // why not, in words; NULL: it does, or nothing measures
+    bool leaves; // states and update are elsewhere, and gradients go there
     size_t first_param, end_param; // its parameters are among these of the plan
     int param_count;
     int64_t count;      // elements, padding included
@@ -88,8 +88,8 @@ int64_t tr__param_bytes(const tr_plan *plan);
 // Are they of 16 bits, beside master weights in f32?
 bool tr__plan_is_half(const tr_plan *plan);
 // Are gradients summed in another type than the f32 that a backward makes? Then each
-// micro-batch's is made by itself, and folded into the sums.
-bool tr__plan_folds(const tr_plan *plan);
+// micro-batch's is made by itself, and accumulated into the sums.
+bool tr__plan_accumulates(const tr_plan *plan);
 int64_t tr__sum_bytes(const tr_plan *plan); // of an element of the sums
 // Of so many elements of them in memory: whole lines of the cache.
 int64_t tr__sums_bytes(const tr_plan *plan, int64_t count);

@@ -104,7 +104,7 @@ static bool accumulate(const tr_plan *plan, const tr_plan_step *step,
     out->contributes[0] = bit;
     if (type == TR_I64) {
         set_added(out, 1, vector(TR_F64, TR_ACCUMULATE_COUNTS),
-                  in_record(plan, TR_RECORD_TOO_LARGE));
+                  in_record(plan, TR_STATISTICS_TOO_LARGE));
     }
     return finish(out);
 }
@@ -165,7 +165,7 @@ static bool squares_of_all(const tr_plan *plan, const tr_plan_step *step, size_t
 
 // Of gradients that stay as a backward made them, into one number of the record.
 static bool sum_squares(const tr_plan *plan, const tr_plan_step *step, int64_t count,
-                        tr_location grads, tr_record_flag to, tr_flat_launch *out) {
+                        tr_location grads, tr_statistics_flag to, tr_flat_launch *out) {
     *out = begin(plan, step, &tr__op_sum_of_squares);
     add_input(out, vector(TR_F32, count), grads);
     set_added(out, 0, vector(TR_F64, 1), in_record(plan, to));
@@ -177,7 +177,7 @@ static bool squares_of_tied(const tr_plan *plan, const tr_plan_step *step,
     const tr_flat *flat = flat_of(plan, step);
     int32_t from = step->buffer[TR_SLOT_INPUT];
     tr_location grads = {from < 0 ? flat->sums.buffer : from, 0};
-    return sum_squares(plan, step, flat->count, grads, TR_RECORD_TIED_SQUARES, out);
+    return sum_squares(plan, step, flat->count, grads, TR_STATISTICS_TIED_SQUARES, out);
 }
 
 // One parameter's gradient with each call.
@@ -190,7 +190,7 @@ static bool squares_of_first(const tr_plan *plan, const tr_plan_step *step,
         return false;
     }
     tr_location grads = {plan->bindings[step->binding].grad[0], operand->offset};
-    return sum_squares(plan, step, count, grads, TR_RECORD_SQUARES, out);
+    return sum_squares(plan, step, count, grads, TR_STATISTICS_SQUARES, out);
 }
 
 // ---- clears
@@ -408,7 +408,7 @@ bool tr__flat_launch_next(const tr_plan *plan, const tr_plan_step *step, size_t 
         return clear(plan, step, next, out);
     case TR_STEP_norm:
         return squares_of_all(plan, step, next, out);
-    case TR_STEP_gauge:
+    case TR_STEP_micro_norm:
         return squares_of_first(plan, step, next, out);
     case TR_STEP_merge:
         return merge(plan, step, next, out);
@@ -421,17 +421,17 @@ bool tr__flat_launch_next(const tr_plan *plan, const tr_plan_step *step, size_t 
     switch (step->kind) {
     case TR_STEP_pack:
         return pack(plan, step, out);
-    case TR_STEP_fold:
+    case TR_STEP_accumulate:
         return accumulate(plan, step, out);
     case TR_STEP_add:
         return add_sums(plan, step, out);
-    case TR_STEP_square:
+    case TR_STEP_gradient_squares:
         return squares_of_one(plan, step, out);
-    case TR_STEP_gauge_tied:
+    case TR_STEP_micro_norm_tied:
         return squares_of_tied(plan, step, out);
-    case TR_STEP_measure:
+    case TR_STEP_direction_norms:
         return direction_squares(plan, step, out);
-    case TR_STEP_total:
+    case TR_STEP_tensor_norms:
         return tensor_squares(plan, step, out);
     case TR_STEP_update:
         return update(plan, step, out);

@@ -110,6 +110,6 @@ tr_status tr__pass_kept(tr_plan *plan, tr_error *err) {
             keep(plan, TR_LEDGER_workspace, TR_SUMS * sizeof(double), &plan->sums, err);
     }
     return status == TR_OK && plan->request.inference
-               ? keep(plan, TR_LEDGER_workspace, last->answer_bytes, &plan->answer, err)
+               ? keep(plan, TR_LEDGER_workspace, last->logits_bytes, &plan->logits, err)
                : status;
 }

@@ -287,7 +287,7 @@ tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values) {
         status = lay_out_states(c);
     }
     if (status == TR_OK) {
-        status = tr__compiler_homes(c);
+        status = tr__compiler_in_place(c);
     }
     if (status == TR_OK) {
         status = lay_out_saved(c, forward_values);

@@ -15,19 +15,19 @@ const char *tr_space_name(tr_space space) {
     return (unsigned)space < TR_SPACES ? names[space] : "";
 }
 
-const char *tr_remake_name(tr_remake one) {
+const char *tr_recompute_name(tr_recompute_class one) {
     switch (one) {
-    case TR_REMAKE_NORM:
+    case TR_RECOMPUTE_NORM:
         return "norm";
-    case TR_REMAKE_ACTIVATION:
+    case TR_RECOMPUTE_ACTIVATION:
         return "activation";
-    case TR_REMAKE_ATTENTION:
+    case TR_RECOMPUTE_ATTENTION:
         return "attention";
-    case TR_REMAKE_RESIDUAL:
+    case TR_RECOMPUTE_RESIDUAL:
         return "residual";
-    case TR_REMAKE_PRE_ACTIVATION:
+    case TR_RECOMPUTE_PRE_ACTIVATION:
         return "pre_activation";
-    case TR_REMAKE_PRODUCT:
+    case TR_RECOMPUTE_PRODUCT:
         return "product";
     default:
         return "";

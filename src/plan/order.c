@@ -10,7 +10,7 @@ typedef struct writer {
     tr_plan *plan;
     tr_sequence *sequence;
     int64_t *begun; // [flats] 1 + the last scope that has made a gradient of it
-    bool lean;
+    bool saves_nothing;
     int64_t first, end; // the micro-batches of the running wave
     int lowest;         // the first of this rank's units that has a backward
     tr_error *err;
@@ -26,7 +26,7 @@ static void add(writer *w, tr_plan_step step) {
 // Nothing that a unit without a backward makes is kept, but from segment to segment.
 static bool keeps_nothing(const writer *w, int u) {
     const tr_unit_program *program = w->plan->units[u].program;
-    return w->lean || (u < w->lowest && program->segments == 1);
+    return w->saves_nothing || (u < w->lowest && program->segments == 1);
 }
 
 static void add_forward(writer *w, int u, int segment, int64_t micro) {
@@ -38,7 +38,7 @@ static void add_forward(writer *w, int u, int segment, int64_t micro) {
                           .unit = u,
                           .segment = segment,
                           .micro = micro,
-                          .lean = keeps_nothing(w, u)});
+                          .saves_nothing = keeps_nothing(w, u)});
 }
 
 // Is the step the first of its scope to make a gradient of the flat?
@@ -216,7 +216,7 @@ static void train_step(writer *w) {
            !tr__unit_has_backward(plan->units[w->lowest].program)) {
         w->lowest++; // the last unit has the loss
     }
-    add(w, (tr_plan_step){.kind = TR_STEP_clear, .part = TR_PART_RECORD});
+    add(w, (tr_plan_step){.kind = TR_STEP_clear, .part = TR_PART_STATISTICS});
     add_waves(w);
     merge_step(w);
     add(w, (tr_plan_step){.kind = TR_STEP_norm});
@@ -231,10 +231,10 @@ static void train_step(writer *w) {
         }
     }
     for (size_t f = 0; plan->request.tensor_norms && f < plan->flat_count; f++) {
-        add_update(w, TR_STEP_measure, f);
+        add_update(w, TR_STEP_direction_norms, f);
     }
     if (plan->request.tensor_norms) {
-        add(w, (tr_plan_step){.kind = TR_STEP_total, .guard = TR_GUARD_APPLIED});
+        add(w, (tr_plan_step){.kind = TR_STEP_tensor_norms, .guard = TR_GUARD_APPLIED});
     }
     for (size_t f = 0; f < plan->flat_count; f++) {
         add_update(w, TR_STEP_update, f);
@@ -244,7 +244,7 @@ static void train_step(writer *w) {
 // One micro-batch, forward only; for an answer the caller has filled the data slot. An
 // op over the effective batch has, here, that of one.
 static void forward_only(writer *w, bool answer) {
-    w->lean = true;
+    w->saves_nothing = true;
     w->first = 0;
     w->end = 1;
     for (int u = w->plan->runs.first; u < w->plan->runs.end; u++) {
@@ -266,7 +266,7 @@ tr_status tr__pass_order(tr_plan *plan, tr_error *err) {
         return tr_fail(err, TR_MEMORY, "no memory to order the plan");
     }
     if (plan->request.inference) {
-        w.sequence = &plan->sequences[TR_SEQUENCE_ANSWER];
+        w.sequence = &plan->sequences[TR_SEQUENCE_INFERENCE];
         forward_only(&w, true);
     } else {
         w.sequence = &plan->sequences[TR_SEQUENCE_TRAIN];

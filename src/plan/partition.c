@@ -287,7 +287,7 @@ static tr_status keep(tr_plan *plan, const tr_flat *flat, bool sharded, tr_space
 }
 
 static tr_space optimizer_of(const tr_plan *plan, const tr_flat *flat) {
-    return flat->leaves ? plan->request.optimizer_home : TR_SPACE_DEVICE;
+    return flat->leaves ? plan->request.optimizer_placement : TR_SPACE_DEVICE;
 }
 
 // Where the f32 values are that 16 bits are rounded from; `home`: of what is fetched.
@@ -297,20 +297,20 @@ static tr_space masters_of(const tr_plan *plan, const tr_flat *flat, tr_space ho
     if (!tr__plan_is_half(plan) || flat->leaves) {
         return home;
     }
-    bool away = r->param_home != TR_SPACE_DEVICE;
-    return !flat->frozen                          ? TR_SPACE_DEVICE
-           : away                                 ? home
-           : r->optimizer_home == TR_SPACE_DEVICE ? TR_SPACE_DEVICE
-                                                  : TR_SPACE_HOST;
+    bool away = r->param_placement != TR_SPACE_DEVICE;
+    return !flat->frozen                               ? TR_SPACE_DEVICE
+           : away                                      ? home
+           : r->optimizer_placement == TR_SPACE_DEVICE ? TR_SPACE_DEVICE
+                                                       : TR_SPACE_HOST;
 }
 
 static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     int stage = tr__plan_stage(plan);
-    bool away = r->param_home != TR_SPACE_DEVICE;
+    bool away = r->param_placement != TR_SPACE_DEVICE;
     bool half = tr__plan_is_half(plan);
     // Of what is fetched, and of the masters, which are the same in f32.
-    tr_space home = away ? r->param_home : optimizer_of(plan, flat);
+    tr_space home = away ? r->param_placement : optimizer_of(plan, flat);
     tr_space masters = masters_of(plan, flat, home);
     // Ranks that have all of a frozen flat buffer never gather it.
     int masters_from = flat->frozen ? SHARDS_PARAM : SHARDS_STATE;
@@ -350,7 +350,7 @@ static tr_status keep_gradients(tr_plan *plan, tr_flat *flat, tr_error *err) {
     }
     flat->grad = flat->sums;
     return status == TR_OK && flat->leaves
-               ? keep(plan, flat, stage >= SHARDS_STATE, r->grad_home,
+               ? keep(plan, flat, stage >= SHARDS_STATE, r->grad_placement,
                       TR_LEDGER_gradients, sum, &flat->grad, err)
                : status;
 }
@@ -383,8 +383,8 @@ static void choose_leaving(tr_plan *plan) {
     int64_t room = (int64_t)(r->optimizer_stays * (double)all);
     for (size_t f = 0; f < plan->flat_count; f++) {
         tr_flat *flat = &plan->flats[f];
-        flat->leaves =
-            r->optimizer_home != TR_SPACE_DEVICE && flat->count > room && !flat->frozen;
+        flat->leaves = r->optimizer_placement != TR_SPACE_DEVICE &&
+                       flat->count > room && !flat->frozen;
         room -= flat->leaves || flat->frozen ? 0 : flat->count;
     }
 }

@@ -15,10 +15,10 @@ tr_status tr__plan_check_slices(const tr_plan *plan, tr_error *err);
 tr_status tr__pass_order(tr_plan *plan, tr_error *err);
 // Units whose activations are dropped and made again before their backward.
 tr_status tr__pass_recompute(tr_plan *plan, tr_error *err);
-// Sums that are not f32: each micro-batch's gradients are folded into them.
-tr_status tr__pass_fold(tr_plan *plan, tr_error *err);
+// Sums that are not f32: each micro-batch's gradients are accumulated into them.
+tr_status tr__pass_accumulate(tr_plan *plan, tr_error *err);
 // The squares of one micro-batch's gradients, or of one wave's, for the noise scale.
-tr_status tr__pass_gauge(tr_plan *plan, tr_error *err);
+tr_status tr__pass_micro_norm(tr_plan *plan, tr_error *err);
 // What ranks bring together and sum, and when.
 tr_status tr__pass_communicate(tr_plan *plan, tr_error *err);
 // Updates of what lives on NVMe: cut into pieces, read ahead and written back.

@@ -37,10 +37,10 @@ static tr_operand in_param(const tr_compiler *c, tr_place place, int index) {
 // several segments, from one to the next?
 static bool keeps(const tr_compiler *c, tr_variant variant) {
     switch (variant) {
-    case TR_VARIANT_LEAN:
+    case TR_VARIANT_SAVES_NOTHING:
     case TR_VARIANT_EVALUATE:
         return c->unit->segments > 1;
-    case TR_VARIANT_ANSWER: // all segments in one program
+    case TR_VARIANT_INFERENCE: // all segments in one program
         return false;
     default:
         return true;
@@ -110,7 +110,7 @@ static tr_operand find_place(const tr_compiler *c, tr_draft *d, tr_value value) 
     case TR_VALUE_TEMP:
         return in_temp(d, value);
     case TR_VALUE_ANSWER:
-        return at(TR_PLACE_ANSWER, 0);
+        return at(TR_PLACE_LOGITS, 0);
     case TR_VALUE_CACHE:
         return at(TR_PLACE_CACHE, tr__cache_offset(c, value));
     }

@@ -120,16 +120,18 @@ static tr_status check_staging(const tr_plan_request *r, tr_error *err) {
     return TR_OK;
 }
 
-static tr_status check_homes(const tr_plan_request *r, tr_error *err) {
-    bool update_here = r->optimizer_home == TR_SPACE_DEVICE;
-    if (update_here ? r->grad_home != TR_SPACE_DEVICE
-                    : r->grad_home > r->optimizer_home) {
+static tr_status check_placements(const tr_plan_request *r, tr_error *err) {
+    bool update_here = r->optimizer_placement == TR_SPACE_DEVICE;
+    if (update_here ? r->grad_placement != TR_SPACE_DEVICE
+                    : r->grad_placement > r->optimizer_placement) {
         return tr_fail(err, TR_USAGE,
                        "gradients are to wait on the %s, and optimizer state is on the "
                        "%s: the first needs the second to be there, too",
-                       tr_space_name(r->grad_home), tr_space_name(r->optimizer_home));
+                       tr_space_name(r->grad_placement),
+                       tr_space_name(r->optimizer_placement));
     }
-    bool nvme = r->param_home == TR_SPACE_NVME || r->optimizer_home == TR_SPACE_NVME;
+    bool nvme =
+        r->param_placement == TR_SPACE_NVME || r->optimizer_placement == TR_SPACE_NVME;
     if (!(r->optimizer_stays >= 0 && r->optimizer_stays < 1)) {
         return tr_fail(
             err, TR_USAGE,
@@ -143,7 +145,8 @@ static tr_status check_homes(const tr_plan_request *r, tr_error *err) {
             "zero_optimization.offload_optimizer.ratio below 1 with something "
             "on NVMe is not yet supported: set it to 1");
     }
-    if (r->param_home != TR_SPACE_DEVICE && tr__data_ranks(r) > 1 && r->stage < 3) {
+    if (r->param_placement != TR_SPACE_DEVICE && tr__data_ranks(r) > 1 &&
+        r->stage < 3) {
         return tr_fail(err, TR_USAGE,
                        "zero_optimization.offload_param on %lld ranks needs "
                        "zero_optimization.stage 3; it is %d",
@@ -153,13 +156,14 @@ static tr_status check_homes(const tr_plan_request *r, tr_error *err) {
 }
 
 static tr_status check_recomputed(const tr_plan_request *r, tr_error *err) {
-    if (r->boundary_home != TR_SPACE_DEVICE && r->boundary_home != TR_SPACE_HOST) {
+    if (r->boundary_placement != TR_SPACE_DEVICE &&
+        r->boundary_placement != TR_SPACE_HOST) {
         return tr_fail(err, TR_USAGE,
                        "inputs of recomputed units on NVMe are not yet supported");
     }
-    uint32_t known = TR_REMAKE_ALL | TR_RECOMPUTE_NOTHING;
+    uint32_t known = TR_RECOMPUTE_ALL | TR_RECOMPUTE_NOTHING;
     bool both = (r->recomputed_ops & TR_RECOMPUTE_NOTHING) &&
-                (r->recomputed_ops & TR_REMAKE_ALL);
+                (r->recomputed_ops & TR_RECOMPUTE_ALL);
     if ((r->recomputed_ops & ~known) || both || r->recomputed_ops_units < 0) {
         return tr_fail(err, TR_USAGE,
                        "tensors of the classes 0x%x, in the first %lld units, cannot "
@@ -229,7 +233,7 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
     status = check_sums(r, err);
     status = status == TR_OK ? tr__mesh_check(&r->mesh, err) : status;
     status = status == TR_OK ? check_batch(r, err) : status;
-    status = status == TR_OK ? check_homes(r, err) : status;
+    status = status == TR_OK ? check_placements(r, err) : status;
     status = status == TR_OK ? check_staging(r, err) : status;
     status = status == TR_OK ? check_recomputed(r, err) : status;
     status = status == TR_OK ? check_cache(r, err) : status;
@@ -263,8 +267,9 @@ static const char *find_barrier(const tr_plan *plan, bool *own) {
 // no order. On NVMe nothing is added up.
 static bool evicts_sums(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
-    bool once = !r->reproducible || r->grad_home == TR_SPACE_NVME;
-    return r->optimizer_home != TR_SPACE_DEVICE && once && tr__plan_grads_pass(plan);
+    bool once = !r->reproducible || r->grad_placement == TR_SPACE_NVME;
+    return r->optimizer_placement != TR_SPACE_DEVICE && once &&
+           tr__plan_grads_pass(plan);
 }
 
 static tr_status take_whole(tr_plan *plan, char *why, tr_error *err) {
@@ -299,7 +304,7 @@ static tr_status choose_wave(tr_plan *plan, tr_error *err) {
         return take_whole(
             plan,
             tr__format("gradients leave for %s, once",
-                       r->grad_home == TR_SPACE_NVME ? "NVMe" : "the host"),
+                       r->grad_placement == TR_SPACE_NVME ? "NVMe" : "the host"),
             err);
     }
     r->wave = r->wave ? r->wave : 1;
@@ -313,21 +318,21 @@ static const struct {
     tr_status (*run)(tr_plan *plan, tr_error *err);
     unsigned provides;
 } passes[] = {
-    {tr__pass_compile, ALWAYS},  {tr__pass_partition, ALWAYS},
-    {choose_wave, ALWAYS},       {tr__pass_order, ALWAYS},
-    {tr__pass_fold, SUMS},       {tr__pass_recompute, ALWAYS},
-    {tr__pass_gauge, ALWAYS},    {tr__pass_communicate, ALWAYS},
-    {tr__pass_stage, STAGING},   {tr__pass_defer, ALWAYS},
-    {tr__pass_boundary, ALWAYS}, {tr__pass_traffic, ALWAYS},
-    {tr__pass_kept, ALWAYS},     {tr__pass_values, ALWAYS},
-    {tr__pass_schedule, ALWAYS}, {tr__pass_offsets, ALWAYS},
-    {tr__pass_reuse, ALWAYS},    {tr__pass_ledger, ALWAYS},
+    {tr__pass_compile, ALWAYS},    {tr__pass_partition, ALWAYS},
+    {choose_wave, ALWAYS},         {tr__pass_order, ALWAYS},
+    {tr__pass_accumulate, SUMS},   {tr__pass_recompute, ALWAYS},
+    {tr__pass_micro_norm, ALWAYS}, {tr__pass_communicate, ALWAYS},
+    {tr__pass_stage, STAGING},     {tr__pass_defer, ALWAYS},
+    {tr__pass_boundary, ALWAYS},   {tr__pass_traffic, ALWAYS},
+    {tr__pass_kept, ALWAYS},       {tr__pass_values, ALWAYS},
+    {tr__pass_schedule, ALWAYS},   {tr__pass_offsets, ALWAYS},
+    {tr__pass_reuse, ALWAYS},      {tr__pass_ledger, ALWAYS},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 
 static tr_status check_provided(const tr_plan *plan, tr_error *err) {
-    unsigned missing =
-        (tr__plan_folds(plan) ? SUMS : 0) | (tr__plan_uses_nvme(plan) ? STAGING : 0);
+    unsigned missing = (tr__plan_accumulates(plan) ? SUMS : 0) |
+                       (tr__plan_uses_nvme(plan) ? STAGING : 0);
     for (size_t i = 0; i < PASSES; i++) {
         missing &= ~passes[i].provides;
     }
@@ -377,9 +382,10 @@ static void resolve(tr_plan *plan) {
     plan->batch = r->model->batch;
     plan->unit_count = r->model->unit_count;
     plan->runs = tr__stage_units(&r->mesh, plan->unit_count);
-    plan->answer = plan->exchange = -1;
-    if (r->optimizer_home != TR_SPACE_DEVICE && r->grad_home == TR_SPACE_DEVICE) {
-        r->grad_home = TR_SPACE_HOST;
+    plan->logits = plan->exchange = -1;
+    if (r->optimizer_placement != TR_SPACE_DEVICE &&
+        r->grad_placement == TR_SPACE_DEVICE) {
+        r->grad_placement = TR_SPACE_HOST;
     }
 }
 

@@ -48,7 +48,7 @@ typedef struct tr_plan_unit {
 struct tr_plan {
     tr_plan_request request; // resolved: no zeros left that mean "choose"
     tr_measure asked;        // request.measure is what a pass makes of it
-    bool gauges_tied;        // tied tensors count for the noise scale, too
+    bool micro_norms_tied;   // tied tensors count for the noise scale, too
     tr_target target;        // of all kernels
     tr_batch_tensors batch;  // the model's: what a slot of the ring holds
     tr_plan_unit *units;
@@ -68,12 +68,12 @@ struct tr_plan {
     int data_ring[2]; // buffers: of training, of evaluation (or the answer's)
     int64_t slots[2]; // micro-batches in each ring
     int64_t slot_bytes;
-    tr_record_layout record; // of training
-    tr_norms_layout norms;   // where request.tensor_norms
-    int sums;                // buffer: double [TR_SUMS] of evaluation
-    int staging;             // buffer: what moves between ranks passes through it
+    tr_statistics_layout record; // of training
+    tr_norms_layout norms;       // where request.tensor_norms
+    int sums;                    // buffer: double [TR_SUMS] of evaluation
+    int staging;                 // buffer: what moves between ranks passes through it
     tr_traffic traffic;
-    int answer;   // buffer, -1: none
+    int logits;   // buffer, -1: none
     int exchange; // buffer: what moves between NVMe and files passes through it; -1: no
     // Of each arena: buffers that live always come first; all bytes of it.
     int64_t persistent_bytes[TR_SPACES], arena_bytes[TR_SPACES];

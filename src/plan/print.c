@@ -12,7 +12,7 @@
 // one unit over micro-batches that follow each other.
 typedef struct item {
     tr_plan_step_kind kind;
-    bool lean;
+    bool saves_nothing;
     tr_part part;
     tr_axes group;
     int32_t unit, last_unit;
@@ -32,13 +32,13 @@ static bool is_transfer(const tr_plan_step *step) {
 // An update, or its first phase, that is staged, or what is moved for it.
 static bool is_piece(const tr_plan_step *step) {
     bool kind = is_transfer(step) || step->kind == TR_STEP_update ||
-                step->kind == TR_STEP_measure;
+                step->kind == TR_STEP_direction_norms;
     return kind && step->slot >= 0;
 }
 
 static bool extends(const item *last, const tr_plan_step *step) {
     if (last->kind != step->kind || last->segment != step->segment ||
-        last->lean != step->lean || last->part != step->part ||
+        last->saves_nothing != step->saves_nothing || last->part != step->part ||
         last->group != step->group || is_piece(step) != (last->pieces > 0)) {
         return false;
     }
@@ -68,7 +68,7 @@ static size_t fold_runs(const tr_sequence *sequence, item *items) {
             items[count - 1].last_micro = step->micro;
         } else {
             items[count++] = (item){.kind = step->kind,
-                                    .lean = step->lean,
+                                    .saves_nothing = step->saves_nothing,
                                     .part = step->part,
                                     .group = step->group,
                                     .unit = step->unit,
@@ -98,11 +98,12 @@ static bool is_shifted(const item *a, const item *b, const repeat *by) {
     int64_t micro = a->of_micro ? by->shift : 0;
     int32_t units = a->of_flat ? by->flats : by->units;
     int32_t segments = a->of_flat ? 0 : by->segments;
-    return a->kind == b->kind && a->lean == b->lean && a->part == b->part &&
-           a->group == b->group && a->segment + segments == b->segment &&
-           a->unit + units == b->unit && a->last_unit + units == b->last_unit &&
-           a->micro + micro == b->micro && a->last_micro + micro == b->last_micro &&
-           a->pieces == b->pieces && a->late == b->late;
+    return a->kind == b->kind && a->saves_nothing == b->saves_nothing &&
+           a->part == b->part && a->group == b->group &&
+           a->segment + segments == b->segment && a->unit + units == b->unit &&
+           a->last_unit + units == b->last_unit && a->micro + micro == b->micro &&
+           a->last_micro + micro == b->last_micro && a->pieces == b->pieces &&
+           a->late == b->late;
 }
 
 static size_t times_repeated(const item *items, size_t count, const repeat *by) {
@@ -203,7 +204,7 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
             fprintf(to, " .. %" PRId64, it->last_micro);
         }
     }
-    fputs(it->lean ? " (keeps nothing)\n" : "\n", to);
+    fputs(it->saves_nothing ? " (keeps nothing)\n" : "\n", to);
 }
 
 static void print_repeat(const repeat *r, int depth, FILE *to) {
@@ -367,7 +368,7 @@ tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
         fprintf(to, "updated on the device: %" PRId64 " elements of flat buffers\n",
                 tr__plan_staying(plan));
     }
-    if (r->optimizer_home != TR_SPACE_DEVICE && !r->inference) {
+    if (r->optimizer_placement != TR_SPACE_DEVICE && !r->inference) {
         fprintf(to,
                 "the host computes on the processors of the device, in its order\n");
     }

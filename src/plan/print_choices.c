@@ -21,23 +21,23 @@ static int users(const tr_plan *plan, int u) {
 
 // The classes that the plan makes again in the unit, of those that it has.
 static uint32_t chosen_classes(const tr_plan *plan, int unit) {
-    return plan->units[unit].program->remade & tr__unit_classes(plan, unit);
+    return plan->units[unit].program->recomputed & tr__unit_classes(plan, unit);
 }
 
 static bool is_chosen(const tr_plan *plan, int unit, const tr_recompute_choice *row) {
     const tr_plan_unit *of = &plan->units[unit];
     return of->recomputed == row->units &&
-           (row->units || chosen_classes(plan, unit) == (row->ops & TR_REMAKE_ALL));
+           (row->units || chosen_classes(plan, unit) == (row->ops & TR_RECOMPUTE_ALL));
 }
 
 // "none", "norm, product", "unit".
 static void name_row(const tr_recompute_choice *row, char *text, size_t size) {
     size_t at = 0;
     text[0] = 0;
-    for (uint32_t bit = 1; bit & TR_REMAKE_ALL && !row->units; bit <<= 1) {
+    for (uint32_t bit = 1; bit & TR_RECOMPUTE_ALL && !row->units; bit <<= 1) {
         if (row->ops & bit && at < size) {
             int written = snprintf(text + at, size - at, "%s%s", at ? ", " : "",
-                                   tr_remake_name((tr_remake)bit));
+                                   tr_recompute_name((tr_recompute_class)bit));
             at += written > 0 ? (size_t)written : 0;
         }
     }
@@ -59,9 +59,10 @@ static tr_status find_rows(const tr_plan *plan, int u,
         }
     }
     if (status == TR_OK) {
-        uint32_t remade = chosen_classes(plan, u);
-        status = tr__unit_choice(plan, u, remade ? remade : TR_RECOMPUTE_NOTHING,
-                                 plan->units[u].recomputed, &rows[*count], err);
+        uint32_t recomputed = chosen_classes(plan, u);
+        status =
+            tr__unit_choice(plan, u, recomputed ? recomputed : TR_RECOMPUTE_NOTHING,
+                            plan->units[u].recomputed, &rows[*count], err);
         *count += status == TR_OK;
     }
     return status;

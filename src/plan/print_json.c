@@ -281,7 +281,8 @@ tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
         return status;
     }
     write_steps(plan,
-                &plan->sequences[answers ? TR_SEQUENCE_ANSWER : TR_SEQUENCE_TRAIN], to);
+                &plan->sequences[answers ? TR_SEQUENCE_INFERENCE : TR_SEQUENCE_TRAIN],
+                to);
     return ferror(to->to) ? tr_fail(err, TR_IO, "cannot write the plan") : TR_OK;
 }
 

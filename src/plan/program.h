@@ -24,7 +24,7 @@ typedef enum tr_place {
     TR_PLACE_TEMP,        // within one program, workspaces included
     TR_PLACE_SUMS,        // the loss's
     TR_PLACE_STATE,       // the unit's states
-    TR_PLACE_ANSWER,      // inference: the logits
+    TR_PLACE_LOGITS,      // inference: the logits
     TR_PLACE_CACHE,       // inference: what the unit keeps of earlier positions
     TR_PLACE_COUNT
 } tr_place;
@@ -64,24 +64,24 @@ typedef struct tr_program_param {
 
 typedef struct tr_unit_program {
     const char *kind;
-    uint32_t remade; // classes of tensors that are made again (tr_remake)
+    uint32_t recomputed; // classes of tensors that are made again (tr_recompute_class)
     tr_graph *graph;
     tr_derivation derived;
     int segments;
-    tr_program *forward;  // [segments] keeps what the backward reads
-    tr_program *lean;     // [segments] keeps nothing: recomputed units; NULL: none
-    tr_program *evaluate; // [segments] keeps nothing, and nothing random is done
-    tr_program *backward; // [segments]
-    tr_program recompute; // makes again what the forward would have kept
-    tr_program answer;    // inference, whole unit
-    tr_program track;     // brings states up to date, after a step that was applied
+    tr_program *forward;       // [segments] keeps what the backward reads
+    tr_program *saves_nothing; // [segments] keeps nothing: recomputed units; NULL: none
+    tr_program *evaluate;      // [segments] keeps nothing, and nothing random is done
+    tr_program *backward;      // [segments]
+    tr_program recompute;      // makes again what the forward would have kept
+    tr_program inference;      // inference, whole unit
+    tr_program track; // brings states up to date, after a step that was applied
     int64_t input_bytes, output_bytes;           // of one micro-batch's boundary
     int64_t input_grad_bytes, output_grad_bytes; // the same, 0: they have no gradients
     int64_t saved_bytes;                         // of one micro-batch
     int64_t wave_bytes;                          // of the unit
     int64_t *state_offset;                       // [graph->state_count] bytes
     int64_t state_bytes;                         // of the unit
-    int64_t answer_bytes;
+    int64_t logits_bytes;
     int64_t cache_bytes;      // of the unit
     int64_t cache_room;       // positions of its smallest cache; INT64_MAX: none
     tr_program_param *params; // [graph->param_count]
@@ -100,8 +100,8 @@ typedef struct tr_compile_request {
     bool all_rows;               // for every row of the loss
     int64_t cache_positions;     // tr_plan_request.cache_positions
     int64_t cache_piece;         // positions that are computed at once at most
-    bool recompute;              // `lean` programs will be asked for
-    uint32_t remade;             // classes of tensors that the backward makes again
+    bool recompute;              // `saves nothing` programs will be asked for
+    uint32_t recomputed;         // classes of tensors that the backward makes again
     tr_target target;            // of all kernels
     tr_dtype real;               // f32, bf16 or f16: what units compute in
     const tr_plan_request *plan; // says what is frozen; NULL: nothing

@@ -27,7 +27,8 @@ tr_status tr__pass_recompute(tr_plan *plan, tr_error *err) {
     for (size_t i = 0; i < editor.old->count; i++) {
         tr_plan_step step = editor.old->steps[i];
         if (step.kind == TR_STEP_forward) {
-            step.lean = step.lean || plan->units[step.unit].recomputed;
+            step.saves_nothing =
+                step.saves_nothing || plan->units[step.unit].recomputed;
         }
         if (begins_backward(plan, &step)) {
             tr__edit_add(&editor, (tr_plan_step){.kind = TR_STEP_recompute,

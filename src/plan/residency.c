@@ -33,7 +33,7 @@ static const tr_flat *any_flat(const tr_plan *plan) {
 
 bool tr__part_is_on_nvme(const tr_plan *plan, tr_part part) {
     const tr_flat *flat = any_flat(plan);
-    bool there = flat && part != TR_PART_RECORD &&
+    bool there = flat && part != TR_PART_STATISTICS &&
                  (part != TR_PART_COPY || tr__plan_is_half(plan));
     return there && tr__is_on_nvme(plan, tr__flat_range(flat, part));
 }
@@ -44,8 +44,8 @@ bool tr__copy_is_in_file(const tr_plan *plan, const tr_flat *flat) {
 
 bool tr__plan_uses_nvme(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
-    return !r->inference &&
-           (r->optimizer_home == TR_SPACE_NVME || r->param_home == TR_SPACE_NVME);
+    return !r->inference && (r->optimizer_placement == TR_SPACE_NVME ||
+                             r->param_placement == TR_SPACE_NVME);
 }
 
 tr_part tr__used_part(const tr_plan *plan) {

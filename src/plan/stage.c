@@ -74,8 +74,8 @@ static bool needs(const tr_plan_step *piece, tr_plan_step_kind kind, int part) {
     if (kind == TR_STEP_read) {
         return part != TR_PART_COPY;
     }
-    return piece->kind == TR_STEP_measure ? part >= TR_PART_STATE
-                                          : part != TR_PART_GRAD;
+    return piece->kind == TR_STEP_direction_norms ? part >= TR_PART_STATE
+                                                  : part != TR_PART_GRAD;
 }
 
 // Reads or writes the parts of a piece that are on NVMe.
@@ -209,7 +209,7 @@ static void write_updates(writer *w) {
     size_t i = w->begin, count = w->old->count;
     while (i < count && w->editor.status == TR_OK) {
         tr_plan_step_kind kind = w->old->steps[i].kind;
-        if (kind != TR_STEP_measure && kind != TR_STEP_update) {
+        if (kind != TR_STEP_direction_norms && kind != TR_STEP_update) {
             add(w, w->old->steps[i++]);
             continue;
         }
@@ -273,7 +273,7 @@ tr_status tr__pass_stage(tr_plan *plan, tr_error *err) {
     writer w = {.plan = plan, .old = train, .err = err};
     // Sums in fixed point are scaled anew for each step.
     w.defers = !r->no_overlap && !r->reproducible && !r->tensor_norms &&
-               r->optimizer_home != TR_SPACE_DEVICE;
+               r->optimizer_placement != TR_SPACE_DEVICE;
     w.begin = tr__sequence_update(train);
     w.editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
     return write_steps(&w);

@@ -8,27 +8,27 @@
 // [ranks][doubles], each rank's: its flags, the loss's sums of each of its
 // micro-batches [g][TR_SUMS], the squares of each 1,024 gradients of its parts of the
 // flat buffers.
-typedef enum tr_record_flag {
-    TR_RECORD_ASKED,      // 1: for a checkpoint, 2: for an end
-    TR_RECORD_TOO_LARGE,  // gradients that did not fit the fixed-point sums
-    TR_RECORD_NOT_FINITE, // gradients that no sums could hold
-    TR_RECORD_SECONDS,    // of the step so far
-    TR_RECORD_WAIT,       // of them, waiting for other ranks
-    TR_RECORD_PEAK,       // bytes: the most that the process has had
-    TR_RECORD_FIRST_BAD,  // what was first not finite (exec/finite.c); 0: nothing
+typedef enum tr_statistics_flag {
+    TR_STATISTICS_ASKED,      // 1: for a checkpoint, 2: for an end
+    TR_STATISTICS_TOO_LARGE,  // gradients that did not fit the fixed-point sums
+    TR_STATISTICS_NOT_FINITE, // gradients that no sums could hold
+    TR_STATISTICS_SECONDS,    // of the step so far
+    TR_STATISTICS_WAIT,       // of them, waiting for other ranks
+    TR_STATISTICS_PEAK,       // bytes: the most that the process has had
+    TR_STATISTICS_FIRST_BAD,  // what was first not finite (exec/finite.c); 0: nothing
     // Of the gradients of the rank's first micro-batch, and of tied tensors, of its
     // first wave.
-    TR_RECORD_SQUARES,
-    TR_RECORD_TIED_SQUARES,
-    TR_RECORD_FLAGS
-} tr_record_flag;
+    TR_STATISTICS_SQUARES,
+    TR_STATISTICS_TIED_SQUARES,
+    TR_STATISTICS_FLAGS
+} tr_statistics_flag;
 
-typedef struct tr_record_layout {
+typedef struct tr_statistics_layout {
     int buffer;
     int64_t doubles;  // of one rank
     int64_t sums;     // where the sums begin
     int64_t partials; // where the squares begin
-} tr_record_layout;
+} tr_statistics_layout;
 
 // What a rank measures of its shards of the flat buffers, for the norms of tensors:
 // tr_squares of each block of 1,024 elements and each parameter that has elements in it

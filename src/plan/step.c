@@ -17,7 +17,8 @@ const char *tr__plan_step_name(tr_plan_step_kind kind) {
 }
 
 const char *tr__sequence_name(tr_sequence_kind kind) {
-    static const char *const names[] = {"train", "evaluate", "answer", "fence"};
+    static const char *const names[] = {"train", "evaluate", "answer",
+                                        "sync_parameters"};
     return (unsigned)kind < TR_SEQUENCES ? names[kind] : "";
 }
 
@@ -134,15 +135,15 @@ static const struct kind {
     [TR_STEP_pack] = {TR_STEP_IS_LAUNCH, UNIT, false},
     [TR_STEP_merge] = {TR_STEP_IS_LAUNCH, UNIT, false},
     [TR_STEP_track] = {TR_STEP_IS_LAUNCH, UNIT, false},
-    [TR_STEP_gauge] = {TR_STEP_IS_LAUNCH, UNIT, true},
-    [TR_STEP_gauge_tied] = {TR_STEP_IS_LAUNCH, FLAT, false},
-    [TR_STEP_fold] = {TR_STEP_IS_LAUNCH, FLAT, true},
-    [TR_STEP_square] = {TR_STEP_IS_LAUNCH, FLAT, false},
+    [TR_STEP_micro_norm] = {TR_STEP_IS_LAUNCH, UNIT, true},
+    [TR_STEP_micro_norm_tied] = {TR_STEP_IS_LAUNCH, FLAT, false},
+    [TR_STEP_accumulate] = {TR_STEP_IS_LAUNCH, FLAT, true},
+    [TR_STEP_gradient_squares] = {TR_STEP_IS_LAUNCH, FLAT, false},
     [TR_STEP_add] = {TR_STEP_IS_LAUNCH, FLAT, false},
     [TR_STEP_clear] = {TR_STEP_IS_LAUNCH, FLAT, false},
     [TR_STEP_norm] = {TR_STEP_IS_LAUNCH, NOBODY, false},
-    [TR_STEP_measure] = {TR_STEP_IS_LAUNCH, FLAT, false},
-    [TR_STEP_total] = {TR_STEP_IS_LAUNCH, NOBODY, false},
+    [TR_STEP_direction_norms] = {TR_STEP_IS_LAUNCH, FLAT, false},
+    [TR_STEP_tensor_norms] = {TR_STEP_IS_LAUNCH, NOBODY, false},
     [TR_STEP_update] = {TR_STEP_IS_LAUNCH, FLAT, false},
     [TR_STEP_gather] = {TR_STEP_IS_EXCHANGE, FLAT, false},
     [TR_STEP_reduce] = {TR_STEP_IS_EXCHANGE, FLAT, false},
@@ -168,7 +169,7 @@ bool tr__step_is_of_wave(const tr_plan_step *step) {
 }
 
 static subject subject_of(const tr_plan_step *step) {
-    bool whole = step->part == TR_PART_RECORD || step->part == TR_PART_NORMS;
+    bool whole = step->part == TR_PART_STATISTICS || step->part == TR_PART_NORMS;
     bool may_be = step->kind == TR_STEP_gather || step->kind == TR_STEP_clear;
     bool unit = tr__step_is_of_boundary(step) || tr__step_is_of_wave(step);
     return unit ? UNIT : may_be && whole ? NOBODY : of_kind[step->kind].subject;
@@ -207,13 +208,14 @@ const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step
     }
     switch (step->kind) {
     case TR_STEP_forward:
-        if (sequence == TR_SEQUENCE_ANSWER) {
-            return &unit->answer;
+        if (sequence == TR_SEQUENCE_INFERENCE) {
+            return &unit->inference;
         }
         if (sequence == TR_SEQUENCE_EVALUATE) {
             return &unit->evaluate[step->segment];
         }
-        return step->lean ? &unit->lean[step->segment] : &unit->forward[step->segment];
+        return step->saves_nothing ? &unit->saves_nothing[step->segment]
+                                   : &unit->forward[step->segment];
     case TR_STEP_backward:
         return &unit->backward[step->segment];
     case TR_STEP_recompute:

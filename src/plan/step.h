@@ -24,12 +24,14 @@
 //          merge     the parts of micro-batches and ranks become one tensor
 //          recompute makes again what a unit's forward did not keep
 //          backward  runs one segment's backward on one micro-batch
-//          gauge     the squares of the first micro-batch's gradients of one segment of
+//          micro_norm     the squares of the first micro-batch's gradients of one
+//          segment of
 //                    a unit, into the record, before others add to them
-//          gauge_tied the squares of a tied tensor's gradient, into the record, when
-//          the
+//          micro_norm_tied the squares of a tied tensor's gradient, into the record,
+//          when the
 //                    rank's first wave has added to it and no other
-//          fold      adds a micro-batch's gradient of a flat buffer to its sums, where
+//          accumulate      adds a micro-batch's gradient of a flat buffer to its sums,
+//          where
 //                    these are not f32
 //          reduce    sums the ranks' gradients of a flat buffer; each gets its shard
 //          square    the squares of a flat buffer's complete gradients, by blocks,
@@ -61,16 +63,17 @@
     X(merge)                                                                           \
     X(recompute)                                                                       \
     X(backward)                                                                        \
-    X(gauge)                                                                           \
-    X(gauge_tied)                                                                      \
-    X(fold)                                                                            \
+    X(micro_norm)                                                                      \
+    X(micro_norm_tied)                                                                 \
+    X(accumulate)                                                                      \
     X(reduce)                                                                          \
-    X(square)                                                                          \
+    X(gradient_squares)                                                                \
     X(evict)                                                                           \
     X(add)                                                                             \
     X(write)                                                                           \
     X(unload)                                                                          \
-    X(clear) X(norm) X(measure) X(total) X(update) X(track) X(report) X(decide)
+    X(clear)                                                                           \
+    X(norm) X(direction_norms) X(tensor_norms) X(update) X(track) X(report) X(decide)
 
 typedef enum tr_plan_step_kind {
 #define TR_STEP_ENUM(name) TR_STEP_##name,
@@ -111,7 +114,7 @@ typedef enum tr_stream {
 typedef enum tr_part {
     TR_PART_PARAM, // read, write: what the update changes
     TR_PART_GRAD,
-    TR_PART_RECORD,
+    TR_PART_STATISTICS,
     TR_PART_COPY,  // in 16 bits: what the update rounds that to, and units compute with
     TR_PART_STATE, // the optimizer's first; the others follow
     TR_PARTS = TR_PART_STATE + TR_OPTIMIZER_STATES,
@@ -152,15 +155,16 @@ typedef struct tr_plan_step {
     tr_plan_step_kind kind;
     tr_stream stream;
     tr_step_guard guard;
-    int32_t unit; // gather (but of wave tensors), reduce, fold, update: the flat buffer
+    int32_t unit; // gather (but of wave tensors), reduce, accumulate, update: the flat
+                  // buffer
     int32_t segment;
-    int64_t micro; // micro-batch of this rank's step, 0..g-1
-    tr_part part;  // gather, clear, read, write, fetch, evict
-    tr_axes group; // gather, reduce: on which axes of the mesh the ranks lie that
-                   // exchange (comm/mesh.h); 0: no exchange
-    bool lean;     // forward: keeps nothing for the backward
-    bool backward; // pack, gather, merge: of the gradients of wave tensors
-    bool whole;    // clear, of gradients: all (else: what lies between parameters)
+    int64_t micro;      // micro-batch of this rank's step, 0..g-1
+    tr_part part;       // gather, clear, read, write, fetch, evict
+    tr_axes group;      // gather, reduce: on which axes of the mesh the ranks lie that
+                        // exchange (comm/mesh.h); 0: no exchange
+    bool saves_nothing; // forward: keeps nothing for the backward
+    bool backward;      // pack, gather, merge: of the gradients of wave tensors
+    bool whole;         // clear, of gradients: all (else: what lies between parameters)
     // The operands that the step writes, of those that it contributes to: it adds to
     // the others (adds.c). Bits: tr__operand_bit.
     uint64_t writes;
@@ -173,15 +177,15 @@ typedef struct tr_plan_step {
     // none).
     int64_t first, count;
     int32_t slot;
-    // Gauge_tied, fold, reduce, square, evict, add: INPUT is what is read (-1: the
-    // flat's sums; of a square on the host: its gradients there), OUTPUT where to (-1:
-    // the flat's own). Fetch and gather of parameters: OUTPUT is where they go (-1: in
-    // place, in the flat's own); INPUT, of a gather, this rank's part, of a fetch,
-    // where it is staged (-1: the flat's). Read: OUTPUT, write: INPUT. Gather of norms:
-    // OUTPUT is what ranks have measured; total: INPUT that, OUTPUT tr_squares for each
-    // parameter of the plan (of its tensor: at the index tr_plan_param.tensor). Pack
-    // and gather of wave tensors: OUTPUT is all ranks' parts of them, merge: INPUT (-1:
-    // no other rank's are merged).
+    // Micro_norm_tied, accumulate, reduce, square, evict, add: INPUT is what is read
+    // (-1: the flat's sums; of a square on the host: its gradients there), OUTPUT where
+    // to (-1: the flat's own). Fetch and gather of parameters: OUTPUT is where they go
+    // (-1: in place, in the flat's own); INPUT, of a gather, this rank's part, of a
+    // fetch, where it is staged (-1: the flat's). Read: OUTPUT, write: INPUT. Gather of
+    // norms: OUTPUT is what ranks have measured; total: INPUT that, OUTPUT tr_squares
+    // for each parameter of the plan (of its tensor: at the index
+    // tr_plan_param.tensor). Pack and gather of wave tensors: OUTPUT is all ranks'
+    // parts of them, merge: INPUT (-1: no other rank's are merged).
     int32_t buffer[TR_SLOTS]; // -1: none
 } tr_plan_step;
 
@@ -202,10 +206,11 @@ typedef struct tr_sequence {
 // The sequences of a plan. Only one of them is at work at a time; their passing buffers
 // share memory.
 typedef enum tr_sequence_kind {
-    TR_SEQUENCE_TRAIN,    // one optimizer step
-    TR_SEQUENCE_EVALUATE, // one micro-batch forward
-    TR_SEQUENCE_ANSWER,   // one micro-batch forward, with logits (inference plans)
-    TR_SEQUENCE_FENCE,    // parameters that every rank keeps are made the same on all
+    TR_SEQUENCE_TRAIN,     // one optimizer step
+    TR_SEQUENCE_EVALUATE,  // one micro-batch forward
+    TR_SEQUENCE_INFERENCE, // one micro-batch forward, with logits (inference plans)
+    TR_SEQUENCE_SYNC_PARAMETERS, // parameters that every rank keeps are made the same
+                                 // on all
     TR_SEQUENCES
 } tr_sequence_kind;
 

@@ -30,7 +30,7 @@ static void lay_record(tr_plan *plan) {
         plan->flats[f].squares = blocks;
         blocks += plan->flats[f].frozen ? 0 : tr__ceil_div(most, TR_SHARD_ELEMENTS);
     }
-    plan->record.sums = TR_RECORD_FLAGS;
+    plan->record.sums = TR_STATISTICS_FLAGS;
     plan->record.partials =
         plan->record.sums + plan->request.accumulation_steps * TR_SUMS;
     plan->record.doubles = plan->record.partials + blocks;

@@ -19,21 +19,21 @@ static tr_status no_memory(const tr_compiler *c) {
 // Must the forward make this value, whether or not another node reads it?
 static bool is_result(const tr_compiler *c, tr_variant variant, tr_value value) {
     const tr_value_info *info = &c->graph->values[value];
-    bool asks = variant == TR_VARIANT_EVALUATE || variant == TR_VARIANT_ANSWER;
+    bool asks = variant == TR_VARIANT_EVALUATE || variant == TR_VARIANT_INFERENCE;
     for (int i = 0; i < c->graph->output_count; i++) {
         if (c->graph->output[i] == value) {
             return variant != TR_VARIANT_RECOMPUTE;
         }
     }
     // What passes from segment to segment is read by another node.
-    bool keeps = !asks && variant != TR_VARIANT_LEAN;
+    bool keeps = !asks && variant != TR_VARIANT_SAVES_NOTHING;
     return info->sums ? asks
                       : (info->wave && !asks) || (c->saved_offset[value] >= 0 && keeps);
 }
 
 // The inputs that the variant does not read.
 static uint32_t left_out(tr_variant variant, const tr_op *op) {
-    bool asks = variant == TR_VARIANT_EVALUATE || variant == TR_VARIANT_ANSWER;
+    bool asks = variant == TR_VARIANT_EVALUATE || variant == TR_VARIANT_INFERENCE;
     return asks ? op->train_only : op->evaluate_only;
 }
 
@@ -61,17 +61,17 @@ static void mark_nodes(const tr_compiler *c, tr_variant variant, bool *runs,
 }
 
 // The op that answers in a loss's place; NULL: there is none.
-static const tr_op *answer_op(const tr_compiler *c, const tr_op *loss) {
+static const tr_op *inference_op(const tr_compiler *c, const tr_op *loss) {
     const tr_op *op = loss->inference;
     return op && c->request->all_rows ? op->inference : op;
 }
 
 // The loss's place is taken by the op that answers.
-static void make_answer(const tr_compiler *c, tr_call *call) {
-    call->op = answer_op(c, call->op);
+static void make_inference(const tr_compiler *c, tr_call *call) {
+    call->op = inference_op(c, call->op);
     call->first = call->accumulate = 0;
     call->out_count = 1;
-    call->out[0] = (tr_value)c->graph->value_count - 1; // see add_answer
+    call->out[0] = (tr_value)c->graph->value_count - 1; // see add_inference
 }
 
 static bool has_cache(const tr_compiler *c, const tr_call *node) {
@@ -105,7 +105,7 @@ static void leave_out_sums(const tr_compiler *c, tr_call *call) {
 static tr_call node_call(const tr_compiler *c, tr_variant variant,
                          const tr_call *node) {
     tr_call call = *node;
-    bool asks = variant == TR_VARIANT_ANSWER || variant == TR_VARIANT_EVALUATE;
+    bool asks = variant == TR_VARIANT_INFERENCE || variant == TR_VARIANT_EVALUATE;
     if (asks && node->op->evaluate) {
         node->op->evaluate(call.attr);
     }
@@ -114,9 +114,9 @@ static tr_call node_call(const tr_compiler *c, tr_variant variant,
             call.in[i] = TR_NO_VALUE;
         }
     }
-    if (variant == TR_VARIANT_ANSWER && has_loss(node)) {
-        make_answer(c, &call);
-    } else if (variant == TR_VARIANT_ANSWER && has_cache(c, node)) {
+    if (variant == TR_VARIANT_INFERENCE && has_loss(node)) {
+        make_inference(c, &call);
+    } else if (variant == TR_VARIANT_INFERENCE && has_cache(c, node)) {
         go_on(c, &call, (int)(node - c->graph->nodes));
     }
     if (variant == TR_VARIANT_RECOMPUTE) {
@@ -127,7 +127,7 @@ static tr_call node_call(const tr_compiler *c, tr_variant variant,
 
 static tr_status compile_nodes(tr_compiler *c, tr_variant variant, int segment,
                                tr_program *program) {
-    bool whole = variant == TR_VARIANT_RECOMPUTE || variant == TR_VARIANT_ANSWER;
+    bool whole = variant == TR_VARIANT_RECOMPUTE || variant == TR_VARIANT_INFERENCE;
     tr_call *calls = tr__calloc(c->graph->node_count, sizeof *calls);
     bool *runs = tr__calloc(c->graph->node_count, sizeof *runs);
     bool *read = tr__calloc(c->graph->value_count, sizeof *read);
@@ -230,10 +230,10 @@ static tr_status compile_track(tr_compiler *c) {
 }
 
 // Gives the answer a value of its own, the graph's last.
-static tr_status add_answer(tr_compiler *c, const tr_call *loss) {
+static tr_status add_inference(tr_compiler *c, const tr_call *loss) {
     tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX] = {0};
     int out_count = 0;
-    const tr_op *op = answer_op(c, loss->op);
+    const tr_op *op = inference_op(c, loss->op);
     if (!op) {
         return tr_fail(c->err, TR_USAGE, "the loss %s cannot be asked for an answer",
                        loss->op->name);
@@ -284,16 +284,17 @@ static tr_status compile_training(tr_compiler *c) {
     size_t segments = (size_t)unit->segments;
     tr_status status = TR_OK;
     unit->forward = tr__calloc(segments, sizeof *unit->forward);
-    unit->lean = tr__calloc(segments, sizeof *unit->lean);
+    unit->saves_nothing = tr__calloc(segments, sizeof *unit->saves_nothing);
     unit->evaluate = tr__calloc(segments, sizeof *unit->evaluate);
     unit->backward = tr__calloc(segments, sizeof *unit->backward);
-    if (!unit->forward || !unit->lean || !unit->evaluate || !unit->backward) {
+    if (!unit->forward || !unit->saves_nothing || !unit->evaluate || !unit->backward) {
         return no_memory(c);
     }
     for (int s = 0; s < unit->segments && status == TR_OK; s++) {
         status = compile_nodes(c, TR_VARIANT_FORWARD, s, &unit->forward[s]);
         if (status == TR_OK && (c->request->recompute || !unit->derived.exists)) {
-            status = compile_nodes(c, TR_VARIANT_LEAN, s, &unit->lean[s]);
+            status =
+                compile_nodes(c, TR_VARIANT_SAVES_NOTHING, s, &unit->saves_nothing[s]);
         }
         if (status == TR_OK) {
             status = compile_nodes(c, TR_VARIANT_EVALUATE, s, &unit->evaluate[s]);
@@ -310,25 +311,25 @@ static tr_status compile_training(tr_compiler *c) {
                : status;
 }
 
-static tr_status compile_answer(tr_compiler *c) {
+static tr_status compile_inference(tr_compiler *c) {
     size_t last = c->graph->value_count - 1;
     if (c->graph->values[last].kind == TR_VALUE_ANSWER) {
-        c->unit->answer_bytes = tr__value_bytes(c, (tr_value)last);
+        c->unit->logits_bytes = tr__value_bytes(c, (tr_value)last);
     }
-    return compile_nodes(c, TR_VARIANT_ANSWER, 0, &c->unit->answer);
+    return compile_nodes(c, TR_VARIANT_INFERENCE, 0, &c->unit->inference);
 }
 
 static tr_status derive(tr_compiler *c) {
     tr_graph *graph = c->graph;
     if (c->request->train) {
-        return tr__derive(graph, c->request->remade, &c->unit->derived, c->err);
+        return tr__derive(graph, c->request->recomputed, &c->unit->derived, c->err);
     }
     bool ends = graph->node_count && has_loss(&graph->nodes[graph->node_count - 1]);
     tr_status status = add_caches(c);
     if (status != TR_OK) {
         return status;
     }
-    return ends ? add_answer(c, &graph->nodes[graph->node_count - 1]) : TR_OK;
+    return ends ? add_inference(c, &graph->nodes[graph->node_count - 1]) : TR_OK;
 }
 
 static tr_status compile_unit(tr_compiler *c, const tr_model_unit *model_unit) {
@@ -348,7 +349,7 @@ static tr_status compile_unit(tr_compiler *c, const tr_model_unit *model_unit) {
     if (status != TR_OK) {
         return status;
     }
-    return c->request->train ? compile_training(c) : compile_answer(c);
+    return c->request->train ? compile_training(c) : compile_inference(c);
 }
 
 tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_unit *unit,
@@ -362,7 +363,7 @@ tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_uni
                        unit->name);
     }
     c.unit->kind = unit->kind;
-    c.unit->remade = request->remade;
+    c.unit->recomputed = request->recomputed;
     c.graph = c.unit->graph =
         tr__graph_create(given, given_count, batch, request->real);
     if (c.graph) {
@@ -395,11 +396,11 @@ void tr__unit_program_destroy(tr_unit_program *unit) {
         return;
     }
     destroy_programs(unit->forward, unit->segments);
-    destroy_programs(unit->lean, unit->segments);
+    destroy_programs(unit->saves_nothing, unit->segments);
     destroy_programs(unit->evaluate, unit->segments);
     destroy_programs(unit->backward, unit->segments);
     tr__program_clear(&unit->recompute);
-    tr__program_clear(&unit->answer);
+    tr__program_clear(&unit->inference);
     tr__program_clear(&unit->track);
     tr__free(unit->state_offset);
     tr__free(unit->params);

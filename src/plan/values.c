@@ -23,7 +23,7 @@ typedef struct table {
     int *saved;               // [units][micros]
     int *wave, *wave_grad;    // [units]
     int *param, *part; // [flats] parameters that are there; this rank's part, fetched
-    int *grad, *sum;   // gradients that pass; the sums that they are folded into
+    int *grad, *sum;   // gradients that pass; the sums that they are accumulated into
     int *reduced;      // this rank's part of what was reduced
     // [flats] parameters from NVMe that are next to be fetched, and those after them;
     // gradients on their way to NVMe.
@@ -173,7 +173,7 @@ static int64_t flat_bytes(const tr_flat *flat, size_t element) {
 // Do parameters lie in the flat's own buffer, whole? Else they are brought into others.
 static bool params_stay(const table *t) {
     return tr__plan_stage(t->plan) < 3 &&
-           t->plan->request.param_home == TR_SPACE_DEVICE;
+           t->plan->request.param_placement == TR_SPACE_DEVICE;
 }
 
 // What every rank has room for of its part.
@@ -181,7 +181,7 @@ static int64_t part_elements(const tr_flat *flat) {
     return tr__min_i64(flat->shard, flat->count);
 }
 
-// f32 gradients that pass: of a wave, or of one micro-batch where they are folded.
+// f32 gradients that pass: of a wave, or of one micro-batch where they are accumulated.
 static int use_grad(table *t, int flat) {
     const tr_flat *f = &t->plan->flats[flat];
     return use(t, &t->grad[flat], TR_LEDGER_gradients, flat_bytes(f, sizeof(float)));
@@ -222,7 +222,7 @@ static int use_ring(table *t, int slot, tr_part part) {
 
 // Are f32 gradients of buffers that pass?
 static bool grads_pass(const table *t, int flat) {
-    return tr__plan_folds(t->plan) || tr__flat_grads_pass(t->plan, flat);
+    return tr__plan_accumulates(t->plan) || tr__flat_grads_pass(t->plan, flat);
 }
 
 static int32_t param_place(table *t, int flat) {
@@ -253,7 +253,7 @@ static void bind(table *t, tr_plan_step *step, const tr_program *program) {
 }
 
 // Gradients of the unit's own flat buffer, where the backward has left them.
-static void use_gauged(table *t, tr_plan_step *step) {
+static void use_micro_norm(table *t, tr_plan_step *step) {
     tr_binding binding;
     for (int f = 0; f < TR_UNIT_FLATS_MAX; f++) {
         binding.param[f] = binding.grad[f] = -1;
@@ -266,7 +266,7 @@ static void use_gauged(table *t, tr_plan_step *step) {
 }
 
 // Gradients that stay are in the flat's own sums.
-static void use_gauged_tied(table *t, tr_plan_step *step) {
+static void use_micro_norm_tied(table *t, tr_plan_step *step) {
     if (tr__flat_grads_pass(t->plan, step->unit)) {
         step->buffer[TR_SLOT_INPUT] = use_grad(t, step->unit);
     }
@@ -283,9 +283,9 @@ static void use_fold(table *t, tr_plan_step *step) {
 
 // What a wave has made; the next wave makes another.
 static int take_made(table *t, int flat) {
-    bool folds = tr__plan_folds(t->plan);
-    int buffer = folds ? use_sum(t, flat) : use_grad(t, flat);
-    *(folds ? &t->sum[flat] : &t->grad[flat]) = -1;
+    bool accumulates = tr__plan_accumulates(t->plan);
+    int buffer = accumulates ? use_sum(t, flat) : use_grad(t, flat);
+    *(accumulates ? &t->sum[flat] : &t->grad[flat]) = -1;
     return buffer;
 }
 
@@ -311,7 +311,7 @@ static void use_boundary(table *t, tr_plan_step *step) {
     int *away = at(t->away, t, step->unit, step->micro);
     step->buffer[here] = use(t, entry, TR_LEDGER_boundary, bytes);
     step->buffer[there] =
-        use_in(t, t->plan->request.boundary_home, away, TR_LEDGER_boundary, bytes);
+        use_in(t, t->plan->request.boundary_placement, away, TR_LEDGER_boundary, bytes);
     *entry = leaves ? -1 : *entry;
 }
 
@@ -334,7 +334,7 @@ static void use_square(table *t, tr_plan_step *step) {
     int32_t *input = &step->buffer[TR_SLOT_INPUT];
     if (step->stream != TR_STREAM_HOST && tr__flat_grads_pass(t->plan, step->unit)) {
         *input = tr__data_ranks(&t->plan->request) > 1 ? use_reduced(t, step->unit)
-                 : tr__plan_folds(t->plan)             ? use_sum(t, step->unit)
+                 : tr__plan_accumulates(t->plan)       ? use_sum(t, step->unit)
                                                        : use_grad(t, step->unit);
     }
 }
@@ -357,7 +357,7 @@ static void use_transfer(table *t, tr_plan_step *step) {
 static void use_update(table *t, tr_plan_step *step) {
     int parts = TR_PART_STATE + t->plan->request.optimizer_states;
     for (int part = 0; part < parts && step->slot >= 0 && step->count > 0; part++) {
-        bool later = step->kind == TR_STEP_measure && part == TR_PART_COPY;
+        bool later = step->kind == TR_STEP_direction_norms && part == TR_PART_COPY;
         if (!later && tr__part_is_on_nvme(t->plan, (tr_part)part)) {
             step->buffer[TR_SLOT_PART + part] = use_ring(t, step->slot, (tr_part)part);
         }
@@ -373,7 +373,7 @@ static void use_fetch(table *t, tr_plan_step *step) {
         t->staged_param[step->unit] = t->staged_later[step->unit];
         t->staged_later[step->unit] = -1;
     }
-    if (t->plan->request.param_home == TR_SPACE_DEVICE) {
+    if (t->plan->request.param_placement == TR_SPACE_DEVICE) {
         return;
     }
     *(whole ? &t->param[step->unit] : &t->part[step->unit]) = -1;
@@ -415,18 +415,19 @@ static void use_gather(table *t, tr_plan_step *step) {
     }
     t->param[step->unit] = -1;
     step->buffer[TR_SLOT_OUTPUT] = param_place(t, step->unit);
-    if (t->plan->request.param_home != TR_SPACE_DEVICE) {
+    if (t->plan->request.param_placement != TR_SPACE_DEVICE) {
         step->buffer[TR_SLOT_INPUT] = use_part(t, step->unit);
     }
 }
 
 // Sums of another type, as f32. Steps that follow each other share the memory for it:
 // on the host's stream they are not done when the next one is issued.
-static void use_unfold(table *t, tr_plan_step *step) {
-    bool square = step->kind == TR_STEP_square, host = step->stream == TR_STREAM_HOST;
+static void use_convert(table *t, tr_plan_step *step) {
+    bool square = step->kind == TR_STEP_gradient_squares,
+         host = step->stream == TR_STREAM_HOST;
     bool alone = step->guard == TR_GUARD_DEFERRED || (square && !host);
     int none = -1, *shared = &t->convert[square ? TR_STEP_norm : step->kind];
-    if (tr__plan_folds(t->plan)) {
+    if (tr__plan_accumulates(t->plan)) {
         step->buffer[TR_SLOT_TEMP] = use(t, alone ? &none : shared, TR_LEDGER_workspace,
                                          TR_CONVERT_ELEMENTS * (int64_t)sizeof(float));
     }
@@ -452,7 +453,7 @@ static void use_forward(table *t, tr_plan_step *step) {
     bool later = t->plan->units[step->unit].program->segments > 1;
     use_input(t, step);
     use_output(t, step);
-    if (t->kind != TR_SEQUENCE_ANSWER && (!step->lean || later)) {
+    if (t->kind != TR_SEQUENCE_INFERENCE && (!step->saves_nothing || later)) {
         use_saved(t, step);
     }
     if (tr__program_flats(program, TR_PLACE_WAVE)) { // an evaluation needs none
@@ -482,19 +483,19 @@ static void use_fetch_or_boundary(table *t, tr_plan_step *step) {
 
 static void use_leaving_squares(table *t, tr_plan_step *step) {
     use_square(t, step);
-    use_unfold(t, step);
+    use_convert(t, step);
 }
 
 static void use_measure(table *t, tr_plan_step *step) {
     use_update(t, step);
     step->buffer[TR_SLOT_NORMS] = use_measured(t);
-    use_unfold(t, step);
+    use_convert(t, step);
 }
 
 static void use_last_update(table *t, tr_plan_step *step) {
     use_update(t, step);
     step->buffer[TR_SLOT_NORMS] = use_totals(t);
-    use_unfold(t, step);
+    use_convert(t, step);
 }
 
 // Kinds that have none name no buffers but those of their program.
@@ -506,9 +507,9 @@ static void (*const use_of[TR_STEP_KINDS])(table *, tr_plan_step *) = {
     [TR_STEP_merge] = use_merge,
     [TR_STEP_track] = use_wave,
     [TR_STEP_clear] = use_clear,
-    [TR_STEP_gauge] = use_gauged,
-    [TR_STEP_gauge_tied] = use_gauged_tied,
-    [TR_STEP_fold] = use_fold,
+    [TR_STEP_micro_norm] = use_micro_norm,
+    [TR_STEP_micro_norm_tied] = use_micro_norm_tied,
+    [TR_STEP_accumulate] = use_fold,
     [TR_STEP_reduce] = use_reduce,
     [TR_STEP_evict] = use_evict_or_boundary,
     [TR_STEP_add] = use_evict,
@@ -516,11 +517,11 @@ static void (*const use_of[TR_STEP_KINDS])(table *, tr_plan_step *) = {
     [TR_STEP_gather] = use_gather,
     [TR_STEP_read] = use_transfer,
     [TR_STEP_write] = use_transfer,
-    [TR_STEP_square] = use_leaving_squares,
-    [TR_STEP_measure] = use_measure,
-    [TR_STEP_total] = use_total,
+    [TR_STEP_gradient_squares] = use_leaving_squares,
+    [TR_STEP_direction_norms] = use_measure,
+    [TR_STEP_tensor_norms] = use_total,
     [TR_STEP_update] = use_last_update,
-    [TR_STEP_norm] = use_unfold,
+    [TR_STEP_norm] = use_convert,
 };
 
 static void use_all(table *t, tr_plan_step *step) {

@@ -52,12 +52,13 @@ static void find_leaving(const tr_plan *plan, tr_visits *out, int64_t *last) {
 
 // What stays on the device is brought once in a step, at the first visit that reads it,
 // because the update before it was elsewhere; the rest for every visit that does not
-// follow another one which reads it. Evaluations find what stays brought by the fence.
+// follow another one which reads it. Evaluations find what stays brought by the
+// parameter sync.
 static void find_arriving(const tr_plan *plan, tr_sequence_kind kind, tr_visits *out,
                           int64_t *seen) {
     int stage = tr__plan_stage(plan);
     bool train = kind == TR_SEQUENCE_TRAIN;
-    bool lives_here = plan->request.param_home == TR_SPACE_DEVICE;
+    bool lives_here = plan->request.param_placement == TR_SPACE_DEVICE;
     for (size_t v = 0; v < out->count; v++) {
         tr_visit *at = &out->visits[v];
         const tr_plan_unit *unit = &plan->units[at->unit];

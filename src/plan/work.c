@@ -36,8 +36,8 @@ tr_reach tr__step_reach(const tr_plan *plan, const tr_plan_step *step) {
         int64_t count = plan->flats[step->unit].grad.count;
         return (tr_reach){0, count * tr__sum_bytes(plan)};
     }
-    bool reads = !half && (updates || step->kind == TR_STEP_measure);
-    if (r->param_home == TR_SPACE_DEVICE || !(reads || updates) ||
+    bool reads = !half && (updates || step->kind == TR_STEP_direction_norms);
+    if (r->param_placement == TR_SPACE_DEVICE || !(reads || updates) ||
         plan->flats[step->unit].leaves) {
         return (tr_reach){0, 0};
     }

@@ -6,7 +6,7 @@
 #include "plan/plan.h"
 
 // Bytes that a step reads and writes in memory by itself, not by the instructions of a
-// unit's program: folds, norms, updates, clears. 0 for other kinds.
+// unit's program: accumulates, norms, updates, clears. 0 for other kinds.
 double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step);
 
 // Bytes that a step moves between the device and where a flat buffer lives. 0: none.

@@ -28,7 +28,7 @@ static shape shape_of(const tr_search *search, const tr_group *group, size_t run
                .again = search->ladder[rung],
                .steps = r->accumulation_steps,
                .wave = r->wave,
-               .away = r->boundary_home != TR_SPACE_DEVICE};
+               .away = r->boundary_placement != TR_SPACE_DEVICE};
     if (s.again < 0 || s.again > s.units - 1) {
         s.again = s.units - 1;
     }

@@ -24,7 +24,7 @@ static tr_status draft(const tr_search *search, const tr_point *point, int64_t m
     r.train_batch_size = m * steps * ranks;
     r.wave = 0;
     r.measure = TR_MEASURE_NEVER; // once a step, in some plans: no bound counts it
-    r.boundary_home = TR_SPACE_DEVICE;
+    r.boundary_placement = TR_SPACE_DEVICE;
     tr_status status = TR_OK;
     if (search->request->sliced) {
         status = tr__model_slice(search->request->sliced, (int)point->slices, err);
@@ -72,8 +72,9 @@ static void read_unit(const tr_share share[2], const tr_plan_unit *unit, bool ag
     for (int i = 0; i < 2; i++) {
         out->seconds[i] = programs_seconds(&share[i], p->backward, p->segments);
         if (again) {
-            out->seconds[i] += programs_seconds(&share[i], p->lean, p->segments) +
-                               tr__program_seconds(&share[i], &p->recompute);
+            out->seconds[i] +=
+                programs_seconds(&share[i], p->saves_nothing, p->segments) +
+                tr__program_seconds(&share[i], &p->recompute);
         } else {
             out->seconds[i] += programs_seconds(&share[i], p->forward, p->segments);
         }
@@ -115,17 +116,18 @@ tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
     *out = kernels;
     kernels->micro_batch = point->plan.micro_batch;
     kernels->slices = point->slices;
-    kernels->remade = point->plan.recomputed_ops;
+    kernels->recomputed = point->plan.recomputed_ops;
     alone.plan.stage = 0;
-    alone.plan.optimizer_home = alone.plan.param_home = alone.plan.grad_home =
-        TR_SPACE_DEVICE;
+    alone.plan.optimizer_placement = alone.plan.param_placement =
+        alone.plan.grad_placement = TR_SPACE_DEVICE;
     alone.plan.recomputed_units = -1;
     tr_status status = draft(search, &alone, kernels->micro_batch, 1, 1, &plan, err);
     if (status == TR_OK) {
         kernels->slot = plan->slot_bytes;
         status = read_units(share, plan, true, &kernels->again, err);
     }
-    if (status == TR_OK && kernels->remade & TR_REMAKE_ALL & ~TR_RECOMPUTE_DEFAULT) {
+    if (status == TR_OK &&
+        kernels->recomputed & TR_RECOMPUTE_ALL & ~TR_RECOMPUTE_DEFAULT) {
         tr_plan_destroy(plan);
         plan = NULL;
         alone.plan.recomputed_units = 0;

@@ -23,7 +23,7 @@ static tr_status find_kernels(tr_search *search, const tr_point *point,
     for (size_t i = 0; i < search->kernel_count; i++) {
         *out = search->kernels[i];
         if ((*out)->micro_batch == point->plan.micro_batch &&
-            (*out)->remade == point->plan.recomputed_ops &&
+            (*out)->recomputed == point->plan.recomputed_ops &&
             (*out)->slices == point->slices) {
             return TR_OK;
         }
@@ -133,7 +133,7 @@ tr_status tr__search_begin(const tr_planner_request *request, unsigned free,
     if (!search->ladder) {
         return no_memory(err);
     }
-    tr_status status = tr__planner_find_remakes(&search->own, err);
+    tr_status status = tr__planner_find_recompute_choices(&search->own, err);
     if (status != TR_OK) {
         return status;
     }

@@ -35,8 +35,8 @@ typedef struct tr_unit_figures {
 
 typedef struct tr_kernels {
     int64_t micro_batch, slices;
-    uint32_t remade; // classes of tensors that units make again
-    int64_t slot;    // bytes of a micro-batch's data
+    uint32_t recomputed; // classes of tensors that units make again
+    int64_t slot;        // bytes of a micro-batch's data
     // [units] as they are, and where those that can be are recomputed.
     tr_unit_figures *units, *again;
 } tr_kernels;
@@ -129,7 +129,8 @@ int64_t tr__limits_excess(const tr_limits *limits, const int64_t bytes[TR_SPACES
 // Where the classes of tensors to be made again are to be chosen and none are named:
 // of the model's (tr_plan_recompute_choices), those that are clearly cheaper than
 // recomputing whole units that hold as many bytes.
-tr_status tr__planner_find_remakes(tr_planner_request *request, tr_error *err);
+tr_status tr__planner_find_recompute_choices(tr_planner_request *request,
+                                             tr_error *err);
 
 // ---- figures.c
 tr_status tr__kernels_make(const tr_search *search, const tr_point *point,

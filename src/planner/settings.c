@@ -13,11 +13,11 @@
 void tr__classes_say(uint32_t classes, const char *between, char *dst, size_t size) {
     size_t used = 0;
     dst[0] = '\0';
-    for (uint32_t bit = 1; bit & TR_REMAKE_ALL && used < size; bit <<= 1) {
+    for (uint32_t bit = 1; bit & TR_RECOMPUTE_ALL && used < size; bit <<= 1) {
         if (classes & bit) {
             used +=
                 (size_t)snprintf(dst + used, size - used, "%s%s", used ? between : "",
-                                 tr_remake_name((tr_remake)bit));
+                                 tr_recompute_name((tr_recompute_class)bit));
         }
     }
 }
@@ -85,49 +85,49 @@ static void set_overlap(tr_point *p, int64_t value) {
 
 // ---- placement
 
-static void say_home(const char *what, tr_space home, char *dst, size_t size) {
+static void say_placement(const char *what, tr_space home, char *dst, size_t size) {
     if (home != TR_SPACE_DEVICE) {
         snprintf(dst, size, "%s on %s%s", what, home == TR_SPACE_HOST ? "the " : "",
                  tr_space_name(home));
     }
 }
 
-static int64_t get_optimizer_home(const tr_point *p) {
-    return p->plan.optimizer_home;
+static int64_t get_optimizer_placement(const tr_point *p) {
+    return p->plan.optimizer_placement;
 }
 
-static void set_optimizer_home(tr_point *p, int64_t value) {
-    p->plan.optimizer_home = (tr_space)value;
+static void set_optimizer_placement(tr_point *p, int64_t value) {
+    p->plan.optimizer_placement = (tr_space)value;
 }
 
-static void say_optimizer_home(const tr_point *p, char *dst, size_t size) {
-    say_home("optimizer", p->plan.optimizer_home, dst, size);
+static void say_optimizer_placement(const tr_point *p, char *dst, size_t size) {
+    say_placement("optimizer", p->plan.optimizer_placement, dst, size);
 }
 
-static int64_t get_grad_home(const tr_point *p) {
-    return p->plan.grad_home == TR_SPACE_NVME;
+static int64_t get_grad_placement(const tr_point *p) {
+    return p->plan.grad_placement == TR_SPACE_NVME;
 }
 
-static void set_grad_home(tr_point *p, int64_t value) {
-    p->plan.grad_home = value ? TR_SPACE_NVME : TR_SPACE_DEVICE;
+static void set_grad_placement(tr_point *p, int64_t value) {
+    p->plan.grad_placement = value ? TR_SPACE_NVME : TR_SPACE_DEVICE;
 }
 
-static void say_grad_home(const tr_point *p, char *dst, size_t size) {
-    if (p->plan.grad_home == TR_SPACE_NVME) {
+static void say_grad_placement(const tr_point *p, char *dst, size_t size) {
+    if (p->plan.grad_placement == TR_SPACE_NVME) {
         snprintf(dst, size, "gradients on nvme");
     }
 }
 
-static int64_t get_param_home(const tr_point *p) {
-    return p->plan.param_home;
+static int64_t get_param_placement(const tr_point *p) {
+    return p->plan.param_placement;
 }
 
-static void set_param_home(tr_point *p, int64_t value) {
-    p->plan.param_home = (tr_space)value;
+static void set_param_placement(tr_point *p, int64_t value) {
+    p->plan.param_placement = (tr_space)value;
 }
 
-static void say_param_home(const tr_point *p, char *dst, size_t size) {
-    say_home("parameters", p->plan.param_home, dst, size);
+static void say_param_placement(const tr_point *p, char *dst, size_t size) {
+    say_placement("parameters", p->plan.param_placement, dst, size);
 }
 
 static int64_t get_vocabulary_slices(const tr_point *p) {
@@ -172,16 +172,16 @@ static void say_recomputed_ops(const tr_point *p, char *dst, size_t size) {
     snprintf(dst + used, size - used, "%srecomputed", used ? " " : "no tensor ");
 }
 
-static int64_t get_boundary_home(const tr_point *p) {
-    return p->plan.boundary_home == TR_SPACE_HOST;
+static int64_t get_boundary_placement(const tr_point *p) {
+    return p->plan.boundary_placement == TR_SPACE_HOST;
 }
 
-static void set_boundary_home(tr_point *p, int64_t value) {
-    p->plan.boundary_home = value ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+static void set_boundary_placement(tr_point *p, int64_t value) {
+    p->plan.boundary_placement = value ? TR_SPACE_HOST : TR_SPACE_DEVICE;
 }
 
-static void say_boundary_home(const tr_point *p, char *dst, size_t size) {
-    if (get_boundary_home(p) && p->plan.recomputed_units != 0) {
+static void say_boundary_placement(const tr_point *p, char *dst, size_t size) {
+    if (get_boundary_placement(p) && p->plan.recomputed_units != 0) {
         snprintf(dst, size, "their inputs on the host");
     }
 }
@@ -245,15 +245,18 @@ const tr_plan_setting tr__plan_settings[TR_PLAN_SETTINGS] = {
                                   .changes_bits = true},
     [TR_DIMENSION_stage] = {ZERO "stage", TR_COUNT, DIMENSION(stage), .in_class = true,
                             .agreed = true, .fixed = true},
-    [TR_DIMENSION_optimizer_home] = {ZERO "offload_optimizer.device", TR_PLACE,
-                                     DIMENSION(optimizer_home), .in_class = true,
-                                     .fixed = true, .old_keys = {ZERO "cpu_offload"}},
-    [TR_DIMENSION_grad_home] = {"memory.nvme.gradients", TR_YES, DIMENSION(grad_home),
-                                .in_class = true, .fixed = true},
-    [TR_DIMENSION_param_home] = {ZERO "offload_param.device", TR_PLACE,
-                                 DIMENSION(param_home), .in_class = true, .fixed = true,
-                                 .old_keys = {ZERO "cpu_offload_params",
-                                              ZERO "cpu_offload_param"}},
+    [TR_DIMENSION_optimizer_placement] = {ZERO "offload_optimizer.device", TR_PLACE,
+                                          DIMENSION(optimizer_placement),
+                                          .old_name = "optimizer_home",
+                                          .in_class = true, .fixed = true,
+                                          .old_keys = {ZERO "cpu_offload"}},
+    [TR_DIMENSION_grad_placement] = {"memory.nvme.gradients", TR_YES,
+                                     DIMENSION(grad_placement), .old_name = "grad_home",
+                                     .in_class = true, .fixed = true},
+    [TR_DIMENSION_param_placement] =
+        {ZERO "offload_param.device", TR_PLACE, DIMENSION(param_placement),
+         .old_name = "param_home", .in_class = true, .fixed = true,
+         .old_keys = {ZERO "cpu_offload_params", ZERO "cpu_offload_param"}},
     [TR_DIMENSION_vocabulary_slices] = {"execution.vocabulary_slices", TR_COUNT,
                                         DIMENSION(vocabulary_slices), .in_class = true,
                                         .fixed = true, .changes_bits = true},
@@ -261,8 +264,9 @@ const tr_plan_setting tr__plan_settings[TR_PLAN_SETTINGS] = {
                            .decided = "chosen by the plan"},
     [TR_DIMENSION_recomputed_ops] = {"execution.recompute", TR_CLASSES,
                                      DIMENSION(recomputed_ops)},
-    [TR_DIMENSION_boundary_home] = {CHECKPOINT "cpu_checkpointing", TR_YES,
-                                    DIMENSION(boundary_home)},
+    [TR_DIMENSION_boundary_placement] = {CHECKPOINT "cpu_checkpointing", TR_YES,
+                                         DIMENSION(boundary_placement),
+                                         .old_name = "boundary_home"},
     [TR_DIMENSION_recomputed_units] = {CHECKPOINT "number_checkpoints", TR_COUNT,
                                        DIMENSION(recomputed_units),
                                        .also_said_by = "execution.recompute"},

@@ -20,7 +20,7 @@ typedef enum tr_setting_kind {
     TR_COUNT,
     TR_PLACE, // a tr_space: "none", "cpu", "nvme" in a run file
     TR_YES,
-    TR_CLASSES // bits of tr_remake
+    TR_CLASSES // bits of tr_recompute_class
 } tr_setting_kind;
 
 // The settings that the planner never chooses follow its dimensions.
@@ -40,7 +40,8 @@ enum { TR_VALUES_MAX = 512, TR_OLD_KEYS_MAX = 2 };
 typedef struct tr_plan_setting {
     const char *key; // of a run file
     tr_setting_kind kind;
-    const char *name; // in plans as JSON, and in checkpoints
+    const char *name;     // in plans as JSON, and in checkpoints
+    const char *old_name; // in checkpoints of earlier versions; NULL: the same
     int64_t (*get)(const tr_point *point);
     void (*set)(tr_point *point, int64_t value);
     // "wave 4"; the plainest value may say nothing. dst: [size], empty

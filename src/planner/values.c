@@ -61,8 +61,8 @@ size_t tr__values_stage(const tr_planner_request *request, const tr_point *point
     return 4;
 }
 
-size_t tr__values_optimizer_home(const tr_planner_request *request,
-                                 const tr_point *point, int64_t *values) {
+size_t tr__values_optimizer_placement(const tr_planner_request *request,
+                                      const tr_point *point, int64_t *values) {
     size_t count = 0;
     (void)point;
     for (int space = 0; space < TR_SPACES; space++) {
@@ -73,30 +73,30 @@ size_t tr__values_optimizer_home(const tr_planner_request *request,
     return count;
 }
 
-size_t tr__values_grad_home(const tr_planner_request *request, const tr_point *point,
-                            int64_t *values) {
+size_t tr__values_grad_placement(const tr_planner_request *request,
+                                 const tr_point *point, int64_t *values) {
     (void)request;
     values[0] = 0;
     values[1] = 1;
-    return point->plan.optimizer_home == TR_SPACE_NVME ? 2 : 1;
+    return point->plan.optimizer_placement == TR_SPACE_NVME ? 2 : 1;
 }
 
 // The optimizer goes first, where it may: there is more of it, and it is used once a
 // step.
-size_t tr__values_param_home(const tr_planner_request *request, const tr_point *point,
-                             int64_t *values) {
-    bool open = request->free >> TR_DIMENSION_optimizer_home & 1;
-    if (open && point->plan.optimizer_home == TR_SPACE_DEVICE) {
+size_t tr__values_param_placement(const tr_planner_request *request,
+                                  const tr_point *point, int64_t *values) {
+    bool open = request->free >> TR_DIMENSION_optimizer_placement & 1;
+    if (open && point->plan.optimizer_placement == TR_SPACE_DEVICE) {
         values[0] = TR_SPACE_DEVICE;
         return 1;
     }
-    return tr__values_optimizer_home(request, point, values);
+    return tr__values_optimizer_placement(request, point, values);
 }
 
 // Only where parameters come and go is it of use to have fewer of them at once.
 size_t tr__values_vocabulary_slices(const tr_planner_request *request,
                                     const tr_point *point, int64_t *values) {
-    bool pass = point->plan.param_home != TR_SPACE_DEVICE ||
+    bool pass = point->plan.param_placement != TR_SPACE_DEVICE ||
                 (tr__data_ranks(&point->plan) > 1 && point->plan.stage == 3);
     size_t count = 0;
     for (int64_t n = 1; n <= SLICES_MAX; n *= 2) {
@@ -122,19 +122,19 @@ size_t tr__values_wave(const tr_planner_request *request, const tr_point *point,
 
 size_t tr__values_recomputed_ops(const tr_planner_request *request,
                                  const tr_point *point, int64_t *values) {
-    for (int i = 0; i < request->remake_count; i++) {
-        values[i] = request->remakes[i];
+    for (int i = 0; i < request->recompute_choice_count; i++) {
+        values[i] = request->recompute_choices[i];
     }
-    if (request->remake_count == 0) {
+    if (request->recompute_choice_count == 0) {
         values[0] = point->plan.recomputed_ops ? point->plan.recomputed_ops
                                                : TR_RECOMPUTE_DEFAULT;
         return 1;
     }
-    return (size_t)request->remake_count;
+    return (size_t)request->recompute_choice_count;
 }
 
-size_t tr__values_boundary_home(const tr_planner_request *request,
-                                const tr_point *point, int64_t *values) {
+size_t tr__values_boundary_placement(const tr_planner_request *request,
+                                     const tr_point *point, int64_t *values) {
     bool units = request->free >> TR_DIMENSION_recomputed_units & 1 ||
                  point->plan.recomputed_units != 0;
     values[0] = 0;

@@ -61,7 +61,7 @@ static void say_left_out(const tr_run *run, const tr_plan *plan) {
     const char *why = NULL;
     size_t more = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
-        const char *reason = plan->flats[f].not_gauged;
+        const char *reason = plan->flats[f].no_micro_norm;
         more += first && reason;
         why = first ? why : reason;
         first = first ? first : reason ? &plan->flats[f] : NULL;
@@ -89,12 +89,13 @@ static const char *place_name(tr_space space) {
 
 // "no offload", or what is where.
 static void print_offload(const tr_plan_request *r, char *dst, size_t size) {
-    bool state = r->optimizer_home != TR_SPACE_DEVICE;
-    bool params = r->param_home != TR_SPACE_DEVICE;
+    bool state = r->optimizer_placement != TR_SPACE_DEVICE;
+    bool params = r->param_placement != TR_SPACE_DEVICE;
     snprintf(dst, size, "%s%s%s%s%s", state || params ? "offload: " : "no offload",
-             state ? "optimizer to " : "", state ? place_name(r->optimizer_home) : "",
+             state ? "optimizer to " : "",
+             state ? place_name(r->optimizer_placement) : "",
              params ? state ? ", parameters to " : "parameters to " : "",
-             params ? place_name(r->param_home) : "");
+             params ? place_name(r->param_placement) : "");
 }
 
 // Which switches of 16 bits are left open where nobody decides them; "": none.

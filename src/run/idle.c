@@ -76,15 +76,16 @@ static bool is_chosen(const tr_run *run, tr_dimension_name d) {
 bool tr__idle_no_nvme(const void *object) {
     const tr_run *run = object;
     const tr_plan_request *r = &run->request;
-    return r->optimizer_home != TR_SPACE_NVME && r->param_home != TR_SPACE_NVME &&
-           !is_chosen(run, TR_DIMENSION_optimizer_home) &&
-           !is_chosen(run, TR_DIMENSION_param_home);
+    return r->optimizer_placement != TR_SPACE_NVME &&
+           r->param_placement != TR_SPACE_NVME &&
+           !is_chosen(run, TR_DIMENSION_optimizer_placement) &&
+           !is_chosen(run, TR_DIMENSION_param_placement);
 }
 
 bool tr__idle_state_on_device(const void *object) {
     const tr_run *run = object;
-    return run->request.optimizer_home == TR_SPACE_DEVICE &&
-           !is_chosen(run, TR_DIMENSION_optimizer_home);
+    return run->request.optimizer_placement == TR_SPACE_DEVICE &&
+           !is_chosen(run, TR_DIMENSION_optimizer_placement);
 }
 
 bool tr__idle_nothing_recomputed(const void *object) {

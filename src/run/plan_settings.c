@@ -45,9 +45,9 @@ static tr_status record_classes(tr_run *run, const char *key, uint32_t classes,
                                 tr_origin origin, const char *why, tr_error *err) {
     json_t *list = json_array();
     bool failed = !list;
-    for (uint32_t bit = 1; bit & TR_REMAKE_ALL; bit <<= 1) {
+    for (uint32_t bit = 1; bit & TR_RECOMPUTE_ALL; bit <<= 1) {
         if (classes & bit) {
-            json_t *name = json_string(tr_remake_name((tr_remake)bit));
+            json_t *name = json_string(tr_recompute_name((tr_recompute_class)bit));
             failed |= json_array_append_new(list, name) != 0;
         }
     }

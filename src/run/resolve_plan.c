@@ -52,7 +52,7 @@ static bool can_choose(const tr_run *run, tr_dimension_name d) {
         return run->own_model && tr__model_type_reads_tokens(run->own_model->type);
     case TR_DIMENSION_stage: // one rank has nothing to share out
         return tr__data_ranks(&run->request) > 1;
-    case TR_DIMENSION_grad_home:
+    case TR_DIMENSION_grad_placement:
         return tr__run_nvme_folder(run) != NULL;
     default:
         return true;
@@ -123,29 +123,39 @@ static void set_budgets(const tr_run *run, const tr_run_options *options,
 
 // ---- an earlier choice
 
-static void name_of(int d, char *dst, size_t size) {
-    snprintf(dst, size, "planner.%s", tr__plan_settings[d].name);
+static void name_of(const char *name, char dst[TR_STATE_NAME_MAX]) {
+    snprintf(dst, TR_STATE_NAME_MAX, "planner.%s", name);
 }
 
 void tr__run_keep_choice(const tr_run *run, tr_state_numbers *numbers) {
     for (int d = 0; d < TR_DIMENSIONS; d++) {
         char name[TR_STATE_NAME_MAX];
-        name_of(d, name, sizeof name);
+        name_of(tr__plan_settings[d].name, name);
         if (run->chosen >> d & 1) {
             tr__state_numbers_set(numbers, name, (double)run->choice[d]);
         }
     }
 }
 
+// By its name of today, else by that of earlier versions.
+static bool get_number(const tr_state *state, const tr_plan_setting *setting,
+                       double *number) {
+    char name[TR_STATE_NAME_MAX];
+    name_of(setting->name, name);
+    if (tr__state_numbers_get(&state->numbers, name, number)) {
+        return true;
+    }
+    name_of(setting->old_name ? setting->old_name : setting->name, name);
+    return tr__state_numbers_get(&state->numbers, name, number);
+}
+
 static bool get_choice(const tr_state *state, unsigned free, int64_t *value) {
     for (int d = 0; d < TR_DIMENSIONS; d++) {
-        char name[TR_STATE_NAME_MAX];
         double number = 0;
-        name_of(d, name, sizeof name);
         if (!(free >> d & 1)) {
             continue;
         }
-        if (!tr__state_numbers_get(&state->numbers, name, &number)) {
+        if (!get_number(state, &tr__plan_settings[d], &number)) {
             return false;
         }
         value[d] = (int64_t)number;
@@ -295,8 +305,8 @@ tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
         return status;
     }
     // A share that stays is not yet one of the things that the planner weighs.
-    bool away = run->request.optimizer_home != TR_SPACE_DEVICE ||
-                asked.free >> TR_DIMENSION_optimizer_home & 1;
+    bool away = run->request.optimizer_placement != TR_SPACE_DEVICE ||
+                asked.free >> TR_DIMENSION_optimizer_placement & 1;
     double ratio =
         tr__config_number(run->config, "zero_optimization.offload_optimizer.ratio");
     if (away && ratio > 0 && ratio < 1) {

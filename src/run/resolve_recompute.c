@@ -4,12 +4,12 @@
 #include <string.h>
 
 static uint32_t class_of(const char *name) {
-    for (uint32_t bit = 1; bit & TR_REMAKE_ALL; bit <<= 1) {
-        if (strcmp(tr_remake_name((tr_remake)bit), name) == 0) {
+    for (uint32_t bit = 1; bit & TR_RECOMPUTE_ALL; bit <<= 1) {
+        if (strcmp(tr_recompute_name((tr_recompute_class)bit), name) == 0) {
             return bit;
         }
     }
-    return TR_REMAKE_NEVER;
+    return TR_RECOMPUTE_NEVER;
 }
 
 // "none", "unit", and classes of tensors, one or a list.
@@ -53,7 +53,7 @@ tr_status tr__run_resolve_recompute(tr_run *run, tr_error *err) {
     r->recomputed_ops_units = units ? 0 : first;
     bool is_open = !tr__config_is_given(run->config, checkpoints) ||
                    tr__config_is_auto(run->config, checkpoints);
-    if (r->boundary_home == TR_SPACE_HOST && is_open && r->recomputed_units == 0) {
+    if (r->boundary_placement == TR_SPACE_HOST && is_open && r->recomputed_units == 0) {
         r->recomputed_units = -1; // DeepSpeed's switch alone turns it on
     }
     return tr__config_explain_auto(run->config, "execution.recompute",

@@ -85,8 +85,8 @@ tr_status tr__run_record_batch(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_execution(tr_run *run, const tr_plan *plan, tr_error *err);
 
 // Both called by tr__run_resolve_batch.
-tr_status tr__run_resolve_homes(tr_run *run, const tr_run_options *options,
-                                tr_error *err);
+tr_status tr__run_resolve_placement(tr_run *run, const tr_run_options *options,
+                                    tr_error *err);
 // Changes of the batch; before the run's length is known.
 tr_status tr__run_resolve_batches(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_precision(tr_run *run, tr_error *err);

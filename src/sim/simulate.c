@@ -301,7 +301,7 @@ static tr_status check_ways(const tr_share *share, const tr_plan *plan, tr_error
     for (int way = 0; way < TR_WAYS && status == TR_OK; way++) {
         status = used[way] ? check_way(m, (tr_way)way, who[way], err) : TR_OK;
     }
-    bool away = plan->request.optimizer_home != TR_SPACE_DEVICE;
+    bool away = plan->request.optimizer_placement != TR_SPACE_DEVICE;
     if (status == TR_OK && away && m->host_rate == 0) {
         return tr_fail(err, TR_USAGE,
                        "machine %.200s: an optimizer on the host needs host.bytes, "

@@ -107,13 +107,13 @@ static void cut_recompute(list *l, const tr_plan_request *base) {
 
 // Gradients leave for the host once, so g micro-batches make one wave; the bits are
 // those of that wave.
-static void cut_home(list *l, const tr_plan_request *base) {
-    bool away = base->optimizer_home != TR_SPACE_DEVICE;
+static void cut_placement(list *l, const tr_plan_request *base) {
+    bool away = base->optimizer_placement != TR_SPACE_DEVICE;
     bool same_order =
         base->accumulation_steps == 1 || base->wave == base->accumulation_steps || away;
     tr_cut_request *at = add(l, base, same_order);
-    at->request.optimizer_home = away ? TR_SPACE_DEVICE : TR_SPACE_HOST;
-    at->request.param_home = away ? TR_SPACE_DEVICE : TR_SPACE_HOST;
+    at->request.optimizer_placement = away ? TR_SPACE_DEVICE : TR_SPACE_HOST;
+    at->request.param_placement = away ? TR_SPACE_DEVICE : TR_SPACE_HOST;
     at->request.wave = away ? base->wave : 0;
     name_it(at, away ? "everything on the device"
                      : "parameters and optimizer state on the host");
@@ -208,7 +208,7 @@ size_t tr__check_cuts(const tr_plan_request *base, double flops, double toleranc
     cut_batch(&l, base);
     cut_wave(&l, base);
     cut_recompute(&l, base);
-    cut_home(&l, base);
+    cut_placement(&l, base);
     cut_kernels(&l, base, flops);
     cut_precision(&l, base, TR_F32, "in f32");
     cut_precision(&l, base, TR_BF16, "in bf16");

@@ -228,18 +228,18 @@ tr_status tr__engine_settle(tr_engine *engine, tr_error *err) {
 }
 
 tr_status tr_engine_refresh(tr_engine *engine, tr_error *err) {
-    const tr_sequence *fence = &engine->plan->sequences[TR_SEQUENCE_FENCE];
+    const tr_sequence *sync = &engine->plan->sequences[TR_SEQUENCE_SYNC_PARAMETERS];
     tr_run_context context = {.seed = engine->settings->seed};
     tr_status settled = tr__engine_settle(engine, err);
     if (settled != TR_OK) {
         return settled;
     }
-    if (!engine->stale_params || fence->count == 0) {
+    if (!engine->stale_params || sync->count == 0) {
         return TR_OK;
     }
     tr_error mine = {0};
-    tr_status status =
-        tr__executor_run(engine->executor, TR_SEQUENCE_FENCE, &context, NULL, &mine);
+    tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_SYNC_PARAMETERS,
+                                        &context, NULL, &mine);
     engine->stale_params = status != TR_OK;
     return tr__engine_end_work(engine, status, &mine, err);
 }

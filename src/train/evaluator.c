@@ -281,12 +281,13 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_answers *answers, tr_error *err)
     }
     tr_status status = fill_slot(e, count, err);
     if (status == TR_OK) {
-        status = tr__executor_run(e->executor, TR_SEQUENCE_ANSWER, &context, NULL, err);
+        status =
+            tr__executor_run(e->executor, TR_SEQUENCE_INFERENCE, &context, NULL, err);
     }
     if (status != TR_OK) {
         return status;
     }
-    const float *logits = tr__executor_answer(e->executor);
+    const float *logits = tr__executor_logits(e->executor);
     for (int64_t i = 0; i < count * e->positions; i++) {
         if (e->targets[i] >= 0) {
             score_row(e, logits + i * e->model->classes, e->targets[i]);

@@ -255,7 +255,7 @@ static tr_status run_way(const way *w, const int32_t *tokens, int64_t position,
         wanted[i] = position + i == count - 1 ? 0 : -100; // logits of this row
     }
     tr_run_context context = {.position = position};
-    return tr__executor_run(w->executor, TR_SEQUENCE_ANSWER, &context, NULL, err);
+    return tr__executor_run(w->executor, TR_SEQUENCE_INFERENCE, &context, NULL, err);
 }
 
 // The window's tokens that are known from the call before; the last one is asked anew.
@@ -308,7 +308,7 @@ tr_status tr_sampler_logits(tr_sampler *s, const int32_t *tokens, int64_t count,
     if (status == TR_OK) {
         memcpy(s->window, window, (size_t)used * sizeof *window);
         s->known = used;
-        *logits = tr__executor_answer(w->executor);
+        *logits = tr__executor_logits(w->executor);
     }
     return status;
 }

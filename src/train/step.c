@@ -21,7 +21,8 @@ typedef struct attempt {
 
 // ---- the decision
 
-static tr_spread spread_of(const tr_step_statistics *statistics, tr_record_flag flag) {
+static tr_spread spread_of(const tr_step_statistics *statistics,
+                           tr_statistics_flag flag) {
     return (tr_spread){statistics->least[flag], statistics->mean[flag],
                        statistics->most[flag]};
 }
@@ -42,9 +43,9 @@ static void fill_result(tr_engine *engine, const tr_batch *batch,
         .loss = tr__plain(sums[TR_SUM_LOSS] / sums[TR_SUM_COUNT]),
         .accuracy = tr__plain(sums[TR_SUM_CORRECT] / sums[TR_SUM_COUNT]),
         .loss_scale = engine->scale.scale,
-        .rank_seconds = spread_of(statistics, TR_RECORD_SECONDS),
-        .rank_wait_seconds = spread_of(statistics, TR_RECORD_WAIT),
-        .rank_peak_bytes = spread_of(statistics, TR_RECORD_PEAK),
+        .rank_seconds = spread_of(statistics, TR_STATISTICS_SECONDS),
+        .rank_wait_seconds = spread_of(statistics, TR_STATISTICS_WAIT),
+        .rank_peak_bytes = spread_of(statistics, TR_STATISTICS_PEAK),
     };
 }
 

@@ -23,8 +23,8 @@ static bool estimate(const tr_engine *engine, const tr_step_statistics *v,
                      int64_t samples, double *trace, double *gradient) {
     const tr_measured *measured[] = {&v->untied, &v->tied};
     double targets = v->sums[TR_SUM_COUNT];
-    bool tied = engine->plan->gauges_tied;
-    bool known = targets > 0 && tied == engine->whole->gauges_tied;
+    bool tied = engine->plan->micro_norms_tied;
+    bool known = targets > 0 && tied == engine->whole->micro_norms_tied;
     *trace = *gradient = 0;
     for (int i = 0; i < 1 + tied && known; i++) {
         tr_noise_sample sample = sample_of(engine, measured[i], targets, samples);

@@ -1,6 +1,6 @@
 #include "backend/fake_nvme.h"
 
-#include "backend/carrier_model.h"
+#include "backend/copy_engine_model.h"
 
 #include "base/clock.h"
 

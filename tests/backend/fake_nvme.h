@@ -15,7 +15,7 @@ typedef struct fake_nvme {
     int count, most; // under way now, and at most so far
     int begun, ended;
 
-    // Set before the carrier is created.
+    // Set before the copy engine is created.
     bool in_parts;       // a transfer may end with a part of its bytes done
     int interrupt_every; // every so manieth end is EINTR; 0: none
     int fail_at;         // the so manieth end ...; 0: none

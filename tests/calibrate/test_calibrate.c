@@ -123,7 +123,7 @@ static void a_machine_is_measured(void **state) {
     assert_way(machine, TR_WAY_NVME_READ, true);
     assert_way(machine, TR_WAY_NVME_WRITE, true);
     assert_null(only_file(*state)); // what was read and written is gone
-    request.optimizer_home = request.param_home = TR_SPACE_HOST;
+    request.optimizer_placement = request.param_placement = TR_SPACE_HOST;
     tr_plan *plan = test_plan(&request);
     tr_simulated *simulated = NULL;
     tr_error err = {0};
@@ -261,7 +261,7 @@ static void what_was_measured_is_kept(void **state) {
     assert_true(third->flops > 12345);
     how.again = false;
     // How the batch is cut and where things live does not matter, the model does.
-    request.optimizer_home = TR_SPACE_HOST;
+    request.optimizer_placement = TR_SPACE_HOST;
     request.wave = 1;
     request.stage = 1;
     tr_machine *fourth = calibrate(&request, &how);

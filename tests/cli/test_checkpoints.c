@@ -34,8 +34,8 @@ static void test_hostile_state(void **state) {
         double value;
     } cases[] = {
         {"planner.micro_batch", 0},
-        {"planner.optimizer_home", 99},
-        {"planner.param_home", -7},
+        {"planner.optimizer_placement", 99},
+        {"planner.param_placement", -7},
         {"planner.wave", 0},
         {"guard_rate", NAN},
         {"guard_rate", 1e300},

@@ -125,9 +125,9 @@ static setting with_cache(void *const *state, const char *name, const char *valu
     char *own = text[next++ % 8], *home = text[next++ % 8];
     snprintf(own, sizeof text[0], "%s=%s", name, file_path(state, value));
     snprintf(home, sizeof text[0], "HOME=%s", file_path(state, "nobody"));
-    bool is_home = strcmp(name, "HOME") == 0;
+    bool is_placement = strcmp(name, "HOME") == 0;
     return (setting){.environment = {"HF_HOME=", "HF_HUB_CACHE=", "XDG_CACHE_HOME=",
-                                     is_home ? own : home, own}};
+                                     is_placement ? own : home, own}};
 }
 
 static const char hub_run[] =

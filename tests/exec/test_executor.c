@@ -226,9 +226,9 @@ static double ask(test_rig *rig, const int32_t *ids, const int32_t *targets,
     memcpy(slot, ids, sizeof only);
     memcpy(slot + offset, only, sizeof only);
     assert_int_equal(
-        tr__executor_run(rig->executor, TR_SEQUENCE_ANSWER, &context, NULL, &err),
+        tr__executor_run(rig->executor, TR_SEQUENCE_INFERENCE, &context, NULL, &err),
         TR_OK);
-    return loss_of(tr__executor_answer(rig->executor), 11, targets[position]);
+    return loss_of(tr__executor_logits(rig->executor), 11, targets[position]);
 }
 
 static void answers_are_what_the_loss_is_made_of(void **state) {

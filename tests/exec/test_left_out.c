@@ -26,11 +26,11 @@ static const tr_plan_step *step_at(const follower *f, size_t index) {
 }
 
 static void look(follower *f, const tr_plan_step *step) {
-    const tr_carrier *carrier = f->rig->executor->carrier[TR_STREAM_NVME];
+    const tr_copy_engine *copy_engine = f->rig->executor->copy_engine[TR_STREAM_NVME];
     int64_t asked = f->asked[step->wait[TR_STREAM_NVME]];
     if (step->kind == TR_STEP_update && step->guard == TR_GUARD_DEFERRED && asked > 0) {
         f->waits++;
-        f->early += tr__carrier_totals(carrier).read < asked;
+        f->early += tr__copy_engine_totals(copy_engine).read < asked;
     }
 }
 
@@ -60,7 +60,7 @@ static void updates_that_are_left_out_wait(void **state) {
     tr_model *model = test_rig_gpt2(2, 0);
     tr_plan_request request = test_rig_request(model, 4);
     request.optimizer_states = 2;
-    request.optimizer_home = TR_SPACE_NVME;
+    request.optimizer_placement = TR_SPACE_NVME;
     request.update_slots = 2; // so that pieces wait for each other
     test_rig rig;
     test_rig_begin(&rig, &request);
@@ -82,7 +82,7 @@ static void what_the_host_leaves_out_counts(void **state) {
     tr_model *model = test_rig_gpt2(2, 0);
     tr_plan_request request = test_rig_request(model, 4);
     request.optimizer_states = 2;
-    request.optimizer_home = TR_SPACE_HOST;
+    request.optimizer_placement = TR_SPACE_HOST;
     test_rig rig;
     tr_error err = {0};
     test_rig_begin(&rig, &request);

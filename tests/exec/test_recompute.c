@@ -29,7 +29,7 @@ static void describe(const tr_plan_request *r, char what[160]) {
              "boundaries in %s",
              r->model->type, (int)r->micro_batch, (int)r->wave,
              (int)r->recomputed_units, (unsigned)r->recomputed_ops,
-             (int)r->recomputed_ops_units, tr_space_name(r->boundary_home));
+             (int)r->recomputed_ops_units, tr_space_name(r->boundary_placement));
 }
 
 // The same bits in every gradient, loss and norm; and the memory that was planned.
@@ -72,10 +72,10 @@ static void try_model(const tr_model *model, bool reference, draws *d) {
         test_rig_begin(&plain, &request);
         test_rig_train(&plain);
         for (int k = 0; k < 4; k++) {
-            request.recomputed_ops = (uint32_t)draw(d, TR_REMAKE_ALL + 1);
+            request.recomputed_ops = (uint32_t)draw(d, TR_RECOMPUTE_ALL + 1);
             request.recomputed_ops_units = draw(d, model->unit_count + 1);
             request.recomputed_units = draw(d, 2) ? draw(d, model->unit_count) : 0;
-            request.boundary_home = draw(d, 2) ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+            request.boundary_placement = draw(d, 2) ? TR_SPACE_HOST : TR_SPACE_DEVICE;
             request.no_overlap = draw(d, 4) == 0;
             try_plan(&request, &plain);
         }

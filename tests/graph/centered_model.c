@@ -39,7 +39,7 @@ static void build_last(tr_graph *g, const void *config) {
         tr_graph_param(g, "weight", TR_SHAPE2(TEST_CLASSES, TEST_FEATURES), uniform);
     tr_value b = tr_graph_param(g, "bias", TR_SHAPE1(TEST_CLASSES), uniform);
     tr_value x = tr_graph_input(g, 0), targets = tr_graph_data(g, "labels");
-    tr_head(g, TR_LINEAR_OUT_IN, x, w, b, targets);
+    tr_linear_cross_entropy(g, TR_LINEAR_OUT_IN, x, w, b, targets);
 }
 
 static const tr_model_unit units[] = {

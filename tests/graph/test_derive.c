@@ -33,7 +33,7 @@ typedef struct derived_unit {
 } derived_unit;
 
 static void make_remaking(derived_unit *unit, builder build, int given,
-                          uint32_t remade) {
+                          uint32_t recomputed) {
     tr_tensor_desc descs[] = {rows, rows, rows};
     *unit = (derived_unit){.status = TR_MEMORY};
     unit->graph = tr__graph_create(descs, given, &batch, TR_F32);
@@ -43,12 +43,12 @@ static void make_remaking(derived_unit *unit, builder build, int given,
     build(unit->graph);
     unit->status = tr_graph_status(unit->graph, &unit->err);
     if (unit->status == TR_OK) {
-        unit->status = tr__derive(unit->graph, remade, &unit->derived, &unit->err);
+        unit->status = tr__derive(unit->graph, recomputed, &unit->derived, &unit->err);
     }
 }
 
 static void make(derived_unit *unit, builder build, int given) {
-    make_remaking(unit, build, given, TR_REMAKE_NORM | TR_REMAKE_ACTIVATION);
+    make_remaking(unit, build, given, TR_RECOMPUTE_NORM | TR_RECOMPUTE_ACTIVATION);
 }
 
 static void clear(derived_unit *unit) {
@@ -318,23 +318,24 @@ static void a_block_saves_what_it_must_and_adds_in_place(void **state) {
 static void a_block_makes_again_what_it_is_asked_to(void **state) {
     (void)state;
     static const struct {
-        uint32_t remade;
+        uint32_t classes;
         const char *saved, *recomputed;
     } cases[] = {
         {0, "n0 n0.1 n0.2 n2 n2.1 n2.2 n2.3 n3 n4", ""},
-        {TR_REMAKE_NORM, "n2 n3 n4", "n0 n0.1 n0.2 n2.1 n2.2 n2.3"},
-        {TR_REMAKE_ACTIVATION, "n0 n0.1 n0.2 n2 n2.1 n2.2 n2.3 n3", "n4"},
-        {TR_REMAKE_PRE_ACTIVATION, "n0 n0.1 n0.2 n2 n2.1 n2.2 n2.3 n4", "n3"},
+        {TR_RECOMPUTE_NORM, "n2 n3 n4", "n0 n0.1 n0.2 n2.1 n2.2 n2.3"},
+        {TR_RECOMPUTE_ACTIVATION, "n0 n0.1 n0.2 n2 n2.1 n2.2 n2.3 n3", "n4"},
+        {TR_RECOMPUTE_PRE_ACTIVATION, "n0 n0.1 n0.2 n2 n2.1 n2.2 n2.3 n4", "n3"},
         // The sum is made from n1, which would have to be kept in its place.
-        {TR_REMAKE_RESIDUAL, "n0 n0.1 n0.2 n2 n2.1 n2.2 n2.3 n3 n4", ""},
-        {TR_REMAKE_RESIDUAL | TR_REMAKE_PRODUCT, "n0 n0.1 n0.2 n2.1 n2.2 n2.3 n4",
+        {TR_RECOMPUTE_RESIDUAL, "n0 n0.1 n0.2 n2 n2.1 n2.2 n2.3 n3 n4", ""},
+        {TR_RECOMPUTE_RESIDUAL | TR_RECOMPUTE_PRODUCT, "n0 n0.1 n0.2 n2.1 n2.2 n2.3 n4",
          "n1 n2 n3"},
-        {TR_REMAKE_NORM | TR_REMAKE_PRODUCT, "n2 n4", "n0 n0.1 n0.2 n2.1 n2.2 n2.3 n3"},
-        {TR_REMAKE_ALL, "", "n0 n0.1 n0.2 n1 n2 n2.1 n2.2 n2.3 n3 n4"},
+        {TR_RECOMPUTE_NORM | TR_RECOMPUTE_PRODUCT, "n2 n4",
+         "n0 n0.1 n0.2 n2.1 n2.2 n2.3 n3"},
+        {TR_RECOMPUTE_ALL, "", "n0 n0.1 n0.2 n1 n2 n2.1 n2.2 n2.3 n3 n4"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         derived_unit unit;
-        make_remaking(&unit, build_block, 1, cases[i].remade);
+        make_remaking(&unit, build_block, 1, cases[i].classes);
         assert_string_equal(unit.err.message, "");
         assert_string_equal(
             test_describe_values(unit.graph, unit.derived.saved, unit.text),
@@ -350,7 +351,7 @@ static void a_block_makes_again_what_it_is_asked_to(void **state) {
 static void a_block_is_made_again_in_order(void **state) {
     (void)state;
     derived_unit unit;
-    make_remaking(&unit, build_block, 1, TR_REMAKE_ALL);
+    make_remaking(&unit, build_block, 1, TR_RECOMPUTE_ALL);
     assert_string_equal(test_describe(unit.graph, &unit.derived, unit.text),
                         "layer_norm(i0 p0 p1 -> n0 n0.1 n0.2)\n"
                         "linear(n0 p2 _ -> n1)\n"
@@ -622,8 +623,8 @@ static void build_wrong_shapes(tr_graph *g) {
 }
 
 static void build_after_loss(tr_graph *g) {
-    tr_head(g, TR_LINEAR_OUT_IN, x0(g), weight(g, "w"), TR_NO_VALUE,
-            tr_graph_data(g, "labels"));
+    tr_linear_cross_entropy(g, TR_LINEAR_OUT_IN, x0(g), weight(g, "w"), TR_NO_VALUE,
+                            tr_graph_data(g, "labels"));
     tr_relu(g, x0(g));
 }
 

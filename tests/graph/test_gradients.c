@@ -129,8 +129,8 @@ static void finish(plan *p, bool loss) {
     y = tr_relu(p->graph, y);
     if (loss) {
         tr_value w = param(p, TR_SHAPE2(3, WIDTH));
-        tr_head(p->graph, TR_LINEAR_OUT_IN, y, w, TR_NO_VALUE,
-                tr_graph_data(p->graph, "labels"));
+        tr_linear_cross_entropy(p->graph, TR_LINEAR_OUT_IN, y, w, TR_NO_VALUE,
+                                tr_graph_data(p->graph, "labels"));
         return;
     }
     int made = below(p, p->count);
@@ -173,7 +173,7 @@ typedef struct trial {
     uint64_t number;
     int micros;
     bool again;
-    uint32_t remade; // classes
+    uint32_t recomputed; // classes
 } trial;
 
 static void assert_close(const trial *t, const char *what, int index, const float *got,
@@ -234,7 +234,7 @@ static void try_cut(const trial *t, const test_run *whole, float *const *grad) {
     tr_derivation derived;
     tr_error err = {0};
     test_run run;
-    tr_status status = tr__derive(graph, t->remade, &derived, &err);
+    tr_status status = tr__derive(graph, t->recomputed, &derived, &err);
     if (status != TR_OK) {
         fail_msg("unit %d: %s", (int)t->number, err.message);
     }
@@ -259,9 +259,10 @@ static int try_unit(uint64_t number) {
     test_run_forward(&whole);
     test_run_obvious(&whole, grad);
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
-        uint32_t remade = (uint32_t)(number * 11 + i * 23) & TR_REMAKE_ALL;
-        try_cut(&(trial){number, cuts[i], false, remade}, &whole, grad);
-        try_cut(&(trial){number, cuts[i], true, ~remade & TR_REMAKE_ALL}, &whole, grad);
+        uint32_t recomputed = (uint32_t)(number * 11 + i * 23) & TR_RECOMPUTE_ALL;
+        try_cut(&(trial){number, cuts[i], false, recomputed}, &whole, grad);
+        try_cut(&(trial){number, cuts[i], true, ~recomputed & TR_RECOMPUTE_ALL}, &whole,
+                grad);
     }
     int segments = graph->segment_count;
     for (size_t v = 0; v < graph->value_count; v++) {

@@ -188,9 +188,9 @@ static void every_kind_of_wait_is_missed(void **state) {
     tr_model *model = test_rig_gpt2(2, 0.1);
     tr_plan_request here = test_rig_request(model, 4), away = here;
     (void)state;
-    away.optimizer_home = TR_SPACE_HOST;
-    away.param_home = TR_SPACE_HOST;
-    away.boundary_home = TR_SPACE_HOST;
+    away.optimizer_placement = TR_SPACE_HOST;
+    away.param_placement = TR_SPACE_HOST;
+    away.boundary_placement = TR_SPACE_HOST;
     away.recomputed_units = 2;
     the_pace_changes_nothing(&here);
     the_pace_changes_nothing(&away);

@@ -129,7 +129,7 @@ static void recomputed_as_computed(void **state) {
                        .in = &in,
                        .out = &in};
     tr_rule rules[TR_OP_RULES_MAX];
-    assert_int_equal(tr__op_gelu.remake[0], TR_REMAKE_ACTIVATION);
+    assert_int_equal(tr__op_gelu.recompute_class[0], TR_RECOMPUTE_ACTIVATION);
     assert_null(tr__op_gelu.recompute); // by itself
     assert_int_equal(tr__op_gelu.backward(&node, rules), 1);
     assert_memory_equal(rules[0].attr, &attr, sizeof attr);

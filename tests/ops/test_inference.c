@@ -3,9 +3,9 @@
 #include "backend/cpu/half.h"
 #include "backend/cpu/kernels.h"
 #include "ops/attention/attention.h"
-#include "ops/head/head.h"
 #include "ops/launch.h"
 #include "ops/linear/linear.h"
+#include "ops/linear_cross_entropy/linear_cross_entropy.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -166,7 +166,7 @@ static void check_logits(tr_dtype type, int level) {
     numbers x = make(type, SAMPLES * EACH * IN, 1, 1), w = make(type, OUT * IN, 1, 2);
     numbers y = make(TR_F32, SAMPLES * OUT, 9, 4);
     const product p = {1, IN, OUT, {TR_WEIGHT_OUT_IN, TR_ACTIVATION_NONE}, false};
-    tr_op_desc desc = {.op = &tr__op_head_logits,
+    tr_op_desc desc = {.op = &tr__op_linear_cross_entropy_logits,
                        .in_count = 4,
                        .out_count = 1,
                        .in = {{type, TR_SHAPE3(SAMPLES, EACH, IN)},

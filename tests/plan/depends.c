@@ -30,25 +30,27 @@ static bool is_gather(const tr_plan_step *step, tr_part part) {
 
 // On the way to the update.
 static bool is_next_phase(const tr_plan_step *step, const tr_plan_step *later) {
-    bool changes = later->kind == TR_STEP_measure || later->kind == TR_STEP_update;
+    bool changes =
+        later->kind == TR_STEP_direction_norms || later->kind == TR_STEP_update;
     if (step->kind == TR_STEP_norm || step->kind == TR_STEP_report ||
-        is_gather(step, TR_PART_RECORD)) {
+        is_gather(step, TR_PART_STATISTICS)) {
         return changes || later->kind == TR_STEP_decide;
     }
     if (step->kind == TR_STEP_decide) {
         return changes || later->kind == TR_STEP_track;
     }
-    if (step->kind == TR_STEP_measure) {
-        return is_gather(later, TR_PART_NORMS) || later->kind == TR_STEP_total;
+    if (step->kind == TR_STEP_direction_norms) {
+        return is_gather(later, TR_PART_NORMS) || later->kind == TR_STEP_tensor_norms;
     }
-    return (is_gather(step, TR_PART_NORMS) && later->kind == TR_STEP_total) ||
-           (step->kind == TR_STEP_total && later->kind == TR_STEP_update);
+    return (is_gather(step, TR_PART_NORMS) && later->kind == TR_STEP_tensor_norms) ||
+           (step->kind == TR_STEP_tensor_norms && later->kind == TR_STEP_update);
 }
 
 bool test_is_idle(const tr_plan *plan, const tr_plan_step *step) {
     tr_flat_launch launch;
     size_t next = 0;
-    bool none = step->kind == TR_STEP_measure && plan->flats[step->unit].count == 0;
+    bool none =
+        step->kind == TR_STEP_direction_norms && plan->flats[step->unit].count == 0;
     return none || (step->kind == TR_STEP_norm &&
                     !tr__flat_launch_next(plan, step, &next, &launch));
 }
@@ -81,7 +83,7 @@ bool test_depends(const tr_plan_step *step, const tr_plan_step *later) {
     bool merges = (tr__step_is_of_wave(step) || tr__step_is_of_wave(later)) &&
                   step->unit == later->unit &&
                   (test_is_compute(step) || test_is_compute(later));
-    bool sums = (step->kind == TR_STEP_clear && step->part == TR_PART_RECORD) ||
+    bool sums = (step->kind == TR_STEP_clear && step->part == TR_PART_STATISTICS) ||
                 later->kind == TR_STEP_norm || is_next_phase(step, later);
     return data || same_ring || merges || sums;
 }
@@ -142,7 +144,7 @@ bool test_never_meet(const tr_plan *plan, int a, int b) {
 }
 
 uint64_t test_contributions(const tr_plan_step *step, const tr_program *program) {
-    bool sums = step->kind == TR_STEP_fold || step->kind == TR_STEP_reduce;
+    bool sums = step->kind == TR_STEP_accumulate || step->kind == TR_STEP_reduce;
     uint64_t operands = sums ? tr__slot_bit(TR_SLOT_OUTPUT) : 0;
     for (size_t i = 0; program && i < program->count; i++) {
         const tr_instruction *at = &program->instructions[i];
@@ -155,7 +157,7 @@ uint64_t test_contributions(const tr_plan_step *step, const tr_program *program)
 
 bool test_is_cut(const tr_plan_step *step) {
     return step->kind == TR_STEP_update || step->kind == TR_STEP_read ||
-           step->kind == TR_STEP_write || step->kind == TR_STEP_measure;
+           step->kind == TR_STEP_write || step->kind == TR_STEP_direction_norms;
 }
 
 static bool names_in_slot(const tr_plan_step *step, int32_t buffer) {

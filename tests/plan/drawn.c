@@ -47,14 +47,14 @@ static void draw_batch(draws *d, tr_plan_request *r) {
     r->wave = one_in(d, 2) ? 0 : draw(d, r->accumulation_steps + 1);
 }
 
-static void draw_homes(draws *d, tr_plan_request *r) {
+static void draw_placements(draws *d, tr_plan_request *r) {
     static const tr_space spaces[] = {TR_SPACE_DEVICE, TR_SPACE_HOST, TR_SPACE_NVME};
     r->stage = (int)draw(d, 4);
-    r->optimizer_home = spaces[draw(d, 3)];
-    r->param_home = one_in(d, 2) ? TR_SPACE_DEVICE : spaces[draw(d, 3)];
-    r->grad_home = one_in(d, 2) ? TR_SPACE_DEVICE : spaces[draw(d, 3)];
+    r->optimizer_placement = spaces[draw(d, 3)];
+    r->param_placement = one_in(d, 2) ? TR_SPACE_DEVICE : spaces[draw(d, 3)];
+    r->grad_placement = one_in(d, 2) ? TR_SPACE_DEVICE : spaces[draw(d, 3)];
     r->optimizer_stays = one_in(d, 4) ? 0.5 : 0;
-    r->boundary_home = one_in(d, 3) ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+    r->boundary_placement = one_in(d, 3) ? TR_SPACE_HOST : TR_SPACE_DEVICE;
     r->update_elements = one_in(d, 2) ? 0 : 1024;
     r->update_slots = one_in(d, 2) ? 0 : (int)(2 + draw(d, 4));
 }
@@ -73,7 +73,7 @@ static void draw_recomputation(draws *d, tr_plan_request *r) {
     r->recomputed_units = one_in(d, 2) ? 0 : draw(d, 5) - 1;
     r->recomputed_ops = one_in(d, 3)   ? 0
                         : one_in(d, 2) ? TR_RECOMPUTE_NOTHING
-                                       : (uint32_t)(1 + draw(d, TR_REMAKE_ALL));
+                                       : (uint32_t)(1 + draw(d, TR_RECOMPUTE_ALL));
     r->recomputed_ops_units = one_in(d, 2) ? 0 : draw(d, 4);
 }
 
@@ -96,7 +96,7 @@ tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
     tr_plan_request r = {.model = models->of[draw(&d, TEST_DRAWN_MODELS)],
                          .threads = 1};
     draw_batch(&d, &r);
-    draw_homes(&d, &r);
+    draw_placements(&d, &r);
     draw_numbers(&d, &r);
     draw_recomputation(&d, &r);
     r.no_overlap = one_in(&d, 5);

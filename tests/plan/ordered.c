@@ -113,7 +113,7 @@ void test_assert_recomputed(const tr_plan *plan) {
         bool again =
             plan->units[step->kind == TR_STEP_update ? 0 : step->unit].recomputed;
         if (step->kind == TR_STEP_forward) {
-            assert_int_equal(step->lean, again);
+            assert_int_equal(step->saves_nothing, again);
         }
         if (step->kind == TR_STEP_backward && again) {
             assert_int_equal((step - 1)->kind, TR_STEP_recompute);

@@ -150,8 +150,8 @@ bool test_outlives(const tr_plan *plan, const tr_accesses *accesses, size_t i) {
     for (size_t k = accesses->begin[i]; k < accesses->begin[i + 1]; k++) {
         const tr_access *a = &accesses->items[k];
         bool asked = a->value == plan->record.buffer && a->mode == TR_ACCESS_WRITE &&
-                     a->first <= own + TR_RECORD_ASKED * (int64_t)sizeof(double) &&
-                     a->end > own + TR_RECORD_ASKED * (int64_t)sizeof(double);
+                     a->first <= own + TR_STATISTICS_ASKED * (int64_t)sizeof(double) &&
+                     a->end > own + TR_STATISTICS_ASKED * (int64_t)sizeof(double);
         found = found || (writes(a) && is_kept(plan, a)) || asked;
     }
     return found;

@@ -19,14 +19,14 @@ static void each_program(tr_plan *plan, const test_finder *find,
             spoil(plan, find, &unit->forward[k]);
             spoil(plan, find, &unit->evaluate[k]);
             spoil(plan, find, &unit->backward[k]);
-            if (unit->lean && unit->segments == 1) {
-                spoil(plan, find, &unit->lean[k]);
+            if (unit->saves_nothing && unit->segments == 1) {
+                spoil(plan, find, &unit->saves_nothing[k]);
             }
         }
         if (unit->segments == 1) {
             spoil(plan, find, &unit->recompute);
         }
-        spoil(plan, find, &unit->answer);
+        spoil(plan, find, &unit->inference);
     }
 }
 
@@ -96,7 +96,7 @@ static bool only_collects(const tr_instruction *at) {
     for (int k = 0; k < at->desc.out_count; k++) {
         tr_place place = at->out[k].place;
         bool adds = (at->accumulate | at->first) >> k & 1;
-        if (place != TR_PLACE_NONE && place != TR_PLACE_ANSWER && !adds) {
+        if (place != TR_PLACE_NONE && place != TR_PLACE_LOGITS && !adds) {
             return false;
         }
     }
@@ -125,8 +125,8 @@ void test_spoil_instructions(tr_plan *plan, const test_finder *find) {
 }
 
 // Makes again what the forward made by another op, with other attributes, or from less.
-static void remake_otherwise(tr_plan *plan, const test_finder *find,
-                             const tr_graph *graph, tr_program *program) {
+static void recompute_otherwise(tr_plan *plan, const test_finder *find,
+                                const tr_graph *graph, tr_program *program) {
     for (size_t i = 0; i < program->count; i++) {
         tr_instruction *at = &program->instructions[i], right = *at;
         const tr_value_info *info = &graph->values[at->out[0].value];
@@ -148,13 +148,13 @@ static void remake_otherwise(tr_plan *plan, const test_finder *find,
     }
 }
 
-void test_spoil_remade(tr_plan *plan, const test_finder *find) {
+void test_spoil_recomputed(tr_plan *plan, const test_finder *find) {
     for (int u = 0; u < plan->unit_count && !plan->request.inference; u++) {
         tr_unit_program *unit = plan->units[u].program;
         if (plan->units[u].owns_program) {
-            remake_otherwise(plan, find, unit->graph, &unit->recompute);
+            recompute_otherwise(plan, find, unit->graph, &unit->recompute);
             for (int k = 0; k < unit->segments; k++) {
-                remake_otherwise(plan, find, unit->graph, &unit->backward[k]);
+                recompute_otherwise(plan, find, unit->graph, &unit->backward[k]);
             }
         }
     }

@@ -17,6 +17,6 @@ typedef struct test_finder {
 void test_spoil_operands(tr_plan *plan, const test_finder *find);
 void test_spoil_stacks(tr_plan *plan, const test_finder *find);
 void test_spoil_instructions(tr_plan *plan, const test_finder *find);
-void test_spoil_remade(tr_plan *plan, const test_finder *find);
+void test_spoil_recomputed(tr_plan *plan, const test_finder *find);
 
 #endif

@@ -11,7 +11,7 @@ static tr_plan *make(const tr_model *model, tr_space home, int64_t g, int64_t wa
     tr_plan_request request = test_request(model, 3, g);
     request.wave = wave;
     request.recomputed_units = -1;
-    request.boundary_home = home;
+    request.boundary_placement = home;
     return test_plan(&request);
 }
 
@@ -56,7 +56,7 @@ static void nothing_waits_where_nothing_is_recomputed(void **state) {
     (void)state;
     tr_model *model = test_model_small_gpt2(0);
     tr_plan_request request = test_request(model, 1, 2);
-    request.boundary_home = TR_SPACE_HOST;
+    request.boundary_placement = TR_SPACE_HOST;
     tr_plan *plan = test_plan(&request);
     assert_int_equal(plan->traffic.device_host, 0);
     assert_int_equal(tr_plan_ledger(plan)->total[TR_SPACE_HOST], 0);
@@ -70,7 +70,7 @@ static void inputs_on_nvme_are_refused(void **state) {
     tr_plan_request request = test_request(model, 1, 2);
     tr_error err = {0};
     tr_plan *plan = NULL;
-    request.boundary_home = TR_SPACE_NVME;
+    request.boundary_placement = TR_SPACE_NVME;
     assert_int_equal(tr_plan_make(&request, &plan, &err), TR_USAGE);
     tr_model_destroy(model);
 }

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "plan/check.h"
 #include "plan/depends.h"
-#include "plan/gauges.h"
+#include "plan/micro_norms.h"
 #include "plan/models.h"
 #include "plan/offsets.h"
 #include "plan/passes.h"
@@ -25,11 +25,11 @@ typedef struct subject {
     int ranks, stage;
     bool reproducible, no_overlap;
     bool sliced, norms;
-    uint32_t remade; // classes of tensors that are made again
-    int64_t remade_units;
+    uint32_t classes; // classes of tensors that are made again
+    int64_t class_units;
     tr_space optimizer, params, gradients, boundaries;
     double stays; // the optimizer's share that is updated on the device all the same
-    bool gauged, gauges_tied;
+    bool measured, micro_norms_tied;
     tr_dtype compute; // TR_NONE: f32
     tr_dtype sums;    // the same
 } subject;
@@ -116,13 +116,14 @@ static const subject subjects[] = {
     {"two ranks, stage 3, sliced", 3, 2, 0, .ranks = 2, .stage = 3, .sliced = true},
     {"sliced, reproducible", 3, 2, 0, .ranks = 2, .stage = 3, .reproducible = true,
      .sliced = true},
-    {"all made again", 3, 2, 0, .ranks = 1, .remade = TR_REMAKE_ALL},
-    {"nothing made again", 2, 1, 1, .ranks = 1, .remade = TR_RECOMPUTE_NOTHING},
+    {"all made again", 3, 2, 0, .ranks = 1, .classes = TR_RECOMPUTE_ALL},
+    {"nothing made again", 2, 1, 1, .ranks = 1, .classes = TR_RECOMPUTE_NOTHING},
     {"products made again in two units", 2, 2, 1, .ranks = 1,
-     .remade = TR_REMAKE_PRODUCT | TR_REMAKE_NORM, .remade_units = 2},
-    {"centered, all made again", 2, 2, 0, true, .ranks = 1, .remade = TR_REMAKE_ALL},
+     .classes = TR_RECOMPUTE_PRODUCT | TR_RECOMPUTE_NORM, .class_units = 2},
+    {"centered, all made again", 2, 2, 0, true, .ranks = 1,
+     .classes = TR_RECOMPUTE_ALL},
     {"two ranks, stage 3, attention made again", 2, 1, 0, .ranks = 2, .stage = 3,
-     .remade = TR_REMAKE_ATTENTION | TR_REMAKE_RESIDUAL | TR_REMAKE_PRODUCT},
+     .classes = TR_RECOMPUTE_ATTENTION | TR_RECOMPUTE_RESIDUAL | TR_RECOMPUTE_PRODUCT},
     {"inputs on the host", 3, 1, -1, .ranks = 1, .boundaries = TR_SPACE_HOST},
     {"inputs on the host, wave 3", 3, 3, -1, .ranks = 1, .boundaries = TR_SPACE_HOST},
     {"inputs on the host, no overlap", 2, 2, 2, .ranks = 1, .no_overlap = true,
@@ -145,18 +146,19 @@ static const subject subjects[] = {
     {"norms of tensors, bf16, two ranks, stage 3, all on NVMe", 2, 2, 0, .ranks = 2,
      .stage = 3, .norms = true, .optimizer = TR_SPACE_NVME, .params = TR_SPACE_NVME,
      .compute = TR_BF16},
-    {"gauged, wave 2, recomputed", 2, 2, -1, .ranks = 1, .gauged = true},
-    {"gauged, sliced, wave 2", 3, 2, 0, .ranks = 1, .sliced = true, .gauged = true,
-     .gauges_tied = true},
-    {"gauged, wave 1", 2, 1, 0, .ranks = 1, .gauged = true, .gauges_tied = true},
-    {"gauged, two ranks, stage 0, one wave", 2, 2, 0, .ranks = 2, .gauged = true,
-     .gauges_tied = true},
-    {"gauged, three ranks, stage 2", 2, 1, -1, .ranks = 3, .stage = 2, .gauged = true,
-     .gauges_tied = true},
-    {"gauged, centered", 3, 3, 0, true, .ranks = 1, .gauged = true},
-    {"gauged, two ranks, stage 3, reproducible, all on the host", 2, 2, 0, .ranks = 2,
+    {"measured, wave 2, recomputed", 2, 2, -1, .ranks = 1, .measured = true},
+    {"measured, sliced, wave 2", 3, 2, 0, .ranks = 1, .sliced = true, .measured = true,
+     .micro_norms_tied = true},
+    {"measured, wave 1", 2, 1, 0, .ranks = 1, .measured = true,
+     .micro_norms_tied = true},
+    {"measured, two ranks, stage 0, one wave", 2, 2, 0, .ranks = 2, .measured = true,
+     .micro_norms_tied = true},
+    {"measured, three ranks, stage 2", 2, 1, -1, .ranks = 3, .stage = 2,
+     .measured = true, .micro_norms_tied = true},
+    {"measured, centered", 3, 3, 0, true, .ranks = 1, .measured = true},
+    {"measured, two ranks, stage 3, reproducible, all on the host", 2, 2, 0, .ranks = 2,
      .stage = 3, .reproducible = true, .optimizer = TR_SPACE_HOST,
-     .params = TR_SPACE_HOST, .gauged = true},
+     .params = TR_SPACE_HOST, .measured = true},
     {"bf16", 2, 1, -1, .ranks = 1, .compute = TR_BF16},
     {"bf16, three ranks, stage 3", 2, 1, 0, .ranks = 3, .stage = 3, .compute = TR_BF16},
     {"fp16, two ranks, stage 2, optimizer on the host", 2, 2, 0, .ranks = 2, .stage = 2,
@@ -172,8 +174,8 @@ static const subject subjects[] = {
      .params = TR_SPACE_NVME, .compute = TR_BF16},
     {"fp16 sums, centered, two ranks, stage 2", 2, 2, 0, true, .ranks = 2, .stage = 2,
      .sums = TR_F16},
-    {"bf16 sums, sliced, gauged", 2, 1, 0, .ranks = 1, .sliced = true, .gauged = true,
-     .sums = TR_BF16},
+    {"bf16 sums, sliced, measured", 2, 1, 0, .ranks = 1, .sliced = true,
+     .measured = true, .sums = TR_BF16},
     {"fp16 sums, norms, two ranks, stage 1, gradients on NVMe", 1, 1, 0, .ranks = 2,
      .stage = 1, .norms = true, .optimizer = TR_SPACE_NVME, .gradients = TR_SPACE_NVME,
      .sums = TR_F16},
@@ -189,9 +191,9 @@ static tr_plan *make(const subject *s) {
     tr_plan_request request = test_request(model, 2, s->g);
     request.wave = s->wave;
     request.recomputed_units = s->recomputed;
-    request.recomputed_ops = s->remade;
-    request.recomputed_ops_units = s->remade_units;
-    request.boundary_home = s->boundaries;
+    request.recomputed_ops = s->classes;
+    request.recomputed_ops_units = s->class_units;
+    request.boundary_placement = s->boundaries;
     request.inference = s->inference;
     request.mesh = tr_mesh_of_data(s->ranks ? s->ranks : 1, 0);
     request.train_batch_size *= tr__data_ranks(&request);
@@ -201,13 +203,13 @@ static tr_plan *make(const subject *s) {
     request.tensor_norms = s->norms;
     request.compute = s->compute;
     request.sums = s->sums;
-    request.optimizer_home = s->optimizer;
+    request.optimizer_placement = s->optimizer;
     request.optimizer_stays = s->stays;
-    request.param_home = s->params;
-    request.grad_home = s->gradients;
+    request.param_placement = s->params;
+    request.grad_placement = s->gradients;
     request.update_elements = 2048; // so that some flats have several pieces
     request.update_slots = 3;
-    request.measure = s->gauged ? TR_MEASURE_ALWAYS : TR_MEASURE_NEVER;
+    request.measure = s->measured ? TR_MEASURE_ALWAYS : TR_MEASURE_NEVER;
     request.reference_kernels = true; // with workspaces of their own
     return test_plan(&request);
 }
@@ -448,34 +450,34 @@ static void must_find_moved(tr_plan *plan, const subject *s, const char *what, s
 
 // Gradients that are measured before all have added to them, or after others have, or
 // after they are taken, are not those of one micro-batch or wave.
-static void move_gauges(tr_plan *plan, const subject *s) {
+static void move_micro_norms(tr_plan *plan, const subject *s) {
     tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
-    int gauges = 0, tied = 0;
+    int micro_norms = 0, tied = 0;
     for (size_t i = 0; i + 1 < train->count; i++) {
         tr_plan_step step = train->steps[i];
-        if (!test_is_gauge(&step)) {
+        if (!test_is_micro_norm(&step)) {
             continue;
         }
-        gauges++;
-        tied += step.kind == TR_STEP_gauge_tied;
+        micro_norms++;
+        tied += step.kind == TR_STEP_micro_norm_tied;
         for (size_t k = 0; k < train->count; k++) {
             const tr_plan_step *at = &train->steps[k];
-            bool adds = test_adds_to_gauged(plan, at, &step);
+            bool adds = test_adds_to_micro_norm(plan, at, &step);
             if (k < i && adds) {
-                must_find_moved(plan, s, "a gauge too early", i, k);
-            } else if (k > i && (adds || test_takes_gauged(plan, at, &step) ||
+                must_find_moved(plan, s, "a micro_norm too early", i, k);
+            } else if (k > i && (adds || test_takes_micro_norm(plan, at, &step) ||
                                  at->kind == TR_STEP_norm)) {
-                must_find_moved(plan, s, "a gauge too late", i, k);
+                must_find_moved(plan, s, "a micro_norm too late", i, k);
             }
         }
     }
-    assert_int_equal(gauges > 0, s->gauged);
-    assert_int_equal(tied > 0, s->gauges_tied);
+    assert_int_equal(micro_norms > 0, s->measured);
+    assert_int_equal(tied > 0, s->micro_norms_tied);
 }
 
-static void moved_gauges_are_found(void **state) {
+static void moved_micro_norms_are_found(void **state) {
     (void)state;
-    spoil_all(move_gauges);
+    spoil_all(move_micro_norms);
 }
 
 static void misname_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
@@ -566,9 +568,9 @@ static void flip_flags(tr_plan *plan, const subject *s) {
         bool keeps = step->kind == TR_STEP_forward &&
                      plan->units[step->unit].program->saved_bytes > 0;
         if (keeps) {
-            step->lean = !step->lean;
+            step->saves_nothing = !step->saves_nothing;
             must_find(plan, s, "a forward that keeps the wrong things", (int)i, 0);
-            step->lean = !step->lean;
+            step->saves_nothing = !step->saves_nothing;
         }
     }
 }
@@ -585,7 +587,7 @@ static void misnumber_each(tr_plan *plan, const subject *s, tr_sequence *sequenc
         bool has_micro = test_is_compute(step) || test_is_ring(step) || moves;
         bool has_unit = test_is_compute(step) || moves ||
                         step->kind == TR_STEP_update || tr__step_is_of_wave(step) ||
-                        step->kind == TR_STEP_measure;
+                        step->kind == TR_STEP_direction_norms;
         for (int by = -1; by <= 1; by += 2) {
             step->micro += by;
             if (has_micro) {
@@ -710,13 +712,13 @@ static void instructions_left_out_are_found(void **state) {
     spoil_all(spoil_instructions);
 }
 
-static void spoil_remade(tr_plan *plan, const subject *s) {
-    test_spoil_remade(plan, &(test_finder){must_find, s});
+static void spoil_recomputed(tr_plan *plan, const subject *s) {
+    test_spoil_recomputed(plan, &(test_finder){must_find, s});
 }
 
 static void what_is_made_otherwise_is_found(void **state) {
     (void)state;
-    spoil_all(spoil_remade);
+    spoil_all(spoil_recomputed);
 }
 
 static void every_missing_allocation_is_an_error(void **state) {
@@ -759,7 +761,7 @@ int main(void) {
         cmocka_unit_test(steps_left_out_are_found),
         cmocka_unit_test(steps_done_twice_are_found),
         cmocka_unit_test(steps_too_early_are_found),
-        cmocka_unit_test(moved_gauges_are_found),
+        cmocka_unit_test(moved_micro_norms_are_found),
         cmocka_unit_test(wrong_buffers_are_found),
         cmocka_unit_test(missing_buffers_are_found),
         cmocka_unit_test(wrong_flags_are_found),

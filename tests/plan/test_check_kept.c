@@ -42,8 +42,8 @@ static tr_plan *make(const tr_model *model, const subject *s) {
     request.stage = s->stage;
     request.compute = s->compute;
     request.sums = s->sums;
-    request.optimizer_home = s->optimizer;
-    request.param_home = s->params;
+    request.optimizer_placement = s->optimizer;
+    request.param_placement = s->params;
     return test_plan(&request);
 }
 

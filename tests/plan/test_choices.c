@@ -49,7 +49,7 @@ static void check_model(const tr_model *model, int least) {
     tr_recompute_choice nothing = {.ops = TR_RECOMPUTE_NOTHING};
     tr_error err = {0};
     int count = 0;
-    tr_plan *plan = make(model, &(tr_recompute_choice){.ops = TR_REMAKE_PRODUCT});
+    tr_plan *plan = make(model, &(tr_recompute_choice){.ops = TR_RECOMPUTE_PRODUCT});
     assert_int_equal(tr_plan_recompute_choices(plan, choices, &count, &err), TR_OK);
     tr_plan_destroy(plan);
     assert_true(count >= least && count <= TR_RECOMPUTE_CHOICES_MAX);
@@ -59,8 +59,8 @@ static void check_model(const tr_model *model, int least) {
     for (int i = 1; i < count && !choices[i].units; i++) {
         assert_true(choices[i].kept < choices[i - 1].kept);
         // Each class added has the best price there is.
-        for (uint32_t bit = 1; bit & TR_REMAKE_ALL; bit <<= 1) {
-            uint32_t have = choices[i - 1].ops & TR_REMAKE_ALL;
+        for (uint32_t bit = 1; bit & TR_RECOMPUTE_ALL; bit <<= 1) {
+            uint32_t have = choices[i - 1].ops & TR_RECOMPUTE_ALL;
             tr_recompute_choice all = {0};
             for (int u = 0; u < model->unit_count && !(have & bit); u++) {
                 tr_recompute_choice one;
@@ -105,8 +105,8 @@ static void no_choices_without_a_backward(void **state) {
 static void impossible_classes_are_refused(void **state) {
     (void)state;
     static const tr_plan_request wrong[] = {
-        {.recomputed_ops = TR_REMAKE_ALL + 1},
-        {.recomputed_ops = TR_RECOMPUTE_NOTHING | TR_REMAKE_NORM},
+        {.recomputed_ops = TR_RECOMPUTE_ALL + 1},
+        {.recomputed_ops = TR_RECOMPUTE_NOTHING | TR_RECOMPUTE_NORM},
         {.recomputed_ops_units = -1},
     };
     tr_model *mlp = test_model_mlp();

@@ -120,7 +120,7 @@ static void check_program(const tr_program *program) {
 static void check_unit(const tr_unit_program *unit) {
     for (int s = 0; s < unit->segments; s++) {
         check_program(&unit->forward[s]);
-        check_program(&unit->lean[s]);
+        check_program(&unit->saves_nothing[s]);
         check_program(&unit->evaluate[s]);
         check_program(&unit->backward[s]);
     }
@@ -142,7 +142,7 @@ static void check_model(tr_model *model, bool reference) {
     request.train_batch_size = request.micro_batch;
     plan = test_plan(&request);
     for (int u = 0; u < plan->unit_count; u++) {
-        check_program(&plan->units[u].program->answer);
+        check_program(&plan->units[u].program->inference);
     }
     tr_plan_destroy(plan);
     tr_model_destroy(model);

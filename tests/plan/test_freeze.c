@@ -85,7 +85,7 @@ static void nothing_runs_back_below(void **state) {
         for (size_t i = 0; i < train->count; i++) {
             const tr_plan_step *step = &train->steps[i];
             bool low = tr__step_is_of_unit(step) && step->unit < 2;
-            assert_true(!low || (step->kind == TR_STEP_forward && step->lean));
+            assert_true(!low || (step->kind == TR_STEP_forward && step->saves_nothing));
             assert_true(!low || step->buffer[TR_SLOT_SAVED] < 0);
         }
         assert_int_equal(steps_of(plan, TR_STEP_backward), 2 * 3);

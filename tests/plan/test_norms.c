@@ -131,10 +131,10 @@ static void what_it_sends(void **state) {
         int flats = (int)with->flat_count;
         assert_int_equal(with->traffic.gather, without->traffic.gather + sent);
         assert_int_equal(with->traffic.reduce, without->traffic.reduce);
-        assert_int_equal(count_kind(with, TR_STEP_measure), flats);
-        assert_int_equal(count_kind(with, TR_STEP_total), 1);
-        assert_int_equal(count_kind(without, TR_STEP_measure), 0);
-        assert_int_equal(count_kind(without, TR_STEP_total), 0);
+        assert_int_equal(count_kind(with, TR_STEP_direction_norms), flats);
+        assert_int_equal(count_kind(with, TR_STEP_tensor_norms), 1);
+        assert_int_equal(count_kind(without, TR_STEP_direction_norms), 0);
+        assert_int_equal(count_kind(without, TR_STEP_tensor_norms), 0);
         assert_int_equal(count_kind(with, TR_STEP_gather),
                          count_kind(without, TR_STEP_gather) + (stage > 0));
         tr_plan_destroy(with);
@@ -149,12 +149,13 @@ static void what_it_touches(void **state) {
     tr_model *model = test_model_mlp();
     tr_plan_request request = norms_request(model, 1, 0);
     tr_plan *plan = test_plan(&request);
-    tr_plan_step measure = {.kind = TR_STEP_measure, .count = plan->flats[0].count};
+    tr_plan_step measure = {.kind = TR_STEP_direction_norms,
+                            .count = plan->flats[0].count};
     double elements = (double)plan->flats[0].count;
     // Parameters, gradients, two states twice, and what is measured.
     double parts = 16. * (double)tr__norms_parts(plan, &plan->flats[0]);
     assert_true(tr__step_bytes(plan, &measure) == elements * 6 * 4 + parts);
-    tr_plan_step total = {.kind = TR_STEP_total};
+    tr_plan_step total = {.kind = TR_STEP_tensor_norms};
     double all = (double)(plan->norms.parts + (int64_t)plan->param_count);
     assert_true(tr__step_bytes(plan, &total) == 16. * all);
     tr_plan_destroy(plan);
@@ -180,7 +181,8 @@ static void what_is_on_nvme_moves_twice(void **state) {
     tr_mlp_config config = {.size = {40, 60, 50, 5}, .layers = 3};
     assert_int_equal(tr__model_mlp(&config, &model, &err), TR_OK);
     tr_plan_request request = norms_request(model, 1, 0);
-    request.optimizer_home = request.param_home = request.grad_home = TR_SPACE_NVME;
+    request.optimizer_placement = request.param_placement = request.grad_placement =
+        TR_SPACE_NVME;
     request.update_elements = 1024;
     request.tensor_norms = false;
     tr_plan *once = test_plan(&request);
@@ -194,7 +196,7 @@ static void what_is_on_nvme_moves_twice(void **state) {
     assert_int_equal(twice->traffic.nvme, once->traffic.nvme + phase);
     assert_true(defers(once) && !defers(twice));
     // Pieces of 2460, 3050 and 255 parameters.
-    assert_int_equal(count_kind(twice, TR_STEP_measure), 7);
+    assert_int_equal(count_kind(twice, TR_STEP_direction_norms), 7);
     assert_int_equal(count_kind(twice, TR_STEP_update), 7);
     assert_int_equal(count_kind(once, TR_STEP_update), 2 * 7);
     tr_plan_destroy(once);

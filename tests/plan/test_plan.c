@@ -344,13 +344,13 @@ static void requests_that_cannot_be_are_refused(void **state) {
     r.optimizer_states = TR_OPTIMIZER_STATES + 1;
     refuse(&r, "5 states");
     r = good;
-    r.optimizer_home = TR_SPACE_HOST;
+    r.optimizer_placement = TR_SPACE_HOST;
     r.optimizer_stays = 1;
     refuse(&r, "0 to below 1");
     r.optimizer_stays = NAN;
     refuse(&r, "0 to below 1");
     r.optimizer_stays = 0.5;
-    r.param_home = TR_SPACE_NVME;
+    r.param_placement = TR_SPACE_NVME;
     refuse(&r, "offload_optimizer.ratio below 1");
     tr_model_destroy(model);
 }
@@ -395,7 +395,8 @@ static void build_next(tr_graph *g, const void *config) {
 static void build_head(tr_graph *g, const void *config) {
     tr_value x = config ? tr_graph_data(g, "features") : tr_graph_input(g, 0);
     tr_value w = tr_graph_shared(g, "tied", TR_SHAPE2(3, 5), zeros);
-    tr_head(g, TR_LINEAR_OUT_IN, x, w, TR_NO_VALUE, tr_graph_data(g, "labels"));
+    tr_linear_cross_entropy(g, TR_LINEAR_OUT_IN, x, w, TR_NO_VALUE,
+                            tr_graph_data(g, "labels"));
 }
 
 static void build_tied(tr_graph *g, const void *config) {
@@ -416,15 +417,15 @@ static void build_sliced(tr_graph *g, const void *config) {
     const int64_t(*slice)[2] = config;
     tr_value x = tr_graph_data(g, "features");
     tr_value targets = tr_graph_data(g, "labels");
-    tr_head_running running = TR_HEAD_BEGIN;
+    tr_linear_cross_entropy_running running = TR_HEAD_BEGIN;
     for (; (*slice)[1] > 0; slice++) {
         tr_value w = tr_graph_shared_rows(g, "tied", TR_SHAPE2(3, 5), (*slice)[0],
                                           (*slice)[1], zeros);
         tr_graph_segment(g);
-        running = tr_head_slice(g, TR_LINEAR_OUT_IN, x, w, TR_NO_VALUE, targets,
-                                (*slice)[0], running);
+        running = tr_linear_cross_entropy_slice(g, TR_LINEAR_OUT_IN, x, w, TR_NO_VALUE,
+                                                targets, (*slice)[0], running);
     }
-    tr_head_slice_loss(g, running, targets);
+    tr_linear_cross_entropy_slice_loss(g, running, targets);
 }
 
 static void refuse_units(const tr_model_unit *units, int count, const char *words) {

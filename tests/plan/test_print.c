@@ -109,7 +109,7 @@ static void json_says_what_the_plan_is(void **state) {
         assert_true(json_number_value(json_object_get(root, "flops")) > 0);
         assert_int_equal(json_object_size(json_object_get(root, "traffic_bytes")), 5);
         assert_json_ledger(plan, root);
-        assert_json_steps(plan, root, i ? TR_SEQUENCE_ANSWER : TR_SEQUENCE_TRAIN);
+        assert_json_steps(plan, root, i ? TR_SEQUENCE_INFERENCE : TR_SEQUENCE_TRAIN);
         json_decref(root);
         free(text);
         tr_plan_destroy(plan);
@@ -182,7 +182,7 @@ static void printed_pieces_are_folded(void **state) {
     tr_mlp_config config = {.size = {40, 60, 50, 5}, .layers = 3};
     assert_int_equal(tr__model_mlp(&config, &model, &err), TR_OK);
     tr_plan_request request = test_request(model, 2, 3);
-    request.optimizer_home = request.param_home = TR_SPACE_NVME;
+    request.optimizer_placement = request.param_placement = TR_SPACE_NVME;
     request.update_elements = 1024;
     tr_plan *plan = test_plan(&request);
     size_t length;
@@ -204,7 +204,7 @@ static void printed_inputs_are_told_from_parameters(void **state) {
     tr_plan_request request = test_request(model, 2, 3);
     request.wave = 3;
     request.recomputed_units = -1;
-    request.boundary_home = TR_SPACE_HOST;
+    request.boundary_placement = TR_SPACE_HOST;
     tr_plan *plan = test_plan(&request);
     size_t length;
     char *text = test_plan_text(plan, false, &length);
@@ -229,7 +229,7 @@ static void parts_have_their_names_in_json(void **state) {
     (void)state;
     tr_model *model = test_model_mlp();
     tr_plan_request request = test_request(model, 2, 3);
-    request.optimizer_home = request.param_home = TR_SPACE_NVME;
+    request.optimizer_placement = request.param_placement = TR_SPACE_NVME;
     request.compute = TR_BF16;
     request.optimizer_states = 2;
     assert_true(json_names(&request, "\"part\": \"copy\""));

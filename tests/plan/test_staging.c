@@ -10,7 +10,7 @@ static tr_plan *on_nvme(const tr_model *model, int64_t ranks) {
     tr_plan_request request = test_request(model, 2, 3);
     request.mesh = tr_mesh_of_data(ranks, 0);
     request.train_batch_size *= ranks;
-    request.optimizer_home = TR_SPACE_NVME;
+    request.optimizer_placement = TR_SPACE_NVME;
     return test_plan(&request);
 }
 
@@ -63,7 +63,7 @@ static void two_are_staged_when_parameters_are_synchronized(void **state) {
     for (int64_t ranks = 1; ranks <= 2; ranks++) {
         tr_plan *plan = on_nvme(model, ranks);
         assert_true(plan->flat_count > 3);
-        assert_int_equal(most_staged(plan, TR_SEQUENCE_FENCE, 0), 2);
+        assert_int_equal(most_staged(plan, TR_SEQUENCE_SYNC_PARAMETERS, 0), 2);
         tr_plan_destroy(plan);
     }
     tr_model_destroy(model);

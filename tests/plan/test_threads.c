@@ -65,7 +65,7 @@ static void no_other_choice_counts(void **state) {
     request.wave = 8;
     request.recomputed_units = -1;
     request.recomputed_ops = 0;
-    request.optimizer_home = request.param_home = TR_SPACE_HOST;
+    request.optimizer_placement = request.param_placement = TR_SPACE_HOST;
     request.threads = 7;
     assert_int_equal(threads_of(&request, 1024), threads);
     tr_model_destroy(model);

@@ -51,7 +51,7 @@ test_plans test_all_plans(const tr_planner_request *request) {
     tr_planner_request own = *request;
     tr_error err = {0};
     tr_point start = tr__planner_start(request);
-    assert_int_equal(tr__planner_find_remakes(&own, &err), TR_OK);
+    assert_int_equal(tr__planner_find_recompute_choices(&own, &err), TR_OK);
     add_from(&own, 0, &start, &plans);
     assert_true(plans.count > 0);
     return plans;

@@ -78,7 +78,7 @@ static tr_planner_request without(tr_planner_request request, unsigned which) {
 
 enum {
     RECOMPUTED_OPS = 1u << TR_DIMENSION_recomputed_ops,
-    BOUNDARY = 1u << TR_DIMENSION_boundary_home,
+    BOUNDARY = 1u << TR_DIMENSION_boundary_placement,
 };
 
 static void test_one_rank(void **state) {

@@ -130,14 +130,14 @@ static void test_offload(void **state) {
     (void)state;
     tr_model *model = test_model_mlp();
     tr_plan_request request = layers(model, 1, 0);
-    request.optimizer_home = TR_SPACE_HOST;
+    request.optimizer_placement = TR_SPACE_HOST;
     assert_offloads(&request, TEST_COPY("0"), (expected){15, 9, 6, 0});
     assert_offloads(&request, TEST_COPY("0.5"), (expected){21, 9, 6, 6});
-    request.param_home = TR_SPACE_HOST;
+    request.param_placement = TR_SPACE_HOST;
     assert_offloads(&request, TEST_COPY("0"), (expected){16, 9, 7, 0});
     // Clear to 1; layers fetched to 3, 5, 7 and 9, of which 5 s are waited for; norm
     // and updates are here.
-    request.optimizer_home = TR_SPACE_DEVICE;
+    request.optimizer_placement = TR_SPACE_DEVICE;
     assert_offloads(&request, TEST_COPY("0"), (expected){18, 13, 5, 0});
     tr_model_destroy(model);
 }
@@ -181,7 +181,7 @@ static void test_update_beside_forwards(void **state) {
     tr_machine *machine =
         open_machine(TR_SOURCE_DIR "/examples/machines/dgx-h100.json");
     tr_plan_request request = test_request(model, 8, 64);
-    request.optimizer_home = TR_SPACE_HOST;
+    request.optimizer_placement = TR_SPACE_HOST;
     machine->host_rate /= 500; // as much work as a larger model's
     machine->launch = 0;
     tr_plan *plan = test_plan(&request);
@@ -210,7 +210,7 @@ static void test_reach(void **state) {
     (void)state;
     tr_model *model = test_model_mlp();
     tr_plan_request request = layers(model, 1, 0);
-    request.param_home = TR_SPACE_HOST;
+    request.param_placement = TR_SPACE_HOST;
     tr_plan *plan = test_plan(&request);
     tr_machine *machine =
         test_clockwork(", \"host\": {\"bytes\": 1e30}, \"copy\": {\"to_device\": "
@@ -238,7 +238,7 @@ static void test_nvme_schedule(void **state) {
     (void)state;
     tr_model *model = test_model_mlp();
     tr_plan_request request = layers(model, 1, 0);
-    request.optimizer_home = TR_SPACE_NVME;
+    request.optimizer_placement = TR_SPACE_NVME;
     tr_plan *plan = test_plan(&request);
     tr_machine *machine = test_clockwork(
         ", \"host\": {\"bytes\": 1e30}, \"copy\": {\"to_device\": {\"bytes\": 1e30}, "
@@ -267,7 +267,8 @@ static void test_nvme(void **state) {
         "\"write\": {\"bytes\": 1e30, \"latency\": 3}}";
     tr_model *model = test_model_mlp();
     tr_plan_request request = layers(model, 1, 0);
-    request.optimizer_home = request.param_home = request.grad_home = TR_SPACE_NVME;
+    request.optimizer_placement = request.param_placement = request.grad_placement =
+        TR_SPACE_NVME;
     tr_plan *plan = test_plan(&request);
     double before = 0;
     for (int latency = 0; latency <= 8; latency += 2) {
@@ -311,7 +312,7 @@ static void test_offload_refusals(void **state) {
     (void)state;
     tr_model *model = test_model_mlp();
     tr_plan_request request = layers(model, 1, 0);
-    request.optimizer_home = TR_SPACE_HOST;
+    request.optimizer_placement = TR_SPACE_HOST;
     tr_plan *plan = test_plan(&request);
     tr_machine *machine = test_clockwork("");
     assert_refused(plan, machine, "copy.to_device.bytes");
@@ -320,7 +321,7 @@ static void test_offload_refusals(void **state) {
     machine->way[TR_WAY_TO_HOST].rate = 1;
     assert_refused(plan, machine, "host.bytes");
     tr_plan_destroy(plan);
-    request.optimizer_home = TR_SPACE_NVME;
+    request.optimizer_placement = TR_SPACE_NVME;
     plan = test_plan(&request);
     assert_refused(plan, machine, "nvme.read.bytes");
     machine->way[TR_WAY_NVME_READ].rate = 1;
@@ -470,7 +471,7 @@ static double sent_by_all(const tr_plan *plan) {
         const tr_plan_step *step = &sequence->steps[i];
         if (step->kind == TR_STEP_gather && step->part == TR_PART_WAVE) {
             bytes += (double)parts_bytes(plan, step);
-        } else if (step->kind == TR_STEP_gather && step->part == TR_PART_RECORD) {
+        } else if (step->kind == TR_STEP_gather && step->part == TR_PART_STATISTICS) {
             bytes +=
                 8 * (double)(plan->record.doubles * tr_mesh_ranks(&plan->request.mesh));
         } else if (step->kind == TR_STEP_gather && step->part == TR_PART_PARAM) {

@@ -45,7 +45,8 @@ static void build_head(tr_graph *graph, const void *config) {
     tr_value x = tr_graph_input(graph, 0);
     tr_value w = tr_graph_param(graph, "weight", TR_SHAPE2(OWN_CLASSES, WIDE), draw);
     tr_value b = tr_graph_param(graph, "bias", TR_SHAPE1(OWN_CLASSES), draw);
-    tr_head(graph, TR_LINEAR_OUT_IN, x, w, b, tr_graph_data(graph, "labels"));
+    tr_linear_cross_entropy(graph, TR_LINEAR_OUT_IN, x, w, b,
+                            tr_graph_data(graph, "labels"));
 }
 
 void own_model_make(own_model *own, bool centered, float dropout) {

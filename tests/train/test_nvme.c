@@ -1,7 +1,7 @@
 // What lives on NVMe: checkpoints are the same bytes, a step that is dropped has
 // changed nothing, and trouble with the file ends a run clearly, with its checkpoint
 // whole.
-#include "backend/cpu/carrier_work.h"
+#include "backend/cpu/copy_engine_work.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "ckpt/checkpoint.h"
@@ -318,7 +318,7 @@ static const tr_nvme_method failing_method = {"failing", failing_begin, failing_
                                               NULL, failing_destroy};
 
 static void put_failing(trial *t, int left, int64_t result) {
-    tr_carrier **carrier = &t->engine->executor->carrier[TR_STREAM_NVME];
+    tr_copy_engine **copy_engine = &t->engine->executor->copy_engine[TR_STREAM_NVME];
     int64_t bytes = t->plan->arena_bytes[TR_SPACE_NVME];
     failing *f = calloc(1, sizeof *f);
     tr_error err = {0};
@@ -328,8 +328,9 @@ static void put_failing(trial *t, int left, int64_t result) {
     f->left = left;
     f->result = result;
     assert_non_null(f->file);
-    tr__carrier_destroy(*carrier);
-    trial_ok(tr__carrier_create_on(&f->base, "/the/folder", bytes, true, carrier, &err),
+    tr__copy_engine_destroy(*copy_engine);
+    trial_ok(tr__copy_engine_create_on(&f->base, "/the/folder", bytes, true,
+                                       copy_engine, &err),
              &err);
 }
 

@@ -69,13 +69,13 @@ static void print_run(const world *w, const homes *h, char text[TEXT_MAX]) {
 
 static int64_t carried(const trial *t, tr_stream stream) {
     const tr_executor *ex = t->engine->executor;
-    tr_carrier *carrier = ex->carrier[stream];
-    tr_carrier_totals totals = {0};
+    tr_copy_engine *copy_engine = ex->copy_engine[stream];
+    tr_copy_engine_totals totals = {0};
     if (ex->queue[stream]) {
         return ex->backend->queues->copied(ex->queue[stream]);
     }
-    if (carrier) {
-        totals = tr__carrier_totals(carrier);
+    if (copy_engine) {
+        totals = tr__copy_engine_totals(copy_engine);
     }
     return totals.copied + totals.read + totals.written;
 }

@@ -218,13 +218,13 @@ static float *logits_of(const tr_model *model, const int32_t *ids,
     memcpy(rows[0], ids, LENGTH * sizeof *ids);
     memset(rows[1], 0, LENGTH * sizeof *ids); // all positions are asked for
     memcpy(rows[2], places, LENGTH * sizeof *places);
-    trial_ok(tr__executor_run(executor, TR_SEQUENCE_ANSWER, &(tr_run_context){0}, NULL,
-                              &err),
+    trial_ok(tr__executor_run(executor, TR_SEQUENCE_INFERENCE, &(tr_run_context){0},
+                              NULL, &err),
              &err);
     size_t bytes = LENGTH * VOCABULARY * sizeof(float);
     float *logits = malloc(bytes);
     assert_non_null(logits);
-    memcpy(logits, tr__executor_answer(executor), bytes);
+    memcpy(logits, tr__executor_logits(executor), bytes);
     tr__executor_destroy(executor);
     tr__arenas_destroy(arenas);
     tr_plan_destroy(plan);

@@ -27,8 +27,8 @@ static void build(tr_graph *g, const void *config) {
     tr_value left = product(g, "left", "left", LEFT);
     tr_value right = product(g, "right", "right", RIGHT);
     tr_value w = tr_graph_param(g, "out", TR_SHAPE2(CLASSES, CLASSES), draw);
-    tr_head(g, TR_LINEAR_OUT_IN, tr_residual(g, left, right, 0), w, TR_NO_VALUE,
-            tr_graph_data(g, "labels"));
+    tr_linear_cross_entropy(g, TR_LINEAR_OUT_IN, tr_residual(g, left, right, 0), w,
+                            TR_NO_VALUE, tr_graph_data(g, "labels"));
 }
 
 static void build_other(tr_graph *g, const void *config) {

@@ -103,7 +103,7 @@ static bool state_in_both(const tr_plan *plan, const tr_run *run) {
 
 static bool params_on_host(const tr_plan *plan, const tr_run *run) {
     (void)run;
-    return plan->request.param_home == TR_SPACE_HOST &&
+    return plan->request.param_placement == TR_SPACE_HOST &&
            bytes_of(plan, TR_SPACE_HOST, TR_LEDGER_parameters) > 0;
 }
 

@@ -43,7 +43,7 @@ typedef struct tr_nvme_method {
 } tr_nvme_method;
 
 // A file of `bytes` bytes in `folder`, reserved on the disk and without a name. Errors
-// as tr__carrier_create. *direct: past the page cache.
+// as tr__copy_engine_create. *direct: past the page cache.
 tr_status tr__nvme_create(const char *folder, int64_t bytes, bool plain, tr_nvme **out,
                           bool *direct, tr_error *err);
 void tr__nvme_destroy(tr_nvme *nvme); // NULL-safe

@@ -47,7 +47,7 @@ const tr_op tr__op_dropout = {
     .in_place = 1 + 0,
     .infer = dropout_infer,
     .backward = dropout_backward,
-    .remake = {TR_REMAKE_RESIDUAL},
+    .recompute_class = {TR_RECOMPUTE_RESIDUAL},
     .evaluate = tr__dropout_evaluate,
     .reference = &tr__dropout_reference,
 };

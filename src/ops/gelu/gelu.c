@@ -31,7 +31,7 @@ const tr_op tr__op_gelu = {
     .attr_bytes = sizeof(tr_gelu_attr),
     .infer = gelu_infer,
     .backward = gelu_backward,
-    .remake = {TR_REMAKE_ACTIVATION},
+    .recompute_class = {TR_RECOMPUTE_ACTIVATION},
     .reference = &tr__gelu_reference,
 };
 

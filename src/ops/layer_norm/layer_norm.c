@@ -133,7 +133,7 @@ const tr_op tr__op_layer_norm = {
     .attr_bytes = sizeof(tr_layer_norm_attr),
     .infer = layer_norm_infer,
     .backward = layer_norm_backward,
-    .remake = {TR_REMAKE_NORM, TR_REMAKE_NORM, TR_REMAKE_NORM},
+    .recompute_class = {TR_RECOMPUTE_NORM, TR_RECOMPUTE_NORM, TR_RECOMPUTE_NORM},
     .reference = &tr__layer_norm_reference,
 };
 
@@ -153,7 +153,8 @@ const tr_op tr__op_residual_norm = {
     .infer = residual_norm_infer,
     .backward = residual_norm_backward,
     .evaluate = residual_norm_evaluate,
-    .remake = {TR_REMAKE_RESIDUAL, TR_REMAKE_NORM, TR_REMAKE_NORM, TR_REMAKE_NORM},
+    .recompute_class = {TR_RECOMPUTE_RESIDUAL, TR_RECOMPUTE_NORM, TR_RECOMPUTE_NORM,
+                        TR_RECOMPUTE_NORM},
     .recompute = residual_norm_recompute,
     .reference = &tr__residual_norm_reference,
 };

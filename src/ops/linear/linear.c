@@ -140,7 +140,7 @@ const tr_op tr__op_linear = {
     .attr_bytes = sizeof(tr_linear_attr),
     .infer = output_infer,
     .backward = backward,
-    .remake = {TR_REMAKE_PRODUCT},
+    .recompute_class = {TR_RECOMPUTE_PRODUCT},
     .reference = &tr__linear_reference,
 };
 

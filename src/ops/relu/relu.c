@@ -28,7 +28,7 @@ const tr_op tr__op_relu = {
     .name = "relu",
     .infer = relu_infer,
     .backward = relu_backward,
-    .remake = {TR_REMAKE_ACTIVATION},
+    .recompute_class = {TR_RECOMPUTE_ACTIVATION},
     .reference = &tr__relu_reference,
 };
 

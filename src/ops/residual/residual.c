@@ -23,7 +23,7 @@ const tr_op tr__op_residual = {
     .attr_bytes = sizeof(tr_dropout_attr),
     .infer = residual_infer,
     .backward = residual_backward,
-    .remake = {TR_REMAKE_RESIDUAL},
+    .recompute_class = {TR_RECOMPUTE_RESIDUAL},
     .evaluate = tr__dropout_evaluate,
     .reference = &tr__residual_reference,
 };

@@ -69,7 +69,7 @@ const tr_op tr__op_swiglu = {
     .name = "swiglu",
     .infer = infer,
     .backward = backward,
-    .remake = {TR_REMAKE_ACTIVATION},
+    .recompute_class = {TR_RECOMPUTE_ACTIVATION},
     .reference = &tr__swiglu_reference,
 };
 

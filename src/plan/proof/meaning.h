@@ -36,7 +36,7 @@ typedef enum tr_meaning_kind {
     TR_MEANS_TOTAL,         // of: flat buffer, index: so many scopes; over all ranks
     TR_MEANS_MODEL_STATES,  // of: unit
     TR_MEANS_LOSS,          // index: micro-batch
-    TR_MEANS_FLAG,          // of: tr_record_flag
+    TR_MEANS_FLAG,          // of: tr_statistics_flag
     TR_MEANS_FIRST_SQUARES, // of the first micro-batch's gradients
     TR_MEANS_SQUARES,       // of: flat buffer
     TR_MEANS_STATISTICS,    // of the step, of all ranks

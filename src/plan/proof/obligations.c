@@ -19,7 +19,7 @@ void tr__oblige_work(tr_proof *p) {
             bool back = training && tr__unit_has_backward(p->plan->units[u].program);
             bool whole = p->walked.forward[s] == micros &&
                          p->walked.backward[s] == (back ? micros : 0);
-            if (!whole && p->status == TR_OK && p->kind != TR_SEQUENCE_ANSWER) {
+            if (!whole && p->status == TR_OK && p->kind != TR_SEQUENCE_INFERENCE) {
                 p->status = tr_fail(p->err, TR_INTERNAL,
                                     "plan: %s ends before all micro-batches have been "
                                     "through %s",
@@ -29,7 +29,7 @@ void tr__oblige_work(tr_proof *p) {
         }
     }
     bool given_back = p->walked.loaded == micros && p->walked.unloaded == micros;
-    if (p->status == TR_OK && !given_back && p->kind != TR_SEQUENCE_ANSWER) {
+    if (p->status == TR_OK && !given_back && p->kind != TR_SEQUENCE_INFERENCE) {
         p->status =
             tr_fail(p->err, TR_INTERNAL, "plan: %s ends before all data are given back",
                     tr__sequence_name(p->kind));
@@ -101,10 +101,10 @@ void tr__oblige_synced(tr_proof *p) {
     }
 }
 
-void tr__oblige_answer(tr_proof *p) {
+void tr__oblige_logits(tr_proof *p) {
     bool loss = p->kind == TR_SEQUENCE_EVALUATE;
     tr_meaning want = {.kind = loss ? TR_MEANS_LOSS : TR_MEANS_LOGITS};
-    int32_t buffer = loss ? p->plan->sums : p->plan->answer;
+    int32_t buffer = loss ? p->plan->sums : p->plan->logits;
     if (loss) {
         want.terms = p->tables.evaluated.terms;
         want.sum = p->tables.evaluated.sum;

@@ -158,7 +158,7 @@ tr_kept tr__kept_params(const tr_proof *p, int32_t flat); // on the device
 tr_kept tr__kept_sums(const tr_proof *p, int32_t flat);   // on the device
 // Elements [first, first + count) of what is kept; they must be of it.
 tr_bytes tr__kept_bytes(tr_proof *p, const tr_kept *kept, int64_t first, int64_t count);
-tr_bytes tr__record_bytes(const tr_proof *p, int64_t first, int64_t count);
+tr_bytes tr__statistics_bytes(const tr_proof *p, int64_t first, int64_t count);
 // A state of the model. What lies between those of a unit means nothing.
 tr_bytes tr__state_bytes(const tr_proof *p, const tr_plan_state *state);
 
@@ -182,12 +182,12 @@ void tr__rule_gather_wave(tr_proof *p);
 void tr__rule_merge(tr_proof *p);
 // rules_gradient.c
 void tr__rule_clear(tr_proof *p);
-void tr__rule_gauge(tr_proof *p);
-void tr__rule_gauge_tied(tr_proof *p);
-void tr__rule_fold(tr_proof *p);
+void tr__rule_micro_norm(tr_proof *p);
+void tr__rule_micro_norm_tied(tr_proof *p);
+void tr__rule_accumulate(tr_proof *p);
 void tr__rule_reduce(tr_proof *p);
 void tr__rule_gather_gradient(tr_proof *p);
-void tr__rule_square(tr_proof *p);
+void tr__rule_gradient_squares(tr_proof *p);
 void tr__rule_evict(tr_proof *p);
 void tr__rule_add(tr_proof *p);
 // Elements [first, first + count) of the gradient of a flat buffer, complete and of all
@@ -197,8 +197,8 @@ void tr__gradient_read(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t f
 // rules_statistics.c
 // An entry that the step brings up to date; one that squares are added to; the squares
 // of a flat buffer's gradient.
-void tr__statistics_note(tr_proof *p, tr_record_flag flag);
-void tr__statistics_add(tr_proof *p, tr_record_flag flag, uint64_t contribution);
+void tr__statistics_note(tr_proof *p, tr_statistics_flag flag);
+void tr__statistics_add(tr_proof *p, tr_statistics_flag flag, uint64_t contribution);
 void tr__statistics_squares(tr_proof *p, int32_t flat);
 // What ranks tell each other before the update: read complete; gathered.
 void tr__statistics_read(tr_proof *p);
@@ -213,10 +213,10 @@ void tr__rule_boundary(tr_proof *p);
 void tr__rule_read(tr_proof *p);
 void tr__rule_write(tr_proof *p);
 // rules_update.c
-void tr__rule_measure(tr_proof *p);
+void tr__rule_direction_norms(tr_proof *p);
 // All that this rank has to measure, in a buffer of what `all` ranks measure: read.
 void tr__measures_read(tr_proof *p, tr_bytes all);
-void tr__rule_total(tr_proof *p);
+void tr__rule_tensor_norms(tr_proof *p);
 void tr__rule_update(tr_proof *p);
 // The version that a step of the update begins with.
 int32_t tr__rule_version(const tr_proof *p);

@@ -25,19 +25,19 @@ static const kind_rule rules[TR_STEP_KINDS] = {
     [TR_STEP_merge] = {TR_STREAM_COMPUTE, tr__rule_merge},
     [TR_STEP_recompute] = {TR_STREAM_COMPUTE, tr__rule_recompute},
     [TR_STEP_backward] = {TR_STREAM_COMPUTE, tr__rule_backward},
-    [TR_STEP_gauge] = {TR_STREAM_COMPUTE, tr__rule_gauge},
-    [TR_STEP_gauge_tied] = {TR_STREAM_COMPUTE, tr__rule_gauge_tied},
-    [TR_STEP_fold] = {TR_STREAM_COMPUTE, tr__rule_fold},
+    [TR_STEP_micro_norm] = {TR_STREAM_COMPUTE, tr__rule_micro_norm},
+    [TR_STEP_micro_norm_tied] = {TR_STREAM_COMPUTE, tr__rule_micro_norm_tied},
+    [TR_STEP_accumulate] = {TR_STREAM_COMPUTE, tr__rule_accumulate},
     [TR_STEP_reduce] = {TR_STREAM_COMM, tr__rule_reduce},
-    [TR_STEP_square] = {TR_STREAM_HOST, tr__rule_square},
+    [TR_STEP_gradient_squares] = {TR_STREAM_HOST, tr__rule_gradient_squares},
     [TR_STEP_evict] = {TR_STREAM_COPY, rule_evict},
     [TR_STEP_add] = {TR_STREAM_HOST, tr__rule_add},
     [TR_STEP_write] = {TR_STREAM_NVME, tr__rule_write},
     [TR_STEP_unload] = {TR_STREAM_DATA, tr__rule_unload},
     [TR_STEP_clear] = {TR_STREAM_COMPUTE, tr__rule_clear},
     [TR_STEP_norm] = {TR_STREAM_COMPUTE, tr__rule_norm},
-    [TR_STEP_measure] = {TR_STREAM_HOST, tr__rule_measure},
-    [TR_STEP_total] = {TR_STREAM_COMPUTE, tr__rule_total},
+    [TR_STEP_direction_norms] = {TR_STREAM_HOST, tr__rule_direction_norms},
+    [TR_STEP_tensor_norms] = {TR_STREAM_COMPUTE, tr__rule_tensor_norms},
     [TR_STEP_update] = {TR_STREAM_HOST, tr__rule_update},
     [TR_STEP_track] = {TR_STREAM_COMPUTE, tr__rule_track},
     [TR_STEP_report] = {TR_STREAM_DATA, tr__rule_report},
@@ -52,7 +52,7 @@ static bool is_on_host(const tr_proof *p) {
         return false;
     }
     tr_kept grads = tr__kept_part(p, f, TR_PART_GRAD);
-    return p->step->kind != TR_STEP_square || !tr__is_in_file(p, &grads);
+    return p->step->kind != TR_STEP_gradient_squares || !tr__is_in_file(p, &grads);
 }
 
 static tr_stream stream_of(const tr_proof *p) {

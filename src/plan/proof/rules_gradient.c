@@ -31,12 +31,13 @@ void tr__rule_clear(tr_proof *p) {
         tr__proof_wrong(p, "is there twice");
     } else {
         p->walked.cleared = true;
-        tr__bytes_write(p, tr__record_bytes(p, 0, p->plan->record.partials), &zeros);
+        tr__bytes_write(p, tr__statistics_bytes(p, 0, p->plan->record.partials),
+                        &zeros);
     }
 }
 
 // Right after the first micro-batch's backward, and before any other adds to it.
-void tr__rule_gauge(tr_proof *p) {
+void tr__rule_micro_norm(tr_proof *p) {
     const tr_plan_step *step = p->step;
     const tr_proof_tables *t = &p->tables;
     if (!tr__plan_runs(p->plan, step->unit) || step->segment < 0 ||
@@ -48,15 +49,15 @@ void tr__rule_gauge(tr_proof *p) {
     int32_t flat = p->plan->units[step->unit].flats[0];
     int32_t buffer = p->plan->bindings[step->binding].grad[0];
     tr_kept kept = tr__kept_sums(p, flat);
-    bool folds = tr__plan_folds(p->plan);
-    kept.base = buffer == kept.buffer && !folds ? kept.base : 0;
+    bool accumulates = tr__plan_accumulates(p->plan);
+    kept.base = buffer == kept.buffer && !accumulates ? kept.base : 0;
     size_t segment = (size_t)t->segments[step->unit] + (size_t)step->segment;
     for (size_t i = t->of_segment[segment]; i < t->of_segment[segment + 1]; i++) {
         const tr_plan_param *param = &p->plan->params[t->makers[i].param];
         if (param->flat != flat) {
             continue;
         }
-        tr_meaning first = {.kind = folds ? TR_MEANS_GRADIENT : TR_MEANS_SUM,
+        tr_meaning first = {.kind = accumulates ? TR_MEANS_GRADIENT : TR_MEANS_SUM,
                             .of = t->makers[i].param,
                             .version = p->version,
                             .terms = 1,
@@ -67,13 +68,13 @@ void tr__rule_gauge(tr_proof *p) {
             p, (tr_bytes){buffer, at, at + param->count * (int64_t)sizeof(float)},
             &first);
     }
-    tr__statistics_add(p, TR_RECORD_SQUARES,
+    tr__statistics_add(p, TR_STATISTICS_SQUARES,
                        tr__contribution(step->unit, step->segment, 0));
 }
 
 // Of a tied tensor, when all its users have been through the first wave, and before it
 // is handed on or another wave adds to it.
-void tr__rule_gauge_tied(tr_proof *p) {
+void tr__rule_micro_norm_tied(tr_proof *p) {
     if (!tr__gradient_is_of_flat(p)) {
         return;
     }
@@ -86,7 +87,7 @@ void tr__rule_gauge_tied(tr_proof *p) {
     }
     tr_scope wave = {0, tr__min_i64(r->wave, r->accumulation_steps), -1};
     tr__gradient_own(p, flat, &kept, 0, count, wave);
-    tr__statistics_add(p, TR_RECORD_TIED_SQUARES, tr__contribution(flat, 0, 0));
+    tr__statistics_add(p, TR_STATISTICS_TIED_SQUARES, tr__contribution(flat, 0, 0));
 }
 
 // One run of a flat buffer: the gradient of one micro-batch, or zeros, is added to the
@@ -136,7 +137,7 @@ static void fold_run(tr_proof *p, tr_bytes from, tr_bytes to, int64_t param,
     }
 }
 
-void tr__rule_fold(tr_proof *p) {
+void tr__rule_accumulate(tr_proof *p) {
     if (!tr__gradient_is_of_flat(p)) {
         return;
     }
@@ -156,7 +157,7 @@ void tr__rule_fold(tr_proof *p) {
         tr__bytes_forget(p, tr__run_bytes(&from, &at));
     }
     if (p->plan->request.sums == TR_I64) {
-        tr__statistics_note(p, TR_RECORD_TOO_LARGE);
-        tr__statistics_note(p, TR_RECORD_NOT_FINITE);
+        tr__statistics_note(p, TR_STATISTICS_TOO_LARGE);
+        tr__statistics_note(p, TR_STATISTICS_NOT_FINITE);
     }
 }

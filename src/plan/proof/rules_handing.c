@@ -97,7 +97,7 @@ static void read_leaving(tr_proof *p, int64_t first, int64_t count) {
     }
 }
 
-void tr__rule_square(tr_proof *p) {
+void tr__rule_gradient_squares(tr_proof *p) {
     if (tr__gradient_is_of_flat(p)) {
         const tr_flat *f = &p->plan->flats[p->step->unit];
         tr_kept kept = tr__kept_part(p, p->step->unit, TR_PART_GRAD);

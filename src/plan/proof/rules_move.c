@@ -104,7 +104,7 @@ void tr__rule_fetch(tr_proof *p) {
         return;
     }
     const tr_flat *f = &p->plan->flats[p->step->unit];
-    bool in_place = p->plan->request.param_home == TR_SPACE_DEVICE;
+    bool in_place = p->plan->request.param_placement == TR_SPACE_DEVICE;
     bool whole = tr__data_ranks(&p->plan->request) == 1;
     tr_kept from = tr__kept_part(p, p->step->unit, TR_PART_COPY);
     tr_kept to = tr__kept_params(p, p->step->unit);
@@ -131,7 +131,7 @@ void tr__rule_fetch(tr_proof *p) {
 
 void tr__rule_boundary(tr_proof *p) {
     const tr_plan_step *step = p->step;
-    tr_space home = p->plan->request.boundary_home;
+    tr_space home = p->plan->request.boundary_placement;
     bool leaves = step->kind == TR_STEP_evict;
     if (step->unit < 1 || !tr__plan_runs(p->plan, step->unit) || step->micro < 0 ||
         step->micro >= p->plan->request.accumulation_steps ||
@@ -159,7 +159,7 @@ static bool find_stored(tr_proof *p, tr_kept *kept, tr_bytes *bytes) {
     const tr_plan_step *step = p->step;
     int part = (int)step->part;
     int parts = TR_PART_STATE + p->plan->request.optimizer_states;
-    bool known = part >= 0 && part < parts && part != TR_PART_RECORD &&
+    bool known = part >= 0 && part < parts && part != TR_PART_STATISTICS &&
                  (part != TR_PART_COPY || tr__plan_is_half(p->plan));
     if (!known || !is_of_flat(p)) {
         tr__proof_wrong(p, "moves what is not in the file");

@@ -9,18 +9,18 @@ static int64_t blocks_of(int64_t elements) {
 }
 
 // An entry of the statistics that the step brings up to date.
-void tr__statistics_note(tr_proof *p, tr_record_flag flag) {
+void tr__statistics_note(tr_proof *p, tr_statistics_flag flag) {
     tr_meaning found,
         noted = {.kind = TR_MEANS_FLAG, .of = flag, .version = p->version};
-    tr_bytes bytes = tr__record_bytes(p, flag, 1);
+    tr_bytes bytes = tr__statistics_bytes(p, flag, 1);
     tr__bytes_look(p, bytes, &found);
     bool again = tr__meaning_equal(&found, &noted);
     tr__bytes_change(p, bytes, again ? &noted : &zeros, &noted);
 }
 
 // Squares of a part of the batch's gradients are added up, one after the other.
-void tr__statistics_add(tr_proof *p, tr_record_flag flag, uint64_t contribution) {
-    tr_bytes bytes = tr__record_bytes(p, flag, 1);
+void tr__statistics_add(tr_proof *p, tr_statistics_flag flag, uint64_t contribution) {
+    tr_bytes bytes = tr__statistics_bytes(p, flag, 1);
     tr_meaning found, sum;
     tr__bytes_look(p, bytes, &found);
     sum = found.kind == TR_MEANS_FIRST_SQUARES ? found : zeros;
@@ -32,8 +32,9 @@ void tr__statistics_add(tr_proof *p, tr_record_flag flag, uint64_t contribution)
 
 // Where the squares of a flat buffer's gradients are among the statistics.
 static tr_bytes squares_bytes(const tr_proof *p, int32_t flat) {
-    return tr__record_bytes(p, p->plan->record.partials + p->plan->flats[flat].squares,
-                            blocks_of(p->plan->flats[flat].own));
+    return tr__statistics_bytes(p,
+                                p->plan->record.partials + p->plan->flats[flat].squares,
+                                blocks_of(p->plan->flats[flat].own));
 }
 
 void tr__statistics_squares(tr_proof *p, int32_t flat) {
@@ -65,18 +66,18 @@ void tr__rule_report(tr_proof *p) {
         return;
     }
     p->walked.reported = true;
-    tr__statistics_note(p, TR_RECORD_ASKED);
-    for (int flag = TR_RECORD_SECONDS; flag <= TR_RECORD_PEAK; flag++) {
-        tr__statistics_note(p, (tr_record_flag)flag);
+    tr__statistics_note(p, TR_STATISTICS_ASKED);
+    for (int flag = TR_STATISTICS_SECONDS; flag <= TR_STATISTICS_PEAK; flag++) {
+        tr__statistics_note(p, (tr_statistics_flag)flag);
     }
 }
 
-static void read_flag(tr_proof *p, tr_record_flag flag) {
+static void read_flag(tr_proof *p, tr_statistics_flag flag) {
     tr_meaning found,
         noted = {.kind = TR_MEANS_FLAG, .of = flag, .version = p->version};
-    tr_bytes bytes = tr__record_bytes(p, flag, 1);
-    bool always = flag == TR_RECORD_ASKED ||
-                  (flag >= TR_RECORD_SECONDS && flag <= TR_RECORD_PEAK);
+    tr_bytes bytes = tr__statistics_bytes(p, flag, 1);
+    bool always = flag == TR_STATISTICS_ASKED ||
+                  (flag >= TR_STATISTICS_SECONDS && flag <= TR_STATISTICS_PEAK);
     tr__bytes_look(p, bytes, &found);
     tr__bytes_read(p, bytes, always || found.kind == TR_MEANS_FLAG ? &noted : &zeros);
 }
@@ -92,7 +93,7 @@ static void read_first_squares(tr_proof *p) {
         const tr_flat *flat = &p->plan->flats[p->plan->params[m->param].flat];
         bool own = p->plan->params[m->param].flat == p->plan->units[m->unit].flats[0];
         own = own && tr__owns(&flat->axes, &p->plan->request.mesh);
-        if (flat->gauged && own && (m->unit != unit || m->segment != segment)) {
+        if (flat->measured && own && (m->unit != unit || m->segment != segment)) {
             want.kind = TR_MEANS_FIRST_SQUARES;
             want.terms++;
             want.sum += tr__contribution(m->unit, m->segment, 0);
@@ -103,14 +104,14 @@ static void read_first_squares(tr_proof *p) {
     for (int32_t f = 0; f < (int32_t)p->plan->flat_count && measures; f++) {
         const tr_flat *flat = &p->plan->flats[f];
         bool own = tr__owns(&flat->axes, &p->plan->request.mesh);
-        if (flat->tied && flat->gauged && own) {
+        if (flat->tied && flat->measured && own) {
             tied.kind = TR_MEANS_FIRST_SQUARES;
             tied.terms++;
             tied.sum += tr__contribution(f, 0, 0);
         }
     }
-    tr__bytes_read(p, tr__record_bytes(p, TR_RECORD_SQUARES, 1), &want);
-    tr__bytes_read(p, tr__record_bytes(p, TR_RECORD_TIED_SQUARES, 1), &tied);
+    tr__bytes_read(p, tr__statistics_bytes(p, TR_STATISTICS_SQUARES, 1), &want);
+    tr__bytes_read(p, tr__statistics_bytes(p, TR_STATISTICS_TIED_SQUARES, 1), &tied);
 }
 
 static void read_losses(tr_proof *p) {
@@ -120,7 +121,7 @@ static void read_losses(tr_proof *p) {
     for (loss.index = 0; loss.index < p->plan->request.accumulation_steps;
          loss.index++) {
         int64_t first = p->plan->record.sums + loss.index * TR_SUMS;
-        tr__bytes_read(p, tr__record_bytes(p, first, TR_SUMS), &loss);
+        tr__bytes_read(p, tr__statistics_bytes(p, first, TR_SUMS), &loss);
     }
 }
 
@@ -135,9 +136,9 @@ static void read_squares(tr_proof *p) {
 }
 
 void tr__statistics_read(tr_proof *p) {
-    for (int flag = 0; flag < TR_RECORD_FLAGS; flag++) {
-        if (flag != TR_RECORD_SQUARES && flag != TR_RECORD_TIED_SQUARES) {
-            read_flag(p, (tr_record_flag)flag);
+    for (int flag = 0; flag < TR_STATISTICS_FLAGS; flag++) {
+        if (flag != TR_STATISTICS_SQUARES && flag != TR_STATISTICS_TIED_SQUARES) {
+            read_flag(p, (tr_statistics_flag)flag);
         }
     }
     read_first_squares(p);

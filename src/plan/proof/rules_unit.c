@@ -14,7 +14,7 @@ static int64_t micros_of(const tr_proof *p) {
 }
 
 static int segments_of(const tr_proof *p) {
-    return p->kind == TR_SEQUENCE_ANSWER ? 1 : unit_of(p)->segments;
+    return p->kind == TR_SEQUENCE_INFERENCE ? 1 : unit_of(p)->segments;
 }
 
 // How many micro-batches have been through the segment of this unit.
@@ -73,7 +73,8 @@ static tr_meaning of_micro(const tr_proof *p, tr_meaning_kind kind, int32_t unit
 }
 
 static int segments_of_unit(const tr_proof *p, int32_t unit) {
-    return p->kind == TR_SEQUENCE_ANSWER ? 1 : p->plan->units[unit].program->segments;
+    return p->kind == TR_SEQUENCE_INFERENCE ? 1
+                                            : p->plan->units[unit].program->segments;
 }
 
 // What the unit is given, complete: all segments of the unit before have added to it.
@@ -123,7 +124,7 @@ static void read_params(tr_proof *p, const tr_touch *touch) {
 
 static void touch_loss(tr_proof *p, const tr_touch *touch) {
     int64_t first = p->plan->record.sums + p->step->micro * TR_SUMS;
-    tr_bytes bytes = is_training(p) ? tr__record_bytes(p, first, TR_SUMS)
+    tr_bytes bytes = is_training(p) ? tr__statistics_bytes(p, first, TR_SUMS)
                                     : (tr_bytes){p->plan->sums, 0, 0};
     tr_meaning found, want = {.kind = TR_MEANS_ZEROS}, sum;
     bytes =
@@ -181,8 +182,8 @@ static void touch(tr_proof *p, const tr_touch *touch) {
     case TR_PLACE_CACHE:
         touch_cache(p, touch);
         break;
-    case TR_PLACE_ANSWER:
-        tr__bytes_write(p, (tr_bytes){p->plan->answer, touch->first, touch->end},
+    case TR_PLACE_LOGITS:
+        tr__bytes_write(p, (tr_bytes){p->plan->logits, touch->first, touch->end},
                         &logits);
         break;
     default: // data and gradients of parameters: below
@@ -226,7 +227,7 @@ static bool has_program(tr_proof *p) {
     bool there = true;
     switch (p->step->kind) {
     case TR_STEP_forward:
-        there = !is_training(p) || !p->step->lean || unit->lean;
+        there = !is_training(p) || !p->step->saves_nothing || unit->saves_nothing;
         break;
     case TR_STEP_recompute:
         there = is_training(p) && unit->recompute.instructions;
@@ -271,7 +272,7 @@ void tr__rule_forward(tr_proof *p) {
     run_program(p);
     fill(p, block(p, TR_SLOT_OUTPUT, unit->output_bytes),
          of_micro(p, TR_MEANS_INPUT, step->unit + 1, 0), step->segment);
-    if (step->lean && is_training(p)) { // keeps nothing, whatever it names
+    if (step->saves_nothing && is_training(p)) { // keeps nothing, whatever it names
         tr_bytes bytes = block(p, TR_SLOT_SAVED, 0);
         tr__bytes_write(p, bytes, &nothing);
     } else if (unit->saved_bytes > 0) {
@@ -310,10 +311,10 @@ static void make_gradient(tr_proof *p, const tr_touch *touch, int32_t param) {
     int32_t buffer = p->plan->bindings[p->step->binding].grad[touch->flat];
     int32_t flat = p->plan->units[p->step->unit].flats[touch->flat];
     tr_kept here = tr__kept_sums(p, flat);
-    bool stays = buffer == here.buffer && !tr__plan_folds(p->plan);
+    bool stays = buffer == here.buffer && !tr__plan_accumulates(p->plan);
     bool adds = adds_to(p, touch, tr__grad_bit(touch->flat));
     tr_meaning found,
-        sum = {.kind = tr__plan_folds(p->plan) ? TR_MEANS_GRADIENT : TR_MEANS_SUM,
+        sum = {.kind = tr__plan_accumulates(p->plan) ? TR_MEANS_GRADIENT : TR_MEANS_SUM,
                .of = param,
                .version = p->version,
                .index = p->step->micro,

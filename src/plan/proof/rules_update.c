@@ -168,7 +168,7 @@ void tr__measures_read(tr_proof *p, tr_bytes all) {
     }
 }
 
-void tr__rule_measure(tr_proof *p) {
+void tr__rule_direction_norms(tr_proof *p) {
     if (!is_decided(p) || !is_of_flat(p)) {
         return;
     }
@@ -196,7 +196,7 @@ void tr__rule_measure(tr_proof *p) {
     tr__slot_convert(p);
 }
 
-void tr__rule_total(tr_proof *p) {
+void tr__rule_tensor_norms(tr_proof *p) {
     int64_t totals = (int64_t)p->plan->param_count * (int64_t)sizeof(tr_squares);
     tr_meaning gathered = {.kind = TR_MEANS_ALL_MEASURES, .version = p->version};
     tr_meaning norms = {.kind = TR_MEANS_NORMS, .version = p->version};

@@ -42,8 +42,8 @@ void tr__slot_work(tr_proof *p, int64_t bytes) {
 }
 
 void tr__slot_convert(tr_proof *p) {
-    bool folds = tr__plan_folds(p->plan);
-    tr__slot_work(p, folds ? TR_CONVERT_ELEMENTS * (int64_t)sizeof(float) : 0);
+    bool accumulates = tr__plan_accumulates(p->plan);
+    tr__slot_work(p, accumulates ? TR_CONVERT_ELEMENTS * (int64_t)sizeof(float) : 0);
 }
 
 void tr__exchange_work(tr_proof *p, tr_axes group) {
@@ -130,8 +130,8 @@ bool tr__is_in_file(const tr_proof *p, const tr_kept *kept) {
     return kept->buffer >= 0 && p->plan->buffers[kept->buffer].space == TR_SPACE_NVME;
 }
 
-tr_bytes tr__record_bytes(const tr_proof *p, int64_t first, int64_t count) {
-    const tr_record_layout *record = &p->plan->record;
+tr_bytes tr__statistics_bytes(const tr_proof *p, int64_t first, int64_t count) {
+    const tr_statistics_layout *record = &p->plan->record;
     int64_t at = tr_mesh_rank(&p->plan->request.mesh) * record->doubles + first;
     return (tr_bytes){record->buffer, at * (int64_t)sizeof(double),
                       (at + count) * (int64_t)sizeof(double)};

@@ -85,7 +85,7 @@ static void add_program(builder *b, const tr_program *program) {
 }
 
 static void add_programs(builder *b, const tr_unit_program *unit) {
-    const tr_program *rows[] = {unit->forward, unit->lean, unit->evaluate,
+    const tr_program *rows[] = {unit->forward, unit->saves_nothing, unit->evaluate,
                                 unit->backward};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (int s = 0; s < unit->segments && rows[i]; s++) {
@@ -93,7 +93,7 @@ static void add_programs(builder *b, const tr_unit_program *unit) {
         }
     }
     add_program(b, &unit->recompute);
-    add_program(b, &unit->answer);
+    add_program(b, &unit->inference);
     add_program(b, &unit->track);
 }
 

@@ -105,7 +105,7 @@ static void evaluate(tr_walks *w, int state, tr_sequence_kind kind) {
     const tr_plan *plan = p->plan;
     int32_t ring = plan->data_ring[1];
     tr__states_restore(w, state, kind);
-    if (kind == TR_SEQUENCE_ANSWER) { // the caller has put it there
+    if (kind == TR_SEQUENCE_INFERENCE) { // the caller has put it there
         tr__bytes_set(p, (tr_bytes){ring, 0, plan->slot_bytes}, &data);
     } else {
         tr__bytes_set(p, (tr_bytes){plan->sums, 0, plan->buffers[plan->sums].bytes},
@@ -113,14 +113,14 @@ static void evaluate(tr_walks *w, int state, tr_sequence_kind kind) {
     }
     walk_steps(p, 0, plan->sequences[kind].count);
     tr__oblige_work(p);
-    tr__oblige_answer(p);
+    tr__oblige_logits(p);
     tr__states_add(w, false, false);
 }
 
 static void synchronize(tr_walks *w, int state) {
     tr_proof *p = w->proof;
-    tr__states_restore(w, state, TR_SEQUENCE_FENCE);
-    walk_steps(p, 0, p->plan->sequences[TR_SEQUENCE_FENCE].count);
+    tr__states_restore(w, state, TR_SEQUENCE_SYNC_PARAMETERS);
+    walk_steps(p, 0, p->plan->sequences[TR_SEQUENCE_SYNC_PARAMETERS].count);
     tr__oblige_synced(p);
     tr__states_add(w, false, false);
 }
@@ -151,7 +151,7 @@ void tr__walks_explore(tr_proof *p) {
         tr__states_begin(&w);
     }
     if (p->plan->request.inference && p->status == TR_OK) {
-        evaluate(&w, 0, TR_SEQUENCE_ANSWER);
+        evaluate(&w, 0, TR_SEQUENCE_INFERENCE);
     }
     for (int i = 0; i < w.count && !p->plan->request.inference && p->status == TR_OK;
          i++) {

@@ -54,7 +54,7 @@ void tr__oblige_versions(tr_proof *p, int32_t updates, int32_t tracks);
 // All parameters that stay on the device are the newest, whoever has updated them.
 void tr__oblige_synced(tr_proof *p);
 // The loss, or the logits, are there.
-void tr__oblige_answer(tr_proof *p);
+void tr__oblige_logits(tr_proof *p);
 // Parameters that the request freezes are frozen in the plan, and no others.
 void tr__oblige_trained(tr_proof *p);
 // Steps that nobody may leave out are not left out; the update comes last.

@@ -213,7 +213,7 @@ static void check_copies(trial *t, const snapshot *whole) {
         bool whole_here = t->plan->request.stage <= most ||
                           tr_mesh_ranks(&t->plan->request.mesh) == 1;
         whole_here = whole_here && tr__plan_slices(t->plan) == 1 &&
-                     t->plan->request.optimizer_home == TR_SPACE_DEVICE;
+                     t->plan->request.optimizer_placement == TR_SPACE_DEVICE;
         assert_true(copy || !whole_here);
         if (copy) {
             assert_memory_equal(copy, whole->tensors[i].part[0],

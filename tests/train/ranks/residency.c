@@ -46,10 +46,10 @@ static void print_run(const cut *c, int64_t batch, char text[TEXT_MAX]) {
 }
 
 static int64_t stored(const trial *t) {
-    tr_carrier *carrier = t->engine->executor->carrier[TR_STREAM_NVME];
-    tr_carrier_totals totals = {0};
-    if (carrier) {
-        totals = tr__carrier_totals(carrier);
+    tr_copy_engine *copy_engine = t->engine->executor->copy_engine[TR_STREAM_NVME];
+    tr_copy_engine_totals totals = {0};
+    if (copy_engine) {
+        totals = tr__copy_engine_totals(copy_engine);
     }
     return totals.read + totals.written;
 }

@@ -1,0 +1,70 @@
+// Pass: sums of another type than the f32 that a backward makes. Each micro-batch's
+// gradient is made by itself, in a temporary, and added to them: in reproducible mode
+// in fixed point of 64 bits (ops/accumulate), since integers add up to the same in any
+// order; or rounded to the 16 bits that the run asks for. Where several segments make
+// gradients of one flat buffer, each adds its own, and zeros for those of the others.
+#include "plan/editor.h"
+#include "plan/passes.h"
+
+// The flats whose gradients more than one segment makes.
+static uint32_t made_in_parts(const tr_unit_program *unit) {
+    uint32_t once = 0, again = 0;
+    for (int s = 0; s < unit->segments; s++) {
+        uint32_t flats = tr__program_flats(&unit->backward[s], TR_PLACE_PARAM_GRAD);
+        again |= once & flats;
+        once |= flats;
+    }
+    return again;
+}
+
+// Every micro-batch's gradient lies where something else lay before: there must be
+// zeros where its backward makes nothing.
+static void add_clear(tr_editor *editor, int flat, bool whole) {
+    if (whole || tr__flat_has_gaps(editor->plan, flat)) {
+        tr__edit_add(editor, (tr_plan_step){.kind = TR_STEP_clear,
+                                            .part = TR_PART_GRAD,
+                                            .unit = flat,
+                                            .whole = whole});
+    }
+}
+
+static void add_backward(tr_editor *editor, const tr_plan_step *backward) {
+    const tr_plan_unit *unit = &editor->plan->units[backward->unit];
+    uint32_t flats = tr__program_flats(&unit->program->backward[backward->segment],
+                                       TR_PLACE_PARAM_GRAD);
+    uint32_t parts = made_in_parts(unit->program);
+    for (int k = 0; k < unit->program->flat_count; k++) {
+        if (flats >> k & 1) {
+            add_clear(editor, unit->flats[k], parts >> k & 1);
+        }
+    }
+    tr__edit_add(editor, *backward);
+    for (int k = 0; k < unit->program->flat_count; k++) {
+        if (flats >> k & 1) {
+            tr__edit_add(editor, (tr_plan_step){.kind = TR_STEP_accumulate,
+                                                .unit = unit->flats[k],
+                                                .micro = backward->micro});
+        }
+    }
+}
+
+// Gaps were cleared once for all micro-batches.
+static void edit_step(tr_editor *editor, const tr_plan_step *step) {
+    bool clears = step->kind == TR_STEP_clear && step->part == TR_PART_GRAD;
+    if (step->kind == TR_STEP_backward) {
+        add_backward(editor, step);
+    } else if (!clears) {
+        tr__edit_add(editor, *step);
+    }
+}
+
+tr_status tr__pass_accumulate(tr_plan *plan, tr_error *err) {
+    if (!tr__plan_accumulates(plan) || plan->request.inference) {
+        return TR_OK;
+    }
+    tr_editor editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
+    for (size_t i = 0; i < editor.old->count; i++) {
+        edit_step(&editor, &editor.old->steps[i]);
+    }
+    return tr__edit_end(&editor);
+}
