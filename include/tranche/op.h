@@ -152,7 +152,7 @@ typedef enum tr_recompute_class {
     TR_RECOMPUTE_RESIDUAL = 8,   // sums of the residual stream, what dropout leaves
     TR_RECOMPUTE_PRE_ACTIVATION = 16, // products that only activation functions read:
                                       // no op says so, it follows from the graph
-    TR_RECOMPUTE_PRODUCT = 32, // products with a weight
+    TR_RECOMPUTE_PRODUCT = 32,        // products with a weight
     TR_RECOMPUTE_ALL = 63,
 } tr_recompute_class;
 
