@@ -231,6 +231,17 @@ typedef struct place {
         "data.format=text", "data.train=[\"prose\", \"more\"]",                        \
             "data.tokenizer=" TOKENIZERS "gpt2.json", "data.eos_token=<|end|>"         \
     }
+#define RECORDS(file)                                                                  \
+    {                                                                                  \
+        "data.format=jsonl", "data.train=" file, "data.chat_template=roles.jinja",     \
+            "data.tokenizer=" TOKENIZERS "gpt2.json", "data.eos_token=<|end|>"         \
+    }
+#define DATED                                                                          \
+    {                                                                                  \
+        "data.format=jsonl", "data.train=chats.jsonl",                                 \
+            "data.chat_template=dated.jinja", "data.date=2026-11-21",                  \
+            "data.tokenizer=" TOKENIZERS "gpt2.json"                                   \
+    }
 #define CYCLE                                                                          \
     "scheduler.type=OneCycle", SCHED "cycle_min_lr=0.1", SCHED "cycle_max_lr=0.2"
 #define NVME "memory.nvme.path=/tmp", ZERO "offload_optimizer.device=nvme"
@@ -253,6 +264,13 @@ static const place places[] = {
     {"data.document_separator", "two", PROSE},
     {"data.eos_token", "a", PROSE},
     {"data.packing", "true", PROSE},
+    {"data.loss_on", "all", RECORDS("completions.jsonl")},
+    {"data.chat_template", "contents.jinja", RECORDS("chats.jsonl")},
+    {"data.date", "2026-11-22", DATED},
+    {"data.fields.text", "other", RECORDS("texts.jsonl")},
+    {"data.fields.prompt", "other", RECORDS("completions.jsonl")},
+    {"data.fields.completion", "other", RECORDS("completions.jsonl")},
+    {"data.fields.messages", "other", RECORDS("chats.jsonl")},
     {"data.plain_special", "true", PROSE},
     {"data.dtype", "u32", {"data.format=tokens", "data.train=wide.bin"}},
     {"data.labels", "labels.bin", {"data.format=tokens", "data.train=ids.bin"}},
@@ -626,6 +644,23 @@ static void write_npy(void **state, const char *name, const char *type,
     assert_int_equal(fclose(file), 0);
 }
 
+// Records whose parts have second names, and templates that tell them apart.
+static void write_records(void **state) {
+    scratch_text(state, "texts.jsonl", "{\"text\": \"one\", \"other\": \"two\"}\n");
+    scratch_text(
+        state, "completions.jsonl",
+        "{\"prompt\": \"one\", \"completion\": \"two\", \"other\": \"six\"}\n");
+    scratch_text(state, "chats.jsonl",
+                 "{\"messages\": [{\"role\": \"user\", \"content\": \"one\"}], "
+                 "\"other\": [{\"role\": \"user\", \"content\": \"two\"}]}\n");
+    scratch_text(state, "roles.jinja",
+                 "{% for m in messages %}{{ m.role }} {{ m.content }}{% endfor %}");
+    scratch_text(state, "contents.jinja",
+                 "{% for m in messages %}{{ m.content }}{% endfor %}");
+    scratch_text(state, "dated.jinja",
+                 "{{ strftime_now('%d') }} {{ messages[0].content }}");
+}
+
 static int set_up(void **state) {
     enum { IDS = 1200, IMAGES_BYTES = 24 * 8 * 8 * 8 };
     static uint16_t ids[IDS];
@@ -650,6 +685,7 @@ static int set_up(void **state) {
     scratch_words(state, "text", 4000, 1);
     scratch_words(state, "more", 900, 2);
     scratch_text(state, "prose", "one two three <|end|> four five six\n");
+    write_records(state);
     scratch_write(state, "ids.bin", ids, sizeof ids);
     scratch_write(state, "wide.bin", wide, sizeof wide);
     scratch_write(state, "labels.bin", ids, sizeof ids);
