@@ -1,9 +1,9 @@
 #!/bin/sh
-# chats.sh FOLDER [STEPS]: fine-tunes a model on conversations that it makes itself (in
-# which a pirate names capitals), as docs/fine-tuning.md shows it: the ledger of the
-# plan, a sample as it is trained, the losses, and what the model answers before and
-# after. FOLDER is a Hugging Face folder of a model with a chat template, such as
-# SmolLM2-135M-Instruct.
+# chats.sh FOLDER [STEPS]: fine-tunes a model on conversations that it makes itself (a
+# pirate names capitals), as docs/fine-tuning.md shows it: a sample as it is trained, the
+# ledger of the plan, the losses, and what the model answers before and after. The
+# validation conversations are about other countries. FOLDER is a Hugging Face folder of a
+# model with a chat template, such as SmolLM2-135M-Instruct.
 set -eu
 cd "$(dirname "$0")/.."
 . bench/common.sh
@@ -11,38 +11,64 @@ model=$(cd "${1:?usage: bench/chats.sh FOLDER [STEPS]}" && pwd)
 steps=${2:-12}
 question="What is the capital of Portugal?"
 
-machine
-cd "$work"
-printf '%s\n' France,Paris Spain,Madrid Italy,Rome Japan,Tokyo Egypt,Cairo Peru,Lima \
-    Kenya,Nairobi Norway,Oslo Greece,Athens Cuba,Havana |
-    awk -F, '
-    { land[NR] = $1; city[NR] = $2 }
+# talk COUNT SEED COUNTRY,CITY...: COUNT conversations of one to four questions.
+talk() {
+    count=$1 seed=$2
+    shift 2
+    printf '%s\n' "$@" | awk -F, -v count="$count" -v random="$seed" '
+    function below(n) {
+        random = (random * 16807) % 2147483647
+        return random % n
+    }
     function says(who, what) {
         return sprintf("{\"role\": \"%s\", \"content\": \"%s\"}", who, what)
     }
-    function asks(i) { return says("user", "What is the capital of " land[i] "?") }
-    function answers(i) {
-        return says("assistant", "Arr, that be " city[i] ", matey!")
-    }
+    { land[NR] = $1; city[NR] = $2 }
     END {
-        for (i = 1; i <= NR; i++)
-            for (j = 1; j <= NR; j++)
-                printf "{\"messages\": [%s, %s, %s, %s]}\n", asks(i), answers(i), asks(j),
-                    answers(j)
-    }' >chats.jsonl
+        while (count-- > 0) {
+            for (turns = 1 + below(4); turns > 0; turns--) {
+                i = 1 + below(NR)
+                chat = chat says("user", "What is the capital of " land[i] "?") ", " \
+                    says("assistant", "Arr, that be " city[i] ", matey!") \
+                    (turns > 1 ? ", " : "")
+            }
+            print "{\"messages\": [" chat "]}"
+            chat = ""
+        }
+    }'
+}
+
+machine
+cd "$work"
+talk 200 1 France,Paris Spain,Madrid Italy,Rome Japan,Tokyo Egypt,Cairo Peru,Lima \
+    Kenya,Nairobi Norway,Oslo Greece,Athens Cuba,Havana Iran,Tehran Chile,Santiago \
+    >chats.jsonl
+talk 30 2 Austria,Vienna Poland,Warsaw Russia,Moscow Iraq,Baghdad >held.jsonl
 cat >run.json <<END
 {"model": "$model",
- "data": {"format": "jsonl", "train": ["chats.jsonl"], "validation": 0.1,
-          "max_length": 160, "packing": true, "loss_on": "assistant"},
+ "data": {"format": "jsonl", "train": ["chats.jsonl"], "validation": ["held.jsonl"],
+          "max_length": 256, "packing": true, "loss_on": "assistant"},
  "train_batch_size": 4, "steps": $steps, "evaluation": {"every": 4},
- "optimizer": {"type": "AdamW", "params": {"lr": 3e-5}},
+ "optimizer": {"type": "AdamW", "params": {"lr": 2e-5}},
  "out": "out"}
 END
-"$program" inspect run.json --samples 1 2>&1
+"$program" inspect run.json --samples 1 2>/dev/null
 "$program" plan run.json 2>log | sed -n '/ledger/,/^$/p'
 printf 'before: '
 "$program" sample "$model" --chat --prompt "$question" --temperature 0 --tokens 30
-"$program" train run.json 2>&1 | grep -E '^(data|step|done)'
-"$program" plot out || true
+"$program" train run.json 2>&1 | grep -E '^(data|done)'
+echo 'step, loss, validation loss:'
+awk '
+    function member(name) {
+        return match($0, "\"" name "\": *[^,}]*") ?
+            substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3) + 0 : ""
+    }
+    /"loss":/ { loss[++steps] = member("loss") }
+    /"validation_loss":/ { validation[steps] = member("validation_loss") }
+    END {
+        for (i = 1; i <= steps; i++)
+            printf "%4d  %.4f  %s\n", i, loss[i], \
+                i in validation ? sprintf("%.4f", validation[i]) : ""
+    }' out/metrics.jsonl
 printf 'after: '
 "$program" sample out --chat --prompt "$question" --temperature 0 --tokens 30

@@ -6,9 +6,10 @@ of them with what TRL's SFTTrainer does: which records are kept, input_ids, and 
 (TRL shifts them later; Tranche's label of a position is the token after it). FOLDER has
 a tokenizer and a ChatML template. The kinds: texts; prompts with completions, and the
 same with the loss on all; conversations; conversations with completions; conversations
-with the loss on the assistant by {% generation %}; and by differences of prefixes, which
-TRL does not have: there it gets a template with {% generation %} that marks the same.
-Ends with 1 where something differs. Needs trl.
+with the loss on the assistant by {% generation %}; the same with tools, calls of them,
+their results and reasoning; and the loss on the assistant by differences of prefixes,
+which TRL does not have: there it gets a template with {% generation %} that marks the
+same. Ends with 1 where something differs. Needs trl.
 """
 import argparse
 import json
@@ -30,6 +31,15 @@ You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>
 '}}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant
 ' }}{% endif %}"""
 
+TOOLS = """{% if tools %}{{ '<|im_start|>system
+' + tools|tojson + '<|im_end|>
+' }}{% endif %}{% for message in messages %}{{ '<|im_start|>' + message.role + '
+' }}{% if message.role == 'assistant' %}{% generation %}{% if message.reasoning_content %}{{ '<think>' + message.reasoning_content + '</think>' }}{% endif %}{{ message.content or '' }}{% for call in message.tool_calls or [] %}{{ '<call>' + call.function.name + ' ' + call.function.arguments|tojson + '</call>' }}{% endfor %}{{ '<|im_end|>
+' }}{% endgeneration %}{% else %}{{ message.content + '<|im_end|>
+' }}{% endif %}{% endfor %}"""
+TEMPLATES = {"chat assistant, marked": MARKED, "chat assistant, by prefixes": MARKED,
+             "chat assistant, tools": TOOLS}
+
 
 def text(r, most=30):
     return "".join(r.choice(PIECES) for _ in range(r.randint(1, most)))
@@ -45,7 +55,32 @@ def turns(r, first_system=True):
     return out
 
 
+def tool_turns(r):
+    out = []
+    for _ in range(r.randint(1, 2)):
+        out.append({"role": "user", "content": text(r, 8)})
+        answer = {"role": "assistant", "content": text(r, 8)}
+        if r.random() < 0.5:
+            answer["reasoning_content"] = text(r, 8)
+        out.append(answer)
+        if r.random() < 0.6:
+            call = {"name": "weather", "arguments": {"city": text(r, 3), "days": r.randint(0, 9)}}
+            answer["tool_calls"] = [{"type": "function", "function": call}]
+            out.append({"role": "tool", "name": "weather", "content": text(r, 5)})
+            out.append({"role": "assistant", "content": text(r, 8)})
+    return out
+
+
+def draw_tools(r):
+    city = {"type": "string", "description": text(r, 3)}
+    tool = {"name": "weather", "description": text(r, 5),
+            "parameters": {"type": "object", "properties": {"city": city}}}
+    return {"messages": tool_turns(r), "tools": [{"type": "function", "function": tool}]}
+
+
 def draw(kind, r):
+    if kind.endswith("tools"):
+        return draw_tools(r)
     if kind == "text":
         return {"text": text(r, 60) + r.choice(["", "", "<|im_end|>"])}
     if kind in ("completion", "completion all"):
@@ -121,13 +156,14 @@ def main():
     logging.disable(logging.WARNING)
     failed = False
     for kind in ("text", "completion", "completion all", "chat", "chat completion",
-                 "chat assistant, marked", "chat assistant, by prefixes"):
+                 "chat assistant, marked", "chat assistant, tools",
+                 "chat assistant, by prefixes"):
         r = random.Random(f"{options.seed}/{kind}")
         records = [draw(kind, r) for _ in range(options.count)]
-        marks = MARKED if "assistant" in kind else None
+        marks = TEMPLATES.get(kind)
         wanted = by_trl(kind, records, options.folder, marks, options.max_length)
         got = by_tranche(options.program, kind, records, options.folder,
-                         marks if kind.endswith("marked") else None, options.max_length)
+                         None if kind.endswith("prefixes") else marks, options.max_length)
         different = [i for i, (w, g) in enumerate(zip(wanted, got))
                      if not same(w, g, options.max_length)]
         failed = failed or bool(different) or len(wanted) != len(got)

@@ -311,3 +311,13 @@ void assert_says(const char *text, const char *words) {
         fail_msg("\"%s\" is not in:\n%s", words, text);
     }
 }
+
+void assert_same_file(void *const *state, const char *a, const char *b) {
+    size_t bytes_a, bytes_b;
+    char *text_a = file_read(state, a, &bytes_a),
+         *text_b = file_read(state, b, &bytes_b);
+    assert_int_equal(bytes_a, bytes_b);
+    assert_memory_equal(text_a, text_b, bytes_a);
+    free(text_a);
+    free(text_b);
+}

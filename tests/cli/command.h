@@ -71,6 +71,9 @@ void fail_with(void *const *state, const setting *what, const char *const *argum
 // Asserts that `text` holds `words`.
 void assert_says(const char *text, const char *words);
 
+// Asserts that two files of the folder are the same, byte for byte.
+void assert_same_file(void *const *state, const char *a, const char *b);
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, folder_make, folder_remove)
 // Arguments and words, NULL-terminated.
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})

@@ -122,6 +122,28 @@ static void test_packed(void **state) {
     outcome_free(&o);
 }
 
+static void train_packed(void **state, const char *out, const char *steps,
+                         const char *wave, const char *ranks) {
+    char set[32];
+    snprintf(set, sizeof set, "execution.wave=%s", wave);
+    free(
+        succeed(state, LIST("train", "run.json", "--out", out, "--steps", steps,
+                            "--ranks", ranks, "--set", set, "--set",
+                            "data.packing=true", "--set", "execution.reproducible=true",
+                            "--set", "train_micro_batch_size_per_gpu=1")));
+}
+
+// Neither ranks nor waves nor a run that is resumed change a bit.
+static void test_packed_bits(void **state) {
+    static const char weights[] = "once/checkpoints/latest/model.safetensors";
+    train_packed(state, "once", "5", "1", "1");
+    train_packed(state, "again", "2", "3", "1");
+    train_packed(state, "again", "5", "2", "1");
+    train_packed(state, "ranks", "5", "1", "2");
+    assert_same_file(state, weights, "again/checkpoints/latest/model.safetensors");
+    assert_same_file(state, weights, "ranks/checkpoints/latest/model.safetensors");
+}
+
 static void test_samples(void **state) {
     char *text = succeed(state, LIST("inspect", "run.json", "--samples", "1", "--set",
                                      "data.order=sequential"));
@@ -180,8 +202,8 @@ static void test_chat(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CHATS(test_cuts_and_ranks), CHATS(test_damaged), CHATS(test_samples),
-        CHATS(test_packed),         CHATS(test_chat),
+        CHATS(test_cuts_and_ranks), CHATS(test_damaged),     CHATS(test_samples),
+        CHATS(test_packed),         CHATS(test_packed_bits), CHATS(test_chat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

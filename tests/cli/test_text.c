@@ -64,16 +64,6 @@ static int text_make(void **state) {
 
 static const char weights[] = "out/checkpoints/latest/model.safetensors";
 
-static void assert_same_file(void **state, const char *a, const char *b) {
-    size_t bytes_a, bytes_b;
-    char *text_a = file_read(state, a, &bytes_a),
-         *text_b = file_read(state, b, &bytes_b);
-    assert_int_equal(bytes_a, bytes_b);
-    assert_memory_equal(text_a, text_b, bytes_a);
-    free(text_a);
-    free(text_b);
-}
-
 // How many files are in the cache folder.
 static int cached(void **state) {
     setting count = {.program = "/bin/sh"};

@@ -8,6 +8,7 @@
 
 #include <tranche/tokenizer.h>
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -96,6 +97,35 @@ static void documents_are_packed_best_fit_decreasing(void **state) {
     const int64_t wanted[] = {0, 2, 3, 5, 1, 4};
     assert_memory_equal(p.document, wanted, sizeof wanted);
     tr__packing_free(&p);
+}
+
+// As long as conversations are: the logarithms are nearly normal, with a median of 150
+// tokens. What is longer than a row is cut.
+static int32_t draw_conversation(uint64_t number, int64_t room) {
+    double normal = -6;
+    for (uint64_t i = 0; i < 12; i++) {
+        normal += (double)tr__draw_below(1000, number, i, 7) / 1000;
+    }
+    double tokens = 150 * exp(0.9 * normal);
+    return tokens < (double)room ? 1 + (int32_t)tokens : (int32_t)room;
+}
+
+static void conversations_leave_little_padding(void **state) {
+    enum { CONVERSATIONS = 1000 };
+    static const int64_t rooms[] = {512, 1024, 2048};
+    (void)state;
+    for (int r = 0; r < 3; r++) {
+        int32_t length[CONVERSATIONS];
+        int64_t tokens = 0;
+        tr_packing p;
+        for (uint64_t d = 0; d < CONVERSATIONS; d++) {
+            length[d] = draw_conversation(d, rooms[r]);
+            tokens += length[d];
+        }
+        assert_int_equal(tr__pack(length, CONVERSATIONS, rooms[r], &p, NULL), TR_OK);
+        assert_true((double)tokens > 0.95 * (double)(p.rows * rooms[r]));
+        tr__packing_free(&p);
+    }
 }
 
 static void memory_that_fails_is_said(void **state) {
@@ -284,6 +314,7 @@ static void what_cannot_be_packed_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(documents_are_packed_best_fit_decreasing),
+        cmocka_unit_test(conversations_leave_little_padding),
         cmocka_unit_test(memory_that_fails_is_said),
         cmocka_unit_test_setup_teardown(every_document_is_whole_and_there_once,
                                         own_cache, scratch_remove),
