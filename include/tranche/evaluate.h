@@ -28,7 +28,7 @@ typedef struct tr_evaluator_options {
     bool labels_optional; // csv, npy: samples may have no label
     int64_t micro_batch;  // samples computed together; 0: chosen
     // Makes the plan alone, for tr_evaluator_plan: no memory is taken and no weight is
-    // read, and there are no answers.
+    // read, and there are no predictions.
     bool plan_only;
     // The caller's own, in place of what the folder and `data` say; they must outlive
     // the evaluator. Weights are read from `path` by the names of the parameters.
@@ -54,15 +54,15 @@ int64_t tr_evaluator_positions(const tr_evaluator *evaluator); // targets of a s
 
 // What the model says of some samples. Owned by the evaluator, good until the next
 // call.
-typedef struct tr_answers {
+typedef struct tr_predictions {
     int64_t first, count;   // samples; count 0: all have been asked
     const float *logits;    // [count, positions, classes]
     const int32_t *targets; // [count, positions]; negative: none
-} tr_answers;
+} tr_predictions;
 
 // The next samples, in the order of the data. TR_DATA, TR_IO; TR_USAGE: created with
 // plan_only.
-tr_status tr_evaluator_next(tr_evaluator *evaluator, tr_answers *answers,
+tr_status tr_evaluator_next(tr_evaluator *evaluator, tr_predictions *predictions,
                             tr_error *err);
 
 typedef struct tr_evaluated {

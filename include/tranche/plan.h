@@ -89,11 +89,11 @@ typedef struct tr_plan_request {
     bool no_overlap;    // ranks compute nothing while they communicate
     bool reproducible;  // gradients are summed in fixed point: the same bits for
                         // every W, g, wave and stage
-    bool inference;     // forward only, of one micro-batch, with an answer:
+    bool inference;     // forward only, of one micro-batch. It gives logits:
     bool all_positions; // the logits of every position, not of each sample's last
-    // Of an inference: what attention needs of earlier positions (keys and values) is
-    // kept from one answer to the next, for so many positions of a text; a sample's
-    // positions are the next ones. 0: nothing is kept.
+    // Inference: the number of positions of a text whose keys and values attention
+    // keeps from one call to the next. A sample's positions come after those that are
+    // kept. 0: nothing is kept.
     int64_t cache_positions;
     // The most positions that one of the plans which share the cache computes at once;
     // 0: this one's.

@@ -19,8 +19,8 @@ typedef struct tr_sampler_options {
     // A checkpoint, a Hugging Face folder, or a run's out folder, whose latest
     // checkpoint is meant.
     const char *path;
-    // Tokens of prompt and answer that are to be seen at once; at most the model's
-    // positions are used.
+    // The number of tokens, of prompt and generated text together, that attention sees
+    // at once. At most the model's positions are used.
     int64_t length;
     int threads;      // 0: those of the machine
     tr_dtype compute; // f32 (also TR_NONE), bf16 or f16

@@ -20,7 +20,7 @@ typedef struct tr_calibration {
 } tr_calibration;
 
 // The machine, for plans of the request's model, threads and instruction set. Of the
-// request, what cuts the batch and places things (micro batch, wave, stage, homes,
+// request, what cuts the batch and places things (micro batch, wave, stage, placement,
 // recomputation) does not matter and need not be resolved. Matrix products and other
 // kernels are those of the model, at two micro-batch sizes; besides, memory, launches,
 // the host's update, copies, what computing loses to them, messages between ranks, and

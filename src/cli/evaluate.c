@@ -47,12 +47,13 @@ static tr_status ask(tr_evaluator *e, const char *logits, tr_error *err) {
     int64_t row = tr_evaluator_positions(e) * tr_evaluator_model(e)->classes;
     const int64_t shape[3] = {tr_evaluator_samples(e), tr_evaluator_positions(e),
                               tr_evaluator_model(e)->classes};
-    tr_answers answers = {.count = 1};
+    tr_predictions predictions = {.count = 1};
     tr_status status = logits ? cli_npy_open(logits, shape, &file, err) : TR_OK;
-    while (status == TR_OK && answers.count > 0) {
-        status = tr_evaluator_next(e, &answers, err);
-        if (status == TR_OK && logits && answers.count > 0) {
-            status = cli_npy_write(&file, answers.logits, answers.count * row, err);
+    while (status == TR_OK && predictions.count > 0) {
+        status = tr_evaluator_next(e, &predictions, err);
+        if (status == TR_OK && logits && predictions.count > 0) {
+            status =
+                cli_npy_write(&file, predictions.logits, predictions.count * row, err);
         }
     }
     return logits ? cli_npy_close(&file, status, err) : status;

@@ -55,18 +55,18 @@ static void print_object(int64_t sample, int64_t best, const double *probabiliti
 static tr_status predict(tr_evaluator *e, bool json, double *probabilities,
                          tr_error *err) {
     int64_t classes = tr_evaluator_model(e)->classes;
-    tr_answers answers = {.count = 1};
+    tr_predictions predictions = {.count = 1};
     tr_status status = TR_OK;
     if (!json) {
         print_head(classes);
     }
-    while (status == TR_OK && answers.count > 0 && !ferror(stdout)) {
-        status = tr_evaluator_next(e, &answers, err);
-        for (int64_t i = 0; i < answers.count && status == TR_OK; i++) {
-            int64_t best =
-                tr_predict_class(answers.logits + i * classes, classes, probabilities);
-            (json ? print_object : print_row)(answers.first + i, best, probabilities,
-                                              classes);
+    while (status == TR_OK && predictions.count > 0 && !ferror(stdout)) {
+        status = tr_evaluator_next(e, &predictions, err);
+        for (int64_t i = 0; i < predictions.count && status == TR_OK; i++) {
+            int64_t best = tr_predict_class(predictions.logits + i * classes, classes,
+                                            probabilities);
+            (json ? print_object : print_row)(predictions.first + i, best,
+                                              probabilities, classes);
         }
     }
     return status;

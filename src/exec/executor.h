@@ -145,8 +145,8 @@ tr_status tr__executor_round(tr_executor *executor, tr_error *err);
 // The same of one parameter.
 tr_status tr__executor_round_param(tr_executor *executor, int param, tr_error *err);
 
-// In words what the record's number says: micro-batch and tensor; "" for 0. dst:
-// [bytes].
+// In words what the number in the statistics says: micro-batch and tensor; "" for 0.
+// dst: [bytes].
 void tr__executor_blame(const tr_executor *executor, double first, char *dst,
                         size_t bytes);
 

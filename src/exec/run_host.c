@@ -9,12 +9,12 @@
 // What other ranks are told beside the sums: how this one fares.
 static tr_status report(tr_work *work) {
     tr_executor *ex = work->ex;
-    double *record = tr__own_statistics(ex);
-    record[TR_STATISTICS_ASKED] = fmax(record[TR_STATISTICS_ASKED], ex->asks_save);
-    record[TR_STATISTICS_SECONDS] = tr__seconds() - work->begin;
-    record[TR_STATISTICS_WAIT] =
+    double *own = tr__own_statistics(ex);
+    own[TR_STATISTICS_ASKED] = fmax(own[TR_STATISTICS_ASKED], ex->asks_save);
+    own[TR_STATISTICS_SECONDS] = tr__seconds() - work->begin;
+    own[TR_STATISTICS_WAIT] =
         ex->comm ? tr__comm_totals(ex->comm).wait_seconds - work->waited : 0;
-    record[TR_STATISTICS_PEAK] = (double)tr__process_peak();
+    own[TR_STATISTICS_PEAK] = (double)tr__process_peak();
     ex->flags.reported = true;
     return TR_OK;
 }

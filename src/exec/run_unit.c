@@ -14,7 +14,7 @@ typedef struct tr_bases {
 static double *sums_of(const tr_executor *ex, const tr_launch_task *task) {
     const tr_plan *plan = ex->plan;
     return task->sequence == TR_SEQUENCE_TRAIN
-               ? tr__own_statistics(ex) + plan->record.sums +
+               ? tr__own_statistics(ex) + plan->statistics.sums +
                      task->step->micro * TR_SUMS
                : tr__memory(ex, plan->sums);
 }

@@ -1,4 +1,4 @@
-// The statistics of a step: each rank's record of it, and what all of them come to.
+// The statistics of a step: each rank's, and what all of them come to.
 #include "exec/statistics.h"
 
 #include "base/checked.h"
@@ -8,19 +8,19 @@
 #include <math.h>
 #include <string.h>
 
-static double *record_of(const tr_executor *ex, int64_t rank) {
-    double *records = tr__memory(ex, ex->plan->record.buffer);
-    return records + rank * ex->plan->record.doubles;
+static double *statistics_of(const tr_executor *ex, int64_t rank) {
+    double *all = tr__memory(ex, ex->plan->statistics.buffer);
+    return all + rank * ex->plan->statistics.doubles;
 }
 
 double *tr__own_statistics(const tr_executor *ex) {
-    return record_of(ex, tr_mesh_rank(&ex->plan->request.mesh));
+    return statistics_of(ex, tr_mesh_rank(&ex->plan->request.mesh));
 }
 
 // The sums of the loss of a data rank's micro-batches.
 static const double *sums_of(const tr_executor *ex, int64_t data) {
     int64_t rank = tr__loss_rank(&ex->plan->request.mesh, data);
-    return record_of(ex, rank) + ex->plan->record.sums;
+    return statistics_of(ex, rank) + ex->plan->statistics.sums;
 }
 
 // By micro-batch: data ranks take runs of them.
@@ -45,7 +45,7 @@ static void add_squares(const tr_executor *ex, tr_step_statistics *all) {
         if (flat->frozen) { // it has no gradients
             continue;
         }
-        int64_t at = plan->record.partials + flat->squares;
+        int64_t at = plan->statistics.partials + flat->squares;
         double before = sum;
         for (int64_t r = 0; r < tr_mesh_ranks(mesh); r++) {
             tr_mesh rank = tr__mesh_of_rank(mesh, r);
@@ -55,7 +55,7 @@ static void add_squares(const tr_executor *ex, tr_step_statistics *all) {
             }
             tr__comm_part(flat->count, flat->shard, (int)rank.at[TR_AXIS_DATA], &first,
                           &part);
-            sum = tr__squares_sum(sum, record_of(ex, r) + at,
+            sum = tr__squares_sum(sum, statistics_of(ex, r) + at,
                                   tr__ceil_div(part, TR_NORM_BLOCK));
         }
         tr_measured *measured = flat->tied ? &all->tied : &all->untied;
@@ -72,7 +72,7 @@ static double measured_of(const tr_executor *ex, int64_t data,
     double sum = 0;
     mesh.at[TR_AXIS_DATA] = data;
     for (int64_t k = 0; k < tr__mesh_members(&mesh, others); k++) {
-        sum += record_of(ex, tr__mesh_rank_of(&mesh, others, k))[flag];
+        sum += statistics_of(ex, tr__mesh_rank_of(&mesh, others, k))[flag];
     }
     return sum;
 }
@@ -114,14 +114,14 @@ static void compare_parts(const tr_executor *ex, tr_step_statistics *all) {
 static void compare_flags(const tr_executor *ex, tr_step_statistics *all) {
     int64_t ranks = tr_mesh_ranks(&ex->plan->request.mesh);
     for (int64_t r = 0; r < ranks; r++) {
-        double bad = record_of(ex, r)[TR_STATISTICS_FIRST_BAD];
+        double bad = statistics_of(ex, r)[TR_STATISTICS_FIRST_BAD];
         bool first = bad > 0 && (all->first_bad == 0 || bad < all->first_bad);
         all->first_bad = first ? bad : all->first_bad;
     }
     for (int i = 0; i < TR_STATISTICS_FLAGS; i++) {
-        all->least[i] = all->most[i] = record_of(ex, 0)[i];
+        all->least[i] = all->most[i] = statistics_of(ex, 0)[i];
         for (int64_t r = 0; r < ranks; r++) {
-            double value = record_of(ex, r)[i];
+            double value = statistics_of(ex, r)[i];
             all->least[i] = fmin(all->least[i], value);
             all->most[i] = fmax(all->most[i], value);
             all->mean[i] += value / (double)ranks;

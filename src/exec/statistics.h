@@ -1,5 +1,6 @@
-// What the ranks tell each other of a step before its update. Each has a record
-// (plan/statistics.h); when all records are there, every rank makes the same of them.
+// What the ranks tell each other of a step before its update. Each has numbers of
+// its own (plan/statistics.h). When all are there, every rank computes the same from
+// them.
 #ifndef TR_EXEC_STATISTICS_H
 #define TR_EXEC_STATISTICS_H
 
@@ -17,7 +18,7 @@ typedef struct tr_measured {
     double first_squares, first_inverse;
 } tr_measured;
 
-// Of all ranks, from their records; each sum in one fixed order.
+// Of all ranks; each sum in one fixed order.
 typedef struct tr_step_statistics {
     double sums[TR_SUMS];
     double norm_squares; // of all gradients, as they lie in the accumulators

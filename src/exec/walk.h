@@ -98,7 +98,7 @@ static inline void *tr__kept_sum(const tr_executor *ex, const tr_flat_range *ran
 }
 
 // ---- statistics.c
-// This rank's record of the step: [plan->record.doubles].
+// This rank's statistics of the step: [plan->statistics.doubles].
 double *tr__own_statistics(const tr_executor *ex);
 
 // ---- run_unit.c
@@ -109,7 +109,7 @@ tr_status tr__launch_program(const tr_executor *ex, tr_device_queue *queue,
 // Is what this step's ops make looked at? In fp16, where much can overflow.
 bool tr__watches_finite(const tr_executor *ex, const tr_launch_task *task);
 // Launches that look whether all is finite that the instruction makes. What is first
-// not is noted in the record.
+// not is noted in the statistics.
 void tr__note_finite(const tr_executor *ex, tr_device_queue *queue,
                      const tr_plan_step *step, size_t instruction,
                      const tr_op_desc *desc, const tr_launch *launch);

@@ -8,7 +8,7 @@
 // that depend on such.
 static bool is_trained(const tr_graph *graph, const tr_value_info *info) {
     return (info->kind == TR_VALUE_PARAM && !graph->params[info->index].frozen) ||
-           (info->kind == TR_VALUE_INPUT && !graph->given_fixed[info->index]);
+           (info->kind == TR_VALUE_INPUT && !graph->input_fixed[info->index]);
 }
 
 // Which values have a gradient at all, and which pass from one segment to another.
@@ -76,7 +76,7 @@ static void end_with_input(tr_walk *w, int i) {
     tr_value input = graph->input_value[i];
     tr_value storage = input == TR_NO_VALUE ? TR_NO_VALUE : w->storage[input];
     w->out->input_grad[i] = TR_NO_VALUE;
-    if (graph->given_fixed[i]) {
+    if (graph->input_fixed[i]) {
         return;
     }
     if (storage == TR_NO_VALUE) {
@@ -86,7 +86,7 @@ static void end_with_input(tr_walk *w, int i) {
                       i);
         return;
     }
-    bool one_each = graph->given_count == 1 && graph->output_count == 1;
+    bool one_each = graph->input_count == 1 && graph->output_count == 1;
     if (is_free(w, storage, i)) {
         w->out->input_grad[i] = storage;
     } else if (one_each && storage == w->out->output_grad[0]) {
@@ -138,14 +138,14 @@ static void run(tr_walk *w) {
     for (size_t n = graph->node_count; n-- > 0 && graph->err.status == TR_OK;) {
         tr__walk_node(w, n);
     }
-    for (int i = 0; i < graph->given_count && graph->err.status == TR_OK; i++) {
+    for (int i = 0; i < graph->input_count && graph->err.status == TR_OK; i++) {
         end_with_input(w, i);
     }
 }
 
 static void note_boundaries(tr_walk *w) {
     tr_derivation *out = w->out;
-    for (int i = 0; i < w->graph->given_count; i++) {
+    for (int i = 0; i < w->graph->input_count; i++) {
         if (out->reads_input[i]) {
             out->read[w->graph->input_value[i]] = true;
         }

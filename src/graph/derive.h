@@ -14,8 +14,8 @@ typedef struct tr_derivation {
     size_t forward_values; // the graph's values before those that are derived
     tr_call *backward; // in order, segments from last to first; the caller's to free
     size_t backward_count, backward_capacity;
-    bool *read;    // [values] what the forward makes or is given, and the rules of the
-                   // backward read
+    bool *read; // [values] what the forward makes or reads as an input, and the rules
+                // of the backward read
     bool *dropped; // [values] made again if they are needed
     bool *saved;   // [values] kept from the forward for the backward, per micro-batch
     bool *recomputed; // [values] made again in the backward

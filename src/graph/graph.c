@@ -8,17 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
-tr_graph *tr__graph_create(const tr_tensor_desc *given, int given_count,
+tr_graph *tr__graph_create(const tr_tensor_desc *inputs, int input_count,
                            const tr_batch_tensors *batch, tr_dtype real) {
     tr_graph *graph = tr__calloc(1, sizeof *graph);
     if (!graph) {
         return NULL;
     }
     graph->real = real;
-    for (int i = 0; i < given_count; i++) {
-        graph->given[i] = given[i];
+    for (int i = 0; i < input_count; i++) {
+        graph->inputs[i] = inputs[i];
     }
-    graph->given_count = given_count;
+    graph->input_count = input_count;
     graph->batch = *batch;
     for (int i = 0; i < batch->count; i++) {
         graph->data_value[i] = TR_NO_VALUE;
@@ -86,15 +86,15 @@ tr_value tr_graph_input(tr_graph *graph, int index) {
     if (graph->err.status != TR_OK) {
         return TR_NO_VALUE;
     }
-    if (index < 0 || index >= graph->given_count) {
+    if (index < 0 || index >= graph->input_count) {
         tr_graph_fail(graph, TR_INTERNAL,
                       "a unit asks for tensor %d of the unit before, which hands on %d",
-                      index, graph->given_count);
+                      index, graph->input_count);
         return TR_NO_VALUE;
     }
     if (graph->input_value[index] == TR_NO_VALUE) {
         tr_value_info info = {
-            .desc = graph->given[index], .kind = TR_VALUE_INPUT, .index = index};
+            .desc = graph->inputs[index], .kind = TR_VALUE_INPUT, .index = index};
         graph->input_value[index] = tr__graph_value(graph, info);
     }
     return graph->input_value[index];

@@ -14,7 +14,7 @@ typedef enum tr_value_kind {
     TR_VALUE_NODE,   // an op's output
     TR_VALUE_GRAD,   // derived: gradient storage
     TR_VALUE_TEMP,   // derived: between the rules of one node
-    TR_VALUE_ANSWER, // what a loss's inference op gives
+    TR_VALUE_LOGITS, // what a loss's inference op gives
     TR_VALUE_CACHE,  // what a node keeps of earlier positions (tr_op.cached)
 } tr_value_kind;
 
@@ -68,9 +68,9 @@ struct tr_graph {
     tr_error err;
     uint32_t draw_count; // random draws so far: their ids
     tr_dtype real;       // of parameters, and so of what is made of them
-    tr_tensor_desc given[TR_GRAPH_IO_MAX]; // what the unit before hands on
-    int given_count;
-    bool given_fixed[TR_GRAPH_IO_MAX]; // nothing trained leads to it: no gradient
+    tr_tensor_desc inputs[TR_GRAPH_IO_MAX]; // of the unit: outputs of the one before
+    int input_count;
+    bool input_fixed[TR_GRAPH_IO_MAX]; // nothing trained leads to it: no gradient
     tr_batch_tensors batch;            // of the model
     tr_value data_value[TR_BATCH_TENSORS_MAX];
     tr_value data_seen[TR_BATCH_TENSORS_MAX]; // the same, in the type it computes in
@@ -91,10 +91,10 @@ struct tr_graph {
     bool cut; // the next node begins a new segment
 };
 
-// A new graph for a unit that is given `given` [given_count] (shapes with TR_BATCH) and
+// A new graph for a unit with these inputs [input_count] (shapes with TR_BATCH) and
 // the model's batch. NULL when there is no memory.
 // real: f32, bf16 or f16, what it computes in; f32 data are cast to it.
-tr_graph *tr__graph_create(const tr_tensor_desc *given, int given_count,
+tr_graph *tr__graph_create(const tr_tensor_desc *inputs, int input_count,
                            const tr_batch_tensors *batch, tr_dtype real);
 void tr__graph_destroy(tr_graph *graph); // NULL-safe
 

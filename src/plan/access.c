@@ -71,12 +71,13 @@ static void writes(finder *f, tr_slot slot) {
     note_whole(f, f->step->buffer[slot], TR_ACCESS_WRITE);
 }
 
-// ---- the record of the step
+// ---- the statistics of the step
 
-static void note_record(finder *f, tr_access_mode mode, int64_t first, int64_t count) {
-    const tr_statistics_layout *record = &f->plan->record;
-    int64_t own = tr_mesh_rank(&f->plan->request.mesh) * record->doubles;
-    note(f, record->buffer, mode, (own + first) * (int64_t)sizeof(double),
+static void note_statistics(finder *f, tr_access_mode mode, int64_t first,
+                            int64_t count) {
+    const tr_statistics_layout *layout = &f->plan->statistics;
+    int64_t own = tr_mesh_rank(&f->plan->request.mesh) * layout->doubles;
+    note(f, layout->buffer, mode, (own + first) * (int64_t)sizeof(double),
          count * (int64_t)sizeof(double));
 }
 
@@ -96,7 +97,7 @@ static int32_t value_at(const finder *f, const tr_operand *operand) {
     case TR_PLACE_DATA:
         return plan->data_ring[train ? 0 : 1];
     case TR_PLACE_SUMS:
-        return train ? plan->record.buffer : plan->sums;
+        return train ? plan->statistics.buffer : plan->sums;
     case TR_PLACE_LOGITS:
         return plan->logits;
     case TR_PLACE_STATE:
@@ -109,7 +110,7 @@ static int32_t value_at(const finder *f, const tr_operand *operand) {
 }
 
 // Where the step's micro-batch has its share of a value: its slot of the data ring, its
-// sums in the record, and what it writes of wave tensors.
+// sums in the statistics, and what it writes of wave tensors.
 static int64_t share_of(const finder *f, const tr_operand *operand, bool written) {
     const tr_plan *plan = f->plan;
     bool train = f->kind == TR_SEQUENCE_TRAIN;
@@ -118,8 +119,8 @@ static int64_t share_of(const finder *f, const tr_operand *operand, bool written
     case TR_PLACE_DATA:
         return micro % plan->slots[train ? 0 : 1] * plan->slot_bytes;
     case TR_PLACE_SUMS:
-        return train ? (tr_mesh_rank(&plan->request.mesh) * plan->record.doubles +
-                        plan->record.sums + micro * TR_SUMS) *
+        return train ? (tr_mesh_rank(&plan->request.mesh) * plan->statistics.doubles +
+                        plan->statistics.sums + micro * TR_SUMS) *
                            (int64_t)sizeof(double)
                      : 0;
     case TR_PLACE_WAVE:
@@ -204,7 +205,7 @@ static void note_launch(finder *f, const tr_flat_launch *launch) {
     }
     for (int i = 0; i < desc->out_count; i++) {
         bool there = launch->out[i].buffer >= 0;
-        bool none = launch->out[i].buffer == f->plan->record.buffer &&
+        bool none = launch->out[i].buffer == f->plan->statistics.buffer &&
                     tr_tensor_bytes(desc->out[i]) == 0;
         if (there && !none) {
             tr_access access = operand_of(f, launch->out[i], desc->out[i]);
@@ -279,16 +280,16 @@ static void note_load(finder *f) {
     note_data(f, TR_ACCESS_WRITE);
 }
 
-// The record: completed, or decided by. Somebody who asks for an end may have noted
+// The statistics: completed, or decided by. Somebody who asks for an end may have noted
 // that in it before.
 static void note_host(finder *f) {
     if (f->step->kind == TR_STEP_decide) {
-        note_whole(f, f->plan->record.buffer, TR_ACCESS_READ);
+        note_whole(f, f->plan->statistics.buffer, TR_ACCESS_READ);
         return;
     }
-    note_record(f, TR_ACCESS_ADD, TR_STATISTICS_ASKED, 1);
-    note_record(f, TR_ACCESS_WRITE, TR_STATISTICS_SECONDS,
-                TR_STATISTICS_PEAK - TR_STATISTICS_SECONDS + 1);
+    note_statistics(f, TR_ACCESS_ADD, TR_STATISTICS_ASKED, 1);
+    note_statistics(f, TR_ACCESS_WRITE, TR_STATISTICS_SECONDS,
+                    TR_STATISTICS_PEAK - TR_STATISTICS_SECONDS + 1);
 }
 
 static void note_launch_step(finder *f) {

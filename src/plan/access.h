@@ -2,7 +2,7 @@
 // order of issue. Waits, lifetimes and the proof follow from it (schedule.h).
 //
 // An access names bytes of a value, rather than a region that was cut beforehand:
-// pieces of an update, shards and records cut one value in several ways at once.
+// pieces of an update, shards and statistics cut one value in several ways at once.
 #ifndef TR_PLAN_ACCESS_H
 #define TR_PLAN_ACCESS_H
 

@@ -37,7 +37,7 @@ static size_t at(const walk *w, const tr_plan_step *step) {
     return (size_t)(step->unit * micros + step->micro);
 }
 
-// Does what the step's unit is given wait elsewhere?
+// Do the inputs of the step's unit wait elsewhere?
 static bool is_away(const walk *w, const tr_plan_step *step) {
     const tr_plan_unit *unit = &w->plan->units[step->unit];
     return unit->recomputed && unit->program->input_bytes > 0 && !w->stays[at(w, step)];

@@ -50,7 +50,7 @@ static tr_status check_params(const tr_plan *plan, const tr_flat *flat, tr_error
 
 // Frozen, it is only there to be read.
 static bool has_none(const tr_flat *flat) {
-    bool none = flat->grad.buffer < 0 && flat->sums.buffer < 0 && !flat->leaves &&
+    bool none = flat->grad.buffer < 0 && flat->sums.buffer < 0 && !flat->offloaded &&
                 !flat->measured;
     for (int s = 0; s < TR_OPTIMIZER_STATES; s++) {
         none = none && flat->state[s].buffer < 0;
@@ -76,7 +76,7 @@ static tr_status check_gradients(const tr_plan *plan, const tr_flat *flat,
     if (!is_whole(plan, flat, &flat->grad, element)) {
         return wrong(flat, "gradients have no room where the update reads them", err);
     }
-    bool stay = !flat->leaves || !tr__plan_grads_pass(plan);
+    bool stay = !flat->offloaded || !tr__plan_grads_pass(plan);
     bool good =
         stay ? is_whole(plan, flat, &flat->sums, element) : flat->sums.buffer < 0;
     return good ? TR_OK : wrong(flat, "sums of gradients have no room", err);
@@ -90,9 +90,9 @@ static tr_status check_leaving(const tr_plan *plan, tr_error *err) {
         if (flat->frozen) {
             continue;
         }
-        bool good = is_here(plan, &flat->grad) != flat->leaves;
+        bool good = is_here(plan, &flat->grad) != flat->offloaded;
         for (int s = 0; s < plan->request.optimizer_states; s++) {
-            good = good && is_here(plan, &flat->state[s]) != flat->leaves;
+            good = good && is_here(plan, &flat->state[s]) != flat->offloaded;
         }
         if (!good) {
             return wrong(flat, "gradients and states are not in one place", err);

@@ -43,7 +43,7 @@ static tr_status wrong(const walk *w, const char *what, const region *r) {
         [TR_PLACE_TEMP] = "the temporaries",
         [TR_PLACE_SUMS] = "the sums",
         [TR_PLACE_STATE] = "the states",
-        [TR_PLACE_LOGITS] = "the answer",
+        [TR_PLACE_LOGITS] = "the logits",
         [TR_PLACE_CACHE] = "the cache",
     };
     return tr_fail(w->err, TR_INTERNAL,
@@ -141,8 +141,8 @@ static row outputs_of(const walk *w, tr_place place, const tr_value *values) {
 
 static row inputs_of(const walk *w, tr_place place, const tr_value *values) {
     const tr_graph *graph = w->unit->graph;
-    row inputs = {.place = place, .count = graph->given_count, .values = values};
-    memcpy(inputs.desc, graph->given, sizeof graph->given);
+    row inputs = {.place = place, .count = graph->input_count, .values = values};
+    memcpy(inputs.desc, graph->inputs, sizeof graph->inputs);
     return inputs;
 }
 

@@ -49,7 +49,7 @@ typedef struct walk {
     tr_error *err;
 } walk;
 
-static bool grads_leave(const walk *w) {
+static bool grads_are_offloaded(const walk *w) {
     return w->plan->request.optimizer_placement != TR_SPACE_DEVICE;
 }
 
@@ -206,7 +206,7 @@ static int32_t add_reduce(walk *w, int flat) {
 
 static bool takes(const walk *w, departure part) {
     return part == REDUCE   ? tr__data_ranks(&w->plan->request) > 1
-           : part == EVICT  ? grads_leave(w)
+           : part == EVICT  ? grads_are_offloaded(w)
            : part == SQUARE ? w->squares
                             : w->writes;
 }
@@ -222,9 +222,9 @@ static void take_away(walk *w, size_t v, departure part) {
         }
         if (part == REDUCE) {
             left->of[TR_STREAM_COMM] = add_reduce(w, flat);
-        } else if (part == EVICT && w->plan->flats[flat].leaves) {
+        } else if (part == EVICT && w->plan->flats[flat].offloaded) {
             hand_over(w, flat, left);
-        } else if (part == SQUARE && w->plan->flats[flat].leaves) {
+        } else if (part == SQUARE && w->plan->flats[flat].offloaded) {
             add_square(w, flat);
         } else if (part == WRITE) {
             left->of[TR_STREAM_NVME] =
@@ -271,9 +271,9 @@ static void limit_visit(walk *w, size_t v, int32_t first) {
 // Those that several waves make, or that need memory to become f32, are measured when
 // all is there.
 static void add_squares(walk *w) {
-    bool late = grads_leave(w) && !w->squares && !w->writes;
-    for (size_t f = 0; late && f < w->plan->flat_count; f++) {
-        if (w->plan->flats[f].leaves) {
+    bool after_all = grads_are_offloaded(w) && !w->squares && !w->writes;
+    for (size_t f = 0; after_all && f < w->plan->flat_count; f++) {
+        if (w->plan->flats[f].offloaded) {
             add_square(w, (int)f);
         }
     }
@@ -328,7 +328,7 @@ static void write_steps(walk *w) {
 // Each part of a way takes the time of a visit, where there is somebody to wait for.
 static void choose_distances(walk *w) {
     const tr_plan_request *r = &w->plan->request;
-    bool ranks = tr__data_ranks(r) > 1, leave = grads_leave(w),
+    bool ranks = tr__data_ranks(r) > 1, leave = grads_are_offloaded(w),
          overlap = !r->no_overlap;
     w->reads = tr__part_is_on_nvme(w->plan, tr__used_part(w->plan));
     w->writes = tr__part_is_on_nvme(w->plan, TR_PART_GRAD);
@@ -387,7 +387,7 @@ static void edit_sync_parameters(walk *w) {
         if (w->reads) {
             read_for_sync(w, f, &read);
         }
-        if (w->plan->flats[f].leaves) {
+        if (w->plan->flats[f].offloaded) {
             add_fetch(w, (int)f);
         }
         if (stage == 1 || stage == 2) {

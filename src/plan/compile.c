@@ -25,8 +25,8 @@ static int same_kind(const tr_plan *plan, int unit, const tr_compile_request *re
         if (plan->units[u].owns_program && program->recomputed == request->recomputed &&
             strcmp(units[u].kind, units[unit].kind) == 0 &&
             units[u].build == units[unit].build &&
-            memcmp(program->graph->given_fixed, request->given_fixed,
-                   sizeof request->given_fixed) == 0 &&
+            memcmp(program->graph->input_fixed, request->input_fixed,
+                   sizeof request->input_fixed) == 0 &&
             tr__freezes_alike(&plan->request, &units[unit], program->graph)) {
             return u;
         }
@@ -38,10 +38,10 @@ static int same_kind(const tr_plan *plan, int unit, const tr_compile_request *re
 static void outputs_of(const tr_unit_program *program, tr_tensor_desc *desc, int *count,
                        tr_compile_request *next) {
     const tr_graph *graph = program->graph;
-    memset(next->given_fixed, 0, sizeof next->given_fixed);
+    memset(next->input_fixed, 0, sizeof next->input_fixed);
     for (int i = 0; i < graph->output_count; i++) {
         desc[i] = tr_graph_desc(graph, graph->output[i]);
-        next->given_fixed[i] =
+        next->input_fixed[i] =
             next->train && program->derived.output_grad[i] == TR_NO_VALUE;
     }
     *count = graph->output_count;
@@ -64,12 +64,12 @@ static tr_status check_trained(const tr_plan *plan, tr_error *err) {
                          "nothing would be trained: leave some of them out");
 }
 
-static tr_status same_inputs(const tr_graph *graph, const tr_tensor_desc *given,
+static tr_status same_inputs(const tr_graph *graph, const tr_tensor_desc *inputs,
                              int count, const char *name, tr_error *err) {
-    bool same = graph->given_count == count;
+    bool same = graph->input_count == count;
     for (int i = 0; same && i < count; i++) {
-        same = graph->given[i].dtype == given[i].dtype &&
-               tr_shape_equal(graph->given[i].shape, given[i].shape);
+        same = graph->inputs[i].dtype == inputs[i].dtype &&
+               tr_shape_equal(graph->inputs[i].shape, inputs[i].shape);
     }
     return same ? TR_OK
                 : tr_fail(err, TR_USAGE,
@@ -110,8 +110,8 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
                                   .target = plan->target,
                                   .real = r->compute,
                                   .plan = r};
-    tr_tensor_desc given[TR_GRAPH_IO_MAX];
-    int given_count = 0;
+    tr_tensor_desc inputs[TR_GRAPH_IO_MAX];
+    int input_count = 0;
     plan->units = tr__calloc((size_t)plan->unit_count, sizeof *plan->units);
     if (!plan->units) {
         return tr_fail(err, TR_MEMORY, "no memory for the plan's units");
@@ -123,10 +123,10 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
         tr_status status;
         if (twin >= 0) {
             plan->units[u].program = plan->units[twin].program;
-            status = same_inputs(plan->units[u].program->graph, given, given_count,
+            status = same_inputs(plan->units[u].program->graph, inputs, input_count,
                                  unit->name, err);
         } else {
-            status = tr__unit_compile(&request, unit, given, given_count, &plan->batch,
+            status = tr__unit_compile(&request, unit, inputs, input_count, &plan->batch,
                                       &plan->units[u].program, err);
             plan->units[u].owns_program = status == TR_OK;
         }
@@ -136,7 +136,7 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
         if (status != TR_OK) {
             return status;
         }
-        outputs_of(plan->units[u].program, given, &given_count, &request);
+        outputs_of(plan->units[u].program, inputs, &input_count, &request);
     }
     return check_trained(plan, err);
 }

@@ -1,5 +1,5 @@
 // What the parts of the compiler of unit programs share: layouts (layout of values in
-// blocks), homes (values that share a place), places (which block a value lies in),
+// blocks), in_place (values that share a place), places (which block a value lies in),
 // program (one program, instruction by instruction), unit (all programs of a unit).
 #ifndef TR_PLAN_COMPILER_H
 #define TR_PLAN_COMPILER_H
@@ -23,7 +23,7 @@ typedef struct tr_compiler {
     tr_unit_program *unit;
     tr_graph *graph;
     const tr_batch_tensors *batch;
-    tr_value *home; // [values] the value whose place it shares: most are their own
+    tr_value *alias; // [values] the value whose place it shares: most are their own
     int64_t *saved_offset; // [values] in TR_PLACE_SAVED; -1: not there
     int64_t *wave_offset;  // [values] in TR_PLACE_WAVE and TR_PLACE_WAVE_GRAD
     tr_error *err;
@@ -55,9 +55,9 @@ int64_t tr__cache_offset(const tr_compiler *c, tr_value value);
 // and bytes, and the compiler's offsets. `forward_values`: those before the derivation.
 tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values);
 
-// ---- homes.c
+// ---- in_place.c
 
-// Fills in `home`.
+// Fills in `alias`.
 tr_status tr__compiler_in_place(tr_compiler *c);
 
 // ---- places.c

@@ -60,7 +60,7 @@ bool tr__plan_grads_pass(const tr_plan *plan) {
 
 bool tr__flat_grads_pass(const tr_plan *plan, int flat) {
     return tr__plan_stage(plan) >= 2 ||
-           (tr__data_ranks(&plan->request) == 1 && plan->flats[flat].leaves);
+           (tr__data_ranks(&plan->request) == 1 && plan->flats[flat].offloaded);
 }
 
 bool tr__flat_has_gaps(const tr_plan *plan, int flat) {
@@ -84,7 +84,7 @@ int64_t tr__plan_staying(const tr_plan *plan) {
     int64_t count = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
         const tr_flat *flat = &plan->flats[f];
-        count += flat->leaves || flat->frozen ? 0 : flat->count;
+        count += flat->offloaded || flat->frozen ? 0 : flat->count;
     }
     return count;
 }

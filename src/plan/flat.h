@@ -49,7 +49,7 @@ typedef struct tr_flat {
     bool slice;    // of a tied tensor that is used in slices
     bool measured; // its gradients count for the noise scale, where it is measured
     const char *no_micro_norm; // why not, in words; NULL: it does, or nothing measures
-    bool leaves; // states and update are elsewhere, and gradients go there
+    bool offloaded; // states and update are elsewhere, and gradients go there
     size_t first_param, end_param; // its parameters are among these of the plan
     int param_count;
     int64_t count;      // elements, padding included
@@ -69,7 +69,7 @@ typedef struct tr_flat {
     tr_flat_range sums; // gradients that stay on the device until they are complete:
                         // grad, or what is evicted to it; buffer -1: none stay
     tr_flat_range state[TR_OPTIMIZER_STATES]; // f32
-    int64_t squares; // where the squares of its gradients begin, of the record's
+    int64_t squares; // where the squares of its gradients begin, of the statistics'
     int64_t parts;   // where its tensors' parts begin in what a rank measures
 } tr_flat;
 

@@ -69,10 +69,10 @@ static bool finish(tr_flat_launch *launch) {
     return launch->kernel != NULL;
 }
 
-// Double `at` of this rank's record of the step.
-static tr_location in_record(const tr_plan *plan, int64_t at) {
-    int64_t own = tr_mesh_rank(&plan->request.mesh) * plan->record.doubles;
-    return (tr_location){plan->record.buffer, (own + at) * (int64_t)sizeof(double)};
+// Double `at` of this rank's statistics of the step.
+static tr_location in_statistics(const tr_plan *plan, int64_t at) {
+    int64_t own = tr_mesh_rank(&plan->request.mesh) * plan->statistics.doubles;
+    return (tr_location){plan->statistics.buffer, (own + at) * (int64_t)sizeof(double)};
 }
 
 // Element `first` of a flat buffer, in what is kept of a part.
@@ -104,7 +104,7 @@ static bool accumulate(const tr_plan *plan, const tr_plan_step *step,
     out->contributes[0] = bit;
     if (type == TR_I64) {
         set_added(out, 1, vector(TR_F64, TR_ACCUMULATE_COUNTS),
-                  in_record(plan, TR_STATISTICS_TOO_LARGE));
+                  in_statistics(plan, TR_STATISTICS_TOO_LARGE));
     }
     return finish(out);
 }
@@ -112,24 +112,24 @@ static bool accumulate(const tr_plan *plan, const tr_plan_step *step,
 // What further waves have made, on its way from the device: integers.
 static bool add_sums(const tr_plan *plan, const tr_plan_step *step,
                      tr_flat_launch *out) {
-    const tr_flat_range *home = &flat_of(plan, step)->grad;
+    const tr_flat_range *grad = &flat_of(plan, step)->grad;
     tr_dtype type = plan->request.sums;
     tr_accumulate_attr attr = {(int32_t)type};
     *out = begin(plan, step, &tr__op_accumulate);
     memcpy(out->desc.attr, &attr, sizeof attr);
-    add_input(out, vector(type, home->count),
+    add_input(out, vector(type, grad->count),
               (tr_location){step->buffer[TR_SLOT_INPUT], 0});
-    set_added(out, 0, vector(type, home->count), (tr_location){home->buffer, 0});
+    set_added(out, 0, vector(type, grad->count), (tr_location){grad->buffer, 0});
     return finish(out);
 }
 
-// This rank's gradients of a flat buffer, by blocks into its record.
+// This rank's gradients of a flat buffer, by blocks into its statistics.
 static bool squares(const tr_plan *plan, const tr_plan_step *step, const tr_flat *flat,
                     tr_location sums, tr_flat_launch *out) {
     *out = begin(plan, step, &tr__op_gradient_squares);
     add_input(out, vector(plan->request.sums, flat->own), sums);
     set_result(out, 0, vector(TR_F64, tr__ceil_div(flat->own, TR_NORM_BLOCK)),
-               in_record(plan, plan->record.partials + flat->squares));
+               in_statistics(plan, plan->statistics.partials + flat->squares));
     return finish(out);
 }
 
@@ -155,7 +155,7 @@ static bool squares_of_all(const tr_plan *plan, const tr_plan_step *step, size_t
     while (*next < plan->flat_count) {
         const tr_flat *flat = &plan->flats[(*next)++];
         tr_location sums = in_range(&flat->grad, flat->first, tr__sum_bytes(plan));
-        bool here = !flat->leaves && !flat->frozen;
+        bool here = !flat->offloaded && !flat->frozen;
         if (here && squares(plan, step, flat, sums, out)) {
             return true;
         }
@@ -163,12 +163,12 @@ static bool squares_of_all(const tr_plan *plan, const tr_plan_step *step, size_t
     return false;
 }
 
-// Of gradients that stay as a backward made them, into one number of the record.
+// Of gradients that stay as a backward made them, into one number of the statistics.
 static bool sum_squares(const tr_plan *plan, const tr_plan_step *step, int64_t count,
                         tr_location grads, tr_statistics_flag to, tr_flat_launch *out) {
     *out = begin(plan, step, &tr__op_sum_of_squares);
     add_input(out, vector(TR_F32, count), grads);
-    set_added(out, 0, vector(TR_F64, 1), in_record(plan, to));
+    set_added(out, 0, vector(TR_F64, 1), in_statistics(plan, to));
     return finish(out);
 }
 
@@ -247,8 +247,8 @@ static bool clear(const tr_plan *plan, const tr_plan_step *step, size_t *next,
         return clear_gradients(plan, step, next, out);
     }
     // Squares are written, never added to.
-    return (*next)++ == 0 &&
-           zero(plan, step, TR_F64, plan->record.partials, in_record(plan, 0), out);
+    return (*next)++ == 0 && zero(plan, step, TR_F64, plan->statistics.partials,
+                                  in_statistics(plan, 0), out);
 }
 
 // ---- wave tensors

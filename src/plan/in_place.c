@@ -6,13 +6,13 @@
 #include "plan/compiler.h"
 
 static tr_value root_of(const tr_compiler *c, tr_value value) {
-    while (c->home[value] != value) {
-        value = c->home[value];
+    while (c->alias[value] != value) {
+        value = c->alias[value];
     }
     return value;
 }
 
-static bool is_given(const tr_value *list, int count, tr_value value) {
+static bool is_one_of(const tr_value *list, int count, tr_value value) {
     for (int i = 0; i < count; i++) {
         if (list[i] == value) {
             return true;
@@ -84,9 +84,9 @@ static void share_forward(tr_compiler *c, const tr_call *node) {
         !is_of_micro_batch(c, node->out[0])) {
         return;
     }
-    if (!is_given(c->graph->output, c->graph->output_count, value) &&
+    if (!is_one_of(c->graph->output, c->graph->output_count, value) &&
         is_read_once(c, value) && !backward_mentions(c, value)) {
-        c->home[value] = node->out[0];
+        c->alias[value] = node->out[0];
     }
 }
 
@@ -101,16 +101,16 @@ static bool is_passing(const tr_compiler *c, tr_value value) {
     }
     const tr_value_info *of = &c->graph->values[info->index];
     return of->kind != TR_VALUE_PARAM && !of->wave &&
-           !is_given(derived->input_grad, c->graph->given_count, value) &&
-           !is_given(derived->output_grad, c->graph->output_count, value);
+           !is_one_of(derived->input_grad, c->graph->input_count, value) &&
+           !is_one_of(derived->output_grad, c->graph->output_count, value);
 }
 
 // May it be destroyed once the call has read it?
 static bool is_last_read(const tr_compiler *c, size_t index, tr_value value) {
     const tr_derivation *derived = &c->unit->derived;
     bool last = is_passing(c, value) ||
-                (is_given(derived->output_grad, c->graph->output_count, value) &&
-                 !is_given(derived->input_grad, c->graph->given_count, value));
+                (is_one_of(derived->output_grad, c->graph->output_count, value) &&
+                 !is_one_of(derived->input_grad, c->graph->input_count, value));
     for (size_t i = index + 1; i < derived->backward_count && last; i++) {
         const tr_call *call = &derived->backward[i];
         last = !times_read(call, value) && !writes(call, value);
@@ -134,19 +134,19 @@ static void share_backward(tr_compiler *c, size_t index) {
     tr_value value = under(c, call);
     if (value != TR_NO_VALUE && is_passing(c, call->out[0]) &&
         is_new(c, index, call->out[0]) && is_last_read(c, index, value)) {
-        c->home[call->out[0]] = value;
+        c->alias[call->out[0]] = value;
     }
 }
 
 tr_status tr__compiler_in_place(tr_compiler *c) {
     size_t values = c->graph->value_count;
-    c->home = tr__calloc(values, sizeof *c->home);
-    if (!c->home) {
+    c->alias = tr__calloc(values, sizeof *c->alias);
+    if (!c->alias) {
         return tr_fail(c->err, TR_MEMORY, "no memory for the layout of unit %s",
                        c->unit->kind);
     }
     for (size_t v = 0; v < values; v++) {
-        c->home[v] = (tr_value)v;
+        c->alias[v] = (tr_value)v;
     }
     for (size_t n = 0; n < c->graph->node_count; n++) {
         share_forward(c, &c->graph->nodes[n]);
@@ -155,7 +155,7 @@ tr_status tr__compiler_in_place(tr_compiler *c) {
         share_backward(c, i);
     }
     for (size_t v = 0; v < values; v++) {
-        c->home[v] = root_of(c, (tr_value)v);
+        c->alias[v] = root_of(c, (tr_value)v);
     }
     return TR_OK;
 }

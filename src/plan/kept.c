@@ -1,6 +1,6 @@
 // Pass: buffers that live from step to step and belong to no flat buffer: the rings of
-// data, the record, what moves between ranks and NVMe passes through, sums, the answer.
-// Host and device share most of them.
+// data, the statistics, what moves between ranks and NVMe passes through, sums, the
+// logits. Host and device share most of them.
 #include "base/batch.h"
 #include "base/checked.h"
 #include "comm/comm.h"
@@ -73,23 +73,23 @@ static tr_status keep_rings(tr_plan *plan, tr_error *err) {
     return status;
 }
 
-// The record of the step, of all ranks, and what moves between them on its way.
-static tr_status keep_records(tr_plan *plan, tr_error *err) {
+// The statistics of the step, of all ranks, and what moves between them on its way.
+static tr_status keep_statistics(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     int64_t bytes = 0;
     if (r->inference) {
-        plan->record.buffer = plan->staging = -1;
+        plan->statistics.buffer = plan->staging = -1;
         return TR_OK;
     }
-    if (!tr__mul_i64(plan->record.doubles,
+    if (!tr__mul_i64(plan->statistics.doubles,
                      tr_mesh_ranks(&r->mesh) * (int64_t)sizeof(double), &bytes)) {
         return tr_fail(err, TR_USAGE,
-                       "the record of a step needs more than 2^63 bytes");
+                       "the statistics of a step need more than 2^63 bytes");
     }
     tr_status status = keep(plan,
                             tr_mesh_ranks(&r->mesh) > 1 ? TR_LEDGER_communication
                                                         : TR_LEDGER_workspace,
-                            bytes, &plan->record.buffer, err);
+                            bytes, &plan->statistics.buffer, err);
     return status == TR_OK ? keep(plan, TR_LEDGER_communication,
                                   tr__comm_staging_bytes(tr_mesh_ranks(&r->mesh)),
                                   &plan->staging, err)
@@ -100,7 +100,7 @@ tr_status tr__pass_kept(tr_plan *plan, tr_error *err) {
     const tr_unit_program *last = plan->units[plan->unit_count - 1].program;
     tr_status status = keep_rings(plan, err);
     if (status == TR_OK) {
-        status = keep_records(plan, err);
+        status = keep_statistics(plan, err);
     }
     if (status == TR_OK) {
         status = keep_exchange(plan, err);

@@ -30,7 +30,7 @@ int64_t tr__value_bytes(const tr_compiler *c, tr_value value) {
 int64_t tr__input_offset(const tr_compiler *c, int index) {
     int64_t offset = 0;
     for (int i = 0; i < index; i++) {
-        offset += room(c->graph->given[i], c->request->micro_batch);
+        offset += room(c->graph->inputs[i], c->request->micro_batch);
     }
     return offset;
 }
@@ -190,7 +190,7 @@ static bool in_boundary(const tr_compiler *c, tr_value value) {
             return true;
         }
     }
-    for (int i = 0; i < c->graph->given_count; i++) {
+    for (int i = 0; i < c->graph->input_count; i++) {
         if (value == derived->input_grad[i]) {
             return true;
         }
@@ -215,9 +215,9 @@ static void mark_saved(const tr_compiler *c, size_t forward_values, const bool *
     for (size_t v = 0; v < c->graph->value_count; v++) {
         bool kept =
             v < forward_values && c->request->train && c->unit->derived.saved[v];
-        tr_value home = c->home[v];
-        if ((kept || crosses[v]) && !in_boundary(c, home) && !is_handed_on(c, home)) {
-            saved[home] = true;
+        tr_value place = c->alias[v];
+        if ((kept || crosses[v]) && !in_boundary(c, place) && !is_handed_on(c, place)) {
+            saved[place] = true;
         }
     }
 }
@@ -272,9 +272,10 @@ static bool any(const tr_value *values, int count) {
 // A boundary's gradients have its layout, or there are none.
 static void count_gradients(tr_compiler *c) {
     const tr_derivation *derived = &c->unit->derived;
-    bool given = c->request->train && any(derived->input_grad, c->graph->given_count);
+    bool has_grad =
+        c->request->train && any(derived->input_grad, c->graph->input_count);
     bool made = c->request->train && any(derived->output_grad, c->graph->output_count);
-    c->unit->input_grad_bytes = given ? c->unit->input_bytes : 0;
+    c->unit->input_grad_bytes = has_grad ? c->unit->input_bytes : 0;
     c->unit->output_grad_bytes = made ? c->unit->output_bytes : 0;
 }
 
@@ -293,7 +294,7 @@ tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values) {
         status = lay_out_saved(c, forward_values);
     }
     if (status == TR_OK) {
-        c->unit->input_bytes = tr__input_offset(c, c->graph->given_count);
+        c->unit->input_bytes = tr__input_offset(c, c->graph->input_count);
         c->unit->output_bytes = tr__output_offset(c, c->graph->output_count);
         count_gradients(c);
         c->unit->cache_bytes = tr__cache_offset(c, (tr_value)c->graph->value_count);

@@ -23,7 +23,7 @@ static const tr_flat *flat_of(const tr_plan *plan, const tr_plan_step *step) {
 
 // ---- between spaces
 
-// What a unit is given, whole, from one buffer to another.
+// A unit's inputs, whole, from one buffer to another.
 static void copy_boundary(const tr_plan *plan, const tr_plan_step *step, tr_copy *out) {
     int64_t bytes = plan->units[step->unit].program->input_bytes;
     *out = (tr_copy){.from = all_of(step->buffer[TR_SLOT_INPUT], bytes),
@@ -33,12 +33,12 @@ static void copy_boundary(const tr_plan *plan, const tr_plan_step *step, tr_copy
 // Parameters, from where they live or are staged.
 static void copy_fetched(const tr_plan *plan, const tr_plan_step *step, tr_copy *out) {
     const tr_flat *flat = flat_of(plan, step);
-    const tr_flat_range *home = &flat->copy;
+    const tr_flat_range *copy = &flat->copy;
     int32_t staged = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
-    int64_t element = tr__param_bytes(plan), bytes = home->count * element;
+    int64_t element = tr__param_bytes(plan), bytes = copy->count * element;
     *out = (tr_copy){
-        .from = all_of(staged < 0 ? home->buffer : staged, bytes),
-        .to = to < 0 ? in_range(&flat->param, home->first, home->count, element)
+        .from = all_of(staged < 0 ? copy->buffer : staged, bytes),
+        .to = to < 0 ? in_range(&flat->param, copy->first, copy->count, element)
                      : all_of(to, bytes),
     };
 }
@@ -46,13 +46,13 @@ static void copy_fetched(const tr_plan *plan, const tr_plan_step *step, tr_copy 
 // Gradients, to where they are updated or staged.
 static void copy_evicted(const tr_plan *plan, const tr_plan_step *step, tr_copy *out) {
     const tr_flat *flat = flat_of(plan, step);
-    const tr_flat_range *home = &flat->grad;
+    const tr_flat_range *grad = &flat->grad;
     int32_t from = step->buffer[TR_SLOT_INPUT], staged = step->buffer[TR_SLOT_OUTPUT];
-    int64_t element = tr__sum_bytes(plan), bytes = home->count * element;
+    int64_t element = tr__sum_bytes(plan), bytes = grad->count * element;
     *out = (tr_copy){
-        .from = from < 0 ? in_range(&flat->sums, home->first, home->count, element)
+        .from = from < 0 ? in_range(&flat->sums, grad->first, grad->count, element)
                          : all_of(from, bytes),
-        .to = all_of(staged < 0 ? home->buffer : staged, bytes),
+        .to = all_of(staged < 0 ? grad->buffer : staged, bytes),
     };
 }
 
@@ -147,9 +147,9 @@ static tr_exchange gather(const tr_plan *plan, const tr_plan_step *step) {
     case TR_PART_NORMS:
         return gather_bytes(plan, step, step->buffer[TR_SLOT_OUTPUT],
                             plan->norms.parts * (int64_t)sizeof(tr_squares));
-    default: // the record: nobody gathers optimizer states
-        return gather_bytes(plan, step, plan->record.buffer,
-                            plan->record.doubles * (int64_t)sizeof(double));
+    default: // the statistics: nobody gathers optimizer states
+        return gather_bytes(plan, step, plan->statistics.buffer,
+                            plan->statistics.doubles * (int64_t)sizeof(double));
     }
 }
 

@@ -167,13 +167,14 @@ static void add_update(writer *w, tr_plan_step_kind kind, size_t f) {
     if (flat->frozen) {
         return;
     }
-    add(w, (tr_plan_step){.kind = kind,
-                          .stream = flat->leaves ? TR_STREAM_HOST : TR_STREAM_COMPUTE,
-                          .guard = TR_GUARD_APPLIED,
-                          .unit = (int32_t)f,
-                          .first = shards ? flat->first : 0,
-                          .count = shards ? flat->own : flat->count,
-                          .slot = -1});
+    add(w,
+        (tr_plan_step){.kind = kind,
+                       .stream = flat->offloaded ? TR_STREAM_HOST : TR_STREAM_COMPUTE,
+                       .guard = TR_GUARD_APPLIED,
+                       .unit = (int32_t)f,
+                       .first = shards ? flat->first : 0,
+                       .count = shards ? flat->own : flat->count,
+                       .slot = -1});
 }
 
 // Wave tensors that no segment waits for are merged when all waves have added to them,
@@ -241,20 +242,20 @@ static void train_step(writer *w) {
     }
 }
 
-// One micro-batch, forward only; for an answer the caller has filled the data slot. An
-// op over the effective batch has, here, that of one.
-static void forward_only(writer *w, bool answer) {
+// One micro-batch, forward only. For logits the caller has filled the data slot. The
+// effective batch of an op over it is this micro-batch.
+static void forward_only(writer *w, bool logits) {
     w->saves_nothing = true;
     w->first = 0;
     w->end = 1;
     for (int u = w->plan->runs.first; u < w->plan->runs.end; u++) {
-        if (answer) { // all segments in one program
+        if (logits) { // all segments in one program
             add_forward(w, u, 0, 0);
         } else {
             forward_unit(w, u);
         }
     }
-    if (!answer) {
+    if (!logits) {
         add(w, (tr_plan_step){.kind = TR_STEP_unload, .stream = TR_STREAM_DATA});
     }
 }

@@ -287,19 +287,20 @@ static tr_status keep(tr_plan *plan, const tr_flat *flat, bool sharded, tr_space
 }
 
 static tr_space optimizer_of(const tr_plan *plan, const tr_flat *flat) {
-    return flat->leaves ? plan->request.optimizer_placement : TR_SPACE_DEVICE;
+    return flat->offloaded ? plan->request.optimizer_placement : TR_SPACE_DEVICE;
 }
 
-// Where the f32 values are that 16 bits are rounded from; `home`: of what is fetched.
-// Nobody reads those of a frozen flat buffer but who saves them.
-static tr_space masters_of(const tr_plan *plan, const tr_flat *flat, tr_space home) {
+// Where the f32 values are that 16 bits are rounded from; `placement`: of what is
+// fetched. Nobody reads those of a frozen flat buffer but who saves them.
+static tr_space masters_of(const tr_plan *plan, const tr_flat *flat,
+                           tr_space placement) {
     const tr_plan_request *r = &plan->request;
-    if (!tr__plan_is_half(plan) || flat->leaves) {
-        return home;
+    if (!tr__plan_is_half(plan) || flat->offloaded) {
+        return placement;
     }
     bool away = r->param_placement != TR_SPACE_DEVICE;
     return !flat->frozen                               ? TR_SPACE_DEVICE
-           : away                                      ? home
+           : away                                      ? placement
            : r->optimizer_placement == TR_SPACE_DEVICE ? TR_SPACE_DEVICE
                                                        : TR_SPACE_HOST;
 }
@@ -310,8 +311,8 @@ static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
     bool away = r->param_placement != TR_SPACE_DEVICE;
     bool half = tr__plan_is_half(plan);
     // Of what is fetched, and of the masters, which are the same in f32.
-    tr_space home = away ? r->param_placement : optimizer_of(plan, flat);
-    tr_space masters = masters_of(plan, flat, home);
+    tr_space placement = away ? r->param_placement : optimizer_of(plan, flat);
+    tr_space masters = masters_of(plan, flat, placement);
     // Ranks that have all of a frozen flat buffer never gather it.
     int masters_from = flat->frozen ? SHARDS_PARAM : SHARDS_STATE;
     size_t element = (size_t)tr__param_bytes(plan);
@@ -328,9 +329,9 @@ static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
                       sizeof(float), &flat->master, err);
     }
     flat->copy = half ? flat->param : flat->master;
-    if (status == TR_OK && home != TR_SPACE_DEVICE && half) {
-        status = keep(plan, flat, stage >= SHARDS_STATE, home, TR_LEDGER_parameters,
-                      element, &flat->copy, err);
+    if (status == TR_OK && placement != TR_SPACE_DEVICE && half) {
+        status = keep(plan, flat, stage >= SHARDS_STATE, placement,
+                      TR_LEDGER_parameters, element, &flat->copy, err);
     }
     if (alone) {
         flat->master = (tr_flat_range){-1, flat->copy.first, flat->copy.count};
@@ -344,12 +345,12 @@ static tr_status keep_gradients(tr_plan *plan, tr_flat *flat, tr_error *err) {
     size_t sum = (size_t)tr__sum_bytes(plan);
     tr_status status = TR_OK;
     flat->sums.buffer = -1;
-    if (!flat->leaves || !tr__plan_grads_pass(plan)) {
+    if (!flat->offloaded || !tr__plan_grads_pass(plan)) {
         status = keep(plan, flat, stage >= SHARDS_GRAD, TR_SPACE_DEVICE,
                       TR_LEDGER_gradients, sum, &flat->sums, err);
     }
     flat->grad = flat->sums;
-    return status == TR_OK && flat->leaves
+    return status == TR_OK && flat->offloaded
                ? keep(plan, flat, stage >= SHARDS_STATE, r->grad_placement,
                       TR_LEDGER_gradients, sum, &flat->grad, err)
                : status;
@@ -383,9 +384,9 @@ static void choose_leaving(tr_plan *plan) {
     int64_t room = (int64_t)(r->optimizer_stays * (double)all);
     for (size_t f = 0; f < plan->flat_count; f++) {
         tr_flat *flat = &plan->flats[f];
-        flat->leaves = r->optimizer_placement != TR_SPACE_DEVICE &&
-                       flat->count > room && !flat->frozen;
-        room -= flat->leaves || flat->frozen ? 0 : flat->count;
+        flat->offloaded = r->optimizer_placement != TR_SPACE_DEVICE &&
+                          flat->count > room && !flat->frozen;
+        room -= flat->offloaded || flat->frozen ? 0 : flat->count;
     }
 }
 

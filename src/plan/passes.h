@@ -13,7 +13,7 @@ tr_status tr__pass_partition(tr_plan *plan, tr_error *err);
 tr_status tr__plan_check_slices(const tr_plan *plan, tr_error *err);
 // The order of work: wave by wave, unit by unit, segment by segment.
 tr_status tr__pass_order(tr_plan *plan, tr_error *err);
-// Units whose activations are dropped and made again before their backward.
+// Units whose activations are dropped and recomputed before their backward.
 tr_status tr__pass_recompute(tr_plan *plan, tr_error *err);
 // Sums that are not f32: each micro-batch's gradients are accumulated into them.
 tr_status tr__pass_accumulate(tr_plan *plan, tr_error *err);
@@ -25,7 +25,7 @@ tr_status tr__pass_communicate(tr_plan *plan, tr_error *err);
 tr_status tr__pass_stage(tr_plan *plan, tr_error *err);
 // Updates on the host that a step leaves to the next one.
 tr_status tr__pass_defer(tr_plan *plan, tr_error *err);
-// The record of the step, and the bytes that move in it.
+// The statistics of the step, and the bytes that move in it.
 tr_status tr__pass_traffic(tr_plan *plan, tr_error *err);
 // The inputs of recomputed units leave the device, and come back.
 tr_status tr__pass_boundary(tr_plan *plan, tr_error *err);

@@ -80,7 +80,7 @@ static tr_operand grad_place(const tr_compiler *c, tr_draft *d, tr_value value) 
             return at(TR_PLACE_OUTPUT_GRAD, tr__output_offset(c, i));
         }
     }
-    for (int i = 0; i < c->graph->given_count; i++) {
+    for (int i = 0; i < c->graph->input_count; i++) {
         if (derived->input_grad[i] == value) {
             return at(TR_PLACE_INPUT_GRAD, tr__input_offset(c, i));
         }
@@ -109,7 +109,7 @@ static tr_operand find_place(const tr_compiler *c, tr_draft *d, tr_value value) 
         return grad_place(c, d, value);
     case TR_VALUE_TEMP:
         return in_temp(d, value);
-    case TR_VALUE_ANSWER:
+    case TR_VALUE_LOGITS:
         return at(TR_PLACE_LOGITS, 0);
     case TR_VALUE_CACHE:
         return at(TR_PLACE_CACHE, tr__cache_offset(c, value));
@@ -119,7 +119,7 @@ static tr_operand find_place(const tr_compiler *c, tr_draft *d, tr_value value) 
 
 tr_operand tr__value_place(const tr_compiler *c, tr_draft *d, tr_value value) {
     tr_operand operand =
-        value == TR_NO_VALUE ? at(TR_PLACE_NONE, 0) : find_place(c, d, c->home[value]);
+        value == TR_NO_VALUE ? at(TR_PLACE_NONE, 0) : find_place(c, d, c->alias[value]);
     operand.value = value;
     return operand;
 }

@@ -65,13 +65,13 @@ struct tr_plan {
     tr_sequence sequences[TR_SEQUENCES];
     tr_buffer *buffers;
     size_t buffer_count, buffer_capacity;
-    int data_ring[2]; // buffers: of training, of evaluation (or the answer's)
+    int data_ring[2]; // buffers: of training, of evaluation (or inference)
     int64_t slots[2]; // micro-batches in each ring
     int64_t slot_bytes;
-    tr_statistics_layout record; // of training
-    tr_norms_layout norms;       // where request.tensor_norms
-    int sums;                    // buffer: double [TR_SUMS] of evaluation
-    int staging;                 // buffer: what moves between ranks passes through it
+    tr_statistics_layout statistics; // of training
+    tr_norms_layout norms;           // where request.tensor_norms
+    int sums;                        // buffer: double [TR_SUMS] of evaluation
+    int staging; // buffer: what moves between ranks passes through it
     tr_traffic traffic;
     int logits;   // buffer, -1: none
     int exchange; // buffer: what moves between NVMe and files passes through it; -1: no

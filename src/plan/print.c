@@ -19,7 +19,7 @@ typedef struct item {
     int32_t segment;
     int64_t micro, last_micro;
     int64_t pieces; // of staged updates
-    bool late;      // those that the step before may have left
+    bool deferred;  // those of an update that the step before may have deferred
     bool of_micro, of_flat;
 } item;
 
@@ -76,7 +76,7 @@ static size_t fold_runs(const tr_sequence *sequence, item *items) {
                                     .segment = step->segment,
                                     .micro = step->micro,
                                     .last_micro = step->micro,
-                                    .late = step->guard == TR_GUARD_DEFERRED,
+                                    .deferred = step->guard == TR_GUARD_DEFERRED,
                                     .of_micro = tr__step_is_of_micro_batch(step),
                                     .of_flat = tr__step_is_of_flat(step)};
         }
@@ -103,7 +103,7 @@ static bool is_shifted(const item *a, const item *b, const repeat *by) {
            a->segment + segments == b->segment && a->unit + units == b->unit &&
            a->last_unit + units == b->last_unit && a->micro + micro == b->micro &&
            a->last_micro + micro == b->last_micro && a->pieces == b->pieces &&
-           a->late == b->late;
+           a->deferred == b->deferred;
 }
 
 static size_t times_repeated(const item *items, size_t count, const repeat *by) {
@@ -195,7 +195,7 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
     if (it->group && axes) {
         fprintf(to, ", group %s", tr__axes_name(it->group));
     }
-    fputs(it->late ? ", if the step before has left them" : "", to);
+    fputs(it->deferred ? ", if the step before has left them" : "", to);
     if (it->of_micro) {
         bool many = it->last_micro != it->micro;
         fprintf(to, many ? ", micro-batches %" PRId64 : ", micro-batch %" PRId64,

@@ -270,7 +270,7 @@ static void write_traffic(const tr_plan *plan, tr_json_writer *to) {
 
 tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
                                  tr_error *err) {
-    bool answers = plan->request.inference;
+    bool inference = plan->request.inference;
     write_request(plan, to);
     write_ledger(plan, to);
     write_traffic(plan, to);
@@ -281,7 +281,7 @@ tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
         return status;
     }
     write_steps(plan,
-                &plan->sequences[answers ? TR_SEQUENCE_INFERENCE : TR_SEQUENCE_TRAIN],
+                &plan->sequences[inference ? TR_SEQUENCE_INFERENCE : TR_SEQUENCE_TRAIN],
                 to);
     return ferror(to->to) ? tr_fail(err, TR_IO, "cannot write the plan") : TR_OK;
 }

@@ -96,7 +96,7 @@ typedef struct tr_unit_program {
 typedef struct tr_compile_request {
     int64_t micro_batch;
     bool many;                   // more than one micro-batch adds to a gradient
-    bool train;                  // else inference: only `answer` is compiled,
+    bool train;                  // else inference: only `inference` is compiled,
     bool all_rows;               // for every row of the loss
     int64_t cache_positions;     // tr_plan_request.cache_positions
     int64_t cache_piece;         // positions that are computed at once at most
@@ -105,13 +105,14 @@ typedef struct tr_compile_request {
     tr_target target;            // of all kernels
     tr_dtype real;               // f32, bf16 or f16: what units compute in
     const tr_plan_request *plan; // says what is frozen; NULL: nothing
-    bool given_fixed[TR_GRAPH_IO_MAX]; // of what it is given: nothing trained leads to
+    bool input_fixed[TR_GRAPH_IO_MAX]; // of its inputs: nothing trained leads to
                                        // it
 } tr_compile_request;
 
-// Compiles a unit that is given `given`. Prepares its kernels; allocates no tensors.
+// Compiles a unit with these inputs [input_count]. Prepares its kernels; allocates no
+// tensors.
 tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_unit *unit,
-                           const tr_tensor_desc *given, int given_count,
+                           const tr_tensor_desc *inputs, int input_count,
                            const tr_batch_tensors *batch, tr_unit_program **out,
                            tr_error *err);
 void tr__unit_program_destroy(tr_unit_program *program); // NULL-safe

@@ -1,10 +1,10 @@
-// The statistics of a step: its record, and the norms of tensors.
+// The statistics of a step, and the norms of tensors.
 #ifndef TR_PLAN_STATISTICS_H
 #define TR_PLAN_STATISTICS_H
 
 #include "plan/flat.h"
 
-// The record of a step: what ranks tell each other before the update, doubles.
+// The statistics of a step: what ranks tell each other before the update, doubles.
 // [ranks][doubles], each rank's: its flags, the loss's sums of each of its
 // micro-batches [g][TR_SUMS], the squares of each 1,024 gradients of its parts of the
 // flat buffers.

@@ -17,7 +17,7 @@ const char *tr__plan_step_name(tr_plan_step_kind kind) {
 }
 
 const char *tr__sequence_name(tr_sequence_kind kind) {
-    static const char *const names[] = {"train", "evaluate", "answer",
+    static const char *const names[] = {"train", "evaluate", "inference",
                                         "sync_parameters"};
     return (unsigned)kind < TR_SEQUENCES ? names[kind] : "";
 }
@@ -57,8 +57,8 @@ bool tr__plan_follows(const tr_plan *plan, tr_stream waiting, tr_stream awaited)
 
 const char *tr__part_name(tr_part part) {
     static const char *const names[] = {
-        "parameters", "gradients", "record", "copy",  "state 0",     "state 1",
-        "state 2",    "state 3",   "norms",  "input", "wave tensors"};
+        "parameters", "gradients", "statistics", "copy",  "state 0",     "state 1",
+        "state 2",    "state 3",   "norms",      "input", "wave tensors"};
     static_assert(sizeof names / sizeof *names == TR_PART_WAVE + 1,
                   "every part has its name");
     return (unsigned)part <= TR_PART_WAVE ? names[part] : "";

@@ -10,49 +10,46 @@
 #include <tranche/plan.h>
 
 // What a step of the plan does.
-// X(name): load      waits until the reading thread has filled the micro-batch's slot
-//          gather    brings the ranks' parts of something together: a flat buffer's
-//                    parameters or gradients, wave tensors of a segment (wave.h), or
-//                    the record of the step
-//          read      brings part of a flat buffer from NVMe to staging in host memory
-//          fetch     brings parameters from where they live, or from staging, to the
-//                    device; or what a unit was given
-//          forward   runs one segment of a unit on one micro-batch
-//          pack      brings this rank's parts of a segment's wave tensors together, so
-//                    that they can be gathered, when every micro-batch has added to
-//                    them
-//          merge     the parts of micro-batches and ranks become one tensor
-//          recompute makes again what a unit's forward did not keep
-//          backward  runs one segment's backward on one micro-batch
-//          micro_norm     the squares of the first micro-batch's gradients of one
-//          segment of
-//                    a unit, into the record, before others add to them
-//          micro_norm_tied the squares of a tied tensor's gradient, into the record,
-//          when the
-//                    rank's first wave has added to it and no other
-//          accumulate      adds a micro-batch's gradient of a flat buffer to its sums,
-//          where
-//                    these are not f32
-//          reduce    sums the ranks' gradients of a flat buffer; each gets its shard
-//          square    the squares of a flat buffer's complete gradients, by blocks,
-//                    into the record: on the host, or before they leave for NVMe
-//          evict     takes gradients to where the update is, or to staging; or takes
-//                    what a unit was given to where it waits
-//          add       adds further gradients to those that were evicted
-//          write     brings part of a flat buffer from staging to NVMe
-//          unload    gives the micro-batch's slot back
-//          clear     sets to zero: the loss's sums; of a flat buffer's gradients what
-//                    the next step does not make
-//          norm      the same of all flat buffers whose gradients stay on the device
-//          report    this rank's own entries of the record: how long the step has
-//                    taken, the memory of the process, what it asks the others for
-//          decide    the engine decides by the statistics of all ranks: the update is
-//                    applied, deferred to the next step, or skipped
-//          measure   the first phase of an update that needs the norms of each tensor,
-//                    on elements of one flat buffer
-//          total     each tensor's norms, of what has been measured of it
-//          update    the optimizer, on elements of one flat buffer
-//          track     brings a unit's states up to date
+// X(name):
+//   load              waits until the reading thread has filled the micro-batch's slot
+//   gather            brings the ranks' parts of something together: a flat buffer's
+//                     parameters or gradients, wave tensors of a segment (wave.h), or
+//                     the statistics of the step
+//   read              brings part of a flat buffer from NVMe to staging in host memory
+//   fetch             brings parameters from where they live, or from staging, to the
+//                     device; or a unit's inputs
+//   forward           runs one segment of a unit on one micro-batch
+//   pack              brings this rank's parts of a segment's wave tensors together for
+//                     the gather, when every micro-batch has added to them
+//   merge             makes one tensor of the parts of micro-batches and ranks
+//   recompute         recomputes what a unit's forward did not keep
+//   backward          runs one segment's backward on one micro-batch
+//   micro_norm        squares the first micro-batch's gradients of one segment of a
+//                     unit into the statistics, before others add to them
+//   micro_norm_tied   squares a tied tensor's gradient into the statistics, when the
+//                     rank's first wave has added to it and no other wave has
+//   accumulate        adds a micro-batch's gradient of a flat buffer to its sums, where
+//                     these are not f32
+//   reduce            sums the ranks' gradients of a flat buffer; each gets its shard
+//   gradient_squares  squares a flat buffer's complete gradients, by blocks, into the
+//                     statistics: on the host, or before they leave for NVMe
+//   evict             takes gradients to where the update is, or to staging; or takes a
+//                     unit's inputs to where they wait
+//   add               adds further gradients to those that were evicted
+//   write             brings part of a flat buffer from staging to NVMe
+//   unload            gives the micro-batch's slot back
+//   clear             sets to zero: the loss's sums; of a flat buffer's gradients what
+//                     the next step does not make
+//   norm              squares the gradients of all flat buffers that stay on the device
+//   report            writes this rank's own statistics: how long the step has taken,
+//                     the memory of the process, what it asks the other ranks for
+//   decide            lets the engine decide by the statistics of all ranks: the update
+//                     is applied, deferred to the next step, or skipped
+//   direction_norms   the first phase of an update that needs the norms of each tensor,
+//                     on elements of one flat buffer
+//   tensor_norms      adds up each tensor's norms from those of its parts
+//   update            runs the optimizer on elements of one flat buffer
+//   track             updates a unit's states
 #define TR_STEP_LIST(X)                                                                \
     X(load)                                                                            \
     X(read)                                                                            \
@@ -119,7 +116,7 @@ typedef enum tr_part {
     TR_PART_STATE, // the optimizer's first; the others follow
     TR_PARTS = TR_PART_STATE + TR_OPTIMIZER_STATES,
     TR_PART_NORMS = TR_PARTS, // what each rank has measured: only gathered
-    TR_PART_BOUNDARY,         // what a unit is given: only evicted and fetched
+    TR_PART_BOUNDARY,         // a unit's inputs: only evicted and fetched
     TR_PART_WAVE,             // wave tensors: only gathered
 } tr_part;
 
@@ -134,8 +131,9 @@ typedef enum tr_slot {
     TR_SLOT_WAVE,
     TR_SLOT_WAVE_GRAD,
     TR_SLOT_TEMP,
-    TR_SLOT_NORMS, // measure: what ranks measure; update: the norms of tensors
-    TR_SLOT_PART,  // measure, update: where the first part is staged; the others follow
+    TR_SLOT_NORMS, // direction_norms: what each rank measures; update: norms of tensors
+    TR_SLOT_PART, // direction_norms, update: where the first part is staged; the others
+                  // follow
     TR_SLOTS = TR_SLOT_PART + TR_PARTS
 } tr_slot;
 
@@ -172,20 +170,23 @@ typedef struct tr_plan_step {
     // step that this one comes after has waited for them (schedule.c).
     int32_t wait[TR_STREAMS];
     int32_t binding; // where the unit's flat buffers lie: in plan->bindings, -1: none
-    // Read, write, measure, update: elements of the flat buffer, multiples of 1,024 but
-    // for the end, and in which slot of the update's ring they are staged (-1: in
-    // none).
+    // Read, write, direction_norms, update: elements of the flat buffer, multiples of
+    // 1,024 but for the end, and in which slot of the update's ring they are staged
+    // (-1: in none).
     int64_t first, count;
     int32_t slot;
-    // Micro_norm_tied, accumulate, reduce, square, evict, add: INPUT is what is read
-    // (-1: the flat's sums; of a square on the host: its gradients there), OUTPUT where
-    // to (-1: the flat's own). Fetch and gather of parameters: OUTPUT is where they go
-    // (-1: in place, in the flat's own); INPUT, of a gather, this rank's part, of a
-    // fetch, where it is staged (-1: the flat's). Read: OUTPUT, write: INPUT. Gather of
-    // norms: OUTPUT is what ranks have measured; total: INPUT that, OUTPUT tr_squares
-    // for each parameter of the plan (of its tensor: at the index
-    // tr_plan_param.tensor). Pack and gather of wave tensors: OUTPUT is all ranks'
-    // parts of them, merge: INPUT (-1: no other rank's are merged).
+    // Micro_norm_tied, accumulate, reduce, gradient_squares, evict, add: INPUT is what
+    // is read (-1: the flat's sums; of gradient_squares on the host: its gradients
+    // there), OUTPUT where to (-1: the flat's own).
+    // Fetch and gather of parameters: OUTPUT is where they go (-1: in place, in the
+    // flat's own). INPUT of a gather is this rank's part; of a fetch, where it is
+    // staged (-1: the flat's).
+    // Read: OUTPUT. Write: INPUT.
+    // Gather of norms: OUTPUT is what the ranks have measured. Tensor_norms: INPUT is
+    // the same, OUTPUT tr_squares for each parameter of the plan (of its tensor: at the
+    // index tr_plan_param.tensor).
+    // Pack and gather of wave tensors: OUTPUT is all ranks' parts of them. Merge: INPUT
+    // (-1: no other rank's are merged).
     int32_t buffer[TR_SLOTS]; // -1: none
 } tr_plan_step;
 
@@ -237,7 +238,7 @@ tr_step_shape tr__step_shape(const tr_plan_step *step);
 bool tr__step_is_of_unit(const tr_plan_step *step);
 // Steps that merge wave tensors, or bring their parts together for it.
 bool tr__step_is_of_wave(const tr_plan_step *step);
-// Steps that move what a unit is given.
+// Steps that move a unit's inputs.
 bool tr__step_is_of_boundary(const tr_plan_step *step);
 // Steps that work on a flat buffer.
 bool tr__step_is_of_flat(const tr_plan_step *step);

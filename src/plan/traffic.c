@@ -1,4 +1,5 @@
-// Pass: the record of a step, what is measured, and how many bytes a rank moves in it.
+// Pass: the statistics of a step, what is measured, and how many bytes a rank moves in
+// a step.
 #include "base/checked.h"
 #include "base/memory.h"
 #include "ops/optimizer_measure.h"
@@ -23,17 +24,17 @@ static void count_step(tr_plan *plan, const tr_plan_step *step) {
 }
 
 // What every rank has of it, so that all have the same layout.
-static void lay_record(tr_plan *plan) {
+static void lay_statistics(tr_plan *plan) {
     int64_t blocks = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
         int64_t most = tr__min_i64(plan->flats[f].shard, plan->flats[f].count);
         plan->flats[f].squares = blocks;
         blocks += plan->flats[f].frozen ? 0 : tr__ceil_div(most, TR_SHARD_ELEMENTS);
     }
-    plan->record.sums = TR_STATISTICS_FLAGS;
-    plan->record.partials =
-        plan->record.sums + plan->request.accumulation_steps * TR_SUMS;
-    plan->record.doubles = plan->record.partials + blocks;
+    plan->statistics.sums = TR_STATISTICS_FLAGS;
+    plan->statistics.partials =
+        plan->statistics.sums + plan->request.accumulation_steps * TR_SUMS;
+    plan->statistics.doubles = plan->statistics.partials + blocks;
 }
 
 // The parts of a parameter are one run, but where its blocks go on on another rank.
@@ -77,7 +78,7 @@ tr_status tr__pass_traffic(tr_plan *plan, tr_error *err) {
     const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     tr_status status = TR_OK;
     if (!plan->request.inference) {
-        lay_record(plan);
+        lay_statistics(plan);
     }
     if (plan->request.tensor_norms) {
         status = lay_norms(plan, err);

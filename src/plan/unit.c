@@ -60,13 +60,13 @@ static void mark_nodes(const tr_compiler *c, tr_variant variant, bool *runs,
     }
 }
 
-// The op that answers in a loss's place; NULL: there is none.
+// The op that gives logits in a loss's place. NULL: there is none.
 static const tr_op *inference_op(const tr_compiler *c, const tr_op *loss) {
     const tr_op *op = loss->inference;
     return op && c->request->all_rows ? op->inference : op;
 }
 
-// The loss's place is taken by the op that answers.
+// Puts the op that gives logits in the loss's place.
 static void make_inference(const tr_compiler *c, tr_call *call) {
     call->op = inference_op(c, call->op);
     call->first = call->accumulate = 0;
@@ -229,14 +229,16 @@ static tr_status compile_track(tr_compiler *c) {
     return status;
 }
 
-// Gives the answer a value of its own, the graph's last.
+// Adds a value for the logits, the graph's last.
 static tr_status add_inference(tr_compiler *c, const tr_call *loss) {
     tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX] = {0};
     int out_count = 0;
     const tr_op *op = inference_op(c, loss->op);
     if (!op) {
-        return tr_fail(c->err, TR_USAGE, "the loss %s cannot be asked for an answer",
-                       loss->op->name);
+        return tr_fail(
+            c->err, TR_USAGE,
+            "the loss %s has no op that gives logits, so this model has no inference",
+            loss->op->name);
     }
     for (int k = 0; k < loss->in_count; k++) {
         in[k] = tr_graph_desc(c->graph, loss->in[k]);
@@ -247,7 +249,7 @@ static tr_status add_inference(tr_compiler *c, const tr_call *loss) {
     if (status != TR_OK) {
         return status;
     }
-    tr__graph_value(c->graph, (tr_value_info){.desc = out[0], .kind = TR_VALUE_ANSWER});
+    tr__graph_value(c->graph, (tr_value_info){.desc = out[0], .kind = TR_VALUE_LOGITS});
     return tr_graph_status(c->graph, c->err);
 }
 
@@ -313,7 +315,7 @@ static tr_status compile_training(tr_compiler *c) {
 
 static tr_status compile_inference(tr_compiler *c) {
     size_t last = c->graph->value_count - 1;
-    if (c->graph->values[last].kind == TR_VALUE_ANSWER) {
+    if (c->graph->values[last].kind == TR_VALUE_LOGITS) {
         c->unit->logits_bytes = tr__value_bytes(c, (tr_value)last);
     }
     return compile_nodes(c, TR_VARIANT_INFERENCE, 0, &c->unit->inference);
@@ -353,7 +355,7 @@ static tr_status compile_unit(tr_compiler *c, const tr_model_unit *model_unit) {
 }
 
 tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_unit *unit,
-                           const tr_tensor_desc *given, int given_count,
+                           const tr_tensor_desc *inputs, int input_count,
                            const tr_batch_tensors *batch, tr_unit_program **out,
                            tr_error *err) {
     tr_compiler c = {.request = request, .batch = batch, .err = err};
@@ -365,15 +367,15 @@ tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_uni
     c.unit->kind = unit->kind;
     c.unit->recomputed = request->recomputed;
     c.graph = c.unit->graph =
-        tr__graph_create(given, given_count, batch, request->real);
+        tr__graph_create(inputs, input_count, batch, request->real);
     if (c.graph) {
-        memcpy(c.graph->given_fixed, request->given_fixed, sizeof request->given_fixed);
+        memcpy(c.graph->input_fixed, request->input_fixed, sizeof request->input_fixed);
     }
     tr_status status =
         c.graph
             ? compile_unit(&c, unit)
             : tr_fail(err, TR_MEMORY, "no memory for the graph of unit %s", unit->name);
-    tr__free(c.home);
+    tr__free(c.alias);
     tr__free(c.saved_offset);
     tr__free(c.wave_offset);
     if (status != TR_OK) {

@@ -19,7 +19,7 @@ typedef struct table {
     tr_sequence_kind kind;
     int64_t micros;
     int *boundary, *gradient; // [units + 1][micros]
-    int *away;                // [units][micros] what a unit is given, elsewhere
+    int *away;                // [units][micros] a unit's inputs, elsewhere
     int *saved;               // [units][micros]
     int *wave, *wave_grad;    // [units]
     int *param, *part; // [flats] parameters that are there; this rank's part, fetched
@@ -294,25 +294,25 @@ static void use_reduce(table *t, tr_plan_step *step) {
         return; // in place, in what lives always
     }
     step->buffer[TR_SLOT_INPUT] = take_made(t, step->unit);
-    if (t->plan->flats[step->unit].leaves) {
+    if (t->plan->flats[step->unit].offloaded) {
         t->reduced[step->unit] = -1;
         step->buffer[TR_SLOT_OUTPUT] = use_reduced(t, step->unit);
     }
 }
 
-// What a unit is given is in one buffer on the device until it has left, and in another
-// one from when it sets out to come back.
+// A unit's inputs are in one buffer on the device until they are evicted, and in
+// another one from when they are fetched.
 static void use_boundary(table *t, tr_plan_step *step) {
-    bool leaves = step->kind == TR_STEP_evict;
-    tr_slot here = leaves ? TR_SLOT_INPUT : TR_SLOT_OUTPUT;
-    tr_slot there = leaves ? TR_SLOT_OUTPUT : TR_SLOT_INPUT;
+    bool evicts = step->kind == TR_STEP_evict;
+    tr_slot here = evicts ? TR_SLOT_INPUT : TR_SLOT_OUTPUT;
+    tr_slot there = evicts ? TR_SLOT_OUTPUT : TR_SLOT_INPUT;
     int64_t bytes = t->plan->units[step->unit].program->input_bytes;
     int *entry = at(t->boundary, t, step->unit, step->micro);
     int *away = at(t->away, t, step->unit, step->micro);
     step->buffer[here] = use(t, entry, TR_LEDGER_boundary, bytes);
     step->buffer[there] =
         use_in(t, t->plan->request.boundary_placement, away, TR_LEDGER_boundary, bytes);
-    *entry = leaves ? -1 : *entry;
+    *entry = evicts ? -1 : *entry;
 }
 
 static void use_evict(table *t, tr_plan_step *step) {

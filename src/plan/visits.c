@@ -72,7 +72,7 @@ static void find_arriving(const tr_plan *plan, tr_sequence_kind kind, tr_visits 
             const tr_flat *flat = &plan->flats[unit->flats[k]];
             bool changes = stage > 0 && train && !flat->frozen;
             bool gather = stage == 3 ? !follows : changes && first;
-            bool updated_here = !flat->leaves;
+            bool updated_here = !flat->offloaded;
             bool fetch = lives_here ? !updated_here && train && first : !follows;
             at->gather |= gather ? bit : 0;
             at->fetch |= fetch ? bit : 0;

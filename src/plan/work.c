@@ -38,7 +38,7 @@ tr_reach tr__step_reach(const tr_plan *plan, const tr_plan_step *step) {
     }
     bool reads = !half && (updates || step->kind == TR_STEP_direction_norms);
     if (r->param_placement == TR_SPACE_DEVICE || !(reads || updates) ||
-        plan->flats[step->unit].leaves) {
+        plan->flats[step->unit].offloaded) {
         return (tr_reach){0, 0};
     }
     return (tr_reach){reads ? step->count * F32 : 0,

@@ -35,7 +35,7 @@ static tr_status walk(tr_search *search, const tr_plan_request *request,
     }
     if (status == TR_OK) {
         *ledger = plan->ledger;
-        *record = plan->buffers[plan->record.buffer].bytes;
+        *record = plan->buffers[plan->statistics.buffer].bytes;
         out->seconds = tr_simulated_result(simulated)->seconds;
     }
     tr_simulated_destroy(simulated);

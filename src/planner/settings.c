@@ -85,10 +85,11 @@ static void set_overlap(tr_point *p, int64_t value) {
 
 // ---- placement
 
-static void say_placement(const char *what, tr_space home, char *dst, size_t size) {
-    if (home != TR_SPACE_DEVICE) {
-        snprintf(dst, size, "%s on %s%s", what, home == TR_SPACE_HOST ? "the " : "",
-                 tr_space_name(home));
+static void say_placement(const char *what, tr_space placement, char *dst,
+                          size_t size) {
+    if (placement != TR_SPACE_DEVICE) {
+        snprintf(dst, size, "%s on %s%s", what,
+                 placement == TR_SPACE_HOST ? "the " : "", tr_space_name(placement));
     }
 }
 

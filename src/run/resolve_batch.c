@@ -134,6 +134,6 @@ tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
     if (run->comm) {
         r->threads = r->threads > 0 ? r->threads : tr_comm_threads(run->comm);
     }
-    tr_status homes = tr__run_resolve_placement(run, options, err);
-    return homes == TR_OK ? tr__run_resolve_recompute(run, err) : homes;
+    status = tr__run_resolve_placement(run, options, err);
+    return status == TR_OK ? tr__run_resolve_recompute(run, err) : status;
 }

@@ -113,7 +113,7 @@ tr_status tr__run_resolve_threads(tr_run *run, const tr_run_options *options,
 tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
                                tr_error *err);
 // Where budgets are given or the planner chose for the first batch: what it chooses for
-// a plan of another batch, whose homes and micro-batch stay. Collective. TR_BUDGET: no
+// a plan of another batch; placement and micro-batch stay. Collective. TR_BUDGET: no
 // plan of that batch fits.
 tr_status tr__run_choose_again(const tr_run *run, tr_plan_request *plan, tr_error *err);
 // What the planner has chosen, for a checkpoint.

@@ -269,10 +269,11 @@ static void score_row(tr_evaluator *e, const float *logits, int32_t target) {
     e->correct += best == target;
 }
 
-tr_status tr_evaluator_next(tr_evaluator *e, tr_answers *answers, tr_error *err) {
+tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
+                            tr_error *err) {
     int64_t count = tr__min_i64(e->batch, e->samples - e->next);
     tr_run_context context = {0};
-    *answers = (tr_answers){.first = e->next};
+    *predictions = (tr_predictions){.first = e->next};
     if (!e->executor) {
         return tr_fail(err, TR_USAGE, "this evaluator was made for its plan alone");
     }
@@ -293,7 +294,7 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_answers *answers, tr_error *err)
             score_row(e, logits + i * e->model->classes, e->targets[i]);
         }
     }
-    *answers = (tr_answers){e->next, count, logits, e->targets};
+    *predictions = (tr_predictions){e->next, count, logits, e->targets};
     e->next += count;
     return TR_OK;
 }
@@ -311,10 +312,10 @@ tr_evaluated tr_evaluator_result(const tr_evaluator *e) {
 tr_status tr_evaluate(const tr_evaluator_options *options, tr_evaluated *result,
                       tr_error *err) {
     tr_evaluator *e = NULL;
-    tr_answers answers = {.count = 1};
+    tr_predictions predictions = {.count = 1};
     tr_status status = tr_evaluator_create(options, &e, err);
-    while (status == TR_OK && answers.count > 0) {
-        status = tr_evaluator_next(e, &answers, err);
+    while (status == TR_OK && predictions.count > 0) {
+        status = tr_evaluator_next(e, &predictions, err);
     }
     if (status == TR_OK) {
         *result = tr_evaluator_result(e);

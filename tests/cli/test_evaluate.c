@@ -252,7 +252,7 @@ static void test_plan(void **state) {
     json_t *whole = succeed_json(state, LIST("evaluate", "out", "--json"));
     spoil_weights(state);
     char *text = succeed(state, LIST("evaluate", "out", "--plan"));
-    assert_says(text, "answer: ");
+    assert_says(text, "inference: ");
     assert_null(strstr(text, "perplexity"));
     free(text);
     json_t *plan = succeed_json(state, LIST("evaluate", "out", "--plan", "--json"));

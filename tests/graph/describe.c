@@ -67,8 +67,8 @@ static void put_value(text *to, const tr_graph *graph, tr_value value) {
     case TR_VALUE_TEMP:
         put(to, "t%d", earlier(graph, value));
         break;
-    case TR_VALUE_ANSWER:
-        put(to, "answer");
+    case TR_VALUE_LOGITS:
+        put(to, "logits");
         break;
     case TR_VALUE_CACHE:
         put(to, "c%d", info->node);

@@ -193,7 +193,7 @@ static void assert_close(const trial *t, const char *what, int index, const floa
 }
 
 static void compare_inputs(const trial *t, const test_run *run, float *const *grad) {
-    for (int i = 0; i < run->graph->given_count; i++) {
+    for (int i = 0; i < run->graph->input_count; i++) {
         tr_value value = run->graph->input_value[i];
         tr_value storage = run->derived->input_grad[i];
         int64_t count = run->rows * WIDTH;

@@ -104,7 +104,7 @@ static bool commute(const tr_plan *plan, const tr_access *a, const tr_access *b)
     bool add = a->mode == TR_ACCESS_ADD && b->mode == TR_ACCESS_ADD;
     bool sums = plan->request.sums == TR_I64 &&
                 plan->buffers[a->value].category == TR_LEDGER_gradients;
-    return add && (sums || a->value == plan->record.buffer);
+    return add && (sums || a->value == plan->statistics.buffer);
 }
 
 bool test_order_matters(const tr_plan *plan, tr_sequence_kind kind,
@@ -144,12 +144,13 @@ static bool is_kept(const tr_plan *plan, const tr_access *a) {
 }
 
 bool test_outlives(const tr_plan *plan, const tr_accesses *accesses, size_t i) {
-    int64_t own = tr_mesh_rank(&plan->request.mesh) * plan->record.doubles *
+    int64_t own = tr_mesh_rank(&plan->request.mesh) * plan->statistics.doubles *
                   (int64_t)sizeof(double);
     bool found = false;
     for (size_t k = accesses->begin[i]; k < accesses->begin[i + 1]; k++) {
         const tr_access *a = &accesses->items[k];
-        bool asked = a->value == plan->record.buffer && a->mode == TR_ACCESS_WRITE &&
+        bool asked = a->value == plan->statistics.buffer &&
+                     a->mode == TR_ACCESS_WRITE &&
                      a->first <= own + TR_STATISTICS_ASKED * (int64_t)sizeof(double) &&
                      a->end > own + TR_STATISTICS_ASKED * (int64_t)sizeof(double);
         found = found || (writes(a) && is_kept(plan, a)) || asked;

@@ -119,7 +119,7 @@ static void memory_does_not_depend_on_the_accumulation_steps(void **state) {
         tr_plan *plan = test_plan(&request);
         int64_t now = tr_plan_ledger(plan)->total[TR_SPACE_DEVICE];
         int64_t kept =
-            tr__round_up(plan->buffers[plan->record.buffer].bytes, TR_ALIGNMENT);
+            tr__round_up(plan->buffers[plan->statistics.buffer].bytes, TR_ALIGNMENT);
         assert_true(total == 0 || now - total == kept - sums);
         assert_true(kept - sums <= tr__round_up(g * TR_SUMS * 8, TR_ALIGNMENT) ||
                     !sums);
@@ -476,7 +476,7 @@ static void slices_that_are_not_the_whole_are_refused(void **state) {
     tr_plan_request request = test_request(&model, 2, 2);
     tr_plan_destroy(test_plan(&request));
     request.inference = true;
-    refuse(&request, "cannot be asked for an answer");
+    refuse(&request, "has no op that gives logits");
 }
 
 static void fail_each_allocation(const tr_plan_request *request) {

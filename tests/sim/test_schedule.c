@@ -472,8 +472,8 @@ static double sent_by_all(const tr_plan *plan) {
         if (step->kind == TR_STEP_gather && step->part == TR_PART_WAVE) {
             bytes += (double)parts_bytes(plan, step);
         } else if (step->kind == TR_STEP_gather && step->part == TR_PART_STATISTICS) {
-            bytes +=
-                8 * (double)(plan->record.doubles * tr_mesh_ranks(&plan->request.mesh));
+            bytes += 8 * (double)(plan->statistics.doubles *
+                                  tr_mesh_ranks(&plan->request.mesh));
         } else if (step->kind == TR_STEP_gather && step->part == TR_PART_PARAM) {
             bytes += 4 * (double)plan->flats[step->unit].count;
         } else if (step->kind == TR_STEP_gather || step->kind == TR_STEP_reduce) {

@@ -68,21 +68,21 @@ static void as_transformers(void **state) {
                                         .micro_batch = batch};
         tr_evaluator *e = NULL;
         tr_error err = {0};
-        tr_answers answers;
+        tr_predictions predictions;
         if (tr_evaluator_create(&options, &e, &err) != TR_OK) {
             fail_msg("%s", err.message);
         }
         assert_int_equal(tr_evaluator_samples(e), SAMPLES);
-        for (int64_t done = 0; done < SAMPLES; done += answers.count) {
-            assert_int_equal(tr_evaluator_next(e, &answers, &err), TR_OK);
-            assert_int_equal(answers.count, batch);
+        for (int64_t done = 0; done < SAMPLES; done += predictions.count) {
+            assert_int_equal(tr_evaluator_next(e, &predictions, &err), TR_OK);
+            assert_int_equal(predictions.count, batch);
             for (int64_t i = 0; i < batch * POSITIONS * WORDS; i++) {
                 double wanted = want[done * POSITIONS * WORDS + i];
-                assert_float_equal(answers.logits[i], wanted, 2e-5);
+                assert_float_equal(predictions.logits[i], wanted, 2e-5);
             }
         }
-        assert_int_equal(tr_evaluator_next(e, &answers, &err), TR_OK);
-        assert_int_equal(answers.count, 0);
+        assert_int_equal(tr_evaluator_next(e, &predictions, &err), TR_OK);
+        assert_int_equal(predictions.count, 0);
         tr_evaluated result = tr_evaluator_result(e);
         assert_float_equal(result.loss, loss, 1e-5);
         assert_float_equal(result.perplexity, exp(result.loss), 1e-9);

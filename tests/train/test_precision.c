@@ -195,7 +195,7 @@ static void parameters_take_half(void **state) {
         trial_ok(tr_plan_make(tr_run_plan_request(t.run), &t.plan, &err), &err);
         traffic[f] = t.plan->traffic;
         device[f] = tr_plan_ledger(t.plan)->bytes[TR_SPACE_DEVICE][TR_LEDGER_boundary];
-        int64_t record = t.plan->record.doubles * (int64_t)sizeof(double);
+        int64_t record = t.plan->statistics.doubles * (int64_t)sizeof(double);
         traffic[f].gather -= record; // is gathered too, of doubles
         trial_close(&t);
     }

@@ -169,7 +169,7 @@ tr_meaning tr__gradient_total(const tr_proof *p, int32_t flat, int64_t scopes,
 void tr__gradient_read(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
                        int64_t count, int32_t version) {
     const tr_flat *f = &p->plan->flats[flat];
-    bool own = tr__data_ranks(&p->plan->request) == 1 && !f->leaves;
+    bool own = tr__data_ranks(&p->plan->request) == 1 && !f->offloaded;
     tr_meaning total = tr__gradient_total(p, flat, tr__scopes_of(p, flat), kept->base);
     total.version = version;
     bool stays = tr__plan_stage(p->plan) == 0 && tr__data_ranks(&p->plan->request) > 1;

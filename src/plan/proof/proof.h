@@ -74,10 +74,10 @@ typedef struct tr_proof {
     // Of training, where the update begins, behind the decision, and what of it may be
     // deferred to the next step.
     size_t update, at_once;
-    bool late;    // the update of the step before is left to this walk
-    bool settles; // the walk is the update that the step before has left
-    bool applied; // the update is not skipped
-    bool stopped; // it was interrupted: what is not there is no error
+    bool deferred; // the update of the step before is left to this walk
+    bool settles;  // the walk is the update that the step before has left
+    bool applied;  // the update is not skipped
+    bool stopped;  // it was interrupted: what is not there is no error
     // The step has read what is not there; where zeros should be.
     bool spoilt, spoilt_zeros;
     uint32_t used; // slots that the rule has taken

@@ -48,7 +48,7 @@ static const kind_rule rules[TR_STEP_KINDS] = {
 // file are measured on the device.
 static bool is_on_host(const tr_proof *p) {
     int32_t f = p->step->unit;
-    if (f < 0 || f >= (int64_t)p->plan->flat_count || !p->plan->flats[f].leaves) {
+    if (f < 0 || f >= (int64_t)p->plan->flat_count || !p->plan->flats[f].offloaded) {
         return false;
     }
     tr_kept grads = tr__kept_part(p, f, TR_PART_GRAD);

@@ -23,7 +23,7 @@ void tr__rule_reduce(tr_proof *p) {
         tr__bytes_forget(p, tr__kept_bytes(p, &from, 0, f->count));
     }
     tr_kept to = tr__kept_sums(p, flat);
-    if (passes && f->leaves) {
+    if (passes && f->offloaded) {
         to = tr__gradient_passing(p, TR_SLOT_OUTPUT, f->first, f->own,
                                   tr__min_i64(f->shard, f->count), element);
         tr_meaning handed = tr__gradient_total(p, flat, at, to.base);
@@ -120,7 +120,7 @@ static int64_t begin_handing(tr_proof *p, tr_kept *to) {
     int32_t flat = p->step->unit;
     int64_t at = p->walked.evicted[flat];
     *to = tr__kept_part(p, flat, TR_PART_GRAD);
-    if (!p->plan->flats[flat].leaves || at >= tr__scopes_of(p, flat)) {
+    if (!p->plan->flats[flat].offloaded || at >= tr__scopes_of(p, flat)) {
         tr__proof_wrong(p, "is there too often");
         return -1;
     }

@@ -131,8 +131,8 @@ void tr__rule_fetch(tr_proof *p) {
 
 void tr__rule_boundary(tr_proof *p) {
     const tr_plan_step *step = p->step;
-    tr_space home = p->plan->request.boundary_placement;
-    bool leaves = step->kind == TR_STEP_evict;
+    tr_space placement = p->plan->request.boundary_placement;
+    bool evicts = step->kind == TR_STEP_evict;
     if (step->unit < 1 || !tr__plan_runs(p->plan, step->unit) || step->micro < 0 ||
         step->micro >= p->plan->request.accumulation_steps ||
         p->kind != TR_SEQUENCE_TRAIN) {
@@ -145,9 +145,9 @@ void tr__rule_boundary(tr_proof *p) {
                         .index = step->micro,
                         .terms = p->plan->units[step->unit - 1].program->segments};
     tr_bytes from =
-        tr__slot_bytes(p, TR_SLOT_INPUT, bytes, leaves ? TR_SPACE_DEVICE : home);
+        tr__slot_bytes(p, TR_SLOT_INPUT, bytes, evicts ? TR_SPACE_DEVICE : placement);
     tr_bytes to =
-        tr__slot_bytes(p, TR_SLOT_OUTPUT, bytes, leaves ? home : TR_SPACE_DEVICE);
+        tr__slot_bytes(p, TR_SLOT_OUTPUT, bytes, evicts ? placement : TR_SPACE_DEVICE);
     tr__bytes_read(p, from, &input);
     tr__bytes_write(p, to, &input);
 }

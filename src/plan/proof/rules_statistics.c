@@ -32,9 +32,9 @@ void tr__statistics_add(tr_proof *p, tr_statistics_flag flag, uint64_t contribut
 
 // Where the squares of a flat buffer's gradients are among the statistics.
 static tr_bytes squares_bytes(const tr_proof *p, int32_t flat) {
-    return tr__statistics_bytes(p,
-                                p->plan->record.partials + p->plan->flats[flat].squares,
-                                blocks_of(p->plan->flats[flat].own));
+    return tr__statistics_bytes(
+        p, p->plan->statistics.partials + p->plan->flats[flat].squares,
+        blocks_of(p->plan->flats[flat].own));
 }
 
 void tr__statistics_squares(tr_proof *p, int32_t flat) {
@@ -51,7 +51,7 @@ void tr__rule_norm(tr_proof *p) {
     for (int32_t f = 0; f < (int32_t)p->plan->flat_count && p->status == TR_OK; f++) {
         const tr_flat *flat = &p->plan->flats[f];
         tr_kept kept = tr__kept_part(p, f, TR_PART_GRAD);
-        if (!flat->leaves &&
+        if (!flat->offloaded &&
             !flat->frozen) { // else they are taken on their way, or on the host
             tr__gradient_read(p, f, &kept, flat->first, flat->own, p->version);
             tr__statistics_squares(p, f);
@@ -120,7 +120,7 @@ static void read_losses(tr_proof *p) {
                        .sum = p->tables.loss.sum};
     for (loss.index = 0; loss.index < p->plan->request.accumulation_steps;
          loss.index++) {
-        int64_t first = p->plan->record.sums + loss.index * TR_SUMS;
+        int64_t first = p->plan->statistics.sums + loss.index * TR_SUMS;
         tr__bytes_read(p, tr__statistics_bytes(p, first, TR_SUMS), &loss);
     }
 }
@@ -148,7 +148,7 @@ void tr__statistics_read(tr_proof *p) {
 
 void tr__rule_gather_statistics(tr_proof *p) {
     const tr_meaning all = {.kind = TR_MEANS_STATISTICS, .version = p->version};
-    int32_t buffer = p->plan->record.buffer;
+    int32_t buffer = p->plan->statistics.buffer;
     tr__statistics_read(p);
     tr__exchange_work(p, TR_ON_ALL);
     tr__bytes_write(p, (tr_bytes){buffer, 0, p->plan->buffers[buffer].bytes}, &all);
@@ -157,7 +157,7 @@ void tr__rule_gather_statistics(tr_proof *p) {
 // A walk that has been stopped is over, whatever there is to read.
 void tr__rule_decide(tr_proof *p) {
     const tr_meaning all = {.kind = TR_MEANS_STATISTICS, .version = p->version};
-    int32_t buffer = p->plan->record.buffer;
+    int32_t buffer = p->plan->statistics.buffer;
     if (p->stopped) {
         return;
     }

@@ -77,7 +77,7 @@ static int segments_of_unit(const tr_proof *p, int32_t unit) {
                                             : p->plan->units[unit].program->segments;
 }
 
-// What the unit is given, complete: all segments of the unit before have added to it.
+// The unit's inputs, complete: all segments of the unit before have added to it.
 static tr_meaning input_of(const tr_proof *p, int32_t unit) {
     return of_micro(p, TR_MEANS_INPUT, unit, segments_of_unit(p, unit - 1));
 }
@@ -123,7 +123,7 @@ static void read_params(tr_proof *p, const tr_touch *touch) {
 }
 
 static void touch_loss(tr_proof *p, const tr_touch *touch) {
-    int64_t first = p->plan->record.sums + p->step->micro * TR_SUMS;
+    int64_t first = p->plan->statistics.sums + p->step->micro * TR_SUMS;
     tr_bytes bytes = is_training(p) ? tr__statistics_bytes(p, first, TR_SUMS)
                                     : (tr_bytes){p->plan->sums, 0, 0};
     tr_meaning found, want = {.kind = TR_MEANS_ZEROS}, sum;

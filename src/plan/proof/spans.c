@@ -131,9 +131,9 @@ bool tr__is_in_file(const tr_proof *p, const tr_kept *kept) {
 }
 
 tr_bytes tr__statistics_bytes(const tr_proof *p, int64_t first, int64_t count) {
-    const tr_statistics_layout *record = &p->plan->record;
-    int64_t at = tr_mesh_rank(&p->plan->request.mesh) * record->doubles + first;
-    return (tr_bytes){record->buffer, at * (int64_t)sizeof(double),
+    const tr_statistics_layout *layout = &p->plan->statistics;
+    int64_t at = tr_mesh_rank(&p->plan->request.mesh) * layout->doubles + first;
+    return (tr_bytes){layout->buffer, at * (int64_t)sizeof(double),
                       (at + count) * (int64_t)sizeof(double)};
 }
 

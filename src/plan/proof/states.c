@@ -110,7 +110,8 @@ void tr__states_begin(tr_walks *w) {
 
 // ---- from one walk to the next
 
-static bool is_kept(const tr_walks *w, const tr_cell *cell, size_t buffer, bool late) {
+static bool is_kept(const tr_walks *w, const tr_cell *cell, size_t buffer,
+                    bool deferred) {
     switch (cell->means.kind) {
     case TR_MEANS_PARAMETERS:
     case TR_MEANS_MASTERS:
@@ -119,10 +120,10 @@ static bool is_kept(const tr_walks *w, const tr_cell *cell, size_t buffer, bool 
     case TR_MEANS_CACHE:
         return true;
     case TR_MEANS_ZEROS:
-        return w->sums[buffer] || (late && w->left[buffer]);
+        return w->sums[buffer] || (deferred && w->left[buffer]);
     case TR_MEANS_SUM:
     case TR_MEANS_TOTAL:
-        return late && w->left[buffer];
+        return deferred && w->left[buffer];
     default:
         return false;
     }
@@ -169,7 +170,8 @@ static void keep_others(tr_walks *w, tr_state_between *to) {
 }
 
 static bool is_same(const tr_state_between *a, const tr_state_between *b) {
-    bool same = a->late == b->late && a->stale == b->stale && a->count == b->count;
+    bool same =
+        a->deferred == b->deferred && a->stale == b->stale && a->count == b->count;
     for (size_t i = 0; same && i < a->count; i++) {
         const tr_kept_cell *x = &a->cells[i], *y = &b->cells[i];
         same = x->buffer == y->buffer && x->first == y->first && x->end == y->end &&
@@ -178,14 +180,14 @@ static bool is_same(const tr_state_between *a, const tr_state_between *b) {
     return same;
 }
 
-void tr__states_add(tr_walks *w, bool late, bool stale) {
+void tr__states_add(tr_walks *w, bool deferred, bool stale) {
     tr_proof *p = w->proof;
-    tr_state_between new = {.late = late, .stale = stale};
+    tr_state_between new = {.deferred = deferred, .stale = stale};
     for (size_t i = 0; i < p->plan->buffer_count && p->status == TR_OK; i++) {
         const tr_contents *held = &p->held[i];
         bool always = p->plan->buffers[i].sequence < 0;
         for (size_t k = 0; always && k < held->count && p->status == TR_OK; k++) {
-            if (is_kept(w, &held->cells[k], i, late)) {
+            if (is_kept(w, &held->cells[k], i, deferred)) {
                 keep_cell(w, &new, (int32_t)i, &held->cells[k]);
             }
         }
@@ -236,7 +238,7 @@ void tr__states_restore(tr_walks *w, int index, tr_sequence_kind kind) {
     p->version = 0;
     p->stopped = p->settles = p->applied = false;
     p->spoilt = p->spoilt_zeros = false;
-    p->late = from->late;
+    p->deferred = from->deferred;
     forget(p);
     for (size_t i = 0; i < from->count && p->status == TR_OK; i++) {
         const tr_kept_cell *cell = &from->cells[i];

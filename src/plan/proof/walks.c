@@ -20,7 +20,7 @@ static bool is_done(const tr_proof *p) {
     case TR_GUARD_AT_ONCE:
         return p->applied;
     case TR_GUARD_DEFERRED:
-        return p->late;
+        return p->deferred;
     default:
         return true;
     }
@@ -54,13 +54,13 @@ static void train(tr_walks *w, int state) {
     tr_proof *p = w->proof;
     const tr_plan *plan = p->plan;
     size_t count = plan->sequences[TR_SEQUENCE_TRAIN].count;
-    bool stale = w->states[state].stale || w->states[state].late;
+    bool stale = w->states[state].stale || w->states[state].deferred;
     tr__states_restore(w, state, TR_SEQUENCE_TRAIN);
     walk_steps(p, 0, p->update);
     tr__oblige_work(p);
     tr__oblige_versions(p, 0, 0);
     tr__states_add(w, false, stale); // the update is skipped
-    p->late = false;
+    p->deferred = false;
     p->applied = true;
     walk_steps(p, p->update, p->at_once);
     if (tr__proof_defers(p)) {
@@ -90,7 +90,7 @@ static void settle(tr_walks *w, int state) {
     tr_proof *p = w->proof;
     tr__states_restore(w, state, TR_SEQUENCE_TRAIN);
     tr__clock_reset(p, (int32_t)p->at_once);
-    p->late = false;
+    p->deferred = false;
     p->settles = p->applied = true;
     walk_steps(p, p->at_once, p->plan->sequences[TR_SEQUENCE_TRAIN].count);
     tr__oblige_versions(p, 0, 0);
@@ -126,8 +126,8 @@ static void synchronize(tr_walks *w, int state) {
 }
 
 static void explore_state(tr_walks *w, int state) {
-    bool late = w->states[state].late;
-    if (late) {
+    bool deferred = w->states[state].deferred;
+    if (deferred) {
         settle(w, state);
     } else if (w->states[state].stale) {
         synchronize(w, state);
@@ -135,7 +135,7 @@ static void explore_state(tr_walks *w, int state) {
         evaluate(w, state, TR_SEQUENCE_EVALUATE);
     }
     train(w, state);
-    if (late || tr_mesh_ranks(&w->proof->plan->request.mesh) > 1) {
+    if (deferred || tr_mesh_ranks(&w->proof->plan->request.mesh) > 1) {
         interrupt(w, state);
     }
 }

@@ -16,8 +16,8 @@ typedef struct tr_kept_cell {
 typedef struct tr_state_between {
     tr_kept_cell *cells;
     size_t count, capacity;
-    bool late;  // an update is left to the next step
-    bool stale; // parameters are synchronized before anybody else reads them
+    bool deferred; // an update is left to the next step
+    bool stale;    // parameters are synchronized before anybody else reads them
 } tr_state_between;
 
 enum { TR_STATES_MAX = 32 };
@@ -39,7 +39,7 @@ void tr__states_begin(tr_walks *w);
 // Bytes mean what they do in state `index`, and a walk of the sequence begins.
 void tr__states_restore(tr_walks *w, int index, tr_sequence_kind kind);
 // What there is now is a state, unless the same one is there already.
-void tr__states_add(tr_walks *w, bool late, bool stale);
+void tr__states_add(tr_walks *w, bool deferred, bool stale);
 void tr__states_clear(tr_walks *w);
 
 // Can an update be left to the next step?
