@@ -5,6 +5,8 @@
 #include "base/memory.h"
 #include "ckpt/state.h"
 
+#include <tranche/plan.h>
+
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -67,6 +69,48 @@ static void test_hostile_state(void **state) {
         assert_true(o.status == 0 || o.status == 3 || o.status == 5);
         outcome_free(&o);
     }
+}
+
+// ---- names that earlier versions wrote
+
+// The planner's choices under the names of earlier versions; the optimizer's states are
+// on the host by them, where this run's planner has no reason to place them.
+static void rename_choices(tr_state_numbers *numbers) {
+    static const char *const names[][2] = {
+        {"planner.optimizer_placement", "planner.optimizer_home"},
+        {"planner.grad_placement", "planner.grad_home"},
+        {"planner.param_placement", "planner.param_home"},
+        {"planner.boundary_placement", "planner.boundary_home"}};
+    assert_true(tr__state_numbers_set(numbers, names[0][0], TR_SPACE_HOST));
+    for (int i = 0; i < numbers->count; i++) {
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            char *name = numbers->item[i].name;
+            if (strcmp(name, names[k][0]) == 0) {
+                snprintf(name, sizeof numbers->item[i].name, "%s", names[k][1]);
+            }
+        }
+    }
+}
+
+static void test_old_names_of_choices(void **state) {
+    tr_error err = {0};
+    tr_state was;
+    tr_manifest manifest;
+    char *text = NULL;
+    run_file(state, classifier_run,
+             ", \"memory\": {\"device\": \"1GiB\", \"host\": \"1GiB\"}");
+    text = succeed(state, LIST("train", "run.json"));
+    assert_null(strstr(text, "offload: optimizer to cpu"));
+    free(text);
+    assert_int_equal(
+        tr__state_read(file_path(state, state_file), &was, &manifest, &err), TR_OK);
+    rename_choices(&was.numbers);
+    assert_int_equal(tr__state_encode(&was, &manifest, &text, &err), TR_OK);
+    file_text(state, state_file, text);
+    tr__free(text);
+    text = succeed(state, LIST("train", "run.json", "--set", "epochs=3"));
+    assert_non_null(strstr(text, "offload: optimizer to cpu"));
+    free(text);
 }
 
 // ---- what lies in the out folder's places
@@ -360,16 +404,12 @@ static void test_hostile_folders(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_hostile_state),
-                                       TEST(test_simulated_traces),
-                                       TEST(test_links_in_the_way),
-                                       TEST(test_pipes_in_the_way),
-                                       TEST(test_metrics_digits),
-                                       TEST(test_minutes),
-                                       TEST(test_before_a_larger_batch),
-                                       TEST(test_before_the_end),
-                                       TEST(test_best),
-                                       TEST(test_hostile_folders),
-                                       TEST(test_hostile_names)};
+    const struct CMUnitTest tests[] = {
+        TEST(test_hostile_state),    TEST(test_old_names_of_choices),
+        TEST(test_simulated_traces), TEST(test_links_in_the_way),
+        TEST(test_pipes_in_the_way), TEST(test_metrics_digits),
+        TEST(test_minutes),          TEST(test_before_a_larger_batch),
+        TEST(test_before_the_end),   TEST(test_best),
+        TEST(test_hostile_folders),  TEST(test_hostile_names)};
     return cmocka_run_group_tests_name("checkpoints", tests, NULL, NULL);
 }
