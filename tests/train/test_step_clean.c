@@ -4,18 +4,68 @@
 #include "scratch.h"
 #include "trial.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+// ---- calls for memory, by whomever: the libraries that Tranche uses find these
+// functions before those of the C library
+
+static atomic_llong taken;
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define SEES_LIBRARIES 1
+// glibc's own.
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *memory, size_t bytes);
+void *__libc_memalign(size_t alignment, size_t bytes);
+
+void *malloc(size_t bytes) {
+    atomic_fetch_add(&taken, 1);
+    return __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t size) {
+    atomic_fetch_add(&taken, 1);
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t bytes) {
+    atomic_fetch_add(&taken, 1);
+    return __libc_realloc(memory, bytes);
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes) {
+    atomic_fetch_add(&taken, 1);
+    return __libc_memalign(alignment, bytes);
+}
+
+int posix_memalign(void **out, size_t alignment, size_t bytes) {
+    atomic_fetch_add(&taken, 1);
+    *out = __libc_memalign(alignment, bytes);
+    return *out ? 0 : ENOMEM;
+}
+
+void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
+    atomic_fetch_add(&taken, 1);
+    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
+}
+#else // which have functions of their own
+#define SEES_LIBRARIES 0
+#endif
 
 enum { WARM = 2, STEPS = 10, TEXT_MAX = 2048, NO_FILTER = 77 };
 
@@ -49,10 +99,21 @@ static void check_no_memory(const char *text) {
     trial t;
     trial_open(&t, &options);
     trial_steps(&t, WARM, NULL);
-    int64_t before = tr__memory_calls();
+    int64_t before = tr__memory_calls(), taken_before = atomic_load(&taken);
     trial_steps(&t, STEPS - WARM, NULL);
     assert_int_equal(tr__memory_calls(), before);
+    assert_int_equal(atomic_load(&taken), taken_before);
     trial_close(&t);
+}
+
+static void calls_of_libraries_are_seen(void **state) {
+    (void)state;
+    if (!SEES_LIBRARIES) {
+        skip();
+    }
+    int64_t before = atomic_load(&taken);
+    free(strdup("the C library calls malloc"));
+    assert_int_equal(atomic_load(&taken), before + 1);
 }
 
 static void steps_take_no_memory(void **state) {
@@ -197,6 +258,7 @@ static void steps_open_no_file_and_start_no_thread(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(steps_open_no_file_and_start_no_thread),
+        TEST(calls_of_libraries_are_seen),
         TEST(steps_take_no_memory),
         TEST(a_run_takes_no_memory_between_steps),
     };

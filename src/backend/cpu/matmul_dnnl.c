@@ -1,29 +1,20 @@
-// The matrix products by oneDNN.
-//
-// oneDNN has two ways. The matmul primitive takes its scratch from us, fuses bias and
-// activation and is the faster one where B is stored transposed (by up to a third) and
-// for small products. dnnl_sgemm is 2 to 10% faster where B is stored as it is and
-// nothing is fused, and keeps its rate where k is very long; it allocates its packing
-// buffers itself (73 KB a thread as a rule, at most some MB). Which one is taken is a
-// function of the description.
+// The matrix products: those of f32 by this project's kernels (gemm.h), those of bf16
+// by oneDNN's primitives, which take their scratch memory from us, too.
 #include "backend/cpu/matmul.h"
 
 #include "backend/cpu/dnnl.h"
+#include "backend/cpu/gemm.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/strided.h"
 #include "backend/cpu/team.h"
-#include "base/checked.h"
 #include "base/memory.h"
 
 #include <omp.h>
 
-// From this many multiplications on, dnnl_sgemm's work for each call is small.
-#define GEMM_LEAST ((double)(1 << 24))
-
 struct tr_matmul {
-    tr_matmul_desc desc;             // what oneDNN computes
-    tr_strided a_strided, c_strided; // what it is given dense copies of
-    bool gemm;                       // by dnnl_sgemm: all that follows is NULL
+    tr_matmul_desc desc;
+    const tr_gemm_kernel *gemm;      // NULL: by oneDNN; else all that follows is
+    tr_strided a_strided, c_strided; // what oneDNN is given dense copies of
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     tr_layout a_layout, b_layout, bias_layout, c_layout;
@@ -50,12 +41,6 @@ static bool is_valid(const tr_matmul_desc *d) {
 // oneDNN 2.6 divides by zero beyond 2^32.
 static bool is_too_large(const tr_matmul_desc *d) {
     return d->m > INT32_MAX || d->n > INT32_MAX || d->k > INT32_MAX;
-}
-
-static bool is_for_gemm(const tr_matmul_desc *d) {
-    double multiplications = (double)d->m * (double)d->n * (double)d->k;
-    return is_f32(d->type) && !d->bias && !d->relu && d->b_col == 1 &&
-           multiplications >= GEMM_LEAST;
 }
 
 static tr_status refused(const tr_matmul_desc *d, dnnl_status_t status, tr_error *err) {
@@ -181,7 +166,7 @@ tr_status tr__matmul_create(const tr_matmul_desc *desc, tr_matmul **out,
         return refused(desc, dnnl_out_of_memory, err);
     }
     p->desc = *desc;
-    p->gemm = is_for_gemm(desc);
+    p->gemm = tr__gemm_kernel(desc);
     if (!p->gemm) {
         if (!tr__dnnl_sees_gaps()) {
             close_gaps(p);
@@ -228,22 +213,15 @@ size_t tr__matmul_workspace(const tr_matmul *product) {
     if (!product) {
         return 0;
     }
+    if (product->gemm) {
+        return product->gemm->workspace(&product->desc);
+    }
     const tr_strided *a = &product->a_strided, *c = &product->c_strided;
     return a->count || c->count ? c->copy + (size_t)c->count * c->element
                                 : scratch_bytes(product);
 }
 
 // ---- running
-
-static dnnl_status_t run_gemm(const tr_matmul_desc *d, bool accumulate, const float *a,
-                              const float *b, float *c) {
-    bool transposed = d->a_col != 1;
-    // A leading dimension has no meaning where there is one row, but is checked.
-    int64_t lda =
-        transposed ? tr__max_i64(d->a_col, d->m) : tr__max_i64(d->a_row, d->k);
-    return dnnl_sgemm(transposed ? 'T' : 'N', 'N', d->m, d->n, d->k, 1, a, lda, b,
-                      tr__max_i64(d->b_row, d->n), accumulate ? 1 : 0, c, d->c_row);
-}
 
 static dnnl_status_t run_way(tr_matmul *p, tr_primitive *w, const void *a,
                              const void *b, const void *bias, void *c,
@@ -265,13 +243,27 @@ static dnnl_status_t run_way(tr_matmul *p, tr_primitive *w, const void *a,
     return status;
 }
 
-tr_status tr__matmul_run(tr_matmul *product, bool accumulate, const void *a,
-                         const void *b, const void *bias, void *c, void *workspace) {
+static tr_status run_dnnl(tr_matmul *product, bool accumulate, const void *a,
+                          const void *b, const void *bias, void *c, void *workspace) {
     tr_held before;
     tr__team_hold(product->desc.threads, &before);
-    dnnl_status_t status = product->gemm ? run_gemm(&product->desc, accumulate, a, b, c)
-                                         : run_way(product, &product->ways[accumulate],
-                                                   a, b, bias, c, workspace);
+    dnnl_status_t status =
+        run_way(product, &product->ways[accumulate], a, b, bias, c, workspace);
     tr__team_release(product->desc.threads, &before);
     return tr__dnnl_ran(status);
+}
+
+tr_status tr__matmul_run(tr_matmul *product, bool accumulate, const void *a,
+                         const void *b, const void *bias, void *c, void *workspace) {
+    if (!product->gemm) {
+        return run_dnnl(product, accumulate, a, b, bias, c, workspace);
+    }
+    product->gemm->run(&(tr_gemm_run){.desc = &product->desc,
+                                      .accumulate = accumulate,
+                                      .a = a,
+                                      .b = b,
+                                      .bias = bias,
+                                      .c = c,
+                                      .workspace = workspace});
+    return TR_OK;
 }

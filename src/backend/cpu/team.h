@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 // Does this version of oneDNN keep the stack pointer in a heap buffer while a product
-// runs?  All before 3.11.2 do.
+// of f32 runs, those of its convolutions included?  All before 3.11.2 do.
 bool tr__dnnl_moves_stack(int major, int minor, int patch);
 
 // Until the end the calling thread's parallel regions have `threads` threads. The
@@ -25,8 +25,8 @@ typedef struct tr_held {
     bool holds; // signals
 } tr_held;
 
-// While a product by oneDNN runs, with so many threads, and no longer, the calling
-// thread gets no signals either, where this oneDNN moves the stack pointer.
+// While oneDNN computes, with so many threads, and no longer, the calling thread gets
+// no signals either, where this oneDNN moves the stack pointer.
 void tr__team_hold(int threads, tr_held *before);
 void tr__team_release(int threads, const tr_held *before);
 
