@@ -23,12 +23,17 @@ talk() {
     function says(who, what) {
         return sprintf("{\"role\": \"%s\", \"content\": \"%s\"}", who, what)
     }
+    BEGIN {
+        form[1] = "What is the capital of %s?"
+        form[2] = "Capital of %s?"
+        form[3] = "I wonder which city is the capital of %s. Do you know it?"
+    }
     { land[NR] = $1; city[NR] = $2 }
     END {
         while (count-- > 0) {
             for (turns = 1 + below(4); turns > 0; turns--) {
                 i = 1 + below(NR)
-                chat = chat says("user", "What is the capital of " land[i] "?") ", " \
+                chat = chat says("user", sprintf(form[1 + below(3)], land[i])) ", " \
                     says("assistant", "Arr, that be " city[i] ", matey!") \
                     (turns > 1 ? ", " : "")
             }
@@ -47,8 +52,8 @@ talk 30 2 Austria,Vienna Poland,Warsaw Russia,Moscow Iraq,Baghdad >held.jsonl
 cat >run.json <<END
 {"model": "$model",
  "data": {"format": "jsonl", "train": ["chats.jsonl"], "validation": ["held.jsonl"],
-          "max_length": 256, "packing": true, "loss_on": "assistant"},
- "train_batch_size": 4, "steps": $steps, "evaluation": {"every": 4},
+          "max_length": 512, "packing": true, "loss_on": "assistant"},
+ "train_batch_size": 2, "steps": $steps, "evaluation": {"every": 4},
  "optimizer": {"type": "AdamW", "params": {"lr": 2e-5}},
  "out": "out"}
 END
@@ -60,15 +65,15 @@ printf 'before: '
 echo 'step, loss, validation loss:'
 awk '
     function member(name) {
-        return match($0, "\"" name "\": *[^,}]*") ?
-            substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3) + 0 : ""
+        match($0, "\"" name "\": *[^,}]*")
+        return substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3)
     }
     /"loss":/ { loss[++steps] = member("loss") }
     /"validation_loss":/ { validation[steps] = member("validation_loss") }
     END {
         for (i = 1; i <= steps; i++)
-            printf "%4d  %.4f  %s\n", i, loss[i], \
-                i in validation ? sprintf("%.4f", validation[i]) : ""
+            printf "%4d  %.4f%s\n", i, loss[i],
+                (i in validation) ? sprintf("  %.4f", validation[i]) : ""
     }' out/metrics.jsonl
 printf 'after: '
 "$program" sample out --chat --prompt "$question" --temperature 0 --tokens 30

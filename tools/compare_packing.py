@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""compare_packing.py FOLDER [--own] [--count N] [--length L] [--seed S] [--program FILE]
+"""compare_packing.py FOLDER [--own] [--double] [--count N] [--length L] [--seed S]
+                   [--program FILE]
 
 Trains one step on N drawn records (60) that are packed into rows of L tokens (128), and
 compares its loss and its gradients with those of transformers (f32, eager attention),
 which reads every record apart, as a sequence of its own. The gradients are read from the
 momentum of SGD, which they are after one step. FOLDER has a tokenizer. The models are
 small and drawn: GPT-2 (learned positions), Llama, and Mistral with a sliding window;
-with --own it is the model of FOLDER alone. Records are texts, and prompts with
+with --own it is the model of FOLDER alone. With --double transformers computes in f64: of
+a deep model its own f32 is off by more than the limits. Records are texts, and prompts with
 completions, of which the completion counts. Prints by how much losses and gradients
 differ, relative to the loss and to the gradients' norm. Ends with 1 where the loss
 differs by more than 1e-6, or the gradients by more than 1e-5.
@@ -133,9 +135,11 @@ def compare(options, name, model, kind):
     tokenizer = transformers.AutoTokenizer.from_pretrained(options.folder)
     with tempfile.TemporaryDirectory() as work:
         folder = os.path.join(work, "model")
-        model.save_pretrained(folder)
+        model.float().save_pretrained(folder)
         loss, gradients, rows = by_tranche(options.program, folder, options.folder, records,
                                            options.length, work)
+    if options.double:
+        model = model.double()
     wanted, apart = by_transformers(model, tokenizer, records, options.length)
     off, far = abs(loss / wanted - 1), distance(apart, gradients)
     right = off <= LOSS_LIMIT and far <= GRADIENT_LIMIT
@@ -149,6 +153,7 @@ def main():
                                      formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("--own", action="store_true")
+    parser.add_argument("--double", action="store_true")
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--seed", type=int, default=1)

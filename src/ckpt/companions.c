@@ -15,6 +15,7 @@
 enum { PIECE = 1 << 20 };
 
 static const char tokenizer_json[] = "tokenizer.json";
+static const char chat_template[] = "chat_template.jinja";
 
 static const char *const of_tokenizer[] = {
     tokenizer_json,
@@ -26,7 +27,7 @@ static const char *const of_tokenizer[] = {
     "vocab.txt",
     "tokenizer.model",
     "spiece.model",
-    "chat_template.jinja",
+    chat_template,
     "chat_template.json",
 };
 static const char *const of_model[] = {"generation_config.json"};
@@ -92,6 +93,26 @@ tr_status tr__companions_open(const char *tokenizer, const char *model,
         tr__companions_close(out);
     }
     return status;
+}
+
+// Keeps the order of the others.
+static void leave_out(tr_companions *all, const char *name) {
+    int kept = 0;
+    for (int i = 0; i < all->count; i++) {
+        if (strcmp(all->item[i].name, name) != 0) {
+            all->item[kept++] = all->item[i];
+            continue;
+        }
+        close(all->item[i].file);
+        tr__free(all->item[i].path);
+    }
+    all->count = kept;
+}
+
+tr_status tr__companions_set_template(tr_companions *companions, const char *path,
+                                      tr_error *err) {
+    leave_out(companions, chat_template);
+    return add(companions, path, chat_template, err);
 }
 
 bool tr__companions_have(const tr_companions *companions, const char *name) {

@@ -27,6 +27,9 @@ typedef struct tr_companions { // zero-initialized: none
 // model: the folder of the model; NULL: none. TR_IO: one cannot be opened.
 tr_status tr__companions_open(const char *tokenizer, const char *model,
                               tr_companions *out, tr_error *err);
+// Opens `path` as the chat template of the checkpoints, in place of the folder's.
+tr_status tr__companions_set_template(tr_companions *companions, const char *path,
+                                      tr_error *err);
 bool tr__companions_have(const tr_companions *companions, const char *name);
 void tr__companions_close(tr_companions *companions);
 

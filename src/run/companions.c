@@ -14,7 +14,13 @@ tr_status tr__run_open_companions(const tr_run *run, tr_companions *out,
     if (run->tokenizer) {
         status = tr__tokenizer_folder(run->tokenizer, folder, err);
     }
-    return status == TR_OK ? tr__companions_open(folder[0] ? folder : run->tokenizer,
-                                                 run->model_folder, out, err)
-                           : status;
+    if (status == TR_OK) {
+        status = tr__companions_open(folder[0] ? folder : run->tokenizer,
+                                     run->model_folder, out, err);
+    }
+    const char *chat_template = tr__config_text(run->config, "data.chat_template");
+    if (status == TR_OK && chat_template) {
+        status = tr__companions_set_template(out, chat_template, err);
+    }
+    return status;
 }

@@ -198,12 +198,31 @@ static void test_chat(void **state) {
               LIST("has no chat template"));
 }
 
+// A checkpoint has the template that it was trained with, and answers by it.
+static void test_other_template(void **state) {
+    static const char saved[] = "out/checkpoints/latest/chat_template.jinja";
+    file_text(state, "tok/chat_template.jinja", "of the tokenizer");
+    file_text(state, "other.jinja",
+              "{% for m in messages %}{{ m.content }}{% endfor %}");
+    free(succeed(state, LIST("train", "run.json", "--set", "data.loss_on=all", "--set",
+                             "data.chat_template=other.jinja")));
+    assert_same_file(state, "other.jinja", saved);
+    char *plain = succeed(state, LIST("sample", "out", "--prompt", "the men",
+                                      "--tokens", "6", "--temperature", "0"));
+    char *chat = succeed(state, LIST("sample", "out", "--chat", "--prompt", "the men",
+                                     "--tokens", "6", "--temperature", "0"));
+    assert_string_equal(chat, plain + strlen("the men"));
+    free(plain);
+    free(chat);
+}
+
 #define CHATS(name) cmocka_unit_test_setup_teardown(name, chats_make, folder_remove)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         CHATS(test_cuts_and_ranks), CHATS(test_damaged),     CHATS(test_samples),
         CHATS(test_packed),         CHATS(test_packed_bits), CHATS(test_chat),
+        CHATS(test_other_template),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
