@@ -29,7 +29,8 @@ typedef struct request {
 static bool ends(const tr_sampler *sampler, const request *r, const cli_text *text,
                  int32_t token) {
     bool bytes = !text->tokenizer && text->vocabulary == CLI_BYTES;
-    return !bytes && !r->ignore_eos && tr_sampler_ends(sampler, token);
+    bool last = token == text->eos || tr_sampler_ends(sampler, token);
+    return !bytes && !r->ignore_eos && last;
 }
 
 // Draws token `index` behind ids. *over: it ends the text, and is not added.
@@ -219,6 +220,9 @@ static tr_status converse(const char *path, const request *r, cli_text *text,
     }
     tr_status status = cli_chat_open(&c.chat, path, r->tokenizer, r->system, err);
     if (status == TR_OK) {
+        status = cli_chat_eos(&c.chat, text->tokenizer, &text->eos, err);
+    }
+    if (status == TR_OK) {
         int64_t said = r->prompt ? (int64_t)strlen(r->prompt) : 0;
         status = open_sampler(path, r, CONVERSATION + said, &c.sampler, err);
     }
@@ -275,7 +279,8 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
          "ends before TEXT, which is not shown; may be given again"},
         {"--ignore-eos", CLI_FLAG, &r.ignore_eos, NULL,
          "goes on behind the tokens that end a text (eos_token_id of the folder's "
-         "generation_config.json or config.json)"},
+         "generation_config.json or config.json; with --chat eos_token of its "
+         "tokenizer_config.json, too)"},
         {"--seed", CLI_COUNT, &r.seed, "N", "seed of the random draws (default 1)"},
         {"--dtype", CLI_TEXT, &r.dtype, "TYPE",
          "what the model computes in: f32 (default), bf16 or fp16"},

@@ -32,17 +32,21 @@ static tr_status add(cli_chat *c, const char *role, const char *content, size_t 
 
 tr_status cli_chat_open(cli_chat *c, const char *path, const char *tokenizer,
                         const char *system, tr_error *err) {
-    char folder[PATH_MAX];
     time_t now = time(NULL);
     struct tm today;
     localtime_r(&now, &today);
     *c = (cli_chat){.messages = json_array()};
-    tr_status status = find_folder(path, tokenizer, folder, err);
+    tr_status status = find_folder(path, tokenizer, c->folder, err);
     if (status == TR_OK) {
-        status = tr__chat_open(folder, NULL, &today, &c->chat, err);
+        status = tr__chat_open(c->folder, NULL, &today, &c->chat, err);
     }
     return status == TR_OK && system ? add(c, "system", system, strlen(system), err)
                                      : status;
+}
+
+tr_status cli_chat_eos(const cli_chat *c, const tr_tokenizer *tokenizer, int32_t *eos,
+                       tr_error *err) {
+    return tr__tokenizer_eos(tokenizer, c->folder, eos, err);
 }
 
 void cli_chat_close(cli_chat *c) {

@@ -4,9 +4,14 @@
 
 #include "data/chat.h"
 
+#include <tranche/tokenizer.h>
+
+#include <limits.h>
+
 typedef struct cli_chat {
     tr_chat *chat;
     struct json_t *messages;
+    char folder[PATH_MAX]; // of the template
 } cli_chat;
 
 // The template beside the tokenizer that is named (NULL: in the model's folder `path`).
@@ -14,6 +19,9 @@ typedef struct cli_chat {
 // is not supported.
 tr_status cli_chat_open(cli_chat *chat, const char *path, const char *tokenizer,
                         const char *system, tr_error *err);
+// The token that ends an answer by the template's folder; -1: it names none.
+tr_status cli_chat_eos(const cli_chat *chat, const tr_tokenizer *tokenizer,
+                       int32_t *eos, tr_error *err);
 void cli_chat_close(cli_chat *chat);
 
 // The user says something: the text up to where the answer begins.

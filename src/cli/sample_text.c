@@ -27,7 +27,7 @@ static tr_status open_tokenizer(cli_text *text, const char *path, const char *to
 
 tr_status cli_text_open(cli_text *text, const char *path, const char *tokenizer,
                         const cli_list *stops, tr_error *err) {
-    *text = (cli_text){.to = tr__clean_begin(stdout, true)};
+    *text = (cli_text){.to = tr__clean_begin(stdout, true), .eos = -1};
     tr_status status = cli_stop_open(&text->stop, stops, err);
     return status == TR_OK ? open_tokenizer(text, path, tokenizer, err) : status;
 }

@@ -15,6 +15,7 @@ typedef struct cli_text {
     tr_clean_text to;
     cli_stop stop;        // what ends the text, but for the prompt
     int64_t begin, shown; // tokens: where the text is decoded from; shown so far
+    int32_t eos;          // ends a text beside the model's own such tokens; -1: none
     bool chat;            // prompts are whole conversations, which are not shown
 } cli_text;
 

@@ -233,11 +233,11 @@ static tr_status check_samples(const source *s, tr_error *err) {
 static tr_status open_rows(source *s, tr_dataset **out, tr_error *err) {
     char about[256];
     const tr_record_counts *c = &s->counts;
-    int length =
-        snprintf(about, sizeof about, "%zu file%s, %lld %s, %lld tokens, loss on %s",
-                 s->text.files.count, tr__plural((int64_t)s->text.files.count),
-                 (long long)c->samples, tr__records_kind(c->kind), (long long)c->tokens,
-                 tr__records_loss(&s->records));
+    int length = snprintf(
+        about, sizeof about, "%zu file%s, %lld record%s (%s), %lld tokens, loss on %s",
+        s->text.files.count, tr__plural((int64_t)s->text.files.count),
+        (long long)c->samples, tr__plural(c->samples), tr__records_kind(c->kind),
+        (long long)c->tokens, tr__records_loss(&s->records));
     if (!s->options->packing) {
         snprintf(about + length, sizeof about - (size_t)length,
                  ", in rows of %lld tokens", (long long)s->options->sequence_length);

@@ -198,6 +198,31 @@ static void test_chat(void **state) {
               LIST("has no chat template"));
 }
 
+// An answer ends with the tokenizer's token, whatever the model's folder says: here
+// with the last digit that the model would say.
+static void test_end_of_answer(void **state) {
+    const char *const *ask =
+        LIST("sample", "out", "--chat", "--prompt", "the men 1", "--tokens", "30",
+             "--temperature", "0", "--tokenizer", "tok");
+    free(succeed(state, LIST("train", "run.json", "--set", "optimizer.params.lr=0.02",
+                             "--steps", "40")));
+    char config[512], *whole = succeed(state, ask);
+    char last = whole[strlen(whole) - 2];
+    assert_in_range(last, '0', '9');
+    snprintf(config, sizeof config,
+             "{\"eos_token\": \"%c\", \"chat_template\": \"{%% for m in messages %%}"
+             "{{ m.role }}: {{ m.content }}<|end|>{%% endfor %%}assistant: \"}",
+             last);
+    file_text(state, "tok/tokenizer_config.json", config);
+    char *ended = succeed(state, ask);
+    size_t length = strlen(ended) - 1; // without the end of the line
+    assert_memory_equal(ended, whole, length);
+    assert_int_equal(whole[length], last);
+    assert_null(memchr(ended, last, length));
+    free(whole);
+    free(ended);
+}
+
 // A checkpoint has the template that it was trained with, and answers by it.
 static void test_other_template(void **state) {
     static const char saved[] = "out/checkpoints/latest/chat_template.jinja";
@@ -220,9 +245,9 @@ static void test_other_template(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CHATS(test_cuts_and_ranks), CHATS(test_damaged),     CHATS(test_samples),
-        CHATS(test_packed),         CHATS(test_packed_bits), CHATS(test_chat),
-        CHATS(test_other_template),
+        CHATS(test_cuts_and_ranks), CHATS(test_damaged),       CHATS(test_samples),
+        CHATS(test_packed),         CHATS(test_packed_bits),   CHATS(test_chat),
+        CHATS(test_other_template), CHATS(test_end_of_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
