@@ -53,16 +53,6 @@ static int64_t config_of(void **state, const char *path, const char *key) {
     return number;
 }
 
-static void assert_same_file(void **state, const char *a, const char *b) {
-    size_t bytes_a, bytes_b;
-    char *text_a = file_read(state, a, &bytes_a),
-         *text_b = file_read(state, b, &bytes_b);
-    assert_int_equal(bytes_a, bytes_b);
-    assert_memory_equal(text_a, text_b, bytes_a);
-    free(text_a);
-    free(text_b);
-}
-
 static const char config[] = "out/checkpoints/latest/config.json";
 
 // Neither loss nor weights know of it, nor does what is sampled.
