@@ -204,7 +204,7 @@ tr_status cli_inspect_samples(const char *file, const cli_list *set, int64_t cou
     const cli_run asked = {.set = *set, .seed = -1};
     tr_run_options options = cli_run_options(&asked, file);
     show s = {0};
-    tr_status status = tr__run_open_data(&options, false, &s.run, err);
+    tr_status status = tr__run_open_data(&options, 0, &s.run, err);
     if (status == TR_OK) {
         status = open_show(&s, err);
     }

@@ -223,6 +223,10 @@ static tr_status check_samples(const source *s, tr_error *err) {
     if (s->counts.samples > 0) {
         return TR_OK;
     }
+    if (s->counts.records == 0) {
+        return tr_fail(err, TR_DATA, "%s: the files have no records, only blank lines",
+                       s->files->paths_key);
+    }
     return tr_fail(err, TR_DATA,
                    "%s: %lld record%s, and nothing to learn in any of them%s",
                    s->files->paths_key, (long long)s->counts.records,

@@ -78,10 +78,11 @@ static tr_status find_kind(const tr_records *r, const json_t *record,
     const json_t *text = json_object_get(record, f->text);
     *kind = messages ? TR_STATISTICS_CHAT : TR_STATISTICS_TEXT;
     if (messages && !json_is_array(messages)) {
-        return tr_fail(err, TR_DATA, "\"%.60s\" is no list of messages", f->messages);
+        return tr_fail(err, TR_DATA, "\"%.60s\" is not a list of messages",
+                       f->messages);
     }
     if (!messages && text && !json_is_string(text)) {
-        return tr_fail(err, TR_DATA, "\"%.60s\" is no text", f->text);
+        return tr_fail(err, TR_DATA, "\"%.60s\" is not a string", f->text);
     }
     return messages || text ? TR_OK : no_kind(r, err);
 }
@@ -89,13 +90,14 @@ static tr_status find_kind(const tr_records *r, const json_t *record,
 static tr_status check_loss(const tr_records *r, tr_error *err) {
     if (r->loss_on == TR_LOSS_COMPLETION && !has_completion(r->kind)) {
         return tr_fail(err, TR_USAGE,
-                       "data.loss_on is \"completion\", and the records are %s",
+                       "data.loss_on is \"completion\", but the records are %s; "
+                       "leave data.loss_on out",
                        tr__records_kind(r->kind));
     }
     if (r->loss_on == TR_LOSS_ASSISTANT && !is_chat(r->kind)) {
         return tr_fail(err, TR_USAGE,
-                       "data.loss_on is \"assistant\", and the records are %s, in "
-                       "which nobody has a role",
+                       "data.loss_on is \"assistant\", but the records are %s; leave "
+                       "data.loss_on out",
                        tr__records_kind(r->kind));
     }
     if (is_chat(r->kind) && !r->chat) {

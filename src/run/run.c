@@ -209,15 +209,15 @@ static tr_status open_run(tr_run *run, const tr_run_options *options, tr_error *
     return status == TR_OK ? resolve(run, options, err) : status;
 }
 
-tr_status tr__run_open_data(const tr_run_options *options, bool labels_optional,
-                            tr_run **out, tr_error *err) {
+tr_status tr__run_open_data(const tr_run_options *options, unsigned flags, tr_run **out,
+                            tr_error *err) {
     tr_run *run = tr__calloc(1, sizeof *run);
     if (!run) {
         return tr_fail(err, TR_MEMORY, "no memory for a run");
     }
     begin_run(run, options);
-    run->labels_optional = labels_optional;
-    run->vocabulary_fixed = true;
+    run->labels_optional = flags & TR_OPEN_LABELS_OPTIONAL;
+    run->vocabulary_fixed = flags & TR_OPEN_MODEL_AS_IT_IS;
     tr_problems missing = {0};
     tr_status status = open_config(run, options, err);
     if (status == TR_OK) {

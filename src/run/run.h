@@ -126,10 +126,16 @@ bool tr__run_find_kept(const tr_run *run, const tr_run_options *options,
 void tr__settings_clear(tr_settings *settings);
 
 // ---- run.c
+enum {
+    TR_OPEN_LABELS_OPTIONAL = 1, // data may have no labels
+    TR_OPEN_MODEL_AS_IT_IS = 2,  // nothing is trained: its vocabulary does not grow
+};
+
 // Of a run only what says how data are read and the model computes: no batch, no
-// optimizer, no plan. tr_run_close ends it. Errors as tr_run_open's.
-tr_status tr__run_open_data(const tr_run_options *options, bool labels_optional,
-                            tr_run **out, tr_error *err);
+// optimizer, no plan. flags: TR_OPEN_... above. tr_run_close ends it. Errors as
+// tr_run_open's.
+tr_status tr__run_open_data(const tr_run_options *options, unsigned flags, tr_run **out,
+                            tr_error *err);
 
 // ---- idle.c: what the user has given and nothing obeys, each told once. The first: of
 // keys that nothing in Tranche obeys; the other: of those that need another.

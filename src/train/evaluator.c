@@ -97,6 +97,8 @@ static tr_status open_run(tr_evaluator *e, const tr_evaluator_options *o,
                           const char *folder, tr_error *err) {
     char file[PATH_MAX], format[96];
     const char *set[SET_MAX];
+    unsigned flags =
+        TR_OPEN_MODEL_AS_IT_IS | (o->labels_optional ? TR_OPEN_LABELS_OPTIONAL : 0);
     bool has_file = find_run_file(o->path, file);
     tr_run_options options = {.file = has_file ? file : NULL,
                               .text = has_file ? NULL : "{}",
@@ -109,9 +111,7 @@ static tr_status open_run(tr_evaluator *e, const tr_evaluator_options *o,
                               .messages = o->messages};
     tr_status status = collect_set(o, folder, has_file, set, &options.set_count, format,
                                    sizeof format, err);
-    return status == TR_OK
-               ? tr__run_open_data(&options, o->labels_optional, &e->run, err)
-               : status;
+    return status == TR_OK ? tr__run_open_data(&options, flags, &e->run, err) : status;
 }
 
 static tr_status choose_data(tr_evaluator *e, const tr_evaluator_options *o,

@@ -163,6 +163,10 @@ static void test_samples(void **state) {
         assert_int_equal(json_integer_value(json_array_get(labels, 0)), -100);
     }
     json_decref(root);
+    // As a run trains it: a vocabulary that is too small grows, and one of none is
+    // open.
+    free(succeed(state, LIST("inspect", "run.json", "--samples", "1", "--set",
+                             "model.vocab_size=300")));
     fail_with(state, NULL, LIST("inspect", "chats.jsonl", "--samples", "1"), 2,
               LIST("chats.jsonl"));
     fail_with(state, NULL, LIST("inspect", "run.json", "--set", "seed=1"), 2,
