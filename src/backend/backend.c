@@ -35,10 +35,11 @@ tr_status tr__backend_fail_launch(tr_status failed, const char *subject,
                                   tr_error *err) {
     return failed == TR_MEMORY
                ? tr_fail(err, failed,
-                         "no memory for what a library allocates itself in a product "
-                         "of %s: leave some beside what the plan takes",
+                         "the kernel library has no memory of its own for a product of "
+                         "%s: leave more memory free beside the plan's",
                          subject)
-               : tr_fail(err, failed, "a library failed in a product of %s", subject);
+               : tr_fail(err, failed, "the kernel library failed in a product of %s",
+                         subject);
 }
 
 const tr_kernel *tr__kernel_find(const tr_op_desc *desc) {

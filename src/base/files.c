@@ -93,8 +93,7 @@ tr_status tr__file_read(const char *path, size_t limit, char **text, size_t *byt
     }
     if ((uint64_t)info.st_size > limit) {
         status = tr_fail(err, TR_IO,
-                         "%s: %lld bytes, more than the %zu expected of "
-                         "such a file",
+                         "%s: the file has %lld bytes, and such a file has at most %zu",
                          path, (long long)info.st_size, limit);
         goto cleanup;
     }

@@ -56,7 +56,8 @@ void tr__calibration_read(const char *folder, const char *fingerprint,
     }
     if (tr__file_read(path, FILE_BYTES_MAX, text, &bytes, &why) != TR_OK) {
         *text = NULL;
-        tr__note(log, "what was measured before is not used: %s", why.message);
+        tr__note(log, "the kept measurements of this machine are not used: %s",
+                 why.message);
     } else if (!holds(path, *text, fingerprint, &why)) {
         tr__free(*text);
         *text = NULL;
@@ -76,6 +77,6 @@ void tr__calibration_write(const char *folder, const char *fingerprint,
         status = tr__cache_write(path, text, strlen(text), &why);
     }
     if (status != TR_OK) {
-        tr__note(log, "what was measured is not kept: %s", why.message);
+        tr__note(log, "the measurements of this machine are not kept: %s", why.message);
     }
 }

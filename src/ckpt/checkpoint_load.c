@@ -156,8 +156,8 @@ static tr_status check_same(tr_comm *comm, const tr_checkpoint *checkpoint,
     if (status == TR_OK && checkpoint &&
         !tr__manifest_same(&first, &checkpoint->manifest)) {
         status = tr_fail(err, TR_IO,
-                         "%s: is not the checkpoint that rank 0 sees there: all ranks "
-                         "need to share the file system",
+                         "%s: this rank finds another checkpoint here than rank 0 "
+                         "does: all ranks must share one file system",
                          folder);
     }
     return status;

@@ -181,8 +181,8 @@ static tr_status read_back(const saving *save, const char *state, tr_error *err)
          tr__tensor_set_count(back->model) != model ||
          tr__tensor_set_count(back->optimizer) != optimizer)) {
         status = tr_fail(err, TR_IO,
-                         "%s: what was read back is not what was written: the disk or "
-                         "its file system has lost it",
+                         "%s: the file differs from what was written: the disk or its "
+                         "file system has lost data",
                          save->partial);
     }
     tr__free(text);
@@ -227,7 +227,9 @@ static tr_status replace(const saving *save, tr_error *err) {
         return status;
     }
     if (access(state, F_OK) != 0) {
-        return tr_fail(err, TR_IO, "%s: in the way and not a checkpoint: move it away",
+        return tr_fail(err, TR_IO,
+                       "%s: the new checkpoint needs this name, and what has it is not "
+                       "a checkpoint: move it away",
                        save->final);
     }
     if (renameat2(AT_FDCWD, save->partial, AT_FDCWD, save->final, RENAME_EXCHANGE) ==
@@ -278,13 +280,13 @@ static void tidy(const saving *save) {
         status = tr__step_prune(save->folder, step, save->input->keep, &err);
     }
     if (removed > 0) {
-        tr__note(save->input->log, "%d checkpoint%s of an earlier run removed", removed,
+        tr__note(save->input->log, "removed %d checkpoint%s of an earlier run", removed,
                  tr__plural(removed));
     }
     tr__link_tidy(save->folder, TR_LINK_BEST); // what it led to may be gone
     if (moved > 0) {
         tr__note(save->input->log,
-                 "%d checkpoint%s of the branch that this run has left moved aside "
+                 "moved %d checkpoint%s aside that did not lead to this one "
                  "(step-*.abandoned)",
                  moved, tr__plural(moved));
     }

@@ -85,8 +85,8 @@ static tr_status join(tr_tensor_writer *writer, const char *header, tr_error *er
     writer->file = open(writer->path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (writer->file < 0) {
         return tr_fail(err, TR_IO,
-                       "%s: cannot open: %s (rank 0 has made it: all ranks need to "
-                       "share the file system)",
+                       "%s: cannot open: %s (rank 0 has made it: all ranks must "
+                       "share one file system)",
                        writer->path, strerror(errno));
     }
     if (fstat(writer->file, &info) != 0 || info.st_size != writer->bytes) {

@@ -30,12 +30,12 @@ int cli_check(const cli_command *command, int argc, char **argv) {
     int exit_status;
     const cli_option options[] = {
         {"--tolerance", CLI_TEXT, &tolerance_text, "X",
-         "how far a tensor's gradient may be off, relative; 1e-4 if not given; in 16 "
-         "bits it is fixed"},
-        {"--tensors", CLI_FLAG, &every, NULL, "a line for every tensor of every cut"},
+         "largest relative error of a tensor's gradient in f32 (default 1e-4)"},
+        {"--tensors", CLI_FLAG, &every, NULL,
+         "prints a line for every tensor of every cut"},
         {"--seed", CLI_COUNT, &run.seed, "N", "seed of weights and data order"},
         {"--threads", CLI_SOME, &run.threads, "N", "threads (default: the cores)"},
-        {"--json", CLI_FLAG, &run.json, NULL, "everything as one JSON object"},
+        {"--json", CLI_FLAG, &run.json, NULL, "prints one JSON object"},
         {"--data", CLI_LIST, &run.data, "PATH", "data to use in place of data.train"},
         {"--model", CLI_TEXT, &run.model, "FILE|DIR|NAME",
          "model to use in place of \"model\""},

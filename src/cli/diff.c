@@ -10,7 +10,7 @@ int cli_diff(const cli_command *command, int argc, char **argv) {
     size_t count;
     int exit_status;
     const cli_option options[] = {
-        {"--json", CLI_FLAG, &json, NULL, "as one JSON object"},
+        {"--json", CLI_FLAG, &json, NULL, "prints one JSON object"},
     };
     if (!cli_parse(command, options, 1, argc, argv, paths, 2, 2, &count,
                    &exit_status)) {

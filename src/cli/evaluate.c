@@ -94,16 +94,17 @@ int cli_evaluate(const cli_command *command, int argc, char **argv) {
     int exit_status;
     const cli_option options[] = {
         {"--data", CLI_LIST, &asked.data, "PATH",
-         "files, folders or globs; the run's validation data if not given"},
-        {"--format", CLI_TEXT, &asked.format, "F", "in place of data.format"},
+         "files, folders or globs (default: the run's validation data)"},
+        {"--format", CLI_TEXT, &asked.format, "F",
+         "format of the data, in place of data.format"},
         {"--set", CLI_LIST, &asked.set, "KEY.PATH=VALUE",
-         "changes one key of the run file"},
+         "changes one key of the run file; may be given again"},
         {"--logits", CLI_TEXT, &logits, "FILE.npy",
-         "writes them: [samples, positions, vocabulary] f32"},
+         "writes the logits: [samples, positions, vocabulary] f32"},
         {"--plan", CLI_FLAG, &plan, NULL,
          "prints the plan of a batch of samples, with its memory, and reads no "
          "weights"},
-        {"--json", CLI_FLAG, &asked.json, NULL, "as one JSON object"},
+        {"--json", CLI_FLAG, &asked.json, NULL, "prints one JSON object"},
     };
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
                    &asked.path, 1, 1, &count, &exit_status)) {
@@ -112,7 +113,8 @@ int cli_evaluate(const cli_command *command, int argc, char **argv) {
     tr_evaluator_options how = cli_evaluator_options(&asked);
     how.plan_only = plan;
     if (plan && logits) {
-        tr_fail(&err, TR_USAGE, "--plan computes no logits: leave out it or --logits");
+        tr_fail(&err, TR_USAGE,
+                "--plan computes no logits: leave out --plan or --logits");
         return cli_fail(&err);
     }
     tr_status status = tr_evaluator_create(&how, &e, &err);

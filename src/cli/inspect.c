@@ -89,21 +89,21 @@ int cli_inspect(const cli_command *command, int argc, char **argv) {
     size_t count;
     int exit_status;
     const cli_option options[] = {
-        {"--json", CLI_FLAG, &json, NULL, "as one JSON object"},
+        {"--json", CLI_FLAG, &json, NULL, "prints one JSON object"},
         {"--positions", CLI_SOME, &positions, "N",
-         "context length by which a dataset's samples are counted (default 1024)"},
+         "counts a dataset's samples of N positions each (default 1024)"},
         {"--samples", CLI_SOME, &samples, "N",
-         "of a run file: shows the first N samples as they are trained; what is learnt "
-         "stands in \xe2\x9f\xa6 \xe2\x9f\xa7"},
+         "shows the first N samples of a run file as they are trained, with what is "
+         "learnt in \xe2\x9f\xa6 \xe2\x9f\xa7"},
         {"--set", CLI_LIST, &set, "KEY.PATH=VALUE",
-         "with --samples: changes one key of the run file; may be given again"},
+         "changes one key of the run file, with --samples; may be given again"},
     };
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
                    &path, 1, 1, &count, &exit_status)) {
         return exit_status;
     }
     if (set.count > 0 && samples == 0) {
-        tr_fail(&err, TR_USAGE, "--set: has no meaning without --samples");
+        tr_fail(&err, TR_USAGE, "--set has no effect without --samples: give both");
         return cli_fail(&err);
     }
     tr_status status = samples > 0

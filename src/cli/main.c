@@ -18,9 +18,9 @@ static const cli_command commands[] = {
      "tranche train run.json --ranks 2",
      "0 done; 2 wrong usage or run file; 3 no plan fits the memory; 4 wrong data;\n"
      "5 checkpoint or other files; 6 ranks; 7 numbers (it diverges); 8 internal;\n"
-     "128 + n: signal n (Ctrl-C: 2) asked for an end, and a checkpoint was saved: run "
-     "the\n"
-     "same command again to resume"},
+     "128 + n: signal n (Ctrl-C: 2) ended the run, which saved a checkpoint first: "
+     "run\n"
+     "the same command again to resume"},
     {"plan", "RUN.json",
      "Prints the plan of one step and its exact memory; allocates none of it.",
      cli_plan, false,
@@ -33,22 +33,24 @@ static const cli_command commands[] = {
      "tranche sample out/text --prompt \"Once\" --tokens 300\n"
      "tranche sample out/text --temperature 1 --top-k 50 --top-p 0.95 --seed 7",
      usual},
-    {"evaluate", "DIR", "Loss, perplexity and accuracy of a trained model on data.",
-     cli_evaluate, true,
+    {"evaluate", "DIR",
+     "Computes loss, perplexity and accuracy of a trained model on data.", cli_evaluate,
+     true,
      "tranche evaluate out/text\n"
      "tranche evaluate out/text --data held-out.txt --json\n"
      "tranche evaluate gpt2-folder --data ids.bin --format tokens --logits logits.npy",
      "0 done; 2 wrong usage; 3 more memory than there is; 4 wrong data; 5 weights or "
      "files"},
-    {"predict", "DIR", "What a trained classifier says of each sample, as csv.",
-     cli_predict, true,
+    {"predict", "DIR",
+     "Prints the class of each sample by a trained classifier, as csv.", cli_predict,
+     true,
      "tranche predict out/classifier --data new.csv > classes.csv\n"
      "tranche predict out/digits --data images.npy --json",
      "0 done; 2 wrong usage; 3 more memory than there is; 4 wrong data; 5 weights or "
      "files"},
     {"tokenize", "FILE...",
-     "Turns text to token ids by a tokenizer.json, and ids to text.", cli_tokenize_run,
-     true,
+     "Turns text into token ids by a tokenizer.json, and ids into text.",
+     cli_tokenize_run, true,
      "tranche tokenize --tokenizer gpt2-folder book.txt --out ids.bin\n"
      "tranche tokenize --tokenizer tokenizer.json texts/\n"
      "tranche tokenize --tokenizer gpt2-folder --decode ids.bin",
@@ -59,9 +61,9 @@ static const cli_command commands[] = {
      false,
      "tranche plot out/text\n"
      "tranche plot out/lr1 out/lr2 out/lr3 --out curves.svg",
-     "0 done; 2 wrong usage; 4 a line that is none of metrics.jsonl; 5 files"},
+     "0 done; 2 wrong usage; 4 a damaged metrics.jsonl; 5 files"},
     {"inspect", "PATH",
-     "Shows what is in a checkpoint, a safetensors file or a dataset; and the samples "
+     "Shows what is in a checkpoint, a safetensors file or a dataset, or the samples "
      "of a run file as they are trained.",
      cli_inspect, false,
      "tranche inspect out/text\n"
@@ -81,11 +83,12 @@ static const cli_command commands[] = {
      "0 done; 2 wrong usage, run file or machine file; 3 no plan fits the memory; 5 "
      "files"},
     {"check", "RUN.json",
-     "Makes one step in several cuts and precisions; exit 1 if they differ.", cli_check,
-     true,
+     "Compares one step in several cuts and precisions; exit 1 if they differ.",
+     cli_check, true,
      "tranche check run.json\n"
      "tranche check run.json --tolerance 1e-5 --tensors",
-     "0 as they should be; 1 they differ; 2 wrong usage or run file; 4 wrong data; 5 "
+     "0 all within the tolerance; 1 they differ; 2 wrong usage or run file; 4 wrong "
+     "data; 5 "
      "files"},
 };
 

@@ -40,15 +40,17 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
     size_t count;
     int exit_status;
     const cli_option options[] = {
-        {"--ranks", CLI_SOME, &run.ranks, "W", "plan for this many ranks"},
-        {"--steps", CLI_SOME, &run.steps, "N", "optimizer steps of the run in all"},
+        {"--ranks", CLI_SOME, &run.ranks, "W", "plans for this many ranks (default 1)"},
+        {"--steps", CLI_SOME, &run.steps, "N", "number of optimizer steps of the run"},
         {"--threads", CLI_SOME, &run.threads, "N",
          "threads of each rank (default: by the work, up to its cores)"},
-        {"--json", CLI_FLAG, &run.json, NULL, "the whole plan as one JSON object"},
+        {"--json", CLI_FLAG, &run.json, NULL,
+         "prints the whole plan as one JSON object"},
         {"--compare", CLI_FLAG, &compare, NULL,
-         "a table of memory (and, with --machine, time) by ZeRO stage and offload"},
+         "prints a table of memory (with --machine also of time) by ZeRO stage and "
+         "offload"},
         {"--machine", CLI_TEXT, &machine, "FILE",
-         "plan for this machine, in place of the one that it is"},
+         "plans for the machine that FILE describes, in place of this one"},
         {"--data", CLI_LIST, &run.data, "PATH", "data to use in place of data.train"},
         {"--model", CLI_TEXT, &run.model, "FILE|DIR|NAME",
          "model to use in place of \"model\""},

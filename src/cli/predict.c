@@ -98,11 +98,12 @@ int cli_predict(const cli_command *command, int argc, char **argv) {
     const cli_option options[] = {
         {"--data", CLI_LIST, &asked.data, "PATH",
          "files, folders or globs; labels may be missing"},
-        {"--format", CLI_TEXT, &asked.format, "F", "in place of data.format"},
+        {"--format", CLI_TEXT, &asked.format, "F",
+         "format of the data, in place of data.format"},
         {"--set", CLI_LIST, &asked.set, "KEY.PATH=VALUE",
-         "changes one key of the run file"},
+         "changes one key of the run file; may be given again"},
         {"--json", CLI_FLAG, &asked.json, NULL,
-         "a JSON object a line, in place of csv"},
+         "prints a JSON object for each sample, in place of csv"},
     };
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
                    &asked.path, 1, 1, &count, &exit_status)) {

@@ -258,32 +258,32 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
     int exit_status;
     const cli_option options[] = {
         {"--prompt", CLI_TEXT, &r.prompt, "TEXT",
-         "what to continue (default: a new line); with --chat what the user says "
-         "(default: each line of standard input, one turn after the other)"},
+         "the text to continue (default: a new line); with --chat the user's message "
+         "(default: each line of standard input is one)"},
         {"--chat", CLI_FLAG, &r.chat, NULL,
-         "answers as the model's chat template has it, and shows the answers alone"},
+         "formats the messages by the model's chat template, and shows the answers "
+         "only"},
         {"--system", CLI_TEXT, &r.system, "TEXT",
-         "with --chat: the conversation's system message"},
+         "the conversation's system message, with --chat"},
         {"--tokenizer", CLI_TEXT, &r.tokenizer, "DIR|FILE|NAME",
          "tokenizer.json of the model (default: its folder's, if it has one)"},
-        {"--tokens", CLI_COUNT, &r.tokens, "N",
-         "how many tokens to add at most (default 200)"},
+        {"--tokens", CLI_COUNT, &r.tokens, "N", "adds at most N tokens (default 200)"},
         {"--temperature", CLI_NUMBER, &r.temperature, "X",
-         "0 takes the likeliest token (default 0.8)"},
+         "divides the logits by X; 0 takes the likeliest token (default 0.8)"},
         {"--top-k", CLI_SOME, &r.top_k, "K",
-         "draws among the K likeliest tokens only (and those that equal the last)"},
+         "draws only among the K likeliest tokens, and those as likely as the last of "
+         "these"},
         {"--top-p", CLI_NUMBER, &r.top_p, "P",
-         "draws among the likeliest tokens only that have P of the probability "
-         "together"},
+         "draws only among the likeliest tokens that together have the probability P"},
         {"--stop", CLI_LIST, &r.stops, "TEXT",
-         "ends before TEXT, which is not shown; may be given again"},
+         "ends the sample before TEXT; may be given again"},
         {"--ignore-eos", CLI_FLAG, &r.ignore_eos, NULL,
-         "goes on behind the tokens that end a text (eos_token_id of the folder's "
+         "goes on after a token that ends a text (eos_token_id of the folder's "
          "generation_config.json or config.json; with --chat eos_token of its "
          "tokenizer_config.json, too)"},
         {"--seed", CLI_COUNT, &r.seed, "N", "seed of the random draws (default 1)"},
         {"--dtype", CLI_TEXT, &r.dtype, "TYPE",
-         "what the model computes in: f32 (default), bf16 or fp16"},
+         "computes in f32 (default), bf16 or fp16"},
         {"--plan", CLI_FLAG, &r.plan, NULL,
          "prints the plans of a piece of the prompt and of a token, with their memory, "
          "and reads no weights"},
@@ -298,7 +298,7 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
         return cli_fail(&err);
     }
     if (r.system && !r.chat) {
-        tr_fail(&err, TR_USAGE, "--system: has no meaning without --chat");
+        tr_fail(&err, TR_USAGE, "--system has no effect without --chat: give both");
         return cli_fail(&err);
     }
     if (r.threads > 4096) {

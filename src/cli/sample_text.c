@@ -95,8 +95,8 @@ tr_status cli_text_read(cli_text *text, const char *prompt, int64_t vocabulary,
     text->vocabulary = vocabulary;
     if (!cli_text_is_text(text) && text->stop.texts->count > 0) {
         return tr_fail(err, TR_USAGE,
-                       "--stop: this model has no tokenizer.json (--tokenizer names "
-                       "one), so its tokens are ids and no text");
+                       "--stop needs text, but this model has no tokenizer.json, so "
+                       "its tokens are ids: name one by --tokenizer");
     }
     if (text->tokenizer) {
         return read_text(text, prompt, ids, err);

@@ -53,11 +53,12 @@ int cli_simulate(const cli_command *command, int argc, char **argv) {
     int exit_status;
     const cli_option options[] = {
         {"--machine", CLI_TEXT, &machine, "FILE",
-         "what the machine can do; this machine, measured, if not given"},
-        {"--ranks", CLI_SOME, &run.ranks, "W", "this many ranks; 1 if not given"},
-        {"--json", CLI_FLAG, &run.json, NULL, "the result as one JSON object"},
+         "simulates the machine that FILE describes (default: this one, which is "
+         "measured)"},
+        {"--ranks", CLI_SOME, &run.ranks, "W", "simulates this many ranks (default 1)"},
+        {"--json", CLI_FLAG, &run.json, NULL, "prints the result as one JSON object"},
         {"--trace", CLI_TEXT, &trace, "FILE",
-         "writes what each step does when, for ui.perfetto.dev"},
+         "writes a timeline of the simulated step, for ui.perfetto.dev"},
         {"--data", CLI_LIST, &run.data, "PATH", "data to use in place of data.train"},
         {"--model", CLI_TEXT, &run.model, "FILE|DIR|NAME",
          "model to use in place of \"model\""},

@@ -96,7 +96,7 @@ int cli_train(const cli_command *command, int argc, char **argv) {
          "folder for metrics, plan and checkpoints"},
         {"--set", CLI_LIST, &run.set, "KEY.PATH=VALUE",
          "changes one key of the run file; may be given again"},
-        {"--steps", CLI_SOME, &run.steps, "N", "optimizer steps in all"},
+        {"--steps", CLI_SOME, &run.steps, "N", "number of optimizer steps of the run"},
         {"--seed", CLI_COUNT, &run.seed, "N",
          "seed of weights, data order and dropout"},
         {"--threads", CLI_SOME, &run.threads, "N",
@@ -104,7 +104,8 @@ int cli_train(const cli_command *command, int argc, char **argv) {
         {"--ranks", CLI_SOME, &run.ranks, "W",
          "starts this many ranks on this machine, by mpirun"},
         {"--resume", CLI_TEXT, &run.resume, "auto|never|DIR",
-         "from the newest checkpoint (auto), from none, or from this one"},
+         "resumes from the newest checkpoint (auto, the default), from none, or from "
+         "DIR"},
         {"--trace", CLI_TEXT, &run.trace, "FILE",
          "writes a timeline of one step, for ui.perfetto.dev"},
         {"--trace-step", CLI_SOME, &run.trace_step, "N",

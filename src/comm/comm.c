@@ -39,7 +39,7 @@ tr_status tr_comm_open(tr_comm **out, tr_error *err) {
     if (launcher.mute) {
         return tr_fail(err, TR_COMM,
                        "%s has started %d ranks that cannot find each other: use srun "
-                       "--mpi=pmix or --mpi=pmi2 (srun --mpi=list tells what there is)",
+                       "--mpi=pmix or --mpi=pmi2 (srun --mpi=list shows the choices)",
                        launcher.name, launcher.ranks);
     }
     return tr__mpi_open(&launcher, out, err);

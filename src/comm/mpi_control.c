@@ -118,7 +118,8 @@ static void find_silent(tr_control *c, double now) {
             tr_error error = {0};
             peer->lost = true;
             tr_fail(&error, TR_COMM,
-                    "rank %d has been silent for %d s: it died, or its network did",
+                    "rank %d has been silent for %d s: it has died, or its network has "
+                    "failed",
                     peer->rank, TR_SILENCE);
             tr__control_fail(c, &error, peer->rank == 0 ? 1 : 0);
         }

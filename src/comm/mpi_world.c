@@ -271,11 +271,11 @@ tr_status tr__world_start(tr_world *w, tr_error *err) {
     }
     if (!await_open(w, limit)) {
         w->stuck = true;
-        return tr_fail(err, TR_COMM,
-                       "MPI has not brought the ranks together within %g s: one of "
-                       "them has died, is stopped, or cannot be reached "
-                       "(%s sets this limit, 0 lifts it)",
-                       limit, limit_name);
+        return tr_fail(
+            err, TR_COMM,
+            "MPI has not connected the ranks within %g s: one of them has died, is "
+            "stopped, or cannot be reached (%s sets this limit, and 0 removes it)",
+            limit, limit_name);
     }
     sem_destroy(&w->open);
     if (w->opened.status != TR_OK) {

@@ -69,7 +69,7 @@ static tr_status make_text(const tr_config_override *override, const char *text,
         return fail_memory(err);
     }
     json_decref(unchecked);
-    return tr_fail(err, TR_USAGE, "%s: a value that is not valid UTF-8",
+    return tr_fail(err, TR_USAGE, "%s: the value is not valid UTF-8",
                    origin_words(override));
 }
 

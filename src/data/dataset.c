@@ -76,7 +76,8 @@ tr_status tr_dataset_read(tr_dataset *dataset, const int64_t *index, int64_t cou
     const tr_dataset_source *source = &dataset->source;
     for (int64_t i = 0; i < count; i++) {
         if (index[i] < 0 || index[i] >= source->samples) {
-            return tr_fail(err, TR_USAGE, "sample %lld of a dataset that has %lld",
+            return tr_fail(err, TR_USAGE,
+                           "sample %lld was asked for, and the dataset has %lld",
                            (long long)index[i], (long long)source->samples);
         }
     }

@@ -188,21 +188,22 @@ static tr_status check_options(const tr_feed_options *options, tr_error *err) {
     int64_t slot = tr__batch_offset(batch, options->micro_batch, batch->count);
     if (!fits(tr_dataset_tensors(options->dataset), batch)) {
         return tr_fail(err, TR_USAGE,
-                       "a data feed for other tensors than its data has");
+                       "the data feed's tensors are not those of its dataset");
     }
     if (options->order.samples != samples || options->batcher.samples <= 0 ||
         options->batcher.samples > samples || options->batcher.batch <= 0 ||
         options->cursor < 0 || options->steps < 0) {
-        return tr_fail(err, TR_USAGE, "a data feed whose order does not fit its data");
+        return tr_fail(err, TR_USAGE, "the data feed's order does not fit its dataset");
     }
     if (options->micro_batch <= 0 || options->micros <= 0 || options->first_micro < 0 ||
         !tr__add_i64(options->first_micro, options->micros, &last) ||
         !tr__mul_i64(last, options->micro_batch, &last)) {
-        return tr_fail(err, TR_USAGE, "a data feed with micro-batches of no sense");
+        return tr_fail(err, TR_USAGE, "the data feed's micro-batches are not possible");
     }
     if (options->slots <= 0 || slot < 0 || !tr__mul_i64(slot, options->slots, &bytes) ||
         !options->memory || (uintptr_t)options->memory % TR_SLOT_ALIGNMENT != 0) {
-        return tr_fail(err, TR_USAGE, "a data feed without aligned memory");
+        return tr_fail(err, TR_USAGE,
+                       "the data feed's memory is missing, too small or not aligned");
     }
     return TR_OK;
 }

@@ -30,13 +30,12 @@ static tr_status choose_layout(const tr_data_options *o, const int64_t *dim, int
                        given);
     }
     if (!(first && wants_first) && !(last && wants_last)) {
-        return tr_fail(
-            err, TR_DATA,
-            "%s: samples of %d sides that are no images of %lld channels, "
-            "%lld x %lld, %s: change the model's image_size or num_channels, "
-            "or the data",
-            path, rank, (long long)c, (long long)h, (long long)w,
-            given ? given : "channels first or last");
+        return tr_fail(err, TR_DATA,
+                       "%s: its samples have %d dimensions and are not images of %lld "
+                       "channels, %lld x %lld, %s: change the model's image_size or "
+                       "num_channels, or the data",
+                       path, rank, (long long)c, (long long)h, (long long)w,
+                       given ? given : "channels first or last");
     }
     out->channels_first = first && wants_first;
     return TR_OK;

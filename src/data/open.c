@@ -111,16 +111,19 @@ static tr_status check_uses(const tr_data_options *options, const data_format *f
 static tr_status check_ranges(const tr_data_options *options, tr_error *err) {
     double fraction = options->validation_fraction;
     if (!(fraction >= 0 && fraction < 1)) {
-        return tr_fail(err, TR_USAGE,
-                       "data.validation: a fraction lies in [0, 1), %g does not",
-                       fraction);
+        return tr_fail(
+            err, TR_USAGE,
+            "data.validation is the fraction %g, which must be at least 0 and below 1",
+            fraction);
     }
     if (fraction > 0 && options->validation_path_count > 0) {
-        return tr_fail(err, TR_USAGE, "data.validation: a fraction or paths, not both");
+        return tr_fail(
+            err, TR_USAGE,
+            "data.validation has both a fraction and paths: give one of them");
     }
     if (options->validation_labels && options->validation_path_count == 0) {
         return tr_fail(err, TR_USAGE,
-                       "data.validation_labels: needs data.validation to name files");
+                       "data.validation_labels needs files in data.validation");
     }
     if (options->document_separator && options->document_separator[0] == '\0') {
         return tr_fail(err, TR_USAGE,
@@ -128,7 +131,9 @@ static tr_status check_ranges(const tr_data_options *options, tr_error *err) {
                        "file is one document");
     }
     if (options->classes < 0 || options->classes > INT32_MAX || options->features < 0) {
-        return tr_fail(err, TR_USAGE, "data: %lld classes and %lld features",
+        return tr_fail(err, TR_USAGE,
+                       "data.classes is %lld and data.features %lld: both must be 0 or "
+                       "more, and classes below 2^31",
                        (long long)options->classes, (long long)options->features);
     }
     bool shuffled;

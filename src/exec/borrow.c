@@ -113,11 +113,12 @@ static tr_status check_exact(const tr_executor *ex, const tr_piece *run,
         for (int64_t i = 0; i < count; i++) {
             bool nan = isnan(back[i]) && isnan(run->data[at + i]);
             if (back[i] != run->data[at + i] && !nan) {
-                return tr_fail(err, TR_IO,
-                               "%s is frozen and kept in %s alone, as its file has it, "
-                               "and is to be %.9g, which %s cannot hold",
-                               ex->plan->params[run->param].stored, tr__half_name(type),
-                               (double)run->data[at + i], tr__half_name(type));
+                return tr_fail(
+                    err, TR_IO,
+                    "%s is frozen and kept in %s alone, as its file has it, so it "
+                    "cannot become %.9g, which %s does not hold exactly",
+                    ex->plan->params[run->param].stored, tr__half_name(type),
+                    (double)run->data[at + i], tr__half_name(type));
             }
         }
     }

@@ -38,9 +38,9 @@ static tr_status start_copy_engines(tr_executor *ex, const char *nvme_folder,
         return status;
     }
     if (!nvme_folder || nvme_folder[0] == '\0') {
-        return tr_fail(err, TR_USAGE,
-                       "the plan keeps something on NVMe: set "
-                       "memory.nvme.path to a folder there");
+        return tr_fail(
+            err, TR_USAGE,
+            "the plan keeps data on NVMe: set memory.nvme.path to a folder there");
     }
     file.file_bytes = ex->plan->arena_bytes[TR_SPACE_NVME];
     status = tr__copy_engine_create(&file, &ex->copy_engine[TR_STREAM_NVME], err);

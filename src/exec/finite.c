@@ -139,7 +139,7 @@ static void append_tensor(const tr_unit_program *unit, const tr_model_unit *in,
         append_param(dst, bytes, "the gradient of ", in, param);
         return;
     }
-    append(dst, bytes, "what comes of ", at->desc.op->name);
+    append(dst, bytes, "the output of ", at->desc.op->name);
     param = param_read(unit, at);
     if (param) {
         append_param(dst, bytes, " with ", in, param);

@@ -81,7 +81,8 @@ tr_status tr__field_only(const tr_model_keys *keys, const char *name, bool value
         (json_is_boolean(given) && json_is_true(given) == value)) {
         return TR_OK;
     }
-    return tr_fail(err, TR_USAGE, "%s: %s is not yet supported other than %s",
+    return tr_fail(err, TR_USAGE,
+                   "%s: %s must be %s; other values are not yet supported",
                    keys->origin, name, value ? "true" : "false");
 }
 

@@ -145,11 +145,11 @@ static tr_status set_shape(const tr_model_keys *keys, tr_resnet_config *c,
             return TR_OK;
         }
     }
-    return tr_fail(err, TR_USAGE,
-                   "%s: depth %lld is no residual network of the paper: 8, 14, 20, 32, "
-                   "44, 56 and 110 are those for small images, 18, 34, 50, 101 and 152 "
-                   "those for large ones",
-                   keys->origin, (long long)c->depth);
+    return tr_fail(
+        err, TR_USAGE,
+        "%s: depth %lld is not one of the paper's residual networks: give 8, 14, 20, "
+        "32, 44, 56 or 110 for small images, or 18, 34, 50, 101 or 152 for large ones",
+        keys->origin, (long long)c->depth);
 }
 
 // What a depth has by itself.

@@ -125,7 +125,7 @@ tr_status tr__pass_boundary(tr_plan *plan, tr_error *err) {
     tr_status status =
         w.brought && w.forward && w.stays
             ? edit(&w)
-            : tr_fail(err, TR_MEMORY, "no memory to plan what leaves the device");
+            : tr_fail(err, TR_MEMORY, "no memory to plan the offload of unit inputs");
     tr__free(w.brought);
     tr__free(w.forward);
     tr__free(w.stays);

@@ -51,8 +51,8 @@ static tr_status check_program(const tr_unit_program *unit, const tr_program *pr
                 continue;
             }
             return tr_fail(err, TR_INTERNAL,
-                           "plan: unit %s, instruction %zu (%s) makes a value again in "
-                           "another way than the forward",
+                           "plan: unit %s, instruction %zu (%s) recomputes a value in "
+                           "another way than the forward made it",
                            unit->kind, i, at->desc.op->name);
         }
     }

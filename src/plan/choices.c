@@ -262,7 +262,7 @@ tr_status tr_plan_recompute_choices(const tr_plan *plan,
                                     tr_recompute_choice out[TR_RECOMPUTE_CHOICES_MAX],
                                     int *count, tr_error *err) {
     if (plan->request.inference) {
-        return tr_fail(err, TR_USAGE, "a plan without a backward makes nothing again");
+        return tr_fail(err, TR_USAGE, "a plan without a backward recomputes nothing");
     }
     return choose(&(range){plan, plan->runs.first, plan->runs.end}, out, count, err);
 }

@@ -73,7 +73,8 @@ static tr_status same_inputs(const tr_graph *graph, const tr_tensor_desc *inputs
     }
     return same ? TR_OK
                 : tr_fail(err, TR_USAGE,
-                          "unit %s is given other shapes than the first of its kind",
+                          "unit %s has inputs of other shapes than the first unit of "
+                          "its kind",
                           name);
 }
 

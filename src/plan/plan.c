@@ -125,25 +125,24 @@ static tr_status check_placements(const tr_plan_request *r, tr_error *err) {
     if (update_here ? r->grad_placement != TR_SPACE_DEVICE
                     : r->grad_placement > r->optimizer_placement) {
         return tr_fail(err, TR_USAGE,
-                       "gradients are to wait on the %s, and optimizer state is on the "
-                       "%s: the first needs the second to be there, too",
+                       "gradients are placed on the %s, but optimizer state on the %s: "
+                       "place the optimizer state there, too",
                        tr_space_name(r->grad_placement),
                        tr_space_name(r->optimizer_placement));
     }
     bool nvme =
         r->param_placement == TR_SPACE_NVME || r->optimizer_placement == TR_SPACE_NVME;
     if (!(r->optimizer_stays >= 0 && r->optimizer_stays < 1)) {
-        return tr_fail(
-            err, TR_USAGE,
-            "%g of the optimizer is to stay on the device; possible are 0 to "
-            "below 1",
-            r->optimizer_stays);
+        return tr_fail(err, TR_USAGE,
+                       "%g of the optimizer is to stay on the device: this share must "
+                       "be at least 0 and below 1",
+                       r->optimizer_stays);
     }
     if (r->optimizer_stays > 0 && nvme) {
         return tr_fail(
             err, TR_USAGE,
-            "zero_optimization.offload_optimizer.ratio below 1 with something "
-            "on NVMe is not yet supported: set it to 1");
+            "zero_optimization.offload_optimizer.ratio below 1 is not yet supported "
+            "with parameters or optimizer state on NVMe: set it to 1");
     }
     if (r->param_placement != TR_SPACE_DEVICE && tr__data_ranks(r) > 1 &&
         r->stage < 3) {
@@ -166,8 +165,8 @@ static tr_status check_recomputed(const tr_plan_request *r, tr_error *err) {
                 (r->recomputed_ops & TR_RECOMPUTE_ALL);
     if ((r->recomputed_ops & ~known) || both || r->recomputed_ops_units < 0) {
         return tr_fail(err, TR_USAGE,
-                       "tensors of the classes 0x%x, in the first %lld units, cannot "
-                       "be made again: there are no such",
+                       "the plan cannot recompute the classes 0x%x of tensors in the "
+                       "first %lld units: no such classes or units exist",
                        (unsigned)r->recomputed_ops, (long long)r->recomputed_ops_units);
     }
     return TR_OK;
@@ -196,13 +195,14 @@ static tr_status check_cache(const tr_plan_request *r, tr_error *err) {
     int64_t positions = r->cache_positions;
     if (positions < 0 || (positions > 0 && !r->inference)) {
         return tr_fail(err, TR_USAGE,
-                       "a cache of %lld positions: only an inference has one",
+                       "the plan has a cache of %lld positions, but only an inference "
+                       "plan may have a cache",
                        (long long)positions);
     }
     const tr_shape *sample = &tr_batch_input(&r->model->batch)->desc.shape;
     if (positions > 0 && (sample->rank != 1 || sample->dim[0] > positions)) {
         return tr_fail(err, TR_USAGE,
-                       "a cache of %lld positions is for samples of at most as many",
+                       "the cache has %lld positions, but the plan's samples have more",
                        (long long)positions);
     }
     return TR_OK;
@@ -295,15 +295,15 @@ static tr_status choose_wave(tr_plan *plan, tr_error *err) {
                           err);
     }
     if (evicts_sums(plan) && tr__plan_slices(plan) > 1) {
-        return tr_fail(
-            err, TR_USAGE,
-            "execution.vocabulary_slices with an offloaded optimizer is not "
-            "yet supported, but in reproducible mode, gradients on the host");
+        return tr_fail(err, TR_USAGE,
+                       "execution.vocabulary_slices with an offloaded optimizer is not "
+                       "yet supported, except in reproducible mode with gradients on "
+                       "the host: set it to 1");
     }
     if (evicts_sums(plan)) {
         return take_whole(
             plan,
-            tr__format("gradients leave for %s, once",
+            tr__format("gradients go to %s once a step",
                        r->grad_placement == TR_SPACE_NVME ? "NVMe" : "the host"),
             err);
     }

@@ -195,7 +195,7 @@ static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to)
     if (it->group && axes) {
         fprintf(to, ", group %s", tr__axes_name(it->group));
     }
-    fputs(it->deferred ? ", if the step before has left them" : "", to);
+    fputs(it->deferred ? ", if the step before deferred them" : "", to);
     if (it->of_micro) {
         bool many = it->last_micro != it->micro;
         fprintf(to, many ? ", micro-batches %" PRId64 : ", micro-batch %" PRId64,
@@ -369,8 +369,9 @@ tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
                 tr__plan_staying(plan));
     }
     if (r->optimizer_placement != TR_SPACE_DEVICE && !r->inference) {
-        fprintf(to,
-                "the host computes on the processors of the device, in its order\n");
+        fprintf(
+            to,
+            "the host's steps run on the device's processors, in the plan's order\n");
     }
     print_ledger(plan, to);
     print_traffic(plan, to);

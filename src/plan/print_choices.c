@@ -88,8 +88,8 @@ static tr_status print_unit(const tr_plan *plan, int u, int times, bool *begun,
         return status;
     }
     if (!*begun) {
-        fprintf(to, "\nkept of one micro-batch, GFLOP to make the rest again, by "
-                    "execution.recompute (*: this plan)\n");
+        fprintf(to, "\nbytes kept for one micro-batch and GFLOP to recompute the rest, "
+                    "by execution.recompute (*: this plan)\n");
         *begun = true;
     }
     if (times > 1) {

@@ -195,7 +195,7 @@ tr_status tr__planner_refuse(tr_search *search, const tr_limits *limits,
         status = add_smallest(&t, search, limits, &problem);
     }
     if (t.used == begun) {
-        add(&t, ": what is set excludes every plan");
+        add(&t, ": the settings exclude every plan");
     }
     return status == TR_OK ? tr_fail(err, TR_BUDGET, "%s", t.words)
                            : tr_fail(err, status, "%s", problem.message);

@@ -38,8 +38,8 @@ static void say_ranks(const tr_run *run, const tr_plan_request *r) {
              (long long)r->wave);
     if (r->threads > room) {
         tr__warn(&run->log,
-                 "execution.threads is %d, but there are cores for %d on each rank: "
-                 "ranks will wait for each other",
+                 "execution.threads is %d, but each rank has cores for %d: ranks will "
+                 "wait for each other",
                  r->threads, room);
     }
 }

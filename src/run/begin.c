@@ -34,8 +34,8 @@ static tr_status limit_batch(tr_run *run, const tr_plan *plan, int64_t fits,
         }
     }
     tr__warn(&run->log,
-             "adaptive_batch.most is %lld, for which there is no memory: the batch "
-             "grows to %lld at most",
+             "adaptive_batch.most is %lld, but the memory is enough for %lld: the "
+             "batch grows no further",
              (long long)batches->most, (long long)fits);
     batches->most = fits;
     return TR_OK;
@@ -51,11 +51,11 @@ static tr_status fits_later(tr_run *run, const tr_plan *plan, tr_error *err) {
     if (status == TR_BUDGET && batches->adaptive) {
         return limit_batch(run, plan, first, largest, err);
     }
-    return status == TR_OK ? TR_OK
-                           : tr_fail(err, status,
-                                     "an effective batch of %lld, to which this run "
-                                     "comes later: %.900s",
-                                     (long long)largest, why.message);
+    return status == TR_OK
+               ? TR_OK
+               : tr_fail(err, status,
+                         "later in this run the effective batch is %lld: %.900s",
+                         (long long)largest, why.message);
 }
 
 tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err) {

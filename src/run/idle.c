@@ -161,7 +161,7 @@ void tr__run_say_idle(const tr_run *run) {
     }
     if (tr__config_is_said(run->config, "optimizer.params.lr") && own_rates(run)) {
         say_idle(run, "optimizer.params.lr",
-                 "the scheduler goes by rates of its own (scheduler.params)");
+                 "the scheduler has learning rates of its own (scheduler.params)");
     }
     for (const tr_optimizer_idle *r = optimizer->idle; r && r->key; r++) {
         if (tr__config_is_said(run->config, r->key) && r->idle(run->config)) {

@@ -163,12 +163,12 @@ static const tr_key keys[] = {
      .allow_auto = true,
      .fallback = "\"auto\"",
      .choices = recomputed,
-     .doc = "what units do not keep for their backward but make again, one or a list: "
+     .doc = "what units do not keep for their backward but recompute, one or a list: "
             "tensors by class, or whole units from their input; \"auto\": norms and "
             "activations, or what the planner chooses"},
     {.path = "execution.recompute_units",
      .idle = tr__idle_first_units_of_nothing,
-     .why = "execution.recompute does not make anything again in those units, or "
+     .why = "execution.recompute recomputes nothing in those units, or "
             "activation_checkpointing.number_checkpoints says how many",
      .types = TR_KEY_INT,
      .fallback = "0",

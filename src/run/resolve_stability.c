@@ -43,14 +43,14 @@ static void say_beyond(const tr_run *run, const tr_schedule *schedule,
     char text[160];
     double most = tr__schedule_most_beyond(schedule, last);
     if (schedule->kind == TR_SCHEDULE_COSINE) {
-        snprintf(
-            text, sizeof text,
-            "Hugging Face's \"cosine\" goes on behind them, up to %.3g of the rate",
-            most);
+        snprintf(text, sizeof text,
+                 "after these, Hugging Face's \"cosine\" rises again, up to %.3g of "
+                 "the rate",
+                 most);
     } else if (most > 0) {
         return;
     } else {
-        snprintf(text, sizeof text, "the updates behind them run at rate 0");
+        snprintf(text, sizeof text, "the updates after these have rate 0");
     }
     tr__warn(&run->log,
              "scheduler.params.total_num_steps is %lld, but the run has %lld %s: %s; "

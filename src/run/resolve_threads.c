@@ -71,7 +71,7 @@ static tr_status choose(tr_run *run, const tr_run_options *options, int cores,
     if (status == TR_OK && *threads < cores) {
         tr__note(&run->log, "threads: %d of %d%s", *threads, cores,
                  kept > 0 ? ", as in the checkpoint"
-                          : ": more would not pay for work of this size");
+                          : ": more threads make work of this size no faster");
     }
     return status;
 }

@@ -209,8 +209,8 @@ static tr_status check_there(const tr_config *config, const char *path, tr_error
     }
     bool size = tr__config_is_set(config, "compute.cache.size");
     if (size != tr__config_is_set(config, "compute.cache.bytes")) {
-        return tr_fail(err, TR_USAGE,
-                       "%.300s: of compute.cache, size and bytes go together", path);
+        return tr_fail(err, TR_USAGE, "%.300s: compute.cache needs both size and bytes",
+                       path);
     }
     return TR_OK;
 }

@@ -39,7 +39,7 @@ static void print_times(const tr_simulation *r, FILE *to) {
 }
 
 static void print_kinds(const tr_simulated *s, FILE *to) {
-    fprintf(to, "\nits steps by kind (what moves does so beside the others)\n");
+    fprintf(to, "\nits steps by kind (copies and exchanges run beside the others)\n");
     for (int k = 0; k < TR_STEP_KINDS; k++) {
         if (s->kind_seconds[k] > 0) {
             fprintf(to, "    %-10s %8" PRId64 " step%-1s %12.6f s\n",
@@ -58,8 +58,7 @@ static void print_rates(const tr_simulation *r, const tr_plan_request *request,
     fprintf(to, "\n    %.1f %% of the machine's operations a second",
             100 * r->utilisation);
     if (r->model_flops < r->flops) {
-        fprintf(to, " (%.1f %% without what is computed again)",
-                100 * r->model_utilisation);
+        fprintf(to, " (%.1f %% without recomputation)", 100 * r->model_utilisation);
     }
     fprintf(to, "\n");
 }

@@ -138,9 +138,10 @@ static tr_status keep_first(checker *c, const attempt *a, tr_error *err) {
     for (size_t t = 0; t < c->check->tensor_count && status == TR_OK; t++) {
         double squares;
         if (!keep_tensor(c, a, t, &squares)) {
-            return tr_fail(err, TR_USAGE,
-                           "a check reads gradients in memory: not those of "
-                           "reproducible mode, nor those on NVMe");
+            return tr_fail(
+                err, TR_USAGE,
+                "a check reads gradients in memory, which it cannot in reproducible "
+                "mode, or with gradients on NVMe: change that for the check by --set");
         }
         c->check->tensors[t].norm = sqrt(squares);
         whole += squares;

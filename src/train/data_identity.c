@@ -53,9 +53,9 @@ tr_status tr__data_identity_check(const tr_dataset *data, const tr_state *state,
     }
     if (!by_content && state->dataset_hash == identity->names) {
         tr__note(log,
-                 "%s: an earlier version wrote it, which kept names and sizes of the "
-                 "data's files but not their content: whether that is the same is not "
-                 "known. The next checkpoint will have it",
+                 "%s: an earlier version wrote this checkpoint, with the names and "
+                 "sizes of the data's files but no hash of their content, so a changed "
+                 "content goes unnoticed. The next checkpoint has the hash",
                  folder);
         return TR_OK;
     }

@@ -27,7 +27,7 @@ static void say_nvme(const tr_engine *engine) {
     }
     if (!direct) {
         tr__warn(log,
-                 "%s: its file system cannot be read past the page cache, which "
+                 "%s: this file system has no direct I/O (O_DIRECT), so the page cache "
                  "takes memory beside the plan's",
                  folder);
     }

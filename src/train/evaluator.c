@@ -275,7 +275,9 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
     tr_run_context context = {0};
     *predictions = (tr_predictions){.first = e->next};
     if (!e->executor) {
-        return tr_fail(err, TR_USAGE, "this evaluator was made for its plan alone");
+        return tr_fail(
+            err, TR_USAGE,
+            "this evaluator was created with plan_only: it computes nothing");
     }
     if (count == 0) {
         return TR_OK;

@@ -280,8 +280,8 @@ static tr_status run_steps(loop *l) {
     }
     if (status == TR_OK && number < traced) {
         tr__warn(tr__run_log(engine->run),
-                 "no trace: step %" PRId64
-                 " was asked for, the run ended after %" PRId64,
+                 "no trace was written: --trace-step is %" PRId64
+                 ", and the run ended after step %" PRId64,
                  traced, number);
     }
     return status;

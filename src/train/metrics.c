@@ -129,8 +129,8 @@ static tr_status find_kept(const tr_metrics *metrics, int64_t step, int64_t *kep
     FILE *old = again >= 0 ? fdopen(again, "re") : NULL;
     *kept = old ? keep_bytes(old, step, found) : -1;
     if (*kept < 0) {
-        tr_fail(err, TR_IO, "%s: cannot read what stays of it: %s", metrics->path,
-                strerror(errno ? errno : EIO));
+        tr_fail(err, TR_IO, "%s: cannot read the lines up to the checkpoint's step: %s",
+                metrics->path, strerror(errno ? errno : EIO));
     }
     if (old) {
         fclose(old);

@@ -36,8 +36,9 @@ static tr_status check_state(tr_engine *engine, const tr_checkpoint *from,
     const tr_state *state = &from->state;
     if (state->seed != engine->settings->seed) {
         return tr_fail(err, TR_IO,
-                       "%s: was trained with seed %llu, this run has seed %llu: the "
-                       "order of the data would change in the middle",
+                       "%s: was trained with seed %llu, and this run has seed %llu, "
+                       "which would change the order of the data: set the seed back, "
+                       "or begin a new run with another \"out\"",
                        from->folder, (unsigned long long)state->seed,
                        (unsigned long long)engine->settings->seed);
     }
@@ -211,8 +212,8 @@ static void warn_branch(const tr_engine *engine) {
     }
     if (others > 0) {
         tr__warn(tr__run_log(engine->run),
-                 "%s/checkpoints has %zu that did not lead to this one: once this run "
-                 "has saved its first, they are moved aside (step-*.abandoned)",
+                 "%s/checkpoints has %zu that did not lead to this one: they are moved "
+                 "aside (step-*.abandoned) when this run saves its first",
                  out, others);
     }
     tr_checkpoint_list_destroy(entries, count);
@@ -282,8 +283,8 @@ static void warn_anew(const tr_engine *engine) {
     }
     if (complete > 0) {
         tr__warn(tr__run_log(engine->run),
-                 "%s/checkpoints has %zu of an earlier run, up to step %lld: once this "
-                 "run has saved its first, they are removed",
+                 "%s/checkpoints has %zu of an earlier run, up to step %lld: they are "
+                 "removed when this run saves its first",
                  out, complete, (long long)newest);
     }
     tr_checkpoint_list_destroy(entries, count);

@@ -94,7 +94,8 @@ static tr_status plan_way(tr_sampler *s, const tr_sampler_options *o, int64_t po
 static tr_status take_memory(tr_sampler *s, tr_error *err) {
     if (s->token.plan && !tr__plans_same_places(s->piece.plan, s->token.plan)) {
         return tr_fail(err, TR_INTERNAL,
-                       "the plans of a prompt and of a token lie in other places");
+                       "the plans of a prompt and of a token have weights or cache at "
+                       "different places");
     }
     s->window = tr__calloc((size_t)s->context, sizeof *s->window);
     if (!s->window) {
@@ -221,7 +222,8 @@ const tr_plan *tr_sampler_token_plan(const tr_sampler *sampler) {
 static tr_status check_tokens(const tr_sampler *s, const int32_t *tokens, int64_t count,
                               tr_error *err) {
     if (!s->window) {
-        return tr_fail(err, TR_USAGE, "this sampler was opened for its plans alone");
+        return tr_fail(err, TR_USAGE,
+                       "this sampler was created with plan_only: it computes nothing");
     }
     if (count < 1) {
         return tr_fail(err, TR_USAGE, "a prompt needs at least one token");

@@ -69,10 +69,11 @@ tr_status tr_engine_gradient(const tr_engine *engine, const char *name, float *v
         }
         if (param->first + param->count > count ||
             !tr__executor_read_grad(engine->executor, (int)i, 0, param->count, grad)) {
-            return tr_fail(err, TR_USAGE,
-                           "the gradient of %s is not here in one piece: other ranks, "
-                           "NVMe or fixed-point sums have it, or there is no room",
-                           name);
+            return tr_fail(
+                err, TR_USAGE,
+                "the gradient of %s is not whole in this rank's memory (other ranks, "
+                "NVMe or fixed-point sums have it), or the buffer has no room for it",
+                name);
         }
         for (int64_t k = 0; k < param->count; k++) {
             grad[k] = (float)(engine->unscale * grad[k]);

@@ -81,8 +81,8 @@ tr_status tr__engine_agree_weights(const tr_engine *engine, const char *folder,
     }
     if (first != hash) {
         status = tr_fail(&mine, TR_COMM,
-                         "the weights that the run begins with (%.300s) are others "
-                         "here than on rank 0: all ranks must find the same folder",
+                         "the first weights (%.300s) differ between this rank and rank "
+                         "0: all ranks must read the same folder",
                          folder ? folder : "drawn");
     }
     return tr__agree(comm, status, &mine, err);

@@ -78,7 +78,7 @@ static void files_that_cannot_be_read(void **state) {
     err = (tr_error){0};
     put("b", "0123456789");
     assert_int_equal(tr__file_read("b", 9, &text, &bytes, &err), TR_IO);
-    assert_names(&err, "b: 10 bytes");
+    assert_names(&err, "b: the file has 10 bytes");
     assert_int_equal(tr__file_read(".", 10, &text, &bytes, NULL), TR_IO);
     tr__memory_fail_at(1);
     assert_int_equal(tr__file_read("b", 10, &text, &bytes, NULL), TR_MEMORY);

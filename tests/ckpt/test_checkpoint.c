@@ -107,7 +107,7 @@ static void takes_over(void **state) {
         err = (tr_error){0};
         test_ok(tr__checkpoint_save(&run.input, &err), &err);
         check_list(*state, "4* 7!");
-        assert_string_equal(words, "3 checkpoints of an earlier run removed");
+        assert_string_equal(words, "removed 3 checkpoints of an earlier run");
     }
     assert_int_equal(rmdir(path), 0);
     assert_int_equal(unlink(test_path(path, *state, "checkpoints/latest")), 0);
@@ -134,7 +134,7 @@ static void leaves_strangers_alone(void **state) {
     // and does not replace one
     test_run run;
     test_run_fill(&run, *state, 1, 1);
-    test_fails(tr__checkpoint_save(&run.input, &err), &err, TR_IO, "in the way");
+    test_fails(tr__checkpoint_save(&run.input, &err), &err, TR_IO, "needs this name");
     check_list(*state, "1! 9*");
 }
 

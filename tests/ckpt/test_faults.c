@@ -170,7 +170,7 @@ static void no_folder_possible(void **state) {
     test_ok(save(*state, 1, &err), &err);
     test_path(file, *state, "checkpoints/step-00000002");
     test_write(file, "x", 1);
-    test_fails(save(*state, 2, &err), &err, TR_IO, "in the way");
+    test_fails(save(*state, 2, &err), &err, TR_IO, "needs this name");
     check_unharmed(*state, 1);
 }
 

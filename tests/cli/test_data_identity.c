@@ -89,7 +89,9 @@ static void test_earlier_checkpoints(void **state) {
     write_earlier(state, earlier_hash(3000));
     outcome o = run(state, LIST("train", "run.json", "--steps", "3"));
     assert_int_equal(o.status, 0);
-    assert_says(o.err, "out/checkpoints/step-00000002: an earlier version wrote it");
+    assert_says(
+        o.err,
+        "out/checkpoints/step-00000002: an earlier version wrote this checkpoint");
     assert_says(o.err, "(step 2)");
     outcome_free(&o);
     o = run(state, LIST("train", "run.json")); // said once

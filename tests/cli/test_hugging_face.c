@@ -174,8 +174,8 @@ static void test_schedule_beyond(void **state) {
     static const struct {
         const char *type, *total, *says;
     } cases[] = {
-        {"cosine", "4", "goes on behind them, up to 0.854 of the rate"},
-        {"linear", "4", "the updates behind them run at rate 0"},
+        {"cosine", "4", "rises again, up to 0.854 of the rate"},
+        {"linear", "4", "the updates after these have rate 0"},
         {"cosine", "7", NULL}, // update 8 is at its end
         {"WarmupCosineLR", "4", NULL},
     };

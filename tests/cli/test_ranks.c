@@ -240,8 +240,8 @@ static void test_model_folders(void **state) {
     for (int i = 0; i < 2; i++) {
         fail_with(state, &shell,
                   RANKS("/bin/sh", "apart.sh", "--model", "a", "--set", stages[i]), 6,
-                  LIST("rank 1: ", "the weights that the run begins with",
-                       "are others here than on rank 0"));
+                  LIST("rank 1: ", "the first weights (",
+                       "differ between this rank and rank 0"));
     }
     assert_int_not_equal(access(file_path(state, "out/metrics.jsonl"), F_OK), 0);
     write_apart(state, 1, "set -- \"$@\" --model b", "");

@@ -76,7 +76,7 @@ static void test_small_run(void **state) {
     assert_int_equal(number_of(state, "threads"), 1);
     if (cores > 1) {
         assert_says(o.err, "threads: 1 of ");
-        assert_says(o.err, ": more would not pay for work of this size");
+        assert_says(o.err, ": more threads make work of this size no faster");
     }
     outcome_free(&o);
 }

@@ -114,12 +114,12 @@ static void shapes_that_do_not_fit(void **state) {
     static const struct {
         const char *shape, *layout, *part;
     } cases[] = {
-        {"(2, 3, 2, 2)", NULL, "no images of 2 channels, 2 x 3"},
+        {"(2, 3, 2, 2)", NULL, "not images of 2 channels, 2 x 3"},
         {"(2, 2, 3, 2)", "channels_first", "channels_first"},
         {"(2, 2, 2, 3)", "channels_last", "channels_last"},
-        {"(2, 3, 4)", NULL, "of 2 sides"},
+        {"(2, 3, 4)", NULL, "have 2 dimensions"},
         {"(2, 2, 3, 2)", "channels_middle", "'channels_middle' is not known"},
-        {"(2, 1, 2, 3, 2)", NULL, "no images"},
+        {"(2, 1, 2, 3, 2)", NULL, "are not images"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pair p;

@@ -34,14 +34,14 @@ static void names_are_checked(void **state) {
                                       .paths = paths,
                                       .path_count = 1,
                                       .validation_fraction = NAN},
-                   TR_USAGE, "a fraction lies in [0, 1)");
+                   TR_USAGE, "must be at least 0 and below 1");
     scratch_refuse(&(tr_data_options){.format = "csv",
                                       .paths = paths,
                                       .path_count = 1,
                                       .validation_paths = paths,
                                       .validation_path_count = 1,
                                       .validation_fraction = 0.5},
-                   TR_USAGE, "a fraction or paths, not both");
+                   TR_USAGE, "both a fraction and paths");
 }
 
 static tr_data_options random_options(int64_t samples, int64_t features,
@@ -131,7 +131,8 @@ static void text_is_split_at_its_tail(void **state) {
             tr_dataset_read(part, &index, 1, (void *[]){&input, &target}, NULL), TR_OK);
         assert_int_equal(input, 'a' + i);
     }
-    scratch_refuse_read(train, 7, TR_USAGE, "sample 7 of a dataset that has 7");
+    scratch_refuse_read(train, 7, TR_USAGE,
+                        "sample 7 was asked for, and the dataset has 7");
     tr_dataset_destroy(train);
     tr_dataset_destroy(validation);
     // Nobody asks for the validation part: the training part is the same.

@@ -100,7 +100,8 @@ static void rows_are_packed_in_the_order_asked(void **state) {
     const int32_t want_target[] = {'h', 'i', 'b', 'c', 'h', 'i'};
     assert_memory_equal(input, want_input, sizeof input);
     assert_memory_equal(target, want_target, sizeof target);
-    scratch_refuse_read(dataset, 4, TR_USAGE, "sample 4 of a dataset that has 4");
+    scratch_refuse_read(dataset, 4, TR_USAGE,
+                        "sample 4 was asked for, and the dataset has 4");
     scratch_refuse_read(dataset, -1, TR_USAGE, "sample -1");
     tr_dataset_destroy(dataset);
 }

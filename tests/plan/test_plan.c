@@ -346,9 +346,9 @@ static void requests_that_cannot_be_are_refused(void **state) {
     r = good;
     r.optimizer_placement = TR_SPACE_HOST;
     r.optimizer_stays = 1;
-    refuse(&r, "0 to below 1");
+    refuse(&r, "at least 0 and below 1");
     r.optimizer_stays = NAN;
-    refuse(&r, "0 to below 1");
+    refuse(&r, "at least 0 and below 1");
     r.optimizer_stays = 0.5;
     r.param_placement = TR_SPACE_NVME;
     refuse(&r, "offload_optimizer.ratio below 1");

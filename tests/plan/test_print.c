@@ -190,8 +190,8 @@ static void printed_pieces_are_folded(void **state) {
     snprintf(all, sizeof all, "    update %s .. %s, 7 pieces\n", plan->flats[0].name,
              plan->flats[2].name); // of 2460, 3050 and 255 parameters
     assert_non_null(strstr(text, all));
-    assert_non_null(strstr(text, "3 pieces, if the step before has left them\n"));
-    assert_non_null(strstr(text, "1 piece, if the step before has left them\n"));
+    assert_non_null(strstr(text, "3 pieces, if the step before deferred them\n"));
+    assert_non_null(strstr(text, "1 piece, if the step before deferred them\n"));
     assert_null(strstr(text, "read state 0"));
     free(text);
     tr_plan_destroy(plan);

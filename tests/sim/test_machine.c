@@ -38,7 +38,7 @@ static const wrong all[] = {
     {"{" GOOD ", \"flops\": 1}}", {"not valid JSON", "duplicate"}},
     {"{\"name\": \"m\", \"compute\": {\"flops\": 0}}", {"compute.flops is 0"}},
     {"{" GOOD ", \"cache\": {\"size\": \"1MiB\"}}}",
-     {"compute.cache", "size and bytes go together"}},
+     {"compute.cache", "compute.cache needs both size and bytes"}},
     {"{" GOOD "}, \"memory\": {\"device\": \"much\"}}",
      {"memory.device is \"much\"", "a size"}},
     {"{" GOOD "}, \"memory\": 5}", {"memory is 5", "an object"}},

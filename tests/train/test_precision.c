@@ -275,7 +275,7 @@ static void the_first_tensor_is_named(void **state) {
     trial_steps(&t, 1, &r);
     assert_true(r.skipped);
     const char *blame = tr_engine_blame(t.engine);
-    const char expected[] = "first in micro-batch 2 of the step, what comes of linear "
+    const char expected[] = "first in micro-batch 2 of the step, the output of linear "
                             "with layers.0.weight in ";
     assert_memory_equal(blame, expected, sizeof expected - 1);
     trial_close(&t);

@@ -367,7 +367,7 @@ static void begun_anew(void **state) {
     assert_non_null(strstr(h.warning, "1 of an earlier run, up to step 8"));
     trial_steps(&t, 2, NULL);
     trial_ok(tr_engine_save(t.engine, &err), &err);
-    assert_string_equal(h.note, "1 checkpoint of an earlier run removed");
+    assert_string_equal(h.note, "removed 1 checkpoint of an earlier run");
     h.note[0] = '\0';
     trial_steps(&t, 1, NULL);
     save(&t);
@@ -410,7 +410,7 @@ static void of_something_else_is_refused(void **state) {
     open_story(&s, 2, 1, "never", &t);
     trial_steps(&t, 2, NULL);
     save(&t);
-    check_refused(&s, "seed=6", "was trained with seed 5, this run has seed 6");
+    check_refused(&s, "seed=6", "was trained with seed 5, and this run has seed 6");
     check_refused(&s, "model.layer_sizes=[7, 24, 4]",
                   "is a checkpoint of another model");
     check_refused(&s, "optimizer.groups=[]", "2 parameter groups, this run has 1");

@@ -206,7 +206,7 @@ static bool take(tr_copy_engine *c) {
     }
     const char *fault = order_fault(c, &c->order);
     if (fault) {
-        tr_fail(&c->error, TR_INTERNAL, "an order to carry %lld bytes %s",
+        tr_fail(&c->error, TR_INTERNAL, "the copy of %lld bytes %s",
                 (long long)c->order.bytes, fault);
     }
     c->at = 0;

@@ -49,15 +49,16 @@ static tr_status check_room(const char *folder, int file, int64_t bytes,
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < (uint64_t)bytes) {
         tr__print_size(there, sizeof there, (int64_t)limit.rlim_cur);
         return tr_fail(err, TR_IO,
-                       "%s: a file of %s is needed there, but files of this process "
-                       "may have %s: raise the limit (ulimit -f)",
+                       "%s: the plan needs a file of %s here, but this process may "
+                       "write files of at most %s: raise the limit (ulimit -f)",
                        folder, need, there);
     }
     if (fstatvfs(file, &info) == 0 && (int64_t)info.f_frsize > 0 &&
         info.f_bavail < (uint64_t)bytes / info.f_frsize) {
         tr__print_size(there, sizeof there,
                        (int64_t)info.f_bavail * (int64_t)info.f_frsize);
-        return tr_fail(err, TR_IO, "%s: %s are needed there, %s are free: %s", folder,
+        return tr_fail(err, TR_IO,
+                       "%s: the plan needs %s here, but only %s are free: %s", folder,
                        need, there, advice);
     }
     return TR_OK;

@@ -9,8 +9,8 @@ extern const tr_kernel tr__dropout_reference;
 tr_status tr__dropout_check(const char *op_name, float probability, tr_error *err) {
     if (!(probability >= 0 && probability < 1)) {
         return tr_fail(err, TR_USAGE,
-                       "%s: the dropout probability is %g, must be in [0, 1)", op_name,
-                       (double)probability);
+                       "%s: the dropout probability is %g and must be in [0, 1)",
+                       op_name, (double)probability);
     }
     return TR_OK;
 }

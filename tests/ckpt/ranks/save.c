@@ -320,7 +320,7 @@ static void folder_is_not_shared(void **state) {
     test_ok(save(*state, 1, 3, &err), &err);
     test_path(other, *state, "elsewhere");
     fails_everywhere(save(is_last() ? other : *state, 2, 3, &err), &err, TR_IO,
-                     "share the file system");
+                     "share one file system");
     check_state(*state, 1);
 }
 
@@ -409,7 +409,7 @@ static void damaged(void **state) {
 // A rank that finds another checkpoint, or none, under the name that rank 0 says.
 static void not_the_same(void **state) {
     static const char *const others[] = {"checkpoints/step-00000001", "nowhere"};
-    static const char *const words[] = {"that rank 0 sees there", "cannot open"};
+    static const char *const words[] = {"than rank 0 does", "cannot open"};
     tr_error err = {0};
     test_ok(save(*state, 1, 4, &err), &err);
     test_ok(save(*state, 2, 5, &err), &err);

@@ -95,7 +95,7 @@ check_cut() {
     [ "$rc" -eq 6 ] || fails "status $rc, not 6"
     grep '^tranche: ' "$dir/log" | sed 's/rank [01] has/rank R has/' | sort -u \
         >"$dir/said"
-    echo "tranche: rank R has been silent for 8 s: it died, or its network did" |
+    echo "tranche: rank R has been silent for 8 s: it has died, or its network has failed" |
         cmp -s - "$dir/said" || fails "another message"
     [ "$(grep -c '^tranche: ' "$dir/log")" -le 2 ] || fails "a message was repeated"
     last=$(steps_done)
