@@ -152,7 +152,7 @@ recompute() { # NAME KEY=VALUE
 
 bench_recompute() {
     model '"gpt2"'
-    columns "made again" "kept, MiB" "device total, MiB" "TFLOP a step" "s a step" \
+    columns "recomputed" "kept, MiB" "device total, MiB" "TFLOP a step" "s a step" \
         "against nothing"
     none=
     recompute nothing execution.recompute=none
