@@ -9,7 +9,7 @@ same with the loss on all; conversations; conversations with completions; conver
 with the loss on the assistant by {% generation %}; the same with tools, calls of them,
 their results and reasoning; and the loss on the assistant by differences of prefixes,
 which TRL does not have: there it gets a template with {% generation %} that marks the
-same. Ends with 1 where something differs. Needs trl.
+same. At last the documents and the number of rows with packing. Ends with 1 where something differs. Needs trl.
 """
 import argparse
 import json
@@ -91,7 +91,7 @@ def draw(kind, r):
     return {"messages": turns(r)}
 
 
-def by_trl(kind, records, folder, template, length):
+def by_trl(kind, records, folder, template, length, packing=False):
     import torch
     from datasets import Dataset
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
@@ -105,21 +105,23 @@ def by_trl(kind, records, folder, template, length):
         num_hidden_layers=1, num_attention_heads=1))
     with tempfile.TemporaryDirectory() as out:
         settings = SFTConfig(output_dir=out, max_length=length, report_to=[], use_cpu=True,
+                             packing=packing, max_steps=1,
                              assistant_only_loss=template is not None, bf16=False,
                              completion_only_loss=False if kind == "completion all" else None)
         trainer = SFTTrainer(model=model, args=settings, processing_class=tokenizer,
                              train_dataset=Dataset.from_list(records))
-        return [(row["input_ids"], row["labels"]) for row in trainer.train_dataset]
+        rows = list(trainer.train_dataset)
+    return rows if packing else [(row["input_ids"], row["labels"]) for row in rows]
 
 
-def by_tranche(program, kind, records, folder, template, length):
+def by_tranche(program, kind, records, folder, template, length, packing=False):
     loss = ("assistant" if "assistant" in kind else "all" if kind.endswith("all") else None)
     with tempfile.TemporaryDirectory() as out:
         with open(os.path.join(out, "data.jsonl"), "w", encoding="utf-8") as file:
             for record in records:
                 file.write(json.dumps(record, ensure_ascii=random.random() < 0.5) + "\n")
         data = {"format": "jsonl", "train": [os.path.join(out, "data.jsonl")],
-                "max_length": length, "order": "sequential"}
+                "max_length": length, "order": "sequential", "packing": packing}
         if loss:
             data["loss_on"] = loss
         if template:
@@ -142,6 +144,48 @@ def same(wanted, got, length):
     pad = [0] * (length - len(ids))
     shifted = labels[1:] + [-100] + [-100] * len(pad)
     return got["input_ids"] == ids + pad and got["labels"] == shifted
+
+
+# ---- packed
+
+
+def documents_of(ids, labels, lengths):
+    """Those that have targets, with shifted labels: a document's last token has none."""
+    out, at = [], 0
+    for length in lengths:
+        document = ids[at:at + length], labels[at:at + length - 1]
+        if any(label != -100 for label in document[1]):
+            out.append(document)
+        at += length
+    return out
+
+
+def lengths_of(places):
+    """Padding counts as documents of one token."""
+    begins = [i for i, place in enumerate(places) if place == 0] + [len(places)]
+    return [b - a for a, b in zip(begins, begins[1:])]
+
+
+def compare_packed(kind, options):
+    """Whether the documents are the same, in no more rows than TRL's. TRL packs 1,000 at a
+    time."""
+    r = random.Random(f"{options.seed}/packed {kind}")
+    records = [draw(kind, r) for _ in range(min(options.count, 1000))]
+    marks = TEMPLATES.get(kind)
+    theirs = by_trl(kind, records, options.folder, marks, options.max_length, True)
+    ours = by_tranche(options.program, kind, records, options.folder, marks,
+                      options.max_length, True)
+    wanted = [d for row in theirs
+              for d in documents_of(row["input_ids"], row["labels"][1:] + [-100],
+                                    row["seq_lengths"])]
+    got = [d for row in ours
+           for d in documents_of(row["input_ids"], row["labels"],
+                                 lengths_of(row["position_ids"]))]
+    same_documents = sorted(wanted) == sorted(got)
+    print(f"packed, {kind}: {len(wanted)} documents in {len(theirs)} rows by TRL, "
+          f"{len(got)} in {len(ours)} by Tranche, "
+          f"{'the same' if same_documents else 'not the same'} documents", flush=True)
+    return same_documents and len(ours) <= len(theirs)
 
 
 def main():
@@ -172,6 +216,8 @@ def main():
         if different:
             i = different[0]
             print(f"    {i}: {wanted[i]}\n    {got[i]}")
+    for kind in ("text", "completion", "chat assistant, marked"):
+        failed = not compare_packed(kind, options) or failed
     return 1 if failed else 0
 
 
