@@ -8,9 +8,10 @@ function(tr_target_options target)
     set_target_properties(${target} PROPERTIES C_STANDARD 17 C_STANDARD_REQUIRED ON
         C_EXTENSIONS ON POSITION_INDEPENDENT_CODE ON)
     target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
-    target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wpointer-arith
-        -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wundef
-        $<$<BOOL:${TRANCHE_WERROR}>:-Werror> -fno-math-errno -ffp-contract=fast)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra
+        -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla
+        -Wformat=2 -Wundef $<$<BOOL:${TRANCHE_WERROR}>:-Werror> -fno-math-errno
+        -ffp-contract=fast>)
     if(TRANCHE_SANITIZE)
         target_compile_options(${target} PRIVATE -fsanitize=${TRANCHE_SANITIZE}
             -fno-omit-frame-pointer -fno-sanitize-recover=all)

@@ -1,10 +1,10 @@
 #!/bin/sh
 # check_backends.sh [ROOT]: fails when a file names a backend and is not part of one.
 #
-# Of a backend are src/backend, the files cpu* of the ops (src/ops/cpu_*, src/ops/*/cpu*)
-# and src/base, which knows the machine. All else asks src/backend/backend.h, whose
+# Of a backend are src/backend, the files cpu* and cuda* of the ops (src/ops/cpu_*,
+# src/ops/*/cpu*) and src/base, which knows the machine. All else asks src/backend/backend.h, whose
 # queues are in src/backend/queue.h. It includes no other file of a backend, uses no
-# OpenMP, and has no identifier with cpu, isa, omp, openmp, dnnl or avx among its words;
+# OpenMP, and has no identifier with cpu, cuda, isa, omp, openmp, dnnl or avx among its words;
 # include/tranche/target.h lists the backends. Texts and comments may say what they like:
 # run files have keys such as "device": "cpu".
 set -eu
@@ -47,7 +47,8 @@ find src include -name '*.[ch]' | LC_ALL=C sort |
     function check_include(path) {
         if (path == "backend/backend.h" || path == "backend/queue.h")
             return
-        if (path ~ /^backend\// || path ~ /^ops\/cpu_/ || path ~ /^ops\/[^\/]*\/cpu/)
+        if (path ~ /^backend\// || path ~ /^ops\/(cpu|cuda)_/ ||
+            path ~ /^ops\/[^\/]*\/(cpu|cuda)/)
             fail("of a backend only backend/backend.h may be included")
         if (path == "omp.h" || path ~ /^oneapi\//)
             fail("a library of a backend; base/parallel.h shares work among threads")
@@ -61,7 +62,7 @@ find src include -name '*.[ch]' | LC_ALL=C sort |
         }
     }
     BEGIN {
-        words = "(^|_)(cpus?|isas?|omp|openmp|dnnl|avx[0-9a-z]*)(_|$)"
+        words = "(^|_)(cpus?|cuda|isas?|omp|openmp|dnnl|avx[0-9a-z]*)(_|$)"
         count = split(except, list, "\n")
         for (i = 1; i <= count; i++) if (list[i] != "") excepted[list[i]] = 1
     }
@@ -69,8 +70,8 @@ find src include -name '*.[ch]' | LC_ALL=C sort |
         file = $0
         files++
         # A backend itself, but for the door to all of them.
-        if (file ~ /^src\/base\// || file ~ /^src\/ops\/cpu_/ ||
-            file ~ /^src\/ops\/[^\/]*\/cpu/ ||
+        if (file ~ /^src\/base\// || file ~ /^src\/ops\/(cpu|cuda)_/ ||
+            file ~ /^src\/ops\/[^\/]*\/(cpu|cuda)/ ||
             (file ~ /^src\/backend\// && file != "src/backend/backend.h"))
             next
         line = found = 0

@@ -23,7 +23,8 @@ if [ -z "$tool" ]; then
 fi
 
 cd "$root"
-list=$(find src include tests bench examples -name '*.[ch]' 2>/dev/null | LC_ALL=C sort)
+list=$(find src include tests bench examples -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \
+    -o -name '*.cpp' 2>/dev/null | LC_ALL=C sort)
 if [ -z "$list" ]; then
     echo "format: no sources under $root" >&2
     exit 1

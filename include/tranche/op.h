@@ -65,6 +65,7 @@ typedef struct tr_launch {
     uint32_t accumulate; // bit i: out[i] += instead of =
     void *workspace;     // 64-byte aligned, as many bytes as `workspace` said
     const tr_run_context *run;
+    void *queue; // of a discrete device, the backend's own: where the kernel is put
     // Where a library that a kernel calls fails all the same (oneDNN, without memory
     // for its packing buffers): TR_MEMORY or TR_INTERNAL is written here, and the step
     // ends with it. NULL: nobody asks.

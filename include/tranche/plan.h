@@ -105,6 +105,8 @@ typedef struct tr_plan_request {
     // one is issued.
     bool discrete;
     tr_backend_id backend;  // whose kernels compute
+    bool elsewhere;         // planned for another machine, not to be run: what the
+                            // backend cannot run yet is planned, too
     int threads;            // workers of the backend; 0: those of the machine
     int level_limit;        // 0: no limit; else 1 + the best level (tr_target) to use
     bool reference_kernels; // only the plain ones: slow, for tests

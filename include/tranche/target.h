@@ -7,14 +7,17 @@ extern "C" {
 #endif
 
 typedef enum tr_backend_id {
-    TR_BACKEND_CPU, // the processor, its cores and its memory
-    TR_BACKEND_COUNT
+    TR_BACKEND_CPU,  // the processor, its cores and its memory
+    TR_BACKEND_CUDA, // an NVIDIA GPU
+    TR_BACKEND_COUNT,
+    TR_BACKEND_HOST = TR_BACKEND_CPU, // what computes on the host beside any device
 } tr_backend_id;
 
 typedef struct tr_target {
     tr_backend_id backend;
     // Of the architecture: the best kernels to use, as the backend counts them. Those
-    // of the CPU backend are its instruction sets. -1: plain reference kernels only.
+    // of the CPU backend are its instruction sets, those of CUDA compute capabilities.
+    // -1: plain reference kernels only.
     int level;
     int workers; // that share a launch: threads of the CPU backend
 } tr_target;

@@ -4,6 +4,7 @@
 
 const char *const tr__backend_names[TR_BACKEND_COUNT + 1] = {
     [TR_BACKEND_CPU] = "cpu",
+    [TR_BACKEND_CUDA] = "cuda",
 };
 
 tr_backend_id tr__backend_find(const char *name) {
@@ -16,6 +17,10 @@ tr_backend_id tr__backend_find(const char *name) {
 
 const tr_memory_source *tr__backend_memory(const tr_backend *backend) {
     return backend->memory ? backend->memory : &tr__host_memory;
+}
+
+const tr_memory_source *tr__backend_host_memory(const tr_backend *backend) {
+    return backend->host_memory ? backend->host_memory : &tr__host_memory;
 }
 
 void tr__backend_launch(const tr_backend *backend, const tr_kernel *kernel,

@@ -9,13 +9,19 @@
 
 #include <tranche/op.h>
 
+struct tr_optimizer; // ops/optimizer.h
+
 typedef struct tr_backend {
     const char *name; // as files call it
     // It works beside the thread that issues steps, and the host does not reach its
     // memory (tr_plan_request.discrete).
     bool discrete;
+    // Is there one in this machine? TR_USAGE says why not. NULL: always.
+    tr_status (*available)(tr_error *err);
     // Its memory. NULL: the host's.
     const tr_memory_source *memory;
+    // Memory of the host that it reaches. NULL: all of it.
+    const tr_memory_source *host_memory;
     // Its queues, where it is discrete.
     const tr_queue_table *queues;
     // Launches a kernel of the host, at once, on operands that may be in its memory.
@@ -31,6 +37,8 @@ typedef struct tr_backend {
     // The best kernel for the description, as its target allows; NULL: none supports
     // it. A row of the op's folder says which kernels there are (CONTRIBUTING.md).
     const tr_kernel *(*kernel)(const tr_op_desc *desc);
+    // Can it update by the optimizer? NULL: by all.
+    bool (*updates)(const struct tr_optimizer *optimizer);
     // What this machine has: the best level that runs here, and all workers.
     tr_target (*here)(void);
     // "avx512"; NULL: there is no such level.
@@ -45,8 +53,9 @@ typedef struct tr_backend {
     double (*usual_rate)(int level, int workers);
 } tr_backend;
 
-// Where arenas of the device get their memory.
+// Where arenas of the device get their memory, and those of the host beside it.
 const tr_memory_source *tr__backend_memory(const tr_backend *backend);
+const tr_memory_source *tr__backend_host_memory(const tr_backend *backend);
 // What launch and reach of the backend do, or the same without them.
 void tr__backend_launch(const tr_backend *backend, const tr_kernel *kernel,
                         const tr_op_desc *desc, void *state, const tr_launch *launch);

@@ -5,6 +5,8 @@
 #ifndef TR_BASE_RNG_H
 #define TR_BASE_RNG_H
 
+#include "base/device.h"
+
 #include <stdint.h>
 
 enum { TR_PHILOX_ROUNDS = 7 };
@@ -15,8 +17,8 @@ enum { TR_PHILOX_ROUNDS = 7 };
 #define TR_PHILOX_W1 0xBB67AE85u
 
 // counter, out: [4]; key: [2].
-static inline void tr__philox(const uint32_t *counter, const uint32_t *key, int rounds,
-                              uint32_t *out) {
+TR_DEVICE static inline void tr__philox(const uint32_t *counter, const uint32_t *key,
+                                        int rounds, uint32_t *out) {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
     uint32_t k0 = key[0], k1 = key[1];
     for (int r = 0; r < rounds; r++) {

@@ -14,13 +14,14 @@ static tr_status fit(const tr_plan *plan, tr_space space, tr_arena **arena,
         return tr__arena_grow(*arena, bytes, err);
     }
     return tr__arena_create_from(device ? tr__backend_memory(backend)
-                                        : &tr__host_memory,
+                                        : tr__backend_host_memory(backend),
                                  tr_space_name(space), bytes, arena, err);
 }
 
 tr_status tr__arenas_fit(const tr_plan *plan, tr_arena *arenas[TR_SPACES],
                          tr_error *err) {
-    tr_status status = TR_OK;
+    const tr_backend *backend = tr__backend(plan->request.backend);
+    tr_status status = backend->available ? backend->available(err) : TR_OK;
     for (int space = 0; space < TR_SPACE_NVME && status == TR_OK; space++) {
         status = fit(plan, (tr_space)space, &arenas[space], err);
     }

@@ -126,7 +126,8 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
     if (!ex) {
         return tr_fail(err, TR_MEMORY, "no memory for the executor");
     }
-    tr_status status = view_all(plan, arenas, err);
+    tr_status status = tr__plan_check_backend(&plan->request, err);
+    status = status == TR_OK ? view_all(plan, arenas, err) : status;
     status = status == TR_OK ? make_room(ex, plan, err) : status;
     if (status == TR_OK) {
         ex->comm = tr_mesh_ranks(&plan->request.mesh) > 1 ? comm : NULL;

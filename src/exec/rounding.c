@@ -19,7 +19,7 @@ void tr__convert(const tr_executor *ex, tr_dtype type, const void *from, int64_t
                        .out_count = 1,
                        .in = {{type, shape}},
                        .out = {{as, shape}},
-                       .target = ex->plan->target};
+                       .target = ex->plan->host};
     tr_launch launch = {.in = {from}, .out = {to}, .run = &run};
     desc.target.level = desc.target.level < 0 ? 0 : desc.target.level;
     memcpy(desc.attr, &attr, sizeof attr);

@@ -46,7 +46,8 @@ static void set_added(tr_flat_launch *launch, int i, tr_tensor_desc desc,
 static tr_flat_launch begin(const tr_plan *plan, const tr_plan_step *step,
                             const tr_op *op) {
     tr_flat_launch launch = {
-        .desc = {.op = op, .target = plan->target},
+        .desc = {.op = op,
+                 .target = step->stream == TR_STREAM_HOST ? plan->host : plan->target},
         .workspace = {step->buffer[TR_SLOT_TEMP], 0},
     };
     for (int i = 0; i < TR_OP_IN_MAX; i++) {
@@ -60,13 +61,14 @@ static tr_flat_launch begin(const tr_plan *plan, const tr_plan_step *step,
 
 // The reference where it is asked for, but of 16 bits, which no reference here has:
 // kernels that need nothing prepared.
+// (kernels.c looks whether there is one.)
 static bool finish(tr_flat_launch *launch) {
     tr_op_desc desc = launch->desc;
     const tr_kernel *reference = desc.op->reference;
     bool plain = desc.target.level < 0 && reference->supports(&desc);
     desc.target.level = desc.target.level < 0 ? 0 : desc.target.level;
     launch->kernel = plain ? reference : tr__kernel_find(&desc);
-    return launch->kernel != NULL;
+    return true;
 }
 
 // Double `at` of this rank's statistics of the step.
@@ -359,7 +361,11 @@ static tr_flat_launch begin_update(const tr_plan *plan, const tr_plan_step *step
     return launch;
 }
 
+// A unit of no parameters of its own has nothing to update.
 static bool update(const tr_plan *plan, const tr_plan_step *step, tr_flat_launch *out) {
+    if (step->count == 0) {
+        return false;
+    }
     tr_location tensors = {step->buffer[TR_SLOT_NORMS], 0};
     *out = begin_update(plan, step, &tr__op_update);
     if (tensors.buffer >= 0) {

@@ -37,6 +37,8 @@ tr_status tr__pass_values(tr_plan *plan, tr_error *err);
 tr_status tr__pass_schedule(tr_plan *plan, tr_error *err);
 // Where each lies.
 tr_status tr__pass_offsets(tr_plan *plan, tr_error *err);
+// Is there a kernel for every launch? TR_USAGE names the op.
+tr_status tr__pass_kernels(tr_plan *plan, tr_error *err);
 // On a discrete device, who waits because values share memory.
 tr_status tr__pass_reuse(tr_plan *plan, tr_error *err);
 // The bytes, by category.

@@ -208,6 +208,29 @@ static tr_status check_cache(const tr_plan_request *r, tr_error *err) {
     return TR_OK;
 }
 
+// The host reaches a device's memory by the backend's own ways alone.
+tr_status tr__plan_check_backend(const tr_plan_request *r, tr_error *err) {
+    const tr_backend *backend = tr__backend(r->backend);
+    bool away = r->optimizer_placement != TR_SPACE_DEVICE ||
+                r->grad_placement != TR_SPACE_DEVICE ||
+                r->param_placement != TR_SPACE_DEVICE ||
+                r->boundary_placement != TR_SPACE_DEVICE;
+    if (!backend->discrete || backend->reach) {
+        return TR_OK;
+    }
+    if (tr_mesh_ranks(&r->mesh) > 1) {
+        return tr_fail(err, TR_USAGE,
+                       "the %s backend does not exchange gradients with other ranks "
+                       "yet: start one rank, or set \"device\" to \"cpu\"",
+                       backend->name);
+    }
+    return away ? tr_fail(err, TR_USAGE,
+                          "the %s backend does not offload to the host or NVMe yet: "
+                          "leave the offload keys out, or set \"device\" to \"cpu\"",
+                          backend->name)
+                : TR_OK;
+}
+
 static tr_status check_request(const tr_plan_request *r, tr_error *err) {
     if (!r->model || r->model->unit_count < 1) {
         return tr_fail(err, TR_USAGE, "a plan needs a model of at least one unit");
@@ -237,6 +260,7 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
     status = status == TR_OK ? check_staging(r, err) : status;
     status = status == TR_OK ? check_recomputed(r, err) : status;
     status = status == TR_OK ? check_cache(r, err) : status;
+    status = status == TR_OK && !r->elsewhere ? tr__plan_check_backend(r, err) : status;
     return status == TR_OK ? check_length(r, err) : status;
 }
 
@@ -326,7 +350,8 @@ static const struct {
     {tr__pass_boundary, ALWAYS},   {tr__pass_traffic, ALWAYS},
     {tr__pass_kept, ALWAYS},       {tr__pass_values, ALWAYS},
     {tr__pass_schedule, ALWAYS},   {tr__pass_offsets, ALWAYS},
-    {tr__pass_reuse, ALWAYS},      {tr__pass_ledger, ALWAYS},
+    {tr__pass_reuse, ALWAYS},      {tr__pass_kernels, ALWAYS},
+    {tr__pass_ledger, ALWAYS},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 
@@ -350,25 +375,43 @@ static tr_status run_passes(tr_plan *plan, tr_error *err) {
     return status;
 }
 
-tr_target tr__request_target(const tr_plan_request *r) {
-    tr_target target = tr__backend(r->backend)->here();
-    if (r->level_limit > 0 && r->level_limit - 1 < target.level) {
-        target.level = r->level_limit - 1;
+static void limit_level(const tr_plan_request *r, tr_target *target) {
+    if (r->level_limit > 0 && r->level_limit - 1 < target->level) {
+        target->level = r->level_limit - 1;
+    }
+}
+
+tr_target tr__request_host(const tr_plan_request *r) {
+    tr_target target = tr__backend(TR_BACKEND_HOST)->here();
+    if (r->backend == TR_BACKEND_HOST) {
+        limit_level(r, &target);
     }
     target.workers = r->threads > 0 ? r->threads : target.workers;
+    return target;
+}
+
+tr_target tr__request_target(const tr_plan_request *r) {
+    if (r->backend == TR_BACKEND_HOST) {
+        return tr__request_host(r);
+    }
+    tr_target target = tr__backend(r->backend)->here();
+    limit_level(r, &target);
     return target;
 }
 
 static void resolve(tr_plan *plan) {
     tr_plan_request *r = &plan->request;
     plan->target = tr__request_target(r);
+    plan->host = tr__request_host(r);
     r->discrete = r->discrete || tr__backend(r->backend)->discrete;
     plan->asked = r->measure;
     r->measure = TR_MEASURE_NEVER; // unless a pass plans it
     r->compute = r->compute == TR_NONE ? TR_F32 : r->compute;
     r->sums = r->reproducible ? TR_I64 : r->sums == TR_NONE ? TR_F32 : r->sums;
-    r->threads = plan->target.workers;
-    plan->target.level = r->reference_kernels ? -1 : plan->target.level;
+    r->threads = plan->host.workers;
+    if (r->reference_kernels) {
+        plan->target.level = plan->host.level = -1;
+    }
     if (r->recomputed_units < 0 || r->recomputed_units > r->model->unit_count - 1) {
         r->recomputed_units = r->model->unit_count - 1;
     }

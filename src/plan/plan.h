@@ -49,7 +49,8 @@ struct tr_plan {
     tr_plan_request request; // resolved: no zeros left that mean "choose"
     tr_measure asked;        // request.measure is what a pass makes of it
     bool micro_norms_tied;   // tied tensors count for the noise scale, too
-    tr_target target;        // of all kernels
+    tr_target target;        // of kernels on the device
+    tr_target host;          // and of those beside it
     tr_batch_tensors batch;  // the model's: what a slot of the ring holds
     tr_plan_unit *units;
     int unit_count;     // of the model
@@ -85,6 +86,8 @@ struct tr_plan {
 // What a request's kernels are for: its backend, its limits, and what this machine has
 // for what it leaves open.
 tr_target tr__request_target(const tr_plan_request *request);
+// The same of what is computed on the host.
+tr_target tr__request_host(const tr_plan_request *request);
 // A buffer of the plan; -1 and an error when there is no memory.
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
 // Where what host and device share lies: micro-batches, statistics, the model's states,
@@ -104,6 +107,9 @@ int tr__plan_slices(const tr_plan *plan);
 // The step at which most bytes of a space live, and of which sequence.
 tr_status tr__plan_fullest(const tr_plan *plan, tr_space space, tr_sequence_kind *kind,
                            int32_t *step, tr_error *err);
+
+// Does the backend run such plans? Those for another machine need not.
+tr_status tr__plan_check_backend(const tr_plan_request *request, tr_error *err);
 
 // Hashes of what ranks do together, of all sequences in their order.
 typedef struct tr_plan_digest {

@@ -60,8 +60,10 @@ static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *cal
     describe(c, call, &to->desc);
     to->kernel = tr__kernel_find(&to->desc);
     if (!to->kernel) {
-        return tr_fail(c->err, TR_INTERNAL,
-                       "unit %s: no kernel for op %s of this shape", c->unit->kind,
+        return tr_fail(c->err, TR_USAGE,
+                       "unit %s: the %s backend has no kernel for op %s of this shape "
+                       "and type",
+                       c->unit->kind, tr__backend(to->desc.target.backend)->name,
                        call->op->name);
     }
     for (int i = 0; i < call->in_count; i++) {

@@ -17,7 +17,9 @@ double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
     }
     while (tr__flat_launch_next(plan, step, &next, &launch)) {
         tr_cost cost = {0};
-        launch.kernel->cost(&launch.desc, &cost);
+        if (launch.kernel) { // else the plan is refused (kernels.c)
+            launch.kernel->cost(&launch.desc, &cost);
+        }
         bytes += cost.bytes;
     }
     return bytes;

@@ -1,6 +1,7 @@
 // What is trained, on how much, for how long, and how it is carried out.
 #include "run/keys.h"
 
+static const char *const devices[] = {"cpu", "cuda", NULL};
 static const char *const recomputed[] = {"none",      "norm",     "activation",
                                          "attention", "residual", "pre_activation",
                                          "product",   "unit",     NULL};
@@ -174,6 +175,12 @@ static const tr_key keys[] = {
      .fallback = "0",
      .max = TR_KEY_COUNT_MAX,
      .doc = "execution.recompute is of the first so many units only; 0: of all"},
+    {.path = "device",
+     .types = TR_KEY_TEXT,
+     .allow_auto = true,
+     .fallback = "\"auto\"",
+     .choices = devices,
+     .doc = "what computes: \"cpu\", or \"cuda\", an NVIDIA GPU; \"auto\": the CPU"},
     {.path = "execution.threads",
      .types = TR_KEY_INT,
      .allow_auto = true,

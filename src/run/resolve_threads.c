@@ -1,5 +1,5 @@
-// What a rank computes with: the kernels that a machine file asks for, and so many
-// threads; where both leave it open, by the size of the work, up to its cores.
+// What a rank computes with: its device, the kernels that a machine file asks for, and
+// so many threads; where both leave it open, by the size of the work, up to its cores.
 #include "backend/backend.h"
 #include "ckpt/state.h"
 #include "comm/alone.h"
@@ -22,8 +22,14 @@ static bool is_open(const tr_run *run, const tr_run_options *options) {
 }
 
 static int cores_of(const tr_run *run) {
-    const tr_backend *backend = tr__backend(run->request.backend);
-    return run->comm ? tr_comm_threads(run->comm) : backend->here().workers;
+    return run->comm ? tr_comm_threads(run->comm)
+                     : tr__backend(TR_BACKEND_HOST)->here().workers;
+}
+
+void tr__run_resolve_device(tr_run *run) {
+    if (!tr__config_is_auto(run->config, "device")) {
+        run->request.backend = tr__backend_find(tr__config_text(run->config, "device"));
+    }
 }
 
 // A plan asks its kernels what they need; so they have to be able to run here.
@@ -39,7 +45,15 @@ tr_status tr__run_resolve_target(tr_run *run, const tr_machine *machine,
                        backend->level_name(machine->level_limit - 1),
                        tr__target_name(&here));
     }
-    r->backend = machine->backend;
+    bool chosen = !tr__config_is_auto(run->config, "device");
+    if (chosen && machine->says_backend && r->backend != machine->backend) {
+        return tr_fail(err, TR_USAGE,
+                       "device is \"%s\", but the machine file's target.backend is "
+                       "\"%s\": leave one of them out",
+                       tr__backend(r->backend)->name, backend->name);
+    }
+    r->backend = chosen ? r->backend : machine->backend;
+    r->elsewhere = true;
     r->level_limit = machine->level_limit;
     if (machine->workers > 0 && tr__config_is_auto(run->config, key)) {
         r->threads = machine->workers;

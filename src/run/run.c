@@ -111,6 +111,7 @@ static tr_status resolve(tr_run *run, const tr_run_options *options, tr_error *e
     tr_error found = {0};
     tr__run_ask(run, options, &problems);
     if (problems.count == 0) {
+        tr__run_resolve_device(run);
         tr__run_resolve_model(run, options, &found);
         bool model = keep(&problems, &found), batch = false;
         if (model) {

@@ -104,6 +104,8 @@ tr_status tr__run_resolve_schedule(tr_run *run, tr_error *err);
 // How rates follow the batch; the noise scale.
 tr_status tr__run_resolve_stability(tr_run *run, tr_error *err);
 // What a machine file asks for (target.*).
+// Whose kernels compute, where the run file says so.
+void tr__run_resolve_device(tr_run *run);
 tr_status tr__run_resolve_target(tr_run *run, const tr_machine *machine, tr_error *err);
 // After those before, and when all ranks have come so far: it is collective.
 tr_status tr__run_resolve_threads(tr_run *run, const tr_run_options *options,

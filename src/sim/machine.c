@@ -47,7 +47,6 @@ static const tr_key fixed_keys[] = {
     {.path = "target.backend",
      .types = TR_KEY_TEXT,
      .choices = tr__backend_names,
-     .fallback = "\"cpu\"",
      .doc = "whose kernels compute"},
     {.path = "target.level", .types = TR_KEY_TEXT, .doc = "the best kernels to use"},
     {.path = "target.workers",
@@ -179,8 +178,11 @@ static tr_status read_rest(const tr_config *config, tr_machine *m, tr_error *err
 
 static tr_status read_target(const tr_config *config, const char *path, tr_machine *m,
                              tr_error *err) {
-    m->backend = tr__backend_find(tr__config_text(config, "target.backend"));
+    const char *backend_name = tr__config_text(config, "target.backend");
+    m->backend = backend_name ? tr__backend_find(backend_name) : TR_BACKEND_HOST;
     m->workers = (int)tr__config_int(config, "target.workers");
+    m->says_backend = tr__config_is_set(config, "target.backend") ||
+                      tr__config_is_set(config, "target.level");
     if (!tr__config_is_set(config, "target.level")) {
         return TR_OK;
     }

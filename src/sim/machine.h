@@ -72,6 +72,7 @@ struct tr_machine {
     char *fingerprint; // of what was measured; NULL: none
     // What plans for it are made for, as in their request. 0: not said.
     tr_backend_id backend;
+    bool says_backend; // or a level of it
     int level_limit, workers;
     int64_t ranks_per_node;
     bool shared;        // compute and device memory are a node's, not a rank's

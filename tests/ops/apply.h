@@ -8,6 +8,9 @@
 
 // How kernels are chosen and launched.
 typedef struct test_way {
+    // Whose kernels run, at the level `isa`; where it has none for a description, the
+    // reference does.
+    tr_backend_id backend;
     int isa;     // -1: the reference; else the best kernel up to this instruction set
     int threads; // 0: 1
     bool both;   // prepared for fresh and for accumulating launches alike
@@ -33,5 +36,8 @@ const char *test_apply(const test_operands *operands, const test_way *way);
 
 // The same for every launch of the conformance tests.
 extern const tr_run_context test_context;
+
+// How many kernels of each backend have been launched so far.
+extern int64_t test_apply_launches[TR_BACKEND_COUNT];
 
 #endif

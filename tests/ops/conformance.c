@@ -1,5 +1,6 @@
 #include "ops/conformance.h"
 
+#include "backend/backend.h"
 #include "backend/cpu/isa.h"
 #include "ops/finite.h"
 #include "ops/node.h"
@@ -14,6 +15,8 @@
 #include <cmocka.h>
 
 enum { THREADS_MAX = 3 };
+
+static tr_backend_id backend; // whose kernels are held to the reference
 
 // What the checks of one case share.
 typedef struct checks {
@@ -39,7 +42,9 @@ report(checks *c, const char *format, ...) {
     va_end(args);
     print_error("%s, case %d (%s%s), %s, %d threads: %s: %s\n", c->list->op_name,
                 c->index, c->the_case.name, c->trains ? "" : ", not training",
-                c->way.isa < 0 ? "reference" : tr__isa_name((tr_isa)c->way.isa),
+                c->way.isa < 0
+                    ? "reference"
+                    : tr__target_name(&(tr_target){c->way.backend, c->way.isa, 1}),
                 c->way.threads, c->what, text);
     c->failed++;
 }
@@ -248,29 +253,42 @@ static void check_backward(checks *c) {
     }
 }
 
-// 16-bit formats are loaded and stored by the same kernels: each is tried with one
-// number of threads, large ones for one instruction set, and their reference, which is
-// the f32 one, not against itself.
-static bool is_large(const tr_case *the_case) {
+// Of the largest input.
+static int64_t bytes_of(const tr_case *the_case) {
     int64_t most = 0;
     for (int i = 0; i < the_case->in_count; i++) {
         int64_t bytes = tr_tensor_bytes(the_case->in[i].desc);
         most = bytes > most ? bytes : most;
     }
-    return most > 8192;
+    return most;
+}
+
+// 16-bit formats are loaded and stored by the same kernels: each is tried with one
+// number of threads, large ones for one instruction set, and their reference, which is
+// the f32 one, not against itself.
+static bool is_large(const tr_case *the_case) {
+    return bytes_of(the_case) > 8192;
+}
+
+static void check_way(checks *c, test_way way) {
+    c->way = way;
+    check_forward(c);
+    if (c->trains && c->the_case.op->backward) {
+        check_backward(c);
+    }
 }
 
 static void check_kernels(checks *c) {
     bool half = c->step > 0x1p-23;
+    if (backend != TR_BACKEND_CPU) {
+        check_way(c, (test_way){.backend = backend, .threads = 1});
+        return;
+    }
     int first = !half ? -1 : is_large(&c->the_case) ? (int)tr__cpu_isa() : 0;
     for (int isa = first; isa <= (int)tr__cpu_isa(); isa++) {
         int most = isa < 0 ? 1 : THREADS_MAX;
         for (int threads = half ? most : 1; threads <= most; threads++) {
-            c->way = (test_way){.isa = isa, .threads = threads};
-            check_forward(c);
-            if (c->trains && c->the_case.op->backward) {
-                check_backward(c);
-            }
+            check_way(c, (test_way){.isa = isa, .threads = threads});
         }
     }
 }
@@ -346,7 +364,7 @@ static int conform_case(const tr_case_list *list, int index, const tr_case *the_
     run_backward(&c, &c.fresh, &c.way);
     check_finite_values(&c);
     run_backward(&c, &c.added, &adding);
-    if (trains && c.the_case.gradient_tolerance > 0) {
+    if (trains && c.the_case.gradient_tolerance > 0 && backend == TR_BACKEND_CPU) {
         check_slopes(&c);
     }
     check_kernels(&c);
@@ -385,9 +403,27 @@ static int conform_half(const tr_case_list *list, int index, const tr_case *the_
     return conform_case(list, index, &same, true, step);
 }
 
+int test_conform_f32(const tr_case_list *list, tr_backend_id on, int64_t most_bytes,
+                     int *large) {
+    tr_case the_case;
+    int failed = 0;
+    backend = on;
+    *large = 0;
+    for (int i = 0; list->get(i, &the_case); i++) {
+        if (bytes_of(&the_case) > most_bytes) {
+            *large += 1;
+            continue;
+        }
+        failed += conform_case(list, i, &the_case, true, 0x1p-23);
+        failed += conform_asked(list, i, &the_case);
+    }
+    return failed;
+}
+
 int test_conform(const tr_case_list *list) {
     tr_case the_case;
     int failed = 0, index = 0;
+    backend = TR_BACKEND_CPU;
     for (; list->get(index, &the_case); index++) {
         failed += conform_case(list, index, &the_case, true, 0x1p-23);
         failed += conform_asked(list, index, &the_case);

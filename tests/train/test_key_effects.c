@@ -250,6 +250,7 @@ static const place places[] = {
     {"model", "gpt2", {0}},
     {"epochs", "3", {"steps=null"}},
     {"out", "elsewhere", {0}},
+    {"device", "cuda", {0}},
     {"gradient_accumulation_steps", "3", {"train_batch_size=null"}},
     {"evaluation.every", NULL, {"data.validation=0.2"}},
     {"evaluation.samples", NULL, {"data.validation=0.2"}},

@@ -32,28 +32,28 @@ typedef struct tr_draw {
 // probability: in [0, 1), rounded to 1/65536; `scale` is the inverse of the rounded
 // probability to keep, so the mean is kept exactly. Streams differ for units and draw
 // ids below 2^16, samples below 2^48, steps below 2^32, elements below 2^51.
-static inline tr_draw tr__draw_open(const tr_run_context *run, int64_t row,
-                                    uint32_t draw_id, float probability) {
+TR_DEVICE static inline tr_draw tr__draw_open(const tr_run_context *run, int64_t row,
+                                              uint32_t draw_id, float probability) {
     uint64_t sample = run->sample + (uint64_t)row;
     uint32_t threshold = (uint32_t)(probability * 65536.0f + 0.5f);
     threshold = threshold < 65535 ? threshold : 65535;
-    return (tr_draw){
-        .place = run->unit << 16 | draw_id,
-        .sample = (uint32_t)sample,
-        .step = (uint32_t)run->step,
-        .key = {(uint32_t)run->seed,
-                (uint32_t)(run->seed >> 32) ^ (uint32_t)(sample >> 32)},
-        .threshold = threshold,
-        .scale = 65536.0f / (float)(65536 - threshold),
-    };
+    tr_draw draw;
+    draw.place = run->unit << 16 | draw_id;
+    draw.sample = (uint32_t)sample;
+    draw.step = (uint32_t)run->step;
+    draw.key[0] = (uint32_t)run->seed;
+    draw.key[1] = (uint32_t)(run->seed >> 32) ^ (uint32_t)(sample >> 32);
+    draw.threshold = threshold;
+    draw.scale = 65536.0f / (float)(65536 - threshold);
+    return draw;
 }
 
 // The second key word also holds what the block's index has above 32 bits.
-static inline uint32_t tr__draw_key1(const tr_draw *draw, uint64_t block) {
+TR_DEVICE static inline uint32_t tr__draw_key1(const tr_draw *draw, uint64_t block) {
     return draw->key[1] ^ (uint32_t)(block >> 32) << 16;
 }
 
-static inline bool tr__draw_keep(const tr_draw *draw, uint64_t element) {
+TR_DEVICE static inline bool tr__draw_keep(const tr_draw *draw, uint64_t element) {
     uint64_t block = element / TR_DRAW_GROUP * TR_DRAW_LANES + element % TR_DRAW_LANES;
     uint32_t row = (uint32_t)(element / TR_DRAW_LANES % TR_DRAW_ROWS);
     uint32_t counter[4] = {(uint32_t)block, draw->place, draw->sample, draw->step};
@@ -64,7 +64,8 @@ static inline bool tr__draw_keep(const tr_draw *draw, uint64_t element) {
 }
 
 // What the element is multiplied with: 0 or `scale`.
-static inline float tr__draw_multiplier(const tr_draw *draw, uint64_t element) {
+TR_DEVICE static inline float tr__draw_multiplier(const tr_draw *draw,
+                                                  uint64_t element) {
     return tr__draw_keep(draw, element) ? draw->scale : 0.0f;
 }
 

@@ -1,0 +1,14 @@
+#ifndef TR_BACKEND_CUDA_BACKEND_H
+#define TR_BACKEND_CUDA_BACKEND_H
+
+#include "backend/backend.h"
+
+extern const tr_backend tr__cuda_backend;
+
+// ---- memory.c
+extern const tr_memory_source tr__cuda_memory;        // of the device
+extern const tr_memory_source tr__cuda_pinned_memory; // of the host, for the device
+// ---- queue.c
+extern const tr_queue_table tr__cuda_queues;
+
+#endif

@@ -1,0 +1,61 @@
+// What Tranche asks of CUDA, as one table: NVIDIA's runtime and cuBLASLt (driver.c),
+// or, in tests, a device that is made of the host's memory and threads.
+//
+// Functions return 0 or CUDA's error; errors of work in a stream may come from any
+// later call, and stay. Streams and events are CUDA's.
+#ifndef TR_BACKEND_CUDA_DRIVER_H
+#define TR_BACKEND_CUDA_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tr_cuda_properties {
+    char name[128];
+    int major, minor; // compute capability: 9, 0
+    int multiprocessors;
+    size_t memory; // bytes
+} tr_cuda_properties;
+
+// c [m, n] = op(a) [m, k] op(b) [k, n] + beta c, in f32, all by rows; op transposes
+// where it is asked to. Rows are so many elements apart.
+typedef struct tr_cuda_product {
+    int64_t m, n, k;
+    const float *a, *b;
+    float *c;
+    int64_t a_row, b_row, c_row;
+    bool a_transposed, b_transposed;
+    float beta; // 0: what is in c is not read
+} tr_cuda_product;
+
+typedef struct tr_cuda_driver {
+    // NULL: there is a device; else why there is none, in words.
+    const char *(*missing)(void);
+    int (*properties)(tr_cuda_properties *out);
+    const char *(*error_text)(int error);
+    int (*last_error)(void); // of launches before; it is forgotten
+
+    int (*take)(size_t bytes, void **out); // memory of the device
+    int (*give_back)(void *memory);
+    // The host's memory, for the device to reach at the same address.
+    int (*pin)(void *memory, size_t bytes);
+    int (*unpin)(void *memory);
+
+    int (*stream_create)(void **out);
+    int (*stream_destroy)(void *stream);
+    int (*stream_wait)(void *stream); // until all is done
+    int (*copy)(void *to, const void *from, size_t bytes, void *stream);
+    int (*clear)(void *to, size_t bytes, void *stream);
+    int (*multiply)(const tr_cuda_product *product, void *stream);
+
+    int (*event_create)(void **out);
+    int (*event_destroy)(void *event);
+    int (*event_record)(void *event, void *stream);
+    int (*event_wait)(void *event);
+    int (*event_follow)(void *event, void *stream); // the stream waits, nobody else
+    int (*event_seconds)(void *from, void *to, double *seconds); // both are over
+} tr_cuda_driver;
+
+const tr_cuda_driver *tr__cuda_driver(void);
+
+#endif

@@ -1,0 +1,83 @@
+// Products by cuBLASLt. The library takes a quarter of a second to open, so it is
+// opened at the first product; a plan needs none. Descriptions lie on the stack, and no
+// workspace is given: nothing is allocated here.
+#include "backend/cuda/driver_cublas.h"
+
+#include <cublasLt.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+static struct {
+    bool there;
+    cublasLtHandle_t handle;
+    cublasStatus_t (*create)(cublasLtHandle_t *);
+    cublasStatus_t (*matmul)(cublasLtHandle_t, cublasLtMatmulDesc_t, const void *,
+                             const void *, cublasLtMatrixLayout_t, const void *,
+                             cublasLtMatrixLayout_t, const void *, const void *,
+                             cublasLtMatrixLayout_t, void *, cublasLtMatrixLayout_t,
+                             const cublasLtMatmulAlgo_t *, void *, size_t,
+                             cudaStream_t);
+    cublasStatus_t (*describe)(cublasLtMatmulDesc_t, size_t, cublasComputeType_t,
+                               cudaDataType_t);
+    cublasStatus_t (*set)(cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t,
+                          const void *, size_t);
+    cublasStatus_t (*layout)(cublasLtMatrixLayout_t, size_t, cudaDataType, uint64_t,
+                             uint64_t, int64_t);
+} lt;
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
+
+static bool find(void *library, const char *name, void *function) {
+    void *found = dlsym(library, name);
+    memcpy(function, &found, sizeof found);
+    return found != NULL;
+}
+
+static void open_library(void) {
+    void *library = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL);
+    library = library ? library : dlopen("libcublasLt.so", RTLD_NOW | RTLD_LOCAL);
+    lt.there = library && find(library, "cublasLtCreate", &lt.create) &&
+               find(library, "cublasLtMatmul", &lt.matmul) &&
+               find(library, "cublasLtMatmulDescInit_internal", &lt.describe) &&
+               find(library, "cublasLtMatmulDescSetAttribute", &lt.set) &&
+               find(library, "cublasLtMatrixLayoutInit_internal", &lt.layout) &&
+               lt.create(&lt.handle) == CUBLAS_STATUS_SUCCESS;
+}
+
+// A matrix of so many rows, by rows: for cuBLASLt, which goes by columns, its
+// transpose.
+static bool lay_out(cublasLtMatrixLayoutOpaque_t *layout, int64_t rows, int64_t columns,
+                    int64_t row) {
+    return lt.layout(layout, sizeof *layout, CUDA_R_32F, (uint64_t)columns,
+                     (uint64_t)rows, row) == CUBLAS_STATUS_SUCCESS;
+}
+
+static bool describe(cublasLtMatmulDescOpaque_t *desc, const tr_cuda_product *p) {
+    cublasOperation_t first = p->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t second = p->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    return lt.describe(desc, sizeof *desc, CUBLAS_COMPUTE_32F, CUDA_R_32F) ==
+               CUBLAS_STATUS_SUCCESS &&
+           lt.set(desc, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first) ==
+               CUBLAS_STATUS_SUCCESS &&
+           lt.set(desc, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second) ==
+               CUBLAS_STATUS_SUCCESS;
+}
+
+// c' = op(b)' op(a)'
+int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
+    cublasLtMatmulDescOpaque_t desc;
+    cublasLtMatrixLayoutOpaque_t a, b, c;
+    const float one = 1;
+    pthread_once(&opened, open_library);
+    bool good = lt.there && describe(&desc, p) &&
+                lay_out(&a, p->a_transposed ? p->k : p->m,
+                        p->a_transposed ? p->m : p->k, p->a_row) &&
+                lay_out(&b, p->b_transposed ? p->n : p->k,
+                        p->b_transposed ? p->k : p->n, p->b_row) &&
+                lay_out(&c, p->m, p->n, p->c_row);
+    cublasStatus_t status =
+        good ? lt.matmul(lt.handle, &desc, &one, p->b, &b, p->a, &a, &p->beta, p->c, &c,
+                         p->c, &c, NULL, NULL, 0, stream)
+             : CUBLAS_STATUS_NOT_INITIALIZED;
+    return status == CUBLAS_STATUS_SUCCESS ? 0 : TR_CUBLAS_ERROR + (int)status;
+}

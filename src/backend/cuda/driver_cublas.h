@@ -1,0 +1,11 @@
+#ifndef TR_BACKEND_CUDA_DRIVER_CUBLAS_H
+#define TR_BACKEND_CUDA_DRIVER_CUBLAS_H
+
+#include "backend/cuda/driver.h"
+
+enum { TR_CUBLAS_ERROR = 100000 }; // above CUDA's own errors
+
+// tr_cuda_driver.multiply, by cuBLASLt.
+int tr__cublas_multiply(const tr_cuda_product *product, void *stream);
+
+#endif

@@ -1,0 +1,54 @@
+// The kernels of the CUDA backend.
+//
+// An op's folder has cuda.cu, whose functions launch kernels on a stream; cuda.h, which
+// declares them; and cuda.c, which says what they need and calls them.
+#ifndef TR_BACKEND_CUDA_KERNELS_H
+#define TR_BACKEND_CUDA_KERNELS_H
+
+#include <tranche/op.h>
+
+typedef struct tr_cuda_kernels {
+    const tr_op *op;
+    const tr_kernel *kernel; // of f32
+} tr_cuda_kernels;
+
+// One list for each folder src/ops/<op> with a file cuda.c, which defines it as `const
+// tr_cuda_kernels tr__cuda_kernels_<op>[]`, ended by a row without an op; the lists end
+// with NULL. cmake/cuda_kernels.cmake writes this array.
+extern const tr_cuda_kernels *const tr__cuda_kernel_lists[];
+
+// The kernel for the description; NULL: none supports it.
+const tr_kernel *tr__cuda_kernel(const tr_op_desc *desc);
+
+// ---- updates of optimizers
+
+struct tr_optimizer; // ops/optimizer.h
+struct tr_hyper;
+struct tr_update;
+
+// Puts the update of a range into the stream.
+typedef void tr_cuda_update(const struct tr_hyper *hyper,
+                            const struct tr_update *update, void *stream);
+
+typedef struct tr_cuda_optimizer {
+    const struct tr_optimizer *optimizer;
+    tr_cuda_update *update;
+} tr_cuda_optimizer;
+
+// One for each folder src/ops/<optimizer> with a file cuda_optimizer.c, which defines
+// it as tr__cuda_optimizer_<optimizer>; then NULL. cmake/cuda_kernels.cmake writes this
+// list.
+extern const tr_cuda_optimizer *const tr__cuda_optimizers[];
+
+// NULL: the backend cannot update by it.
+tr_cuda_update *tr__cuda_update_by(const struct tr_optimizer *optimizer);
+
+// ---- what kernels call
+
+// Launches a product on the launch's stream.
+struct tr_cuda_product;
+void tr__cuda_multiply(const tr_launch *launch, const struct tr_cuda_product *product);
+// Clears memory there.
+void tr__cuda_clear(const tr_launch *launch, void *memory, int64_t bytes);
+
+#endif

@@ -1,0 +1,165 @@
+// A queue is a stream, and a ring of events that its steps have recorded.
+#include "backend/cuda/backend.h"
+#include "backend/cuda/driver.h"
+#include "base/clock.h"
+#include "base/memory.h"
+
+enum { EVENTS = 4096 };
+
+struct tr_device_queue {
+    void *stream;
+    void
+        *event[EVENTS]; // of step n at n % EVENTS; [0] too is recorded at the beginning
+    int64_t marks;
+    int64_t copied; // bytes
+    int error;      // CUDA's first
+    const char *subject;
+    tr_status failed; // of a library, first
+    // Steps watched_from + 1 .. are noted, those up to `noted` have been.
+    tr_task_span *spans;
+    int64_t watched_from, count, noted;
+    double origin; // tr__seconds() when step watched_from was done
+};
+
+static void note_error(tr_device_queue *q, int error) {
+    q->error = q->error ? q->error : error;
+}
+
+static void destroy(tr_device_queue *q) {
+    const tr_cuda_driver *driver = tr__cuda_driver();
+    if (!q) {
+        return;
+    }
+    if (q->stream) {
+        driver->stream_wait(q->stream);
+    }
+    for (int i = 0; i < EVENTS && q->event[i]; i++) {
+        driver->event_destroy(q->event[i]);
+    }
+    if (q->stream) {
+        driver->stream_destroy(q->stream);
+    }
+    tr__free(q);
+}
+
+static int open(tr_device_queue *q) {
+    const tr_cuda_driver *driver = tr__cuda_driver();
+    int error = driver->stream_create(&q->stream);
+    for (int i = 0; i < EVENTS && error == 0; i++) {
+        error = driver->event_create(&q->event[i]);
+    }
+    return error == 0 ? driver->event_record(q->event[0], q->stream) : error;
+}
+
+static tr_status create(int workers, tr_device_queue **out, tr_error *err) {
+    tr_device_queue *q = tr__calloc(1, sizeof *q);
+    (void)workers;
+    *out = NULL;
+    if (!q) {
+        return tr_fail(err, TR_MEMORY, "no memory for a queue of the device");
+    }
+    int error = open(q);
+    if (error != 0) {
+        destroy(q);
+        return tr_fail(err, TR_INTERNAL, "the device refuses a queue: %s",
+                       tr__cuda_driver()->error_text(error));
+    }
+    *out = q;
+    return TR_OK;
+}
+
+static void launch(tr_device_queue *q, const tr_device_work *work) {
+    tr_status failed = TR_OK;
+    tr_launch mine = *work->launch;
+    mine.queue = q->stream;
+    mine.failed = &failed;
+    work->kernel->launch(work->desc, work->state, &mine);
+    int error = tr__cuda_driver()->last_error();
+    if ((failed != TR_OK || error != 0) && q->failed == TR_OK && q->error == 0) {
+        q->subject = work->subject ? work->subject : work->kernel->name;
+        q->failed = failed;
+    }
+    note_error(q, error);
+}
+
+static void copy(tr_device_queue *q, const void *from, void *to, int64_t bytes) {
+    note_error(q, tr__cuda_driver()->copy(to, from, (size_t)bytes, q->stream));
+    q->copied += bytes;
+}
+
+static int64_t mark(tr_device_queue *q) {
+    q->marks++;
+    note_error(q,
+               tr__cuda_driver()->event_record(q->event[q->marks % EVENTS], q->stream));
+    return q->marks;
+}
+
+static int64_t newest(const tr_device_queue *q) {
+    return q->marks;
+}
+
+static int64_t copied(const tr_device_queue *q) {
+    return q->copied;
+}
+
+// The event of a step; of one that is long done, that of a later one.
+static void *event_of(const tr_device_queue *q, int64_t ticket) {
+    int64_t oldest = q->marks - EVENTS + 1;
+    ticket = ticket > q->marks ? q->marks : ticket < oldest ? oldest : ticket;
+    return q->event[ticket > 0 ? ticket % EVENTS : 0];
+}
+
+static void follow(tr_device_queue *q, tr_device_queue *other, int64_t ticket) {
+    note_error(q, tr__cuda_driver()->event_follow(event_of(other, ticket), q->stream));
+}
+
+// Times of steps that are done, from the event before each to its own.
+static void note_spans(tr_device_queue *q, int64_t done) {
+    int64_t last = q->watched_from + q->count;
+    for (; q->spans && q->noted < done && q->noted < last; q->noted++) {
+        int64_t at = q->noted - q->watched_from;
+        double begin = at > 0 ? q->spans[at - 1].end : q->origin, seconds = 0;
+        note_error(q, tr__cuda_driver()->event_seconds(
+                          event_of(q, q->noted), event_of(q, q->noted + 1), &seconds));
+        q->spans[at] = (tr_task_span){begin, begin + seconds};
+    }
+}
+
+static tr_status fail(const tr_device_queue *q, tr_error *err) {
+    if (q->failed != TR_OK) {
+        return tr__backend_fail_launch(q->failed, q->subject, err);
+    }
+    return tr_fail(err, TR_INTERNAL, "the device failed%s%s: %s",
+                   q->subject ? " in the work of " : "", q->subject ? q->subject : "",
+                   tr__cuda_driver()->error_text(q->error));
+}
+
+static tr_status wait(tr_device_queue *q, int64_t ticket, tr_error *err) {
+    note_error(q, tr__cuda_driver()->event_wait(event_of(q, ticket)));
+    if (q->failed != TR_OK || q->error != 0) {
+        return fail(q, err);
+    }
+    note_spans(q, ticket < q->marks ? ticket : q->marks);
+    return TR_OK;
+}
+
+static void watch(tr_device_queue *q, tr_task_span *spans, int64_t count) {
+    note_error(q, tr__cuda_driver()->stream_wait(q->stream));
+    q->spans = spans;
+    q->watched_from = q->noted = q->marks;
+    q->count = count;
+    q->origin = tr__seconds();
+}
+
+const tr_queue_table tr__cuda_queues = {
+    .create = create,
+    .destroy = destroy,
+    .launch = launch,
+    .copy = copy,
+    .follow = follow,
+    .mark = mark,
+    .newest = newest,
+    .copied = copied,
+    .wait = wait,
+    .watch = watch,
+};

@@ -1,0 +1,82 @@
+#include "ops/attention/cuda.h"
+
+#include "backend/cuda/kernels.h"
+#include "ops/attention/sizes.h"
+#include "ops/operand.h"
+
+#include <math.h>
+
+extern const tr_cuda_kernels tr__cuda_kernels_attention[];
+
+static tr_cuda_attention attention_of(const tr_op_desc *desc, const tr_launch *launch,
+                                      int qkv, int positions) {
+    tr_attention_sizes s = tr__attention_sizes(desc->in[qkv].shape, desc->attr);
+    return (tr_cuda_attention){
+        .batch = s.batch,
+        .context = s.context,
+        .heads = s.heads,
+        .depth = s.depth,
+        .group = s.group,
+        .pairs = s.pairs,
+        .width = s.width,
+        .pitch = s.pitch,
+        .keys = s.keys,
+        .values = s.values,
+        .window = s.window,
+        .scale = (float)(1 / sqrt((double)s.depth)),
+        .dropout = s.dropout,
+        .draw_id = s.draw_id,
+        .down = tr__ceil_div(s.context, TR_DRAW_ROWS),
+        .across = tr__ceil_div(s.context, TR_DRAW_LANES),
+        .run = *launch->run,
+        .qkv = launch->in[qkv],
+        .positions = launch->in[positions],
+    };
+}
+
+static void launch_attention(const tr_op_desc *desc, void *state,
+                             const tr_launch *launch) {
+    (void)state;
+    tr_cuda_attend(attention_of(desc, launch, 0, 1), launch->out[0], launch->out[1],
+                   launch->accumulate & 1, launch->accumulate & 2, launch->queue);
+}
+
+static void launch_backward(const tr_op_desc *desc, void *state,
+                            const tr_launch *launch) {
+    (void)state;
+    tr_cuda_attend_backward(attention_of(desc, launch, 1, 4), launch->in[0],
+                            launch->in[2], launch->in[3], launch->out[0],
+                            launch->accumulate & 1, launch->queue);
+}
+
+// Positions are of i32, all else is f32.
+static bool fits(const tr_op_desc *desc, int qkv, int positions) {
+    tr_op_desc others = *desc;
+    others.in[positions] = (tr_tensor_desc){TR_NONE, {0}};
+    return tr__desc_f32(&others) &&
+           tr__attention_sizes(desc->in[qkv].shape, desc->attr).depth <=
+               TR_CUDA_DEPTH_MAX;
+}
+
+static bool supports(const tr_op_desc *desc) {
+    return fits(desc, 0, 1);
+}
+
+static bool supports_backward(const tr_op_desc *desc) {
+    return fits(desc, 1, 4);
+}
+
+static const tr_kernel attention = {.name = "attention.cuda",
+                                    .supports = supports,
+                                    .cost = tr__attention_cost,
+                                    .launch = launch_attention};
+static const tr_kernel backward = {.name = "attention_backward.cuda",
+                                   .supports = supports_backward,
+                                   .cost = tr__attention_backward_cost,
+                                   .launch = launch_backward};
+
+const tr_cuda_kernels tr__cuda_kernels_attention[] = {
+    {&tr__op_attention, &attention},
+    {&tr__op_attention_backward, &backward},
+    {NULL, NULL},
+};

@@ -1,0 +1,192 @@
+// Plain: a warp has one query, or one key, and meets the others one after the other. So
+// sums are made in one order, and no context x context matrix is in memory.
+#include "ops/attention/cuda.h"
+
+#include "backend/cuda/device.cuh"
+#include "ops/dropout/draw.h"
+
+enum { LANES = 32, PARTS = TR_CUDA_DEPTH_MAX / LANES };
+
+// Lane l has elements l, l + 32, ... of a vector of a head.
+typedef struct slice {
+    float part[PARTS];
+} slice;
+
+static __device__ slice load(const float *x, int64_t depth) {
+    slice s;
+    for (int p = 0; p < PARTS; p++) {
+        int64_t d = threadIdx.x + (int64_t)p * LANES;
+        s.part[p] = d < depth ? x[d] : 0;
+    }
+    return s;
+}
+
+static __device__ void store(float *x, int64_t depth, const slice &s, float scale,
+                             bool add) {
+    for (int p = 0; p < PARTS; p++) {
+        int64_t d = threadIdx.x + (int64_t)p * LANES;
+        if (d < depth) {
+            tr_cuda_put(&x[d], s.part[p] * scale, add);
+        }
+    }
+}
+
+static __device__ float dot(const slice &a, const slice &b) {
+    float sum = 0;
+    for (int p = 0; p < PARTS; p++) {
+        sum += a.part[p] * b.part[p];
+    }
+    return tr_cuda_warp_sum(sum);
+}
+
+static __device__ void add_scaled(slice &sum, float scale, const slice &x) {
+    for (int p = 0; p < PARTS; p++) {
+        sum.part[p] += scale * x.part[p];
+    }
+}
+
+// What dropout makes of the probability of (query, key).
+static __device__ float multiplier(const tr_cuda_attention &a, int64_t row,
+                                   int64_t head, int64_t query, int64_t key) {
+    if (a.dropout == 0) {
+        return 1;
+    }
+    tr_draw draw = tr__draw_open(&a.run, row, a.draw_id, a.dropout);
+    int64_t down = head * a.down + query / TR_DRAW_ROWS;
+    int64_t group = down * a.across + key / TR_DRAW_LANES;
+    int64_t inside = query % TR_DRAW_ROWS * TR_DRAW_LANES + key % TR_DRAW_LANES;
+    return tr__draw_multiplier(&draw, (uint64_t)(group * TR_DRAW_GROUP + inside));
+}
+
+static __device__ const float *query_at(const tr_cuda_attention &a, int64_t row,
+                                        int64_t head, int64_t place) {
+    return a.qkv + (row * a.context + place) * a.pitch + head * a.depth;
+}
+
+static __device__ const float *key_at(const tr_cuda_attention &a, int64_t row,
+                                      int64_t head, int64_t place) {
+    return a.qkv + (row * a.context + place) * a.pitch + a.keys +
+           head / a.group * a.depth;
+}
+
+static __device__ const float *value_at(const tr_cuda_attention &a, int64_t row,
+                                        int64_t head, int64_t place) {
+    return key_at(a, row, head, place) - a.keys + a.values;
+}
+
+// The first key that a query sees, of the nearest ones and of its own document.
+static __device__ int64_t oldest(const tr_cuda_attention &a, int64_t row,
+                                 int64_t query) {
+    int64_t near = query - a.window + 1 > 0 ? query - a.window + 1 : 0;
+    int64_t first = a.positions ? query - a.positions[row * a.context + query] : 0;
+    return near > first ? near : first;
+}
+
+// blockIdx: query, head, row of the batch
+static __global__ void attend(tr_cuda_attention a, float *y, float *lse, bool add_y,
+                              bool add_lse) {
+    int64_t query = blockIdx.x, head = blockIdx.y, row = blockIdx.z;
+    slice q = load(query_at(a, row, head, query), a.depth), sum = {{0}};
+    float top = -INFINITY, total = 0;
+    for (int64_t key = oldest(a, row, query); key <= query; key++) {
+        float score = a.scale * dot(q, load(key_at(a, row, head, key), a.depth));
+        float higher = score > top ? score : top;
+        float shrink = expf(top - higher), p = expf(score - higher);
+        total = total * shrink + p;
+        for (int i = 0; i < PARTS; i++) {
+            sum.part[i] *= shrink;
+        }
+        add_scaled(sum, p * multiplier(a, row, head, query, key),
+                   load(value_at(a, row, head, key), a.depth));
+        top = higher;
+    }
+    store(y + (row * a.context + query) * a.width + head * a.depth, a.depth, sum,
+          1 / total, add_y);
+    if (lse && threadIdx.x == 0) {
+        tr_cuda_put(&lse[(row * a.heads + head) * a.context + query], top + logf(total),
+                    add_lse);
+    }
+}
+
+typedef struct results {
+    const float *dy, *y, *lse;
+} results;
+
+// What goes back from one query and one key: dv gets kept * dy, and with `through`, the
+// gradient of q . k, dq gets through * k and dk through * q.
+typedef struct pair {
+    float kept, through;
+} pair;
+
+static __device__ pair pair_of(const tr_cuda_attention &a, int64_t row, int64_t head,
+                               int64_t query, int64_t key, const slice &q,
+                               const slice &k, const slice &v, const slice &dy,
+                               const slice &y, float lse) {
+    float p = expf(a.scale * dot(q, k) - lse);
+    float m = multiplier(a, row, head, query, key);
+    pair g = {p * m, p * (m * dot(dy, v) - dot(dy, y)) * a.scale};
+    return g;
+}
+
+static __device__ const float *result_at(const tr_cuda_attention &a, const float *of,
+                                         int64_t row, int64_t head, int64_t place) {
+    return of + (row * a.context + place) * a.width + head * a.depth;
+}
+
+static __global__ void queries_backward(tr_cuda_attention a, results r, float *dqkv,
+                                        bool add) {
+    int64_t query = blockIdx.x, head = blockIdx.y, row = blockIdx.z;
+    slice q = load(query_at(a, row, head, query), a.depth), dq = {{0}};
+    slice dy = load(result_at(a, r.dy, row, head, query), a.depth);
+    slice y = load(result_at(a, r.y, row, head, query), a.depth);
+    float lse = r.lse[(row * a.heads + head) * a.context + query];
+    for (int64_t key = oldest(a, row, query); key <= query; key++) {
+        slice k = load(key_at(a, row, head, key), a.depth);
+        slice v = load(value_at(a, row, head, key), a.depth);
+        pair g = pair_of(a, row, head, query, key, q, k, v, dy, y, lse);
+        add_scaled(dq, g.through, k);
+    }
+    store(dqkv + (query_at(a, row, head, query) - a.qkv), a.depth, dq, 1, add);
+}
+
+// blockIdx: key, head of the keys, row of the batch
+static __global__ void keys_backward(tr_cuda_attention a, results r, float *dqkv,
+                                     bool add) {
+    int64_t key = blockIdx.x, row = blockIdx.z, first = blockIdx.y * a.group;
+    int64_t end = key + a.window < a.context ? key + a.window : a.context;
+    slice k = load(key_at(a, row, first, key), a.depth), dk = {{0}}, dv = {{0}};
+    slice v = load(value_at(a, row, first, key), a.depth);
+    for (int64_t head = first; head < first + a.group; head++) {
+        for (int64_t query = key; query < end && oldest(a, row, query) <= key;
+             query++) {
+            slice q = load(query_at(a, row, head, query), a.depth);
+            slice dy = load(result_at(a, r.dy, row, head, query), a.depth);
+            slice y = load(result_at(a, r.y, row, head, query), a.depth);
+            float lse = r.lse[(row * a.heads + head) * a.context + query];
+            pair g = pair_of(a, row, head, query, key, q, k, v, dy, y, lse);
+            add_scaled(dk, g.through, q);
+            add_scaled(dv, g.kept, dy);
+        }
+    }
+    store(dqkv + (key_at(a, row, first, key) - a.qkv), a.depth, dk, 1, add);
+    store(dqkv + (value_at(a, row, first, key) - a.qkv), a.depth, dv, 1, add);
+}
+
+static dim3 grid(const tr_cuda_attention &a, int64_t heads) {
+    return dim3((unsigned)a.context, (unsigned)heads, (unsigned)a.batch);
+}
+
+void tr_cuda_attend(tr_cuda_attention a, float *y, float *lse, bool add_y, bool add_lse,
+                    void *stream) {
+    TR_CUDA_BLOCKS(attend, grid(a, a.heads), dim3(LANES), stream, a, y, lse, add_y,
+                   add_lse);
+}
+
+void tr_cuda_attend_backward(tr_cuda_attention a, const float *dy, const float *y,
+                             const float *lse, float *dqkv, bool add, void *stream) {
+    results r = {dy, y, lse};
+    TR_CUDA_BLOCKS(queries_backward, grid(a, a.heads), dim3(LANES), stream, a, r, dqkv,
+                   add);
+    TR_CUDA_BLOCKS(keys_backward, grid(a, a.pairs), dim3(LANES), stream, a, r, dqkv,
+                   add);
+}

@@ -1,0 +1,53 @@
+#include "ops/dropout/cuda.h"
+
+#include "backend/cuda/kernels.h"
+#include "ops/dropout/dropout.h"
+#include "ops/operand.h"
+#include "ops/residual/residual.h"
+
+extern const tr_cuda_kernels tr__cuda_kernels_dropout[];
+
+// Of both ops the attributes are tr_dropout_attr.
+static tr_cuda_dropout draws_of(const tr_op_desc *desc, const tr_launch *launch) {
+    const tr_dropout_attr *attr = (const void *)desc->attr;
+    tr_shape shape = desc->in[0].shape;
+    return (tr_cuda_dropout){.run = *launch->run,
+                             .draw_id = attr->draw_id,
+                             .probability = attr->probability,
+                             .per_sample = tr_shape_count(shape) / shape.dim[0]};
+}
+
+static void launch_dropout(const tr_op_desc *desc, void *state,
+                           const tr_launch *launch) {
+    (void)state;
+    tr_cuda_dropout_add(NULL, launch->in[0], launch->out[0],
+                        tr_shape_count(desc->in[0].shape), draws_of(desc, launch),
+                        launch->accumulate & 1, launch->queue);
+}
+
+static void launch_residual(const tr_op_desc *desc, void *state,
+                            const tr_launch *launch) {
+    (void)state;
+    tr_cuda_dropout_add(launch->in[0], launch->in[1], launch->out[0],
+                        tr_shape_count(desc->in[0].shape), draws_of(desc, launch),
+                        launch->accumulate & 1, launch->queue);
+}
+
+static void cost(const tr_op_desc *desc, tr_cost *out) {
+    tr__desc_cost(desc, 10, out);
+}
+
+static const tr_kernel dropout = {.name = "dropout.cuda",
+                                  .supports = tr__desc_f32,
+                                  .cost = cost,
+                                  .launch = launch_dropout};
+static const tr_kernel residual = {.name = "residual.cuda",
+                                   .supports = tr__desc_f32,
+                                   .cost = cost,
+                                   .launch = launch_residual};
+
+const tr_cuda_kernels tr__cuda_kernels_dropout[] = {
+    {&tr__op_dropout, &dropout},
+    {&tr__op_residual, &residual},
+    {NULL, NULL},
+};

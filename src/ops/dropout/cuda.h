@@ -1,0 +1,21 @@
+#ifndef TR_OPS_DROPOUT_CUDA_H
+#define TR_OPS_DROPOUT_CUDA_H
+
+#include "backend/cuda/launchers.h"
+
+#include <tranche/op.h>
+
+// The draws of a launch: of elements of samples that have `per_sample` each.
+typedef struct tr_cuda_dropout {
+    tr_run_context run;
+    uint32_t draw_id;
+    float probability; // 0: everything is kept
+    int64_t per_sample;
+} tr_cuda_dropout;
+
+// y = r + x * multipliers; r: [count], or NULL: nothing. x, y: [count]
+TR_CUDA_LAUNCHER void tr_cuda_dropout_add(const float *r, const float *x, float *y,
+                                          int64_t count, tr_cuda_dropout dropout,
+                                          bool add, void *stream);
+
+#endif

@@ -1,0 +1,68 @@
+#include "ops/embedding/cuda.h"
+
+#include "backend/cuda/device.cuh"
+
+// The row of an id in the table, -1: it is none of them.
+static __device__ int64_t row_of(const tr_cuda_embedding &e, int32_t id) {
+    int64_t row = id - e.first;
+    return row >= 0 && row < e.tokens ? row : -1;
+}
+
+// The row of the table of positions.
+static __device__ int64_t place_of(const tr_cuda_embedding &e, int64_t row) {
+    return e.places ? e.places[row] : e.position + row % e.length;
+}
+
+static __global__ void embed(tr_cuda_embedding e, const float *wte, const float *wpe,
+                             const float *before, float *y, bool add) {
+    TR_CUDA_LOOP(i, e.rows * e.width) {
+        int64_t row = i / e.width, c = i % e.width, token = row_of(e, e.ids[row]);
+        float value = before ? before[i] : 0;
+        value += token >= 0 ? wte[token * e.width + c] : 0;
+        value += wpe ? wpe[place_of(e, row) * e.width + c] : 0;
+        tr_cuda_put(&y[i], value, add);
+    }
+}
+
+// A thread has a column, and adds its rows one after the other: the same bits each
+// time, whichever ids meet.
+static __global__ void tokens_backward(tr_cuda_embedding e, const float *dy,
+                                       float *dwte) {
+    TR_CUDA_LOOP(c, e.width) {
+        for (int64_t row = 0; row < e.rows; row++) {
+            int64_t token = row_of(e, e.ids[row]);
+            if (token >= 0) {
+                dwte[token * e.width + c] += dy[row * e.width + c];
+            }
+        }
+    }
+}
+
+static __global__ void positions_backward(tr_cuda_embedding e, const float *dy,
+                                          float *dwpe, bool add) {
+    TR_CUDA_LOOP(i, e.positions * e.width) {
+        int64_t p = i / e.width, c = i % e.width;
+        float sum = 0;
+        int64_t end = e.places || p < e.length ? e.rows : 0;
+        for (int64_t row = e.places ? 0 : p; row < end;
+             row += e.places ? 1 : e.length) {
+            sum += place_of(e, row) == p ? dy[row * e.width + c] : 0;
+        }
+        tr_cuda_put(&dwpe[i], sum, add);
+    }
+}
+
+void tr_cuda_embed(tr_cuda_embedding e, const float *wte, const float *wpe,
+                   const float *before, float *y, bool add, void *stream) {
+    TR_CUDA_EACH(embed, e.rows * e.width, stream, e, wte, wpe, before, y, add);
+}
+
+void tr_cuda_embed_tokens_backward(tr_cuda_embedding e, const float *dy, float *dwte,
+                                   void *stream) {
+    TR_CUDA_EACH(tokens_backward, e.width, stream, e, dy, dwte);
+}
+
+void tr_cuda_embed_positions_backward(tr_cuda_embedding e, const float *dy, float *dwpe,
+                                      bool add, void *stream) {
+    TR_CUDA_EACH(positions_backward, e.positions * e.width, stream, e, dy, dwpe, add);
+}

@@ -1,0 +1,100 @@
+#include "ops/layer_norm/cuda.h"
+
+#include "backend/cuda/kernels.h"
+#include "ops/layer_norm/layer_norm.h"
+#include "ops/operand.h"
+
+extern const tr_cuda_kernels tr__cuda_kernels_layer_norm[];
+
+static tr_cuda_norm norm_of(const tr_op_desc *desc) {
+    const tr_layer_norm_attr *attr = (const void *)desc->attr;
+    tr_shape shape = desc->in[0].shape;
+    return (tr_cuda_norm){.rows = tr__shape_rows(shape),
+                          .width = tr__shape_width(shape),
+                          .epsilon = attr->epsilon};
+}
+
+static void launch_norm(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    tr_cuda_norm norm = norm_of(desc);
+    norm.x = launch->in[0];
+    norm.weight = launch->in[1];
+    norm.bias = launch->in[2];
+    norm.y = launch->out[0];
+    norm.mean = launch->out[1];
+    norm.rstd = launch->out[2];
+    norm.add_y = launch->accumulate & 1;
+    norm.add_mean = launch->accumulate & 2;
+    norm.add_rstd = launch->accumulate & 4;
+    tr_cuda_layer_norm(norm, launch->queue);
+}
+
+static void launch_residual(const tr_op_desc *desc, void *state,
+                            const tr_launch *launch) {
+    (void)state;
+    const tr_layer_norm_attr *attr = (const void *)desc->attr;
+    tr_shape shape = desc->in[0].shape;
+    tr_cuda_norm norm = norm_of(desc);
+    norm.r = launch->in[0];
+    norm.x = launch->in[1];
+    norm.weight = launch->in[2];
+    norm.bias = launch->in[3];
+    norm.sum = launch->out[0];
+    norm.y = launch->out[1];
+    norm.mean = launch->out[2];
+    norm.rstd = launch->out[3];
+    norm.add_sum = launch->accumulate & 1;
+    norm.add_y = launch->accumulate & 2;
+    norm.add_mean = launch->accumulate & 4;
+    norm.add_rstd = launch->accumulate & 8;
+    norm.dropout =
+        (tr_cuda_dropout){.run = *launch->run,
+                          .draw_id = attr->draw_id,
+                          .probability = attr->dropout,
+                          .per_sample = tr_shape_count(shape) / shape.dim[0]};
+    tr_cuda_layer_norm(norm, launch->queue);
+}
+
+static void launch_backward(const tr_op_desc *desc, void *state,
+                            const tr_launch *launch) {
+    (void)state;
+    tr_shape shape = desc->in[0].shape;
+    tr_cuda_norm_backward norm = {.rows = tr__shape_rows(shape),
+                                  .width = tr__shape_width(shape),
+                                  .dy = launch->in[0],
+                                  .x = launch->in[1],
+                                  .mean = launch->in[2],
+                                  .rstd = launch->in[3],
+                                  .weight = launch->in[4],
+                                  .dx = launch->out[0],
+                                  .dweight = launch->out[1],
+                                  .dbias = launch->out[2],
+                                  .add_dx = launch->accumulate & 1,
+                                  .add_dweight = launch->accumulate & 2,
+                                  .add_dbias = launch->accumulate & 4};
+    tr_cuda_layer_norm_backward(norm, launch->queue);
+}
+
+static void cost(const tr_op_desc *desc, tr_cost *out) {
+    tr__desc_cost(desc, 10, out);
+}
+
+static const tr_kernel layer_norm = {.name = "layer_norm.cuda",
+                                     .supports = tr__desc_f32,
+                                     .cost = cost,
+                                     .launch = launch_norm};
+static const tr_kernel residual_norm = {.name = "residual_norm.cuda",
+                                        .supports = tr__desc_f32,
+                                        .cost = cost,
+                                        .launch = launch_residual};
+static const tr_kernel backward = {.name = "layer_norm_backward.cuda",
+                                   .supports = tr__desc_f32,
+                                   .cost = cost,
+                                   .launch = launch_backward};
+
+const tr_cuda_kernels tr__cuda_kernels_layer_norm[] = {
+    {&tr__op_layer_norm, &layer_norm},
+    {&tr__op_residual_norm, &residual_norm},
+    {&tr__op_layer_norm_backward, &backward},
+    {NULL, NULL},
+};

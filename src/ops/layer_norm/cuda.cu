@@ -1,0 +1,103 @@
+#include "ops/layer_norm/cuda.h"
+
+#include "ops/dropout/cuda_element.cuh"
+
+enum { LANES = 32, ROWS = 4, DEEP = 8 }; // of a warp; of a block; that sum a column
+
+// A lane always has the same columns of a row, so that it may read back what it wrote.
+static __device__ float summand(const tr_cuda_norm &n, int64_t i) {
+    return n.r ? n.r[i] + n.x[i] * tr_cuda_multiplier(n.dropout, i) : n.x[i];
+}
+
+static __device__ void put(float *to, int64_t i, float value, bool add) {
+    if (to) {
+        tr_cuda_put(&to[i], value, add);
+    }
+}
+
+// A warp has a row.
+static __global__ void layer_norm(tr_cuda_norm n) {
+    int lane = threadIdx.x % LANES;
+    int64_t row = blockIdx.x * (int64_t)ROWS + threadIdx.x / LANES;
+    bool there = row < n.rows;
+    int64_t first = (there ? row : 0) * n.width;
+    float mean = 0, variance = 0;
+    for (int64_t c = lane; c < n.width; c += LANES) {
+        mean += summand(n, first + c);
+    }
+    mean = tr_cuda_warp_sum(mean) / n.width;
+    for (int64_t c = lane; c < n.width; c += LANES) {
+        float off = summand(n, first + c) - mean;
+        variance += off * off;
+    }
+    float rstd = 1 / sqrtf(tr_cuda_warp_sum(variance) / n.width + n.epsilon);
+    for (int64_t c = lane; there && c < n.width; c += LANES) {
+        float x = summand(n, first + c);
+        put(n.sum, first + c, x, n.add_sum);
+        put(n.y, first + c, (x - mean) * rstd * n.weight[c] + n.bias[c], n.add_y);
+    }
+    if (there && lane == 0) {
+        put(n.mean, row, mean, n.add_mean);
+        put(n.rstd, row, rstd, n.add_rstd);
+    }
+}
+
+static __global__ void backward_rows(tr_cuda_norm_backward n) {
+    int lane = threadIdx.x % LANES;
+    int64_t row = blockIdx.x * (int64_t)ROWS + threadIdx.x / LANES;
+    bool there = row < n.rows;
+    row = there ? row : 0;
+    const float *dy = n.dy + row * n.width, *x = n.x + row * n.width;
+    float mean = n.mean[row], rstd = n.rstd[row], plain = 0, along = 0;
+    for (int64_t c = lane; c < n.width; c += LANES) {
+        float g = dy[c] * n.weight[c];
+        plain += g;
+        along += g * (x[c] - mean) * rstd;
+    }
+    plain = tr_cuda_warp_sum(plain) / n.width;
+    along = tr_cuda_warp_sum(along) / n.width;
+    for (int64_t c = lane; there && c < n.width; c += LANES) {
+        float normal = (x[c] - mean) * rstd;
+        tr_cuda_put(&n.dx[row * n.width + c],
+                    rstd * (dy[c] * n.weight[c] - plain - normal * along), n.add_dx);
+    }
+}
+
+// A block sums 32 columns, DEEP threads each.
+static __global__ void backward_columns(tr_cuda_norm_backward n) {
+    __shared__ float weights[DEEP][LANES], biases[DEEP][LANES];
+    int64_t c = blockIdx.x * (int64_t)LANES + threadIdx.x;
+    float dweight = 0, dbias = 0;
+    for (int64_t row = threadIdx.y; c < n.width && row < n.rows; row += DEEP) {
+        float dy = n.dy[row * n.width + c], x = n.x[row * n.width + c];
+        dweight += dy * (x - n.mean[row]) * n.rstd[row];
+        dbias += dy;
+    }
+    weights[threadIdx.y][threadIdx.x] = dweight;
+    biases[threadIdx.y][threadIdx.x] = dbias;
+    __syncthreads();
+    if (threadIdx.y == 0 && c < n.width) {
+        for (int deep = 1; deep < DEEP; deep++) {
+            dweight += weights[deep][threadIdx.x];
+            dbias += biases[deep][threadIdx.x];
+        }
+        put(n.dweight, c, dweight, n.add_dweight);
+        put(n.dbias, c, dbias, n.add_dbias);
+    }
+}
+
+void tr_cuda_layer_norm(tr_cuda_norm norm, void *stream) {
+    dim3 blocks((unsigned)((norm.rows + ROWS - 1) / ROWS));
+    TR_CUDA_BLOCKS(layer_norm, blocks, dim3(LANES * ROWS), stream, norm);
+}
+
+void tr_cuda_layer_norm_backward(tr_cuda_norm_backward norm, void *stream) {
+    dim3 blocks((unsigned)((norm.rows + ROWS - 1) / ROWS));
+    if (norm.dx) {
+        TR_CUDA_BLOCKS(backward_rows, blocks, dim3(LANES * ROWS), stream, norm);
+    }
+    if (norm.dweight || norm.dbias) {
+        dim3 columns((unsigned)((norm.width + LANES - 1) / LANES));
+        TR_CUDA_BLOCKS(backward_columns, columns, dim3(LANES, DEEP), stream, norm);
+    }
+}

@@ -1,0 +1,122 @@
+#include "ops/linear/cuda.h"
+
+#include "backend/cuda/driver.h"
+#include "ops/linear/operands.h"
+
+extern const tr_cuda_kernels tr__cuda_kernels_linear[];
+
+static int64_t weight_row(const tr_linear_dims *d) {
+    return d->layout == TR_WEIGHT_IN_OUT ? d->out : d->in;
+}
+
+void tr__cuda_linear(const tr_launch *launch, const tr_linear_dims *d, const float *x,
+                     const float *w, float *y, bool add) {
+    tr__cuda_multiply(launch,
+                      &(tr_cuda_product){.m = d->rows,
+                                         .n = d->out,
+                                         .k = d->in,
+                                         .a = x,
+                                         .b = w,
+                                         .c = y,
+                                         .a_row = d->in,
+                                         .b_row = weight_row(d),
+                                         .c_row = d->out,
+                                         .b_transposed = d->layout == TR_WEIGHT_OUT_IN,
+                                         .beta = add});
+}
+
+void tr__cuda_linear_input(const tr_launch *launch, const tr_linear_dims *d,
+                           const float *dy, const float *w, float *dx, bool add) {
+    tr__cuda_multiply(launch,
+                      &(tr_cuda_product){.m = d->rows,
+                                         .n = d->in,
+                                         .k = d->out,
+                                         .a = dy,
+                                         .b = w,
+                                         .c = dx,
+                                         .a_row = d->out,
+                                         .b_row = weight_row(d),
+                                         .c_row = d->in,
+                                         .b_transposed = d->layout == TR_WEIGHT_IN_OUT,
+                                         .beta = add});
+}
+
+void tr__cuda_linear_weight(const tr_launch *launch, const tr_linear_dims *d,
+                            const float *dy, const float *x, float *dw, bool add) {
+    bool in_out = d->layout == TR_WEIGHT_IN_OUT;
+    tr__cuda_multiply(launch, &(tr_cuda_product){.m = in_out ? d->in : d->out,
+                                                 .n = in_out ? d->out : d->in,
+                                                 .k = d->rows,
+                                                 .a = in_out ? x : dy,
+                                                 .b = in_out ? dy : x,
+                                                 .c = dw,
+                                                 .a_row = in_out ? d->in : d->out,
+                                                 .b_row = in_out ? d->out : d->in,
+                                                 .c_row = weight_row(d),
+                                                 .a_transposed = true,
+                                                 .beta = add});
+}
+
+static void launch_output(const tr_op_desc *desc, void *state,
+                          const tr_launch *launch) {
+    (void)state;
+    tr_linear_dims d = tr__linear_output_dims(desc);
+    bool relu = tr__linear_attr(desc).activation == TR_ACTIVATION_RELU;
+    tr__cuda_linear(launch, &d, launch->in[0], launch->in[1], launch->out[0],
+                    launch->accumulate & 1);
+    if (launch->in[2] || relu) {
+        tr_cuda_bias(launch->out[0], launch->in[2], d.rows, d.out, relu, launch->queue);
+    }
+}
+
+static void launch_input(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    tr_linear_dims d = tr__linear_input_dims(desc);
+    tr__cuda_linear_input(launch, &d, launch->in[0], launch->in[1], launch->out[0],
+                          launch->accumulate & 1);
+}
+
+static void launch_weight(const tr_op_desc *desc, void *state,
+                          const tr_launch *launch) {
+    (void)state;
+    tr_linear_dims d = tr__linear_weight_dims(desc);
+    if (launch->out[0]) {
+        tr__cuda_linear_weight(launch, &d, launch->in[0], launch->in[1], launch->out[0],
+                               launch->accumulate & 1);
+    }
+    if (launch->out[1]) {
+        tr_cuda_column_sums(launch->in[0], d.rows, d.out, launch->out[1],
+                            launch->accumulate & 2, launch->queue);
+    }
+}
+
+// What is added to goes through no activation.
+static bool supports_output(const tr_op_desc *desc) {
+    bool relu = tr__linear_attr(desc).activation == TR_ACTIVATION_RELU;
+    return tr__desc_f32(desc) && !(relu && desc->accumulate & 1);
+}
+
+static const tr_kernel output = {.name = "linear.cuda",
+                                 .supports = supports_output,
+                                 .cost = tr__linear_output_cost,
+                                 .launch = launch_output};
+static const tr_kernel input = {.name = "linear_backward_input.cuda",
+                                .supports = tr__desc_f32,
+                                .cost = tr__linear_input_cost,
+                                .launch = launch_input};
+static const tr_kernel weight = {.name = "linear_backward_weight.cuda",
+                                 .supports = tr__desc_f32,
+                                 .cost = tr__linear_weight_cost,
+                                 .launch = launch_weight};
+static const tr_kernel bias = {.name = "linear_backward_bias.cuda",
+                               .supports = tr__desc_f32,
+                               .cost = tr__linear_bias_cost,
+                               .launch = launch_weight};
+
+const tr_cuda_kernels tr__cuda_kernels_linear[] = {
+    {&tr__op_linear, &output},
+    {&tr__op_linear_backward_input, &input},
+    {&tr__op_linear_backward_weight, &weight},
+    {&tr__op_linear_backward_bias, &bias},
+    {NULL, NULL},
+};

@@ -1,0 +1,352 @@
+// A device of the host's memory and threads, in place of NVIDIA's: streams are queues
+// whose tasks begin as base/pace.h lets them, and its memory can be touched by the work
+// of streams alone.
+#include <cstdlib>
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cuda/shim.h"
+
+extern "C" {
+#include "backend/cuda/driver.h"
+#include "base/pace.h"
+}
+
+namespace {
+enum { NO_MEMORY = 2, BAD_ADDRESS = 1, CAPACITY = 1024 };
+
+// ---- memory: as many pages as asked for, behind the bytes nothing
+
+struct region {
+    char *memory;
+    size_t length;
+    bool pinned; // of the host: never closed
+    region *next;
+};
+
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of regions and `working`
+region *regions;
+int working; // works under way: while there are any, memory is open
+
+void protect(int how) {
+    for (region *r = regions; r; r = r->next) {
+        if (!r->pinned && mprotect(r->memory, r->length, how) != 0) {
+            abort();
+        }
+    }
+}
+
+void open_memory() {
+    pthread_mutex_lock(&lock);
+    if (working++ == 0) {
+        protect(PROT_READ | PROT_WRITE);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void close_memory() {
+    pthread_mutex_lock(&lock);
+    if (--working == 0) {
+        protect(PROT_NONE);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void keep(char *memory, size_t length, bool pinned) {
+    pthread_mutex_lock(&lock);
+    regions = new region{memory, length, pinned, regions};
+    pthread_mutex_unlock(&lock);
+}
+
+// The region that begins there, taken off the list; length 0: there is none.
+region forget(void *memory) {
+    region found = {NULL, 0, false, NULL};
+    pthread_mutex_lock(&lock);
+    for (region **at = &regions; *at; at = &(*at)->next) {
+        if ((*at)->memory == memory) {
+            region *r = *at;
+            found = *r;
+            *at = r->next;
+            delete r;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+int take(size_t bytes, void **out) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t length = (bytes + page - 1) / page * page;
+    void *memory = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *out = memory;
+    if (memory == MAP_FAILED) {
+        *out = NULL;
+        return NO_MEMORY;
+    }
+    pthread_mutex_lock(&lock);
+    if (working > 0) {
+        mprotect(memory, length, PROT_READ | PROT_WRITE);
+    }
+    pthread_mutex_unlock(&lock);
+    keep((char *)memory, length, false);
+    return 0;
+}
+
+int give_back(void *memory) {
+    region r = memory ? forget(memory) : region{NULL, 0, false, NULL};
+    return !memory ? 0 : r.length > 0 ? munmap(r.memory, r.length) : BAD_ADDRESS;
+}
+
+int pin(void *memory, size_t bytes) {
+    keep((char *)memory, bytes, true);
+    return 0;
+}
+
+int unpin(void *memory) {
+    return forget(memory).length > 0 ? 0 : BAD_ADDRESS;
+}
+
+// ---- streams
+
+struct task {
+    void (*work)(void *);
+    void *closure;
+    void (*drop)(void *);
+};
+
+struct stream {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    task tasks[CAPACITY];
+    int64_t started, finished, awaited;
+    bool stop;
+};
+
+void do_task(const task &t) {
+    open_memory();
+    t.work(t.closure);
+    close_memory();
+    t.drop(t.closure);
+}
+
+void *run_stream(void *given) {
+    stream *s = (stream *)given;
+    pthread_mutex_lock(&s->lock);
+    while (!s->stop || s->finished < s->started) {
+        bool ready = s->finished < s->started &&
+                     (s->stop || tr__pace_begins(s->finished + 1, s->awaited));
+        if (!ready) {
+            pthread_cond_wait(&s->changed, &s->lock);
+            continue;
+        }
+        task t = s->tasks[s->finished % CAPACITY];
+        pthread_mutex_unlock(&s->lock);
+        do_task(t);
+        pthread_mutex_lock(&s->lock);
+        s->finished++;
+        pthread_cond_broadcast(&s->changed);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+// Until so many tasks are done. Under the lock.
+void await(stream *s, int64_t ticket) {
+    if (ticket > s->awaited) {
+        s->awaited = ticket;
+        pthread_cond_broadcast(&s->changed);
+    }
+    while (s->finished < ticket) {
+        pthread_cond_wait(&s->changed, &s->lock);
+    }
+}
+
+int64_t add_task(stream *s, const task &t) {
+    pthread_mutex_lock(&s->lock);
+    if (s->started - s->finished == CAPACITY) {
+        await(s, s->finished + 1);
+    }
+    s->tasks[s->started % CAPACITY] = t;
+    int64_t ticket = ++s->started;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    return ticket;
+}
+
+int stream_create(void **out) {
+    stream *s = new stream();
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    *out = s;
+    return pthread_create(&s->thread, NULL, run_stream, s);
+}
+
+int stream_wait(void *given) {
+    stream *s = (stream *)given;
+    if (s) {
+        pthread_mutex_lock(&s->lock);
+        await(s, s->started);
+        pthread_mutex_unlock(&s->lock);
+    }
+    return 0;
+}
+
+int stream_destroy(void *given) {
+    stream *s = (stream *)given;
+    pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    delete s;
+    return 0;
+}
+
+template <class F> void put_work(void *given, F work) {
+    struct made {
+        F work;
+    };
+    shim::put(
+        given, [](void *closure) { ((made *)closure)->work(); }, new made{work},
+        [](void *closure) { delete (made *)closure; });
+}
+
+int copy(void *to, const void *from, size_t bytes, void *given) {
+    put_work(given, [=] { memcpy(to, from, bytes); });
+    return 0;
+}
+
+int clear(void *to, size_t bytes, void *given) {
+    put_work(given, [=] { memset(to, 0, bytes); });
+    return 0;
+}
+
+double at(const float *x, int64_t row, bool transposed, int64_t i, int64_t j) {
+    return transposed ? x[j * row + i] : x[i * row + j];
+}
+
+int multiply(const tr_cuda_product *product, void *given) {
+    tr_cuda_product p = *product;
+    put_work(given, [=] {
+        for (int64_t i = 0; i < p.m; i++) {
+            for (int64_t j = 0; j < p.n; j++) {
+                double sum = 0;
+                for (int64_t k = 0; k < p.k; k++) {
+                    sum += at(p.a, p.a_row, p.a_transposed, i, k) *
+                           at(p.b, p.b_row, p.b_transposed, k, j);
+                }
+                float *c = &p.c[i * p.c_row + j];
+                *c = (float)(p.beta != 0 ? sum + p.beta * *c : sum);
+            }
+        }
+    });
+    return 0;
+}
+
+// ---- events: the tasks of a stream so far
+
+struct event {
+    stream *of;
+    int64_t ticket;
+    double when; // it was passed, seconds
+};
+
+double seconds_now() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+int event_create(void **out) {
+    *out = new event();
+    return 0;
+}
+
+int event_destroy(void *given) {
+    delete (event *)given;
+    return 0;
+}
+
+int event_record(void *given, void *in) {
+    event *e = (event *)given;
+    stream *s = (stream *)in;
+    e->of = s;
+    put_work(in, [=] { e->when = seconds_now(); });
+    e->ticket = s->started;
+    return 0;
+}
+
+int event_wait(void *given) {
+    event *e = (event *)given;
+    if (e->of) {
+        pthread_mutex_lock(&e->of->lock);
+        await(e->of, e->ticket);
+        pthread_mutex_unlock(&e->of->lock);
+    }
+    return 0;
+}
+
+int event_follow(void *given, void *in) {
+    event e = *(event *)given; // as it is now
+    put_work(in, [=] {
+        event mine = e;
+        event_wait(&mine);
+    });
+    return 0;
+}
+
+int event_seconds(void *from, void *to, double *seconds) {
+    *seconds = ((event *)to)->when - ((event *)from)->when;
+    return 0;
+}
+
+// ---- the device
+
+const char *missing() {
+    return NULL;
+}
+
+int properties(tr_cuda_properties *out) {
+    memset(out, 0, sizeof *out);
+    strcpy(out->name, "a device for tests");
+    out->major = 9;
+    out->multiprocessors = 2;
+    out->memory = (size_t)1 << 30;
+    return 0;
+}
+
+const char *error_text(int error) {
+    return error == NO_MEMORY ? "out of memory" : "no such address";
+}
+
+int last_error() {
+    return 0;
+}
+} // namespace
+
+namespace shim {
+void put(void *given, void (*work)(void *), void *closure, void (*drop)(void *)) {
+    task t = {work, closure, drop};
+    if (given) {
+        add_task((stream *)given, t);
+    } else {
+        do_task(t);
+    }
+}
+} // namespace shim
+
+extern "C" const tr_cuda_driver *tr__cuda_driver(void) {
+    static const tr_cuda_driver driver = {
+        missing,       properties,   error_text, last_error,    take,
+        give_back,     pin,          unpin,      stream_create, stream_destroy,
+        stream_wait,   copy,         clear,      multiply,      event_create,
+        event_destroy, event_record, event_wait, event_follow,  event_seconds};
+    return &driver;
+}

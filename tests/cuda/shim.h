@@ -1,0 +1,90 @@
+// Kernels on the host: what backend/cuda/device.cuh stands on where nvcc does not
+// compile it. Blocks run one after the other. The threads of a block run one after the
+// other too, or, in kernels whose threads meet, as fibers that take turns; in
+// descending order where TR_CUDA_DESCENDING is set, so that what is missing between
+// them shows.
+#ifndef TEST_CUDA_SHIM_H
+#define TEST_CUDA_SHIM_H
+
+#include <stdint.h>
+
+#include <cmath>
+#include <cstring>
+#include <new>
+
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static // of the block that runs
+
+struct dim3 {
+    unsigned x, y, z;
+    explicit dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1)
+        : x(x_), y(y_), z(z_) {
+    }
+};
+
+namespace shim {
+// Where the running thread is.
+extern dim3 thread, block, threads, blocks;
+
+// ---- fibers.cpp
+// Runs the grid: body(closure) for each thread. `meets`: as fibers.
+void run(dim3 blocks, dim3 threads, bool meets, void (*body)(void *), void *closure);
+void meet_block();
+// What lane `from` of the warp gives; all lanes of the warp call it.
+uint64_t exchange(uint64_t mine, int from);
+int lane();
+
+// ---- driver.cpp
+// Puts work into a stream (NULL: it is done at once), and takes over the closure.
+void put(void *stream, void (*work)(void *), void *closure, void (*drop)(void *));
+
+template <class F> struct launch {
+    dim3 blocks, threads;
+    bool meets;
+    F body;
+    static void call(void *closure) {
+        ((launch *)closure)->body();
+    }
+    static void work(void *closure) {
+        launch *l = (launch *)closure;
+        run(l->blocks, l->threads, l->meets, call, l);
+    }
+    static void drop(void *closure) {
+        delete (launch *)closure;
+    }
+};
+
+template <class F>
+void start(dim3 blocks, dim3 threads, bool meets, void *stream, F body) {
+    typedef launch<F> made;
+    put(stream, made::work, new made{blocks, threads, meets, body}, made::drop);
+}
+} // namespace shim
+
+#define threadIdx (shim::thread)
+#define blockIdx  (shim::block)
+#define blockDim  (shim::threads)
+#define gridDim   (shim::blocks)
+
+#define TR_CUDA_GRID(kernel, blocks, threads, stream, ...)                             \
+    shim::start(blocks, threads, false, stream, [=] { kernel(__VA_ARGS__); })
+#define TR_CUDA_BLOCKS(kernel, blocks, threads, stream, ...)                           \
+    shim::start(blocks, threads, true, stream, [=] { kernel(__VA_ARGS__); })
+
+static inline void __syncthreads() {
+    shim::meet_block();
+}
+
+template <class T> static inline T __shfl_xor_sync(unsigned mask, T value, int k) {
+    static_assert(sizeof(T) <= sizeof(uint64_t), "a lane gives 8 bytes");
+    (void)mask;
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof value);
+    bits = shim::exchange(bits, shim::lane() ^ k);
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+#endif

@@ -1,0 +1,50 @@
+// The kernels of the CUDA backend against the references, on a device of the host's
+// memory and threads, in both orders of threads.
+#include "ops/apply.h"
+#include "ops/conformance.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define CASES(name) extern const tr_case_list tr__cases_##name;
+#include "case_lists.inc"
+#undef CASES
+#define CASES(name) &tr__cases_##name,
+static const tr_case_list *const lists[] = {
+#include "case_lists.inc"
+};
+#undef CASES
+
+enum { MOST_BYTES = 40000 };
+enum { LISTS = sizeof lists / sizeof *lists };
+
+static void kernels_conform(void **state) {
+    const tr_case_list *list = *state;
+    int large = 0;
+    int64_t before = test_apply_launches[TR_BACKEND_CUDA];
+    unsetenv("TR_CUDA_DESCENDING");
+    assert_int_equal(test_conform_f32(list, TR_BACKEND_CUDA, MOST_BYTES, &large), 0);
+    if (test_apply_launches[TR_BACKEND_CUDA] == before) {
+        print_message("%s: the backend has no kernel\n", list->op_name);
+        skip();
+    }
+    setenv("TR_CUDA_DESCENDING", "1", 1);
+    assert_int_equal(test_conform_f32(list, TR_BACKEND_CUDA, MOST_BYTES, &large), 0);
+    if (large > 0) {
+        print_message("%s: %d cases are too large for threads in turns\n",
+                      list->op_name, large);
+    }
+}
+
+int main(void) {
+    struct CMUnitTest tests[LISTS];
+    for (int i = 0; i < LISTS; i++) {
+        tests[i] = (struct CMUnitTest){.name = lists[i]->op_name,
+                                       .test_func = kernels_conform,
+                                       .initial_state = (void *)lists[i]};
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
