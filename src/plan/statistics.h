@@ -34,14 +34,15 @@ typedef struct tr_statistics_layout {
 // tr_squares of each block of 1,024 elements and each parameter that has elements in it
 // (ops/optimizer_measure.h). Block b of a rank's shard of a flat buffer and that flat's
 // parameter number k are at flat.parts + b + k; not all of them are used. The passing
-// buffer has [ranks][parts] of it at stages 1 to 3; at stage 0 every rank measures all.
+// buffer has [data ranks][parts] of it at stages 1 to 3; at stage 0 every rank measures
+// all.
 typedef struct tr_norms_layout {
     int64_t parts;      // of one rank
-    tr_parts_run *runs; // [run_count] which parts of all ranks are which tensor's
+    tr_parts_run *runs; // [run_count] which parts of all data ranks are which tensor's
     int64_t run_count;
 } tr_norms_layout;
 
-// How many ranks' measures make up all: 1 at stage 0.
+// How many data ranks' measures make up all: 1 at stage 0.
 int64_t tr__norms_ranks(const tr_plan *plan);
 // How many tr_squares a rank has for a flat buffer.
 int64_t tr__norms_parts(const tr_plan *plan, const tr_flat *flat);

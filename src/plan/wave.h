@@ -34,7 +34,7 @@ int32_t tr__wave_buffer(const tr_plan_step *step); // that of the tensors
 
 // What ranks exchange of the segment's wave tensors: these bytes of every part, a
 // multiple of 8. Where a rank has one part, they are sent from where they lie; several
-// are packed first. All of them are one block [ranks][parts][bytes].
+// are packed first. All of them are one block [data ranks][parts][bytes].
 typedef struct tr_wave_range {
     int64_t offset, bytes; // bytes 0: they exchange nothing
 } tr_wave_range;

@@ -57,7 +57,7 @@ static bool is_found(const ranks *r) {
 }
 
 static const tr_mesh meshes[] = {
-    {.size = {4, 1, 1}}, {.size = {2, 2, 1}}, {.size = {3, 2, 1}}};
+    {.size = {4, 1, 1}}, {.size = {2, 2, 1}}, {.size = {3, 2, 1}}, {.size = {1, 3, 1}}};
 enum { MESHES = sizeof meshes / sizeof *meshes };
 
 // ---- they fit
@@ -202,6 +202,46 @@ static void ranks_that_wait_in_a_circle_are_found(void **state) {
     tr_model_destroy(model);
 }
 
+// ---- digests
+
+// What differs inside of a group shows in its digest; the order of two groups'
+// exchanges in that of all.
+static void a_digest_is_of_a_group(void **state) {
+    size_t places[64];
+    ranks r;
+    tr_plan_digest right, wrong;
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0);
+    tr_plan_request request = test_request(model, 1, 2);
+    request.train_batch_size = 4;
+    assert_true(make_ranks(request, meshes[1], &r));
+    tr_sequence *sequence = &r.plans[0]->sequences[TR_SEQUENCE_TRAIN];
+    size_t count = find_exchanges(sequence, places, 64);
+    tr_plan_step *first = &sequence->steps[places[0]], a = *first;
+    tr_plan_step *last = &sequence->steps[places[count - 1]], b = *last;
+    tr__plan_exchanges(r.plans[0], &right);
+    *first = b;
+    *last = a;
+    tr__plan_exchanges(r.plans[0], &wrong);
+    assert_true(wrong.of_group[TR_ON_ALL] == right.of_group[TR_ON_ALL]);
+    assert_true(wrong.of_group[TR_ON_DATA] != right.of_group[TR_ON_DATA]);
+    assert_true(wrong.all != right.all);
+    *first = a;
+    *last = b;
+    // The last two are of the data group and of all.
+    tr_plan_step *before = &sequence->steps[places[count - 2]], c = *before;
+    assert_true(c.group == TR_ON_DATA && b.group == TR_ON_ALL);
+    *before = b;
+    *last = c;
+    tr__plan_exchanges(r.plans[0], &wrong);
+    assert_memory_equal(wrong.of_group, right.of_group, sizeof wrong.of_group);
+    assert_true(wrong.all != right.all);
+    *before = c;
+    *last = b;
+    free_ranks(&r);
+    tr_model_destroy(model);
+}
+
 // ---- printing
 
 static char *print(const tr_plan *plan,
@@ -247,6 +287,7 @@ int main(void) {
         cmocka_unit_test(plans_of_all_ranks_fit_together),
         cmocka_unit_test(what_one_rank_does_otherwise_is_found),
         cmocka_unit_test(ranks_that_wait_in_a_circle_are_found),
+        cmocka_unit_test(a_digest_is_of_a_group),
         cmocka_unit_test(groups_are_printed_where_they_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
