@@ -2,7 +2,7 @@
 // one thread, and a file's reads and writes by both methods.
 //
 //     copy engine [folder] [MiB of one order] [MiB in all]
-#include "backend/cpu/copy_engine.h"
+#include "backend/host/copy_engine.h"
 #include "base/arena.h"
 #include "base/clock.h"
 

@@ -1,6 +1,6 @@
 // What the streams between memory spaces carry in a second, and what computing loses to
 // them.
-#include "backend/cpu/copy_engine.h"
+#include "backend/host/copy_engine.h"
 #include "base/checked.h"
 #include "calibrate/beside.h"
 

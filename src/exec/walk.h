@@ -3,8 +3,8 @@
 #define TR_EXEC_WALK_H
 
 #include "backend/backend.h"
-#include "backend/cpu/copy_engine.h"
-#include "backend/cpu/launcher.h"
+#include "backend/host/copy_engine.h"
+#include "backend/host/launcher.h"
 #include "exec/executor.h"
 #include "exec/guards.h"
 #include "plan/moves.h"

@@ -2,7 +2,7 @@
 #ifndef TESTS_BACKEND_CARRIER_MODEL_H
 #define TESTS_BACKEND_CARRIER_MODEL_H
 
-#include "backend/cpu/copy_engine.h"
+#include "backend/host/copy_engine.h"
 
 #include <stddef.h>
 

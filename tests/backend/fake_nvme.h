@@ -3,7 +3,7 @@
 #ifndef TESTS_BACKEND_FAKE_NVME_H
 #define TESTS_BACKEND_FAKE_NVME_H
 
-#include "backend/cpu/nvme.h"
+#include "backend/host/nvme.h"
 
 #include <stdatomic.h>
 

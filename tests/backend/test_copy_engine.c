@@ -2,7 +2,7 @@
 // A copy engine on real memory and a real file, by io_uring and by threads.
 #include "backend/copy_engine_model.h"
 
-#include "backend/cpu/copy_engine.h"
+#include "backend/host/copy_engine.h"
 #include "base/files.h"
 #include "base/memory.h"
 

@@ -4,7 +4,7 @@
 #include "backend/copy_engine_model.h"
 #include "backend/fake_nvme.h"
 
-#include "backend/cpu/copy_engine_work.h"
+#include "backend/host/copy_engine_work.h"
 #include "base/clock.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 // Tasks of a launcher are done one after the other in the order of starting, beside the
 // caller, and are done when somebody has waited for them.
-#include "backend/cpu/launcher.h"
+#include "backend/host/launcher.h"
 #include "base/clock.h"
 
 #include <setjmp.h>

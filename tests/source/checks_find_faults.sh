@@ -170,8 +170,6 @@ bad_line src/exec/e.h '#include <omp.h>' 'exec includes OpenMP'
 bad_line src/exec/e.h '#pragma omp parallel' 'a region of OpenMP'
 bad_line src/plan/b.c 'int isa;' 'a variable isa'
 bad_line include/tranche/c.h 'int tr_cpu_count(void);' 'a public function of the CPU'
-printf 'int x;\n' >"$tree/src/exec/walk.h"
-expect bad 'an exception that is none' "$backends"
 
 docs=$tools/check_docs.sh
 fresh

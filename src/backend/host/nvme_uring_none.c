@@ -1,5 +1,5 @@
 // A build without liburing.
-#include "backend/cpu/nvme.h"
+#include "backend/host/nvme.h"
 
 #include <stddef.h>
 

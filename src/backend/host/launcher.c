@@ -1,4 +1,4 @@
-#include "backend/cpu/launcher.h"
+#include "backend/host/launcher.h"
 
 #include "backend/cpu/team.h"
 #include "base/checked.h"

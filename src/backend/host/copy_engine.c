@@ -1,6 +1,6 @@
-#include "backend/cpu/copy_engine.h"
+#include "backend/host/copy_engine.h"
 
-#include "backend/cpu/copy_engine_work.h"
+#include "backend/host/copy_engine_work.h"
 
 #include "base/checked.h"
 #include "base/clock.h"

@@ -3,8 +3,8 @@
 //
 // Tasks are queued and worked off in the order of starting while the caller goes on.
 // Nothing is allocated after tr__launcher_create. All calls are for one calling thread.
-#ifndef TR_BACKEND_CPU_LAUNCHER_H
-#define TR_BACKEND_CPU_LAUNCHER_H
+#ifndef TR_BACKEND_HOST_LAUNCHER_H
+#define TR_BACKEND_HOST_LAUNCHER_H
 
 #include "base/queue.h"
 

@@ -1,4 +1,4 @@
-#include "backend/cpu/nvme.h"
+#include "backend/host/nvme.h"
 
 #include "base/clock.h"
 #include "base/memory.h"

@@ -6,8 +6,8 @@
 //
 // A method's own struct begins with a tr_nvme. All calls but create and pin are for one
 // thread.
-#ifndef TR_BACKEND_CPU_NVME_H
-#define TR_BACKEND_CPU_NVME_H
+#ifndef TR_BACKEND_HOST_NVME_H
+#define TR_BACKEND_HOST_NVME_H
 
 #include <tranche/status.h>
 

@@ -1,10 +1,10 @@
 // The inside of a copy engine: what its caller's side (copy engine.c) and its thread
 // (copy_engine_work.c) share.
-#ifndef TR_BACKEND_CPU_COPY_ENGINE_WORK_H
-#define TR_BACKEND_CPU_COPY_ENGINE_WORK_H
+#ifndef TR_BACKEND_HOST_COPY_ENGINE_WORK_H
+#define TR_BACKEND_HOST_COPY_ENGINE_WORK_H
 
-#include "backend/cpu/copy_engine.h"
-#include "backend/cpu/nvme.h"
+#include "backend/host/copy_engine.h"
+#include "backend/host/nvme.h"
 
 #include "base/queue.h"
 

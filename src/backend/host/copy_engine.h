@@ -1,11 +1,12 @@
 // Carries bytes between memory spaces on a thread of its own, one order after the
-// other: the copy stream of the CPU backend, and, with a file, the NVMe stream.
+// other: the copy stream where a backend brings none, and, with a file, the NVMe
+// stream.
 //
 // Orders are queued and worked off in the order of starting while the caller computes.
 // Nothing is allocated after tr__copy_engine_create. All calls are for one calling
 // thread.
-#ifndef TR_BACKEND_CPU_COPY_ENGINE_H
-#define TR_BACKEND_CPU_COPY_ENGINE_H
+#ifndef TR_BACKEND_HOST_COPY_ENGINE_H
+#define TR_BACKEND_HOST_COPY_ENGINE_H
 
 #include "base/queue.h"
 

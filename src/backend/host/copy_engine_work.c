@@ -1,4 +1,4 @@
-#include "backend/cpu/copy_engine_work.h"
+#include "backend/host/copy_engine_work.h"
 
 #include "backend/cpu/copy.h"
 

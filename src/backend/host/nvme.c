@@ -1,6 +1,6 @@
-#include "backend/cpu/nvme.h"
+#include "backend/host/nvme.h"
 
-#include "backend/cpu/copy_engine.h"
+#include "backend/host/copy_engine.h"
 
 #include "base/files.h"
 #include "base/text.h"
