@@ -1,7 +1,8 @@
-// Datasets: numbered samples, read by number into rows of a batch.
+// Datasets: samples that have numbers and are read by number into rows of a batch.
 //
-// A dataset is a table of functions. Tranche's own formats fill such a table, and a C
-// program that has its samples elsewhere fills one itself (tr_dataset_create_callback).
+// A dataset is a table of functions. Tranche's own formats fill in such a table. A C
+// program with other data fills in one itself (tr_dataset_create_callback). Nothing
+// here is collective.
 #ifndef TRANCHE_DATA_H
 #define TRANCHE_DATA_H
 
@@ -36,24 +37,24 @@ typedef struct tr_dataset_source {
     void *user;
 } tr_dataset_source;
 
-// A dataset over the caller's own functions; the table is copied. What `read` delivers
-// is checked against vocabulary and classes. On success the dataset owns `user` (it
-// calls `destroy`); on failure the caller still does. TR_USAGE: a table that makes no
-// sense; TR_MEMORY.
+// Makes a dataset of the caller's own functions; the table is copied. The dataset
+// checks what `read` delivers against vocabulary and classes. If the call succeeds, the
+// dataset owns `user` and calls `destroy`; if it fails, the caller still owns it.
+// TR_USAGE: the table is not valid. TR_MEMORY.
 tr_status tr_dataset_create_callback(const tr_dataset_source *source, tr_dataset **out,
                                      tr_error *err);
 
 int64_t tr_dataset_samples(const tr_dataset *dataset);
-// What one sample consists of; lives as long as the dataset.
+// The tensors of one sample. Owned by the dataset.
 const tr_batch_tensors *tr_dataset_tensors(const tr_dataset *dataset);
 int64_t tr_dataset_vocabulary(const tr_dataset *dataset); // 0: not known, or no ids
 int64_t tr_dataset_classes(const tr_dataset *dataset);    // 0: not known
-// 64 bits over what the data is: format, sizes, order and content of its files (whole
-// up to 16 MiB; of a larger one 256 blocks of 64 KiB at even distances), lengths, and
-// the part of a split. Not the files' names.
+// A hash of the data: of format, sizes, order and content of its files (all of a file
+// up to 16 MiB; of a larger one 256 blocks of 64 KiB at even distances), of lengths,
+// and of the part of a split. The names of files do not count.
 uint64_t tr_dataset_hash(const tr_dataset *dataset);
-// Resident memory it holds. What both halves of a split share counts with the training
-// half.
+// Bytes of resident memory that the dataset holds. Memory that both parts of a split
+// share counts with the training part.
 int64_t tr_dataset_bytes(const tr_dataset *dataset);
 // One line for people, such as "3 files, 1.40 MiB in windows of 64 bytes".
 const char *tr_dataset_about(const tr_dataset *dataset);
@@ -94,19 +95,17 @@ typedef struct tr_data_fields {
 // text: each file is a document, or several that document_separator separates; an empty
 //     one is none. The ids of all documents, with eos_token between them, are samples
 //     as above. They are made once, and kept in the user's cache folder
-//     (XDG_CACHE_HOME,
-//     ~/.cache) until a file, the tokenizer or one of these options changes.
-//     With `packing`, a sample is a row of n tokens with several whole documents, each
-//     with its eos_token, and the target of a document's last token is none. An
-//     eos_token that is written in the text ends a document, too.
+//     (XDG_CACHE_HOME, ~/.cache) until a file, the tokenizer or one of these options
+//     changes. With `packing`, a sample is a row of n tokens with several whole
+//     documents, each with its eos_token, and the target of a document's last token is
+//     none. An eos_token that is written in the text ends a document, too.
 // jsonl: one JSON object a line: a text, a prompt with its completion, or a
-// conversation,
-//     all of one kind. A conversation becomes text by the chat template of the
-//     tokenizer's folder; other texts get the token at their end that ends a text. Each
-//     record is one sample: its first n tokens, and padding without a target behind
-//     them. The label of a position is the token after it, where the loss is on that.
-//     Records with nothing to learn are left out. What is made of the records is kept
-//     as that of text is.
+//     conversation, all of one kind. A conversation becomes text by the chat template
+//     of the tokenizer's folder; other texts get the token at their end that ends a
+//     text. Each record is one sample: its first n tokens, and padding without a target
+//     behind them. The label of a position is the token after it, where the loss is on
+//     that. Records with nothing to learn are left out. What is made of the records is
+//     kept as that of text is.
 // csv: comma separated, "quoted" where need be. A first line in which no field is a
 //     number is a header (`header` says it otherwise). Files with headers have the same
 //     columns, in any order: they are matched by name with those of the first training
@@ -175,23 +174,23 @@ typedef struct tr_data_options {
     const double *image_mean, *image_std;
     size_t image_mean_count, image_std_count;
     uint64_t seed; // random, split
-    // The samples will not be read: nothing is scanned or hashed that a plan does not
-    // need, and tr_dataset_hash says nothing.
+    // true: the samples will not be read. The function scans and hashes only what a
+    // plan needs, and tr_dataset_hash is not valid.
     bool sizes_only;
-    // Gets lines for people: what was passed over, how far a long scan has come. NULL:
-    // nobody.
+    // Gets lines for people: how many files were skipped, how far a long scan has come.
+    // NULL: nobody.
     void (*say)(void *user, const char *line);
     void *say_user;
-    // Asked now and then while text is tokenized; true: TR_INTERRUPTED. NULL: nobody
-    // asks for an end.
+    // Called now and then while text is tokenized. If it returns true, the call ends
+    // with TR_INTERRUPTED. NULL: the call is not interrupted.
     bool (*stop)(void *user);
     void *stop_user;
 } tr_data_options;
 
-// Opens what the options name. *validation is NULL when they name none; `validation`
-// may be NULL (the split is made all the same). The caller destroys both. TR_USAGE:
-// options that do not fit together; TR_DATA: data that is missing, empty, too short or
-// wrong, with its place; TR_IO; TR_MEMORY.
+// Opens the data that the options name. *validation is NULL if they name no validation
+// data; `validation` may be NULL (a fraction is split off all the same). The caller
+// destroys both. TR_USAGE: the options do not fit together. TR_DATA: data is missing,
+// empty, too short or wrong; the message says where. TR_IO. TR_MEMORY.
 tr_status tr_dataset_open(const tr_data_options *options, tr_dataset **train,
                           tr_dataset **validation, tr_error *err);
 

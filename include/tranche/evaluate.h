@@ -1,9 +1,10 @@
-// A trained model asked: how well it does on data, and what it says of each sample.
+// Evaluates a trained model: its loss on data, and its predictions for each sample.
 //
 //     tr_evaluator_create -> tr_evaluator_next ... -> tr_evaluator_result
 //
-// One process; nothing here is collective. Memory is planned: tr_evaluator_plan has the
-// ledger, and nothing is taken where it does not fit.
+// These functions use one process and are not collective. Their memory is planned:
+// tr_evaluator_plan has the ledger. If it does not fit the machine, nothing is
+// allocated.
 #ifndef TRANCHE_EVALUATE_H
 #define TRANCHE_EVALUATE_H
 
@@ -14,11 +15,12 @@
 extern "C" {
 #endif
 
-// All texts are read during the call only. Zero or NULL: not given.
+// The function reads all texts during the call only. Zero or NULL means: not given.
 typedef struct tr_evaluator_options {
-    // A run's out folder (its latest checkpoint is meant), a checkpoint, or a Hugging
-    // Face folder. A run.json there says how data are read and in which precision units
-    // compute; without one, what a run file that names only the model would say.
+    // A run's out folder (its latest checkpoint is used), a checkpoint, or a Hugging
+    // Face folder. A run.json there says how to read data and in which precision to
+    // compute. A folder without one is treated like a run file that names only the
+    // model.
     const char *path;
     const char *const *data; // files, folders or globs; none: the run's validation data
     size_t data_count;
@@ -27,11 +29,12 @@ typedef struct tr_evaluator_options {
     size_t set_count;
     bool labels_optional; // csv, npy: samples may have no label
     int64_t micro_batch;  // samples computed together; 0: chosen
-    // Makes the plan alone, for tr_evaluator_plan: no memory is taken and no weight is
-    // read, and there are no predictions.
+    // Makes only the plan, for tr_evaluator_plan: allocates no tensor memory, reads no
+    // weights, and gives no predictions.
     bool plan_only;
-    // The caller's own, in place of what the folder and `data` say; they must outlive
-    // the evaluator. Weights are read from `path` by the names of the parameters.
+    // Model and data of the caller, in place of those that the folder and `data` name.
+    // The caller keeps them; they must outlive the evaluator. Weights are read from
+    // `path` by the names of the parameters.
     const tr_model *own_model;
     tr_dataset *own_data;
     tr_messages messages;
@@ -39,9 +42,9 @@ typedef struct tr_evaluator_options {
 
 typedef struct tr_evaluator tr_evaluator;
 
-// Loads model and data. The caller destroys *out. TR_USAGE: options that do not fit
-// together, a model whose loss cannot be asked for logits; TR_IO: weights that are
-// missing or of another model; TR_DATA; TR_BUDGET: more memory than there is;
+// Loads model and data. The caller destroys *out. TR_USAGE: the options do not fit
+// together, or the model's loss has no logits. TR_IO: weights are missing or of another
+// model. TR_DATA. TR_BUDGET: the machine has less memory than the plan needs.
 // TR_MEMORY.
 tr_status tr_evaluator_create(const tr_evaluator_options *options, tr_evaluator **out,
                               tr_error *err);
@@ -52,16 +55,16 @@ const tr_model *tr_evaluator_model(const tr_evaluator *evaluator);
 int64_t tr_evaluator_samples(const tr_evaluator *evaluator);   // in all
 int64_t tr_evaluator_positions(const tr_evaluator *evaluator); // targets of a sample
 
-// What the model says of some samples. Owned by the evaluator, good until the next
-// call.
+// The model's predictions for some samples. Owned by the evaluator, valid until the
+// next call.
 typedef struct tr_predictions {
     int64_t first, count;   // samples; count 0: all have been asked
     const float *logits;    // [count, positions, classes]
     const int32_t *targets; // [count, positions]; negative: none
 } tr_predictions;
 
-// The next samples, in the order of the data. TR_DATA, TR_IO; TR_USAGE: created with
-// plan_only.
+// Computes the predictions for the next samples, in the order of the data. TR_DATA,
+// TR_IO. TR_USAGE: created with plan_only.
 tr_status tr_evaluator_next(tr_evaluator *evaluator, tr_predictions *predictions,
                             tr_error *err);
 
@@ -75,16 +78,16 @@ typedef struct tr_evaluated {
                           // logits the first counts
 } tr_evaluated;
 
-// Of the samples that tr_evaluator_next has given.
+// The result over the samples that tr_evaluator_next has returned so far.
 tr_evaluated tr_evaluator_result(const tr_evaluator *evaluator);
 
-// All at once, over all samples.
+// Creates an evaluator, evaluates all samples, and destroys it. Errors as above.
 tr_status tr_evaluate(const tr_evaluator_options *options, tr_evaluated *result,
                       tr_error *err);
 
-// The class of the largest logit, the first of equal ones, and softmax(logits):
-// probabilities [classes], NULL: not wanted. logits: [classes]. Where a logit is NAN,
-// so are the probabilities.
+// Returns the class of the largest logit of logits [classes], the first of equal ones.
+// probabilities [classes] gets softmax(logits); NULL: not wanted. If a logit is NAN, so
+// are the probabilities.
 int64_t tr_predict_class(const float *logits, int64_t classes, double *probabilities);
 
 #ifdef __cplusplus

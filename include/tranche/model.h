@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-// The grain of sharding, gathering, recomputing and offloading. Units of the same
+// A unit is sharded, gathered, recomputed and offloaded as a whole. Units of the same
 // `kind` must build the same graph; they share one compiled program.
 typedef struct tr_model_unit {
     const char *name;   // "h.3"
@@ -23,13 +23,14 @@ typedef struct tr_model {
     const char *type;           // "gpt2", "mlp", or a name of the caller's
     int unit_count;             // in order; the last one ends with the loss
     const tr_model_unit *units; // [unit_count]
-    // What it takes of a batch: units ask for these by name (tr_graph_data), and the
-    // data set has to have tensors of the same names, types and shapes, and no others.
+    // The tensors of a batch that the model reads. Units ask for them by name
+    // (tr_graph_data). A data set must have tensors of the same names, types and
+    // shapes, and no others.
     tr_batch_tensors batch;
     int64_t classes; // targets and, for tokens, inputs lie in [0, classes)
-    // Tensors whose rows are tokens, by their names in files, NULL at the end; NULL:
-    // none. Files have `padded_classes` rows of them (0: `classes`), of which those
-    // beyond `classes` are zeros that nothing reads.
+    // The names, in files, of tensors that have one row for each token; NULL at the
+    // end. NULL: there are none. In files they have `padded_classes` rows (0:
+    // `classes`). Rows from `classes` on are zeros that nothing reads.
     const char *const *token_tensors;
     int64_t padded_classes;
     bool classifier;         // accuracy is worth telling
@@ -38,7 +39,7 @@ typedef struct tr_model {
     void (*release)(struct tr_model *model); // NULL: the caller keeps it all
 } tr_model;
 
-// Targets that one sample has at most.
+// The largest number of targets of one sample.
 int64_t tr_model_targets(const tr_model *model);
 void tr_model_destroy(tr_model *model); // NULL-safe
 

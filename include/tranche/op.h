@@ -1,12 +1,12 @@
 // One op: its shape rule, its backward rule as data, and its kernels.
 //
-// An op is a constant table (`tr_op`). A model's graph holds nodes, each an op with its
-// attributes and operands. The graph derives the backward from the op's rules. A kernel
-// is found by backend and op: an op's table has its definition alone, the reference.
-// The plan asks the chosen kernel what it costs and needs; the executor only launches.
-// A kernel never allocates, never waits and never fails while it is launched: whatever
-// can go wrong goes wrong in `supports` or `prepare`. (Of libraries see
-// tr_launch.failed.)
+// An op is a constant table (`tr_op`). A model's graph holds nodes: each is an op with
+// attributes and operands. The graph derives the backward from the rules of its ops. A
+// backend finds the kernel of an op; the op's table itself has only the reference,
+// which defines what the op does. The plan asks the chosen kernel for its cost and its
+// workspace; the executor only launches it. A kernel does not allocate, wait or fail
+// while it is launched: errors belong into `supports` or `prepare`. (For libraries that
+// fail see tr_launch.failed.)
 #ifndef TRANCHE_OP_H
 #define TRANCHE_OP_H
 
@@ -38,7 +38,7 @@ typedef struct tr_op_desc {
     // as `out += ...`. Both bits are set where a launch decides (weight gradients: the
     // first micro-batch writes, the others add).
     uint32_t fresh, accumulate;
-    bool inference;   // of a plan that asks a model and does not train it
+    bool inference;   // the plan is one of inference
     tr_target target; // what will launch it
 } tr_op_desc;
 
@@ -49,8 +49,8 @@ typedef struct tr_run_context {
     uint64_t sample; // global sample index of the micro-batch's first row
     int64_t rows;    // of the micro-batch that are there; those after them are missing
     uint32_t unit;   // index of the unit in the model
-    // Of an inference that goes on from caches (tr_op.cached): the position, in its
-    // text, of the first token of each sample. 0 elsewhere.
+    // In an inference with caches (tr_op.cached): the position, in its text, of the
+    // first token of each sample. 0 elsewhere.
     int64_t position;
     float loss_seed; // what the loss's backward is multiplied with: scale / 2^k
     // Sums of gradients in fixed point: a term is multiplied by the scale, a power of
@@ -65,10 +65,11 @@ typedef struct tr_launch {
     uint32_t accumulate; // bit i: out[i] += instead of =
     void *workspace;     // 64-byte aligned, as many bytes as `workspace` said
     const tr_run_context *run;
-    void *queue; // of a discrete device, the backend's own: where the kernel is put
-    // Where a library that a kernel calls fails all the same (oneDNN, without memory
-    // for its packing buffers): TR_MEMORY or TR_INTERNAL is written here, and the step
-    // ends with it. NULL: nobody asks.
+    // On a discrete device: the backend's queue, on which the kernel is put.
+    void *queue;
+    // If a library that a kernel calls fails during the launch (oneDNN, without memory
+    // for its packing buffers), the kernel writes TR_MEMORY or TR_INTERNAL here, and
+    // the step ends with it. NULL: the caller does not ask.
     tr_status *failed;
 } tr_launch;
 
@@ -99,7 +100,7 @@ typedef enum tr_ref_kind {
     TR_REF_OUT,      // the node's output i (its forward value)
     TR_REF_GRAD_IN,  // gradient of input i: as a result it is added to what is there
     TR_REF_GRAD_OUT, // gradient of output i: complete when read by the first rule; as a
-                     // result it is added to (a fused op folds a gradient into one of
+                     // result it is added to (a fused op adds a gradient to one of
                      // its own outputs' before passing it on)
     TR_REF_TEMP, // temporary i of this rule list, written by one rule, read by later
 } tr_ref_kind;
@@ -143,14 +144,14 @@ typedef struct tr_op_node {
     uint32_t unwanted; // backward: bit i: nobody wants the gradient of input i
 } tr_op_node;
 
-// What an op's results are, for whoever chooses what is made again in the backward
-// instead of being kept (tr_plan_request.recomputed_ops).
+// What kind of tensor an op's result is. By these classes a plan chooses what the
+// backward recomputes instead of keeping it (tr_plan_request.recomputed_ops).
 typedef enum tr_recompute_class {
     TR_RECOMPUTE_NEVER = 0,
-    TR_RECOMPUTE_NORM = 1,       // what a normalization gives
-    TR_RECOMPUTE_ACTIVATION = 2, // what an activation function gives
-    TR_RECOMPUTE_ATTENTION = 4,  // what attention gives
-    TR_RECOMPUTE_RESIDUAL = 8,   // sums of the residual stream, what dropout leaves
+    TR_RECOMPUTE_NORM = 1,            // what a normalization gives
+    TR_RECOMPUTE_ACTIVATION = 2,      // what an activation function gives
+    TR_RECOMPUTE_ATTENTION = 4,       // what attention gives
+    TR_RECOMPUTE_RESIDUAL = 8,        // sums of the residual stream, outputs of dropout
     TR_RECOMPUTE_PRE_ACTIVATION = 16, // products that only activation functions read:
                                       // no op says so, it follows from the graph
     TR_RECOMPUTE_PRODUCT = 32,        // products with a weight
@@ -172,68 +173,70 @@ struct tr_op {
     uint32_t
         shape_only; // bit i: of input i only the shape is looked at: it may be NULL
     // Bit i: output i is one tensor for the whole wave, to which the op adds for every
-    // micro-batch. The first op that reads it begins a new segment. Where no op of the
-    // unit reads it, it is one for the whole step.
+    // micro-batch. The first op that reads it begins a new segment. If no op of the
+    // unit reads it, it is one tensor for the whole step.
     uint32_t wave_outputs;
-    // Bit i: that one is each rank's own: the parts of its micro-batches are merged,
-    // and so are those of its gradient, but not those of other ranks.
+    // Bit i: output i is a wave tensor that each rank has for itself: the parts of its
+    // own micro-batches are merged, and so are those of the gradient, but not those of
+    // other ranks.
     uint32_t rank_outputs;
-    // What two parts of the wave come to: brings `part` into `into`, both of this
-    // description. Parts come in the order of their micro-batches. NULL: their sum.
-    // (Gradients of wave tensors are summed in any case.)
+    // Merges two parts of a wave tensor: `part` into `into`, both of this description.
+    // Parts come in the order of their micro-batches. NULL: their sum. (Gradients of
+    // wave tensors are always summed.)
     void (*merge)(const tr_tensor_desc *desc, void *into, const void *part);
-    // Bit i: input i is read in training alone; is not read in training.
+    // Bit i: input i is read only in training; input i is not read in training.
     uint32_t train_only, evaluate_only;
-    // 1 + the input that output 0 may lie on top of, of the same size; 0: none. Where
-    // nobody reads that input after the op, the plan gives both one place.
+    // 1 + the input, of the same size, that output 0 may overwrite; 0: none. If nothing
+    // reads that input after the op, the plan gives both one place.
     int in_place;
-    // Fills node outputs from inputs. An error names the shapes.
+    // Writes the descriptions of the node's outputs, from those of its inputs.
+    // TR_USAGE: shapes or attributes do not fit; the message names them.
     tr_status (*infer)(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                        tr_error *err);
-    // Writes the rules of its backward, in order, and returns how many. NULL: the op
-    // cannot be differentiated (backward ops).
+    // Writes the rules of the op's backward, in their order, and returns their number.
+    // NULL: the op has no backward (backward ops themselves).
     int (*backward)(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]);
-    // What output i is; one that may be made again is made so by the op itself, run
-    // once more on the same inputs, or by the rule below.
+    // The class of output i. To recompute an output, the backward runs the op itself
+    // once more on the same inputs, or the rule `recompute`.
     tr_recompute_class recompute_class[TR_OP_OUT_MAX];
-    // How to get outputs back in the backward for less than all of the op's work: one
-    // rule over TR_IN / TR_OUT whose results are such outputs. Returns false when there
-    // is none for this node. NULL: never. Must give the same bits as the forward did.
+    // How to recompute outputs with less than all of the op's work: writes one rule
+    // over TR_IN and TR_OUT whose results are such outputs. Returns false if this node
+    // has none. NULL: no node has one. The rule must give the same bits as the forward.
     bool (*recompute)(const tr_op_node *node, tr_rule *rule);
-    // The op that brings states of the model up to date after a step that was applied:
-    // a rule that reads wave outputs (TR_OUT) and writes states that are inputs
-    // (TR_IN), which it finds there. Returns false when the node has none. NULL: none.
+    // How to update states of the model after a step that was applied: writes a rule
+    // that reads wave outputs (TR_OUT) and changes states, which are inputs (TR_IN).
+    // Returns false if the node has none. NULL: none.
     bool (*track)(const tr_op_node *node, tr_rule *rule);
-    // Changes the attributes to what the op does outside of training (dropout:
-    // nothing). NULL: the same.
+    // Changes the attributes to those outside of training (dropout: does nothing).
+    // NULL: they stay the same.
     void (*evaluate)(void *attr);
-    // A loss: the op that runs in its place, on the same inputs, when the model is
-    // asked rather than trained. Output 0 is the logits; that op's own gives those of
-    // all rows.
+    // Of a loss: the op that runs in its place, on the same inputs, in inference. Its
+    // output 0 is the logits. That op's own `inference` gives the logits of all rows.
     const tr_op *inference;
-    // Where positions of a text depend on each other: what runs in the op's place in an
-    // inference that keeps what it has made of earlier positions
-    // (tr_plan_request.cache_positions). It has the same attributes and inputs; behind
-    // these comes the cache, and again behind output 0: what lies in it before
-    // run->position is read, what the op makes of the positions from there on is
-    // written. NULL: it has no cache.
+    // If positions of a text depend on each other: the op that runs in this op's place
+    // in an inference with a cache (tr_plan_request.cache_positions). It has the same
+    // attributes. The cache is one more input, and one more output after output 0. The
+    // op reads what the cache holds of positions before run->position, and writes what
+    // it makes of the positions from there on. NULL: the op has no cache.
     const tr_op *cached;
-    // The description of a node's cache for so many positions. Set with `cached`.
+    // The description of a node's cache for this number of positions. Set together with
+    // `cached`.
     tr_tensor_desc (*cache)(const tr_op_node *node, int64_t positions);
-    // For how many positions a node's cache needs room, of a text of `positions` that
-    // is computed in pieces of up to `piece`. In a cache of fewer than `positions`,
-    // later ones take the place of the earliest. NULL: for all.
+    // The number of positions for which a node's cache needs room, in a text of
+    // `positions` that is computed in pieces of up to `piece`. In a cache of fewer than
+    // `positions`, later ones replace the earliest. NULL: all positions.
     int64_t (*cache_room)(const tr_op_node *node, int64_t positions, int64_t piece);
-    // What the op does, in plain C: double accumulation, any shape. It runs where a
-    // backend on the host's memory has no kernel of its own.
+    // The definition of the op in plain C, with sums in double, for any shape. It runs
+    // if a backend on the host's memory has no kernel of its own.
     const tr_kernel *reference;
 };
 
 // ---- sums of a loss
-// ------------------------------------------------------------------ A loss op adds to
-// double[TR_SUMS]: the sum of the losses of all targets, the count of targets, and how
-// many of them the model's best guess got right. Always added, never written fresh; the
-// plan clears them once per optimizer step. A target < 0 (-100) is no target.
+
+// A loss op adds to double[TR_SUMS]: the sum of the losses of all targets, the number
+// of targets, and the number of targets that have the largest logit. It always adds;
+// the plan clears the sums once in an optimizer step. A target below 0 (-100) is no
+// target.
 enum { TR_SUM_LOSS, TR_SUM_COUNT, TR_SUM_CORRECT, TR_SUMS };
 
 #ifdef __cplusplus

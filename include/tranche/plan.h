@@ -25,7 +25,7 @@ typedef enum tr_space {
 #define TR_RECOMPUTE_DEFAULT ((uint32_t)(TR_RECOMPUTE_NORM | TR_RECOMPUTE_ACTIVATION))
 #define TR_RECOMPUTE_NOTHING (UINT32_C(1) << 31)
 
-// Whether a step measures the gradient noise scale: it reads the gradients of each
+// Whether a step measures the gradient noise scale. This reads the gradients of each
 // rank's first micro-batch once more.
 typedef enum tr_measure {
     TR_MEASURE_NEVER,
@@ -33,7 +33,7 @@ typedef enum tr_measure {
     TR_MEASURE_ALWAYS
 } tr_measure;
 
-// Everything a plan is a function of. Counts are samples.
+// A plan is a function of this request alone. Counts are in samples.
 typedef struct tr_plan_request {
     const tr_model *model;      // must outlive the plan
     int64_t train_batch_size;   // T
@@ -42,41 +42,45 @@ typedef struct tr_plan_request {
     tr_mesh mesh;               // whose plan this is. Ranks along the data axis only
     int64_t wave;               // 1..g; 0: 1, or g where an op needs the whole wave
     int stage;                  // ZeRO stage 0..3
-    // Where the optimizer's state lives, and the master copy of parameters that have
-    // only a copy on the device. Not the device: the update is on the host.
+    // Where the optimizer's state lives, and the master copy of parameters of which the
+    // device has only a copy. If this is not the device, the host runs the update.
     tr_space optimizer_placement;
-    // The share of the parameters, 0 to below 1, whose state and update stay on the
-    // device all the same: whole flat buffers, those that forwards use first, at most
-    // so much of all. Not with anything on NVMe.
+    // The share of the parameters, from 0 to below 1, whose state and update stay on
+    // the device in spite of that: whole flat buffers, those that the forward uses
+    // first, and at most this share of all. Must be 0 if anything is on NVMe.
     double optimizer_stays;
-    // Where parameters live. Not the device: units are fetched for use. An optimizer on
-    // the device reads and writes them there; in 16 bits their f32 masters are with it.
+    // Where parameters live. If this is not the device, units are fetched for use. An
+    // optimizer on the device reads and writes them there. In 16 bits their f32 masters
+    // are there, too.
     tr_space param_placement;
-    // Where complete gradients wait for the update: where it is (device: choose), or
-    // NVMe, which needs the optimizer's state to be there, too.
+    // Where complete gradients wait for the update: in the same space as the update
+    // (give TR_SPACE_DEVICE: the plan chooses), or on NVMe, if the optimizer's state is
+    // there, too.
     tr_space grad_placement;
-    // Elements of a flat buffer that the update takes at a time where it reads from
-    // NVMe, a multiple of 1,024, and how many times that is staged; 0: chosen.
+    // How many elements of a flat buffer an update that reads from NVMe takes at a time
+    // (a multiple of 1,024), and how many such pieces are staged. 0: the plan chooses.
     int64_t update_elements;
     int update_slots;
     int64_t recomputed_units; // the first this many units are recomputed; -1: all
                               // but the last
     // Classes of tensors (bits of tr_recompute_class) that the other units do not keep,
-    // but make again right before their backward needs them. 0: TR_RECOMPUTE_DEFAULT;
-    // TR_RECOMPUTE_NOTHING: everything is kept.
+    // but recompute right before their backward needs them. 0: TR_RECOMPUTE_DEFAULT.
+    // TR_RECOMPUTE_NOTHING: units keep everything.
     uint32_t recomputed_ops;
     int64_t recomputed_ops_units; // only in the first this many units, and
                                   // TR_RECOMPUTE_DEFAULT in the others; 0: in all
     // Where the inputs of recomputed units wait between forward and backward.
     tr_space boundary_placement;
     int optimizer_states; // f32 buffers per parameter
-    // Parameters that are not trained: patterns (* and ?) of the names in files
-    // [frozen_count], which must outlive the plan. They have no gradient, no state and
-    // no update. A pattern may match nothing; the patterns must not match everything.
+    // Parameters that are not trained (frozen): patterns (* and ?) of their names in
+    // files, [frozen_count]. The patterns must outlive the plan. Frozen parameters have
+    // no gradient, no state and no update. A pattern may match nothing, but together
+    // they must not match every parameter.
     const char *const *frozen;
     size_t frozen_count;
-    // In 16 bits: their values are of the type `compute`, and are kept in that alone.
-    // Else f32 masters are kept beside it, so that no value is lost.
+    // Only in 16 bits. true: the values of frozen parameters are exact in the type
+    // `compute`, and the plan keeps them in that type alone. false: it also keeps f32
+    // masters, so no value loses precision.
     bool frozen_half;
     tr_dtype compute;   // of weights, activations and their gradients: f32 (also
                         // TR_NONE), bf16 or f16. The weights that the update changes
@@ -95,14 +99,14 @@ typedef struct tr_plan_request {
     // keeps from one call to the next. A sample's positions come after those that are
     // kept. 0: nothing is kept.
     int64_t cache_positions;
-    // The most positions that one of the plans which share the cache computes at once;
-    // 0: this one's.
+    // The largest number of positions that a plan which shares the cache computes at
+    // once. 0: that of this plan.
     int64_t cache_piece;
     int64_t host_data_bytes; // held by the data sets in memory: in the ledger
-    // The device works beside the thread that issues steps, on a compute queue of its
-    // own, as a GPU does: what reads its results waits for it. Its memory is its own,
-    // but it reaches the host's. false: each step on the device is done when the next
-    // one is issued.
+    // true: the device works beside the thread that issues steps, on a compute queue of
+    // its own, as a GPU does, and steps that need its results wait for them. It has its
+    // own memory and reaches the host's. false: each step on the device is done when
+    // the next one is issued.
     bool discrete;
     tr_backend_id backend;  // whose kernels compute
     bool elsewhere;         // planned for another machine, not to be run: what the
@@ -134,18 +138,20 @@ typedef enum tr_ledger_category {
         TR_LEDGER_COUNT
 } tr_ledger_category;
 
-// Bytes at the fullest moment of the step, by category; they add up to the total, which
-// is the arena's size. "unused" is what lies between buffers at that moment.
+// Bytes at the fullest moment of the step, by category. They add up to the total, which
+// is the arena's size. "unused" is the space between buffers at that moment.
 typedef struct tr_ledger {
     int64_t bytes[TR_SPACES][TR_LEDGER_COUNT];
     int64_t total[TR_SPACES];
 } tr_ledger;
 
-// What a process needs at most beside the ledger: program, libraries, their own memory.
+// The most bytes that a process needs beside the ledger: for the program, its
+// libraries, and their own memory.
 #define TR_PROCESS_BYTES ((int64_t)96 << 20)
 
-// Makes the plan: a function of the request alone. Allocates no tensor memory.
-// Collective: no. Errors: TR_USAGE (a request that cannot be), TR_MEMORY.
+// Makes the plan, which depends on the request alone. Allocates no tensor memory. The
+// caller destroys *out. Not collective. TR_USAGE: the request is not possible.
+// TR_MEMORY.
 tr_status tr_plan_make(const tr_plan_request *request, tr_plan **out, tr_error *err);
 void tr_plan_destroy(tr_plan *plan); // NULL-safe
 
@@ -158,26 +164,28 @@ int64_t tr_plan_parameters(const tr_plan *plan); // elements, without padding
 int64_t tr_plan_trained(const tr_plan *plan);    // those of them that are not frozen
 double tr_plan_flops(const tr_plan *plan);       // of one step on one rank
 
-// What units may make again in their backwards, against keeping everything.
+// A choice of what units recompute in their backwards.
 typedef struct tr_recompute_choice {
     uint32_t ops;   // tr_plan_request.recomputed_ops
     bool units;     // and all units that can be are recomputed from their input
     int64_t kept;   // bytes that forwards keep for backwards, of one micro-batch in all
                     // units; the boundaries between units are not of them
-    double flops;   // of making again what is not, one micro-batch in all units
+    double flops;   // to recompute the rest, of one micro-batch in all units
     double traffic; // bytes read and written while doing so
 } tr_recompute_choice;
 
 enum { TR_RECOMPUTE_CHOICES_MAX = 8 };
 
-// The useful choices for the plan's model and micro-batch, whatever the plan has
-// chosen: from keeping everything, each adds the class of tensors that saves the most
-// bytes per flop; whole units come last. TR_MEMORY.
+// The useful choices for the plan's model and micro-batch, whatever the plan itself
+// recomputes. The first keeps everything. Each further one adds the class of tensors
+// that saves the most bytes per flop. Whole units come last. TR_MEMORY; TR_USAGE: the
+// plan has no backward.
 tr_status tr_plan_recompute_choices(const tr_plan *plan,
                                     tr_recompute_choice out[TR_RECOMPUTE_CHOICES_MAX],
                                     int *count, tr_error *err);
 
-// The plan for people, repeats folded. The whole plan as one JSON object.
+// Prints the plan as a text in which repeated steps stand once, or the whole plan as
+// one JSON object. TR_IO, TR_MEMORY.
 tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err);
 tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err);
 

@@ -21,7 +21,7 @@ typedef struct tr_messages {
     void *user;
 } tr_messages;
 
-// All texts are read during the call only. Zero or NULL: not given.
+// The function reads all texts during the call only. Zero or NULL means: not given.
 typedef struct tr_run_options {
     const char *file;       // a run file
     const char *text;       // or its text
@@ -41,52 +41,54 @@ typedef struct tr_run_options {
                          // or the only one
     int64_t ranks;       // to plan for; 0: those there are
     struct tr_comm *comm; // ranks; NULL: this process alone. Borrowed
-    // What the planner goes by, in place of this machine as measured; its memory is the
-    // budget where the file gives none. Borrowed during the call.
+    // The machine that the planner plans for, in place of this one as measured. If the
+    // run file gives no budget, the machine's memory is the budget. Borrowed during the
+    // call.
     const tr_machine *machine;
     bool plan_only; // no weights and no data are needed: the data may be missing
-    // The caller's own, in place of the file's; they must outlive the run and stay the
-    // caller's.
+    // Model and data of the caller, in place of the file's. The caller keeps them; they
+    // must outlive the run.
     const tr_model *own_model;
     tr_dataset *own_train, *own_validation;
     tr_messages messages;
-    // Asked now and then while text is tokenized; true ends the call with
-    // TR_INTERRUPTED. NULL: nobody asks for an end.
+    // Called now and then while text is tokenized. If it returns true, the call ends
+    // with TR_INTERRUPTED. NULL: the call is not interrupted.
     bool (*stop)(void *user);
     void *stop_user;
 } tr_run_options;
 
-// Reads and resolves; what the file leaves open the planner chooses, rank 0 for all.
-// Collective where the options name ranks: what is wrong on one of them is told to all.
-// Errors: TR_USAGE names file, key and the nearest known; TR_BUDGET: no plan fits the
-// budgets, with the nearest that would; TR_DATA, TR_IO as the data and the model's
-// folder have it.
+// Reads a run file and resolves it. The planner chooses what the file leaves open; rank
+// 0 chooses for all ranks. The caller closes *out. Collective if the options name
+// ranks: all ranks get the error of one. TR_USAGE names file and key, and the nearest
+// known key. TR_BUDGET: no plan fits the budgets; the message has the nearest plans.
+// TR_DATA, TR_IO: the data or the model's folder cannot be used.
 tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err);
 void tr_run_close(tr_run *run); // NULL-safe
 
-// What tr_plan_make needs for this run.
+// The request that tr_plan_make takes. Owned by the run.
 const tr_plan_request *tr_run_plan_request(const tr_run *run);
-// What the planner came to; NULL: nothing was asked of it, or this is not rank 0.
+// The planner's choice, owned by the run. NULL: the run asked the planner for nothing,
+// or this is not rank 0.
 const tr_planned *tr_run_planned(const tr_run *run);
-// tr_plan_print and tr_plan_print_json, with what the planner came to.
+// tr_plan_print and tr_plan_print_json, with the planner's choice. TR_IO, TR_MEMORY.
 tr_status tr_run_print_plan(const tr_run *run, const tr_plan *plan, FILE *to,
                             tr_error *err);
 tr_status tr_run_print_plan_json(const tr_run *run, const tr_plan *plan, FILE *to,
                                  tr_error *err);
 // This machine, as measured for the run's model and ranks: what tr_simulate and
-// tr_run_options.machine take. Measures for some seconds where the user's cache has
-// nothing for them, and says so as a note first; a reproducible run gets a machine of
-// the usual proportions. The caller closes *out. Collective. TR_MEMORY, TR_COMM, and
-// what tr_plan_make says.
+// tr_run_options.machine take. If the user's cache has no measurements for these, the
+// function says so in a note and measures for some seconds. A reproducible run gets the
+// fixed figures of a typical machine. The caller closes *out. Collective. TR_MEMORY,
+// TR_COMM, and the errors of tr_plan_make.
 tr_status tr_run_machine(const tr_run *run, tr_machine **out, tr_error *err);
 
 const tr_model *tr_run_model(const tr_run *run);
 int64_t tr_run_steps(const tr_run *run); // optimizer steps in all
 
-// Makes the out folder, takes it for this run until tr_run_close, and says what the run
-// is going to do. Nothing that is in the folder is touched. Collective. TR_BUDGET: the
-// plan needs more memory than there is; TR_IO names the path: it cannot be made, or
-// another run is at work in it (file systems without locks do not tell); TR_COMM: the
+// Makes the out folder, locks it for this run until tr_run_close, and says what the run
+// is going to do. It changes no file that is in the folder. Collective. TR_BUDGET: the
+// plan needs more memory than the machine has. TR_IO names the path: it cannot be made,
+// or another run uses it (file systems without locks do not show this). TR_COMM: the
 // ranks' runs, plans or data differ.
 tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err);
 

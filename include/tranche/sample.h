@@ -1,4 +1,4 @@
-// Asking a trained language model for text.
+// Text from a trained language model.
 #ifndef TRANCHE_SAMPLE_H
 #define TRANCHE_SAMPLE_H
 
@@ -14,30 +14,31 @@ extern "C" {
 
 typedef struct tr_sampler tr_sampler;
 
-// Zero or NULL: not given.
+// Zero or NULL means: not given.
 typedef struct tr_sampler_options {
-    // A checkpoint, a Hugging Face folder, or a run's out folder, whose latest
-    // checkpoint is meant.
+    // A checkpoint, a Hugging Face folder, or a run's out folder, of which the latest
+    // checkpoint is used.
     const char *path;
     // The number of tokens, of prompt and generated text together, that attention sees
     // at once. At most the model's positions are used.
     int64_t length;
     int threads;      // 0: those of the machine
     tr_dtype compute; // f32 (also TR_NONE), bf16 or f16
-    // Keys and values of earlier tokens are not kept: the whole context is computed for
-    // each token. The tokens are the same, but slow.
+    // true: keeps no keys and values of earlier tokens, and computes the whole context
+    // for each token. This gives the same tokens, slowly.
     bool uncached;
     int64_t piece; // positions of a prompt that are computed together; 0: chosen
-    // Makes the plans alone, for tr_sampler_prompt_plan and tr_sampler_token_plan: no
-    // memory is taken and no weight is read, and there are no logits.
+    // Makes only the plans, for tr_sampler_prompt_plan and tr_sampler_token_plan:
+    // allocates no tensor memory, reads no weights, and gives no logits.
     bool plan_only;
 } tr_sampler_options;
 
-// Loads a model. The caller destroys *out. TR_IO; TR_USAGE: not a language model;
-// TR_BUDGET: more memory than there is; TR_MEMORY.
+// Loads a model. The caller destroys *out. Not collective. TR_IO. TR_USAGE: not a
+// language model. TR_BUDGET: the machine has less memory than the plans need.
+// TR_MEMORY.
 tr_status tr_sampler_open(const tr_sampler_options *options, tr_sampler **out,
                           tr_error *err);
-// The same of a path, a length and a number of threads.
+// The same with a path, a length and a number of threads alone.
 tr_status tr_sampler_create(const char *path, int64_t length, int threads,
                             tr_sampler **out, tr_error *err);
 void tr_sampler_destroy(tr_sampler *sampler); // NULL-safe
@@ -48,16 +49,17 @@ int64_t tr_sampler_vocabulary(const tr_sampler *sampler);
 // list, of the folder's generation_config.json, else of its config.json.
 bool tr_sampler_ends(const tr_sampler *sampler, int32_t token);
 
-// Its plans: of a piece of a prompt, and of one token (NULL: uncached). They lie in the
-// same memory, weights and cache at the same places.
+// The plans of a piece of a prompt, and of one token (NULL: uncached). Both share one
+// block of memory, with weights and cache at the same places. Owned by the sampler.
 const tr_plan *tr_sampler_prompt_plan(const tr_sampler *sampler);
 const tr_plan *tr_sampler_token_plan(const tr_sampler *sampler);
 
-// The logits [vocabulary] f32 of the token after tokens [count] (the last ones that fit
-// the context); owned by the sampler, good until the next call. Tokens that are those
-// of the call before, from the first one on, are not computed again. Where the context
-// is full its first token is another one with every token, and all is computed.
-// TR_USAGE: no token, or one outside of the vocabulary; opened with plan_only.
+// Computes the logits [vocabulary] f32 of the token after tokens [count]; of these,
+// only the last ones that fit the context count. The sampler owns *logits, which are
+// valid until the next call. Leading tokens that are the same as in the call before are
+// not computed again. If the context is full, every new token shifts all others, and
+// the whole context is computed. TR_USAGE: count is 0, a token is outside of the
+// vocabulary, or the sampler was opened with plan_only.
 tr_status tr_sampler_logits(tr_sampler *sampler, const int32_t *tokens, int64_t count,
                             const float **logits, tr_error *err);
 
@@ -66,28 +68,28 @@ tr_status tr_sampler_logits(tr_sampler *sampler, const int32_t *tokens, int64_t 
 int32_t tr_sample_draw(const float *logits, int64_t vocabulary, double temperature,
                        uint64_t seed, uint64_t index);
 
-// How a token is drawn. First the temperature counts, then top_k, then top_p, as in
+// How a token is drawn. The temperature applies first, then top_k, then top_p, as in
 // transformers' generate, which keeps the same tokens.
 typedef struct tr_sampling {
     double temperature; // 0: the best token, whatever the rest says
-    // Keeps the tokens with the top_k best logits, and those that equal the last of
-    // them: of a tie there all stay. 0: no limit.
+    // Keeps the tokens with the top_k best logits, and all whose logit equals the last
+    // of these. 0: no limit.
     int64_t top_k;
-    // Of what is left, leaves out the least likely tokens as long as they have no more
-    // than 1 - top_p of the probability; one stays at least. Among equal logits,
-    // smaller tokens go first. 0, and 1 or more: no limit.
+    // Of the tokens that are left, drops the least likely ones while all dropped ones
+    // together have no more than 1 - top_p of the probability. One token always stays.
+    // Among equal logits, smaller tokens are dropped first. 0, and 1 or more: no limit.
     double top_p;
     uint64_t seed;
 } tr_sampling;
 
-// Whether each token may be drawn: kept [vocabulary]. TR_MEMORY.
+// Sets kept [vocabulary]: whether each token may be drawn. TR_MEMORY.
 tr_status tr_sample_keep(const float *logits, int64_t vocabulary,
                          const tr_sampling *how, bool *kept, tr_error *err);
 
-// Draws one of the tokens that are kept, in proportion to what softmax(logits /
-// temperature) gives them; `index` as above. Without limits it is tr_sample_draw.
-// A logit of -INFINITY excludes its token. TR_NUMBERS: a logit is NaN or +INFINITY, or
-// no token is left; TR_MEMORY.
+// Draws one of the tokens that are kept, with the probabilities that softmax(logits /
+// temperature) gives them. `index` as above. Without limits this is tr_sample_draw. A
+// logit of -INFINITY excludes its token. TR_NUMBERS: a logit is NaN or +INFINITY, or no
+// token is left. TR_MEMORY.
 tr_status tr_sample_pick(const float *logits, int64_t vocabulary,
                          const tr_sampling *how, uint64_t index, int32_t *token,
                          tr_error *err);

@@ -29,10 +29,11 @@ typedef enum tr_status {
 
 enum { TR_MESSAGE_MAX = 4096 };
 
-// What went wrong, written once by the first function to see it. Where there are
-// several problems, or a table, the message has several lines: all but the first begin
-// with four spaces, and no newline is after the last. Zero-initialize it; the caller
-// owns it. Functions that take a `tr_error *` accept NULL.
+// What went wrong. The first function that detects an error writes it, and nobody
+// overwrites it. A message with several problems, or with a table, has several lines:
+// all but the first begin with four spaces, and the last has no newline. The caller
+// owns the struct and must initialize it to zeros. Functions that take a `tr_error *`
+// accept NULL.
 typedef struct tr_error {
     tr_status status;
     char message[TR_MESSAGE_MAX];
@@ -45,8 +46,8 @@ const char *tr_status_words(tr_status status);
 // the program adds the signal's number).
 int tr_status_exit(tr_status status);
 
-// Writes the message unless one is already there, and returns `status`, so that
-// `return tr_fail(err, TR_DATA, "...")` is the way to end a function.
+// Writes the message, unless one is already there, and returns `status`. So `return
+// tr_fail(err, TR_DATA, "...")` ends a function.
 tr_status tr_fail(tr_error *err, tr_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
