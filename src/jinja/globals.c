@@ -52,8 +52,8 @@ static tr_jinja_value strftime_now(tr_jinja_run *run, const tr_jinja_value *self
     tr_jinja_buffer to = {0};
     tr_jinja_string format = tr__jinja_text_or(run, arguments, 0, "");
     if (!run->now) {
-        tr__jinja_fail(run, "strftime_now shows the date of a run, so that its data "
-                            "would not be the same tomorrow; give it a fixed one");
+        tr__jinja_fail(run, "strftime_now shows today's date, and the data would not "
+                            "be the same tomorrow: set data.date, as 2026-11-22");
     }
     for (size_t i = 0; i < format.count && run->status == TR_OK; i++) {
         bool part = format.bytes[i] == '%' && i + 1 < format.count;

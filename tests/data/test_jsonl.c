@@ -178,7 +178,7 @@ static void dates(void **state) {
                      "{{ strftime_now('%d %b %Y') }}{{ messages[0].content }}");
     const char *paths[] = {scratch_text(data, state, "data.jsonl", conversation)};
     options.paths = paths;
-    scratch_refuse(&options, TR_DATA, "strftime_now");
+    scratch_refuse(&options, TR_DATA, "be the same tomorrow: set data.date");
     options.date = "2026-02-30";
     scratch_refuse(&options, TR_USAGE, "data.date: \"2026-02-30\" is no date");
     options.date = "2026-11-22";
