@@ -23,6 +23,10 @@ int scratch_remove(void **state) {
     return status == TR_OK ? 0 : -1;
 }
 
+int scratch_cache(void **state) {
+    return scratch_make(state) == 0 ? setenv("XDG_CACHE_HOME", *state, 1) : -1;
+}
+
 const char *scratch_path(void *const *state, const char *name) {
     static char paths[16][PATH_MAX];
     static int next;

@@ -7,6 +7,8 @@
 // For cmocka_unit_test_setup_teardown: *state is the folder's path.
 int scratch_make(void **state);
 int scratch_remove(void **state);
+// A folder that is the user's cache folder, too, for texts that are made token ids.
+int scratch_cache(void **state);
 
 // "<folder>/<name>"; good until as many further calls as a test has paths at once (16).
 const char *scratch_path(void *const *state, const char *name);

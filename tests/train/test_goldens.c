@@ -3,6 +3,7 @@
 // Labels: isa check guard
 #include "backend/cpu/isa.h"
 #include "ckpt/tensor_set.h"
+#include "scratch.h"
 #include "snapshot.h"
 
 #include <tranche/sample.h>
@@ -199,6 +200,8 @@ int main(void) {
         TEN_UPDATES("mistral"),
         TEN_UPDATES("qwen2"),
         TEN_UPDATES("qwen3"),
+        TEN_UPDATES("gpt2-packed"),
+        TEN_UPDATES("mistral-packed"),
         TEN_UPDATES("mlp"),
         TEN_UPDATES("mlp-npy"),
         TEN_UPDATES("mlp-adam"),
@@ -222,5 +225,10 @@ int main(void) {
         LOGITS("qwen2"),
         LOGITS("qwen3"),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    void *cache = NULL;
+    if (scratch_cache(&cache) != 0) {
+        return 1;
+    }
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return scratch_remove(&cache) == 0 ? failed : 1;
 }

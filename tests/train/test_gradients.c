@@ -3,6 +3,7 @@
 // clipping, is the gradient of the mean loss as an update sees it.
 // Labels: check
 #include "ckpt/tensor_set.h"
+#include "scratch.h"
 #include "snapshot.h"
 
 #include <math.h>
@@ -112,10 +113,17 @@ static void gradients(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        GRADIENTS("gpt2"),          GRADIENTS("gpt2-odd"), GRADIENTS("llama"),
-        GRADIENTS("llama-grouped"), GRADIENTS("llama3"),   GRADIENTS("llama-linear"),
-        GRADIENTS("llama-yarn"),    GRADIENTS("mistral"),  GRADIENTS("qwen2"),
-        GRADIENTS("qwen3"),
+        GRADIENTS("gpt2"),        GRADIENTS("gpt2-odd"),
+        GRADIENTS("llama"),       GRADIENTS("llama-grouped"),
+        GRADIENTS("llama3"),      GRADIENTS("llama-linear"),
+        GRADIENTS("llama-yarn"),  GRADIENTS("mistral"),
+        GRADIENTS("qwen2"),       GRADIENTS("qwen3"),
+        GRADIENTS("gpt2-packed"), GRADIENTS("mistral-packed"),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    void *cache = NULL;
+    if (scratch_cache(&cache) != 0) {
+        return 1;
+    }
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return scratch_remove(&cache) == 0 ? failed : 1;
 }

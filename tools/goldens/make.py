@@ -16,6 +16,7 @@ import sys
 import numpy as np
 import torch
 from safetensors.torch import save_file
+from tokenizers import Tokenizer
 import transformers
 from transformers import GPT2Config, GPT2LMHeadModel
 from transformers.utils import logging
@@ -151,13 +152,29 @@ def freeze_parameters(model, patterns):
             p.requires_grad_(False)
 
 
-def make_language(name, seed, model, n, optimizer, skip=None, freeze=()):
+def begin_language(name, model):
     folder = OUT / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    vocab = model.config.vocab_size
     model.save_pretrained(folder / "initial", safe_serialization=True)
     (folder / "initial" / "generation_config.json").unlink(missing_ok=True)
+    return folder
+
+
+def logits_of(model, x):
+    return model(input_ids=x, use_cache=False).logits
+
+
+def save_gradients(folder, model, batch):
+    first = copy.deepcopy(model).double()
+    rules.backward(first, logits_of, batch)
+    save_file(as_float32((n, p.grad) for n, p in first.named_parameters()),
+              folder / "gradients.safetensors")
+
+
+def make_language(name, seed, model, n, optimizer, skip=None, freeze=()):
+    folder = begin_language(name, model)
+    vocab = model.config.vocab_size
 
     rng = np.random.default_rng(seed)
     ids = gpt2_text(rng, vocab, STEPS * BATCH * n + 1)
@@ -176,18 +193,13 @@ def make_language(name, seed, model, n, optimizer, skip=None, freeze=()):
     samples = [(torch.from_numpy(ids[i * n:i * n + n])[None],
                 torch.from_numpy(labels[i * n + 1:i * n + n + 1]))
                for i in range(STEPS * BATCH)]
-    logits_of = lambda m, x: m(input_ids=x, use_cache=False).logits
     result, wide, narrow = in_both_precisions(model, logits_of, samples, run)
     write_result(folder, wide[0], result)
     report(name, model, wide, narrow, skip)
     if freeze:  # the forward is that of any other
         return
 
-    first = copy.deepcopy(model).double()
-    rules.backward(first, logits_of, samples[:BATCH])
-    save_file(as_float32((n, p.grad) for n, p in first.named_parameters()),
-              folder / "gradients.safetensors")
-
+    save_gradients(folder, model, samples[:BATCH])
     x = torch.from_numpy(ids[:2 * n].reshape(2, n))
     with torch.no_grad():
         logits = logits_of(copy.deepcopy(model).double(), x).float()
@@ -217,6 +229,52 @@ def make_llama(name, seed, family, **shape):
 
 def rope(kind, **numbers):
     return {"rope_type": kind, "rope_theta": 100.0, **numbers}
+
+
+# ---- packed documents
+
+WORDS = "the of and to a in is that it was he for on with as".split()
+# What they can share six rows of 24 tokens in, by best fit decreasing, which comes to six.
+LENGTHS = [24, 20, 4, 19, 5, 17, 7, 16, 5, 3, 14, 9]
+
+
+def draw_document(rng, tokenizer, length):
+    """A prompt with a completion that have so many tokens with the one that ends them,
+    the ids, and the labels: those of the completion."""
+    while True:
+        words = [" " + word for word in rng.choice(WORDS, rng.integers(2, length))]
+        cut = rng.integers(1, len(words))
+        prompt, completion = "".join(words[:cut]), "".join(words[cut:])
+        head = tokenizer.encode(prompt, add_special_tokens=False).ids
+        ids = tokenizer.encode(prompt + completion, add_special_tokens=False).ids
+        if len(ids) == length - 1 and ids[:len(head)] == head:
+            ids.append(tokenizer.token_to_id("<|end|>"))
+            labels = [rules.NO_TARGET] * (len(head) - 1) + ids[len(head):] + [rules.NO_TARGET]
+            return {"prompt": prompt, "completion": completion}, ids, labels
+
+
+def make_packed(name, seed, model, skip=None):
+    """Each update has all documents: six rows of the run, one by one here."""
+    folder = begin_language(name, model)
+    rng = np.random.default_rng(seed)
+    tokenizer = Tokenizer.from_file(str(OUT.parent / "tokenizers" / "smollm.json"))
+    drawn = [draw_document(rng, tokenizer, length) for length in rng.permutation(LENGTHS)]
+    lines = [json.dumps(record) + "\n" for record, _, _ in drawn]
+    (folder / "records.jsonl").write_text("".join(lines))
+    vectors = [n for n, p in model.named_parameters() if p.dim() < 2]
+    optimizer = {**ADAMW, "groups": [{"match": vectors, "weight_decay": 0}]}
+    run = {"model": "initial",
+           "data": {"format": "jsonl", "train": ["records.jsonl"], "packing": True,
+                    "tokenizer": "../../tokenizers/smollm.json",
+                    "eos_token": "<|end|>", "order": "sequential"},
+           **base_run(optimizer, COSINE)}
+    write_json(folder / "run.json", run)
+    samples = [(torch.tensor([ids]), torch.tensor(labels)) for _, ids, labels in drawn]
+    result, wide, narrow = in_both_precisions(
+        model, logits_of, samples, {**run, "train_batch_size": len(samples)})
+    write_result(folder, wide[0], result)
+    report(name, model, wide, narrow, skip)
+    save_gradients(folder, model, samples)
 
 
 # ---- MLP
@@ -331,6 +389,14 @@ GOLDENS = {
         "qwen3", 37, "Qwen3", vocab_size=37, hidden_size=20, intermediate_size=30,
         num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=6,
         max_position_embeddings=16),
+    "gpt2-packed": lambda: make_packed(
+        "gpt2-packed", 44, gpt2_model(44, n_layer=2, n_embd=16, n_head=2, n_positions=24,
+                                      vocab_size=500), key_bias_out),
+    "mistral-packed": lambda: make_packed(
+        "mistral-packed", 45, llama_model(
+            45, "Mistral", vocab_size=500, hidden_size=16, intermediate_size=24,
+            num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+            max_position_embeddings=24, sliding_window=9, tie_word_embeddings=True)),
     "mlp": lambda: make_mlp("mlp", 13, [7, 13, 5], 57, MLP_ADAMW, COSINE),
     "mlp-npy": lambda: make_mlp("mlp-npy", 14, [20, 50, 10], 23, MLP_ADAMW, WARMUP,
                                 "npy"),
