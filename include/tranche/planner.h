@@ -22,7 +22,7 @@ extern "C" {
     X(param_placement)                                                                 \
     X(vocabulary_slices)                                                               \
     X(wave)                                                                            \
-    X(recomputed_ops)     /* classes of tensors that units make again */               \
+    X(recomputed_ops)     /* classes of tensors that units recompute    */             \
     X(boundary_placement) /* 1: inputs of recomputed units wait on the host */         \
     X(recomputed_units)
 

@@ -3,7 +3,7 @@
 // Walks the nodes from last to first. Gradients of values with several uses are summed
 // in place by the ops' own `accumulate`; a copy of a gradient is an alias as long as
 // nobody needs the original when the alias is added to. Values of the classes that the
-// caller names are made again before their first use (recompute.h); other values that
+// caller names are recomputed before their first use (recompute.h); other values that
 // the backward reads are `saved`.
 #ifndef TR_GRAPH_DERIVE_H
 #define TR_GRAPH_DERIVE_H
@@ -16,9 +16,9 @@ typedef struct tr_derivation {
     size_t backward_count, backward_capacity;
     bool *read; // [values] what the forward makes or reads as an input, and the rules
                 // of the backward read
-    bool *dropped; // [values] made again if they are needed
+    bool *dropped; // [values] recomputed if they are needed
     bool *saved;   // [values] kept from the forward for the backward, per micro-batch
-    bool *recomputed; // [values] made again in the backward
+    bool *recomputed; // [values] recomputed in the backward
     bool *needed;     // [nodes] run again when the unit is recomputed from its boundary
     // There is a backward: the unit has a loss or trained parameters, or something that
     // is trained leads to its inputs.

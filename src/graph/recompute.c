@@ -179,7 +179,8 @@ static int64_t newly_kept(const chooser *c, tr_value value) {
     return bytes;
 }
 
-// Keeps the value, and what is made again with it, unless that saves memory.
+// Keeps the value, and what is recomputed with it, unless to drop them saves
+// memory.
 static bool keep_unless_it_pays(const chooser *c, tr_value value) {
     tr_call call;
     int64_t saved = 0;

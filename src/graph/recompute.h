@@ -1,4 +1,4 @@
-// What the backward makes again instead of having it kept from the forward.
+// What the backward recomputes, so that the forward need not keep it.
 #ifndef TR_GRAPH_RECOMPUTE_H
 #define TR_GRAPH_RECOMPUTE_H
 
@@ -18,7 +18,7 @@ uint32_t tr__recompute_classes(const tr_graph *graph, tr_value value);
 
 // Chooses which values of `classes` are dropped, so that less is kept: of those the
 // backward reads (`read`), and of those that others are made from. A value stays where
-// making it again would need other tensors of at least its own size to be kept.
+// to recompute it would need other tensors of at least its own size to be kept.
 // read, dropped: [values], those of the forward. false: no memory.
 bool tr__recompute_choose(const tr_graph *graph, size_t values, const bool *read,
                           uint32_t classes, bool *dropped);

@@ -1,4 +1,4 @@
-// What the backward makes again must be what the forward made: by the same op with the
+// What the backward recomputes must be what the forward made: by the same op with the
 // same attributes (a dropout's draw is one) on the same values, or by the op's own
 // rule.
 #include "plan/check.h"

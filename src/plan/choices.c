@@ -46,7 +46,7 @@ static void add_cost(look *l, const tr_call *call, int sign) {
     l->out->traffic += sign * cost.bytes;
 }
 
-// As the backward asks for it: kept, or made again after what it is made from.
+// As the backward asks for it: kept, or recomputed after what it is made from.
 static void need(look *l, tr_value value) {
     tr_call call;
     if (!is_of_micro_batch(l, value) || l->kept[value] || l->made[value]) {

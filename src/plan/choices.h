@@ -1,11 +1,11 @@
-// What it saves and what it costs to make tensors again in the backward.
+// What it saves and what it costs to recompute tensors in the backward.
 #ifndef TR_PLAN_CHOICES_H
 #define TR_PLAN_CHOICES_H
 
 #include "base/json_writer.h"
 #include "plan/plan.h"
 
-// One micro-batch of one unit: `ops` (bits of tr_recompute_class) are made again; with
+// One micro-batch of one unit: `ops` (bits of tr_recompute_class) are recomputed; with
 // `units` the whole unit is, where it can be. Fills in what the choice keeps and costs.
 tr_status tr__unit_choice(const tr_plan *plan, int unit, uint32_t ops, bool units,
                           tr_recompute_choice *out, tr_error *err);

@@ -1,4 +1,4 @@
-// Pass: one program for each kind of unit, and each choice of what is made again in it.
+// Pass: one program for each kind of unit, and each choice of what it recomputes.
 #include "base/checked.h"
 #include "base/memory.h"
 #include "plan/freeze.h"
@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-// The classes of tensors that the unit makes again. One that is recomputed from its
-// boundary makes again what is cheap only: the rest would be made twice.
+// The classes of tensors that the unit recomputes. One that is recomputed from its
+// boundary recomputes only what is cheap: the rest would be computed twice.
 static uint32_t recomputed_of(const tr_plan_request *r, int unit) {
     uint32_t asked = r->recomputed_ops & TR_RECOMPUTE_ALL;
     if (unit < r->recomputed_units) {

@@ -1,4 +1,4 @@
-// What units keep for their backward, and what each choice of making it again instead
+// What units keep for their backward, and what each choice of recomputing it instead
 // saves and costs.
 #include "base/json_writer.h"
 #include "base/text.h"
@@ -19,7 +19,7 @@ static int users(const tr_plan *plan, int u) {
     return count;
 }
 
-// The classes that the plan makes again in the unit, of those that it has.
+// The classes that the plan recomputes in the unit, of those that it has.
 static uint32_t chosen_classes(const tr_plan *plan, int unit) {
     return plan->units[unit].program->recomputed & tr__unit_classes(plan, unit);
 }

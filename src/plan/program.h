@@ -64,7 +64,7 @@ typedef struct tr_program_param {
 
 typedef struct tr_unit_program {
     const char *kind;
-    uint32_t recomputed; // classes of tensors that are made again (tr_recompute_class)
+    uint32_t recomputed; // classes of tensors that are recomputed (tr_recompute_class)
     tr_graph *graph;
     tr_derivation derived;
     int segments;
@@ -72,7 +72,7 @@ typedef struct tr_unit_program {
     tr_program *saves_nothing; // [segments] keeps nothing: recomputed units; NULL: none
     tr_program *evaluate;      // [segments] keeps nothing, and nothing random is done
     tr_program *backward;      // [segments]
-    tr_program recompute;      // makes again what the forward would have kept
+    tr_program recompute;      // recomputes what the forward would have kept
     tr_program inference;      // inference, whole unit
     tr_program track; // brings states up to date, after a step that was applied
     int64_t input_bytes, output_bytes;           // of one micro-batch's boundary
@@ -101,7 +101,7 @@ typedef struct tr_compile_request {
     int64_t cache_positions;     // tr_plan_request.cache_positions
     int64_t cache_piece;         // positions that are computed at once at most
     bool recompute;              // `saves nothing` programs will be asked for
-    uint32_t recomputed;         // classes of tensors that the backward makes again
+    uint32_t recomputed;         // classes of tensors that the backward recomputes
     tr_target target;            // of all kernels
     tr_dtype real;               // f32, bf16 or f16: what units compute in
     const tr_plan_request *plan; // says what is frozen; NULL: nothing

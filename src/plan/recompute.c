@@ -1,4 +1,4 @@
-// Pass: units whose activations are dropped in the forward and made again, from the
+// Pass: units whose activations are dropped in the forward and recomputed, from the
 // boundary before the unit, right before their backward (Chen et al., arXiv
 // 1604.06174).
 #include "plan/editor.h"

@@ -38,7 +38,7 @@ static uint32_t left_out(tr_variant variant, const tr_op *op) {
 }
 
 // Marks the nodes that lead to a result. In training the loss is left to the backward,
-// and with it what only the loss reads and the backward makes again.
+// and with it what only the loss reads and the backward recomputes.
 static void mark_nodes(const tr_compiler *c, tr_variant variant, bool *runs,
                        bool *read) {
     for (size_t n = c->graph->node_count; n-- > 0;) {
@@ -92,7 +92,7 @@ static void go_on(const tr_compiler *c, tr_call *call, int node) {
     call->first = call->accumulate = 0;
 }
 
-// What was added to for the whole wave is there: made again, it would be there twice.
+// What was added to for the whole wave is there: recomputed, it would be there twice.
 static void leave_out_sums(const tr_compiler *c, tr_call *call) {
     for (int i = 0; i < call->out_count; i++) {
         const tr_value_info *info = &c->graph->values[call->out[i]];

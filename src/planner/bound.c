@@ -15,9 +15,9 @@ typedef struct shape {
     const tr_kernels *kernels;
     const tr_class *class;
     int units;
-    int64_t again;       // units made again
+    int64_t again;       // recomputed units
     int64_t steps, wave; // g
-    bool away;           // inputs of units made again leave the device
+    bool away;           // inputs of recomputed units leave the device
 } shape;
 
 static shape shape_of(const tr_search *search, const tr_group *group, size_t rung) {

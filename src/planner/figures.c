@@ -160,7 +160,7 @@ static int64_t moved_at(const tr_plan *plan, int32_t step) {
 }
 
 // The most that passes on the device at once and does not go with what units keep and
-// make again.
+// recompute.
 static tr_status find_passing(const tr_plan *plan, int64_t *out, tr_error *err) {
     size_t steps = plan->sequences[TR_SEQUENCE_TRAIN].count;
     int64_t *change = tr__calloc(steps + 1, sizeof *change), bytes = 0;

@@ -1,4 +1,4 @@
-// The points of a search, by groups: all but how many units are made again.
+// The points of a search, by groups: all but how many units are recomputed.
 #include "base/memory.h"
 #include "planner/planner.h"
 

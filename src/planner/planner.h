@@ -35,7 +35,7 @@ typedef struct tr_unit_figures {
 
 typedef struct tr_kernels {
     int64_t micro_batch, slices;
-    uint32_t recomputed; // classes of tensors that units make again
+    uint32_t recomputed; // classes of tensors that units recompute
     int64_t slot;        // bytes of a micro-batch's data
     // [units] as they are, and where those that can be are recomputed.
     tr_unit_figures *units, *again;
@@ -72,7 +72,7 @@ typedef struct tr_limits {
     int64_t most[TR_BUDGETS]; // bytes of the ledger
 } tr_limits;
 
-// Points that differ in how many units are made again.
+// Points that differ in how many units are recomputed.
 typedef struct tr_group {
     tr_point point;
     tr_kernels *kernels;
@@ -90,7 +90,7 @@ typedef struct tr_search {
     tr_error why;                      // why something cannot be: the first reason
     tr_group *groups;
     size_t group_count, group_capacity;
-    int64_t *ladder; // numbers of units made again, ascending
+    int64_t *ladder; // numbers of recomputed units, ascending
     size_t ladder_count;
     tr_kernels **kernels;
     size_t kernel_count, kernel_capacity;
@@ -126,7 +126,7 @@ tr_limits tr__planner_limits(const tr_planner_request *request);
 int64_t tr__limits_excess(const tr_limits *limits, const int64_t bytes[TR_SPACES],
                           int64_t excess[TR_BUDGETS]);
 
-// Where the classes of tensors to be made again are to be chosen and none are named:
+// Where the classes of tensors to recompute are to be chosen and none are named:
 // of the model's (tr_plan_recompute_choices), those that are clearly cheaper than
 // recomputing whole units that hold as many bytes.
 tr_status tr__planner_find_recompute_choices(tr_planner_request *request,

@@ -1,6 +1,6 @@
 // Plans in the order of their bounds.
 //
-// Within a group, the more units are made again the longer a step takes and the less it
+// Within a group, the more units are recomputed the longer a step takes and the less it
 // needs: there the first rung of the ladder that fits is the best. Groups are looked at
 // by the bound of the first rung that may fit; a plan that turns out not to fit sends
 // its group further up the ladder, by as much as it was more than its bound.

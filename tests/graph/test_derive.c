@@ -32,8 +32,8 @@ typedef struct derived_unit {
     char text[TEST_TEXT];
 } derived_unit;
 
-static void make_remaking(derived_unit *unit, builder build, int given,
-                          uint32_t recomputed) {
+static void make_recomputing(derived_unit *unit, builder build, int given,
+                             uint32_t recomputed) {
     tr_tensor_desc descs[] = {rows, rows, rows};
     *unit = (derived_unit){.status = TR_MEMORY};
     unit->graph = tr__graph_create(descs, given, &batch, TR_F32);
@@ -48,7 +48,7 @@ static void make_remaking(derived_unit *unit, builder build, int given,
 }
 
 static void make(derived_unit *unit, builder build, int given) {
-    make_remaking(unit, build, given, TR_RECOMPUTE_NORM | TR_RECOMPUTE_ACTIVATION);
+    make_recomputing(unit, build, given, TR_RECOMPUTE_NORM | TR_RECOMPUTE_ACTIVATION);
 }
 
 static void clear(derived_unit *unit) {
@@ -335,7 +335,7 @@ static void a_block_makes_again_what_it_is_asked_to(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         derived_unit unit;
-        make_remaking(&unit, build_block, 1, cases[i].classes);
+        make_recomputing(&unit, build_block, 1, cases[i].classes);
         assert_string_equal(unit.err.message, "");
         assert_string_equal(
             test_describe_values(unit.graph, unit.derived.saved, unit.text),
@@ -351,7 +351,7 @@ static void a_block_makes_again_what_it_is_asked_to(void **state) {
 static void a_block_is_made_again_in_order(void **state) {
     (void)state;
     derived_unit unit;
-    make_remaking(&unit, build_block, 1, TR_RECOMPUTE_ALL);
+    make_recomputing(&unit, build_block, 1, TR_RECOMPUTE_ALL);
     assert_string_equal(test_describe(unit.graph, &unit.derived, unit.text),
                         "layer_norm(i0 p0 p1 -> n0 n0.1 n0.2)\n"
                         "linear(n0 p2 _ -> n1)\n"

@@ -35,7 +35,7 @@ const tr_kernel *tr__cpu_kernel(const tr_op_desc *desc);
 
 // Runs an op on copies of its 16-bit operands in f32, in the workspace, by the kernel
 // chosen for f32, and rounds the results once: what no kernel is written for. It is
-// also the reference for the 16-bit formats; what its recompute rule makes again may
+// also the reference for the 16-bit formats; what its recompute rule gives may
 // differ by the rounding of what the forward kept.
 extern const tr_kernel tr__widened;
 
