@@ -188,6 +188,20 @@ static void large_products(void **state) {
     check(&d);
 }
 
+// Blocks along k, and pairs of which the last one has a single number.
+static void large_products_of_bf16(void **state) {
+    (void)state;
+    if (!tr__matmul_has(TR_BF16)) {
+        skip();
+    }
+    for (int variant = 0; variant < 16; variant++) {
+        tr_matmul_desc d = variant_of(67, 149, 1601 - variant % 2, variant);
+        d.type = TR_BF16;
+        d.c_type = variant & 8 ? TR_F32 : TR_BF16;
+        check(&d);
+    }
+}
+
 // Rows and columns further apart than they are long, also where there is only one: a
 // side of length 1 leaves the library to guess which way round a matrix is stored.
 static void check_gaps(int64_t m, int64_t n, int64_t k, tr_dtype type,
@@ -374,6 +388,7 @@ int main(void) {
         cmocka_unit_test(odd_sizes),
         cmocka_unit_test(every_variant),
         cmocka_unit_test(large_products),
+        cmocka_unit_test(large_products_of_bf16),
         cmocka_unit_test(gaps),
         cmocka_unit_test(threads_are_as_described),
         cmocka_unit_test(bits_depend_on_row_and_column_alone),

@@ -1,5 +1,6 @@
 // A step does only its work: it takes no memory, opens no file and starts no thread,
 // the reading thread included.
+#include "backend/cpu/isa.h"
 #include "base/memory.h"
 #include "scratch.h"
 #include "trial.h"
@@ -121,6 +122,17 @@ static void steps_take_no_memory(void **state) {
     print_gpt2(state, text);
     check_no_memory(text);
     print_mlp(state, text);
+    check_no_memory(text);
+}
+
+static void steps_in_bf16_take_no_memory(void **state) {
+    char text[TEXT_MAX];
+    if (tr__cpu_has_tiles()) { // there oneDNN multiplies, which takes some
+        skip();
+    }
+    print_gpt2(state, text);
+    size_t length = strlen(text);
+    snprintf(text + length - 1, TEXT_MAX - length, ", \"bf16\": {\"enabled\": true}}");
     check_no_memory(text);
 }
 
@@ -260,6 +272,7 @@ int main(int argc, char **argv) {
         TEST(steps_open_no_file_and_start_no_thread),
         TEST(calls_of_libraries_are_seen),
         TEST(steps_take_no_memory),
+        TEST(steps_in_bf16_take_no_memory),
         TEST(a_run_takes_no_memory_between_steps),
     };
     if (argc == 3) {

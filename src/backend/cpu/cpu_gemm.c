@@ -5,16 +5,19 @@
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/gemm_pack.h"
 #include "backend/cpu/isa.h"
+#include "backend/cpu/pair.h"
 #include "backend/cpu/parallel.h"
+#include "base/half.h"
 
 extern const tr_gemm_kernel TR_ISA_NAME(tr__gemm);
 
 enum {
 #if defined(__AVX512F__)
-    STEPS = 384,
+    STEPS = 384, // of pairs, in a block
 #else
     STEPS = 192,
 #endif
+    BLOCK = STEPS * TR_PAIR_STEPS, // along k
     BLOCK_ROWS = 512,
     PACK_COST = 8,   // of an element, in multiplications
     GRAIN_SHARE = 5, // multiplications in the time of moving one f32
@@ -27,10 +30,10 @@ typedef struct grid {
 typedef struct part {
     const tr_gemm_run *run;
     tr_range rows, columns;
-    float *a;    // [rows of a block, steps], in panels
-    float *b;    // [steps, columns of a tile]
-    float *tile; // a tile that is not whole, or whose result goes elsewhere
-    float *sums; // [rows of a block, sums_row], where C cannot hold them
+    tr_pair *a;  // [rows of a block, steps], in panels
+    tr_pair *b;  // [steps, columns of a tile]
+    float *tile; // that is not whole
+    float *sums; // [.., sums_row], where C cannot hold them; else NULL
     int64_t sums_row;
 } part;
 
@@ -74,34 +77,49 @@ static int64_t block_rows(int64_t rows) {
     return blocks ? share(rows, (int)blocks, TR_TILE_ROWS) : 0;
 }
 
+static bool is_half(tr_dtype type) {
+    return type == TR_BF16;
+}
+
 // C holds the sums of some steps while the others are added, unless they are yet to be
-// activated and added to what is there.
+// rounded, or to be activated and added to what is there.
 static bool sums_in_c(const tr_matmul_desc *d) {
-    return !(d->relu && d->accumulate);
+    return !is_half(d->c_type) && !(d->relu && d->accumulate);
+}
+
+// Sums that are complete after one block are needed for one tile at a time.
+static bool is_one_block(const tr_matmul_desc *d) {
+    return d->k <= BLOCK;
 }
 
 typedef struct room {
-    int64_t a, b, tile, sums; // floats
+    int64_t a, b, tile, sums; // words of 4 bytes
 } room;
+
+static int64_t sums_room(const tr_matmul_desc *d, int64_t rows, int64_t columns) {
+    return sums_in_c(d)      ? 0
+           : is_one_block(d) ? TR_TILE_ROWS * TR_TILE_COLUMNS
+                             : rounded(rows * columns, 16);
+}
 
 static room room_of(const tr_matmul_desc *d, grid g) {
     int64_t rows = least(share(d->m, g.rows, TR_TILE_ROWS), BLOCK_ROWS);
     int64_t columns = share(d->n, g.columns, TR_TILE_COLUMNS);
-    int64_t steps = least(d->k, STEPS);
+    int64_t steps = least((d->k + TR_PAIR_STEPS - 1) / TR_PAIR_STEPS, STEPS);
     return (room){.a = rounded(rows * steps, 16),
                   .b = rounded(steps * TR_TILE_COLUMNS, 16),
                   .tile = TR_TILE_ROWS * TR_TILE_COLUMNS,
-                  .sums = sums_in_c(d) ? 0 : rounded(rows * columns, 16)};
+                  .sums = sums_room(d, rows, columns)};
 }
 
-static int64_t floats_of(room r) {
+static int64_t words_of(room r) {
     return r.a + r.b + r.tile + r.sums;
 }
 
 static size_t workspace(const tr_matmul_desc *d) {
     grid g = cut(d);
-    int64_t floats = floats_of(room_of(d, g)) * g.rows * g.columns;
-    return (size_t)floats * sizeof(float);
+    int64_t words = words_of(room_of(d, g)) * g.rows * g.columns;
+    return (size_t)words * sizeof(float);
 }
 
 // ---- one tile
@@ -125,40 +143,80 @@ static void move_tile(const float *tile, int64_t tile_row, const place *at) {
     }
 }
 
-static tr_vf finished(const part *p, tr_vf sum, tr_vf bias, tr_vf before) {
-    tr_vf zero = tr_v_set(0), value = sum + bias;
-    value = p->run->desc->relu ? tr_v_select(value > zero, value, zero) : value;
-    return value + before;
+// Numbers of an operand from f32 or to it; `left` of a vector.
+static tr_vf load_some(const void *from, int64_t at, bool half, int left) {
+    float some[TR_VW] = {0};
+    for (int i = 0; half && i < left; i++) {
+        some[i] = tr__bf16_to_f32(((const uint16_t *)from)[at + i]);
+    }
+    return half ? tr_v_load(some) : tr_v_load_part((const float *)from + at, left, 0);
 }
 
-// One row: bias, activation, and what is added to where C did not hold the sums.
-static void finish_row(const part *p, const float *sums, const float *bias,
-                       int64_t columns, float *c) {
-    bool add = p->run->accumulate && p->sums;
-    int64_t q = 0;
-    for (; q + TR_VW <= columns; q += TR_VW) {
-        tr_v_store(c + q, finished(p, tr_v_load(sums + q),
-                                   bias ? tr_v_load(bias + q) : tr_v_set(0),
-                                   add ? tr_v_load(c + q) : tr_v_set(0)));
+static tr_vf load(const void *from, int64_t at, bool half, int left) {
+    return left < TR_VW ? load_some(from, at, half, left)
+           : half       ? tr_v_of_bf16(tr_v_load_h((const uint16_t *)from + at))
+                        : tr_v_load((const float *)from + at);
+}
+
+static void store(void *to, int64_t at, bool half, int left, tr_vf v) {
+    uint16_t some[TR_VW];
+    if (half && left == TR_VW) {
+        tr_v_store_h((uint16_t *)to + at, tr_v_to_bf16(v));
+    } else if (half) {
+        tr_v_store_h(some, tr_v_to_bf16(v));
+        memcpy((uint16_t *)to + at, some, (size_t)left * sizeof *some);
+    } else if (left == TR_VW) {
+        tr_v_store((float *)to + at, v);
+    } else {
+        tr_v_store_part((float *)to + at, v, left);
     }
-    if (q < columns) {
-        int left = (int)(columns - q);
-        tr_vf old = add ? tr_v_load_part(c + q, left, 0) : tr_v_set(0);
-        tr_vf more = bias ? tr_v_load_part(bias + q, left, 0) : tr_v_set(0);
-        tr_v_store_part(
-            c + q, finished(p, tr_v_load_part(sums + q, left, 0), more, old), left);
+}
+
+// One row of a tile, whose first element in C is `at`: bias, activation, rounding, and
+// what is added to where C did not hold the sums.
+static void finish_row(const part *p, const float *sums, const place *of, int64_t at) {
+    const tr_gemm_run run = *p->run;
+    const tr_matmul_desc d = *run.desc;
+    const bool add = run.accumulate && p->sums, half = is_half(d.c_type);
+    const tr_vf zero = tr_v_set(0);
+    for (int64_t q = 0; q < of->columns; q += TR_VW) {
+        int left = (int)least(of->columns - q, TR_VW);
+        tr_vf value = load(sums, q, false, left);
+        value += d.bias ? load(run.bias, of->j + q, is_half(d.type), left) : zero;
+        value = d.relu ? tr_v_select(value > zero, value, zero) : value;
+        value += add ? load(run.c, at + q, half, left) : zero;
+        store(run.c, at + q, half, left, value);
     }
+}
+
+// A whole tile that is only to be rounded.
+static void round_tile(const place *of, int64_t c_row, uint16_t *c) {
+    for (int64_t r = 0; r < TR_TILE_ROWS; r++) {
+        for (int64_t q = 0; q < TR_TILE_COLUMNS; q += TR_VW) {
+            tr_v_store_h(c + r * c_row + q,
+                         tr_v_to_bf16(tr_v_load(of->sums + r * of->sums_row + q)));
+        }
+    }
+}
+
+static bool is_only_rounded(const part *p, const place *at) {
+    const tr_matmul_desc *d = p->run->desc;
+    return is_half(d->c_type) && !d->bias && !d->relu && !p->run->accumulate &&
+           at->rows == TR_TILE_ROWS && at->columns == TR_TILE_COLUMNS;
 }
 
 static void finish(const part *p, const place *at) {
     const tr_matmul_desc *d = p->run->desc;
-    const float *bias = d->bias ? (const float *)p->run->bias + at->j : NULL;
-    float *c = (float *)p->run->c + at->i * d->c_row + at->j;
-    if (!bias && !d->relu) {
+    int64_t first = at->i * d->c_row + at->j;
+    if (!d->bias && !d->relu && !p->sums) {
+        return;
+    }
+    if (is_only_rounded(p, at)) {
+        round_tile(at, d->c_row, (uint16_t *)p->run->c + first);
         return;
     }
     for (int64_t r = 0; r < at->rows; r++) {
-        finish_row(p, at->sums + r * at->sums_row, bias, at->columns, c + r * d->c_row);
+        finish_row(p, at->sums + r * at->sums_row, at, first + r * d->c_row);
     }
 }
 
@@ -186,59 +244,76 @@ typedef struct block {
 static void pack_a(const part *p, const block *of) {
     const tr_matmul_desc *d = p->run->desc;
     const tr_pack pack = {
-        .from = (const float *)p->run->a + of->rows.begin * d->a_row +
+        .from = (const tr_number *)p->run->a + of->rows.begin * d->a_row +
                 of->steps.begin * d->a_col,
         .step = d->a_col,
         .lane = d->a_row,
-        .steps = of->steps.end - of->steps.begin,
+        .count = of->steps.end - of->steps.begin,
         .lanes = of->rows.end - of->rows.begin,
     };
     tr__pack_a(&pack, p->a);
 }
 
-// Packs the columns of B, or says that the first tile may do so while it multiplies.
-static bool pack_b(const part *p, const block *of, const place *at, tr_tile *t) {
+static tr_pack columns_of(const part *p, const block *of, int64_t j) {
     const tr_matmul_desc *d = p->run->desc;
-    const tr_pack pack = {
+    return (tr_pack){
         .from =
-            (const float *)p->run->b + of->steps.begin * d->b_row + at->j * d->b_col,
+            (const tr_number *)p->run->b + of->steps.begin * d->b_row + j * d->b_col,
         .step = d->b_row,
         .lane = d->b_col,
-        .steps = of->steps.end - of->steps.begin,
-        .lanes = at->columns,
+        .count = of->steps.end - of->steps.begin,
+        .lanes = least(p->columns.end - j, TR_TILE_COLUMNS),
     };
-    t->b = pack.from;
-    t->b_row = pack.step;
-    if (pack.lane == 1 && pack.lanes == TR_TILE_COLUMNS) {
-        return true;
+}
+
+// Packs the columns of B, or says where the first tile finds them.
+static const tr_number *pack_b(const part *p, const tr_pack *columns) {
+    if (columns->lane == 1 && columns->lanes == TR_TILE_COLUMNS &&
+        tr__pack_even(columns)) {
+        return columns->from;
     }
-    tr__pack_b(&pack, p->b);
-    return false;
+    tr__pack_b(columns, p->b);
+    return NULL;
+}
+
+static void locate_sums(const part *p, const block *of, place *at) {
+    const tr_matmul_desc *d = p->run->desc;
+    if (!p->sums) {
+        at->sums = (float *)p->run->c + at->i * d->c_row + at->j;
+        at->sums_row = d->c_row;
+    } else if (is_one_block(d)) {
+        at->sums = p->sums;
+        at->sums_row = TR_TILE_COLUMNS;
+    } else {
+        at->sums = p->sums + (at->i - of->rows.begin) * p->sums_row +
+                   (at->j - p->columns.begin);
+        at->sums_row = p->sums_row;
+    }
 }
 
 static void locate(const part *p, const block *of, place *at) {
-    const tr_gemm_run *run = p->run;
-    const tr_matmul_desc *d = run->desc;
-    at->sums_row = p->sums ? p->sums_row : d->c_row;
-    at->sums = p->sums ? p->sums + (at->i - of->rows.begin) * p->sums_row +
-                             (at->j - p->columns.begin)
-                       : (float *)run->c + at->i * d->c_row + at->j;
-    at->add = of->steps.begin > 0 || (run->accumulate && !p->sums);
-    at->last = of->steps.end == d->k;
+    locate_sums(p, of, at);
+    at->add = of->steps.begin > 0 || (p->run->accumulate && !p->sums);
+    at->last = of->steps.end == p->run->desc->k;
     at->rows = least(of->rows.end - at->i, TR_TILE_ROWS);
 }
 
 // All rows of a block by some columns.
 static void run_columns(const part *p, const block *of, place at) {
-    tr_tile t = {.steps = of->steps.end - of->steps.begin};
-    bool first = pack_b(p, of, &at, &t);
-    for (at.i = of->rows.begin; at.i < of->rows.end; at.i += TR_TILE_ROWS) {
-        t.a = p->a + (at.i - of->rows.begin) * t.steps;
-        t.keep = first ? p->b : NULL;
-        t.b = first ? t.b : p->b;
-        first = false;
+    const tr_pack columns = columns_of(p, of, at.j);
+    int64_t rows = of->rows.end - of->rows.begin;
+    tr_tile t = {
+        .steps = tr__pack_steps(&columns),
+        .from = pack_b(p, &columns),
+        .from_row = columns.step,
+        .b = p->b,
+    };
+    for (int64_t i = 0; i < rows; i += TR_TILE_ROWS) {
+        at.i = of->rows.begin + i;
+        t.a = p->a + i * t.steps;
         locate(p, of, &at);
         multiply(p, &t, &at);
+        t.from = NULL;
     }
 }
 
@@ -256,15 +331,15 @@ static void run_block(const part *p, block of) {
 static part part_of(const tr_gemm_run *run, grid g, int index) {
     const tr_matmul_desc *d = run->desc;
     room r = room_of(d, g);
-    float *at = (float *)run->workspace + index * floats_of(r);
+    tr_pair *at = (tr_pair *)run->workspace + index * words_of(r);
     part p = {
         .run = run,
         .rows = tr__range_part(d->m, TR_TILE_ROWS, index / g.columns, g.rows),
         .columns = tr__range_part(d->n, TR_TILE_COLUMNS, index % g.columns, g.columns),
         .a = at,
         .b = at + r.a,
-        .tile = at + r.a + r.b,
-        .sums = r.sums ? at + r.a + r.b + r.tile : NULL,
+        .tile = (float *)(at + r.a + r.b),
+        .sums = r.sums ? (float *)(at + r.a + r.b + r.tile) : NULL,
     };
     p.sums_row = p.columns.end - p.columns.begin;
     return p;
@@ -277,9 +352,9 @@ static void run_part(const void *work, int index, int parts) {
     part p = part_of(run, cut(run->desc), index);
     int64_t rows = block_rows(p.rows.end - p.rows.begin);
     for (int64_t i = p.rows.begin; i < p.rows.end; i += rows) {
-        for (int64_t s = 0; s < k; s += STEPS) {
+        for (int64_t s = 0; s < k; s += BLOCK) {
             run_block(&p, (block){{i, least(i + rows, p.rows.end)},
-                                  {s, least(s + STEPS, k)}});
+                                  {s, least(s + BLOCK, k)}});
         }
     }
 }

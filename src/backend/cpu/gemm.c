@@ -6,7 +6,19 @@ extern const tr_gemm_kernel TR_ISA_KERNELS(tr__gemm);
 
 static const tr_gemm_kernel *const kernels[TR_ISA_COUNT] = TR_ISA_TABLE(&tr__gemm);
 
+#if defined(__x86_64__)
+extern const tr_gemm_kernel tr__gemm_avx512_pairs;
+
+// oneDNN's are faster where there are tiles.
+static const tr_gemm_kernel *of_bf16(void) {
+    return tr__cpu_has_bf16() && !tr__cpu_has_tiles() ? &tr__gemm_avx512_pairs : NULL;
+}
+#else
+static const tr_gemm_kernel *of_bf16(void) {
+    return NULL;
+}
+#endif
+
 const tr_gemm_kernel *tr__gemm_kernel(const tr_matmul_desc *desc) {
-    bool f32 = desc->type == TR_F32 || desc->type == TR_NONE;
-    return f32 ? kernels[tr__cpu_isa()] : NULL;
+    return desc->type == TR_BF16 ? of_bf16() : kernels[tr__cpu_isa()];
 }

@@ -3,7 +3,8 @@
 #ifndef TR_BACKEND_CPU_GEMM_TILE_H
 #define TR_BACKEND_CPU_GEMM_TILE_H
 
-#include "backend/cpu/simd.h"
+#include "backend/cpu/pair.h"
+#include "backend/cpu/simd_half.h"
 
 #include <stdbool.h>
 
@@ -18,38 +19,82 @@ enum { TR_TILE_ROWS = 2 }; // here a product needs a register of its own
 enum {
     TR_TILE_VECTORS = 3,
     TR_TILE_COLUMNS = TR_TILE_VECTORS * TR_VW,
-    TR_TILE_AHEAD = 12, // rows of B that are asked of memory before they are used
+    TR_TILE_AHEAD = 12, // rows: so early B is asked of memory,
+    TR_TILE_SOON = 8,   // and of the second cache once it is packed
 };
 
+// An element of A or B: tr_pair has one, or two that follow each other along k.
+#if defined(TR_PAIRS)
+typedef uint16_t tr_number;
+#else
+typedef float tr_number;
+#endif
+
+// One step of a vector of columns, each a tr_pair: the numbers of a pair are `row`
+// apart.
+static inline tr_vc tr__pairs_of_rows(const tr_number *from, int64_t row) {
+#if defined(TR_PAIRS)
+    tr_vu low = __builtin_convertvector(tr_v_load_h(from), tr_vu);
+    tr_vu high = __builtin_convertvector(tr_v_load_h(from + row), tr_vu);
+    return low | high << 16;
+#else
+    (void)row;
+    return tr_v_load_c(from);
+#endif
+}
+
 typedef struct tr_tile {
-    int64_t steps;
-    const float *a; // [steps, TR_TILE_ROWS]
-    const float *b; // [steps, columns of the tile], rows `b_row` apart
-    int64_t b_row;
-    float *keep; // b's rows, adjacent, are written here as they are read; or NULL
-    float *c;    // rows `c_row` apart
+    int64_t steps;         // pairs along k
+    const tr_pair *a;      // [steps, TR_TILE_ROWS]
+    const tr_number *from; // the operand B, rows `from_row` apart; NULL: packed before
+    int64_t from_row;
+    tr_pair *b; // [steps, columns of the tile]; written where `from` is read
+    float *c;   // rows `c_row` apart
     int64_t c_row;
     bool add; // += instead of =
 } tr_tile;
 
-static inline __attribute__((always_inline)) void
-tr__tile_ask(const float *from, int64_t row, const int rows, const int vectors) {
-    for (int i = 0; i < rows; i++) {
-        for (int j = 0; j < vectors * TR_VW; j += 16) {
-            __builtin_prefetch(from + i * row + j);
-        }
+// Asks for what is read soon.
+static inline __attribute__((always_inline)) void tr__tile_ask(const void *from,
+                                                               const int bytes) {
+    for (int i = 0; i < bytes; i += 64) {
+        __builtin_prefetch((const char *)from + i);
     }
 }
 
 // sums[i][j] += a[i] b[j]
 static inline __attribute__((always_inline)) void
-tr__tile_step(const float *a, const tr_vf *b, const int vectors,
+tr__tile_step(const tr_pair *a, const tr_vc *b, const int vectors,
               tr_vf sums[TR_TILE_ROWS][TR_TILE_VECTORS]) {
     for (int i = 0; i < TR_TILE_ROWS; i++) {
-        tr_vf x = tr_v_set(a[i]);
+        tr_vc x = tr_v_set_c(a[i]);
         for (int j = 0; j < vectors; j++) {
-            sums[i][j] += x * b[j];
+            sums[i][j] = tr_v_add_c(sums[i][j], x, b[j]);
         }
+    }
+}
+
+// One step's row of B, from the operand or packed before.
+static inline __attribute__((always_inline)) void
+tr__tile_row(const tr_tile *t, int64_t step, const int vectors, const bool first,
+             tr_vc *row) {
+    tr_pair *b = t->b + step * vectors * TR_VW;
+    if (!first) {
+        tr__tile_ask(b + TR_TILE_SOON * vectors * TR_VW,
+                     vectors * TR_VW * (int)sizeof *b);
+        for (int j = 0; j < vectors; j++) {
+            row[j] = tr_v_load_c(b + j * TR_VW);
+        }
+        return;
+    }
+    const tr_number *from = t->from + step * TR_PAIR_STEPS * t->from_row;
+    for (int i = 0; i < TR_PAIR_STEPS; i++) {
+        tr__tile_ask(from + (TR_TILE_AHEAD + i) * t->from_row,
+                     vectors * TR_VW * (int)sizeof *from);
+    }
+    for (int j = 0; j < vectors; j++) {
+        row[j] = tr__pairs_of_rows(from + j * TR_VW, t->from_row);
+        tr_v_store_c(b + j * TR_VW, row[j]);
     }
 }
 
@@ -65,29 +110,19 @@ tr__tile_store(const tr_tile *t, const int vectors,
 }
 
 static inline __attribute__((always_inline)) void
-tr__tile_run(const tr_tile *t, const int vectors, const bool keep) {
-    const float *a = t->a, *b = t->b;
-    int64_t b_row = keep ? t->b_row : vectors * TR_VW;
-    float *kept = t->keep;
+tr__tile_run(const tr_tile *t, const int vectors, const bool first) {
+    const tr_pair *a = t->a;
     tr_vf sums[TR_TILE_ROWS][TR_TILE_VECTORS];
-    tr__tile_ask(t->c, t->c_row, TR_TILE_ROWS, vectors);
     for (int i = 0; i < TR_TILE_ROWS; i++) {
+        tr__tile_ask(t->c + i * t->c_row, vectors * TR_VW * (int)sizeof(float));
         for (int j = 0; j < vectors; j++) {
             sums[i][j] = tr_v_set(0);
         }
     }
-    for (int64_t p = 0; p < t->steps; p++, a += TR_TILE_ROWS, b += b_row) {
-        tr_vf row[TR_TILE_VECTORS];
-        for (int j = 0; j < vectors; j++) {
-            row[j] = tr_v_load(b + j * TR_VW);
-        }
-        if (keep) {
-            tr__tile_ask(b + TR_TILE_AHEAD * b_row, 0, 1, vectors);
-            for (int j = 0; j < vectors; j++) {
-                tr_v_store(kept + j * TR_VW, row[j]);
-            }
-            kept += vectors * TR_VW;
-        }
+    for (int64_t s = 0; s < t->steps; s++, a += TR_TILE_ROWS) {
+        tr_vc row[TR_TILE_VECTORS];
+        __builtin_prefetch(a + t->steps * TR_TILE_ROWS, 0, 2); // the next tile's
+        tr__tile_row(t, s, vectors, first, row);
         tr__tile_step(a, row, vectors, sums);
     }
     tr__tile_store(t, vectors, sums);
@@ -112,7 +147,7 @@ static __attribute__((noinline)) void tr__tile_first(const tr_tile *t) {
 }
 
 static inline void tr__tile(const tr_tile *t, int vectors) {
-    if (t->keep) {
+    if (t->from) {
         tr__tile_first(t);
     } else if (vectors == TR_TILE_VECTORS) {
         tr__tile_wide(t);

@@ -9,7 +9,7 @@
 // The same for the whole life of the process; to ask oneDNN takes half a microsecond.
 static pthread_once_t asked = PTHREAD_ONCE_INIT;
 static tr_isa best = TR_ISA_GENERIC;
-static bool bf16;
+static bool bf16, tiles;
 
 #if defined(__x86_64__)
 // What oneDNN may use is a set of bits: all that the processor has, or less where
@@ -31,6 +31,7 @@ static void ask(void) {
         best = TR_ISA_AVX512;
         bf16 = dnnl_has(dnnl_cpu_isa_avx512_core_bf16) &&
                __builtin_cpu_supports("avx512bf16");
+        tiles = bf16 && dnnl_has(dnnl_cpu_isa_avx512_core_amx);
     } else if (dnnl_has(dnnl_cpu_isa_avx2) && __builtin_cpu_supports("avx2") &&
                __builtin_cpu_supports("fma") && has_f16c()) {
         best = TR_ISA_AVX2;
@@ -49,6 +50,11 @@ tr_isa tr__cpu_isa(void) {
 bool tr__cpu_has_bf16(void) {
     pthread_once(&asked, ask);
     return bf16;
+}
+
+bool tr__cpu_has_tiles(void) {
+    pthread_once(&asked, ask);
+    return tiles;
 }
 
 const char *tr__isa_name(tr_isa isa) {

@@ -18,6 +18,8 @@ typedef enum tr_isa {
 tr_isa tr__cpu_isa(void);
 // Does it multiply pairs of bf16 and add them up in f32 (AVX512-BF16)?
 bool tr__cpu_has_bf16(void);
+// And blocks of them at once (AMX)?
+bool tr__cpu_has_tiles(void);
 const char *tr__isa_name(tr_isa isa);
 
 // In a kernel file, TR_ISA_NAME(tr__gelu_kernel) is tr__gelu_kernel_avx512 when the

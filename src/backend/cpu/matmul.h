@@ -2,7 +2,8 @@
 // whatever the operands are.
 //
 // A product is described, prepared and run through this interface alone; what computes
-// it shows nowhere else: in f32 this project's kernels (gemm.h), in bf16 oneDNN.
+// it shows nowhere else: this project's kernels (gemm.h), or oneDNN where it is faster
+// (bf16 with AMX).
 #ifndef TR_BACKEND_CPU_MATMUL_H
 #define TR_BACKEND_CPU_MATMUL_H
 
@@ -42,9 +43,9 @@ size_t tr__matmul_workspace(const tr_matmul *product);
 
 // Runs the product with `threads` threads. a, b, c: as described; bias: [n] or NULL.
 // One run at a time for one product. The result is a function of the operands, the
-// description and the processor; in f32, an element is one of its row of A, its column
-// of B and k alone. In f32 nothing is allocated and nothing fails; in bf16 TR_MEMORY
-// (oneDNN has none for its lists) and TR_INTERNAL leave the result undefined.
+// description and the processor; with our own kernels an element is one of its row of
+// A, its column of B and k alone, nothing is allocated, and nothing fails. With oneDNN
+// TR_MEMORY (it has none for its lists) and TR_INTERNAL leave the result undefined.
 tr_status tr__matmul_run(tr_matmul *product, bool accumulate, const void *a,
                          const void *b, const void *bias, void *c, void *workspace);
 

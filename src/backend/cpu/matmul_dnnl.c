@@ -1,5 +1,5 @@
-// The matrix products: those of f32 by this project's kernels (gemm.h), those of bf16
-// by oneDNN's primitives, which take their scratch memory from us, too.
+// The matrix products: by this project's kernels (gemm.h), or where there are none by
+// oneDNN's primitives, which take their scratch memory from us, too.
 #include "backend/cpu/matmul.h"
 
 #include "backend/cpu/dnnl.h"
