@@ -1,4 +1,4 @@
-// What the kinds of steps share while a plan is walked.
+// What all shapes of steps share while a plan is walked.
 #ifndef TR_EXEC_WALK_H
 #define TR_EXEC_WALK_H
 
@@ -21,9 +21,9 @@ struct tr_executor {
     const tr_backend *backend;
     char *base[TR_SPACES]; // starts of the arenas
     tr_comm *comm;         // NULL: one rank
-    // What works on a stream beside the walk: a queue of a discrete device, a copy
-    // engine of bytes in the host's memory and its files, or a launcher of the host's
-    // kernels. All NULL: the walk does the stream's steps itself.
+    // What runs a stream beside the walk: a queue of a discrete device, a copy engine
+    // for the host's memory and its files, or a launcher of the host's kernels. All
+    // NULL: the walk does the stream's steps itself.
     tr_device_queue *queue[TR_STREAMS];
     tr_copy_engine *copy_engine[TR_STREAMS];
     tr_launcher *launcher[TR_STREAMS];
@@ -50,7 +50,7 @@ typedef struct tr_work {
     tr_error *err;
 } tr_work;
 
-// A launch, with all that may have changed when its stream comes to it.
+// A launch, with a copy of everything that may change before its stream comes to it.
 typedef struct tr_launch_task {
     const tr_plan_step *step; // NULL: nothing
     tr_sequence_kind sequence;
@@ -106,10 +106,11 @@ tr_status tr__launch_program(const tr_executor *ex, tr_device_queue *queue,
                              const tr_launch_task *task, const tr_program *program,
                              tr_error *err);
 // ---- finite.c
-// Is what this step's ops make looked at? In fp16, where much can overflow.
+// Does the executor check the results of this step's ops for infinities and NaN? It
+// does in fp16, where much can overflow.
 bool tr__watches_finite(const tr_executor *ex, const tr_launch_task *task);
-// Launches that look whether all is finite that the instruction makes. What is first
-// not is noted in the statistics.
+// Launches the checks of an instruction's results. The first result that is not finite
+// is noted in the statistics.
 void tr__note_finite(const tr_executor *ex, tr_device_queue *queue,
                      const tr_plan_step *step, size_t instruction,
                      const tr_op_desc *desc, const tr_launch *launch);
@@ -142,12 +143,12 @@ tr_status tr__stream_wait(tr_executor *ex, tr_stream stream, int64_t ticket,
                           tr_error *err);
 void tr__stream_watch(tr_executor *ex, tr_stream stream, tr_task_span *spans,
                       int64_t count);
-// In place of a step that is left out.
+// Takes the place of a step whose guard does not permit it.
 void tr__stream_skip(tr_executor *ex, tr_stream stream);
-// Until nothing is under way on any stream.
+// Waits until no stream has work.
 tr_status tr__streams_wait(tr_executor *ex, tr_error *err);
-// Until everything is done that the step waits for; a step of a device's queue waits
-// for other queues there, while the walk goes on.
+// Waits until everything is done that the step waits for. A step of a device's queue
+// waits for other queues on the device, while the walk goes on.
 tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step);
 
 #endif

@@ -1,4 +1,4 @@
-// Flat buffers: what lies in them, where, and in which types.
+// Flat buffers: their content, their places and their types.
 #ifndef TR_PLAN_FLAT_H
 #define TR_PLAN_FLAT_H
 
@@ -8,13 +8,13 @@
 
 #include <tranche/plan.h>
 
-// One tensor of the model, or one slice of it, where it lies in its flat buffer.
+// One tensor of the model, or one slice of it, as it lies in its flat buffer.
 typedef struct tr_plan_param {
     char *name;    // full
     uint64_t hash; // of the name
     tr_shape shape;
-    // The tensor that files hold, and the first element of it that this is: of itself
-    // 0.
+    // The tensor in files, and the number of its element that is this one's first; 0 if
+    // this is the whole tensor.
     const char *stored;
     tr_shape stored_shape;
     int64_t first;
@@ -38,8 +38,8 @@ typedef struct tr_flat_range {
     int64_t first, count;
 } tr_flat_range;
 
-// A flat buffer: all trained parameters of one unit, or all frozen ones, or one tied
-// tensor. The grain of sharding.
+// A flat buffer: all trained parameters of one unit, or all its frozen ones, or one
+// tied tensor. It is sharded as a whole.
 typedef struct tr_flat {
     const char *name;
     tr_param_axes axes; // of all its parameters
@@ -79,7 +79,7 @@ typedef struct tr_binding {
     int32_t grad[TR_UNIT_FLATS_MAX]; // f32
 } tr_binding;
 
-// A binding of the plan, one that is there already where it is the same; -1: no memory.
+// Adds a binding to the plan, or finds the same one. Returns its index; -1: no memory.
 int32_t tr__plan_bind(tr_plan *plan, const tr_binding *binding, tr_error *err);
 // Is it kept in the 16 bits that units compute with, and in nothing else?
 bool tr__flat_is_half(const tr_flat *flat);
@@ -106,11 +106,11 @@ bool tr__flat_has_gaps(const tr_plan *plan, int flat);
 // device.
 int64_t tr__plan_trained(const tr_plan *plan);
 int64_t tr__plan_staying(const tr_plan *plan);
-// Backward steps of one scope add to one gradient of a flat, before it is handed to
-// other ranks: those of the optimizer step, of the wave (stages 2 and 3) or, for a
-// slice of a tied tensor, of one unit in it. A slice is so never there in full for
-// longer than one of its users is at work, and the ranks' sums take what each user has
-// made.
+// The backward steps of one scope add to one gradient of a flat buffer before it goes
+// to other ranks. A scope is the optimizer step, the wave (stages 2 and 3) or, for a
+// slice of a tied tensor, one unit in the wave. So the whole gradient of a slice is in
+// memory only while one of its users computes, and the ranks' sums take the
+// contribution of each user.
 int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave);
 
 #endif

@@ -1,4 +1,5 @@
-// Inside of a plan. Passes fill it in, in the order of plan.c; nobody changes it after.
+// The content of a plan. Passes fill it in, in the order of plan.c. Nobody changes it
+// afterwards.
 #ifndef TR_PLAN_PLAN_H
 #define TR_PLAN_PLAN_H
 
@@ -76,7 +77,7 @@ struct tr_plan {
     tr_traffic traffic;
     int logits;   // buffer, -1: none
     int exchange; // buffer: what moves between NVMe and files passes through it; -1: no
-    // Of each arena: buffers that live always come first; all bytes of it.
+    // The size of each arena. Buffers that live always come first in it.
     int64_t persistent_bytes[TR_SPACES], arena_bytes[TR_SPACES];
     tr_ledger ledger;
     double flops;
@@ -90,21 +91,22 @@ tr_target tr__request_target(const tr_plan_request *request);
 tr_target tr__request_host(const tr_plan_request *request);
 // A buffer of the plan; -1 and an error when there is no memory.
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
-// Where what host and device share lies: micro-batches, statistics, the model's states,
-// logits. A discrete device reaches it on the host.
+// The space of what host and device share: micro-batches, statistics, the model's
+// states, logits. A discrete device reaches it on the host.
 tr_space tr__plan_shared_space(const tr_plan *plan);
 // Does this rank run the unit?
 bool tr__plan_runs(const tr_plan *plan, int unit);
 // Ranks along the data axis, and which of them this one is.
 int64_t tr__data_ranks(const tr_plan_request *request);
 int64_t tr__data_rank(const tr_plan_request *request);
-// The ZeRO stage that is at work: with one data rank there is nothing to shard.
+// The ZeRO stage in effect: with one data rank there is nothing to shard, so it is 0.
 int tr__plan_stage(const tr_plan *plan);
 // Of one model: does everything that outlives a step lie in both at the same places?
 bool tr__plans_same_places(const tr_plan *a, const tr_plan *b);
-// In how many slices the plan has a stored tensor at most: 1 where none is sliced.
+// The largest number of slices that a stored tensor has in the plan: 1 if none is
+// sliced.
 int tr__plan_slices(const tr_plan *plan);
-// The step at which most bytes of a space live, and of which sequence.
+// The step at which most bytes of a space are in use, and its sequence.
 tr_status tr__plan_fullest(const tr_plan *plan, tr_space space, tr_sequence_kind *kind,
                            int32_t *step, tr_error *err);
 
