@@ -86,6 +86,22 @@ static inline void tr__pack_slowly(const tr_pack *p, int64_t width, tr_pair *out
 // A vector has a step of so many panels of A, which are `panel` apart.
 enum { TR_PACK_PANELS = TR_VW / TR_TILE_ROWS };
 
+// The compiler would take the way through memory.
+#if defined(__AVX512F__)
+static inline void tr__pack_deal(tr_vc v, int64_t panel, tr_pair *out) {
+    __m256i low = _mm512_castsi512_si256((__m512i)v);
+    __m256i high = _mm512_extracti64x4_epi64((__m512i)v, 1);
+    memcpy(out, &low, sizeof low);
+    memcpy(out + panel, &high, sizeof high);
+}
+#elif defined(__AVX2__)
+static inline void tr__pack_deal(tr_vc v, int64_t panel, tr_pair *out) {
+    __m128i low = _mm256_castsi256_si128((__m256i)v);
+    __m128i high = _mm256_extracti128_si256((__m256i)v, 1);
+    memcpy(out, &low, sizeof low);
+    memcpy(out + panel, &high, sizeof high);
+}
+#else
 static inline void tr__pack_deal(tr_vc v, int64_t panel, tr_pair *out) {
     const char *from = (const char *)&v;
     for (int q = 0; q < TR_PACK_PANELS; q++) {
@@ -93,6 +109,7 @@ static inline void tr__pack_deal(tr_vc v, int64_t panel, tr_pair *out) {
                TR_TILE_ROWS * sizeof *out);
     }
 }
+#endif
 
 // TR_VW lanes, each adjacent along k, for TR_VW steps.
 static inline __attribute__((always_inline)) void
