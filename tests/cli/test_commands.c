@@ -186,9 +186,14 @@ static void test_plan_for_a_target(void **state) {
                    LIST("plan", "run.json", "--machine", "m.json", "--threads", "3"));
     assert_says(text, "kernels: generic, 3 threads\n");
     free(text);
-    file_text(state, "m.json", MACHINE_FOR("\"backend\": \"cuda\""));
+    file_text(state, "m.json", MACHINE_FOR("\"backend\": \"tpu\""));
     fail_with(state, NULL, LIST("plan", "run.json", "--machine", "m.json"), 2,
-              LIST("m.json:1: target.backend is \"cuda\"", "\"cpu\""));
+              LIST("m.json:1: target.backend is \"tpu\"", "\"cpu\", \"cuda\""));
+    file_text(state, "m.json", MACHINE_FOR("\"backend\": \"cuda\""));
+    fail_with(
+        state, NULL,
+        LIST("plan", "run.json", "--machine", "m.json", "--set", "device=cpu"), 2,
+        LIST("device is \"cpu\", but the machine file's target.backend is \"cuda\""));
     file_text(state, "m.json", MACHINE_FOR("\"level\": \"avx1024\""));
     fail_with(state, NULL, LIST("plan", "run.json", "--machine", "m.json"), 2,
               LIST("m.json: target.level is \"avx1024\"", "\"generic\" to"));

@@ -270,7 +270,8 @@ static void rules_of_the_fused_op(void **state) {
     attr.dropout = 1;
     assert_int_not_equal(tr__op_residual_norm.infer(&node, out, &count, &err), TR_OK);
     assert_string_equal(
-        err.message, "residual_norm: the dropout probability is 1, must be in [0, 1)");
+        err.message,
+        "residual_norm: the dropout probability is 1 and must be in [0, 1)");
 }
 
 int main(void) {

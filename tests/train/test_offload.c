@@ -246,7 +246,7 @@ static void what_cannot_be_is_refused(void **state) {
         const char *words;
     } cases[] = {
         {{"cpu", "none", 2, 0, true, false},
-         "execution.wave is 2, but gradients leave"},
+         "execution.wave is 2, but gradients go to the host"},
     };
     world w = {.tokens = true, .batch = 4, .micro = 1, .optimizer = adam};
     samples_tokens(&w.data, 9, 9, 61, 5);

@@ -418,7 +418,7 @@ static void hostile_shapes(void **state) {
     static const struct {
         const char *model, *data, *part;
     } cases[] = {
-        {"\"depth\": 21", "\"features\": 192", "depth 21 is no residual network"},
+        {"\"depth\": 21", "\"features\": 192", "depth 21 is not one of the paper's"},
         {"\"image_size\": 0", "\"features\": 192", "image_size"},
         {"\"image_size\": 9", "\"features\": 192", "image_size"},
         {"\"num_channels\": -1", "\"features\": 192", "num_channels"},

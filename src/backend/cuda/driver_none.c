@@ -1,8 +1,8 @@
-// A build without nvcc: there is no device.
+// A build without TRANCHE_CUDA: there is no device.
 #include "backend/cuda/driver.h"
 
 static const char *missing(void) {
-    return "this build was made without CUDA: install NVIDIA's toolkit and build again";
+    return "this program was built without CUDA: build it with -DTRANCHE_CUDA=ON";
 }
 
 const tr_cuda_driver *tr__cuda_driver(void) {

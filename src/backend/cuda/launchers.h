@@ -1,6 +1,6 @@
 // What the header of an op's launchers (cuda.h) begins with. They are C functions that
-// C++ files define; a build without nvcc has none of them, and no device to call them
-// for (driver_none.c).
+// C++ files define; a build without TRANCHE_CUDA has none of them, and no device to
+// call them for (driver_none.c).
 #ifndef TR_BACKEND_CUDA_LAUNCHERS_H
 #define TR_BACKEND_CUDA_LAUNCHERS_H
 
