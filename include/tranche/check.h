@@ -1,7 +1,8 @@
-// One optimizer step of a run in several cuts and precisions, and how far their
-// gradients differ. A cut changes nothing but rounding, so a larger difference is a
-// mistake of the model or of its loss: a loss that is divided where it must not be, a
-// statistic over the micro-batch alone, a gradient that an op does not add up.
+// Makes one optimizer step of a run in several cuts and precisions, and compares the
+// gradients. A cut changes rounding and nothing else. A larger difference shows a
+// mistake of the model or of its loss: a loss divided by the size of the micro-batch, a
+// statistic over the micro-batch alone, or an op that overwrites a gradient instead of
+// adding to it.
 #ifndef TRANCHE_CHECK_H
 #define TRANCHE_CHECK_H
 
@@ -22,20 +23,20 @@ typedef struct tr_check_tensor {
     double norm;   // of its gradient in the first cut
 } tr_check_tensor;
 
-// One way to make the step. Distances are those of tensor t's gradient g from the first
-// cut's f: |g - f| / max(|f|, least |F|), with norms over elements and F the gradient
-// of the whole model: a tensor whose gradient is next to nothing has no digits to agree
-// in.
+// One way to make the step. The distance of a tensor is that of its gradient g from its
+// gradient f in the first cut: |g - f| / max(|f|, least |F|). Norms are Euclidean, and
+// F is the gradient of the whole model. `least` keeps rounding alone from making a
+// large distance of a gradient near zero.
 typedef struct tr_check_cut {
     char name[TR_CHECK_TEXT];    // in words: "micro-batches of 3"
-    char skipped[TR_CHECK_TEXT]; // why it was not made; "": it was
-    bool same_bits;              // it may not differ at all
-    double tolerance;            // the largest distance that is right
-    double least;                // 1e-6, and more where one of them is of 16 bits
+    char skipped[TR_CHECK_TEXT]; // why this cut was left out; "": it was made
+    bool same_bits;              // no bit may differ
+    double tolerance;            // the largest distance that passes
+    double least;                // 1e-6; larger where a cut computes in 16 bits
     double loss, grad_norm;
     double *distance; // [tensors of the check]
     size_t worst;     // the tensor of the largest distance
-    bool passed;      // and the loss is within the tolerance of the first cut's
+    bool passed;      // all distances, and the loss, are within the tolerance
 } tr_check_cut;
 
 typedef struct tr_check {
@@ -46,20 +47,22 @@ typedef struct tr_check {
     bool passed; // every cut that was made
 } tr_check;
 
-// Makes the first step of the run, from its first weights, in each cut. Writes no
-// files. `options`: as for training; what resumes or traces is ignored. Takes the
-// memory of one step and of one more copy of the gradients. `tolerance`: of cuts in
-// f32; 0: 1e-4. Cuts of 16 bits have tolerances of their own. In fp16 the loss scale is
-// lowered until nothing overflows. Not collective: one process. Errors: as tr_run_open
-// and tr_engine_create for the run as it is; TR_USAGE: several ranks, a run whose
-// gradients cannot be read (reproducible mode, or NVMe); TR_NUMBERS: its gradients are
+// Makes the first step of the run, from its initial weights, in each cut. Writes no
+// files. Takes the memory of one step and of one more copy of the gradients.
+// `options`: as for training; those that resume or trace are ignored. `tolerance`: for
+// cuts in f32; 0 means 1e-4. Cuts in 16 bits have tolerances of their own. In fp16 the
+// check lowers the loss scale until nothing overflows.
+// The caller destroys *out. Not collective: one process. Errors: those of tr_run_open
+// and tr_engine_create. TR_USAGE: there are several ranks, or the run's gradients
+// cannot be read (reproducible mode, or gradients on NVMe). TR_NUMBERS: gradients are
 // not finite.
 tr_status tr_check_run(const tr_run_options *options, double tolerance, tr_check **out,
                        tr_error *err);
 void tr_check_destroy(tr_check *check); // NULL-safe
 
-// A line for each cut, with the tensor that is farthest off; `every`: every tensor. Or
-// everything as one JSON object.
+// Prints a line for each cut with the tensor of the largest distance; with `every`, a
+// line for each tensor. The second function prints everything as one JSON object.
+// TR_IO: `to` cannot be written; TR_MEMORY.
 void tr_check_print(const tr_check *check, bool every, FILE *to);
 tr_status tr_check_print_json(const tr_check *check, FILE *to, tr_error *err);
 

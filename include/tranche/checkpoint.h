@@ -1,11 +1,13 @@
-// Looking at checkpoints and safetensors files: what is in them, how two differ, which
-// ones a run has.
+// Reads checkpoints and safetensors files: what is in them, how two of them differ, and
+// which checkpoints a run has.
 //
-// Where a function takes a path, it may be a safetensors file, a Hugging Face folder
-// (model.safetensors, or model.safetensors.index.json and its shards), a checkpoint
-// folder, or a run's out folder or the checkpoints folder in it (the latest one is
-// meant); where nothing is there, the name of a model on Hugging Face's hub
-// ("ORG/NAME") that its local cache has.
+// A path may be a safetensors file, a Hugging Face folder (model.safetensors, or
+// model.safetensors.index.json and its shards) or a checkpoint folder. It may be a
+// run's out folder or the checkpoints folder in it; then its latest checkpoint is read.
+// If no such file exists, the path may be the name of a model on Hugging Face's hub
+// ("ORG/NAME") that is in the local cache.
+//
+// No function here is collective.
 #ifndef TRANCHE_CHECKPOINT_H
 #define TRANCHE_CHECKPOINT_H
 
@@ -34,8 +36,8 @@ typedef struct tr_stored_tensor {
 
 // ---- where
 
-// Resolves `path` as above to a file or to a folder with weights in it.
-// dst: [size] bytes, PATH_MAX is always enough. TR_IO: nothing readable there.
+// Resolves `path`, as described above, to a file or to a folder with weights in it.
+// dst: [size] bytes; PATH_MAX is always enough. TR_IO: nothing readable is there.
 tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size, tr_error *err);
 
 // ---- which
@@ -48,8 +50,9 @@ typedef struct tr_checkpoint_entry {
     bool complete; // state is readable, and every file is there at its recorded size
 } tr_checkpoint_entry;
 
-// The checkpoints below an out folder, oldest first. `*entries` is freed with
-// tr_checkpoint_list_destroy. No such folder, or nothing in it: count 0 and TR_OK.
+// Lists the checkpoints of an out folder, oldest first. The caller frees *entries with
+// tr_checkpoint_list_destroy. If the folder is missing or empty, *count is 0 and the
+// status is TR_OK. TR_IO: it cannot be read; TR_MEMORY.
 tr_status tr_checkpoint_list(const char *out_folder, tr_checkpoint_entry **entries,
                              size_t *count, tr_error *err);
 void tr_checkpoint_list_destroy(tr_checkpoint_entry *entries, size_t count);
@@ -58,8 +61,9 @@ void tr_checkpoint_list_destroy(tr_checkpoint_entry *entries, size_t count);
 
 typedef struct tr_inspection tr_inspection;
 
-// Reads the headers (and a checkpoint's state), no tensor data. TR_IO: unreadable, not
-// such a file, or damaged; the message names file, tensor and problem.
+// Reads headers and the state of a checkpoint, but no tensor data. The caller destroys
+// *out. TR_IO: a file is unreadable, of another kind, or damaged; the message names the
+// file, the tensor and the problem. TR_MEMORY.
 tr_status tr_checkpoint_inspect(const char *path, tr_inspection **out, tr_error *err);
 void tr_inspection_destroy(tr_inspection *inspection); // NULL-safe
 
@@ -119,13 +123,15 @@ typedef struct tr_diff {
     size_t state_count;
 } tr_diff;
 
-// Compares tensor by tensor, in pieces of 1 MiB. Names match exactly or but for a
-// leading "transformer.". Returns TR_OK also when they differ (see `identical`).
+// Compares two paths tensor by tensor, in pieces of 1 MiB. Names match if they are
+// equal, or equal without a leading "transformer.". If the two differ, the status is
+// still TR_OK: see `identical`. The caller destroys *out. TR_IO: as for
+// tr_checkpoint_inspect; TR_MEMORY.
 tr_status tr_checkpoint_diff(const char *a, const char *b, tr_diff **out,
                              tr_error *err);
 void tr_diff_destroy(tr_diff *diff); // NULL-safe
 
-// The tensors that differ and a closing line; or everything as one JSON object.
+// Prints the tensors that differ and a summary, or everything as one JSON object.
 void tr_diff_print(const tr_diff *diff, FILE *to);
 tr_status tr_diff_print_json(const tr_diff *diff, FILE *to, tr_error *err);
 

@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "guard/guard.h"
 
+#include <semaphore.h>
 #include <string.h>
 
 enum { CAPACITY = 256, MARKS = 1 << 14 };
@@ -30,6 +31,7 @@ struct tr_device_queue {
     task ring[CAPACITY];
     task now; // the thread's
     pthread_t thread;
+    sem_t begun; // the thread has its team
     atomic_bool stop;
     int workers;
     int64_t copied;         // the caller's: bytes
@@ -86,6 +88,7 @@ static tr_status run(tr_device_queue *q, task *t, tr_error *err) {
 static void *work(void *queue) {
     tr_device_queue *q = queue;
     tr__team_begin(q->workers);
+    sem_post(&q->begun);
     while (!atomic_load(&q->stop)) {
         tr_error error = {0};
         if (!tr__queue_next(&q->queue, 0, &q->now)) {
@@ -109,6 +112,7 @@ static void destroy(tr_device_queue *q) {
         pthread_join(q->thread, NULL);
         tr__queue_destroy(&q->queue);
         pthread_mutex_destroy(&q->lock);
+        sem_destroy(&q->begun);
         tr__free(q);
     }
 }
@@ -124,11 +128,14 @@ static tr_status create(int workers, tr_device_queue **out, tr_error *err) {
     tr__queue_init(&q->queue, &(tr_queue_options){.ring = q->ring,
                                                   .size = sizeof *q->ring,
                                                   .capacity = CAPACITY});
+    sem_init(&q->begun, 0, 0);
     if (tr__thread_start(work, q, &q->thread) != 0) {
         tr__queue_destroy(&q->queue);
         pthread_mutex_destroy(&q->lock);
         tr__free(q);
         return tr_fail(err, TR_INTERNAL, "cannot start a queue's thread");
+    }
+    while (sem_wait(&q->begun) != 0) { // a step starts no threads
     }
     *out = q;
     return TR_OK;

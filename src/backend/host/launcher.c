@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 
+#include <semaphore.h>
 #include <string.h>
 
 enum { QUEUE = 256 }; // so many tasks may wait
@@ -17,6 +18,7 @@ struct tr_launcher {
     void *ring; // the queue's
     void *task; // the thread's: what is under way
     pthread_t thread;
+    sem_t begun; // the thread has its team
     atomic_bool stop;
     int64_t newest; // ticket; the caller's
 };
@@ -31,6 +33,7 @@ static void run(tr_launcher *l) {
 static void *work(void *launcher) {
     tr_launcher *l = launcher;
     tr__team_begin(l->options.threads);
+    sem_post(&l->begun);
     while (!atomic_load(&l->stop)) {
         if (tr__queue_next(&l->queue, 0, l->task)) {
             run(l);
@@ -44,9 +47,16 @@ static void *work(void *launcher) {
 
 static void free_launcher(tr_launcher *l) {
     tr__queue_destroy(&l->queue);
+    sem_destroy(&l->begun);
     tr__free(l->ring);
     tr__free(l->task);
     tr__free(l);
+}
+
+// Its threads start now, and not in the middle of a step.
+static void wait_for_team(tr_launcher *l) {
+    while (sem_wait(&l->begun) != 0) { // a signal came
+    }
 }
 
 tr_status tr__launcher_create(const tr_launcher_options *options, tr_launcher **out,
@@ -65,6 +75,7 @@ tr_status tr__launcher_create(const tr_launcher_options *options, tr_launcher **
     tr__queue_init(&l->queue, &(tr_queue_options){.ring = ring,
                                                   .size = options->task_bytes,
                                                   .capacity = QUEUE});
+    sem_init(&l->begun, 0, 0);
     int result = tr__thread_start(work, l, &l->thread);
     if (result != 0) {
         free_launcher(l);
@@ -72,6 +83,7 @@ tr_status tr__launcher_create(const tr_launcher_options *options, tr_launcher **
                        "cannot start the thread of the host's compute stream: %s",
                        strerror(result));
     }
+    wait_for_team(l);
     *out = l;
     return TR_OK;
 }
