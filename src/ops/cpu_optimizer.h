@@ -20,7 +20,7 @@ typedef struct tr_cpu_optimizer {
 } tr_cpu_optimizer;
 
 // One for each folder src/ops/<optimizer> with a file cpu_optimizer.c, which defines it
-// as tr__cpu_optimizer_<optimizer>; then NULL. cmake/cpu_kernels.cmake writes this
+// as tr__cpu_optimizer_<optimizer>; then NULL. cmake/kernel_lists.cmake writes this
 // list.
 extern const tr_cpu_optimizer *const tr__cpu_optimizers[];
 

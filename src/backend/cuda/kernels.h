@@ -14,7 +14,7 @@ typedef struct tr_cuda_kernels {
 
 // One list for each folder src/ops/<op> with a file cuda.c, which defines it as `const
 // tr_cuda_kernels tr__cuda_kernels_<op>[]`, ended by a row without an op; the lists end
-// with NULL. cmake/cuda_kernels.cmake writes this array.
+// with NULL. cmake/kernel_lists.cmake writes this array.
 extern const tr_cuda_kernels *const tr__cuda_kernel_lists[];
 
 // The kernel for the description; NULL: none supports it.
@@ -36,7 +36,7 @@ typedef struct tr_cuda_optimizer {
 } tr_cuda_optimizer;
 
 // One for each folder src/ops/<optimizer> with a file cuda_optimizer.c, which defines
-// it as tr__cuda_optimizer_<optimizer>; then NULL. cmake/cuda_kernels.cmake writes this
+// it as tr__cuda_optimizer_<optimizer>; then NULL. cmake/kernel_lists.cmake writes this
 // list.
 extern const tr_cuda_optimizer *const tr__cuda_optimizers[];
 

@@ -1,36 +1,3 @@
-# Makes the lists of the kernels and of the optimizers' updates of the CUDA backend
-# (backend/cuda/kernels.h) from src/ops/*/cuda.c and
-# src/ops/*/cuda_optimizer.c, as cmake/cpu_kernels.cmake does for the CPU backend.
-file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/cuda.c)
-set(declared "")
-set(lists "")
-foreach(file ${files})
-    get_filename_component(folder ${file} DIRECTORY)
-    get_filename_component(name ${folder} NAME)
-    string(APPEND declared "extern const tr_cuda_kernels tr__cuda_kernels_${name}[];\n")
-    string(APPEND lists "    tr__cuda_kernels_${name},\n")
-endforeach()
-file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/cuda_optimizer.c)
-set(optimizers "")
-foreach(file ${files})
-    get_filename_component(folder ${file} DIRECTORY)
-    get_filename_component(name ${folder} NAME)
-    string(APPEND declared "extern const tr_cuda_optimizer tr__cuda_optimizer_${name};\n")
-    string(APPEND optimizers "    &tr__cuda_optimizer_${name},\n")
-endforeach()
-set(TR_CUDA_KERNEL_LISTS ${CMAKE_BINARY_DIR}/cuda_kernel_lists.c)
-file(CONFIGURE OUTPUT ${TR_CUDA_KERNEL_LISTS} @ONLY CONTENT
-"// Made from src/ops/*/cuda*.c by cmake/cuda_kernels.cmake.
-#include \"backend/cuda/kernels.h\"
-
-@declared@
-const tr_cuda_kernels *const tr__cuda_kernel_lists[] = {
-@lists@    NULL};
-
-const tr_cuda_optimizer *const tr__cuda_optimizers[] = {
-@optimizers@    NULL};
-")
-
 # Kernels need nvcc, and are built where they are asked for: they are linked with CUDA's
 # runtime library, which registers them before main() and cannot do without the memory
 # that it takes there. Without them the backend plans, and says that it is left out.
