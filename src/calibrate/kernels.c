@@ -156,6 +156,13 @@ static bool is_nearer(const tr_measuring *m, double seconds) {
     return !m->usual || then < now;
 }
 
+// A small kernel may take no longer than what was measured as the time of a launch; its
+// work still takes some of it.
+static double without_launch(const tr_measuring *m, double whole) {
+    double seconds = whole - m->machine->launch, little = whole / 10;
+    return seconds > little ? seconds : little;
+}
+
 static tr_status measure_one(tr_measuring *m, int size, const tr_instruction *at,
                              void *what) {
     double flops = flops_of(at);
@@ -167,10 +174,10 @@ static tr_status measure_one(tr_measuring *m, int size, const tr_instruction *at
     if (status != TR_OK || any) {
         return status;
     }
-    double whole = tr__measure(launch, &w), seconds = whole - m->machine->launch;
+    double whole = tr__measure(launch, &w);
     tr_op_sums *sums = &m->sums[size][tr__rated_op_find(at->desc.op->name)];
     sums->flops += flops;
-    sums->seconds += seconds > 0 ? seconds : 0;
+    sums->seconds += without_launch(m, whole);
     sums->calls++;
     whole = whole > least ? whole : least;
     if (size == 0 && is_nearer(m, whole)) {
