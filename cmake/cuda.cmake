@@ -1,28 +1,106 @@
-# Kernels need nvcc, and are built where they are asked for: they are linked with CUDA's
-# runtime library, which registers them before main() and cannot do without the memory
-# that it takes there. Without them the backend plans, and says that it is left out.
-option(TRANCHE_CUDA "build the kernels for NVIDIA GPUs, which needs nvcc" OFF)
-set(TR_CUDA_ARCHITECTURES "80-real;90a-real" CACHE STRING "GPUs that kernels are built for")
-set(TR_CUDA_SOURCES "")
-set(TR_CUDA_EXCLUDED "/backend/cuda/driver(_cublas)?\\.c$")
+# The CUDA backend's kernels are compiled by nvcc into data that the program has in
+# itself and NVIDIA's driver loads. Nothing of CUDA is linked: the driver and cuBLASLt
+# are opened when a run computes on a GPU. A build without CUDA plans for GPUs as well,
+# and says that it has no kernels where one is to train.
+set(TR_CUDA_ARCHITECTURES "80;90a" CACHE STRING "GPUs that kernels are built for")
 find_program(TR_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
-if(TRANCHE_CUDA AND NOT TR_NVCC)
-    message(FATAL_ERROR "TRANCHE_CUDA needs nvcc: add its folder to PATH, or leave "
-        "-DTRANCHE_CUDA=ON out")
+get_filename_component(include "${TR_NVCC}" REALPATH)
+get_filename_component(include "${include}" DIRECTORY)
+find_path(TR_CUDA_INCLUDE cublasLt.h HINTS ${include}/../include)
+mark_as_advanced(TR_NVCC TR_CUDA_INCLUDE)
+set(lacking "")
+if(NOT TR_NVCC)
+    set(lacking "nvcc is not found (add its folder to PATH)")
+elseif(NOT TR_CUDA_INCLUDE OR NOT EXISTS ${TR_CUDA_INCLUDE}/cuda.h)
+    set(lacking "cuda.h and cublasLt.h are not found beside ${TR_NVCC}")
 endif()
-if(TRANCHE_CUDA)
-    set(CMAKE_CUDA_COMPILER ${TR_NVCC})
-    set(CMAKE_CUDA_ARCHITECTURES ${TR_CUDA_ARCHITECTURES})
-    set(CMAKE_CUDA_STANDARD 17)
-    enable_language(CUDA)
-    # What links the library stays C: nothing here needs the runtime library of C++.
-    set(CMAKE_CUDA_LINKER_PREFERENCE_PROPAGATES 0)
-    string(APPEND CMAKE_CUDA_FLAGS
-        " -Xcompiler=-fno-exceptions,-fno-threadsafe-statics")
-    find_package(CUDAToolkit REQUIRED)
-    file(GLOB TR_CUDA_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/cuda*.cu)
+set(default ON)
+if(lacking)
+    set(default OFF)
+endif()
+option(TRANCHE_CUDA "build the kernels for NVIDIA GPUs, which needs nvcc" ${default})
+if(TRANCHE_CUDA AND lacking)
+    message(FATAL_ERROR "TRANCHE_CUDA: ${lacking}")
+elseif(TRANCHE_CUDA)
     set(TR_CUDA_EXCLUDED "/backend/cuda/driver_none\\.c$")
-    message(STATUS "CUDA: ${TR_NVCC}, for ${TR_CUDA_ARCHITECTURES}")
+    message(STATUS "CUDA: ${TR_NVCC}, for GPUs ${TR_CUDA_ARCHITECTURES}")
 else()
-    message(STATUS "CUDA is left out: -DTRANCHE_CUDA=ON builds it, with nvcc")
+    set(TR_CUDA_EXCLUDED "/backend/cuda/driver(_cublas)?\\.c$")
+    if(NOT lacking)
+        set(lacking "TRANCHE_CUDA is OFF")
+    endif()
+    message(STATUS "CUDA is left out, so nothing trains on GPUs: ${lacking}")
 endif()
+
+# tr_cuda_image(FILE NAME RESULT): a command that compiles FILE for all architectures.
+# RESULT is set to the path of what it writes.
+set(TR_CUDA_FLAGS -std=c++17 -O3 -Werror all-warnings)
+foreach(architecture ${TR_CUDA_ARCHITECTURES})
+    list(APPEND TR_CUDA_FLAGS
+        -gencode arch=compute_${architecture},code=sm_${architecture})
+endforeach()
+function(tr_cuda_image file name result)
+    set(image ${CMAKE_BINARY_DIR}/cuda/${name}.fatbin)
+    file(RELATIVE_PATH shown ${CMAKE_SOURCE_DIR} ${file})
+    add_custom_command(OUTPUT ${image} DEPFILE ${image}.d VERBATIM
+        COMMAND ${TR_NVCC} ${TR_CUDA_FLAGS}
+            -I${CMAKE_SOURCE_DIR}/src -I${CMAKE_SOURCE_DIR}/include
+            -MMD -MF ${image}.d -MT ${image} -fatbin -o ${image} ${file}
+        DEPENDS ${file} COMMENT "Compiling ${shown} for GPUs")
+    set(${result} ${image} PARENT_SCOPE)
+endfunction()
+
+# The list of all modules (backend/cuda/modules.h), and their images. The lines
+# TR_CUDA_KERNEL(tr_cuda_<name>) of a file say which kernels it has.
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/cuda)
+file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/cuda*.cu)
+set(TR_CUDA_IMAGES "")
+set(functions "")
+set(modules "")
+set(data "")
+foreach(path ${files})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+    file(RELATIVE_PATH shown ${CMAKE_SOURCE_DIR} ${path})
+    string(REGEX REPLACE "^src/ops/([a-z0-9_]+)/(cuda[a-z0-9_]*)\\.cu$" "\\1_\\2" module
+        ${shown})
+    file(STRINGS ${path} lines REGEX "^TR_CUDA_KERNEL(_MEETS)?\\(")
+    set(own "")
+    foreach(line ${lines})
+        if(NOT line MATCHES "\\(tr_cuda_([a-z0-9_]+)\\)")
+            message(FATAL_ERROR "${path}: \"${line}\" is not the line of a kernel "
+                "tr_cuda_<name>")
+        endif()
+        set(name ${CMAKE_MATCH_1})
+        string(APPEND functions "extern tr_cuda_function tr__cuda_function_${name};\n"
+            "tr_cuda_function tr__cuda_function_${name} = {\"tr_cuda_${name}\", NULL};\n")
+        string(APPEND own "&tr__cuda_function_${name}, ")
+    endforeach()
+    string(APPEND functions
+        "static tr_cuda_function *const ${module}[] = {${own}NULL};\n")
+    set(image NULL)
+    if(TRANCHE_CUDA)
+        tr_cuda_image(${path} ${module} file)
+        list(APPEND TR_CUDA_IMAGES ${file})
+        set(image tr__cuda_image_${module})
+        string(APPEND data "extern const char ${image}[] HIDDEN;\n"
+            "__asm__(\".pushsection .rodata\\n.balign 64\\n.global ${image}\\n\"\n"
+            "        \".hidden ${image}\\n${image}:\\n.incbin \\\"${file}\\\"\\n.popsection\");\n")
+    endif()
+    string(APPEND modules "    {\"${shown}\", ${image}, ${module}},\n")
+endforeach()
+set(TR_CUDA_MODULES ${CMAKE_BINARY_DIR}/cuda_modules.c)
+file(CONFIGURE OUTPUT ${TR_CUDA_MODULES} @ONLY CONTENT
+"// Made from src/ops/*/cuda*.cu by cmake/cuda.cmake.
+#include \"backend/cuda/modules.h\"
+
+#include <stddef.h>
+
+#define HIDDEN __attribute__((visibility(\"hidden\")))
+
+@functions@
+@data@
+const tr_cuda_module tr__cuda_modules[] = {
+@modules@    {NULL, NULL, NULL}};
+")
+set_source_files_properties(${TR_CUDA_MODULES} PROPERTIES
+    OBJECT_DEPENDS "${TR_CUDA_IMAGES}")

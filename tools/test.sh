@@ -32,8 +32,7 @@ export OMP_WAIT_POLICY ASAN_OPTIONS UBSAN_OPTIONS
 # The build with the other MPI differs from the release build in few files.
 if command -v ccache >/dev/null 2>&1; then
     : "${CMAKE_C_COMPILER_LAUNCHER:=ccache}" "${CCACHE_NOHASHDIR:=1}"
-    : "${CMAKE_CUDA_COMPILER_LAUNCHER:=ccache}"
-    export CMAKE_C_COMPILER_LAUNCHER CMAKE_CUDA_COMPILER_LAUNCHER CCACHE_NOHASHDIR
+    export CMAKE_C_COMPILER_LAUNCHER CCACHE_NOHASHDIR
 fi
 
 # Counts one run of CTest from its JUnit file. The cases of a cmocka program count one by

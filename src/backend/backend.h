@@ -16,8 +16,9 @@ typedef struct tr_backend {
     // It works beside the thread that issues steps, and the host does not reach its
     // memory (tr_plan_request.discrete).
     bool discrete;
-    // Is there one in this machine? TR_USAGE says why not. NULL: always.
-    tr_status (*available)(tr_error *err);
+    // Makes it ready to run, before memory is taken and the first step is launched.
+    // TR_USAGE: this machine has none. NULL: it is always ready.
+    tr_status (*open)(tr_error *err);
     // Its memory. NULL: the host's.
     const tr_memory_source *memory;
     // Memory of the host that it reaches. NULL: all of it.

@@ -16,7 +16,7 @@ extern "C" {
 }
 
 namespace {
-enum { NO_MEMORY = 2, BAD_ADDRESS = 1, CAPACITY = 1024 };
+enum { NO_MEMORY = 2, BAD_ADDRESS = 1, BAD_LAUNCH = 3, NO_KERNEL = 4, CAPACITY = 1024 };
 
 // ---- memory: as many pages as asked for, behind the bytes nothing
 
@@ -209,13 +209,18 @@ int stream_destroy(void *given) {
     return 0;
 }
 
+// Puts work into a stream; without one it is done at once.
 template <class F> void put_work(void *given, F work) {
     struct made {
         F work;
     };
-    shim::put(
-        given, [](void *closure) { ((made *)closure)->work(); }, new made{work},
-        [](void *closure) { delete (made *)closure; });
+    task t = {[](void *closure) { ((made *)closure)->work(); }, new made{work},
+              [](void *closure) { delete (made *)closure; }};
+    if (given) {
+        add_task((stream *)given, t);
+    } else {
+        do_task(t);
+    }
 }
 
 int copy(void *to, const void *from, size_t bytes, void *given) {
@@ -323,30 +328,67 @@ int properties(tr_cuda_properties *out) {
 }
 
 const char *error_text(int error) {
-    return error == NO_MEMORY ? "out of memory" : "no such address";
+    static const char *const texts[] = {"no error", "no such address", "out of memory",
+                                        "no such launch", "no such kernel"};
+    return error >= 0 && error <= NO_KERNEL ? texts[error] : "an unknown error";
 }
 
-int last_error() {
+int open_device() {
+    return 0;
+}
+
+// ---- kernels: those that are linked, whatever the image of a module has
+
+const shim::kernel *kernels;
+
+int load(const void *, void **module) {
+    *module = &kernels;
+    return 0;
+}
+
+int function(void *, const char *name, void **out) {
+    const shim::kernel *k = kernels;
+    while (k && strcmp(k->name, name) != 0) {
+        k = k->next;
+    }
+    *out = (void *)k;
+    return k ? 0 : NO_KERNEL;
+}
+
+dim3 size_of(const int64_t *size) {
+    return dim3((unsigned)size[0], (unsigned)size[1], (unsigned)size[2]);
+}
+
+int launch(void *what, const tr_cuda_grid *grid, const void *args, size_t bytes,
+           void *given) {
+    const shim::kernel *k = (const shim::kernel *)what;
+    enum { MOST = 1024 };
+    struct parameter {
+        alignas(16) char bytes[MOST];
+    } p;
+    if (!k || bytes != k->bytes || bytes > MOST) {
+        return BAD_LAUNCH;
+    }
+    memcpy(p.bytes, args, bytes);
+    dim3 blocks = size_of(grid->blocks), threads = size_of(grid->threads);
+    put_work(given,
+             [=] { shim::run(blocks, threads, k->meets, k->body, (void *)p.bytes); });
     return 0;
 }
 } // namespace
 
-namespace shim {
-void put(void *given, void (*work)(void *), void *closure, void (*drop)(void *)) {
-    task t = {work, closure, drop};
-    if (given) {
-        add_task((stream *)given, t);
-    } else {
-        do_task(t);
-    }
+shim::kernel::kernel(const char *name_, bool meets_, size_t bytes_,
+                     void (*body_)(void *))
+    : name(name_), meets(meets_), bytes(bytes_), body(body_), next(kernels) {
+    kernels = this;
 }
-} // namespace shim
 
 extern "C" const tr_cuda_driver *tr__cuda_driver(void) {
     static const tr_cuda_driver driver = {
-        missing,       properties,   error_text, last_error,    take,
-        give_back,     pin,          unpin,      stream_create, stream_destroy,
-        stream_wait,   copy,         clear,      multiply,      event_create,
-        event_destroy, event_record, event_wait, event_follow,  event_seconds};
+        missing,    properties,    error_text,     open_device,   load,
+        function,   launch,        take,           give_back,     pin,
+        unpin,      stream_create, stream_destroy, stream_wait,   copy,
+        clear,      multiply,      event_create,   event_destroy, event_record,
+        event_wait, event_follow,  event_seconds};
     return &driver;
 }

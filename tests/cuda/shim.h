@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstring>
-#include <new>
 
 #define __global__
 #define __device__
@@ -37,41 +37,35 @@ uint64_t exchange(uint64_t mine, int from);
 int lane();
 
 // ---- driver.cpp
-// Puts work into a stream (NULL: it is done at once), and takes over the closure.
-void put(void *stream, void (*work)(void *), void *closure, void (*drop)(void *));
-
-template <class F> struct launch {
-    dim3 blocks, threads;
+// A kernel, whose only parameter is a structure of so many bytes. All kernels are in
+// one list.
+struct kernel {
+    const char *name;
     bool meets;
-    F body;
-    static void call(void *closure) {
-        ((launch *)closure)->body();
-    }
-    static void work(void *closure) {
-        launch *l = (launch *)closure;
-        run(l->blocks, l->threads, l->meets, call, l);
-    }
-    static void drop(void *closure) {
-        delete (launch *)closure;
-    }
+    size_t bytes;
+    void (*body)(void *args); // what one thread does
+    const kernel *next;
+    kernel(const char *name, bool meets, size_t bytes, void (*body)(void *));
 };
 
-template <class F>
-void start(dim3 blocks, dim3 threads, bool meets, void *stream, F body) {
-    typedef launch<F> made;
-    put(stream, made::work, new made{blocks, threads, meets, body}, made::drop);
+template <class A> constexpr size_t size_of(void (*)(A)) {
+    return sizeof(A);
+}
+template <class A> void call(void (*kernel)(A), void *args) {
+    kernel(*(const A *)args);
 }
 } // namespace shim
+
+#define TR_CUDA_REGISTER(name, meets)                                                  \
+    static shim::kernel kernel_##name(#name, meets, shim::size_of(name),               \
+                                      [](void *args) { shim::call(name, args); })
+#define TR_CUDA_KERNEL(name)       TR_CUDA_REGISTER(name, false)
+#define TR_CUDA_KERNEL_MEETS(name) TR_CUDA_REGISTER(name, true)
 
 #define threadIdx (shim::thread)
 #define blockIdx  (shim::block)
 #define blockDim  (shim::threads)
 #define gridDim   (shim::blocks)
-
-#define TR_CUDA_GRID(kernel, blocks, threads, stream, ...)                             \
-    shim::start(blocks, threads, false, stream, [=] { kernel(__VA_ARGS__); })
-#define TR_CUDA_BLOCKS(kernel, blocks, threads, stream, ...)                           \
-    shim::start(blocks, threads, true, stream, [=] { kernel(__VA_ARGS__); })
 
 static inline void __syncthreads() {
     shim::meet_block();

@@ -1,5 +1,6 @@
 // The kernels of the CUDA backend against the references, on a device of the host's
 // memory and threads, in both orders of threads.
+#include "backend/backend.h"
 #include "ops/apply.h"
 #include "ops/conformance.h"
 
@@ -39,6 +40,12 @@ static void kernels_conform(void **state) {
     }
 }
 
+static int open_backend(void **state) {
+    tr_error err = {0};
+    (void)state;
+    return tr__backend(TR_BACKEND_CUDA)->open(&err) == TR_OK ? 0 : -1;
+}
+
 int main(void) {
     struct CMUnitTest tests[LISTS];
     for (int i = 0; i < LISTS; i++) {
@@ -46,5 +53,5 @@ int main(void) {
                                        .test_func = kernels_conform,
                                        .initial_state = (void *)lists[i]};
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_backend, NULL);
 }

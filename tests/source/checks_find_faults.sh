@@ -197,5 +197,26 @@ expect bad 'a line of 121 columns' "$docs"
 rm -rf "$tree/docs" "$tree/README.md"
 expect bad 'no documents' "$docs"
 
+cuda=$tools/check_cuda.sh
+# kernel LINE: a kernel of this line
+kernel() {
+    mkdir -p "$tree/src/ops/a"
+    printf 'extern "C" __global__ void a(int *x, int i) {\n    %s\n}\n' "$1" \
+        >"$tree/src/ops/a/cuda.cu"
+}
+fresh
+kernel 'x[i] = i;'
+found=0
+"$cuda" "$tree" >/dev/null 2>&1 || found=$?
+if [ "$found" -ne 77 ]; then
+    expect good 'a kernel' "$cuda"
+    kernel 'int y[9]; for (int j = 0; j < i; j++) y[x[j]] = j; x[i] = y[x[i]];'
+    expect bad 'a kernel with local memory' "$cuda"
+    kernel 'x[i] = j;'
+    expect bad 'a kernel that does not compile' "$cuda"
+    rm "$tree/src/ops/a/cuda.cu"
+    expect bad 'no kernels' "$cuda"
+fi
+
 [ "$rc" -eq 0 ] && echo 'every fault is found'
 exit "$rc"

@@ -2,6 +2,7 @@
 
 #include "backend/cuda/driver.h"
 #include "backend/cuda/kernels.h"
+#include "backend/cuda/modules.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,11 +19,6 @@ static const struct {
 };
 
 enum { LEVELS = sizeof levels / sizeof *levels };
-
-static tr_status available(tr_error *err) {
-    const char *missing = tr__cuda_driver()->missing();
-    return missing ? tr_fail(err, TR_USAGE, "no CUDA device: %s", missing) : TR_OK;
-}
 
 // Without a device: the newest one, so that plans can be made anywhere.
 static tr_target here(void) {
@@ -69,7 +65,7 @@ static double usual_rate(int level, int workers) {
 const tr_backend tr__cuda_backend = {
     .name = "cuda",
     .discrete = true,
-    .available = available,
+    .open = tr__cuda_open,
     .memory = &tr__cuda_memory,
     .host_memory = &tr__cuda_pinned_memory,
     .queues = &tr__cuda_queues,

@@ -1,33 +1,27 @@
-// What kernels are written with: CUDA's own, or, where nvcc does not compile them, the
-// tests' stand-in, which runs them on the host.
+// What kernels are written with. nvcc compiles them for the GPU. The tests compile them
+// with the host's compiler, for a stand-in of CUDA that is included first.
+//
+// A kernel is `extern "C" __global__ void tr_cuda_<name>(<structure> args)`: one
+// structure of plain C, which cuda.h defines, is its only parameter. After it stands
+// TR_CUDA_KERNEL(tr_cuda_<name>), or TR_CUDA_KERNEL_MEETS where threads of a block
+// meet: at barriers, or to exchange values. The build reads these lines, too; each is a
+// line of its own.
 #ifndef TR_BACKEND_CUDA_DEVICE_H
 #define TR_BACKEND_CUDA_DEVICE_H
 
-#include <stdint.h>
+#include "backend/cuda/grid.h"
 
 #ifdef __CUDACC__
-#include <cuda_runtime.h>
-
-// Launches blocks of so many threads (dim3). TR_CUDA_BLOCKS is for kernels whose
-// threads meet: at barriers, or to exchange values.
-#define TR_CUDA_GRID(kernel, blocks, threads, stream, ...)                             \
-    kernel<<<blocks, threads, 0, (cudaStream_t)(stream)>>>(__VA_ARGS__)
-#define TR_CUDA_BLOCKS TR_CUDA_GRID
-#elif !defined(TR_CUDA_GRID)
+#define TR_CUDA_KERNEL(name)       static_assert(true, "")
+#define TR_CUDA_KERNEL_MEETS(name) static_assert(true, "")
+#elif !defined(TR_CUDA_KERNEL)
 #error "nvcc, or a stand-in for CUDA that is included first, compiles this"
 #endif
 
-// A kernel that goes through `count` elements by TR_CUDA_LOOP.
-#define TR_CUDA_EACH(kernel, count, stream, ...)                                       \
-    TR_CUDA_GRID(kernel, dim3(tr_cuda_blocks(count)), dim3(256), stream, __VA_ARGS__)
+// All threads of the grid together go through `count` elements.
 #define TR_CUDA_LOOP(i, count)                                                         \
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < (count);      \
          i += (int64_t)gridDim.x * blockDim.x)
-
-static inline unsigned tr_cuda_blocks(int64_t count) {
-    int64_t blocks = (count + 255) / 256;
-    return (unsigned)(blocks < 1 ? 1 : blocks > 4096 ? 4096 : blocks);
-}
 
 #define TR_CUDA_WARP 0xffffffffu // all lanes
 

@@ -1,110 +1,266 @@
-// NVIDIA's runtime.
+// NVIDIA's driver, by CUDA's driver API. The library is opened when it is first asked
+// for: a program that computes on the CPU never does.
 #include "backend/cuda/driver.h"
 
 #include "backend/cuda/driver_cublas.h"
 
-#include <cuda_runtime_api.h>
+#include <cuda.h>
+#include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
+
+// cuda.h gives some of them other names, of their newest version: cuMemAlloc_v2. Those
+// are the names that the library knows.
+#define FUNCTIONS(F)                                                                   \
+    F(cuInit)                                                                          \
+    F(cuGetErrorString)                                                                \
+    F(cuDeviceGetCount)                                                                \
+    F(cuDeviceGet)                                                                     \
+    F(cuDeviceGetName)                                                                 \
+    F(cuDeviceTotalMem)                                                                \
+    F(cuDeviceGetAttribute)                                                            \
+    F(cuDevicePrimaryCtxRetain)                                                        \
+    F(cuCtxSetCurrent)                                                                 \
+    F(cuModuleLoadData)                                                                \
+    F(cuModuleGetFunction)                                                             \
+    F(cuLaunchKernel)                                                                  \
+    F(cuMemAlloc)                                                                      \
+    F(cuMemFree)                                                                       \
+    F(cuMemHostRegister)                                                               \
+    F(cuMemHostUnregister)                                                             \
+    F(cuMemcpyAsync)                                                                   \
+    F(cuMemsetD8Async)                                                                 \
+    F(cuStreamCreate)                                                                  \
+    F(cuStreamDestroy)                                                                 \
+    F(cuStreamSynchronize)                                                             \
+    F(cuStreamWaitEvent)                                                               \
+    F(cuEventCreate)                                                                   \
+    F(cuEventDestroy)                                                                  \
+    F(cuEventRecord)                                                                   \
+    F(cuEventSynchronize)                                                              \
+    F(cuEventElapsedTime)
+
+#define MEMBER(function)      __typeof__(function) *function;
+#define NAMED(name, function) find(library, #name, (void *)&cu.function)
+#define EXPANDED(function)    NAMED(function, function)
+#define FIND(function)        EXPANDED(function);
+
+static struct {
+    FUNCTIONS(MEMBER)
+    bool lacks;          // the library has not all of them
+    const char *missing; // why there is no device
+    CUdevice device;
+    CUcontext context;
+} cu;
+
+static pthread_once_t looked = PTHREAD_ONCE_INIT;
+
+static void find(void *library, const char *name, void *function) {
+    void *found = dlsym(library, name);
+    memcpy(function, &found, sizeof found);
+    cu.lacks = cu.lacks || !found;
+}
 
 // ---- the device
 
-static const char *missing(void) {
-    int count = 0;
-    cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess) {
-        return cudaGetErrorString(error);
+static const char *error_text(int error) {
+    const char *text = NULL;
+    if (error >= TR_CUBLAS_ERROR) {
+        return error == TR_CUBLAS_MISSING ? "cuBLASLt (libcublasLt.so) cannot be opened"
+                                          : "cuBLASLt failed";
     }
-    return count > 0 ? NULL : "the driver finds no device";
+    return cu.cuGetErrorString((CUresult)error, &text) == CUDA_SUCCESS && text
+               ? text
+               : "an error that its driver has no words for";
+}
+
+static void look(void) {
+    int count = 0;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        cu.missing = "NVIDIA's driver (libcuda.so.1) is not installed";
+        return;
+    }
+    FUNCTIONS(FIND)
+    if (cu.lacks) {
+        cu.missing = "NVIDIA's driver is older than the CUDA that Tranche was built "
+                     "with: install a newer driver";
+        return;
+    }
+    CUresult error = cu.cuInit(0);
+    error = error == CUDA_SUCCESS ? cu.cuDeviceGetCount(&count) : error;
+    error = error == CUDA_SUCCESS ? cu.cuDeviceGet(&cu.device, 0) : error;
+    cu.missing = error != CUDA_SUCCESS ? error_text((int)error) : NULL;
+}
+
+static const char *missing(void) {
+    pthread_once(&looked, look);
+    return cu.missing;
+}
+
+static int attribute(CUdevice_attribute which, int *value) {
+    return (int)cu.cuDeviceGetAttribute(value, which, cu.device);
 }
 
 static int properties(tr_cuda_properties *out) {
-    struct cudaDeviceProp p;
-    int device = 0, error = cudaGetDevice(&device);
-    error = error == 0 ? (int)cudaGetDeviceProperties(&p, device) : error;
+    tr_cuda_properties p = {.name = ""};
+    int error = (int)cu.cuDeviceGetName(p.name, (int)sizeof p.name, cu.device);
+    error = error ? error : (int)cu.cuDeviceTotalMem(&p.memory, cu.device);
+    error = error ? error
+                  : attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &p.major);
+    error = error ? error
+                  : attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &p.minor);
+    error =
+        error ? error
+              : attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &p.multiprocessors);
     if (error == 0) {
-        *out = (tr_cuda_properties){.major = p.major,
-                                    .minor = p.minor,
-                                    .multiprocessors = p.multiProcessorCount,
-                                    .memory = p.totalGlobalMem};
-        memcpy(out->name, p.name, sizeof out->name);
-        out->name[sizeof out->name - 1] = '\0';
+        *out = p;
     }
     return error;
 }
 
-static const char *error_text(int error) {
-    return error >= TR_CUBLAS_ERROR
-               ? "cuBLASLt failed in a product, or cannot be opened"
-               : cudaGetErrorString((cudaError_t)error);
+// A thread calls CUDA for the device after this. The context is that of all users of
+// the device in the process.
+static int enter(void) {
+    static _Thread_local CUcontext entered;
+    CUresult error = CUDA_SUCCESS;
+    if (entered != cu.context) {
+        error = cu.cuCtxSetCurrent(cu.context);
+        entered = error == CUDA_SUCCESS ? cu.context : entered;
+    }
+    return (int)error;
 }
 
-static int last_error(void) {
-    return cudaGetLastError();
+static int open_device(void) {
+    int error = (int)cu.cuDevicePrimaryCtxRetain(&cu.context, cu.device);
+    error = error ? error : enter();
+    return error ? error : tr__cublas_open();
+}
+
+// ---- kernels
+
+static int load(const void *image, void **module) {
+    int error = enter();
+    return error ? error : (int)cu.cuModuleLoadData((CUmodule *)module, image);
+}
+
+static int function(void *module, const char *name, void **out) {
+    int error = enter();
+    return error ? error : (int)cu.cuModuleGetFunction((CUfunction *)out, module, name);
+}
+
+static int launch(void *function, const tr_cuda_grid *grid, const void *args,
+                  size_t bytes, void *stream) {
+    const int64_t *b = grid->blocks, *t = grid->threads;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)args,
+                     CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+    int error = enter();
+    if (b[0] > INT32_MAX || b[1] > UINT16_MAX || b[2] > UINT16_MAX) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return error
+               ? error
+               : (int)cu.cuLaunchKernel(function, (unsigned)b[0], (unsigned)b[1],
+                                        (unsigned)b[2], (unsigned)t[0], (unsigned)t[1],
+                                        (unsigned)t[2], 0, stream, NULL, extra);
+}
+
+static int multiply(const tr_cuda_product *product, void *stream) {
+    int error = enter();
+    return error ? error : tr__cublas_multiply(product, stream);
 }
 
 // ---- memory
 
+static CUdeviceptr address(const void *memory) {
+    return (CUdeviceptr)(uintptr_t)memory;
+}
+
 static int take(size_t bytes, void **out) {
-    return cudaMalloc(out, bytes);
+    CUdeviceptr taken = 0;
+    int error = enter();
+    error = error ? error : (int)cu.cuMemAlloc(&taken, bytes);
+    *out = error ? NULL : (void *)(uintptr_t)taken;
+    return error;
 }
 
 static int give_back(void *memory) {
-    return cudaFree(memory);
+    int error = enter();
+    return error || !memory ? error : (int)cu.cuMemFree(address(memory));
 }
 
 static int pin(void *memory, size_t bytes) {
-    return cudaHostRegister(memory, bytes, cudaHostRegisterMapped);
+    int error = enter();
+    return error ? error
+                 : (int)cu.cuMemHostRegister(memory, bytes,
+                                             CU_MEMHOSTREGISTER_PORTABLE |
+                                                 CU_MEMHOSTREGISTER_DEVICEMAP);
 }
 
 static int unpin(void *memory) {
-    return cudaHostUnregister(memory);
+    int error = enter();
+    return error ? error : (int)cu.cuMemHostUnregister(memory);
 }
 
 // ---- streams and events
 
 static int stream_create(void **out) {
-    return cudaStreamCreateWithFlags((cudaStream_t *)out, cudaStreamNonBlocking);
+    int error = enter();
+    return error ? error
+                 : (int)cu.cuStreamCreate((CUstream *)out, CU_STREAM_NON_BLOCKING);
 }
 
 static int stream_destroy(void *stream) {
-    return cudaStreamDestroy(stream);
+    int error = enter();
+    return error ? error : (int)cu.cuStreamDestroy(stream);
 }
 
 static int stream_wait(void *stream) {
-    return cudaStreamSynchronize(stream);
+    int error = enter();
+    return error ? error : (int)cu.cuStreamSynchronize(stream);
 }
 
 static int copy(void *to, const void *from, size_t bytes, void *stream) {
-    return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
+    int error = enter();
+    return error ? error
+                 : (int)cu.cuMemcpyAsync(address(to), address(from), bytes, stream);
 }
 
 static int clear(void *to, size_t bytes, void *stream) {
-    return cudaMemsetAsync(to, 0, bytes, stream);
+    int error = enter();
+    return error ? error : (int)cu.cuMemsetD8Async(address(to), 0, bytes, stream);
 }
 
 static int event_create(void **out) {
-    return cudaEventCreate((cudaEvent_t *)out);
+    int error = enter();
+    return error ? error : (int)cu.cuEventCreate((CUevent *)out, CU_EVENT_DEFAULT);
 }
 
 static int event_destroy(void *event) {
-    return cudaEventDestroy(event);
+    int error = enter();
+    return error ? error : (int)cu.cuEventDestroy(event);
 }
 
 static int event_record(void *event, void *stream) {
-    return cudaEventRecord(event, stream);
+    int error = enter();
+    return error ? error : (int)cu.cuEventRecord(event, stream);
 }
 
 static int event_wait(void *event) {
-    return cudaEventSynchronize(event);
+    int error = enter();
+    return error ? error : (int)cu.cuEventSynchronize(event);
 }
 
 static int event_follow(void *event, void *stream) {
-    return cudaStreamWaitEvent(stream, event, 0);
+    int error = enter();
+    return error ? error
+                 : (int)cu.cuStreamWaitEvent(stream, event, CU_EVENT_WAIT_DEFAULT);
 }
 
 static int event_seconds(void *from, void *to, double *seconds) {
     float milliseconds = 0;
-    int error = cudaEventElapsedTime(&milliseconds, from, to);
+    int error = enter();
+    error = error ? error : (int)cu.cuEventElapsedTime(&milliseconds, from, to);
     *seconds = milliseconds * 1e-3;
     return error;
 }
@@ -114,7 +270,10 @@ const tr_cuda_driver *tr__cuda_driver(void) {
         .missing = missing,
         .properties = properties,
         .error_text = error_text,
-        .last_error = last_error,
+        .open = open_device,
+        .load = load,
+        .function = function,
+        .launch = launch,
         .take = take,
         .give_back = give_back,
         .pin = pin,
@@ -124,7 +283,7 @@ const tr_cuda_driver *tr__cuda_driver(void) {
         .stream_wait = stream_wait,
         .copy = copy,
         .clear = clear,
-        .multiply = tr__cublas_multiply,
+        .multiply = multiply,
         .event_create = event_create,
         .event_destroy = event_destroy,
         .event_record = event_record,

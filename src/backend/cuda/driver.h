@@ -1,14 +1,15 @@
-// What Tranche asks of CUDA, as one table: NVIDIA's runtime and cuBLASLt (driver.c),
-// or, in tests, a device that is made of the host's memory and threads.
+// What Tranche asks of CUDA, as one table: NVIDIA's driver and cuBLASLt (driver.c), or,
+// in tests, a device that is made of the host's memory and threads.
 //
 // Functions return 0 or CUDA's error; errors of work in a stream may come from any
 // later call, and stay. Streams and events are CUDA's.
 #ifndef TR_BACKEND_CUDA_DRIVER_H
 #define TR_BACKEND_CUDA_DRIVER_H
 
+#include "backend/cuda/grid.h"
+
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 typedef struct tr_cuda_properties {
     char name[128];
@@ -33,7 +34,15 @@ typedef struct tr_cuda_driver {
     const char *(*missing)(void);
     int (*properties)(tr_cuda_properties *out);
     const char *(*error_text)(int error);
-    int (*last_error)(void); // of launches before; it is forgotten
+    // From then on, all calls are for the device. The ones above need no such call.
+    int (*open)(void);
+
+    // Kernels: a module from its image, one of its kernels by name, and a launch of
+    // that with its only parameter, a structure of so many bytes.
+    int (*load)(const void *image, void **module);
+    int (*function)(void *module, const char *name, void **function);
+    int (*launch)(void *function, const tr_cuda_grid *grid, const void *args,
+                  size_t bytes, void *stream);
 
     int (*take)(size_t bytes, void **out); // memory of the device
     int (*give_back)(void *memory);

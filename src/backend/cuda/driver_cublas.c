@@ -1,15 +1,13 @@
-// Products by cuBLASLt. The library takes a quarter of a second to open, so it is
-// opened at the first product; a plan needs none. Descriptions lie on the stack, and no
-// workspace is given: nothing is allocated here.
+// Products by cuBLASLt. The library takes a quarter of a second to open, and a plan
+// needs none, so it is opened with the device. Descriptions lie on the stack, and no
+// workspace is given: a product allocates nothing.
 #include "backend/cuda/driver_cublas.h"
 
 #include <cublasLt.h>
 #include <dlfcn.h>
-#include <pthread.h>
 #include <string.h>
 
 static struct {
-    bool there;
     cublasLtHandle_t handle;
     cublasStatus_t (*create)(cublasLtHandle_t *);
     cublasStatus_t (*matmul)(cublasLtHandle_t, cublasLtMatmulDesc_t, const void *,
@@ -25,7 +23,6 @@ static struct {
     cublasStatus_t (*layout)(cublasLtMatrixLayout_t, size_t, cudaDataType, uint64_t,
                              uint64_t, int64_t);
 } lt;
-static pthread_once_t opened = PTHREAD_ONCE_INIT;
 
 static bool find(void *library, const char *name, void *function) {
     void *found = dlsym(library, name);
@@ -33,15 +30,19 @@ static bool find(void *library, const char *name, void *function) {
     return found != NULL;
 }
 
-static void open_library(void) {
+int tr__cublas_open(void) {
     void *library = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL);
     library = library ? library : dlopen("libcublasLt.so", RTLD_NOW | RTLD_LOCAL);
-    lt.there = library && find(library, "cublasLtCreate", &lt.create) &&
-               find(library, "cublasLtMatmul", &lt.matmul) &&
-               find(library, "cublasLtMatmulDescInit_internal", &lt.describe) &&
-               find(library, "cublasLtMatmulDescSetAttribute", &lt.set) &&
-               find(library, "cublasLtMatrixLayoutInit_internal", &lt.layout) &&
-               lt.create(&lt.handle) == CUBLAS_STATUS_SUCCESS;
+    bool there = library && find(library, "cublasLtCreate", &lt.create) &&
+                 find(library, "cublasLtMatmul", &lt.matmul) &&
+                 find(library, "cublasLtMatmulDescInit_internal", &lt.describe) &&
+                 find(library, "cublasLtMatmulDescSetAttribute", &lt.set) &&
+                 find(library, "cublasLtMatrixLayoutInit_internal", &lt.layout);
+    if (!there) {
+        return TR_CUBLAS_MISSING;
+    }
+    cublasStatus_t status = lt.create(&lt.handle);
+    return status == CUBLAS_STATUS_SUCCESS ? 0 : TR_CUBLAS_ERROR + (int)status;
 }
 
 // A matrix of so many rows, by rows: for cuBLASLt, which goes by columns, its
@@ -68,8 +69,7 @@ int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
     cublasLtMatmulDescOpaque_t desc;
     cublasLtMatrixLayoutOpaque_t a, b, c;
     const float one = 1;
-    pthread_once(&opened, open_library);
-    bool good = lt.there && describe(&desc, p) &&
+    bool good = describe(&desc, p) &&
                 lay_out(&a, p->a_transposed ? p->k : p->m,
                         p->a_transposed ? p->m : p->k, p->a_row) &&
                 lay_out(&b, p->b_transposed ? p->n : p->k,

@@ -3,8 +3,13 @@
 
 #include "backend/cuda/driver.h"
 
-enum { TR_CUBLAS_ERROR = 100000 }; // above CUDA's own errors
+enum {
+    TR_CUBLAS_ERROR = 100000, // above CUDA's own errors: cuBLASLt's status is added
+    TR_CUBLAS_MISSING = 200000,
+};
 
+// Finds the library, and readies it for the device of the calling thread.
+int tr__cublas_open(void);
 // tr_cuda_driver.multiply, by cuBLASLt.
 int tr__cublas_multiply(const tr_cuda_product *product, void *stream);
 

@@ -1,8 +1,8 @@
-// A build without TRANCHE_CUDA: there is no device.
+// A build without CUDA: there is no device.
 #include "backend/cuda/driver.h"
 
 static const char *missing(void) {
-    return "this program was built without CUDA: build it with -DTRANCHE_CUDA=ON";
+    return "Tranche was built without CUDA, which needs nvcc, cuda.h and cublasLt.h";
 }
 
 const tr_cuda_driver *tr__cuda_driver(void) {

@@ -1,11 +1,12 @@
 // The kernels of the CUDA backend.
 //
-// An op's folder has cuda.cu, whose functions launch kernels on a stream; cuda.h, which
-// declares them; and cuda.c, which says what they need and calls them.
+// An op's folder has cuda.cu, the code of the device; cuda.h, which defines what each
+// kernel is given; and cuda.c, which says what kernels support and need, and launches
+// them (launch.h).
 #ifndef TR_BACKEND_CUDA_KERNELS_H
 #define TR_BACKEND_CUDA_KERNELS_H
 
-#include <tranche/op.h>
+#include "backend/cuda/launch.h"
 
 typedef struct tr_cuda_kernels {
     const tr_op *op;
@@ -26,9 +27,9 @@ struct tr_optimizer; // ops/optimizer.h
 struct tr_hyper;
 struct tr_update;
 
-// Puts the update of a range into the stream.
-typedef void tr_cuda_update(const struct tr_hyper *hyper,
-                            const struct tr_update *update, void *stream);
+// Launches the update of a range.
+typedef void tr_cuda_update(const tr_launch *launch, const struct tr_hyper *hyper,
+                            const struct tr_update *update);
 
 typedef struct tr_cuda_optimizer {
     const struct tr_optimizer *optimizer;
@@ -42,13 +43,5 @@ extern const tr_cuda_optimizer *const tr__cuda_optimizers[];
 
 // NULL: the backend cannot update by it.
 tr_cuda_update *tr__cuda_update_by(const struct tr_optimizer *optimizer);
-
-// ---- what kernels call
-
-// Launches a product on the launch's stream.
-struct tr_cuda_product;
-void tr__cuda_multiply(const tr_launch *launch, const struct tr_cuda_product *product);
-// Clears memory there.
-void tr__cuda_clear(const tr_launch *launch, void *memory, int64_t bytes);
 
 #endif

@@ -11,10 +11,11 @@ struct tr_device_queue {
     void
         *event[EVENTS]; // of step n at n % EVENTS; [0] too is recorded at the beginning
     int64_t marks;
-    int64_t copied; // bytes
-    int error;      // CUDA's first
-    const char *subject;
-    tr_status failed; // of a library, first
+    int64_t copied;      // bytes
+    int error;           // CUDA's first
+    const char *kernel;  // that it is of; NULL: it came from elsewhere
+    const char *subject; // whose work failed first
+    tr_status failed;    // of the first launch that did
     // Steps watched_from + 1 .. are noted, those up to `noted` have been.
     tr_task_span *spans;
     int64_t watched_from, count, noted;
@@ -23,6 +24,17 @@ struct tr_device_queue {
 
 static void note_error(tr_device_queue *q, int error) {
     q->error = q->error ? q->error : error;
+}
+
+void tr__cuda_queue_note(tr_device_queue *q, int error, const char *what) {
+    if (q && q->error == 0) {
+        q->error = error;
+        q->kernel = what;
+    }
+}
+
+void *tr__cuda_stream(const tr_device_queue *q) {
+    return q ? q->stream : NULL;
 }
 
 static void destroy(tr_device_queue *q) {
@@ -71,15 +83,13 @@ static tr_status create(int workers, tr_device_queue **out, tr_error *err) {
 static void launch(tr_device_queue *q, const tr_device_work *work) {
     tr_status failed = TR_OK;
     tr_launch mine = *work->launch;
-    mine.queue = q->stream;
+    mine.queue = q;
     mine.failed = &failed;
     work->kernel->launch(work->desc, work->state, &mine);
-    int error = tr__cuda_driver()->last_error();
-    if ((failed != TR_OK || error != 0) && q->failed == TR_OK && q->error == 0) {
+    if (failed != TR_OK && q->failed == TR_OK) {
         q->subject = work->subject ? work->subject : work->kernel->name;
         q->failed = failed;
     }
-    note_error(q, error);
 }
 
 static void copy(tr_device_queue *q, const void *from, void *to, int64_t bytes) {
@@ -126,12 +136,13 @@ static void note_spans(tr_device_queue *q, int64_t done) {
 }
 
 static tr_status fail(const tr_device_queue *q, tr_error *err) {
-    if (q->failed != TR_OK) {
+    const char *text = q->error ? tr__cuda_driver()->error_text(q->error) : NULL;
+    if (!text) {
         return tr__backend_fail_launch(q->failed, q->subject, err);
     }
-    return tr_fail(err, TR_INTERNAL, "the device failed%s%s: %s",
-                   q->subject ? " in the work of " : "", q->subject ? q->subject : "",
-                   tr__cuda_driver()->error_text(q->error));
+    return q->kernel ? tr_fail(err, TR_INTERNAL, "the device failed in %s of %s: %s",
+                               q->kernel, q->subject, text)
+                     : tr_fail(err, TR_INTERNAL, "the device failed: %s", text);
 }
 
 static tr_status wait(tr_device_queue *q, int64_t ticket, tr_error *err) {

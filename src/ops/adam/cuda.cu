@@ -2,20 +2,17 @@
 
 #include "backend/cuda/device.cuh"
 
-static __global__ void update(tr_cuda_adam k, float *p, const float *g, float *m,
-                              float *v, int64_t count) {
-    TR_CUDA_LOOP(i, count) {
-        float grad = k.grad_scale * g[i] + k.l2 * p[i];
-        float mean = m[i] + k.m_rate * (grad - m[i]);
-        float square = k.beta2 * v[i] + k.v_rate * grad * grad;
+extern "C" __global__ void tr_cuda_adam_update(tr_cuda_adam_args a) {
+    const tr_cuda_adam &k = a.k;
+    TR_CUDA_LOOP(i, a.count) {
+        float p = a.p[i], m = a.m[i], v = a.v[i];
+        float grad = k.grad_scale * a.g[i] + k.l2 * p;
+        float mean = m + k.m_rate * (grad - m);
+        float square = k.beta2 * v + k.v_rate * grad * grad;
         float denominator = sqrtf(square) * k.over_root_bias2 + k.eps;
-        p[i] = k.keep * p[i] - k.step * mean / denominator;
-        m[i] = mean;
-        v[i] = square;
+        a.p[i] = k.keep * p - k.step * mean / denominator;
+        a.m[i] = mean;
+        a.v[i] = square;
     }
 }
-
-void tr_cuda_adam_update(tr_cuda_adam k, float *p, const float *g, float *m, float *v,
-                         int64_t count, void *stream) {
-    TR_CUDA_EACH(update, count, stream, k, p, g, m, v, count);
-}
+TR_CUDA_KERNEL(tr_cuda_adam_update);

@@ -1,7 +1,7 @@
 #ifndef TR_OPS_ADAM_CUDA_H
 #define TR_OPS_ADAM_CUDA_H
 
-#include "backend/cuda/launchers.h"
+#include <stdint.h>
 
 // tr_adam_numbers, rounded.
 typedef struct tr_cuda_adam {
@@ -9,8 +9,12 @@ typedef struct tr_cuda_adam {
 } tr_cuda_adam;
 
 // p, g, m, v: [count]
-TR_CUDA_LAUNCHER void tr_cuda_adam_update(tr_cuda_adam k, float *p, const float *g,
-                                          float *m, float *v, int64_t count,
-                                          void *stream);
+typedef struct tr_cuda_adam_args {
+    tr_cuda_adam k;
+    float *p;
+    const float *g;
+    float *m, *v;
+    int64_t count;
+} tr_cuda_adam_args;
 
 #endif

@@ -7,6 +7,9 @@
 #include <math.h>
 
 extern const tr_cuda_kernels tr__cuda_kernels_attention[];
+extern tr_cuda_function tr__cuda_function_attend;
+extern tr_cuda_function tr__cuda_function_attend_queries_backward;
+extern tr_cuda_function tr__cuda_function_attend_keys_backward;
 
 static tr_cuda_attention attention_of(const tr_op_desc *desc, const tr_launch *launch,
                                       int qkv, int positions) {
@@ -34,19 +37,36 @@ static tr_cuda_attention attention_of(const tr_op_desc *desc, const tr_launch *l
     };
 }
 
+// A warp for each token of each head.
+static tr_cuda_grid grid_of(const tr_cuda_attention *a, int64_t heads) {
+    return (tr_cuda_grid){{a->context, heads, a->batch}, {TR_CUDA_LANES, 1, 1}};
+}
+
 static void launch_attention(const tr_op_desc *desc, void *state,
                              const tr_launch *launch) {
     (void)state;
-    tr_cuda_attend(attention_of(desc, launch, 0, 1), launch->out[0], launch->out[1],
-                   launch->accumulate & 1, launch->accumulate & 2, launch->queue);
+    tr_cuda_attend_args args = {.of = attention_of(desc, launch, 0, 1),
+                                .y = launch->out[0],
+                                .lse = launch->out[1],
+                                .add_y = launch->accumulate & 1,
+                                .add_lse = launch->accumulate >> 1 & 1};
+    tr__cuda_launch(launch, &tr__cuda_function_attend, grid_of(&args.of, args.of.heads),
+                    &args, sizeof args);
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
-    tr_cuda_attend_backward(attention_of(desc, launch, 1, 4), launch->in[0],
-                            launch->in[2], launch->in[3], launch->out[0],
-                            launch->accumulate & 1, launch->queue);
+    tr_cuda_attend_backward_args args = {.of = attention_of(desc, launch, 1, 4),
+                                         .dy = launch->in[0],
+                                         .y = launch->in[2],
+                                         .lse = launch->in[3],
+                                         .dqkv = launch->out[0],
+                                         .add = launch->accumulate & 1};
+    tr__cuda_launch(launch, &tr__cuda_function_attend_queries_backward,
+                    grid_of(&args.of, args.of.heads), &args, sizeof args);
+    tr__cuda_launch(launch, &tr__cuda_function_attend_keys_backward,
+                    grid_of(&args.of, args.of.pairs), &args, sizeof args);
 }
 
 // Positions are of i32, all else is f32.

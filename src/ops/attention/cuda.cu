@@ -5,7 +5,7 @@
 #include "backend/cuda/device.cuh"
 #include "ops/dropout/draw.h"
 
-enum { LANES = 32, PARTS = TR_CUDA_DEPTH_MAX / LANES };
+enum { LANES = TR_CUDA_LANES, PARTS = TR_CUDA_DEPTH_MAX / LANES };
 
 // Lane l has elements l, l + 32, ... of a vector of a head.
 typedef struct slice {
@@ -83,8 +83,8 @@ static __device__ int64_t oldest(const tr_cuda_attention &a, int64_t row,
 }
 
 // blockIdx: query, head, row of the batch
-static __global__ void attend(tr_cuda_attention a, float *y, float *lse, bool add_y,
-                              bool add_lse) {
+extern "C" __global__ void tr_cuda_attend(tr_cuda_attend_args args) {
+    const tr_cuda_attention &a = args.of;
     int64_t query = blockIdx.x, head = blockIdx.y, row = blockIdx.z;
     slice q = load(query_at(a, row, head, query), a.depth), sum = {{0}};
     float top = -INFINITY, total = 0;
@@ -100,17 +100,14 @@ static __global__ void attend(tr_cuda_attention a, float *y, float *lse, bool ad
                    load(value_at(a, row, head, key), a.depth));
         top = higher;
     }
-    store(y + (row * a.context + query) * a.width + head * a.depth, a.depth, sum,
-          1 / total, add_y);
-    if (lse && threadIdx.x == 0) {
-        tr_cuda_put(&lse[(row * a.heads + head) * a.context + query], top + logf(total),
-                    add_lse);
+    store(args.y + (row * a.context + query) * a.width + head * a.depth, a.depth, sum,
+          1 / total, args.add_y);
+    if (args.lse && threadIdx.x == 0) {
+        tr_cuda_put(&args.lse[(row * a.heads + head) * a.context + query],
+                    top + logf(total), args.add_lse);
     }
 }
-
-typedef struct results {
-    const float *dy, *y, *lse;
-} results;
+TR_CUDA_KERNEL_MEETS(tr_cuda_attend);
 
 // What goes back from one query and one key: dv gets kept * dy, and with `through`, the
 // gradient of q . k, dq gets through * k and dk through * q.
@@ -133,25 +130,29 @@ static __device__ const float *result_at(const tr_cuda_attention &a, const float
     return of + (row * a.context + place) * a.width + head * a.depth;
 }
 
-static __global__ void queries_backward(tr_cuda_attention a, results r, float *dqkv,
-                                        bool add) {
+extern "C" __global__ void
+tr_cuda_attend_queries_backward(tr_cuda_attend_backward_args args) {
+    const tr_cuda_attention &a = args.of;
     int64_t query = blockIdx.x, head = blockIdx.y, row = blockIdx.z;
     slice q = load(query_at(a, row, head, query), a.depth), dq = {{0}};
-    slice dy = load(result_at(a, r.dy, row, head, query), a.depth);
-    slice y = load(result_at(a, r.y, row, head, query), a.depth);
-    float lse = r.lse[(row * a.heads + head) * a.context + query];
+    slice dy = load(result_at(a, args.dy, row, head, query), a.depth);
+    slice y = load(result_at(a, args.y, row, head, query), a.depth);
+    float lse = args.lse[(row * a.heads + head) * a.context + query];
     for (int64_t key = oldest(a, row, query); key <= query; key++) {
         slice k = load(key_at(a, row, head, key), a.depth);
         slice v = load(value_at(a, row, head, key), a.depth);
         pair g = pair_of(a, row, head, query, key, q, k, v, dy, y, lse);
         add_scaled(dq, g.through, k);
     }
-    store(dqkv + (query_at(a, row, head, query) - a.qkv), a.depth, dq, 1, add);
+    store(args.dqkv + (query_at(a, row, head, query) - a.qkv), a.depth, dq, 1,
+          args.add);
 }
+TR_CUDA_KERNEL_MEETS(tr_cuda_attend_queries_backward);
 
 // blockIdx: key, head of the keys, row of the batch
-static __global__ void keys_backward(tr_cuda_attention a, results r, float *dqkv,
-                                     bool add) {
+extern "C" __global__ void
+tr_cuda_attend_keys_backward(tr_cuda_attend_backward_args args) {
+    const tr_cuda_attention &a = args.of;
     int64_t key = blockIdx.x, row = blockIdx.z, first = blockIdx.y * a.group;
     int64_t end = key + a.window < a.context ? key + a.window : a.context;
     slice k = load(key_at(a, row, first, key), a.depth), dk = {{0}}, dv = {{0}};
@@ -160,33 +161,15 @@ static __global__ void keys_backward(tr_cuda_attention a, results r, float *dqkv
         for (int64_t query = key; query < end && oldest(a, row, query) <= key;
              query++) {
             slice q = load(query_at(a, row, head, query), a.depth);
-            slice dy = load(result_at(a, r.dy, row, head, query), a.depth);
-            slice y = load(result_at(a, r.y, row, head, query), a.depth);
-            float lse = r.lse[(row * a.heads + head) * a.context + query];
+            slice dy = load(result_at(a, args.dy, row, head, query), a.depth);
+            slice y = load(result_at(a, args.y, row, head, query), a.depth);
+            float lse = args.lse[(row * a.heads + head) * a.context + query];
             pair g = pair_of(a, row, head, query, key, q, k, v, dy, y, lse);
             add_scaled(dk, g.through, q);
             add_scaled(dv, g.kept, dy);
         }
     }
-    store(dqkv + (key_at(a, row, first, key) - a.qkv), a.depth, dk, 1, add);
-    store(dqkv + (value_at(a, row, first, key) - a.qkv), a.depth, dv, 1, add);
+    store(args.dqkv + (key_at(a, row, first, key) - a.qkv), a.depth, dk, 1, args.add);
+    store(args.dqkv + (value_at(a, row, first, key) - a.qkv), a.depth, dv, 1, args.add);
 }
-
-static dim3 grid(const tr_cuda_attention &a, int64_t heads) {
-    return dim3((unsigned)a.context, (unsigned)heads, (unsigned)a.batch);
-}
-
-void tr_cuda_attend(tr_cuda_attention a, float *y, float *lse, bool add_y, bool add_lse,
-                    void *stream) {
-    TR_CUDA_BLOCKS(attend, grid(a, a.heads), dim3(LANES), stream, a, y, lse, add_y,
-                   add_lse);
-}
-
-void tr_cuda_attend_backward(tr_cuda_attention a, const float *dy, const float *y,
-                             const float *lse, float *dqkv, bool add, void *stream) {
-    results r = {dy, y, lse};
-    TR_CUDA_BLOCKS(queries_backward, grid(a, a.heads), dim3(LANES), stream, a, r, dqkv,
-                   add);
-    TR_CUDA_BLOCKS(keys_backward, grid(a, a.pairs), dim3(LANES), stream, a, r, dqkv,
-                   add);
-}
+TR_CUDA_KERNEL_MEETS(tr_cuda_attend_keys_backward);

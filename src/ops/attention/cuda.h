@@ -1,8 +1,6 @@
 #ifndef TR_OPS_ATTENTION_CUDA_H
 #define TR_OPS_ATTENTION_CUDA_H
 
-#include "backend/cuda/launchers.h"
-
 #include <tranche/op.h>
 
 enum { TR_CUDA_DEPTH_MAX = 256 }; // of a head
@@ -21,11 +19,18 @@ typedef struct tr_cuda_attention {
 } tr_cuda_attention;
 
 // y: [batch, context, width]; lse: [batch, heads, context] or NULL
-TR_CUDA_LAUNCHER void tr_cuda_attend(tr_cuda_attention a, float *y, float *lse,
-                                     bool add_y, bool add_lse, void *stream);
-// dqkv: [batch, context, pitch]
-TR_CUDA_LAUNCHER void tr_cuda_attend_backward(tr_cuda_attention a, const float *dy,
-                                              const float *y, const float *lse,
-                                              float *dqkv, bool add, void *stream);
+typedef struct tr_cuda_attend_args {
+    tr_cuda_attention of;
+    float *y, *lse;
+    int32_t add_y, add_lse;
+} tr_cuda_attend_args;
+
+// dy, y, lse as above; dqkv: [batch, context, pitch]
+typedef struct tr_cuda_attend_backward_args {
+    tr_cuda_attention of;
+    const float *dy, *y, *lse;
+    float *dqkv;
+    int32_t add; // to dqkv
+} tr_cuda_attend_backward_args;
 
 #endif

@@ -2,12 +2,9 @@
 
 #include "backend/cuda/device.cuh"
 
-static __global__ void copy(const float *x, float *y, int64_t count, bool add) {
-    TR_CUDA_LOOP(i, count) {
-        tr_cuda_put(&y[i], x[i], add);
+extern "C" __global__ void tr_cuda_copy(tr_cuda_copy_args a) {
+    TR_CUDA_LOOP(i, a.count) {
+        tr_cuda_put(&a.y[i], a.x[i], a.add);
     }
 }
-
-void tr_cuda_copy(const float *x, float *y, int64_t count, bool add, void *stream) {
-    TR_CUDA_EACH(copy, count, stream, x, y, count, add);
-}
+TR_CUDA_KERNEL(tr_cuda_copy);

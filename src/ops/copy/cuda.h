@@ -1,10 +1,14 @@
 #ifndef TR_OPS_COPY_CUDA_H
 #define TR_OPS_COPY_CUDA_H
 
-#include "backend/cuda/launchers.h"
+#include <stdint.h>
 
-// x, y: [count]
-TR_CUDA_LAUNCHER void tr_cuda_copy(const float *x, float *y, int64_t count, bool add,
-                                   void *stream);
+// y = x, or y += x. x, y: [count]
+typedef struct tr_cuda_copy_args {
+    const float *x;
+    float *y;
+    int64_t count;
+    int32_t add;
+} tr_cuda_copy_args;
 
 #endif

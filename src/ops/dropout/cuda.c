@@ -6,6 +6,7 @@
 #include "ops/residual/residual.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_dropout[];
+extern tr_cuda_function tr__cuda_function_dropout_add;
 
 // Of both ops the attributes are tr_dropout_attr.
 static tr_cuda_dropout draws_of(const tr_op_desc *desc, const tr_launch *launch) {
@@ -17,20 +18,29 @@ static tr_cuda_dropout draws_of(const tr_op_desc *desc, const tr_launch *launch)
                              .per_sample = tr_shape_count(shape) / shape.dim[0]};
 }
 
+// out[0] = r + dropout(x)
+static void add_dropout(const tr_op_desc *desc, const tr_launch *launch, const float *r,
+                        const float *x) {
+    tr_cuda_dropout_args args = {.r = r,
+                                 .x = x,
+                                 .y = launch->out[0],
+                                 .count = tr_shape_count(desc->in[0].shape),
+                                 .dropout = draws_of(desc, launch),
+                                 .add = launch->accumulate & 1};
+    tr__cuda_launch(launch, &tr__cuda_function_dropout_add, tr__cuda_each(args.count),
+                    &args, sizeof args);
+}
+
 static void launch_dropout(const tr_op_desc *desc, void *state,
                            const tr_launch *launch) {
     (void)state;
-    tr_cuda_dropout_add(NULL, launch->in[0], launch->out[0],
-                        tr_shape_count(desc->in[0].shape), draws_of(desc, launch),
-                        launch->accumulate & 1, launch->queue);
+    add_dropout(desc, launch, NULL, launch->in[0]);
 }
 
 static void launch_residual(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
-    tr_cuda_dropout_add(launch->in[0], launch->in[1], launch->out[0],
-                        tr_shape_count(desc->in[0].shape), draws_of(desc, launch),
-                        launch->accumulate & 1, launch->queue);
+    add_dropout(desc, launch, launch->in[0], launch->in[1]);
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {

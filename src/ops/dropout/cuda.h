@@ -1,8 +1,6 @@
 #ifndef TR_OPS_DROPOUT_CUDA_H
 #define TR_OPS_DROPOUT_CUDA_H
 
-#include "backend/cuda/launchers.h"
-
 #include <tranche/op.h>
 
 // The draws of a launch: of elements of samples that have `per_sample` each.
@@ -14,8 +12,12 @@ typedef struct tr_cuda_dropout {
 } tr_cuda_dropout;
 
 // y = r + x * multipliers; r: [count], or NULL: nothing. x, y: [count]
-TR_CUDA_LAUNCHER void tr_cuda_dropout_add(const float *r, const float *x, float *y,
-                                          int64_t count, tr_cuda_dropout dropout,
-                                          bool add, void *stream);
+typedef struct tr_cuda_dropout_args {
+    const float *r, *x;
+    float *y;
+    int64_t count;
+    tr_cuda_dropout dropout;
+    int32_t add; // to y
+} tr_cuda_dropout_args;
 
 #endif

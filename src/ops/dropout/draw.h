@@ -60,7 +60,10 @@ TR_DEVICE static inline bool tr__draw_keep(const tr_draw *draw, uint64_t element
     uint32_t key[2] = {draw->key[0], tr__draw_key1(draw, block)};
     uint32_t bits[4];
     tr__philox(counter, key, TR_PHILOX_ROUNDS, bits);
-    return (bits[row / 2] >> 16 * (row % 2) & 0xFFFF) >= draw->threshold;
+    // An index that is known only here would put the array of a GPU into its memory.
+    uint32_t low = row < 2 ? bits[0] : bits[1], high = row < 6 ? bits[2] : bits[3];
+    uint32_t two = row < 4 ? low : high;
+    return (two >> 16 * (row % 2) & 0xFFFF) >= draw->threshold;
 }
 
 // What the element is multiplied with: 0 or `scale`.

@@ -4,6 +4,9 @@
 #include "ops/embedding/support.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_embedding[];
+extern tr_cuda_function tr__cuda_function_embed;
+extern tr_cuda_function tr__cuda_function_embed_tokens_backward;
+extern tr_cuda_function tr__cuda_function_embed_positions_backward;
 
 // Input `ids` holds them; the tables follow.
 static tr_cuda_embedding embedding_of(const tr_op_desc *desc, const tr_launch *launch,
@@ -28,24 +31,41 @@ static tr_cuda_embedding embedding_of(const tr_op_desc *desc, const tr_launch *l
 static void launch_embedding(const tr_op_desc *desc, void *state,
                              const tr_launch *launch) {
     (void)state;
-    tr_cuda_embed(embedding_of(desc, launch, 0), launch->in[1], launch->in[2],
-                  launch->in[3], launch->out[0], launch->accumulate & 1, launch->queue);
+    tr_cuda_embed_args args = {.of = embedding_of(desc, launch, 0),
+                               .wte = launch->in[1],
+                               .wpe = launch->in[2],
+                               .before = launch->in[3],
+                               .y = launch->out[0],
+                               .add = launch->accumulate & 1};
+    tr__cuda_launch(launch, &tr__cuda_function_embed,
+                    tr__cuda_each(args.of.rows * args.of.width), &args, sizeof args);
+}
+
+static void add_to_tokens(const tr_launch *launch, tr_cuda_embed_backward_args args) {
+    int64_t count = args.of.tokens * args.of.width;
+    if (!args.add) {
+        tr__cuda_clear(launch, args.dtable, count * (int64_t)sizeof(float));
+    }
+    tr__cuda_launch(launch, &tr__cuda_function_embed_tokens_backward,
+                    tr__cuda_each(args.of.width), &args, sizeof args);
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
-    tr_cuda_embedding e = embedding_of(desc, launch, 1);
+    tr_cuda_embed_backward_args args = {.of = embedding_of(desc, launch, 1),
+                                        .dy = launch->in[0]};
     if (launch->out[0]) {
-        if (!(launch->accumulate & 1)) {
-            tr__cuda_clear(launch, launch->out[0],
-                           e.tokens * e.width * (int64_t)sizeof(float));
-        }
-        tr_cuda_embed_tokens_backward(e, launch->in[0], launch->out[0], launch->queue);
+        args.dtable = launch->out[0];
+        args.add = launch->accumulate & 1;
+        add_to_tokens(launch, args);
     }
     if (launch->out[1]) {
-        tr_cuda_embed_positions_backward(e, launch->in[0], launch->out[1],
-                                         launch->accumulate & 2, launch->queue);
+        args.dtable = launch->out[1];
+        args.add = launch->accumulate >> 1 & 1;
+        tr__cuda_launch(launch, &tr__cuda_function_embed_positions_backward,
+                        tr__cuda_each(args.of.positions * args.of.width), &args,
+                        sizeof args);
     }
 }
 

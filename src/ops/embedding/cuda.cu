@@ -13,56 +13,46 @@ static __device__ int64_t place_of(const tr_cuda_embedding &e, int64_t row) {
     return e.places ? e.places[row] : e.position + row % e.length;
 }
 
-static __global__ void embed(tr_cuda_embedding e, const float *wte, const float *wpe,
-                             const float *before, float *y, bool add) {
+extern "C" __global__ void tr_cuda_embed(tr_cuda_embed_args a) {
+    const tr_cuda_embedding &e = a.of;
     TR_CUDA_LOOP(i, e.rows * e.width) {
         int64_t row = i / e.width, c = i % e.width, token = row_of(e, e.ids[row]);
-        float value = before ? before[i] : 0;
-        value += token >= 0 ? wte[token * e.width + c] : 0;
-        value += wpe ? wpe[place_of(e, row) * e.width + c] : 0;
-        tr_cuda_put(&y[i], value, add);
+        float value = a.before ? a.before[i] : 0;
+        value += token >= 0 ? a.wte[token * e.width + c] : 0;
+        value += a.wpe ? a.wpe[place_of(e, row) * e.width + c] : 0;
+        tr_cuda_put(&a.y[i], value, a.add);
     }
 }
+TR_CUDA_KERNEL(tr_cuda_embed);
 
 // A thread has a column, and adds its rows one after the other: the same bits each
 // time, whichever ids meet.
-static __global__ void tokens_backward(tr_cuda_embedding e, const float *dy,
-                                       float *dwte) {
+extern "C" __global__ void
+tr_cuda_embed_tokens_backward(tr_cuda_embed_backward_args a) {
+    const tr_cuda_embedding &e = a.of;
     TR_CUDA_LOOP(c, e.width) {
         for (int64_t row = 0; row < e.rows; row++) {
             int64_t token = row_of(e, e.ids[row]);
             if (token >= 0) {
-                dwte[token * e.width + c] += dy[row * e.width + c];
+                a.dtable[token * e.width + c] += a.dy[row * e.width + c];
             }
         }
     }
 }
+TR_CUDA_KERNEL(tr_cuda_embed_tokens_backward);
 
-static __global__ void positions_backward(tr_cuda_embedding e, const float *dy,
-                                          float *dwpe, bool add) {
+extern "C" __global__ void
+tr_cuda_embed_positions_backward(tr_cuda_embed_backward_args a) {
+    const tr_cuda_embedding &e = a.of;
     TR_CUDA_LOOP(i, e.positions * e.width) {
         int64_t p = i / e.width, c = i % e.width;
         float sum = 0;
         int64_t end = e.places || p < e.length ? e.rows : 0;
         for (int64_t row = e.places ? 0 : p; row < end;
              row += e.places ? 1 : e.length) {
-            sum += place_of(e, row) == p ? dy[row * e.width + c] : 0;
+            sum += place_of(e, row) == p ? a.dy[row * e.width + c] : 0;
         }
-        tr_cuda_put(&dwpe[i], sum, add);
+        tr_cuda_put(&a.dtable[i], sum, a.add);
     }
 }
-
-void tr_cuda_embed(tr_cuda_embedding e, const float *wte, const float *wpe,
-                   const float *before, float *y, bool add, void *stream) {
-    TR_CUDA_EACH(embed, e.rows * e.width, stream, e, wte, wpe, before, y, add);
-}
-
-void tr_cuda_embed_tokens_backward(tr_cuda_embedding e, const float *dy, float *dwte,
-                                   void *stream) {
-    TR_CUDA_EACH(tokens_backward, e.width, stream, e, dy, dwte);
-}
-
-void tr_cuda_embed_positions_backward(tr_cuda_embedding e, const float *dy, float *dwpe,
-                                      bool add, void *stream) {
-    TR_CUDA_EACH(positions_backward, e.positions * e.width, stream, e, dy, dwpe, add);
-}
+TR_CUDA_KERNEL(tr_cuda_embed_positions_backward);

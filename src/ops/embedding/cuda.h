@@ -1,7 +1,7 @@
 #ifndef TR_OPS_EMBEDDING_CUDA_H
 #define TR_OPS_EMBEDDING_CUDA_H
 
-#include "backend/cuda/launchers.h"
+#include <stdint.h>
 
 typedef struct tr_cuda_embedding {
     int64_t rows, length, width; // rows: of all samples; length: of one
@@ -11,17 +11,22 @@ typedef struct tr_cuda_embedding {
     const int32_t *places;       // [rows] of wpe, or NULL: one after the other
 } tr_cuda_embedding;
 
-// wte: [tokens, width]; wpe: [positions, width] or NULL; before, y: [rows, width]
-TR_CUDA_LAUNCHER void tr_cuda_embed(tr_cuda_embedding e, const float *wte,
-                                    const float *wpe, const float *before, float *y,
-                                    bool add, void *stream);
-// dy: [rows, width]. dwte: [tokens, width], always added to.
-TR_CUDA_LAUNCHER void tr_cuda_embed_tokens_backward(tr_cuda_embedding e,
-                                                    const float *dy, float *dwte,
-                                                    void *stream);
-// dwpe: [positions, width]
-TR_CUDA_LAUNCHER void tr_cuda_embed_positions_backward(tr_cuda_embedding e,
-                                                       const float *dy, float *dwpe,
-                                                       bool add, void *stream);
+// y = before + wte[ids] + wpe[places]. wpe, before: or NULL
+typedef struct tr_cuda_embed_args {
+    tr_cuda_embedding of;
+    const float *wte;    // [tokens, width]
+    const float *wpe;    // [positions, width]
+    const float *before; // [rows, width]
+    float *y;            // [rows, width]
+    int32_t add;         // to y
+} tr_cuda_embed_args;
+
+// The gradient of a table; that of the tokens is always added to.
+typedef struct tr_cuda_embed_backward_args {
+    tr_cuda_embedding of;
+    const float *dy; // [rows, width]
+    float *dtable;   // as the table
+    int32_t add;     // to dtable
+} tr_cuda_embed_backward_args;
 
 #endif

@@ -5,6 +5,7 @@
 #include "ops/operand.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_gelu[];
+extern tr_cuda_function tr__cuda_function_gelu, tr__cuda_function_gelu_backward;
 
 static bool is_exact(const tr_op_desc *desc) {
     const tr_gelu_attr *attr = (const void *)desc->attr;
@@ -13,16 +14,26 @@ static bool is_exact(const tr_op_desc *desc) {
 
 static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
-    tr_cuda_gelu(launch->in[0], launch->out[0], tr_shape_count(desc->in[0].shape),
-                 is_exact(desc), launch->accumulate & 1, launch->queue);
+    tr_cuda_gelu_args args = {.x = launch->in[0],
+                              .y = launch->out[0],
+                              .count = tr_shape_count(desc->in[0].shape),
+                              .exact = is_exact(desc),
+                              .add = launch->accumulate & 1};
+    tr__cuda_launch(launch, &tr__cuda_function_gelu, tr__cuda_each(args.count), &args,
+                    sizeof args);
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
-    tr_cuda_gelu_backward(launch->in[0], launch->in[1], launch->out[0],
-                          tr_shape_count(desc->in[0].shape), is_exact(desc),
-                          launch->accumulate & 1, launch->queue);
+    tr_cuda_gelu_backward_args args = {.dy = launch->in[0],
+                                       .x = launch->in[1],
+                                       .dx = launch->out[0],
+                                       .count = tr_shape_count(desc->in[0].shape),
+                                       .exact = is_exact(desc),
+                                       .add = launch->accumulate & 1};
+    tr__cuda_launch(launch, &tr__cuda_function_gelu_backward, tr__cuda_each(args.count),
+                    &args, sizeof args);
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {

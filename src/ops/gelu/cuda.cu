@@ -32,27 +32,17 @@ static __device__ float slope(float x, bool exact) {
     return (x < 0 ? low : high) + x * inner * (low * high);
 }
 
-static __global__ void gelu(const float *x, float *y, int64_t count, bool exact,
-                            bool add) {
-    TR_CUDA_LOOP(i, count) {
-        float gate = exact ? erf_gate(x[i]) : tanh_gate(bounded(x[i]));
-        tr_cuda_put(&y[i], x[i] * gate, add);
+extern "C" __global__ void tr_cuda_gelu(tr_cuda_gelu_args a) {
+    TR_CUDA_LOOP(i, a.count) {
+        float x = a.x[i], gate = a.exact ? erf_gate(x) : tanh_gate(bounded(x));
+        tr_cuda_put(&a.y[i], x * gate, a.add);
     }
 }
+TR_CUDA_KERNEL(tr_cuda_gelu);
 
-static __global__ void gelu_backward(const float *dy, const float *x, float *dx,
-                                     int64_t count, bool exact, bool add) {
-    TR_CUDA_LOOP(i, count) {
-        tr_cuda_put(&dx[i], dy[i] * slope(x[i], exact), add);
+extern "C" __global__ void tr_cuda_gelu_backward(tr_cuda_gelu_backward_args a) {
+    TR_CUDA_LOOP(i, a.count) {
+        tr_cuda_put(&a.dx[i], a.dy[i] * slope(a.x[i], a.exact), a.add);
     }
 }
-
-void tr_cuda_gelu(const float *x, float *y, int64_t count, bool exact, bool add,
-                  void *stream) {
-    TR_CUDA_EACH(gelu, count, stream, x, y, count, exact, add);
-}
-
-void tr_cuda_gelu_backward(const float *dy, const float *x, float *dx, int64_t count,
-                           bool exact, bool add, void *stream) {
-    TR_CUDA_EACH(gelu_backward, count, stream, dy, x, dx, count, exact, add);
-}
+TR_CUDA_KERNEL(tr_cuda_gelu_backward);

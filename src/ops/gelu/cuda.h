@@ -1,13 +1,24 @@
 #ifndef TR_OPS_GELU_CUDA_H
 #define TR_OPS_GELU_CUDA_H
 
-#include "backend/cuda/launchers.h"
+#include <stdint.h>
 
-// x, y, dy, dx: [count]. `exact`: by erf, else by tanh.
-TR_CUDA_LAUNCHER void tr_cuda_gelu(const float *x, float *y, int64_t count, bool exact,
-                                   bool add, void *stream);
-TR_CUDA_LAUNCHER void tr_cuda_gelu_backward(const float *dy, const float *x, float *dx,
-                                            int64_t count, bool exact, bool add,
-                                            void *stream);
+// y = gelu(x). x, y: [count]
+typedef struct tr_cuda_gelu_args {
+    const float *x;
+    float *y;
+    int64_t count;
+    int32_t exact; // by erf, else by tanh
+    int32_t add;   // to y
+} tr_cuda_gelu_args;
+
+// dx = dy gelu'(x). dy, x, dx: [count]
+typedef struct tr_cuda_gelu_backward_args {
+    const float *dy, *x;
+    float *dx;
+    int64_t count;
+    int32_t exact;
+    int32_t add; // to dx
+} tr_cuda_gelu_backward_args;
 
 #endif

@@ -1,10 +1,12 @@
 #include "ops/gradient_squares/cuda.h"
 
 #include "backend/cuda/kernels.h"
+#include "base/checked.h"
 #include "ops/gradient_squares/gradient_squares.h"
 #include "ops/operand.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_gradient_squares[];
+extern tr_cuda_function tr__cuda_function_squares;
 
 static int64_t count_of(const tr_op_desc *desc) {
     return tr_shape_count(desc->in[0].shape);
@@ -13,13 +15,27 @@ static int64_t count_of(const tr_op_desc *desc) {
 static void launch_squares(const tr_op_desc *desc, void *state,
                            const tr_launch *launch) {
     (void)state;
-    tr_cuda_squares(launch->in[0], count_of(desc), TR_NORM_BLOCK, launch->out[0],
-                    launch->queue);
+    int64_t count = count_of(desc);
+    tr_cuda_squares_args args = {.x = launch->in[0],
+                                 .count = count,
+                                 .block = TR_NORM_BLOCK,
+                                 .squares = launch->out[0]};
+    tr_cuda_grid grid =
+        tr__cuda_blocks(tr__ceil_div(count, TR_NORM_BLOCK), TR_CUDA_THREADS);
+    tr__cuda_launch(launch, &tr__cuda_function_squares, grid, &args, sizeof args);
 }
 
+// One block has all.
 static void launch_sum(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
-    tr_cuda_add_squares(launch->in[0], count_of(desc), launch->out[0], launch->queue);
+    int64_t count = count_of(desc);
+    tr_cuda_squares_args args = {.x = launch->in[0],
+                                 .count = count,
+                                 .block = count,
+                                 .squares = launch->out[0],
+                                 .add = true};
+    tr__cuda_launch(launch, &tr__cuda_function_squares,
+                    tr__cuda_blocks(1, TR_CUDA_THREADS), &args, sizeof args);
 }
 
 static bool supports(const tr_op_desc *desc) {

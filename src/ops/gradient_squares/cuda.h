@@ -1,14 +1,15 @@
 #ifndef TR_OPS_GRADIENT_SQUARES_CUDA_H
 #define TR_OPS_GRADIENT_SQUARES_CUDA_H
 
-#include "backend/cuda/launchers.h"
+#include <stdint.h>
 
-// squares: [ceil(count / block)], the sum of squares of each run of `block` elements of
-// x [count]
-TR_CUDA_LAUNCHER void tr_cuda_squares(const float *x, int64_t count, int64_t block,
-                                      double *squares, void *stream);
-// *sum += the squares of x [count]
-TR_CUDA_LAUNCHER void tr_cuda_add_squares(const float *x, int64_t count, double *sum,
-                                          void *stream);
+// squares[b] = the sum of squares of run b of `block` elements of x [count]. A block of
+// TR_CUDA_THREADS has a run.
+typedef struct tr_cuda_squares_args {
+    const float *x;
+    int64_t count, block;
+    double *squares;
+    int32_t add; // to squares
+} tr_cuda_squares_args;
 
 #endif

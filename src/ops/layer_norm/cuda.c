@@ -1,10 +1,14 @@
 #include "ops/layer_norm/cuda.h"
 
 #include "backend/cuda/kernels.h"
+#include "base/checked.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/operand.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_layer_norm[];
+extern tr_cuda_function tr__cuda_function_layer_norm;
+extern tr_cuda_function tr__cuda_function_layer_norm_rows_backward;
+extern tr_cuda_function tr__cuda_function_layer_norm_columns_backward;
 
 static tr_cuda_norm norm_of(const tr_op_desc *desc) {
     const tr_layer_norm_attr *attr = (const void *)desc->attr;
@@ -12,6 +16,13 @@ static tr_cuda_norm norm_of(const tr_op_desc *desc) {
     return (tr_cuda_norm){.rows = tr__shape_rows(shape),
                           .width = tr__shape_width(shape),
                           .epsilon = attr->epsilon};
+}
+
+static void launch_rows(const tr_launch *launch, const tr_cuda_norm *norm) {
+    int64_t blocks = tr__ceil_div(norm->rows, TR_CUDA_NORM_ROWS);
+    tr__cuda_launch(launch, &tr__cuda_function_layer_norm,
+                    tr__cuda_blocks(blocks, TR_CUDA_NORM_ROWS * TR_CUDA_LANES), norm,
+                    sizeof *norm);
 }
 
 static void launch_norm(const tr_op_desc *desc, void *state, const tr_launch *launch) {
@@ -24,9 +35,9 @@ static void launch_norm(const tr_op_desc *desc, void *state, const tr_launch *la
     norm.mean = launch->out[1];
     norm.rstd = launch->out[2];
     norm.add_y = launch->accumulate & 1;
-    norm.add_mean = launch->accumulate & 2;
-    norm.add_rstd = launch->accumulate & 4;
-    tr_cuda_layer_norm(norm, launch->queue);
+    norm.add_mean = launch->accumulate >> 1 & 1;
+    norm.add_rstd = launch->accumulate >> 2 & 1;
+    launch_rows(launch, &norm);
 }
 
 static void launch_residual(const tr_op_desc *desc, void *state,
@@ -44,15 +55,15 @@ static void launch_residual(const tr_op_desc *desc, void *state,
     norm.mean = launch->out[2];
     norm.rstd = launch->out[3];
     norm.add_sum = launch->accumulate & 1;
-    norm.add_y = launch->accumulate & 2;
-    norm.add_mean = launch->accumulate & 4;
-    norm.add_rstd = launch->accumulate & 8;
+    norm.add_y = launch->accumulate >> 1 & 1;
+    norm.add_mean = launch->accumulate >> 2 & 1;
+    norm.add_rstd = launch->accumulate >> 3 & 1;
     norm.dropout =
         (tr_cuda_dropout){.run = *launch->run,
                           .draw_id = attr->draw_id,
                           .probability = attr->dropout,
                           .per_sample = tr_shape_count(shape) / shape.dim[0]};
-    tr_cuda_layer_norm(norm, launch->queue);
+    launch_rows(launch, &norm);
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,
@@ -70,9 +81,18 @@ static void launch_backward(const tr_op_desc *desc, void *state,
                                   .dweight = launch->out[1],
                                   .dbias = launch->out[2],
                                   .add_dx = launch->accumulate & 1,
-                                  .add_dweight = launch->accumulate & 2,
-                                  .add_dbias = launch->accumulate & 4};
-    tr_cuda_layer_norm_backward(norm, launch->queue);
+                                  .add_dweight = launch->accumulate >> 1 & 1,
+                                  .add_dbias = launch->accumulate >> 2 & 1};
+    if (norm.dx) {
+        int64_t blocks = tr__ceil_div(norm.rows, TR_CUDA_NORM_ROWS);
+        tr__cuda_launch(launch, &tr__cuda_function_layer_norm_rows_backward,
+                        tr__cuda_blocks(blocks, TR_CUDA_NORM_ROWS * TR_CUDA_LANES),
+                        &norm, sizeof norm);
+    }
+    if (norm.dweight || norm.dbias) {
+        tr__cuda_launch(launch, &tr__cuda_function_layer_norm_columns_backward,
+                        tr__cuda_columns(norm.width), &norm, sizeof norm);
+    }
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {

@@ -2,7 +2,8 @@
 
 #include "ops/dropout/cuda_element.cuh"
 
-enum { LANES = 32, ROWS = 4, DEEP = 8 }; // of a warp; of a block; that sum a column
+// Rows of a block; threads that sum a column.
+enum { LANES = TR_CUDA_LANES, ROWS = TR_CUDA_NORM_ROWS, DEEP = TR_CUDA_COLUMN_THREADS };
 
 // A lane always has the same columns of a row, so that it may read back what it wrote.
 static __device__ float summand(const tr_cuda_norm &n, int64_t i) {
@@ -16,7 +17,7 @@ static __device__ void put(float *to, int64_t i, float value, bool add) {
 }
 
 // A warp has a row.
-static __global__ void layer_norm(tr_cuda_norm n) {
+extern "C" __global__ void tr_cuda_layer_norm(tr_cuda_norm n) {
     int lane = threadIdx.x % LANES;
     int64_t row = blockIdx.x * (int64_t)ROWS + threadIdx.x / LANES;
     bool there = row < n.rows;
@@ -41,8 +42,9 @@ static __global__ void layer_norm(tr_cuda_norm n) {
         put(n.rstd, row, rstd, n.add_rstd);
     }
 }
+TR_CUDA_KERNEL_MEETS(tr_cuda_layer_norm);
 
-static __global__ void backward_rows(tr_cuda_norm_backward n) {
+extern "C" __global__ void tr_cuda_layer_norm_rows_backward(tr_cuda_norm_backward n) {
     int lane = threadIdx.x % LANES;
     int64_t row = blockIdx.x * (int64_t)ROWS + threadIdx.x / LANES;
     bool there = row < n.rows;
@@ -62,9 +64,11 @@ static __global__ void backward_rows(tr_cuda_norm_backward n) {
                     rstd * (dy[c] * n.weight[c] - plain - normal * along), n.add_dx);
     }
 }
+TR_CUDA_KERNEL_MEETS(tr_cuda_layer_norm_rows_backward);
 
 // A block sums 32 columns, DEEP threads each.
-static __global__ void backward_columns(tr_cuda_norm_backward n) {
+extern "C" __global__ void
+tr_cuda_layer_norm_columns_backward(tr_cuda_norm_backward n) {
     __shared__ float weights[DEEP][LANES], biases[DEEP][LANES];
     int64_t c = blockIdx.x * (int64_t)LANES + threadIdx.x;
     float dweight = 0, dbias = 0;
@@ -85,19 +89,4 @@ static __global__ void backward_columns(tr_cuda_norm_backward n) {
         put(n.dbias, c, dbias, n.add_dbias);
     }
 }
-
-void tr_cuda_layer_norm(tr_cuda_norm norm, void *stream) {
-    dim3 blocks((unsigned)((norm.rows + ROWS - 1) / ROWS));
-    TR_CUDA_BLOCKS(layer_norm, blocks, dim3(LANES * ROWS), stream, norm);
-}
-
-void tr_cuda_layer_norm_backward(tr_cuda_norm_backward norm, void *stream) {
-    dim3 blocks((unsigned)((norm.rows + ROWS - 1) / ROWS));
-    if (norm.dx) {
-        TR_CUDA_BLOCKS(backward_rows, blocks, dim3(LANES * ROWS), stream, norm);
-    }
-    if (norm.dweight || norm.dbias) {
-        dim3 columns((unsigned)((norm.width + LANES - 1) / LANES));
-        TR_CUDA_BLOCKS(backward_columns, columns, dim3(LANES, DEEP), stream, norm);
-    }
-}
+TR_CUDA_KERNEL_MEETS(tr_cuda_layer_norm_columns_backward);

@@ -3,8 +3,9 @@
 
 #include "ops/dropout/cuda.h"
 
-// A normalization, or a residual sum and its normalization. What is NULL is not wanted;
-// bit i of `add` is that of result i of the op.
+enum { TR_CUDA_NORM_ROWS = 4 }; // of a block, which has a warp for each
+
+// A normalization, or a residual sum and its normalization. What is NULL is not wanted.
 typedef struct tr_cuda_norm {
     int64_t rows, width;
     float epsilon;
@@ -13,11 +14,9 @@ typedef struct tr_cuda_norm {
     const float *weight, *bias; // [width]
     float *sum, *y;             // [rows, width]; sum: r + dropout(x)
     float *mean, *rstd;         // [rows]
-    bool add_sum, add_y, add_mean, add_rstd;
+    int32_t add_sum, add_y, add_mean, add_rstd;
     tr_cuda_dropout dropout; // of x, beside r
 } tr_cuda_norm;
-
-TR_CUDA_LAUNCHER void tr_cuda_layer_norm(tr_cuda_norm norm, void *stream);
 
 typedef struct tr_cuda_norm_backward {
     int64_t rows, width;
@@ -26,10 +25,7 @@ typedef struct tr_cuda_norm_backward {
     const float *weight;      // [width]
     float *dx;                // [rows, width], or NULL
     float *dweight, *dbias;   // [width], or NULL
-    bool add_dx, add_dweight, add_dbias;
+    int32_t add_dx, add_dweight, add_dbias;
 } tr_cuda_norm_backward;
-
-TR_CUDA_LAUNCHER void tr_cuda_layer_norm_backward(tr_cuda_norm_backward norm,
-                                                  void *stream);
 
 #endif

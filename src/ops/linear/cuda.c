@@ -1,9 +1,20 @@
-#include "ops/linear/cuda.h"
+#include "ops/linear/cuda_linear.h"
 
 #include "backend/cuda/driver.h"
 #include "ops/linear/operands.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_linear[];
+extern tr_cuda_function tr__cuda_function_bias, tr__cuda_function_column_sums;
+
+void tr__cuda_bias(const tr_launch *launch, tr_cuda_bias_args args) {
+    tr__cuda_launch(launch, &tr__cuda_function_bias, tr__cuda_each(args.count), &args,
+                    sizeof args);
+}
+
+void tr__cuda_column_sums(const tr_launch *launch, tr_cuda_column_sums_args args) {
+    tr__cuda_launch(launch, &tr__cuda_function_column_sums,
+                    tr__cuda_columns(args.width), &args, sizeof args);
+}
 
 static int64_t weight_row(const tr_linear_dims *d) {
     return d->layout == TR_WEIGHT_IN_OUT ? d->out : d->in;
@@ -65,7 +76,11 @@ static void launch_output(const tr_op_desc *desc, void *state,
     tr__cuda_linear(launch, &d, launch->in[0], launch->in[1], launch->out[0],
                     launch->accumulate & 1);
     if (launch->in[2] || relu) {
-        tr_cuda_bias(launch->out[0], launch->in[2], d.rows, d.out, relu, launch->queue);
+        tr__cuda_bias(launch, (tr_cuda_bias_args){.y = launch->out[0],
+                                                  .bias = launch->in[2],
+                                                  .count = d.rows * d.out,
+                                                  .width = d.out,
+                                                  .relu = relu});
     }
 }
 
@@ -85,8 +100,12 @@ static void launch_weight(const tr_op_desc *desc, void *state,
                                launch->accumulate & 1);
     }
     if (launch->out[1]) {
-        tr_cuda_column_sums(launch->in[0], d.rows, d.out, launch->out[1],
-                            launch->accumulate & 2, launch->queue);
+        tr__cuda_column_sums(
+            launch, (tr_cuda_column_sums_args){.x = launch->in[0],
+                                               .rows = d.rows,
+                                               .width = d.out,
+                                               .sums = launch->out[1],
+                                               .add = launch->accumulate >> 1 & 1});
     }
 }
 

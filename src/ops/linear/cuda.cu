@@ -2,42 +2,31 @@
 
 #include "backend/cuda/device.cuh"
 
-enum { LANES = 32, DEEP = 8 }; // columns of a block; threads that sum one
+enum { LANES = TR_CUDA_LANES, DEEP = TR_CUDA_COLUMN_THREADS };
 
-static __global__ void bias_rows(float *y, const float *bias, int64_t count,
-                                 int64_t width, bool relu) {
-    TR_CUDA_LOOP(i, count) {
-        float value = bias ? y[i] + bias[i % width] : y[i];
-        y[i] = relu && value < 0 ? 0 : value;
+extern "C" __global__ void tr_cuda_bias(tr_cuda_bias_args a) {
+    TR_CUDA_LOOP(i, a.count) {
+        float value = a.bias ? a.y[i] + a.bias[i % a.width] : a.y[i];
+        a.y[i] = a.relu && value < 0 ? 0 : value;
     }
 }
+TR_CUDA_KERNEL(tr_cuda_bias);
 
-static __global__ void column_sums(const float *x, int64_t rows, int64_t width,
-                                   float *to, bool add) {
+// Of the grid tr__cuda_columns.
+extern "C" __global__ void tr_cuda_column_sums(tr_cuda_column_sums_args a) {
     __shared__ float sums[DEEP][LANES];
     int64_t c = blockIdx.x * (int64_t)LANES + threadIdx.x;
     float sum = 0;
-    for (int64_t row = threadIdx.y; c < width && row < rows; row += DEEP) {
-        sum += x[row * width + c];
+    for (int64_t row = threadIdx.y; c < a.width && row < a.rows; row += DEEP) {
+        sum += a.x[row * a.width + c];
     }
     sums[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
-    if (threadIdx.y == 0 && c < width) {
+    if (threadIdx.y == 0 && c < a.width) {
         for (int deep = 1; deep < DEEP; deep++) {
             sum += sums[deep][threadIdx.x];
         }
-        tr_cuda_put(&to[c], sum, add);
+        tr_cuda_put(&a.sums[c], sum, a.add);
     }
 }
-
-void tr_cuda_bias(float *y, const float *bias, int64_t rows, int64_t width, bool relu,
-                  void *stream) {
-    TR_CUDA_EACH(bias_rows, rows * width, stream, y, bias, rows * width, width, relu);
-}
-
-void tr_cuda_column_sums(const float *x, int64_t rows, int64_t width, float *sum,
-                         bool add, void *stream) {
-    dim3 blocks((unsigned)((width + LANES - 1) / LANES));
-    TR_CUDA_BLOCKS(column_sums, blocks, dim3(LANES, DEEP), stream, x, rows, width, sum,
-                   add);
-}
+TR_CUDA_KERNEL_MEETS(tr_cuda_column_sums);

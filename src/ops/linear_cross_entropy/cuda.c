@@ -1,12 +1,16 @@
 #include "ops/linear_cross_entropy/cuda.h"
 
 #include "base/checked.h"
-#include "ops/linear/cuda.h"
+#include "ops/linear/cuda_linear.h"
 #include "ops/linear_cross_entropy/operands.h"
 
 #include <assert.h>
 
 extern const tr_cuda_kernels tr__cuda_kernels_linear_cross_entropy[];
+extern tr_cuda_function tr__cuda_function_cross_entropy;
+extern tr_cuda_function tr__cuda_function_add_row_sums;
+extern tr_cuda_function tr__cuda_function_last_targets;
+extern tr_cuda_function tr__cuda_function_take_rows, tr__cuda_function_clear_rows;
 
 static_assert(sizeof(tr_cuda_row_sums) == TR_SUMS * sizeof(double),
               "a row has what the loss sums");
@@ -40,24 +44,37 @@ static room room_of(const tr_op_desc *desc, const tr_launch *launch) {
     return (room){each, (float *)(each + chunk_rows(desc))};
 }
 
+static void add_bias(const tr_launch *launch, const tr_linear_dims *d, float *y) {
+    if (launch->in[HEAD_BIAS]) {
+        tr__cuda_bias(launch, (tr_cuda_bias_args){.y = y,
+                                                  .bias = launch->in[HEAD_BIAS],
+                                                  .count = d->rows * d->out,
+                                                  .width = d->out});
+    }
+}
+
 // Logits of rows `first` on; d->rows: how many.
 static void make_logits(const tr_launch *launch, const tr_linear_dims *d, int64_t first,
                         float *logits) {
     const float *x = (const float *)launch->in[HEAD_X] + first * d->in;
     tr__cuda_linear(launch, d, x, launch->in[HEAD_WEIGHT], logits, false);
-    if (launch->in[HEAD_BIAS]) {
-        tr_cuda_bias(logits, launch->in[HEAD_BIAS], d->rows, d->out, false,
-                     launch->queue);
-    }
+    add_bias(launch, d, logits);
 }
 
 static void add_loss(const tr_launch *launch, const tr_linear_dims *d, int64_t first,
                      const room *r, bool gradients, double *sums) {
-    const int32_t *targets = (const int32_t *)launch->in[HEAD_TARGETS] + first;
-    float seed = gradients ? launch->run->loss_seed : 0;
-    tr_cuda_cross_entropy(r->logits, targets, d->rows, d->out, gradients, seed, r->each,
-                          launch->queue);
-    tr_cuda_add_row_sums(r->each, d->rows, sums, launch->queue);
+    tr_cuda_cross_entropy_args rows = {
+        .logits = r->logits,
+        .targets = (const int32_t *)launch->in[HEAD_TARGETS] + first,
+        .width = d->out,
+        .seed = gradients ? launch->run->loss_seed : 0,
+        .gradients = gradients,
+        .each = r->each};
+    tr_cuda_add_row_sums_args all = {.each = r->each, .rows = d->rows, .sums = sums};
+    tr__cuda_launch(launch, &tr__cuda_function_cross_entropy,
+                    tr__cuda_blocks(d->rows, TR_CUDA_THREADS), &rows, sizeof rows);
+    tr__cuda_launch(launch, &tr__cuda_function_add_row_sums, tr__cuda_blocks(1, 1),
+                    &all, sizeof all);
 }
 
 static void launch_forward(const tr_op_desc *desc, void *state,
@@ -89,8 +106,12 @@ static void put_gradients(const tr_launch *launch, const tr_linear_dims *d,
                                first > 0 || add >> HEAD_DWEIGHT & 1);
     }
     if (launch->out[HEAD_DBIAS]) {
-        tr_cuda_column_sums(gradients, d->rows, d->out, launch->out[HEAD_DBIAS],
-                            first > 0 || add >> HEAD_DBIAS & 1, launch->queue);
+        tr__cuda_column_sums(launch, (tr_cuda_column_sums_args){
+                                         .x = gradients,
+                                         .rows = d->rows,
+                                         .width = d->out,
+                                         .sums = launch->out[HEAD_DBIAS],
+                                         .add = first > 0 || add >> HEAD_DBIAS & 1});
     }
 }
 
@@ -117,22 +138,39 @@ static size_t last_workspace(const tr_op_desc *desc, const void *state) {
     return samples * (sizeof(int64_t) + (size_t)tr__lce_dims(desc).in * sizeof(float));
 }
 
+// x = the last row of each sample that has a target.
+static void take_last(const tr_launch *launch, const tr_linear_dims *d, int64_t samples,
+                      int64_t *rows, float *x) {
+    int64_t length = d->rows / samples;
+    tr_cuda_last_targets_args find = {.targets = launch->in[HEAD_TARGETS],
+                                      .samples = samples,
+                                      .length = length,
+                                      .rows = rows};
+    tr_cuda_take_rows_args take = {.x = launch->in[HEAD_X],
+                                   .rows = rows,
+                                   .samples = samples,
+                                   .length = length,
+                                   .width = d->in,
+                                   .to = x};
+    tr__cuda_launch(launch, &tr__cuda_function_last_targets, tr__cuda_each(samples),
+                    &find, sizeof find);
+    tr__cuda_launch(launch, &tr__cuda_function_take_rows,
+                    tr__cuda_each(samples * d->in), &take, sizeof take);
+}
+
 static void launch_last(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     tr_linear_dims d = tr__lce_dims(desc), part = d;
-    int64_t samples = desc->in[HEAD_X].shape.dim[0], length = d.rows / samples;
-    int64_t *rows = launch->workspace;
+    int64_t samples = desc->in[HEAD_X].shape.dim[0], *rows = launch->workspace;
     float *x = (float *)(rows + samples), *y = launch->out[0];
     part.rows = samples;
-    tr_cuda_last_targets(launch->in[HEAD_TARGETS], samples, length, rows,
-                         launch->queue);
-    tr_cuda_take_rows(launch->in[HEAD_X], rows, samples, length, d.in, x,
-                      launch->queue);
+    take_last(launch, &d, samples, rows, x);
     tr__cuda_linear(launch, &part, x, launch->in[HEAD_WEIGHT], y, false);
-    if (launch->in[HEAD_BIAS]) {
-        tr_cuda_bias(y, launch->in[HEAD_BIAS], samples, d.out, false, launch->queue);
-    }
-    tr_cuda_clear_rows(rows, samples, d.out, y, launch->queue);
+    add_bias(launch, &part, y);
+    tr_cuda_clear_rows_args clear = {
+        .rows = rows, .samples = samples, .width = d.out, .y = y};
+    tr__cuda_launch(launch, &tr__cuda_function_clear_rows,
+                    tr__cuda_each(samples * d.out), &clear, sizeof clear);
 }
 
 static void launch_rows(const tr_op_desc *desc, void *state, const tr_launch *launch) {

@@ -1,32 +1,52 @@
 #ifndef TR_OPS_HEAD_CUDA_H
 #define TR_OPS_HEAD_CUDA_H
 
-#include "backend/cuda/launchers.h"
+#include <stdint.h>
 
 // What a row adds to the sums of a loss.
 typedef struct tr_cuda_row_sums {
     double loss, count, correct;
 } tr_cuda_row_sums;
 
-// Of each row of logits [rows, width], rows with a target: its loss and whether the
-// best guess is right, and, with `gradients`, in place the gradient of the loss times
-// `seed`; zeros in rows without a target. targets, each: [rows]
-TR_CUDA_LAUNCHER void tr_cuda_cross_entropy(float *logits, const int32_t *targets,
-                                            int64_t rows, int64_t width, bool gradients,
-                                            float seed, tr_cuda_row_sums *each,
-                                            void *stream);
-// sums: [3], += those of all rows, one after the other
-TR_CUDA_LAUNCHER void tr_cuda_add_row_sums(const tr_cuda_row_sums *each, int64_t rows,
-                                           double *sums, void *stream);
+// Of each row of logits [rows, width] that has a target: its loss and whether the best
+// guess is right, and, with `gradients`, in place the gradient of the loss times
+// `seed`; zeros in rows without a target. A block of TR_CUDA_THREADS has a row.
+typedef struct tr_cuda_cross_entropy_args {
+    float *logits;
+    const int32_t *targets; // [rows]
+    int64_t width;
+    float seed;
+    int32_t gradients;
+    tr_cuda_row_sums *each; // [rows]
+} tr_cuda_cross_entropy_args;
+
+// sums: [3], += those of all rows, one after the other, by one thread
+typedef struct tr_cuda_add_row_sums_args {
+    const tr_cuda_row_sums *each; // [rows]
+    int64_t rows;
+    double *sums;
+} tr_cuda_add_row_sums_args;
+
 // rows: [samples], the last of each sample's `length` rows that has a target, or -1
-TR_CUDA_LAUNCHER void tr_cuda_last_targets(const int32_t *targets, int64_t samples,
-                                           int64_t length, int64_t *rows, void *stream);
-// to: [samples, width], the rows [rows] of a block x; zeros for -1
-TR_CUDA_LAUNCHER void tr_cuda_take_rows(const float *x, const int64_t *rows,
-                                        int64_t samples, int64_t length, int64_t width,
-                                        float *to, void *stream);
+typedef struct tr_cuda_last_targets_args {
+    const int32_t *targets; // [samples, length]
+    int64_t samples, length;
+    int64_t *rows;
+} tr_cuda_last_targets_args;
+
+// to: [samples, width], the rows [rows] of x [samples, length, width]; zeros for -1
+typedef struct tr_cuda_take_rows_args {
+    const float *x;
+    const int64_t *rows;
+    int64_t samples, length, width;
+    float *to;
+} tr_cuda_take_rows_args;
+
 // y = 0 in the rows that are -1. y: [samples, width]
-TR_CUDA_LAUNCHER void tr_cuda_clear_rows(const int64_t *rows, int64_t samples,
-                                         int64_t width, float *y, void *stream);
+typedef struct tr_cuda_clear_rows_args {
+    const int64_t *rows;
+    int64_t samples, width;
+    float *y;
+} tr_cuda_clear_rows_args;
 
 #endif

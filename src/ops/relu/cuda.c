@@ -5,19 +5,28 @@
 #include "ops/relu/relu.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_relu[];
+extern tr_cuda_function tr__cuda_function_relu, tr__cuda_function_relu_backward;
 
 static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
-    tr_cuda_relu(launch->in[0], launch->out[0], tr_shape_count(desc->in[0].shape),
-                 launch->accumulate & 1, launch->queue);
+    tr_cuda_relu_args args = {.x = launch->in[0],
+                              .y = launch->out[0],
+                              .count = tr_shape_count(desc->in[0].shape),
+                              .add = launch->accumulate & 1};
+    tr__cuda_launch(launch, &tr__cuda_function_relu, tr__cuda_each(args.count), &args,
+                    sizeof args);
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
-    tr_cuda_relu_backward(launch->in[0], launch->in[1], launch->out[0],
-                          tr_shape_count(desc->in[0].shape), launch->accumulate & 1,
-                          launch->queue);
+    tr_cuda_relu_backward_args args = {.dy = launch->in[0],
+                                       .y = launch->in[1],
+                                       .dx = launch->out[0],
+                                       .count = tr_shape_count(desc->in[0].shape),
+                                       .add = launch->accumulate & 1};
+    tr__cuda_launch(launch, &tr__cuda_function_relu_backward, tr__cuda_each(args.count),
+                    &args, sizeof args);
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {

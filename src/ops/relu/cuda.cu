@@ -2,24 +2,16 @@
 
 #include "backend/cuda/device.cuh"
 
-static __global__ void relu(const float *x, float *y, int64_t count, bool add) {
-    TR_CUDA_LOOP(i, count) {
-        tr_cuda_put(&y[i], x[i] < 0 ? 0 : x[i], add); // NaN stays
+extern "C" __global__ void tr_cuda_relu(tr_cuda_relu_args a) {
+    TR_CUDA_LOOP(i, a.count) {
+        tr_cuda_put(&a.y[i], a.x[i] < 0 ? 0 : a.x[i], a.add); // NaN stays
     }
 }
+TR_CUDA_KERNEL(tr_cuda_relu);
 
-static __global__ void relu_backward(const float *dy, const float *y, float *dx,
-                                     int64_t count, bool add) {
-    TR_CUDA_LOOP(i, count) {
-        tr_cuda_put(&dx[i], y[i] > 0 ? dy[i] : 0, add);
+extern "C" __global__ void tr_cuda_relu_backward(tr_cuda_relu_backward_args a) {
+    TR_CUDA_LOOP(i, a.count) {
+        tr_cuda_put(&a.dx[i], a.y[i] > 0 ? a.dy[i] : 0, a.add);
     }
 }
-
-void tr_cuda_relu(const float *x, float *y, int64_t count, bool add, void *stream) {
-    TR_CUDA_EACH(relu, count, stream, x, y, count, add);
-}
-
-void tr_cuda_relu_backward(const float *dy, const float *y, float *dx, int64_t count,
-                           bool add, void *stream) {
-    TR_CUDA_EACH(relu_backward, count, stream, dy, y, dx, count, add);
-}
+TR_CUDA_KERNEL(tr_cuda_relu_backward);

@@ -1,12 +1,22 @@
 #ifndef TR_OPS_RELU_CUDA_H
 #define TR_OPS_RELU_CUDA_H
 
-#include "backend/cuda/launchers.h"
+#include <stdint.h>
 
-// x, y, dy, dx: [count]
-TR_CUDA_LAUNCHER void tr_cuda_relu(const float *x, float *y, int64_t count, bool add,
-                                   void *stream);
-TR_CUDA_LAUNCHER void tr_cuda_relu_backward(const float *dy, const float *y, float *dx,
-                                            int64_t count, bool add, void *stream);
+// y = max(x, 0). x, y: [count]
+typedef struct tr_cuda_relu_args {
+    const float *x;
+    float *y;
+    int64_t count;
+    int32_t add; // to y
+} tr_cuda_relu_args;
+
+// dx = dy where y > 0. dy, y, dx: [count]
+typedef struct tr_cuda_relu_backward_args {
+    const float *dy, *y;
+    float *dx;
+    int64_t count;
+    int32_t add; // to dx
+} tr_cuda_relu_backward_args;
 
 #endif

@@ -3,19 +3,24 @@
 #include "ops/sgd/sgd.h"
 
 extern const tr_cuda_optimizer tr__cuda_optimizer_sgd;
+extern tr_cuda_function tr__cuda_function_sgd_update;
 
-static void update(const tr_hyper *hyper, const tr_update *u, void *stream) {
+static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_update *u) {
     tr_sgd_numbers k = tr__sgd_numbers(hyper, u);
-    tr_cuda_sgd numbers = {.grad_scale = (float)k.grad_scale,
-                           .weight_decay = (float)k.weight_decay,
-                           .lr = (float)k.lr,
-                           .keep = (float)k.keep,
-                           .take = (float)k.take,
-                           .from_g = (float)k.from_g,
-                           .from_b = (float)k.from_b,
-                           .first = k.first};
-    tr_cuda_sgd_update(numbers, u->param, u->grad, k.has_buffer ? u->state[0] : NULL,
-                       u->count, stream);
+    tr_cuda_sgd_args args = {.k = {.grad_scale = (float)k.grad_scale,
+                                   .weight_decay = (float)k.weight_decay,
+                                   .lr = (float)k.lr,
+                                   .keep = (float)k.keep,
+                                   .take = (float)k.take,
+                                   .from_g = (float)k.from_g,
+                                   .from_b = (float)k.from_b,
+                                   .first = k.first},
+                             .p = u->param,
+                             .g = u->grad,
+                             .buffer = k.has_buffer ? u->state[0] : NULL,
+                             .count = u->count};
+    tr__cuda_launch(launch, &tr__cuda_function_sgd_update, tr__cuda_each(u->count),
+                    &args, sizeof args);
 }
 
 const tr_cuda_optimizer tr__cuda_optimizer_sgd = {&tr__optimizer_sgd, update};

@@ -10,7 +10,7 @@ static void update_piece(const tr_update_piece *piece) {
     if (update) {
         tr_update one = piece->update;
         one.trust = 1;
-        update(&piece->hyper, &one, walk->launch->queue);
+        update(walk->launch, &piece->hyper, &one);
     } else { // the run's request has been refused before
         tr__launch_note(walk->launch, TR_INTERNAL);
     }

@@ -1,0 +1,47 @@
+#include "backend/cuda/launch.h"
+
+#include "backend/cuda/backend.h"
+#include "backend/cuda/driver.h"
+#include "base/checked.h"
+
+static void note(const tr_launch *launch, int error, const char *what) {
+    if (error != 0) {
+        tr__cuda_queue_note(launch->queue, error, what);
+        if (launch->failed && *launch->failed == TR_OK) {
+            *launch->failed = TR_INTERNAL;
+        }
+    }
+}
+
+void tr__cuda_launch(const tr_launch *launch, const tr_cuda_function *function,
+                     tr_cuda_grid grid, const void *args, size_t bytes) {
+    if (grid.blocks[0] * grid.blocks[1] * grid.blocks[2] > 0) {
+        int error = tr__cuda_driver()->launch(function->loaded, &grid, args, bytes,
+                                              tr__cuda_stream(launch->queue));
+        note(launch, error, function->name);
+    }
+}
+
+tr_cuda_grid tr__cuda_blocks(int64_t blocks, int64_t threads) {
+    return (tr_cuda_grid){{blocks, 1, 1}, {threads, 1, 1}};
+}
+
+tr_cuda_grid tr__cuda_each(int64_t count) {
+    int64_t blocks = tr__ceil_div(count, TR_CUDA_THREADS);
+    return tr__cuda_blocks(tr__min_i64(blocks, TR_CUDA_BLOCKS_MOST), TR_CUDA_THREADS);
+}
+
+tr_cuda_grid tr__cuda_columns(int64_t width) {
+    return (tr_cuda_grid){{tr__ceil_div(width, TR_CUDA_LANES), 1, 1},
+                          {TR_CUDA_LANES, TR_CUDA_COLUMN_THREADS, 1}};
+}
+
+void tr__cuda_multiply(const tr_launch *launch, const tr_cuda_product *product) {
+    void *stream = tr__cuda_stream(launch->queue);
+    note(launch, tr__cuda_driver()->multiply(product, stream), "a product");
+}
+
+void tr__cuda_clear(const tr_launch *launch, void *memory, int64_t bytes) {
+    void *stream = tr__cuda_stream(launch->queue);
+    note(launch, tr__cuda_driver()->clear(memory, (size_t)bytes, stream), "a clearing");
+}

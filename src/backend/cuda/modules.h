@@ -1,0 +1,29 @@
+// The compiled kernels. nvcc compiles a file src/ops/<op>/cuda*.cu into a module, which
+// the program has as read-only data and CUDA's driver loads. The build writes the list
+// of all modules and, for each kernel tr_cuda_<name>, the variable
+// tr__cuda_function_<name> (cmake/cuda_modules.cmake).
+#ifndef TR_BACKEND_CUDA_MODULES_H
+#define TR_BACKEND_CUDA_MODULES_H
+
+#include <tranche/status.h>
+
+typedef struct tr_cuda_function {
+    const char *name; // of the kernel
+    void *loaded;     // what the driver launches; NULL: it is not loaded yet
+} tr_cuda_function;
+
+typedef struct tr_cuda_module {
+    const char *file;  // "src/ops/gelu/cuda.cu"
+    const void *image; // for all GPUs that the build is for; NULL: built without nvcc
+    tr_cuda_function *const *functions; // the last one is NULL
+} tr_cuda_module;
+
+// The last one has no file.
+extern const tr_cuda_module tr__cuda_modules[];
+
+// Opens the device and loads all kernels, so that no step has to. The later calls of a
+// process change nothing. TR_USAGE: there is no such device, or the build is not for
+// it.
+tr_status tr__cuda_open(tr_error *err);
+
+#endif
