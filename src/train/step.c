@@ -4,6 +4,7 @@
 #include "comm/alone.h"
 #include "train/engine.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -136,7 +137,10 @@ static tr_status walk_once(attempt *a, tr_error *err) {
         return say_stopped(engine, unread ? status : TR_OK, &mine, err);
     }
     engine->unread = unread;
-    return status == TR_OK ? TR_OK : tr_fail(err, status, "%s", mine.message);
+    return status == TR_INTERNAL ? tr_fail(err, status, "step %" PRId64 ": %s",
+                                           engine->count.step + 1, mine.message)
+           : status != TR_OK     ? tr_fail(err, status, "%s", mine.message)
+                                 : TR_OK;
 }
 
 // Again with coarser sums as long as gradients do not fit into them.

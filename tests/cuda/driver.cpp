@@ -8,7 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cuda/device.h"
 #include "cuda/shim.h"
+
+#include <atomic>
 
 extern "C" {
 #include "backend/cuda/driver.h"
@@ -16,7 +19,20 @@ extern "C" {
 }
 
 namespace {
-enum { NO_MEMORY = 2, BAD_ADDRESS = 1, BAD_LAUNCH = 3, NO_KERNEL = 4, CAPACITY = 1024 };
+enum { BAD_ADDRESS = 1, NO_MEMORY, BAD_LAUNCH, NO_KERNEL, FAILED };
+enum { CAPACITY = 1024 };
+
+// ---- faults
+
+std::atomic<int> broken; // the error that every call returns; 0: none
+std::atomic<int64_t>
+    calls_left[TEST_COPY + 1]; // up to the one that goes wrong; 0: none
+bool refuses;
+
+// Is it the turn of this call?
+bool is_chosen(test_device_call call) {
+    return calls_left[call] > 0 && --calls_left[call] == 0;
+}
 
 // ---- memory: as many pages as asked for, behind the bytes nothing
 
@@ -193,7 +209,7 @@ int stream_wait(void *given) {
         await(s, s->started);
         pthread_mutex_unlock(&s->lock);
     }
-    return 0;
+    return broken;
 }
 
 int stream_destroy(void *given) {
@@ -223,14 +239,29 @@ template <class F> void put_work(void *given, F work) {
     }
 }
 
+// A call of those that tests let go wrong.
+template <class F> int put_call(test_device_call call, void *given, F work) {
+    bool chosen = is_chosen(call);
+    if (chosen && refuses) {
+        return BAD_LAUNCH;
+    }
+    put_work(given, [=] {
+        if (chosen) {
+            broken = FAILED;
+        } else if (!broken) {
+            work();
+        }
+    });
+    return broken;
+}
+
 int copy(void *to, const void *from, size_t bytes, void *given) {
-    put_work(given, [=] { memcpy(to, from, bytes); });
-    return 0;
+    return put_call(TEST_COPY, given, [=] { memcpy(to, from, bytes); });
 }
 
 int clear(void *to, size_t bytes, void *given) {
     put_work(given, [=] { memset(to, 0, bytes); });
-    return 0;
+    return broken;
 }
 
 double at(const float *x, int64_t row, bool transposed, int64_t i, int64_t j) {
@@ -252,7 +283,7 @@ int multiply(const tr_cuda_product *product, void *given) {
             }
         }
     });
-    return 0;
+    return broken;
 }
 
 // ---- events: the tasks of a stream so far
@@ -285,7 +316,7 @@ int event_record(void *given, void *in) {
     e->of = s;
     put_work(in, [=] { e->when = seconds_now(); });
     e->ticket = s->started;
-    return 0;
+    return broken;
 }
 
 int event_wait(void *given) {
@@ -295,7 +326,7 @@ int event_wait(void *given) {
         await(e->of, e->ticket);
         pthread_mutex_unlock(&e->of->lock);
     }
-    return 0;
+    return broken;
 }
 
 int event_follow(void *given, void *in) {
@@ -304,7 +335,7 @@ int event_follow(void *given, void *in) {
         event mine = e;
         event_wait(&mine);
     });
-    return 0;
+    return broken;
 }
 
 int event_seconds(void *from, void *to, double *seconds) {
@@ -328,9 +359,10 @@ int properties(tr_cuda_properties *out) {
 }
 
 const char *error_text(int error) {
-    static const char *const texts[] = {"no error", "no such address", "out of memory",
-                                        "no such launch", "no such kernel"};
-    return error >= 0 && error <= NO_KERNEL ? texts[error] : "an unknown error";
+    static const char *const texts[] = {"no error",       "no such address",
+                                        "out of memory",  "no such launch",
+                                        "no such kernel", "unspecified launch failure"};
+    return error >= 0 && error <= FAILED ? texts[error] : "an unknown error";
 }
 
 int open_device() {
@@ -371,11 +403,23 @@ int launch(void *what, const tr_cuda_grid *grid, const void *args, size_t bytes,
     }
     memcpy(p.bytes, args, bytes);
     dim3 blocks = size_of(grid->blocks), threads = size_of(grid->threads);
-    put_work(given,
-             [=] { shim::run(blocks, threads, k->meets, k->body, (void *)p.bytes); });
-    return 0;
+    return put_call(TEST_LAUNCH, given, [=] {
+        shim::run(blocks, threads, k->meets, k->body, (void *)p.bytes);
+    });
 }
 } // namespace
+
+void test_device_fail(test_device_call call, int64_t n, bool refused) {
+    refuses = refused;
+    calls_left[call] = n;
+}
+
+void test_device_mend(void) {
+    broken = 0;
+    for (std::atomic<int64_t> &left : calls_left) {
+        left = 0;
+    }
+}
 
 shim::kernel::kernel(const char *name_, bool meets_, size_t bytes_,
                      void (*body_)(void *))

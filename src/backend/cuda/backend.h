@@ -12,7 +12,8 @@ extern const tr_memory_source tr__cuda_pinned_memory; // of the host, for the de
 extern const tr_queue_table tr__cuda_queues;
 // CUDA's stream; NULL, CUDA's usual one, for NULL.
 void *tr__cuda_stream(const tr_device_queue *queue);
-// An error of CUDA in what is put into the queue: `what` stays. NULL-safe.
-void tr__cuda_queue_note(tr_device_queue *queue, int error, const char *what);
+// What was put into the queue, a kernel's name that stays, and CUDA's error, or 0.
+// NULL-safe.
+void tr__cuda_queue_note(tr_device_queue *queue, const char *what, int error);
 
 #endif

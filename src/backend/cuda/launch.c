@@ -4,12 +4,10 @@
 #include "backend/cuda/driver.h"
 #include "base/checked.h"
 
-static void note(const tr_launch *launch, int error, const char *what) {
-    if (error != 0) {
-        tr__cuda_queue_note(launch->queue, error, what);
-        if (launch->failed && *launch->failed == TR_OK) {
-            *launch->failed = TR_INTERNAL;
-        }
+static void note(const tr_launch *launch, const char *what, int error) {
+    tr__cuda_queue_note(launch->queue, what, error);
+    if (error != 0 && launch->failed && *launch->failed == TR_OK) {
+        *launch->failed = TR_INTERNAL;
     }
 }
 
@@ -18,7 +16,7 @@ void tr__cuda_launch(const tr_launch *launch, const tr_cuda_function *function,
     if (grid.blocks[0] * grid.blocks[1] * grid.blocks[2] > 0) {
         int error = tr__cuda_driver()->launch(function->loaded, &grid, args, bytes,
                                               tr__cuda_stream(launch->queue));
-        note(launch, error, function->name);
+        note(launch, function->name, error);
     }
 }
 
@@ -38,10 +36,11 @@ tr_cuda_grid tr__cuda_columns(int64_t width) {
 
 void tr__cuda_multiply(const tr_launch *launch, const tr_cuda_product *product) {
     void *stream = tr__cuda_stream(launch->queue);
-    note(launch, tr__cuda_driver()->multiply(product, stream), "a product");
+    note(launch, "a product", tr__cuda_driver()->multiply(product, stream));
 }
 
 void tr__cuda_clear(const tr_launch *launch, void *memory, int64_t bytes) {
     void *stream = tr__cuda_stream(launch->queue);
-    note(launch, tr__cuda_driver()->clear(memory, (size_t)bytes, stream), "a clearing");
+    note(launch, "the clearing of memory",
+         tr__cuda_driver()->clear(memory, (size_t)bytes, stream));
 }

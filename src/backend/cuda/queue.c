@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
+#include <stdlib.h>
+
 enum { EVENTS = 4096 };
 
 struct tr_device_queue {
@@ -11,11 +13,12 @@ struct tr_device_queue {
     void
         *event[EVENTS]; // of step n at n % EVENTS; [0] too is recorded at the beginning
     int64_t marks;
-    int64_t copied;      // bytes
-    int error;           // CUDA's first
-    const char *kernel;  // that it is of; NULL: it came from elsewhere
-    const char *subject; // whose work failed first
-    tr_status failed;    // of the first launch that did
+    int64_t copied; // bytes
+    int error;      // CUDA's first
+    // What was put in last, up to the first error: a kernel, and whose work it is of.
+    // NULL: nothing yet; nobody's.
+    const char *what, *subject;
+    tr_status failed; // of the first launch that did
     // Steps watched_from + 1 .. are noted, those up to `noted` have been.
     tr_task_span *spans;
     int64_t watched_from, count, noted;
@@ -26,10 +29,10 @@ static void note_error(tr_device_queue *q, int error) {
     q->error = q->error ? q->error : error;
 }
 
-void tr__cuda_queue_note(tr_device_queue *q, int error, const char *what) {
+void tr__cuda_queue_note(tr_device_queue *q, const char *what, int error) {
     if (q && q->error == 0) {
         q->error = error;
-        q->kernel = what;
+        q->what = what;
     }
 }
 
@@ -85,15 +88,16 @@ static void launch(tr_device_queue *q, const tr_device_work *work) {
     tr_launch mine = *work->launch;
     mine.queue = q;
     mine.failed = &failed;
-    work->kernel->launch(work->desc, work->state, &mine);
-    if (failed != TR_OK && q->failed == TR_OK) {
+    if (q->failed == TR_OK && q->error == 0) {
         q->subject = work->subject ? work->subject : work->kernel->name;
-        q->failed = failed;
     }
+    work->kernel->launch(work->desc, work->state, &mine);
+    q->failed = q->failed != TR_OK ? q->failed : failed;
 }
 
 static void copy(tr_device_queue *q, const void *from, void *to, int64_t bytes) {
-    note_error(q, tr__cuda_driver()->copy(to, from, (size_t)bytes, q->stream));
+    int error = tr__cuda_driver()->copy(to, from, (size_t)bytes, q->stream);
+    tr__cuda_queue_note(q, "a copy", error);
     q->copied += bytes;
 }
 
@@ -135,14 +139,31 @@ static void note_spans(tr_device_queue *q, int64_t done) {
     }
 }
 
+// CUDA tells of a kernel that failed at some later call, and from then on at each:
+// which kernel it was, it tells only where each launch waits for its end.
+static tr_status fail_for_good(const tr_device_queue *q, const char *of,
+                               tr_error *err) {
+    bool exact = getenv("CUDA_LAUNCH_BLOCKING") != NULL;
+    return tr_fail(err, TR_INTERNAL, "the device failed in %s%s%s%s: %s%s",
+                   q->what ? q->what : "a copy", of, q->subject ? q->subject : "",
+                   exact ? "" : " or in what was launched before it",
+                   tr__cuda_driver()->error_text(q->error),
+                   exact ? ""
+                         : "; start with CUDA_LAUNCH_BLOCKING=1 in the environment "
+                           "to learn which kernel it is");
+}
+
 static tr_status fail(const tr_device_queue *q, tr_error *err) {
-    const char *text = q->error ? tr__cuda_driver()->error_text(q->error) : NULL;
-    if (!text) {
+    const tr_cuda_driver *driver = tr__cuda_driver();
+    const char *of = q->subject ? " of " : "";
+    if (q->error == 0) {
         return tr__backend_fail_launch(q->failed, q->subject, err);
     }
-    return q->kernel ? tr_fail(err, TR_INTERNAL, "the device failed in %s of %s: %s",
-                               q->kernel, q->subject, text)
-                     : tr_fail(err, TR_INTERNAL, "the device failed: %s", text);
+    return driver->stream_wait(q->stream) != 0
+               ? fail_for_good(q, of, err)
+               : tr_fail(err, TR_INTERNAL, "the device refuses %s%s%s: %s",
+                         q->what ? q->what : "an event", of,
+                         q->subject ? q->subject : "", driver->error_text(q->error));
 }
 
 static tr_status wait(tr_device_queue *q, int64_t ticket, tr_error *err) {

@@ -1,0 +1,24 @@
+// What tests ask of the device that stands in for NVIDIA's (driver.cpp).
+#ifndef TEST_CUDA_DEVICE_H
+#define TEST_CUDA_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum test_device_call { TEST_LAUNCH, TEST_COPY } test_device_call;
+
+// Lets the n-th such call from now on (from 1) go wrong. `refused`: the call is an
+// error and does nothing. Else the work fails when the stream does it; from then on
+// every call is an error, as CUDA has it.
+void test_device_fail(test_device_call call, int64_t n, bool refused);
+// Nothing fails any more.
+void test_device_mend(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
