@@ -88,6 +88,7 @@ foreach(path ${files})
     endif()
     string(APPEND modules "    {\"${shown}\", ${image}, ${module}},\n")
 endforeach()
+list(JOIN TR_CUDA_ARCHITECTURES " " architectures)
 set(TR_CUDA_MODULES ${CMAKE_BINARY_DIR}/cuda_modules.c)
 file(CONFIGURE OUTPUT ${TR_CUDA_MODULES} @ONLY CONTENT
 "// Made from src/ops/*/cuda*.cu by cmake/cuda.cmake.
@@ -96,6 +97,8 @@ file(CONFIGURE OUTPUT ${TR_CUDA_MODULES} @ONLY CONTENT
 #include <stddef.h>
 
 #define HIDDEN __attribute__((visibility(\"hidden\")))
+
+const char tr__cuda_architectures[] = \"@architectures@\";
 
 @functions@
 @data@

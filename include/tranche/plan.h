@@ -109,6 +109,7 @@ typedef struct tr_plan_request {
     // the next one is issued.
     bool discrete;
     tr_backend_id backend;  // whose kernels compute
+    int device;             // on which of its devices, from 0
     bool elsewhere;         // planned for another machine, not to be run: what the
                             // backend cannot run yet is planned, too
     int threads;            // workers of the backend; 0: those of the machine

@@ -45,6 +45,10 @@ typedef struct tr_run_options {
     // run file gives no budget, the machine's memory is the budget. Borrowed during the
     // call.
     const tr_machine *machine;
+    // If the run file leaves "device" open, the run computes on the first GPU if there
+    // is one that can train it. false: on the CPU, where tr_engine_parameter reaches
+    // parameters.
+    bool choose_device;
     bool plan_only; // no weights and no data are needed: the data may be missing
     // Model and data of the caller, in place of the file's. The caller keeps them; they
     // must outlive the run.

@@ -1,5 +1,6 @@
 #include "backend/backend.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *const tr__backend_names[TR_BACKEND_COUNT + 1] = {
@@ -13,6 +14,15 @@ tr_backend_id tr__backend_find(const char *name) {
         id++;
     }
     return (tr_backend_id)id;
+}
+
+void tr__device_print(tr_backend_id id, int number, char *dst, size_t size) {
+    const tr_backend *backend = tr__backend(id);
+    if (backend->device) {
+        snprintf(dst, size, "%s:%d", backend->name, number);
+    } else {
+        snprintf(dst, size, "%s", backend->name);
+    }
 }
 
 const tr_memory_source *tr__backend_memory(const tr_backend *backend) {

@@ -11,14 +11,23 @@
 
 struct tr_optimizer; // ops/optimizer.h
 
+// One of a backend's devices in this machine.
+typedef struct tr_device {
+    char name[128]; // as its maker calls it
+    int64_t memory; // bytes
+} tr_device;
+
 typedef struct tr_backend {
     const char *name; // as files call it
     // It works beside the thread that issues steps, and the host does not reach its
     // memory (tr_plan_request.discrete).
     bool discrete;
-    // Makes it ready to run, before memory is taken and the first step is launched.
-    // TR_USAGE: this machine has none. NULL: it is always ready.
-    tr_status (*open)(tr_error *err);
+    // Device `number` (from 0). TR_USAGE says why it is not there, or why this build
+    // has no kernels for it. NULL: there is one device, the machine itself.
+    tr_status (*device)(int number, tr_device *out, tr_error *err);
+    // Makes that device ready to run, before memory is taken and the first step is
+    // launched. Errors are those of `device`. NULL: it is always ready.
+    tr_status (*open)(int number, tr_error *err);
     // Its memory. NULL: the host's.
     const tr_memory_source *memory;
     // Memory of the host that it reaches. NULL: all of it.
@@ -40,8 +49,8 @@ typedef struct tr_backend {
     const tr_kernel *(*kernel)(const tr_op_desc *desc);
     // Can it update by the optimizer? NULL: by all.
     bool (*updates)(const struct tr_optimizer *optimizer);
-    // What this machine has: the best level that runs here, and all workers.
-    tr_target (*here)(void);
+    // What device `number` is: the best level that runs there, and all workers.
+    tr_target (*here)(int number);
     // "avx512"; NULL: there is no such level.
     const char *(*level_name)(int level);
     // From `begin` to `end` the calling thread launches kernels, by so many workers.
@@ -68,6 +77,8 @@ tr_status tr__backend_fail_launch(tr_status failed, const char *subject, tr_erro
 const tr_backend *tr__backend(tr_backend_id id);
 // All names, by number, then NULL.
 extern const char *const tr__backend_names[TR_BACKEND_COUNT + 1];
+// "cuda:1"; where there is but one device, its backend's name.
+void tr__device_print(tr_backend_id id, int number, char *dst, size_t size);
 // The number of a name that is one of them.
 tr_backend_id tr__backend_find(const char *name);
 

@@ -63,6 +63,7 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
     }
     tr_run_options run_options = cli_run_options(&run, file);
     run_options.plan_only = true;
+    run_options.choose_device = !compare; // which compares the offload of the CPU
     tr_status status = machine ? tr_machine_open(machine, &there, &err) : TR_OK;
     run_options.machine = there;
     if (status == TR_OK) {

@@ -25,6 +25,7 @@ tr_run_options cli_run_options(const cli_run *run, const char *file) {
         .trace = run->trace,
         .trace_step = run->trace_step,
         .ranks = run->ranks,
+        .choose_device = true,
         .messages = {.write = cli_say},
     };
 }

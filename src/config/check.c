@@ -67,6 +67,18 @@ static bool among(const char *const *names, const char *text, const char **spelt
     return false;
 }
 
+// "cuda:1", with a name of `names`.
+static bool is_numbered(const char *const *names, const char *text) {
+    size_t length = strcspn(text, ":");
+    const char *digits = text + length + 1;
+    bool found = false;
+    for (; names && *names && text[length]; names++) {
+        found = found || (strlen(*names) == length && !strncmp(*names, text, length));
+    }
+    return found && digits[0] && strlen(digits) <= 9 &&
+           digits[strspn(digits, "0123456789")] == '\0';
+}
+
 static tr_finding check_string(const tr_key *key, unsigned types, json_t *value,
                                json_t **out) {
     const char *text = json_string_value(value), *spelt = text;
@@ -78,6 +90,9 @@ static tr_finding check_string(const tr_key *key, unsigned types, json_t *value,
         return TR_WRONG;
     }
     if (!key->choices) {
+        return keep(json_incref(value), out);
+    }
+    if (key->numbered && is_numbered(key->choices, text)) {
         return keep(json_incref(value), out);
     }
     if (!among(key->choices, text, &spelt)) {

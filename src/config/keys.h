@@ -45,6 +45,7 @@ typedef struct tr_key {
     bool max_excluded;
     // Texts, NULL-terminated, compared without case and stored as spelt here.
     const char *const *choices;
+    bool numbered;            // a number may stand behind each of them: "cuda:1"
     const char *const *later; // known names whose time has not come
     // The key exists only where the text key `where_key` is one of `where`.
     const char *where_key;

@@ -21,7 +21,7 @@ static tr_status fit(const tr_plan *plan, tr_space space, tr_arena **arena,
 tr_status tr__arenas_fit(const tr_plan *plan, tr_arena *arenas[TR_SPACES],
                          tr_error *err) {
     const tr_backend *backend = tr__backend(plan->request.backend);
-    tr_status status = backend->open ? backend->open(err) : TR_OK;
+    tr_status status = backend->open ? backend->open(plan->request.device, err) : TR_OK;
     for (int space = 0; space < TR_SPACE_NVME && status == TR_OK; space++) {
         status = fit(plan, (tr_space)space, &arenas[space], err);
     }

@@ -382,7 +382,7 @@ static void limit_level(const tr_plan_request *r, tr_target *target) {
 }
 
 tr_target tr__request_host(const tr_plan_request *r) {
-    tr_target target = tr__backend(TR_BACKEND_HOST)->here();
+    tr_target target = tr__backend(TR_BACKEND_HOST)->here(0);
     if (r->backend == TR_BACKEND_HOST) {
         limit_level(r, &target);
     }
@@ -394,7 +394,7 @@ tr_target tr__request_target(const tr_plan_request *r) {
     if (r->backend == TR_BACKEND_HOST) {
         return tr__request_host(r);
     }
-    tr_target target = tr__backend(r->backend)->here();
+    tr_target target = tr__backend(r->backend)->here(r->device);
     limit_level(r, &target);
     return target;
 }

@@ -115,20 +115,21 @@ static void print_open(const tr_run *run, char *dst, size_t size) {
 // In what is computed, on what, and what is elsewhere.
 static void say_how(const tr_run *run, const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
-    char offload[96], stage[64] = "", open[128];
+    char offload[96], stage[64] = "", open[128], device[32];
+    const char *with = plan->target.backend == TR_BACKEND_HOST ? "of" : "beside";
+    tr__device_print(plan->target.backend, r->device, device, sizeof device);
     print_offload(r, offload, sizeof offload);
     print_open(run, open, sizeof open);
     if (tr_mesh_ranks(&r->mesh) == 1) { // of several ranks it is in their line
-        snprintf(stage, sizeof stage, " of %d thread%s; ZeRO stage %d%s", r->threads,
-                 tr__plural(r->threads), r->stage,
+        snprintf(stage, sizeof stage, " %s %d thread%s; ZeRO stage %d%s", with,
+                 r->threads, tr__plural(r->threads), r->stage,
                  r->stage > 0 ? " (no effect on one rank)" : "");
     }
     tr__note(&run->log, "precision %s%s; device %s (%s)%s; %s",
              r->compute == TR_BF16  ? "bf16"
              : r->compute == TR_F16 ? "fp16"
                                     : "f32",
-             open, tr__backend(plan->target.backend)->name,
-             tr__target_name(&plan->target), stage, offload);
+             open, device, tr__target_name(&plan->target), stage, offload);
 }
 
 // What the rule makes of the optimizer's numbers.

@@ -1,4 +1,5 @@
 // Does a plan fit into the memory of this machine? If not, which micro-batch would fit.
+#include "backend/backend.h"
 #include "base/checked.h"
 #include "base/machine.h"
 #include "base/text.h"
@@ -9,10 +10,41 @@
 
 enum { TRIED_MICROS_MAX = 4096 }; // of a plan that is made only to see what it takes
 
+// What a device has in use beside the plan: its context, kernels and libraries.
+#define DEVICE_BYTES ((int64_t)1 << 30)
+
+static bool has_own_memory(const tr_plan_request *r) {
+    return tr__backend(r->backend)->device != NULL;
+}
+
+// Of the machine's memory.
 static int64_t needed(const tr_plan *plan) {
     const tr_ledger *ledger = tr_plan_ledger(plan);
-    return ledger->total[TR_SPACE_DEVICE] + ledger->total[TR_SPACE_HOST] +
+    bool apart = has_own_memory(&plan->request);
+    return (apart ? 0 : ledger->total[TR_SPACE_DEVICE]) + ledger->total[TR_SPACE_HOST] +
            TR_PROCESS_BYTES;
+}
+
+// Into that of the device, if it is here.
+static tr_status fits_device(const tr_plan *plan, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    int64_t bytes = tr_plan_ledger(plan)->total[TR_SPACE_DEVICE];
+    char want[32], have[32], beside[32], name[32];
+    tr_device device;
+    if (!has_own_memory(r) ||
+        tr__backend(r->backend)->device(r->device, &device, NULL) != TR_OK ||
+        bytes <= device.memory - DEVICE_BYTES) {
+        return TR_OK;
+    }
+    tr__print_size(want, sizeof want, bytes);
+    tr__print_size(beside, sizeof beside, DEVICE_BYTES);
+    tr__print_size(have, sizeof have, device.memory);
+    tr__device_print(r->backend, r->device, name, sizeof name);
+    return tr_fail(err, TR_BUDGET,
+                   "the plan needs %s of the device's memory, and about %s beside "
+                   "it; %s has %s: lower train_micro_batch_size_per_gpu, or set "
+                   "activation_checkpointing.number_checkpoints",
+                   want, beside, name, have);
 }
 
 // The largest halving of the micro-batch that fits; 0: none, or none that is tried.
@@ -53,6 +85,10 @@ static void print_sharing(const tr_run *run, char *text, size_t size) {
 
 tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err) {
     int64_t memory = share_of_memory(run), bytes = 0;
+    tr_status status = fits_device(plan, err);
+    if (status != TR_OK) {
+        return status;
+    }
     if (memory == 0 || needed(plan) <= memory) {
         return TR_OK;
     }

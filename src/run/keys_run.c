@@ -180,7 +180,10 @@ static const tr_key keys[] = {
      .allow_auto = true,
      .fallback = "\"auto\"",
      .choices = devices,
-     .doc = "what computes: \"cpu\", or \"cuda\", an NVIDIA GPU; \"auto\": the CPU"},
+     .numbered = true,
+     .doc =
+         "what computes: \"cpu\", or \"cuda\", an NVIDIA GPU, by its number "
+         "\"cuda:1\"; \"auto\": the first GPU if it can train the run, else the CPU"},
     {.path = "execution.threads",
      .types = TR_KEY_INT,
      .allow_auto = true,

@@ -1,5 +1,4 @@
 // The optimizer, what it trains, its parameter groups, its schedule, and clipping.
-#include "backend/backend.h"
 #include "base/memory.h"
 #include "ops/optimizer_settings.h"
 #include "run/run.h"
@@ -64,24 +63,13 @@ static tr_status read_groups(tr_run *run, const tr_hyper *base, tr_error *err) {
     return TR_OK;
 }
 
-static tr_status check_backend(const tr_run *run, const tr_optimizer *optimizer,
-                               tr_error *err) {
-    const tr_backend *backend = tr__backend(run->request.backend);
-    return !backend->updates || backend->updates(optimizer)
-               ? TR_OK
-               : tr_fail(err, TR_USAGE,
-                         "optimizer.type \"%s\": the %s backend cannot update by it "
-                         "yet: choose another, or set device to \"cpu\"",
-                         tr__config_text(run->config, "optimizer.type"), backend->name);
-}
-
 tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
     const tr_optimizer_settings *of =
         tr__optimizer_settings_find(tr__config_text(run->config, "optimizer.type"));
     tr_settings *settings = &run->settings;
     tr_hyper base;
     tr_status status = read_hyper(run, of, &base, err);
-    status = status == TR_OK ? check_backend(run, of->optimizer, err) : status;
+    status = status == TR_OK ? tr__run_check_updates(run, of->optimizer, err) : status;
     if (status != TR_OK) {
         return status;
     }

@@ -1,5 +1,5 @@
-// What a rank computes with: its device, the kernels that a machine file asks for, and
-// so many threads; where both leave it open, by the size of the work, up to its cores.
+// What a rank computes with: the kernels that a machine file asks for, and so many
+// threads; where both leave it open, by the size of the work, up to its cores.
 #include "backend/backend.h"
 #include "ckpt/state.h"
 #include "comm/alone.h"
@@ -23,13 +23,7 @@ static bool is_open(const tr_run *run, const tr_run_options *options) {
 
 static int cores_of(const tr_run *run) {
     return run->comm ? tr_comm_threads(run->comm)
-                     : tr__backend(TR_BACKEND_HOST)->here().workers;
-}
-
-void tr__run_resolve_device(tr_run *run) {
-    if (!tr__config_is_auto(run->config, "device")) {
-        run->request.backend = tr__backend_find(tr__config_text(run->config, "device"));
-    }
+                     : tr__backend(TR_BACKEND_HOST)->here(0).workers;
 }
 
 // A plan asks its kernels what they need; so they have to be able to run here.
@@ -37,7 +31,7 @@ tr_status tr__run_resolve_target(tr_run *run, const tr_machine *machine,
                                  tr_error *err) {
     tr_plan_request *r = &run->request;
     const tr_backend *backend = tr__backend(machine->backend);
-    tr_target here = backend->here();
+    tr_target here = backend->here(0);
     if (machine->level_limit > here.level + 1) {
         return tr_fail(err, TR_USAGE,
                        "the machine file's target.level is %s, but this machine can "

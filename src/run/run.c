@@ -111,7 +111,8 @@ static tr_status resolve(tr_run *run, const tr_run_options *options, tr_error *e
     tr_error found = {0};
     tr__run_ask(run, options, &problems);
     if (problems.count == 0) {
-        tr__run_resolve_device(run);
+        tr__run_resolve_device(run, &found);
+        keep(&problems, &found);
         tr__run_resolve_model(run, options, &found);
         bool model = keep(&problems, &found), batch = false;
         if (model) {
@@ -250,6 +251,7 @@ tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err
                            : tr_fail(&mine, TR_MEMORY, "no memory for a run");
     status = tr__agree(options->comm, status, &mine, err);
     if (status == TR_OK) {
+        tr__run_choose_device(run, options);
         status = tr__run_resolve_threads(run, options, err);
     }
     if (status == TR_OK) {

@@ -103,9 +103,16 @@ tr_status tr__run_resolve_freeze(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_schedule(tr_run *run, tr_error *err);
 // How rates follow the batch; the noise scale.
 tr_status tr__run_resolve_stability(tr_run *run, tr_error *err);
+// ---- resolve_device.c: the device, where the run file names it
+tr_status tr__run_resolve_device(tr_run *run, tr_error *err);
+// Can the device update by the optimizer?
+struct tr_optimizer;
+tr_status tr__run_check_updates(const tr_run *run, const struct tr_optimizer *optimizer,
+                                tr_error *err);
+// Where the file leaves it open, and all else is resolved: a device beside the host
+// that can train the run, if there is one. It is said which, or why not.
+void tr__run_choose_device(tr_run *run, const tr_run_options *options);
 // What a machine file asks for (target.*).
-// Whose kernels compute, where the run file says so.
-void tr__run_resolve_device(tr_run *run);
 tr_status tr__run_resolve_target(tr_run *run, const tr_machine *machine, tr_error *err);
 // After those before, and when all ranks have come so far: it is collective.
 tr_status tr__run_resolve_threads(tr_run *run, const tr_run_options *options,

@@ -85,7 +85,7 @@ static void backends_have_names(void **state) {
     }
     assert_null(tr__backend_names[TR_BACKEND_COUNT]);
     const tr_backend *backend = tr__backend(TR_BACKEND_CPU);
-    tr_target here = backend->here();
+    tr_target here = backend->here(0);
     assert_int_equal(here.backend, TR_BACKEND_CPU);
     assert_int_equal(here.level, tr__cpu_isa());
     assert_true(here.workers >= 1);

@@ -3,6 +3,7 @@
 #define TEST_CUDA_DEVICE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -15,6 +16,10 @@ typedef enum test_device_call { TEST_LAUNCH, TEST_COPY } test_device_call;
 // error and does nothing. Else the work fails when the stream does it; from then on
 // every call is an error, as CUDA has it.
 void test_device_fail(test_device_call call, int64_t n, bool refused);
+// How many devices there are (1 at first), and which one is open; -1: none.
+void test_device_set_count(int count);
+int test_device_opened(void);
+void test_device_set_memory(size_t bytes); // of each; 16 GiB at first
 // Nothing fails any more.
 void test_device_mend(void);
 

@@ -1,6 +1,7 @@
 // A device of the host's memory and threads, in place of NVIDIA's: streams are queues
 // whose tasks begin as base/pace.h lets them, and its memory can be touched by the work
 // of streams alone.
+#include <cstdio>
 #include <cstdlib>
 #include <pthread.h>
 #include <stdint.h>
@@ -345,16 +346,24 @@ int event_seconds(void *from, void *to, double *seconds) {
 
 // ---- the device
 
+int devices = 1, opened = -1;
+size_t memory = (size_t)1 << 34;
+
 const char *missing() {
-    return NULL;
+    return devices > 0 ? NULL : "the tests have taken it away";
 }
 
-int properties(tr_cuda_properties *out) {
+int count_devices(int *count) {
+    *count = devices;
+    return 0;
+}
+
+int properties(int number, tr_cuda_properties *out) {
     memset(out, 0, sizeof *out);
-    strcpy(out->name, "a device for tests");
+    snprintf(out->name, sizeof out->name, "device %d for tests", number);
     out->major = 9;
     out->multiprocessors = 2;
-    out->memory = (size_t)1 << 30;
+    out->memory = memory;
     return 0;
 }
 
@@ -365,7 +374,8 @@ const char *error_text(int error) {
     return error >= 0 && error <= FAILED ? texts[error] : "an unknown error";
 }
 
-int open_device() {
+int open_device(int number) {
+    opened = number;
     return 0;
 }
 
@@ -414,6 +424,18 @@ void test_device_fail(test_device_call call, int64_t n, bool refused) {
     calls_left[call] = n;
 }
 
+void test_device_set_count(int count) {
+    devices = count;
+}
+
+void test_device_set_memory(size_t bytes) {
+    memory = bytes;
+}
+
+int test_device_opened(void) {
+    return opened;
+}
+
 void test_device_mend(void) {
     broken = 0;
     for (std::atomic<int64_t> &left : calls_left) {
@@ -429,10 +451,10 @@ shim::kernel::kernel(const char *name_, bool meets_, size_t bytes_,
 
 extern "C" const tr_cuda_driver *tr__cuda_driver(void) {
     static const tr_cuda_driver driver = {
-        missing,    properties,    error_text,     open_device,   load,
-        function,   launch,        take,           give_back,     pin,
-        unpin,      stream_create, stream_destroy, stream_wait,   copy,
-        clear,      multiply,      event_create,   event_destroy, event_record,
-        event_wait, event_follow,  event_seconds};
+        missing,      count_devices, properties,    error_text,     open_device,
+        load,         function,      launch,        take,           give_back,
+        pin,          unpin,         stream_create, stream_destroy, stream_wait,
+        copy,         clear,         multiply,      event_create,   event_destroy,
+        event_record, event_wait,    event_follow,  event_seconds};
     return &driver;
 }

@@ -43,7 +43,7 @@ static void kernels_conform(void **state) {
 static int open_backend(void **state) {
     tr_error err = {0};
     (void)state;
-    return tr__backend(TR_BACKEND_CUDA)->open(&err) == TR_OK ? 0 : -1;
+    return tr__backend(TR_BACKEND_CUDA)->open(0, &err) == TR_OK ? 0 : -1;
 }
 
 int main(void) {

@@ -77,7 +77,7 @@ static void copies_that_fail(void **state) {
         tr_device_queue *queue;
         tr_error err = {0};
         char from = 1, to = 0;
-        trial_ok(backend->open(&err), &err);
+        trial_ok(backend->open(0, &err), &err);
         trial_ok(backend->queues->create(1, &queue, &err), &err);
         test_device_fail(TEST_COPY, 1, r == 1);
         backend->queues->copy(queue, &from, &to, 1);

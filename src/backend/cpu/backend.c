@@ -7,7 +7,8 @@
 
 #include <omp.h>
 
-static tr_target here(void) {
+static tr_target here(int number) {
+    (void)number;
     return (tr_target){.backend = TR_BACKEND_CPU,
                        .level = (int)tr__cpu_isa(),
                        .workers = omp_get_max_threads()};

@@ -3,6 +3,7 @@
 #include "backend/cuda/driver.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/modules.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,12 +21,56 @@ static const struct {
 
 enum { LEVELS = sizeof levels / sizeof *levels };
 
+static tr_status find(int number, tr_cuda_properties *p, tr_error *err) {
+    const tr_cuda_driver *driver = tr__cuda_driver();
+    const char *missing = driver->missing();
+    int count = 0;
+    if (missing) {
+        return tr_fail(err, TR_USAGE, "no CUDA device: %s", missing);
+    }
+    int error = driver->count(&count);
+    if (error == 0 && number >= count) {
+        return tr_fail(err, TR_USAGE,
+                       "there is no cuda:%d: this machine has %d CUDA "
+                       "device%s, counted from 0",
+                       number, count, tr__plural(count));
+    }
+    error = error == 0 ? driver->properties(number, p) : error;
+    return error == 0 ? TR_OK
+                      : tr_fail(err, TR_USAGE, "no CUDA device: %s",
+                                driver->error_text(error));
+}
+
+static tr_status device(int number, tr_device *out, tr_error *err) {
+    tr_cuda_properties p;
+    tr_status status = find(number, &p, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    if (!tr__cuda_runs_on(tr__cuda_architectures, p.major, p.minor)) {
+        return tr_fail(
+            err, TR_USAGE,
+            "cuda:%d, %s, is of sm_%d%d, and this build has kernels for sm_%s "
+            "alone: build it with that in TR_CUDA_ARCHITECTURES",
+            number, p.name, p.major, p.minor, tr__cuda_architectures);
+    }
+    *out = (tr_device){.memory = (int64_t)p.memory};
+    snprintf(out->name, sizeof out->name, "%s", p.name);
+    return TR_OK;
+}
+
+static tr_status open_device(int number, tr_error *err) {
+    tr_device ignored;
+    tr_status status = device(number, &ignored, err);
+    return status == TR_OK ? tr__cuda_open(number, err) : status;
+}
+
 // Without a device: the newest one, so that plans can be made anywhere.
-static tr_target here(void) {
+static tr_target here(int number) {
     const tr_cuda_driver *driver = tr__cuda_driver();
     tr_cuda_properties p = {.major = 9, .multiprocessors = 132};
     if (!driver->missing()) {
-        driver->properties(&p);
+        driver->properties(number, &p);
     }
     int level = 0;
     while (level + 1 < LEVELS && (levels[level + 1].major < p.major ||
@@ -65,7 +110,8 @@ static double usual_rate(int level, int workers) {
 const tr_backend tr__cuda_backend = {
     .name = "cuda",
     .discrete = true,
-    .open = tr__cuda_open,
+    .device = device,
+    .open = open_device,
     .memory = &tr__cuda_memory,
     .host_memory = &tr__cuda_pinned_memory,
     .queues = &tr__cuda_queues,

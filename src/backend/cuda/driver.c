@@ -49,8 +49,7 @@ static struct {
     FUNCTIONS(MEMBER)
     bool lacks;          // the library has not all of them
     const char *missing; // why there is no device
-    CUdevice device;
-    CUcontext context;
+    CUcontext context;   // of the open device
 } cu;
 
 static pthread_once_t looked = PTHREAD_ONCE_INIT;
@@ -89,8 +88,9 @@ static void look(void) {
     }
     CUresult error = cu.cuInit(0);
     error = error == CUDA_SUCCESS ? cu.cuDeviceGetCount(&count) : error;
-    error = error == CUDA_SUCCESS ? cu.cuDeviceGet(&cu.device, 0) : error;
-    cu.missing = error != CUDA_SUCCESS ? error_text((int)error) : NULL;
+    cu.missing = error != CUDA_SUCCESS ? error_text((int)error)
+                 : count == 0          ? "NVIDIA's driver finds no device"
+                                       : NULL;
 }
 
 static const char *missing(void) {
@@ -98,25 +98,32 @@ static const char *missing(void) {
     return cu.missing;
 }
 
-static int attribute(CUdevice_attribute which, int *value) {
-    return (int)cu.cuDeviceGetAttribute(value, which, cu.device);
+static int count_devices(int *count) {
+    return (int)cu.cuDeviceGetCount(count);
 }
 
-static int properties(tr_cuda_properties *out) {
+static int properties(int number, tr_cuda_properties *out) {
+    static const CUdevice_attribute asked[] = {
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+        CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT};
     tr_cuda_properties p = {.name = ""};
-    int error = (int)cu.cuDeviceGetName(p.name, (int)sizeof p.name, cu.device);
-    error = error ? error : (int)cu.cuDeviceTotalMem(&p.memory, cu.device);
-    error = error ? error
-                  : attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &p.major);
-    error = error ? error
-                  : attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &p.minor);
-    error =
-        error ? error
-              : attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &p.multiprocessors);
-    if (error == 0) {
+    int *values[] = {&p.major, &p.minor, &p.multiprocessors};
+    CUdevice device = 0;
+    CUresult error = cu.cuDeviceGet(&device, number);
+    if (error == CUDA_SUCCESS) {
+        error = cu.cuDeviceGetName(p.name, (int)sizeof p.name, device);
+    }
+    if (error == CUDA_SUCCESS) {
+        error = cu.cuDeviceTotalMem(&p.memory, device);
+    }
+    for (int i = 0; i < 3 && error == CUDA_SUCCESS; i++) {
+        error = cu.cuDeviceGetAttribute(values[i], asked[i], device);
+    }
+    if (error == CUDA_SUCCESS) {
         *out = p;
     }
-    return error;
+    return (int)error;
 }
 
 // A thread calls CUDA for the device after this. The context is that of all users of
@@ -131,8 +138,10 @@ static int enter(void) {
     return (int)error;
 }
 
-static int open_device(void) {
-    int error = (int)cu.cuDevicePrimaryCtxRetain(&cu.context, cu.device);
+static int open_device(int number) {
+    CUdevice device = 0;
+    int error = (int)cu.cuDeviceGet(&device, number);
+    error = error ? error : (int)cu.cuDevicePrimaryCtxRetain(&cu.context, device);
     error = error ? error : enter();
     return error ? error : tr__cublas_open();
 }
@@ -268,6 +277,7 @@ static int event_seconds(void *from, void *to, double *seconds) {
 const tr_cuda_driver *tr__cuda_driver(void) {
     static const tr_cuda_driver driver = {
         .missing = missing,
+        .count = count_devices,
         .properties = properties,
         .error_text = error_text,
         .open = open_device,

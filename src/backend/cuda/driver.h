@@ -32,10 +32,11 @@ typedef struct tr_cuda_product {
 typedef struct tr_cuda_driver {
     // NULL: there is a device; else why there is none, in words.
     const char *(*missing)(void);
-    int (*properties)(tr_cuda_properties *out);
+    int (*count)(int *out); // of devices; their numbers count from 0
+    int (*properties)(int number, tr_cuda_properties *out);
     const char *(*error_text)(int error);
-    // From then on, all calls are for the device. The ones above need no such call.
-    int (*open)(void);
+    // From then on, all calls are for that device. The ones above need no such call.
+    int (*open)(int number);
 
     // Kernels: a module from its image, one of its kernels by name, and a launch of
     // that with its only parameter, a structure of so many bytes.

@@ -3,7 +3,7 @@
 #include "backend/cuda/driver.h"
 
 #include <pthread.h>
-#include <stdbool.h>
+#include <stdlib.h>
 
 static tr_status load(const tr_cuda_module *module, tr_error *err) {
     const tr_cuda_driver *driver = tr__cuda_driver();
@@ -24,13 +24,9 @@ static tr_status load(const tr_cuda_module *module, tr_error *err) {
     return TR_OK;
 }
 
-static tr_status open_and_load(tr_error *err) {
+static tr_status open_and_load(int number, tr_error *err) {
     const tr_cuda_driver *driver = tr__cuda_driver();
-    const char *missing = driver->missing();
-    if (missing) {
-        return tr_fail(err, TR_USAGE, "no CUDA device: %s", missing);
-    }
-    int error = driver->open();
+    int error = driver->open(number);
     if (error != 0) {
         return tr_fail(err, TR_USAGE, "the CUDA device cannot be opened: %s",
                        driver->error_text(error));
@@ -42,12 +38,37 @@ static tr_status open_and_load(tr_error *err) {
     return status;
 }
 
-tr_status tr__cuda_open(tr_error *err) {
+tr_status tr__cuda_open(int number, tr_error *err) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static bool opened;
+    static int opened = -1;
+    tr_status status = TR_OK;
     pthread_mutex_lock(&lock);
-    tr_status status = opened ? TR_OK : open_and_load(err);
-    opened = status == TR_OK;
+    if (opened < 0) {
+        status = open_and_load(number, err);
+        opened = status == TR_OK ? number : -1;
+    } else if (opened != number) {
+        status = tr_fail(err, TR_USAGE,
+                         "this process already works on cuda:%d, and it can work on "
+                         "one GPU alone: start another for cuda:%d",
+                         opened, number);
+    }
     pthread_mutex_unlock(&lock);
     return status;
+}
+
+bool tr__cuda_runs_on(const char *architectures, int major, int minor) {
+    for (const char *at = architectures; *at;) {
+        char *end;
+        long one = strtol(at, &end, 10);
+        bool alone = *end == 'a';
+        if (end == at) {
+            return false;
+        }
+        if (one / 10 == major && (alone ? one % 10 == minor : one % 10 <= minor)) {
+            return true;
+        }
+        for (at = end; *at && !(*at >= '0' && *at <= '9'); at++) {
+        }
+    }
+    return false;
 }

@@ -7,6 +7,8 @@
 
 #include <tranche/status.h>
 
+#include <stdbool.h>
+
 typedef struct tr_cuda_function {
     const char *name; // of the kernel
     void *loaded;     // what the driver launches; NULL: it is not loaded yet
@@ -21,9 +23,16 @@ typedef struct tr_cuda_module {
 // The last one has no file.
 extern const tr_cuda_module tr__cuda_modules[];
 
-// Opens the device and loads all kernels, so that no step has to. The later calls of a
-// process change nothing. TR_USAGE: there is no such device, or the build is not for
-// it.
-tr_status tr__cuda_open(tr_error *err);
+// The architectures that they are for, as nvcc calls them: "80 90a".
+extern const char tr__cuda_architectures[];
+
+// Do modules for these architectures run on a device of that compute capability? Those
+// for 80 run on 8.0 and later ones of 8; those for 90a on 9.0 alone.
+bool tr__cuda_runs_on(const char *architectures, int major, int minor);
+
+// Opens the device and loads all kernels, so that no step has to. Later calls for the
+// same device change nothing. TR_USAGE: this process works on another one, or CUDA
+// refuses it.
+tr_status tr__cuda_open(int number, tr_error *err);
 
 #endif
