@@ -95,7 +95,7 @@ int main(void) {
         cmocka_unit_test(kernels_that_fail),
         cmocka_unit_test(copies_that_fail),
     };
-    return chdir(TR_TEST_DATA "/goldens/gpt2") == 0
+    return chdir(TR_TEST_DATA "/goldens/mlp") == 0
                ? cmocka_run_group_tests(tests, NULL, NULL)
                : 1;
 }
