@@ -157,7 +157,7 @@ typedef struct conversation {
     int64_t drawn;
 } conversation;
 
-// The answer is a part of what comes next.
+// The answer, up to a text of --stop, is a part of what comes next.
 static tr_status keep_answer(conversation *c, size_t begin, tr_error *err) {
     char *answer = NULL;
     size_t bytes = 0;
@@ -165,6 +165,7 @@ static tr_status keep_answer(conversation *c, size_t begin, tr_error *err) {
         tr_tokenizer_decode(c->text->tokenizer, c->ids->id + begin,
                             c->ids->count - begin, true, &answer, &bytes, err);
     if (status == TR_OK) {
+        bytes = cli_stop_before(&c->text->stop, answer, bytes);
         status = cli_chat_answer(&c->chat, answer, bytes, err);
     }
     tr_tokenizer_text_release(answer);

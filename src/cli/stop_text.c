@@ -69,3 +69,12 @@ void cli_stop_end(cli_stop *stop, tr_clean_text *to) {
         show(stop, stop->count, to);
     }
 }
+
+size_t cli_stop_before(const cli_stop *stop, const char *text, size_t bytes) {
+    for (size_t i = 0; i < stop->texts->count; i++) {
+        const char *item = stop->texts->items[i];
+        const char *at = memmem(text, bytes, item, strlen(item));
+        bytes = at ? (size_t)(at - text) : bytes;
+    }
+    return bytes;
+}

@@ -20,5 +20,7 @@ void cli_stop_close(cli_stop *stop);
 void cli_stop_put(cli_stop *stop, unsigned char byte, tr_clean_text *to);
 // The text is at its end: shows what waits.
 void cli_stop_end(cli_stop *stop, tr_clean_text *to);
+// The bytes of a text before the first of the stop texts; `bytes` where it has none.
+size_t cli_stop_before(const cli_stop *stop, const char *text, size_t bytes);
 
 #endif

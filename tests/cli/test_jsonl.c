@@ -227,6 +227,33 @@ static void test_end_of_answer(void **state) {
     free(ended);
 }
 
+// The next turn sees an answer up to the text of --stop: this template refuses more.
+static void test_stop_text(void **state) {
+    char config[512], command[256];
+    free(succeed(state, LIST("train", "run.json", "--set", "optimizer.params.lr=0.02",
+                             "--steps", "40")));
+    char *whole = succeed(state, LIST("sample", "out", "--chat", "--prompt",
+                                      "the men 1", "--temperature", "0"));
+    char last = whole[strlen(whole) - 2];
+    free(whole);
+    snprintf(config, sizeof config,
+             "{\"eos_token\": \"<|end|>\", \"chat_template\": \"{%% for m in messages "
+             "%%}{%% if m.role == 'assistant' and '%c' in m.content %%}"
+             "{{ raise_exception('more') }}{%% endif %%}{{ m.role }}: {{ m.content }}"
+             "<|end|>{%% endfor %%}assistant: \"}",
+             last);
+    file_text(state, "tok/tokenizer_config.json", config);
+    snprintf(command, sizeof command,
+             "printf 'the men 1\\nand\\n' | '%s' sample out --chat --tokenizer tok "
+             "--temperature 0 --stop %c",
+             TR_PROGRAM, last);
+    const setting shell = {.program = "/bin/sh"};
+    outcome o = run_with(state, &shell, LIST("-c", command));
+    assert_string_equal(o.err, "");
+    assert_int_equal(o.status, 0);
+    outcome_free(&o);
+}
+
 // A checkpoint has the template that it was trained with, and answers by it.
 static void test_other_template(void **state) {
     static const char saved[] = "out/checkpoints/latest/chat_template.jinja";
@@ -251,7 +278,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CHATS(test_cuts_and_ranks), CHATS(test_damaged),       CHATS(test_samples),
         CHATS(test_packed),         CHATS(test_packed_bits),   CHATS(test_chat),
-        CHATS(test_other_template), CHATS(test_end_of_answer),
+        CHATS(test_other_template), CHATS(test_end_of_answer), CHATS(test_stop_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
