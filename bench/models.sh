@@ -51,10 +51,13 @@ machine
 echo
 echo "SmolLM2-135M's sizes, context $context, m = 1, g = 4"
 head_of_columns
+# The limit right before and after each row: the machine's speed changes with the minutes.
+limit f32
+one f32 false
 limit f32
 limit bf16
-one f32 false
 one bf16 true
+limit bf16
 torch eager_f32 "PyTorch, f32, eager"
 torch eager_bf16 "PyTorch, bf16 autocast, eager" --bf16
 torch compiled_bf16 "PyTorch, bf16 autocast, compiled" --bf16 --compile
