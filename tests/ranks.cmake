@@ -26,7 +26,7 @@ function(tr_ranks_program target file)
     tr_target_options(${target})
     target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src
         ${CMAKE_SOURCE_DIR}/tests)
-    target_link_libraries(${target} PRIVATE tranche ${TR_DEPENDENCIES})
+    target_link_libraries(${target} PRIVATE tranche-tests ${TR_DEPENDENCIES})
     add_dependencies(tests-ranks ${target})
 endfunction()
 
