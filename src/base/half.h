@@ -3,6 +3,8 @@
 #ifndef TR_BASE_HALF_H
 #define TR_BASE_HALF_H
 
+#include "base/device.h"
+
 #include <tranche/types.h>
 
 #include <string.h>
@@ -16,24 +18,24 @@ static inline const char *tr__half_name(tr_dtype dtype) {
     return dtype == TR_BF16 ? "bf16" : "fp16";
 }
 
-static inline uint32_t tr__f32_bits(float x) {
+TR_DEVICE static inline uint32_t tr__f32_bits(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-static inline float tr__f32_of_bits(uint32_t bits) {
+TR_DEVICE static inline float tr__f32_of_bits(uint32_t bits) {
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
 
 // bfloat16: the upper half of an f32.
-static inline float tr__bf16_to_f32(uint16_t half) {
+TR_DEVICE static inline float tr__bf16_to_f32(uint16_t half) {
     return tr__f32_of_bits((uint32_t)half << 16);
 }
 
-static inline uint16_t tr__bf16_of_f32(float x) {
+TR_DEVICE static inline uint16_t tr__bf16_of_f32(float x) {
     uint32_t bits = tr__f32_bits(x);
     if (x != x) {
         return (uint16_t)(bits >> 16 | 0x40); // NaN stays, and quiet
@@ -44,7 +46,7 @@ static inline uint16_t tr__bf16_of_f32(float x) {
 // IEEE 754 binary16: 1 sign, 5 exponent (bias 15), 10 fraction. Shifted into an f32's
 // place its exponent is 112 too small, which a product with 2^112 puts right, subnormal
 // numbers included.
-static inline float tr__f16_to_f32(uint16_t half) {
+TR_DEVICE static inline float tr__f16_to_f32(uint16_t half) {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16;
     float size = tr__f32_of_bits((uint32_t)(half & 0x7FFF) << 13) * 0x1p112f;
     uint32_t bits = tr__f32_bits(size);
@@ -54,7 +56,7 @@ static inline float tr__f16_to_f32(uint16_t half) {
     return tr__f32_of_bits(bits | sign);
 }
 
-static inline uint16_t tr__f16_of_f32(float x) {
+TR_DEVICE static inline uint16_t tr__f16_of_f32(float x) {
     uint32_t bits = tr__f32_bits(x), sign = bits >> 16 & 0x8000;
     uint32_t size = bits & 0x7FFFFFFF, half;
     if (size > 0x7F800000) {

@@ -1,5 +1,7 @@
 #include "ops/operand.h"
 
+#include "base/half.h"
+
 #include <stdio.h>
 
 char *tr__shape_text(tr_shape shape, char *dst) {
@@ -107,6 +109,12 @@ bool tr__desc_real(const tr_op_desc *desc, tr_dtype real, uint32_t plain_in,
                    uint32_t plain_out) {
     return are_real(desc->in, desc->in_count, real, plain_in) &&
            are_real(desc->out, desc->out_count, real, plain_out);
+}
+
+bool tr__desc_same_real(const tr_op_desc *desc, uint32_t plain_in, uint32_t plain_out) {
+    tr_dtype real = desc->in[0].dtype;
+    return (real == TR_F32 || tr__dtype_is_half(real)) &&
+           tr__desc_real(desc, real, plain_in, plain_out);
 }
 
 bool tr__desc_f32(const tr_op_desc *desc) {

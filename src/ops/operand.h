@@ -50,6 +50,8 @@ bool tr__desc_f32(const tr_op_desc *desc);
 // `plain_in` and results with one in `plain_out`, which are f32?
 bool tr__desc_real(const tr_op_desc *desc, tr_dtype real, uint32_t plain_in,
                    uint32_t plain_out);
+// The same, `real` being the type of input 0: f32, bf16 or f16.
+bool tr__desc_same_real(const tr_op_desc *desc, uint32_t plain_in, uint32_t plain_out);
 // Every operand moved once, and `flops` for each element of out[0] (in[0] where out[0]
 // is left out).
 void tr__desc_cost(const tr_op_desc *desc, double flops, tr_cost *cost);

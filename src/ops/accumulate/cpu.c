@@ -2,6 +2,7 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/parallel.h"
 #include "ops/accumulate/accumulate.h"
+#include "ops/accumulate/fixed.h"
 #include "ops/operand.h"
 
 #include <float.h>
@@ -90,24 +91,12 @@ const tr_kernel TR_ISA_NAME(tr__accumulate_kernel) = {
     .launch = launch_fixed,
 };
 
-// A sum has up to 63 bits: the one rounding to f32 goes by f64, whose own rounding, to
-// odd, cannot change which f32 is nearest (Boldo and Melquiond, IEEE Trans. Computers
-// 57(4), 2008); the bits below f64's are folded into its last one.
-static double to_odd(int64_t sum) {
-    enum { DROPPED = 9 }; // 62 - 53
-    int64_t low = sum & ((1 << DROPPED) - 1);
-    int64_t high = sum - low;
-    int64_t kept = low ? high | (INT64_C(1) << DROPPED) : high;
-    bool exact = sum < (INT64_C(1) << 53) && sum > -(INT64_C(1) << 53);
-    return (double)(exact ? sum : kept);
-}
-
 void TR_ISA_NAME(tr__fixed_convert)(const int64_t *sums, int64_t count, double scale,
                                     int threads, float *x) {
     double back = 1 / scale;
     threads = tr__threads_for(count, 1, threads);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count; i++) {
-        x[i] = (float)(to_odd(sums[i]) * back);
+        x[i] = (float)(tr__fixed_to_odd(sums[i]) * back);
     }
 }

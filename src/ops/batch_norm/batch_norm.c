@@ -1,6 +1,6 @@
 #include "ops/batch_norm/batch_norm.h"
 
-#include "ops/batch_norm/statistic.h"
+#include "ops/batch_norm/operands.h"
 
 extern const tr_kernel tr__batch_stat_reference, tr__batch_stat_backward_reference,
     tr__batch_norm_reference, tr__batch_norm_backward_reference,

@@ -6,7 +6,7 @@
 
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/simd.h"
-#include "ops/batch_norm/statistic.h"
+#include "ops/batch_norm/operands.h"
 
 enum {
     TR_CHUNK_FLOATS = 4096, // of x, in a chunk

@@ -12,12 +12,11 @@
 // trust is 1 where a norm is 0.
 #include "ops/lamb/lamb.h"
 
+#include "ops/lamb/trust.h"
+
 static double trust(const tr_hyper *hyper, double param_norm, double direction_norm) {
-    if (!(param_norm > 0 && direction_norm > 0)) {
-        return 1;
-    }
     const tr_lamb_hyper own = tr__lamb_hyper(hyper);
-    return fmin(fmax(param_norm / direction_norm, own.min_coeff), own.max_coeff);
+    return tr__lamb_trust(param_norm, direction_norm, own.min_coeff, own.max_coeff);
 }
 
 static const tr_adaptation adaptation = {

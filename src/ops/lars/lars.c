@@ -12,12 +12,7 @@
 #include "ops/lars/lars.h"
 
 static double trust(const tr_hyper *hyper, double param_norm, double grad_norm) {
-    if (!(param_norm > 0 && grad_norm > 0)) {
-        return 1;
-    }
-    const tr_lars_hyper own = tr__lars_hyper(hyper);
-    return own.trust_coefficient * param_norm /
-           (grad_norm + hyper->weight_decay * param_norm + own.eps);
+    return tr__lars_trust(param_norm, grad_norm, tr__lars_ratio(hyper));
 }
 
 static const tr_adaptation adaptation = {

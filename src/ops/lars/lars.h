@@ -2,6 +2,7 @@
 #ifndef TR_OPS_LARS_H
 #define TR_OPS_LARS_H
 
+#include "ops/lars/trust.h"
 #include "ops/momentum.h"
 #include "ops/optimizer.h"
 
@@ -19,6 +20,11 @@ static inline tr_lars_hyper tr__lars_hyper(const tr_hyper *hyper) {
     tr_lars_hyper own;
     memcpy(&own, hyper->own, sizeof own);
     return own;
+}
+
+static inline tr_lars_ratio tr__lars_ratio(const tr_hyper *hyper) {
+    const tr_lars_hyper own = tr__lars_hyper(hyper);
+    return (tr_lars_ratio){own.trust_coefficient, hyper->weight_decay, own.eps};
 }
 
 extern const tr_optimizer tr__optimizer_lars;

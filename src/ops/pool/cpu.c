@@ -1,7 +1,7 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/simd_map.h"
-#include "ops/pool/windows.h"
+#include "ops/pool/sizes.h"
 
 #include <math.h>
 

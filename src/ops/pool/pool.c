@@ -1,6 +1,6 @@
 #include "ops/pool/pool.h"
 
-#include "ops/pool/windows.h"
+#include "ops/pool/sizes.h"
 
 extern const tr_kernel tr__pool_reference, tr__pool_backward_reference;
 

@@ -1,4 +1,4 @@
-#include "ops/pool/windows.h"
+#include "ops/pool/sizes.h"
 
 #include <math.h>
 
