@@ -404,7 +404,7 @@ dim3 size_of(const int64_t *size) {
 int launch(void *what, const tr_cuda_grid *grid, const void *args, size_t bytes,
            void *given) {
     const shim::kernel *k = (const shim::kernel *)what;
-    enum { MOST = 1024 };
+    enum { MOST = 4096 }; // as CUDA
     struct parameter {
         alignas(16) char bytes[MOST];
     } p;

@@ -62,6 +62,12 @@ template <class A> void call(void (*kernel)(A), void *args) {
 #define TR_CUDA_KERNEL(name)       TR_CUDA_REGISTER(name, false)
 #define TR_CUDA_KERNEL_MEETS(name) TR_CUDA_REGISTER(name, true)
 
+// The sine and the cosine of x pi.
+static inline void sincospi(double x, double *sine, double *cosine) {
+    *sine = sin(M_PI * x);
+    *cosine = cos(M_PI * x);
+}
+
 #define threadIdx (shim::thread)
 #define blockIdx  (shim::block)
 #define blockDim  (shim::threads)

@@ -83,7 +83,7 @@ static tr_target here(int number) {
 }
 
 static bool updates(const struct tr_optimizer *optimizer) {
-    return tr__cuda_update_by(optimizer) != NULL;
+    return tr__cuda_optimizer_of(optimizer) != NULL;
 }
 
 static const char *level_name(int level) {

@@ -11,11 +11,10 @@ const tr_kernel *tr__cuda_kernel(const tr_op_desc *desc) {
     return NULL;
 }
 
-tr_cuda_update *tr__cuda_update_by(const struct tr_optimizer *optimizer) {
-    for (size_t i = 0; tr__cuda_optimizers[i]; i++) {
-        if (tr__cuda_optimizers[i]->optimizer == optimizer) {
-            return tr__cuda_optimizers[i]->update;
-        }
+const tr_cuda_optimizer *tr__cuda_optimizer_of(const struct tr_optimizer *optimizer) {
+    size_t i = 0;
+    while (tr__cuda_optimizers[i] && tr__cuda_optimizers[i]->optimizer != optimizer) {
+        i++;
     }
-    return NULL;
+    return tr__cuda_optimizers[i];
 }

@@ -27,13 +27,20 @@ struct tr_optimizer; // ops/optimizer.h
 struct tr_hyper;
 struct tr_update;
 
-// Launches the update of a range.
+// Launches the update of a range. squares: on the device, the sums of squares of the
+// range's tensor and of its direction, which its rate follows; NULL: it follows none.
 typedef void tr_cuda_update(const tr_launch *launch, const struct tr_hyper *hyper,
-                            const struct tr_update *update);
+                            const struct tr_update *update, const double *squares);
+// The first phase (tr_adaptation) of a range that begins at element `first` of its flat
+// buffer. parts: on the device, of its first part (ops/optimizer_measure.h)
+typedef void tr_cuda_measure(const tr_launch *launch, const struct tr_hyper *hyper,
+                             const struct tr_update *update, int64_t first,
+                             double *parts);
 
 typedef struct tr_cuda_optimizer {
     const struct tr_optimizer *optimizer;
     tr_cuda_update *update;
+    tr_cuda_measure *measure; // NULL: elements know nothing of their tensor
 } tr_cuda_optimizer;
 
 // One for each folder src/ops/<optimizer> with a file cuda_optimizer.c, which defines
@@ -42,6 +49,6 @@ typedef struct tr_cuda_optimizer {
 extern const tr_cuda_optimizer *const tr__cuda_optimizers[];
 
 // NULL: the backend cannot update by it.
-tr_cuda_update *tr__cuda_update_by(const struct tr_optimizer *optimizer);
+const tr_cuda_optimizer *tr__cuda_optimizer_of(const struct tr_optimizer *optimizer);
 
 #endif

@@ -5,7 +5,9 @@
 extern const tr_cuda_optimizer tr__cuda_optimizer_adam;
 extern tr_cuda_function tr__cuda_function_adam_update;
 
-static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_update *u) {
+static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_update *u,
+                   const double *squares) {
+    (void)squares;
     tr_adam_numbers k = tr__adam_numbers(hyper, u);
     tr_cuda_adam_args args = {.k = {.grad_scale = (float)k.grad_scale,
                                     .l2 = (float)k.l2,
@@ -25,4 +27,5 @@ static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_upda
                     &args, sizeof args);
 }
 
-const tr_cuda_optimizer tr__cuda_optimizer_adam = {&tr__optimizer_adam, update};
+const tr_cuda_optimizer tr__cuda_optimizer_adam = {.optimizer = &tr__optimizer_adam,
+                                                   .update = update};

@@ -2,6 +2,7 @@
 
 #include "backend/cuda/kernels.h"
 #include "base/checked.h"
+#include "ops/accumulate/cuda_convert.h"
 #include "ops/gradient_squares/gradient_squares.h"
 #include "ops/operand.h"
 
@@ -12,17 +13,22 @@ static int64_t count_of(const tr_op_desc *desc) {
     return tr_shape_count(desc->in[0].shape);
 }
 
+// Those of another type than f32 are converted so many at a time, whole blocks of them.
 static void launch_squares(const tr_op_desc *desc, void *state,
                            const tr_launch *launch) {
     (void)state;
-    int64_t count = count_of(desc);
-    tr_cuda_squares_args args = {.x = launch->in[0],
-                                 .count = count,
-                                 .block = TR_NORM_BLOCK,
-                                 .squares = launch->out[0]};
-    tr_cuda_grid grid =
-        tr__cuda_blocks(tr__ceil_div(count, TR_NORM_BLOCK), TR_CUDA_THREADS);
-    tr__cuda_launch(launch, &tr__cuda_function_squares, grid, &args, sizeof args);
+    int64_t count = count_of(desc), most = tr__cuda_sums_most(desc);
+    double *squares = launch->out[0];
+    for (int64_t at = 0; at < count; at += most) {
+        int64_t now = tr__min_i64(count - at, most);
+        tr_cuda_squares_args args = {.x = tr__cuda_sums_at(desc, launch, at, now),
+                                     .count = now,
+                                     .block = TR_NORM_BLOCK,
+                                     .squares = squares + at / TR_NORM_BLOCK};
+        tr_cuda_grid grid =
+            tr__cuda_blocks(tr__ceil_div(now, TR_NORM_BLOCK), TR_CUDA_THREADS);
+        tr__cuda_launch(launch, &tr__cuda_function_squares, grid, &args, sizeof args);
+    }
 }
 
 // One block has all.
@@ -38,21 +44,26 @@ static void launch_sum(const tr_op_desc *desc, void *state, const tr_launch *lau
                     tr__cuda_blocks(1, TR_CUDA_THREADS), &args, sizeof args);
 }
 
-static bool supports(const tr_op_desc *desc) {
+static bool supports_squares(const tr_op_desc *desc) {
+    return tr__sums_are_read(desc->in[0].dtype);
+}
+
+static bool supports_sum(const tr_op_desc *desc) {
     return desc->in[0].dtype == TR_F32;
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     double count = (double)count_of(desc);
-    *out = (tr_cost){.flops = 2 * count, .bytes = count * sizeof(float)};
+    *out = (tr_cost){.flops = 2 * count, .bytes = (double)tr_tensor_bytes(desc->in[0])};
 }
 
 static const tr_kernel squares = {.name = "gradient_squares.cuda",
-                                  .supports = supports,
+                                  .supports = supports_squares,
                                   .cost = cost,
+                                  .workspace = tr__sums_workspace,
                                   .launch = launch_squares};
 static const tr_kernel sum = {.name = "sum_of_squares.cuda",
-                              .supports = supports,
+                              .supports = supports_sum,
                               .cost = cost,
                               .launch = launch_sum};
 

@@ -1,5 +1,6 @@
 #include "ops/layer_norm/cuda.h"
 
+#include "backend/cuda/sums.cuh"
 #include "ops/dropout/cuda_element.cuh"
 
 // Rows of a block; threads that sum a column.
@@ -69,7 +70,6 @@ TR_CUDA_KERNEL_MEETS(tr_cuda_layer_norm_rows_backward);
 // A block sums 32 columns, DEEP threads each.
 extern "C" __global__ void
 tr_cuda_layer_norm_columns_backward(tr_cuda_norm_backward n) {
-    __shared__ float weights[DEEP][LANES], biases[DEEP][LANES];
     int64_t c = blockIdx.x * (int64_t)LANES + threadIdx.x;
     float dweight = 0, dbias = 0;
     for (int64_t row = threadIdx.y; c < n.width && row < n.rows; row += DEEP) {
@@ -77,14 +77,9 @@ tr_cuda_layer_norm_columns_backward(tr_cuda_norm_backward n) {
         dweight += dy * (x - n.mean[row]) * n.rstd[row];
         dbias += dy;
     }
-    weights[threadIdx.y][threadIdx.x] = dweight;
-    biases[threadIdx.y][threadIdx.x] = dbias;
-    __syncthreads();
+    dweight = tr_cuda_column_sum(dweight);
+    dbias = tr_cuda_column_sum(dbias);
     if (threadIdx.y == 0 && c < n.width) {
-        for (int deep = 1; deep < DEEP; deep++) {
-            dweight += weights[deep][threadIdx.x];
-            dbias += biases[deep][threadIdx.x];
-        }
         put(n.dweight, c, dweight, n.add_dweight);
         put(n.dbias, c, dbias, n.add_dbias);
     }

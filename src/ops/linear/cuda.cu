@@ -1,6 +1,6 @@
 #include "ops/linear/cuda.h"
 
-#include "backend/cuda/device.cuh"
+#include "backend/cuda/sums.cuh"
 
 enum { LANES = TR_CUDA_LANES, DEEP = TR_CUDA_COLUMN_THREADS };
 
@@ -14,18 +14,13 @@ TR_CUDA_KERNEL(tr_cuda_bias);
 
 // Of the grid tr__cuda_columns.
 extern "C" __global__ void tr_cuda_column_sums(tr_cuda_column_sums_args a) {
-    __shared__ float sums[DEEP][LANES];
     int64_t c = blockIdx.x * (int64_t)LANES + threadIdx.x;
     float sum = 0;
     for (int64_t row = threadIdx.y; c < a.width && row < a.rows; row += DEEP) {
         sum += a.x[row * a.width + c];
     }
-    sums[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
+    sum = tr_cuda_column_sum(sum);
     if (threadIdx.y == 0 && c < a.width) {
-        for (int deep = 1; deep < DEEP; deep++) {
-            sum += sums[deep][threadIdx.x];
-        }
         tr_cuda_put(&a.sums[c], sum, a.add);
     }
 }

@@ -1,7 +1,7 @@
 #include "ops/linear_cross_entropy/cuda.h"
 
 #include "base/checked.h"
-#include "ops/linear/cuda_linear.h"
+#include "ops/linear_cross_entropy/cuda_head.h"
 #include "ops/linear_cross_entropy/operands.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@ static_assert(sizeof(tr_cuda_row_sums) == TR_SUMS * sizeof(double),
 // Rows whose logits are made at once: about so many bytes, unless the attribute says.
 enum { CHUNK_BYTES = 64 << 20 };
 
-static int64_t chunk_rows(const tr_op_desc *desc) {
+int64_t tr__cuda_head_rows(const tr_op_desc *desc) {
     tr_linear_dims d = tr__lce_dims(desc);
     int64_t asked = tr__lce_attr(desc).chunk_rows;
     int64_t rows = CHUNK_BYTES / (d.out * (int64_t)sizeof(float));
@@ -34,14 +34,14 @@ typedef struct room {
 
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
-    size_t rows = (size_t)chunk_rows(desc);
+    size_t rows = (size_t)tr__cuda_head_rows(desc);
     return rows *
            (sizeof(tr_cuda_row_sums) + (size_t)tr__lce_dims(desc).out * sizeof(float));
 }
 
 static room room_of(const tr_op_desc *desc, const tr_launch *launch) {
     tr_cuda_row_sums *each = launch->workspace;
-    return (room){each, (float *)(each + chunk_rows(desc))};
+    return (room){each, (float *)(each + tr__cuda_head_rows(desc))};
 }
 
 static void add_bias(const tr_launch *launch, const tr_linear_dims *d, float *y) {
@@ -53,9 +53,8 @@ static void add_bias(const tr_launch *launch, const tr_linear_dims *d, float *y)
     }
 }
 
-// Logits of rows `first` on; d->rows: how many.
-static void make_logits(const tr_launch *launch, const tr_linear_dims *d, int64_t first,
-                        float *logits) {
+void tr__cuda_head_logits(const tr_launch *launch, const tr_linear_dims *d,
+                          int64_t first, float *logits) {
     const float *x = (const float *)launch->in[HEAD_X] + first * d->in;
     tr__cuda_linear(launch, d, x, launch->in[HEAD_WEIGHT], logits, false);
     add_bias(launch, d, logits);
@@ -82,18 +81,16 @@ static void launch_forward(const tr_op_desc *desc, void *state,
     (void)state;
     tr_linear_dims d = tr__lce_dims(desc), part = d;
     room r = room_of(desc, launch);
-    int64_t chunk = chunk_rows(desc);
+    int64_t chunk = tr__cuda_head_rows(desc);
     for (int64_t first = 0; first < d.rows; first += chunk) {
         part.rows = tr__min_i64(chunk, d.rows - first);
-        make_logits(launch, &part, first, r.logits);
+        tr__cuda_head_logits(launch, &part, first, r.logits);
         add_loss(launch, &part, first, &r, false, launch->out[0]);
     }
 }
 
-// What the gradients of a chunk's logits give. The first chunk writes what the launch
-// writes; the others add.
-static void put_gradients(const tr_launch *launch, const tr_linear_dims *d,
-                          int64_t first, const float *gradients) {
+void tr__cuda_head_gradients(const tr_launch *launch, const tr_linear_dims *d,
+                             int64_t first, const float *gradients) {
     const float *x = (const float *)launch->in[HEAD_X] + first * d->in;
     uint32_t add = launch->accumulate;
     float *dx = launch->out[HEAD_DX];
@@ -120,12 +117,12 @@ static void launch_backward(const tr_op_desc *desc, void *state,
     (void)state;
     tr_linear_dims d = tr__lce_dims(desc), part = d;
     room r = room_of(desc, launch);
-    int64_t chunk = chunk_rows(desc);
+    int64_t chunk = tr__cuda_head_rows(desc);
     for (int64_t first = 0; first < d.rows; first += chunk) {
         part.rows = tr__min_i64(chunk, d.rows - first);
-        make_logits(launch, &part, first, r.logits);
+        tr__cuda_head_logits(launch, &part, first, r.logits);
         add_loss(launch, &part, first, &r, true, launch->out[HEAD_SUMS]);
-        put_gradients(launch, &part, first, r.logits);
+        tr__cuda_head_gradients(launch, &part, first, r.logits);
     }
 }
 
@@ -176,7 +173,7 @@ static void launch_last(const tr_op_desc *desc, void *state, const tr_launch *la
 static void launch_rows(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     tr_linear_dims d = tr__lce_dims(desc);
-    make_logits(launch, &d, 0, launch->out[0]);
+    tr__cuda_head_logits(launch, &d, 0, launch->out[0]);
 }
 
 static bool supports(const tr_op_desc *desc) {

@@ -1,67 +1,25 @@
 #include "ops/linear_cross_entropy/cuda.h"
 
-#include "backend/cuda/device.cuh"
-
-enum { THREADS = TR_CUDA_THREADS };
-
-// The best of what all threads have, the first of equals; left in place 0.
-static __device__ void find_best(float *value, int64_t *at) {
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        int t = threadIdx.x, other = t + half;
-        if (t < half && (value[other] > value[t] ||
-                         (value[other] == value[t] && at[other] < at[t]))) {
-            value[t] = value[other];
-            at[t] = at[other];
-        }
-    }
-    __syncthreads();
-}
-
-static __device__ void add_up(double *value) {
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half) {
-            value[threadIdx.x] += value[threadIdx.x + half];
-        }
-    }
-    __syncthreads();
-}
+#include "ops/linear_cross_entropy/cuda_row.cuh"
 
 // blockIdx.x: row
 extern "C" __global__ void tr_cuda_cross_entropy(tr_cuda_cross_entropy_args a) {
-    __shared__ float values[THREADS];
-    __shared__ int64_t places[THREADS];
-    __shared__ double sums[THREADS];
     float *row = a.logits + blockIdx.x * a.width;
     int32_t target = a.targets[blockIdx.x];
-    int t = threadIdx.x;
-    values[t] = -INFINITY;
-    places[t] = a.width;
-    sums[t] = 0;
-    for (int64_t v = t; v < a.width; v += THREADS) {
-        if (row[v] > values[t] || places[t] == a.width) {
-            values[t] = row[v];
-            places[t] = v;
-        }
-    }
-    find_best(values, places);
-    float top = values[0], wanted = target >= 0 ? row[target] : 0;
-    for (int64_t v = t; v < a.width; v += THREADS) {
-        sums[t] += expf(row[v] - top);
-    }
-    add_up(sums); // ends where all threads have read the row
-    float scale = target >= 0 ? a.seed / (float)sums[0] : 0;
-    for (int64_t v = t; a.gradients && v < a.width; v += THREADS) {
+    tr_cuda_row_best best = tr_cuda_find_best(row, a.width);
+    float top = best.value, wanted = target >= 0 ? row[target] : 0;
+    double sum = tr_cuda_sum_exp(row, a.width, top); // all threads have read the row
+    float scale = target >= 0 ? a.seed / (float)sum : 0;
+    for (int64_t v = threadIdx.x; a.gradients && v < a.width; v += TR_CUDA_THREADS) {
         float g = target >= 0 ? expf(row[v] - top) * scale : 0;
         row[v] = v == target ? g - a.seed : g;
     }
-    if (t == 0) {
+    if (threadIdx.x == 0) {
         tr_cuda_row_sums own = {0, 0, 0};
         if (target >= 0) {
-            own.loss = (double)top + log(sums[0]) - wanted;
+            own.loss = (double)top + log(sum) - wanted;
             own.count = 1;
-            own.correct = places[0] == target;
+            own.correct = best.place == target;
         }
         a.each[blockIdx.x] = own;
     }

@@ -5,7 +5,9 @@
 extern const tr_cuda_optimizer tr__cuda_optimizer_sgd;
 extern tr_cuda_function tr__cuda_function_sgd_update;
 
-static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_update *u) {
+static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_update *u,
+                   const double *squares) {
+    (void)squares;
     tr_sgd_numbers k = tr__sgd_numbers(hyper, u);
     tr_cuda_sgd_args args = {.k = {.grad_scale = (float)k.grad_scale,
                                    .weight_decay = (float)k.weight_decay,
@@ -23,4 +25,5 @@ static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_upda
                     &args, sizeof args);
 }
 
-const tr_cuda_optimizer tr__cuda_optimizer_sgd = {&tr__optimizer_sgd, update};
+const tr_cuda_optimizer tr__cuda_optimizer_sgd = {.optimizer = &tr__optimizer_sgd,
+                                                  .update = update};

@@ -1,50 +1,193 @@
+#include "ops/update/cuda.h"
+
 #include "backend/cuda/kernels.h"
+#include "base/checked.h"
+#include "base/half.h"
+#include "ops/accumulate/cuda_convert.h"
+#include "ops/cast/cuda_cast.h"
 #include "ops/operand.h"
+#include "ops/update/cuda_measure.h"
 #include "ops/update/pieces.h"
 
-extern const tr_cuda_kernels tr__cuda_kernels_update[];
+#include <assert.h>
 
-static void update_piece(const tr_update_piece *piece) {
+extern const tr_cuda_kernels tr__cuda_kernels_update[];
+extern tr_cuda_function tr__cuda_function_tensor_squares;
+
+static_assert(TR_CUDA_PART == TR_NORM_BLOCK, "a block measures one part");
+static_assert(TR_CONVERT_ELEMENTS % TR_NORM_BLOCK == 0, "parts stay whole");
+
+// Visits all pieces, those whose gradients are converted so many elements at a time.
+static void visit_pieces(const tr_update_walk *walk,
+                         void (*visit)(const tr_update_piece *)) {
+    int64_t count = tr_shape_count(walk->desc->in[0].shape);
+    int64_t most = tr__cuda_sums_most(walk->desc);
+    for (int64_t at = 0; at < count; at += most) {
+        int64_t now = tr__min_i64(count - at, most);
+        const float *grads = tr__cuda_sums_at(walk->desc, walk->launch, at, now);
+        tr__update_pieces(walk, walk->attr->first + at, now, grads, visit);
+    }
+}
+
+// ---- the first phase
+
+tr_cuda_parts tr__cuda_parts(const tr_update *update, int64_t first, double *squares) {
+    return (tr_cuda_parts){
+        .before = first % TR_NORM_BLOCK, .count = update->count, .squares = squares};
+}
+
+tr_cuda_grid tr__cuda_part_grid(const tr_cuda_parts *parts) {
+    return tr__cuda_blocks(tr__measure_parts(parts->before, parts->count),
+                           TR_CUDA_THREADS);
+}
+
+static void measure_piece(const tr_update_piece *piece) {
     const tr_update_walk *walk = piece->walk;
-    tr_cuda_update *update = tr__cuda_update_by(walk->order->optimizer);
-    if (update) {
-        tr_update one = piece->update;
-        one.trust = 1;
-        update(walk->launch, &piece->hyper, &one);
+    const tr_cuda_optimizer *optimizer = tr__cuda_optimizer_of(walk->order->optimizer);
+    int64_t block = piece->first / TR_NORM_BLOCK - walk->attr->origin / TR_NORM_BLOCK;
+    tr_squares *parts = walk->launch->out[0];
+    if (optimizer && optimizer->measure) {
+        optimizer->measure(walk->launch, &piece->hyper, &piece->update, piece->first,
+                           &parts[block + piece->range->place].param);
     } else { // the run's request has been refused before
         tr__launch_note(walk->launch, TR_INTERNAL);
     }
 }
 
-static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
-    const tr_update_attr *attr = (const void *)desc->attr;
+// Parameters are read alone, but a piece of an update may write them.
+static void launch_measure(const tr_op_desc *desc, void *state,
+                           const tr_launch *launch) {
     (void)state;
     tr_update_walk walk = {.desc = desc,
                            .launch = launch,
-                           .attr = attr,
+                           .attr = (const void *)desc->attr,
                            .order = launch->run->update,
-                           .param = launch->out[0]};
-    tr__update_pieces(&walk, attr->first, tr_shape_count(desc->in[0].shape),
-                      launch->in[0], update_piece);
+                           .param = (float *)launch->in[1]};
+    visit_pieces(&walk, measure_piece);
 }
 
-// Without norms of tensors, and without parameters in 16 bits.
-static bool supports(const tr_op_desc *desc) {
-    return desc->in_count == 1 && tr__desc_f32(desc);
+static bool is_among(const tr_cuda_run *runs, int64_t count, int64_t tensor) {
+    int64_t i = 0;
+    while (i < count && runs[i].tensor != tensor) {
+        i++;
+    }
+    return i < count;
+}
+
+// Runs of one tensor are added one after the other: by launches that follow each other.
+static void launch_tensors(const tr_op_desc *desc, void *state,
+                           const tr_launch *launch) {
+    (void)state;
+    const tr_tensor_squares_attr *attr = (const void *)desc->attr;
+    tr_cuda_tensor_squares_args args = {.parts = launch->in[0],
+                                        .tensors = launch->out[0]};
+    tr__cuda_clear(launch, launch->out[0], tr_tensor_bytes(desc->out[0]));
+    for (int64_t i = 0; i < attr->count;) {
+        int64_t count = 0;
+        while (i < attr->count && count < TR_CUDA_RUNS &&
+               !is_among(args.runs, count, attr->runs[i].tensor)) {
+            const tr_parts_run *run = &attr->runs[i++];
+            args.runs[count++] = (tr_cuda_run){run->first, run->count, run->tensor};
+        }
+        tr__cuda_launch(launch, &tr__cuda_function_tensor_squares,
+                        tr__cuda_blocks(count, TR_CUDA_THREADS), &args, sizeof args);
+    }
+}
+
+// ---- the update
+
+static void update_piece(const tr_update_piece *piece) {
+    const tr_update_walk *walk = piece->walk;
+    const tr_cuda_optimizer *optimizer = tr__cuda_optimizer_of(walk->order->optimizer);
+    bool adapts = walk->order->optimizer->adaptation && piece->range->adapts;
+    const double *squares = walk->launch->in[1];
+    tr_update update = piece->update;
+    update.trust = 1; // what the squares make of it is found on the device
+    if (optimizer) {
+        optimizer->update(walk->launch, &piece->hyper, &update,
+                          adapts ? squares + 2 * piece->range->tensor : NULL);
+    } else { // the run's request has been refused before
+        tr__launch_note(walk->launch, TR_INTERNAL);
+    }
+}
+
+// With what lies between the tensors.
+static void round_params(const tr_op_desc *desc, const tr_launch *launch) {
+    tr__cuda_cast(launch, &(tr_cuda_cast_args){
+                              .x = launch->out[0],
+                              .y = launch->out[TR_UPDATE_COPY],
+                              .count = tr_shape_count(desc->out[0].shape),
+                              .from = TR_F32,
+                              .to = (int32_t)desc->out[TR_UPDATE_COPY].dtype,
+                          });
+}
+
+static void launch_update(const tr_op_desc *desc, void *state,
+                          const tr_launch *launch) {
+    (void)state;
+    tr_update_walk walk = {.desc = desc,
+                           .launch = launch,
+                           .attr = (const void *)desc->attr,
+                           .order = launch->run->update,
+                           .param = launch->out[0]};
+    visit_pieces(&walk, update_piece);
+    if (launch->out[TR_UPDATE_COPY]) {
+        round_params(desc, launch);
+    }
+}
+
+// ---- what they support and cost
+
+static bool supports_update(const tr_op_desc *desc) {
+    return tr__sums_are_read(desc->in[0].dtype) && desc->out[0].dtype == TR_F32;
+}
+
+static bool supports_measure(const tr_op_desc *desc) {
+    return tr__sums_are_read(desc->in[0].dtype) && desc->in[1].dtype == TR_F32;
+}
+
+static bool supports_tensors(const tr_op_desc *desc) {
+    return desc->in[0].dtype == TR_F64 && desc->out[0].dtype == TR_F64;
 }
 
 // Parameters and states are read and written.
-static void cost(const tr_op_desc *desc, tr_cost *out) {
+static void cost_update(const tr_op_desc *desc, tr_cost *out) {
     tr__desc_cost(desc, 0, out);
     for (int i = 0; i < desc->out_count; i++) {
+        bool read = i != TR_UPDATE_COPY;
+        out->bytes += read ? (double)tr_tensor_bytes(desc->out[i]) : 0;
+    }
+}
+
+static void cost_measure(const tr_op_desc *desc, tr_cost *out) {
+    tr__desc_cost(desc, 0, out);
+    for (int i = TR_UPDATE_STATE; i < desc->out_count; i++) {
         out->bytes += (double)tr_tensor_bytes(desc->out[i]);
     }
 }
 
-static const tr_kernel update = {
-    .name = "update.cuda", .supports = supports, .cost = cost, .launch = launch};
+static void cost_tensors(const tr_op_desc *desc, tr_cost *out) {
+    tr__desc_cost(desc, 0, out);
+}
+
+static const tr_kernel update = {.name = "update.cuda",
+                                 .supports = supports_update,
+                                 .cost = cost_update,
+                                 .workspace = tr__sums_workspace,
+                                 .launch = launch_update};
+static const tr_kernel measure = {.name = "direction_squares.cuda",
+                                  .supports = supports_measure,
+                                  .cost = cost_measure,
+                                  .workspace = tr__sums_workspace,
+                                  .launch = launch_measure};
+static const tr_kernel tensors = {.name = "tensor_squares.cuda",
+                                  .supports = supports_tensors,
+                                  .cost = cost_tensors,
+                                  .launch = launch_tensors};
 
 const tr_cuda_kernels tr__cuda_kernels_update[] = {
     {&tr__op_update, &update},
+    {&tr__op_direction_squares, &measure},
+    {&tr__op_tensor_squares, &tensors},
     {NULL, NULL},
 };

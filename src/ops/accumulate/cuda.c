@@ -1,0 +1,108 @@
+#include "ops/accumulate/cuda.h"
+
+#include "backend/cuda/kernels.h"
+#include "base/checked.h"
+#include "base/half.h"
+#include "ops/accumulate/cuda_convert.h"
+#include "ops/cast/cuda_cast.h"
+
+extern const tr_cuda_kernels tr__cuda_kernels_accumulate[];
+extern tr_cuda_function tr__cuda_function_fixed;
+extern tr_cuda_function tr__cuda_function_fixed_counts;
+extern tr_cuda_function tr__cuda_function_fixed_sums;
+extern tr_cuda_function tr__cuda_function_fixed_convert;
+
+static void add_fixed(const tr_op_desc *desc, const tr_launch *launch) {
+    tr_cuda_fixed_args args = {.x = launch->in[0],
+                               .sums = launch->out[0],
+                               .count = tr_shape_count(desc->in[0].shape),
+                               .scale = launch->run->fixed_scale,
+                               .limit = launch->run->fixed_limit,
+                               .counts = desc->out_count > 1 ? launch->out[1] : NULL,
+                               .add = launch->accumulate & 1};
+    tr__cuda_launch(launch, &tr__cuda_function_fixed, tr__cuda_each(args.count), &args,
+                    sizeof args);
+    if (args.counts) {
+        tr__cuda_launch(launch, &tr__cuda_function_fixed_counts,
+                        tr__cuda_each(TR_ACCUMULATE_COUNTS), &args, sizeof args);
+    }
+}
+
+static void add_sums(const tr_op_desc *desc, const tr_launch *launch) {
+    tr_cuda_fixed_sums_args args = {.x = launch->in[0],
+                                    .sums = launch->out[0],
+                                    .count = tr_shape_count(desc->in[0].shape),
+                                    .add = launch->accumulate & 1};
+    tr__cuda_launch(launch, &tr__cuda_function_fixed_sums, tr__cuda_each(args.count),
+                    &args, sizeof args);
+}
+
+static void add_rounded(const tr_op_desc *desc, const tr_launch *launch) {
+    tr__cuda_cast(launch, &(tr_cuda_cast_args){
+                              .x = launch->in[0],
+                              .y = launch->out[0],
+                              .count = tr_shape_count(desc->in[0].shape),
+                              .from = TR_F32,
+                              .to = (int32_t)desc->out[0].dtype,
+                              .add = launch->accumulate & 1,
+                          });
+}
+
+static void accumulate(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    if (desc->out[0].dtype != TR_I64) {
+        add_rounded(desc, launch);
+    } else if (desc->in[0].dtype == TR_I64) {
+        add_sums(desc, launch);
+    } else {
+        add_fixed(desc, launch);
+    }
+}
+
+static bool supports(const tr_op_desc *desc) {
+    tr_dtype from = desc->in[0].dtype, to = desc->out[0].dtype;
+    bool real = to == TR_F32 || tr__dtype_is_half(to);
+    return from == TR_F32 ? real || to == TR_I64 : from == TR_I64 && to == TR_I64;
+}
+
+static const tr_kernel kernel = {.name = "accumulate.cuda",
+                                 .supports = supports,
+                                 .cost = tr__accumulate_cost,
+                                 .launch = accumulate};
+
+const tr_cuda_kernels tr__cuda_kernels_accumulate[] = {
+    {&tr__op_accumulate, &kernel},
+    {NULL, NULL},
+};
+
+// ---- for those who read them
+
+int64_t tr__cuda_sums_most(const tr_op_desc *desc) {
+    int64_t count = tr_shape_count(desc->in[0].shape);
+    bool whole = desc->in[0].dtype == TR_F32;
+    return whole ? count : tr__min_i64(count, TR_CONVERT_ELEMENTS);
+}
+
+const float *tr__cuda_sums_at(const tr_op_desc *desc, const tr_launch *launch,
+                              int64_t at, int64_t count) {
+    tr_dtype type = desc->in[0].dtype;
+    const char *from = (const char *)launch->in[0] + at * (int64_t)tr_dtype_bytes(type);
+    if (type == TR_F32) {
+        return (const float *)(const void *)from;
+    }
+    if (type == TR_I64) {
+        tr_cuda_fixed_convert_args args = {.sums = (const void *)from,
+                                           .x = launch->workspace,
+                                           .count = count,
+                                           .back = 1 / launch->run->fixed_scale};
+        tr__cuda_launch(launch, &tr__cuda_function_fixed_convert, tr__cuda_each(count),
+                        &args, sizeof args);
+    } else {
+        tr__cuda_cast(launch, &(tr_cuda_cast_args){.x = from,
+                                                   .y = launch->workspace,
+                                                   .count = count,
+                                                   .from = (int32_t)type,
+                                                   .to = TR_F32});
+    }
+    return launch->workspace;
+}

@@ -1,0 +1,27 @@
+#include "backend/cuda/kernels.h"
+#include "ops/adagrad/adagrad.h"
+#include "ops/adagrad/cuda.h"
+
+extern const tr_cuda_optimizer tr__cuda_optimizer_adagrad;
+extern tr_cuda_function tr__cuda_function_adagrad_update;
+
+static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_update *u,
+                   const double *squares) {
+    (void)squares;
+    tr_adagrad_numbers k = tr__adagrad_numbers(hyper, u);
+    tr_cuda_adagrad_args args = {.k = {.grad_scale = (float)k.grad_scale,
+                                       .weight_decay = (float)k.weight_decay,
+                                       .lr = (float)k.lr,
+                                       .eps = (float)k.eps,
+                                       .initial = (float)k.initial,
+                                       .first = k.first},
+                                 .p = u->param,
+                                 .g = u->grad,
+                                 .sum = u->state[0],
+                                 .count = u->count};
+    tr__cuda_launch(launch, &tr__cuda_function_adagrad_update, tr__cuda_each(u->count),
+                    &args, sizeof args);
+}
+
+const tr_cuda_optimizer tr__cuda_optimizer_adagrad = {
+    .optimizer = &tr__optimizer_adagrad, .update = update};

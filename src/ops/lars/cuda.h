@@ -1,0 +1,27 @@
+#ifndef TR_OPS_LARS_CUDA_H
+#define TR_OPS_LARS_CUDA_H
+
+#include "ops/lars/trust.h"
+#include "ops/update/cuda_part.h"
+
+// tr_lars_numbers, rounded; rate: without the ratio of norms.
+typedef struct tr_cuda_lars {
+    float grad_scale, weight_decay, keep, from_b;
+    double rate;
+    int32_t ahead; // Nesterov's momentum
+    int32_t first; // the buffer may hold anything
+} tr_cuda_lars;
+
+// p, g, buffer: [count]; buffer NULL: there is no momentum
+typedef struct tr_cuda_lars_args {
+    tr_cuda_lars k;
+    float *p;
+    const float *g;
+    float *buffer;
+    int64_t count;
+    const double *squares; // of the tensor and its gradient; NULL: the ratio is 1
+    tr_lars_ratio ratio;
+    tr_cuda_parts parts; // of the gradient
+} tr_cuda_lars_args;
+
+#endif

@@ -1,0 +1,28 @@
+#include "backend/cuda/kernels.h"
+#include "ops/lion/cuda.h"
+#include "ops/lion/lion.h"
+
+extern const tr_cuda_optimizer tr__cuda_optimizer_lion;
+extern tr_cuda_function tr__cuda_function_lion_update;
+
+static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_update *u,
+                   const double *squares) {
+    (void)squares;
+    tr_lion_numbers k = tr__lion_numbers(hyper, u);
+    tr_cuda_lion_args args = {.k = {.grad_scale = (float)k.grad_scale,
+                                    .keep = (float)k.keep,
+                                    .beta1 = (float)k.beta1,
+                                    .g_share = (float)k.g_share,
+                                    .beta2 = (float)k.beta2,
+                                    .m_rate = (float)k.m_rate,
+                                    .lr = (float)k.lr},
+                              .p = u->param,
+                              .g = u->grad,
+                              .m = u->state[0],
+                              .count = u->count};
+    tr__cuda_launch(launch, &tr__cuda_function_lion_update, tr__cuda_each(u->count),
+                    &args, sizeof args);
+}
+
+const tr_cuda_optimizer tr__cuda_optimizer_lion = {.optimizer = &tr__optimizer_lion,
+                                                   .update = update};

@@ -1,0 +1,15 @@
+#ifndef TR_OPS_UPDATE_CUDA_PART_H
+#define TR_OPS_UPDATE_CUDA_PART_H
+
+#include <stdint.h>
+
+// The parts in which a range is measured (ops/optimizer_measure.h); a block has one.
+typedef struct tr_cuda_parts {
+    int64_t before;  // elements of the first part that lie before the range
+    int64_t count;   // elements of the range
+    double *squares; // [2] of each part: those of parameters and of the direction
+} tr_cuda_parts;
+
+#define TR_CUDA_PART 1024 // TR_NORM_BLOCK
+
+#endif
