@@ -160,6 +160,28 @@ static void test_machines(void **state) {
     assert_true(seconds[1] < seconds[0] && seconds[0] < seconds[2]);
 }
 
+// One GPU of each kind: what the machine file says chooses the backend.
+static void test_single_gpus(void **state) {
+    static const char text_json[] = TR_SOURCE_DIR "/examples/text.json";
+    static const char *const machines[][2] = {
+        {"h200", "sm_90"}, {"a100", "sm_80"}, {"rtx4090", "sm_80"}, {"a10", "sm_80"}};
+    file_words(state, "text.txt", 30000);
+    for (int m = 0; m < 4; m++) {
+        char name[64];
+        snprintf(name, sizeof name, "machines/%s.json", machines[m][0]);
+        char *text = succeed(state, LIST("plan", text_json, "--data", "text.txt",
+                                         "--machine", example(name)));
+        assert_says(text, machines[m][1]);
+        free(text);
+        json_t *found =
+            succeed_json(state, LIST("simulate", text_json, "--data", "text.txt",
+                                     "--machine", example(name), "--json"));
+        double seconds = json_number_value(json_object_get(found, "seconds"));
+        assert_true(seconds > 0 && seconds < 0.1);
+        json_decref(found);
+    }
+}
+
 // A plan with the CUDA backend's kernels needs neither a GPU nor nvcc. For another
 // machine it may be of several ranks, which the backend does not run yet.
 static void test_gpus_that_are_not_here(void **state) {
@@ -191,6 +213,7 @@ int main(void) {
         TEST(test_text),
         TEST(test_digits),
         TEST(test_machines),
+        TEST(test_single_gpus),
         TEST(test_gpus_that_are_not_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
