@@ -13,9 +13,10 @@
 #define LEAST_F32 1e-6
 
 // How far gradients of 16 bits may be off from those of another cut of the same
-// format, where a sum in another order is now and then rounded to the neighbour, and
-// from those of f32. About twice what was met with the gradients of GPT-2's and MLPs of
-// many sizes; with ReLU, values next to 0 fall on the other side of it.
+// format by the same kernels, where a sum in another order is now and then rounded to
+// the neighbour, and from those of f32. About twice what was met with the gradients of
+// GPT-2's and MLPs of many sizes; with ReLU, values next to 0 fall on the other side of
+// it.
 typedef struct closeness {
     double cuts, f32;
     double least; // part of the whole gradient below which a tensor's has no digits
@@ -119,20 +120,6 @@ static void cut_placement(list *l, const tr_plan_request *base) {
                      : "parameters and optimizer state on the host");
 }
 
-static void cut_kernels(list *l, const tr_plan_request *base, double flops) {
-    tr_cut_request *at = add(l, base, false);
-    at->request.level_limit = 1;
-    name_it(at, "kernels of plain C");
-    at = add(l, base, false);
-    at->request.reference_kernels = true;
-    name_it(at, "reference kernels, which add up in f64");
-    if (flops > PLAIN_FLOPS_MOST) {
-        snprintf(at->cut.skipped, sizeof at->cut.skipped,
-                 "%.0f GFLOP in one step; at most %.0f with kernels this slow",
-                 flops / 1e9, PLAIN_FLOPS_MOST / 1e9);
-    }
-}
-
 static const closeness *close_to(tr_dtype type) {
     return type == TR_BF16 ? &of_bf16 : type == TR_F16 ? &of_f16 : NULL;
 }
@@ -146,6 +133,32 @@ static const closeness *closeness_of(const tr_plan_request *r) {
     return compute->cuts > sums->cuts ? compute : sums;
 }
 
+// NULL: all is f32, whose tolerance stays.
+static void round_elsewhere(tr_cut_request *at, const closeness *half) {
+    if (half) {
+        at->cut.tolerance = half->f32;
+        at->cut.least = half->least;
+    }
+}
+
+// Kernels that add up in another order round every tensor of 16 bits elsewhere: they
+// are as far from each other as from f32.
+static void cut_kernels(list *l, const tr_plan_request *base, double flops) {
+    tr_cut_request *at = add(l, base, false);
+    at->request.level_limit = 1;
+    round_elsewhere(at, closeness_of(base));
+    name_it(at, "kernels of plain C");
+    at = add(l, base, false);
+    at->request.reference_kernels = true;
+    round_elsewhere(at, closeness_of(base));
+    name_it(at, "reference kernels, which add up in f64");
+    if (flops > PLAIN_FLOPS_MOST) {
+        snprintf(at->cut.skipped, sizeof at->cut.skipped,
+                 "%.0f GFLOP in one step; at most %.0f with kernels this slow",
+                 flops / 1e9, PLAIN_FLOPS_MOST / 1e9);
+    }
+}
+
 static void cut_precision(list *l, const tr_plan_request *base, tr_dtype compute,
                           const char *words) {
     const closeness *asked = close_to(compute), *from = close_to(base->compute);
@@ -154,19 +167,15 @@ static void cut_precision(list *l, const tr_plan_request *base, tr_dtype compute
     }
     tr_cut_request *at = add(l, base, false);
     at->request.compute = compute;
-    const closeness *half = closeness_of(asked ? &at->request : base);
-    at->cut.tolerance = half->f32;
-    at->cut.least = half->least;
+    round_elsewhere(at, closeness_of(asked ? &at->request : base));
     name_it(at, words);
 }
 
 static void cut_sums(list *l, const tr_plan_request *base) {
     if (close_to(base->sums)) {
         tr_cut_request *at = add(l, base, false);
-        const closeness *half = closeness_of(base);
         at->request.sums = TR_F32;
-        at->cut.tolerance = half->f32;
-        at->cut.least = half->least;
+        round_elsewhere(at, closeness_of(base));
         name_it(at, "gradients summed in f32");
     }
 }

@@ -117,6 +117,7 @@ static void test_half(void **state) {
         assert_true(isfinite(check->cuts[0].grad_norm));
         assert_true(full->distance[full->worst] > whole->distance[whole->worst]);
         assert_true(full->tolerance > whole->tolerance && whole->tolerance > 1e-4);
+        assert_true(find_cut(check, "plain C")->tolerance == full->tolerance);
         assert_true(find_cut(check, "all units")->same_bits);
         tr_check_destroy(check);
     }
