@@ -127,6 +127,7 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
         return tr_fail(err, TR_MEMORY, "no memory for the executor");
     }
     tr_status status = tr__plan_check_backend(&plan->request, err);
+    status = status == TR_OK ? tr__plan_check_reach(plan, err) : status;
     status = status == TR_OK ? view_all(plan, arenas, err) : status;
     status = status == TR_OK ? make_room(ex, plan, err) : status;
     if (status == TR_OK) {

@@ -208,27 +208,16 @@ static tr_status check_cache(const tr_plan_request *r, tr_error *err) {
     return TR_OK;
 }
 
-// The host reaches a device's memory by the backend's own ways alone.
+// Ranks exchange what the host reaches.
 tr_status tr__plan_check_backend(const tr_plan_request *r, tr_error *err) {
     const tr_backend *backend = tr__backend(r->backend);
-    bool away = r->optimizer_placement != TR_SPACE_DEVICE ||
-                r->grad_placement != TR_SPACE_DEVICE ||
-                r->param_placement != TR_SPACE_DEVICE ||
-                r->boundary_placement != TR_SPACE_DEVICE;
-    if (!backend->discrete || backend->reach) {
+    if (!backend->discrete || backend->reach || tr_mesh_ranks(&r->mesh) == 1) {
         return TR_OK;
     }
-    if (tr_mesh_ranks(&r->mesh) > 1) {
-        return tr_fail(err, TR_USAGE,
-                       "the %s backend does not exchange gradients with other ranks "
-                       "yet: start one rank, or set \"device\" to \"cpu\"",
-                       backend->name);
-    }
-    return away ? tr_fail(err, TR_USAGE,
-                          "the %s backend does not offload to the host or NVMe yet: "
-                          "leave the offload keys out, or set \"device\" to \"cpu\"",
-                          backend->name)
-                : TR_OK;
+    return tr_fail(err, TR_USAGE,
+                   "the %s backend does not exchange gradients with other ranks yet: "
+                   "start one rank, or set \"device\" to \"cpu\"",
+                   backend->name);
 }
 
 static tr_status check_request(const tr_plan_request *r, tr_error *err) {

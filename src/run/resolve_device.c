@@ -39,12 +39,16 @@ tr_status tr__run_resolve_device(tr_run *run, tr_error *err) {
 
 tr_status tr__run_check_updates(const tr_run *run, const tr_optimizer *optimizer,
                                 tr_error *err) {
-    const tr_backend *backend = tr__backend(run->request.backend);
-    return !backend->updates || backend->updates(optimizer)
+    const tr_plan_request *r = &run->request;
+    const tr_backend *backend = tr__backend(r->backend);
+    bool by_host = r->optimizer_placement != TR_SPACE_DEVICE && r->optimizer_stays == 0;
+    return by_host || !backend->updates || backend->updates(optimizer)
                ? TR_OK
                : tr_fail(err, TR_USAGE,
                          "optimizer.type \"%s\": the %s backend cannot update by it "
-                         "yet: choose another, or set device to \"cpu\"",
+                         "yet: choose another, have "
+                         "zero_optimization.offload_optimizer.device \"cpu\" update on "
+                         "the host, or set device to \"cpu\"",
                          tr__config_text(run->config, "optimizer.type"), backend->name);
 }
 

@@ -105,7 +105,7 @@ tr_status tr__run_resolve_schedule(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_stability(tr_run *run, tr_error *err);
 // ---- resolve_device.c: the device, where the run file names it
 tr_status tr__run_resolve_device(tr_run *run, tr_error *err);
-// Can the device update by the optimizer?
+// Can the device update by the optimizer, or does the host?
 struct tr_optimizer;
 tr_status tr__run_check_updates(const tr_run *run, const struct tr_optimizer *optimizer,
                                 tr_error *err);

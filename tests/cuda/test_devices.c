@@ -58,7 +58,7 @@ static void the_first_that_can(void **state) {
                   "device cpu: cuda:0 (device 0 for tests) cannot train this run: unit "
                   "embedding: the cuda backend has no kernel for");
     assert_chosen("gpt2", "zero_optimization.offload_optimizer.device=cpu",
-                  TR_BACKEND_CPU, "does not offload");
+                  TR_BACKEND_CUDA, "device cuda:0");
     test_device_set_memory((size_t)1 << 30);
     assert_chosen("gpt2", NULL, TR_BACKEND_CPU, "cuda:0 has 1.00 GiB");
     test_device_set_memory((size_t)16 << 30);
