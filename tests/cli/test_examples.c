@@ -164,7 +164,7 @@ static void test_machines(void **state) {
 static void test_single_gpus(void **state) {
     static const char text_json[] = TR_SOURCE_DIR "/examples/text.json";
     static const char *const machines[][2] = {
-        {"h200", "sm_90"}, {"a100", "sm_80"}, {"rtx4090", "sm_80"}, {"a10", "sm_80"}};
+        {"h200", "sm_90"}, {"a100", "sm_80"}, {"rtx4090", "sm_89"}, {"a10", "sm_80"}};
     file_words(state, "text.txt", 30000);
     for (int m = 0; m < 4; m++) {
         char name[64];
