@@ -11,6 +11,9 @@
 
 struct tr_optimizer; // ops/optimizer.h
 
+// What a device has in use beside a plan: its context, kernels and libraries.
+#define TR_DEVICE_BESIDE ((int64_t)1 << 30)
+
 // One of a backend's devices in this machine.
 typedef struct tr_device {
     char name[128]; // as its maker calls it

@@ -83,9 +83,10 @@ static bool wants_nvme(const tr_calibration *how) {
 static tr_status measure_all(tr_measuring *m, const tr_calibration *how) {
     tr_status status = tr__measure_memory(m);
     if (status == TR_OK) {
-        const tr_backend *backend = tr__backend(m->request->backend);
-        m->machine->flops = backend->measure_rate(m->request->threads);
-        m->machine->flops = m->machine->flops > 1 ? m->machine->flops : 1e9;
+        const tr_target *target = &m->plans[0]->target;
+        double measured = m->backend->measure_rate(m->request->threads);
+        double usual = m->backend->usual_rate(target->level, target->workers);
+        m->machine->flops = measured > 1 ? measured : usual > 1 ? usual : 1e9;
         status = tr__measure_kernels(m);
     }
     if (status == TR_OK) {
@@ -163,8 +164,16 @@ static tr_status measure_anew(tr_measuring *m, const tr_calibration *how,
     tr__note(how->log,
              "measuring this machine with the model's kernels: about %.0f seconds",
              m->seconds);
-    tr_status status = measure_all(m, how);
+    tr_status status = tr__measure_open(m, &mine);
+    status = tr__agree(m->comm, status, &mine, m->err);
+    if (status == TR_OK) {
+        status = measure_all(m, how);
+    }
+    tr__measure_close(m);
     release(m);
+    if (status == TR_OK) {
+        status = tr__agree(m->comm, m->fault.status, &m->fault, m->err);
+    }
     if (status != TR_OK) {
         return status;
     }
@@ -187,6 +196,17 @@ static int64_t memory_of(const tr_calibration *how) {
     return tr__max_i64(LEAST_MEMORY, how->memory > 0 ? how->memory : machine);
 }
 
+// Of a rank; a discrete device has its own beside the host's.
+static void describe_memory(const tr_measuring *m, tr_machine *machine) {
+    tr_device device;
+    machine->capacity[TR_SPACE_DEVICE] = tr__machine_memory() / machine->ranks_per_node;
+    if (m->backend->device &&
+        m->backend->device(m->request->device, &device, NULL) == TR_OK) {
+        machine->capacity[TR_SPACE_HOST] = tr__machine_memory();
+        machine->capacity[TR_SPACE_DEVICE] = device.memory;
+    }
+}
+
 static tr_status describe(tr_measuring *m, char **fingerprint, const char *nvme,
                           tr_error *err) {
     tr_machine *machine = m->machine;
@@ -197,7 +217,7 @@ static tr_status describe(tr_measuring *m, char **fingerprint, const char *nvme,
         machine->op_launch[i] = -1;
     }
     machine->ranks_per_node = ranks;
-    machine->capacity[TR_SPACE_DEVICE] = tr__machine_memory() / ranks;
+    describe_memory(m, machine);
     machine->name = tr__format("this machine, %d rank%s of %d thread%s", ranks,
                                tr__plural(ranks), m->request->threads, many ? "s" : "");
     if (!machine->name) {
@@ -212,8 +232,8 @@ static tr_status describe(tr_measuring *m, char **fingerprint, const char *nvme,
                : status;
 }
 
-tr_status tr__calibrate(const tr_plan_request *request, tr_comm *comm,
-                        const tr_calibration *how, tr_machine **out, tr_error *err) {
+static tr_status calibrate(const tr_plan_request *request, tr_comm *comm,
+                           const tr_calibration *how, tr_machine **out, tr_error *err) {
     tr_plan_request resolved = *request;
     tr_plan *plans[TR_MEASURE_SIZES] = {NULL};
     tr_error mine = {0};
@@ -232,6 +252,7 @@ tr_status tr__calibrate(const tr_plan_request *request, tr_comm *comm,
     if (status == TR_OK) {
         *m = (tr_measuring){.comm = comm,
                             .request = &resolved,
+                            .backend = backend,
                             .log = how->log,
                             .memory = memory_of(how),
                             .seconds = how->seconds > 0 ? how->seconds : usual_seconds,
@@ -260,4 +281,18 @@ tr_status tr__calibrate(const tr_plan_request *request, tr_comm *comm,
     tr__free(text);
     tr__free(fingerprint);
     return status;
+}
+
+// A plan can be made for a device that this machine has not.
+static bool is_here(const tr_plan_request *request) {
+    const tr_backend *backend = tr__backend(request->backend);
+    tr_device ignored;
+    return !backend->device ||
+           backend->device(request->device, &ignored, NULL) == TR_OK;
+}
+
+tr_status tr__calibrate(const tr_plan_request *request, tr_comm *comm,
+                        const tr_calibration *how, tr_machine **out, tr_error *err) {
+    return is_here(request) ? calibrate(request, comm, how, out, err)
+                            : tr__calibrate_nominal(request, out, err);
 }

@@ -75,6 +75,9 @@ static tr_status prepare(tr_measuring *m, const tr_copy_engine_options *options,
 }
 
 tr_status tr__measure_copies(tr_measuring *m) {
+    if (m->queue) {
+        return tr__measure_device_copies(m);
+    }
     tr_copy_engine_options options = {.folder = ""};
     tr_machine *machine = m->machine;
     tr_arena *arena = NULL;

@@ -86,21 +86,34 @@ static unsigned long long device_of(const char *folder) {
     return length > 0 || stat("/", &about) == 0 ? (unsigned long long)about.st_dev : 0;
 }
 
+// ", NVIDIA H200 of 150754820096 bytes"; of the machine itself nothing.
+static void name_device(const tr_measuring *m, char name[2 * LINE]) {
+    tr_device device;
+    name[0] = '\0';
+    if (m->backend->device &&
+        m->backend->device(m->request->device, &device, NULL) == TR_OK) {
+        snprintf(name, 2 * LINE, ", %s of %lld bytes", device.name,
+                 (long long)device.memory);
+    }
+}
+
 tr_status tr__calibration_fingerprint(const tr_measuring *m, const char *nvme,
                                       char **out, tr_error *err) {
-    char chip[LINE], disk[LINE] = "";
+    char chip[LINE], device[2 * LINE], disk[LINE] = "";
     const tr_plan_request *r = m->request;
     processor(chip);
+    name_device(m, device);
     if (nvme && *nvme) {
         snprintf(disk, sizeof disk, ", nvme on device %llx", device_of(nvme));
     }
-    *out = tr__format(
-        "tranche %s; %s, %s%s, %d processors, %d threads, %lld bytes; "
-        "%d of %lld ranks, %lld on a node; kernels %016llx%s",
-        TR_VERSION, chip, tr__target_name(&m->plans[0]->target),
-        r->reference_kernels ? " (plain kernels)" : "", tr__parallel_processors(),
-        r->threads, (long long)tr__machine_memory(), tr__comm_count(m->comm),
-        (long long)tr_mesh_ranks(&r->mesh), (long long)m->machine->ranks_per_node,
-        (unsigned long long)hash_kernels(m), disk);
+    *out = tr__format("tranche %s; %s, %s%s%s, %d processors, %d threads, %lld bytes; "
+                      "%d of %lld ranks, %lld on a node; kernels %016llx%s",
+                      TR_VERSION, chip, tr__target_name(&m->plans[0]->target),
+                      r->reference_kernels ? " (plain kernels)" : "", device,
+                      tr__parallel_processors(), r->threads,
+                      (long long)tr__machine_memory(), tr__comm_count(m->comm),
+                      (long long)tr_mesh_ranks(&r->mesh),
+                      (long long)m->machine->ranks_per_node,
+                      (unsigned long long)hash_kernels(m), disk);
     return *out ? TR_OK : tr_fail(err, TR_MEMORY, "no memory to calibrate");
 }

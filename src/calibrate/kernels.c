@@ -139,7 +139,15 @@ static void launch(void *what) {
         args.out[i] = place_of(w->m, &at->out[i], at->desc.out[i], false, &warm_at);
     }
     args.workspace = tr__arena_view(w->m->warm, warm_at, 0);
-    at->kernel->launch(&at->desc, at->state, &args);
+    const tr_device_work work = {at->kernel, &at->desc, at->state, &args,
+                                 "calibration"};
+    tr__measure_put(w->m, &work);
+}
+
+static void launch_alone(void *what) {
+    const launch_work *w = what;
+    launch(what);
+    tr__measure_settle(w->m, w->m->queue);
 }
 
 // Long ones are left out when there is no time for them: all ranks do so together.
@@ -159,7 +167,7 @@ static bool is_nearer(const tr_measuring *m, double seconds) {
 // A small kernel may take no longer than what was measured as the time of a launch; its
 // work still takes some of it.
 static double without_launch(const tr_measuring *m, double whole) {
-    double seconds = whole - m->machine->launch, little = whole / 10;
+    double seconds = whole - m->overhead, little = whole / 10;
     return seconds > little ? seconds : little;
 }
 
@@ -174,7 +182,7 @@ static tr_status measure_one(tr_measuring *m, int size, const tr_instruction *at
     if (status != TR_OK || any) {
         return status;
     }
-    double whole = tr__measure(launch, &w);
+    double whole = tr__measure(launch_alone, &w);
     tr_op_sums *sums = &m->sums[size][tr__rated_op_find(at->desc.op->name)];
     sums->flops += flops;
     sums->seconds += without_launch(m, whole);
@@ -192,6 +200,7 @@ void tr__measure_usual(tr_measuring *m, int times) {
     for (int i = 0; i < times; i++) {
         launch(&w);
     }
+    tr__measure_settle(m, m->queue);
 }
 
 // ---- rates
@@ -260,15 +269,38 @@ static tr_status add_needs(tr_measuring *m, int size, const tr_instruction *at,
 }
 
 // As many as the largest operand of ids has, behind the ids.
-static void fill_positions(tr_measuring *m) {
+static void fill_positions(const tr_measuring *m, tr_arena *ids) {
     const tr_batch_tensor *tensor = tr_batch_positions(&m->plans[0]->batch);
     if (!tensor) {
         return;
     }
-    int32_t *place = tr__arena_view(m->ids, m->positions_at, m->positions_at);
+    int32_t *place = tr__arena_view(ids, m->positions_at, m->positions_at);
     for (size_t i = 0; i < m->positions_at / sizeof *place; i++) {
         place[i] = (int32_t)((int64_t)i % tensor->desc.shape.dim[0]);
     }
+}
+
+// The ids are all 0; a discrete device gets them by way of the host.
+static tr_status take_ids(tr_measuring *m, size_t bytes) {
+    tr_arena *staging = NULL;
+    m->positions_at = bytes;
+    tr_status status =
+        tr__measure_take(m, "operands", 2 * bytes, false, &m->ids, m->err);
+    if (status != TR_OK || bytes == 0) {
+        return status;
+    }
+    if (!m->queue) {
+        fill_positions(m, m->ids);
+        return TR_OK;
+    }
+    status = tr__arena_create_from(tr__backend_host_memory(m->backend), "staging",
+                                   2 * bytes, &staging, m->err);
+    if (status == TR_OK) {
+        fill_positions(m, staging);
+        tr__measure_bring(m, m->ids, tr__arena_view(staging, 0, 2 * bytes), 2 * bytes);
+    }
+    tr__arena_destroy(staging);
+    return status;
 }
 
 static tr_status take_memory(tr_measuring *m) {
@@ -278,20 +310,14 @@ static tr_status take_memory(tr_measuring *m) {
     }
     size_t more = (size_t)m->memory / 4;
     m->cold_bytes = most.cold + (more < COLD ? more : COLD);
-    tr_status status = tr__arena_create("operands", most.warm, &m->warm, m->err);
+    tr_status status =
+        tr__measure_take(m, "operands", most.warm, true, &m->warm, m->err);
     if (status == TR_OK) {
-        m->positions_at = most.ids;
-        status = tr__arena_create("operands", 2 * most.ids, &m->ids, m->err);
+        status = take_ids(m, most.ids);
     }
-    if (status == TR_OK) {
-        status = tr__arena_create("operands", m->cold_bytes, &m->cold, m->err);
-    }
-    if (status == TR_OK) {
-        fill_positions(m);
-        tr__measure_fill(m->warm, most.warm);
-        tr__measure_fill(m->cold, m->cold_bytes);
-    }
-    return status;
+    return status == TR_OK
+               ? tr__measure_take(m, "operands", m->cold_bytes, true, &m->cold, m->err)
+               : status;
 }
 
 tr_status tr__measure_kernels(tr_measuring *m) {

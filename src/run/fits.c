@@ -10,9 +10,6 @@
 
 enum { TRIED_MICROS_MAX = 4096 }; // of a plan that is made only to see what it takes
 
-// What a device has in use beside the plan: its context, kernels and libraries.
-#define DEVICE_BYTES ((int64_t)1 << 30)
-
 static bool has_own_memory(const tr_plan_request *r) {
     return tr__backend(r->backend)->device != NULL;
 }
@@ -33,11 +30,11 @@ static tr_status fits_device(const tr_plan *plan, tr_error *err) {
     tr_device device;
     if (!has_own_memory(r) ||
         tr__backend(r->backend)->device(r->device, &device, NULL) != TR_OK ||
-        bytes <= device.memory - DEVICE_BYTES) {
+        bytes <= device.memory - TR_DEVICE_BESIDE) {
         return TR_OK;
     }
     tr__print_size(want, sizeof want, bytes);
-    tr__print_size(beside, sizeof beside, DEVICE_BYTES);
+    tr__print_size(beside, sizeof beside, TR_DEVICE_BESIDE);
     tr__print_size(have, sizeof have, device.memory);
     tr__device_print(r->backend, r->device, name, sizeof name);
     return tr_fail(err, TR_BUDGET,

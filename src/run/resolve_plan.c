@@ -1,5 +1,6 @@
 // What a run leaves to the planner: which keys, within which budgets, and what comes of
 // it. Rank 0 chooses for all.
+#include "backend/backend.h"
 #include "base/checked.h"
 #include "base/machine.h"
 #include "base/memory.h"
@@ -95,6 +96,22 @@ static int64_t capacity(const tr_machine *machine, const tr_plan_request *r,
     return bytes == 0 ? TR_UNLIMITED : shared ? bytes / sharers : bytes;
 }
 
+// A device that has memory of its own, and is here: what plans may take of it and, for
+// each rank, of the host's.
+static bool has_device(const tr_run *run, int64_t budget[TR_SPACES]) {
+    const tr_plan_request *r = &run->request;
+    const tr_backend *backend = tr__backend(r->backend);
+    int ranks = run->comm ? tr__comm_local_ranks(run->comm) : 1;
+    tr_device device;
+    if (!backend->device || backend->device(r->device, &device, NULL) != TR_OK) {
+        return false;
+    }
+    int64_t memory = tr__machine_memory();
+    budget[TR_SPACE_DEVICE] = device.memory - TR_DEVICE_BESIDE;
+    budget[TR_SPACE_HOST] = memory > 0 ? memory / ranks : TR_UNLIMITED;
+    return true;
+}
+
 // Device and host are one memory here, that of the machine.
 static int64_t own_memory(const tr_run *run, const tr_run_options *options) {
     int64_t memory = tr__machine_memory();
@@ -109,16 +126,18 @@ static void set_budgets(const tr_run *run, const tr_run_options *options,
                         tr_planner_request *request) {
     static const char *const keys[TR_SPACES] = {"memory.device", "memory.host",
                                                 "memory.nvme.bytes"};
+    int64_t here[TR_SPACES] = {TR_UNLIMITED, TR_UNLIMITED, TR_UNLIMITED};
+    bool apart = !options->machine && has_device(run, here);
     for (int s = 0; s < TR_SPACES; s++) {
         int64_t otherwise = options->machine
                                 ? capacity(options->machine, &run->request, (tr_space)s)
-                                : TR_UNLIMITED;
+                                : here[s];
         request->budget[s] = budget_of(run, keys[s], otherwise);
     }
     if (!tr__run_nvme_folder(run)) {
         request->budget[TR_SPACE_NVME] = 0;
     }
-    request->together = own_memory(run, options);
+    request->together = apart ? TR_UNLIMITED : own_memory(run, options);
 }
 
 // ---- an earlier choice

@@ -1,3 +1,4 @@
+// Labels: guard
 // What is measured, and what is kept of it.
 #include "base/files.h"
 #include "base/hash.h"
@@ -207,16 +208,20 @@ static void launches_longer_than_kernels(void **state) {
     tr_model *model = test_model_small_gpt2(0);
     tr_plan_request request = test_request(model, 2, 1);
     tr_plan *plan = test_plan(&request);
-    tr_machine machine = {.flops = 1e9, .launch = 1};
+    tr_machine machine = {.flops = 1e9};
     tr_error err = {0};
     tr_measuring m = {.request = &request,
+                      .backend = tr__backend(request.backend),
+                      .overhead = 1,
                       .memory = 1 << 20,
                       .seconds = 0.2,
                       .plans = {plan},
                       .plan_count = 1,
                       .machine = &machine,
                       .err = &err};
+    assert_int_equal(tr__measure_open(&m, &err), TR_OK);
     assert_int_equal(tr__measure_kernels(&m), TR_OK);
+    tr__measure_close(&m);
     assert_non_null(m.usual);
     assert_true(m.usual_seconds > 0 && m.usual_seconds < 1);
     tr__arena_destroy(m.cold);
