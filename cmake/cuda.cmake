@@ -34,7 +34,12 @@ endif()
 
 # tr_cuda_image(FILE NAME RESULT): a command that compiles FILE for all architectures.
 # RESULT is set to the path of what it writes.
-set(TR_CUDA_FLAGS -std=c++17 -O3 -Werror all-warnings)
+# Kernels must not need local memory (a stack frame or spilled registers): CUDA would
+# reserve it for each thread that a GPU can hold, beside the memory of the plan.
+set(TR_CUDA_FLAGS -std=c++17 -O3 -Xptxas -warn-lmem-usage,-warn-spills)
+if(TRANCHE_WERROR)
+    list(APPEND TR_CUDA_FLAGS -Werror all-warnings)
+endif()
 foreach(architecture ${TR_CUDA_ARCHITECTURES})
     list(APPEND TR_CUDA_FLAGS
         -gencode arch=compute_${architecture},code=sm_${architecture})
