@@ -13,6 +13,11 @@ static inline bool tr__dtype_is_half(tr_dtype dtype) {
     return dtype == TR_BF16 || dtype == TR_F16;
 }
 
+// May activations and weights have it?
+static inline bool tr__dtype_is_real(tr_dtype dtype) {
+    return dtype == TR_F32 || tr__dtype_is_half(dtype);
+}
+
 // That of the two as run files call it.
 static inline const char *tr__half_name(tr_dtype dtype) {
     return dtype == TR_BF16 ? "bf16" : "fp16";

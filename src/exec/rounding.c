@@ -73,6 +73,27 @@ static tr_status write_copies(const tr_executor *ex, const tr_flat *flat, int64_
     return status;
 }
 
+// Copies on a discrete device: rounded by the host in the exchange, and brought there.
+static tr_status round_away(const tr_executor *ex, const tr_flat *flat, int64_t first,
+                            int64_t end, tr_error *err) {
+    tr_status status = TR_OK;
+    while (first < end && status == TR_OK) {
+        int64_t count = tr__min_i64(end - first, tr__exchange_elements(ex->plan));
+        tr_blocks b = {.flat = flat, .first = first, .count = count};
+        const float *masters = NULL;
+        void *rounded = NULL;
+        status = see_masters(ex, &b, &masters, &rounded, err);
+        if (status == TR_OK) {
+            void *copy = tr__kept_param(ex, &flat->copy, first);
+            tr__convert(ex, TR_F32, masters, count, ex->plan->request.compute, rounded);
+            status = tr__device_copy(ex, rounded, copy,
+                                     count * tr__param_bytes(ex->plan), err);
+        }
+        first += count;
+    }
+    return status;
+}
+
 // Of elements [first, end) of a flat buffer those that this rank keeps masters of.
 static tr_status round_range(const tr_executor *ex, const tr_flat *flat, int64_t first,
                              int64_t end, tr_error *err) {
@@ -86,6 +107,10 @@ static tr_status round_range(const tr_executor *ex, const tr_flat *flat, int64_t
     if (tr__copy_is_in_file(ex->plan, flat) &&
         !tr__is_on_nvme(ex->plan, &flat->master)) {
         return write_copies(ex, flat, first, end, err);
+    }
+    if (tr__plan_is_half(ex->plan) && !tr__copy_is_in_file(ex->plan, flat) &&
+        tr__is_on_device(ex, &flat->copy)) {
+        return round_away(ex, flat, first, end, err);
     }
     round_copy(ex, flat, first, end - first);
     return TR_OK;

@@ -113,8 +113,7 @@ bool tr__desc_real(const tr_op_desc *desc, tr_dtype real, uint32_t plain_in,
 
 bool tr__desc_same_real(const tr_op_desc *desc, uint32_t plain_in, uint32_t plain_out) {
     tr_dtype real = desc->in[0].dtype;
-    return (real == TR_F32 || tr__dtype_is_half(real)) &&
-           tr__desc_real(desc, real, plain_in, plain_out);
+    return tr__dtype_is_real(real) && tr__desc_real(desc, real, plain_in, plain_out);
 }
 
 bool tr__desc_f32(const tr_op_desc *desc) {

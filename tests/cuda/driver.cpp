@@ -16,6 +16,7 @@
 
 extern "C" {
 #include "backend/cuda/driver.h"
+#include "base/half.h"
 #include "base/pace.h"
 }
 
@@ -265,25 +266,55 @@ int clear(void *to, size_t bytes, void *given) {
     return broken;
 }
 
-double at(const float *x, int64_t row, bool transposed, int64_t i, int64_t j) {
-    return transposed ? x[j * row + i] : x[i * row + j];
+double element(const void *x, tr_dtype real, int64_t i) {
+    return real == TR_F32    ? ((const float *)x)[i]
+           : real == TR_BF16 ? tr__bf16_to_f32(((const uint16_t *)x)[i])
+                             : tr__f16_to_f32(((const uint16_t *)x)[i]);
+}
+
+void set_element(void *x, tr_dtype real, int64_t i, double value) {
+    if (real == TR_F32) {
+        ((float *)x)[i] = (float)value;
+    } else {
+        ((uint16_t *)x)[i] = real == TR_BF16 ? tr__bf16_of_f32((float)value)
+                                             : tr__f16_of_f32((float)value);
+    }
+}
+
+// A copy [rows, columns] of a matrix, or of the transpose of what is there.
+double *matrix(const void *x, tr_dtype real, int64_t row, int64_t rows, int64_t columns,
+               bool transposed) {
+    double *copy = (double *)malloc((size_t)(rows * columns) * sizeof *copy);
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < columns; j++) {
+            copy[i * columns + j] =
+                element(x, real, transposed ? j * row + i : i * row + j);
+        }
+    }
+    return copy;
+}
+
+void multiply_here(const tr_cuda_product &p) {
+    double *a = matrix(p.a, p.real, p.a_row, p.m, p.k, p.a_transposed);
+    double *b = matrix(p.b, p.real, p.b_row, p.n, p.k, !p.b_transposed);
+    for (int64_t i = 0; i < p.m; i++) {
+        for (int64_t j = 0; j < p.n; j++) {
+            double sum = 0;
+            for (int64_t k = 0; k < p.k; k++) {
+                sum += a[i * p.k + k] * b[j * p.k + k];
+            }
+            int64_t at = i * p.c_row + j;
+            sum += p.beta != 0 ? p.beta * element(p.c, p.c_real, at) : 0;
+            set_element(p.c, p.c_real, at, sum);
+        }
+    }
+    free(a);
+    free(b);
 }
 
 int multiply(const tr_cuda_product *product, void *given) {
     tr_cuda_product p = *product;
-    put_work(given, [=] {
-        for (int64_t i = 0; i < p.m; i++) {
-            for (int64_t j = 0; j < p.n; j++) {
-                double sum = 0;
-                for (int64_t k = 0; k < p.k; k++) {
-                    sum += at(p.a, p.a_row, p.a_transposed, i, k) *
-                           at(p.b, p.b_row, p.b_transposed, k, j);
-                }
-                float *c = &p.c[i * p.c_row + j];
-                *c = (float)(p.beta != 0 ? sum + p.beta * *c : sum);
-            }
-        }
-    });
+    put_work(given, [=] { multiply_here(p); });
     return broken;
 }
 

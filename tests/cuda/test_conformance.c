@@ -27,13 +27,13 @@ static void kernels_conform(void **state) {
     int large = 0;
     int64_t before = test_apply_launches[TR_BACKEND_CUDA];
     unsetenv("TR_CUDA_DESCENDING");
-    assert_int_equal(test_conform_f32(list, TR_BACKEND_CUDA, MOST_BYTES, &large), 0);
+    assert_int_equal(test_conform_on(list, TR_BACKEND_CUDA, MOST_BYTES, &large), 0);
     if (test_apply_launches[TR_BACKEND_CUDA] == before) {
         print_message("%s: the backend has no kernel\n", list->op_name);
         skip();
     }
     setenv("TR_CUDA_DESCENDING", "1", 1);
-    assert_int_equal(test_conform_f32(list, TR_BACKEND_CUDA, MOST_BYTES, &large), 0);
+    assert_int_equal(test_conform_on(list, TR_BACKEND_CUDA, MOST_BYTES, &large), 0);
     if (large > 0) {
         print_message("%s: %d cases are too large for threads in turns\n",
                       list->op_name, large);

@@ -85,6 +85,31 @@ static void assert_close(const trained *cpu, const trained *cuda, const char *wh
     snapshot_assert_close(&cpu->start, &cpu->end, &cuda->end, 1e-4, what);
 }
 
+// In 16 bits sums are rounded elsewhere than on the CPU: the first loss is that of the
+// same parameters, and the later ones stay beside the CPU's.
+static void assert_beside(const trained *cpu, const trained *cuda, const char *what) {
+    for (int s = 0; s < STEPS; s++) {
+        const tr_step_result *a = &cpu->steps[s], *b = &cuda->steps[s];
+        double allowed = s == 0 ? 2e-3 : 1e-2;
+        if (!(fabs(b->loss / a->loss - 1) <= allowed) || a->targets != b->targets) {
+            fail_msg("%s, step %d: loss %.9g for %.9g", what, s + 1, b->loss, a->loss);
+        }
+    }
+    assert_true(cuda->steps[STEPS - 1].loss < cuda->steps[0].loss);
+}
+
+static void in_16_bits(void **state) {
+    const example *of = *state;
+    trained cpu, cuda;
+    go_to(of->folder);
+    test_guard_set_seed(0);
+    train("device=cpu", of, of->first, &cpu);
+    train("device=cuda", of, of->first, &cuda);
+    assert_beside(&cpu, &cuda, of->folder);
+    forget(&cpu);
+    forget(&cuda);
+}
+
 static void as_on_the_cpu(void **state) {
     const example *of = *state;
     go_to(of->folder);
@@ -115,32 +140,6 @@ static void at_any_pace(void **state) {
     forget(&first);
 }
 
-// Fails the test unless the run is refused with a message that has the words.
-static void assert_refused(const char *setting, const char *words) {
-    const char *const set[] = {"device=cuda", setting};
-    tr_run_options options = {
-        .file = "run.json", .set = set, .set_count = 2, .resume = "never"};
-    tr_run *run = NULL;
-    tr_plan *plan = NULL;
-    tr_error err = {0};
-    tr_status status = tr_run_open(&options, &run, &err);
-    if (status == TR_OK) {
-        status = tr_plan_make(tr_run_plan_request(run), &plan, &err);
-    }
-    assert_int_equal(status, TR_USAGE);
-    if (!strstr(err.message, words)) {
-        fail_msg("%s: \"%s\" is not in the message: %s", setting, words, err.message);
-    }
-    tr_plan_destroy(plan);
-    tr_run_close(run);
-}
-
-static void what_is_missing_is_refused(void **state) {
-    (void)state;
-    go_to("goldens/gpt2");
-    assert_refused("bf16.enabled=true", "the cuda backend has no kernel");
-}
-
 #define GOLDEN "goldens/"
 #define ON(test, folder, more, first, end)                                             \
     {                                                                                  \
@@ -155,6 +154,10 @@ static void what_is_missing_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        ON(in_16_bits, "goldens/gpt2", "bf16.enabled=true", IN_WAVES, 0),
+        ON(in_16_bits, "goldens/qwen3", "bf16.enabled=true", IN_WAVES, 0),
+        ON(in_16_bits, "goldens/mlp", "fp16.enabled=true", ALONE, 0),
+        ON(in_16_bits, "resnets/cifar", "bf16.enabled=true", WHOLE, 0),
         IN_BOTH("mlp", ""),
         IN_BOTH("gpt2", ""),
         IN_BOTH("gpt2-frozen", ""),
@@ -175,7 +178,6 @@ int main(void) {
         ON(as_on_the_cpu, "resnets/cifar", "steps=10", WHOLE, WHOLE + 1),
         ON(at_any_pace, "goldens/mlp", "", IN_WAVES, 0),
         ON(at_any_pace, "goldens/gpt2", "", IN_WAVES, 0),
-        cmocka_unit_test(what_is_missing_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

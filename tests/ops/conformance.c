@@ -403,8 +403,8 @@ static int conform_half(const tr_case_list *list, int index, const tr_case *the_
     return conform_case(list, index, &same, true, step);
 }
 
-int test_conform_f32(const tr_case_list *list, tr_backend_id on, int64_t most_bytes,
-                     int *large) {
+int test_conform_on(const tr_case_list *list, tr_backend_id on, int64_t most_bytes,
+                    int *large) {
     tr_case the_case;
     int failed = 0;
     backend = on;
@@ -416,6 +416,8 @@ int test_conform_f32(const tr_case_list *list, tr_backend_id on, int64_t most_by
         }
         failed += conform_case(list, i, &the_case, true, 0x1p-23);
         failed += conform_asked(list, i, &the_case);
+        failed += conform_half(list, i, &the_case, TR_BF16);
+        failed += conform_half(list, i, &the_case, TR_F16);
     }
     return failed;
 }

@@ -9,11 +9,11 @@
 // threads; returns how many checks failed.
 int test_conform(const tr_case_list *list);
 
-// Holds a backend's kernels to the references in f32, where it has kernels, on cases
+// Holds a backend's kernels to the references, where it has kernels, on cases
 // whose largest input has so many bytes at most; *large: how many cases have more. Else
 // like test_conform.
-int test_conform_f32(const tr_case_list *list, tr_backend_id on, int64_t most_bytes,
-                     int *large);
+int test_conform_on(const tr_case_list *list, tr_backend_id on, int64_t most_bytes,
+                    int *large);
 
 // How the shape rule takes operands that do not fit: data types, empty dimensions and
 // counts must be refused, and so must some mismatch of each op with several inputs,

@@ -8,6 +8,8 @@
 
 #include "backend/cuda/grid.h"
 
+#include <tranche/types.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -18,12 +20,14 @@ typedef struct tr_cuda_properties {
     size_t memory; // bytes
 } tr_cuda_properties;
 
-// c [m, n] = op(a) [m, k] op(b) [k, n] + beta c, in f32, all by rows; op transposes
-// where it is asked to. Rows are so many elements apart.
+// c [m, n] = op(a) [m, k] op(b) [k, n] + beta c, summed in f32, all by rows; op
+// transposes where it is asked to. Rows are so many elements apart.
 typedef struct tr_cuda_product {
     int64_t m, n, k;
-    const float *a, *b;
-    float *c;
+    const void *a, *b;
+    void *c;
+    tr_dtype real;   // of a and b: f32, bf16 or f16
+    tr_dtype c_real; // that, or f32
     int64_t a_row, b_row, c_row;
     bool a_transposed, b_transposed;
     float beta; // 0: what is in c is not read

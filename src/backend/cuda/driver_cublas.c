@@ -45,11 +45,15 @@ int tr__cublas_open(void) {
     return status == CUBLAS_STATUS_SUCCESS ? 0 : TR_CUBLAS_ERROR + (int)status;
 }
 
+static cudaDataType type_of(tr_dtype real) {
+    return real == TR_BF16 ? CUDA_R_16BF : real == TR_F16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
 // A matrix of so many rows, by rows: for cuBLASLt, which goes by columns, its
 // transpose.
-static bool lay_out(cublasLtMatrixLayoutOpaque_t *layout, int64_t rows, int64_t columns,
-                    int64_t row) {
-    return lt.layout(layout, sizeof *layout, CUDA_R_32F, (uint64_t)columns,
+static bool lay_out(cublasLtMatrixLayoutOpaque_t *layout, tr_dtype real, int64_t rows,
+                    int64_t columns, int64_t row) {
+    return lt.layout(layout, sizeof *layout, type_of(real), (uint64_t)columns,
                      (uint64_t)rows, row) == CUBLAS_STATUS_SUCCESS;
 }
 
@@ -70,11 +74,11 @@ int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
     cublasLtMatrixLayoutOpaque_t a, b, c;
     const float one = 1;
     bool good = describe(&desc, p) &&
-                lay_out(&a, p->a_transposed ? p->k : p->m,
+                lay_out(&a, p->real, p->a_transposed ? p->k : p->m,
                         p->a_transposed ? p->m : p->k, p->a_row) &&
-                lay_out(&b, p->b_transposed ? p->n : p->k,
+                lay_out(&b, p->real, p->b_transposed ? p->n : p->k,
                         p->b_transposed ? p->k : p->n, p->b_row) &&
-                lay_out(&c, p->m, p->n, p->c_row);
+                lay_out(&c, p->c_real, p->m, p->n, p->c_row);
     cublasStatus_t status =
         good ? lt.matmul(lt.handle, &desc, &one, p->b, &b, p->a, &a, &p->beta, p->c, &c,
                          p->c, &c, NULL, NULL, 0, stream)

@@ -49,6 +49,13 @@ static __device__ inline void tr_cuda_set(tr_cuda_f16 *to, float value) {
 #endif
 }
 
+// The value that a T keeps of it.
+template <class T> static __device__ inline float tr_cuda_round(float value) {
+    T kept;
+    tr_cuda_set(&kept, value);
+    return tr_cuda_get(kept);
+}
+
 // *to = value, or +=.
 template <class T>
 static __device__ inline void tr_cuda_give(T *to, float value, bool add) {

@@ -32,6 +32,7 @@ static tr_cuda_attention attention_of(const tr_op_desc *desc, const tr_launch *l
         .down = tr__ceil_div(s.context, TR_DRAW_ROWS),
         .across = tr__ceil_div(s.context, TR_DRAW_LANES),
         .run = *launch->run,
+        .real = (int32_t)desc->in[qkv].dtype,
         .qkv = launch->in[qkv],
         .positions = launch->in[positions],
     };
@@ -69,21 +70,18 @@ static void launch_backward(const tr_op_desc *desc, void *state,
                     grid_of(&args.of, args.of.pairs), &args, sizeof args);
 }
 
-// Positions are of i32, all else is f32.
-static bool fits(const tr_op_desc *desc, int qkv, int positions) {
-    tr_op_desc others = *desc;
-    others.in[positions] = (tr_tensor_desc){TR_NONE, {0}};
-    return tr__desc_f32(&others) &&
-           tr__attention_sizes(desc->in[qkv].shape, desc->attr).depth <=
-               TR_CUDA_DEPTH_MAX;
+static bool fits(const tr_op_desc *desc, int qkv) {
+    return tr__attention_sizes(desc->in[qkv].shape, desc->attr).depth <=
+           TR_CUDA_DEPTH_MAX;
 }
 
+// lse is f32.
 static bool supports(const tr_op_desc *desc) {
-    return fits(desc, 0, 1);
+    return tr__desc_same_real(desc, 0, 1 << 1) && fits(desc, 0);
 }
 
 static bool supports_backward(const tr_op_desc *desc) {
-    return fits(desc, 1, 4);
+    return tr__desc_same_real(desc, 1 << 3, 0) && fits(desc, 1);
 }
 
 static const tr_kernel attention = {.name = "attention.cuda",

@@ -2,7 +2,7 @@
 // sums are made in one order, and no context x context matrix is in memory.
 #include "ops/attention/cuda.h"
 
-#include "backend/cuda/device.cuh"
+#include "backend/cuda/real.cuh"
 #include "ops/dropout/draw.h"
 
 enum { LANES = TR_CUDA_LANES, PARTS = TR_CUDA_DEPTH_MAX / LANES };
@@ -12,21 +12,22 @@ typedef struct slice {
     float part[PARTS];
 } slice;
 
-static __device__ slice load(const float *x, int64_t depth) {
+template <class T> static __device__ slice load(const T *x, int64_t depth) {
     slice s;
     for (int p = 0; p < PARTS; p++) {
         int64_t d = threadIdx.x + (int64_t)p * LANES;
-        s.part[p] = d < depth ? x[d] : 0;
+        s.part[p] = d < depth ? tr_cuda_get(x[d]) : 0;
     }
     return s;
 }
 
-static __device__ void store(float *x, int64_t depth, const slice &s, float scale,
+template <class T>
+static __device__ void store(T *x, int64_t depth, const slice &s, float scale,
                              bool add) {
     for (int p = 0; p < PARTS; p++) {
         int64_t d = threadIdx.x + (int64_t)p * LANES;
         if (d < depth) {
-            tr_cuda_put(&x[d], s.part[p] * scale, add);
+            tr_cuda_give(&x[d], s.part[p] * scale, add);
         }
     }
 }
@@ -58,20 +59,26 @@ static __device__ float multiplier(const tr_cuda_attention &a, int64_t row,
     return tr__draw_multiplier(&draw, (uint64_t)(group * TR_DRAW_GROUP + inside));
 }
 
-static __device__ const float *query_at(const tr_cuda_attention &a, int64_t row,
-                                        int64_t head, int64_t place) {
-    return a.qkv + (row * a.context + place) * a.pitch + head * a.depth;
+// Where a query, key or value begins in qkv.
+static __device__ int64_t query_at(const tr_cuda_attention &a, int64_t row,
+                                   int64_t head, int64_t place) {
+    return (row * a.context + place) * a.pitch + head * a.depth;
 }
 
-static __device__ const float *key_at(const tr_cuda_attention &a, int64_t row,
-                                      int64_t head, int64_t place) {
-    return a.qkv + (row * a.context + place) * a.pitch + a.keys +
-           head / a.group * a.depth;
+static __device__ int64_t key_at(const tr_cuda_attention &a, int64_t row, int64_t head,
+                                 int64_t place) {
+    return (row * a.context + place) * a.pitch + a.keys + head / a.group * a.depth;
 }
 
-static __device__ const float *value_at(const tr_cuda_attention &a, int64_t row,
-                                        int64_t head, int64_t place) {
+static __device__ int64_t value_at(const tr_cuda_attention &a, int64_t row,
+                                   int64_t head, int64_t place) {
     return key_at(a, row, head, place) - a.keys + a.values;
+}
+
+// Where the result of a query begins in y.
+static __device__ int64_t result_at(const tr_cuda_attention &a, int64_t row,
+                                    int64_t head, int64_t place) {
+    return (row * a.context + place) * a.width + head * a.depth;
 }
 
 // The first key that a query sees, of the nearest ones and of its own document.
@@ -83,13 +90,14 @@ static __device__ int64_t oldest(const tr_cuda_attention &a, int64_t row,
 }
 
 // blockIdx: query, head, row of the batch
-extern "C" __global__ void tr_cuda_attend(tr_cuda_attend_args args) {
+template <class T> static __device__ void attend(const tr_cuda_attend_args &args) {
     const tr_cuda_attention &a = args.of;
+    const T *qkv = (const T *)a.qkv;
     int64_t query = blockIdx.x, head = blockIdx.y, row = blockIdx.z;
-    slice q = load(query_at(a, row, head, query), a.depth), sum = {{0}};
+    slice q = load(qkv + query_at(a, row, head, query), a.depth), sum = {{0}};
     float top = -INFINITY, total = 0;
     for (int64_t key = oldest(a, row, query); key <= query; key++) {
-        float score = a.scale * dot(q, load(key_at(a, row, head, key), a.depth));
+        float score = a.scale * dot(q, load(qkv + key_at(a, row, head, key), a.depth));
         float higher = score > top ? score : top;
         float shrink = expf(top - higher), p = expf(score - higher);
         total = total * shrink + p;
@@ -97,15 +105,19 @@ extern "C" __global__ void tr_cuda_attend(tr_cuda_attend_args args) {
             sum.part[i] *= shrink;
         }
         add_scaled(sum, p * multiplier(a, row, head, query, key),
-                   load(value_at(a, row, head, key), a.depth));
+                   load(qkv + value_at(a, row, head, key), a.depth));
         top = higher;
     }
-    store(args.y + (row * a.context + query) * a.width + head * a.depth, a.depth, sum,
-          1 / total, args.add_y);
+    store((T *)args.y + result_at(a, row, head, query), a.depth, sum, 1 / total,
+          args.add_y);
     if (args.lse && threadIdx.x == 0) {
         tr_cuda_put(&args.lse[(row * a.heads + head) * a.context + query],
                     top + logf(total), args.add_lse);
     }
+}
+
+extern "C" __global__ void tr_cuda_attend(tr_cuda_attend_args args) {
+    TR_CUDA_BY_REAL(args.of.real, attend, args);
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_attend);
 
@@ -125,51 +137,61 @@ static __device__ pair pair_of(const tr_cuda_attention &a, int64_t row, int64_t 
     return g;
 }
 
-static __device__ const float *result_at(const tr_cuda_attention &a, const float *of,
-                                         int64_t row, int64_t head, int64_t place) {
-    return of + (row * a.context + place) * a.width + head * a.depth;
+template <class T>
+static __device__ void queries_backward(const tr_cuda_attend_backward_args &args) {
+    const tr_cuda_attention &a = args.of;
+    const T *qkv = (const T *)a.qkv, *of_dy = (const T *)args.dy;
+    const T *of_y = (const T *)args.y;
+    T *dqkv = (T *)args.dqkv;
+    int64_t query = blockIdx.x, head = blockIdx.y, row = blockIdx.z;
+    slice q = load(qkv + query_at(a, row, head, query), a.depth), dq = {{0}};
+    slice dy = load(of_dy + result_at(a, row, head, query), a.depth);
+    slice y = load(of_y + result_at(a, row, head, query), a.depth);
+    float lse = args.lse[(row * a.heads + head) * a.context + query];
+    for (int64_t key = oldest(a, row, query); key <= query; key++) {
+        slice k = load(qkv + key_at(a, row, head, key), a.depth);
+        slice v = load(qkv + value_at(a, row, head, key), a.depth);
+        pair g = pair_of(a, row, head, query, key, q, k, v, dy, y, lse);
+        add_scaled(dq, g.through, k);
+    }
+    store(dqkv + query_at(a, row, head, query), a.depth, dq, 1, args.add);
 }
 
 extern "C" __global__ void
 tr_cuda_attend_queries_backward(tr_cuda_attend_backward_args args) {
-    const tr_cuda_attention &a = args.of;
-    int64_t query = blockIdx.x, head = blockIdx.y, row = blockIdx.z;
-    slice q = load(query_at(a, row, head, query), a.depth), dq = {{0}};
-    slice dy = load(result_at(a, args.dy, row, head, query), a.depth);
-    slice y = load(result_at(a, args.y, row, head, query), a.depth);
-    float lse = args.lse[(row * a.heads + head) * a.context + query];
-    for (int64_t key = oldest(a, row, query); key <= query; key++) {
-        slice k = load(key_at(a, row, head, key), a.depth);
-        slice v = load(value_at(a, row, head, key), a.depth);
-        pair g = pair_of(a, row, head, query, key, q, k, v, dy, y, lse);
-        add_scaled(dq, g.through, k);
-    }
-    store(args.dqkv + (query_at(a, row, head, query) - a.qkv), a.depth, dq, 1,
-          args.add);
+    TR_CUDA_BY_REAL(args.of.real, queries_backward, args);
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_attend_queries_backward);
 
 // blockIdx: key, head of the keys, row of the batch
-extern "C" __global__ void
-tr_cuda_attend_keys_backward(tr_cuda_attend_backward_args args) {
+template <class T>
+static __device__ void keys_backward(const tr_cuda_attend_backward_args &args) {
     const tr_cuda_attention &a = args.of;
+    const T *qkv = (const T *)a.qkv, *of_dy = (const T *)args.dy;
+    const T *of_y = (const T *)args.y;
+    T *dqkv = (T *)args.dqkv;
     int64_t key = blockIdx.x, row = blockIdx.z, first = blockIdx.y * a.group;
     int64_t end = key + a.window < a.context ? key + a.window : a.context;
-    slice k = load(key_at(a, row, first, key), a.depth), dk = {{0}}, dv = {{0}};
-    slice v = load(value_at(a, row, first, key), a.depth);
+    slice k = load(qkv + key_at(a, row, first, key), a.depth), dk = {{0}}, dv = {{0}};
+    slice v = load(qkv + value_at(a, row, first, key), a.depth);
     for (int64_t head = first; head < first + a.group; head++) {
         for (int64_t query = key; query < end && oldest(a, row, query) <= key;
              query++) {
-            slice q = load(query_at(a, row, head, query), a.depth);
-            slice dy = load(result_at(a, args.dy, row, head, query), a.depth);
-            slice y = load(result_at(a, args.y, row, head, query), a.depth);
+            slice q = load(qkv + query_at(a, row, head, query), a.depth);
+            slice dy = load(of_dy + result_at(a, row, head, query), a.depth);
+            slice y = load(of_y + result_at(a, row, head, query), a.depth);
             float lse = args.lse[(row * a.heads + head) * a.context + query];
             pair g = pair_of(a, row, head, query, key, q, k, v, dy, y, lse);
             add_scaled(dk, g.through, q);
             add_scaled(dv, g.kept, dy);
         }
     }
-    store(args.dqkv + (key_at(a, row, first, key) - a.qkv), a.depth, dk, 1, args.add);
-    store(args.dqkv + (value_at(a, row, first, key) - a.qkv), a.depth, dv, 1, args.add);
+    store(dqkv + key_at(a, row, first, key), a.depth, dk, 1, args.add);
+    store(dqkv + value_at(a, row, first, key), a.depth, dv, 1, args.add);
+}
+
+extern "C" __global__ void
+tr_cuda_attend_keys_backward(tr_cuda_attend_backward_args args) {
+    TR_CUDA_BY_REAL(args.of.real, keys_backward, args);
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_attend_keys_backward);

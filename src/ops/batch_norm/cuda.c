@@ -154,8 +154,7 @@ static void launch_backward(const tr_op_desc *desc, void *state,
 // x: of the op's inputs
 static bool fits(const tr_op_desc *desc, int x) {
     tr_dtype real = desc->in[x].dtype;
-    return (real == TR_F32 || tr__dtype_is_half(real)) &&
-           tr__statistic_supports_real(desc, real);
+    return tr__dtype_is_real(real) && tr__statistic_supports_real(desc, real);
 }
 
 static bool supports(const tr_op_desc *desc) {

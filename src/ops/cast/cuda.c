@@ -23,12 +23,9 @@ static void launch_cast(const tr_op_desc *desc, void *state, const tr_launch *la
                           });
 }
 
-static bool is_real(tr_dtype dtype) {
-    return dtype == TR_F32 || tr__dtype_is_half(dtype);
-}
-
 static bool supports(const tr_op_desc *desc) {
-    return is_real(desc->in[0].dtype) && is_real(desc->out[0].dtype);
+    return tr__dtype_is_real(desc->in[0].dtype) &&
+           tr__dtype_is_real(desc->out[0].dtype);
 }
 
 static const tr_kernel cast = {.name = "cast.cuda",

@@ -12,9 +12,14 @@ static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch)
     tr_cuda_copy_args args = {.x = launch->in[0],
                               .y = launch->out[0],
                               .count = tr_shape_count(desc->in[0].shape),
+                              .real = (int32_t)desc->in[0].dtype,
                               .add = launch->accumulate & 1};
     tr__cuda_launch(launch, &tr__cuda_function_copy, tr__cuda_each(args.count), &args,
                     sizeof args);
+}
+
+static bool supports(const tr_op_desc *desc) {
+    return tr__desc_same_real(desc, 0, 0);
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {
@@ -22,7 +27,7 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
 }
 
 static const tr_kernel copy = {
-    .name = "copy.cuda", .supports = tr__desc_f32, .cost = cost, .launch = launch};
+    .name = "copy.cuda", .supports = supports, .cost = cost, .launch = launch};
 
 const tr_cuda_kernels tr__cuda_kernels_copy[] = {
     {&tr__op_copy, &copy},

@@ -5,9 +5,10 @@
 
 // y = x, or y += x. x, y: [count]
 typedef struct tr_cuda_copy_args {
-    const float *x;
-    float *y;
+    const void *x;
+    void *y;
     int64_t count;
+    int32_t real; // tr_dtype of both
     int32_t add;
 } tr_cuda_copy_args;
 

@@ -19,12 +19,13 @@ static tr_cuda_dropout draws_of(const tr_op_desc *desc, const tr_launch *launch)
 }
 
 // out[0] = r + dropout(x)
-static void add_dropout(const tr_op_desc *desc, const tr_launch *launch, const float *r,
-                        const float *x) {
+static void add_dropout(const tr_op_desc *desc, const tr_launch *launch, const void *r,
+                        const void *x) {
     tr_cuda_dropout_args args = {.r = r,
                                  .x = x,
                                  .y = launch->out[0],
                                  .count = tr_shape_count(desc->in[0].shape),
+                                 .real = (int32_t)desc->in[0].dtype,
                                  .dropout = draws_of(desc, launch),
                                  .add = launch->accumulate & 1};
     tr__cuda_launch(launch, &tr__cuda_function_dropout_add, tr__cuda_each(args.count),
@@ -43,16 +44,20 @@ static void launch_residual(const tr_op_desc *desc, void *state,
     add_dropout(desc, launch, launch->in[0], launch->in[1]);
 }
 
+static bool supports(const tr_op_desc *desc) {
+    return tr__desc_same_real(desc, 0, 0);
+}
+
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     tr__desc_cost(desc, 10, out);
 }
 
 static const tr_kernel dropout = {.name = "dropout.cuda",
-                                  .supports = tr__desc_f32,
+                                  .supports = supports,
                                   .cost = cost,
                                   .launch = launch_dropout};
 static const tr_kernel residual = {.name = "residual.cuda",
-                                   .supports = tr__desc_f32,
+                                   .supports = supports,
                                    .cost = cost,
                                    .launch = launch_residual};
 

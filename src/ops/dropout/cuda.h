@@ -13,9 +13,10 @@ typedef struct tr_cuda_dropout {
 
 // y = r + x * multipliers; r: [count], or NULL: nothing. x, y: [count]
 typedef struct tr_cuda_dropout_args {
-    const float *r, *x;
-    float *y;
+    const void *r, *x;
+    void *y;
     int64_t count;
+    int32_t real; // tr_dtype of all of them
     tr_cuda_dropout dropout;
     int32_t add; // to y
 } tr_cuda_dropout_args;

@@ -1,6 +1,7 @@
 #include "ops/embedding/cuda.h"
 
 #include "backend/cuda/kernels.h"
+#include "base/half.h"
 #include "ops/embedding/support.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_embedding[];
@@ -36,6 +37,7 @@ static void launch_embedding(const tr_op_desc *desc, void *state,
                                .wpe = launch->in[2],
                                .before = launch->in[3],
                                .y = launch->out[0],
+                               .real = (int32_t)desc->in[1].dtype,
                                .add = launch->accumulate & 1};
     tr__cuda_launch(launch, &tr__cuda_function_embed,
                     tr__cuda_each(args.of.rows * args.of.width), &args, sizeof args);
@@ -47,14 +49,15 @@ static void add_to_tokens(const tr_launch *launch, tr_cuda_embed_backward_args a
         tr__cuda_clear(launch, args.dtable, count * (int64_t)sizeof(float));
     }
     tr__cuda_launch(launch, &tr__cuda_function_embed_tokens_backward,
-                    tr__cuda_each(args.of.width), &args, sizeof args);
+                    tr__cuda_blocks(args.of.rows, TR_CUDA_THREADS), &args, sizeof args);
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
     tr_cuda_embed_backward_args args = {.of = embedding_of(desc, launch, 1),
-                                        .dy = launch->in[0]};
+                                        .dy = launch->in[0],
+                                        .real = (int32_t)desc->in[0].dtype};
     if (launch->out[0]) {
         args.dtable = launch->out[0];
         args.add = launch->accumulate & 1;
@@ -70,11 +73,13 @@ static void launch_backward(const tr_op_desc *desc, void *state,
 }
 
 static bool supports(const tr_op_desc *desc) {
-    return tr__embedding_supports(desc, 0, TR_F32);
+    tr_dtype real = desc->in[1].dtype;
+    return tr__dtype_is_real(real) && tr__embedding_supports(desc, 0, real);
 }
 
 static bool supports_backward(const tr_op_desc *desc) {
-    return tr__embedding_supports(desc, 1, TR_F32);
+    tr_dtype real = desc->in[0].dtype;
+    return tr__dtype_is_real(real) && tr__embedding_supports(desc, 1, real);
 }
 
 static const tr_kernel embedding = {.name = "embedding.cuda",

@@ -14,19 +14,21 @@ typedef struct tr_cuda_embedding {
 // y = before + wte[ids] + wpe[places]. wpe, before: or NULL
 typedef struct tr_cuda_embed_args {
     tr_cuda_embedding of;
-    const float *wte;    // [tokens, width]
-    const float *wpe;    // [positions, width]
-    const float *before; // [rows, width]
-    float *y;            // [rows, width]
-    int32_t add;         // to y
+    const void *wte;    // [tokens, width]
+    const void *wpe;    // [positions, width]
+    const void *before; // [rows, width]
+    void *y;            // [rows, width]
+    int32_t real;       // tr_dtype of all of them
+    int32_t add;        // to y
 } tr_cuda_embed_args;
 
 // The gradient of a table; that of the tokens is always added to.
 typedef struct tr_cuda_embed_backward_args {
     tr_cuda_embedding of;
-    const float *dy; // [rows, width]
-    float *dtable;   // as the table
-    int32_t add;     // to dtable
+    const void *dy; // [rows, width]
+    float *dtable;  // as the table
+    int32_t real;   // tr_dtype of dy
+    int32_t add;    // to dtable
 } tr_cuda_embed_backward_args;
 
 #endif

@@ -17,6 +17,7 @@ static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch)
     tr_cuda_gelu_args args = {.x = launch->in[0],
                               .y = launch->out[0],
                               .count = tr_shape_count(desc->in[0].shape),
+                              .real = (int32_t)desc->in[0].dtype,
                               .exact = is_exact(desc),
                               .add = launch->accumulate & 1};
     tr__cuda_launch(launch, &tr__cuda_function_gelu, tr__cuda_each(args.count), &args,
@@ -30,10 +31,15 @@ static void launch_backward(const tr_op_desc *desc, void *state,
                                        .x = launch->in[1],
                                        .dx = launch->out[0],
                                        .count = tr_shape_count(desc->in[0].shape),
+                                       .real = (int32_t)desc->in[0].dtype,
                                        .exact = is_exact(desc),
                                        .add = launch->accumulate & 1};
     tr__cuda_launch(launch, &tr__cuda_function_gelu_backward, tr__cuda_each(args.count),
                     &args, sizeof args);
+}
+
+static bool supports(const tr_op_desc *desc) {
+    return tr__desc_same_real(desc, 0, 0);
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {
@@ -41,9 +47,9 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
 }
 
 static const tr_kernel gelu = {
-    .name = "gelu.cuda", .supports = tr__desc_f32, .cost = cost, .launch = launch};
+    .name = "gelu.cuda", .supports = supports, .cost = cost, .launch = launch};
 static const tr_kernel gelu_backward = {.name = "gelu_backward.cuda",
-                                        .supports = tr__desc_f32,
+                                        .supports = supports,
                                         .cost = cost,
                                         .launch = launch_backward};
 

@@ -1,6 +1,6 @@
 #include "ops/gelu/cuda.h"
 
-#include "backend/cuda/device.cuh"
+#include "backend/cuda/real.cuh"
 
 // sqrt(2 / pi), the factor of x^3 in the paper's approximation, and sqrt(1/2).
 #define ROOT_2_OVER_PI 0.79788456080286535588f
@@ -32,17 +32,32 @@ static __device__ float slope(float x, bool exact) {
     return (x < 0 ? low : high) + x * inner * (low * high);
 }
 
-extern "C" __global__ void tr_cuda_gelu(tr_cuda_gelu_args a) {
+template <class T> static __device__ void forward(const tr_cuda_gelu_args &a) {
+    const T *x = (const T *)a.x;
+    T *y = (T *)a.y;
     TR_CUDA_LOOP(i, a.count) {
-        float x = a.x[i], gate = a.exact ? erf_gate(x) : tanh_gate(bounded(x));
-        tr_cuda_put(&a.y[i], x * gate, a.add);
+        float value = tr_cuda_get(x[i]);
+        float gate = a.exact ? erf_gate(value) : tanh_gate(bounded(value));
+        tr_cuda_give(&y[i], value * gate, a.add);
     }
+}
+
+template <class T>
+static __device__ void backward(const tr_cuda_gelu_backward_args &a) {
+    const T *dy = (const T *)a.dy, *x = (const T *)a.x;
+    T *dx = (T *)a.dx;
+    TR_CUDA_LOOP(i, a.count) {
+        float value = tr_cuda_get(dy[i]) * slope(tr_cuda_get(x[i]), a.exact);
+        tr_cuda_give(&dx[i], value, a.add);
+    }
+}
+
+extern "C" __global__ void tr_cuda_gelu(tr_cuda_gelu_args a) {
+    TR_CUDA_BY_REAL(a.real, forward, a);
 }
 TR_CUDA_KERNEL(tr_cuda_gelu);
 
 extern "C" __global__ void tr_cuda_gelu_backward(tr_cuda_gelu_backward_args a) {
-    TR_CUDA_LOOP(i, a.count) {
-        tr_cuda_put(&a.dx[i], a.dy[i] * slope(a.x[i], a.exact), a.add);
-    }
+    TR_CUDA_BY_REAL(a.real, backward, a);
 }
 TR_CUDA_KERNEL(tr_cuda_gelu_backward);

@@ -15,7 +15,8 @@ static tr_cuda_norm norm_of(const tr_op_desc *desc) {
     tr_shape shape = desc->in[0].shape;
     return (tr_cuda_norm){.rows = tr__shape_rows(shape),
                           .width = tr__shape_width(shape),
-                          .epsilon = attr->epsilon};
+                          .epsilon = attr->epsilon,
+                          .real = (int32_t)desc->in[0].dtype};
 }
 
 static void launch_rows(const tr_launch *launch, const tr_cuda_norm *norm) {
@@ -72,6 +73,7 @@ static void launch_backward(const tr_op_desc *desc, void *state,
     tr_shape shape = desc->in[0].shape;
     tr_cuda_norm_backward norm = {.rows = tr__shape_rows(shape),
                                   .width = tr__shape_width(shape),
+                                  .real = (int32_t)desc->in[0].dtype,
                                   .dy = launch->in[0],
                                   .x = launch->in[1],
                                   .mean = launch->in[2],
@@ -95,20 +97,33 @@ static void launch_backward(const tr_op_desc *desc, void *state,
     }
 }
 
+// mean and rstd; dweight and dbias: f32
+static bool supports(const tr_op_desc *desc) {
+    return tr__desc_same_real(desc, 0, 1 << 1 | 1 << 2);
+}
+
+static bool supports_residual(const tr_op_desc *desc) {
+    return tr__desc_same_real(desc, 0, 1 << 2 | 1 << 3);
+}
+
+static bool supports_backward(const tr_op_desc *desc) {
+    return tr__desc_same_real(desc, 1 << 2 | 1 << 3, 1 << 1 | 1 << 2);
+}
+
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     tr__desc_cost(desc, 10, out);
 }
 
 static const tr_kernel layer_norm = {.name = "layer_norm.cuda",
-                                     .supports = tr__desc_f32,
+                                     .supports = supports,
                                      .cost = cost,
                                      .launch = launch_norm};
 static const tr_kernel residual_norm = {.name = "residual_norm.cuda",
-                                        .supports = tr__desc_f32,
+                                        .supports = supports_residual,
                                         .cost = cost,
                                         .launch = launch_residual};
 static const tr_kernel backward = {.name = "layer_norm_backward.cuda",
-                                   .supports = tr__desc_f32,
+                                   .supports = supports_backward,
                                    .cost = cost,
                                    .launch = launch_backward};
 

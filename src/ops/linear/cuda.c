@@ -20,52 +20,69 @@ static int64_t weight_row(const tr_linear_dims *d) {
     return d->layout == TR_WEIGHT_IN_OUT ? d->out : d->in;
 }
 
-void tr__cuda_linear(const tr_launch *launch, const tr_linear_dims *d, const float *x,
-                     const float *w, float *y, bool add) {
+void tr__cuda_linear(const tr_launch *launch, const tr_linear_dims *d,
+                     tr_cuda_factors f) {
     tr__cuda_multiply(launch,
                       &(tr_cuda_product){.m = d->rows,
                                          .n = d->out,
                                          .k = d->in,
-                                         .a = x,
-                                         .b = w,
-                                         .c = y,
-                                         .a_row = d->in,
+                                         .a = f.a,
+                                         .b = f.b,
+                                         .c = f.c,
+                                         .real = f.real,
+                                         .c_real = f.c_real,
+                                         .a_row = f.a_row ? f.a_row : d->in,
                                          .b_row = weight_row(d),
                                          .c_row = d->out,
                                          .b_transposed = d->layout == TR_WEIGHT_OUT_IN,
-                                         .beta = add});
+                                         .beta = f.add});
 }
 
 void tr__cuda_linear_input(const tr_launch *launch, const tr_linear_dims *d,
-                           const float *dy, const float *w, float *dx, bool add) {
+                           tr_cuda_factors f) {
     tr__cuda_multiply(launch,
                       &(tr_cuda_product){.m = d->rows,
                                          .n = d->in,
                                          .k = d->out,
-                                         .a = dy,
-                                         .b = w,
-                                         .c = dx,
-                                         .a_row = d->out,
+                                         .a = f.a,
+                                         .b = f.b,
+                                         .c = f.c,
+                                         .real = f.real,
+                                         .c_real = f.c_real,
+                                         .a_row = f.a_row ? f.a_row : d->out,
                                          .b_row = weight_row(d),
                                          .c_row = d->in,
                                          .b_transposed = d->layout == TR_WEIGHT_IN_OUT,
-                                         .beta = add});
+                                         .beta = f.add});
 }
 
 void tr__cuda_linear_weight(const tr_launch *launch, const tr_linear_dims *d,
-                            const float *dy, const float *x, float *dw, bool add) {
+                            tr_cuda_factors f) {
     bool in_out = d->layout == TR_WEIGHT_IN_OUT;
+    int64_t dy_row = f.a_row ? f.a_row : d->out;
     tr__cuda_multiply(launch, &(tr_cuda_product){.m = in_out ? d->in : d->out,
                                                  .n = in_out ? d->out : d->in,
                                                  .k = d->rows,
-                                                 .a = in_out ? x : dy,
-                                                 .b = in_out ? dy : x,
-                                                 .c = dw,
-                                                 .a_row = in_out ? d->in : d->out,
-                                                 .b_row = in_out ? d->out : d->in,
+                                                 .a = in_out ? f.b : f.a,
+                                                 .b = in_out ? f.a : f.b,
+                                                 .c = f.c,
+                                                 .real = f.real,
+                                                 .c_real = f.c_real,
+                                                 .a_row = in_out ? d->in : dy_row,
+                                                 .b_row = in_out ? dy_row : d->in,
                                                  .c_row = weight_row(d),
                                                  .a_transposed = true,
-                                                 .beta = add});
+                                                 .beta = f.add});
+}
+
+// Inputs a and b, and result 0.
+static tr_cuda_factors factors_of(const tr_op_desc *desc, const tr_launch *launch) {
+    return (tr_cuda_factors){.a = launch->in[0],
+                             .b = launch->in[1],
+                             .c = launch->out[0],
+                             .real = desc->in[0].dtype,
+                             .c_real = desc->out[0].dtype,
+                             .add = launch->accumulate & 1};
 }
 
 static void launch_output(const tr_op_desc *desc, void *state,
@@ -73,13 +90,14 @@ static void launch_output(const tr_op_desc *desc, void *state,
     (void)state;
     tr_linear_dims d = tr__linear_output_dims(desc);
     bool relu = tr__linear_attr(desc).activation == TR_ACTIVATION_RELU;
-    tr__cuda_linear(launch, &d, launch->in[0], launch->in[1], launch->out[0],
-                    launch->accumulate & 1);
+    tr__cuda_linear(launch, &d, factors_of(desc, launch));
     if (launch->in[2] || relu) {
         tr__cuda_bias(launch, (tr_cuda_bias_args){.y = launch->out[0],
                                                   .bias = launch->in[2],
                                                   .count = d.rows * d.out,
                                                   .width = d.out,
+                                                  .real = (int32_t)desc->in[0].dtype,
+                                                  .y_real = (int32_t)desc->in[0].dtype,
                                                   .relu = relu});
     }
 }
@@ -87,8 +105,7 @@ static void launch_output(const tr_op_desc *desc, void *state,
 static void launch_input(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     tr_linear_dims d = tr__linear_input_dims(desc);
-    tr__cuda_linear_input(launch, &d, launch->in[0], launch->in[1], launch->out[0],
-                          launch->accumulate & 1);
+    tr__cuda_linear_input(launch, &d, factors_of(desc, launch));
 }
 
 static void launch_weight(const tr_op_desc *desc, void *state,
@@ -96,14 +113,15 @@ static void launch_weight(const tr_op_desc *desc, void *state,
     (void)state;
     tr_linear_dims d = tr__linear_weight_dims(desc);
     if (launch->out[0]) {
-        tr__cuda_linear_weight(launch, &d, launch->in[0], launch->in[1], launch->out[0],
-                               launch->accumulate & 1);
+        tr__cuda_linear_weight(launch, &d, factors_of(desc, launch));
     }
     if (launch->out[1]) {
         tr__cuda_column_sums(
             launch, (tr_cuda_column_sums_args){.x = launch->in[0],
                                                .rows = d.rows,
                                                .width = d.out,
+                                               .pitch = d.out,
+                                               .real = (int32_t)desc->in[0].dtype,
                                                .sums = launch->out[1],
                                                .add = launch->accumulate >> 1 & 1});
     }
@@ -112,7 +130,16 @@ static void launch_weight(const tr_op_desc *desc, void *state,
 // What is added to goes through no activation.
 static bool supports_output(const tr_op_desc *desc) {
     bool relu = tr__linear_attr(desc).activation == TR_ACTIVATION_RELU;
-    return tr__desc_f32(desc) && !(relu && desc->accumulate & 1);
+    return tr__desc_same_real(desc, 0, 0) && !(relu && desc->accumulate & 1);
+}
+
+static bool supports_input(const tr_op_desc *desc) {
+    return tr__desc_same_real(desc, 0, 0);
+}
+
+// Gradients of parameters are f32.
+static bool supports_weight(const tr_op_desc *desc) {
+    return tr__desc_same_real(desc, 0, 1 << 0 | 1 << 1);
 }
 
 static const tr_kernel output = {.name = "linear.cuda",
@@ -120,15 +147,15 @@ static const tr_kernel output = {.name = "linear.cuda",
                                  .cost = tr__linear_output_cost,
                                  .launch = launch_output};
 static const tr_kernel input = {.name = "linear_backward_input.cuda",
-                                .supports = tr__desc_f32,
+                                .supports = supports_input,
                                 .cost = tr__linear_input_cost,
                                 .launch = launch_input};
 static const tr_kernel weight = {.name = "linear_backward_weight.cuda",
-                                 .supports = tr__desc_f32,
+                                 .supports = supports_weight,
                                  .cost = tr__linear_weight_cost,
                                  .launch = launch_weight};
 static const tr_kernel bias = {.name = "linear_backward_bias.cuda",
-                               .supports = tr__desc_f32,
+                               .supports = supports_weight,
                                .cost = tr__linear_bias_cost,
                                .launch = launch_weight};
 

@@ -5,16 +5,19 @@
 
 // y += bias (NULL: nothing), then max(y, 0) if asked. y: [count / width, width]
 typedef struct tr_cuda_bias_args {
-    float *y;
-    const float *bias;
+    void *y;
+    const void *bias;
     int64_t count, width;
+    int32_t real, y_real; // tr_dtype of bias; of y: that, or f32
     int32_t relu;
 } tr_cuda_bias_args;
 
-// sums: [width], the sum of the rows of x [rows, width]
+// sums: [width], the sum of the rows of x [rows, width], which are `pitch` elements
+// apart
 typedef struct tr_cuda_column_sums_args {
-    const float *x;
-    int64_t rows, width;
+    const void *x;
+    int64_t rows, width, pitch;
+    int32_t real; // tr_dtype of x
     float *sums;
     int32_t add; // to sums
 } tr_cuda_column_sums_args;

@@ -9,15 +9,26 @@
 void tr__cuda_bias(const tr_launch *launch, tr_cuda_bias_args args);
 void tr__cuda_column_sums(const tr_launch *launch, tr_cuda_column_sums_args args);
 
-// ---- products with a weight of either layout; `add`: to what is there
-// y [rows, out] from x [rows, in]
-void tr__cuda_linear(const tr_launch *launch, const tr_linear_dims *d, const float *x,
-                     const float *w, float *y, bool add);
-// dx [rows, in] from dy [rows, out]
+// ---- products with a weight of either layout
+
+// What is multiplied, and what gets the product.
+typedef struct tr_cuda_factors {
+    const void *a, *b;
+    void *c;
+    tr_dtype real;   // of a and b
+    tr_dtype c_real; // that, or f32
+    int64_t a_row;   // elements from a row of a to the next; 0: as many as it has
+    bool add;        // to c
+} tr_cuda_factors;
+
+// c: y [rows, out]; a: x [rows, in]; b: the weight
+void tr__cuda_linear(const tr_launch *launch, const tr_linear_dims *d,
+                     tr_cuda_factors f);
+// c: dx [rows, in]; a: dy [rows, out]; b: the weight
 void tr__cuda_linear_input(const tr_launch *launch, const tr_linear_dims *d,
-                           const float *dy, const float *w, float *dx, bool add);
-// dw, as w is laid out
+                           tr_cuda_factors f);
+// c: dw, as the weight is laid out; a: dy [rows, out]; b: x [rows, in]
 void tr__cuda_linear_weight(const tr_launch *launch, const tr_linear_dims *d,
-                            const float *dy, const float *x, float *dw, bool add);
+                            tr_cuda_factors f);
 
 #endif

@@ -1,6 +1,7 @@
 #include "ops/linear_cross_entropy/cuda.h"
 
 #include "base/checked.h"
+#include "base/half.h"
 #include "ops/linear_cross_entropy/cuda_head.h"
 #include "ops/linear_cross_entropy/operands.h"
 
@@ -44,32 +45,56 @@ static room room_of(const tr_op_desc *desc, const tr_launch *launch) {
     return (room){each, (float *)(each + tr__cuda_head_rows(desc))};
 }
 
-static void add_bias(const tr_launch *launch, const tr_linear_dims *d, float *y) {
+static void add_bias(const tr_op_desc *desc, const tr_launch *launch,
+                     const tr_linear_dims *d, float *y) {
     if (launch->in[HEAD_BIAS]) {
-        tr__cuda_bias(launch, (tr_cuda_bias_args){.y = y,
-                                                  .bias = launch->in[HEAD_BIAS],
-                                                  .count = d->rows * d->out,
-                                                  .width = d->out});
+        tr__cuda_bias(launch,
+                      (tr_cuda_bias_args){.y = y,
+                                          .bias = launch->in[HEAD_BIAS],
+                                          .count = d->rows * d->out,
+                                          .width = d->out,
+                                          .real = (int32_t)desc->in[HEAD_X].dtype,
+                                          .y_real = TR_F32});
     }
 }
 
-void tr__cuda_head_logits(const tr_launch *launch, const tr_linear_dims *d,
-                          int64_t first, float *logits) {
-    const float *x = (const float *)launch->in[HEAD_X] + first * d->in;
-    tr__cuda_linear(launch, d, x, launch->in[HEAD_WEIGHT], logits, false);
-    add_bias(launch, d, logits);
+// Row `first` of x, or of dx.
+static void *row_at(const tr_op_desc *desc, const tr_linear_dims *d, const void *x,
+                    int64_t first) {
+    size_t bytes = tr_dtype_bytes(desc->in[HEAD_X].dtype);
+    return x ? (char *)x + (size_t)(first * d->in) * bytes : NULL;
 }
 
-static void add_loss(const tr_launch *launch, const tr_linear_dims *d, int64_t first,
-                     const room *r, bool gradients, double *sums) {
+// x times the weight: logits.
+static tr_cuda_factors logits_of(const tr_op_desc *desc, const tr_launch *launch,
+                                 const void *x, float *logits) {
+    return (tr_cuda_factors){.a = x,
+                             .b = launch->in[HEAD_WEIGHT],
+                             .c = logits,
+                             .real = desc->in[HEAD_X].dtype,
+                             .c_real = TR_F32};
+}
+
+void tr__cuda_head_logits(const tr_op_desc *desc, const tr_launch *launch,
+                          const tr_linear_dims *d, int64_t first, float *logits) {
+    const void *x = row_at(desc, d, launch->in[HEAD_X], first);
+    tr__cuda_linear(launch, d, logits_of(desc, launch, x, logits));
+    add_bias(desc, launch, d, logits);
+}
+
+static void add_loss(const tr_op_desc *desc, const tr_launch *launch,
+                     const tr_linear_dims *d, int64_t first, double *sums,
+                     bool gradients) {
+    room r = room_of(desc, launch);
     tr_cuda_cross_entropy_args rows = {
-        .logits = r->logits,
+        .logits = r.logits,
         .targets = (const int32_t *)launch->in[HEAD_TARGETS] + first,
         .width = d->out,
         .seed = gradients ? launch->run->loss_seed : 0,
         .gradients = gradients,
-        .each = r->each};
-    tr_cuda_add_row_sums_args all = {.each = r->each, .rows = d->rows, .sums = sums};
+        .real = (int32_t)desc->in[HEAD_X].dtype,
+        .each = r.each};
+    tr_cuda_add_row_sums_args all = {.each = r.each, .rows = d->rows, .sums = sums};
     tr__cuda_launch(launch, &tr__cuda_function_cross_entropy,
                     tr__cuda_blocks(d->rows, TR_CUDA_THREADS), &rows, sizeof rows);
     tr__cuda_launch(launch, &tr__cuda_function_add_row_sums, tr__cuda_blocks(1, 1),
@@ -84,29 +109,43 @@ static void launch_forward(const tr_op_desc *desc, void *state,
     int64_t chunk = tr__cuda_head_rows(desc);
     for (int64_t first = 0; first < d.rows; first += chunk) {
         part.rows = tr__min_i64(chunk, d.rows - first);
-        tr__cuda_head_logits(launch, &part, first, r.logits);
-        add_loss(launch, &part, first, &r, false, launch->out[0]);
+        tr__cuda_head_logits(desc, launch, &part, first, r.logits);
+        add_loss(desc, launch, &part, first, launch->out[0], false);
     }
 }
 
-void tr__cuda_head_gradients(const tr_launch *launch, const tr_linear_dims *d,
-                             int64_t first, const float *gradients) {
-    const float *x = (const float *)launch->in[HEAD_X] + first * d->in;
+// Gradients of 16 bits lie in rows of f32: there is room for two in the place of one.
+static int64_t gradient_row(tr_dtype real, const tr_linear_dims *d) {
+    return d->out * (int64_t)(sizeof(float) / tr_dtype_bytes(real));
+}
+
+void tr__cuda_head_gradients(const tr_op_desc *desc, const tr_launch *launch,
+                             const tr_linear_dims *d, int64_t first,
+                             const void *gradients) {
     uint32_t add = launch->accumulate;
-    float *dx = launch->out[HEAD_DX];
-    if (dx) {
-        tr__cuda_linear_input(launch, d, gradients, launch->in[HEAD_WEIGHT],
-                              dx + first * d->in, add >> HEAD_DX & 1);
+    tr_dtype real = desc->in[HEAD_X].dtype;
+    tr_cuda_factors f = {.a = gradients, .real = real, .a_row = gradient_row(real, d)};
+    if (launch->out[HEAD_DX]) {
+        f.b = launch->in[HEAD_WEIGHT];
+        f.c = row_at(desc, d, launch->out[HEAD_DX], first);
+        f.c_real = real;
+        f.add = add >> HEAD_DX & 1;
+        tr__cuda_linear_input(launch, d, f);
     }
     if (launch->out[HEAD_DWEIGHT]) {
-        tr__cuda_linear_weight(launch, d, gradients, x, launch->out[HEAD_DWEIGHT],
-                               first > 0 || add >> HEAD_DWEIGHT & 1);
+        f.b = row_at(desc, d, launch->in[HEAD_X], first);
+        f.c = launch->out[HEAD_DWEIGHT];
+        f.c_real = TR_F32;
+        f.add = first > 0 || add >> HEAD_DWEIGHT & 1;
+        tr__cuda_linear_weight(launch, d, f);
     }
     if (launch->out[HEAD_DBIAS]) {
         tr__cuda_column_sums(launch, (tr_cuda_column_sums_args){
                                          .x = gradients,
                                          .rows = d->rows,
                                          .width = d->out,
+                                         .pitch = f.a_row,
+                                         .real = (int32_t)real,
                                          .sums = launch->out[HEAD_DBIAS],
                                          .add = first > 0 || add >> HEAD_DBIAS & 1});
     }
@@ -120,9 +159,9 @@ static void launch_backward(const tr_op_desc *desc, void *state,
     int64_t chunk = tr__cuda_head_rows(desc);
     for (int64_t first = 0; first < d.rows; first += chunk) {
         part.rows = tr__min_i64(chunk, d.rows - first);
-        tr__cuda_head_logits(launch, &part, first, r.logits);
-        add_loss(launch, &part, first, &r, true, launch->out[HEAD_SUMS]);
-        tr__cuda_head_gradients(launch, &part, first, r.logits);
+        tr__cuda_head_logits(desc, launch, &part, first, r.logits);
+        add_loss(desc, launch, &part, first, launch->out[HEAD_SUMS], true);
+        tr__cuda_head_gradients(desc, launch, &part, first, r.logits);
     }
 }
 
@@ -136,8 +175,9 @@ static size_t last_workspace(const tr_op_desc *desc, const void *state) {
 }
 
 // x = the last row of each sample that has a target.
-static void take_last(const tr_launch *launch, const tr_linear_dims *d, int64_t samples,
-                      int64_t *rows, float *x) {
+static void take_last(const tr_op_desc *desc, const tr_launch *launch, int64_t samples,
+                      int64_t *rows, void *x) {
+    tr_linear_dims dims = tr__lce_dims(desc), *d = &dims;
     int64_t length = d->rows / samples;
     tr_cuda_last_targets_args find = {.targets = launch->in[HEAD_TARGETS],
                                       .samples = samples,
@@ -148,7 +188,8 @@ static void take_last(const tr_launch *launch, const tr_linear_dims *d, int64_t 
                                    .samples = samples,
                                    .length = length,
                                    .width = d->in,
-                                   .to = x};
+                                   .to = x,
+                                   .real = (int32_t)desc->in[HEAD_X].dtype};
     tr__cuda_launch(launch, &tr__cuda_function_last_targets, tr__cuda_each(samples),
                     &find, sizeof find);
     tr__cuda_launch(launch, &tr__cuda_function_take_rows,
@@ -159,11 +200,12 @@ static void launch_last(const tr_op_desc *desc, void *state, const tr_launch *la
     (void)state;
     tr_linear_dims d = tr__lce_dims(desc), part = d;
     int64_t samples = desc->in[HEAD_X].shape.dim[0], *rows = launch->workspace;
-    float *x = (float *)(rows + samples), *y = launch->out[0];
+    void *x = rows + samples;
+    float *y = launch->out[0];
     part.rows = samples;
-    take_last(launch, &d, samples, rows, x);
-    tr__cuda_linear(launch, &part, x, launch->in[HEAD_WEIGHT], y, false);
-    add_bias(launch, &part, y);
+    take_last(desc, launch, samples, rows, x);
+    tr__cuda_linear(launch, &part, logits_of(desc, launch, x, y));
+    add_bias(desc, launch, &part, y);
     tr_cuda_clear_rows_args clear = {
         .rows = rows, .samples = samples, .width = d.out, .y = y};
     tr__cuda_launch(launch, &tr__cuda_function_clear_rows,
@@ -173,15 +215,16 @@ static void launch_last(const tr_op_desc *desc, void *state, const tr_launch *la
 static void launch_rows(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     tr_linear_dims d = tr__lce_dims(desc);
-    tr__cuda_head_logits(launch, &d, 0, launch->out[0]);
+    tr__cuda_head_logits(desc, launch, &d, 0, launch->out[0]);
 }
 
 static bool supports(const tr_op_desc *desc) {
-    return tr__lce_supports(desc, TR_F32);
+    tr_dtype real = desc->in[HEAD_X].dtype;
+    return tr__dtype_is_real(real) && tr__lce_supports(desc, real);
 }
 
 static bool supports_logits(const tr_op_desc *desc) {
-    return tr__lce_supports(desc, TR_F32) && !(desc->accumulate & 1);
+    return supports(desc) && desc->out[0].dtype == TR_F32 && !(desc->accumulate & 1);
 }
 
 static const tr_kernel forward = {.name = "linear_cross_entropy.cuda",

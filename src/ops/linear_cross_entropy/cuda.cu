@@ -2,6 +2,15 @@
 
 #include "ops/linear_cross_entropy/cuda_row.cuh"
 
+// The logits' gradients; scale: the seed over the sum of all e^(logit - top).
+template <class T>
+static __device__ void put_gradients(const tr_cuda_cross_entropy_args &a, float *row,
+                                     int32_t target, float top, float scale) {
+    TR_CUDA_ROW_PUT(T, row, a.width,
+                    (target >= 0 ? expf(row[v] - top) * scale : 0) -
+                        (v == target ? a.seed : 0));
+}
+
 // blockIdx.x: row
 extern "C" __global__ void tr_cuda_cross_entropy(tr_cuda_cross_entropy_args a) {
     float *row = a.logits + blockIdx.x * a.width;
@@ -9,10 +18,9 @@ extern "C" __global__ void tr_cuda_cross_entropy(tr_cuda_cross_entropy_args a) {
     tr_cuda_row_best best = tr_cuda_find_best(row, a.width);
     float top = best.value, wanted = target >= 0 ? row[target] : 0;
     double sum = tr_cuda_sum_exp(row, a.width, top); // all threads have read the row
-    float scale = target >= 0 ? a.seed / (float)sum : 0;
-    for (int64_t v = threadIdx.x; a.gradients && v < a.width; v += TR_CUDA_THREADS) {
-        float g = target >= 0 ? expf(row[v] - top) * scale : 0;
-        row[v] = v == target ? g - a.seed : g;
+    if (a.gradients) {
+        float scale = target >= 0 ? a.seed / (float)sum : 0;
+        TR_CUDA_BY_REAL(a.real, put_gradients, a, row, target, top, scale);
     }
     if (threadIdx.x == 0) {
         tr_cuda_row_sums own = {0, 0, 0};
@@ -50,11 +58,18 @@ extern "C" __global__ void tr_cuda_last_targets(tr_cuda_last_targets_args a) {
 }
 TR_CUDA_KERNEL(tr_cuda_last_targets);
 
-extern "C" __global__ void tr_cuda_take_rows(tr_cuda_take_rows_args a) {
+template <class T> static __device__ void take_rows(const tr_cuda_take_rows_args &a) {
+    const T *x = (const T *)a.x;
+    T *to = (T *)a.to;
     TR_CUDA_LOOP(i, a.samples * a.width) {
         int64_t b = i / a.width, c = i % a.width, row = a.rows[b];
-        a.to[i] = row >= 0 ? a.x[(b * a.length + row) * a.width + c] : 0;
+        int64_t from = (b * a.length + row) * a.width + c;
+        tr_cuda_set(&to[i], row >= 0 ? tr_cuda_get(x[from]) : 0);
     }
+}
+
+extern "C" __global__ void tr_cuda_take_rows(tr_cuda_take_rows_args a) {
+    TR_CUDA_BY_REAL(a.real, take_rows, a);
 }
 TR_CUDA_KERNEL(tr_cuda_take_rows);
 

@@ -17,6 +17,7 @@ typedef struct tr_cuda_cross_entropy_args {
     int64_t width;
     float seed;
     int32_t gradients;
+    int32_t real; // tr_dtype of the gradients, which begin where their logits do
     tr_cuda_row_sums *each; // [rows]
 } tr_cuda_cross_entropy_args;
 
@@ -36,10 +37,11 @@ typedef struct tr_cuda_last_targets_args {
 
 // to: [samples, width], the rows [rows] of x [samples, length, width]; zeros for -1
 typedef struct tr_cuda_take_rows_args {
-    const float *x;
+    const void *x;
     const int64_t *rows;
     int64_t samples, length, width;
-    float *to;
+    void *to;
+    int32_t real; // tr_dtype of both
 } tr_cuda_take_rows_args;
 
 // y = 0 in the rows that are -1. y: [samples, width]

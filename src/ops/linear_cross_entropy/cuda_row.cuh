@@ -2,6 +2,7 @@
 #ifndef TR_OPS_LINEAR_CROSS_ENTROPY_CUDA_ROW_H
 #define TR_OPS_LINEAR_CROSS_ENTROPY_CUDA_ROW_H
 
+#include "backend/cuda/real.cuh"
 #include "backend/cuda/sums.cuh"
 
 typedef struct tr_cuda_row_best {
@@ -50,5 +51,18 @@ static __device__ inline double tr_cuda_sum_exp(const float *row, int64_t width,
     }
     return tr_cuda_block_sum(sum);
 }
+
+// The block writes a row's gradients over its logits, which are f32: from where the row
+// begins, a T for each. What a turn writes has been read before it. EXPR: the gradient
+// of logit v.
+#define TR_CUDA_ROW_PUT(T, row, width, EXPR)                                           \
+    for (int64_t start = 0; start < (width); start += TR_CUDA_THREADS) {               \
+        int64_t v = start + threadIdx.x;                                               \
+        float gradient = v < (width) ? (EXPR) : 0;                                     \
+        __syncthreads();                                                               \
+        if (v < (width)) {                                                             \
+            tr_cuda_set(&((T *)(row))[v], gradient);                                   \
+        }                                                                              \
+    }
 
 #endif

@@ -1,6 +1,7 @@
 #include "ops/linear_cross_entropy_slice/cuda.h"
 
 #include "base/checked.h"
+#include "base/half.h"
 #include "ops/linear_cross_entropy/cuda_head.h"
 #include "ops/linear_cross_entropy_slice/operands.h"
 
@@ -57,7 +58,7 @@ static void launch_forward(const tr_op_desc *desc, void *state,
     int64_t chunk = tr__cuda_head_rows(desc);
     for (int64_t first = 0; first < d.rows; first += chunk) {
         part.rows = tr__min_i64(chunk, d.rows - first);
-        tr__cuda_head_logits(launch, &part, first, launch->workspace);
+        tr__cuda_head_logits(desc, launch, &part, first, launch->workspace);
         fold(desc, launch, &part, first);
     }
 }
@@ -72,6 +73,7 @@ static void soften(const tr_op_desc *desc, const tr_launch *launch,
         .rows = part->rows,
         .width = part->out,
         .first = first_class(desc),
+        .real = (int32_t)desc->in[HEAD_X].dtype,
         .before = running_at(launch->in[SLICE_BEFORE], first),
         .after = running_at(launch->in[SLICE_AFTER], first),
         .dafter = running_at(launch->in[SLICE_DAFTER], first),
@@ -92,9 +94,9 @@ static void launch_backward(const tr_op_desc *desc, void *state,
     int64_t chunk = tr__cuda_head_rows(desc);
     for (int64_t first = 0; first < d.rows; first += chunk) {
         part.rows = tr__min_i64(chunk, d.rows - first);
-        tr__cuda_head_logits(launch, &part, first, launch->workspace);
+        tr__cuda_head_logits(desc, launch, &part, first, launch->workspace);
         soften(desc, launch, &part, first);
-        tr__cuda_head_gradients(launch, &part, first, launch->workspace);
+        tr__cuda_head_gradients(desc, launch, &part, first, launch->workspace);
     }
 }
 
@@ -136,11 +138,13 @@ static void launch_loss_backward(const tr_op_desc *desc, void *state,
 // ---- what they support and cost
 
 static bool supports(const tr_op_desc *desc) {
-    return tr__lce_slice_supports(desc, TR_F32);
+    tr_dtype real = desc->in[HEAD_X].dtype;
+    return tr__dtype_is_real(real) && tr__lce_slice_supports(desc, real);
 }
 
 static bool supports_backward(const tr_op_desc *desc) {
-    return tr__lce_slice_backward_supports(desc, TR_F32);
+    tr_dtype real = desc->in[HEAD_X].dtype;
+    return tr__dtype_is_real(real) && tr__lce_slice_backward_supports(desc, real);
 }
 
 static bool supports_loss(const tr_op_desc *desc) {

@@ -56,21 +56,32 @@ extern "C" __global__ void tr_cuda_slice_fold(tr_cuda_slice_fold_args a) {
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_slice_fold);
 
+// A row's gradients: of each logit factor e^(logit - top), of the target's `picked`
+// more.
+typedef struct softening {
+    float top, factor, picked;
+    int64_t place;
+} softening;
+
+template <class T>
+static __device__ void put_gradients(float *row, int64_t width, const softening &s) {
+    TR_CUDA_ROW_PUT(T, row, width,
+                    (s.factor != 0 ? s.factor * expf(row[v] - s.top) : 0) +
+                        (v == s.place ? s.picked : 0));
+}
+
 // The sum is taken off in two steps, its f32 part from each logit and the rest at once:
 // that of a large sum would be lost in f32.
 extern "C" __global__ void tr_cuda_slice_soften(tr_cuda_slice_soften_args a) {
-    int64_t row = blockIdx.x, place = place_of(a.targets[row], a.first, a.width);
-    float *logits = a.logits + row * a.width;
+    int64_t row = blockIdx.x;
     bool there = a.targets[row] >= 0;
     double lse = a.after[2 * row + LSE];
-    float top = (float)lse, picked = (float)a.dafter[2 * row + PICKED];
-    float factor = (float)(a.dafter[2 * row + LSE] * exp(top - lse));
-    for (int64_t v = threadIdx.x; v < a.width; v += TR_CUDA_THREADS) {
-        float g = there ? factor * expf(logits[v] - top) : 0;
-        logits[v] = v == place ? g + picked : g;
-    }
+    softening s = {(float)lse, 0, (float)a.dafter[2 * row + PICKED],
+                   place_of(a.targets[row], a.first, a.width)};
+    s.factor = there ? (float)(a.dafter[2 * row + LSE] * exp(s.top - lse)) : 0;
+    TR_CUDA_BY_REAL(a.real, put_gradients, a.logits + row * a.width, a.width, s);
 }
-TR_CUDA_KERNEL(tr_cuda_slice_soften);
+TR_CUDA_KERNEL_MEETS(tr_cuda_slice_soften);
 
 extern "C" __global__ void tr_cuda_slice_before(tr_cuda_slice_soften_args a) {
     TR_CUDA_LOOP(row, a.rows) {

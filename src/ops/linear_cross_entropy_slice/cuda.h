@@ -21,6 +21,7 @@ typedef struct tr_cuda_slice_soften_args {
     float *logits;
     const int32_t *targets;
     int64_t rows, width, first;
+    int32_t real; // tr_dtype of the gradients, which begin where their logits do
     const double *before, *after, *dafter;
     double *dbefore;
     int32_t add; // to dbefore

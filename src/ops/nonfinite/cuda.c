@@ -22,7 +22,7 @@ static void launch_nonfinite(const tr_op_desc *desc, void *state,
 
 static bool supports(const tr_op_desc *desc) {
     tr_dtype dtype = desc->in[0].dtype;
-    return dtype == TR_F32 || tr__dtype_is_half(dtype);
+    return tr__dtype_is_real(dtype);
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {

@@ -5,18 +5,20 @@
 
 // y = max(x, 0). x, y: [count]
 typedef struct tr_cuda_relu_args {
-    const float *x;
-    float *y;
+    const void *x;
+    void *y;
     int64_t count;
-    int32_t add; // to y
+    int32_t real; // tr_dtype of all of them
+    int32_t add;  // to y
 } tr_cuda_relu_args;
 
 // dx = dy where y > 0. dy, y, dx: [count]
 typedef struct tr_cuda_relu_backward_args {
-    const float *dy, *y;
-    float *dx;
+    const void *dy, *y;
+    void *dx;
     int64_t count;
-    int32_t add; // to dx
+    int32_t real; // tr_dtype of all of them
+    int32_t add;  // to dx
 } tr_cuda_relu_backward_args;
 
 #endif

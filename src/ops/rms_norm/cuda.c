@@ -73,6 +73,8 @@ static void launch_weight(const tr_launch *launch,
         launch, (tr_cuda_column_sums_args){.x = args->parts,
                                            .rows = parts,
                                            .width = args->s.weights,
+                                           .pitch = args->s.weights,
+                                           .real = TR_F32,
                                            .sums = launch->out[1],
                                            .add = launch->accumulate >> 1 & 1});
 }
