@@ -5,8 +5,9 @@
 #include "calibrate/calibrate.h"
 #include "plan/plan.h"
 
-// Of one thread: memory and copies as servers have them.
-static const double memory = 10e9, copies = 8e9, link = 3e9, disk = 1e9;
+// Of one thread, or one multiprocessor of a GPU: memory as servers have it. Copies
+// within the host's memory, and to a device over PCIe 4.0.
+static const double memory = 10e9, copies = 8e9, bus = 25e9, link = 3e9, disk = 1e9;
 static const double launch = 2e-6, message = 2e-5, block = 1e-4;
 
 static void set_way(tr_machine *m, tr_way way, double rate, double latency) {
@@ -29,16 +30,19 @@ tr_status tr__calibrate_nominal(const tr_plan_request *request, tr_machine **out
     m->flops = tr__backend(target.backend)->usual_rate(target.level, target.workers);
     m->half_flops = m->flops;
     m->memory_rate = memory * target.workers;
-    m->host_rate = memory * target.workers * (double)m->ranks_per_node;
-    m->host_is_device = true;
+    bool discrete = tr__backend(target.backend)->discrete;
+    int host_workers = tr__request_host(request).workers;
+    double copied = discrete ? bus : copies;
+    m->host_rate = memory * host_workers * (double)m->ranks_per_node;
+    m->host_is_device = !discrete;
     m->launch = launch;
     for (int i = 0; i < TR_RATED_OPS; i++) {
         m->op_launch[i] = -1;
     }
     set_way(m, TR_WAY_INSIDE, link, message);
     set_way(m, TR_WAY_BETWEEN, link, message);
-    set_way(m, TR_WAY_TO_DEVICE, copies, launch);
-    set_way(m, TR_WAY_TO_HOST, copies, launch);
+    set_way(m, TR_WAY_TO_DEVICE, copied, launch);
+    set_way(m, TR_WAY_TO_HOST, copied, launch);
     set_way(m, TR_WAY_NVME_READ, disk, block);
     set_way(m, TR_WAY_NVME_WRITE, disk, block);
     m->link_interference = m->copy_interference = 0.5;

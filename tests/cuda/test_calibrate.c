@@ -63,6 +63,7 @@ static void a_device_that_is_not_here_is_a_usual_one(void **state) {
     assert_int_equal(calibrate(&machine, &err), TR_OK);
     test_device_set_count(1);
     assert_non_null(strstr(machine->name, "not measured"));
+    assert_false(machine->host_is_device);
     tr_machine_close(machine);
 }
 
