@@ -2,7 +2,7 @@
 bf16 autocast, or compiled.
 
     torch_gpt2.py [--context 1024] [--micro-batch 1] [--accumulation 4] [--steps 3]
-                  [--bf16] [--compile]
+                  [--width 768] [--heads 12] [--bf16] [--compile] [--device cpu]
 """
 import argparse
 import contextlib
@@ -34,33 +34,47 @@ def parse(options):
     options.add_argument("--layers", type=int, default=12)
     options.add_argument("--compile", action="store_true", help="with torch.compile")
     options.add_argument("--bf16", action="store_true", help="with autocast")
+    options.add_argument("--device", default="cpu", help="cpu, cuda")
     return options.parse_args()
+
+
+def settle(device):
+    """Waits for what a GPU was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def run(model, args):
     """Trains on random bytes and reports; the model has loss(ids, targets)."""
-    optimizer = gpt2.make_adamw(model, 1e-4, (0.9, 0.999), 0.1)
+    device = torch.device(args.device)
+    optimizer = gpt2.make_adamw(model.to(device), 1e-4, (0.9, 0.999), 0.1)
     if args.compile:
         model.loss = torch.compile(model.loss)
     cast = contextlib.nullcontext
     if args.bf16:
-        cast = functools.partial(torch.autocast, "cpu", torch.bfloat16)
+        cast = functools.partial(torch.autocast, device.type, torch.bfloat16)
     seconds = []
     for _ in range(args.steps):
         batches = []
         for _ in range(args.accumulation):
-            ids = torch.randint(256, (args.micro_batch, args.context + 1))
+            shape = (args.micro_batch, args.context + 1)
+            ids = torch.randint(256, shape, device=device)
             batches.append((ids[:, :-1], ids[:, 1:]))
+        settle(device)
         begin = time.perf_counter()
         step(model, optimizer, batches, cast)
+        settle(device)
         seconds.append(time.perf_counter() - begin)
     measure.report(args.accumulation * args.micro_batch * args.context, seconds)
 
 
 def main():
-    args = parse(argparse.ArgumentParser(description=__doc__.splitlines()[0]))
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--width", type=int, default=768)
+    options.add_argument("--heads", type=int, default=12)
+    args = parse(options)
     torch.manual_seed(1)
-    run(gpt2.Gpt2(50257, args.context, args.layers, 768, 12), args)
+    run(gpt2.Gpt2(50257, args.context, args.layers, args.width, args.heads), args)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""transformers' Llama of SmolLM2-135M's sizes in PyTorch, with its fused attention: tokens a
+"""transformers' Llama of SmolLM2-135M's or Llama 7B's sizes in PyTorch, with its fused attention: tokens a
 second and peak memory. In float32 and eager, or with bf16 autocast, or compiled.
 
     torch_llama.py [--context 1024] [--micro-batch 1] [--accumulation 4] [--steps 3]
-                   [--layers 30] [--bf16] [--compile]
+                   [--layers 30] [--size smollm2|7b] [--bf16] [--compile] [--device cpu]
 """
 import argparse
 
@@ -11,6 +11,16 @@ import torch.nn.functional as F
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import torch_gpt2
+
+
+SIZES = {
+    "smollm2": {"vocab_size": 49152, "hidden_size": 576, "intermediate_size": 1536,
+                "num_attention_heads": 9, "num_key_value_heads": 3,
+                "tie_word_embeddings": True,
+                "rope_parameters": {"rope_type": "default", "rope_theta": 100000.0}},
+    "7b": {"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
+           "num_attention_heads": 32},
+}
 
 
 class Llama(LlamaForCausalLM):
@@ -22,13 +32,11 @@ class Llama(LlamaForCausalLM):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--size", choices=SIZES, default="smollm2")
     args = torch_gpt2.parse(options)
     torch.manual_seed(1)
-    config = LlamaConfig(
-        vocab_size=49152, hidden_size=576, intermediate_size=1536,
-        num_hidden_layers=args.layers, num_attention_heads=9, num_key_value_heads=3,
-        max_position_embeddings=8192, tie_word_embeddings=True,
-        rope_parameters={"rope_type": "default", "rope_theta": 100000.0})
+    config = LlamaConfig(num_hidden_layers=args.layers, max_position_embeddings=8192,
+                         **SIZES[args.size])
     config._attn_implementation = "sdpa"
     torch_gpt2.run(Llama(config).train(), args)
 
