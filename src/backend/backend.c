@@ -33,6 +33,10 @@ const tr_memory_source *tr__backend_host_memory(const tr_backend *backend) {
     return backend->host_memory ? backend->host_memory : &tr__host_memory;
 }
 
+bool tr__backend_has(const tr_backend *backend, int number, tr_device *out) {
+    return backend->device && backend->device(number, out, NULL) == TR_OK;
+}
+
 void tr__backend_launch(const tr_backend *backend, const tr_kernel *kernel,
                         const tr_op_desc *desc, void *state, const tr_launch *launch) {
     if (backend->launch) {

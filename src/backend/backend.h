@@ -69,6 +69,9 @@ typedef struct tr_backend {
 // Where arenas of the device get their memory, and those of the host beside it.
 const tr_memory_source *tr__backend_memory(const tr_backend *backend);
 const tr_memory_source *tr__backend_host_memory(const tr_backend *backend);
+// Is there a device of its own with that number, one that this build can use? *out:
+// which. false: also where the machine itself is the device.
+bool tr__backend_has(const tr_backend *backend, int number, tr_device *out);
 // What launch and reach of the backend do, or the same without them.
 void tr__backend_launch(const tr_backend *backend, const tr_kernel *kernel,
                         const tr_op_desc *desc, void *state, const tr_launch *launch);

@@ -200,8 +200,7 @@ static int64_t memory_of(const tr_calibration *how) {
 static void describe_memory(const tr_measuring *m, tr_machine *machine) {
     tr_device device;
     machine->capacity[TR_SPACE_DEVICE] = tr__machine_memory() / machine->ranks_per_node;
-    if (m->backend->device &&
-        m->backend->device(m->request->device, &device, NULL) == TR_OK) {
+    if (tr__backend_has(m->backend, m->request->device, &device)) {
         machine->capacity[TR_SPACE_HOST] = tr__machine_memory();
         machine->capacity[TR_SPACE_DEVICE] = device.memory;
     }
@@ -287,8 +286,7 @@ static tr_status calibrate(const tr_plan_request *request, tr_comm *comm,
 static bool is_here(const tr_plan_request *request) {
     const tr_backend *backend = tr__backend(request->backend);
     tr_device ignored;
-    return !backend->device ||
-           backend->device(request->device, &ignored, NULL) == TR_OK;
+    return !backend->device || tr__backend_has(backend, request->device, &ignored);
 }
 
 tr_status tr__calibrate(const tr_plan_request *request, tr_comm *comm,

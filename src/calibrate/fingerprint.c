@@ -90,8 +90,7 @@ static unsigned long long device_of(const char *folder) {
 static void name_device(const tr_measuring *m, char name[2 * LINE]) {
     tr_device device;
     name[0] = '\0';
-    if (m->backend->device &&
-        m->backend->device(m->request->device, &device, NULL) == TR_OK) {
+    if (tr__backend_has(m->backend, m->request->device, &device)) {
         snprintf(name, 2 * LINE, ", %s of %lld bytes", device.name,
                  (long long)device.memory);
     }

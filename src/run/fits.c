@@ -28,8 +28,7 @@ static tr_status fits_device(const tr_plan *plan, tr_error *err) {
     int64_t bytes = tr_plan_ledger(plan)->total[TR_SPACE_DEVICE];
     char want[32], have[32], beside[32], name[32];
     tr_device device;
-    if (!has_own_memory(r) ||
-        tr__backend(r->backend)->device(r->device, &device, NULL) != TR_OK ||
+    if (!tr__backend_has(tr__backend(r->backend), r->device, &device) ||
         bytes <= device.memory - TR_DEVICE_BESIDE) {
         return TR_OK;
     }

@@ -71,7 +71,7 @@ static bool choose(tr_run *run, tr_backend_id id) {
     tr_device device;
     tr_error why = {0};
     char name[32];
-    if (!backend->device || backend->device(0, &device, NULL) != TR_OK) {
+    if (!tr__backend_has(backend, 0, &device)) {
         return false;
     }
     tr__device_print(id, 0, name, sizeof name);

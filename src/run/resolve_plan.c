@@ -103,7 +103,7 @@ static bool has_device(const tr_run *run, int64_t budget[TR_SPACES]) {
     const tr_backend *backend = tr__backend(r->backend);
     int ranks = run->comm ? tr__comm_local_ranks(run->comm) : 1;
     tr_device device;
-    if (!backend->device || backend->device(r->device, &device, NULL) != TR_OK) {
+    if (!tr__backend_has(backend, r->device, &device)) {
         return false;
     }
     int64_t memory = tr__machine_memory();
