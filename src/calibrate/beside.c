@@ -34,6 +34,16 @@ tr_status tr__measure_moves(tr_measuring *m, const tr_mover *mover, int count,
     return timed(m, mover, count, NULL, seconds);
 }
 
+tr_status tr__measure_move(tr_measuring *m, const tr_mover *mover, int count,
+                           double *each) {
+    tr_status status = tr__measure_moves(m, mover, 2, each);
+    if (status == TR_OK) {
+        status = tr__measure_moves(m, mover, count, each);
+    }
+    *each /= count;
+    return status;
+}
+
 // Rank 0 says how many of each, so that all move the same.
 tr_status tr__measure_beside(tr_measuring *m, const tr_mover *mover, double each,
                              int most, double *part) {

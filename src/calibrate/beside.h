@@ -15,6 +15,9 @@ typedef struct tr_mover {
 // Seconds of `count` orders, all ranks beginning together.
 tr_status tr__measure_moves(tr_measuring *m, const tr_mover *mover, int count,
                             double *seconds);
+// The same of one order, where others have gone before.
+tr_status tr__measure_move(tr_measuring *m, const tr_mover *mover, int count,
+                           double *each);
 // What computing and the mover take from each other, where `each` is the seconds of one
 // order; no more than `most` are under way.
 tr_status tr__measure_beside(tr_measuring *m, const tr_mover *mover, double each,

@@ -39,17 +39,12 @@ static tr_status carry(const tr_mover *mover, int count, void (*between)(void *)
     return TR_OK;
 }
 
-// Seconds of one order, the first of which are not counted.
+// Seconds of one order.
 static tr_status seconds_of(tr_measuring *m, carrying *c, tr_carry_kind kind, int count,
                             double *each) {
     tr_mover mover = {carry, c};
     c->kind = kind;
-    tr_status status = tr__measure_moves(m, &mover, 2, each);
-    if (status == TR_OK) {
-        status = tr__measure_moves(m, &mover, count, each);
-    }
-    *each /= count;
-    return status;
+    return tr__measure_move(m, &mover, count, each);
 }
 
 static tr_status beside(tr_measuring *m, carrying *c, tr_carry_kind kind, double each,

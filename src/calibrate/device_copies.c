@@ -25,17 +25,12 @@ static tr_status copy(const tr_mover *mover, int count, void (*between)(void *),
     return TR_OK;
 }
 
-// Seconds of one order, the first of which are not counted.
+// Seconds of one order.
 static tr_status seconds_of(tr_measuring *m, copying *c, int64_t bytes, int count,
                             double *each) {
     const tr_mover mover = {copy, c};
     c->bytes = bytes;
-    tr_status status = tr__measure_moves(m, &mover, 2, each);
-    if (status == TR_OK) {
-        status = tr__measure_moves(m, &mover, count, each);
-    }
-    *each /= count;
-    return status;
+    return tr__measure_move(m, &mover, count, each);
 }
 
 static tr_status measure_way(tr_measuring *m, copying *c, int64_t block, tr_way way) {

@@ -34,12 +34,9 @@ static tr_status measure(tr_measuring *m, exchange *x) {
     tr_mover mover = {move, x};
     int peers = tr_comm_ranks(m->comm) - 1;
     double large = 0, small = 0, part = 0;
-    tr_status status = tr__measure_moves(m, &mover, 2, &large);
+    tr_status status = tr__measure_move(m, &mover, LARGE, &large);
     if (status == TR_OK) {
-        status = tr__measure_moves(m, &mover, LARGE, &large);
-    }
-    if (status == TR_OK) {
-        status = tr__measure_beside(m, &mover, large / LARGE, TR_COMM_QUEUE - 1, &part);
+        status = tr__measure_beside(m, &mover, large, TR_COMM_QUEUE - 1, &part);
     }
     x->floats = LITTLE;
     if (status == TR_OK) {
@@ -48,7 +45,7 @@ static tr_status measure(tr_measuring *m, exchange *x) {
     if (status == TR_OK) {
         double bytes = (double)(FLOATS * sizeof(float)) * peers;
         for (int way = TR_WAY_INSIDE; way <= TR_WAY_BETWEEN; way++) {
-            machine->way[way].rate = bytes / (large / LARGE);
+            machine->way[way].rate = bytes / large;
             machine->way[way].latency = small / SMALL;
         }
         machine->link_interference = part;
