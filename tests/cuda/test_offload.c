@@ -1,10 +1,9 @@
 // Offload on the CUDA backend, on a device of the host's memory and threads:
 // parameters, gradients, states and boundaries on the host or on NVMe.
+#include "cuda/trained.h"
 #include "exec/walk.h"
 #include "guard/guard.h"
-#include "train/snapshot.h"
 
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,11 +34,6 @@ static const place places[] = {
     {{OPTIMIZER "nvme", NVME, "memory.nvme.gradients=true"}, false},
 };
 
-typedef struct trained {
-    tr_step_result steps[STEPS];
-    snapshot start, end;
-} trained;
-
 static void open_run(trial *t, const char *device, const place *p) {
     const char *const set[] = {device, p->set[0], p->set[1], p->set[2]};
     tr_run_options options = {
@@ -50,27 +44,8 @@ static void open_run(trial *t, const char *device, const place *p) {
 static void train(const char *device, const place *p, trained *out) {
     trial t;
     open_run(&t, device, p);
-    snapshot_take(&out->start, &t);
-    trial_steps(&t, STEPS, out->steps);
-    snapshot_take(&out->end, &t);
+    trained_make(&t, STEPS, out);
     trial_close(&t);
-}
-
-static void forget(trained *t) {
-    snapshot_free(&t->start);
-    snapshot_free(&t->end);
-}
-
-static void assert_close(const trained *cpu, const trained *cuda, const char *what) {
-    for (int s = 0; s < STEPS; s++) {
-        const tr_step_result *a = &cpu->steps[s], *b = &cuda->steps[s];
-        if (!(fabs(a->loss - b->loss) <= 1e-5) ||
-            !(fabs(b->grad_norm / a->grad_norm - 1) <= 1e-5)) {
-            fail_msg("%s, step %d: loss %.9g for %.9g, gradient norm %.9g for %.9g",
-                     what, s + 1, b->loss, a->loss, b->grad_norm, a->grad_norm);
-        }
-    }
-    snapshot_assert_close(&cpu->start, &cpu->end, &cuda->end, 1e-4, what);
 }
 
 // As on the CPU; where the device updates, as if all were there, bit for bit.
@@ -85,14 +60,14 @@ static void as_on_the_cpu(void **state) {
         test_guard_set_seed((uint64_t)i);
         train("device=cpu", p, &cpu);
         train("device=cuda", p, &cuda);
-        assert_close(&cpu, &cuda, p->set[0]);
+        trained_assert_close(&cpu, &cuda, p->set[0]);
         if (p->updates) {
             snapshot_assert_same(&all.end, &cuda.end);
         }
-        forget(&cpu);
-        forget(&cuda);
+        trained_free(&cpu);
+        trained_free(&cuda);
     }
-    forget(&all);
+    trained_free(&all);
 }
 
 // Bytes that go to the host and come back are those of the plan.

@@ -1,7 +1,7 @@
 // Training on the CUDA backend, on a device of the host's memory and threads: as on the
 // CPU, whatever the pace of its streams.
+#include "cuda/trained.h"
 #include "guard/guard.h"
-#include "train/snapshot.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -36,12 +36,6 @@ static void go_to(const char *folder) {
     assert_int_equal(chdir(path), 0);
 }
 
-// What a run has come to.
-typedef struct trained {
-    tr_step_result steps[STEPS];
-    snapshot start, end;
-} trained;
-
 // The marks are what the plan says. (The ledger's host also has the data.)
 static void check_arenas(const trial *t) {
     for (int space = 0; space < TR_SPACE_NVME; space++) {
@@ -60,29 +54,9 @@ static void train(const char *device, const example *of, int cut, trained *out) 
                               .resume = "never"};
     trial t;
     trial_open(&t, &options);
-    snapshot_take(&out->start, &t);
-    trial_steps(&t, STEPS, out->steps);
-    snapshot_take(&out->end, &t);
+    trained_make(&t, STEPS, out);
     check_arenas(&t);
     trial_close(&t);
-}
-
-static void forget(trained *t) {
-    snapshot_free(&t->start);
-    snapshot_free(&t->end);
-}
-
-static void assert_close(const trained *cpu, const trained *cuda, const char *what) {
-    for (int s = 0; s < STEPS; s++) {
-        const tr_step_result *a = &cpu->steps[s], *b = &cuda->steps[s];
-        if (!(fabs(a->loss - b->loss) <= 1e-5) ||
-            !(fabs(b->grad_norm / a->grad_norm - 1) <= 1e-5)) {
-            fail_msg("%s, step %d: loss %.9g for %.9g, gradient norm %.9g for %.9g",
-                     what, s + 1, b->loss, a->loss, b->grad_norm, a->grad_norm);
-        }
-        assert_true(a->targets == b->targets && a->accuracy == b->accuracy);
-    }
-    snapshot_assert_close(&cpu->start, &cpu->end, &cuda->end, 1e-4, what);
 }
 
 // In 16 bits sums are rounded elsewhere than on the CPU: the first loss is that of the
@@ -106,8 +80,8 @@ static void in_16_bits(void **state) {
     train("device=cpu", of, of->first, &cpu);
     train("device=cuda", of, of->first, &cuda);
     assert_beside(&cpu, &cuda, of->folder);
-    forget(&cpu);
-    forget(&cuda);
+    trained_free(&cpu);
+    trained_free(&cuda);
 }
 
 static void as_on_the_cpu(void **state) {
@@ -118,9 +92,9 @@ static void as_on_the_cpu(void **state) {
         test_guard_set_seed((uint64_t)c);
         train("device=cpu", of, c, &cpu);
         train("device=cuda", of, c, &cuda);
-        assert_close(&cpu, &cuda, of->folder);
-        forget(&cpu);
-        forget(&cuda);
+        trained_assert_close(&cpu, &cuda, of->folder);
+        trained_free(&cpu);
+        trained_free(&cuda);
     }
 }
 
@@ -135,9 +109,9 @@ static void at_any_pace(void **state) {
         test_guard_set_seed(seed);
         train("device=cuda", of, of->first, &other);
         snapshot_assert_same(&first.end, &other.end);
-        forget(&other);
+        trained_free(&other);
     }
-    forget(&first);
+    trained_free(&first);
 }
 
 #define GOLDEN "goldens/"
