@@ -219,6 +219,10 @@ struct tr_op {
     // op reads what the cache holds of positions before run->position, and writes what
     // it makes of the positions from there on. NULL: the op has no cache.
     const tr_op *cached;
+    // Of an op whose product can take operands of 8 bits: the op that runs in its place
+    // in the units that multiply so (tr_plan_request.fp8), with the same attributes and
+    // operands. NULL: there is none.
+    const tr_op *fp8;
     // The description of a node's cache for this number of positions. Set together with
     // `cached`.
     tr_tensor_desc (*cache)(const tr_op_node *node, int64_t positions);

@@ -33,6 +33,17 @@ typedef enum tr_measure {
     TR_MEASURE_ALWAYS
 } tr_measure;
 
+// Products of 8 bits, of the linear layers of a model's blocks, which are the units
+// that have one before the head. Operands are rounded to E4M3, and gradients in the
+// backward to E5M2, with a power of two as the scale of each tensor, which follows from
+// the tensor's largest absolute value. They are summed in f32. All else stays as in
+// bf16.
+typedef struct tr_plan_fp8 {
+    bool enabled; // only with compute bf16
+    // The first and the last so many blocks multiply in bf16.
+    int64_t first_blocks_bf16, last_blocks_bf16;
+} tr_plan_fp8;
+
 // A plan is a function of this request alone. Counts are in samples.
 typedef struct tr_plan_request {
     const tr_model *model;      // must outlive the plan
@@ -82,9 +93,10 @@ typedef struct tr_plan_request {
     // `compute`, and the plan keeps them in that type alone. false: it also keeps f32
     // masters, so no value loses precision.
     bool frozen_half;
-    tr_dtype compute;   // of weights, activations and their gradients: f32 (also
-                        // TR_NONE), bf16 or f16. The weights that the update changes
-                        // and optimizer state are f32
+    tr_dtype compute; // of weights, activations and their gradients: f32 (also
+                      // TR_NONE), bf16 or f16. The weights that the update changes
+                      // and optimizer state are f32
+    tr_plan_fp8 fp8;
     tr_dtype sums;      // of gradients, over micro-batches and ranks: f32 (also
                         // TR_NONE), bf16 or f16; 64-bit integers, whose scale each
                         // step sets, where the run is reproducible

@@ -1,6 +1,7 @@
 // Pass: one program for each kind of unit, and each choice of what it recomputes.
 #include "base/checked.h"
 #include "base/memory.h"
+#include "plan/fp8.h"
 #include "plan/freeze.h"
 #include "plan/passes.h"
 #include "plan/plan.h"
@@ -23,6 +24,7 @@ static int same_kind(const tr_plan *plan, int unit, const tr_compile_request *re
     for (int u = 0; u < unit; u++) {
         const tr_unit_program *program = plan->units[u].program;
         if (plan->units[u].owns_program && program->recomputed == request->recomputed &&
+            plan->units[u].fp8 == plan->units[unit].fp8 &&
             strcmp(units[u].kind, units[unit].kind) == 0 &&
             units[u].build == units[unit].build &&
             memcmp(program->graph->input_fixed, request->input_fixed,
@@ -99,6 +101,26 @@ static int64_t piece_of(const tr_plan_request *r) {
     return r->cache_positions > 0 ? tr__max_i64(r->cache_piece, sample->dim[0]) : 0;
 }
 
+// The program of unit u behind these inputs: that of an earlier unit of its kind, or a
+// new one.
+static tr_status compile_one(tr_plan *plan, int u, const tr_compile_request *request,
+                             const tr_tensor_desc *inputs, int input_count,
+                             tr_error *err) {
+    const tr_model_unit *unit = &plan->request.model->units[u];
+    int twin = same_kind(plan, u, request);
+    tr_status status;
+    if (twin >= 0) {
+        plan->units[u].program = plan->units[twin].program;
+        status = same_inputs(plan->units[u].program->graph, inputs, input_count,
+                             unit->name, err);
+    } else {
+        status = tr__unit_compile(request, unit, inputs, input_count, &plan->batch,
+                                  &plan->units[u].program, err);
+        plan->units[u].owns_program = status == TR_OK;
+    }
+    return status == TR_OK ? check_loss(plan, u, err) : status;
+}
+
 tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     tr_compile_request request = {.micro_batch = r->micro_batch,
@@ -117,27 +139,14 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
     if (!plan->units) {
         return tr_fail(err, TR_MEMORY, "no memory for the plan's units");
     }
-    for (int u = 0; u < plan->unit_count; u++) {
-        const tr_model_unit *unit = &r->model->units[u];
+    tr_status status = tr__fp8_units(plan, err);
+    for (int u = 0; u < plan->unit_count && status == TR_OK; u++) {
         request.recomputed = recomputed_of(r, u);
-        int twin = same_kind(plan, u, &request);
-        tr_status status;
-        if (twin >= 0) {
-            plan->units[u].program = plan->units[twin].program;
-            status = same_inputs(plan->units[u].program->graph, inputs, input_count,
-                                 unit->name, err);
-        } else {
-            status = tr__unit_compile(&request, unit, inputs, input_count, &plan->batch,
-                                      &plan->units[u].program, err);
-            plan->units[u].owns_program = status == TR_OK;
-        }
+        request.fp8 = plan->units[u].fp8;
+        status = compile_one(plan, u, &request, inputs, input_count, err);
         if (status == TR_OK) {
-            status = check_loss(plan, u, err);
+            outputs_of(plan->units[u].program, inputs, &input_count, &request);
         }
-        if (status != TR_OK) {
-            return status;
-        }
-        outputs_of(plan->units[u].program, inputs, &input_count, &request);
     }
-    return check_trained(plan, err);
+    return status == TR_OK ? check_trained(plan, err) : status;
 }

@@ -172,6 +172,19 @@ static tr_status check_recomputed(const tr_plan_request *r, tr_error *err) {
     return TR_OK;
 }
 
+static tr_status check_fp8(const tr_plan_request *r, tr_error *err) {
+    if (r->fp8.first_blocks_bf16 < 0 || r->fp8.last_blocks_bf16 < 0) {
+        return tr_fail(err, TR_USAGE,
+                       "fp8: a number of blocks in bf16 that is below 0");
+    }
+    return !r->fp8.enabled || r->compute == TR_BF16
+               ? TR_OK
+               : tr_fail(err, TR_USAGE,
+                         "products of 8 bits are for units that compute in bf16, not "
+                         "in %s",
+                         tr_dtype_name(r->compute));
+}
+
 // A request that a plan has resolved names the integers of reproducible mode.
 static tr_status check_sums(const tr_plan_request *r, tr_error *err) {
     bool half = tr__dtype_is_half(r->sums), open = r->sums == TR_NONE;
@@ -243,6 +256,7 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
                        tr_dtype_name(r->compute));
     }
     status = check_sums(r, err);
+    status = status == TR_OK ? check_fp8(r, err) : status;
     status = status == TR_OK ? tr__mesh_check(&r->mesh, err) : status;
     status = status == TR_OK ? check_batch(r, err) : status;
     status = status == TR_OK ? check_placements(r, err) : status;

@@ -43,6 +43,7 @@ typedef struct tr_plan_unit {
     int states;               // buffer of its states, -1: none
     int cache;                // buffer of its caches, -1: none
     bool recomputed;
+    bool fp8; // its products take operands of 8 bits
     int flats[TR_UNIT_FLATS_MAX];
 } tr_plan_unit;
 

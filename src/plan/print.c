@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "plan/choices.h"
+#include "plan/fp8.h"
 
 #include <inttypes.h>
 
@@ -360,6 +361,12 @@ tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
     print_request(plan, to);
     if (slices > 1) {
         fprintf(to, "vocabulary in %d slices\n", slices);
+    }
+    if (r->fp8.enabled) {
+        int units = tr__plan_fp8_units(plan);
+        fprintf(to,
+                "products in fp8, with current scaling: linear layers of %d unit%s\n",
+                units, tr__plural(units));
     }
     if (tr__dtype_is_half(r->sums)) {
         fprintf(to, "gradients summed in %s\n", tr__half_name(r->sums));

@@ -1,6 +1,7 @@
 // A plan as one JSON object, a line a step: a plan can have 100,000 of them.
 #include "base/half.h"
 #include "plan/choices.h"
+#include "plan/fp8.h"
 #include "plan/print.h"
 
 #include <stdio.h>
@@ -247,6 +248,10 @@ static void write_request(const tr_plan *plan, tr_json_writer *to) {
         tr__json_put_integer(to, tr_axis_name((tr_axis)axis), r->mesh.size[axis]);
     }
     tr__json_close(to, '}');
+    if (r->fp8.enabled) {
+        tr__json_line(to, 2);
+        tr__json_put_integer(to, "fp8_units", tr__plan_fp8_units(plan));
+    }
     if (tr__dtype_is_half(r->sums)) {
         tr__json_line(to, 2);
         tr__json_put_text(to, "gradient_sums", tr__half_name(r->sums));

@@ -104,6 +104,7 @@ typedef struct tr_compile_request {
     uint32_t recomputed;         // classes of tensors that the backward recomputes
     tr_target target;            // of all kernels
     tr_dtype real;               // f32, bf16 or f16: what units compute in
+    bool fp8;                    // and whether the unit multiplies in 8 bits
     const tr_plan_request *plan; // says what is frozen; NULL: nothing
     bool input_fixed[TR_GRAPH_IO_MAX]; // of its inputs: nothing trained leads to
                                        // it

@@ -42,6 +42,7 @@ static tr_plan_request alone(const tr_plan_request *r) {
                              .recomputed_ops = TR_RECOMPUTE_NOTHING,
                              .optimizer_states = r->optimizer_states,
                              .compute = r->compute,
+                             .fp8 = r->fp8,
                              .threads = 1,
                              .level_limit = r->level_limit,
                              .reference_kernels = r->reference_kernels};

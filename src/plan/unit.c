@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "plan/fp8.h"
 #include "plan/freeze.h"
 
 #include <string.h>
@@ -337,6 +338,9 @@ static tr_status derive(tr_compiler *c) {
 static tr_status compile_unit(tr_compiler *c, const tr_model_unit *model_unit) {
     model_unit->build(c->graph, model_unit->config);
     tr_status status = tr_graph_status(c->graph, c->err);
+    if (c->request->fp8) {
+        tr__fp8_graph(c->graph);
+    }
     size_t forward_values = c->graph->value_count;
     if (status == TR_OK && c->request->plan) {
         status = tr__freeze_graph(c->request->plan, model_unit, c->graph, c->err);

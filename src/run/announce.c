@@ -112,6 +112,15 @@ static void print_open(const tr_run *run, char *dst, size_t size) {
     }
 }
 
+// Behind the precision: products that are not in it.
+static const char *fp8_words(const tr_plan *plan) {
+    bool emulated = plan->target.backend == TR_BACKEND_HOST;
+    return !plan->request.fp8.enabled ? ""
+           : emulated ? " with fp8 products (emulated exactly on the CPU, slower than "
+                        "bf16)"
+                      : " with fp8 products";
+}
+
 // In what is computed, on what, and what is elsewhere.
 static void say_how(const tr_run *run, const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
@@ -125,11 +134,12 @@ static void say_how(const tr_run *run, const tr_plan *plan) {
                  r->threads, tr__plural(r->threads), r->stage,
                  r->stage > 0 ? " (no effect on one rank)" : "");
     }
-    tr__note(&run->log, "precision %s%s; device %s (%s)%s; %s",
+    tr__note(&run->log, "precision %s%s%s; device %s (%s)%s; %s",
              r->compute == TR_BF16  ? "bf16"
              : r->compute == TR_F16 ? "fp16"
                                     : "f32",
-             open, device, tr__target_name(&plan->target), stage, offload);
+             fp8_words(plan), open, device, tr__target_name(&plan->target), stage,
+             offload);
 }
 
 // What the rule makes of the optimizer's numbers.

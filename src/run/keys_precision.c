@@ -7,6 +7,8 @@ static const char *const sums[] = {
     "fp32", "float32", "float",         "torch.float32", "fp16",           "float16",
     "half", "bf16",    "torch.float16", "bfloat16",      "torch.bfloat16", NULL};
 
+static const char *const fp8_recipes[] = {"current", "delayed", NULL};
+
 #define SWITCH(words)                                                                  \
     .types = TR_KEY_BOOL, .allow_auto = true, .status = TR_KEY_NOT_YET,                \
     .fallback = (words)
@@ -94,6 +96,31 @@ static const tr_key keys[] = {
      SWITCH("false"),
      .doc = "optimizer state in bf16"},
     {.path = "bfloat16.enabled", COMPUTE("false"), .doc = "old name of bf16.enabled"},
+    {.path = "fp8.enabled",
+     SETTING(fp8.enabled),
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .doc =
+         "products of the blocks' linear layers take operands of 8 bits, all else is "
+         "bf16"},
+    {.path = "fp8.recipe",
+     .types = TR_KEY_TEXT,
+     .status = TR_KEY_NOT_YET,
+     .fallback = "\"current\"",
+     .choices = fp8_recipes,
+     .doc = "scales other than those of each tensor's current values"},
+    {.path = "fp8.first_blocks_bf16",
+     SETTING(fp8.first_blocks_bf16),
+     .types = TR_KEY_INT,
+     .fallback = "0",
+     .max = TR_KEY_COUNT_MAX,
+     .doc = "so many blocks from the first on multiply in bf16"},
+    {.path = "fp8.last_blocks_bf16",
+     SETTING(fp8.last_blocks_bf16),
+     .types = TR_KEY_INT,
+     .fallback = "0",
+     .max = TR_KEY_COUNT_MAX,
+     .doc = "so many blocks up to the last multiply in bf16"},
     {.path = "amp.enabled", SWITCH("false"), .doc = "NVIDIA Apex"},
     {.path = "amp.opt_level",
      .types = TR_KEY_TEXT,

@@ -44,12 +44,38 @@ static tr_status read_sums(tr_run *run, tr_error *err) {
     return TR_OK;
 }
 
+// fp8 asks for bf16, said or not: so only a file that says otherwise is wrong.
+static tr_status read_fp8(tr_run *run, bool fp16, bool *bf16, tr_error *err) {
+    const char *said = fp16                                              ? "fp16"
+                       : tr__config_is_said(run->config, "bf16.enabled") ? "bf16"
+                       : tr__config_is_said(run->config, "bfloat16.enabled")
+                           ? "bfloat16"
+                           : NULL;
+    run->request.fp8 = run->settings.fp8;
+    if (!run->request.fp8.enabled || *bf16) {
+        return TR_OK;
+    }
+    if (said) {
+        return tr_fail(err, TR_USAGE,
+                       "fp8.enabled is true and %s.enabled is %s: around products in "
+                       "fp8 everything is bf16, so leave one of them out",
+                       said, fp16 ? "true" : "false");
+    }
+    *bf16 = true;
+    return tr__config_resolve_bool(run->config, "bf16.enabled", true, TR_ORIGIN_AUTO,
+                                   "fp8.enabled", err);
+}
+
 tr_status tr__run_resolve_precision(tr_run *run, tr_error *err) {
     bool bf16 = is_on(run, "bf16.enabled") || is_on(run, "bfloat16.enabled");
     bool fp16 = is_on(run, "fp16.enabled");
     if (bf16 && fp16) {
         return tr_fail(err, TR_USAGE,
                        "both fp16.enabled and bf16.enabled are true: keep one");
+    }
+    tr_status status = read_fp8(run, fp16, &bf16, err);
+    if (status != TR_OK) {
+        return status;
     }
     run->request.compute = bf16 ? TR_BF16 : fp16 ? TR_F16 : TR_F32;
     read_scale(run, &run->settings.scale);

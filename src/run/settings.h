@@ -10,6 +10,8 @@
 #include "run/scaling.h"
 #include "run/schedule.h"
 
+#include <tranche/plan.h>
+
 #include <stdint.h>
 
 // Parameters whose names match one of the patterns; the first group that matches
@@ -24,6 +26,7 @@ typedef struct tr_settings {
                     // for some epochs, at most
     int64_t epochs; // > 0: the run ends with them, whatever the steps
     uint64_t seed;
+    tr_plan_fp8 fp8;
     tr_loss_scale_rules scale; // of the loss
     double clip;               // largest gradient norm; 0: no clipping
     const tr_optimizer *optimizer;

@@ -24,6 +24,7 @@ typedef struct closeness {
 
 static const closeness of_bf16 = {0.05, 0.2, 1e-2};
 static const closeness of_f16 = {0.02, 0.1, 2e-3};
+static const closeness of_fp8 = {0.1, 0.4, 1e-2};
 
 typedef struct list {
     tr_cut_request *cuts;
@@ -126,7 +127,8 @@ static const closeness *close_to(tr_dtype type) {
 
 // That of the coarsest of what a request computes and sums in; NULL: all f32.
 static const closeness *closeness_of(const tr_plan_request *r) {
-    const closeness *compute = close_to(r->compute), *sums = close_to(r->sums);
+    const closeness *compute = r->fp8.enabled ? &of_fp8 : close_to(r->compute);
+    const closeness *sums = close_to(r->sums);
     if (!compute || !sums) {
         return compute ? compute : sums;
     }
@@ -162,12 +164,14 @@ static void cut_kernels(list *l, const tr_plan_request *base, double flops) {
 static void cut_precision(list *l, const tr_plan_request *base, tr_dtype compute,
                           const char *words) {
     const closeness *asked = close_to(compute), *from = close_to(base->compute);
-    if ((asked == NULL) == (from == NULL)) {
+    bool from_fp8 = base->fp8.enabled && compute == TR_BF16;
+    if ((asked == NULL) == (from == NULL) && !from_fp8) {
         return; // as it is, or both of 16 bits
     }
     tr_cut_request *at = add(l, base, false);
     at->request.compute = compute;
-    round_elsewhere(at, closeness_of(asked ? &at->request : base));
+    at->request.fp8.enabled = false;
+    round_elsewhere(at, closeness_of(from ? base : &at->request));
     name_it(at, words);
 }
 

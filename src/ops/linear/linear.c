@@ -1,5 +1,6 @@
 #include "ops/linear/linear.h"
 
+#include "ops/linear_fp8/linear_fp8.h"
 #include "ops/operand.h"
 #include "ops/relu/relu.h"
 
@@ -141,6 +142,7 @@ const tr_op tr__op_linear = {
     .infer = output_infer,
     .backward = backward,
     .recompute_class = {TR_RECOMPUTE_PRODUCT},
+    .fp8 = &tr__op_linear_fp8,
     .reference = &tr__linear_reference,
 };
 
