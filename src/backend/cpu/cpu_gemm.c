@@ -1,7 +1,8 @@
 // The loops around the inner one (gemm_tile.h). A part of C is a thread's own; of it,
 // in blocks of rows and of steps, A is packed once, and B by so many columns as a tile
 // has at a time, which stay in the nearest caches while all rows of the block are
-// multiplied.
+// multiplied. An A of short rows is read where it is, since packing takes longer there
+// than it saves.
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/gemm_pack.h"
 #include "backend/cpu/isa.h"
@@ -21,6 +22,7 @@ enum {
     BLOCK_ROWS = 512,
     PACK_COST = 8,   // of an element, in multiplications
     GRAIN_SHARE = 5, // multiplications in the time of moving one f32
+    WAY = 4096,      // bytes of a cache's way: lines so far apart replace each other
 };
 
 typedef struct grid {
@@ -30,10 +32,11 @@ typedef struct grid {
 typedef struct part {
     const tr_gemm_run *run;
     tr_range rows, columns;
-    tr_pair *a;  // [rows of a block, steps], in panels
-    tr_pair *b;  // [steps, columns of a tile]
-    float *tile; // that is not whole
-    float *sums; // [.., sums_row], where C cannot hold them; else NULL
+    tr_tile_a from_a; // of whole panels
+    tr_pair *a;       // [rows of a block, or of the one panel that is not whole; steps]
+    tr_pair *b;       // [steps, columns of a tile]
+    float *tile;      // that is not whole
+    float *sums;      // [.., sums_row], where C cannot hold them; else NULL
     int64_t sums_row;
 } part;
 
@@ -92,6 +95,21 @@ static bool is_one_block(const tr_matmul_desc *d) {
     return d->k <= BLOCK;
 }
 
+// How the inner loop finds whole panels of A. Packing takes longer than it saves where
+// rows are short; but lines that are a way of the nearest cache apart replace each
+// other there, and a step in place should be half a line at least.
+static tr_tile_a source_of_a(const tr_matmul_desc *d) {
+    int64_t apart = d->a_col == 1 ? d->a_row : d->a_col;
+    if (apart * (int64_t)sizeof(tr_number) >= WAY) {
+        return TR_TILE_A_PACKED;
+    }
+    if (d->a_col == 1) {
+        bool whole = d->k % TR_PAIR_STEPS == 0 && d->a_row % TR_PAIR_STEPS == 0;
+        return whole ? TR_TILE_A_ROWS : TR_TILE_A_PACKED;
+    }
+    return TR_PAIR_STEPS == 1 && TR_TILE_ROWS >= 8 ? TR_TILE_A_STEPS : TR_TILE_A_PACKED;
+}
+
 typedef struct room {
     int64_t a, b, tile, sums; // words of 4 bytes
 } room;
@@ -106,7 +124,8 @@ static room room_of(const tr_matmul_desc *d, grid g) {
     int64_t rows = least(share(d->m, g.rows, TR_TILE_ROWS), BLOCK_ROWS);
     int64_t columns = share(d->n, g.columns, TR_TILE_COLUMNS);
     int64_t steps = least((d->k + TR_PAIR_STEPS - 1) / TR_PAIR_STEPS, STEPS);
-    return (room){.a = rounded(rows * steps, 16),
+    int64_t packed = source_of_a(d) == TR_TILE_A_PACKED ? rows : TR_TILE_ROWS;
+    return (room){.a = rounded(packed * steps, 16),
                   .b = rounded(steps * TR_TILE_COLUMNS, 16),
                   .tile = TR_TILE_ROWS * TR_TILE_COLUMNS,
                   .sums = sums_room(d, rows, columns)};
@@ -220,17 +239,29 @@ static void finish(const part *p, const place *at) {
     }
 }
 
+// Bias and activation of a whole tile in f32 are applied before it is stored.
+static bool finish_in_tile(const part *p, const place *at, tr_tile *t) {
+    const tr_matmul_desc *d = p->run->desc;
+    bool can = at->last && !p->sums && !is_half(d->type);
+    t->bias = can && d->bias ? (const float *)p->run->bias + at->j : NULL;
+    t->relu = can && d->relu;
+    return can;
+}
+
 static void multiply(const part *p, tr_tile *t, const place *at) {
     int vectors = (int)((at->columns + TR_VW - 1) / TR_VW);
     bool whole = at->rows == TR_TILE_ROWS && at->columns == vectors * TR_VW;
     t->c = whole ? at->sums : p->tile;
     t->c_row = whole ? at->sums_row : vectors * TR_VW;
     t->add = whole && at->add;
+    t->bias = NULL;
+    t->relu = false;
+    bool finished = whole && finish_in_tile(p, at, t);
     tr__tile(t, vectors);
     if (!whole) {
         move_tile(p->tile, t->c_row, at);
     }
-    if (at->last) {
+    if (at->last && !finished) {
         finish(p, at);
     }
 }
@@ -241,20 +272,42 @@ typedef struct block {
     tr_range rows, steps; // of A
 } block;
 
+static const tr_number *rows_of(const part *p, const block *of, int64_t i) {
+    const tr_matmul_desc *d = p->run->desc;
+    return (const tr_number *)p->run->a + (of->rows.begin + i) * d->a_row +
+           of->steps.begin * d->a_col;
+}
+
+// All rows, or those that are left behind the panels that are read in place.
 static void pack_a(const part *p, const block *of) {
     const tr_matmul_desc *d = p->run->desc;
+    int64_t rows = of->rows.end - of->rows.begin;
+    int64_t first =
+        p->from_a == TR_TILE_A_PACKED ? 0 : rows / TR_TILE_ROWS * TR_TILE_ROWS;
     const tr_pack pack = {
-        .from = (const tr_number *)p->run->a + of->rows.begin * d->a_row +
-                of->steps.begin * d->a_col,
+        .from = rows_of(p, of, first),
         .step = d->a_col,
         .lane = d->a_row,
         .count = of->steps.end - of->steps.begin,
-        .lanes = of->rows.end - of->rows.begin,
+        .lanes = rows - first,
     };
     tr__pack_a(&pack, p->a);
 }
 
-static tr_pack columns_of(const part *p, const block *of, int64_t j) {
+// The panel of A that begins at row i of the block.
+static void locate_a(const part *p, const block *of, int64_t i, tr_tile *t) {
+    const tr_matmul_desc *d = p->run->desc;
+    bool whole = i + TR_TILE_ROWS <= of->rows.end - of->rows.begin;
+    t->from_a = whole ? p->from_a : TR_TILE_A_PACKED;
+    t->a_apart = (d->a_col == 1 ? d->a_row : d->a_col) / TR_PAIR_STEPS;
+    if (t->from_a != TR_TILE_A_PACKED) {
+        t->a = (const tr_operand_pair *)(const void *)rows_of(p, of, i);
+    } else {
+        t->a = p->from_a == TR_TILE_A_PACKED ? p->a + i * t->steps : p->a;
+    }
+}
+
+static tr_pack columns_of(const part *p, const block *of, int64_t j, int64_t columns) {
     const tr_matmul_desc *d = p->run->desc;
     return (tr_pack){
         .from =
@@ -262,14 +315,13 @@ static tr_pack columns_of(const part *p, const block *of, int64_t j) {
         .step = d->b_row,
         .lane = d->b_col,
         .count = of->steps.end - of->steps.begin,
-        .lanes = least(p->columns.end - j, TR_TILE_COLUMNS),
+        .lanes = columns,
     };
 }
 
 // Packs the columns of B, or says where the first tile finds them.
 static const tr_number *pack_b(const part *p, const tr_pack *columns) {
-    if (columns->lane == 1 && columns->lanes == TR_TILE_COLUMNS &&
-        tr__pack_even(columns)) {
+    if (columns->lane == 1 && columns->lanes % TR_VW == 0 && tr__pack_even(columns)) {
         return columns->from;
     }
     tr__pack_b(columns, p->b);
@@ -300,7 +352,7 @@ static void locate(const part *p, const block *of, place *at) {
 
 // All rows of a block by some columns.
 static void run_columns(const part *p, const block *of, place at) {
-    const tr_pack columns = columns_of(p, of, at.j);
+    const tr_pack columns = columns_of(p, of, at.j, at.columns);
     int64_t rows = of->rows.end - of->rows.begin;
     tr_tile t = {
         .steps = tr__pack_steps(&columns),
@@ -310,19 +362,26 @@ static void run_columns(const part *p, const block *of, place at) {
     };
     for (int64_t i = 0; i < rows; i += TR_TILE_ROWS) {
         at.i = of->rows.begin + i;
-        t.a = p->a + i * t.steps;
+        locate_a(p, of, i, &t);
         locate(p, of, &at);
         multiply(p, &t, &at);
         t.from = NULL;
     }
 }
 
+// Of the columns that are left, those of the next tile: no vector is left for a tile of
+// its own, whose sums would be too few to hide the time that each takes.
+static int64_t next_columns(int64_t left) {
+    bool spare = left > TR_TILE_COLUMNS && left <= TR_TILE_COLUMNS + TR_VW;
+    return least(left, spare ? TR_TILE_COLUMNS - TR_VW : TR_TILE_COLUMNS);
+}
+
 static void run_block(const part *p, block of) {
     pack_a(p, &of);
-    for (int64_t j = p->columns.begin; j < p->columns.end; j += TR_TILE_COLUMNS) {
-        run_columns(
-            p, &of,
-            (place){.j = j, .columns = least(p->columns.end - j, TR_TILE_COLUMNS)});
+    for (int64_t j = p->columns.begin; j < p->columns.end;) {
+        int64_t columns = next_columns(p->columns.end - j);
+        run_columns(p, &of, (place){.j = j, .columns = columns});
+        j += columns;
     }
 }
 
@@ -342,6 +401,7 @@ static part part_of(const tr_gemm_run *run, grid g, int index) {
         .sums = r.sums ? (float *)(at + r.a + r.b + r.tile) : NULL,
     };
     p.sums_row = p.columns.end - p.columns.begin;
+    p.from_a = source_of_a(d);
     return p;
 }
 

@@ -29,6 +29,8 @@ typedef uint16_t tr_number;
 #else
 typedef float tr_number;
 #endif
+// One in an operand, whose address is a multiple of a number's size.
+typedef tr_pair tr_operand_pair __attribute__((aligned(sizeof(tr_number))));
 
 // One step of a vector of columns, each a tr_pair: the numbers of a pair are `row`
 // apart.
@@ -43,15 +45,27 @@ static inline tr_vc tr__pairs_of_rows(const tr_number *from, int64_t row) {
 #endif
 }
 
+// How the inner loop finds A.
+typedef enum tr_tile_a {
+    TR_TILE_A_PACKED,
+    TR_TILE_A_ROWS,  // in place: rows that are each adjacent along k
+    TR_TILE_A_STEPS, // in place: steps that are each adjacent along the rows
+    TR_TILE_A_COUNT,
+} tr_tile_a;
+
 typedef struct tr_tile {
-    int64_t steps;         // pairs along k
-    const tr_pair *a;      // [steps, TR_TILE_ROWS]
+    int64_t steps;    // pairs along k
+    const tr_pair *a; // [steps, TR_TILE_ROWS], or the operand A itself
+    tr_tile_a from_a; // which of them
+    int64_t a_apart;  // of the operand: pairs from one row, or one step, to the next
     const tr_number *from; // the operand B, rows `from_row` apart; NULL: packed before
     int64_t from_row;
     tr_pair *b; // [steps, columns of the tile]; written where `from` is read
     float *c;   // rows `c_row` apart
     int64_t c_row;
-    bool add; // += instead of =
+    bool add;          // += instead of =
+    const float *bias; // of the columns; NULL: none
+    bool relu;
 } tr_tile;
 
 // Asks for what is read soon.
@@ -64,10 +78,10 @@ static inline __attribute__((always_inline)) void tr__tile_ask(const void *from,
 
 // sums[i][j] += a[i] b[j]
 static inline __attribute__((always_inline)) void
-tr__tile_step(const tr_pair *a, const tr_vc *b, const int vectors,
-              tr_vf sums[TR_TILE_ROWS][TR_TILE_VECTORS]) {
+tr__tile_step(const tr_operand_pair *a, int64_t a_row, const tr_vc *b,
+              const int vectors, tr_vf sums[TR_TILE_ROWS][TR_TILE_VECTORS]) {
     for (int i = 0; i < TR_TILE_ROWS; i++) {
-        tr_vc x = tr_v_set_c(a[i]);
+        tr_vc x = tr_v_set_c(a[i * a_row]);
         for (int j = 0; j < vectors; j++) {
             sums[i][j] = tr_v_add_c(sums[i][j], x, b[j]);
         }
@@ -101,17 +115,39 @@ tr__tile_row(const tr_tile *t, int64_t step, const int vectors, const bool first
 static inline __attribute__((always_inline)) void
 tr__tile_store(const tr_tile *t, const int vectors,
                tr_vf sums[TR_TILE_ROWS][TR_TILE_VECTORS]) {
-    for (int i = 0; i < TR_TILE_ROWS; i++) {
-        for (int j = 0; j < vectors; j++) {
+    const tr_vf zero = tr_v_set(0);
+    for (int j = 0; j < vectors; j++) {
+        tr_vf bias = t->bias ? tr_v_load(t->bias + j * TR_VW) : zero;
+        for (int i = 0; i < TR_TILE_ROWS; i++) {
             float *c = t->c + i * t->c_row + j * TR_VW;
-            tr_v_store(c, t->add ? tr_v_load(c) + sums[i][j] : sums[i][j]);
+            tr_vf sum = t->add ? tr_v_load(c) + sums[i][j] : sums[i][j];
+            sum = t->bias ? sum + bias : sum;
+            tr_v_store(c, t->relu ? tr_v_select(sum > zero, sum, zero) : sum);
         }
     }
 }
 
+// Asks for what the next panel reads: of rows in place one at each step.
 static inline __attribute__((always_inline)) void
-tr__tile_run(const tr_tile *t, const int vectors, const bool first) {
-    const tr_pair *a = t->a;
+tr__tile_ask_a(const tr_tile *t, const tr_operand_pair *a, int64_t step,
+               const tr_tile_a from) {
+    int64_t ahead = from == TR_TILE_A_PACKED ? t->steps * TR_TILE_ROWS
+                    : from == TR_TILE_A_STEPS
+                        ? TR_TILE_AHEAD * t->a_apart
+                        : (TR_TILE_ROWS + step % TR_TILE_ROWS) * t->a_apart;
+    __builtin_prefetch(a + ahead, 0, 2);
+}
+
+// first: the first one to read these columns of B
+static inline __attribute__((always_inline)) void tr__tile_run(const tr_tile *t,
+                                                               const int vectors,
+                                                               const bool first,
+                                                               const tr_tile_a from) {
+    const int64_t a_row = from == TR_TILE_A_ROWS ? t->a_apart : 1;
+    const int64_t a_step = from == TR_TILE_A_PACKED  ? TR_TILE_ROWS
+                           : from == TR_TILE_A_STEPS ? t->a_apart
+                                                     : 1;
+    const tr_operand_pair *a = t->a;
     tr_vf sums[TR_TILE_ROWS][TR_TILE_VECTORS];
     for (int i = 0; i < TR_TILE_ROWS; i++) {
         tr__tile_ask(t->c + i * t->c_row, vectors * TR_VW * (int)sizeof(float));
@@ -119,43 +155,43 @@ tr__tile_run(const tr_tile *t, const int vectors, const bool first) {
             sums[i][j] = tr_v_set(0);
         }
     }
-    for (int64_t s = 0; s < t->steps; s++, a += TR_TILE_ROWS) {
+    for (int64_t s = 0; s < t->steps; s++, a += a_step) {
         tr_vc row[TR_TILE_VECTORS];
-        __builtin_prefetch(a + t->steps * TR_TILE_ROWS, 0, 2); // the next tile's
+        tr__tile_ask_a(t, a, s, from);
         tr__tile_row(t, s, vectors, first, row);
-        tr__tile_step(a, row, vectors, sums);
+        tr__tile_step(a, a_row, row, vectors, sums);
     }
     tr__tile_store(t, vectors, sums);
 }
 
 // Each in a function of its own, so that the compiler gives all registers to one loop.
-static __attribute__((noinline)) void tr__tile_narrow(const tr_tile *t) {
-    tr__tile_run(t, 1, false);
-}
+#define TR_TILE(name, vectors, first, from)                                            \
+    static __attribute__((noinline)) void name(const tr_tile *t) {                     \
+        tr__tile_run(t, vectors, first, from);                                         \
+    }
+#define TR_TILE_VECTORS_UP_TO_3(name, first, from)                                     \
+    TR_TILE(name##_1, 1, first, from)                                                  \
+    TR_TILE(name##_2, 2, first, from)                                                  \
+    TR_TILE(name##_3, 3, first, from)
 
-static __attribute__((noinline)) void tr__tile_middle(const tr_tile *t) {
-    tr__tile_run(t, 2, false);
-}
-
-static __attribute__((noinline)) void tr__tile_wide(const tr_tile *t) {
-    tr__tile_run(t, TR_TILE_VECTORS, false);
-}
-
-// The first one to read these columns of B.
-static __attribute__((noinline)) void tr__tile_first(const tr_tile *t) {
-    tr__tile_run(t, TR_TILE_VECTORS, true);
-}
+TR_TILE_VECTORS_UP_TO_3(tr__tile_packed, false, TR_TILE_A_PACKED)
+TR_TILE_VECTORS_UP_TO_3(tr__tile_rows, false, TR_TILE_A_ROWS)
+TR_TILE_VECTORS_UP_TO_3(tr__tile_steps, false, TR_TILE_A_STEPS)
+TR_TILE_VECTORS_UP_TO_3(tr__tile_first_packed, true, TR_TILE_A_PACKED)
+TR_TILE_VECTORS_UP_TO_3(tr__tile_first_rows, true, TR_TILE_A_ROWS)
+TR_TILE_VECTORS_UP_TO_3(tr__tile_first_steps, true, TR_TILE_A_STEPS)
 
 static inline void tr__tile(const tr_tile *t, int vectors) {
-    if (t->from) {
-        tr__tile_first(t);
-    } else if (vectors == TR_TILE_VECTORS) {
-        tr__tile_wide(t);
-    } else if (vectors == 2) {
-        tr__tile_middle(t);
-    } else {
-        tr__tile_narrow(t);
-    }
+#define TR_TILES_OF(name)                                                              \
+    { name##_1, name##_2, name##_3 }
+    static void (*const tiles[2][TR_TILE_A_COUNT][TR_TILE_VECTORS])(const tr_tile *) = {
+        {TR_TILES_OF(tr__tile_packed), TR_TILES_OF(tr__tile_rows),
+         TR_TILES_OF(tr__tile_steps)},
+        {TR_TILES_OF(tr__tile_first_packed), TR_TILES_OF(tr__tile_first_rows),
+         TR_TILES_OF(tr__tile_first_steps)},
+    };
+#undef TR_TILES_OF
+    tiles[t->from != NULL][t->from_a][vectors - 1](t);
 }
 
 #endif
