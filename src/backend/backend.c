@@ -37,6 +37,15 @@ bool tr__backend_has(const tr_backend *backend, int number, tr_device *out) {
     return backend->device && backend->device(number, out, NULL) == TR_OK;
 }
 
+int tr__backend_devices(const tr_backend *backend) {
+    tr_device ignored;
+    int count = 0;
+    while (tr__backend_has(backend, count, &ignored)) {
+        count++;
+    }
+    return count;
+}
+
 void tr__backend_launch(const tr_backend *backend, const tr_kernel *kernel,
                         const tr_op_desc *desc, void *state, const tr_launch *launch) {
     if (backend->launch) {
@@ -48,6 +57,10 @@ void tr__backend_launch(const tr_backend *backend, const tr_kernel *kernel,
 
 void *tr__backend_reach(const tr_backend *backend, void *address) {
     return backend->reach ? backend->reach(address) : address;
+}
+
+bool tr__backend_is_apart(const tr_backend *backend) {
+    return backend->discrete && !backend->reach;
 }
 
 tr_status tr__backend_fail_launch(tr_status failed, const char *subject,

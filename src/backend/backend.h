@@ -18,6 +18,7 @@ struct tr_optimizer; // ops/optimizer.h
 typedef struct tr_device {
     char name[128]; // as its maker calls it
     int64_t memory; // bytes
+    uint64_t id;    // no other device, of whatever machine, has it
 } tr_device;
 
 typedef struct tr_backend {
@@ -72,10 +73,14 @@ const tr_memory_source *tr__backend_host_memory(const tr_backend *backend);
 // Is there a device of its own with that number, one that this build can use? *out:
 // which. false: also where the machine itself is the device.
 bool tr__backend_has(const tr_backend *backend, int number, tr_device *out);
+// How many of them there are.
+int tr__backend_devices(const tr_backend *backend);
 // What launch and reach of the backend do, or the same without them.
 void tr__backend_launch(const tr_backend *backend, const tr_kernel *kernel,
                         const tr_op_desc *desc, void *state, const tr_launch *launch);
 void *tr__backend_reach(const tr_backend *backend, void *address);
+// Is its memory where only copies in its queues reach it?
+bool tr__backend_is_apart(const tr_backend *backend);
 // The error of a launch that failed (tr_launch.failed) in the work of `subject`.
 tr_status tr__backend_fail_launch(tr_status failed, const char *subject, tr_error *err);
 

@@ -40,6 +40,9 @@ typedef struct tr_queue_table {
     int64_t (*newest)(const tr_device_queue *queue); // ticket; 0: none yet
     // Until the work up to that ticket is done.
     tr_status (*wait)(tr_device_queue *queue, int64_t ticket, tr_error *err);
+    // Is it? Waits for nothing. Errors as of wait. NULL: of a backend with `reach`.
+    tr_status (*look)(tr_device_queue *queue, int64_t ticket, bool *done,
+                      tr_error *err);
     // Bytes that it has been given to copy, so far.
     int64_t (*copied)(const tr_device_queue *queue);
     // The steps that are marked from now on, `count` at most, are noted in spans:

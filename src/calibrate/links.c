@@ -56,7 +56,7 @@ static tr_status measure(tr_measuring *m, exchange *x) {
 tr_status tr__measure_links(tr_measuring *m) {
     int ranks = tr_comm_ranks(m->comm);
     size_t bytes = (size_t)ranks * FLOATS * sizeof(float);
-    size_t staging = (size_t)tr__comm_staging_bytes(ranks);
+    size_t staging = (size_t)tr__comm_staging_bytes(ranks, false);
     tr_error mine = {0};
     tr_arena *arena = NULL;
     tr_status status = tr__arena_create("links", bytes + staging, &arena, &mine);

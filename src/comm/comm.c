@@ -86,6 +86,10 @@ int tr__comm_local_ranks(const tr_comm *comm) {
     return comm->local;
 }
 
+int tr__comm_local_rank(const tr_comm *comm) {
+    return comm->local_rank;
+}
+
 bool tr__comm_is_broken(const tr_comm *comm) {
     return comm->transport->is_broken(comm);
 }
@@ -127,12 +131,22 @@ void tr__task_part(const tr_task *task, int member, int64_t *first, int64_t *par
     *part = member == task->root ? task->op.count : 0;
 }
 
-int64_t tr__comm_staging_bytes(int64_t ranks) {
-    return ranks > 1 ? (int64_t)TR_COMM_WINDOW * TR_COMM_CHUNK : 0;
+int64_t tr__comm_slot_bytes(int64_t ranks) {
+    return tr__max_i64(TR_COMM_SLOT, (ranks + 1) * TR_COMM_SLICE_LEAST * 8);
+}
+
+int64_t tr__comm_staging_bytes(int64_t ranks, bool ferries) {
+    int64_t chunks = (int64_t)TR_COMM_WINDOW * TR_COMM_CHUNK;
+    int64_t slots = ferries ? TR_COMM_SLOTS * tr__comm_slot_bytes(ranks) : 0;
+    return ranks > 1 ? chunks + slots : 0;
 }
 
 void tr__comm_staging(tr_comm *comm, void *memory) {
     comm->staging = memory;
+}
+
+void tr__comm_ferry(tr_comm *comm, const tr_comm_ferry *ferry) {
+    comm->ferry = ferry ? *ferry : (tr_comm_ferry){0};
 }
 
 int64_t tr__comm_start(tr_comm *comm, const tr_comm_op *op) {

@@ -60,6 +60,7 @@ typedef struct tr_comm_op {
     const void *send;
     void *recv;
     bool add;            // reduce: recv += the sum, instead of =
+    bool away;           // send or recv is where messages do not reach (tr_comm_ferry)
     tr_comm_group group; // this rank is one of it
 } tr_comm_op;
 
@@ -69,17 +70,36 @@ void tr__comm_part(int64_t count, int64_t shard, int member, int64_t *first,
 
 // Ranks on this rank's machine, this one included.
 int tr__comm_local_ranks(const tr_comm *comm);
+// And this rank's number among them, from 0.
+int tr__comm_local_rank(const tr_comm *comm);
 
-// Bytes that tr__comm_staging wants: room for the chunks of a reduction on their way.
-// 0 with one rank.
-int64_t tr__comm_staging_bytes(int64_t ranks);
+// Bytes that tr__comm_staging wants: room for the chunks of a reduction on their way,
+// and, with `ferries`, for slices of operations whose memory is away. 0 with one rank.
+int64_t tr__comm_staging_bytes(int64_t ranks, bool ferries);
 // Borrowed until the comm is closed, or given another (NULL: none). 64-byte aligned.
 void tr__comm_staging(tr_comm *comm, void *memory);
+
+// Carries bytes between the staging and memory that messages do not reach: copies are
+// done one after the other, in the order in which they are put in. The communication
+// thread makes all calls, and none may wait.
+typedef struct tr_comm_ferry {
+    void (*copy)(void *user, const void *from, void *to, int64_t bytes);
+    int64_t (*mark)(void *user); // the ticket of what has been put in so far, from 1
+    // *done: all up to that ticket is. An error is one of all ranks.
+    tr_status (*look)(void *user, int64_t ticket, bool *done, tr_error *err);
+    void *user;
+} tr_comm_ferry;
+
+// Copied; what `user` points at is borrowed until the comm is closed or given another
+// (NULL: none). No operation may be under way.
+void tr__comm_ferry(tr_comm *comm, const tr_comm_ferry *ferry);
 
 enum {
     TR_COMM_QUEUE = 256,       // operations that may be under way
     TR_COMM_CHUNK = 256 << 10, // bytes of a message at most
     TR_COMM_WINDOW = 4,        // messages under way into the staging
+    TR_COMM_SLOTS = 2,         // slices of a ferried operation under way
+    TR_COMM_SLOT = 4 << 20,    // bytes of staging for a slice
 };
 
 // Queues an operation; buffers are borrowed until it is done. Returns its ticket, which

@@ -169,11 +169,9 @@ static void copy_own(const tr_mpi_mover *m) {
     }
 }
 
-// Finds the task's group, and this rank in it.
-static tr_status find_group(tr_mpi_mover *m, tr_error *err) {
+tr_status tr__mover_join(tr_mpi_mover *m, const tr_comm_group *group, tr_error *err) {
     const tr_comm_group all = {0, 1, m->base->ranks};
-    const tr_comm_group *g = &m->task.op.group;
-    m->group = g->count > 0 ? *g : all;
+    m->group = group->count > 0 ? *group : all;
     int from_first = m->base->rank - m->group.first;
     m->member = m->group.stride > 0 ? from_first / m->group.stride : m->group.count;
     int last = m->group.first + m->group.stride * (m->group.count - 1);
@@ -194,7 +192,7 @@ tr_status tr__mover_begin(tr_mpi_mover *m, const tr_task *task, tr_error *err) {
     if (task->op.kind == TR_COMM_REDUCE && !m->base->staging) {
         return tr_fail(err, TR_INTERNAL, "a reduction without memory for its chunks");
     }
-    tr_status status = find_group(m, err);
+    tr_status status = tr__mover_join(m, &task->op.group, err);
     if (status == TR_OK) {
         status = tr__mover_advance(m, &moved, &finished, err);
     }

@@ -43,6 +43,10 @@ typedef struct tr_mpi_mover {
     tr_lane out, in;
 } tr_mpi_mover;
 
+// Sets the mover's group, all ranks where `group` says none, and this rank's number in
+// it.
+tr_status tr__mover_join(tr_mpi_mover *mover, const tr_comm_group *group,
+                         tr_error *err);
 tr_status tr__mover_begin(tr_mpi_mover *mover, const tr_task *task, tr_error *err);
 // *moved: something has happened. *finished: all of it has.
 tr_status tr__mover_advance(tr_mpi_mover *mover, bool *moved, bool *finished,

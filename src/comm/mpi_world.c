@@ -89,7 +89,7 @@ static tr_status begin(tr_world *w, tr_error *err) {
     if (status == TR_OK) {
         status = tr__control_begin(&w->talk, &w->base, w->control, err);
     }
-    w->mover = (tr_mpi_mover){.base = &w->base, .comm = w->data};
+    w->ferry.mover = (tr_mpi_mover){.base = &w->base, .comm = w->data};
     return status;
 }
 
@@ -125,12 +125,12 @@ static bool work(tr_world *w) {
         if (!tr__queue_next(&w->queue, 0, &task)) {
             return false;
         }
-        status = tr__mover_begin(&w->mover, &task, &error);
+        status = tr__ferry_begin(&w->ferry, &task, &error);
         w->busy = moved = true;
     }
     if (status == TR_OK) {
         bool more;
-        status = tr__mover_advance(&w->mover, &more, &finished, &error);
+        status = tr__ferry_advance(&w->ferry, &more, &finished, &error);
         moved = moved || more;
     }
     if (status != TR_OK) {
@@ -171,7 +171,7 @@ static void serve(tr_world *w) {
 static void break_off(tr_world *w) {
     double begin_time = tr__seconds(), passed = 0;
     if (w->busy) {
-        tr__mover_cancel(&w->mover);
+        tr__mover_cancel(&w->ferry.mover);
     }
     while (passed < spread_least ||
            (passed < spread_most && !tr__control_is_told(&w->talk))) {

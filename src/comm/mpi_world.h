@@ -4,7 +4,7 @@
 
 #include "comm/launcher.h"
 #include "comm/mpi_control.h"
-#include "comm/mpi_move.h"
+#include "comm/mpi_ferry.h"
 
 #include "base/queue.h"
 
@@ -45,7 +45,7 @@ typedef struct tr_world {
 
     // The thread's own.
     MPI_Comm data, control;
-    tr_mpi_mover mover;
+    tr_mpi_ferry ferry;
     tr_control talk;
     bool busy; // a task is under way
 } tr_world;

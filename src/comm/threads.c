@@ -73,6 +73,7 @@ static int least_threads(const seat *seats, int ranks) {
     return least;
 }
 
+// Of the first `ranks`, those on that machine.
 static int count_local(const seat *seats, int ranks, uint64_t machine) {
     int count = 0;
     for (int r = 0; r < ranks; r++) {
@@ -95,6 +96,7 @@ tr_status tr__comm_count_threads(tr_comm *comm, tr_error *err) {
     if (status == TR_OK) {
         comm->threads = least_threads(all, comm->ranks);
         comm->local = count_local(all, comm->ranks, own.machine);
+        comm->local_rank = count_local(all, comm->rank, own.machine);
     }
     tr__free(all);
     return status;

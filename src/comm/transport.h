@@ -37,10 +37,12 @@ struct tr_comm {
     const tr_transport *transport;
     int rank, ranks, threads;
     int local;            // ranks on this machine
+    int local_rank;       // this one's number among them
     int64_t newest;       // ticket
     double waited;        // seconds in tr__comm_wait
     tr_word *words;       // [ranks], for the small calls
     void *staging;        // [tr__comm_staging_bytes]
+    tr_comm_ferry ferry;  // without functions: none
     int64_t notice_epoch; // clears so far
     // Epochs up to the latest in which a notice was given; 0: never. Also written by
     // the transport's thread.
@@ -56,11 +58,16 @@ void tr__comm_release(tr_comm *comm);
 // A notice was given in the last of so many epochs.
 void tr__comm_note(tr_comm *comm, int64_t epochs);
 
+// Elements of each member's part that a slice of a ferried operation has at least, and
+// the bytes of staging of one slice.
+enum { TR_COMM_SLICE_LEAST = 64 };
+int64_t tr__comm_slot_bytes(int64_t ranks);
+
 // The part of a task that is member `member`'s.
 void tr__task_part(const tr_task *task, int member, int64_t *first, int64_t *part);
 
-// Finds who shares this rank's machine, and sets `local` and `threads`, the threads
-// that each rank has to itself. Collective.
+// Finds who shares this rank's machine, and sets `local`, `local_rank` and `threads`,
+// the threads that each rank has to itself. Collective.
 tr_status tr__comm_count_threads(tr_comm *comm, tr_error *err);
 
 #endif

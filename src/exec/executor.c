@@ -62,6 +62,9 @@ static tr_status start_queues(tr_executor *ex, tr_error *err) {
         status = ex->backend->queues->create(ex->plan->request.threads,
                                              &ex->queue[streams[i]], err);
     }
+    if (status == TR_OK && ex->comm && tr__backend_is_apart(ex->backend)) {
+        status = tr__exchange_ferry(ex, err);
+    }
     return status == TR_OK ? tr__stream_launches(ex, TR_STREAM_HOST, err) : status;
 }
 
@@ -126,8 +129,7 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
     if (!ex) {
         return tr_fail(err, TR_MEMORY, "no memory for the executor");
     }
-    tr_status status = tr__plan_check_backend(&plan->request, err);
-    status = status == TR_OK ? tr__plan_check_reach(plan, err) : status;
+    tr_status status = tr__plan_check_reach(plan, err);
     status = status == TR_OK ? view_all(plan, arenas, err) : status;
     status = status == TR_OK ? make_room(ex, plan, err) : status;
     if (status == TR_OK) {
@@ -158,15 +160,28 @@ tr_status tr__executor_replan(tr_executor *executor, const tr_plan *plan,
     return status;
 }
 
+static void rest_queue(const tr_executor *ex, tr_device_queue *queue) {
+    tr_error error = {0};
+    if (queue) {
+        const tr_queue_table *queues = ex->backend->queues;
+        (void)queues->wait(queue, queues->newest(queue), &error);
+    }
+}
+
 // Queues follow each other: none is destroyed while another may.
-static void rest_queues(tr_executor *ex) {
+static void rest_queues(const tr_executor *ex) {
     for (int s = 0; s < TR_STREAMS; s++) {
-        tr_device_queue *queue = ex->queue[s];
-        tr_error error = {0};
-        if (queue) {
-            const tr_queue_table *queues = ex->backend->queues;
-            (void)queues->wait(queue, queues->newest(queue), &error);
-        }
+        rest_queue(ex, ex->queue[s]);
+    }
+    rest_queue(ex, ex->ferry);
+}
+
+// No exchange is under way, or none will ever be.
+static void leave_ranks(tr_executor *ex) {
+    tr__comm_staging(ex->comm, NULL);
+    tr__comm_ferry(ex->comm, NULL);
+    if (ex->ferry) {
+        ex->backend->queues->destroy(ex->ferry);
     }
 }
 
@@ -181,7 +196,7 @@ void tr__executor_destroy(tr_executor *executor) {
             tr__copy_engine_destroy(executor->copy_engine[s]);
         }
         if (executor->comm) {
-            tr__comm_staging(executor->comm, NULL);
+            leave_ranks(executor);
         }
         tr__free(executor->micros);
         tr__free(executor);

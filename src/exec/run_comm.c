@@ -13,11 +13,38 @@ tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step) {
                      .shard = e.shard,
                      .send = tr__at_region(ex, &e.send),
                      .recv = tr__at_region(ex, &e.recv),
-                     .add = e.adds};
+                     .add = e.adds,
+                     .away = tr__exchange_is_away(ex->plan, &e)};
     tr_status status =
         tr__mesh_group(&ex->plan->request.mesh, e.group, &op.group, work->err);
     if (status == TR_OK) {
         tr__comm_start(ex->comm, &op); // a fault comes up where somebody waits
+    }
+    return status;
+}
+
+// ---- to memory that messages do not reach
+
+static void ferry_copy(void *user, const void *from, void *to, int64_t bytes) {
+    const tr_executor *ex = user;
+    ex->backend->queues->copy(ex->ferry, from, to, bytes);
+}
+
+static int64_t ferry_mark(void *user) {
+    const tr_executor *ex = user;
+    return ex->backend->queues->mark(ex->ferry);
+}
+
+static tr_status ferry_look(void *user, int64_t ticket, bool *done, tr_error *err) {
+    const tr_executor *ex = user;
+    return ex->backend->queues->look(ex->ferry, ticket, done, err);
+}
+
+tr_status tr__exchange_ferry(tr_executor *ex, tr_error *err) {
+    const tr_comm_ferry ferry = {ferry_copy, ferry_mark, ferry_look, ex};
+    tr_status status = ex->backend->queues->create(1, &ex->ferry, err);
+    if (status == TR_OK) {
+        tr__comm_ferry(ex->comm, &ferry);
     }
     return status;
 }

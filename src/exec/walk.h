@@ -27,6 +27,9 @@ struct tr_executor {
     tr_device_queue *queue[TR_STREAMS];
     tr_copy_engine *copy_engine[TR_STREAMS];
     tr_launcher *launcher[TR_STREAMS];
+    // Copies between the staging of exchanges and a device that messages do not reach;
+    // the communication thread's. NULL: messages reach all memory.
+    tr_device_queue *ferry;
     tr_watch *watch; // NULL: nobody watches
     tr_feed *feed[2];
     tr_micro *micros;   // [g]
@@ -130,6 +133,8 @@ void tr__launch_flat(const tr_executor *ex, tr_device_queue *queue,
                      const tr_run_context *run, const tr_plan_step *step);
 // ---- run_comm.c
 tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step);
+// Gives the ranks' exchanges a queue to the device's memory.
+tr_status tr__exchange_ferry(tr_executor *ex, tr_error *err);
 // ---- run_copy.c
 tr_status tr__run_copy(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_file(tr_work *work, const tr_plan_step *step);

@@ -1,6 +1,7 @@
 // Pass: buffers that live from step to step and belong to no flat buffer: the rings of
 // data, the statistics, what moves between ranks and NVMe passes through, sums, the
 // logits. Host and device share most of them.
+#include "backend/backend.h"
 #include "base/batch.h"
 #include "base/checked.h"
 #include "comm/comm.h"
@@ -76,24 +77,24 @@ static tr_status keep_rings(tr_plan *plan, tr_error *err) {
 // The statistics of the step, of all ranks, and what moves between them on its way.
 static tr_status keep_statistics(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
-    int64_t bytes = 0;
+    bool ferries = tr__backend_is_apart(tr__backend(r->backend));
+    int64_t ranks = tr_mesh_ranks(&r->mesh), bytes = 0;
     if (r->inference) {
         plan->statistics.buffer = plan->staging = -1;
         return TR_OK;
     }
-    if (!tr__mul_i64(plan->statistics.doubles,
-                     tr_mesh_ranks(&r->mesh) * (int64_t)sizeof(double), &bytes)) {
+    if (!tr__mul_i64(plan->statistics.doubles, ranks * (int64_t)sizeof(double),
+                     &bytes)) {
         return tr_fail(err, TR_USAGE,
                        "the statistics of a step need more than 2^63 bytes");
     }
-    tr_status status = keep(plan,
-                            tr_mesh_ranks(&r->mesh) > 1 ? TR_LEDGER_communication
-                                                        : TR_LEDGER_workspace,
-                            bytes, &plan->statistics.buffer, err);
-    return status == TR_OK ? keep(plan, TR_LEDGER_communication,
-                                  tr__comm_staging_bytes(tr_mesh_ranks(&r->mesh)),
-                                  &plan->staging, err)
-                           : status;
+    tr_status status =
+        keep(plan, ranks > 1 ? TR_LEDGER_communication : TR_LEDGER_workspace, bytes,
+             &plan->statistics.buffer, err);
+    return status == TR_OK
+               ? keep(plan, TR_LEDGER_communication,
+                      tr__comm_staging_bytes(ranks, ferries), &plan->staging, err)
+               : status;
 }
 
 tr_status tr__pass_kept(tr_plan *plan, tr_error *err) {

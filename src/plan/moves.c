@@ -1,5 +1,6 @@
 #include "plan/moves.h"
 
+#include "backend/backend.h"
 #include "ops/optimizer_measure.h"
 #include "plan/residency.h"
 #include "plan/wave.h"
@@ -178,6 +179,16 @@ bool tr__step_exchange(const tr_plan *plan, const tr_plan_step *step,
     *out = (step->kind == TR_STEP_gather ? gather : reduce)(plan, step);
     out->group = step->group;
     return true;
+}
+
+static bool is_on_device(const tr_plan *plan, const tr_region *region) {
+    return region->buffer >= 0 &&
+           plan->buffers[region->buffer].space == TR_SPACE_DEVICE;
+}
+
+bool tr__exchange_is_away(const tr_plan *plan, const tr_exchange *exchange) {
+    return tr__backend_is_apart(tr__backend(plan->request.backend)) &&
+           (is_on_device(plan, &exchange->send) || is_on_device(plan, &exchange->recv));
 }
 
 // ---- between the file and memory

@@ -39,6 +39,9 @@ typedef struct tr_file_move {
 // What the step moves. false: it moves nothing so.
 bool tr__step_copy(const tr_plan *plan, const tr_plan_step *step, tr_copy *out);
 bool tr__step_exchange(const tr_plan *plan, const tr_plan_step *step, tr_exchange *out);
+// Is some of it in a device's memory that messages do not reach? Then it is ferried
+// (tr_comm_ferry).
+bool tr__exchange_is_away(const tr_plan *plan, const tr_exchange *exchange);
 // Of an exchange: all in which the ranks of its group have to agree. 0: it is none.
 uint64_t tr__exchange_hash(const tr_plan *plan, const tr_plan_step *step);
 bool tr__step_file(const tr_plan *plan, const tr_plan_step *step, tr_file_move *out);

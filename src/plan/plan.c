@@ -221,18 +221,6 @@ static tr_status check_cache(const tr_plan_request *r, tr_error *err) {
     return TR_OK;
 }
 
-// Ranks exchange what the host reaches.
-tr_status tr__plan_check_backend(const tr_plan_request *r, tr_error *err) {
-    const tr_backend *backend = tr__backend(r->backend);
-    if (!backend->discrete || backend->reach || tr_mesh_ranks(&r->mesh) == 1) {
-        return TR_OK;
-    }
-    return tr_fail(err, TR_USAGE,
-                   "the %s backend does not exchange gradients with other ranks yet: "
-                   "start one rank, or set \"device\" to \"cpu\"",
-                   backend->name);
-}
-
 static tr_status check_request(const tr_plan_request *r, tr_error *err) {
     if (!r->model || r->model->unit_count < 1) {
         return tr_fail(err, TR_USAGE, "a plan needs a model of at least one unit");
@@ -263,7 +251,6 @@ static tr_status check_request(const tr_plan_request *r, tr_error *err) {
     status = status == TR_OK ? check_staging(r, err) : status;
     status = status == TR_OK ? check_recomputed(r, err) : status;
     status = status == TR_OK ? check_cache(r, err) : status;
-    status = status == TR_OK && !r->elsewhere ? tr__plan_check_backend(r, err) : status;
     return status == TR_OK ? check_length(r, err) : status;
 }
 

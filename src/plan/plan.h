@@ -111,9 +111,7 @@ int tr__plan_slices(const tr_plan *plan);
 tr_status tr__plan_fullest(const tr_plan *plan, tr_space space, tr_sequence_kind *kind,
                            int32_t *step, tr_error *err);
 
-// Does the backend run such plans? Those for another machine need not.
-tr_status tr__plan_check_backend(const tr_plan_request *request, tr_error *err);
-// And do its launches on the host reach what they work on?
+// Do launches on the host reach what they work on? Those for another machine need not.
 tr_status tr__plan_check_reach(const tr_plan *plan, tr_error *err);
 
 // Hashes of what ranks do together, of all sequences in their order.

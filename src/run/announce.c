@@ -33,9 +33,11 @@ static void say_ranks(const tr_run *run, const tr_plan_request *r) {
         return;
     }
     int room = tr_comm_threads(run->comm);
-    tr__note(&run->log, "%lld ranks of %d thread%s, ZeRO stage %d, wave %lld",
+    bool apart = tr__backend_is_apart(tr__backend(r->backend));
+    tr__note(&run->log, "%lld ranks of %d thread%s, ZeRO stage %d, wave %lld%s",
              (long long)ranks, r->threads, tr__plural(r->threads), r->stage,
-             (long long)r->wave);
+             (long long)r->wave,
+             apart ? "; they exchange through pinned memory of the host" : "");
     if (r->threads > room) {
         tr__warn(&run->log,
                  "execution.threads is %d, but each rank has cores for %d: ranks will "

@@ -22,25 +22,38 @@ static int64_t needed(const tr_plan *plan) {
            TR_PROCESS_BYTES;
 }
 
+int64_t tr__run_device_memory(const tr_run *run, const tr_device *device) {
+    return device->memory / run->sharers - TR_DEVICE_BESIDE;
+}
+
+// "", or " for each of the 4 ranks on it".
+static void print_sharing(int ranks, char *text, size_t size) {
+    text[0] = '\0';
+    if (ranks > 1) {
+        snprintf(text, size, " for each of the %d ranks on it", ranks);
+    }
+}
+
 // Into that of the device, if it is here.
-static tr_status fits_device(const tr_plan *plan, tr_error *err) {
+static tr_status fits_device(const tr_run *run, const tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     int64_t bytes = tr_plan_ledger(plan)->total[TR_SPACE_DEVICE];
-    char want[32], have[32], beside[32], name[32];
+    char want[32], have[32], beside[32], name[32], sharing[64];
     tr_device device;
     if (!tr__backend_has(tr__backend(r->backend), r->device, &device) ||
-        bytes <= device.memory - TR_DEVICE_BESIDE) {
+        bytes <= tr__run_device_memory(run, &device)) {
         return TR_OK;
     }
     tr__print_size(want, sizeof want, bytes);
     tr__print_size(beside, sizeof beside, TR_DEVICE_BESIDE);
-    tr__print_size(have, sizeof have, device.memory);
+    tr__print_size(have, sizeof have, device.memory / run->sharers);
+    print_sharing(run->sharers, sharing, sizeof sharing);
     tr__device_print(r->backend, r->device, name, sizeof name);
     return tr_fail(err, TR_BUDGET,
                    "the plan needs %s of the device's memory, and about %s beside "
-                   "it; %s has %s: lower train_micro_batch_size_per_gpu, or set "
+                   "it; %s has %s%s: lower train_micro_batch_size_per_gpu, or set "
                    "activation_checkpointing.number_checkpoints",
-                   want, beside, name, have);
+                   want, beside, name, have, sharing);
 }
 
 // The largest halving of the micro-batch that fits; 0: none, or none that is tried.
@@ -70,18 +83,9 @@ static int64_t share_of_memory(const tr_run *run) {
     return tr__machine_memory() / (run->comm ? tr__comm_local_ranks(run->comm) : 1);
 }
 
-// "", or " for each of the 4 ranks on it".
-static void print_sharing(const tr_run *run, char *text, size_t size) {
-    int ranks = run->comm ? tr__comm_local_ranks(run->comm) : 1;
-    text[0] = '\0';
-    if (ranks > 1) {
-        snprintf(text, size, " for each of the %d ranks on it", ranks);
-    }
-}
-
 tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err) {
     int64_t memory = share_of_memory(run), bytes = 0;
-    tr_status status = fits_device(plan, err);
+    tr_status status = fits_device(run, plan, err);
     if (status != TR_OK) {
         return status;
     }
@@ -93,7 +97,8 @@ tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err) {
     tr__print_size(want, sizeof want, needed(plan));
     tr__print_size(have, sizeof have, memory);
     tr__print_size(less, sizeof less, bytes);
-    print_sharing(run, sharing, sizeof sharing);
+    print_sharing(run->comm ? tr__comm_local_ranks(run->comm) : 1, sharing,
+                  sizeof sharing);
     if (micro > 0) {
         return tr_fail(err, TR_BUDGET,
                        "the plan needs %s of memory, this machine has %s%s; with "

@@ -1,9 +1,14 @@
 // On which device the run computes: the one that its file names, or, where the file
-// leaves it open, the first of this machine that can train it.
+// leaves it open, one of this machine that can train it. Ranks of a machine that has
+// several take them in turn.
 #include "backend/backend.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "comm/alone.h"
 #include "plan/plan.h"
 #include "run/run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,35 +71,126 @@ static tr_status can_train(const tr_run *run, tr_error *err) {
     return status;
 }
 
-static bool choose(tr_run *run, tr_backend_id id) {
-    const tr_backend *backend = tr__backend(id);
-    tr_device device;
-    tr_error why = {0};
-    char name[32];
-    if (!tr__backend_has(backend, 0, &device)) {
-        return false;
+// ---- of several ranks
+
+// Do all ranks say so? Collective.
+static tr_status all_say(tr_comm *comm, bool *said, tr_error *err) {
+    int64_t most = !*said;
+    tr_status status = TR_OK;
+    if (tr__comm_count(comm) > 1) {
+        status = tr__comm_most(comm, !*said, &most, err);
     }
-    tr__device_print(id, 0, name, sizeof name);
-    run->request.backend = id;
-    bool can = can_train(run, &why) == TR_OK;
-    if (can) {
-        tr__note(&run->log,
-                 "device %s (%s); \"device\": \"cpu\" trains on the processor instead",
-                 name, device.name);
+    *said = most == 0;
+    return status;
+}
+
+// Counts the ranks on the device of that identity, of which this is one. Collective.
+static tr_status count_sharers(tr_run *run, uint64_t id, tr_error *err) {
+    int ranks = tr__comm_count(run->comm);
+    uint64_t *all = NULL;
+    tr_error mine = {0};
+    tr_status status = TR_OK;
+    run->sharers = 1;
+    if (ranks == 1) {
+        return TR_OK;
+    }
+    all = tr__calloc((size_t)ranks, sizeof *all);
+    status =
+        all ? TR_OK : tr_fail(&mine, TR_MEMORY, "no memory for the ranks' devices");
+    status = tr__agree(run->comm, status, &mine, err);
+    if (status == TR_OK) {
+        status = tr__comm_all_gather(run->comm, &id, sizeof id, all, err);
+    }
+    for (int r = 0; r < ranks && status == TR_OK && id != 0; r++) {
+        run->sharers += r != tr_comm_rank(run->comm) && all[r] == id;
+    }
+    tr__free(all);
+    return status;
+}
+
+// Takes the device that the file names, or the one whose turn it is. Collective.
+static tr_status take_device(tr_run *run, tr_error *err) {
+    const tr_backend *backend = tr__backend(run->request.backend);
+    bool numbered = !tr__config_is_auto(run->config, "device") &&
+                    strchr(tr__config_text(run->config, "device"), ':');
+    int count = tr__backend_devices(backend);
+    tr_device device = {.id = 0};
+    if (!numbered && count > 0 && run->comm) {
+        run->request.device = tr__comm_local_rank(run->comm) % count;
+    }
+    tr__backend_has(backend, run->request.device, &device);
+    return count_sharers(run, device.id, err);
+}
+
+// ---- where the file leaves it open
+
+// " on rank 0, and 3 other ranks in turn"; "": there are none.
+static void print_others(const tr_run *run, char *text, size_t size) {
+    int others = tr__comm_count(run->comm) - 1;
+    text[0] = '\0';
+    if (others > 0) {
+        snprintf(text, size, " on rank 0, and %d other rank%s in turn", others,
+                 tr__plural(others));
+    }
+}
+
+// *chosen: all ranks can train on it. Collective.
+static tr_status try_device(tr_run *run, bool *chosen, tr_error *err) {
+    const tr_backend *backend = tr__backend(run->request.backend);
+    tr_error mine = {0}, why = {0};
+    tr_device device = {.id = 0};
+    char name[32], others[64];
+    tr_status status = take_device(run, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    status = can_train(run, &mine);
+    *chosen = tr__agree(run->comm, status, &mine, &why) == TR_OK;
+    tr__backend_has(backend, run->request.device, &device);
+    tr__device_print(run->request.backend, run->request.device, name, sizeof name);
+    print_others(run, others, sizeof others);
+    if (*chosen) {
+        tr__note(
+            &run->log,
+            "device %s (%s)%s; \"device\": \"cpu\" trains on the processor instead",
+            name, device.name, others);
     } else {
-        run->request.backend = TR_BACKEND_HOST;
         tr__note(&run->log, "device cpu: %s (%s) cannot train this run: %s", name,
                  device.name, why.message);
     }
-    return can;
+    return TR_OK;
 }
 
-void tr__run_choose_device(tr_run *run, const tr_run_options *options) {
-    bool open = tr__config_is_auto(run->config, "device") && !options->machine;
-    if (open && options->choose_device) {
-        bool chosen = false;
-        for (int id = 0; id < TR_BACKEND_COUNT && !chosen; id++) {
-            chosen = choose(run, (tr_backend_id)id);
-        }
+static tr_status choose(tr_run *run, tr_backend_id id, bool *chosen, tr_error *err) {
+    tr_device device;
+    *chosen = tr__backend_has(tr__backend(id), 0, &device);
+    tr_status status = all_say(run->comm, chosen, err);
+    if (status == TR_OK && *chosen) {
+        run->request.backend = id;
+        status = try_device(run, chosen, err);
     }
+    if (!*chosen) {
+        run->request.backend = TR_BACKEND_HOST;
+        run->request.device = 0;
+        run->sharers = 1;
+    }
+    return status;
+}
+
+tr_status tr__run_choose_device(tr_run *run, const tr_run_options *options,
+                                tr_error *err) {
+    bool open = tr__config_is_auto(run->config, "device"), chosen = false;
+    tr_status status = TR_OK;
+    if (options->machine) {
+        return TR_OK;
+    }
+    if (!open) {
+        return take_device(run, err);
+    }
+    for (int id = 0;
+         id < TR_BACKEND_COUNT && !chosen && options->choose_device && status == TR_OK;
+         id++) {
+        status = choose(run, (tr_backend_id)id, &chosen, err);
+    }
+    return status;
 }

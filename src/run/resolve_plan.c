@@ -107,7 +107,7 @@ static bool has_device(const tr_run *run, int64_t budget[TR_SPACES]) {
         return false;
     }
     int64_t memory = tr__machine_memory();
-    budget[TR_SPACE_DEVICE] = device.memory - TR_DEVICE_BESIDE;
+    budget[TR_SPACE_DEVICE] = tr__run_device_memory(run, &device);
     budget[TR_SPACE_HOST] = memory > 0 ? memory / ranks : TR_UNLIMITED;
     return true;
 }

@@ -193,6 +193,7 @@ static tr_status resolve_folders(tr_run *run, const tr_run_options *options,
 static void begin_run(tr_run *run, const tr_run_options *options) {
     run->opened = tr__seconds();
     run->lock = -1;
+    run->sharers = 1;
     run->comm = options->comm;
     run->messages = options->messages;
     run->log = (tr_log){pass_on, run};
@@ -251,7 +252,9 @@ tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err
                            : tr_fail(&mine, TR_MEMORY, "no memory for a run");
     status = tr__agree(options->comm, status, &mine, err);
     if (status == TR_OK) {
-        tr__run_choose_device(run, options);
+        status = tr__run_choose_device(run, options, err);
+    }
+    if (status == TR_OK) {
         status = tr__run_resolve_threads(run, options, err);
     }
     if (status == TR_OK) {

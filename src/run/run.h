@@ -38,7 +38,8 @@ struct tr_run {
     tr_order order;
     tr_batcher batcher;
     tr_settings settings;
-    int lock; // of the out folder, from tr_run_begin on; -1: none
+    int sharers; // ranks that compute on this one's device, itself included
+    int lock;    // of the out folder, from tr_run_begin on; -1: none
     tr_plan_request request;
     // What the planner was left to choose: bits of the dimensions, and the values.
     unsigned chosen;
@@ -109,9 +110,12 @@ tr_status tr__run_resolve_device(tr_run *run, tr_error *err);
 struct tr_optimizer;
 tr_status tr__run_check_updates(const tr_run *run, const struct tr_optimizer *optimizer,
                                 tr_error *err);
-// Where the file leaves it open, and all else is resolved: a device beside the host
-// that can train the run, if there is one. It is said which, or why not.
-void tr__run_choose_device(tr_run *run, const tr_run_options *options);
+// When all else is resolved. Where the file leaves the device open: one beside the host
+// that can train the run on all ranks, if there is one; it is said which, or why not.
+// Where it names no number, the ranks of a machine take its devices in turn.
+// Collective.
+tr_status tr__run_choose_device(tr_run *run, const tr_run_options *options,
+                                tr_error *err);
 // What a machine file asks for (target.*).
 tr_status tr__run_resolve_target(tr_run *run, const tr_machine *machine, tr_error *err);
 // After those before, and when all ranks have come so far: it is collective.
@@ -162,6 +166,10 @@ void tr__run_say_groups(const tr_run *run, const tr_plan *plan);
 // TR_BUDGET: the plan needs more memory than the machine has; the message says what
 // would fit.
 tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err);
+// What the rank has of its device's memory, without what every process takes of it: the
+// ranks on the device have equal shares.
+struct tr_device;
+int64_t tr__run_device_memory(const tr_run *run, const struct tr_device *device);
 
 // ---- replan.c
 // The plan of another effective batch. The micro-batch and the places of parameters and

@@ -204,8 +204,24 @@ static double hierarchical(const tr_share *share, const tr_transfer *t) {
     return seconds + latency;
 }
 
+// Between the device and memory of the host, of an exchange whose messages go from
+// there: what a rank with a whole part sends, and what it gets. Copies go on beside
+// messages, one after the other (comm/mpi_ferry.h).
+static double ferried(const tr_share *share, const tr_transfer *t) {
+    const tr_machine *m = share->machine;
+    double to_host = m->way[TR_WAY_TO_HOST].rate;
+    double to_device = m->way[TR_WAY_TO_DEVICE].rate;
+    double part = (double)(tr__min_i64(t->shard, t->count) * t->bytes);
+    double rest = (double)(t->count * t->bytes) - part;
+    bool gathers = t->kind == TR_COMM_GATHER;
+    double out = gathers ? part : part + rest, in = gathers ? rest : part;
+    return (to_host > 0 ? out / to_host : 0) + (to_device > 0 ? in / to_device : 0);
+}
+
 double tr__transfer_seconds(const tr_share *share, const tr_transfer *transfer) {
-    return share->machine->exchange == TR_EXCHANGE_DIRECT
-               ? direct(share, transfer)
-               : hierarchical(share, transfer);
+    if (share->machine->exchange != TR_EXCHANGE_DIRECT) {
+        return hierarchical(share, transfer);
+    }
+    double messages = direct(share, transfer);
+    return transfer->away ? fmax(messages, ferried(share, transfer)) : messages;
 }

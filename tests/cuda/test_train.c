@@ -36,15 +36,6 @@ static void go_to(const char *folder) {
     assert_int_equal(chdir(path), 0);
 }
 
-// The marks are what the plan says. (The ledger's host also has the data.)
-static void check_arenas(const trial *t) {
-    for (int space = 0; space < TR_SPACE_NVME; space++) {
-        const tr_arena *arena = t->engine->arenas[space];
-        size_t bytes = (size_t)t->plan->arena_bytes[space];
-        assert_int_equal(arena ? tr__arena_high_water(arena) : 0, bytes);
-    }
-}
-
 static void train(const char *device, const example *of, int cut, trained *out) {
     const char *const set[SETTINGS] = {device, cuts[cut][0], cuts[cut][1], cuts[cut][2],
                                        of->more};
@@ -55,7 +46,7 @@ static void train(const char *device, const example *of, int cut, trained *out) 
     trial t;
     trial_open(&t, &options);
     trained_make(&t, STEPS, out);
-    check_arenas(&t);
+    trained_check_arenas(&t);
     trial_close(&t);
 }
 

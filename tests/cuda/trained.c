@@ -5,9 +5,17 @@
 void trained_make(trial *t, int steps, trained *out) {
     assert_true(steps <= TRAINED_STEPS_MOST);
     out->count = steps;
-    snapshot_take(&out->start, t);
+    snapshot_gather(&out->start, t);
     trial_steps(t, steps, out->steps);
-    snapshot_take(&out->end, t);
+    snapshot_gather(&out->end, t);
+}
+
+void trained_check_arenas(const trial *t) {
+    for (int space = 0; space < TR_SPACE_NVME; space++) {
+        const tr_arena *arena = t->engine->arenas[space];
+        size_t bytes = (size_t)t->plan->arena_bytes[space];
+        assert_int_equal(arena ? tr__arena_high_water(arena) : 0, bytes);
+    }
 }
 
 void trained_free(trained *t) {

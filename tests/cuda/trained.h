@@ -12,8 +12,11 @@ typedef struct trained {
     snapshot start, end;
 } trained;
 
-// Makes so many steps of an open run.
+// Makes so many steps of an open run. On several ranks it is collective.
 void trained_make(trial *t, int steps, trained *out);
+// The high-water marks of the arenas are what the plan says. (The ledger's host also
+// has the data.)
+void trained_check_arenas(const trial *t);
 void trained_free(trained *t);
 // In f32: losses and gradient norms within 1e-5, parameters within 1e-4 of their
 // change.

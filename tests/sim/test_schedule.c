@@ -383,6 +383,18 @@ static void test_exchanges(void **state) {
     apart.stride = 4;
     assert_near(transfer_seconds(direct, 8, apart), 10, nearly);
     assert_near(transfer_seconds(tree, 8, apart), 10, nearly);
+    // By way of the host's memory: 1,000 bytes out and 3,000 in, or all out and 1,000
+    // in; the messages take less.
+    static const char ways[] = ", \"link\": {\"inside\": {\"bytes\": 1000}}, "
+                               "\"copy\": {\"to_host\": {\"bytes\": 10}, "
+                               "\"to_device\": {\"bytes\": 100}}";
+    tr_transfer away = {
+        .kind = TR_COMM_GATHER, .count = 1000, .shard = 250, .bytes = 4, .away = true};
+    assert_near(transfer_seconds(ways, 4, away), 100 + 30, nearly);
+    away.kind = TR_COMM_REDUCE;
+    assert_near(transfer_seconds(ways, 4, away), 400 + 10, nearly);
+    away.away = false;
+    assert_near(transfer_seconds(ways, 4, away), 3, nearly);
     // Nothing to send.
     tr_transfer none = {.kind = TR_COMM_GATHER, .bytes = 4};
     assert_near(transfer_seconds(direct, 8, none), 0, nearly);

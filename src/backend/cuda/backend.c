@@ -3,6 +3,7 @@
 #include "backend/cuda/driver.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/modules.h"
+#include "base/hash.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -54,7 +55,8 @@ static tr_status device(int number, tr_device *out, tr_error *err) {
             "alone: build it with that in TR_CUDA_ARCHITECTURES",
             number, p.name, p.major, p.minor, tr__cuda_architectures);
     }
-    *out = (tr_device){.memory = (int64_t)p.memory};
+    *out =
+        (tr_device){.memory = (int64_t)p.memory, .id = tr__hash(p.uuid, sizeof p.uuid)};
     snprintf(out->name, sizeof out->name, "%s", p.name);
     return TR_OK;
 }

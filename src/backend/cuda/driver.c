@@ -18,6 +18,7 @@
     F(cuDeviceGet)                                                                     \
     F(cuDeviceGetName)                                                                 \
     F(cuDeviceTotalMem)                                                                \
+    F(cuDeviceGetUuid)                                                                 \
     F(cuDeviceGetAttribute)                                                            \
     F(cuDevicePrimaryCtxRetain)                                                        \
     F(cuCtxSetCurrent)                                                                 \
@@ -38,6 +39,7 @@
     F(cuEventDestroy)                                                                  \
     F(cuEventRecord)                                                                   \
     F(cuEventSynchronize)                                                              \
+    F(cuEventQuery)                                                                    \
     F(cuEventElapsedTime)
 
 #define MEMBER(function)      __typeof__(function) *function;
@@ -109,6 +111,7 @@ static int properties(int number, tr_cuda_properties *out) {
         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT};
     tr_cuda_properties p = {.name = ""};
     int *values[] = {&p.major, &p.minor, &p.multiprocessors};
+    CUuuid uuid = {{0}};
     CUdevice device = 0;
     CUresult error = cu.cuDeviceGet(&device, number);
     if (error == CUDA_SUCCESS) {
@@ -116,6 +119,10 @@ static int properties(int number, tr_cuda_properties *out) {
     }
     if (error == CUDA_SUCCESS) {
         error = cu.cuDeviceTotalMem(&p.memory, device);
+    }
+    if (error == CUDA_SUCCESS) {
+        error = cu.cuDeviceGetUuid(&uuid, device);
+        memcpy(p.uuid, uuid.bytes, sizeof p.uuid);
     }
     for (int i = 0; i < 3 && error == CUDA_SUCCESS; i++) {
         error = cu.cuDeviceGetAttribute(values[i], asked[i], device);
@@ -260,6 +267,13 @@ static int event_wait(void *event) {
     return error ? error : (int)cu.cuEventSynchronize(event);
 }
 
+static int event_look(void *event, bool *passed) {
+    int error = enter();
+    error = error ? error : (int)cu.cuEventQuery(event);
+    *passed = error == CUDA_SUCCESS;
+    return error == CUDA_ERROR_NOT_READY ? 0 : error;
+}
+
 static int event_follow(void *event, void *stream) {
     int error = enter();
     return error ? error
@@ -298,6 +312,7 @@ const tr_cuda_driver *tr__cuda_driver(void) {
         .event_destroy = event_destroy,
         .event_record = event_record,
         .event_wait = event_wait,
+        .event_look = event_look,
         .event_follow = event_follow,
         .event_seconds = event_seconds,
     };

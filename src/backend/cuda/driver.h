@@ -12,12 +12,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct tr_cuda_properties {
     char name[128];
     int major, minor; // compute capability: 9, 0
     int multiprocessors;
     size_t memory; // bytes
+    uint8_t
+        uuid[16]; // of the device, or of the part of it that is given to the process
 } tr_cuda_properties;
 
 // c [m, n] = op(a) [m, k] op(b) [k, n] + beta c, summed in f32, all by rows; op
@@ -66,6 +69,7 @@ typedef struct tr_cuda_driver {
     int (*event_destroy)(void *event);
     int (*event_record)(void *event, void *stream);
     int (*event_wait)(void *event);
+    int (*event_look)(void *event, bool *passed);   // does not wait
     int (*event_follow)(void *event, void *stream); // the stream waits, nobody else
     int (*event_seconds)(void *from, void *to, double *seconds); // both are over
 } tr_cuda_driver;

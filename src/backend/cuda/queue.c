@@ -175,6 +175,11 @@ static tr_status wait(tr_device_queue *q, int64_t ticket, tr_error *err) {
     return TR_OK;
 }
 
+static tr_status look(tr_device_queue *q, int64_t ticket, bool *done, tr_error *err) {
+    note_error(q, tr__cuda_driver()->event_look(event_of(q, ticket), done));
+    return q->failed != TR_OK || q->error != 0 ? fail(q, err) : TR_OK;
+}
+
 static void watch(tr_device_queue *q, tr_task_span *spans, int64_t count) {
     note_error(q, tr__cuda_driver()->stream_wait(q->stream));
     q->spans = spans;
@@ -193,5 +198,6 @@ const tr_queue_table tr__cuda_queues = {
     .newest = newest,
     .copied = copied,
     .wait = wait,
+    .look = look,
     .watch = watch,
 };

@@ -45,10 +45,10 @@ static tr_status strike(tr_comm *comm, const char *mode, tr_error *err) {
 
 static tr_status step(tr_comm *comm, tr_error *err) {
     int64_t shard = (COUNT + tr_comm_ranks(comm) - 1) / tr_comm_ranks(comm);
-    tr_comm_op reduce = {TR_COMM_REDUCE, TR_COMM_F32, COUNT, shard,
-                         values,         sums,        false, {0}};
-    tr_comm_op gather = {TR_COMM_GATHER, TR_COMM_F32, COUNT, shard,
-                         NULL,           values,      false, {0}};
+    tr_comm_op reduce = {TR_COMM_REDUCE, TR_COMM_F32, COUNT, shard, values,
+                         sums,           false,       false, {0}};
+    tr_comm_op gather = {TR_COMM_GATHER, TR_COMM_F32, COUNT, shard, NULL,
+                         values,         false,       false, {0}};
     tr__comm_start(comm, &reduce);
     return tr__comm_wait(comm, tr__comm_start(comm, &gather), err);
 }
@@ -94,7 +94,7 @@ int main(int argc, char **argv) {
     }
     tr_status status = tr_comm_open(&comm, &err);
     if (status == TR_OK) {
-        size_t bytes = (size_t)tr__comm_staging_bytes(tr_comm_ranks(comm));
+        size_t bytes = (size_t)tr__comm_staging_bytes(tr_comm_ranks(comm), false);
         if (posix_memalign(&staging, 64, bytes + 64) != 0) {
             return 1;
         }

@@ -1,0 +1,76 @@
+// failure MODE RANK, run on ranks: that rank's device fails while all train, or the
+// rank is killed. check_failure.sh looks at how they end.
+#include "comm/comm.h"
+#include "cuda/device.h"
+#include "train/engine.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STEPS_BEFORE = 2, STEPS_MOST = 1000 };
+
+static void strike(const char *mode) {
+    printf("struck %d\n", (int)getpid());
+    fflush(stdout);
+    if (strcmp(mode, "kill") == 0) {
+        raise(SIGKILL);
+    }
+    test_device_fail(strcmp(mode, "copy") == 0 ? TEST_COPY : TEST_LAUNCH, 1,
+                     strcmp(mode, "later") != 0);
+}
+
+static tr_status train(tr_engine *engine, const char *mode, bool is_victim,
+                       tr_error *err) {
+    tr_step_result ignored;
+    tr_status status = TR_OK;
+    for (int s = 0; s < STEPS_MOST && status == TR_OK; s++) {
+        if (s == STEPS_BEFORE && is_victim) {
+            strike(mode);
+        }
+        status = tr_engine_step(engine, &ignored, err);
+    }
+    return status;
+}
+
+static tr_status run(tr_comm *comm, const char *mode, bool is_victim, tr_error *err) {
+    static const char *const set[] = {"device=cuda", "zero_optimization.stage=3",
+                                      "steps=1001", "train_micro_batch_size_per_gpu=1"};
+    tr_run_options options = {.file = "run.json",
+                              .set = set,
+                              .set_count = 4,
+                              .comm = comm,
+                              .resume = "never"};
+    tr_run *opened = NULL;
+    tr_plan *plan = NULL;
+    tr_engine *engine = NULL;
+    tr_status status = tr_run_open(&options, &opened, err);
+    if (status == TR_OK) {
+        status = tr_plan_make(tr_run_plan_request(opened), &plan, err);
+    }
+    if (status == TR_OK) {
+        status = tr_engine_create(opened, plan, &engine, err);
+    }
+    status = status == TR_OK ? train(engine, mode, is_victim, err) : status;
+    tr_engine_destroy(engine);
+    tr_plan_destroy(plan);
+    tr_run_close(opened);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    tr_comm *comm = NULL;
+    tr_error err = {0};
+    if (argc < 3 || chdir(TR_TEST_DATA "/goldens/mlp") != 0 ||
+        tr_comm_open(&comm, &err) != TR_OK) {
+        return 1;
+    }
+    tr_status status = run(comm, argv[1], tr_comm_rank(comm) == atoi(argv[2]), &err);
+    if (status != TR_OK && tr_comm_speaks(comm)) {
+        fprintf(stderr, "failure: %s\n", err.message);
+    }
+    tr_comm_end(comm, tr_status_exit(status));
+    return tr_status_exit(status);
+}

@@ -1,0 +1,238 @@
+// Run on W ranks: training on the CUDA backend, each rank on a device of the host's
+// memory and threads. As on the CPU at the same cut, whatever the stage, the wave and
+// the pace of the streams; in reproducible mode bit for bit as one process on the
+// device ("bits"). Each step moves the bytes that the plan says, and allocates nothing.
+#include "base/memory.h"
+#include "cuda/trained.h"
+#include "guard/guard.h"
+#include "on_ranks.h"
+#include "plan/passes.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STEPS = 2, SETTINGS = 6, SEEDS = 2 };
+
+static tr_comm *comm;
+
+// A run file that is trained, with more settings.
+typedef struct example {
+    const char *folder; // of the tests' data
+    const char *set[SETTINGS - 1];
+} example;
+
+#define ZERO    "zero_optimization."
+#define STAGE   "zero_optimization.stage="
+#define MICRO   "train_micro_batch_size_per_gpu="
+#define WAVE    "execution.wave="
+#define OFFLOAD "zero_optimization.offload_optimizer.device=cpu"
+
+static void go_to(const char *folder) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", TR_TEST_DATA, folder);
+    assert_int_equal(chdir(path), 0);
+}
+
+static void open_run(const char *device, const example *of, tr_comm *ranks, trial *t) {
+    const char *set[SETTINGS] = {device};
+    size_t count = 1;
+    for (; count < SETTINGS && of->set[count - 1]; count++) {
+        set[count] = of->set[count - 1];
+    }
+    tr_run_options options = {.file = "run.json",
+                              .set = set,
+                              .set_count = count,
+                              .comm = ranks,
+                              .resume = "never"};
+    go_to(of->folder);
+    trial_open(t, &options);
+}
+
+// Of one step: what the plan says, and no allocation.
+static void check_traffic(trial *t) {
+    const tr_traffic *planned = &t->plan->traffic;
+    tr_comm_totals before = tr__comm_totals(comm);
+    int64_t calls = tr__memory_calls();
+    tr_step_result result;
+    trial_steps(t, 1, &result);
+    tr_comm_totals after = tr__comm_totals(comm);
+    assert_false(result.skipped);
+    assert_int_equal(after.gather_bytes - before.gather_bytes, planned->gather);
+    assert_int_equal(after.reduce_bytes - before.reduce_bytes, planned->reduce);
+    assert_true(tr__memory_calls() == calls || t->plan->request.reproducible);
+}
+
+static void train(const char *device, const example *of, tr_comm *ranks, trained *out) {
+    trial t;
+    open_run(device, of, ranks, &t);
+    trained_make(&t, STEPS, out);
+    trained_check_arenas(&t);
+    if (ranks) {
+        check_traffic(&t);
+    }
+    trial_close(&t);
+}
+
+static void print_words(const example *of, char words[512]) {
+    snprintf(words, 512, "%s", of->folder);
+    for (int i = 0; i < SETTINGS - 1 && of->set[i]; i++) {
+        size_t length = strlen(words);
+        snprintf(words + length, 512 - length, ", %s", of->set[i]);
+    }
+}
+
+static const example examples[] = {
+    {"goldens/mlp", {STAGE "0", MICRO "2", WAVE "1"}},
+    {"goldens/mlp", {STAGE "1", MICRO "1", WAVE "1"}},
+    {"goldens/mlp", {STAGE "2", MICRO "1", WAVE "1", ZERO "overlap_comm=false"}},
+    {"goldens/mlp", {STAGE "3", MICRO "1", ZERO "overlap_comm=false"}},
+    {"goldens/mlp-lamb", {STAGE "2", MICRO "1"}},
+    {"goldens/mlp", {STAGE "2", MICRO "1", "data_types.grad_accum_dtype=bf16"}},
+    {"goldens/gpt2", {STAGE "0", MICRO "1", WAVE "1"}},
+    {"goldens/gpt2", {STAGE "1", MICRO "1"}},
+    {"goldens/gpt2", {STAGE "2", MICRO "1", WAVE "1"}},
+    {"goldens/gpt2", {STAGE "3", MICRO "1", WAVE "1"}},
+    {"goldens/gpt2", {STAGE "3", MICRO "1", "execution.vocabulary_slices=3"}},
+    {"goldens/gpt2", {STAGE "2", MICRO "1", OFFLOAD}},
+    {
+        "goldens/gpt2",
+        {STAGE "3", MICRO "1", OFFLOAD, ZERO "offload_param.device=cpu"},
+    },
+    {"resnets/cifar", {STAGE "1", MICRO "2"}},
+};
+enum { EXAMPLES = sizeof examples / sizeof *examples };
+
+static void as_on_the_cpu(void **state) {
+    (void)state;
+    for (int i = 0; i < EXAMPLES; i++) {
+        trained cpu, cuda;
+        char words[512];
+        print_words(&examples[i], words);
+        test_guard_set_seed((uint64_t)i % 2);
+        train("device=cpu", &examples[i], comm, &cpu);
+        train("device=cuda", &examples[i], comm, &cuda);
+        trained_assert_close(&cpu, &cuda, words);
+        trained_free(&cpu);
+        trained_free(&cuda);
+    }
+}
+
+// In 16 bits sums are rounded elsewhere than on the CPU.
+static void in_16_bits(void **state) {
+    static const example half = {"goldens/gpt2",
+                                 {STAGE "3", MICRO "1", "bf16.enabled=true"}};
+    trained cpu, cuda;
+    (void)state;
+    test_guard_set_seed(1);
+    train("device=cpu", &half, comm, &cpu);
+    train("device=cuda", &half, comm, &cuda);
+    for (int s = 0; s < STEPS; s++) {
+        double off = cuda.steps[s].loss / cpu.steps[s].loss - 1;
+        if (!(fabs(off) <= (s == 0 ? 2e-3 : 1e-2))) {
+            fail_msg("step %d: loss %.9g for %.9g", s + 1, cuda.steps[s].loss,
+                     cpu.steps[s].loss);
+        }
+    }
+    trained_free(&cpu);
+    trained_free(&cuda);
+}
+
+static void assert_same(const trained *a, const trained *b) {
+    for (int s = 0; s < STEPS; s++) {
+        const tr_step_result *x = &a->steps[s], *y = &b->steps[s];
+        assert_memory_equal(&x->loss, &y->loss, sizeof x->loss);
+        assert_memory_equal(&x->grad_norm, &y->grad_norm, sizeof x->grad_norm);
+    }
+    snapshot_assert_same(&a->end, &b->end);
+}
+
+#define REPRODUCIBLE "execution.reproducible=true"
+
+// However the batch is cut among ranks, and whatever they keep.
+static void reproducible(void **state) {
+    static const example cuts[] = {
+        {"", {STAGE "0", MICRO "1", REPRODUCIBLE, WAVE "1"}},
+        {"", {STAGE "1", MICRO "1", REPRODUCIBLE, WAVE "1"}},
+        {"", {STAGE "2", MICRO "1", REPRODUCIBLE}},
+        {"", {STAGE "3", MICRO "1", REPRODUCIBLE, WAVE "1"}},
+    };
+    example of = cuts[0];
+    trained alone, together;
+    of.folder = *state;
+    test_guard_set_seed(0);
+    train("device=cuda", &of, NULL, &alone);
+    for (int i = 0; i < 4; i++) {
+        of = cuts[i];
+        of.folder = *state;
+        test_guard_set_seed((uint64_t)i);
+        train("device=cuda", &of, comm, &together);
+        assert_same(&alone, &together);
+        trained_free(&together);
+    }
+    trained_free(&alone);
+}
+
+// The streams' pace changes no bit.
+static void at_any_pace(void **state) {
+    static const example of = {"goldens/gpt2", {STAGE "3", MICRO "1", WAVE "1"}};
+    trained first, other;
+    (void)state;
+    test_guard_set_seed(0);
+    train("device=cuda", &of, comm, &first);
+    for (uint64_t seed = 1; seed < SEEDS; seed++) {
+        test_guard_set_seed(seed);
+        train("device=cuda", &of, comm, &other);
+        assert_same(&first, &other);
+        trained_free(&other);
+    }
+    trained_free(&first);
+}
+
+// Two ranks on the data axis by two on the tensor axis, along which nothing is split:
+// groups exchange at the same time, and come to the bits of one process.
+static void on_a_mesh(void **state) {
+    static const example of = {"goldens/gpt2", {STAGE "3", MICRO "1", REPRODUCIBLE}};
+    static const tr_mesh mesh = {.size = {2, 2, 1}};
+    trained alone, together;
+    tr_error err = {0};
+    trial t;
+    (void)state;
+    if (tr_comm_ranks(comm) != 4) {
+        skip();
+    }
+    train("device=cuda", &of, NULL, &alone);
+    open_run("device=cuda", &of, comm, &t);
+    tr_plan_request request = t.plan->request;
+    tr_engine_destroy(t.engine);
+    tr_plan_destroy(t.plan);
+    request.mesh = tr__mesh_of_rank(&mesh, tr_comm_rank(comm));
+    request.accumulation_steps = request.train_batch_size / 2;
+    request.wave = 1;
+    trial_ok(tr__plan_build(&request, &t.plan, &err), &err);
+    trial_ok(tr_engine_create(t.run, t.plan, &t.engine, &err), &err);
+    trained_make(&t, STEPS, &together);
+    trial_close(&t);
+    assert_same(&alone, &together);
+    trained_free(&alone);
+    trained_free(&together);
+}
+
+static int run(const char *which) {
+    const struct CMUnitTest close[] = {
+        cmocka_unit_test(as_on_the_cpu),
+        cmocka_unit_test(in_16_bits),
+    };
+    const struct CMUnitTest bits[] = {
+        cmocka_unit_test_prestate(reproducible, "goldens/mlp"),
+        cmocka_unit_test_prestate(reproducible, "goldens/gpt2"),
+        cmocka_unit_test(at_any_pace),
+        cmocka_unit_test(on_a_mesh),
+    };
+    return strcmp(which, "bits") == 0 ? cmocka_run_group_tests(bits, NULL, NULL)
+                                      : cmocka_run_group_tests(close, NULL, NULL);
+}
+
+int main(int argc, char **argv) {
+    return on_ranks(&comm, run, argc, argv);
+}
