@@ -460,10 +460,10 @@ int launch(void *what, const tr_cuda_grid *grid, const void *args, size_t bytes,
         return BAD_LAUNCH;
     }
     memcpy(p.bytes, args, bytes);
-    dim3 blocks = size_of(grid->blocks), threads = size_of(grid->threads);
-    return put_call(TEST_LAUNCH, given, [=] {
-        shim::run(blocks, threads, k->meets, k->body, (void *)p.bytes);
-    });
+    shim::shape shape = {size_of(grid->blocks), size_of(grid->threads),
+                         (size_t)grid->shared};
+    return put_call(TEST_LAUNCH, given,
+                    [=] { shim::run(shape, k->meets, k->body, (void *)p.bytes); });
 }
 } // namespace
 

@@ -6,6 +6,10 @@
 #include <stdint.h>
 #include <ucontext.h>
 
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
 #include "cuda/shim.h"
 
 namespace shim {
@@ -14,6 +18,16 @@ dim3 thread, block, threads, blocks;
 
 namespace {
 enum { THREADS_MAX = 1024, STACK = 1 << 16, LANES = 32 };
+enum { SHARED_MOST = 99 << 10 }; // of compute capability 8.6, the least of 8.0 to 9.0
+
+// Into shared memory; of the group that its thread makes as number `group`.
+struct copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+    bool there;
+    int group;
+};
 
 struct fiber {
     ucontext_t begin;
@@ -21,6 +35,8 @@ struct fiber {
     char *stack;
     dim3 id;
     bool begun, done;
+    std::vector<copy> copies; // that are under way
+    int groups;               // made
 };
 
 struct meeting {
@@ -33,7 +49,9 @@ ucontext_t ended; // where no fiber goes
 jmp_buf home;
 unsigned count, finished;
 meeting of_block, of_warp[THREADS_MAX / LANES];
-uint64_t given[2][THREADS_MAX]; // by turns
+shim::gift given[2][THREADS_MAX]; // by turns
+char *shared_end;                 // nothing can be touched behind it
+size_t shared_bytes;
 void (*body)(void *);
 void *closure;
 
@@ -88,6 +106,8 @@ void begin_fibers() {
         f->stack = f->stack ? f->stack : (char *)malloc(STACK);
         f->id = id_of(i);
         f->begun = f->done = false;
+        f->copies.clear();
+        f->groups = 0;
         getcontext(&f->begin);
         f->begin.uc_stack.ss_sp = f->stack;
         f->begin.uc_stack.ss_size = STACK;
@@ -109,8 +129,24 @@ void go_on(fiber *f) {
     }
 }
 
+// What was in it before another block is no number.
+void open_shared() {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t most = (SHARED_MOST + page - 1) / page * page;
+    if (!shared_end) {
+        char *memory = (char *)mmap(NULL, most + page, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED || mprotect(memory + most, page, PROT_NONE) != 0) {
+            fail("no memory");
+        }
+        shared_end = memory + most;
+    }
+    memset(shared_end - shared_bytes, 0xFF, shared_bytes);
+}
+
 void run_fibers() {
     bool down = getenv("TR_CUDA_DESCENDING") != NULL;
+    open_shared();
     finished = 0;
     of_block = meeting();
     for (meeting &m : of_warp) {
@@ -137,18 +173,19 @@ void run_threads() {
 } // namespace
 
 namespace shim {
-void run(dim3 grid, dim3 each, bool meets, void (*what)(void *), void *with) {
-    blocks = grid;
-    threads = each;
-    count = each.x * each.y * each.z;
+void run(const shape &grid, bool meets, void (*what)(void *), void *with) {
+    blocks = grid.blocks;
+    threads = grid.threads;
+    count = threads.x * threads.y * threads.z;
+    shared_bytes = (grid.shared + 15) / 16 * 16;
     body = what;
     closure = with;
-    if (count > THREADS_MAX) {
-        fail("a block has too many threads");
+    if (count > THREADS_MAX || grid.shared > SHARED_MOST) {
+        fail("a block has too many threads, or too much shared memory");
     }
-    for (block.z = 0; block.z < grid.z; block.z++) {
-        for (block.y = 0; block.y < grid.y; block.y++) {
-            for (block.x = 0; block.x < grid.x; block.x++) {
+    for (block.z = 0; block.z < blocks.z; block.z++) {
+        for (block.y = 0; block.y < blocks.y; block.y++) {
+            for (block.x = 0; block.x < blocks.x; block.x++) {
                 meets ? run_fibers() : run_threads();
             }
         }
@@ -164,13 +201,45 @@ int lane() {
 }
 
 // What a lane gives in one turn is read before it can give in the turn after the next.
-uint64_t exchange(uint64_t mine, int from) {
+const gift *gather(const void *mine, size_t bytes) {
     unsigned first = index() / LANES * LANES;
     unsigned all = count - first < LANES ? count - first : LANES;
     meeting *warp = &of_warp[first / LANES];
-    uint64_t *turn = given[warp->round % 2];
-    turn[index()] = mine;
+    gift *turn = given[warp->round % 2];
+    if (bytes > sizeof *turn) {
+        fail("a lane gives too much");
+    }
+    memcpy(&turn[index()], mine, bytes);
     meet(warp, all);
-    return turn[first + (unsigned)from % LANES];
+    return &turn[first];
+}
+
+void *shared() {
+    return shared_end - shared_bytes;
+}
+
+void begin_copy(void *to, const void *from, size_t bytes, bool there) {
+    if ((uintptr_t)to % bytes != 0 || (there && (uintptr_t)from % bytes != 0)) {
+        fail("a copy into shared memory is not aligned");
+    }
+    now->copies.push_back(copy{to, from, bytes, there, now->groups});
+}
+
+void group_copies() {
+    now->groups++;
+}
+
+void wait_copies(int left) {
+    std::vector<copy> rest;
+    for (const copy &c : now->copies) {
+        if (c.group >= now->groups - left) {
+            rest.push_back(c);
+        } else if (c.there) {
+            memcpy(c.to, c.from, c.bytes);
+        } else {
+            memset(c.to, 0, c.bytes);
+        }
+    }
+    now->copies.swap(rest);
 }
 } // namespace shim

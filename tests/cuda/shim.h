@@ -16,6 +16,7 @@
 #define __device__
 #define __host__
 #define __shared__ static // of the block that runs
+#define __launch_bounds__(...)
 
 struct dim3 {
     unsigned x, y, z;
@@ -29,11 +30,19 @@ namespace shim {
 extern dim3 thread, block, threads, blocks;
 
 // ---- fibers.cpp
+struct shape {
+    dim3 blocks, threads;
+    size_t shared; // bytes of each block's shared memory, beside __shared__
+};
 // Runs the grid: body(closure) for each thread. `meets`: as fibers.
-void run(dim3 blocks, dim3 threads, bool meets, void (*body)(void *), void *closure);
+void run(const shape &grid, bool meets, void (*body)(void *), void *closure);
 void meet_block();
-// What lane `from` of the warp gives; all lanes of the warp call it.
-uint64_t exchange(uint64_t mine, int from);
+// What a lane gives to others of its warp.
+struct gift {
+    uint64_t words[6];
+};
+// Those of all lanes, of so many bytes each; all lanes of the warp call it.
+const gift *gather(const void *mine, size_t bytes);
 int lane();
 
 // ---- driver.cpp
@@ -77,14 +86,17 @@ static inline void __syncthreads() {
     shim::meet_block();
 }
 
-template <class T> static inline T __shfl_xor_sync(unsigned mask, T value, int k) {
-    static_assert(sizeof(T) <= sizeof(uint64_t), "a lane gives 8 bytes");
+template <class T> static inline T __shfl_sync(unsigned mask, T value, int from) {
     (void)mask;
-    uint64_t bits = 0;
-    memcpy(&bits, &value, sizeof value);
-    bits = shim::exchange(bits, shim::lane() ^ k);
-    memcpy(&value, &bits, sizeof value);
+    const shim::gift *all = shim::gather(&value, sizeof value);
+    memcpy(&value, &all[from % 32], sizeof value);
     return value;
 }
+
+template <class T> static inline T __shfl_xor_sync(unsigned mask, T value, int k) {
+    return __shfl_sync(mask, value, shim::lane() ^ k);
+}
+
+#include "cuda/shim_mma.h"
 
 #endif

@@ -199,9 +199,10 @@ expect bad 'no documents' "$docs"
 
 cuda=$tools/check_cuda.sh
 # kernel LINE: a kernel of this line
+# kernel LINE NAME: the same by another name than `a`
 kernel() {
     mkdir -p "$tree/src/ops/a"
-    printf 'extern "C" __global__ void a(int *x, int i) {\n    %s\n}\n' "$1" \
+    printf 'extern "C" __global__ void %s(int *x, int i) {\n    %s\n}\n' "${2:-a}" "$1" \
         >"$tree/src/ops/a/cuda.cu"
 }
 fresh
@@ -214,6 +215,10 @@ if [ "$found" -ne 77 ]; then
     expect bad 'a kernel with local memory' "$cuda"
     kernel 'x[i] = j;'
     expect bad 'a kernel that does not compile' "$cuda"
+    kernel 'x[i] = i;' a_bf16
+    if command -v cuobjdump >/dev/null 2>&1 && command -v nvdisasm >/dev/null 2>&1; then
+        expect bad 'a kernel of 16 bits without tensor cores' "$cuda"
+    fi
     rm "$tree/src/ops/a/cuda.cu"
     expect bad 'no kernels' "$cuda"
 fi

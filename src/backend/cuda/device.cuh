@@ -25,6 +25,13 @@
 
 #define TR_CUDA_WARP 0xffffffffu // all lanes
 
+// Before a loop that nvcc has to unroll, so that its arrays are in registers.
+#ifdef __CUDACC__
+#define TR_CUDA_UNROLL _Pragma("unroll")
+#else
+#define TR_CUDA_UNROLL
+#endif
+
 // The sum over a warp, in every lane.
 static __device__ inline float tr_cuda_warp_sum(float x) {
     for (int k = 16; k > 0; k /= 2) {

@@ -24,6 +24,7 @@
     F(cuCtxSetCurrent)                                                                 \
     F(cuModuleLoadData)                                                                \
     F(cuModuleGetFunction)                                                             \
+    F(cuFuncSetAttribute)                                                              \
     F(cuLaunchKernel)                                                                  \
     F(cuMemAlloc)                                                                      \
     F(cuMemFree)                                                                       \
@@ -165,6 +166,16 @@ static int function(void *module, const char *name, void **out) {
     return error ? error : (int)cu.cuModuleGetFunction((CUfunction *)out, module, name);
 }
 
+// A kernel has to be allowed more shared memory than all GPUs have.
+static int allow_shared(void *function, int64_t bytes) {
+    enum { USUAL = 48 << 10 };
+    return bytes <= USUAL
+               ? 0
+               : (int)cu.cuFuncSetAttribute(
+                     function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                     (int)bytes);
+}
+
 static int launch(void *function, const tr_cuda_grid *grid, const void *args,
                   size_t bytes, void *stream) {
     const int64_t *b = grid->blocks, *t = grid->threads;
@@ -174,11 +185,12 @@ static int launch(void *function, const tr_cuda_grid *grid, const void *args,
     if (b[0] > INT32_MAX || b[1] > UINT16_MAX || b[2] > UINT16_MAX) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    return error
-               ? error
-               : (int)cu.cuLaunchKernel(function, (unsigned)b[0], (unsigned)b[1],
-                                        (unsigned)b[2], (unsigned)t[0], (unsigned)t[1],
-                                        (unsigned)t[2], 0, stream, NULL, extra);
+    error = error ? error : allow_shared(function, grid->shared);
+    return error ? error
+                 : (int)cu.cuLaunchKernel(function, (unsigned)b[0], (unsigned)b[1],
+                                          (unsigned)b[2], (unsigned)t[0],
+                                          (unsigned)t[1], (unsigned)t[2],
+                                          (unsigned)grid->shared, stream, NULL, extra);
 }
 
 static int multiply(const tr_cuda_product *product, void *stream) {

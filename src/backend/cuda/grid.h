@@ -15,6 +15,7 @@ enum {
 // nothing is launched.
 typedef struct tr_cuda_grid {
     int64_t blocks[3], threads[3];
+    int64_t shared; // bytes of shared memory that a block has beside its own variables
 } tr_cuda_grid;
 
 #endif

@@ -1,6 +1,6 @@
 // The kernels of the CUDA backend.
 //
-// An op's folder has cuda.cu, the code of the device; cuda.h, which defines what each
+// An op's folder has cuda*.cu, the code of the device; cuda.h, which defines what each
 // kernel is given; and cuda.c, which says what kernels support and need, and launches
 // them (launch.h).
 #ifndef TR_BACKEND_CUDA_KERNELS_H

@@ -21,7 +21,7 @@ void tr__cuda_launch(const tr_launch *launch, const tr_cuda_function *function,
 }
 
 tr_cuda_grid tr__cuda_blocks(int64_t blocks, int64_t threads) {
-    return (tr_cuda_grid){{blocks, 1, 1}, {threads, 1, 1}};
+    return (tr_cuda_grid){.blocks = {blocks, 1, 1}, .threads = {threads, 1, 1}};
 }
 
 tr_cuda_grid tr__cuda_each(int64_t count) {
@@ -30,8 +30,8 @@ tr_cuda_grid tr__cuda_each(int64_t count) {
 }
 
 tr_cuda_grid tr__cuda_columns(int64_t width) {
-    return (tr_cuda_grid){{tr__ceil_div(width, TR_CUDA_LANES), 1, 1},
-                          {TR_CUDA_LANES, TR_CUDA_COLUMN_THREADS, 1}};
+    return (tr_cuda_grid){.blocks = {tr__ceil_div(width, TR_CUDA_LANES), 1, 1},
+                          .threads = {TR_CUDA_LANES, TR_CUDA_COLUMN_THREADS, 1}};
 }
 
 void tr__cuda_multiply(const tr_launch *launch, const tr_cuda_product *product) {

@@ -1,78 +1,169 @@
 #include "ops/attention/cuda.h"
 
 #include "backend/cuda/kernels.h"
+#include "ops/attention/cached.h"
 #include "ops/attention/sizes.h"
 #include "ops/operand.h"
+#include "ops/positions.h"
 
 #include <math.h>
 
 extern const tr_cuda_kernels tr__cuda_kernels_attention[];
-extern tr_cuda_function tr__cuda_function_attend;
-extern tr_cuda_function tr__cuda_function_attend_queries_backward;
-extern tr_cuda_function tr__cuda_function_attend_keys_backward;
 
-static tr_cuda_attention attention_of(const tr_op_desc *desc, const tr_launch *launch,
-                                      int qkv, int positions) {
+// The kernels of a pass, for f32, and for bf16 and f16 in pieces of 64 and of 128.
+#define PASS(name)                                                                     \
+    extern tr_cuda_function tr__cuda_function_##name##_f32,                            \
+        tr__cuda_function_##name##_bf16_64, tr__cuda_function_##name##_bf16_128,       \
+        tr__cuda_function_##name##_f16_64, tr__cuda_function_##name##_f16_128;         \
+    static const pass name = {{                                                        \
+        {&tr__cuda_function_##name##_f32, &tr__cuda_function_##name##_f32},            \
+        {&tr__cuda_function_##name##_bf16_64, &tr__cuda_function_##name##_bf16_128},   \
+        {&tr__cuda_function_##name##_f16_64, &tr__cuda_function_##name##_f16_128},     \
+    }};
+
+typedef struct pass {
+    const tr_cuda_function *of[3][2];
+} pass;
+
+PASS(attend)
+PASS(attend_queries)
+PASS(attend_keys)
+extern tr_cuda_function tr__cuda_function_attend_delta;
+
+// What a description says of the queries, keys and values of a launch.
+typedef struct operands {
+    tr_attention_sizes sizes;
+    tr_dtype real;
+    int64_t piece;
+} operands;
+
+static operands operands_of(const tr_op_desc *desc, int qkv) {
     tr_attention_sizes s = tr__attention_sizes(desc->in[qkv].shape, desc->attr);
-    return (tr_cuda_attention){
-        .batch = s.batch,
-        .context = s.context,
-        .heads = s.heads,
-        .depth = s.depth,
-        .group = s.group,
-        .pairs = s.pairs,
-        .width = s.width,
-        .pitch = s.pitch,
-        .keys = s.keys,
-        .values = s.values,
-        .window = s.window,
-        .scale = (float)(1 / sqrt((double)s.depth)),
-        .dropout = s.dropout,
-        .draw_id = s.draw_id,
-        .down = tr__ceil_div(s.context, TR_DRAW_ROWS),
-        .across = tr__ceil_div(s.context, TR_DRAW_LANES),
-        .run = *launch->run,
-        .real = (int32_t)desc->in[qkv].dtype,
-        .qkv = launch->in[qkv],
-        .positions = launch->in[positions],
+    tr_dtype real = desc->in[qkv].dtype;
+    return (operands){s, real, tr__cuda_attend_piece(real, s.depth)};
+}
+
+// The head of each sample that begins at a column of x, [batch, context, pitch].
+static tr_cuda_rows rows_of(const operands *o, const void *x, int64_t column,
+                            int64_t pitch) {
+    const char *first = x;
+    return (tr_cuda_rows){
+        .first = first ? first + column * (int64_t)tr_dtype_bytes(o->real) : NULL,
+        .sample = o->sizes.context * pitch,
+        .head = o->sizes.depth,
+        .place = pitch,
     };
 }
 
-// A warp for each token of each head.
-static tr_cuda_grid grid_of(const tr_cuda_attention *a, int64_t heads) {
-    return (tr_cuda_grid){{a->context, heads, a->batch}, {TR_CUDA_LANES, 1, 1}};
+static tr_cuda_attention attention_of(const operands *o, const tr_launch *launch,
+                                      const void *qkv, const void *positions) {
+    const tr_attention_sizes *s = &o->sizes;
+    return (tr_cuda_attention){
+        .q = rows_of(o, qkv, 0, s->pitch),
+        .k = rows_of(o, qkv, s->keys, s->pitch),
+        .v = rows_of(o, qkv, s->values, s->pitch),
+        .queries = (int32_t)s->context,
+        .depth = (int32_t)s->depth,
+        .heads = (int32_t)s->heads,
+        .group = (int32_t)s->group,
+        .room = INT32_MAX,
+        .window = (int32_t)s->window,
+        .scale = (float)(1 / sqrt((double)s->depth)),
+        .dropout = s->dropout,
+        .draw_id = s->draw_id,
+        .whole = s->depth * (int64_t)tr_dtype_bytes(o->real) % 16 == 0,
+        .down = (int32_t)tr__ceil_div(s->context, TR_DRAW_ROWS),
+        .across = (int32_t)tr__ceil_div(s->context, TR_DRAW_LANES),
+        .run = *launch->run,
+        .positions = positions,
+    };
 }
+
+// Launches a pass whose blocks have `heads` heads and, beside the tiles that they go
+// through two by two, `own` tiles of their rows, and `extra` bytes.
+static void launch_pass(const pass *of, const operands *o, const tr_launch *launch,
+                        int64_t heads, int64_t own, int64_t extra, const void *args,
+                        size_t bytes) {
+    const tr_attention_sizes *s = &o->sizes;
+    int64_t row = o->piece * (int64_t)tr_dtype_bytes(o->real);
+    int real = o->real == TR_F32 ? 0 : o->real == TR_BF16 ? 1 : 2;
+    tr_cuda_grid grid = {
+        .blocks = {tr__ceil_div(s->context, TR_CUDA_ATTEND_ROWS),
+                   heads * tr__ceil_div(s->depth, o->piece), s->batch},
+        .threads = {TR_CUDA_ATTEND_THREADS, 1, 1},
+        .shared = own * TR_CUDA_ATTEND_ROWS * row + 4 * TR_CUDA_TILE_BYTES + extra,
+    };
+    tr__cuda_launch(launch, of->of[real][o->piece > 64], grid, args, bytes);
+}
+
+// ---- forward
 
 static void launch_attention(const tr_op_desc *desc, void *state,
                              const tr_launch *launch) {
     (void)state;
-    tr_cuda_attend_args args = {.of = attention_of(desc, launch, 0, 1),
-                                .y = launch->out[0],
+    operands o = operands_of(desc, 0);
+    const int32_t *positions = tr__launch_positions(desc, launch, 1);
+    tr_cuda_attend_args args = {.of =
+                                    attention_of(&o, launch, launch->in[0], positions),
+                                .y = rows_of(&o, launch->out[0], 0, o.sizes.width),
                                 .lse = launch->out[1],
                                 .add_y = launch->accumulate & 1,
                                 .add_lse = launch->accumulate >> 1 & 1};
-    tr__cuda_launch(launch, &tr__cuda_function_attend, grid_of(&args.of, args.of.heads),
+    launch_pass(&attend, &o, launch, o.sizes.heads, 1, 0, &args, sizeof args);
+}
+
+// ---- backward
+
+// dy . y of each query.
+static void launch_delta(const operands *o, const tr_launch *launch) {
+    const tr_attention_sizes *s = &o->sizes;
+    tr_cuda_attend_delta_args args = {.dy = launch->in[0],
+                                      .y = launch->in[2],
+                                      .delta = launch->workspace,
+                                      .rows = s->batch * s->context * s->heads,
+                                      .queries = s->context,
+                                      .heads = s->heads,
+                                      .depth = s->depth,
+                                      .real = (int32_t)o->real};
+    int64_t each = TR_CUDA_THREADS / TR_CUDA_LANES;
+    tr__cuda_launch(launch, &tr__cuda_function_attend_delta,
+                    tr__cuda_blocks(tr__ceil_div(args.rows, each), TR_CUDA_THREADS),
                     &args, sizeof args);
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
-    tr_cuda_attend_backward_args args = {.of = attention_of(desc, launch, 1, 4),
-                                         .dy = launch->in[0],
-                                         .y = launch->in[2],
-                                         .lse = launch->in[3],
-                                         .dqkv = launch->out[0],
-                                         .add = launch->accumulate & 1};
-    tr__cuda_launch(launch, &tr__cuda_function_attend_queries_backward,
-                    grid_of(&args.of, args.of.heads), &args, sizeof args);
-    tr__cuda_launch(launch, &tr__cuda_function_attend_keys_backward,
-                    grid_of(&args.of, args.of.pairs), &args, sizeof args);
+    operands o = operands_of(desc, 1);
+    const tr_attention_sizes *s = &o.sizes;
+    const int32_t *positions = tr__launch_positions(desc, launch, 4);
+    char *dqkv = launch->out[0];
+    int64_t bytes = (int64_t)tr_dtype_bytes(o.real);
+    int64_t rows = TR_CUDA_TILE_BYTES / (o.piece * bytes);
+    tr_cuda_attend_backward_args args = {
+        .of = attention_of(&o, launch, launch->in[1], positions),
+        .dy = rows_of(&o, launch->in[0], 0, s->width),
+        .lse = launch->in[3],
+        .delta = launch->workspace,
+        .dq = dqkv,
+        .dk = dqkv + s->keys * bytes,
+        .dv = dqkv + s->values * bytes,
+        .add = launch->accumulate & 1};
+    launch_delta(&o, launch);
+    launch_pass(&attend_queries, &o, launch, s->heads, 2, 0, &args, sizeof args);
+    launch_pass(&attend_keys, &o, launch, s->pairs, 2, 2 * 3 * rows * 4, &args,
+                sizeof args);
 }
 
+static size_t delta_bytes(const tr_op_desc *desc, const void *state) {
+    (void)state;
+    operands o = operands_of(desc, 1);
+    return (size_t)(o.sizes.batch * o.sizes.heads * o.sizes.context) * sizeof(float);
+}
+
+// Places are counted in 32 bits.
 static bool fits(const tr_op_desc *desc, int qkv) {
-    return tr__attention_sizes(desc->in[qkv].shape, desc->attr).depth <=
-           TR_CUDA_DEPTH_MAX;
+    return desc->in[qkv].shape.dim[1] <= INT32_MAX / 2;
 }
 
 // lse is f32.
@@ -91,6 +182,7 @@ static const tr_kernel attention = {.name = "attention.cuda",
 static const tr_kernel backward = {.name = "attention_backward.cuda",
                                    .supports = supports_backward,
                                    .cost = tr__attention_backward_cost,
+                                   .workspace = delta_bytes,
                                    .launch = launch_backward};
 
 const tr_cuda_kernels tr__cuda_kernels_attention[] = {

@@ -3,37 +3,65 @@
 
 #include <tranche/op.h>
 
-enum { TR_CUDA_DEPTH_MAX = 256 }; // of a head
+enum {
+    TR_CUDA_ATTEND_THREADS = 128, // of a block: four warps
+    TR_CUDA_ATTEND_ROWS = 64,     // queries, or keys, of a block, 16 of each warp
+    TR_CUDA_TILE_BYTES = 8192,    // of a tile of the others, which it goes through
+};
 
-// As tr_attention_sizes has them, for the device.
+// Elements of a head that one block has in shared memory at a time: a wide one is taken
+// piece by piece. 64 or 128.
+static inline int64_t tr__cuda_attend_piece(tr_dtype real, int64_t depth) {
+    return real == TR_F32 || depth <= 64 ? 64 : 128;
+}
+
+// Rows of `depth` elements, so many elements apart from sample to sample, from head to
+// head and from place to place.
+typedef struct tr_cuda_rows {
+    const void *first;
+    int64_t sample, head, place;
+} tr_cuda_rows;
+
+// Query i of a sample, at place i, has the position `position` + i; the key of position
+// p has the place p % room.
 typedef struct tr_cuda_attention {
-    int64_t batch, context, heads, depth, group, pairs, width, pitch, keys, values,
-        window;
-    float scale; // of q . k
+    tr_cuda_rows q, k, v;
+    int32_t queries, depth;
+    int32_t heads, group; // heads of queries, and how many of them share keys
+    int32_t position, room;
+    int32_t window; // keys that a query sees at most, itself included
+    float scale;    // of q . k
     float dropout;
     uint32_t draw_id;
-    int64_t down, across; // groups of draws of a head's probabilities
+    int32_t whole;        // rows begin at multiples of 16 bytes
+    int32_t down, across; // groups of draws of a head's probabilities
     tr_run_context run;
-    int32_t real;             // tr_dtype of all but lse
-    const void *qkv;          // [batch, context, pitch]
-    const int32_t *positions; // [batch, context] in each token's document, or NULL
+    const int32_t *positions; // [batch, queries] in each token's document, or NULL
 } tr_cuda_attention;
 
-// y: [batch, context, width]; lse: [batch, heads, context] or NULL
+// y: [batch, queries, heads depth]; lse: [batch, heads, queries] or NULL
 typedef struct tr_cuda_attend_args {
     tr_cuda_attention of;
-    void *y;
+    tr_cuda_rows y;
     float *lse;
     int32_t add_y, add_lse;
 } tr_cuda_attend_args;
 
-// dy, y, lse as above; dqkv: [batch, context, pitch]
+// dy: as y; lse, delta: [batch, heads, queries]; dq, dk, dv: rows as q, k and v
 typedef struct tr_cuda_attend_backward_args {
     tr_cuda_attention of;
-    const void *dy, *y;
-    const float *lse;
-    void *dqkv;
-    int32_t add; // to dqkv
+    tr_cuda_rows dy;
+    const float *lse, *delta; // delta: dy . y of each query
+    void *dq, *dk, *dv;
+    int32_t add; // to them
 } tr_cuda_attend_backward_args;
+
+// dy, y: [batch, queries, heads depth]; delta: [batch, heads, queries]
+typedef struct tr_cuda_attend_delta_args {
+    const void *dy, *y;
+    float *delta;
+    int64_t rows, queries, heads, depth; // rows: batch queries heads
+    int32_t real;
+} tr_cuda_attend_delta_args;
 
 #endif

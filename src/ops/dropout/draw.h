@@ -53,13 +53,31 @@ TR_DEVICE static inline uint32_t tr__draw_key1(const tr_draw *draw, uint64_t blo
     return draw->key[1] ^ (uint32_t)(block >> 32) << 16;
 }
 
+// The eight draws of a block, two in each word.
+TR_DEVICE static inline void tr__draw_bits(const tr_draw *draw, uint64_t block,
+                                           uint32_t bits[4]) {
+    uint32_t counter[4] = {(uint32_t)block, draw->place, draw->sample, draw->step};
+    uint32_t key[2] = {draw->key[0], tr__draw_key1(draw, block)};
+    tr__philox(counter, key, TR_PHILOX_ROUNDS, bits);
+}
+
+// Which elements of a block are kept: bit i for the one i * TR_DRAW_LANES elements
+// behind its first.
+TR_DEVICE static inline uint32_t tr__draw_keeps(const tr_draw *draw, uint64_t block) {
+    uint32_t bits[4], keeps = 0;
+    tr__draw_bits(draw, block, bits);
+    for (uint32_t i = 0; i < 4; i++) {
+        keeps |= (uint32_t)((bits[i] & 0xFFFF) >= draw->threshold) << 2 * i;
+        keeps |= (uint32_t)(bits[i] >> 16 >= draw->threshold) << (2 * i + 1);
+    }
+    return keeps;
+}
+
 TR_DEVICE static inline bool tr__draw_keep(const tr_draw *draw, uint64_t element) {
     uint64_t block = element / TR_DRAW_GROUP * TR_DRAW_LANES + element % TR_DRAW_LANES;
     uint32_t row = (uint32_t)(element / TR_DRAW_LANES % TR_DRAW_ROWS);
-    uint32_t counter[4] = {(uint32_t)block, draw->place, draw->sample, draw->step};
-    uint32_t key[2] = {draw->key[0], tr__draw_key1(draw, block)};
     uint32_t bits[4];
-    tr__philox(counter, key, TR_PHILOX_ROUNDS, bits);
+    tr__draw_bits(draw, block, bits);
     // An index that is known only here would put the array of a GPU into its memory.
     uint32_t low = row < 2 ? bits[0] : bits[1], high = row < 6 ? bits[2] : bits[3];
     uint32_t two = row < 4 ? low : high;

@@ -65,8 +65,8 @@ static void launch_weight(const tr_launch *launch,
                           tr_cuda_rms_norm_backward_args *args) {
     int64_t parts = tr__ceil_div(args->s.rows, args->part);
     int64_t columns = tr__ceil_div(args->s.weights, TR_CUDA_LANES);
-    tr_cuda_grid grid = {{columns, parts, 1},
-                         {TR_CUDA_LANES, TR_CUDA_COLUMN_THREADS, 1}};
+    tr_cuda_grid grid = {.blocks = {columns, parts, 1},
+                         .threads = {TR_CUDA_LANES, TR_CUDA_COLUMN_THREADS, 1}};
     tr__cuda_launch(launch, &tr__cuda_function_rms_norm_weight, grid, args,
                     sizeof *args);
     tr__cuda_column_sums(

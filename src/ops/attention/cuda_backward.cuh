@@ -1,0 +1,116 @@
+// Attention's backward (Dao, FlashAttention-2, arXiv 2307.08691, sec. 3.1), once with
+// queries as the rows of a block, once with keys: so each gradient is summed by one
+// block, in one order, and nothing is added up in memory. Both make the scores again.
+//
+// A block has 64 rows and goes through the tiles of the columns. Its warps have 16 rows
+// each. Rows and columns have two tiles each, which are multiplied: q and dy of
+// queries, k and v of keys.
+//
+// Estimated, not measured, for bf16 at depth 128 on an H200: the two passes together
+// read 288 KiB of shared memory for each 64 rows by 32 columns, 2304 clocks for the
+// five products that are counted, so at most 260 TFLOP/s; two blocks of 255 registers a
+// thread, 64 KiB of shared memory each, share a multiprocessor, and 150 are likely.
+#ifndef TR_OPS_ATTENTION_CUDA_BACKWARD_H
+#define TR_OPS_ATTENTION_CUDA_BACKWARD_H
+
+#include "ops/attention/cuda_pairs.cuh"
+
+#define TR_LOG2_E 1.44269504088896341f
+
+// A pair's probability p times its multiplier; and p (m dy v - dy y), which is what the
+// score's gradient is.
+struct tr_pair {
+    float kept, through;
+};
+
+static __device__ inline tr_pair tr_pair_of(const tr_cuda_attention &a, float score,
+                                            float dp, float lse, float delta,
+                                            float multiplier, bool seen) {
+    tr_pair g;
+    float p = seen ? exp2f((score * a.scale - lse) * TR_LOG2_E) : 0;
+    g.kept = p * multiplier;
+    g.through = p * (multiplier * dp - delta);
+    return g;
+}
+
+// What both have: stages, tiles and products.
+template <class T, int PIECE> struct tr_backward {
+    enum { COLUMNS = tr_tile_rows<T, PIECE>, N = COLUMNS / 8, M = PIECE / 8 };
+
+    const tr_cuda_attend_backward_args &args;
+    const tr_cuda_attention &a;
+    int pieces, piece; // of the depth, and which of them this block gives
+    int first;         // row
+
+    float s[N][4], dp[N][4]; // rows by columns: q k', dy v'
+
+    __device__ tr_backward(const tr_cuda_attend_backward_args &args_)
+        : args(args_), a(args_.of) {
+        pieces = (a.depth + PIECE - 1) / PIECE;
+        piece = blockIdx.y % pieces;
+    }
+
+    // Of this lane's two, within the block.
+    static __device__ int row(int r) {
+        return tr_warp_row() + tr_lane() / TR_QUAD + 8 * r;
+    }
+
+    // Of element i of fragment n, within the tile.
+    static __device__ int column(int n, int i) {
+        return 8 * n + tr_lane() % TR_QUAD * 2 + i % 2;
+    }
+
+    // Tile 0 is of q or k, tile 1 of dy or v.
+    static __device__ T *rows(int tile) {
+        return (T *)tr_cuda_shared() + tile * TR_ROWS * PIECE;
+    }
+
+    static __device__ T *columns(int stage, int tile) {
+        return rows(2) + (stage % 2 * 2 + tile) * COLUMNS * PIECE;
+    }
+
+    // Behind the tiles: of each column, three numbers.
+    static __device__ float *numbers(int stage, int which) {
+        return (float *)(void *)columns(0, 4) + (stage % 2 * 3 + which) * COLUMNS;
+    }
+
+    // The last stage of a tile has the block's own piece.
+    __device__ int piece_of(int stage) const {
+        return (piece + 1 + stage) % pieces * PIECE;
+    }
+
+    __device__ bool is_last(int stage) const {
+        return (stage + 1) % pieces == 0;
+    }
+
+    __device__ bool needs_rows(int stage) const {
+        return stage == 0 || pieces > 1;
+    }
+
+    __device__ void multiply(int stage) {
+        if (stage % pieces == 0) {
+            tr_clear(s);
+            tr_clear(dp);
+        }
+        tr_multiply_rows<T, PIECE>(s, rows(0), tr_warp_row(), columns(stage, 0));
+        tr_multiply_rows<T, PIECE>(dp, rows(1), tr_warp_row(), columns(stage, 1));
+    }
+};
+
+template <class WORK>
+static __device__ inline void tr_run(const tr_cuda_attend_backward_args &args) {
+    WORK w(args);
+    tr_stages(
+        w.stages(), w.pieces == 1, [&](int stage) { w.fetch(stage); },
+        [&](int stage) { w.compute(stage); });
+    w.finish();
+}
+
+// The kernel `name` of WORK<T, PIECE>.
+#define TR_ATTEND_ENTRY(name, WORK, T, PIECE)                                          \
+    extern "C" __global__ void __launch_bounds__(TR_CUDA_ATTEND_THREADS, 2)            \
+        name(tr_cuda_attend_backward_args args) {                                      \
+        tr_run<WORK<T, PIECE>>(args);                                                  \
+    }
+
+#endif

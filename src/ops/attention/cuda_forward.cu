@@ -1,0 +1,221 @@
+// Attention's forward (Dao, FlashAttention-2, arXiv 2307.08691, sec. 3.1): a block has
+// 64 queries of a head and goes through the tiles of keys that they see; each warp has
+// 16 queries, and their scores, probabilities and sums never leave its registers.
+//
+// Estimated, not measured, for bf16 on an H200: at depth 128 a stage of 64 queries by
+// 32 keys is 256 products of tensor cores and 80 KiB read from shared memory, 640
+// clocks, so at most 380 TFLOP/s; with 48 KiB of shared memory and 160 registers a
+// thread, three blocks share a multiprocessor, and 250 TFLOP/s are likely. At depth 64,
+// whose powers cost as much as its products, 180.
+#include "ops/attention/cuda_pairs.cuh"
+
+namespace {
+template <class T, int PIECE> struct forward {
+    enum { KEYS = tr_tile_rows<T, PIECE>, N = KEYS / 8, M = PIECE / 8 };
+
+    const tr_cuda_attend_args &args;
+    const tr_cuda_attention &a;
+    tr_head h;
+    int pieces, piece; // of the depth, and which of them this block gives
+    int first;         // query
+    int tile, end;     // the first tile of keys; positions that have keys
+    int latest;        // of all queries' oldest keys
+    int oldest[2];     // of this lane's two queries
+
+    // Of its two queries: the highest score so far, to base 2, and the sum of powers,
+    // of this lane's keys alone.
+    float top[2], total[2];
+    float s[N][4], sum[M][4];
+
+    __device__ forward(const tr_cuda_attend_args &args_) : args(args_), a(args_.of) {
+        pieces = (a.depth + PIECE - 1) / PIECE;
+        piece = blockIdx.y % pieces;
+        h = tr_head_of(a, blockIdx.z, blockIdx.y / pieces);
+        first = (int)(gridDim.x - 1 - blockIdx.x) * TR_ROWS; // long ones first
+        tile = tr_oldest(a, h.positions, first) / KEYS;
+        latest = tr_oldest(a, h.positions, first + TR_ROWS - 1);
+        end = a.position + (first + TR_ROWS < a.queries ? first + TR_ROWS : a.queries);
+        TR_CUDA_UNROLL
+        for (int r = 0; r < 2; r++) {
+            oldest[r] = tr_oldest(a, h.positions, first + row(r));
+            top[r] = -INFINITY;
+            total[r] = 0;
+        }
+        tr_clear(sum);
+    }
+
+    // Of this lane's two, within the block.
+    static __device__ int row(int r) {
+        return tr_warp_row() + tr_lane() / TR_QUAD + 8 * r;
+    }
+
+    __device__ int stages() const {
+        return ((end + KEYS - 1) / KEYS - tile) * pieces;
+    }
+
+    static __device__ T *queries() {
+        return (T *)tr_cuda_shared();
+    }
+
+    static __device__ T *keys(int stage) {
+        return queries() + (TR_ROWS + stage % 2 * 2 * KEYS) * PIECE;
+    }
+
+    static __device__ T *values(int stage) {
+        return keys(stage) + KEYS * PIECE;
+    }
+
+    // The last stage of a tile has the block's own piece.
+    __device__ bool is_last(int stage) const {
+        return (stage + 1) % pieces == 0;
+    }
+
+    __device__ int key(int stage) const {
+        return (tile + stage / pieces) * KEYS;
+    }
+
+    __device__ void fetch(int stage) const {
+        int of = (piece + 1 + stage) % pieces * PIECE, k = key(stage);
+        int place = k % a.room;
+        int64_t shared = h.head / a.group;
+        if (stage == 0 || pieces > 1) {
+            tr_fetch_tile<T, PIECE, TR_ROWS>(
+                queries(),
+                tr_rows_at<T>(a, a.q, h.sample, h.head, first, a.queries - first, of));
+        }
+        tr_fetch_tile<T, PIECE, KEYS>(
+            keys(stage), tr_rows_at<T>(a, a.k, h.sample, shared, place, end - k, of));
+        if (is_last(stage)) {
+            tr_fetch_tile<T, PIECE, KEYS>(
+                values(stage),
+                tr_rows_at<T>(a, a.v, h.sample, shared, place, end - k, of));
+        }
+    }
+
+    // The scores of keys that a query does not see.
+    __device__ void mask(int k) {
+        int query = a.position + first;
+        if (k >= latest && k + KEYS - 1 <= query + tr_warp_row()) {
+            return;
+        }
+        TR_CUDA_UNROLL
+        for (int n = 0; n < N; n++) {
+            TR_CUDA_UNROLL
+            for (int i = 0; i < 4; i++) {
+                int at = k + 8 * n + tr_lane() % TR_QUAD * 2 + i % 2;
+                bool seen = at >= oldest[i / 2] && at <= query + row(i / 2);
+                s[n][i] = seen ? s[n][i] : -INFINITY;
+            }
+        }
+    }
+
+    // Over the lanes that share a query.
+    static __device__ float highest(float x) {
+        x = fmaxf(x, __shfl_xor_sync(TR_CUDA_WARP, x, 1));
+        return fmaxf(x, __shfl_xor_sync(TR_CUDA_WARP, x, 2));
+    }
+
+    static __device__ float together(float x) {
+        x += __shfl_xor_sync(TR_CUDA_WARP, x, 1);
+        return x + __shfl_xor_sync(TR_CUDA_WARP, x, 2);
+    }
+
+    // Of query r: the scores become powers of 2, below 1, and what was summed before
+    // is scaled as they are.
+    template <int r> __device__ void take(float scale) {
+        float high = top[r];
+        TR_CUDA_UNROLL
+        for (int n = 0; n < N; n++) {
+            high = fmaxf(high, fmaxf(s[n][2 * r], s[n][2 * r + 1]) * scale);
+        }
+        high = highest(high);
+        float base = high == -INFINITY ? 0 : high; // it has seen no key
+        float shrink = exp2f(top[r] - base);
+        total[r] *= shrink;
+        top[r] = high;
+        TR_CUDA_UNROLL
+        for (int n = 0; n < N; n++) {
+            TR_CUDA_UNROLL
+            for (int i = 2 * r; i < 2 * r + 2; i++) {
+                s[n][i] = exp2f(s[n][i] * scale - base);
+                total[r] += s[n][i];
+            }
+        }
+        TR_CUDA_UNROLL
+        for (int m = 0; m < M; m++) {
+            sum[m][2 * r] *= shrink;
+            sum[m][2 * r + 1] *= shrink;
+        }
+    }
+
+    __device__ void drop(int k) {
+        TR_CUDA_UNROLL
+        for (int n = 0; n < N; n += 2) {
+            uint32_t keeps =
+                tr_keeps_by_queries(a, h, first + tr_warp_row(), k + 8 * n);
+            TR_CUDA_UNROLL
+            for (int i = 0; i < 8; i++) {
+                s[n + i / 4][i % 4] *= tr_multiplier(h, keeps, i);
+            }
+        }
+    }
+
+    __device__ void compute(int stage) {
+        if (stage % pieces == 0) {
+            tr_clear(s);
+        }
+        tr_multiply_rows<T, PIECE>(s, queries(), tr_warp_row(), keys(stage));
+        if (is_last(stage)) {
+            float scale = a.scale * 1.44269504088896341f; // log2(e)
+            mask(key(stage));
+            take<0>(scale);
+            take<1>(scale);
+            if (a.dropout > 0) {
+                drop(key(stage));
+            }
+            tr_multiply_columns<T, PIECE>(sum, s, values(stage));
+        }
+    }
+
+    __device__ void finish() const {
+        float all[2] = {together(total[0]), together(total[1])};
+        tr_put(tr_rows_to<T>(a, args.y, (void *)args.y.first, h.sample, h.head, first,
+                             piece * PIECE, args.add_y),
+               sum, 1 / all[0], 1 / all[1]);
+        for (int r = 0; args.lse && piece == 0 && r < 2; r++) {
+            if (tr_lane() % TR_QUAD == 0 && first + row(r) < a.queries) {
+                float *to = args.lse + (h.sample * a.heads + h.head) * a.queries;
+                tr_cuda_put(to + first + row(r),
+                            top[r] * 0.693147180559945309f + logf(all[r]),
+                            args.add_lse);
+            }
+        }
+    }
+};
+
+template <class T, int PIECE> __device__ void attend(const tr_cuda_attend_args &args) {
+    forward<T, PIECE> f(args);
+    tr_stages(
+        f.stages(), f.pieces == 1, [&](int stage) { f.fetch(stage); },
+        [&](int stage) { f.compute(stage); });
+    f.finish();
+}
+} // namespace
+
+#define ENTRY(name, T, PIECE)                                                          \
+    extern "C" __global__ void __launch_bounds__(TR_CUDA_ATTEND_THREADS, 2)            \
+        name(tr_cuda_attend_args args) {                                               \
+        attend<T, PIECE>(args);                                                        \
+    }
+
+// blockIdx: 64 queries; head and piece of the depth; sample
+ENTRY(tr_cuda_attend_f32, float, 64)
+TR_CUDA_KERNEL_MEETS(tr_cuda_attend_f32);
+ENTRY(tr_cuda_attend_bf16_64, tr_cuda_bf16, 64)
+TR_CUDA_KERNEL_MEETS(tr_cuda_attend_bf16_64);
+ENTRY(tr_cuda_attend_bf16_128, tr_cuda_bf16, 128)
+TR_CUDA_KERNEL_MEETS(tr_cuda_attend_bf16_128);
+ENTRY(tr_cuda_attend_f16_64, tr_cuda_f16, 64)
+TR_CUDA_KERNEL_MEETS(tr_cuda_attend_f16_64);
+ENTRY(tr_cuda_attend_f16_128, tr_cuda_f16, 128)
+TR_CUDA_KERNEL_MEETS(tr_cuda_attend_f16_128);
