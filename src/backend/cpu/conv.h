@@ -1,9 +1,10 @@
-// Convolutions of images in f32: batches [batch, h, w, channels] (channels last), and
-// weights [out channels, in channels, kernel h, kernel w] as files have them.
+// Convolutions of images: batches [batch, h, w, channels] (channels last), and weights
+// [out channels, in channels, kernel h, kernel w] as files have them. Sums are f32.
 #ifndef TR_BACKEND_CPU_CONV_H
 #define TR_BACKEND_CPU_CONV_H
 
 #include <tranche/status.h>
+#include <tranche/types.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@ typedef enum tr_conv_kind {
 
 typedef struct tr_conv_desc {
     tr_conv_kind kind;
+    tr_dtype type; // f32 or bf16: of all but the gradients of weight and bias, f32
     int64_t batch;
     int64_t in_h, in_w, in_channels;
     int64_t out_h, out_w, out_channels;
@@ -28,6 +30,9 @@ typedef struct tr_conv_desc {
 
 typedef struct tr_conv tr_conv;
 
+// Has this processor convolutions of such images, faster than f32's?  f32: always.
+bool tr__conv_has(tr_dtype type);
+
 // Prepares a convolution. TR_USAGE: a side of 2^31 or more; TR_MEMORY; TR_INTERNAL: no
 // implementation of it.
 tr_status tr__conv_create(const tr_conv_desc *desc, tr_conv **out, tr_error *err);
@@ -36,10 +41,10 @@ void tr__conv_destroy(tr_conv *conv); // NULL-safe
 size_t tr__conv_workspace(const tr_conv *conv);
 
 typedef struct tr_conv_operands {
-    const float *image;   // x; of TR_CONV_INPUT and TR_CONV_WEIGHT dy
-    const float *other;   // the weight; of TR_CONV_WEIGHT x
-    const float *bias;    // [out channels] of TR_CONV_OUTPUT, where there is one
-    float *result;        // y, dx or dweight
+    const void *image;    // x; of TR_CONV_INPUT and TR_CONV_WEIGHT dy
+    const void *other;    // the weight; of TR_CONV_WEIGHT x
+    const void *bias;     // [out channels] of TR_CONV_OUTPUT, where there is one
+    void *result;         // y, dx or dweight
     float *bias_gradient; // [out channels] of TR_CONV_WEIGHT, where there is one
     bool accumulate;      // result += instead of =
     bool accumulate_bias; // the same of bias_gradient

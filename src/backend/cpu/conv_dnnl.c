@@ -11,6 +11,7 @@
 #include "backend/cpu/conv.h"
 
 #include "backend/cpu/dnnl.h"
+#include "backend/cpu/isa.h"
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/team.h"
 #include "backend/cpu/unit_stride.h"
@@ -41,6 +42,8 @@ struct tr_conv {
     tr_layout x_layout, y_layout, bias_layout;
     tr_layout weight_layout;                      // as files have it
     tr_layout inner_layout;                       // as the kernels want it
+    tr_layout dx_layout;                          // a gradient, before it is added
+    tr_layout any_weight;                         // of the output, as oneDNN likes it
     dnnl_memory_t x, y, bias, weight, inner, sum; // without memory of their own
     part ways[WAYS]; // of the convolution; index: accumulate (an output adds by itself)
     part in;         // weight to inner
@@ -51,10 +54,16 @@ struct tr_conv {
     size_t inner_bytes, bias_bytes, pixel_bytes, scratch_bytes;
 };
 
+// oneDNN has bf16 everywhere, but without the instructions far slower than f32.
+bool tr__conv_has(tr_dtype type) {
+    return type == TR_F32 || (type == TR_BF16 && tr__cpu_has_bf16());
+}
+
 static bool is_valid(const tr_conv_desc *d) {
-    return d->batch >= 1 && d->in_h >= 1 && d->in_w >= 1 && d->in_channels >= 1 &&
-           d->out_h >= 1 && d->out_w >= 1 && d->out_channels >= 1 && d->kernel_h >= 1 &&
-           d->kernel_w >= 1 && d->stride >= 1 && d->padding >= 0 && d->threads >= 1 &&
+    return tr__conv_has(d->type) && d->batch >= 1 && d->in_h >= 1 && d->in_w >= 1 &&
+           d->in_channels >= 1 && d->out_h >= 1 && d->out_w >= 1 &&
+           d->out_channels >= 1 && d->kernel_h >= 1 && d->kernel_w >= 1 &&
+           d->stride >= 1 && d->padding >= 0 && d->threads >= 1 &&
            (d->fresh || d->accumulate);
 }
 
@@ -103,8 +112,18 @@ static dnnl_status_t create_memory(tr_conv *p, const tr_layout *layout,
     return tr__layout_memory(layout, p->engine, out);
 }
 
+static dnnl_data_type_t type_of(const tr_conv_desc *d) {
+    return d->type == TR_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+// Of the weight and the bias: their gradients are f32.
+static dnnl_data_type_t weight_type(const tr_conv_desc *d) {
+    return d->kind == TR_CONV_WEIGHT ? dnnl_f32 : type_of(d);
+}
+
 static dnnl_status_t describe_all(tr_conv *p) {
     const tr_conv_desc *d = &p->desc;
+    const dnnl_data_type_t type = type_of(d), of_weight = weight_type(d);
     const dnnl_dims_t x = {d->batch, d->in_channels, d->in_h, d->in_w};
     const dnnl_dims_t y = {d->batch, d->out_channels, d->out_h, d->out_w};
     const dnnl_dims_t weight = {d->out_channels, d->in_channels, d->kernel_h,
@@ -114,11 +133,18 @@ static dnnl_status_t describe_all(tr_conv *p) {
     status = status
                  ? status
                  : dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags);
-    status = status ? status : tr__layout_tagged(4, x, dnnl_nhwc, &p->x_layout);
-    status = status ? status : tr__layout_tagged(4, y, dnnl_nhwc, &p->y_layout);
+    status = status ? status : tr__layout_tagged(4, x, type, dnnl_nhwc, &p->x_layout);
     status =
-        status ? status : tr__layout_tagged(4, weight, dnnl_oihw, &p->weight_layout);
-    return status ? status : tr__layout_tagged(1, bias, dnnl_a, &p->bias_layout);
+        status ? status : tr__layout_tagged(4, x, dnnl_f32, dnnl_nhwc, &p->dx_layout);
+    status = status ? status : tr__layout_tagged(4, y, type, dnnl_nhwc, &p->y_layout);
+    status =
+        status ? status
+               : tr__layout_tagged(4, weight, of_weight, dnnl_oihw, &p->weight_layout);
+    status = status ? status
+                    : tr__layout_tagged(4, weight, type, dnnl_format_tag_any,
+                                        &p->any_weight);
+    return status ? status
+                  : tr__layout_tagged(1, bias, of_weight, dnnl_a, &p->bias_layout);
 }
 
 static dnnl_status_t create_part(tr_conv *p, dnnl_status_t status,
@@ -130,10 +156,13 @@ static dnnl_status_t create_part(tr_conv *p, dnnl_status_t status,
     return status;
 }
 
-static tr_conv_layouts layouts(const tr_conv *p, const tr_layout *weight) {
+static tr_conv_layouts layouts(const tr_conv *p, const tr_layout *x,
+                               const tr_layout *weight) {
     const tr_conv_desc *d = &p->desc;
     return (tr_conv_layouts){
-        .x = &p->x_layout,
+        .forward_x = &p->x_layout,
+        .forward_weight = &p->any_weight,
+        .x = x,
         .weight = weight,
         .y = &p->y_layout,
         .bias = d->bias ? &p->bias_layout : NULL,
@@ -145,7 +174,9 @@ static tr_conv_layouts layouts(const tr_conv *p, const tr_layout *weight) {
     };
 }
 
-static dnnl_status_t create_convolution(tr_conv *p, bool accumulate, part *to) {
+// accumulate: the convolution adds to its result by itself
+static dnnl_status_t create_convolution(tr_conv *p, const tr_layout *x, bool accumulate,
+                                        part *to) {
     const tr_conv_desc *d = &p->desc;
     const dnnl_dims_t weight = {d->out_channels, d->in_channels, d->kernel_h,
                                 d->kernel_w};
@@ -155,9 +186,11 @@ static dnnl_status_t create_convolution(tr_conv *p, bool accumulate, part *to) {
     dnnl_primitive_attr_t attributes = NULL;
     tr_layout any = {0};
     dnnl_status_t status = tr__attributes_create(false, accumulate, &attributes);
-    status = status ? status : tr__layout_tagged(4, weight, dnnl_format_tag_any, &any);
+    status = status ? status
+                    : tr__layout_tagged(4, weight, weight_type(d), dnnl_format_tag_any,
+                                        &any);
     if (!status) {
-        tr_conv_layouts of = layouts(p, p->chosen ? &p->inner_layout : &any);
+        tr_conv_layouts of = layouts(p, x, p->chosen ? &p->inner_layout : &any);
         status = tr__conv_describe(p->engine, d->kind, &of, attributes, &desc);
     }
     if (!status && !p->chosen) { // by the first way, for both
@@ -191,7 +224,7 @@ static dnnl_status_t create_reorder(tr_conv *p, const tr_layout *from,
 
 static dnnl_status_t create_memories(tr_conv *p) {
     const tr_layout *result =
-        p->desc.kind == TR_CONV_INPUT ? &p->x_layout : &p->inner_layout;
+        p->desc.kind == TR_CONV_INPUT ? &p->dx_layout : &p->inner_layout;
     dnnl_status_t status = create_memory(p, &p->x_layout, &p->x);
     status = status ? status : create_memory(p, &p->y_layout, &p->y);
     status = status ? status : create_memory(p, &p->bias_layout, &p->bias);
@@ -208,25 +241,33 @@ static size_t round_up(size_t bytes) {
 static dnnl_status_t create_output(tr_conv *p) {
     dnnl_status_t status = dnnl_success;
     if (p->desc.fresh) {
-        status = create_convolution(p, false, &p->ways[0]);
+        status = create_convolution(p, &p->x_layout, false, &p->ways[0]);
     }
     if (!status && p->desc.accumulate) {
-        status = create_convolution(p, true, &p->ways[1]);
+        status = create_convolution(p, &p->x_layout, true, &p->ways[1]);
     }
     return status;
 }
 
 // Gradients are written; the way from the workspace to the result adds.
-static dnnl_status_t create_gradient(tr_conv *p) {
-    const tr_layout *from = &p->x_layout, *to = &p->x_layout;
-    dnnl_status_t status = create_convolution(p, false, &p->ways[0]);
-    bool weight = p->desc.kind == TR_CONV_WEIGHT;
-    if (weight) {
-        from = &p->inner_layout;
-        to = &p->weight_layout;
+static dnnl_status_t create_input(tr_conv *p) {
+    dnnl_status_t status = dnnl_success;
+    if (p->desc.fresh) {
+        status = create_convolution(p, &p->x_layout, false, &p->ways[0]);
     }
-    bool same = status || tr__layout_equal(from, to);
-    if (!status && p->desc.fresh && !same) {
+    if (!status && p->desc.accumulate) {
+        status = create_convolution(p, &p->dx_layout, false, &p->ways[1]);
+        status = status
+                     ? status
+                     : create_reorder(p, &p->dx_layout, &p->x_layout, true, &p->out[1]);
+    }
+    return status;
+}
+
+static dnnl_status_t create_weight(tr_conv *p) {
+    const tr_layout *from = &p->inner_layout, *to = &p->weight_layout;
+    dnnl_status_t status = create_convolution(p, &p->x_layout, false, &p->ways[0]);
+    if (!status && p->desc.fresh && !tr__layout_equal(from, to)) {
         status = create_reorder(p, from, to, false, &p->out[0]);
     }
     if (!status && p->desc.accumulate) {
@@ -236,11 +277,11 @@ static dnnl_status_t create_gradient(tr_conv *p) {
 }
 
 static dnnl_status_t create_all(tr_conv *p) {
+    static dnnl_status_t (*const create[])(tr_conv *) = {create_output, create_input,
+                                                         create_weight};
     bool reads_weight = p->desc.kind != TR_CONV_WEIGHT;
     dnnl_status_t status = describe_all(p);
-    status = status                           ? status
-             : p->desc.kind == TR_CONV_OUTPUT ? create_output(p)
-                                              : create_gradient(p);
+    status = status ? status : create[p->desc.kind](p);
     p->converts = !status && !tr__layout_equal(&p->inner_layout, &p->weight_layout);
     if (!status && reads_weight && p->converts) {
         status = create_reorder(p, &p->weight_layout, &p->inner_layout, false, &p->in);
@@ -253,7 +294,7 @@ static dnnl_status_t create_all(tr_conv *p) {
         p->inner_bytes = round_up(tr__layout_bytes(&p->inner_layout));
     }
     if (p->desc.kind == TR_CONV_INPUT && p->out[1].of.primitive) {
-        p->inner_bytes += round_up(tr__layout_bytes(&p->x_layout));
+        p->inner_bytes += round_up(tr__layout_bytes(&p->dx_layout));
     }
     if (p->desc.kind == TR_CONV_WEIGHT && p->desc.bias) {
         p->bias_bytes = round_up(tr__layout_bytes(&p->bias_layout));
@@ -311,8 +352,9 @@ void tr__conv_destroy(tr_conv *conv) {
     for (size_t i = 0; i < sizeof memories / sizeof *memories; i++) {
         tr__tensor_destroy(memories[i]);
     }
-    tr_layout *of[] = {&conv->x_layout, &conv->y_layout, &conv->bias_layout,
-                       &conv->weight_layout, &conv->inner_layout};
+    tr_layout *of[] = {&conv->x_layout,    &conv->dx_layout,     &conv->y_layout,
+                       &conv->bias_layout, &conv->weight_layout, &conv->inner_layout,
+                       &conv->any_weight};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         tr__layout_destroy(of[i]);
     }
@@ -387,12 +429,12 @@ static dnnl_status_t run_input(const run *r) {
                               : r->inner;
     dnnl_status_t status = bring_weight(r);
     tr__tensor_point(p->y, r->operands->image);
-    tr__tensor_point(p->sum, adds ? (void *)image : r->operands->result);
+    tr__tensor_point(p->sum, image);
     tr__tensor_point(p->x, r->operands->result);
     dnnl_exec_arg_t args[ARGS_MAX] = {{DNNL_ARG_DIFF_DST, p->y},
                                       {DNNL_ARG_WEIGHTS, p->inner},
-                                      {DNNL_ARG_DIFF_SRC, p->sum}};
-    status = status ? status : execute(r, &p->ways[0], args, 3);
+                                      {DNNL_ARG_DIFF_SRC, adds ? p->sum : p->x}};
+    status = status ? status : execute(r, &p->ways[adds], args, 3);
     return status || !adds ? status : reorder(r, &p->out[1], p->sum, p->x);
 }
 
@@ -405,13 +447,12 @@ static void put_bias(const run *r) {
 }
 
 // x, or the copy of those of its pixels that are read.
-static const float *pixels_of(const run *r) {
-    float *pixels = (float *)(void *)r->pixels;
+static const void *pixels_of(const run *r) {
     if (!r->conv->picks) {
         return r->operands->other;
     }
-    tr__unit_stride_copy(&r->conv->strided, r->operands->other, pixels);
-    return pixels;
+    tr__unit_stride_copy(&r->conv->strided, r->operands->other, r->pixels);
+    return r->pixels;
 }
 
 static dnnl_status_t run_weight(const run *r) {

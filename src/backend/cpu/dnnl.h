@@ -14,8 +14,8 @@ typedef struct tr_layout {
     dnnl_memory_desc_t desc;
 } tr_layout;
 
-dnnl_status_t tr__layout_tagged(int rank, const dnnl_dims_t dims, dnnl_format_tag_t tag,
-                                tr_layout *out); // of f32
+dnnl_status_t tr__layout_tagged(int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                dnnl_format_tag_t tag, tr_layout *out);
 dnnl_status_t tr__layout_strided(int rank, const dnnl_dims_t dims,
                                  dnnl_data_type_t type, const dnnl_dims_t strides,
                                  tr_layout *out);
@@ -51,8 +51,9 @@ dnnl_status_t tr__reorder_describe(dnnl_engine_t engine, const tr_layout *from,
 
 typedef struct tr_conv_layouts {
     const tr_layout *x, *weight, *y;
-    const tr_layout *bias;              // NULL: none
-    dnnl_dims_t strides, before, after; // padding before and after
+    const tr_layout *bias;                       // NULL: none
+    dnnl_dims_t strides, before, after;          // padding before and after
+    const tr_layout *forward_x, *forward_weight; // of the output that a gradient is of
 } tr_conv_layouts;
 dnnl_status_t tr__conv_describe(dnnl_engine_t engine, tr_conv_kind kind,
                                 const tr_conv_layouts *of,

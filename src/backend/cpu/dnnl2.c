@@ -1,9 +1,9 @@
 // oneDNN 2.
 #include "backend/cpu/dnnl.h"
 
-dnnl_status_t tr__layout_tagged(int rank, const dnnl_dims_t dims, dnnl_format_tag_t tag,
-                                tr_layout *out) {
-    return dnnl_memory_desc_init_by_tag(&out->desc, rank, dims, dnnl_f32, tag);
+dnnl_status_t tr__layout_tagged(int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                dnnl_format_tag_t tag, tr_layout *out) {
+    return dnnl_memory_desc_init_by_tag(&out->desc, rank, dims, type, tag);
 }
 
 dnnl_status_t tr__layout_strided(int rank, const dnnl_dims_t dims,
@@ -97,7 +97,10 @@ dnnl_status_t tr__conv_describe(dnnl_engine_t engine, tr_conv_kind kind,
     dnnl_convolution_desc_t convolution;
     dnnl_status_t status = dnnl_success;
     if (kind != TR_CONV_OUTPUT) {
-        status = describe(TR_CONV_OUTPUT, of, &convolution);
+        tr_conv_layouts forward = *of;
+        forward.x = of->forward_x;
+        forward.weight = of->forward_weight;
+        status = describe(TR_CONV_OUTPUT, &forward, &convolution);
         status = status ? status
                         : dnnl_primitive_desc_create(&hint, &convolution, NULL, engine,
                                                      NULL);

@@ -1,9 +1,9 @@
 // oneDNN 3.
 #include "backend/cpu/dnnl.h"
 
-dnnl_status_t tr__layout_tagged(int rank, const dnnl_dims_t dims, dnnl_format_tag_t tag,
-                                tr_layout *out) {
-    return dnnl_memory_desc_create_with_tag(&out->desc, rank, dims, dnnl_f32, tag);
+dnnl_status_t tr__layout_tagged(int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                dnnl_format_tag_t tag, tr_layout *out) {
+    return dnnl_memory_desc_create_with_tag(&out->desc, rank, dims, type, tag);
 }
 
 dnnl_status_t tr__layout_strided(int rank, const dnnl_dims_t dims,
@@ -87,7 +87,10 @@ dnnl_status_t tr__conv_describe(dnnl_engine_t engine, tr_conv_kind kind,
     if (kind == TR_CONV_OUTPUT) {
         return describe_forward(engine, of, attributes, out);
     }
-    dnnl_status_t status = describe_forward(engine, of, NULL, &hint);
+    tr_conv_layouts forward = *of;
+    forward.x = of->forward_x;
+    forward.weight = of->forward_weight;
+    dnnl_status_t status = describe_forward(engine, &forward, NULL, &hint);
     if (!status && kind == TR_CONV_INPUT) {
         status = dnnl_convolution_backward_data_primitive_desc_create(
             out, engine, dnnl_convolution_direct, of->x->desc, of->weight->desc,

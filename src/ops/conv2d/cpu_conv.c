@@ -10,6 +10,7 @@ static tr_conv_desc describe(tr_conv_kind kind, const tr_conv2d_sizes *s,
                              const tr_op_desc *desc) {
     return (tr_conv_desc){
         .kind = kind,
+        .type = desc->in[0].dtype,
         .batch = s->batch,
         .in_h = s->height,
         .in_w = s->width,
@@ -96,13 +97,21 @@ static void release(void *state) {
     tr__conv_destroy(state);
 }
 
+static bool supports(const tr_op_desc *desc) {
+    tr_dtype real = desc->in[0].dtype;
+    return tr__conv_has(real) && tr__desc_real(desc, real, 0, 0);
+}
+
+// Gradients of parameters are f32.
 static bool weight_supports(const tr_op_desc *desc) {
-    return tr__desc_f32(desc) && desc->out[0].dtype != TR_NONE;
+    tr_dtype real = desc->in[0].dtype;
+    return tr__conv_has(real) && tr__desc_real(desc, real, 0, 1 << 0 | 1 << 1) &&
+           desc->out[0].dtype != TR_NONE;
 }
 
 const tr_kernel tr__conv2d_kernel = {
     .name = "conv2d.cpu",
-    .supports = tr__desc_f32,
+    .supports = supports,
     .cost = tr__conv2d_output_cost,
     .prepare = output_prepare,
     .workspace = workspace,
@@ -112,7 +121,7 @@ const tr_kernel tr__conv2d_kernel = {
 
 const tr_kernel tr__conv2d_backward_input_kernel = {
     .name = "conv2d_backward_input.cpu",
-    .supports = tr__desc_f32,
+    .supports = supports,
     .cost = tr__conv2d_input_cost,
     .prepare = input_prepare,
     .workspace = workspace,
