@@ -62,9 +62,12 @@ static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *cal
     if (!to->kernel) {
         return tr_fail(c->err, TR_USAGE,
                        "unit %s: the %s backend has no kernel for op %s of this shape "
-                       "and type",
+                       "and type%s",
                        c->unit->kind, tr__backend(to->desc.target.backend)->name,
-                       call->op->name);
+                       call->op->name,
+                       c->request->fp8 ? ": without fp8 there may be one "
+                                         "(docs/precision.md, \"Products in fp8\")"
+                                       : "");
     }
     for (int i = 0; i < call->in_count; i++) {
         bool read = !(call->op->shape_only >> i & 1);

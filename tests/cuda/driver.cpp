@@ -281,6 +281,19 @@ void set_element(void *x, tr_dtype real, int64_t i, double value) {
     }
 }
 
+// Of the codes of 8 bits.
+double *matrix_of_codes(const void *x, tr_fp8 format, float scale, int64_t row,
+                        int64_t rows, int64_t columns) {
+    double *copy = (double *)malloc((size_t)(rows * columns) * sizeof *copy);
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < columns; j++) {
+            uint8_t code = ((const uint8_t *)x)[i * row + j];
+            copy[i * columns + j] = (double)tr__fp8_to_f32(format, code) * scale;
+        }
+    }
+    return copy;
+}
+
 // A copy [rows, columns] of a matrix, or of the transpose of what is there.
 double *matrix(const void *x, tr_dtype real, int64_t row, int64_t rows, int64_t columns,
                bool transposed) {
@@ -295,8 +308,10 @@ double *matrix(const void *x, tr_dtype real, int64_t row, int64_t rows, int64_t 
 }
 
 void multiply_here(const tr_cuda_product &p) {
-    double *a = matrix(p.a, p.real, p.a_row, p.m, p.k, p.a_transposed);
-    double *b = matrix(p.b, p.real, p.b_row, p.n, p.k, !p.b_transposed);
+    double *a = p.fp8 ? matrix_of_codes(p.a, p.a_format, *p.a_scale, p.a_row, p.m, p.k)
+                      : matrix(p.a, p.real, p.a_row, p.m, p.k, p.a_transposed);
+    double *b = p.fp8 ? matrix_of_codes(p.b, p.b_format, *p.b_scale, p.b_row, p.n, p.k)
+                      : matrix(p.b, p.real, p.b_row, p.n, p.k, !p.b_transposed);
     for (int64_t i = 0; i < p.m; i++) {
         for (int64_t j = 0; j < p.n; j++) {
             double sum = 0;
@@ -312,8 +327,24 @@ void multiply_here(const tr_cuda_product &p) {
     free(b);
 }
 
+// What cuBLASLt asks of products of 8 bits on sm_89 and sm_90 (its documentation of
+// cublasLtMatmul).
+bool takes(const tr_cuda_product &p) {
+    auto whole = [](const void *x, int64_t row_bytes) {
+        return (uintptr_t)x % 16 == 0 && row_bytes % 16 == 0;
+    };
+    int64_t c_bytes = p.n * (int64_t)tr_dtype_bytes(p.c_real);
+    return !p.fp8 ||
+           (p.b_transposed && !p.a_transposed && p.k % 16 == 0 && whole(p.a, p.a_row) &&
+            whole(p.b, p.b_row) && whole(p.c, c_bytes) &&
+            !(p.a_format == TR_FP8_E5M2 && p.b_format == TR_FP8_E5M2));
+}
+
 int multiply(const tr_cuda_product *product, void *given) {
     tr_cuda_product p = *product;
+    if (!takes(p)) {
+        return BAD_LAUNCH;
+    }
     put_work(given, [=] { multiply_here(p); });
     return broken;
 }

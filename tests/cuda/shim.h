@@ -86,6 +86,12 @@ static inline void __syncthreads() {
     shim::meet_block();
 }
 
+static inline uint32_t atomicMax(uint32_t *at, uint32_t value) {
+    uint32_t before = *at;
+    *at = value > before ? value : before;
+    return before;
+}
+
 template <class T> static inline T __shfl_sync(unsigned mask, T value, int from) {
     (void)mask;
     const shim::gift *all = shim::gather(&value, sizeof value);

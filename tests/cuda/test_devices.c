@@ -1,6 +1,7 @@
 // Which device a run computes on, where the machine has several: the one that it names,
 // or the first that can train it.
 #include "backend/backend.h"
+#include "backend/cuda/kernels.h"
 #include "backend/cuda/modules.h"
 #include "cuda/device.h"
 #include "train/trial.h"
@@ -109,6 +110,26 @@ static void the_one_that_is_named(void **state) {
     test_device_set_count(1);
 }
 
+// Products in fp8 need widths that are multiples of 16, and a GPU that has them.
+static void fp8_asks_for_more(void **state) {
+    tr_run *run = NULL;
+    tr_plan *plan = NULL;
+    tr_error err = {0};
+    (void)state;
+    assert_chosen("gpt2", "fp8.enabled=true", TR_BACKEND_CUDA, "device cuda:0");
+    assert_chosen("qwen3", "fp8.enabled=true", TR_BACKEND_CPU,
+                  "no kernel for op linear_fp8 of this shape");
+    trial_ok(open_run("gpt2", "fp8.enabled=true", &run, &err), &err);
+    tr_plan_request request = *tr_run_plan_request(run);
+    request.level_limit = 1 + TR_CUDA_SM_80;
+    assert_int_equal(tr_plan_make(&request, &plan, &err), TR_USAGE);
+    assert_non_null(strstr(err.message, "need a GPU of sm_89 or later"));
+    request.level_limit = 1 + TR_CUDA_SM_89;
+    trial_ok(tr_plan_make(&request, &plan, &err), &err);
+    tr_plan_destroy(plan);
+    tr_run_close(run);
+}
+
 static void kernels_run_on_later_devices_of_a_generation(void **state) {
     (void)state;
     assert_true(tr__cuda_runs_on("80 90a", 8, 0));
@@ -126,6 +147,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_that_can),
         cmocka_unit_test(the_one_that_is_named),
+        cmocka_unit_test(fp8_asks_for_more),
         cmocka_unit_test(kernels_run_on_later_devices_of_a_generation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,6 +121,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         ON(in_16_bits, "goldens/gpt2", "bf16.enabled=true", IN_WAVES, 0),
         ON(in_16_bits, "goldens/qwen3", "bf16.enabled=true", IN_WAVES, 0),
+        ON(in_16_bits, "goldens/gpt2", "fp8.enabled=true", IN_WAVES, 0),
         ON(in_16_bits, "goldens/mlp", "fp16.enabled=true", ALONE, 0),
         ON(in_16_bits, "resnets/cifar", "bf16.enabled=true", WHOLE, 0),
         IN_BOTH("mlp", ""),

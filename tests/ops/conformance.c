@@ -281,7 +281,8 @@ static void check_way(checks *c, test_way way) {
 static void check_kernels(checks *c) {
     bool half = c->step > 0x1p-23;
     if (backend != TR_BACKEND_CPU) {
-        check_way(c, (test_way){.backend = backend, .threads = 1});
+        int level = tr__backend(backend)->here(0).level;
+        check_way(c, (test_way){.backend = backend, .isa = level, .threads = 1});
         return;
     }
     int first = !half ? -1 : is_large(&c->the_case) ? (int)tr__cpu_isa() : 0;

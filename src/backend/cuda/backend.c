@@ -15,9 +15,10 @@ static const struct {
     const char *name;
     double flops; // of products in f32, a second and multiprocessor, at usual clocks
 } levels[] = {
-    {8, 0, "sm_80", 19.5e12 / 108}, // A100's data sheet, over its multiprocessors
-    {8, 9, "sm_89", 82.6e12 / 128}, // RTX 4090
-    {9, 0, "sm_90", 66.9e12 / 132}, // H100 SXM
+    // A100's data sheet, over its multiprocessors
+    [TR_CUDA_SM_80] = {8, 0, "sm_80", 19.5e12 / 108},
+    [TR_CUDA_SM_89] = {8, 9, "sm_89", 82.6e12 / 128}, // RTX 4090
+    [TR_CUDA_SM_90] = {9, 0, "sm_90", 66.9e12 / 132}, // H100 SXM
 };
 
 enum { LEVELS = sizeof levels / sizeof *levels };

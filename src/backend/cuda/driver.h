@@ -7,6 +7,7 @@
 #define TR_BACKEND_CUDA_DRIVER_H
 
 #include "backend/cuda/grid.h"
+#include "base/fp8.h"
 
 #include <tranche/types.h>
 
@@ -34,6 +35,12 @@ typedef struct tr_cuda_product {
     int64_t a_row, b_row, c_row;
     bool a_transposed, b_transposed;
     float beta; // 0: what is in c is not read
+    // a [m, k] and b [n, k], transposed, are codes of 8 bits of these formats, not both
+    // E5M2, in place of `real`; the product is multiplied by both scales, which are on
+    // the device. All rows are multiples of 16 bytes.
+    bool fp8;
+    tr_fp8 a_format, b_format;
+    const float *a_scale, *b_scale;
 } tr_cuda_product;
 
 typedef struct tr_cuda_driver {

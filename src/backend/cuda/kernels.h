@@ -8,6 +8,9 @@
 
 #include "backend/cuda/launch.h"
 
+// Levels of targets (tr_target): compute capabilities.
+enum { TR_CUDA_SM_80, TR_CUDA_SM_89, TR_CUDA_SM_90 };
+
 typedef struct tr_cuda_kernels {
     const tr_op *op;
     const tr_kernel *kernel; // of f32

@@ -24,7 +24,8 @@ static const struct {
     {{2, {17, 63}}, 257, TR_WEIGHT_IN_OUT, TR_ACTIVATION_RELU, true, 3},
     {{2, {64, 100}}, 500, TR_WEIGHT_OUT_IN, TR_ACTIVATION_RELU, true, 1},
     {{2, {32, 64}}, 48, TR_WEIGHT_IN_OUT, TR_ACTIVATION_NONE, true, 100},
-    {{3, {2, 64, 80}}, 160, TR_WEIGHT_OUT_IN, TR_ACTIVATION_NONE, false, 1},
+    {{3, {2, 33, 80}}, 96, TR_WEIGHT_OUT_IN, TR_ACTIVATION_NONE, false, 1},
+    {{2, {17, 48}}, 32, TR_WEIGHT_OUT_IN, TR_ACTIVATION_RELU, true, 1e-3f},
     {{3, {1, 257, 300}}, 257, TR_WEIGHT_IN_OUT, TR_ACTIVATION_NONE, true, 1},
 };
 

@@ -1,0 +1,209 @@
+// Both factors become codes of 8 bits in the workspace, with rows along the sum of the
+// product, as a GPU's products of 8 bits want them (sm_89 and sm_90 have no others).
+#include "ops/linear_fp8/cuda.h"
+
+#include "backend/backend.h"
+#include "backend/cuda/driver.h"
+#include "base/checked.h"
+#include "ops/linear/cuda_linear.h"
+#include "ops/linear_fp8/factors.h"
+
+extern const tr_cuda_kernels tr__cuda_kernels_linear_fp8[];
+extern tr_cuda_function tr__cuda_function_fp8_largest, tr__cuda_function_fp8_round;
+
+enum {
+    WHOLE = 16,           // rows of codes are multiples of that many bytes
+    LARGEST_BLOCKS = 512, // of the search for the largest value
+};
+
+// What lies before the codes, TR_FP8_ALIGNMENT bytes.
+typedef struct scales {
+    uint32_t largest[TR_FP8_FACTORS];
+    float back[TR_FP8_FACTORS];
+} scales;
+
+static bool is_output(const tr_op_desc *desc) {
+    return desc->op == &tr__op_linear_fp8;
+}
+
+static bool is_weight(const tr_op_desc *desc) {
+    return desc->op == &tr__op_linear_fp8_backward_weight;
+}
+
+static tr_linear_dims dims_of(const tr_op_desc *desc) {
+    return is_output(desc)   ? tr__linear_output_dims(desc)
+           : is_weight(desc) ? tr__linear_weight_dims(desc)
+                             : tr__linear_input_dims(desc);
+}
+
+// A factor as codes: which side of it is the sum's, and how many bytes they take.
+typedef struct codes {
+    int64_t rows, width; // of the factor
+    bool transposed;
+    int64_t row, bytes; // of the codes
+} codes;
+
+static codes codes_of(const tr_op_desc *desc, int factor) {
+    tr_linear_dims d = dims_of(desc);
+    codes c = {.rows = tr__shape_rows(desc->in[factor].shape),
+               .width = tr__shape_width(desc->in[factor].shape)};
+    bool in_last = d.layout == TR_WEIGHT_OUT_IN; // of the weight
+    c.transposed =
+        is_weight(desc) || (factor == 1 && (is_output(desc) ? !in_last : in_last));
+    c.row = tr__ceil_div(c.transposed ? c.rows : c.width, WHOLE) * WHOLE;
+    c.bytes = (c.transposed ? c.width : c.rows) * c.row;
+    return c;
+}
+
+static size_t codes_at(const tr_op_desc *desc, int factor) {
+    int64_t at = TR_FP8_ALIGNMENT;
+    for (int i = 0; i < factor; i++) {
+        at +=
+            tr__ceil_div(codes_of(desc, i).bytes, TR_FP8_ALIGNMENT) * TR_FP8_ALIGNMENT;
+    }
+    return (size_t)at;
+}
+
+static size_t workspace(const tr_op_desc *desc, const void *state) {
+    (void)state;
+    return codes_at(desc, TR_FP8_FACTORS);
+}
+
+static void find_largest(const tr_op_desc *desc, const tr_launch *launch, int factor) {
+    scales *s = launch->workspace;
+    tr_cuda_fp8_largest_args args = {.x = launch->in[factor],
+                                     .count =
+                                         tr__fp8_factor_there(desc, factor, launch),
+                                     .largest = &s->largest[factor],
+                                     .real = (int32_t)desc->in[factor].dtype};
+    int64_t blocks = tr__ceil_div(args.count, TR_CUDA_THREADS);
+    tr__cuda_launch(
+        launch, &tr__cuda_function_fp8_largest,
+        tr__cuda_blocks(tr__min_i64(blocks, LARGEST_BLOCKS), TR_CUDA_THREADS), &args,
+        sizeof args);
+}
+
+static void round_factor(const tr_op_desc *desc, const tr_launch *launch, int factor) {
+    scales *s = launch->workspace;
+    codes c = codes_of(desc, factor);
+    tr_cuda_fp8_round_args args = {
+        .x = launch->in[factor],
+        .rows = c.rows,
+        .width = c.width,
+        .largest = &s->largest[factor],
+        .to = (uint8_t *)launch->workspace + codes_at(desc, factor),
+        .to_row = c.row,
+        .back = &s->back[factor],
+        .real = (int32_t)desc->in[factor].dtype,
+        .format = (int32_t)tr__fp8_factor_format(desc, factor),
+        .transposed = c.transposed};
+    int64_t rows = c.transposed ? c.row : c.rows;
+    int64_t columns = c.transposed ? c.width : c.row;
+    tr_cuda_grid grid = {
+        .blocks = {tr__ceil_div(columns, TR_CUDA_LANES),
+                   tr__ceil_div(rows, TR_CUDA_LANES), 1},
+        .threads = {TR_CUDA_LANES, TR_CUDA_COLUMN_THREADS, 1},
+    };
+    tr__cuda_launch(launch, &tr__cuda_function_fp8_round, grid, &args, sizeof args);
+}
+
+// Of the weight's gradient as it is laid out, whose rows are x's columns or dy's.
+static void multiply(const tr_op_desc *desc, const tr_launch *launch) {
+    const scales *s = launch->workspace;
+    tr_linear_dims d = dims_of(desc);
+    bool swapped = is_weight(desc) && d.layout == TR_WEIGHT_IN_OUT;
+    int a = swapped ? 1 : 0, b = 1 - a;
+    codes first = codes_of(desc, a), second = codes_of(desc, b);
+    int64_t n = second.bytes / second.row;
+    tr__cuda_multiply(
+        launch,
+        &(tr_cuda_product){.m = first.bytes / first.row,
+                           .n = n,
+                           .k = first.row,
+                           .a = (const uint8_t *)launch->workspace + codes_at(desc, a),
+                           .b = (const uint8_t *)launch->workspace + codes_at(desc, b),
+                           .c = launch->out[0],
+                           .c_real = desc->out[0].dtype,
+                           .a_row = first.row,
+                           .b_row = second.row,
+                           .c_row = n,
+                           .b_transposed = true,
+                           .beta = launch->accumulate & 1,
+                           .fp8 = true,
+                           .a_format = tr__fp8_factor_format(desc, a),
+                           .b_format = tr__fp8_factor_format(desc, b),
+                           .a_scale = &s->back[a],
+                           .b_scale = &s->back[b]});
+}
+
+static void launch_product(const tr_op_desc *desc, void *state,
+                           const tr_launch *launch) {
+    (void)state;
+    bool relu = tr__linear_attr(desc).activation == TR_ACTIVATION_RELU;
+    tr__cuda_clear(launch, launch->workspace, sizeof(scales));
+    for (int i = 0; i < TR_FP8_FACTORS; i++) {
+        find_largest(desc, launch, i);
+        round_factor(desc, launch, i);
+    }
+    multiply(desc, launch);
+    if (is_output(desc) && (launch->in[2] || relu)) {
+        tr__cuda_bias(launch,
+                      (tr_cuda_bias_args){.y = launch->out[0],
+                                          .bias = launch->in[2],
+                                          .count = tr_shape_count(desc->out[0].shape),
+                                          .width = tr__shape_width(desc->out[0].shape),
+                                          .real = (int32_t)desc->in[0].dtype,
+                                          .y_real = (int32_t)desc->in[0].dtype,
+                                          .relu = relu});
+    }
+}
+
+// What is not a multiple of 16 has no place in cuBLASLt's products of 8 bits: of the
+// sum there can be zeros, of rows and columns of the result there cannot.
+static bool is_whole(const tr_op_desc *desc) {
+    tr_linear_dims d = dims_of(desc);
+    return d.in % WHOLE == 0 && d.out % WHOLE == 0;
+}
+
+static bool supports(const tr_op_desc *desc) {
+    tr_dtype real = desc->in[0].dtype;
+    bool relu = tr__linear_attr(desc).activation == TR_ACTIVATION_RELU;
+    return is_whole(desc) && (real == TR_F32 || real == TR_BF16) &&
+           tr__desc_same_real(desc, 0, is_weight(desc)) &&
+           !(is_output(desc) && relu && desc->accumulate & 1);
+}
+
+static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
+    *state = NULL;
+    return desc->target.level >= TR_CUDA_SM_89
+               ? TR_OK
+               : tr_fail(
+                     err, TR_USAGE,
+                     "products in fp8 need a GPU of sm_89 or later, and this one is "
+                     "%s: leave fp8 out",
+                     tr__target_name(&desc->target));
+}
+
+// Each factor is read twice, and its codes are written and read.
+static void cost(const tr_op_desc *desc, tr_cost *out) {
+    tr_linear_dims d = dims_of(desc);
+    tr__linear_cost(desc, d, out);
+    for (int i = 0; i < TR_FP8_FACTORS; i++) {
+        out->bytes += (double)tr_tensor_bytes(desc->in[i]) +
+                      2 * (double)tr__fp8_factor_count(desc, i);
+    }
+}
+
+static const tr_kernel product = {.name = "linear_fp8.cuda",
+                                  .supports = supports,
+                                  .cost = cost,
+                                  .prepare = prepare,
+                                  .workspace = workspace,
+                                  .launch = launch_product};
+
+const tr_cuda_kernels tr__cuda_kernels_linear_fp8[] = {
+    {&tr__op_linear_fp8, &product},
+    {&tr__op_linear_fp8_backward_input, &product},
+    {&tr__op_linear_fp8_backward_weight, &product},
+    {NULL, NULL},
+};
