@@ -29,8 +29,13 @@ tr_cuda_grid tr__cuda_each(int64_t count) {
     return tr__cuda_blocks(tr__min_i64(blocks, TR_CUDA_BLOCKS_MOST), TR_CUDA_THREADS);
 }
 
-tr_cuda_grid tr__cuda_columns(int64_t width) {
-    return (tr_cuda_grid){.blocks = {tr__ceil_div(width, TR_CUDA_LANES), 1, 1},
+int64_t tr__cuda_part_rows(int64_t rows) {
+    enum { PARTS_MOST = 64, LEAST = 128 };
+    return tr__max_i64(tr__ceil_div(rows, PARTS_MOST), LEAST);
+}
+
+tr_cuda_grid tr__cuda_columns(int64_t width, int64_t parts) {
+    return (tr_cuda_grid){.blocks = {tr__ceil_div(width, TR_CUDA_LANES), parts, 1},
                           .threads = {TR_CUDA_LANES, TR_CUDA_COLUMN_THREADS, 1}};
 }
 

@@ -15,8 +15,12 @@ void tr__cuda_launch(const tr_launch *launch, const tr_cuda_function *function,
 // For kernels whose threads go through `count` elements (TR_CUDA_LOOP).
 tr_cuda_grid tr__cuda_each(int64_t count);
 // For kernels that sum the columns of a matrix: a block has TR_CUDA_LANES of them,
-// along x, and TR_CUDA_COLUMN_THREADS threads for each, along y.
-tr_cuda_grid tr__cuda_columns(int64_t width);
+// along x, and TR_CUDA_COLUMN_THREADS threads for each, along y. The rows are cut into
+// parts, along y of the grid.
+tr_cuda_grid tr__cuda_columns(int64_t width, int64_t parts);
+// Rows of each of these parts, the last one's excepted: a function of the rows alone,
+// like the order of the sums.
+int64_t tr__cuda_part_rows(int64_t rows);
 // So many blocks of so many threads, along x.
 tr_cuda_grid tr__cuda_blocks(int64_t blocks, int64_t threads);
 

@@ -29,9 +29,7 @@ static int64_t parts_of(const tr_cuda_pixels *s) {
 }
 
 static tr_cuda_grid pixel_grid(const tr_cuda_pixels *s) {
-    int64_t across = tr__ceil_div(s->channels, TR_CUDA_LANES);
-    return (tr_cuda_grid){.blocks = {across, parts_of(s), 1},
-                          .threads = {TR_CUDA_LANES, TR_CUDA_COLUMN_THREADS, 1}};
+    return tr__cuda_columns(s->channels, parts_of(s));
 }
 
 // Of the two sums of each part; x: an image of the op.

@@ -182,13 +182,15 @@ static void launch_weight(const tr_op_desc *desc, void *state,
     }
     if (launch->out[1]) {
         tr__cuda_column_sums(
-            launch, (tr_cuda_column_sums_args){.x = launch->in[0],
-                                               .rows = m.s.batch * m.windows,
-                                               .width = m.s.out,
-                                               .pitch = m.s.out,
-                                               .real = (int32_t)m.real,
-                                               .sums = launch->out[1],
-                                               .add = launch->accumulate >> 1 & 1});
+            launch,
+            (tr_cuda_column_sums_args){.x = launch->in[0],
+                                       .rows = m.s.batch * m.windows,
+                                       .width = m.s.out,
+                                       .pitch = m.s.out,
+                                       .real = (int32_t)m.real,
+                                       .sums = launch->out[1],
+                                       .add = launch->accumulate >> 1 & 1},
+            launch->workspace);
     }
 }
 
@@ -202,9 +204,14 @@ static size_t input_workspace(const tr_op_desc *desc, const void *state) {
     return workspace_of(desc, tr__conv2d_input_sizes(desc));
 }
 
+// The bias's sums follow when the weight is done.
 static size_t weight_workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
-    return workspace_of(desc, tr__conv2d_weight_sizes(desc));
+    images m = images_of(desc, tr__conv2d_weight_sizes(desc));
+    size_t bytes = workspace_of(desc, m.s);
+    bool bias = desc->out_count > 1 && desc->out[1].dtype != TR_NONE;
+    size_t sums = bias ? tr__cuda_column_sums_bytes(m.s.batch * m.windows, m.s.out) : 0;
+    return bytes > sums ? bytes : sums;
 }
 
 static bool supports(const tr_op_desc *desc) {

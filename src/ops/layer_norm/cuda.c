@@ -3,6 +3,7 @@
 #include "backend/cuda/kernels.h"
 #include "base/checked.h"
 #include "ops/layer_norm/layer_norm.h"
+#include "ops/linear/cuda_linear.h"
 #include "ops/operand.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_layer_norm[];
@@ -67,6 +68,56 @@ static void launch_residual(const tr_op_desc *desc, void *state,
     launch_rows(launch, &norm);
 }
 
+static void launch_columns(const tr_launch *launch, const tr_cuda_norm_backward *norm) {
+    int64_t parts = tr__ceil_div(norm->rows, norm->part);
+    tr__cuda_launch(launch, &tr__cuda_function_layer_norm_columns_backward,
+                    tr__cuda_columns(norm->width, parts), norm, sizeof *norm);
+}
+
+// The parts' sums, [parts, width], to those of all rows; sums: NULL: not wanted.
+static void add_parts(const tr_launch *launch, const tr_cuda_norm_backward *norm,
+                      const float *parts, float *sums, bool add) {
+    if (sums) {
+        tr__cuda_column_sums(
+            launch,
+            (tr_cuda_column_sums_args){.x = parts,
+                                       .rows = tr__ceil_div(norm->rows, norm->part),
+                                       .width = norm->width,
+                                       .pitch = norm->width,
+                                       .real = TR_F32,
+                                       .sums = sums,
+                                       .add = add},
+            NULL);
+    }
+}
+
+// In two phases where there are many rows.
+static void put_columns(const tr_launch *launch, tr_cuda_norm_backward norm) {
+    float *parts = launch->workspace;
+    tr_cuda_norm_backward all = norm;
+    norm.part = tr__cuda_part_rows(norm.rows);
+    int64_t count = tr__ceil_div(norm.rows, norm.part) * norm.width;
+    if (norm.part >= norm.rows) {
+        launch_columns(launch, &norm);
+        return;
+    }
+    norm.dweight = all.dweight ? parts : NULL;
+    norm.dbias = all.dbias ? parts + count : NULL;
+    norm.add_dweight = norm.add_dbias = false;
+    launch_columns(launch, &norm);
+    add_parts(launch, &norm, parts, all.dweight, all.add_dweight);
+    add_parts(launch, &norm, parts + count, all.dbias, all.add_dbias);
+}
+
+static size_t backward_workspace(const tr_op_desc *desc, const void *state) {
+    (void)state;
+    tr_shape shape = desc->in[0].shape;
+    bool wanted = desc->out[1].dtype != TR_NONE || desc->out[2].dtype != TR_NONE;
+    size_t each =
+        tr__cuda_column_sums_bytes(tr__shape_rows(shape), tr__shape_width(shape));
+    return wanted ? 2 * each : 0;
+}
+
 static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
@@ -92,8 +143,7 @@ static void launch_backward(const tr_op_desc *desc, void *state,
                         &norm, sizeof norm);
     }
     if (norm.dweight || norm.dbias) {
-        tr__cuda_launch(launch, &tr__cuda_function_layer_norm_columns_backward,
-                        tr__cuda_columns(norm.width), &norm, sizeof norm);
+        put_columns(launch, norm);
     }
 }
 
@@ -125,6 +175,7 @@ static const tr_kernel residual_norm = {.name = "residual_norm.cuda",
 static const tr_kernel backward = {.name = "layer_norm_backward.cuda",
                                    .supports = supports_backward,
                                    .cost = cost,
+                                   .workspace = backward_workspace,
                                    .launch = launch_backward};
 
 const tr_cuda_kernels tr__cuda_kernels_layer_norm[] = {

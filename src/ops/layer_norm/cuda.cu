@@ -86,13 +86,15 @@ extern "C" __global__ void tr_cuda_layer_norm_rows_backward(tr_cuda_norm_backwar
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_layer_norm_rows_backward);
 
-// A block sums 32 columns, DEEP threads each.
+// A block sums 32 columns of a part of the rows, DEEP threads each.
 template <class T>
 static __device__ void backward_columns(const tr_cuda_norm_backward &n) {
     const T *from = (const T *)n.dy, *x = (const T *)n.x;
     int64_t c = blockIdx.x * (int64_t)LANES + threadIdx.x;
+    int64_t first = blockIdx.y * n.part, out = blockIdx.y * n.width + c;
+    int64_t end = first + n.part < n.rows ? first + n.part : n.rows;
     float dweight = 0, dbias = 0;
-    for (int64_t row = threadIdx.y; c < n.width && row < n.rows; row += DEEP) {
+    for (int64_t row = first + threadIdx.y; c < n.width && row < end; row += DEEP) {
         int64_t at = row * n.width + c;
         float dy = tr_cuda_get(from[at]);
         dweight += dy * (tr_cuda_get(x[at]) - n.mean[row]) * n.rstd[row];
@@ -101,8 +103,8 @@ static __device__ void backward_columns(const tr_cuda_norm_backward &n) {
     dweight = tr_cuda_column_sum(dweight);
     dbias = tr_cuda_column_sum(dbias);
     if (threadIdx.y == 0 && c < n.width) {
-        put<float>(n.dweight, c, dweight, n.add_dweight);
-        put<float>(n.dbias, c, dbias, n.add_dbias);
+        put<float>(n.dweight, out, dweight, n.add_dweight);
+        put<float>(n.dbias, out, dbias, n.add_dbias);
     }
 }
 

@@ -26,7 +26,8 @@ typedef struct tr_cuda_norm_backward {
     const float *mean, *rstd; // [rows]
     const void *weight;       // [width]
     void *dx;                 // [rows, width], or NULL
-    float *dweight, *dbias;   // [width], or NULL
+    int64_t part;             // rows of which there is one sum
+    float *dweight, *dbias;   // [ceil(rows / part), width], or NULL
     int32_t add_dx, add_dweight, add_dbias;
 } tr_cuda_norm_backward;
 

@@ -1,6 +1,7 @@
 #include "ops/linear/cuda_linear.h"
 
 #include "backend/cuda/driver.h"
+#include "base/checked.h"
 #include "ops/linear/operands.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_linear[];
@@ -11,9 +12,32 @@ void tr__cuda_bias(const tr_launch *launch, tr_cuda_bias_args args) {
                     sizeof args);
 }
 
-void tr__cuda_column_sums(const tr_launch *launch, tr_cuda_column_sums_args args) {
+static void sum_parts(const tr_launch *launch, tr_cuda_column_sums_args args) {
     tr__cuda_launch(launch, &tr__cuda_function_column_sums,
-                    tr__cuda_columns(args.width), &args, sizeof args);
+                    tr__cuda_columns(args.width, tr__ceil_div(args.rows, args.part)),
+                    &args, sizeof args);
+}
+
+size_t tr__cuda_column_sums_bytes(int64_t rows, int64_t width) {
+    int64_t parts = tr__ceil_div(rows, tr__cuda_part_rows(rows));
+    return parts > 1 ? (size_t)(parts * width) * sizeof(float) : 0;
+}
+
+void tr__cuda_column_sums(const tr_launch *launch, tr_cuda_column_sums_args args,
+                          float *parts) {
+    if (parts && tr__cuda_column_sums_bytes(args.rows, args.width) > 0) {
+        tr_cuda_column_sums_args each = args;
+        each.part = tr__cuda_part_rows(args.rows);
+        each.sums = parts;
+        each.add = false;
+        sum_parts(launch, each);
+        args.x = parts;
+        args.rows = tr__ceil_div(args.rows, each.part);
+        args.pitch = args.width;
+        args.real = TR_F32;
+    }
+    args.part = args.rows;
+    sum_parts(launch, args);
 }
 
 static int64_t weight_row(const tr_linear_dims *d) {
@@ -117,14 +141,23 @@ static void launch_weight(const tr_op_desc *desc, void *state,
     }
     if (launch->out[1]) {
         tr__cuda_column_sums(
-            launch, (tr_cuda_column_sums_args){.x = launch->in[0],
-                                               .rows = d.rows,
-                                               .width = d.out,
-                                               .pitch = d.out,
-                                               .real = (int32_t)desc->in[0].dtype,
-                                               .sums = launch->out[1],
-                                               .add = launch->accumulate >> 1 & 1});
+            launch,
+            (tr_cuda_column_sums_args){.x = launch->in[0],
+                                       .rows = d.rows,
+                                       .width = d.out,
+                                       .pitch = d.out,
+                                       .real = (int32_t)desc->in[0].dtype,
+                                       .sums = launch->out[1],
+                                       .add = launch->accumulate >> 1 & 1},
+            launch->workspace);
     }
+}
+
+static size_t bias_workspace(const tr_op_desc *desc, const void *state) {
+    (void)state;
+    tr_linear_dims d = tr__linear_weight_dims(desc);
+    bool wanted = desc->out_count > 1 && desc->out[1].dtype != TR_NONE;
+    return wanted ? tr__cuda_column_sums_bytes(d.rows, d.out) : 0;
 }
 
 // What is added to goes through no activation.
@@ -153,10 +186,12 @@ static const tr_kernel input = {.name = "linear_backward_input.cuda",
 static const tr_kernel weight = {.name = "linear_backward_weight.cuda",
                                  .supports = supports_weight,
                                  .cost = tr__linear_weight_cost,
+                                 .workspace = bias_workspace,
                                  .launch = launch_weight};
 static const tr_kernel bias = {.name = "linear_backward_bias.cuda",
                                .supports = supports_weight,
                                .cost = tr__linear_bias_cost,
+                               .workspace = bias_workspace,
                                .launch = launch_weight};
 
 const tr_cuda_kernels tr__cuda_kernels_linear[] = {

@@ -29,18 +29,20 @@ extern "C" __global__ void tr_cuda_bias(tr_cuda_bias_args a) {
 }
 TR_CUDA_KERNEL(tr_cuda_bias);
 
-// Of the grid tr__cuda_columns.
+// Of the grid tr__cuda_columns. blockIdx: columns, part of the rows
 template <class T>
 static __device__ void column_sums(const tr_cuda_column_sums_args &a) {
     const T *x = (const T *)a.x;
     int64_t c = blockIdx.x * (int64_t)LANES + threadIdx.x;
+    int64_t first = blockIdx.y * a.part;
+    int64_t end = first + a.part < a.rows ? first + a.part : a.rows;
     float sum = 0;
-    for (int64_t row = threadIdx.y; c < a.width && row < a.rows; row += DEEP) {
+    for (int64_t row = first + threadIdx.y; c < a.width && row < end; row += DEEP) {
         sum += tr_cuda_get(x[row * a.pitch + c]);
     }
     sum = tr_cuda_column_sum(sum);
     if (threadIdx.y == 0 && c < a.width) {
-        tr_cuda_put(&a.sums[c], sum, a.add);
+        tr_cuda_put(&a.sums[blockIdx.y * a.width + c], sum, a.add);
     }
 }
 

@@ -12,11 +12,11 @@ typedef struct tr_cuda_bias_args {
     int32_t relu;
 } tr_cuda_bias_args;
 
-// sums: [width], the sum of the rows of x [rows, width], which are `pitch` elements
-// apart
+// sums: [ceil(rows / part), width], the sums of so many rows each of x [rows, width],
+// which are `pitch` elements apart
 typedef struct tr_cuda_column_sums_args {
     const void *x;
-    int64_t rows, width, pitch;
+    int64_t rows, width, pitch, part;
     int32_t real; // tr_dtype of x
     float *sums;
     int32_t add; // to sums

@@ -7,7 +7,12 @@
 #include "ops/linear/dims.h"
 
 void tr__cuda_bias(const tr_launch *launch, tr_cuda_bias_args args);
-void tr__cuda_column_sums(const tr_launch *launch, tr_cuda_column_sums_args args);
+// The sums of all rows; args.part is not looked at. parts: room for the sums of the
+// parts that rows are cut into, so many bytes; NULL: one block sums all rows of its
+// columns, which is quick where there are many columns, or few rows.
+void tr__cuda_column_sums(const tr_launch *launch, tr_cuda_column_sums_args args,
+                          float *parts);
+size_t tr__cuda_column_sums_bytes(int64_t rows, int64_t width);
 
 // ---- products with a weight of either layout
 

@@ -140,14 +140,16 @@ void tr__cuda_head_gradients(const tr_op_desc *desc, const tr_launch *launch,
         tr__cuda_linear_weight(launch, d, f);
     }
     if (launch->out[HEAD_DBIAS]) {
-        tr__cuda_column_sums(launch, (tr_cuda_column_sums_args){
-                                         .x = gradients,
-                                         .rows = d->rows,
-                                         .width = d->out,
-                                         .pitch = f.a_row,
-                                         .real = (int32_t)real,
-                                         .sums = launch->out[HEAD_DBIAS],
-                                         .add = first > 0 || add >> HEAD_DBIAS & 1});
+        tr__cuda_column_sums(
+            launch,
+            (tr_cuda_column_sums_args){.x = gradients,
+                                       .rows = d->rows,
+                                       .width = d->out,
+                                       .pitch = f.a_row,
+                                       .real = (int32_t)real,
+                                       .sums = launch->out[HEAD_DBIAS],
+                                       .add = first > 0 || add >> HEAD_DBIAS & 1},
+            NULL);
     }
 }
 

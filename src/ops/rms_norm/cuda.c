@@ -64,19 +64,17 @@ static size_t workspace(const tr_op_desc *desc, const void *state) {
 static void launch_weight(const tr_launch *launch,
                           tr_cuda_rms_norm_backward_args *args) {
     int64_t parts = tr__ceil_div(args->s.rows, args->part);
-    int64_t columns = tr__ceil_div(args->s.weights, TR_CUDA_LANES);
-    tr_cuda_grid grid = {.blocks = {columns, parts, 1},
-                         .threads = {TR_CUDA_LANES, TR_CUDA_COLUMN_THREADS, 1}};
-    tr__cuda_launch(launch, &tr__cuda_function_rms_norm_weight, grid, args,
-                    sizeof *args);
-    tr__cuda_column_sums(
-        launch, (tr_cuda_column_sums_args){.x = args->parts,
-                                           .rows = parts,
-                                           .width = args->s.weights,
-                                           .pitch = args->s.weights,
-                                           .real = TR_F32,
-                                           .sums = launch->out[1],
-                                           .add = launch->accumulate >> 1 & 1});
+    tr__cuda_launch(launch, &tr__cuda_function_rms_norm_weight,
+                    tr__cuda_columns(args->s.weights, parts), args, sizeof *args);
+    tr__cuda_column_sums(launch,
+                         (tr_cuda_column_sums_args){.x = args->parts,
+                                                    .rows = parts,
+                                                    .width = args->s.weights,
+                                                    .pitch = args->s.weights,
+                                                    .real = TR_F32,
+                                                    .sums = launch->out[1],
+                                                    .add = launch->accumulate >> 1 & 1},
+                         NULL);
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,
