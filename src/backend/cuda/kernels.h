@@ -29,15 +29,20 @@ const tr_kernel *tr__cuda_kernel(const tr_op_desc *desc);
 struct tr_optimizer; // ops/optimizer.h
 struct tr_hyper;
 struct tr_update;
+struct tr_cuda_gradients; // ops/accumulate/cuda_gradients.h
 
-// Launches the update of a range. squares: on the device, the sums of squares of the
-// range's tensor and of its direction, which its rate follows; NULL: it follows none.
+// Launches the update of a range. grads: of the range; update->grad is NULL. squares:
+// on the device, the sums of squares of the range's tensor and of its direction, which
+// its rate follows; NULL: it follows none.
 typedef void tr_cuda_update(const tr_launch *launch, const struct tr_hyper *hyper,
-                            const struct tr_update *update, const double *squares);
+                            const struct tr_update *update,
+                            const struct tr_cuda_gradients *grads,
+                            const double *squares);
 // The first phase (tr_adaptation) of a range that begins at element `first` of its flat
 // buffer. parts: on the device, of its first part (ops/optimizer_measure.h)
 typedef void tr_cuda_measure(const tr_launch *launch, const struct tr_hyper *hyper,
-                             const struct tr_update *update, int64_t first,
+                             const struct tr_update *update,
+                             const struct tr_cuda_gradients *grads, int64_t first,
                              double *parts);
 
 typedef struct tr_cuda_optimizer {

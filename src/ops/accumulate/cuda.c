@@ -1,16 +1,15 @@
 #include "ops/accumulate/cuda.h"
 
 #include "backend/cuda/kernels.h"
-#include "base/checked.h"
 #include "base/half.h"
-#include "ops/accumulate/cuda_convert.h"
+#include "ops/accumulate/accumulate.h"
+#include "ops/accumulate/cuda_gradients.h"
 #include "ops/cast/cuda_cast.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_accumulate[];
 extern tr_cuda_function tr__cuda_function_fixed;
 extern tr_cuda_function tr__cuda_function_fixed_counts;
 extern tr_cuda_function tr__cuda_function_fixed_sums;
-extern tr_cuda_function tr__cuda_function_fixed_convert;
 
 static void add_fixed(const tr_op_desc *desc, const tr_launch *launch) {
     tr_cuda_fixed_args args = {.x = launch->in[0],
@@ -77,32 +76,11 @@ const tr_cuda_kernels tr__cuda_kernels_accumulate[] = {
 
 // ---- for those who read them
 
-int64_t tr__cuda_sums_most(const tr_op_desc *desc) {
-    int64_t count = tr_shape_count(desc->in[0].shape);
-    bool whole = desc->in[0].dtype == TR_F32;
-    return whole ? count : tr__min_i64(count, TR_CONVERT_ELEMENTS);
-}
-
-const float *tr__cuda_sums_at(const tr_op_desc *desc, const tr_launch *launch,
-                              int64_t at, int64_t count) {
+tr_cuda_gradients tr__cuda_gradients(const tr_op_desc *desc, const tr_launch *launch,
+                                     int64_t at) {
     tr_dtype type = desc->in[0].dtype;
-    const char *from = (const char *)launch->in[0] + at * (int64_t)tr_dtype_bytes(type);
-    if (type == TR_F32) {
-        return (const float *)(const void *)from;
-    }
-    if (type == TR_I64) {
-        tr_cuda_fixed_convert_args args = {.sums = (const void *)from,
-                                           .x = launch->workspace,
-                                           .count = count,
-                                           .back = 1 / launch->run->fixed_scale};
-        tr__cuda_launch(launch, &tr__cuda_function_fixed_convert, tr__cuda_each(count),
-                        &args, sizeof args);
-    } else {
-        tr__cuda_cast(launch, &(tr_cuda_cast_args){.x = from,
-                                                   .y = launch->workspace,
-                                                   .count = count,
-                                                   .from = (int32_t)type,
-                                                   .to = TR_F32});
-    }
-    return launch->workspace;
+    const char *first = launch->in[0];
+    return (tr_cuda_gradients){.first = first + at * (int64_t)tr_dtype_bytes(type),
+                               .back = 1 / launch->run->fixed_scale,
+                               .type = (int32_t)type};
 }

@@ -1,7 +1,6 @@
 #include "ops/accumulate/cuda.h"
 
 #include "backend/cuda/device.cuh"
-#include "ops/accumulate/fixed.h"
 
 #define LARGEST 1.7976931348623157e308 // finite f64
 
@@ -42,10 +41,3 @@ extern "C" __global__ void tr_cuda_fixed_sums(tr_cuda_fixed_sums_args a) {
     }
 }
 TR_CUDA_KERNEL(tr_cuda_fixed_sums);
-
-extern "C" __global__ void tr_cuda_fixed_convert(tr_cuda_fixed_convert_args a) {
-    TR_CUDA_LOOP(i, a.count) {
-        a.x[i] = (float)(tr__fixed_to_odd(a.sums[i]) * a.back);
-    }
-}
-TR_CUDA_KERNEL(tr_cuda_fixed_convert);

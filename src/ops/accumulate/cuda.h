@@ -21,12 +21,4 @@ typedef struct tr_cuda_fixed_sums_args {
     int32_t add;
 } tr_cuda_fixed_sums_args;
 
-// Sums to f32. x: [count] = sums [count] / scale, rounded once
-typedef struct tr_cuda_fixed_convert_args {
-    const int64_t *sums;
-    float *x;
-    int64_t count;
-    double back; // 1 / scale
-} tr_cuda_fixed_convert_args;
-
 #endif

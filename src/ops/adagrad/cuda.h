@@ -1,7 +1,7 @@
 #ifndef TR_OPS_ADAGRAD_CUDA_H
 #define TR_OPS_ADAGRAD_CUDA_H
 
-#include <stdint.h>
+#include "ops/accumulate/cuda_gradients.h"
 
 // tr_adagrad_numbers, rounded.
 typedef struct tr_cuda_adagrad {
@@ -13,7 +13,7 @@ typedef struct tr_cuda_adagrad {
 typedef struct tr_cuda_adagrad_args {
     tr_cuda_adagrad k;
     float *p;
-    const float *g;
+    tr_cuda_gradients g;
     float *sum;
     int64_t count;
 } tr_cuda_adagrad_args;

@@ -6,7 +6,7 @@ extern const tr_cuda_optimizer tr__cuda_optimizer_adagrad;
 extern tr_cuda_function tr__cuda_function_adagrad_update;
 
 static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_update *u,
-                   const double *squares) {
+                   const tr_cuda_gradients *grads, const double *squares) {
     (void)squares;
     tr_adagrad_numbers k = tr__adagrad_numbers(hyper, u);
     tr_cuda_adagrad_args args = {.k = {.grad_scale = (float)k.grad_scale,
@@ -16,7 +16,7 @@ static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_upda
                                        .initial = (float)k.initial,
                                        .first = k.first},
                                  .p = u->param,
-                                 .g = u->grad,
+                                 .g = *grads,
                                  .sum = u->state[0],
                                  .count = u->count};
     tr__cuda_launch(launch, &tr__cuda_function_adagrad_update, tr__cuda_each(u->count),

@@ -1,12 +1,12 @@
 #include "ops/adam/cuda.h"
 
-#include "backend/cuda/device.cuh"
+#include "ops/accumulate/cuda_gradient.cuh"
 
 extern "C" __global__ void tr_cuda_adam_update(tr_cuda_adam_args a) {
     const tr_cuda_adam &k = a.k;
     TR_CUDA_LOOP(i, a.count) {
         float p = a.p[i], m = a.m[i], v = a.v[i];
-        float grad = k.grad_scale * a.g[i] + k.l2 * p;
+        float grad = k.grad_scale * tr_cuda_gradient(a.g, i) + k.l2 * p;
         float mean = m + k.m_rate * (grad - m);
         float square = k.beta2 * v + k.v_rate * grad * grad;
         float denominator = sqrtf(square) * k.over_root_bias2 + k.eps;

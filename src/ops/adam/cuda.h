@@ -1,7 +1,7 @@
 #ifndef TR_OPS_ADAM_CUDA_H
 #define TR_OPS_ADAM_CUDA_H
 
-#include <stdint.h>
+#include "ops/accumulate/cuda_gradients.h"
 
 // tr_adam_numbers, rounded.
 typedef struct tr_cuda_adam {
@@ -12,7 +12,7 @@ typedef struct tr_cuda_adam {
 typedef struct tr_cuda_adam_args {
     tr_cuda_adam k;
     float *p;
-    const float *g;
+    tr_cuda_gradients g;
     float *m, *v;
     int64_t count;
 } tr_cuda_adam_args;

@@ -6,7 +6,7 @@ extern const tr_cuda_optimizer tr__cuda_optimizer_adam;
 extern tr_cuda_function tr__cuda_function_adam_update;
 
 static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_update *u,
-                   const double *squares) {
+                   const tr_cuda_gradients *grads, const double *squares) {
     (void)squares;
     tr_adam_numbers k = tr__adam_numbers(hyper, u);
     tr_cuda_adam_args args = {.k = {.grad_scale = (float)k.grad_scale,
@@ -19,7 +19,7 @@ static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_upda
                                     .over_root_bias2 = (float)(1 / k.root_bias2),
                                     .eps = (float)k.eps},
                               .p = u->param,
-                              .g = u->grad,
+                              .g = *grads,
                               .m = u->state[0],
                               .v = u->state[1],
                               .count = u->count};

@@ -2,7 +2,8 @@
 
 #include "backend/cuda/kernels.h"
 #include "base/checked.h"
-#include "ops/accumulate/cuda_convert.h"
+#include "ops/accumulate/accumulate.h"
+#include "ops/accumulate/cuda_gradients.h"
 #include "ops/gradient_squares/gradient_squares.h"
 #include "ops/operand.h"
 
@@ -13,29 +14,23 @@ static int64_t count_of(const tr_op_desc *desc) {
     return tr_shape_count(desc->in[0].shape);
 }
 
-// Those of another type than f32 are converted so many at a time, whole blocks of them.
 static void launch_squares(const tr_op_desc *desc, void *state,
                            const tr_launch *launch) {
     (void)state;
-    int64_t count = count_of(desc), most = tr__cuda_sums_most(desc);
-    double *squares = launch->out[0];
-    for (int64_t at = 0; at < count; at += most) {
-        int64_t now = tr__min_i64(count - at, most);
-        tr_cuda_squares_args args = {.x = tr__cuda_sums_at(desc, launch, at, now),
-                                     .count = now,
-                                     .block = TR_NORM_BLOCK,
-                                     .squares = squares + at / TR_NORM_BLOCK};
-        tr_cuda_grid grid =
-            tr__cuda_blocks(tr__ceil_div(now, TR_NORM_BLOCK), TR_CUDA_THREADS);
-        tr__cuda_launch(launch, &tr__cuda_function_squares, grid, &args, sizeof args);
-    }
+    tr_cuda_squares_args args = {.x = tr__cuda_gradients(desc, launch, 0),
+                                 .count = count_of(desc),
+                                 .block = TR_NORM_BLOCK,
+                                 .squares = launch->out[0]};
+    int64_t blocks = tr__ceil_div(args.count, TR_NORM_BLOCK);
+    tr__cuda_launch(launch, &tr__cuda_function_squares,
+                    tr__cuda_blocks(blocks, TR_CUDA_THREADS), &args, sizeof args);
 }
 
 // One block has all.
 static void launch_sum(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     int64_t count = count_of(desc);
-    tr_cuda_squares_args args = {.x = launch->in[0],
+    tr_cuda_squares_args args = {.x = tr__cuda_gradients(desc, launch, 0),
                                  .count = count,
                                  .block = count,
                                  .squares = launch->out[0],
@@ -60,7 +55,6 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
 static const tr_kernel squares = {.name = "gradient_squares.cuda",
                                   .supports = supports_squares,
                                   .cost = cost,
-                                  .workspace = tr__sums_workspace,
                                   .launch = launch_squares};
 static const tr_kernel sum = {.name = "sum_of_squares.cuda",
                               .supports = supports_sum,

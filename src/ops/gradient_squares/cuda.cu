@@ -1,6 +1,7 @@
 #include "ops/gradient_squares/cuda.h"
 
 #include "backend/cuda/sums.cuh"
+#include "ops/accumulate/cuda_gradient.cuh"
 
 // blockIdx.x: run of elements
 extern "C" __global__ void tr_cuda_squares(tr_cuda_squares_args a) {
@@ -8,7 +9,8 @@ extern "C" __global__ void tr_cuda_squares(tr_cuda_squares_args a) {
     int64_t end = first + a.block < a.count ? first + a.block : a.count;
     double sum = 0;
     for (int64_t i = first + threadIdx.x; i < end; i += TR_CUDA_THREADS) {
-        sum += (double)a.x[i] * a.x[i];
+        float x = tr_cuda_gradient(a.x, i);
+        sum += (double)x * x;
     }
     sum = tr_cuda_block_sum(sum);
     if (threadIdx.x == 0) {

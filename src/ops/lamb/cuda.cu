@@ -1,5 +1,6 @@
 #include "ops/lamb/cuda.h"
 
+#include "ops/accumulate/cuda_gradient.cuh"
 #include "ops/lamb/trust.h"
 #include "ops/update/cuda_part.cuh"
 
@@ -12,7 +13,7 @@ extern "C" __global__ void tr_cuda_lamb_direction(tr_cuda_lamb_args a) {
     const tr_cuda_lamb &k = a.k;
     double param = 0, direction = 0;
     TR_CUDA_PART_LOOP(i, a.parts) {
-        float p = a.p[i], m = a.m[i], grad = k.grad_scale * a.g[i];
+        float p = a.p[i], m = a.m[i], grad = k.grad_scale * tr_cuda_gradient(a.g, i);
         float mean = m + k.m_rate * (grad - m);
         float square = k.beta2 * a.v[i] + k.v_rate * grad * grad;
         float d = direction_of(k, p, mean, square);

@@ -1,6 +1,7 @@
 #ifndef TR_OPS_LAMB_CUDA_H
 #define TR_OPS_LAMB_CUDA_H
 
+#include "ops/accumulate/cuda_gradients.h"
 #include "ops/update/cuda_part.h"
 
 // tr_lamb_numbers, rounded; step: without the ratio of norms.
@@ -13,7 +14,7 @@ typedef struct tr_cuda_lamb {
 typedef struct tr_cuda_lamb_args {
     tr_cuda_lamb k;
     float *p;
-    const float *g;
+    tr_cuda_gradients g;
     float *m, *v;
     int64_t count;
     const double *squares; // of the tensor and its direction; NULL: the ratio is 1

@@ -1,6 +1,7 @@
 #ifndef TR_OPS_LARS_CUDA_H
 #define TR_OPS_LARS_CUDA_H
 
+#include "ops/accumulate/cuda_gradients.h"
 #include "ops/lars/trust.h"
 #include "ops/update/cuda_part.h"
 
@@ -16,7 +17,7 @@ typedef struct tr_cuda_lars {
 typedef struct tr_cuda_lars_args {
     tr_cuda_lars k;
     float *p;
-    const float *g;
+    tr_cuda_gradients g;
     float *buffer;
     int64_t count;
     const double *squares; // of the tensor and its gradient; NULL: the ratio is 1

@@ -1,7 +1,7 @@
 #ifndef TR_OPS_LION_CUDA_H
 #define TR_OPS_LION_CUDA_H
 
-#include <stdint.h>
+#include "ops/accumulate/cuda_gradients.h"
 
 // tr_lion_numbers, rounded.
 typedef struct tr_cuda_lion {
@@ -12,7 +12,7 @@ typedef struct tr_cuda_lion {
 typedef struct tr_cuda_lion_args {
     tr_cuda_lion k;
     float *p;
-    const float *g;
+    tr_cuda_gradients g;
     float *m;
     int64_t count;
 } tr_cuda_lion_args;

@@ -6,7 +6,7 @@ extern const tr_cuda_optimizer tr__cuda_optimizer_lion;
 extern tr_cuda_function tr__cuda_function_lion_update;
 
 static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_update *u,
-                   const double *squares) {
+                   const tr_cuda_gradients *grads, const double *squares) {
     (void)squares;
     tr_lion_numbers k = tr__lion_numbers(hyper, u);
     tr_cuda_lion_args args = {.k = {.grad_scale = (float)k.grad_scale,
@@ -17,7 +17,7 @@ static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_upda
                                     .m_rate = (float)k.m_rate,
                                     .lr = (float)k.lr},
                               .p = u->param,
-                              .g = u->grad,
+                              .g = *grads,
                               .m = u->state[0],
                               .count = u->count};
     tr__cuda_launch(launch, &tr__cuda_function_lion_update, tr__cuda_each(u->count),

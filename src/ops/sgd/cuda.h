@@ -1,7 +1,7 @@
 #ifndef TR_OPS_SGD_CUDA_H
 #define TR_OPS_SGD_CUDA_H
 
-#include <stdint.h>
+#include "ops/accumulate/cuda_gradients.h"
 
 // tr_sgd_numbers, rounded.
 typedef struct tr_cuda_sgd {
@@ -13,7 +13,7 @@ typedef struct tr_cuda_sgd {
 typedef struct tr_cuda_sgd_args {
     tr_cuda_sgd k;
     float *p;
-    const float *g;
+    tr_cuda_gradients g;
     float *buffer;
     int64_t count;
 } tr_cuda_sgd_args;

@@ -6,7 +6,7 @@ extern const tr_cuda_optimizer tr__cuda_optimizer_sgd;
 extern tr_cuda_function tr__cuda_function_sgd_update;
 
 static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_update *u,
-                   const double *squares) {
+                   const tr_cuda_gradients *grads, const double *squares) {
     (void)squares;
     tr_sgd_numbers k = tr__sgd_numbers(hyper, u);
     tr_cuda_sgd_args args = {.k = {.grad_scale = (float)k.grad_scale,
@@ -18,7 +18,7 @@ static void update(const tr_launch *launch, const tr_hyper *hyper, const tr_upda
                                    .from_b = (float)k.from_b,
                                    .first = k.first},
                              .p = u->param,
-                             .g = u->grad,
+                             .g = *grads,
                              .buffer = k.has_buffer ? u->state[0] : NULL,
                              .count = u->count};
     tr__cuda_launch(launch, &tr__cuda_function_sgd_update, tr__cuda_each(u->count),

@@ -3,7 +3,8 @@
 #include "backend/cuda/kernels.h"
 #include "base/checked.h"
 #include "base/half.h"
-#include "ops/accumulate/cuda_convert.h"
+#include "ops/accumulate/accumulate.h"
+#include "ops/accumulate/cuda_gradients.h"
 #include "ops/cast/cuda_cast.h"
 #include "ops/operand.h"
 #include "ops/update/cuda_measure.h"
@@ -15,18 +16,17 @@ extern const tr_cuda_kernels tr__cuda_kernels_update[];
 extern tr_cuda_function tr__cuda_function_tensor_squares;
 
 static_assert(TR_CUDA_PART == TR_NORM_BLOCK, "a block measures one part");
-static_assert(TR_CONVERT_ELEMENTS % TR_NORM_BLOCK == 0, "parts stay whole");
 
-// Visits all pieces, those whose gradients are converted so many elements at a time.
 static void visit_pieces(const tr_update_walk *walk,
                          void (*visit)(const tr_update_piece *)) {
-    int64_t count = tr_shape_count(walk->desc->in[0].shape);
-    int64_t most = tr__cuda_sums_most(walk->desc);
-    for (int64_t at = 0; at < count; at += most) {
-        int64_t now = tr__min_i64(count - at, most);
-        const float *grads = tr__cuda_sums_at(walk->desc, walk->launch, at, now);
-        tr__update_pieces(walk, walk->attr->first + at, now, grads, visit);
-    }
+    tr__update_pieces(walk, walk->attr->first, tr_shape_count(walk->desc->in[0].shape),
+                      NULL, visit);
+}
+
+static tr_cuda_gradients gradients_of(const tr_update_piece *piece) {
+    const tr_update_walk *walk = piece->walk;
+    return tr__cuda_gradients(walk->desc, walk->launch,
+                              piece->first - walk->attr->first);
 }
 
 // ---- the first phase
@@ -46,9 +46,10 @@ static void measure_piece(const tr_update_piece *piece) {
     const tr_cuda_optimizer *optimizer = tr__cuda_optimizer_of(walk->order->optimizer);
     int64_t block = piece->first / TR_NORM_BLOCK - walk->attr->origin / TR_NORM_BLOCK;
     tr_squares *parts = walk->launch->out[0];
+    tr_cuda_gradients grads = gradients_of(piece);
     if (optimizer && optimizer->measure) {
-        optimizer->measure(walk->launch, &piece->hyper, &piece->update, piece->first,
-                           &parts[block + piece->range->place].param);
+        optimizer->measure(walk->launch, &piece->hyper, &piece->update, &grads,
+                           piece->first, &parts[block + piece->range->place].param);
     } else { // the run's request has been refused before
         tr__launch_note(walk->launch, TR_INTERNAL);
     }
@@ -102,9 +103,10 @@ static void update_piece(const tr_update_piece *piece) {
     bool adapts = walk->order->optimizer->adaptation && piece->range->adapts;
     const double *squares = walk->launch->in[1];
     tr_update update = piece->update;
+    tr_cuda_gradients grads = gradients_of(piece);
     update.trust = 1; // what the squares make of it is found on the device
     if (optimizer) {
-        optimizer->update(walk->launch, &piece->hyper, &update,
+        optimizer->update(walk->launch, &piece->hyper, &update, &grads,
                           adapts ? squares + 2 * piece->range->tensor : NULL);
     } else { // the run's request has been refused before
         tr__launch_note(walk->launch, TR_INTERNAL);
@@ -173,12 +175,10 @@ static void cost_tensors(const tr_op_desc *desc, tr_cost *out) {
 static const tr_kernel update = {.name = "update.cuda",
                                  .supports = supports_update,
                                  .cost = cost_update,
-                                 .workspace = tr__sums_workspace,
                                  .launch = launch_update};
 static const tr_kernel measure = {.name = "direction_squares.cuda",
                                   .supports = supports_measure,
                                   .cost = cost_measure,
-                                  .workspace = tr__sums_workspace,
                                   .launch = launch_measure};
 static const tr_kernel tensors = {.name = "tensor_squares.cuda",
                                   .supports = supports_tensors,

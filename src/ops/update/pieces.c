@@ -53,8 +53,8 @@ void tr__update_pieces(const tr_update_walk *walk, int64_t first, int64_t count,
          range++) {
         int64_t begin = tr__max_i64(range->offset, first);
         int64_t stop = tr__min_i64(range->offset + range->count, first + count);
-        tr_update_piece piece =
-            make_piece(walk, range, begin, stop - begin, grads + (begin - first));
+        tr_update_piece piece = make_piece(walk, range, begin, stop - begin,
+                                           grads ? grads + (begin - first) : NULL);
         visit(&piece);
     }
 }

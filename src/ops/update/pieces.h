@@ -22,7 +22,7 @@ typedef struct tr_update_piece {
 } tr_update_piece;
 
 // The pieces of elements [first, first + count) of the flat buffer, whose gradients are
-// at `grads`, in order.
+// at `grads`, in order. NULL: elsewhere, which who visits them knows.
 void tr__update_pieces(const tr_update_walk *walk, int64_t first, int64_t count,
                        const float *grads, void (*visit)(const tr_update_piece *));
 
