@@ -1,7 +1,5 @@
-#include "ops/attention/cuda.h"
-
 #include "backend/cuda/kernels.h"
-#include "ops/attention/cached.h"
+#include "ops/attention/cuda_attend.h"
 #include "ops/attention/sizes.h"
 #include "ops/operand.h"
 #include "ops/positions.h"
@@ -9,6 +7,7 @@
 #include <math.h>
 
 extern const tr_cuda_kernels tr__cuda_kernels_attention[];
+extern const tr_kernel tr__cuda_attention_cached;
 
 // The kernels of a pass, for f32, and for bf16 and f16 in pieces of 64 and of 128.
 #define PASS(name)                                                                     \
@@ -98,18 +97,28 @@ static void launch_pass(const pass *of, const operands *o, const tr_launch *laun
 
 // ---- forward
 
+tr_cuda_attend_args tr__cuda_attend_args(const tr_op_desc *desc,
+                                         const tr_launch *launch) {
+    operands o = operands_of(desc, 0);
+    return (tr_cuda_attend_args){.of = attention_of(&o, launch, launch->in[0], NULL),
+                                 .y = rows_of(&o, launch->out[0], 0, o.sizes.width),
+                                 .add_y = launch->accumulate & 1};
+}
+
+void tr__cuda_attend(const tr_op_desc *desc, const tr_launch *launch,
+                     const tr_cuda_attend_args *args) {
+    operands o = operands_of(desc, 0);
+    launch_pass(&attend, &o, launch, o.sizes.heads, 1, 0, args, sizeof *args);
+}
+
 static void launch_attention(const tr_op_desc *desc, void *state,
                              const tr_launch *launch) {
     (void)state;
-    operands o = operands_of(desc, 0);
-    const int32_t *positions = tr__launch_positions(desc, launch, 1);
-    tr_cuda_attend_args args = {.of =
-                                    attention_of(&o, launch, launch->in[0], positions),
-                                .y = rows_of(&o, launch->out[0], 0, o.sizes.width),
-                                .lse = launch->out[1],
-                                .add_y = launch->accumulate & 1,
-                                .add_lse = launch->accumulate >> 1 & 1};
-    launch_pass(&attend, &o, launch, o.sizes.heads, 1, 0, &args, sizeof args);
+    tr_cuda_attend_args args = tr__cuda_attend_args(desc, launch);
+    args.of.positions = tr__launch_positions(desc, launch, 1);
+    args.lse = launch->out[1];
+    args.add_lse = launch->accumulate >> 1 & 1;
+    tr__cuda_attend(desc, launch, &args);
 }
 
 // ---- backward
@@ -188,5 +197,6 @@ static const tr_kernel backward = {.name = "attention_backward.cuda",
 const tr_cuda_kernels tr__cuda_kernels_attention[] = {
     {&tr__op_attention, &attention},
     {&tr__op_attention_backward, &backward},
+    {&tr__op_attention_cached, &tr__cuda_attention_cached},
     {NULL, NULL},
 };

@@ -56,6 +56,16 @@ typedef struct tr_cuda_attend_backward_args {
     int32_t add; // to them
 } tr_cuda_attend_backward_args;
 
+// cache: [batch, heads, room, depth] gets the `heads` heads of keys and values of qkv
+// [batch, context, pitch], which begin at column `keys`: `count` elements, from the
+// position `position` on.
+typedef struct tr_cuda_append_args {
+    const void *qkv;
+    void *cache;
+    int64_t count, context, heads, depth, pitch, keys, room, position;
+    int32_t real;
+} tr_cuda_append_args;
+
 // dy, y: [batch, queries, heads depth]; delta: [batch, heads, queries]
 typedef struct tr_cuda_attend_delta_args {
     const void *dy, *y;

@@ -18,7 +18,8 @@ template <class T, int PIECE> struct forward {
     tr_head h;
     int pieces, piece; // of the depth, and which of them this block gives
     int first;         // query
-    int tile, end;     // the first tile of keys; positions that have keys
+    int begin, end;    // of positions that have keys for this block's queries
+    int tile;          // the first of keys
     int latest;        // of all queries' oldest keys
     int oldest[2];     // of this lane's two queries
 
@@ -32,7 +33,8 @@ template <class T, int PIECE> struct forward {
         piece = blockIdx.y % pieces;
         h = tr_head_of(a, blockIdx.z, blockIdx.y / pieces);
         first = (int)(gridDim.x - 1 - blockIdx.x) * TR_ROWS; // long ones first
-        tile = tr_oldest(a, h.positions, first) / KEYS;
+        begin = tr_oldest(a, h.positions, first);
+        tile = begin / KEYS;
         latest = tr_oldest(a, h.positions, first + TR_ROWS - 1);
         end = a.position + (first + TR_ROWS < a.queries ? first + TR_ROWS : a.queries);
         TR_CUDA_UNROLL
@@ -74,21 +76,26 @@ template <class T, int PIECE> struct forward {
         return (tile + stage / pieces) * KEYS;
     }
 
+    // Those that a query of the block sees, of the tile from position k on. Others may
+    // hold no numbers.
+    __device__ tr_source<T> shared_rows(const tr_cuda_rows &rows, int k,
+                                        int column) const {
+        tr_source<T> from = tr_rows_at<T>(a, rows, h.sample, h.head / a.group,
+                                          k % a.room, end - k, column);
+        from.begin = begin - k;
+        return from;
+    }
+
     __device__ void fetch(int stage) const {
         int of = (piece + 1 + stage) % pieces * PIECE, k = key(stage);
-        int place = k % a.room;
-        int64_t shared = h.head / a.group;
         if (stage == 0 || pieces > 1) {
             tr_fetch_tile<T, PIECE, TR_ROWS>(
                 queries(),
                 tr_rows_at<T>(a, a.q, h.sample, h.head, first, a.queries - first, of));
         }
-        tr_fetch_tile<T, PIECE, KEYS>(
-            keys(stage), tr_rows_at<T>(a, a.k, h.sample, shared, place, end - k, of));
+        tr_fetch_tile<T, PIECE, KEYS>(keys(stage), shared_rows(a.k, k, of));
         if (is_last(stage)) {
-            tr_fetch_tile<T, PIECE, KEYS>(
-                values(stage),
-                tr_rows_at<T>(a, a.v, h.sample, shared, place, end - k, of));
+            tr_fetch_tile<T, PIECE, KEYS>(values(stage), shared_rows(a.v, k, of));
         }
     }
 
