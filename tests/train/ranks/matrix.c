@@ -483,6 +483,12 @@ static void fp16(void **state) {
     run_half(MLP, RAGGED, "fp16", 0.002, 1);
 }
 
+static void fp8(void **state) {
+    (void)state;
+    run_half(GPT2, RAGGED, "fp8", 0.02, 1);
+    run_half(GPT2, MASKED, "fp8", 0.02, 3);
+}
+
 // ---- sums of 16 bits
 
 static const char sgd[] =
@@ -558,6 +564,7 @@ static int run(const char *which) {
     const struct CMUnitTest half[] = {
         cmocka_unit_test(bf16),
         cmocka_unit_test(fp16),
+        cmocka_unit_test(fp8),
     };
     const struct CMUnitTest adapting[] = {
         cmocka_unit_test(lamb),
