@@ -22,8 +22,10 @@ typedef struct tr_sampler_options {
     // The number of tokens, of prompt and generated text together, that attention sees
     // at once. At most the model's positions are used.
     int64_t length;
-    int threads;      // 0: those of the machine
-    tr_dtype compute; // f32 (also TR_NONE), bf16 or f16
+    tr_backend_id backend; // what computes; 0: the processor
+    int device;            // which of its devices, from 0
+    int threads;           // 0: those of the machine
+    tr_dtype compute;      // f32 (also TR_NONE), bf16 or f16
     // true: keeps no keys and values of earlier tokens, and computes the whole context
     // for each token. This gives the same tokens, slowly.
     bool uncached;
@@ -34,8 +36,8 @@ typedef struct tr_sampler_options {
 } tr_sampler_options;
 
 // Loads a model. The caller destroys *out. Not collective. TR_IO. TR_USAGE: not a
-// language model. TR_BUDGET: the machine has less memory than the plans need.
-// TR_MEMORY.
+// language model; no such device. TR_BUDGET: the machine, or the device, has less
+// memory than the plans need. TR_MEMORY.
 tr_status tr_sampler_open(const tr_sampler_options *options, tr_sampler **out,
                           tr_error *err);
 // The same with a path, a length and a number of threads alone.

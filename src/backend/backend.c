@@ -1,6 +1,7 @@
 #include "backend/backend.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const tr__backend_names[TR_BACKEND_COUNT + 1] = {
@@ -8,12 +9,52 @@ const char *const tr__backend_names[TR_BACKEND_COUNT + 1] = {
     [TR_BACKEND_CUDA] = "cuda",
 };
 
+#define DIGITS "0123456789"
+
+enum { NUMBER_MOST = 1023 }; // of a device
+
 tr_backend_id tr__backend_find(const char *name) {
     int id = 0;
     while (id + 1 < TR_BACKEND_COUNT && strcmp(tr__backend_names[id], name) != 0) {
         id++;
     }
     return (tr_backend_id)id;
+}
+
+// "cuda", or "cuda:" and a number: is the text one of these?
+static bool names_backend(const char *text, tr_backend_id id) {
+    size_t length = strlen(tr__backend_names[id]);
+    const char *rest = text + length;
+    return strncmp(text, tr__backend_names[id], length) == 0 &&
+           (rest[0] == '\0' || (rest[0] == ':' && rest[1] != '\0' &&
+                                strspn(rest + 1, DIGITS) == strlen(rest + 1)));
+}
+
+tr_status tr__device_parse(const char *key, const char *text, tr_backend_id *id,
+                           int *number, tr_error *err) {
+    int found = 0;
+    while (found < TR_BACKEND_COUNT && !names_backend(text, (tr_backend_id)found)) {
+        found++;
+    }
+    if (found == TR_BACKEND_COUNT) {
+        return tr_fail(err, TR_USAGE,
+                       "%s is \"%s\": expected \"cpu\", \"cuda\" or \"cuda:1\"", key,
+                       text);
+    }
+    const char *rest = strchr(text, ':');
+    long counted = rest ? strtol(rest + 1, NULL, 10) : 0;
+    if (rest && !tr__backend((tr_backend_id)found)->device) {
+        return tr_fail(err, TR_USAGE,
+                       "%s is \"%s\": the processor has no number; set %s to \"%s\"",
+                       key, text, key, tr__backend_names[found]);
+    }
+    if (counted > NUMBER_MOST) {
+        return tr_fail(err, TR_USAGE, "%s is \"%s\": numbers go up to %d", key, text,
+                       NUMBER_MOST);
+    }
+    *id = (tr_backend_id)found;
+    *number = (int)counted;
+    return TR_OK;
 }
 
 void tr__device_print(tr_backend_id id, int number, char *dst, size_t size) {

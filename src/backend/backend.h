@@ -90,6 +90,10 @@ const tr_backend *tr__backend(tr_backend_id id);
 extern const char *const tr__backend_names[TR_BACKEND_COUNT + 1];
 // "cuda:1"; where there is but one device, its backend's name.
 void tr__device_print(tr_backend_id id, int number, char *dst, size_t size);
+// What text ("cpu", "cuda", "cuda:1") asks for; `key` is where it stands. TR_USAGE: it
+// is none of these, or names a number where there is one device.
+tr_status tr__device_parse(const char *key, const char *text, tr_backend_id *id,
+                           int *number, tr_error *err);
 // The number of a name that is one of them.
 tr_backend_id tr__backend_find(const char *name);
 

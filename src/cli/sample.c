@@ -1,3 +1,4 @@
+#include "backend/backend.h"
 #include "cli/cli.h"
 #include "cli/sample_chat.h"
 #include "cli/sample_text.h"
@@ -18,7 +19,7 @@ enum {
 
 typedef struct request {
     const char *prompt, *tokenizer, *dtype; // prompt: NULL: not given
-    const char *system;
+    const char *system, *device;
     int64_t tokens, seed, threads, top_k;
     double temperature, top_p;
     bool ignore_eos, plan, chat;
@@ -110,6 +111,10 @@ static tr_status open_sampler(const char *path, const request *r, int64_t length
                                   .threads = (int)r->threads,
                                   .plan_only = r->plan};
     tr_status status = read_dtype(r->dtype, &options.compute, err);
+    if (status == TR_OK && r->device) {
+        status = tr__device_parse("--device", r->device, &options.backend,
+                                  &options.device, err);
+    }
     return status == TR_OK ? tr_sampler_open(&options, out, err) : status;
 }
 
@@ -285,6 +290,8 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
         {"--seed", CLI_COUNT, &r.seed, "N", "seed of the random draws (default 1)"},
         {"--dtype", CLI_TEXT, &r.dtype, "TYPE",
          "computes in f32 (default), bf16 or fp16"},
+        {"--device", CLI_TEXT, &r.device, "DEVICE",
+         "computes on cpu (default), cuda, or cuda:1, the second GPU"},
         {"--plan", CLI_FLAG, &r.plan, NULL,
          "prints the plans of a piece of the prompt and of a token, with their memory, "
          "and reads no weights"},

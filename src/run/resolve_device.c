@@ -9,37 +9,13 @@
 #include "run/run.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER_MOST = 1023 }; // of a device
-
-// "cuda", "cuda:1"
 tr_status tr__run_resolve_device(tr_run *run, tr_error *err) {
-    const char *said = tr__config_text(run->config, "device");
-    if (tr__config_is_auto(run->config, "device")) {
-        return TR_OK;
-    }
-    char name[32] = "";
-    size_t length = strcspn(said, ":");
-    strncat(name, said, length < sizeof name ? length : sizeof name - 1);
-    run->request.backend = tr__backend_find(name);
-    if (said[length] == '\0') {
-        return TR_OK;
-    }
-    long number = strtol(said + length + 1, NULL, 10);
-    if (run->request.backend == TR_BACKEND_HOST) {
-        return tr_fail(err, TR_USAGE,
-                       "device is \"%s\": the processor has no number; set device to "
-                       "\"%s\"",
-                       said, name);
-    }
-    if (number > NUMBER_MOST) {
-        return tr_fail(err, TR_USAGE, "device is \"%s\": numbers go up to %d", said,
-                       NUMBER_MOST);
-    }
-    run->request.device = (int)number;
-    return TR_OK;
+    return tr__config_is_auto(run->config, "device")
+               ? TR_OK
+               : tr__device_parse("device", tr__config_text(run->config, "device"),
+                                  &run->request.backend, &run->request.device, err);
 }
 
 tr_status tr__run_check_updates(const tr_run *run, const tr_optimizer *optimizer,

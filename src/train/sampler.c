@@ -83,6 +83,8 @@ static tr_status plan_way(tr_sampler *s, const tr_sampler_options *o, int64_t po
                                .cache_positions = o->uncached ? 0 : s->context,
                                .cache_piece = s->piece.positions,
                                .compute = o->compute,
+                               .backend = o->backend,
+                               .device = o->device,
                                .threads = o->threads};
     tr_status status = tr_plan_make(&request, &w->plan, err);
     return status == TR_OK && !o->plan_only

@@ -1,0 +1,101 @@
+// Sampling on the CUDA backend, on a device of the host's memory and threads: the
+// logits are the CPU's.
+#include "train/samples.h"
+#include "train/scratch.h"
+#include "train/trial.h"
+
+#include "backend/backend.h"
+
+#include <tranche/sample.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WORDS = 53, PROMPT = 40, TOKENS = 46 };
+
+typedef struct family {
+    const char *name, *keys;
+} family;
+
+static const family families[] = {
+    {"gpt2", "\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 30, \"n_head\": 3, "
+             "\"n_positions\": 64"},
+    {"mistral", "\"model_type\": \"mistral\", \"num_hidden_layers\": 2, "
+                "\"intermediate_size\": 40, \"hidden_size\": 32, "
+                "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, "
+                "\"sliding_window\": 20, \"max_position_embeddings\": 200"},
+};
+
+// A checkpoint of new weights; path: [size] its out folder.
+static void save(void *const *state, const family *f, char *path, size_t size) {
+    char text[1200];
+    samples s;
+    trial t;
+    samples_tokens(&s, 1, 8, WORDS, 1);
+    snprintf(path, size, "%s", scratch_path(state, f->name));
+    snprintf(text, sizeof text,
+             "{\"model\": {%s, \"vocab_size\": %d, \"initializer_range\": 0.2}, "
+             "\"data\": {\"format\": \"tokens\", \"max_length\": 8}, \"steps\": 1, "
+             "\"device\": \"cpu\", \"out\": \"%s\", \"train_batch_size\": 1, "
+             "\"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.01}}}",
+             f->keys, WORDS, path);
+    trial_open_text(&t, text, s.dataset, NULL);
+    assert_int_equal(tr_engine_save(t.engine, NULL), TR_OK);
+    trial_close(&t);
+    samples_free(&s);
+}
+
+// Far apart over the largest.
+static double apart(const float *a, const float *b) {
+    double difference = 0, most = 0;
+    for (int i = 0; i < WORDS; i++) {
+        assert_true(isfinite(a[i]) && isfinite(b[i]));
+        difference = fmax(difference, fabs((double)a[i] - b[i]));
+        most = fmax(most, fabs((double)a[i]));
+    }
+    return difference / most;
+}
+
+static void check(const tr_sampler_options *options, double tolerance) {
+    tr_sampler *cpu = NULL, *cuda = NULL;
+    tr_sampler_options other = *options;
+    tr_error err = {0};
+    int32_t tokens[TOKENS];
+    for (int i = 0; i < TOKENS; i++) {
+        tokens[i] = (i * 29 + 11) % WORDS;
+    }
+    other.backend = TR_BACKEND_CUDA;
+    trial_ok(tr_sampler_open(options, &cpu, &err), &err);
+    trial_ok(tr_sampler_open(&other, &cuda, &err), &err);
+    for (int64_t count = PROMPT; count <= TOKENS; count++) {
+        const float *a, *b;
+        trial_ok(tr_sampler_logits(cpu, tokens, count, &a, &err), &err);
+        trial_ok(tr_sampler_logits(cuda, tokens, count, &b, &err), &err);
+        if (!(apart(a, b) <= tolerance)) {
+            fail_msg("after %d tokens: %.2e apart", (int)count, apart(a, b));
+        }
+    }
+    tr_sampler_destroy(cpu);
+    tr_sampler_destroy(cuda);
+}
+
+static void logits_are_the_cpus(void **state) {
+    char path[512];
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        save(state, &families[i], path, sizeof path);
+        tr_sampler_options options = {
+            .path = path, .length = 60, .threads = 2, .piece = 17};
+        check(&options, 1e-5);
+        options.compute = TR_BF16;
+        check(&options, 6e-2);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(logits_are_the_cpus, scratch_make,
+                                        scratch_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
