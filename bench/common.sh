@@ -40,6 +40,20 @@ gpt2_file() {
 END
 }
 
+# nano_file NAME FILE STEPS: nanoGPT's setting for the CPU on a text, as $work/NAME.json
+nano_file() {
+    cat >"$work/$1.json" <<END
+{"model": {"model_type": "gpt2", "vocab_size": 256, "n_positions": 64, "n_layer": 4,
+           "n_head": 4, "n_embd": 128, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0},
+ "data": {"format": "bytes", "train": ["$2"], "validation": 0.1},
+ "steps": $3, "out": "$work/$1", "train_batch_size": 12, "seed": 1337,
+ "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "betas": [0.9, 0.99],
+     "weight_decay": 0.1}, "groups": [{"match": ["*.bias", "*ln_*"], "weight_decay": 0}]},
+ "scheduler": {"type": "WarmupCosineLR", "params": {"warmup_num_steps": 100,
+     "warmup_type": "linear", "total_num_steps": 2000, "cos_min_ratio": 0.1}}}
+END
+}
+
 # measured NAME COMMAND...: runs the command, which trains $work/NAME.json; prints the
 # median (with take=best the highest, where the differences looked for are smaller than
 # those that a machine's other work makes) of tokens a second after the first step (which
@@ -89,8 +103,8 @@ figure() {
 # products_limit ARGUMENT...: tokens a second if a step were products alone, of the sizes
 # and the type that build/bench/limits is given
 products_limit() {
-    build/bench/limits "$@" |
-        sed -n 's/.*"limit_tokens_per_second": \([0-9.]*\).*/\1/p'
+    build/bench/limits "$@" >"$work/limits.txt"
+    figure limit_tokens_per_second "$work/limits.txt"
 }
 
 # run_peer SCRIPT OPTION...: what it prints is then in $work/peer.json. How its threads

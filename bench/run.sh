@@ -2,7 +2,7 @@
 # run.sh: README's main table, all of it in one run, since machines differ and their speed
 # drifts: Tranche; PyTorch beside it where TRANCHE_PEER_PYTHON names a Python that has it;
 # and the limit of the processor's matrix products on the same shapes, before and after.
-# Let the machine do nothing else. Half an hour on two cores.
+# Let the machine do nothing else. Three quarters of an hour on two cores.
 #
 #     bench/run.sh [PART...]
 #
@@ -13,6 +13,7 @@
 #     nano        nanoGPT's CPU setting
 #     classifier  the small classifier, a whole process
 #     digits      ResNet-20 by bench/digits.sh, with a Python that has scikit-learn
+#     shares      how near the limit of the processor's products, by bench/shares.sh
 #     big         GPT-2 XL by bench/big.sh: another half an hour, 60 GB of disk; only
 #                 where it is named
 #
@@ -116,16 +117,7 @@ bench_cuts() {
 
 bench_nano() {
     file=${TRANCHE_BENCH_TEXT:-$text}
-    cat >"$work/nano.json" <<END
-{"model": {"model_type": "gpt2", "vocab_size": 256, "n_positions": 64, "n_layer": 4,
-           "n_head": 4, "n_embd": 128, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0},
- "data": {"format": "bytes", "train": ["$file"], "validation": 0.1},
- "steps": 2000, "out": "$work/nano", "train_batch_size": 12, "seed": 1337,
- "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "betas": [0.9, 0.99],
-     "weight_decay": 0.1}, "groups": [{"match": ["*.bias", "*ln_*"], "weight_decay": 0}]},
- "scheduler": {"type": "WarmupCosineLR", "params": {"warmup_num_steps": 100,
-     "warmup_type": "linear", "total_num_steps": 2000, "cos_min_ratio": 0.1}}}
-END
+    nano_file nano "$file" 2000
     mine=$(measured nano "$program" train "$work/nano.json")
     loss=$(sed -n 's/.*validation loss \([0-9.]*\).*/\1/p' "$work/nano.log" | tail -n 1)
     row "nanoGPT's CPU setting, 2,000 steps" "$(rate "$mine"), validation loss $loss" \
@@ -166,6 +158,11 @@ bench_digits() {
     done
 }
 
+bench_shares() {
+    echo
+    bench/shares.sh
+}
+
 bench_big() {
     bench/big.sh 3 >"$work/big.txt" 2>&1 || { cat "$work/big.txt" >&2 && return 1; }
     row "GPT-2 XL, 3 GB on the device and 10 GB on the host" \
@@ -173,7 +170,7 @@ bench_big() {
     sed -n 's/^peak bytes: /    peak bytes: /p' "$work/big.txt"
 }
 
-all="gpt2 bf16 start cuts nano classifier digits"
+all="gpt2 bf16 start cuts nano classifier digits shares"
 # shellcheck disable=SC2086
 [ $# -gt 0 ] || set -- $all
 for part in "$@"; do
