@@ -2,7 +2,8 @@
 # precision.sh: GPT-2 124M in bf16, one process of all cores, micro-batches of 1, g = 4:
 # tokens a second, their share of what the processor's products of bf16 allow, PyTorch's
 # autocast beside it where TRANCHE_PEER_PYTHON has it; the loss of a small GPT-2 in
-# 16 bits beside that in f32; how far sums of gradients in 16 bits are from f32 sums.
+# 16 bits, and with products in fp8, beside that in f32; how far sums of gradients in
+# 16 bits are from f32 sums.
 # On two cores about twenty minutes.
 #
 #     bench/precision.sh [speed] [loss] [sums]      (default: all)
@@ -23,11 +24,11 @@ limit() {
     limit_row "$1" "$context" 768 "$layers" 50257 1 "$1"
 }
 
-# one TYPE BF16 FP16: a row of Tranche
+# one TYPE BF16 FP16 FP8: a row of Tranche
 one() {
     gpt2_file "$1" "$context" 4 1 "$steps"
     run_ranks "$1" "Tranche, $1" 1 "$threads" --set "bf16.enabled=$2" \
-        --set "fp16.enabled=$3"
+        --set "fp16.enabled=$3" --set "fp8.enabled=$4"
 }
 
 # torch NAME WHAT OPTION...
@@ -43,12 +44,13 @@ bench_speed() {
     head_of_columns
     limit f32
     limit bf16
-    one f32 false false
-    one bf16 true false
-    one fp16 false true
+    one f32 false false false
+    one bf16 true false false
+    one fp16 false true false
+    one fp8 true false true
     torch eager "PyTorch, bf16 autocast, eager" --bf16
     torch compiled "PyTorch, bf16 autocast, compiled" --bf16 --compile
-    one bf16 true false
+    one bf16 true false false
     limit bf16
     head_of_ratios
     ratio "bf16: of what its products allow" 0.75 ">=" bf16.rate/limit_bf16.rate
@@ -83,7 +85,7 @@ against_f32() {
         }' "$losses"
 }
 
-# learn TYPE BF16 FP16: a row of the small GPT-2's losses
+# learn TYPE BF16 FP16 FP8: a row of the small GPT-2's losses
 learn() {
     cat >"$work/learn.json" <<END
 {"model": {"model_type": "gpt2", "vocab_size": 256, "n_positions": 128, "n_layer": 4,
@@ -93,6 +95,7 @@ learn() {
  "evaluation": {"every": 300, "samples": 256}, "checkpoint": {"keep": 1},
  "out": "$work/learn", "steps": 300, "train_batch_size": 8, "seed": 1337,
  "train_micro_batch_size_per_gpu": 4, "bf16": {"enabled": $2}, "fp16": {"enabled": $3},
+ "fp8": {"enabled": $4},
  "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "weight_decay": 0.1}},
  "scheduler": {"type": "WarmupCosineLR", "params": {"warmup_num_steps": 30,
      "warmup_type": "linear", "total_num_steps": 300, "cos_min_ratio": 0.1}}}
@@ -150,9 +153,10 @@ bench_loss() {
     echo "a GPT-2 of 3.2 million parameters, context 128, 300 steps of 8 sequences"
     row_of_loss type "loss of steps 251-300" validation "against f32" tokens/s
     row_of_loss ------ ---------------------- ---------- ------------------ --------
-    learn f32 false false
-    learn bf16 true false
-    learn fp16 false true
+    learn f32 false false false
+    learn bf16 true false false
+    learn fp16 false true false
+    learn fp8 true false true
 }
 
 machine

@@ -2,96 +2,32 @@
 // in reproducible mode; in the blocks that the keys name.
 // Labels: isa guard
 #include "backend/cpu/isa.h"
-#include "samples.h"
-#include "snapshot.h"
+#include "precision.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum { TEXT_MAX = 2048, T = 12, LENGTH = 16, VOCABULARY = 61 };
-
-typedef struct setting {
-    const char *precision; // "\"fp8\": {...}"
-    int64_t micro, wave, recomputed;
-    bool reproducible;
-    const char *zero; // of zero_optimization
-    int steps;
-} setting;
 
 static const char *const fp8 = "\"fp8\": {\"enabled\": true}";
 static const char *const bf16 = "\"bf16\": {\"enabled\": true}";
-
-static void print_run(const setting *s, char text[TEXT_MAX]) {
-    snprintf(text, TEXT_MAX,
-             "{\"model\": {\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 32, "
-             "\"n_head\": 2, \"n_positions\": %d, \"vocab_size\": %d, "
-             "\"resid_pdrop\": 0, \"embd_pdrop\": 0, \"attn_pdrop\": 0}, %s, "
-             "\"steps\": %d, \"seed\": 3, \"train_batch_size\": %d, "
-             "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
-             "\"reproducible\": %s}, \"activation_checkpointing\": "
-             "{\"number_checkpoints\": %d}, \"zero_optimization\": {%s}, "
-             "\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": 2e-3}}, "
-             "\"out\": \"unused\"}",
-             LENGTH, VOCABULARY, s->precision, s->steps, T,
-             (int)(s->micro ? s->micro : T), (int)(s->wave ? s->wave : 1),
-             s->reproducible ? "true" : "false", (int)s->recomputed,
-             s->zero ? s->zero : "");
-}
-
-typedef struct outcome {
-    snapshot start, end;
-    tr_step_result last;
-} outcome;
-
-static void run_kernels(const setting *s, samples *data, int isa_limit, bool reference,
-                        outcome *o) {
-    char text[TEXT_MAX];
-    trial t;
-    print_run(s, text);
-    tr_run_options options = {
-        .text = text, .own_train = data->dataset, .resume = "never"};
-    trial_open_kernels(&t, &options, isa_limit, reference);
-    snapshot_take(&o->start, &t);
-    trial_steps(&t, s->steps - 1, NULL);
-    trial_steps(&t, 1, &o->last);
-    snapshot_take(&o->end, &t);
-    trial_check_arenas(&t);
-    trial_close(&t);
-}
-
-static void run(const setting *s, samples *data, outcome *o) {
-    run_kernels(s, data, 0, false, o);
-}
-
-static void outcome_free(outcome *o) {
-    snapshot_free(&o->start);
-    snapshot_free(&o->end);
-}
-
-static void make_data(samples *data) {
-    samples_tokens(data, 3 * T + 5, LENGTH, VOCABULARY, 5);
-}
 
 // As in bf16: scales are powers of two, so a micro-batch's own scale rounds its numbers
 // as another's would, but for those that are subnormal in 8 bits.
 static void cuts_differ_by_rounding(void **state) {
     samples data;
-    outcome uncut, cut;
-    setting s = {.precision = fp8, .steps = 5};
+    precision_outcome uncut, cut;
+    precision_setting s = {.precision = fp8, .steps = 5};
     (void)state;
-    make_data(&data);
-    run(&s, &data, &uncut);
+    precision_samples(&data);
+    precision_run(&s, &data, 0, &uncut);
     for (int64_t micro = 1; micro <= 5; micro += 2) { // 5: the last one is short
         s.micro = micro;
         s.wave = 2;
-        run(&s, &data, &cut);
+        precision_run(&s, &data, 0, &cut);
         assert_true(fabs(cut.last.loss - uncut.last.loss) < 1e-3 * uncut.last.loss);
         snapshot_assert_close(&uncut.start, &uncut.end, &cut.end, 0.02, "fp8");
-        outcome_free(&cut);
+        precision_outcome_free(&cut);
     }
-    outcome_free(&uncut);
+    precision_outcome_free(&uncut);
     samples_free(&data);
 }
 
@@ -99,42 +35,42 @@ static void cuts_differ_by_rounding(void **state) {
 static void placement_and_reproducible_waves_change_no_bit(void **state) {
     static const char away[] = "\"offload_optimizer\": {\"device\": \"cpu\"}, "
                                "\"offload_param\": {\"device\": \"cpu\"}";
-    const setting settings[] = {
-        {fp8, 3, 4, 0, false, NULL, 5}, {fp8, 3, 4, 2, false, NULL, 5},
-        {fp8, 3, 4, 0, false, away, 5}, {fp8, 5, 3, 1, true, away, 5},
-        {fp8, 5, 1, 0, true, NULL, 5},  {fp8, 5, 2, 2, true, NULL, 5},
+    const precision_setting settings[] = {
+        {fp8, 3, 4, 0, false, NULL, 5, NULL}, {fp8, 3, 4, 2, false, NULL, 5, NULL},
+        {fp8, 3, 4, 0, false, away, 5, NULL}, {fp8, 5, 3, 1, true, away, 5, NULL},
+        {fp8, 5, 1, 0, true, NULL, 5, NULL},  {fp8, 5, 2, 2, true, NULL, 5, NULL},
     };
     enum { FREE = 3, ALL = sizeof settings / sizeof *settings };
     samples data;
-    outcome first[2], other;
+    precision_outcome first[2], other;
     (void)state;
-    make_data(&data);
-    run(&settings[0], &data, &first[0]);
-    run(&settings[FREE], &data, &first[1]);
+    precision_samples(&data);
+    precision_run(&settings[0], &data, 0, &first[0]);
+    precision_run(&settings[FREE], &data, 0, &first[1]);
     for (int i = 1; i < ALL; i++) {
-        run(&settings[i], &data, &other);
+        precision_run(&settings[i], &data, 0, &other);
         snapshot_assert_same(&other.end, &first[i >= FREE].end);
-        outcome_free(&other);
+        precision_outcome_free(&other);
     }
-    outcome_free(&first[0]);
-    outcome_free(&first[1]);
+    precision_outcome_free(&first[0]);
+    precision_outcome_free(&first[1]);
     samples_free(&data);
 }
 
 static void it_learns_as_bf16_does(void **state) {
     samples data;
-    outcome of_bf16, of_fp8;
-    setting s = {.precision = bf16, .micro = 4, .steps = 60};
+    precision_outcome of_bf16, of_fp8;
+    precision_setting s = {.precision = bf16, .micro = 4, .steps = 60};
     (void)state;
-    make_data(&data);
-    run(&s, &data, &of_bf16);
+    precision_samples(&data);
+    precision_run(&s, &data, 0, &of_bf16);
     s.precision = fp8;
-    run(&s, &data, &of_fp8);
+    precision_run(&s, &data, 0, &of_fp8);
     assert_true(of_bf16.last.loss < 3.6); // log 61 is 4.1
     assert_true(of_fp8.last.loss != of_bf16.last.loss);
     assert_true(fabs(of_fp8.last.loss - of_bf16.last.loss) < 0.01 * of_bf16.last.loss);
-    outcome_free(&of_bf16);
-    outcome_free(&of_fp8);
+    precision_outcome_free(&of_bf16);
+    precision_outcome_free(&of_fp8);
     samples_free(&data);
 }
 
@@ -142,28 +78,29 @@ static void it_learns_as_bf16_does(void **state) {
 // which bf16 rounds.
 static void kernels_differ_by_rounding(void **state) {
     samples data;
-    outcome best, other;
-    setting s = {.precision = fp8, .micro = 4, .steps = 5};
+    precision_outcome best, other;
+    precision_setting s = {.precision = fp8, .micro = 4, .steps = 5};
     (void)state;
-    make_data(&data);
-    run(&s, &data, &best);
+    precision_samples(&data);
+    precision_run(&s, &data, 0, &best);
     for (int reference = 0; reference < 2; reference++) {
-        run_kernels(&s, &data, reference ? 0 : 1 + TR_ISA_GENERIC, reference, &other);
+        precision_run(&s, &data, reference ? PRECISION_REFERENCE : 1 + TR_ISA_GENERIC,
+                      &other);
         assert_true(fabs(best.last.loss - other.last.loss) < 2e-3 * best.last.loss);
-        outcome_free(&other);
+        precision_outcome_free(&other);
     }
-    outcome_free(&best);
+    precision_outcome_free(&best);
     samples_free(&data);
 }
 
-// The blocks that multiply in 8 bits, "0110" of four, as a plan of this file says.
+// The blocks that multiply in 8 bits, "01" of two, as a plan of this file says.
 static void expect_blocks(samples *data, const char *precision, const char *want) {
-    char text[TEXT_MAX], got[8] = "";
+    char text[PRECISION_TEXT], got[8] = "";
     trial t;
-    setting s = {.precision = precision, .steps = 1};
-    print_run(&s, text);
+    precision_setting s = {.precision = precision, .steps = 1};
+    precision_text(&s, text);
     trial_open_text(&t, text, data->dataset, NULL);
-    for (int u = 1; u <= 4; u++) {
+    for (int u = 1; u <= PRECISION_BLOCKS; u++) {
         bool some = false;
         const tr_program *program = &t.plan->units[u].program->forward[0];
         for (size_t i = 0; i < program->count; i++) {
@@ -181,27 +118,24 @@ static void expect_blocks(samples *data, const char *precision, const char *want
 static void blocks_by_keys(void **state) {
     samples data;
     (void)state;
-    make_data(&data);
-    expect_blocks(&data, bf16, "0000");
-    expect_blocks(&data, fp8, "1111");
+    precision_samples(&data);
+    expect_blocks(&data, bf16, "00");
+    expect_blocks(&data, fp8, "11");
     expect_blocks(&data, "\"fp8\": {\"enabled\": true, \"first_blocks_bf16\": 1}",
-                  "0111");
-    expect_blocks(&data,
-                  "\"fp8\": {\"enabled\": true, \"first_blocks_bf16\": 1, "
-                  "\"last_blocks_bf16\": 2}",
-                  "0100");
+                  "01");
+    expect_blocks(&data, "\"fp8\": {\"enabled\": true, \"last_blocks_bf16\": 1}", "10");
     samples_free(&data);
 }
 
 // And what a run records can be read again.
 static void bf16_is_implied(void **state) {
-    char text[TEXT_MAX];
+    char text[PRECISION_TEXT];
     samples data;
     trial t;
-    setting s = {.precision = fp8, .steps = 1};
+    precision_setting s = {.precision = fp8, .steps = 1};
     (void)state;
-    make_data(&data);
-    print_run(&s, text);
+    precision_samples(&data);
+    precision_text(&s, text);
     trial_open_text(&t, text, data.dataset, NULL);
     assert_int_equal(t.plan->request.compute, TR_BF16);
     assert_true(tr__config_bool(t.run->config, "bf16.enabled"));
@@ -211,11 +145,11 @@ static void bf16_is_implied(void **state) {
 }
 
 static void refused(samples *data, const char *precision, const char *why) {
-    char text[TEXT_MAX];
+    char text[PRECISION_TEXT];
     tr_error err = {0};
     tr_run *run = NULL;
-    setting s = {.precision = precision, .steps = 1};
-    print_run(&s, text);
+    precision_setting s = {.precision = precision, .steps = 1};
+    precision_text(&s, text);
     tr_run_options options = {
         .text = text, .own_train = data->dataset, .resume = "never"};
     assert_int_equal(tr_run_open(&options, &run, &err), TR_USAGE);
@@ -228,7 +162,7 @@ static void refused(samples *data, const char *precision, const char *why) {
 static void what_does_not_fit_is_said(void **state) {
     samples data;
     (void)state;
-    make_data(&data);
+    precision_samples(&data);
     refused(&data, "\"fp8\": {\"enabled\": true}, \"fp16\": {\"enabled\": true}",
             "fp16.enabled is true: around products in fp8 everything is bf16");
     refused(&data, "\"fp8\": {\"enabled\": true}, \"bf16\": {\"enabled\": false}",
@@ -236,13 +170,13 @@ static void what_does_not_fit_is_said(void **state) {
     refused(&data, "\"fp8\": {\"enabled\": true, \"recipe\": \"delayed\"}",
             "fp8.recipe");
     refused(&data,
-            "\"fp8\": {\"enabled\": true, \"first_blocks_bf16\": 3, "
+            "\"fp8\": {\"enabled\": true, \"first_blocks_bf16\": 1, "
             "\"last_blocks_bf16\": 1}",
-            "leave none of the model's 4 blocks in fp8");
+            "leave none of the model's 2 blocks in fp8");
     refused(&data,
             "\"fp8\": {\"enabled\": true, \"first_blocks_bf16\": 1000000000, "
             "\"last_blocks_bf16\": 1}",
-            "leave none of the model's 4 blocks in fp8");
+            "leave none of the model's 2 blocks in fp8");
     samples_free(&data);
 }
 

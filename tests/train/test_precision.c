@@ -2,79 +2,16 @@
 // reproducible mode; and in fp16 with steps that overflow.
 // Labels: isa
 #include "backend/cpu/isa.h"
-#include "samples.h"
+#include "precision.h"
 #include "scratch.h"
-#include "snapshot.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_MAX = 2048, T = 12, LENGTH = 16, VOCABULARY = 61 };
-
-typedef struct setting {
-    const char *precision; // "\"bf16\": {...}"
-    int64_t micro, wave, recomputed;
-    bool reproducible;
-    const char *homes; // of zero_optimization
-    int steps;
-    const char *out;
-} setting;
-
 static const char *const bf16 = "\"bf16\": {\"enabled\": true}";
 static const char *const fp16 = "\"fp16\": {\"enabled\": true}";
 static const char *const f32 = "\"bf16\": {\"enabled\": false}";
-
-static void print_run(const setting *s, char text[TEXT_MAX]) {
-    snprintf(text, TEXT_MAX,
-             "{\"model\": {\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 32, "
-             "\"n_head\": 2, \"n_positions\": %d, \"vocab_size\": %d, "
-             "\"resid_pdrop\": 0, \"embd_pdrop\": 0, \"attn_pdrop\": 0}, %s, "
-             "\"steps\": %d, \"seed\": 3, \"train_batch_size\": %d, "
-             "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
-             "\"reproducible\": %s}, \"activation_checkpointing\": "
-             "{\"number_checkpoints\": %d}, \"zero_optimization\": {%s}, "
-             "\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": 2e-3}}, "
-             "\"out\": \"%s\"}",
-             LENGTH, VOCABULARY, s->precision, s->steps, T,
-             (int)(s->micro ? s->micro : T), (int)(s->wave ? s->wave : 1),
-             s->reproducible ? "true" : "false", (int)s->recomputed,
-             s->homes ? s->homes : "", s->out ? s->out : "unused");
-}
-
-typedef struct outcome {
-    snapshot start, end;
-    tr_step_result last;
-} outcome;
-
-static void open_setting(const setting *s, samples *data, const char *resume,
-                         int isa_limit, trial *t) {
-    char text[TEXT_MAX];
-    print_run(s, text);
-    tr_run_options options = {
-        .text = text, .own_train = data->dataset, .resume = resume};
-    trial_open_kernels(t, &options, isa_limit, false);
-}
-
-static void run(const setting *s, samples *data, int isa_limit, outcome *o) {
-    trial t;
-    open_setting(s, data, "never", isa_limit, &t);
-    snapshot_take(&o->start, &t);
-    trial_steps(&t, s->steps - 1, NULL);
-    trial_steps(&t, 1, &o->last);
-    snapshot_take(&o->end, &t);
-    trial_check_arenas(&t);
-    trial_close(&t);
-}
-
-static void outcome_free(outcome *o) {
-    snapshot_free(&o->start);
-    snapshot_free(&o->end);
-}
-
-static void make_data(samples *data) {
-    samples_tokens(data, 3 * T + 5, LENGTH, VOCABULARY, 5);
-}
 
 // A sample's own numbers are rounded alike in every cut, but for products whose order
 // of additions depends on their shape; by share of the distance moved.
@@ -86,22 +23,22 @@ static void cuts_differ_by_rounding(void **state) {
     (void)state;
     for (int f = 0; f < 2; f++) {
         samples data;
-        outcome uncut, cut;
-        make_data(&data);
-        setting whole = {.precision = *formats[f].precision, .steps = 5};
-        run(&whole, &data, 0, &uncut);
+        precision_outcome uncut, cut;
+        precision_samples(&data);
+        precision_setting whole = {.precision = *formats[f].precision, .steps = 5};
+        precision_run(&whole, &data, 0, &uncut);
         for (int64_t micro = 1; micro <= 5; micro += 2) {
-            setting s = whole;
+            precision_setting s = whole;
             s.micro = micro;
             s.wave = 2;
-            run(&s, &data, 0, &cut);
+            precision_run(&s, &data, 0, &cut);
             assert_true(fabs(cut.last.loss - uncut.last.loss) <
                         formats[f].share / 10 * uncut.last.loss);
             snapshot_assert_close(&uncut.start, &uncut.end, &cut.end, formats[f].share,
                                   whole.precision);
-            outcome_free(&cut);
+            precision_outcome_free(&cut);
         }
-        outcome_free(&uncut);
+        precision_outcome_free(&uncut);
         samples_free(&data);
     }
 }
@@ -119,7 +56,7 @@ static void some_things_change_no_bit(void **state) {
     (void)state;
     for (int f = 0; f < 2; f++) {
         const char *precision = f ? fp16 : bf16;
-        const setting settings[] = {
+        const precision_setting settings[] = {
             {precision, 3, 4, 0, false, NULL, 5, NULL},
             {precision, 3, 4, 2, false, NULL, 5, NULL},
             {precision, 3, 4, 0, false, away, 5, NULL},
@@ -132,39 +69,40 @@ static void some_things_change_no_bit(void **state) {
         };
         enum { FREE = 5, ALL = sizeof settings / sizeof *settings }; // of waves: from 5
         samples data;
-        outcome first[2], other;
-        make_data(&data);
-        run(&settings[0], &data, 0, &first[0]);
-        run(&settings[FREE], &data, 0, &first[1]);
+        precision_outcome first[2], other;
+        precision_samples(&data);
+        precision_run(&settings[0], &data, 0, &first[0]);
+        precision_run(&settings[FREE], &data, 0, &first[1]);
         for (int i = 1; i < ALL; i++) {
-            run(&settings[i], &data, 0, &other);
+            precision_run(&settings[i], &data, 0, &other);
             snapshot_assert_same(&other.end, &first[i >= FREE].end);
-            outcome_free(&other);
+            precision_outcome_free(&other);
         }
-        outcome_free(&first[0]);
-        outcome_free(&first[1]);
+        precision_outcome_free(&first[0]);
+        precision_outcome_free(&first[1]);
         samples_free(&data);
     }
 }
 
 static void the_loss_is_that_of_f32(void **state) {
     samples data;
-    outcome o[4];
-    const setting settings[] = {{.precision = f32, .micro = 4, .steps = 60},
-                                {.precision = bf16, .micro = 4, .steps = 60},
-                                {.precision = fp16, .micro = 4, .steps = 60}};
+    precision_outcome o[4];
+    const precision_setting settings[] = {{.precision = f32, .micro = 4, .steps = 60},
+                                          {.precision = bf16, .micro = 4, .steps = 60},
+                                          {.precision = fp16, .micro = 4, .steps = 60}};
     (void)state;
-    make_data(&data);
+    precision_samples(&data);
     for (int i = 0; i < 4; i++) {
         // The last one without products of bf16.
-        run(&settings[i % 3 + i / 3], &data, i == 3 ? 1 + TR_ISA_AVX2 : 0, &o[i]);
+        precision_run(&settings[i % 3 + i / 3], &data, i == 3 ? 1 + TR_ISA_AVX2 : 0,
+                      &o[i]);
     }
     assert_true(o[0].last.loss < 3.6); // it has learnt: log 61 is 4.1
     for (int i = 1; i < 4; i++) {
         assert_true(fabs(o[i].last.loss - o[0].last.loss) < 0.01 * o[0].last.loss);
     }
     for (int i = 0; i < 4; i++) {
-        outcome_free(&o[i]);
+        precision_outcome_free(&o[i]);
     }
     samples_free(&data);
 }
@@ -173,18 +111,18 @@ static void the_loss_is_that_of_f32(void **state) {
 static void parameters_take_half(void **state) {
     samples data;
     (void)state;
-    make_data(&data);
+    precision_samples(&data);
     tr_traffic traffic[2];
     int64_t device[2];
     for (int f = 0; f < 2; f++) {
-        char text[TEXT_MAX];
+        char text[PRECISION_TEXT];
         tr_error err = {0};
-        setting s = {.precision = f ? bf16 : f32,
-                     .micro = 3,
-                     .wave = 2,
-                     .homes = "\"stage\": 3",
-                     .steps = 1};
-        print_run(&s, text);
+        precision_setting s = {.precision = f ? bf16 : f32,
+                               .micro = 3,
+                               .wave = 2,
+                               .homes = "\"stage\": 3",
+                               .steps = 1};
+        precision_text(&s, text);
         tr_run_options options = {.text = text,
                                   .own_train = data.dataset,
                                   .plan_only = true,
@@ -218,10 +156,10 @@ static void a_step_that_overflows_is_skipped(void **state) {
     tr_step_result r = {0};
     double scale = 0x1p36;
     (void)state;
-    make_data(&data);
+    precision_samples(&data);
     snprintf(precision, sizeof precision, scaled, 1.0);
-    setting s = {.precision = precision, .micro = 5, .wave = 3, .steps = 50};
-    open_setting(&s, &data, "never", 0, &t);
+    precision_setting s = {.precision = precision, .micro = 5, .wave = 3, .steps = 50};
+    precision_open(&s, &data, "never", 0, &t);
     snapshot before, after;
     snapshot_take(&before, &t);
     trial_steps(&t, 1, &r);
@@ -289,10 +227,10 @@ static void the_smallest_scale_ends_the_run(void **state) {
     tr_error err = {0};
     tr_step_result r;
     (void)state;
-    make_data(&data);
+    precision_samples(&data);
     snprintf(precision, sizeof precision, scaled, 0x1p36);
-    setting s = {.precision = precision, .steps = 5};
-    open_setting(&s, &data, "never", 0, &t);
+    precision_setting s = {.precision = precision, .steps = 5};
+    precision_open(&s, &data, "never", 0, &t);
     assert_int_equal(tr_engine_step(t.engine, &r, &err), TR_NUMBERS);
     assert_non_null(strstr(err.message, "smallest loss scale"));
     assert_int_equal(tr_status_exit(TR_NUMBERS), 7);
@@ -305,10 +243,10 @@ static void a_fixed_scale_stays(void **state) {
     trial t;
     tr_step_result r[3];
     (void)state;
-    make_data(&data);
-    setting s = {.precision = "\"fp16\": {\"enabled\": true, \"loss_scale\": 1e12}",
-                 .steps = 3};
-    open_setting(&s, &data, "never", 0, &t);
+    precision_samples(&data);
+    precision_setting s = {
+        .precision = "\"fp16\": {\"enabled\": true, \"loss_scale\": 1e12}", .steps = 3};
+    precision_open(&s, &data, "never", 0, &t);
     trial_steps(&t, 3, r);
     for (int i = 0; i < 3; i++) {
         assert_true(r[i].skipped && r[i].loss_scale == 1e12);
@@ -325,21 +263,21 @@ static void the_scale_is_in_checkpoints(void **state) {
     tr_error err = {0};
     tr_step_result straight[8], resumed[4];
     snapshot ends[2];
-    make_data(&data);
+    precision_samples(&data);
     snprintf(precision, sizeof precision, scaled, 1.0);
-    setting s = {.precision = precision,
-                 .micro = 4,
-                 .steps = 8,
-                 .out = scratch_path(state, "out")};
-    open_setting(&s, &data, "never", 0, &t);
+    precision_setting s = {.precision = precision,
+                           .micro = 4,
+                           .steps = 8,
+                           .out = scratch_path(state, "out")};
+    precision_open(&s, &data, "never", 0, &t);
     trial_steps(&t, 8, straight);
     snapshot_take(&ends[0], &t);
     trial_close(&t);
-    open_setting(&s, &data, "never", 0, &t);
+    precision_open(&s, &data, "never", 0, &t);
     trial_steps(&t, 4, NULL);
     trial_ok(tr_engine_save(t.engine, &err), &err);
     trial_close(&t);
-    open_setting(&s, &data, "auto", 0, &t);
+    precision_open(&s, &data, "auto", 0, &t);
     trial_steps(&t, 4, resumed);
     snapshot_take(&ends[1], &t);
     trial_close(&t);
@@ -358,13 +296,13 @@ static void both_are_refused(void **state) {
     tr_run *refused = NULL;
     tr_error err = {0};
     samples data;
-    char text[TEXT_MAX];
+    char text[PRECISION_TEXT];
     (void)state;
-    make_data(&data);
-    setting s = {.precision =
-                     "\"bf16\": {\"enabled\": true}, \"fp16\": {\"enabled\": true}",
-                 .steps = 1};
-    print_run(&s, text);
+    precision_samples(&data);
+    precision_setting s = {
+        .precision = "\"bf16\": {\"enabled\": true}, \"fp16\": {\"enabled\": true}",
+        .steps = 1};
+    precision_text(&s, text);
     tr_run_options options = {.text = text, .own_train = data.dataset};
     assert_int_equal(tr_run_open(&options, &refused, &err), TR_USAGE);
     assert_non_null(strstr(err.message, "keep one"));
