@@ -122,6 +122,7 @@ typedef struct tr_plan_request {
     bool discrete;
     tr_backend_id backend;  // whose kernels compute
     int device;             // on which of its devices, from 0
+    bool peers;             // the ranks' devices exchange by themselves
     bool elsewhere;         // planned for another machine, not to be run: what the
                             // backend cannot run yet is planned, too
     int threads;            // workers of the backend; 0: those of the machine

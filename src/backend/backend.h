@@ -4,6 +4,7 @@
 #ifndef TR_BACKEND_BACKEND_H
 #define TR_BACKEND_BACKEND_H
 
+#include "backend/peers.h"
 #include "backend/queue.h"
 #include "base/arena.h"
 
@@ -38,6 +39,8 @@ typedef struct tr_backend {
     const tr_memory_source *host_memory;
     // Its queues, where it is discrete.
     const tr_queue_table *queues;
+    // Exchanges among its devices. NULL: they go by way of the host.
+    const tr_peer_table *peers;
     // Launches a kernel of the host, at once, on operands that may be in its memory.
     // NULL: the host reaches its own memory alone.
     void (*launch)(const tr_kernel *kernel, const tr_op_desc *desc, void *state,

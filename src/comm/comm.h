@@ -17,21 +17,13 @@
 #define TR_COMM_COMM_H
 
 #include "base/queue.h"
+#include "comm/type.h"
 
 #include <tranche/comm.h>
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-typedef enum tr_comm_type {
-    TR_COMM_BYTE, // gathered only
-    TR_COMM_F32,
-    TR_COMM_I64,
-    TR_COMM_BF16, // each addition is done in f32 and rounded to nearest, ties to even
-    TR_COMM_F16,
-} tr_comm_type;
-size_t tr__comm_type_bytes(tr_comm_type type); // of an element
 
 typedef enum tr_comm_kind {
     // Every member's part is copied to every member. recv: [count]. send: this rank's
@@ -87,6 +79,9 @@ typedef struct tr_comm_ferry {
     int64_t (*mark)(void *user); // the ticket of what has been put in so far, from 1
     // *done: all up to that ticket is. An error is one of all ranks.
     tr_status (*look)(void *user, int64_t ticket, bool *done, tr_error *err);
+    // Puts a whole operation in, which whoever has the memory makes without messages;
+    // false: messages are to. The same on all members. NULL: always false.
+    bool (*exchange)(void *user, const tr_comm_op *op);
     void *user;
 } tr_comm_ferry;
 

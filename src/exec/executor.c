@@ -173,11 +173,11 @@ static void rest_queues(const tr_executor *ex) {
     for (int s = 0; s < TR_STREAMS; s++) {
         rest_queue(ex, ex->queue[s]);
     }
-    rest_queue(ex, ex->ferry);
 }
 
 // No exchange is under way, or none will ever be.
 static void leave_ranks(tr_executor *ex) {
+    rest_queue(ex, ex->ferry);
     tr__comm_staging(ex->comm, NULL);
     tr__comm_ferry(ex->comm, NULL);
     if (ex->ferry) {
@@ -187,6 +187,7 @@ static void leave_ranks(tr_executor *ex) {
 
 void tr__executor_destroy(tr_executor *executor) {
     if (executor) {
+        tr__peers_leave(executor);
         rest_queues(executor);
         for (int s = 0; s < TR_STREAMS; s++) {
             if (executor->queue[s]) {

@@ -29,6 +29,10 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
                               tr_comm *comm, const char *nvme_folder, tr_executor **out,
                               tr_error *err);
 void tr__executor_destroy(tr_executor *executor); // NULL-safe
+// Connects the devices of the ranks, where the plan has them exchange by themselves
+// (tr_plan_request.peers). Collective, before the first walk. TR_COMM, TR_MEMORY: on
+// all ranks.
+tr_status tr__executor_join(tr_executor *executor, tr_error *err);
 // Switches to another plan of the same ranks. Its flat buffers lie at the same places
 // of the arenas, which may have grown. The caller sets the feeds again. TR_MEMORY,
 // TR_INTERNAL (a buffer outside of its arena): the executor keeps its plan.

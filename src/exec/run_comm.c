@@ -40,8 +40,13 @@ static tr_status ferry_look(void *user, int64_t ticket, bool *done, tr_error *er
     return ex->backend->queues->look(ex->ferry, ticket, done, err);
 }
 
+static bool ferry_exchange(void *user, const tr_comm_op *op) {
+    return tr__peers_exchange(user, op);
+}
+
 tr_status tr__exchange_ferry(tr_executor *ex, tr_error *err) {
-    const tr_comm_ferry ferry = {ferry_copy, ferry_mark, ferry_look, ex};
+    const tr_comm_ferry ferry = {ferry_copy, ferry_mark, ferry_look, ferry_exchange,
+                                 ex};
     tr_status status = ex->backend->queues->create(1, &ex->ferry, err);
     if (status == TR_OK) {
         tr__comm_ferry(ex->comm, &ferry);

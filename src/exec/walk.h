@@ -30,6 +30,8 @@ struct tr_executor {
     // Copies between the staging of exchanges and a device that messages do not reach;
     // the communication thread's. NULL: messages reach all memory.
     tr_device_queue *ferry;
+    // The groups in which devices exchange by themselves, by axes. NULL: none.
+    tr_peers *peers[TR_ON_ALL + 1];
     tr_watch *watch; // NULL: nobody watches
     tr_feed *feed[2];
     tr_micro *micros;   // [g]
@@ -135,6 +137,10 @@ void tr__launch_flat(const tr_executor *ex, tr_device_queue *queue,
 tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step);
 // Gives the ranks' exchanges a queue to the device's memory.
 tr_status tr__exchange_ferry(tr_executor *ex, tr_error *err);
+// ---- peers.c
+void tr__peers_leave(tr_executor *ex);
+// Puts an exchange into the ferry's queue, where devices make it; false: they do not.
+bool tr__peers_exchange(tr_executor *ex, const tr_comm_op *op);
 // ---- run_copy.c
 tr_status tr__run_copy(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_file(tr_work *work, const tr_plan_step *step);

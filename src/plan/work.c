@@ -64,7 +64,8 @@ bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step,
                              .count = e.count,
                              .shard = e.shard,
                              .bytes = (int64_t)tr__comm_type_bytes(e.type),
-                             .away = tr__exchange_is_away(plan, &e),
+                             .away =
+                                 !plan->request.peers && tr__exchange_is_away(plan, &e),
                              .members = tr__mesh_members(mesh, e.group),
                              .member = tr__mesh_member(mesh, e.group),
                              .stride = tr__mesh_stride(mesh, e.group)};

@@ -29,7 +29,7 @@ typedef struct tr_transfer {
     tr_comm_kind kind;
     int64_t count, shard; // elements
     int64_t bytes;        // of an element
-    bool away;            // copied between the device and the host on its way
+    bool away;            // copied between device and host on its way, for messages
     // The group: its ranks, which of them this plan's is, and how far two neighbours
     // are apart.
     int64_t members, member, stride;

@@ -33,11 +33,13 @@ static void say_ranks(const tr_run *run, const tr_plan_request *r) {
         return;
     }
     int room = tr_comm_threads(run->comm);
-    bool apart = tr__backend_is_apart(tr__backend(r->backend));
-    tr__note(&run->log, "%lld ranks of %d thread%s, ZeRO stage %d, wave %lld%s",
+    const tr_backend *backend = tr__backend(r->backend);
+    const char *by = r->peers                        ? backend->peers->name
+                     : tr__backend_is_apart(backend) ? "pinned memory of the host"
+                                                     : NULL;
+    tr__note(&run->log, "%lld ranks of %d thread%s, ZeRO stage %d, wave %lld%s%s",
              (long long)ranks, r->threads, tr__plural(r->threads), r->stage,
-             (long long)r->wave,
-             apart ? "; they exchange through pinned memory of the host" : "");
+             (long long)r->wave, by ? "; they exchange by " : "", by ? by : "");
     if (r->threads > room) {
         tr__warn(&run->log,
                  "execution.threads is %d, but each rank has cores for %d: ranks will "

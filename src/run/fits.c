@@ -22,8 +22,14 @@ static int64_t needed(const tr_plan *plan) {
            TR_PROCESS_BYTES;
 }
 
+// What this process takes of a device beside the plan.
+static int64_t taken_beside(const tr_run *run) {
+    const tr_peer_table *peers = tr__backend(run->request.backend)->peers;
+    return TR_DEVICE_BESIDE + (run->request.peers ? peers->beside : 0);
+}
+
 int64_t tr__run_device_memory(const tr_run *run, const tr_device *device) {
-    return device->memory / run->sharers - TR_DEVICE_BESIDE;
+    return device->memory / run->sharers - taken_beside(run);
 }
 
 // "", or " for each of the 4 ranks on it".
@@ -45,7 +51,7 @@ static tr_status fits_device(const tr_run *run, const tr_plan *plan, tr_error *e
         return TR_OK;
     }
     tr__print_size(want, sizeof want, bytes);
-    tr__print_size(beside, sizeof beside, TR_DEVICE_BESIDE);
+    tr__print_size(beside, sizeof beside, taken_beside(run));
     tr__print_size(have, sizeof have, device.memory / run->sharers);
     print_sharing(run->sharers, sharing, sizeof sharing);
     tr__device_print(r->backend, r->device, name, sizeof name);

@@ -2,6 +2,7 @@
 #include "run/keys.h"
 
 static const char *const devices[] = {"cpu", "cuda", NULL};
+static const char *const exchanges[] = {"host", "nccl", NULL};
 static const char *const recomputed[] = {"none",      "norm",     "activation",
                                          "attention", "residual", "pre_activation",
                                          "product",   "unit",     NULL};
@@ -184,6 +185,13 @@ static const tr_key keys[] = {
      .doc =
          "what computes: \"cpu\", or \"cuda\", an NVIDIA GPU, by its number "
          "\"cuda:1\"; \"auto\": the first GPU if it can train the run, else the CPU"},
+    {.path = "execution.exchange",
+     .types = TR_KEY_TEXT,
+     .allow_auto = true,
+     .fallback = "\"auto\"",
+     .choices = exchanges,
+     .doc = "ranks exchange what is on GPUs by \"nccl\", or by way of the \"host\"; "
+            "\"auto\": by NCCL where it is installed and each rank has its own GPU"},
     {.path = "execution.threads",
      .types = TR_KEY_INT,
      .allow_auto = true,

@@ -12,6 +12,11 @@
 #include <string.h>
 
 tr_status tr__run_resolve_device(tr_run *run, tr_error *err) {
+    const char *way = tr__config_text(run->config, "execution.exchange");
+    run->settings.exchange = tr__config_is_auto(run->config, "execution.exchange")
+                                 ? TR_WAY_OPEN
+                             : strcmp(way, "nccl") == 0 ? TR_WAY_PEERS
+                                                        : TR_WAY_HOST;
     return tr__config_is_auto(run->config, "device")
                ? TR_OK
                : tr__device_parse("device", tr__config_text(run->config, "device"),
@@ -84,6 +89,41 @@ static tr_status count_sharers(tr_run *run, uint64_t id, tr_error *err) {
     return status;
 }
 
+// Why the rank's device cannot exchange with others by itself; NULL: it can.
+static const char *why_not_peers(const tr_run *run) {
+    const tr_peer_table *peers = tr__backend(run->request.backend)->peers;
+    if (!peers) {
+        return "only GPUs exchange so";
+    }
+    return run->sharers > 1 ? "several ranks are on one GPU" : peers->missing();
+}
+
+// Do the ranks' devices exchange by themselves? Where that is left open, if all can.
+// Collective.
+static tr_status choose_exchange(tr_run *run, tr_error *err) {
+    tr_exchange_way way = run->settings.exchange;
+    tr_error mine = {0};
+    run->request.peers = false;
+    if (tr__comm_count(run->comm) == 1 || way == TR_WAY_HOST) {
+        return TR_OK;
+    }
+    const char *why = why_not_peers(run);
+    bool all = !why;
+    if (way == TR_WAY_PEERS && why) {
+        tr_fail(
+            &mine, TR_USAGE,
+            "execution.exchange is \"nccl\", but %s: leave the key out, or set it to "
+            "\"host\"",
+            why);
+    }
+    tr_status status = tr__agree(run->comm, mine.status, &mine, err);
+    if (status == TR_OK) {
+        status = all_say(run->comm, &all, err);
+    }
+    run->request.peers = all;
+    return status;
+}
+
 // Takes the device that the file names, or the one whose turn it is. Collective.
 static tr_status take_device(tr_run *run, tr_error *err) {
     const tr_backend *backend = tr__backend(run->request.backend);
@@ -95,7 +135,8 @@ static tr_status take_device(tr_run *run, tr_error *err) {
         run->request.device = tr__comm_local_rank(run->comm) % count;
     }
     tr__backend_has(backend, run->request.device, &device);
-    return count_sharers(run, device.id, err);
+    tr_status status = count_sharers(run, device.id, err);
+    return status == TR_OK ? choose_exchange(run, err) : status;
 }
 
 // ---- where the file leaves it open
@@ -148,6 +189,7 @@ static tr_status choose(tr_run *run, tr_backend_id id, bool *chosen, tr_error *e
     if (!*chosen) {
         run->request.backend = TR_BACKEND_HOST;
         run->request.device = 0;
+        run->request.peers = false;
         run->sharers = 1;
     }
     return status;

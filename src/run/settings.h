@@ -21,6 +21,13 @@ typedef struct tr_param_group {
     tr_hyper hyper; // `lr`: the group's own rate, that the schedule starts from
 } tr_param_group;
 
+// How ranks exchange what is on devices beside the host (execution.exchange).
+typedef enum tr_exchange_way {
+    TR_WAY_OPEN, // as the run finds best
+    TR_WAY_HOST, // by way of the host's memory
+    TR_WAY_PEERS // the devices by themselves
+} tr_exchange_way;
+
 typedef struct tr_settings {
     int64_t steps;  // optimizer steps in all; where the batch follows the noise scale
                     // for some epochs, at most
@@ -46,6 +53,7 @@ typedef struct tr_settings {
     double checkpoint_minutes;                // 0: not by time
     bool checkpoint_best;                     // keep that of the lowest validation loss
     int keep;                                 // 0: all
+    tr_exchange_way exchange;
     tr_dtype checkpoint_dtype; // of weights in checkpoints: TR_F32 or TR_BF16
     int64_t shard_bytes;       // of them in one file, at most; 0: one file
     bool dry;                  // nothing is ever saved: a check

@@ -156,6 +156,9 @@ tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
         status = tr__agree(comm, status, &mine, err);
     }
     if (status == TR_OK) {
+        status = tr__executor_join(engine->executor, err);
+    }
+    if (status == TR_OK) {
         status = begin_or_resume(engine, err);
     }
     if (status == TR_OK) {

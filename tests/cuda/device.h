@@ -10,7 +10,11 @@
 extern "C" {
 #endif
 
-typedef enum test_device_call { TEST_LAUNCH, TEST_COPY } test_device_call;
+typedef enum test_device_call {
+    TEST_LAUNCH,
+    TEST_COPY,
+    TEST_EXCHANGE
+} test_device_call;
 
 // Lets the n-th such call from now on (from 1) go wrong. `refused`: the call is an
 // error and does nothing. Else the work fails when the stream does it; from then on
@@ -20,6 +24,10 @@ void test_device_fail(test_device_call call, int64_t n, bool refused);
 void test_device_set_count(int count);
 int test_device_opened(void);
 void test_device_set_memory(size_t bytes); // of each; 16 GiB at first
+// Do the devices of several ranks exchange by themselves? At first they do not. And how
+// often they have done so.
+void test_device_set_peers(bool there);
+int64_t test_device_exchanges(void);
 // Nothing fails any more.
 void test_device_mend(void);
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cuda/device.h"
+#include "cuda/peers.h"
 #include "cuda/shim.h"
 
 #include <atomic>
@@ -28,7 +29,7 @@ enum { CAPACITY = 1024 };
 
 std::atomic<int> broken; // the error that every call returns; 0: none
 std::atomic<int64_t>
-    calls_left[TEST_COPY + 1]; // up to the one that goes wrong; 0: none
+    calls_left[TEST_EXCHANGE + 1]; // up to the one that goes wrong; 0: none
 bool refuses;
 
 // Is it the turn of this call?
@@ -522,6 +523,18 @@ void test_device_mend(void) {
     }
 }
 
+void test_put_work(void *stream, std::function<void()> work) {
+    put_work(stream, [=] {
+        if (!broken) {
+            work();
+        }
+    });
+}
+
+bool test_is_chosen(test_device_call call) {
+    return is_chosen(call);
+}
+
 shim::kernel::kernel(const char *name_, bool meets_, size_t bytes_,
                      void (*body_)(void *))
     : name(name_), meets(meets_), bytes(bytes_), body(body_), next(kernels) {
@@ -529,11 +542,36 @@ shim::kernel::kernel(const char *name_, bool meets_, size_t bytes_,
 }
 
 extern "C" const tr_cuda_driver *tr__cuda_driver(void) {
-    static const tr_cuda_driver driver = {
-        missing,      count_devices, properties,    error_text,     open_device,
-        load,         function,      launch,        take,           give_back,
-        pin,          unpin,         stream_create, stream_destroy, stream_wait,
-        copy,         clear,         multiply,      event_create,   event_destroy,
-        event_record, event_wait,    event_look,    event_follow,   event_seconds};
+    static const tr_cuda_driver driver = {missing,
+                                          count_devices,
+                                          properties,
+                                          error_text,
+                                          open_device,
+                                          load,
+                                          function,
+                                          launch,
+                                          take,
+                                          give_back,
+                                          pin,
+                                          unpin,
+                                          stream_create,
+                                          stream_destroy,
+                                          stream_wait,
+                                          copy,
+                                          clear,
+                                          multiply,
+                                          test_peers_missing,
+                                          test_peers_invite,
+                                          test_peers_join,
+                                          test_peers_state,
+                                          test_peers_exchange,
+                                          test_peers_leave,
+                                          event_create,
+                                          event_destroy,
+                                          event_record,
+                                          event_wait,
+                                          event_look,
+                                          event_follow,
+                                          event_seconds};
     return &driver;
 }

@@ -118,6 +118,7 @@ const tr_backend tr__cuda_backend = {
     .memory = &tr__cuda_memory,
     .host_memory = &tr__cuda_pinned_memory,
     .queues = &tr__cuda_queues,
+    .peers = &tr__cuda_peers,
     .kernel = tr__cuda_kernel,
     .updates = updates,
     .here = here,

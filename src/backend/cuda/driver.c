@@ -3,6 +3,7 @@
 #include "backend/cuda/driver.h"
 
 #include "backend/cuda/driver_cublas.h"
+#include "backend/cuda/driver_nccl.h"
 
 #include <cuda.h>
 #include <dlfcn.h>
@@ -67,6 +68,9 @@ static void find(void *library, const char *name, void *function) {
 
 static const char *error_text(int error) {
     const char *text = NULL;
+    if (error >= TR_NCCL_ERROR) {
+        return tr__nccl_error_text(error);
+    }
     if (error >= TR_CUBLAS_ERROR) {
         return error == TR_CUBLAS_MISSING ? "cuBLASLt (libcublasLt.so) cannot be opened"
                                           : "cuBLASLt failed";
@@ -300,6 +304,34 @@ static int event_seconds(void *from, void *to, double *seconds) {
     return error;
 }
 
+// ---- ranks
+
+static int peers_invite(void *invitation) {
+    int error = enter();
+    return error ? error : tr__nccl_invite(invitation);
+}
+
+static int peers_join(const void *invitation, int members, int member, void **peers) {
+    int error = enter();
+    return error ? error : tr__nccl_join(invitation, members, member, peers);
+}
+
+static int peers_state(void *peers, bool *busy) {
+    int error = enter();
+    return error ? error : tr__nccl_state(peers, busy);
+}
+
+static int peers_exchange(const tr_cuda_exchange *parts, int count, void *peers,
+                          void *stream) {
+    int error = enter();
+    return error ? error : tr__nccl_exchange(parts, count, peers, stream);
+}
+
+static int peers_leave(void *peers, bool broken) {
+    int error = enter();
+    return error ? error : tr__nccl_leave(peers, broken);
+}
+
 const tr_cuda_driver *tr__cuda_driver(void) {
     static const tr_cuda_driver driver = {
         .missing = missing,
@@ -320,6 +352,12 @@ const tr_cuda_driver *tr__cuda_driver(void) {
         .copy = copy,
         .clear = clear,
         .multiply = multiply,
+        .peers_missing = tr__nccl_missing,
+        .peers_invite = peers_invite,
+        .peers_join = peers_join,
+        .peers_state = peers_state,
+        .peers_exchange = peers_exchange,
+        .peers_leave = peers_leave,
         .event_create = event_create,
         .event_destroy = event_destroy,
         .event_record = event_record,

@@ -8,6 +8,7 @@
 
 #include "backend/cuda/grid.h"
 #include "base/fp8.h"
+#include "comm/type.h"
 
 #include <tranche/types.h>
 
@@ -43,6 +44,17 @@ typedef struct tr_cuda_product {
     const float *a_scale, *b_scale;
 } tr_cuda_product;
 
+// One part of an exchange among ranks: the root's elements go to all members, or the
+// sum of all members' goes to the root.
+typedef struct tr_cuda_exchange {
+    bool reduces;
+    tr_comm_type type;
+    int root;         // a member
+    const void *from; // NULL: it is the root that has them, and this is not the root
+    void *to;         // NULL: only the root gets the sum, likewise
+    size_t count;     // elements
+} tr_cuda_exchange;
+
 typedef struct tr_cuda_driver {
     // NULL: there is a device; else why there is none, in words.
     const char *(*missing)(void);
@@ -71,6 +83,18 @@ typedef struct tr_cuda_driver {
     int (*copy)(void *to, const void *from, size_t bytes, void *stream);
     int (*clear)(void *to, size_t bytes, void *stream);
     int (*multiply)(const tr_cuda_product *product, void *stream);
+
+    // Members of a group of ranks, each with a device of its own, by NCCL. NULL: it is
+    // here; else why not, in words. The others are called only where it is.
+    const char *(*peers_missing)(void);
+    int (*peers_invite)(void *invitation); // [128], for all members from member 0
+    int (*peers_join)(const void *invitation, int members, int member, void **peers);
+    // *busy: it still works on what was asked of it last, and may not be asked
+    // anything. An error: also what went wrong since.
+    int (*peers_state)(void *peers, bool *busy);
+    int (*peers_exchange)(const tr_cuda_exchange *parts, int count, void *peers,
+                          void *stream);
+    int (*peers_leave)(void *peers, bool broken); // broken: streams are given up
 
     int (*event_create)(void **out);
     int (*event_destroy)(void *event);

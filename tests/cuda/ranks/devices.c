@@ -19,11 +19,13 @@ static void keep(void *user, tr_message_level level, const char *line) {
     snprintf(said + length, sizeof said - length, "%s\n", line);
 }
 
+static const char *exchange = "execution.exchange=auto";
+
 static tr_status open_run(const char *device, tr_run **run, tr_error *err) {
-    const char *const set[] = {device, "train_micro_batch_size_per_gpu=1"};
+    const char *const set[] = {device, exchange, "train_micro_batch_size_per_gpu=1"};
     tr_run_options options = {.file = "run.json",
                               .set = set,
-                              .set_count = 2,
+                              .set_count = 3,
                               .comm = comm,
                               .resume = "never",
                               .choose_device = true,
@@ -98,9 +100,65 @@ static void each_opens_its_own(void **state) {
     assert_int_equal(test_device_opened(), tr_comm_rank(comm) % 2);
     tr__run_announce(t.run, t.plan);
     assert_said("3 ranks of");
-    assert_said("they exchange through pinned memory of the host");
+    assert_said("they exchange by pinned memory of the host");
     trial_steps(&t, 1, NULL);
     trial_close(&t);
+}
+
+// Opens a run's engine, which says how the ranks exchange.
+static void assert_exchange(const char *how, const char *words) {
+    trial t = {0};
+    tr_error err = {0};
+    exchange = how;
+    trial_ok(open_run("device=cuda", &t.run, &err), &err);
+    trial_ok(tr_plan_make(tr_run_plan_request(t.run), &t.plan, &err), &err);
+    tr__run_announce(t.run, t.plan);
+    assert_said(words);
+    tr_run_close(t.run);
+    tr_plan_destroy(t.plan);
+}
+
+static void assert_refused(const char *how, const char *words) {
+    tr_run *run = NULL;
+    tr_error err = {0};
+    exchange = how;
+    assert_int_equal(open_run("device=cuda", &run, &err), TR_USAGE);
+    if (!strstr(err.message, words)) {
+        fail_msg("\"%s\" is not in: %s", words, err.message);
+    }
+}
+
+// By NCCL where it is there on all ranks and each has a device of its own.
+static void how_they_exchange(void **state) {
+    (void)state;
+    test_device_set_count(3);
+    assert_exchange("execution.exchange=auto", "exchange by pinned memory of the host");
+    assert_refused("execution.exchange=nccl", "the tests have taken NCCL away");
+    test_device_set_peers(true);
+    assert_exchange("execution.exchange=auto", "they exchange by NCCL");
+    assert_exchange("execution.exchange=nccl", "they exchange by NCCL");
+    assert_exchange("execution.exchange=host", "exchange by pinned memory of the host");
+    test_device_set_peers(tr_comm_rank(comm) != 1);
+    assert_exchange("execution.exchange=auto", "exchange by pinned memory of the host");
+    assert_refused("execution.exchange=nccl", "rank 1: execution.exchange is \"nccl\"");
+    test_device_set_peers(true);
+    test_device_set_count(2);
+    assert_exchange("execution.exchange=auto", "exchange by pinned memory of the host");
+    assert_refused("execution.exchange=nccl", "several ranks are on one GPU");
+    test_device_set_peers(false);
+    exchange = "execution.exchange=auto";
+}
+
+// What NCCL takes of a device's memory is not the plan's: 1.5 GiB are too few then.
+static void nccl_takes_memory(void **state) {
+    (void)state;
+    test_device_set_count(3);
+    test_device_set_memory((size_t)3 << 29);
+    assert_device("device=auto", TR_BACKEND_CUDA, tr_comm_rank(comm), "");
+    test_device_set_peers(true);
+    assert_device("device=auto", TR_BACKEND_CPU, 0, "cuda:0 has 1.50 GiB");
+    test_device_set_peers(false);
+    test_device_set_memory((size_t)16 << 30);
 }
 
 static int run(const char *which) {
@@ -108,6 +166,8 @@ static int run(const char *which) {
         cmocka_unit_test(in_turn),
         cmocka_unit_test(one_rank_has_none),
         cmocka_unit_test(they_share_its_memory),
+        cmocka_unit_test(how_they_exchange),
+        cmocka_unit_test(nccl_takes_memory),
         cmocka_unit_test(each_opens_its_own),
     };
     (void)which;

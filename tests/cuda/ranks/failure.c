@@ -1,5 +1,7 @@
 // failure MODE RANK, run on ranks: that rank's device fails while all train, or the
-// rank is killed. check_failure.sh looks at how they end.
+// rank is killed. In the modes "peers" and "peers-kill" devices exchange by themselves,
+// and an exchange fails on the rank, or it is killed. check_failure.sh looks at how
+// they end.
 #include "comm/comm.h"
 #include "cuda/device.h"
 #include "train/engine.h"
@@ -15,11 +17,13 @@ enum { STEPS_BEFORE = 2, STEPS_MOST = 1000 };
 static void strike(const char *mode) {
     printf("struck %d\n", (int)getpid());
     fflush(stdout);
-    if (strcmp(mode, "kill") == 0) {
+    if (strstr(mode, "kill")) {
         raise(SIGKILL);
     }
-    test_device_fail(strcmp(mode, "copy") == 0 ? TEST_COPY : TEST_LAUNCH, 1,
-                     strcmp(mode, "later") != 0);
+    test_device_fail(strcmp(mode, "copy") == 0    ? TEST_COPY
+                     : strcmp(mode, "peers") == 0 ? TEST_EXCHANGE
+                                                  : TEST_LAUNCH,
+                     1, strcmp(mode, "later") != 0);
 }
 
 static tr_status train(tr_engine *engine, const char *mode, bool is_victim,
@@ -66,6 +70,10 @@ int main(int argc, char **argv) {
     if (argc < 3 || chdir(TR_TEST_DATA "/goldens/mlp") != 0 ||
         tr_comm_open(&comm, &err) != TR_OK) {
         return 1;
+    }
+    if (strstr(argv[1], "peers")) {
+        test_device_set_peers(true);
+        test_device_set_count(tr_comm_ranks(comm));
     }
     tr_status status = run(comm, argv[1], tr_comm_rank(comm) == atoi(argv[2]), &err);
     if (status != TR_OK && tr_comm_speaks(comm)) {

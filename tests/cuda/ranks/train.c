@@ -1,8 +1,10 @@
 // Run on W ranks: training on the CUDA backend, each rank on a device of the host's
 // memory and threads. As on the CPU at the same cut, whatever the stage, the wave and
 // the pace of the streams; in reproducible mode bit for bit as one process on the
-// device ("bits"). Each step moves the bytes that the plan says, and allocates nothing.
+// device ("bits"); "peers": where the devices exchange by themselves. Each step moves
+// the bytes that the plan says, and allocates nothing.
 #include "base/memory.h"
+#include "cuda/device.h"
 #include "cuda/trained.h"
 #include "guard/guard.h"
 #include "on_ranks.h"
@@ -15,6 +17,8 @@
 enum { STEPS = 2, SETTINGS = 6, SEEDS = 2 };
 
 static tr_comm *comm;
+static char own_device[32] = "device=cuda"; // that one process takes
+static bool peers; // each rank has a device of its own, and they exchange
 
 // A run file that is trained, with more settings.
 typedef struct example {
@@ -65,8 +69,12 @@ static void check_traffic(trial *t) {
 
 static void train(const char *device, const example *of, tr_comm *ranks, trained *out) {
     trial t;
+    int64_t exchanges = test_device_exchanges();
     open_run(device, of, ranks, &t);
+    bool theirs = peers && ranks && t.plan->request.backend == TR_BACKEND_CUDA;
+    assert_int_equal(t.plan->request.peers, theirs);
     trained_make(&t, STEPS, out);
+    assert_int_equal(test_device_exchanges() > exchanges, theirs);
     trained_check_arenas(&t);
     if (ranks) {
         check_traffic(&t);
@@ -88,7 +96,6 @@ static const example examples[] = {
     {"goldens/mlp", {STAGE "2", MICRO "1", WAVE "1", ZERO "overlap_comm=false"}},
     {"goldens/mlp", {STAGE "3", MICRO "1", ZERO "overlap_comm=false"}},
     {"goldens/mlp-lamb", {STAGE "2", MICRO "1"}},
-    {"goldens/mlp", {STAGE "2", MICRO "1", "data_types.grad_accum_dtype=bf16"}},
     {"goldens/gpt2", {STAGE "0", MICRO "1", WAVE "1"}},
     {"goldens/gpt2", {STAGE "1", MICRO "1"}},
     {"goldens/gpt2", {STAGE "2", MICRO "1", WAVE "1"}},
@@ -100,12 +107,15 @@ static const example examples[] = {
         {STAGE "3", MICRO "1", OFFLOAD, ZERO "offload_param.device=cpu"},
     },
     {"resnets/cifar", {STAGE "1", MICRO "2"}},
+    // Last: sums of 16 bits round by the order of their terms, which is the CPU's
+    // unless devices exchange by themselves.
+    {"goldens/mlp", {STAGE "2", MICRO "1", "data_types.grad_accum_dtype=bf16"}},
 };
 enum { EXAMPLES = sizeof examples / sizeof *examples };
 
 static void as_on_the_cpu(void **state) {
     (void)state;
-    for (int i = 0; i < EXAMPLES; i++) {
+    for (int i = 0; i < EXAMPLES - peers; i++) {
         trained cpu, cuda;
         char words[512];
         print_words(&examples[i], words);
@@ -161,7 +171,7 @@ static void reproducible(void **state) {
     trained alone, together;
     of.folder = *state;
     test_guard_set_seed(0);
-    train("device=cuda", &of, NULL, &alone);
+    train(own_device, &of, NULL, &alone);
     for (int i = 0; i < 4; i++) {
         of = cuts[i];
         of.folder = *state;
@@ -201,7 +211,7 @@ static void on_a_mesh(void **state) {
     if (tr_comm_ranks(comm) != 4) {
         skip();
     }
-    train("device=cuda", &of, NULL, &alone);
+    train(own_device, &of, NULL, &alone);
     open_run("device=cuda", &of, comm, &t);
     tr_plan_request request = t.plan->request;
     tr_engine_destroy(t.engine);
@@ -229,6 +239,18 @@ static int run(const char *which) {
         cmocka_unit_test(at_any_pace),
         cmocka_unit_test(on_a_mesh),
     };
+    const struct CMUnitTest by_themselves[] = {
+        cmocka_unit_test(as_on_the_cpu),
+        cmocka_unit_test_prestate(reproducible, "goldens/mlp"),
+        cmocka_unit_test(on_a_mesh),
+    };
+    if (strcmp(which, "peers") == 0) {
+        peers = true;
+        snprintf(own_device, sizeof own_device, "device=cuda:%d", tr_comm_rank(comm));
+        test_device_set_peers(true);
+        test_device_set_count(tr_comm_ranks(comm));
+        return cmocka_run_group_tests(by_themselves, NULL, NULL);
+    }
     return strcmp(which, "bits") == 0 ? cmocka_run_group_tests(bits, NULL, NULL)
                                       : cmocka_run_group_tests(close, NULL, NULL);
 }
