@@ -18,8 +18,9 @@ extern "C" {
 // The function reads all texts during the call only. Zero or NULL means: not given.
 typedef struct tr_evaluator_options {
     // A run's out folder (its latest checkpoint is used), a checkpoint, or a Hugging
-    // Face folder. A run.json there says how to read data and in which precision to
-    // compute. A folder without one is treated like a run file that names only the
+    // Face folder. A run.json there says how to read data, in which precision to
+    // compute, and on which device; where it leaves the device open, the processor
+    // computes. A folder without one is treated like a run file that names only the
     // model.
     const char *path;
     const char *const *data; // files, folders or globs; none: the run's validation data

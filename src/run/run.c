@@ -237,6 +237,9 @@ tr_status tr__run_open_data(const tr_run_options *options, unsigned flags, tr_ru
     if (status == TR_OK) {
         status = tr__run_resolve_precision(run, err);
     }
+    if (status == TR_OK) {
+        status = tr__run_resolve_device(run, err);
+    }
     if (status != TR_OK) {
         tr_run_close(run);
         return status;

@@ -148,6 +148,8 @@ static tr_status make_plan(tr_evaluator *e, tr_error *err) {
                                .inference = true,
                                .all_positions = e->positions > 1,
                                .compute = e->run->request.compute,
+                               .backend = e->run->request.backend,
+                               .device = e->run->request.device,
                                .fp8 = e->run->request.fp8,
                                .host_data_bytes = tr_dataset_bytes(e->data),
                                .threads = threads_of(e->run)};

@@ -18,8 +18,7 @@ template <class T, int PIECE> struct forward {
     tr_head h;
     int pieces, piece; // of the depth, and which of them this block gives
     int first;         // query
-    int begin, end;    // of positions that have keys for this block's queries
-    int tile;          // the first of keys
+    int tile, end;     // the first tile of keys; positions that have keys
     int latest;        // of all queries' oldest keys
     int oldest[2];     // of this lane's two queries
 
@@ -33,8 +32,7 @@ template <class T, int PIECE> struct forward {
         piece = blockIdx.y % pieces;
         h = tr_head_of(a, blockIdx.z, blockIdx.y / pieces);
         first = (int)(gridDim.x - 1 - blockIdx.x) * TR_ROWS; // long ones first
-        begin = tr_oldest(a, h.positions, first);
-        tile = begin / KEYS;
+        tile = tr_oldest(a, h.positions, first) / KEYS;
         latest = tr_oldest(a, h.positions, first + TR_ROWS - 1);
         end = a.position + (first + TR_ROWS < a.queries ? first + TR_ROWS : a.queries);
         TR_CUDA_UNROLL
@@ -76,14 +74,11 @@ template <class T, int PIECE> struct forward {
         return (tile + stage / pieces) * KEYS;
     }
 
-    // Those that a query of the block sees, of the tile from position k on. Others may
-    // hold no numbers.
+    // Those of a tile of keys from position k on.
     __device__ tr_source<T> shared_rows(const tr_cuda_rows &rows, int k,
                                         int column) const {
-        tr_source<T> from = tr_rows_at<T>(a, rows, h.sample, h.head / a.group,
-                                          k % a.room, end - k, column);
-        from.begin = begin - k;
-        return from;
+        return tr_rows_at<T>(a, rows, h.sample, h.head / a.group, k % a.room, end - k,
+                             column);
     }
 
     __device__ void fetch(int stage) const {

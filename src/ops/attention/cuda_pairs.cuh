@@ -32,7 +32,6 @@ tr_rows_at(const tr_cuda_attention &a, const tr_cuda_rows &rows, int64_t sample,
     s.first = (const T *)rows.first + sample * rows.sample + head * rows.head +
               place * rows.place + column;
     s.pitch = rows.place;
-    s.begin = 0;
     s.rows = count;
     s.columns = a.depth - column;
     s.whole = a.whole;

@@ -35,19 +35,19 @@ static __device__ inline T *tr_chunk_at(T *tile, int row, int chunk) {
     return tile + row * PIECE + (chunk ^ (row & 7)) * tr_chunk<T>;
 }
 
-// What a block copies from memory: rows that are `pitch` elements apart, of which those
-// from `begin` to before `rows` and so many columns are there. The others are 0.
+// What a block copies from memory: rows that are `pitch` elements apart, of which so
+// many rows and columns are there. The others are 0.
 template <class T> struct tr_source {
     const T *first;
     int64_t pitch;
-    int begin, rows, columns;
+    int rows, columns;
     bool whole; // rows begin at multiples of 16 bytes
 };
 
 template <class T>
 static __device__ inline void tr_fetch_chunk(T *to, const tr_source<T> &from, int row,
                                              int column) {
-    bool there = row >= from.begin && row < from.rows && column < from.columns;
+    bool there = row < from.rows && column < from.columns;
     const T *at = from.first + (there ? row * from.pitch + column : 0);
     if (from.whole) {
         tr_cuda_copy16(to, at, there);

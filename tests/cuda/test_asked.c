@@ -1,11 +1,13 @@
-// Sampling on the CUDA backend, on a device of the host's memory and threads: the
-// logits are the CPU's.
+// What a trained model is asked, sampling and evaluation, on the CUDA backend, on a
+// device of the host's memory and threads: logits and losses are the CPU's.
 #include "train/samples.h"
 #include "train/scratch.h"
 #include "train/trial.h"
 
 #include "backend/backend.h"
+#include "plan/plan.h"
 
+#include <tranche/evaluate.h>
 #include <tranche/sample.h>
 
 #include <math.h>
@@ -92,9 +94,44 @@ static void logits_are_the_cpus(void **state) {
     }
 }
 
+// The loss of a checkpoint on data, in two batches, by a device.
+static tr_evaluated evaluated(const char *path, tr_dataset *data, const char *device) {
+    const char *const set[] = {device, "data.max_length=8"};
+    tr_evaluator_options options = {
+        .path = path, .own_data = data, .set = set, .set_count = 2, .micro_batch = 3};
+    tr_evaluator *e = NULL;
+    tr_error err = {0};
+    tr_predictions predictions = {.count = 1};
+    trial_ok(tr_evaluator_create(&options, &e, &err), &err);
+    while (predictions.count > 0) {
+        trial_ok(tr_evaluator_next(e, &predictions, &err), &err);
+    }
+    tr_evaluated result = tr_evaluator_result(e);
+    bool on_cuda = tr_evaluator_plan(e)->request.backend == TR_BACKEND_CUDA;
+    assert_int_equal(on_cuda, strstr(device, "cuda") != NULL);
+    tr_evaluator_destroy(e);
+    return result;
+}
+
+static void losses_are_the_cpus(void **state) {
+    char path[512];
+    samples s;
+    samples_tokens(&s, 5, 8, WORDS, 2);
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        save(state, &families[i], path, sizeof path);
+        tr_evaluated cpu = evaluated(path, s.dataset, "device=cpu");
+        tr_evaluated cuda = evaluated(path, s.dataset, "device=cuda");
+        assert_true(cpu.targets > 0 && cpu.targets == cuda.targets);
+        assert_float_equal(cuda.loss, cpu.loss, 1e-5 * cpu.loss);
+    }
+    samples_free(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(logits_are_the_cpus, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(losses_are_the_cpus, scratch_make,
                                         scratch_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
