@@ -157,12 +157,15 @@ static int64_t mark(void *user) {
     return put_in;
 }
 
+// Who looks for the first time finds nothing done yet.
 static tr_status look(void *user, int64_t ticket, bool *done, tr_error *err) {
+    static int64_t looked;
     (void)user, (void)err;
-    for (; copied < ticket; copied++) {
+    for (; copied < ticket && looked >= ticket; copied++) {
         const late_copy *c = &copies[copied % COPIES];
         memcpy(c->to, c->from, c->bytes);
     }
+    looked = ticket > looked ? ticket : looked;
     *done = copied >= ticket;
     return TR_OK;
 }
