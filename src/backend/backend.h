@@ -41,6 +41,9 @@ typedef struct tr_backend {
     const tr_queue_table *queues;
     // Exchanges among its devices. NULL: they go by way of the host.
     const tr_peer_table *peers;
+    // Bytes of its memory that the libraries which kernels call want to work in, on a
+    // device of that level: a plan has room for them (queues->lend). NULL: none.
+    int64_t (*scratch)(int level);
     // Launches a kernel of the host, at once, on operands that may be in its memory.
     // NULL: the host reaches its own memory alone.
     void (*launch)(const tr_kernel *kernel, const tr_op_desc *desc, void *state,

@@ -30,6 +30,9 @@ typedef struct tr_queue_table {
     // Waits for what is under way and drops the rest. NULL-safe.
     void (*destroy)(tr_device_queue *queue);
     void (*launch)(tr_device_queue *queue, const tr_device_work *work);
+    // Gives the libraries that kernels call memory of the device to work in, borrowed
+    // until the next call; without it they do with none. NULL: there are no libraries.
+    void (*lend)(tr_device_queue *queue, void *memory, int64_t bytes);
     // Between the device's memory and the host's, or within one.
     void (*copy)(tr_device_queue *queue, const void *from, void *to, int64_t bytes);
     // What is put into the queue from now on begins when the other one's work up to

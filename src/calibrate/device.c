@@ -5,6 +5,22 @@
 
 enum { PIECE = 8 << 20 }; // bytes that are copied to a device at once
 
+// As in a run.
+static tr_status lend_scratch(tr_measuring *m, tr_error *err) {
+    int level = m->plans[0]->target.level;
+    int64_t bytes = m->backend->scratch ? m->backend->scratch(level) : 0;
+    if (bytes == 0) {
+        return TR_OK;
+    }
+    tr_status status =
+        tr__measure_take(m, "scratch", (size_t)bytes, false, &m->scratch, err);
+    if (status == TR_OK) {
+        m->backend->queues->lend(m->queue, tr__arena_view(m->scratch, 0, (size_t)bytes),
+                                 bytes);
+    }
+    return status;
+}
+
 tr_status tr__measure_open(tr_measuring *m, tr_error *err) {
     const tr_queue_table *queues = m->backend->queues;
     if (!m->backend->discrete) {
@@ -15,7 +31,8 @@ tr_status tr__measure_open(tr_measuring *m, tr_error *err) {
     if (status == TR_OK) {
         status = queues->create(m->request->threads, &m->queue, err);
     }
-    return status == TR_OK ? queues->create(1, &m->copies, err) : status;
+    status = status == TR_OK ? queues->create(1, &m->copies, err) : status;
+    return status == TR_OK ? lend_scratch(m, err) : status;
 }
 
 void tr__measure_close(tr_measuring *m) {
@@ -24,6 +41,8 @@ void tr__measure_close(tr_measuring *m) {
         m->backend->queues->destroy(m->copies);
     }
     m->queue = m->copies = NULL;
+    tr__arena_destroy(m->scratch);
+    m->scratch = NULL;
 }
 
 void tr__measure_put(tr_measuring *m, const tr_device_work *work) {

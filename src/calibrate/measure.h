@@ -33,6 +33,7 @@ typedef struct tr_measuring {
     int plan_count;
     // Operands of kernels: what was used long ago, what was used just now, and ids.
     tr_arena *cold, *warm, *ids;
+    tr_arena *scratch;   // of the backend's libraries; NULL: they want none
     size_t positions_at; // of `ids`: a batch's positions begin there
     size_t cold_bytes, cold_at;
     tr_op_sums sums[TR_MEASURE_SIZES][TR_RATED_OPS];

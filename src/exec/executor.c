@@ -50,6 +50,15 @@ static tr_status start_copy_engines(tr_executor *ex, const char *nvme_folder,
     return status;
 }
 
+// The backend's libraries work where the plan has room for it.
+static void lend_scratch(const tr_executor *ex) {
+    int scratch = ex->plan->scratch;
+    if (scratch >= 0) {
+        ex->backend->queues->lend(ex->queue[TR_STREAM_COMPUTE], tr__memory(ex, scratch),
+                                  ex->plan->buffers[scratch].bytes);
+    }
+}
+
 // A discrete device computes and copies beside the walk, and the host computes beside
 // it.
 static tr_status start_queues(tr_executor *ex, tr_error *err) {
@@ -61,6 +70,9 @@ static tr_status start_queues(tr_executor *ex, tr_error *err) {
     for (int i = 0; i < 2 && status == TR_OK; i++) {
         status = ex->backend->queues->create(ex->plan->request.threads,
                                              &ex->queue[streams[i]], err);
+    }
+    if (status == TR_OK) {
+        lend_scratch(ex);
     }
     if (status == TR_OK && ex->comm && tr__backend_is_apart(ex->backend)) {
         status = tr__exchange_ferry(ex, err);
@@ -104,6 +116,9 @@ static void bind_plan(tr_executor *ex, const tr_plan *plan,
     ex->micros[0].rows = plan->request.micro_batch;
     if (ex->comm) {
         tr__comm_staging(ex->comm, tr__memory(ex, plan->staging));
+    }
+    if (ex->queue[TR_STREAM_COMPUTE]) {
+        lend_scratch(ex);
     }
 }
 

@@ -97,11 +97,25 @@ static tr_status keep_statistics(tr_plan *plan, tr_error *err) {
                : status;
 }
 
+static tr_status keep_scratch(tr_plan *plan, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    const tr_backend *backend = tr__backend(r->backend);
+    int64_t bytes =
+        backend->scratch ? backend->scratch(tr__request_target(r).level) : 0;
+    plan->scratch = -1;
+    return bytes > 0 ? keep_in(plan, TR_SPACE_DEVICE, TR_LEDGER_workspace, bytes,
+                               &plan->scratch, err)
+                     : TR_OK;
+}
+
 tr_status tr__pass_kept(tr_plan *plan, tr_error *err) {
     const tr_unit_program *last = plan->units[plan->unit_count - 1].program;
     tr_status status = keep_rings(plan, err);
     if (status == TR_OK) {
         status = keep_statistics(plan, err);
+    }
+    if (status == TR_OK) {
+        status = keep_scratch(plan, err);
     }
     if (status == TR_OK) {
         status = keep_exchange(plan, err);

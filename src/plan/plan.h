@@ -76,6 +76,8 @@ struct tr_plan {
     int sums;                        // buffer: double [TR_SUMS] of evaluation
     int staging; // buffer: what moves between ranks passes through it
     tr_traffic traffic;
+    int scratch;  // buffer: of the backend's libraries. No step names it: the compute
+                  // queue alone uses it, one launch after the other. -1: none
     int logits;   // buffer, -1: none
     int exchange; // buffer: what moves between NVMe and files passes through it; -1: no
     // The size of each arena. Buffers that live always come first in it.

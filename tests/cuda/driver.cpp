@@ -106,6 +106,7 @@ int take(size_t bytes, void **out) {
         *out = NULL;
         return NO_MEMORY;
     }
+    madvise(memory, length, MADV_HUGEPAGE); // opened and closed many times: fewer pages
     pthread_mutex_lock(&lock);
     if (working > 0) {
         mprotect(memory, length, PROT_READ | PROT_WRITE);
@@ -308,7 +309,17 @@ double *matrix(const void *x, tr_dtype real, int64_t row, int64_t rows, int64_t 
     return copy;
 }
 
+// A library leaves anything in its workspace: ends of it stand for the whole.
+void spoil(const tr_cuda_product &p) {
+    const int64_t part = 4096 < p.scratch_bytes ? 4096 : p.scratch_bytes;
+    if (part > 0) {
+        memset(p.scratch, 0xA5, (size_t)part);
+        memset((char *)p.scratch + p.scratch_bytes - part, 0xA5, (size_t)part);
+    }
+}
+
 void multiply_here(const tr_cuda_product &p) {
+    spoil(p);
     double *a = p.fp8 ? matrix_of_codes(p.a, p.a_format, *p.a_scale, p.a_row, p.m, p.k)
                       : matrix(p.a, p.real, p.a_row, p.m, p.k, p.a_transposed);
     double *b = p.fp8 ? matrix_of_codes(p.b, p.b_format, *p.b_scale, p.b_row, p.n, p.k)

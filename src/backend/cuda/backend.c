@@ -93,6 +93,12 @@ static const char *level_name(int level) {
     return level >= 0 && level < LEVELS ? levels[level].name : NULL;
 }
 
+// What NVIDIA recommends for cuBLAS: 32 MiB from Hopper on, else 4 MiB (cuBLAS library,
+// user guide, cublasSetWorkspace).
+static int64_t scratch(int level) {
+    return levels[level].major >= 9 ? INT64_C(32) << 20 : INT64_C(4) << 20;
+}
+
 static int begin(int workers) {
     return workers;
 }
@@ -119,6 +125,7 @@ const tr_backend tr__cuda_backend = {
     .host_memory = &tr__cuda_pinned_memory,
     .queues = &tr__cuda_queues,
     .peers = &tr__cuda_peers,
+    .scratch = scratch,
     .kernel = tr__cuda_kernel,
     .updates = updates,
     .here = here,

@@ -15,6 +15,8 @@ void *tr__cuda_stream(const tr_device_queue *queue);
 // An exchange by NCCL has been put into the queue. Its next mark is recorded once NCCL
 // has given the stream what it has been asked for. peers: tr_cuda_driver's.
 void tr__cuda_queue_exchange(tr_device_queue *queue, void *peers);
+// The memory that libraries may work in (tr_queue_table.lend). NULL-safe.
+void *tr__cuda_scratch(const tr_device_queue *queue, int64_t *bytes);
 // What was put into the queue, a kernel's name that stays, and CUDA's error, or 0.
 // NULL-safe.
 void tr__cuda_queue_note(tr_device_queue *queue, const char *what, int error);

@@ -36,6 +36,10 @@ typedef struct tr_cuda_product {
     int64_t a_row, b_row, c_row;
     bool a_transposed, b_transposed;
     float beta; // 0: what is in c is not read
+    // Memory of the device that the product may use meanwhile, 256-byte aligned; or
+    // none.
+    void *scratch;
+    int64_t scratch_bytes;
     // a [m, k] and b [n, k], transposed, are codes of 8 bits of these formats, not both
     // E5M2, in place of `real`; the product is multiplied by both scales, which are on
     // the device. All rows are multiples of 16 bytes.

@@ -1,7 +1,13 @@
 // Products by cuBLASLt. The library takes a quarter of a second to open, and a plan
-// needs none, so it is opened with the device. Descriptions lie on the stack, and no
-// workspace is given: a product allocates nothing.
+// needs none, so it is opened with the device. Descriptions lie on the stack, and the
+// workspace is the queue's: a product allocates nothing.
+//
+// cuBLASLt is asked once how it would compute a product: left to choose by itself, it
+// takes operands to be aligned to 256 bytes and uses no workspace. Parts of a sum may
+// be added in f32 in the workspace, which has one order; not in C's own type.
 #include "backend/cuda/driver_cublas.h"
+
+#include "base/hash.h"
 
 #include <cublasLt.h>
 #include <dlfcn.h>
@@ -22,6 +28,15 @@ static struct {
                           const void *, size_t);
     cublasStatus_t (*layout)(cublasLtMatrixLayout_t, size_t, cudaDataType, uint64_t,
                              uint64_t, int64_t);
+    cublasStatus_t (*prefer)(cublasLtMatmulPreference_t, size_t);
+    cublasStatus_t (*set_preference)(cublasLtMatmulPreference_t,
+                                     cublasLtMatmulPreferenceAttributes_t, const void *,
+                                     size_t);
+    cublasStatus_t (*choose)(cublasLtHandle_t, cublasLtMatmulDesc_t,
+                             cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                             cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                             cublasLtMatmulPreference_t, int,
+                             cublasLtMatmulHeuristicResult_t[], int *);
 } lt;
 
 static bool find(void *library, const char *name, void *function) {
@@ -33,11 +48,15 @@ static bool find(void *library, const char *name, void *function) {
 int tr__cublas_open(void) {
     void *library = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL);
     library = library ? library : dlopen("libcublasLt.so", RTLD_NOW | RTLD_LOCAL);
-    bool there = library && find(library, "cublasLtCreate", &lt.create) &&
-                 find(library, "cublasLtMatmul", &lt.matmul) &&
-                 find(library, "cublasLtMatmulDescInit_internal", &lt.describe) &&
-                 find(library, "cublasLtMatmulDescSetAttribute", &lt.set) &&
-                 find(library, "cublasLtMatrixLayoutInit_internal", &lt.layout);
+    bool there =
+        library && find(library, "cublasLtCreate", &lt.create) &&
+        find(library, "cublasLtMatmul", &lt.matmul) &&
+        find(library, "cublasLtMatmulDescInit_internal", &lt.describe) &&
+        find(library, "cublasLtMatmulDescSetAttribute", &lt.set) &&
+        find(library, "cublasLtMatrixLayoutInit_internal", &lt.layout) &&
+        find(library, "cublasLtMatmulPreferenceInit_internal", &lt.prefer) &&
+        find(library, "cublasLtMatmulPreferenceSetAttribute", &lt.set_preference) &&
+        find(library, "cublasLtMatmulAlgoGetHeuristic", &lt.choose);
     if (!there) {
         return TR_CUBLAS_MISSING;
     }
@@ -80,22 +99,132 @@ static bool describe(cublasLtMatmulDescOpaque_t *desc, const tr_cuda_product *p)
                                     &p->a_scale, sizeof p->a_scale)));
 }
 
-// c' = op(b)' op(a)'
-int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
+// All that cuBLASLt knows of a product. c' = op(b)' op(a)'
+typedef struct described {
     cublasLtMatmulDescOpaque_t desc;
     cublasLtMatrixLayoutOpaque_t a, b, c;
-    const float one = 1;
+} described;
+
+static bool describe_all(described *of, const tr_cuda_product *p) {
     cudaDataType a_type = p->fp8 ? type_of_fp8(p->a_format) : type_of(p->real);
     cudaDataType b_type = p->fp8 ? type_of_fp8(p->b_format) : type_of(p->real);
-    bool good = describe(&desc, p) &&
-                lay_out(&a, a_type, p->a_transposed ? p->k : p->m,
-                        p->a_transposed ? p->m : p->k, p->a_row) &&
-                lay_out(&b, b_type, p->b_transposed ? p->n : p->k,
-                        p->b_transposed ? p->k : p->n, p->b_row) &&
-                lay_out(&c, type_of(p->c_real), p->m, p->n, p->c_row);
-    cublasStatus_t status =
-        good ? lt.matmul(lt.handle, &desc, &one, p->b, &b, p->a, &a, &p->beta, p->c, &c,
-                         p->c, &c, NULL, NULL, 0, stream)
-             : CUBLAS_STATUS_NOT_INITIALIZED;
+    return describe(&of->desc, p) &&
+           lay_out(&of->a, a_type, p->a_transposed ? p->k : p->m,
+                   p->a_transposed ? p->m : p->k, p->a_row) &&
+           lay_out(&of->b, b_type, p->b_transposed ? p->n : p->k,
+                   p->b_transposed ? p->k : p->n, p->b_row) &&
+           lay_out(&of->c, type_of(p->c_real), p->m, p->n, p->c_row);
+}
+
+// ---- how cuBLASLt would compute it
+
+// What the choice depends on.
+typedef struct key {
+    int64_t m, n, k, a_row, b_row, c_row, scratch_bytes;
+    int32_t real, c_real, a_format, b_format, fp8, a_transposed, b_transposed, adds;
+    uint32_t a_aligned, b_aligned, c_aligned, unused;
+} key;
+
+typedef struct choice {
+    key of;
+    bool made;
+    cublasLtMatmulAlgo_t algorithm;
+} choice;
+
+enum { CHOICES = 1024, ALIGNED_MOST = 256 };
+
+// By the hash of their keys. Only the thread that puts work into the compute queue
+// asks.
+static choice choices[CHOICES];
+
+static uint32_t alignment(const void *address) {
+    uintptr_t bits = (uintptr_t)address | ALIGNED_MOST;
+    return (uint32_t)(bits & -bits);
+}
+
+static key key_of(const tr_cuda_product *p) {
+    return (key){.m = p->m,
+                 .n = p->n,
+                 .k = p->k,
+                 .a_row = p->a_row,
+                 .b_row = p->b_row,
+                 .c_row = p->c_row,
+                 .scratch_bytes = p->scratch_bytes,
+                 .real = (int32_t)p->real,
+                 .c_real = (int32_t)p->c_real,
+                 .a_format = (int32_t)p->a_format,
+                 .b_format = (int32_t)p->b_format,
+                 .fp8 = p->fp8,
+                 .a_transposed = p->a_transposed,
+                 .b_transposed = p->b_transposed,
+                 .adds = p->beta != 0,
+                 .a_aligned = alignment(p->a),
+                 .b_aligned = alignment(p->b),
+                 .c_aligned = alignment(p->c)};
+}
+
+static bool prefer(cublasLtMatmulPreferenceOpaque_t *preference, const key *of) {
+    const uint64_t bytes = (uint64_t)of->scratch_bytes;
+    const uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t what;
+        const void *value;
+        size_t bytes;
+    } set[] = {
+        {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes},
+        {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme, sizeof scheme},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &of->b_aligned, sizeof(uint32_t)},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &of->a_aligned, sizeof(uint32_t)},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &of->c_aligned, sizeof(uint32_t)},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &of->c_aligned, sizeof(uint32_t)},
+    };
+    bool good = lt.prefer(preference, sizeof *preference) == CUBLAS_STATUS_SUCCESS;
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
+        good = good && lt.set_preference(preference, set[i].what, set[i].value,
+                                         set[i].bytes) == CUBLAS_STATUS_SUCCESS;
+    }
+    return good;
+}
+
+static cublasStatus_t choose(described *of, choice *to) {
+    cublasLtMatmulPreferenceOpaque_t preference;
+    cublasLtMatmulHeuristicResult_t best;
+    int count = 0;
+    if (!prefer(&preference, &to->of)) {
+        return CUBLAS_STATUS_NOT_INITIALIZED;
+    }
+    cublasStatus_t status = lt.choose(lt.handle, &of->desc, &of->b, &of->a, &of->c,
+                                      &of->c, &preference, 1, &best, &count);
+    status = status == CUBLAS_STATUS_SUCCESS && count == 0 ? CUBLAS_STATUS_NOT_SUPPORTED
+                                                           : status;
+    to->made = status == CUBLAS_STATUS_SUCCESS;
+    to->algorithm = best.algo;
+    return status;
+}
+
+static cublasStatus_t choice_of(const tr_cuda_product *p, described *of,
+                                const cublasLtMatmulAlgo_t **out) {
+    key mine = key_of(p);
+    choice *known = &choices[tr__hash(&mine, sizeof mine) % CHOICES];
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    if (!known->made || memcmp(&known->of, &mine, sizeof mine) != 0) {
+        known->of = mine;
+        status = choose(of, known);
+    }
+    *out = &known->algorithm;
+    return status;
+}
+
+int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
+    described of;
+    const cublasLtMatmulAlgo_t *algorithm = NULL;
+    const float one = 1;
+    cublasStatus_t status = describe_all(&of, p) ? choice_of(p, &of, &algorithm)
+                                                 : CUBLAS_STATUS_NOT_INITIALIZED;
+    if (status == CUBLAS_STATUS_SUCCESS) {
+        status = lt.matmul(lt.handle, &of.desc, &one, p->b, &of.b, p->a, &of.a,
+                           &p->beta, p->c, &of.c, p->c, &of.c, algorithm, p->scratch,
+                           (size_t)p->scratch_bytes, stream);
+    }
     return status == CUBLAS_STATUS_SUCCESS ? 0 : TR_CUBLAS_ERROR + (int)status;
 }

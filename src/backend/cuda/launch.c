@@ -40,8 +40,10 @@ tr_cuda_grid tr__cuda_columns(int64_t width, int64_t parts) {
 }
 
 void tr__cuda_multiply(const tr_launch *launch, const tr_cuda_product *product) {
+    tr_cuda_product whole = *product;
     void *stream = tr__cuda_stream(launch->queue);
-    note(launch, "a product", tr__cuda_driver()->multiply(product, stream));
+    whole.scratch = tr__cuda_scratch(launch->queue, &whole.scratch_bytes);
+    note(launch, "a product", tr__cuda_driver()->multiply(&whole, stream));
 }
 
 void tr__cuda_clear(const tr_launch *launch, void *memory, int64_t bytes) {

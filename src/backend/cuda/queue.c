@@ -14,7 +14,9 @@ struct tr_device_queue {
         *event[EVENTS]; // of step n at n % EVENTS; [0] too is recorded at the beginning
     int64_t marks;
     int64_t copied; // bytes
-    int error;      // CUDA's first
+    void *scratch;  // of libraries
+    int64_t scratch_bytes;
+    int error; // CUDA's first
     // What was put in last, up to the first error: a kernel, and whose work it is of.
     // NULL: nothing yet; nobody's.
     const char *what, *subject;
@@ -38,6 +40,11 @@ void tr__cuda_queue_note(tr_device_queue *q, const char *what, int error) {
         q->error = error;
         q->what = what;
     }
+}
+
+void *tr__cuda_scratch(const tr_device_queue *q, int64_t *bytes) {
+    *bytes = q ? q->scratch_bytes : 0;
+    return q ? q->scratch : NULL;
 }
 
 void *tr__cuda_stream(const tr_device_queue *q) {
@@ -228,10 +235,16 @@ static void watch(tr_device_queue *q, tr_task_span *spans, int64_t count) {
     q->origin = tr__seconds();
 }
 
+static void lend(tr_device_queue *q, void *memory, int64_t bytes) {
+    q->scratch = memory;
+    q->scratch_bytes = bytes;
+}
+
 const tr_queue_table tr__cuda_queues = {
     .create = create,
     .destroy = destroy,
     .launch = launch,
+    .lend = lend,
     .copy = copy,
     .follow = follow,
     .mark = mark,
