@@ -178,12 +178,25 @@ llama() { # NAME
 END
 }
 
+host_gigabytes() {
+    awk '/^MemAvailable/ { printf "%d", $2 / 1e6 }' /proc/meminfo
+}
+
 part_llama() {
     llama_sizes
     llama llama
     tranche llama "Llama 7B, 1 x $context, g = 8"
     torch llama_torch "PyTorch, compiled" torch_llama.py --size 7b --layers "$layers" \
         --context "$context" --micro-batch 1 --accumulation 8 --compile
+    cp "$work/llama.json" "$work/llama_fp8.json"
+    tranche llama_fp8 "the same with products in fp8" --set fp8.enabled=true
+    cp "$work/llama.json" "$work/llama_away.json"
+    if [ -n "$chosen" ] || [ "$(host_gigabytes)" -ge 100 ]; then
+        tranche llama_away "gradients and optimizer on the host, wave = 8" \
+            --set zero_optimization.offload_optimizer.device=cpu --set execution.wave=8
+    else
+        row "gradients and optimizer on the host: needs 100 GB" "-" "" "" ""
+    fi
 }
 
 part_offload() {
@@ -222,5 +235,7 @@ head_of_ratios
 ratio "GPT-2 124M over PyTorch, compiled" 1.1 ">=" small.rate/small_torch.rate
 ratio "GPT-2 1.5B over PyTorch, compiled" 1.15 ">=" xl.rate/xl_torch.rate
 ratio "Llama 7B over PyTorch, compiled" 1.1 ">=" llama.rate/llama_torch.rate
+ratio "Llama 7B, fp8 over bf16" 1.3 ">=" llama_fp8.rate/llama.rate
+ratio "Llama 7B, gradients and optimizer on the host" 0.9 ">=" llama_away.rate/llama.rate
 ratio "optimizer on the host over all on the device" 0.95 ">=" away.rate/resident.rate
 ratio "eight micro-batches of 2 over one of 16" 0.97 ">=" parts.rate/whole.rate
