@@ -2,7 +2,8 @@
 # itself and NVIDIA's driver loads. Nothing of CUDA is linked: the driver and cuBLASLt
 # are opened when a run computes on a GPU. A build without CUDA plans for GPUs as well,
 # and says that it has no kernels where one is to train.
-set(TR_CUDA_ARCHITECTURES "80;90a" CACHE STRING "GPUs that kernels are built for")
+set(TR_CUDA_ARCHITECTURES "80+;90a" CACHE STRING
+    "GPUs that kernels are built for; 80+: and all later ones, whose driver compiles them")
 find_program(TR_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
 get_filename_component(include "${TR_NVCC}" REALPATH)
 get_filename_component(include "${include}" DIRECTORY)
@@ -41,8 +42,11 @@ if(TRANCHE_WERROR)
     list(APPEND TR_CUDA_FLAGS -Werror all-warnings)
 endif()
 foreach(architecture ${TR_CUDA_ARCHITECTURES})
-    list(APPEND TR_CUDA_FLAGS
-        -gencode arch=compute_${architecture},code=sm_${architecture})
+    string(REGEX REPLACE "\\+$" "" real ${architecture})
+    list(APPEND TR_CUDA_FLAGS -gencode arch=compute_${real},code=sm_${real})
+    if(NOT real STREQUAL architecture)
+        list(APPEND TR_CUDA_FLAGS -gencode arch=compute_${real},code=compute_${real})
+    endif()
 endforeach()
 function(tr_cuda_image file name result)
     set(image ${CMAKE_BINARY_DIR}/cuda/${name}.fatbin)

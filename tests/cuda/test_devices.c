@@ -130,7 +130,7 @@ static void fp8_asks_for_more(void **state) {
     tr_run_close(run);
 }
 
-static void kernels_run_on_later_devices_of_a_generation(void **state) {
+static void kernels_run_on_later_devices(void **state) {
     (void)state;
     assert_true(tr__cuda_runs_on("80 90a", 8, 0));
     assert_true(tr__cuda_runs_on("80 90a", 8, 9));
@@ -140,6 +140,10 @@ static void kernels_run_on_later_devices_of_a_generation(void **state) {
     assert_false(tr__cuda_runs_on("100a", 10, 3));
     assert_true(tr__cuda_runs_on("100", 10, 3));
     assert_false(tr__cuda_runs_on("80 90a", 12, 0));
+    assert_true(tr__cuda_runs_on("80+ 90a", 12, 0));
+    assert_true(tr__cuda_runs_on("80+ 90a", 8, 6));
+    assert_false(tr__cuda_runs_on("80+ 90a", 7, 5));
+    assert_false(tr__cuda_runs_on("86+", 8, 0));
     assert_false(tr__cuda_runs_on("", 8, 0));
 }
 
@@ -148,7 +152,7 @@ int main(void) {
         cmocka_unit_test(the_first_that_can),
         cmocka_unit_test(the_one_that_is_named),
         cmocka_unit_test(fp8_asks_for_more),
-        cmocka_unit_test(kernels_run_on_later_devices_of_a_generation),
+        cmocka_unit_test(kernels_run_on_later_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

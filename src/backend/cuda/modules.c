@@ -56,15 +56,27 @@ tr_status tr__cuda_open(int number, tr_error *err) {
     return status;
 }
 
+// one: 80, which `suffix` follows
+static bool is_for(long one, char suffix, int major, int minor) {
+    bool same = one / 10 == major;
+    switch (suffix) {
+    case 'a':
+        return same && one % 10 == minor;
+    case '+':
+        return one <= 10L * major + minor;
+    default:
+        return same && one % 10 <= minor;
+    }
+}
+
 bool tr__cuda_runs_on(const char *architectures, int major, int minor) {
     for (const char *at = architectures; *at;) {
         char *end;
         long one = strtol(at, &end, 10);
-        bool alone = *end == 'a';
         if (end == at) {
             return false;
         }
-        if (one / 10 == major && (alone ? one % 10 == minor : one % 10 <= minor)) {
+        if (is_for(one, *end, major, minor)) {
             return true;
         }
         for (at = end; *at && !(*at >= '0' && *at <= '9'); at++) {

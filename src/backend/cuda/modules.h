@@ -23,11 +23,13 @@ typedef struct tr_cuda_module {
 // The last one has no file.
 extern const tr_cuda_module tr__cuda_modules[];
 
-// The architectures that they are for, as nvcc calls them: "80 90a".
+// The architectures that they are for, as nvcc calls them: "80+ 90a". With a "+" they
+// are there as PTX, too, which the driver of a later GPU compiles when it loads them.
 extern const char tr__cuda_architectures[];
 
 // Do modules for these architectures run on a device of that compute capability? Those
-// for 80 run on 8.0 and later ones of 8; those for 90a on 9.0 alone.
+// for 80 run on 8.0 and later ones of 8; those for 80+ on all from 8.0 on; those for
+// 90a on 9.0 alone.
 bool tr__cuda_runs_on(const char *architectures, int major, int minor);
 
 // Opens the device and loads all kernels, so that no step has to. Later calls for the
