@@ -8,7 +8,7 @@ set(TR_CHECK_RANKS ${CMAKE_CURRENT_LIST_DIR}/check_ranks.sh)
 # leaks are counted: only whole stacks tell that it was they. (Frames stay on the stack:
 # see ASAN_OPTIONS in tools/test.sh, in whose place these stand.)
 set(TR_TSAN_OPTIONS TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/tsan.supp)
-set(TR_RANKS_ENVIRONMENT OMP_WAIT_POLICY=passive
+set(TR_RANKS_ENVIRONMENT OMP_WAIT_POLICY=passive CUDA_VISIBLE_DEVICES=
     ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=0:fast_unwind_on_malloc=0:malloc_context_size=60
     LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/lsan.supp:print_suppressions=0
     ${TR_TSAN_OPTIONS})
