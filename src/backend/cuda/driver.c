@@ -4,6 +4,7 @@
 
 #include "backend/cuda/driver_cublas.h"
 #include "backend/cuda/driver_nccl.h"
+#include "backend/cuda/symbol.h"
 
 #include <cuda.h>
 #include <dlfcn.h>
@@ -59,9 +60,7 @@ static struct {
 static pthread_once_t looked = PTHREAD_ONCE_INIT;
 
 static void find(void *library, const char *name, void *function) {
-    void *found = dlsym(library, name);
-    memcpy(function, &found, sizeof found);
-    cu.lacks = cu.lacks || !found;
+    cu.lacks = !tr__cuda_symbol(library, name, function) || cu.lacks;
 }
 
 // ---- the device

@@ -7,6 +7,7 @@
 // be added in f32 in the workspace, which has one order; not in C's own type.
 #include "backend/cuda/driver_cublas.h"
 
+#include "backend/cuda/symbol.h"
 #include "base/hash.h"
 
 #include <cublasLt.h>
@@ -39,24 +40,19 @@ static struct {
                              cublasLtMatmulHeuristicResult_t[], int *);
 } lt;
 
-static bool find(void *library, const char *name, void *function) {
-    void *found = dlsym(library, name);
-    memcpy(function, &found, sizeof found);
-    return found != NULL;
-}
-
 int tr__cublas_open(void) {
     void *library = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL);
     library = library ? library : dlopen("libcublasLt.so", RTLD_NOW | RTLD_LOCAL);
     bool there =
-        library && find(library, "cublasLtCreate", &lt.create) &&
-        find(library, "cublasLtMatmul", &lt.matmul) &&
-        find(library, "cublasLtMatmulDescInit_internal", &lt.describe) &&
-        find(library, "cublasLtMatmulDescSetAttribute", &lt.set) &&
-        find(library, "cublasLtMatrixLayoutInit_internal", &lt.layout) &&
-        find(library, "cublasLtMatmulPreferenceInit_internal", &lt.prefer) &&
-        find(library, "cublasLtMatmulPreferenceSetAttribute", &lt.set_preference) &&
-        find(library, "cublasLtMatmulAlgoGetHeuristic", &lt.choose);
+        library && tr__cuda_symbol(library, "cublasLtCreate", &lt.create) &&
+        tr__cuda_symbol(library, "cublasLtMatmul", &lt.matmul) &&
+        tr__cuda_symbol(library, "cublasLtMatmulDescInit_internal", &lt.describe) &&
+        tr__cuda_symbol(library, "cublasLtMatmulDescSetAttribute", &lt.set) &&
+        tr__cuda_symbol(library, "cublasLtMatrixLayoutInit_internal", &lt.layout) &&
+        tr__cuda_symbol(library, "cublasLtMatmulPreferenceInit_internal", &lt.prefer) &&
+        tr__cuda_symbol(library, "cublasLtMatmulPreferenceSetAttribute",
+                        &lt.set_preference) &&
+        tr__cuda_symbol(library, "cublasLtMatmulAlgoGetHeuristic", &lt.choose);
     if (!there) {
         return TR_CUBLAS_MISSING;
     }

@@ -7,6 +7,7 @@
 // state tells when the stream has it, so that nobody waits for a rank that has died.
 #include "backend/cuda/driver_nccl.h"
 
+#include "backend/cuda/symbol.h"
 #include "base/clock.h"
 
 #include <dlfcn.h>
@@ -53,29 +54,23 @@ static struct {
 
 static pthread_once_t looked = PTHREAD_ONCE_INIT;
 
-static bool find(void *library, const char *name, void *function) {
-    void *found = dlsym(library, name);
-    memcpy(function, &found, sizeof found);
-    return found != NULL;
-}
-
 static void look(void) {
     void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         nccl.missing = "NCCL (libnccl.so.2) is not installed";
         return;
     }
-    bool all = find(library, "ncclGetUniqueId", &nccl.unique_id) &&
-               find(library, "ncclCommInitRankConfig", &nccl.init) &&
-               find(library, "ncclCommFinalize", &nccl.finalize) &&
-               find(library, "ncclCommDestroy", &nccl.destroy) &&
-               find(library, "ncclCommAbort", &nccl.abort) &&
-               find(library, "ncclCommGetAsyncError", &nccl.state) &&
-               find(library, "ncclReduce", &nccl.reduce) &&
-               find(library, "ncclBroadcast", &nccl.broadcast) &&
-               find(library, "ncclGroupStart", &nccl.group_start) &&
-               find(library, "ncclGroupEnd", &nccl.group_end) &&
-               find(library, "ncclGetErrorString", &nccl.error_text);
+    bool all = tr__cuda_symbol(library, "ncclGetUniqueId", &nccl.unique_id) &&
+               tr__cuda_symbol(library, "ncclCommInitRankConfig", &nccl.init) &&
+               tr__cuda_symbol(library, "ncclCommFinalize", &nccl.finalize) &&
+               tr__cuda_symbol(library, "ncclCommDestroy", &nccl.destroy) &&
+               tr__cuda_symbol(library, "ncclCommAbort", &nccl.abort) &&
+               tr__cuda_symbol(library, "ncclCommGetAsyncError", &nccl.state) &&
+               tr__cuda_symbol(library, "ncclReduce", &nccl.reduce) &&
+               tr__cuda_symbol(library, "ncclBroadcast", &nccl.broadcast) &&
+               tr__cuda_symbol(library, "ncclGroupStart", &nccl.group_start) &&
+               tr__cuda_symbol(library, "ncclGroupEnd", &nccl.group_end) &&
+               tr__cuda_symbol(library, "ncclGetErrorString", &nccl.error_text);
     nccl.missing = all ? NULL : "NCCL (libnccl.so.2) is older than 2.14";
 }
 
