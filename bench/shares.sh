@@ -28,12 +28,10 @@ threads=$(nproc)
 steps=${TRANCHE_BENCH_STEPS:-4}
 context=${TRANCHE_BENCH_CONTEXT:-1024}
 
-# The names under which rates are kept: of the set of instructions that is in force.
 held=${DNNL_MAX_CPU_ISA:-}
-isa=best
-words=best
 
-# hold_to BEST|AVX2: the instruction set for what follows
+# hold_to best|AVX2: the instruction set for what follows; $isa is in the names under
+# which rates are kept, $words in rows
 hold_to() {
     isa=$1 words=$1
     if [ "$1" = AVX2 ]; then

@@ -50,3 +50,17 @@ void precision_samples(samples *data) {
     samples_tokens(data, 3 * PRECISION_BATCH + 5, PRECISION_LENGTH, PRECISION_TOKENS,
                    5);
 }
+
+void precision_assert_same(const precision_setting *settings, int count) {
+    samples data;
+    precision_outcome first, other;
+    precision_samples(&data);
+    precision_run(&settings[0], &data, 0, &first);
+    for (int i = 1; i < count; i++) {
+        precision_run(&settings[i], &data, 0, &other);
+        snapshot_assert_same(&other.end, &first.end);
+        precision_outcome_free(&other);
+    }
+    precision_outcome_free(&first);
+    samples_free(&data);
+}

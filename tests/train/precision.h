@@ -39,5 +39,7 @@ void precision_open(const precision_setting *s, samples *data, const char *resum
 void precision_run(const precision_setting *s, samples *data, int isa_limit,
                    precision_outcome *o);
 void precision_outcome_free(precision_outcome *o);
+// The runs of all settings end with the same bits.
+void precision_assert_same(const precision_setting *settings, int count);
 
 #endif
