@@ -1,5 +1,7 @@
 #include "trial.h"
 
+#include "samples.h"
+
 void trial_ok(tr_status status, const tr_error *err) {
     if (status != TR_OK) {
         fail_msg("%s: %s", tr_status_words(status), err->message);
@@ -54,4 +56,14 @@ void trial_check_arenas(const trial *t) {
         assert_int_equal(arena ? (int64_t)tr__arena_high_water(arena) : 0, total);
         assert_int_equal(arena != NULL, total > 0);
     }
+}
+
+void trial_save_new(const char *text, int64_t vocabulary) {
+    samples s;
+    trial t;
+    samples_tokens(&s, 1, 8, vocabulary, 1);
+    trial_open_text(&t, text, s.dataset, NULL);
+    assert_int_equal(tr_engine_save(t.engine, NULL), TR_OK);
+    trial_close(&t);
+    samples_free(&s);
 }

@@ -28,6 +28,9 @@ void trial_open_kernels(trial *t, const tr_run_options *options, int isa_limit,
 // A run file's text on data of the test's own; nothing is resumed.
 void trial_open_text(trial *t, const char *text, tr_dataset *train,
                      tr_dataset *validation);
+// Saves a checkpoint of the new weights of a run file's text, on sequences of 8 tokens
+// of that vocabulary.
+void trial_save_new(const char *text, int64_t vocabulary);
 void trial_close(trial *t);
 
 // results: [count], may be NULL.
