@@ -1,7 +1,8 @@
 # tr_add_kernels(<target> <files>): compiles each file once for each instruction set, with
 # TR_ISA_SUFFIX telling which, and adds the objects to the target; what is written for
 # tensors of any format (backend/cpu/real.h) also for each 16-bit one, and of that what
-# multiplies itself (backend/cpu/pair.h) also for pairs of bf16.
+# multiplies itself (backend/cpu/pair.h) also for pairs of bf16. TR_KERNEL_TARGETS is set
+# to the targets of the objects.
 set(TR_KERNEL_FLAGS -O3 -Wno-psabi)
 if(TRANCHE_FUZZ) # no fuzz target runs a kernel
     set(TR_KERNEL_FLAGS -O0 -fno-sanitize=all -Wno-psabi)
@@ -32,6 +33,7 @@ function(tr_add_kernel_objects target files isa real)
         ${TR_REAL_FLAGS${real}})
     target_link_libraries(${objects} PRIVATE OpenMP::OpenMP_C)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
+    set(TR_KERNEL_TARGETS ${TR_KERNEL_TARGETS} ${objects} PARENT_SCOPE)
 endfunction()
 
 # Those of the files that have a line in which something matches the pattern.
@@ -47,6 +49,7 @@ function(tr_files_with pattern files result)
 endfunction()
 
 function(tr_add_kernels target files)
+    set(TR_KERNEL_TARGETS "")
     tr_files_with("^#include \"backend/cpu/real.h\"" "${files}" of_any_format)
     tr_files_with("^#include \"backend/cpu/pair.h\"" "${files}" of_pairs)
     foreach(isa ${TR_ISAS})
@@ -62,4 +65,5 @@ function(tr_add_kernels target files)
     if(of_pairs AND TR_ISA_OF_PAIRS)
         tr_add_kernel_objects(${target} "${of_pairs}" ${TR_ISA_OF_PAIRS} _pairs)
     endif()
+    set(TR_KERNEL_TARGETS ${TR_KERNEL_TARGETS} PARENT_SCOPE)
 endfunction()

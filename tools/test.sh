@@ -3,7 +3,7 @@
 #   release  the release build with the whole suite and the checks of the sources; then
 #            the tests that depend on the instruction set, held to AVX2 and to SSE 4.1,
 #            since nobody knows the next machine's
-#   mpich    what runs on ranks, with the other MPI
+#   mpich    what runs on ranks, with the other MPI; the rest of the library is release's
 #   asan     the suite under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     the tests of our own threads under ThreadSanitizer
 #   fuzz     the fuzz targets
@@ -29,10 +29,11 @@ ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=0:${ASAN_OPTIONS:-}
 UBSAN_OPTIONS=print_stacktrace=1:${UBSAN_OPTIONS:-}
 export OMP_WAIT_POLICY ASAN_OPTIONS UBSAN_OPTIONS
 
-# The build with the other MPI differs from the release build in few files.
+# What changed little since the last time is not compiled again.
 if command -v ccache >/dev/null 2>&1; then
     : "${CMAKE_C_COMPILER_LAUNCHER:=ccache}" "${CCACHE_NOHASHDIR:=1}"
-    export CMAKE_C_COMPILER_LAUNCHER CCACHE_NOHASHDIR
+    : "${CMAKE_CXX_COMPILER_LAUNCHER:=$CMAKE_C_COMPILER_LAUNCHER}"
+    export CMAKE_C_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER CCACHE_NOHASHDIR
 fi
 
 # Counts one run of CTest from its JUnit file. The cases of a cmocka program count one by
@@ -68,19 +69,22 @@ lost() {
     failed=$((failed + 1))
 }
 
+# build PRESET FOLDER TARGET
+build() {
+    cmake --preset "$1" >"$log" 2>&1 &&
+        cmake --build "$2" --target "$3" >>"$log" 2>&1 && return
+    tail -n 40 "$log"
+    echo "$1: the build failed"
+    lost "$1"
+    return 1
+}
+
 # suite PRESET FOLDER TARGET ARGUMENTS_OF_CTEST...
 suite() {
     preset=$1 folder=$2 target=$3
     shift 3
     echo "== $preset"
-    if ! cmake --preset "$preset" >"$log" 2>&1 ||
-        ! cmake --build "$folder" --target "$target" >>"$log" 2>&1; then
-        tail -n 40 "$log"
-        echo "$preset: the build failed"
-        lost "$preset"
-        return
-    fi
-    tests "$preset" "$folder" "$@"
+    build "$preset" "$folder" "$target" && tests "$preset" "$folder" "$@"
 }
 
 # tests NAME FOLDER ARGUMENTS_OF_CTEST... : of a build that is there
@@ -135,7 +139,8 @@ part() {
         ;;
     mpich)
         if command -v mpicc.mpich >/dev/null 2>&1; then
-            suite mpich build-mpich tests-ranks --label-regex ranks
+            build release build objects &&
+                suite mpich build-mpich tests-ranks --label-regex ranks
         else
             left_out mpich "not installed"
         fi
