@@ -4,6 +4,9 @@
 # multiplies itself (backend/cpu/pair.h) also for pairs of bf16. TR_KERNEL_TARGETS is set
 # to the targets of the objects.
 set(TR_KERNEL_FLAGS -O3 -Wno-psabi)
+if(TR_SANITIZED_OPTIMIZATION)
+    set(TR_KERNEL_FLAGS ${TR_SANITIZED_OPTIMIZATION} -Wno-psabi)
+endif()
 if(TRANCHE_FUZZ) # no fuzz target runs a kernel
     set(TR_KERNEL_FLAGS -O0 -fno-sanitize=all -Wno-psabi)
 endif()
