@@ -75,7 +75,8 @@ typedef struct tr_launch {
 
 typedef struct tr_cost {
     double flops;
-    double bytes; // read and written, each operand once
+    double bytes;   // read and written, each operand once
+    double prepare; // bytes read and written before the arithmetic begins
 } tr_cost;
 
 // One implementation of one op on one backend. Every function but `launch` and
@@ -162,6 +163,7 @@ enum {
     TR_OP_LOSS = 1, // output 0 is the sums (see below); in training the forward is left
                     // out and the first backward rule computes sums and gradients at
                     // once
+    TR_OP_FP8 = 2,  // its arithmetic is on numbers of 8 bits
 };
 
 struct tr_op {

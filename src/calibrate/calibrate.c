@@ -90,7 +90,6 @@ static tr_status measure_all(tr_measuring *m, const tr_calibration *how) {
         status = tr__measure_kernels(m);
     }
     if (status == TR_OK) {
-        m->machine->half_flops = m->machine->flops;
         status = tr__measure_copies(m);
     }
     if (status == TR_OK && m->comm) {

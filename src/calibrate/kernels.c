@@ -225,24 +225,37 @@ static void fit(const tr_op_sums *small, const tr_op_sums *large, double *rate,
     }
 }
 
-// Products of layers: the rate that utilisation is measured by.
-static double product_rate(const tr_measuring *m) {
+// Of all ops whose names begin so, but not like `except`. 0: none was measured.
+static double rate_of(const tr_measuring *m, const char *begin, const char *except) {
     double flops = 0, seconds = 0;
     int size = m->plan_count - 1;
     for (int i = 0; i < TR_RATED_OPS; i++) {
         const tr_op_sums *sums = &m->sums[size][i];
-        if (strncmp(tr__rated_op_name((tr_rated_op)i), "linear", 6) == 0) {
+        const char *name = tr__rated_op_name((tr_rated_op)i);
+        bool is = strncmp(name, begin, strlen(begin)) == 0;
+        if (is && !(except && strncmp(name, except, strlen(except)) == 0)) {
             flops += sums->flops;
             seconds += sums->seconds;
         }
     }
-    return seconds > 0 ? flops / seconds : m->machine->flops;
+    return seconds > 0 ? flops / seconds : 0;
+}
+
+// Products of layers, those in 8 bits apart. Where all are in 8 bits, theirs is the
+// rate that utilisation is measured by.
+static void conclude_products(const tr_measuring *m) {
+    tr_machine *machine = m->machine;
+    double plain = rate_of(m, "linear", "linear_fp8");
+    double fp8 = rate_of(m, "linear_fp8", NULL);
+    machine->flops = plain > 0 ? plain : fp8 > 0 ? fp8 : machine->flops;
+    machine->half_flops = machine->flops;
+    machine->fp8_flops = fp8 > 0 ? fp8 : machine->flops;
 }
 
 static void conclude(tr_measuring *m) {
     tr_machine *machine = m->machine;
     int last = m->plan_count - 1;
-    machine->flops = product_rate(m);
+    conclude_products(m);
     for (int i = 0; i < TR_RATED_OPS; i++) {
         const tr_op_sums *small = &m->sums[0][i];
         double rate, more;

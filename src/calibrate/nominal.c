@@ -28,7 +28,7 @@ tr_status tr__calibrate_nominal(const tr_plan_request *request, tr_machine **out
     tr_target target = tr__request_target(request);
     m->ranks_per_node = tr__max_i64(1, tr_mesh_ranks(&request->mesh));
     m->flops = tr__backend(target.backend)->usual_rate(target.level, target.workers);
-    m->half_flops = m->flops;
+    m->half_flops = m->fp8_flops = m->flops;
     m->memory_rate = memory * target.workers;
     bool discrete = tr__backend(target.backend)->discrete;
     int host_workers = tr__request_host(request).workers;

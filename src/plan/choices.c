@@ -43,7 +43,7 @@ static bool is_of_micro_batch(const look *l, tr_value value) {
 static void add_cost(look *l, const tr_call *call, int sign) {
     tr_cost cost = tr__call_cost(&l->compiler, call);
     l->out->flops += sign * cost.flops;
-    l->out->traffic += sign * cost.bytes;
+    l->out->traffic += sign * (cost.bytes + cost.prepare);
 }
 
 // As the backward asks for it: kept, or recomputed after what it is made from.

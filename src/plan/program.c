@@ -92,6 +92,7 @@ static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *cal
         to->kernel->cost(&to->desc, &cost);
         d->program->cost.flops += cost.flops;
         d->program->cost.bytes += cost.bytes;
+        d->program->cost.prepare += cost.prepare;
     }
     d->program->count++;
     return TR_OK;

@@ -17,7 +17,7 @@ typedef struct work {
 static void add(work *w, const tr_program *programs, int segments) {
     for (int s = 0; s < segments; s++) {
         w->flops += programs[s].cost.flops;
-        w->bytes += programs[s].cost.bytes;
+        w->bytes += programs[s].cost.bytes + programs[s].cost.prepare;
         w->launches += programs[s].count;
     }
 }

@@ -67,9 +67,12 @@ static touched touched_by(const tr_instruction *instruction, double bytes) {
     return bytes < t.cold + t.warm ? (touched){bytes, 0} : t;
 }
 
-// Its first operand that is not of 32 bits tells.
+// Its first operand that is not of 32 bits tells, unless the op says so itself.
 static double product_rate(const tr_machine *machine, const tr_op_desc *desc) {
     tr_dtype type = TR_F32;
+    if (desc->op->flags & TR_OP_FP8) {
+        return machine->fp8_flops;
+    }
     for (int i = 0; i < desc->in_count && type == TR_F32; i++) {
         bool half = desc->in[i].dtype == TR_BF16 || desc->in[i].dtype == TR_F16;
         type = half ? desc->in[i].dtype : type;
@@ -78,7 +81,9 @@ static double product_rate(const tr_machine *machine, const tr_op_desc *desc) {
 }
 
 // The roofline (Williams, Waterman, Patterson, CACM 52(4), 2009): arithmetic and memory
-// go on beside each other, and the slower one tells. What was measured has both in it.
+// go on beside each other, and the slower one tells. Before that a kernel may prepare
+// its operands, which are then where the cache has what was used last. What was
+// measured has all of it in it.
 double tr__kernel_seconds(const tr_share *share, const tr_instruction *instruction) {
     const tr_machine *m = share->machine;
     tr_rated_op op = tr__rated_op_find(instruction->desc.op->name);
@@ -94,6 +99,7 @@ double tr__kernel_seconds(const tr_share *share, const tr_instruction *instructi
         return m->launch + more + seconds;
     }
     return m->launch + fmax(more, 0) +
+           memory_seconds(share, (touched){0, cost.prepare}) +
            fmax(seconds, memory_seconds(share, touched_by(instruction, cost.bytes)));
 }
 

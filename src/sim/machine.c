@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEYS_MAX = 24 + 2 * TR_RATED_OPS + 2 * TR_WAYS, PATH_BYTES = 64 };
+enum { KEYS_MAX = 32 + 2 * TR_RATED_OPS + 2 * TR_WAYS, PATH_BYTES = 64 };
 
 static const char *const way_keys[TR_WAYS] = {
 #define TR_WAY_KEY(name, key) key,
@@ -56,6 +56,7 @@ static const tr_key fixed_keys[] = {
      .doc = "of a rank: threads"},
     {.path = "compute.flops", PER_SECOND, .doc = "matrix products, operations/s"},
     {.path = "compute.half", PER_SECOND, .doc = "the same in bf16 or f16"},
+    {.path = "compute.fp8", PER_SECOND, .doc = "the same of operands of 8 bits"},
     {.path = "compute.bytes", PER_SECOND, .doc = "memory, bytes read and written/s"},
     {.path = "compute.launch", SECONDS, .doc = "seconds that each kernel takes more"},
     {.path = "compute.shared",
@@ -132,11 +133,14 @@ static double number_at(const tr_config *config, const char *group, const char *
     return tr__config_number(config, path);
 }
 
+static double rate_or(const tr_config *config, const char *path, double fallback) {
+    return tr__config_is_set(config, path) ? tr__config_number(config, path) : fallback;
+}
+
 static void read_rates(const tr_config *config, tr_machine *m) {
     m->flops = tr__config_number(config, "compute.flops");
-    m->half_flops = tr__config_is_set(config, "compute.half")
-                        ? tr__config_number(config, "compute.half")
-                        : m->flops;
+    m->half_flops = rate_or(config, "compute.half", m->flops);
+    m->fp8_flops = rate_or(config, "compute.fp8", m->half_flops);
     m->memory_rate = tr__config_number(config, "compute.bytes");
     m->cache_bytes = (double)tr__config_size(config, "compute.cache.size");
     m->cache_rate = tr__config_number(config, "compute.cache.bytes");

@@ -47,6 +47,9 @@ typedef enum tr_way {
     X(linear)                                                                          \
     X(linear_backward_input)                                                           \
     X(linear_backward_weight)                                                          \
+    X(linear_fp8)                                                                      \
+    X(linear_fp8_backward_input)                                                       \
+    X(linear_fp8_backward_weight)                                                      \
     X(relu)                                                                            \
     X(relu_backward)                                                                   \
     X(residual)
@@ -78,6 +81,7 @@ struct tr_machine {
     bool shared;        // compute and device memory are a node's, not a rank's
     double flops;       // a second, of matrix products in f32
     double half_flops;  // in bf16 or f16
+    double fp8_flops;   // of operands of 8 bits
     double memory_rate; // bytes a second
     // What passes between kernels, and is no larger, moves at cache_rate. 0: no cache.
     double cache_bytes;

@@ -42,6 +42,7 @@ static void write_compute(const tr_machine *m, tr_json_writer *to) {
     tr__json_line(to, 8);
     tr__json_put_digits(to, "flops", m->flops, 4);
     tr__json_put_digits(to, "half", m->half_flops, 4);
+    tr__json_put_digits(to, "fp8", m->fp8_flops, 4);
     tr__json_put_digits(to, "bytes", m->memory_rate, 4);
     tr__json_put_digits(to, "launch", m->launch, 3);
     tr__json_put_bool(to, "shared", m->shared);

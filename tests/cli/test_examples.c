@@ -182,6 +182,30 @@ static void test_single_gpus(void **state) {
     }
 }
 
+// Products in 8 bits go by their own rate: a step of wide layers is faster with them
+// than in bf16.
+static void test_gpus_multiply_8_bits(void **state) {
+    static const char text_json[] = TR_SOURCE_DIR "/examples/text.json";
+    static const char *const machines[] = {
+        "machines/h200.json", "machines/dgx-h100.json", "machines/rtx4090.json"};
+    file_words(state, "text.txt", 30000);
+    for (int m = 0; m < 3; m++) {
+        double seconds[2];
+        for (int fp8 = 0; fp8 < 2; fp8++) {
+            json_t *found = succeed_json(
+                state, LIST("simulate", text_json, "--data", "text.txt", "--machine",
+                            example(machines[m]), "--ranks", "1", "--set",
+                            "device=cuda", "--set", "bf16.enabled=true", "--set",
+                            "model.n_embd=2048", "--set", "model.n_positions=1024",
+                            "--set", "model.n_head=16", "--set",
+                            fp8 ? "fp8.enabled=true" : "fp8.enabled=false", "--json"));
+            seconds[fp8] = json_number_value(json_object_get(found, "seconds"));
+            json_decref(found);
+        }
+        assert_true(seconds[1] > 0 && seconds[1] < seconds[0]);
+    }
+}
+
 // A plan with the CUDA backend's kernels needs neither a GPU nor nvcc. For another
 // machine it may be of several ranks, which the backend does not run yet.
 static void test_gpus_that_are_not_here(void **state) {
@@ -214,6 +238,7 @@ int main(void) {
         TEST(test_digits),
         TEST(test_machines),
         TEST(test_single_gpus),
+        TEST(test_gpus_multiply_8_bits),
         TEST(test_gpus_that_are_not_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

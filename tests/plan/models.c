@@ -18,15 +18,23 @@ static tr_model *make_gpt2(tr_gpt2_config config) {
     return model;
 }
 
-tr_model *test_model_small_gpt2(double dropout) {
+static tr_model *make_two_blocks(int64_t width, double dropout) {
     return make_gpt2((tr_gpt2_config){.n_layer = 2,
-                                      .n_embd = 8,
+                                      .n_embd = width,
                                       .n_head = 2,
                                       .n_positions = 4,
                                       .vocab_size = 11,
                                       .resid_pdrop = dropout,
                                       .embd_pdrop = dropout,
                                       .attn_pdrop = dropout});
+}
+
+tr_model *test_model_small_gpt2(double dropout) {
+    return make_two_blocks(8, dropout);
+}
+
+tr_model *test_model_wide_gpt2(void) {
+    return make_two_blocks(16, 0);
 }
 
 tr_model *test_model_sliced_gpt2(double dropout, int slices) {

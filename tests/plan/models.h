@@ -7,7 +7,9 @@
 
 // GPT-2 of two layers, 8 wide, 2 heads, context 4, 11 words. The caller destroys both.
 tr_model *test_model_small_gpt2(double dropout);
-// The same with its vocabulary in so many slices.
+// The same 16 wide, as a GPU's products of 8 bits need it.
+tr_model *test_model_wide_gpt2(void);
+// The small one with its vocabulary in so many slices.
 tr_model *test_model_sliced_gpt2(double dropout, int slices);
 tr_model *test_model_gpt2(void); // the published 124M shape
 tr_model *test_model_mlp(void);  // 6-7-5-3

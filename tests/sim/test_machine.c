@@ -4,6 +4,7 @@
 #include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,7 +85,7 @@ static void test_values(void **state) {
     assert_int_equal(m->ranks_per_node, 2);
     assert_true(m->shared);
     assert_true(m->flops == 5e11 && m->memory_rate == 20e9 && m->launch == 2e-6);
-    assert_true(m->half_flops == m->flops);
+    assert_true(m->half_flops == m->flops && m->fp8_flops == m->flops);
     assert_true(m->op_launch[TR_RATED_gelu] < 0 && m->op_launch[TR_RATED_relu] == 2);
     assert_true(m->cache_bytes == 1 << 20 && m->cache_rate == 1e11);
     assert_true(m->op_flops[TR_RATED_gelu] == 3e10);
@@ -108,8 +109,9 @@ static void test_printed(void **state) {
     (void)state;
     static const char *const sources[] = {"a \"b\"", "c"};
     tr_machine *m = test_machine(
-        "{" GOOD ", \"half\": 9e11, \"launch\": 2e-6, \"shared\": true, \"cache\": "
-        "{\"size\": 4096, \"bytes\": 1e11}, \"ops\": {\"gelu\": 3e10, \"relu\": 1e10}, "
+        "{" GOOD ", \"half\": 9e11, \"fp8\": 2e12, \"launch\": 2e-6, \"shared\": true, "
+        "\"cache\": {\"size\": 4096, \"bytes\": 1e11}, \"ops\": {\"gelu\": 3e10, "
+        "\"relu\": 1e10}, "
         "\"launches\": {\"gelu\": 0}}, \"memory\": {\"device\": 5, \"nvme\": 7},"
         " \"target\": {\"level\": \"generic\", \"workers\": 3},"
         " \"fingerprint\": \"f\", \"host\": {\"bytes\": 5e10}, \"link\": "
@@ -172,6 +174,36 @@ static void test_roofline(void **state) {
     tr_machine_close(m);
 }
 
+// Products of 8 bits have a rate of their own, that of 16 bits where none is given;
+// what they make of their operands before comes on top.
+static void test_fp8(void **state) {
+    static const char *const rates[] = {"", ", \"fp8\": 400"};
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = test_request(model, 2, 1);
+    request.compute = TR_BF16;
+    request.fp8.enabled = true;
+    tr_plan *plan = test_plan(&request);
+    const tr_program *program = plan->units[0].program->forward;
+    double flops = 2 * 2 * 7 * 6, prepare = 3 * 2 * (12 + 42);
+    assert_true(program->cost.flops == flops && program->cost.prepare == prepare);
+    for (int i = 0; i < 2; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "{\"name\": \"m\", \"ranks_per_node\": 1, \"compute\": {\"flops\": 1,"
+                 " \"half\": 100%s, \"bytes\": 1e3}}",
+                 rates[i]);
+        tr_machine *m = test_machine(text);
+        tr_share one = tr__machine_share(m, 1, 1 << 20);
+        double rate = i == 0 ? 100 : 400;
+        assert_near(tr__program_seconds(&one, program), flops / rate + prepare / 1e3,
+                    1e-12);
+        tr_machine_close(m);
+    }
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
 static void test_examples(void **state) {
     (void)state;
     glob_t files = {0};
@@ -193,7 +225,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wrong_files), cmocka_unit_test(test_no_file),
         cmocka_unit_test(test_values),      cmocka_unit_test(test_printed),
-        cmocka_unit_test(test_roofline),    cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_roofline),    cmocka_unit_test(test_fp8),
+        cmocka_unit_test(test_examples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

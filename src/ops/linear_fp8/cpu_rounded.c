@@ -41,7 +41,7 @@ static bool supports(const tr_op_desc *desc) {
            tr__cpu_kernel(&plain) != NULL;
 }
 
-// Each factor is read twice more, and written.
+// Before the product, each factor is read twice, and written.
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     tr_op_desc plain = tr__fp8_plain_desc(desc);
     const tr_kernel *kernel = tr__cpu_kernel(&plain);
@@ -50,7 +50,7 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
         kernel->cost(&plain, out);
     }
     for (int i = 0; i < TR_FP8_FACTORS; i++) {
-        out->bytes += 3 * (double)tr_tensor_bytes(desc->in[i]);
+        out->prepare += 3 * (double)tr_tensor_bytes(desc->in[i]);
     }
 }
 

@@ -184,13 +184,13 @@ static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
                      tr__target_name(&desc->target));
 }
 
-// Each factor is read twice, and its codes are written and read.
+// Each factor is read twice, and its codes are written, before the product begins.
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     tr_linear_dims d = dims_of(desc);
     tr__linear_cost(desc, d, out);
     for (int i = 0; i < TR_FP8_FACTORS; i++) {
-        out->bytes += (double)tr_tensor_bytes(desc->in[i]) +
-                      2 * (double)tr__fp8_factor_count(desc, i);
+        out->prepare += 2 * (double)tr_tensor_bytes(desc->in[i]) +
+                        (double)tr__fp8_factor_count(desc, i);
     }
 }
 

@@ -64,6 +64,7 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
 const tr_op tr__op_linear_fp8 = {
     .name = "linear_fp8",
     .attr_bytes = sizeof(tr_linear_attr),
+    .flags = TR_OP_FP8,
     .infer = output_infer,
     .backward = backward,
     .recompute_class = {TR_RECOMPUTE_PRODUCT},
@@ -73,6 +74,7 @@ const tr_op tr__op_linear_fp8 = {
 const tr_op tr__op_linear_fp8_backward_input = {
     .name = "linear_fp8_backward_input",
     .attr_bytes = sizeof(tr_linear_attr),
+    .flags = TR_OP_FP8,
     .infer = input_infer,
     .reference = &tr__linear_fp8_backward_input_reference,
 };
@@ -80,6 +82,7 @@ const tr_op tr__op_linear_fp8_backward_input = {
 const tr_op tr__op_linear_fp8_backward_weight = {
     .name = "linear_fp8_backward_weight",
     .attr_bytes = sizeof(tr_linear_attr),
+    .flags = TR_OP_FP8,
     .infer = weight_infer,
     .reference = &tr__linear_fp8_backward_weight_reference,
 };
