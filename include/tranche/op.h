@@ -39,6 +39,7 @@ typedef struct tr_op_desc {
     // first micro-batch writes, the others add).
     uint32_t fresh, accumulate;
     bool inference;   // the plan is one of inference
+    bool packs;       // the plan keeps what the kernel packs (tr_kernel.packed)
     tr_target target; // what will launch it
 } tr_op_desc;
 
@@ -64,6 +65,8 @@ typedef struct tr_launch {
     void *out[TR_OP_OUT_MAX];
     uint32_t accumulate; // bit i: out[i] += instead of =
     void *workspace;     // 64-byte aligned, as many bytes as `workspace` said
+    void *packed;        // likewise; as many as `packed` said
+    bool is_packed;      // an earlier launch has written that, of the same parameter
     const tr_run_context *run;
     // On a discrete device: the backend's queue, on which the kernel is put.
     void *queue;
@@ -77,6 +80,7 @@ typedef struct tr_cost {
     double flops;
     double bytes;   // read and written, each operand once
     double prepare; // bytes read and written before the arithmetic begins
+    double pack;    // the same, where the launch has to write what is packed
 } tr_cost;
 
 // One implementation of one op on one backend. Every function but `launch` and
@@ -88,6 +92,10 @@ typedef struct tr_kernel {
     // Plan time. `*state` is the kernel's own, freed by `release`.
     tr_status (*prepare)(const tr_op_desc *desc, void **state, tr_error *err);
     size_t (*workspace)(const tr_op_desc *desc, const void *state); // bytes
+    // Bytes of what the kernel makes of the op's parameter (tr_op.packed_input), in an
+    // order or a type of its own, where desc->packs. Parameters stay as they are for
+    // many micro-batches: the first launch writes it, and later ones read it.
+    size_t (*packed)(const tr_op_desc *desc, const void *state);
     void (*launch)(const tr_op_desc *desc, void *state, const tr_launch *launch);
     void (*release)(void *state); // NULL-safe
 } tr_kernel;
@@ -191,6 +199,9 @@ struct tr_op {
     // 1 + the input, of the same size, that output 0 may overwrite; 0: none. If nothing
     // reads that input after the op, the plan gives both one place.
     int in_place;
+    // 1 + the input that a kernel may pack (tr_kernel.packed) where it is a parameter;
+    // 0: none.
+    int packed_input;
     // Writes the descriptions of the node's outputs, from those of its inputs.
     // TR_USAGE: shapes or attributes do not fit; the message names them.
     tr_status (*infer)(const tr_op_node *node, tr_tensor_desc *out, int *out_count,

@@ -42,6 +42,9 @@ typedef struct tr_plan_fp8 {
     bool enabled; // only with compute bf16
     // The first and the last so many blocks multiply in bf16.
     int64_t first_blocks_bf16, last_blocks_bf16;
+    // Weights are rounded for every micro-batch. Else what they are rounded to is kept
+    // for all micro-batches of the step, or of a wave where weights come and go.
+    bool repack;
 } tr_plan_fp8;
 
 // A plan is a function of this request alone. Counts are in samples.
@@ -133,6 +136,7 @@ typedef struct tr_plan_request {
 // X(name): the categories of the ledger
 #define TR_LEDGER_LIST(X)                                                              \
     X(parameters)                                                                      \
+    X(packed)                                                                          \
     X(gradients)                                                                       \
     X(optimizer)                                                                       \
     X(activations)                                                                     \

@@ -11,9 +11,12 @@ static const double brief = 0.01; // seconds: no kernel is left out that takes l
 // Seconds: of the kernel that computes beside what moves; and the least that one takes.
 static const double usual = 5e-3, least = 1e-7;
 
-static size_t room(tr_tensor_desc desc) {
-    size_t bytes = desc.dtype == TR_NONE ? 0 : (size_t)tr_tensor_bytes(desc);
+static size_t pages(size_t bytes) {
     return (bytes + TR_MEASURE_PAGE - 1) / TR_MEASURE_PAGE * TR_MEASURE_PAGE;
+}
+
+static size_t room(tr_tensor_desc desc) {
+    return pages(desc.dtype == TR_NONE ? 0 : (size_t)tr_tensor_bytes(desc));
 }
 
 // ---- operands
@@ -49,6 +52,7 @@ static needs needs_of(const tr_instruction *at) {
         need(&at->out[i], at->desc.out[i], &n);
     }
     n.warm += kernel->workspace ? kernel->workspace(&at->desc, at->state) : 0;
+    n.cold += pages((size_t)at->packed_bytes);
     return n;
 }
 
@@ -105,6 +109,12 @@ typedef struct launch_work {
     const tr_instruction *at;
 } launch_work;
 
+static void *cold_place(tr_measuring *m, size_t bytes) {
+    size_t at = m->cold_at + bytes > m->cold_bytes ? 0 : m->cold_at;
+    m->cold_at = at + bytes;
+    return tr__arena_view(m->cold, at, bytes);
+}
+
 // positions: it holds a batch's, which are those of one document a sample: no other
 // documents take longer.
 static void *place_of(tr_measuring *m, const tr_operand *operand, tr_tensor_desc desc,
@@ -120,9 +130,7 @@ static void *place_of(tr_measuring *m, const tr_operand *operand, tr_tensor_desc
         *warm_at += bytes;
         return tr__arena_view(m->warm, at, bytes);
     }
-    at = m->cold_at + bytes > m->cold_bytes ? 0 : m->cold_at;
-    m->cold_at = at + bytes;
-    return tr__arena_view(m->cold, at, bytes);
+    return cold_place(m, bytes);
 }
 
 static void launch(void *what) {
@@ -139,6 +147,8 @@ static void launch(void *what) {
         args.out[i] = place_of(w->m, &at->out[i], at->desc.out[i], false, &warm_at);
     }
     args.workspace = tr__arena_view(w->m->warm, warm_at, 0);
+    args.packed = cold_place(w->m, pages((size_t)at->packed_bytes));
+    args.is_packed = true; // as it is for most micro-batches
     const tr_device_work work = {at->kernel, &at->desc, at->state, &args,
                                  "calibration"};
     tr__measure_put(w->m, &work);

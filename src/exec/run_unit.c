@@ -76,6 +76,10 @@ static tr_launch launch_of(const tr_plan_step *step, const tr_instruction *at,
     if (bases->place[TR_PLACE_TEMP]) {
         launch.workspace = bases->place[TR_PLACE_TEMP] + at->workspace;
     }
+    if (at->packed.place != TR_PLACE_NONE) {
+        launch.packed = resolve(bases, &at->packed);
+        launch.is_packed = !(step->writes & tr__operand_bit(&at->packed));
+    }
     return launch;
 }
 

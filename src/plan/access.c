@@ -157,6 +157,16 @@ static void note_result(finder *f, const tr_instruction *at, int i) {
     note_access(f, access);
 }
 
+// What a kernel has packed: written by the first step that reads it, for all others.
+static void note_packed(finder *f, const tr_instruction *at) {
+    if (at->packed.place != TR_PLACE_NONE) {
+        tr_access access = {.value = value_at(f, &at->packed),
+                            .first = at->packed.offset,
+                            .end = at->packed.offset + at->packed_bytes};
+        note_contribution(f, access, tr__operand_bit(&at->packed));
+    }
+}
+
 static void note_program(finder *f, const tr_program *program) {
     for (size_t i = 0; i < program->count; i++) {
         const tr_instruction *at = &program->instructions[i];
@@ -169,6 +179,7 @@ static void note_program(finder *f, const tr_program *program) {
         for (int k = 0; k < at->desc.out_count; k++) {
             note_result(f, at, k);
         }
+        note_packed(f, at);
     }
     writes(f, TR_SLOT_TEMP);
 }

@@ -45,6 +45,8 @@ static tr_status wrong(const walk *w, const char *what, const region *r) {
         [TR_PLACE_STATE] = "the states",
         [TR_PLACE_LOGITS] = "the logits",
         [TR_PLACE_CACHE] = "the cache",
+        [TR_PLACE_PACKED] = "the packed parameters",
+        [TR_PLACE_PACKED_BACKWARD] = "the backward's packed parameters",
     };
     return tr_fail(w->err, TR_INTERNAL,
                    "plan: unit %s, instruction %zu (%s): [%lld, +%lld) of %s %s",
@@ -108,6 +110,10 @@ static int64_t place_bytes(const walk *w, tr_place place) {
         return unit->state_bytes;
     case TR_PLACE_CACHE:
         return unit->cache_bytes;
+    case TR_PLACE_PACKED:
+        return unit->packed_bytes[0];
+    case TR_PLACE_PACKED_BACKWARD:
+        return unit->packed_bytes[1];
     default:
         return INT64_MAX; // flat buffers: only whole parameters, below
     }
@@ -325,6 +331,24 @@ static tr_status check_apart(const walk *w, int k, const region *result) {
     return same <= 1 ? TR_OK : wrong(w, "is written twice at once", result);
 }
 
+// It is the bytes of one op and parameter alone, whose value stands for them.
+static tr_status check_packed(walk *w) {
+    const tr_instruction *at = w->at;
+    if (at->packed.place == TR_PLACE_NONE) {
+        return TR_OK;
+    }
+    const tr_operand *param = &at->in[at->desc.op->packed_input - 1];
+    region packed = {at->packed.place, 0, at->packed.offset, at->packed_bytes,
+                     param->value};
+    for (size_t i = 0; i < w->count; i++) {
+        if (overlap(&w->held[i], &packed) && !is_same(&w->held[i], &packed)) {
+            return wrong(w, "is packed, and has something else", &packed);
+        }
+    }
+    tr_status status = check_bounds(w, &packed);
+    return status == TR_OK && !find(w, &packed) ? hold(w, packed) : status;
+}
+
 static tr_status run_instruction(walk *w) {
     const tr_instruction *at = w->at;
     region room = workspace_of(at);
@@ -344,6 +368,7 @@ static tr_status run_instruction(walk *w) {
         }
         status = status == TR_OK ? write_result(w, &out) : status;
     }
+    status = status == TR_OK ? check_packed(w) : status;
     return status == TR_OK ? write_result(w, &room) : status;
 }
 

@@ -132,6 +132,7 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
                                   .recompute = r->recomputed_units > 0,
                                   .target = plan->target,
                                   .real = r->compute,
+                                  .packs = r->accumulation_steps > 1 && !r->fp8.repack,
                                   .plan = r};
     tr_tensor_desc inputs[TR_GRAPH_IO_MAX];
     int input_count = 0;

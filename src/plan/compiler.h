@@ -18,6 +18,13 @@ typedef enum tr_variant {
     TR_VARIANT_TRACK,
 } tr_variant;
 
+// What kernels of an op pack of a parameter: the same in all of the unit's programs.
+typedef struct tr_packed_param {
+    const tr_op *op;
+    tr_value param;
+    tr_operand at;
+} tr_packed_param;
+
 typedef struct tr_compiler {
     const tr_compile_request *request;
     tr_unit_program *unit;
@@ -26,6 +33,8 @@ typedef struct tr_compiler {
     tr_value *alias; // [values] the value whose place it shares: most are their own
     int64_t *saved_offset; // [values] in TR_PLACE_SAVED; -1: not there
     int64_t *wave_offset;  // [values] in TR_PLACE_WAVE and TR_PLACE_WAVE_GRAD
+    tr_packed_param *packings;
+    size_t packing_count, packing_capacity;
     tr_error *err;
 } tr_compiler;
 

@@ -38,9 +38,9 @@ static void put_if(tr_json_writer *to, const char *key, int64_t value) {
 // Of each buffer that the step names, offset and bytes.
 static void write_buffers(const tr_plan *plan, const tr_plan_step *step,
                           tr_json_writer *to) {
-    static const char *const slots[TR_SLOTS] = {"input",       "output", "input_grad",
-                                                "output_grad", "saved",  "wave",
-                                                "wave_grad",   "temp",   "norms"};
+    static const char *const slots[TR_SLOTS] = {
+        "input",     "output", "input_grad", "output_grad",     "saved", "wave",
+        "wave_grad", "temp",   "packed",     "packed_backward", "norms"};
     for (int slot = 0; slot < TR_SLOTS; slot++) {
         if (step->buffer[slot] >= 0) {
             const tr_buffer *buffer = &plan->buffers[step->buffer[slot]];

@@ -1,6 +1,7 @@
 #include "plan/compiler.h"
 
 #include "backend/backend.h"
+#include "base/checked.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -14,12 +15,22 @@ static bool is_tied(const tr_compiler *c, tr_value value) {
     return of->kind == TR_VALUE_PARAM && c->graph->params[of->index].shared;
 }
 
+// The parameter that the call's kernel may pack; TR_NO_VALUE: none.
+static tr_value packed_param(const tr_compiler *c, const tr_call *call) {
+    int input = call->op->packed_input - 1;
+    tr_value value = input < 0 ? TR_NO_VALUE : call->in[input];
+    bool param = value != TR_NO_VALUE && c->graph->values[value].kind == TR_VALUE_PARAM;
+    return param ? value : TR_NO_VALUE;
+}
+
 static void describe(const tr_compiler *c, const tr_call *call, tr_op_desc *desc) {
-    *desc = (tr_op_desc){.op = call->op,
-                         .in_count = call->in_count,
-                         .out_count = call->out_count,
-                         .inference = !c->request->train,
-                         .target = c->request->target};
+    *desc =
+        (tr_op_desc){.op = call->op,
+                     .in_count = call->in_count,
+                     .out_count = call->out_count,
+                     .inference = !c->request->train,
+                     .packs = c->request->packs && packed_param(c, call) != TR_NO_VALUE,
+                     .target = c->request->target};
     memcpy(desc->attr, call->attr, sizeof desc->attr);
     for (int i = 0; i < call->in_count; i++) {
         desc->in[i] = tr__value_desc(c, call->in[i]);
@@ -53,11 +64,47 @@ static int64_t add_workspace(tr_draft *d, size_t bytes) {
     return (int64_t)d->temp_count++;
 }
 
+// Where the kernels of this op have what they pack of this parameter.
+static tr_status place_packed(tr_compiler *c, tr_variant variant, tr_value param,
+                              tr_instruction *to) {
+    bool backward = variant == TR_VARIANT_BACKWARD; // and no forward has had it
+    for (size_t i = 0; i < c->packing_count; i++) {
+        const tr_packed_param *known = &c->packings[i];
+        if (known->op == to->desc.op && known->param == param) {
+            to->packed = known->at;
+            return TR_OK;
+        }
+    }
+    if (!tr__grow((void **)&c->packings, &c->packing_capacity, c->packing_count + 1,
+                  sizeof *c->packings)) {
+        return tr_fail(c->err, TR_MEMORY, "no memory for the program of unit %s",
+                       c->unit->kind);
+    }
+    int64_t *end = &c->unit->packed_bytes[backward];
+    to->packed =
+        (tr_operand){.place = backward ? TR_PLACE_PACKED_BACKWARD : TR_PLACE_PACKED,
+                     .offset = *end,
+                     .value = TR_NO_VALUE};
+    *end += tr__round_up(to->packed_bytes, TR_ALIGNMENT);
+    c->packings[c->packing_count++] = (tr_packed_param){to->desc.op, param, to->packed};
+    return TR_OK;
+}
+
+static tr_status pack(tr_compiler *c, tr_variant variant, const tr_call *call,
+                      tr_instruction *to) {
+    bool packs = to->desc.packs && to->kernel->packed;
+    to->packed_bytes = packs ? (int64_t)to->kernel->packed(&to->desc, to->state) : 0;
+    return to->packed_bytes > 0 ? place_packed(c, variant, packed_param(c, call), to)
+                                : TR_OK;
+}
+
 static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *call) {
     tr_instruction *to = &d->program->instructions[d->program->count];
     size_t workspace = 0;
     *to = (tr_instruction){.accumulate = call->accumulate, .first = call->first};
     describe(c, call, &to->desc);
+    // An evaluation has one micro-batch: its kernels pack into their workspace.
+    to->desc.packs = to->desc.packs && d->variant != TR_VARIANT_EVALUATE;
     to->kernel = tr__kernel_find(&to->desc);
     if (!to->kernel) {
         return tr_fail(c->err, TR_USAGE,
@@ -87,12 +134,17 @@ static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *cal
         workspace = to->kernel->workspace(&to->desc, to->state);
     }
     to->workspace = add_workspace(d, workspace);
+    tr_status packed = pack(c, d->variant, call, to);
+    if (packed != TR_OK) {
+        return packed;
+    }
     if (to->kernel->cost) {
         tr_cost cost = {0};
         to->kernel->cost(&to->desc, &cost);
         d->program->cost.flops += cost.flops;
         d->program->cost.bytes += cost.bytes;
         d->program->cost.prepare += cost.prepare;
+        d->program->cost.pack += cost.pack;
     }
     d->program->count++;
     return TR_OK;
@@ -185,6 +237,15 @@ uint32_t tr__program_flats(const tr_program *program, tr_place place) {
         }
     }
     return flats;
+}
+
+bool tr__program_packs(const tr_program *program, tr_place place) {
+    for (size_t i = 0; i < program->count; i++) {
+        if (is_at(&program->instructions[i].packed, place)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 const tr_operand *tr__program_result(const tr_program *program, size_t at,

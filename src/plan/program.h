@@ -26,6 +26,8 @@ typedef enum tr_place {
     TR_PLACE_STATE,       // the unit's states
     TR_PLACE_LOGITS,      // inference: the logits
     TR_PLACE_CACHE,       // inference: what the unit keeps of earlier positions
+    TR_PLACE_PACKED,      // what kernels have packed of the unit's parameters: those of
+    TR_PLACE_PACKED_BACKWARD, // forward ops, and those that only the backward has
     TR_PLACE_COUNT
 } tr_place;
 
@@ -45,7 +47,9 @@ typedef struct tr_instruction {
     const tr_kernel *kernel;
     void *state; // the kernel's, from `prepare`
     tr_operand in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
-    int64_t workspace;   // offset in TR_PLACE_TEMP
+    int64_t workspace; // offset in TR_PLACE_TEMP
+    tr_operand packed; // TR_PLACE_NONE: the kernel packs nothing
+    int64_t packed_bytes;
     uint32_t accumulate; // always
     uint32_t first;      // unless the step writes them (graph.h, tr_call.first)
 } tr_instruction;
@@ -82,6 +86,7 @@ typedef struct tr_unit_program {
     int64_t *state_offset;                       // [graph->state_count] bytes
     int64_t state_bytes;                         // of the unit
     int64_t logits_bytes;
+    int64_t packed_bytes[2];  // of the unit: forward ops', and the backward's
     int64_t cache_bytes;      // of the unit
     int64_t cache_room;       // positions of its smallest cache; INT64_MAX: none
     tr_program_param *params; // [graph->param_count]
@@ -105,6 +110,7 @@ typedef struct tr_compile_request {
     tr_target target;            // of all kernels
     tr_dtype real;               // f32, bf16 or f16: what units compute in
     bool fp8;                    // and whether the unit multiplies in 8 bits
+    bool packs;                  // kernels keep what they make of parameters
     const tr_plan_request *plan; // says what is frozen; NULL: nothing
     bool input_fixed[TR_GRAPH_IO_MAX]; // of its inputs: nothing trained leads to
                                        // it
@@ -129,6 +135,8 @@ const tr_operand *tr__program_result(const tr_program *program, size_t at,
                                      const tr_tensor_desc **desc);
 bool tr__program_repeats(const tr_program *program, size_t at,
                          const tr_operand *result);
+// Does one of its kernels keep something in the place, TR_PLACE_PACKED or ..._BACKWARD?
+bool tr__program_packs(const tr_program *program, tr_place place);
 // The gradients of the unit's own flat buffer that a segment's backward makes, one
 // after the other: `next`: 0 at first; NULL: no more. *count: f32 elements.
 const tr_operand *tr__unit_gradient(const tr_unit_program *unit, int segment,

@@ -96,6 +96,8 @@ tr_slot tr__place_slot(tr_place place) {
         [TR_PLACE_WAVE] = 1 + TR_SLOT_WAVE,
         [TR_PLACE_WAVE_GRAD] = 1 + TR_SLOT_WAVE_GRAD,
         [TR_PLACE_TEMP] = 1 + TR_SLOT_TEMP,
+        [TR_PLACE_PACKED] = 1 + TR_SLOT_PACKED,
+        [TR_PLACE_PACKED_BACKWARD] = 1 + TR_SLOT_PACKED_BACKWARD,
     };
     return (tr_slot)(slots[place] > 0 ? slots[place] - 1 : TR_SLOTS);
 }

@@ -131,6 +131,8 @@ typedef enum tr_slot {
     TR_SLOT_WAVE,
     TR_SLOT_WAVE_GRAD,
     TR_SLOT_TEMP,
+    TR_SLOT_PACKED, // what kernels have packed of the unit's parameters, until these
+    TR_SLOT_PACKED_BACKWARD, // are brought again: forward ops' and the backward's
     TR_SLOT_NORMS, // direction_norms: what each rank measures; update: norms of tensors
     TR_SLOT_PART, // direction_norms, update: where the first part is staged; the others
                   // follow

@@ -382,6 +382,7 @@ tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_uni
     tr__free(c.alias);
     tr__free(c.saved_offset);
     tr__free(c.wave_offset);
+    tr__free(c.packings);
     if (status != TR_OK) {
         tr__unit_program_destroy(c.unit);
         return status;

@@ -22,6 +22,7 @@ typedef struct table {
     int *away;                // [units][micros] a unit's inputs, elsewhere
     int *saved;               // [units][micros]
     int *wave, *wave_grad;    // [units]
+    int *packed, *packed_of;  // [2 units] what was packed; the newest parameters then
     int *param, *part; // [flats] parameters that are there; this rank's part, fetched
     int *grad, *sum;   // gradients that pass; the sums that they are accumulated into
     int *reduced;      // this rank's part of what was reduced
@@ -249,6 +250,38 @@ static void bind(table *t, tr_plan_step *step, const tr_program *program) {
     if (t->status == TR_OK) {
         step->binding = tr__plan_bind(t->plan, &binding, t->err);
         t->status = step->binding < 0 ? TR_MEMORY : TR_OK;
+    }
+}
+
+// The newest of the buffers that have what is packed. Parameters that stay are packed
+// once a step, others each time they are brought.
+static int newest_packed(const table *t, const tr_plan_step *step,
+                         const tr_program *program, tr_place place) {
+    const tr_binding *binding = &t->plan->bindings[step->binding];
+    int newest = 0;
+    for (size_t i = 0; i < program->count && !params_stay(t); i++) {
+        const tr_instruction *at = &program->instructions[i];
+        if (at->packed.place == place) {
+            int of = binding->param[at->in[at->desc.op->packed_input - 1].flat];
+            newest = of > newest ? of : newest;
+        }
+    }
+    return newest;
+}
+
+static void use_packed(table *t, tr_plan_step *step, const tr_program *program) {
+    const tr_unit_program *unit = t->plan->units[step->unit].program;
+    for (int i = 0; i < 2 && t->status == TR_OK; i++) {
+        tr_place place = i == 0 ? TR_PLACE_PACKED : TR_PLACE_PACKED_BACKWARD;
+        int *packed = &t->packed[2 * step->unit + i];
+        int *of = &t->packed_of[2 * step->unit + i];
+        if (tr__program_packs(program, place)) {
+            int newest = newest_packed(t, step, program, place);
+            *packed = *of == newest ? *packed : -1;
+            *of = newest;
+            step->buffer[tr__place_slot(place)] =
+                use(t, packed, TR_LEDGER_packed, unit->packed_bytes[i]);
+        }
     }
 }
 
@@ -531,6 +564,7 @@ static void use_all(table *t, tr_plan_step *step) {
     }
     if (program) {
         bind(t, step, program);
+        use_packed(t, step, program);
         use_temp(t, step, program->temp_bytes);
         t->plan->flops += t->kind == TR_SEQUENCE_EVALUATE ? 0 : program->cost.flops;
     }
@@ -551,7 +585,7 @@ static bool make_table(table *t, int **block) {
     size_t units = (size_t)t->plan->unit_count, flats = t->plan->flat_count;
     size_t micros = (size_t)t->micros;
     int *next =
-        tr__calloc((5 * units + 2) * micros + 2 * units + 8 * flats, sizeof *next);
+        tr__calloc((5 * units + 2) * micros + 6 * units + 8 * flats, sizeof *next);
     *block = next;
     if (!next) {
         return false;
@@ -562,6 +596,8 @@ static bool make_table(table *t, int **block) {
     t->saved = take(&next, units * micros);
     t->wave = take(&next, units);
     t->wave_grad = take(&next, units);
+    t->packed = take(&next, 2 * units);
+    t->packed_of = take(&next, 2 * units);
     t->param = take(&next, flats);
     t->part = take(&next, flats);
     t->reduced = take(&next, flats);

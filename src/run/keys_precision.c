@@ -103,6 +103,11 @@ static const tr_key keys[] = {
      .doc =
          "products of the blocks' linear layers take operands of 8 bits, all else is "
          "bf16"},
+    {.path = "fp8.repack_weights",
+     SETTING(fp8.repack),
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .doc = "weights are rounded for every micro-batch, and not kept"},
     {.path = "fp8.recipe",
      .types = TR_KEY_TEXT,
      .status = TR_KEY_NOT_YET,

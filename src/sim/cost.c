@@ -103,6 +103,23 @@ double tr__kernel_seconds(const tr_share *share, const tr_instruction *instructi
            fmax(seconds, memory_seconds(share, touched_by(instruction, cost.bytes)));
 }
 
+// What the kernels of a step have to pack, because it is the first that reads it.
+static double pack_seconds(const tr_share *share, const tr_plan_step *step,
+                           const tr_program *program) {
+    double bytes = 0;
+    for (size_t i = 0; i < program->count; i++) {
+        const tr_instruction *at = &program->instructions[i];
+        bool packs = at->packed.place != TR_PLACE_NONE &&
+                     step->writes & tr__operand_bit(&at->packed);
+        tr_cost cost = {0};
+        if (packs && at->kernel->cost) {
+            at->kernel->cost(&at->desc, &cost);
+        }
+        bytes += cost.pack;
+    }
+    return bytes > 0 ? memory_seconds(share, (touched){bytes, 0}) : 0;
+}
+
 double tr__program_seconds(const tr_share *share, const tr_program *program) {
     double seconds = 0;
     for (size_t i = 0; i < program->count; i++) {
@@ -126,7 +143,7 @@ double tr__step_seconds(const tr_share *share, const tr_plan *plan,
                         const tr_plan_step *step) {
     const tr_program *program = tr__step_program(plan, step, TR_SEQUENCE_TRAIN);
     if (program) {
-        return tr__program_seconds(share, program);
+        return tr__program_seconds(share, program) + pack_seconds(share, step, program);
     }
     tr_reach reach = tr__step_reach(plan, step);
     double bytes = tr__step_bytes(plan, step) - (double)(reach.read + reach.written);

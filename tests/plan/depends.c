@@ -3,6 +3,9 @@
 #include "plan/flat_launch.h"
 
 static bool writes(const tr_plan_step *step, int slot) {
+    if (slot == TR_SLOT_PACKED || slot == TR_SLOT_PACKED_BACKWARD) {
+        return step->writes & tr__slot_bit((tr_slot)slot);
+    }
     switch (step->kind) {
     case TR_STEP_forward:
         return slot == TR_SLOT_OUTPUT || slot == TR_SLOT_SAVED ||

@@ -115,5 +115,6 @@ tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
     r.discrete = discrete;
     r.fp8.enabled = r.compute == TR_BF16 && one_in(&d, 2);
     r.fp8.first_blocks_bf16 = draw(&d, 2);
+    r.fp8.repack = one_in(&d, 3);
     return r;
 }

@@ -525,6 +525,7 @@ static bool touches(const tr_plan *plan, const tr_plan_step *step,
         for (int k = 0; k < at->desc.out_count; k++) {
             found = found || (int)tr__place_slot(at->out[k].place) == slot;
         }
+        found = found || (int)tr__place_slot(at->packed.place) == slot;
     }
     return found || (slot == TR_SLOT_TEMP && step->buffer[slot] >= 0);
 }

@@ -184,8 +184,8 @@ static void test_fp8(void **state) {
     request.compute = TR_BF16;
     request.fp8.enabled = true;
     tr_plan *plan = test_plan(&request);
-    const tr_program *program = plan->units[0].program->forward;
-    double flops = 2 * 2 * 7 * 6, prepare = 3 * 2 * (12 + 42);
+    const tr_program *program = plan->units[1].program->forward;
+    double flops = 2 * 2 * 5 * 7, prepare = 3 * 2 * (14 + 35);
     assert_true(program->cost.flops == flops && program->cost.prepare == prepare);
     for (int i = 0; i < 2; i++) {
         char text[256];
@@ -200,6 +200,34 @@ static void test_fp8(void **state) {
                     1e-12);
         tr_machine_close(m);
     }
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
+// What is packed of the weight takes the first micro-batch's time alone.
+static void test_packed(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = test_request(model, 2, 2);
+    request.compute = TR_BF16;
+    request.fp8.enabled = true;
+    request.wave = 1;
+    tr_plan *plan = test_plan(&request);
+    tr_machine *m = test_machine("{\"name\": \"m\", \"ranks_per_node\": 1, "
+                                 "\"compute\": {\"flops\": 1, \"bytes\": 1e3}}");
+    tr_share one = tr__machine_share(m, 1, 1 << 20);
+    const tr_program *program = plan->units[0].program->forward;
+    double pack = 3 * 2 * 42, seconds[2] = {0, 0};
+    assert_true(program->cost.pack == pack && program->cost.prepare == 3 * 2 * 12);
+    const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
+    for (size_t i = 0; i < sequence->count; i++) {
+        const tr_plan_step *step = &sequence->steps[i];
+        if (step->kind == TR_STEP_forward && step->unit == 0) {
+            seconds[step->micro] = tr__step_seconds(&one, plan, step);
+        }
+    }
+    assert_near(seconds[0] - seconds[1], pack / 1e3, 1e-9);
+    tr_machine_close(m);
     tr_plan_destroy(plan);
     tr_model_destroy(model);
 }
@@ -226,7 +254,7 @@ int main(void) {
         cmocka_unit_test(test_wrong_files), cmocka_unit_test(test_no_file),
         cmocka_unit_test(test_values),      cmocka_unit_test(test_printed),
         cmocka_unit_test(test_roofline),    cmocka_unit_test(test_fp8),
-        cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_packed),      cmocka_unit_test(test_examples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static bool supports(const tr_op_desc *desc) {
            tr__cpu_kernel(&plain) != NULL;
 }
 
-// Before the product, each factor is read twice, and written.
+// Before the product, each factor is read twice, and written; what is kept, only once.
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     tr_op_desc plain = tr__fp8_plain_desc(desc);
     const tr_kernel *kernel = tr__cpu_kernel(&plain);
@@ -50,7 +50,8 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
         kernel->cost(&plain, out);
     }
     for (int i = 0; i < TR_FP8_FACTORS; i++) {
-        out->prepare += 3 * (double)tr_tensor_bytes(desc->in[i]);
+        *(i >= tr__fp8_factors_passing(desc) ? &out->pack : &out->prepare) +=
+            3 * (double)tr_tensor_bytes(desc->in[i]);
     }
 }
 
@@ -81,13 +82,22 @@ static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
     return status;
 }
 
-// The copies, then what the product takes. Before that is needed, its memory has the
-// largest values that the threads found.
+// The copies that nobody keeps, then what the product takes. Before that is needed, its
+// memory has the largest values that the threads found.
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     const product *p = state;
     size_t own = p->kernel->workspace ? p->kernel->workspace(&p->desc, p->state) : 0;
     size_t found = (size_t)p->threads * LINE;
-    return tr__fp8_copy_at(desc, TR_FP8_FACTORS) + (own > found ? own : found);
+    return tr__fp8_copy_at(desc, tr__fp8_factors_passing(desc)) +
+           (own > found ? own : found);
+}
+
+// The weight's copy.
+static size_t packed(const tr_op_desc *desc, const void *state) {
+    (void)state;
+    return tr__fp8_factors_passing(desc) < TR_FP8_FACTORS
+               ? (size_t)tr_tensor_bytes(desc->in[TR_FP8_FACTORS - 1])
+               : 0;
 }
 
 // Element `at` of a tensor.
@@ -114,32 +124,37 @@ static uint32_t largest_bits(const product *p, int factor, const void *x, int64_
     return largest;
 }
 
-static void round_factor(const product *p, tr_fp8 format, int factor,
-                         tr_fp8_scale scale, const void *x, char *to) {
-    int64_t count = tr__fp8_factor_count(&p->desc, factor);
+// scratch: memory for the search of the largest value
+static void round_factor(const product *p, const tr_op_desc *desc,
+                         const tr_launch *launch, int factor, char *scratch, char *to) {
+    tr_fp8 format = tr__fp8_factor_format(desc, factor);
+    const char *x = launch->in[factor];
+    uint32_t largest =
+        largest_bits(p, factor, x, tr__fp8_factor_there(desc, factor, launch), scratch);
+    tr_fp8_scale scale = tr__fp8_scale_of(format, largest);
+    int64_t count = tr__fp8_factor_count(desc, factor);
     int threads = tr__threads_for(count, ROUNDING_WEIGHT, p->threads);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int t = 0; t < threads; t++) {
         tr_range r = tr__range_part(count, LINE, t, threads);
-        const char *from = element(&p->desc, factor, x, r.begin);
-        p->rounding->round(format, scale, from, r.end - r.begin,
-                           to + (from - (const char *)x));
+        const char *from = element(desc, factor, x, r.begin);
+        p->rounding->round(format, scale, from, r.end - r.begin, to + (from - x));
     }
 }
 
 static void launch_rounded(const tr_op_desc *desc, void *state,
                            const tr_launch *launch) {
     const product *p = state;
+    int passing = tr__fp8_factors_passing(desc);
     tr_launch same = *launch;
     char *copies = launch->workspace;
-    same.workspace = copies + tr__fp8_copy_at(desc, TR_FP8_FACTORS);
+    same.workspace = copies + tr__fp8_copy_at(desc, passing);
     for (int i = 0; i < TR_FP8_FACTORS; i++) {
-        tr_fp8 format = tr__fp8_factor_format(desc, i);
-        char *copy = copies + tr__fp8_copy_at(desc, i);
-        uint32_t largest = largest_bits(
-            p, i, launch->in[i], tr__fp8_factor_there(desc, i, launch), same.workspace);
-        round_factor(p, format, i, tr__fp8_scale_of(format, largest), launch->in[i],
-                     copy);
+        bool kept = i >= passing;
+        char *copy = kept ? launch->packed : copies + tr__fp8_copy_at(desc, i);
+        if (!kept || !launch->is_packed) {
+            round_factor(p, desc, launch, i, same.workspace, copy);
+        }
         same.in[i] = copy;
     }
     p->kernel->launch(&p->desc, p->state, &same);
@@ -151,6 +166,7 @@ const tr_kernel tr__linear_fp8_kernel = {
     .cost = cost,
     .prepare = prepare,
     .workspace = workspace,
+    .packed = packed,
     .launch = launch_rounded,
     .release = release,
 };

@@ -16,11 +16,11 @@ enum {
     LARGEST_BLOCKS = 512, // of the search for the largest value
 };
 
-// What lies before the codes, TR_FP8_ALIGNMENT bytes.
-typedef struct scales {
-    uint32_t largest[TR_FP8_FACTORS];
-    float back[TR_FP8_FACTORS];
-} scales;
+// What lies before the codes of a factor, TR_FP8_ALIGNMENT bytes.
+typedef struct scale {
+    uint32_t largest;
+    float back;
+} scale;
 
 static bool is_output(const tr_op_desc *desc) {
     return desc->op == &tr__op_linear_fp8;
@@ -55,28 +55,50 @@ static codes codes_of(const tr_op_desc *desc, int factor) {
     return c;
 }
 
-static size_t codes_at(const tr_op_desc *desc, int factor) {
-    int64_t at = TR_FP8_ALIGNMENT;
-    for (int i = 0; i < factor; i++) {
-        at +=
-            tr__ceil_div(codes_of(desc, i).bytes, TR_FP8_ALIGNMENT) * TR_FP8_ALIGNMENT;
-    }
-    return (size_t)at;
+// Bytes of a factor's codes, with its scale before them.
+static size_t factor_bytes(const tr_op_desc *desc, int factor) {
+    return (size_t)(TR_FP8_ALIGNMENT +
+                    tr__round_up(codes_of(desc, factor).bytes, TR_FP8_ALIGNMENT));
 }
 
 static size_t workspace(const tr_op_desc *desc, const void *state) {
+    size_t bytes = 0;
     (void)state;
-    return codes_at(desc, TR_FP8_FACTORS);
+    for (int i = 0; i < tr__fp8_factors_passing(desc); i++) {
+        bytes += factor_bytes(desc, i);
+    }
+    return bytes;
+}
+
+static size_t packed(const tr_op_desc *desc, const void *state) {
+    (void)state;
+    return tr__fp8_factors_passing(desc) < TR_FP8_FACTORS
+               ? factor_bytes(desc, TR_FP8_FACTORS - 1)
+               : 0;
+}
+
+static scale *scale_at(const tr_op_desc *desc, const tr_launch *launch, int factor) {
+    char *at =
+        factor < tr__fp8_factors_passing(desc) ? launch->workspace : launch->packed;
+    for (int i = 0; i < factor && at != launch->packed; i++) {
+        at += factor_bytes(desc, i);
+    }
+    return (scale *)(void *)at;
+}
+
+static uint8_t *codes_at(const tr_op_desc *desc, const tr_launch *launch, int factor) {
+    return (uint8_t *)scale_at(desc, launch, factor) + TR_FP8_ALIGNMENT;
 }
 
 static void find_largest(const tr_op_desc *desc, const tr_launch *launch, int factor) {
-    scales *s = launch->workspace;
+    scale *s = scale_at(desc, launch, factor);
     tr_cuda_fp8_largest_args args = {.x = launch->in[factor],
                                      .count =
                                          tr__fp8_factor_there(desc, factor, launch),
-                                     .largest = &s->largest[factor],
+                                     .largest = &s->largest,
                                      .real = (int32_t)desc->in[factor].dtype};
     int64_t blocks = tr__ceil_div(args.count, TR_CUDA_THREADS);
+    tr__cuda_clear(launch, s, sizeof *s);
     tr__cuda_launch(
         launch, &tr__cuda_function_fp8_largest,
         tr__cuda_blocks(tr__min_i64(blocks, LARGEST_BLOCKS), TR_CUDA_THREADS), &args,
@@ -84,19 +106,19 @@ static void find_largest(const tr_op_desc *desc, const tr_launch *launch, int fa
 }
 
 static void round_factor(const tr_op_desc *desc, const tr_launch *launch, int factor) {
-    scales *s = launch->workspace;
+    scale *s = scale_at(desc, launch, factor);
     codes c = codes_of(desc, factor);
-    tr_cuda_fp8_round_args args = {
-        .x = launch->in[factor],
-        .rows = c.rows,
-        .width = c.width,
-        .largest = &s->largest[factor],
-        .to = (uint8_t *)launch->workspace + codes_at(desc, factor),
-        .to_row = c.row,
-        .back = &s->back[factor],
-        .real = (int32_t)desc->in[factor].dtype,
-        .format = (int32_t)tr__fp8_factor_format(desc, factor),
-        .transposed = c.transposed};
+    tr_cuda_fp8_round_args args = {.x = launch->in[factor],
+                                   .rows = c.rows,
+                                   .width = c.width,
+                                   .largest = &s->largest,
+                                   .to = codes_at(desc, launch, factor),
+                                   .to_row = c.row,
+                                   .back = &s->back,
+                                   .real = (int32_t)desc->in[factor].dtype,
+                                   .format =
+                                       (int32_t)tr__fp8_factor_format(desc, factor),
+                                   .transposed = c.transposed};
     int64_t rows = c.transposed ? c.row : c.rows;
     int64_t columns = c.transposed ? c.width : c.row;
     tr_cuda_grid grid = {
@@ -109,41 +131,40 @@ static void round_factor(const tr_op_desc *desc, const tr_launch *launch, int fa
 
 // Of the weight's gradient as it is laid out, whose rows are x's columns or dy's.
 static void multiply(const tr_op_desc *desc, const tr_launch *launch) {
-    const scales *s = launch->workspace;
     tr_linear_dims d = dims_of(desc);
     bool swapped = is_weight(desc) && d.layout == TR_WEIGHT_IN_OUT;
     int a = swapped ? 1 : 0, b = 1 - a;
     codes first = codes_of(desc, a), second = codes_of(desc, b);
     int64_t n = second.bytes / second.row;
-    tr__cuda_multiply(
-        launch,
-        &(tr_cuda_product){.m = first.bytes / first.row,
-                           .n = n,
-                           .k = first.row,
-                           .a = (const uint8_t *)launch->workspace + codes_at(desc, a),
-                           .b = (const uint8_t *)launch->workspace + codes_at(desc, b),
-                           .c = launch->out[0],
-                           .c_real = desc->out[0].dtype,
-                           .a_row = first.row,
-                           .b_row = second.row,
-                           .c_row = n,
-                           .b_transposed = true,
-                           .beta = launch->accumulate & 1,
-                           .fp8 = true,
-                           .a_format = tr__fp8_factor_format(desc, a),
-                           .b_format = tr__fp8_factor_format(desc, b),
-                           .a_scale = &s->back[a],
-                           .b_scale = &s->back[b]});
+    tr__cuda_multiply(launch,
+                      &(tr_cuda_product){.m = first.bytes / first.row,
+                                         .n = n,
+                                         .k = first.row,
+                                         .a = codes_at(desc, launch, a),
+                                         .b = codes_at(desc, launch, b),
+                                         .c = launch->out[0],
+                                         .c_real = desc->out[0].dtype,
+                                         .a_row = first.row,
+                                         .b_row = second.row,
+                                         .c_row = n,
+                                         .b_transposed = true,
+                                         .beta = launch->accumulate & 1,
+                                         .fp8 = true,
+                                         .a_format = tr__fp8_factor_format(desc, a),
+                                         .b_format = tr__fp8_factor_format(desc, b),
+                                         .a_scale = &scale_at(desc, launch, a)->back,
+                                         .b_scale = &scale_at(desc, launch, b)->back});
 }
 
 static void launch_product(const tr_op_desc *desc, void *state,
                            const tr_launch *launch) {
     (void)state;
     bool relu = tr__linear_attr(desc).activation == TR_ACTIVATION_RELU;
-    tr__cuda_clear(launch, launch->workspace, sizeof(scales));
     for (int i = 0; i < TR_FP8_FACTORS; i++) {
-        find_largest(desc, launch, i);
-        round_factor(desc, launch, i);
+        if (i < tr__fp8_factors_passing(desc) || !launch->is_packed) {
+            find_largest(desc, launch, i);
+            round_factor(desc, launch, i);
+        }
     }
     multiply(desc, launch);
     if (is_output(desc) && (launch->in[2] || relu)) {
@@ -184,13 +205,15 @@ static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
                      tr__target_name(&desc->target));
 }
 
-// Each factor is read twice, and its codes are written, before the product begins.
+// Each factor is read twice, and its codes are written, before the product begins; of
+// what is kept, only once.
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     tr_linear_dims d = dims_of(desc);
     tr__linear_cost(desc, d, out);
     for (int i = 0; i < TR_FP8_FACTORS; i++) {
-        out->prepare += 2 * (double)tr_tensor_bytes(desc->in[i]) +
-                        (double)tr__fp8_factor_count(desc, i);
+        *(i < tr__fp8_factors_passing(desc) ? &out->prepare : &out->pack) +=
+            2 * (double)tr_tensor_bytes(desc->in[i]) +
+            (double)tr__fp8_factor_count(desc, i);
     }
 }
 
@@ -199,6 +222,7 @@ static const tr_kernel product = {.name = "linear_fp8.cuda",
                                   .cost = cost,
                                   .prepare = prepare,
                                   .workspace = workspace,
+                                  .packed = packed,
                                   .launch = launch_product};
 
 const tr_cuda_kernels tr__cuda_kernels_linear_fp8[] = {

@@ -19,6 +19,13 @@ static inline bool tr__fp8_factor_is_weight(const tr_op_desc *desc, int factor) 
     return desc->op != &tr__op_linear_fp8_backward_weight && factor == 1;
 }
 
+// Factors that are rounded into the workspace. The weight is the last one: where the
+// plan keeps what is made of it, it has its place there.
+static inline int tr__fp8_factors_passing(const tr_op_desc *desc) {
+    bool kept = desc->packs && tr__fp8_factor_is_weight(desc, TR_FP8_FACTORS - 1);
+    return kept ? TR_FP8_FACTORS - 1 : TR_FP8_FACTORS;
+}
+
 // Elements of the factor, and those of the samples that are there, which are the first.
 static inline int64_t tr__fp8_factor_count(const tr_op_desc *desc, int factor) {
     return tr_shape_count(desc->in[factor].shape);

@@ -75,6 +75,7 @@ const tr_op tr__op_linear_fp8_backward_input = {
     .name = "linear_fp8_backward_input",
     .attr_bytes = sizeof(tr_linear_attr),
     .flags = TR_OP_FP8,
+    .packed_input = 1 + 1,
     .infer = input_infer,
     .reference = &tr__linear_fp8_backward_input_reference,
 };

@@ -161,6 +161,24 @@ static void touch_cache(tr_proof *p, const tr_touch *touch) {
     }
 }
 
+// The step that does not read what others have packed packs it again, which is the
+// same.
+static void touch_packed(tr_proof *p, const tr_touch *touch) {
+    bool backward = touch->place == TR_PLACE_PACKED_BACKWARD;
+    tr_slot slot = tr__place_slot(touch->place);
+    const tr_meaning packed = {.kind = TR_MEANS_PACKED,
+                               .of = p->step->unit,
+                               .index = backward,
+                               .version = p->version};
+    tr_bytes bytes = block(p, slot, unit_of(p)->packed_bytes[backward]);
+    bytes = (tr_bytes){bytes.buffer, touch->first, touch->end};
+    if (bytes.buffer >= 0 && adds_to(p, touch, tr__slot_bit(slot))) {
+        tr__bytes_read(p, bytes, &packed);
+    } else if (bytes.buffer >= 0) {
+        tr__bytes_write(p, bytes, &packed);
+    }
+}
+
 static void touch(tr_proof *p, const tr_touch *touch) {
     const tr_meaning logits = {.kind = TR_MEANS_LOGITS};
     switch (touch->place) {
@@ -181,6 +199,10 @@ static void touch(tr_proof *p, const tr_touch *touch) {
         break;
     case TR_PLACE_CACHE:
         touch_cache(p, touch);
+        break;
+    case TR_PLACE_PACKED:
+    case TR_PLACE_PACKED_BACKWARD:
+        touch_packed(p, touch);
         break;
     case TR_PLACE_LOGITS:
         tr__bytes_write(p, (tr_bytes){p->plan->logits, touch->first, touch->end},

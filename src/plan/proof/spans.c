@@ -6,10 +6,17 @@
 #include "plan/residency.h"
 
 tr_bytes tr__slot_bytes(tr_proof *p, tr_slot slot, int64_t bytes, tr_space space) {
-    static const char *const names[TR_SLOTS] = {
-        "input",           "output",         "input gradient",
-        "output gradient", "saved",          "wave",
-        "wave gradient",   "working memory", "norms"};
+    static const char *const names[TR_SLOTS] = {"input",
+                                                "output",
+                                                "input gradient",
+                                                "output gradient",
+                                                "saved",
+                                                "wave",
+                                                "wave gradient",
+                                                "working memory",
+                                                "packed parameters",
+                                                "backward's packed parameters",
+                                                "norms"};
     const char *name = slot < TR_SLOT_PART
                            ? names[slot]
                            : tr__part_name((tr_part)(slot - TR_SLOT_PART));

@@ -38,14 +38,13 @@ static bool is_known(const tr_touches *touches, const tr_touch *touch) {
     return false;
 }
 
-static void note(builder *b, const tr_operand *operand, tr_tensor_desc desc,
-                 tr_touch touch) {
+static void note(builder *b, const tr_operand *operand, int64_t bytes, tr_touch touch) {
     tr_touches *to = b->touches;
     to->places |= 1u << operand->place;
     touch.place = operand->place;
     touch.flat = operand->flat;
     touch.first = operand->offset;
-    touch.end = operand->offset + tr_tensor_bytes(desc);
+    touch.end = operand->offset + bytes;
     if (is_block(operand->place) || is_known(to, &touch) || b->failed) {
         return;
     }
@@ -59,15 +58,17 @@ static void note(builder *b, const tr_operand *operand, tr_tensor_desc desc,
 static void note_instruction(builder *b, const tr_instruction *at) {
     for (int k = 0; k < at->desc.in_count; k++) {
         if (!(at->desc.op->shape_only >> k & 1)) {
-            note(b, &at->in[k], at->desc.in[k], (tr_touch){0});
+            note(b, &at->in[k], tr_tensor_bytes(at->desc.in[k]), (tr_touch){0});
         }
     }
     for (int k = 0; k < at->desc.out_count; k++) {
-        note(b, &at->out[k], at->desc.out[k],
+        note(b, &at->out[k], tr_tensor_bytes(at->desc.out[k]),
              (tr_touch){.result = true,
                         .adds = at->accumulate >> k & 1,
                         .adds_later = at->first >> k & 1});
     }
+    note(b, &at->packed, at->packed_bytes,
+         (tr_touch){.result = true, .adds_later = true});
 }
 
 static void add_program(builder *b, const tr_program *program) {
