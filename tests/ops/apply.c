@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "base/hash.h"
+#include "ops/launch.h"
 
 #include <omp.h>
 #include <setjmp.h>
@@ -53,6 +54,7 @@ static void describe(const test_operands *o, const test_way *way, tr_op_desc *de
         .op = o->op,
         .in_count = o->in_count,
         .out_count = o->out_count,
+        .packs = way->both,
         .target = {.backend = way->backend,
                    .workers = way->threads > 0 ? way->threads : 1,
                    .level = way->isa},
@@ -98,18 +100,22 @@ static const char *launch_checked(const tr_kernel *kernel, const tr_op_desc *des
                                   const test_operands *o) {
     size_t bytes = kernel->workspace ? kernel->workspace(desc, state) : 0;
     test_memory workspace = test_memory_take(bytes);
+    bool packs = desc->packs && kernel->packed;
+    test_memory packed = test_memory_take(packs ? kernel->packed(desc, state) : 0);
     const char *broken = NULL;
     uint64_t before = inputs_hash(o);
     launch->workspace = workspace.data;
-    kernel->launch(desc, state, launch);
+    launch->packed = packed.data;
+    test_launch_prepared(kernel, desc, state, launch);
     if (!all_intact(o->in, o->in_count) || !all_intact(o->out, o->out_count)) {
         broken = "wrote outside of its operands";
-    } else if (!test_memory_intact(&workspace)) {
+    } else if (!test_memory_intact(&workspace) || !test_memory_intact(&packed)) {
         broken = "wrote outside of its workspace";
     } else if (inputs_hash(o) != before) {
         broken = "wrote to an input";
     }
     test_memory_give(&workspace);
+    test_memory_give(&packed);
     return broken;
 }
 

@@ -13,7 +13,8 @@ typedef struct test_way {
     tr_backend_id backend;
     int isa;     // -1: the reference; else the best kernel up to this instruction set
     int threads; // 0: 1
-    bool both;   // prepared for fresh and for accumulating launches alike
+    bool both;   // prepared for fresh and for accumulating launches alike, and to keep
+                 // what it packs
     bool accumulate;       // gradients of inputs start from a random base, not from
                            // nothing
     bool given;            // gradients of outputs that a rule adds to have a value too

@@ -1,5 +1,7 @@
 #include "ops/guarded.h"
 
+#include "base/arena.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -36,14 +38,32 @@ static void fill_guards(unsigned char *block, size_t end, size_t all) {
     }
 }
 
+static const tr_memory_source *source_now;
+
+void test_memory_from(const tr_memory_source *source) {
+    source_now = source;
+}
+
+static void take_block(test_memory *memory, size_t bytes) {
+    tr_error err = {0};
+    if (!source_now) {
+        memory->block = aligned_alloc(64, bytes);
+    } else if (tr__arena_create_from(source_now, "tests", bytes, &memory->arena,
+                                     &err) == TR_OK) {
+        memory->block = tr__arena_view(memory->arena, 0, bytes);
+    }
+    if (!memory->block) {
+        fail_msg("no memory for a test: %s", err.message);
+    }
+}
+
 test_memory test_memory_take(size_t bytes) {
     test_memory memory = {.bytes = bytes};
     if (bytes == 0) {
         return memory;
     }
     size_t all = block_bytes(bytes);
-    memory.block = aligned_alloc(64, all);
-    assert_non_null(memory.block);
+    take_block(&memory, all);
     memory.data = memory.block + GUARD;
     memset(memory.data, FILL, bytes);
     fill_guards(memory.block, GUARD + bytes, all);
@@ -78,6 +98,10 @@ bool test_memory_intact(const test_memory *memory) {
 void test_memory_give(test_memory *memory) {
     if (memory->block) {
         ASAN_UNPOISON_MEMORY_REGION(memory->block, block_bytes(memory->bytes));
+    }
+    if (memory->arena) {
+        tr__arena_destroy(memory->arena);
+    } else {
         free(memory->block);
     }
     *memory = (test_memory){0};

@@ -1,11 +1,11 @@
 #include "ops/launch.h"
 
+#include "backend/backend.h"
 #include "backend/cpu/kernels.h"
+#include "ops/guarded.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
@@ -22,6 +22,40 @@ const tr_kernel *test_kernel(const tr_op *op, int which) {
     return NULL;
 }
 
+// The queue of a discrete device, until it fails.
+static tr_device_queue *queue_now;
+
+static tr_status put(const tr_queue_table *queues, const tr_device_work *work,
+                     tr_error *err) {
+    tr_status status = queue_now ? TR_OK : queues->create(1, &queue_now, err);
+    if (status == TR_OK) {
+        queues->launch(queue_now, work);
+        status = queues->wait(queue_now, queues->mark(queue_now), err);
+    }
+    if (status != TR_OK) {
+        queues->destroy(queue_now);
+        queue_now = NULL;
+    }
+    return status;
+}
+
+void test_launch_prepared(const tr_kernel *kernel, const tr_op_desc *desc, void *state,
+                          const tr_launch *launch) {
+    const tr_queue_table *queues = tr__backend(desc->target.backend)->queues;
+    tr_device_work work = {kernel, desc, state, launch, "a test"};
+    tr_error err = {0};
+    if (!queues) {
+        kernel->launch(desc, state, launch);
+        return;
+    }
+    tr_status status = put(queues, &work, &err);
+    if (launch->failed) {
+        *launch->failed = status;
+    } else if (status != TR_OK) {
+        fail_msg("%s: %s", kernel->name, err.message);
+    }
+}
+
 void test_launch(const tr_kernel *kernel, const tr_op_desc *desc,
                  const tr_launch *launch) {
     tr_run_context run = {.rows = INT64_MAX};
@@ -33,15 +67,11 @@ void test_launch(const tr_kernel *kernel, const tr_op_desc *desc,
     size_t bytes = kernel->workspace ? kernel->workspace(desc, state) : 0;
     tr_launch mine = *launch;
     mine.run = mine.run ? mine.run : &run;
-    if (bytes > 0) {
-        mine.workspace = aligned_alloc(64, (bytes + 63) / 64 * 64);
-        assert_non_null(mine.workspace);
-        memset(mine.workspace, 0xFF, bytes);
-    }
-    kernel->launch(desc, state, &mine);
-    if (bytes > 0) {
-        free(mine.workspace);
-    }
+    test_memory workspace = test_memory_take(bytes);
+    mine.workspace = workspace.data;
+    test_launch_prepared(kernel, desc, state, &mine);
+    assert_true(test_memory_intact(&workspace));
+    test_memory_give(&workspace);
     if (kernel->release) {
         kernel->release(state);
     }

@@ -8,9 +8,15 @@
 // instruction sets'. NULL after the last.
 const tr_kernel *test_kernel(const tr_op *op, int which);
 
-// Prepares, launches and releases; the workspace comes from malloc and starts as NaNs.
-// Fails the test when the kernel does not support `desc`. run: NULL for all zero.
+// Prepares, launches and releases; the workspace starts as NaNs, and nothing around it
+// may be touched. Fails the test when the kernel does not support `desc`. run: NULL for
+// all zero.
 void test_launch(const tr_kernel *kernel, const tr_op_desc *desc,
                  const tr_launch *launch);
+
+// Launches what is prepared, and waits until it is done. Where a queue fails,
+// launch->failed says so; NULL: the test does.
+void test_launch_prepared(const tr_kernel *kernel, const tr_op_desc *desc, void *state,
+                          const tr_launch *launch);
 
 #endif
