@@ -4,6 +4,7 @@
 #include "backend/cuda/kernels.h"
 #include "base/half.h"
 #include "ops/attention/attention.h"
+#include "ops/guarded.h"
 #include "ops/launch.h"
 
 #include <math.h>
@@ -16,6 +17,7 @@
 
 typedef struct shape {
     int64_t batch, heads, pairs, depth, window, positions, room, piece;
+    int64_t first; // position; those before it are in the cache
 } shape;
 
 static int64_t pitch_of(const shape *s) {
@@ -89,13 +91,15 @@ static float *reference(const shape *s, tr_dtype type, const void *qkv) {
     return y;
 }
 
-// Columns of some positions of each sample, as a tensor of their own, or back.
-static void *cut(const shape *s, tr_dtype type, const char *all, int64_t position,
-                 int64_t count, int64_t width) {
-    char *part = take(type, s->batch * count * width);
+// Of some positions of each sample, all columns, as a tensor of their own.
+static test_memory cut(const shape *s, tr_dtype type, const char *all, int64_t position,
+                       int64_t count) {
+    int64_t width = pitch_of(s);
+    test_memory part =
+        test_memory_take((size_t)(s->batch * count * width) * tr_dtype_bytes(type));
     size_t row = (size_t)width * tr_dtype_bytes(type);
     for (int64_t b = 0; b < s->batch; b++) {
-        memcpy(part + (size_t)(b * count) * row,
+        memcpy((char *)part.data + (size_t)(b * count) * row,
                all + (size_t)(b * s->positions + position) * row, (size_t)count * row);
     }
     return part;
@@ -135,26 +139,45 @@ static void check_piece(const shape *s, tr_dtype type, const void *y, const floa
     }
 }
 
-// All positions, some at a time; the last pieces are single ones.
+// What earlier launches would have put into the cache: keys and values of all positions
+// before the first.
+static void fill_cache(const shape *s, tr_dtype type, const void *qkv, void *cache) {
+    int64_t keys = s->heads * s->depth, columns = 2 * s->pairs * s->depth;
+    size_t bytes = tr_dtype_bytes(type);
+    for (int64_t i = 0; i < s->batch * s->first * columns; i++) {
+        int64_t column = i % columns, place = i / columns % s->first;
+        int64_t b = i / columns / s->first, head = column / s->depth;
+        int64_t to = ((b * 2 * s->pairs + head) * s->room + place % s->room) * s->depth;
+        int64_t from = (b * s->positions + place) * pitch_of(s) + keys + column;
+        memcpy((char *)cache + (size_t)(to + column % s->depth) * bytes,
+               (const char *)qkv + (size_t)from * bytes, bytes);
+    }
+}
+
+// All positions from the first on, some at a time; the last pieces are single ones.
 static void check(const shape *s, tr_dtype type) {
     int64_t rows = s->batch * s->positions, width = s->heads * s->depth;
     void *qkv = draw(type, rows * pitch_of(s));
-    void *cache = take(type, s->batch * 2 * s->pairs * s->room * s->depth);
+    test_memory cache = test_memory_take(
+        (size_t)(s->batch * 2 * s->pairs * s->room * s->depth) * tr_dtype_bytes(type));
     float *want = reference(s, type, qkv);
-    for (int64_t position = 0; position < s->positions;) {
+    fill_cache(s, type, qkv, cache.data);
+    for (int64_t position = s->first; position < s->positions;) {
         int64_t count = position + s->piece <= s->positions ? s->piece : 1;
-        void *part = cut(s, type, qkv, position, count, pitch_of(s));
-        void *y = take(type, s->batch * count * width);
+        test_memory part = cut(s, type, qkv, position, count);
+        test_memory y =
+            test_memory_take((size_t)(s->batch * count * width) * tr_dtype_bytes(type));
         tr_status failed = TR_OK;
-        run_piece(s, type, part, cache, y, position, count, &failed);
+        run_piece(s, type, part.data, cache.data, y.data, position, count, &failed);
         assert_int_equal(failed, TR_OK);
-        check_piece(s, type, y, want, position, count);
+        assert_true(test_memory_intact(&y) && test_memory_intact(&cache));
+        check_piece(s, type, y.data, want, position, count);
         position += count;
-        free(part);
-        free(y);
+        test_memory_give(&part);
+        test_memory_give(&y);
     }
     free(qkv);
-    free(cache);
+    test_memory_give(&cache);
     free(want);
 }
 
@@ -166,11 +189,29 @@ static void check_types(const shape *shapes, size_t count) {
     }
 }
 
+// Single positions behind many, in a cache that is cut into parts: shared keys,
+// windows, rings, heads in pieces, samples side by side, parts that have no keys yet,
+// more heads than a block has rows.
+static void one_query_reads_a_long_cache(void **state) {
+    static const shape shapes[] = {
+        {1, 4, 2, 64, 0, 260, 260, 1, 257},   {1, 8, 1, 40, 0, 258, 600, 1, 256},
+        {2, 3, 3, 7, 0, 132, 150, 1, 130},    {1, 2, 1, 136, 0, 194, 200, 1, 192},
+        {1, 6, 2, 32, 100, 262, 270, 1, 260}, {1, 2, 2, 128, 3, 196, 196, 1, 195},
+        {1, 66, 1, 4, 0, 132, 140, 1, 131},   {1, 4, 2, 32, 150, 702, 256, 1, 700},
+    };
+    (void)state;
+    unsetenv("TR_CUDA_DESCENDING");
+    check_types(shapes, sizeof shapes / sizeof *shapes);
+    setenv("TR_CUDA_DESCENDING", "1", 1);
+    check_types(shapes, sizeof shapes / sizeof *shapes);
+    unsetenv("TR_CUDA_DESCENDING");
+}
+
 static void pieces_make_the_whole(void **state) {
     static const shape shapes[] = {
-        {1, 1, 1, 1, 0, 3, 3, 2},     {2, 4, 2, 6, 0, 10, 10, 7},
-        {1, 3, 1, 64, 0, 70, 80, 67}, {1, 2, 1, 33, 5, 68, 68, 66},
-        {1, 2, 2, 136, 0, 5, 5, 3},
+        {1, 1, 1, 1, 0, 3, 3, 2, 0},     {2, 4, 2, 6, 0, 10, 10, 7, 0},
+        {1, 3, 1, 64, 0, 70, 80, 67, 0}, {1, 2, 1, 33, 5, 68, 68, 66, 0},
+        {1, 2, 2, 136, 0, 5, 5, 3, 0},
     };
     (void)state;
     unsetenv("TR_CUDA_DESCENDING");
@@ -183,8 +224,8 @@ static void pieces_make_the_whole(void **state) {
 // Later positions go round in the ring. The window and a piece fill the first one.
 static void a_ring_goes_round(void **state) {
     static const shape shapes[] = {
-        {1, 2, 1, 32, 62, 330, 128, 67},
-        {1, 1, 1, 6, 5, 400, 128, 100},
+        {1, 2, 1, 32, 62, 330, 128, 67, 0},
+        {1, 1, 1, 6, 5, 400, 128, 100, 0},
     };
     (void)state;
     check_types(shapes, sizeof shapes / sizeof *shapes);
@@ -192,24 +233,35 @@ static void a_ring_goes_round(void **state) {
 
 // Positions that the cache has no room for are not written.
 static void a_full_cache_is_refused(void **state) {
-    static const shape s = {1, 2, 1, 4, 0, 6, 6, 2};
-    float qkv[2 * 16] = {0}, y[2 * 8], cache[2 * 6 * 4] = {3};
+    static const shape s = {1, 2, 1, 4, 0, 6, 6, 2, 0};
+    test_memory qkv = test_memory_take(2 * 16 * sizeof(float));
+    test_memory y = test_memory_take(2 * 8 * sizeof(float));
+    test_memory cache = test_memory_take(2 * 6 * 4 * sizeof(float));
     tr_status failed = TR_OK;
     (void)state;
-    run_piece(&s, TR_F32, qkv, cache, y, 5, 2, &failed);
+    memset(cache.data, 0, cache.bytes);
+    run_piece(&s, TR_F32, qkv.data, cache.data, y.data, 5, 2, &failed);
     assert_int_equal(failed, TR_INTERNAL);
-    assert_float_equal(cache[0], 3, 0);
+    for (size_t i = 0; i < cache.bytes; i++) {
+        assert_int_equal(((const char *)cache.data)[i], 0);
+    }
+    test_memory_give(&qkv);
+    test_memory_give(&y);
+    test_memory_give(&cache);
 }
 
 static int open_backend(void **state) {
+    const tr_backend *backend = tr__backend(TR_BACKEND_CUDA);
     tr_error err = {0};
     (void)state;
-    return tr__backend(TR_BACKEND_CUDA)->open(0, &err) == TR_OK ? 0 : -1;
+    test_memory_from(tr__backend_host_memory(backend));
+    return backend->open(0, &err) == TR_OK ? 0 : -1;
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_make_the_whole),
+        cmocka_unit_test(one_query_reads_a_long_cache),
         cmocka_unit_test(a_ring_goes_round),
         cmocka_unit_test(a_full_cache_is_refused),
     };

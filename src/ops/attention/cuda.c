@@ -65,6 +65,7 @@ static tr_cuda_attention attention_of(const operands *o, const tr_launch *launch
         .depth = (int32_t)s->depth,
         .heads = (int32_t)s->heads,
         .group = (int32_t)s->group,
+        .advance = 1,
         .room = INT32_MAX,
         .window = (int32_t)s->window,
         .scale = (float)(1 / sqrt((double)s->depth)),
@@ -78,17 +79,16 @@ static tr_cuda_attention attention_of(const operands *o, const tr_launch *launch
     };
 }
 
-// Launches a pass whose blocks have `heads` heads and, beside the tiles that they go
-// through two by two, `own` tiles of their rows, and `extra` bytes.
+// Launches a pass of so many blocks for each of `heads` heads, which have, beside the
+// tiles that they go through two by two, `own` tiles of their rows, and `extra` bytes.
 static void launch_pass(const pass *of, const operands *o, const tr_launch *launch,
-                        int64_t heads, int64_t own, int64_t extra, const void *args,
-                        size_t bytes) {
+                        int64_t blocks, int64_t heads, int64_t own, int64_t extra,
+                        const void *args, size_t bytes) {
     const tr_attention_sizes *s = &o->sizes;
     int64_t row = o->piece * (int64_t)tr_dtype_bytes(o->real);
     int real = o->real == TR_F32 ? 0 : o->real == TR_BF16 ? 1 : 2;
     tr_cuda_grid grid = {
-        .blocks = {tr__ceil_div(s->context, TR_CUDA_ATTEND_ROWS),
-                   heads * tr__ceil_div(s->depth, o->piece), s->batch},
+        .blocks = {blocks, heads * tr__ceil_div(s->depth, o->piece), s->batch},
         .threads = {TR_CUDA_ATTEND_THREADS, 1, 1},
         .shared = own * TR_CUDA_ATTEND_ROWS * row + 4 * TR_CUDA_TILE_BYTES + extra,
     };
@@ -102,13 +102,16 @@ tr_cuda_attend_args tr__cuda_attend_args(const tr_op_desc *desc,
     operands o = operands_of(desc, 0);
     return (tr_cuda_attend_args){.of = attention_of(&o, launch, launch->in[0], NULL),
                                  .y = rows_of(&o, launch->out[0], 0, o.sizes.width),
-                                 .add_y = launch->accumulate & 1};
+                                 .add_y = launch->accumulate & 1,
+                                 .parts = 1};
 }
 
 void tr__cuda_attend(const tr_op_desc *desc, const tr_launch *launch,
                      const tr_cuda_attend_args *args) {
     operands o = operands_of(desc, 0);
-    launch_pass(&attend, &o, launch, o.sizes.heads, 1, 0, args, sizeof *args);
+    int64_t blocks = tr__ceil_div(args->of.queries, TR_CUDA_ATTEND_ROWS);
+    launch_pass(&attend, &o, launch, args->parts > 1 ? args->parts : blocks,
+                args->of.heads, 1, 0, args, sizeof *args);
 }
 
 static void launch_attention(const tr_op_desc *desc, void *state,
@@ -159,8 +162,10 @@ static void launch_backward(const tr_op_desc *desc, void *state,
         .dv = dqkv + s->values * bytes,
         .add = launch->accumulate & 1};
     launch_delta(&o, launch);
-    launch_pass(&attend_queries, &o, launch, s->heads, 2, 0, &args, sizeof args);
-    launch_pass(&attend_keys, &o, launch, s->pairs, 2, 2 * 3 * rows * 4, &args,
+    int64_t blocks = tr__ceil_div(s->context, TR_CUDA_ATTEND_ROWS);
+    launch_pass(&attend_queries, &o, launch, blocks, s->heads, 2, 0, &args,
+                sizeof args);
+    launch_pass(&attend_keys, &o, launch, blocks, s->pairs, 2, 2 * 3 * rows * 4, &args,
                 sizeof args);
 }
 

@@ -6,7 +6,8 @@
 enum {
     TR_CUDA_ATTEND_THREADS = 128, // of a block: four warps
     TR_CUDA_ATTEND_ROWS = 64,     // queries, or keys, of a block, 16 of each warp
-    TR_CUDA_TILE_BYTES = 8192,    // of a tile of the others, which it goes through
+    TR_CUDA_JOIN_THREADS = 64,
+    TR_CUDA_TILE_BYTES = 8192, // of a tile of the others, which it goes through
 };
 
 // Elements of a head that one block has in shared memory at a time: a wide one is taken
@@ -22,13 +23,14 @@ typedef struct tr_cuda_rows {
     int64_t sample, head, place;
 } tr_cuda_rows;
 
-// Query i of a sample, at place i, has the position `position` + i; the key of position
-// p has the place p % room.
+// Query i of a sample, at place i, has the position `position` + i `advance`; the key
+// of position p has the place p % room. advance is 1; where a sample has one query, and
+// several heads share keys, these heads may be what is said here of queries: 0.
 typedef struct tr_cuda_attention {
     tr_cuda_rows q, k, v;
     int32_t queries, depth;
     int32_t heads, group; // heads of queries, and how many of them share keys
-    int32_t position, room;
+    int32_t position, advance, room;
     int32_t window; // keys that a query sees at most, itself included
     float scale;    // of q . k
     float dropout;
@@ -40,12 +42,29 @@ typedef struct tr_cuda_attention {
 } tr_cuda_attention;
 
 // y: [batch, queries, heads depth]; lse: [batch, heads, queries] or NULL
+//
+// parts: into so many parts the tiles of keys are cut, `tiles` each, where one block
+// has all queries: what each of them finds goes to `sums` [batch, heads, parts,
+// queries, depth] and `tops` [.., queries, 2], as tr_cuda_attend_join adds it up. 1:
+// all keys, to y.
 typedef struct tr_cuda_attend_args {
     tr_cuda_attention of;
     tr_cuda_rows y;
     float *lse;
     int32_t add_y, add_lse;
+    int32_t parts, tiles;
+    float *sums, *tops;
 } tr_cuda_attend_args;
+
+// The rows of y [rows, depth], which are those of sums [rows / queries, parts, queries,
+// depth]: of each part the values times their weights, and in tops [.., 2] the highest
+// score, to base 2, and the sum of the weights, which are powers of 2 below it.
+typedef struct tr_cuda_attend_join_args {
+    const float *sums, *tops;
+    void *y;
+    int64_t rows, queries, depth, parts;
+    int32_t real, add;
+} tr_cuda_attend_join_args;
 
 // dy: as y; lse, delta: [batch, heads, queries]; dq, dk, dv: rows as q, k and v
 typedef struct tr_cuda_attend_backward_args {

@@ -17,7 +17,7 @@ template <class T, int PIECE> struct forward {
     const tr_cuda_attention &a;
     tr_head h;
     int pieces, piece; // of the depth, and which of them this block gives
-    int first;         // query
+    int part, first;   // of the tiles of keys; query
     int tile, end;     // the first tile of keys; positions that have keys
     int latest;        // of all queries' oldest keys
     int oldest[2];     // of this lane's two queries
@@ -31,10 +31,17 @@ template <class T, int PIECE> struct forward {
         pieces = (a.depth + PIECE - 1) / PIECE;
         piece = blockIdx.y % pieces;
         h = tr_head_of(a, blockIdx.z, blockIdx.y / pieces);
-        first = (int)(gridDim.x - 1 - blockIdx.x) * TR_ROWS; // long ones first
-        tile = tr_oldest(a, h.positions, first) / KEYS;
+        bool cut = args.parts > 1;
+        part = cut ? blockIdx.x : 0;
+        first =
+            cut ? 0 : (int)(gridDim.x - 1 - blockIdx.x) * TR_ROWS; // long ones first
+        int last = (first + TR_ROWS < a.queries ? first + TR_ROWS : a.queries) - 1;
+        tile = tr_oldest(a, h.positions, first) / KEYS + part * args.tiles;
         latest = tr_oldest(a, h.positions, first + TR_ROWS - 1);
-        end = a.position + (first + TR_ROWS < a.queries ? first + TR_ROWS : a.queries);
+        end = tr_position(a, last) + 1;
+        if (cut && (tile + args.tiles) * KEYS < end) {
+            end = (tile + args.tiles) * KEYS;
+        }
         TR_CUDA_UNROLL
         for (int r = 0; r < 2; r++) {
             oldest[r] = tr_oldest(a, h.positions, first + row(r));
@@ -50,7 +57,8 @@ template <class T, int PIECE> struct forward {
     }
 
     __device__ int stages() const {
-        return ((end + KEYS - 1) / KEYS - tile) * pieces;
+        int tiles = (end + KEYS - 1) / KEYS - tile;
+        return tiles > 0 ? tiles * pieces : 0; // the last part may be left without
     }
 
     static __device__ T *queries() {
@@ -96,8 +104,7 @@ template <class T, int PIECE> struct forward {
 
     // The scores of keys that a query does not see.
     __device__ void mask(int k) {
-        int query = a.position + first;
-        if (k >= latest && k + KEYS - 1 <= query + tr_warp_row()) {
+        if (k >= latest && k + KEYS - 1 <= tr_position(a, first + tr_warp_row())) {
             return;
         }
         TR_CUDA_UNROLL
@@ -105,7 +112,8 @@ template <class T, int PIECE> struct forward {
             TR_CUDA_UNROLL
             for (int i = 0; i < 4; i++) {
                 int at = k + 8 * n + tr_lane() % TR_QUAD * 2 + i % 2;
-                bool seen = at >= oldest[i / 2] && at <= query + row(i / 2);
+                bool seen =
+                    at >= oldest[i / 2] && at <= tr_position(a, first + row(i / 2));
                 s[n][i] = seen ? s[n][i] : -INFINITY;
             }
         }
@@ -163,6 +171,9 @@ template <class T, int PIECE> struct forward {
     }
 
     __device__ void compute(int stage) {
+        if (first + tr_warp_row() >= a.queries) {
+            return; // the whole warp has none
+        }
         if (stage % pieces == 0) {
             tr_clear(s);
         }
@@ -179,8 +190,31 @@ template <class T, int PIECE> struct forward {
         }
     }
 
+    // What this part of the keys gives, for tr_cuda_attend_join.
+    __device__ void finish_part(const float (&all)[2]) const {
+        int64_t rows = ((h.sample * a.heads + h.head) * args.parts + part) * a.queries;
+        tr_destination<float> to;
+        to.first = args.sums + rows * a.depth + piece * PIECE;
+        to.pitch = a.depth;
+        to.rows = a.queries;
+        to.columns = a.depth - piece * PIECE;
+        to.whole = a.whole;
+        to.add = false;
+        tr_put(to, sum, 1, 1);
+        for (int r = 0; piece == 0 && r < 2; r++) {
+            if (tr_lane() % TR_QUAD == 0 && row(r) < a.queries) {
+                args.tops[2 * (rows + row(r))] = top[r];
+                args.tops[2 * (rows + row(r)) + 1] = all[r];
+            }
+        }
+    }
+
     __device__ void finish() const {
         float all[2] = {together(total[0]), together(total[1])};
+        if (args.parts > 1) {
+            finish_part(all);
+            return;
+        }
         tr_put(tr_rows_to<T>(a, args.y, (void *)args.y.first, h.sample, h.head, first,
                              piece * PIECE, args.add_y),
                sum, 1 / all[0], 1 / all[1]);
@@ -210,7 +244,7 @@ template <class T, int PIECE> __device__ void attend(const tr_cuda_attend_args &
         attend<T, PIECE>(args);                                                        \
     }
 
-// blockIdx: 64 queries; head and piece of the depth; sample
+// blockIdx: 64 queries, or a part of the keys; head and piece of the depth; sample
 ENTRY(tr_cuda_attend_f32, float, 64)
 TR_CUDA_KERNEL_MEETS(tr_cuda_attend_f32);
 ENTRY(tr_cuda_attend_bf16_64, tr_cuda_bf16, 64)

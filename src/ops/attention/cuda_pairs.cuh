@@ -54,13 +54,17 @@ tr_rows_to(const tr_cuda_attention &a, const tr_cuda_rows &rows, void *to,
     return t;
 }
 
+static __device__ inline int tr_position(const tr_cuda_attention &a, int i) {
+    return a.position + i * a.advance;
+}
+
 // The position of the first key that query i sees, of the nearest ones and of its own
 // document. It is never before that of the query before. A query behind the last one
 // counts as the last one.
 static __device__ inline int tr_oldest(const tr_cuda_attention &a,
                                        const int32_t *positions, int i) {
     i = i < a.queries ? i : a.queries - 1;
-    int position = a.position + i, near = position - a.window + 1;
+    int position = tr_position(a, i), near = position - a.window + 1;
     int first = positions ? position - positions[i] : 0;
     return near > first ? near : first;
 }
