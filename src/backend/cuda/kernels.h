@@ -31,24 +31,25 @@ struct tr_hyper;
 struct tr_update;
 struct tr_cuda_gradients; // ops/accumulate/cuda_gradients.h
 
-// Launches the update of a range. grads: of the range; update->grad is NULL. squares:
-// on the device, the sums of squares of the range's tensor and of its direction, which
-// its rate follows; NULL: it follows none.
-typedef void tr_cuda_update(const tr_launch *launch, const struct tr_hyper *hyper,
-                            const struct tr_update *update,
-                            const struct tr_cuda_gradients *grads,
-                            const double *squares);
-// The first phase (tr_adaptation) of a range that begins at element `first` of its flat
-// buffer. parts: on the device, of its first part (ops/optimizer_measure.h)
-typedef void tr_cuda_measure(const tr_launch *launch, const struct tr_hyper *hyper,
-                             const struct tr_update *update,
-                             const struct tr_cuda_gradients *grads, int64_t first,
-                             double *parts);
+struct tr_cuda_norms; // ops/update/cuda_part.h
+
+enum { TR_CUDA_OPTIMIZER_ARGS = 256 };
+
+// Writes what both kernels of an optimizer are given, at most TR_CUDA_OPTIMIZER_ARGS
+// bytes, and returns how many. grads: of the range that is updated; update->grad is
+// NULL.
+typedef size_t tr_cuda_optimizer_args(const struct tr_hyper *hyper,
+                                      const struct tr_update *update,
+                                      const struct tr_cuda_gradients *grads,
+                                      const struct tr_cuda_norms *norms, void *args);
 
 typedef struct tr_cuda_optimizer {
     const struct tr_optimizer *optimizer;
-    tr_cuda_update *update;
-    tr_cuda_measure *measure; // NULL: elements know nothing of their tensor
+    tr_cuda_optimizer_args *args;
+    const tr_cuda_function *update; // of a range, a thread for each element
+    // The first phase (tr_adaptation) of a range, a block for each part. NULL: elements
+    // know nothing of their tensor.
+    const tr_cuda_function *measure;
 } tr_cuda_optimizer;
 
 // One for each folder src/ops/<optimizer> with a file cuda_optimizer.c, which defines

@@ -1,4 +1,4 @@
-#include "ops/linear/linear.h"
+#include "ops/linear/backward.h"
 
 #include "ops/linear_fp8/linear_fp8.h"
 #include "ops/operand.h"
@@ -102,13 +102,21 @@ static tr_status weight_infer(const tr_op_node *node, tr_tensor_desc *out,
     return status;
 }
 
+static tr_rule rule_of(const tr_op_node *node, const tr_op *op, tr_ref dy, int input) {
+    tr_rule rule = {.op = op, .in = {dy, TR_IN(input)}};
+    memcpy(rule.attr, node->attr, sizeof(tr_linear_attr));
+    return rule;
+}
+
 // The weight's gradient comes first: after it the graph may let go of x.
-static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
+int tr__linear_rules(const tr_op_node *node, tr_linear_ops ops,
+                     tr_rule rules[TR_OP_RULES_MAX]) {
     bool bias = node->in_count > 2 && node->in[2].dtype != TR_NONE;
-    bool relu = attr_of(node)->activation == TR_ACTIVATION_RELU;
+    bool fixed = node->unwanted >> 1 & 1; // the weight
+    bool together = ops.together && !fixed;
     int count = 0;
     tr_ref dy = TR_GRAD_OUT(0);
-    if (relu) {
+    if (attr_of(node)->activation == TR_ACTIVATION_RELU) {
         rules[count++] = (tr_rule){
             .op = &tr__op_relu_backward,
             .in = {TR_GRAD_OUT(0), TR_OUT(0)},
@@ -117,23 +125,27 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
         };
         dy = (tr_ref)TR_TEMP(0);
     }
-    bool fixed = node->unwanted >> 1 & 1; // the weight
-    rules[count] = (tr_rule){
-        .op = fixed ? &tr__op_linear_backward_bias : &tr__op_linear_backward_weight,
-        .in = {dy, TR_IN(0)},
-        .out = {TR_GRAD_IN(1), TR_ABSENT},
-    };
-    if (bias) {
-        rules[count].out[1] = (tr_ref)TR_GRAD_IN(2);
+    if (!fixed) {
+        rules[count] = rule_of(node, ops.weight, dy, 0);
+        rules[count].out[1] =
+            bias && together ? (tr_ref)TR_GRAD_IN(2) : (tr_ref)TR_ABSENT;
+        rules[count++].out[0] = (tr_ref)TR_GRAD_IN(1);
     }
-    rules[count + 1] = (tr_rule){
-        .op = &tr__op_linear_backward_input,
-        .in = {dy, TR_IN(1)},
-        .out = {TR_GRAD_IN(0)},
-    };
-    memcpy(rules[count].attr, node->attr, sizeof(tr_linear_attr));
-    memcpy(rules[count + 1].attr, node->attr, sizeof(tr_linear_attr));
-    return count + 2;
+    if (bias && !together) {
+        rules[count] = rule_of(node, ops.bias, dy, 0);
+        rules[count++].out[1] = (tr_ref)TR_GRAD_IN(2);
+    }
+    rules[count] = rule_of(node, ops.input, dy, 1);
+    rules[count++].out[0] = (tr_ref)TR_GRAD_IN(0);
+    return count;
+}
+
+static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
+    const tr_linear_ops ops = {.weight = &tr__op_linear_backward_weight,
+                               .bias = &tr__op_linear_backward_bias,
+                               .input = &tr__op_linear_backward_input,
+                               .together = true};
+    return tr__linear_rules(node, ops, rules);
 }
 
 const tr_op tr__op_linear = {

@@ -75,8 +75,8 @@ static tr_cuda_factors logits_of(const tr_op_desc *desc, const tr_launch *launch
                              .c_real = TR_F32};
 }
 
-void tr__cuda_head_logits(const tr_op_desc *desc, const tr_launch *launch,
-                          const tr_linear_dims *d, int64_t first, float *logits) {
+static void make_logits(const tr_op_desc *desc, const tr_launch *launch,
+                        const tr_linear_dims *d, int64_t first, float *logits) {
     const void *x = row_at(desc, d, launch->in[HEAD_X], first);
     tr__cuda_linear(launch, d, logits_of(desc, launch, x, logits));
     add_bias(desc, launch, d, logits);
@@ -101,27 +101,14 @@ static void add_loss(const tr_op_desc *desc, const tr_launch *launch,
                     &all, sizeof all);
 }
 
-static void launch_forward(const tr_op_desc *desc, void *state,
-                           const tr_launch *launch) {
-    (void)state;
-    tr_linear_dims d = tr__lce_dims(desc), part = d;
-    room r = room_of(desc, launch);
-    int64_t chunk = tr__cuda_head_rows(desc);
-    for (int64_t first = 0; first < d.rows; first += chunk) {
-        part.rows = tr__min_i64(chunk, d.rows - first);
-        tr__cuda_head_logits(desc, launch, &part, first, r.logits);
-        add_loss(desc, launch, &part, first, launch->out[0], false);
-    }
-}
-
 // Gradients of 16 bits lie in rows of f32: there is room for two in the place of one.
 static int64_t gradient_row(tr_dtype real, const tr_linear_dims *d) {
     return d->out * (int64_t)(sizeof(float) / tr_dtype_bytes(real));
 }
 
-void tr__cuda_head_gradients(const tr_op_desc *desc, const tr_launch *launch,
-                             const tr_linear_dims *d, int64_t first,
-                             const void *gradients) {
+static void give_gradients(const tr_op_desc *desc, const tr_launch *launch,
+                           const tr_linear_dims *d, int64_t first,
+                           const void *gradients) {
     uint32_t add = launch->accumulate;
     tr_dtype real = desc->in[HEAD_X].dtype;
     tr_cuda_factors f = {.a = gradients, .real = real, .a_row = gradient_row(real, d)};
@@ -153,18 +140,41 @@ void tr__cuda_head_gradients(const tr_op_desc *desc, const tr_launch *launch,
     }
 }
 
-static void launch_backward(const tr_op_desc *desc, void *state,
-                            const tr_launch *launch) {
-    (void)state;
+void tr__cuda_head_chunks(const tr_op_desc *desc, const tr_launch *launch,
+                          float *logits, tr_cuda_head_chunk *take, bool gradients) {
     tr_linear_dims d = tr__lce_dims(desc), part = d;
-    room r = room_of(desc, launch);
     int64_t chunk = tr__cuda_head_rows(desc);
     for (int64_t first = 0; first < d.rows; first += chunk) {
         part.rows = tr__min_i64(chunk, d.rows - first);
-        tr__cuda_head_logits(desc, launch, &part, first, r.logits);
-        add_loss(desc, launch, &part, first, launch->out[HEAD_SUMS], true);
-        tr__cuda_head_gradients(desc, launch, &part, first, r.logits);
+        make_logits(desc, launch, &part, first, logits);
+        take(desc, launch, &part, first);
+        if (gradients) {
+            give_gradients(desc, launch, &part, first, logits);
+        }
     }
+}
+
+static void take_loss(const tr_op_desc *desc, const tr_launch *launch,
+                      const tr_linear_dims *part, int64_t first) {
+    add_loss(desc, launch, part, first, launch->out[0], false);
+}
+
+static void take_gradients(const tr_op_desc *desc, const tr_launch *launch,
+                           const tr_linear_dims *part, int64_t first) {
+    add_loss(desc, launch, part, first, launch->out[HEAD_SUMS], true);
+}
+
+static void launch_forward(const tr_op_desc *desc, void *state,
+                           const tr_launch *launch) {
+    (void)state;
+    tr__cuda_head_chunks(desc, launch, room_of(desc, launch).logits, take_loss, false);
+}
+
+static void launch_backward(const tr_op_desc *desc, void *state,
+                            const tr_launch *launch) {
+    (void)state;
+    tr__cuda_head_chunks(desc, launch, room_of(desc, launch).logits, take_gradients,
+                         true);
 }
 
 // ---- logits
@@ -217,7 +227,7 @@ static void launch_last(const tr_op_desc *desc, void *state, const tr_launch *la
 static void launch_rows(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     tr_linear_dims d = tr__lce_dims(desc);
-    tr__cuda_head_logits(desc, launch, &d, 0, launch->out[0]);
+    make_logits(desc, launch, &d, 0, launch->out[0]);
 }
 
 static bool supports(const tr_op_desc *desc) {

@@ -6,14 +6,14 @@
 
 // Rows of a chunk, whose logits are made at once.
 int64_t tr__cuda_head_rows(const tr_op_desc *desc);
-// Logits of rows `first` on. d->rows: how many
-void tr__cuda_head_logits(const tr_op_desc *desc, const tr_launch *launch,
-                          const tr_linear_dims *d, int64_t first, float *logits);
-// What the gradients of a chunk's logits give, of x's type, in rows as long as those of
-// the logits (TR_CUDA_ROW_PUT). The first chunk writes what the launch writes; the
-// others add.
-void tr__cuda_head_gradients(const tr_op_desc *desc, const tr_launch *launch,
-                             const tr_linear_dims *d, int64_t first,
-                             const void *gradients);
+// Makes something of the logits of rows `first` on; part->rows: how many.
+typedef void tr_cuda_head_chunk(const tr_op_desc *desc, const tr_launch *launch,
+                                const tr_linear_dims *part, int64_t first);
+// Goes through all rows, chunk by chunk: their logits go to `logits`, f32, and `take`
+// makes of them what it does. gradients: also what the gradients of these logits give,
+// which `take` has left in their place, of x's type, in rows as long (TR_CUDA_ROW_PUT).
+// The first chunk writes what the launch writes; the others add.
+void tr__cuda_head_chunks(const tr_op_desc *desc, const tr_launch *launch,
+                          float *logits, tr_cuda_head_chunk *take, bool gradients);
 
 #endif

@@ -54,13 +54,7 @@ static void fold(const tr_op_desc *desc, const tr_launch *launch,
 static void launch_forward(const tr_op_desc *desc, void *state,
                            const tr_launch *launch) {
     (void)state;
-    tr_linear_dims d = tr__lce_dims(desc), part = d;
-    int64_t chunk = tr__cuda_head_rows(desc);
-    for (int64_t first = 0; first < d.rows; first += chunk) {
-        part.rows = tr__min_i64(chunk, d.rows - first);
-        tr__cuda_head_logits(desc, launch, &part, first, launch->workspace);
-        fold(desc, launch, &part, first);
-    }
+    tr__cuda_head_chunks(desc, launch, launch->workspace, fold, false);
 }
 
 // ---- backward
@@ -90,14 +84,7 @@ static void soften(const tr_op_desc *desc, const tr_launch *launch,
 static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
-    tr_linear_dims d = tr__lce_dims(desc), part = d;
-    int64_t chunk = tr__cuda_head_rows(desc);
-    for (int64_t first = 0; first < d.rows; first += chunk) {
-        part.rows = tr__min_i64(chunk, d.rows - first);
-        tr__cuda_head_logits(desc, launch, &part, first, launch->workspace);
-        soften(desc, launch, &part, first);
-        tr__cuda_head_gradients(desc, launch, &part, first, launch->workspace);
-    }
+    tr__cuda_head_chunks(desc, launch, launch->workspace, soften, true);
 }
 
 // ---- the loss after the last slice

@@ -7,7 +7,8 @@
 #include "ops/accumulate/cuda_gradients.h"
 #include "ops/cast/cuda_cast.h"
 #include "ops/operand.h"
-#include "ops/update/cuda_measure.h"
+#include "ops/optimizer_measure.h"
+#include "ops/update/cuda_part.h"
 #include "ops/update/pieces.h"
 
 #include <assert.h>
@@ -29,30 +30,37 @@ static tr_cuda_gradients gradients_of(const tr_update_piece *piece) {
                               piece->first - walk->attr->first);
 }
 
-// ---- the first phase
+// ---- the first phase, and the update
 
-tr_cuda_parts tr__cuda_parts(const tr_update *update, int64_t first, double *squares) {
-    return (tr_cuda_parts){
-        .before = first % TR_NORM_BLOCK, .count = update->count, .squares = squares};
-}
-
-tr_cuda_grid tr__cuda_part_grid(const tr_cuda_parts *parts) {
-    return tr__cuda_blocks(tr__measure_parts(parts->before, parts->count),
-                           TR_CUDA_THREADS);
+static void launch_optimizer(const tr_update_piece *piece, const tr_update *update,
+                             bool measures, const tr_cuda_norms *norms) {
+    const tr_update_walk *walk = piece->walk;
+    const tr_cuda_optimizer *optimizer = tr__cuda_optimizer_of(walk->order->optimizer);
+    const tr_cuda_function *function = !optimizer ? NULL
+                                       : measures ? optimizer->measure
+                                                  : optimizer->update;
+    tr_cuda_gradients grads = gradients_of(piece);
+    TR_ALIGNAS(8) unsigned char args[TR_CUDA_OPTIMIZER_ARGS];
+    if (!function) { // the run's request has been refused before
+        tr__launch_note(walk->launch, TR_INTERNAL);
+        return;
+    }
+    int64_t parts = tr__measure_parts(norms->parts.before, update->count);
+    tr_cuda_grid grid = measures ? tr__cuda_blocks(parts, TR_CUDA_THREADS)
+                                 : tr__cuda_each(update->count);
+    size_t bytes = optimizer->args(&piece->hyper, update, &grads, norms, args);
+    tr__cuda_launch(walk->launch, function, grid, args, bytes);
 }
 
 static void measure_piece(const tr_update_piece *piece) {
     const tr_update_walk *walk = piece->walk;
-    const tr_cuda_optimizer *optimizer = tr__cuda_optimizer_of(walk->order->optimizer);
     int64_t block = piece->first / TR_NORM_BLOCK - walk->attr->origin / TR_NORM_BLOCK;
     tr_squares *parts = walk->launch->out[0];
-    tr_cuda_gradients grads = gradients_of(piece);
-    if (optimizer && optimizer->measure) {
-        optimizer->measure(walk->launch, &piece->hyper, &piece->update, &grads,
-                           piece->first, &parts[block + piece->range->place].param);
-    } else { // the run's request has been refused before
-        tr__launch_note(walk->launch, TR_INTERNAL);
-    }
+    const tr_cuda_norms norms = {
+        .parts = {.before = piece->first % TR_NORM_BLOCK,
+                  .count = piece->update.count,
+                  .squares = &parts[block + piece->range->place].param}};
+    launch_optimizer(piece, &piece->update, true, &norms);
 }
 
 // Parameters are read alone, but a piece of an update may write them.
@@ -99,18 +107,13 @@ static void launch_tensors(const tr_op_desc *desc, void *state,
 
 static void update_piece(const tr_update_piece *piece) {
     const tr_update_walk *walk = piece->walk;
-    const tr_cuda_optimizer *optimizer = tr__cuda_optimizer_of(walk->order->optimizer);
     bool adapts = walk->order->optimizer->adaptation && piece->range->adapts;
     const double *squares = walk->launch->in[1];
     tr_update update = piece->update;
-    tr_cuda_gradients grads = gradients_of(piece);
     update.trust = 1; // what the squares make of it is found on the device
-    if (optimizer) {
-        optimizer->update(walk->launch, &piece->hyper, &update, &grads,
-                          adapts ? squares + 2 * piece->range->tensor : NULL);
-    } else { // the run's request has been refused before
-        tr__launch_note(walk->launch, TR_INTERNAL);
-    }
+    const tr_cuda_norms norms = {.squares = adapts ? squares + 2 * piece->range->tensor
+                                                   : NULL};
+    launch_optimizer(piece, &update, false, &norms);
 }
 
 // With what lies between the tensors.

@@ -10,6 +10,14 @@ typedef struct tr_cuda_parts {
     double *squares; // [2] of each part: those of parameters and of the direction
 } tr_cuda_parts;
 
+// What the kernels of an optimizer are told of the norms that its rate follows.
+typedef struct tr_cuda_norms {
+    // The update: on the device, the sums of squares of the range's tensor and of its
+    // direction. NULL: the rate follows none.
+    const double *squares;
+    tr_cuda_parts parts; // the first phase: what it measures
+} tr_cuda_norms;
+
 #define TR_CUDA_PART 1024 // TR_NORM_BLOCK
 
 #endif
