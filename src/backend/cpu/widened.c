@@ -21,6 +21,7 @@ static tr_tensor_desc wide(tr_tensor_desc tensor) {
 
 static tr_op_desc wide_desc(const tr_op_desc *desc) {
     tr_op_desc same = *desc;
+    same.packs = false; // nobody keeps a copy
     for (int i = 0; i < desc->in_count; i++) {
         same.in[i] = wide(desc->in[i]);
     }
