@@ -123,5 +123,6 @@ void test_guard_launch(const tr_kernel *kernel, const tr_op_desc *desc, void *st
         real.out[i] = test_guard_reach(launch->out[i]);
     }
     real.workspace = test_guard_reach(launch->workspace);
+    real.packed = test_guard_reach(launch->packed);
     kernel->launch(desc, state, &real);
 }
