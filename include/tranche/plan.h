@@ -123,9 +123,11 @@ typedef struct tr_plan_request {
     // own memory and reaches the host's. false: each step on the device is done when
     // the next one is issued.
     bool discrete;
-    tr_backend_id backend;  // whose kernels compute
-    int device;             // on which of its devices, from 0
-    bool peers;             // the ranks' devices exchange by themselves
+    tr_backend_id backend; // whose kernels compute
+    int device;            // on which of its devices, from 0
+    // The ranks' devices, which are discrete, exchange by themselves, in a queue of
+    // theirs.
+    bool peers;
     bool elsewhere;         // planned for another machine, not to be run: what the
                             // backend cannot run yet is planned, too
     int threads;            // workers of the backend; 0: those of the machine

@@ -1,6 +1,6 @@
 // Devices of several ranks that exchange by themselves, in the order of a queue: no
-// message of the host carries what they exchange. All calls but `missing` are for one
-// thread at a time.
+// message of the host carries what they exchange. A group is for any thread, but one
+// thread alone may put exchanges in, and nobody may use it while it is left.
 #ifndef TR_BACKEND_PEERS_H
 #define TR_BACKEND_PEERS_H
 
@@ -23,15 +23,17 @@ typedef struct tr_peer_table {
     // Begins to join the others, who may come later.
     tr_status (*join)(const void *invitation, int members, int member, tr_peers **out,
                       tr_error *err);
-    // Has the group come together? Does not wait. TR_COMM: it never will.
-    tr_status (*joined)(tr_peers *peers, bool *all, tr_error *err);
-    // Puts an exchange of device memory into the queue, whose next mark ends it. `add`
-    // is not supported. The members put in the same ones in one order. Faults come up
-    // where somebody looks.
+    // Has the group come together, and is in the queue what was put into it last? Does
+    // not wait. A group that is given up is ready. TR_COMM: the group has failed.
+    tr_status (*look)(tr_peers *peers, bool *ready, tr_error *err);
+    // Puts an exchange of device memory into the queue. What follows may be put in only
+    // when the group is ready again. `add` is not supported. The members put in the
+    // same ones in one order. Faults come up where somebody looks.
     void (*exchange)(tr_peers *peers, tr_device_queue *queue, const tr_comm_op *op);
-    // Nothing may be under way, or, with `broken`, what is under way is given up: after
-    // that the queue can be waited for. NULL-safe.
-    void (*leave)(tr_peers *peers, bool broken);
+    // What is under way will not be done: after that the queue can be waited for.
+    void (*give_up)(tr_peers *peers);
+    // Nothing may be under way, but in a group that is given up. NULL-safe.
+    void (*leave)(tr_peers *peers);
 } tr_peer_table;
 
 #endif

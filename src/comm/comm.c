@@ -164,6 +164,26 @@ int64_t tr__comm_newest(const tr_comm *comm) {
     return comm->newest;
 }
 
+void tr__comm_beside(tr_comm *comm, const tr_comm_beside *beside) {
+    static const tr_comm_beside nothing;
+    comm->transport->beside(comm, beside ? beside : &nothing);
+}
+
+// Of a group that all its members are in at equal distances.
+void tr__comm_count_made(tr_comm *comm, const tr_comm_op *op) {
+    const tr_comm_group *group = &op->group;
+    int members = group->count > 0 ? group->count : comm->ranks;
+    int member =
+        group->count > 0 ? (comm->rank - group->first) / group->stride : comm->rank;
+    int64_t size = (int64_t)tr__comm_type_bytes(op->type), first, own;
+    tr__comm_part(op->count, op->shard, member, &first, &own);
+    if (op->kind == TR_COMM_GATHER) {
+        atomic_fetch_add(&comm->gather_bytes, (members - 1) * own * size);
+    } else {
+        atomic_fetch_add(&comm->reduce_bytes, (op->count - own) * size);
+    }
+}
+
 void tr__comm_watch(tr_comm *comm, tr_task_span *spans, int64_t count) {
     comm->transport->watch(comm, spans, count);
 }

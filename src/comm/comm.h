@@ -79,15 +79,26 @@ typedef struct tr_comm_ferry {
     int64_t (*mark)(void *user); // the ticket of what has been put in so far, from 1
     // *done: all up to that ticket is. An error is one of all ranks.
     tr_status (*look)(void *user, int64_t ticket, bool *done, tr_error *err);
-    // Puts a whole operation in, which whoever has the memory makes without messages;
-    // false: messages are to. The same on all members. NULL: always false.
-    bool (*exchange)(void *user, const tr_comm_op *op);
     void *user;
 } tr_comm_ferry;
 
 // Copied; what `user` points at is borrowed until the comm is closed or given another
 // (NULL: none). No operation may be under way.
 void tr__comm_ferry(tr_comm *comm, const tr_comm_ferry *ferry);
+
+// What ranks exchange beside the comm, while the caller waits for it in ways of its
+// own. The communication thread makes both calls.
+typedef struct tr_comm_beside {
+    // Has it failed? Often asked; may not wait. An error is one of all ranks.
+    tr_status (*look)(void *user, tr_error *err);
+    // Once, when the comm is broken: who waits for what others will never do is let go.
+    void (*let_go)(void *user);
+    void *user;
+} tr_comm_beside;
+
+// Copied; what `user` points at is borrowed until the next call (NULL: nothing is
+// beside), which waits for a call that is under way.
+void tr__comm_beside(tr_comm *comm, const tr_comm_beside *beside);
 
 enum {
     TR_COMM_QUEUE = 256,       // operations that may be under way
@@ -108,6 +119,10 @@ tr_status tr__comm_wait(tr_comm *comm, int64_t ticket, tr_error *err);
 bool tr__comm_is_broken(const tr_comm *comm);
 // The ticket of the newest operation; 0: none yet.
 int64_t tr__comm_newest(const tr_comm *comm);
+
+// Counts an operation that others than the comm have made (tr__comm_totals), as if its
+// messages had carried it.
+void tr__comm_count_made(tr_comm *comm, const tr_comm_op *op);
 
 // start and wait in one, for records outside of the step: own: [bytes] of this rank;
 // all: [ranks][bytes].

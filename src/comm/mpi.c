@@ -149,9 +149,14 @@ static void watch(tr_comm *comm, tr_task_span *spans, int64_t count) {
     tr__queue_watch(&world_of(comm)->queue, spans, count);
 }
 
+static void beside(tr_comm *comm, const tr_comm_beside *of) {
+    tr__world_beside(world_of(comm), of);
+}
+
 static const tr_transport mpi = {.start = start,
                                  .wait = wait,
                                  .watch = watch,
+                                 .beside = beside,
                                  .is_broken = is_broken,
                                  .notice = notice,
                                  .abandon = abandon,

@@ -163,31 +163,6 @@ static tr_status begin_slice(tr_mpi_ferry *f, bool *moved, tr_error *err) {
     return status;
 }
 
-// What a rank sends of it by messages, it is as if it sent.
-static void count_bytes(const tr_mpi_ferry *f) {
-    tr_comm *base = f->mover.base;
-    const tr_comm_op *op = &f->task.op;
-    int64_t first, own;
-    tr__task_part(&f->task, f->mover.member, &first, &own);
-    if (op->kind == TR_COMM_GATHER) {
-        atomic_fetch_add(&base->gather_bytes,
-                         (f->mover.group.count - 1) * own * element_of(f));
-    } else {
-        atomic_fetch_add(&base->reduce_bytes, (op->count - own) * element_of(f));
-    }
-}
-
-static bool exchange(tr_mpi_ferry *f) {
-    const tr_comm_ferry *ferry = &f->mover.base->ferry;
-    bool all = ferry->exchange && ferry->exchange(ferry->user, &f->task.op);
-    if (all) {
-        count_bytes(f);
-        f->slices = 0;
-        f->out = mark(f);
-    }
-    return all;
-}
-
 tr_status tr__ferry_begin(tr_mpi_ferry *f, const tr_task *task, tr_error *err) {
     const tr_comm *base = f->mover.base;
     f->ferries = task->op.away;
@@ -209,9 +184,7 @@ tr_status tr__ferry_begin(tr_mpi_ferry *f, const tr_task *task, tr_error *err) {
     f->slices = tr__ceil_div(longest, f->slice);
     f->loaded = f->moved = f->out = 0;
     f->moving = false;
-    if (!exchange(f)) {
-        load_ahead(f);
-    }
+    load_ahead(f);
     return TR_OK;
 }
 

@@ -8,9 +8,6 @@
 // if messages reached it. Copies of a slice into its slot follow those out of it,
 // because a ferry keeps their order.
 //
-// Where devices exchange by themselves, all of that is theirs: the thread puts an
-// exchange in and looks whether it is done.
-//
 //     slot    [members][slice], then [slice] for the sum of a reduction
 #ifndef TR_COMM_MPI_FERRY_H
 #define TR_COMM_MPI_FERRY_H

@@ -143,6 +143,41 @@ static bool work(tr_world *w) {
     return moved;
 }
 
+// ---- what goes on beside messages
+
+static void look_beside(tr_world *w) {
+    tr_error error = {0};
+    tr_status status = TR_OK;
+    pthread_mutex_lock(&w->beside_lock);
+    if (w->beside.look) {
+        status = w->beside.look(w->beside.user, &error);
+    }
+    pthread_mutex_unlock(&w->beside_lock);
+    if (status != TR_OK) {
+        fail(w, &error);
+    }
+}
+
+static void let_go_beside(tr_world *w) {
+    pthread_mutex_lock(&w->beside_lock);
+    if (w->beside.let_go) {
+        w->beside.let_go(w->beside.user);
+    }
+    w->beside = (tr_comm_beside){0};
+    pthread_mutex_unlock(&w->beside_lock);
+}
+
+void tr__world_beside(tr_world *w, const tr_comm_beside *beside) {
+    pthread_mutex_lock(&w->beside_lock);
+    w->beside = *beside;
+    pthread_mutex_unlock(&w->beside_lock);
+    if (atomic_load(&w->queue.broken)) {
+        let_go_beside(w);
+    }
+}
+
+// ---- the loop
+
 // Until there is an error or an order.
 static void serve(tr_world *w) {
     double idle_since = tr__seconds();
@@ -157,6 +192,7 @@ static void serve(tr_world *w) {
             idle_since = tr__seconds();
         }
         tr__control_poll(&w->talk);
+        look_beside(w);
         tr__queue_live(&w->queue);
     }
     if (atomic_load(&w->order) == TR_ORDER_FAIL) {
@@ -181,6 +217,7 @@ static void break_off(tr_world *w) {
     }
     atomic_store(&w->speaker, w->talk.news.speaker);
     tr__queue_break(&w->queue, &w->talk.news.error);
+    let_go_beside(w);
 }
 
 static void await_end(tr_world *w) {
@@ -263,6 +300,7 @@ tr_status tr__world_start(tr_world *w, tr_error *err) {
         return status;
     }
     sem_init(&w->open, 0, 0);
+    pthread_mutex_init(&w->beside_lock, NULL);
     int result = tr__thread_start(run, w, &w->thread);
     if (result != 0) {
         sem_destroy(&w->open);

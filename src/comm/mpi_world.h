@@ -37,6 +37,8 @@ typedef struct tr_world {
     int own_speaker;    // likewise
     int exit_status;    // with TR_ORDER_ABORT
     atomic_int speaker; // of the error, once the queue is broken
+    pthread_mutex_t beside_lock;
+    tr_comm_beside beside; // without functions: nothing, or it has been let go
 
     // Open: the caller waits for `open`, then reads `opened`.
     sem_t open;
@@ -55,6 +57,8 @@ typedef struct tr_world {
 // the thread, which is still in there, keeps the world.
 tr_status tr__world_start(tr_world *world, tr_error *err);
 void tr__world_order(tr_world *world, tr_world_order order);
+// tr__comm_beside. Where the world is broken, it is let go at once.
+void tr__world_beside(tr_world *world, const tr_comm_beside *beside);
 // Waits for the thread's end; false: it does not come.
 bool tr__world_join(tr_world *world);
 

@@ -42,6 +42,10 @@ static void watch(tr_comm *comm, tr_task_span *spans, int64_t count) {
     (void)comm, (void)spans, (void)count;
 }
 
+static void beside(tr_comm *comm, const tr_comm_beside *of) {
+    (void)comm, (void)of;
+}
+
 static bool is_broken(const tr_comm *comm) {
     (void)comm;
     return false;
@@ -72,6 +76,7 @@ static void end(tr_comm *comm, int exit_status) {
 static const tr_transport self = {.start = start,
                                   .wait = wait,
                                   .watch = watch,
+                                  .beside = beside,
                                   .is_broken = is_broken,
                                   .notice = notice,
                                   .abandon = abandon,

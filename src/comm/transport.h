@@ -19,6 +19,7 @@ typedef struct tr_transport {
     int64_t (*start)(tr_comm *comm, const tr_task *task);
     tr_status (*wait)(tr_comm *comm, int64_t ticket, tr_error *err);
     void (*watch)(tr_comm *comm, tr_task_span *spans, int64_t count);
+    void (*beside)(tr_comm *comm, const tr_comm_beside *beside); // not NULL
     bool (*is_broken)(const tr_comm *comm);
     void (*notice)(tr_comm *comm);                         // tell the others
     void (*abandon)(tr_comm *comm, const tr_error *error); // its message has a lead

@@ -62,19 +62,21 @@ static void lend_scratch(const tr_executor *ex) {
 // A discrete device computes and copies beside the walk, and the host computes beside
 // it.
 static tr_status start_queues(tr_executor *ex, tr_error *err) {
-    static const tr_stream streams[] = {TR_STREAM_COMPUTE, TR_STREAM_COPY};
+    static const tr_stream streams[] = {TR_STREAM_COMPUTE, TR_STREAM_COPY,
+                                        TR_STREAM_COMM};
+    bool peers = ex->comm && ex->plan->request.peers;
     tr_status status = ex->backend->queues
                            ? TR_OK
                            : tr_fail(err, TR_INTERNAL, "the %s backend has no queues",
                                      ex->backend->name);
-    for (int i = 0; i < 2 && status == TR_OK; i++) {
+    for (int i = 0; i < 2 + peers && status == TR_OK; i++) {
         status = ex->backend->queues->create(ex->plan->request.threads,
                                              &ex->queue[streams[i]], err);
     }
     if (status == TR_OK) {
         lend_scratch(ex);
     }
-    if (status == TR_OK && ex->comm && tr__backend_is_apart(ex->backend)) {
+    if (status == TR_OK && ex->comm && !peers && tr__backend_is_apart(ex->backend)) {
         status = tr__exchange_ferry(ex, err);
     }
     return status == TR_OK ? tr__stream_launches(ex, TR_STREAM_HOST, err) : status;

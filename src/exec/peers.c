@@ -5,35 +5,36 @@
 #include "comm/alone.h"
 #include "exec/walk.h"
 
-#include <string.h>
-
 // The axes of all groups in which a plan's ranks exchange what is on their devices.
 static void find_groups(const tr_plan *plan, bool used[TR_ON_ALL + 1]) {
     for (int kind = 0; kind < TR_SEQUENCES; kind++) {
         const tr_sequence *sequence = &plan->sequences[kind];
         for (size_t i = 0; i < sequence->count; i++) {
             tr_exchange e;
-            if (tr__step_exchange(plan, &sequence->steps[i], &e) &&
-                tr__exchange_is_away(plan, &e)) {
+            const tr_plan_step *step = &sequence->steps[i];
+            if (tr__step_exchange(plan, step, &e) && step->stream == TR_STREAM_COMM) {
                 used[e.group] = true;
             }
         }
     }
 }
 
-// Until all members have come, or one never will.
-static tr_status await_members(tr_executor *ex, tr_peers *peers, tr_error *err) {
-    static const double nap = 1e-3; // seconds
-    bool all = false;
-    tr_status status = TR_OK;
-    while (status == TR_OK && !all) {
-        status = ex->backend->peers->joined(peers, &all, err);
+// Until all members have come, and the queue has what was put in; or never will.
+static tr_status await_ready(const tr_executor *ex, tr_peers *peers, tr_error *err) {
+    static const double most = 1e-3; // seconds
+    double nap = 1e-5;
+    bool ready = false;
+    for (;;) {
+        tr_status status = ex->backend->peers->look(peers, &ready, err);
         if (status == TR_OK && tr__comm_is_broken(ex->comm)) {
-            status = tr__comm_wait(ex->comm, tr__comm_newest(ex->comm), err);
+            return tr__comm_wait(ex->comm, tr__comm_newest(ex->comm), err);
+        }
+        if (status != TR_OK || ready) {
+            return status;
         }
         tr__sleep(nap);
+        nap = nap < most ? 2 * nap : most;
     }
-    return status;
 }
 
 typedef struct invitation {
@@ -59,7 +60,7 @@ static tr_status join(tr_executor *ex, tr_axes axes, invitation *all, tr_error *
     int64_t first = tr__mesh_rank_of(mesh, axes, 0);
     status = table->join(all[first].bytes, members, member, &ex->peers[axes], &mine);
     if (status == TR_OK) {
-        status = await_members(ex, ex->peers[axes], &mine);
+        status = await_ready(ex, ex->peers[axes], &mine);
     }
     return tr__agree(ex->comm, status, &mine, err);
 }
@@ -79,37 +80,71 @@ static tr_status join_all(tr_executor *ex, tr_error *err) {
     return status;
 }
 
+// ---- by the communication thread, beside the walk
+
+static tr_status look_at_all(void *user, tr_error *err) {
+    const tr_executor *ex = user;
+    tr_status status = TR_OK;
+    bool ready;
+    for (tr_axes axes = 1; axes <= TR_ON_ALL && status == TR_OK; axes++) {
+        if (ex->peers[axes]) {
+            status = ex->backend->peers->look(ex->peers[axes], &ready, err);
+        }
+    }
+    return status;
+}
+
+static void give_up_all(void *user) {
+    const tr_executor *ex = user;
+    for (tr_axes axes = 1; axes <= TR_ON_ALL; axes++) {
+        if (ex->peers[axes]) {
+            ex->backend->peers->give_up(ex->peers[axes]);
+        }
+    }
+}
+
+// ---- together
+
 tr_status tr__executor_join(tr_executor *executor, tr_error *err) {
-    return executor->comm && executor->plan->request.peers ? join_all(executor, err)
-                                                           : TR_OK;
+    const tr_comm_beside beside = {look_at_all, give_up_all, executor};
+    if (!executor->comm || !executor->plan->request.peers) {
+        return TR_OK;
+    }
+    tr_status status = join_all(executor, err);
+    if (status == TR_OK) {
+        tr__comm_beside(executor->comm, &beside);
+    }
+    return status;
 }
 
 void tr__peers_leave(tr_executor *ex) {
-    for (tr_axes axes = 0; axes <= TR_ON_ALL; axes++) {
-        if (ex->peers[axes]) {
-            ex->backend->peers->leave(ex->peers[axes], tr__comm_is_broken(ex->comm));
-        }
+    if (!ex->comm || !ex->plan->request.peers) {
+        return;
     }
-}
-
-// An exchange names its group by its ranks.
-static tr_peers *peers_of(const tr_executor *ex, const tr_comm_group *ranks) {
+    tr__comm_beside(ex->comm, NULL);
+    if (tr__comm_is_broken(ex->comm)) {
+        give_up_all(ex);
+    }
     for (tr_axes axes = 1; axes <= TR_ON_ALL; axes++) {
-        tr_comm_group group;
-        if (ex->peers[axes] &&
-            tr__mesh_group(&ex->plan->request.mesh, axes, &group, NULL) == TR_OK &&
-            memcmp(&group, ranks, sizeof group) == 0) {
-            return ex->peers[axes];
+        if (ex->peers[axes]) {
+            ex->backend->peers->leave(ex->peers[axes]);
         }
     }
-    return NULL;
 }
 
-// Sums are not added to anything by a device's exchange: messages carry those that are.
-bool tr__peers_exchange(tr_executor *ex, const tr_comm_op *op) {
-    tr_peers *peers = op->add ? NULL : peers_of(ex, &op->group);
-    if (peers) {
-        ex->backend->peers->exchange(peers, ex->ferry, op);
+// The walk goes on when the queue has the exchange, done or not.
+tr_status tr__peers_exchange(const tr_executor *ex, tr_axes axes, const tr_comm_op *op,
+                             tr_error *err) {
+    tr_device_queue *queue = ex->queue[TR_STREAM_COMM];
+    tr_peers *peers = ex->peers[axes];
+    if (!peers || op->add) {
+        return tr_fail(err, TR_INTERNAL, "an exchange that no devices make");
     }
-    return peers != NULL;
+    ex->backend->peers->exchange(peers, queue, op);
+    tr__comm_count_made(ex->comm, op);
+    tr_status status = await_ready(ex, peers, err);
+    if (status == TR_OK) {
+        ex->backend->queues->mark(queue);
+    }
+    return status;
 }

@@ -1,5 +1,18 @@
-// Steps that the ranks of a group take together.
+// Steps that the ranks of a group take together: by messages; or, in a queue of the
+// device, by themselves.
 #include "exec/walk.h"
+
+// A fault of a message comes up where somebody waits. In the data stream the walk does.
+static tr_status start(const tr_work *work, const tr_plan_step *step,
+                       const tr_comm_op *op) {
+    const tr_executor *ex = work->ex;
+    if (ex->queue[step->stream]) {
+        return tr__peers_exchange(ex, step->group, op, work->err);
+    }
+    int64_t ticket = tr__comm_start(ex->comm, op);
+    return step->stream == TR_STREAM_DATA ? tr__comm_wait(ex->comm, ticket, work->err)
+                                          : TR_OK;
+}
 
 tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
@@ -17,10 +30,7 @@ tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step) {
                      .away = tr__exchange_is_away(ex->plan, &e)};
     tr_status status =
         tr__mesh_group(&ex->plan->request.mesh, e.group, &op.group, work->err);
-    if (status == TR_OK) {
-        tr__comm_start(ex->comm, &op); // a fault comes up where somebody waits
-    }
-    return status;
+    return status == TR_OK ? start(work, step, &op) : status;
 }
 
 // ---- to memory that messages do not reach
@@ -40,13 +50,8 @@ static tr_status ferry_look(void *user, int64_t ticket, bool *done, tr_error *er
     return ex->backend->queues->look(ex->ferry, ticket, done, err);
 }
 
-static bool ferry_exchange(void *user, const tr_comm_op *op) {
-    return tr__peers_exchange(user, op);
-}
-
 tr_status tr__exchange_ferry(tr_executor *ex, tr_error *err) {
-    const tr_comm_ferry ferry = {ferry_copy, ferry_mark, ferry_look, ferry_exchange,
-                                 ex};
+    const tr_comm_ferry ferry = {ferry_copy, ferry_mark, ferry_look, ex};
     tr_status status = ex->backend->queues->create(1, &ex->ferry, err);
     if (status == TR_OK) {
         tr__comm_ferry(ex->comm, &ferry);

@@ -3,11 +3,11 @@
 #include "exec/walk.h"
 
 int64_t tr__stream_newest(const tr_executor *ex, tr_stream stream) {
-    if (stream == TR_STREAM_COMM) {
-        return ex->comm ? tr__comm_newest(ex->comm) : 0;
-    }
     if (ex->queue[stream]) {
         return ex->backend->queues->newest(ex->queue[stream]);
+    }
+    if (stream == TR_STREAM_COMM) {
+        return ex->comm ? tr__comm_newest(ex->comm) : 0;
     }
     if (ex->launcher[stream]) {
         return tr__launcher_newest(ex->launcher[stream]);
@@ -16,13 +16,25 @@ int64_t tr__stream_newest(const tr_executor *ex, tr_stream stream) {
                                    : 0;
 }
 
+// Where devices exchange by themselves, what has come to its end may have been given
+// up, and the ranks' error says why.
+static tr_status wait_for_queue(const tr_executor *ex, tr_stream stream, int64_t ticket,
+                                tr_error *err) {
+    tr_error own = {0};
+    tr_status status = ex->backend->queues->wait(ex->queue[stream], ticket, &own);
+    if (ex->queue[TR_STREAM_COMM] && tr__comm_is_broken(ex->comm)) {
+        return tr__comm_wait(ex->comm, tr__comm_newest(ex->comm), err);
+    }
+    return status == TR_OK ? TR_OK : tr_fail(err, status, "%s", own.message);
+}
+
 tr_status tr__stream_wait(tr_executor *ex, tr_stream stream, int64_t ticket,
                           tr_error *err) {
+    if (ex->queue[stream]) {
+        return wait_for_queue(ex, stream, ticket, err);
+    }
     if (stream == TR_STREAM_COMM) {
         return ex->comm ? tr__comm_wait(ex->comm, ticket, err) : TR_OK;
-    }
-    if (ex->queue[stream]) {
-        return ex->backend->queues->wait(ex->queue[stream], ticket, err);
     }
     if (ex->launcher[stream]) {
         return tr__launcher_wait(ex->launcher[stream], ticket, err);
@@ -33,10 +45,10 @@ tr_status tr__stream_wait(tr_executor *ex, tr_stream stream, int64_t ticket,
 
 void tr__stream_watch(tr_executor *ex, tr_stream stream, tr_task_span *spans,
                       int64_t count) {
-    if (stream == TR_STREAM_COMM && ex->comm) {
-        tr__comm_watch(ex->comm, spans, count);
-    } else if (ex->queue[stream]) {
+    if (ex->queue[stream]) {
         ex->backend->queues->watch(ex->queue[stream], spans, count);
+    } else if (stream == TR_STREAM_COMM && ex->comm) {
+        tr__comm_watch(ex->comm, spans, count);
     } else if (ex->launcher[stream]) {
         tr__launcher_watch(ex->launcher[stream], spans, count);
     } else if (ex->copy_engine[stream]) {

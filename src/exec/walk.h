@@ -28,7 +28,8 @@ struct tr_executor {
     tr_copy_engine *copy_engine[TR_STREAMS];
     tr_launcher *launcher[TR_STREAMS];
     // Copies between the staging of exchanges and a device that messages do not reach;
-    // the communication thread's. NULL: messages reach all memory.
+    // the communication thread's. NULL: messages reach all memory, or devices exchange
+    // by themselves, in the queue of the communication stream.
     tr_device_queue *ferry;
     // The groups in which devices exchange by themselves, by axes. NULL: none.
     tr_peers *peers[TR_ON_ALL + 1];
@@ -139,8 +140,10 @@ tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step);
 tr_status tr__exchange_ferry(tr_executor *ex, tr_error *err);
 // ---- peers.c
 void tr__peers_leave(tr_executor *ex);
-// Puts an exchange into the ferry's queue, where devices make it; false: they do not.
-bool tr__peers_exchange(tr_executor *ex, const tr_comm_op *op);
+// Puts an exchange of the group on these axes into the queue of the communication
+// stream. TR_COMM.
+tr_status tr__peers_exchange(const tr_executor *ex, tr_axes axes, const tr_comm_op *op,
+                             tr_error *err);
 // ---- run_copy.c
 tr_status tr__run_copy(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_file(tr_work *work, const tr_plan_step *step);

@@ -275,7 +275,9 @@ static void note_exchange(finder *f) {
         tr_region send = e.send.buffer < 0 ? own_part(f, &e) : e.send;
         note_region(f, &send, TR_ACCESS_READ);
         note_moved(f, &e.recv, e.contributes);
-        note_whole(f, f->plan->staging, TR_ACCESS_WRITE);
+        if (tr__exchange_is_staged(f->plan, f->step)) {
+            note_whole(f, f->plan->staging, TR_ACCESS_WRITE);
+        }
     }
 }
 

@@ -45,7 +45,8 @@ typedef struct walk {
     bool squares;       // gradients are measured on the host as soon as they are there
     issue *came;        // [visits] the last steps that bring it something
     issue *left;        // [visits] the last steps that take its gradients
-    bool *evicted;      // [flats] some of its gradients have left in this step
+    // [flats] some of its gradients have been reduced, have left in this step
+    bool *reduced, *evicted;
     tr_error *err;
 } walk;
 
@@ -97,8 +98,9 @@ static tr_axes group_of(tr_part part) {
 }
 
 static int32_t add_gather(walk *w, tr_part part, int flat) {
+    tr_space space = part == TR_PART_STATISTICS ? TR_SPACE_HOST : TR_SPACE_DEVICE;
     return add(w, (tr_plan_step){.kind = TR_STEP_gather,
-                                 .stream = TR_STREAM_COMM,
+                                 .stream = tr__exchange_stream(w->plan, space),
                                  .guard = part == TR_PART_NORMS ? TR_GUARD_APPLIED
                                                                 : TR_GUARD_ALWAYS,
                                  .part = part,
@@ -171,9 +173,10 @@ static int32_t add_evict(walk *w, int flat) {
 }
 
 // On the host, from where they are on the device. Only integers: floats come complete.
-static int32_t add_addition(walk *w, int flat) {
+// Or in the devices' own queue, what they have reduced.
+static int32_t add_addition(walk *w, int flat, tr_stream stream) {
     return add(w, (tr_plan_step){.kind = TR_STEP_add,
-                                 .stream = TR_STREAM_HOST,
+                                 .stream = stream,
                                  .guard = TR_GUARD_ALWAYS,
                                  .unit = (int32_t)flat});
 }
@@ -181,7 +184,7 @@ static int32_t add_addition(walk *w, int flat) {
 // The first of a step's gradients are copied, the others are added to them.
 static void hand_over(walk *w, int flat, issue *left) {
     if (w->evicted[flat]) {
-        left->of[TR_STREAM_HOST] = add_addition(w, flat);
+        left->of[TR_STREAM_HOST] = add_addition(w, flat, TR_STREAM_HOST);
     } else {
         left->of[TR_STREAM_COPY] = add_evict(w, flat);
     }
@@ -195,12 +198,20 @@ static void add_square(walk *w, int flat) {
                           .unit = (int32_t)flat});
 }
 
+// Devices that exchange by themselves add to nothing: a launch of their queue does.
 static int32_t add_reduce(walk *w, int flat) {
+    bool apart =
+        w->plan->request.peers && w->reduced[flat] && !w->plan->flats[flat].offloaded;
     int32_t id = add(w, (tr_plan_step){.kind = TR_STEP_reduce,
                                        .stream = TR_STREAM_COMM,
                                        .guard = TR_GUARD_ALWAYS,
                                        .group = TR_ON_DATA,
-                                       .unit = (int32_t)flat});
+                                       .unit = (int32_t)flat,
+                                       .apart = apart});
+    w->reduced[flat] = true;
+    if (apart) {
+        return add_addition(w, flat, TR_STREAM_COMM);
+    }
     return tr__plan_stage(w->plan) == 0 ? add_gather(w, TR_PART_GRAD, flat) : id;
 }
 
@@ -348,8 +359,9 @@ static void edit(walk *w) {
     tr_status status = tr__visits_find(w->plan, w->kind, &w->visits, w->err);
     w->came = tr__calloc(w->visits.count + 1, sizeof *w->came);
     w->left = tr__calloc(w->visits.count + 1, sizeof *w->left);
+    w->reduced = tr__calloc(w->plan->flat_count + 1, sizeof *w->reduced);
     w->evicted = tr__calloc(w->plan->flat_count + 1, sizeof *w->evicted);
-    if (status == TR_OK && (!w->came || !w->left || !w->evicted)) {
+    if (status == TR_OK && (!w->came || !w->left || !w->reduced || !w->evicted)) {
         status = tr_fail(w->err, TR_MEMORY, "no memory to plan what moves");
     }
     w->editor.status = status;
@@ -357,6 +369,7 @@ static void edit(walk *w) {
     tr__visits_clear(&w->visits);
     tr__free(w->came);
     tr__free(w->left);
+    tr__free(w->reduced);
     tr__free(w->evicted);
 }
 

@@ -111,17 +111,21 @@ static bool accumulate(const tr_plan *plan, const tr_plan_step *step,
     return finish(out);
 }
 
-// What further waves have made, on its way from the device: integers.
+// What further waves have made: on its way from the device, integers; or what devices
+// have reduced of it, this rank's part.
 static bool add_sums(const tr_plan *plan, const tr_plan_step *step,
                      tr_flat_launch *out) {
-    const tr_flat_range *grad = &flat_of(plan, step)->grad;
+    const tr_flat *flat = flat_of(plan, step);
     tr_dtype type = plan->request.sums;
     tr_accumulate_attr attr = {(int32_t)type};
+    bool reduced = step->stream == TR_STREAM_COMM;
+    int64_t count = reduced ? flat->own : flat->grad.count;
+    tr_location sums = reduced ? in_range(&flat->sums, flat->first, tr__sum_bytes(plan))
+                               : (tr_location){flat->grad.buffer, 0};
     *out = begin(plan, step, &tr__op_accumulate);
     memcpy(out->desc.attr, &attr, sizeof attr);
-    add_input(out, vector(type, grad->count),
-              (tr_location){step->buffer[TR_SLOT_INPUT], 0});
-    set_added(out, 0, vector(type, grad->count), (tr_location){grad->buffer, 0});
+    add_input(out, vector(type, count), (tr_location){step->buffer[TR_SLOT_INPUT], 0});
+    set_added(out, 0, vector(type, count), sums);
     return finish(out);
 }
 

@@ -77,7 +77,7 @@ static tr_status keep_rings(tr_plan *plan, tr_error *err) {
 // The statistics of the step, of all ranks, and what moves between them on its way.
 static tr_status keep_statistics(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
-    bool ferries = tr__backend_is_apart(tr__backend(r->backend));
+    bool ferries = !r->peers && tr__backend_is_apart(tr__backend(r->backend));
     int64_t ranks = tr_mesh_ranks(&r->mesh), bytes = 0;
     if (r->inference) {
         plan->statistics.buffer = plan->staging = -1;

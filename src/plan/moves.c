@@ -187,8 +187,13 @@ static bool is_on_device(const tr_plan *plan, const tr_region *region) {
 }
 
 bool tr__exchange_is_away(const tr_plan *plan, const tr_exchange *exchange) {
-    return tr__backend_is_apart(tr__backend(plan->request.backend)) &&
+    return !plan->request.peers &&
+           tr__backend_is_apart(tr__backend(plan->request.backend)) &&
            (is_on_device(plan, &exchange->send) || is_on_device(plan, &exchange->recv));
+}
+
+bool tr__exchange_is_staged(const tr_plan *plan, const tr_plan_step *step) {
+    return !plan->request.peers || step->stream != TR_STREAM_COMM;
 }
 
 // ---- between the file and memory

@@ -42,6 +42,9 @@ bool tr__step_exchange(const tr_plan *plan, const tr_plan_step *step, tr_exchang
 // Is some of it in a device's memory that messages do not reach? Then it is ferried
 // (tr_comm_ferry).
 bool tr__exchange_is_away(const tr_plan *plan, const tr_exchange *exchange);
+// Does it pass through the staging of exchanges? It does not where devices make it by
+// themselves.
+bool tr__exchange_is_staged(const tr_plan *plan, const tr_plan_step *step);
 // Of an exchange: all in which the ranks of its group have to agree. 0: it is none.
 uint64_t tr__exchange_hash(const tr_plan *plan, const tr_plan_step *step);
 bool tr__step_file(const tr_plan *plan, const tr_plan_step *step, tr_file_move *out);

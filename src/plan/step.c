@@ -48,11 +48,17 @@ bool tr__plan_is_beside(const tr_plan *plan, tr_stream stream) {
 
 static bool is_queue(const tr_plan *plan, tr_stream stream) {
     return plan->request.discrete &&
-           (stream == TR_STREAM_COMPUTE || stream == TR_STREAM_COPY);
+           (stream == TR_STREAM_COMPUTE || stream == TR_STREAM_COPY ||
+            (stream == TR_STREAM_COMM && plan->request.peers));
 }
 
 bool tr__plan_follows(const tr_plan *plan, tr_stream waiting, tr_stream awaited) {
     return is_queue(plan, waiting) && is_queue(plan, awaited);
+}
+
+tr_stream tr__exchange_stream(const tr_plan *plan, tr_space space) {
+    bool host = space == TR_SPACE_HOST && plan->request.peers;
+    return host ? TR_STREAM_DATA : TR_STREAM_COMM;
 }
 
 const char *tr__part_name(tr_part part) {

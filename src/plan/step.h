@@ -35,7 +35,8 @@
 //                     statistics: on the host, or before they leave for NVMe
 //   evict             takes gradients to where the update is, or to staging; or takes a
 //                     unit's inputs to where they wait
-//   add               adds further gradients to those that were evicted
+//   add               adds further gradients to those that were evicted, or that were
+//                     reduced before
 //   write             brings part of a flat buffer from staging to NVMe
 //   unload            gives the micro-batch's slot back
 //   clear             sets to zero: the loss's sums; of a flat buffer's gradients what
@@ -96,7 +97,9 @@ typedef enum tr_step_shape {
 // the host's compute stream (launches on what lives on the host) begin when they are
 // reached, on each stream one after the other, and go on beside what follows, until a
 // step waits for them. Steps of the compute stream do so, too, where the device is
-// discrete (tr_plan_request); else they are done when the next step is issued.
+// discrete (tr_plan_request); else they are done when the next step is issued. Where
+// the ranks' devices exchange by themselves (tr_plan_request.peers), the communication
+// stream is theirs, and what lies on the host is exchanged in the data stream.
 typedef enum tr_stream {
     TR_STREAM_COMPUTE,
     TR_STREAM_DATA,
@@ -164,6 +167,7 @@ typedef struct tr_plan_step {
                         // exchange (comm/mesh.h); 0: no exchange
     bool saves_nothing; // forward: keeps nothing for the backward
     bool backward;      // pack, gather, merge: of the gradients of wave tensors
+    bool apart;         // reduce: into a buffer of its own, which a step `add` adds
     bool whole;         // clear, of gradients: all (else: what lies between parameters)
     // The operands that the step writes, of those that it contributes to: it adds to
     // the others (adds.c). Bits: tr__operand_bit.
@@ -231,6 +235,8 @@ bool tr__plan_is_beside(const tr_plan *plan, tr_stream stream);
 // Both streams are queues of a discrete device: the one waits for the other there,
 // while the walk goes on, so that only its own later steps know of it.
 bool tr__plan_follows(const tr_plan *plan, tr_stream waiting, tr_stream awaited);
+// On which stream ranks exchange what lies in the space.
+tr_stream tr__exchange_stream(const tr_plan *plan, tr_space space);
 const char *tr__part_name(tr_part part);
 
 // ---- what a step is

@@ -327,7 +327,7 @@ static void use_reduce(table *t, tr_plan_step *step) {
         return; // in place, in what lives always
     }
     step->buffer[TR_SLOT_INPUT] = take_made(t, step->unit);
-    if (t->plan->flats[step->unit].offloaded) {
+    if (t->plan->flats[step->unit].offloaded || step->apart) {
         t->reduced[step->unit] = -1;
         step->buffer[TR_SLOT_OUTPUT] = use_reduced(t, step->unit);
     }
@@ -360,6 +360,14 @@ static void use_evict(table *t, tr_plan_step *step) {
     step->buffer[TR_SLOT_INPUT] = tr__data_ranks(&t->plan->request) > 1
                                       ? use_reduced(t, step->unit)
                                       : take_made(t, step->unit);
+}
+
+static void use_add(table *t, tr_plan_step *step) {
+    if (step->stream == TR_STREAM_COMM) {
+        step->buffer[TR_SLOT_INPUT] = use_reduced(t, step->unit);
+    } else {
+        use_evict(t, step);
+    }
 }
 
 // What is about to leave; on the host, what is there always.
@@ -545,7 +553,7 @@ static void (*const use_of[TR_STEP_KINDS])(table *, tr_plan_step *) = {
     [TR_STEP_accumulate] = use_fold,
     [TR_STEP_reduce] = use_reduce,
     [TR_STEP_evict] = use_evict_or_boundary,
-    [TR_STEP_add] = use_evict,
+    [TR_STEP_add] = use_add,
     [TR_STEP_fetch] = use_fetch_or_boundary,
     [TR_STEP_gather] = use_gather,
     [TR_STEP_read] = use_transfer,

@@ -34,6 +34,9 @@ int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step) {
 tr_reach tr__step_reach(const tr_plan *plan, const tr_plan_step *step) {
     const tr_plan_request *r = &plan->request;
     bool updates = step->kind == TR_STEP_update, half = tr__plan_is_half(plan);
+    if (step->kind == TR_STEP_add && step->stream == TR_STREAM_COMM) {
+        return (tr_reach){0, 0};
+    }
     if (step->kind == TR_STEP_add) {
         int64_t count = plan->flats[step->unit].grad.count;
         return (tr_reach){0, count * tr__sum_bytes(plan)};
@@ -64,8 +67,7 @@ bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step,
                              .count = e.count,
                              .shard = e.shard,
                              .bytes = (int64_t)tr__comm_type_bytes(e.type),
-                             .away =
-                                 !plan->request.peers && tr__exchange_is_away(plan, &e),
+                             .away = tr__exchange_is_away(plan, &e),
                              .members = tr__mesh_members(mesh, e.group),
                              .member = tr__mesh_member(mesh, e.group),
                              .stride = tr__mesh_stride(mesh, e.group)};

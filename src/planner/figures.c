@@ -230,7 +230,10 @@ static void read_loads(const tr_search *search, const tr_plan *plan,
             bool device = search->request->machine->host_is_device;
             load[device ? TR_STREAM_COMPUTE : TR_STREAM_HOST] +=
                 tr__step_seconds(&share, plan, step);
-        } else if (step->stream != TR_STREAM_COMM && !tr__step_is_of_wave(step) &&
+        } else if (step->stream == TR_STREAM_COMM && step->kind == TR_STEP_add) {
+            load[TR_STREAM_COMM] += tr__step_seconds(&share, plan, step);
+        } else if (tr__step_shape(step) != TR_STEP_IS_EXCHANGE &&
+                   !tr__step_is_of_wave(step) &&
                    !tr__step_program(plan, step, TR_SEQUENCE_TRAIN)) {
             load[TR_STREAM_COMPUTE] += tr__step_seconds(&share, plan, step);
         }

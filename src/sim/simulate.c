@@ -135,21 +135,28 @@ static void add_job(walk *w, tr_stream on, int32_t step, double seconds) {
     s->queue[(s->first + s->count++) % QUEUE] = (job){step, seconds, w->now};
 }
 
+// The walk waits for what it exchanges itself.
 static void start_transfer(walk *w, int32_t step) {
+    tr_stream on = step_at(w, step)->stream;
     tr_simulation *result = &w->out->result;
     tr_transfer transfer;
     if (tr__step_transfer(w->plan, step_at(w, step), &transfer)) {
         bool gather = transfer.kind == TR_COMM_GATHER;
         *(gather ? &result->gather_bytes : &result->reduce_bytes) +=
             tr__transfer_sent(&transfer);
-        add_job(w, TR_STREAM_COMM, step, tr__transfer_seconds(&w->share, &transfer));
+        add_job(w, on, step, tr__transfer_seconds(&w->share, &transfer));
+    }
+    if (on == TR_STREAM_DATA) {
+        wait_for(w, on, INT64_MAX);
     }
 }
 
 // Does the step go on beside computing, as one piece of work?
 static bool is_job(const walk *w, const tr_plan_step *step) {
     bool host = step->stream == TR_STREAM_HOST;
-    return step->stream == TR_STREAM_COPY || step->stream == TR_STREAM_NVME ||
+    bool adds =
+        step->stream == TR_STREAM_COMM && tr__step_shape(step) == TR_STEP_IS_LAUNCH;
+    return step->stream == TR_STREAM_COPY || step->stream == TR_STREAM_NVME || adds ||
            (host && !w->share.machine->host_is_device);
 }
 
@@ -158,7 +165,7 @@ static void start_job(walk *w, int32_t index) {
     w->out->result.copied_bytes += tr__step_copied(w->plan, step);
     w->out->result.stored_bytes += tr__step_stored(w->plan, step);
     add_job(w, step->stream, index,
-            step->stream == TR_STREAM_HOST
+            tr__step_shape(step) == TR_STEP_IS_LAUNCH
                 ? tr__step_seconds(&w->share, w->plan, step)
                 : tr__move_seconds(&w->share, w->plan, step));
 }
@@ -208,7 +215,7 @@ static void run_step(walk *w, int32_t index) {
         start_job(w, index);
         return;
     }
-    if (step->stream == TR_STREAM_COMM) {
+    if (tr__step_shape(step) == TR_STEP_IS_EXCHANGE) {
         start_transfer(w, index);
         return;
     }
@@ -247,11 +254,13 @@ static void conclude(const walk *w) {
     double possible =
         tr__machine_flops(machine, request->compute) * w->share.part * w->now;
     r->seconds = w->now;
-    r->communication_seconds = w->streams[TR_STREAM_COMM].busy;
+    r->communication_seconds =
+        w->streams[TR_STREAM_COMM].busy + w->streams[TR_STREAM_DATA].busy;
     r->copy_seconds = w->streams[TR_STREAM_COPY].busy;
     r->nvme_seconds = w->streams[TR_STREAM_NVME].busy;
     r->host_seconds = w->streams[TR_STREAM_HOST].busy;
-    r->exposed_seconds = w->streams[TR_STREAM_COMM].exposed;
+    r->exposed_seconds =
+        w->streams[TR_STREAM_COMM].exposed + w->streams[TR_STREAM_DATA].exposed;
     r->exposed_copy_seconds = w->streams[TR_STREAM_COPY].exposed;
     r->exposed_nvme_seconds = w->streams[TR_STREAM_NVME].exposed;
     r->exposed_host_seconds = w->streams[TR_STREAM_HOST].exposed;

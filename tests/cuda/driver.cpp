@@ -1,6 +1,8 @@
 // A device of the host's memory and threads, in place of NVIDIA's: streams are queues
-// whose tasks begin as base/pace.h lets them, and its memory can be touched by the work
-// of streams alone.
+// whose tasks begin as base/pace.h lets them (exchanges, after a while also by
+// themselves, because another process may wait for them), and its memory can be touched
+// by the work of streams alone.
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <pthread.h>
@@ -144,6 +146,7 @@ struct stream {
     pthread_cond_t changed;
     task tasks[CAPACITY];
     int64_t started, finished, awaited;
+    int64_t due; // others count on tasks up to this one: it begins after a while
     bool stop;
 };
 
@@ -154,6 +157,27 @@ void do_task(const task &t) {
     t.drop(t.closure);
 }
 
+double seconds_now(clockid_t clock) {
+    timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// Until something has changed; what is due for a while counts as awaited. Under the
+// lock.
+void rest(stream *s) {
+    const double patience = 0.02; // seconds
+    if (s->due <= s->awaited) {
+        pthread_cond_wait(&s->changed, &s->lock);
+        return;
+    }
+    double until = seconds_now(CLOCK_REALTIME) + patience;
+    timespec at = {(time_t)until, (long)((until - (double)(time_t)until) * 1e9)};
+    if (pthread_cond_timedwait(&s->changed, &s->lock, &at) == ETIMEDOUT) {
+        s->awaited = s->due > s->awaited ? s->due : s->awaited;
+    }
+}
+
 void *run_stream(void *given) {
     stream *s = (stream *)given;
     pthread_mutex_lock(&s->lock);
@@ -161,7 +185,7 @@ void *run_stream(void *given) {
         bool ready = s->finished < s->started &&
                      (s->stop || tr__pace_begins(s->finished + 1, s->awaited));
         if (!ready) {
-            pthread_cond_wait(&s->changed, &s->lock);
+            rest(s);
             continue;
         }
         task t = s->tasks[s->finished % CAPACITY];
@@ -369,12 +393,6 @@ struct event {
     double when; // it was passed, seconds
 };
 
-double seconds_now() {
-    timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 int event_create(void **out) {
     *out = new event();
     return 0;
@@ -389,7 +407,7 @@ int event_record(void *given, void *in) {
     event *e = (event *)given;
     stream *s = (stream *)in;
     e->of = s;
-    put_work(in, [=] { e->when = seconds_now(); });
+    put_work(in, [=] { e->when = seconds_now(CLOCK_MONOTONIC); });
     e->ticket = s->started;
     return broken;
 }
@@ -505,8 +523,12 @@ int launch(void *what, const tr_cuda_grid *grid, const void *args, size_t bytes,
     memcpy(p.bytes, args, bytes);
     shim::shape shape = {size_of(grid->blocks), size_of(grid->threads),
                          (size_t)grid->shared};
-    return put_call(TEST_LAUNCH, given,
-                    [=] { shim::run(shape, k->meets, k->body, (void *)p.bytes); });
+    return put_call(TEST_LAUNCH, given, [=] {
+        static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; // kernel of all streams
+        pthread_mutex_lock(&one);
+        shim::run(shape, k->meets, k->body, (void *)p.bytes);
+        pthread_mutex_unlock(&one);
+    });
 }
 } // namespace
 
@@ -534,15 +556,21 @@ void test_device_mend(void) {
     }
 }
 
-void test_put_work(void *stream, std::function<void()> work) {
-    put_work(stream, [=] {
+void test_put_exchange(void *in, std::function<void()> work) {
+    stream *s = (stream *)in;
+    put_work(in, [=] {
         if (!broken) {
             work();
         }
     });
+    pthread_mutex_lock(&s->lock);
+    s->due = s->started;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
 }
 
-bool test_is_chosen(test_device_call call) {
+bool test_is_chosen(test_device_call call, bool *refused) {
+    *refused = refuses;
     return is_chosen(call);
 }
 

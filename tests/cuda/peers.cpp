@@ -2,7 +2,7 @@
 // which parts go piece by piece, and all wait for each other at a barrier. As NCCL's
 // communicators that do not block, it is busy for a while with what it has been asked,
 // and puts it into the stream only then; and a stream waits for the other members for
-// ever, unless the group is given up.
+// ever, unless the group is given up, also where an exchange fails meanwhile.
 #include "cuda/peers.h"
 
 #include <atomic>
@@ -33,7 +33,7 @@ struct group {
     int looks; // that still find it busy
     std::function<void()> pending;
     void *stream; // it is for
-    int error;
+    std::atomic<int> error;
 };
 
 bool there = false;
@@ -165,7 +165,7 @@ int test_peers_state(void *peers, bool *busy) {
     group *g = (group *)peers;
     *busy = g->all->joined < g->members || (g->looks > 0 && g->looks-- > 0);
     if (!*busy && g->pending) {
-        test_put_work(g->stream, g->pending);
+        test_put_exchange(g->stream, g->pending);
         g->pending = nullptr;
     }
     return g->error;
@@ -179,10 +179,17 @@ int test_peers_exchange(const tr_cuda_exchange *parts, int count, void *peers,
         return FAILED;
     }
     exchanges++;
-    g->error = test_is_chosen(TEST_EXCHANGE) ? FAILED : 0;
+    bool refused, fails = test_is_chosen(TEST_EXCHANGE, &refused);
+    g->error = fails && refused ? FAILED : 0;
     g->looks = LOOKS;
     g->stream = stream;
-    g->pending = [g, mine] {
+    g->pending = [g, mine, fails] {
+        if (fails) {
+            g->error = FAILED;
+            while (!g->broken) { // as a connection that is lost
+                usleep(50);
+            }
+        }
         for (const tr_cuda_exchange &p : mine) {
             do_part(g, p);
         }

@@ -20,8 +20,10 @@ int test_peers_exchange(const tr_cuda_exchange *parts, int count, void *peers,
                         void *stream);
 int test_peers_leave(void *peers, bool broken);
 
-// Of the device (driver.cpp): work into a stream; whether a call is the one that fails.
-void test_put_work(void *stream, std::function<void()> work);
-bool test_is_chosen(test_device_call call);
+// Of the device (driver.cpp): an exchange into a stream; whether a call is the one that
+// fails.
+void test_put_exchange(void *stream, std::function<void()> work);
+// (*refused: when it is put in).
+bool test_is_chosen(test_device_call call, bool *refused);
 
 #endif

@@ -12,9 +12,6 @@ extern const tr_memory_source tr__cuda_pinned_memory; // of the host, for the de
 extern const tr_queue_table tr__cuda_queues;
 // CUDA's stream; NULL, CUDA's usual one, for NULL.
 void *tr__cuda_stream(const tr_device_queue *queue);
-// An exchange by NCCL has been put into the queue. Its next mark is recorded once NCCL
-// has given the stream what it has been asked for. peers: tr_cuda_driver's.
-void tr__cuda_queue_exchange(tr_device_queue *queue, void *peers);
 // The memory that libraries may work in (tr_queue_table.lend). NULL-safe.
 void *tr__cuda_scratch(const tr_device_queue *queue, int64_t *bytes);
 // What was put into the queue, a kernel's name that stays, and CUDA's error, or 0.

@@ -5,11 +5,15 @@
 #include "backend/cuda/driver.h"
 #include "base/memory.h"
 
+#include <pthread.h>
+
 // What NCCL takes for its channels and connections: estimated, until it is measured.
 #define BESIDE ((int64_t)1 << 29)
 
 struct tr_peers {
-    void *peers; // the driver's
+    pthread_mutex_t lock;
+    void *peers;        // the driver's. NULL: they are given up
+    const char *begins; // what they have begun, for messages
     int members, member;
     tr_cuda_exchange parts[]; // [members], of the exchange that is put in
 };
@@ -39,6 +43,8 @@ static tr_status join(const void *invitation, int members, int member, tr_peers 
     if (!p) {
         return tr_fail(err, TR_MEMORY, "no memory for a group of GPUs");
     }
+    pthread_mutex_init(&p->lock, NULL);
+    p->begins = "connect the ranks' GPUs";
     p->members = members;
     p->member = member;
     int error = tr__cuda_driver()->peers_join(invitation, members, member, &p->peers);
@@ -50,11 +56,14 @@ static tr_status join(const void *invitation, int members, int member, tr_peers 
     return TR_OK;
 }
 
-static tr_status joined(tr_peers *p, bool *all, tr_error *err) {
+static tr_status look(tr_peers *p, bool *ready, tr_error *err) {
     bool busy = false;
-    int error = tr__cuda_driver()->peers_state(p->peers, &busy);
-    *all = !busy;
-    return error == 0 ? TR_OK : fail("connect the ranks' GPUs", error, err);
+    pthread_mutex_lock(&p->lock);
+    const char *begins = p->begins;
+    int error = p->peers ? tr__cuda_driver()->peers_state(p->peers, &busy) : 0;
+    pthread_mutex_unlock(&p->lock);
+    *ready = !busy;
+    return error == 0 ? TR_OK : fail(begins, error, err);
 }
 
 // The part of one member: who has it or gets it, and where.
@@ -77,7 +86,7 @@ static tr_cuda_exchange part_of(const tr_peers *p, const tr_comm_op *op, int mem
     return part;
 }
 
-static void exchange(tr_peers *p, tr_device_queue *queue, const tr_comm_op *op) {
+static void put_in(tr_peers *p, tr_device_queue *queue, const tr_comm_op *op) {
     int count = 0;
     for (int m = 0; m < p->members; m++) {
         tr_cuda_exchange part = part_of(p, op, m);
@@ -88,12 +97,35 @@ static void exchange(tr_peers *p, tr_device_queue *queue, const tr_comm_op *op) 
     int error = tr__cuda_driver()->peers_exchange(p->parts, count, p->peers,
                                                   tr__cuda_stream(queue));
     tr__cuda_queue_note(queue, "an exchange", error);
-    tr__cuda_queue_exchange(queue, p->peers);
 }
 
-static void leave(tr_peers *p, bool broken) {
-    if (p) {
+static void exchange(tr_peers *p, tr_device_queue *queue, const tr_comm_op *op) {
+    pthread_mutex_lock(&p->lock);
+    if (p->peers) {
+        p->begins = "exchange what the ranks' GPUs have";
+        put_in(p, queue, op);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+// The driver's are gone.
+static void part(tr_peers *p, bool broken) {
+    pthread_mutex_lock(&p->lock);
+    if (p->peers) {
         tr__cuda_driver()->peers_leave(p->peers, broken);
+        p->peers = NULL;
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void give_up(tr_peers *p) {
+    part(p, true);
+}
+
+static void leave(tr_peers *p) {
+    if (p) {
+        part(p, false);
+        pthread_mutex_destroy(&p->lock);
         tr__free(p);
     }
 }
@@ -104,7 +136,8 @@ const tr_peer_table tr__cuda_peers = {
     .missing = missing,
     .invite = invite,
     .join = join,
-    .joined = joined,
+    .look = look,
     .exchange = exchange,
+    .give_up = give_up,
     .leave = leave,
 };

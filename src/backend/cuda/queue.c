@@ -21,10 +21,6 @@ struct tr_device_queue {
     // NULL: nothing yet; nobody's.
     const char *what, *subject;
     tr_status failed; // of the first launch that did
-    // An exchange that has been put in and not been seen done (tr_cuda_driver's peers),
-    // and whether its mark has been asked for, and recorded. NULL: none.
-    void *peers;
-    bool marked, recorded;
     // Steps watched_from + 1 .. are noted, those up to `noted` have been.
     tr_task_span *spans;
     int64_t watched_from, count, noted;
@@ -112,39 +108,11 @@ static void copy(tr_device_queue *q, const void *from, void *to, int64_t bytes) 
     q->copied += bytes;
 }
 
-static void record(tr_device_queue *q) {
-    note_error(q,
-               tr__cuda_driver()->event_record(q->event[q->marks % EVENTS], q->stream));
-}
-
 static int64_t mark(tr_device_queue *q) {
     q->marks++;
-    if (q->peers) {
-        q->marked = true;
-    } else {
-        record(q);
-    }
+    note_error(q,
+               tr__cuda_driver()->event_record(q->event[q->marks % EVENTS], q->stream));
     return q->marks;
-}
-
-// ---- exchanges, of which there is one at a time
-
-void tr__cuda_queue_exchange(tr_device_queue *q, void *peers) {
-    q->peers = peers;
-    q->marked = q->recorded = false;
-}
-
-// Is the exchange that has been put in where its stream will do it?
-static bool is_in_stream(tr_device_queue *q) {
-    bool busy = false;
-    if (q->peers) {
-        note_error(q, tr__cuda_driver()->peers_state(q->peers, &busy));
-    }
-    if (q->peers && !busy && q->marked && !q->recorded && q->error == 0) {
-        record(q);
-        q->recorded = true;
-    }
-    return !busy;
 }
 
 static int64_t newest(const tr_device_queue *q) {
@@ -198,10 +166,6 @@ static tr_status fail(const tr_device_queue *q, tr_error *err) {
     if (q->error == 0) {
         return tr__backend_fail_launch(q->failed, q->subject, err);
     }
-    if (q->peers) { // its stream may wait for a rank that has died
-        return tr_fail(err, TR_COMM, "the device failed in an exchange with others: %s",
-                       driver->error_text(q->error));
-    }
     return driver->stream_wait(q->stream) != 0
                ? fail_for_good(q, of, err)
                : tr_fail(err, TR_INTERNAL, "the device refuses %s%s%s: %s",
@@ -220,10 +184,9 @@ static tr_status wait(tr_device_queue *q, int64_t ticket, tr_error *err) {
 
 static tr_status look(tr_device_queue *q, int64_t ticket, bool *done, tr_error *err) {
     *done = false;
-    if (is_in_stream(q) && q->error == 0) {
+    if (q->error == 0) {
         note_error(q, tr__cuda_driver()->event_look(event_of(q, ticket), done));
     }
-    q->peers = *done ? NULL : q->peers;
     return q->failed != TR_OK || q->error != 0 ? fail(q, err) : TR_OK;
 }
 

@@ -10,9 +10,9 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
     const tr_accumulate_attr *attr = node->attr;
     tr_dtype to = (tr_dtype)attr->to;
     tr_status status = tr__operand_count(node, 1, 1, err);
-    bool sums = to == TR_I64 && node->in[0].dtype == TR_I64;
+    bool sums = node->in[0].dtype == to;
     if (status == TR_OK) {
-        status = tr__operand_dtype(node, 0, sums ? TR_I64 : TR_F32, err);
+        status = tr__operand_dtype(node, 0, sums ? to : TR_F32, err);
     }
     if (status == TR_OK && to != TR_F32 && to != TR_I64 && !tr__dtype_is_half(to)) {
         status = tr_fail(err, TR_USAGE, "%s: sums of %s are not possible",

@@ -1,8 +1,8 @@
-// Adds a micro-batch's gradients to sums of another type than f32; or sums of i64 to
-// others.
+// Adds a micro-batch's gradients to sums of another type than f32; or sums to others of
+// their type.
 //
-//     in[0]   f32 [n]   the gradients; i64 [n]: sums, which are added as they are
-//     out[0]  bf16, f16 or i64 [n]   the sums: = or += (tr_launch.accumulate)
+//     in[0]   f32 [n]   the gradients; or sums, of the type of out[0]
+//     out[0]  f32, bf16, f16 or i64 [n]   the sums: = or += (tr_launch.accumulate)
 //     out[1]  f64 [2], of f32 in i64 alone: counts of launches that met a gradient
 //     which was
 //             too large, and one which was not finite; always added to, or left out

@@ -8,10 +8,11 @@ extern const tr_case_list tr__cases_accumulate;
 // What is added to what.
 static const struct {
     tr_dtype from, to;
-} types[] = {{TR_F32, TR_BF16}, {TR_F32, TR_F16}, {TR_F32, TR_I64}, {TR_I64, TR_I64}};
+} types[] = {{TR_F32, TR_BF16}, {TR_F32, TR_F16},   {TR_F32, TR_I64}, {TR_I64, TR_I64},
+             {TR_F32, TR_F32},  {TR_BF16, TR_BF16}, {TR_F16, TR_F16}};
 static const int64_t sizes[] = {1, 3, 257, 40000};
 
-enum { TYPES = 4, SIZES = 4 };
+enum { TYPES = 7, SIZES = 4 };
 
 // Every type and size, written and added to.
 static bool get(int index, tr_case *out) {

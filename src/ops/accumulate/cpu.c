@@ -1,4 +1,4 @@
-// Sums in fixed point.
+// Sums in fixed point, and in f32.
 #include "backend/cpu/isa.h"
 #include "backend/cpu/parallel.h"
 #include "ops/accumulate/accumulate.h"
@@ -66,8 +66,19 @@ static void add_sums(const uint64_t *x, int64_t count, bool add, int threads,
     }
 }
 
-static void launch_fixed(const tr_op_desc *desc, void *state, const tr_launch *launch) {
-    if (desc->in[0].dtype == TR_I64) {
+static void add_f32(const float *x, int64_t count, bool add, int threads, float *sums) {
+    threads = tr__threads_for(count, 1, threads);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        sums[i] = add ? sums[i] + x[i] : x[i];
+    }
+}
+
+static void launch_sums(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    if (desc->out[0].dtype == TR_F32) {
+        add_f32(launch->in[0], tr_shape_count(desc->in[0].shape),
+                launch->accumulate & 1, desc->target.workers, launch->out[0]);
+    } else if (desc->in[0].dtype == TR_I64) {
         add_sums(launch->in[0], tr_shape_count(desc->in[0].shape),
                  launch->accumulate & 1, desc->target.workers, launch->out[0]);
     } else {
@@ -76,8 +87,8 @@ static void launch_fixed(const tr_op_desc *desc, void *state, const tr_launch *l
 }
 
 static bool supports(const tr_op_desc *desc) {
-    tr_dtype from = desc->in[0].dtype;
-    return (from == TR_F32 || from == TR_I64) && desc->out[0].dtype == TR_I64;
+    tr_dtype from = desc->in[0].dtype, to = desc->out[0].dtype;
+    return (to == TR_F32 || to == TR_I64) && (from == TR_F32 || from == to);
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {
@@ -88,7 +99,7 @@ const tr_kernel TR_ISA_NAME(tr__accumulate_kernel) = {
     .name = "accumulate.cpu." TR_ISA_TEXT,
     .supports = supports,
     .cost = cost,
-    .launch = launch_fixed,
+    .launch = launch_sums,
 };
 
 void TR_ISA_NAME(tr__fixed_convert)(const int64_t *sums, int64_t count, double scale,

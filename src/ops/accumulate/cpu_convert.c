@@ -7,15 +7,36 @@ extern const tr_kernel tr__accumulate_half_kernel;
 // ---- sums in 16 bits
 
 static bool supports(const tr_op_desc *desc) {
-    return desc->in[0].dtype == TR_F32 && tr__dtype_is_half(desc->out[0].dtype);
+    tr_dtype from = desc->in[0].dtype, to = desc->out[0].dtype;
+    return tr__dtype_is_half(to) && (from == TR_F32 || from == to);
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     tr__accumulate_cost(desc, out);
 }
 
+// Sums to sums, piece by piece.
+static void add_half(const tr_op_desc *desc, const tr_launch *launch) {
+    enum { PIECE = 1024 };
+    float x[PIECE];
+    const uint16_t *from = launch->in[0];
+    uint16_t *to = launch->out[0];
+    tr_dtype type = desc->out[0].dtype;
+    int64_t count = tr_shape_count(desc->in[0].shape);
+    for (int64_t at = 0; at < count; at += PIECE) {
+        int64_t some = count - at < PIECE ? count - at : PIECE;
+        tr__half_widen(type, from + at, some, 1, x);
+        (launch->accumulate & 1 ? tr__half_add : tr__half_narrow)(type, x, some, 1,
+                                                                  to + at);
+    }
+}
+
 static void launch_half(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
+    if (desc->in[0].dtype != TR_F32) {
+        add_half(desc, launch);
+        return;
+    }
     bool add = launch->accumulate & 1;
     (add ? tr__half_add : tr__half_narrow)(desc->out[0].dtype, launch->in[0],
                                            tr_shape_count(desc->in[0].shape),

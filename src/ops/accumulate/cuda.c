@@ -41,7 +41,7 @@ static void add_rounded(const tr_op_desc *desc, const tr_launch *launch) {
                               .x = launch->in[0],
                               .y = launch->out[0],
                               .count = tr_shape_count(desc->in[0].shape),
-                              .from = TR_F32,
+                              .from = (int32_t)desc->in[0].dtype,
                               .to = (int32_t)desc->out[0].dtype,
                               .add = launch->accumulate & 1,
                           });
@@ -60,8 +60,8 @@ static void accumulate(const tr_op_desc *desc, void *state, const tr_launch *lau
 
 static bool supports(const tr_op_desc *desc) {
     tr_dtype from = desc->in[0].dtype, to = desc->out[0].dtype;
-    bool real = to == TR_F32 || tr__dtype_is_half(to);
-    return from == TR_F32 ? real || to == TR_I64 : from == TR_I64 && to == TR_I64;
+    bool sums = to == TR_F32 || to == TR_I64 || tr__dtype_is_half(to);
+    return sums && (from == TR_F32 || from == to);
 }
 
 static const tr_kernel kernel = {.name = "accumulate.cuda",

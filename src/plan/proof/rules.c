@@ -55,8 +55,27 @@ static bool is_on_host(const tr_proof *p) {
     return p->step->kind != TR_STEP_gradient_squares || !tr__is_in_file(p, &grads);
 }
 
+// Does the host exchange what lies on the host, while devices exchange the rest?
+static bool is_exchanged_by_host(const tr_proof *p) {
+    return p->plan->request.peers && p->step->kind == TR_STEP_gather &&
+           p->step->part == TR_PART_STATISTICS;
+}
+
+// Does it add what devices have reduced, in their queue?
+static bool adds_reduced(const tr_proof *p) {
+    int32_t f = p->step->unit;
+    return p->plan->request.peers && p->step->kind == TR_STEP_add && f >= 0 &&
+           f < (int64_t)p->plan->flat_count && !p->plan->flats[f].offloaded;
+}
+
 static tr_stream stream_of(const tr_proof *p) {
     tr_stream stream = rules[p->step->kind].stream;
+    if (is_exchanged_by_host(p)) {
+        return TR_STREAM_DATA;
+    }
+    if (adds_reduced(p)) {
+        return TR_STREAM_COMM;
+    }
     return stream == TR_STREAM_HOST && !is_on_host(p) ? TR_STREAM_COMPUTE : stream;
 }
 

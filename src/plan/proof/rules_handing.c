@@ -23,7 +23,7 @@ void tr__rule_reduce(tr_proof *p) {
         tr__bytes_forget(p, tr__kept_bytes(p, &from, 0, f->count));
     }
     tr_kept to = tr__kept_sums(p, flat);
-    if (passes && f->offloaded) {
+    if (passes && (f->offloaded || p->step->apart)) {
         to = tr__gradient_passing(p, TR_SLOT_OUTPUT, f->first, f->own,
                                   tr__min_i64(f->shard, f->count), element);
         tr_meaning handed = tr__gradient_total(p, flat, at, to.base);
@@ -150,7 +150,31 @@ void tr__rule_evict(tr_proof *p) {
     tr__gradient_leave(p, p->step->unit, &to, to.first, to.count, NULL, &total);
 }
 
+// The sum over ranks of the scope that was reduced last comes to those before.
+static void add_reduced(tr_proof *p) {
+    if (!tr__gradient_is_of_flat(p)) {
+        return;
+    }
+    int32_t flat = p->step->unit;
+    const tr_flat *f = &p->plan->flats[flat];
+    int64_t element = tr__sum_bytes(p->plan), at = p->walked.reduced[flat] - 1;
+    tr_kept from = tr__gradient_passing(p, TR_SLOT_INPUT, f->first, f->own,
+                                        tr__min_i64(f->shard, f->count), element);
+    tr_kept to = tr__kept_sums(p, flat);
+    tr_meaning handed = tr__gradient_total(p, flat, at, from.base);
+    handed.kind = TR_MEANS_HANDED;
+    tr__gradient_as(p, flat, &from, f->first, f->own, &handed);
+    tr__bytes_forget(p, tr__kept_bytes(p, &from, f->first, f->own));
+    tr_meaning before = tr__gradient_total(p, flat, at, to.base);
+    tr_meaning total = tr__gradient_total(p, flat, at + 1, to.base);
+    tr__gradient_leave(p, flat, &to, f->first, f->own, &before, &total);
+}
+
 void tr__rule_add(tr_proof *p) {
+    if (p->step->stream == TR_STREAM_COMM) {
+        add_reduced(p);
+        return;
+    }
     tr_kept to;
     int64_t at = begin_handing(p, &to);
     if (at == 0 || (at > 0 && p->plan->request.sums != TR_I64)) {

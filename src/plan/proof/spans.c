@@ -66,6 +66,9 @@ void tr__exchange_work(tr_proof *p, tr_axes group) {
         return;
     }
     int32_t staging = p->plan->staging;
+    if (p->plan->request.peers && p->step->stream == TR_STREAM_COMM) {
+        return; // devices need none
+    }
     tr__bytes_work(p, (tr_bytes){staging, 0, p->plan->buffers[staging].bytes});
 }
 

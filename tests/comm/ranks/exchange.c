@@ -496,7 +496,7 @@ int main(int argc, char **argv) {
     tr__comm_staging(comm, staging);
     group = (tr_comm_group){0, 1, ranks};
     member = rank;
-    tr__comm_ferry(comm, &(tr_comm_ferry){put_copy, mark, look, NULL, NULL});
+    tr__comm_ferry(comm, &(tr_comm_ferry){put_copy, mark, look, NULL});
     for (int ferried = 0; ferried < (ranks > 1 ? 2 : 1); ferried++) {
         away = ferried;
         shapes();

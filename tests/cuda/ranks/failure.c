@@ -1,7 +1,7 @@
 // failure MODE RANK, run on ranks: that rank's device fails while all train, or the
-// rank is killed. In the modes "peers" and "peers-kill" devices exchange by themselves,
-// and an exchange fails on the rank, or it is killed. check_failure.sh looks at how
-// they end.
+// rank is killed. In the modes "peers", "peers-later" and "peers-kill" devices exchange
+// by themselves, and an exchange fails on the rank when it is put in, or when all wait
+// for it, or the rank is killed. check_failure.sh looks at how they end.
 #include "comm/comm.h"
 #include "cuda/device.h"
 #include "train/engine.h"
@@ -20,10 +20,10 @@ static void strike(const char *mode) {
     if (strstr(mode, "kill")) {
         raise(SIGKILL);
     }
-    test_device_fail(strcmp(mode, "copy") == 0    ? TEST_COPY
-                     : strcmp(mode, "peers") == 0 ? TEST_EXCHANGE
-                                                  : TEST_LAUNCH,
-                     1, strcmp(mode, "later") != 0);
+    test_device_fail(strcmp(mode, "copy") == 0        ? TEST_COPY
+                     : strncmp(mode, "peers", 5) == 0 ? TEST_EXCHANGE
+                                                      : TEST_LAUNCH,
+                     1, !strstr(mode, "later"));
 }
 
 static tr_status train(tr_engine *engine, const char *mode, bool is_victim,
