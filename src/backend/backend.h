@@ -14,6 +14,8 @@ struct tr_optimizer; // ops/optimizer.h
 
 // What a device has in use beside a plan: its context, kernels and libraries.
 #define TR_DEVICE_BESIDE ((int64_t)1 << 30)
+// An arena of a device takes whole pages of it, of at most so many bytes.
+#define TR_DEVICE_PAGE ((int64_t)2 << 20)
 
 // One of a backend's devices in this machine.
 typedef struct tr_device {

@@ -43,7 +43,8 @@ static void print_sharing(int ranks, char *text, size_t size) {
 // Into that of the device, if it is here.
 static tr_status fits_device(const tr_run *run, const tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
-    int64_t bytes = tr_plan_ledger(plan)->total[TR_SPACE_DEVICE];
+    int64_t bytes =
+        tr__round_up(tr_plan_ledger(plan)->total[TR_SPACE_DEVICE], TR_DEVICE_PAGE);
     char want[32], have[32], beside[32], name[32], sharing[64];
     tr_device device;
     if (!tr__backend_has(tr__backend(r->backend), r->device, &device) ||

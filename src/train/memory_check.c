@@ -1,6 +1,7 @@
 #include "train/memory_check.h"
 
 #include "backend/backend.h"
+#include "base/checked.h"
 #include "base/machine.h"
 #include "base/text.h"
 #include "plan/plan.h"
@@ -32,7 +33,8 @@ tr_status tr__memory_check(const tr_plan *plan, const char *what, tr_error *err)
     tr__device_print(r->backend, r->device, name, sizeof name);
     tr_status status =
         tr__backend_has(backend, r->device, &device)
-            ? check(what, on_device + TR_DEVICE_BESIDE, device.memory, name, err)
+            ? check(what, tr__round_up(on_device, TR_DEVICE_PAGE) + TR_DEVICE_BESIDE,
+                    device.memory, name, err)
             : TR_OK;
     return status == TR_OK
                ? check(what, on_host, tr__machine_memory(), "this machine", err)

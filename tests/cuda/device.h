@@ -24,6 +24,11 @@ void test_device_fail(test_device_call call, int64_t n, bool refused);
 void test_device_set_count(int count);
 int test_device_opened(void);
 void test_device_set_memory(size_t bytes); // of each; 16 GiB at first
+// Does it give memory in pages? At first it does. The bytes of all pages that are
+// mapped, and those that were copied in no stream.
+void test_device_set_paged(bool paged);
+size_t test_device_taken(void);
+int64_t test_device_moved(void);
 // Do the devices of several ranks exchange by themselves? At first they do not. And how
 // often they have done so.
 void test_device_set_peers(bool there);

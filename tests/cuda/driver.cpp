@@ -41,6 +41,10 @@ bool is_chosen(test_device_call call) {
 
 // ---- memory: as many pages as asked for, behind the bytes nothing
 
+size_t memory = (size_t)1 << 34; // of a device
+std::atomic<size_t> taken;       // in pages
+std::atomic<int64_t> moved;      // bytes, by copies in no stream
+
 struct region {
     char *memory;
     size_t length;
@@ -122,6 +126,70 @@ int give_back(void *memory) {
     region r = memory ? forget(memory) : region{NULL, 0, false, NULL};
     return !memory ? 0 : r.length > 0 ? munmap(r.memory, r.length) : BAD_ADDRESS;
 }
+
+// ---- memory in pages: addresses that nobody may touch, and regions within them
+
+const size_t PAGE = (size_t)2 << 20;
+bool paged = true;
+
+int total(size_t *bytes) {
+    *bytes = memory;
+    return 0;
+}
+
+int page(size_t *bytes) {
+    *bytes = paged ? PAGE : 0;
+    return 0;
+}
+
+int reserve(size_t bytes, void **out) {
+    char *all = (char *)mmap(NULL, bytes + PAGE, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED || bytes % PAGE) {
+        return NO_MEMORY;
+    }
+    size_t before = (PAGE - (uintptr_t)all % PAGE) % PAGE;
+    munmap(all + before + bytes, PAGE - before);
+    if (before > 0) {
+        munmap(all, before);
+    }
+    *out = all + before;
+    return 0;
+}
+
+int release(void *base, size_t bytes) {
+    return munmap(base, bytes) == 0 ? 0 : BAD_ADDRESS;
+}
+
+// New pages hold anything.
+int map(void *at, size_t bytes) {
+    if (bytes % PAGE || taken + bytes > memory) {
+        return bytes % PAGE ? BAD_ADDRESS : NO_MEMORY;
+    }
+    taken += bytes;
+    mprotect(at, bytes, PROT_READ | PROT_WRITE);
+    madvise(at, bytes, MADV_HUGEPAGE); // opened and closed many times: fewer pages
+    memset(at, 0xA5, bytes);
+    pthread_mutex_lock(&lock);
+    if (working == 0) {
+        mprotect(at, bytes, PROT_NONE);
+    }
+    pthread_mutex_unlock(&lock);
+    keep((char *)at, bytes, false);
+    return 0;
+}
+
+int unmap(void *at, size_t bytes) {
+    region r = forget(at);
+    if (r.length != bytes) {
+        return BAD_ADDRESS;
+    }
+    taken -= bytes;
+    madvise(at, bytes, MADV_DONTNEED);
+    return mprotect(at, bytes, PROT_NONE) == 0 ? 0 : BAD_ADDRESS;
+}
+
+// ---- memory of the host
 
 int pin(void *memory, size_t bytes) {
     keep((char *)memory, bytes, true);
@@ -284,6 +352,7 @@ template <class F> int put_call(test_device_call call, void *given, F work) {
 }
 
 int copy(void *to, const void *from, size_t bytes, void *given) {
+    moved += given ? 0 : (int64_t)bytes;
     return put_call(TEST_COPY, given, [=] { memcpy(to, from, bytes); });
 }
 
@@ -455,7 +524,6 @@ int event_seconds(void *from, void *to, double *seconds) {
 // ---- the device
 
 int devices = 1, opened = -1;
-size_t memory = (size_t)1 << 34;
 
 const char *missing() {
     return devices > 0 ? NULL : "the tests have taken it away";
@@ -545,6 +613,18 @@ void test_device_set_memory(size_t bytes) {
     memory = bytes;
 }
 
+void test_device_set_paged(bool now) {
+    paged = now;
+}
+
+size_t test_device_taken(void) {
+    return taken;
+}
+
+int64_t test_device_moved(void) {
+    return moved;
+}
+
 int test_device_opened(void) {
     return opened;
 }
@@ -591,6 +671,12 @@ extern "C" const tr_cuda_driver *tr__cuda_driver(void) {
                                           launch,
                                           take,
                                           give_back,
+                                          total,
+                                          page,
+                                          reserve,
+                                          release,
+                                          map,
+                                          unmap,
                                           pin,
                                           unpin,
                                           stream_create,

@@ -6,6 +6,7 @@
 #include "backend/cuda/driver_nccl.h"
 #include "backend/cuda/symbol.h"
 
+#include <assert.h>
 #include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -30,6 +31,14 @@
     F(cuLaunchKernel)                                                                  \
     F(cuMemAlloc)                                                                      \
     F(cuMemFree)                                                                       \
+    F(cuMemGetAllocationGranularity)                                                   \
+    F(cuMemAddressReserve)                                                             \
+    F(cuMemAddressFree)                                                                \
+    F(cuMemCreate)                                                                     \
+    F(cuMemRelease)                                                                    \
+    F(cuMemMap)                                                                        \
+    F(cuMemUnmap)                                                                      \
+    F(cuMemSetAccess)                                                                  \
     F(cuMemHostRegister)                                                               \
     F(cuMemHostUnregister)                                                             \
     F(cuMemcpyAsync)                                                                   \
@@ -55,6 +64,7 @@ static struct {
     bool lacks;          // the library has not all of them
     const char *missing; // why there is no device
     CUcontext context;   // of the open device
+    CUdevice device;     // that
 } cu;
 
 static pthread_once_t looked = PTHREAD_ONCE_INIT;
@@ -153,6 +163,7 @@ static int open_device(int number) {
     CUdevice device = 0;
     int error = (int)cu.cuDeviceGet(&device, number);
     error = error ? error : (int)cu.cuDevicePrimaryCtxRetain(&cu.context, device);
+    cu.device = device;
     error = error ? error : enter();
     return error ? error : tr__cublas_open();
 }
@@ -220,6 +231,74 @@ static int give_back(void *memory) {
     return error || !memory ? error : (int)cu.cuMemFree(address(memory));
 }
 
+// ---- memory in pages
+
+static int memory_of_device(size_t *bytes) {
+    return (int)cu.cuDeviceTotalMem(bytes, cu.device);
+}
+
+static CUmemAllocationProp page_of_device(void) {
+    return (CUmemAllocationProp){
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = cu.device}};
+}
+
+static int page(size_t *bytes) {
+    CUmemAllocationProp prop = page_of_device();
+    int can = 0, error = enter();
+    *bytes = 0;
+    error = error ? error
+                  : (int)cu.cuDeviceGetAttribute(
+                        &can, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                        cu.device);
+    return error || !can ? error
+                         : (int)cu.cuMemGetAllocationGranularity(
+                               bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+}
+
+static int reserve(size_t bytes, void **out) {
+    CUdeviceptr base = 0;
+    int error = enter();
+    error = error ? error : (int)cu.cuMemAddressReserve(&base, bytes, 0, 0, 0);
+    *out = error ? NULL : (void *)(uintptr_t)base;
+    return error;
+}
+
+static int release(void *base, size_t bytes) {
+    int error = enter();
+    return error ? error : (int)cu.cuMemAddressFree(address(base), bytes);
+}
+
+static int unmap(void *at, size_t bytes) {
+    int error = enter();
+    return error ? error : (int)cu.cuMemUnmap(address(at), bytes);
+}
+
+// Pages live as long as they are mapped, or their handle is held.
+static int map(void *at, size_t bytes) {
+    CUmemAllocationProp prop = page_of_device();
+    CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle pages = 0;
+    int error = enter();
+    error = error ? error : (int)cu.cuMemCreate(&pages, bytes, &prop, 0);
+    if (error) {
+        return error;
+    }
+    error = (int)cu.cuMemMap(address(at), bytes, 0, pages, 0);
+    int released = (int)cu.cuMemRelease(pages);
+    if (error) {
+        return error;
+    }
+    error =
+        released ? released : (int)cu.cuMemSetAccess(address(at), bytes, &access, 1);
+    if (error) {
+        unmap(at, bytes);
+    }
+    return error;
+}
+
+// ---- memory of the host
+
 static int pin(void *memory, size_t bytes) {
     int error = enter();
     return error ? error
@@ -232,6 +311,8 @@ static int unpin(void *memory) {
     int error = enter();
     return error ? error : (int)cu.cuMemHostUnregister(memory);
 }
+
+static_assert(TR_CUDA_OUT_OF_MEMORY == (int)CUDA_ERROR_OUT_OF_MEMORY, "as CUDA has it");
 
 // ---- streams and events
 
@@ -343,6 +424,12 @@ const tr_cuda_driver *tr__cuda_driver(void) {
         .launch = launch,
         .take = take,
         .give_back = give_back,
+        .memory = memory_of_device,
+        .page = page,
+        .reserve = reserve,
+        .release = release,
+        .map = map,
+        .unmap = unmap,
         .pin = pin,
         .unpin = unpin,
         .stream_create = stream_create,

@@ -59,6 +59,9 @@ typedef struct tr_cuda_exchange {
     size_t count;     // elements
 } tr_cuda_exchange;
 
+// CUDA's error of that name.
+enum { TR_CUDA_OUT_OF_MEMORY = 2 };
+
 typedef struct tr_cuda_driver {
     // NULL: there is a device; else why there is none, in words.
     const char *(*missing)(void);
@@ -77,6 +80,16 @@ typedef struct tr_cuda_driver {
 
     int (*take)(size_t bytes, void **out); // memory of the device
     int (*give_back)(void *memory);
+    int (*memory)(size_t *bytes); // all that the device has
+    // Memory of the device in pages, at addresses that are reserved before. *bytes: of
+    // a page; 0: the driver cannot.
+    int (*page)(size_t *bytes);
+    // Addresses alone, of whole pages; given up when nothing is mapped there.
+    int (*reserve)(size_t bytes, void **out);
+    int (*release)(void *base, size_t bytes);
+    // Maps new pages there; takes away all that one call has mapped.
+    int (*map)(void *at, size_t bytes);
+    int (*unmap)(void *at, size_t bytes);
     // The host's memory, for the device to reach at the same address.
     int (*pin)(void *memory, size_t bytes);
     int (*unpin)(void *memory);
