@@ -49,6 +49,9 @@ typedef struct tr_run_options {
     // is one that can train it. false: on the CPU, where tr_engine_parameter reaches
     // parameters.
     bool choose_device;
+    // The run will compute on this machine: a device that its file names must be there.
+    // TR_USAGE: it is not.
+    bool computes_here;
     bool plan_only; // no weights and no data are needed: the data may be missing
     // Model and data of the caller, in place of the file's. The caller keeps them; they
     // must outlive the run.

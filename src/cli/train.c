@@ -126,6 +126,7 @@ int cli_train(const cli_command *command, int argc, char **argv) {
         watch_signals(); // MPI may have loaded a library with handlers of its own
         run_options.comm = comm;
         run_options.stop = is_caught;
+        run_options.computes_here = true;
         status = train(&run_options, &err);
     }
     if (status == TR_OK || status == TR_INTERRUPTED) {

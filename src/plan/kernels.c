@@ -22,14 +22,16 @@ static bool touches_device(const tr_plan *plan, const tr_flat_launch *launch) {
 static tr_status check_kernel(const tr_plan *plan, const tr_plan_step *step,
                               const tr_flat_launch *launch, tr_error *err) {
     const tr_op_desc *desc = &launch->desc;
+    bool host = desc->target.backend == TR_BACKEND_HOST;
     (void)plan;
     (void)step;
     return launch->kernel
                ? TR_OK
-               : tr_fail(err, TR_USAGE, "the %s backend has no kernel for %s of %s",
+               : tr_fail(err, TR_USAGE, "the %s backend has no kernel for %s of %s%s",
                          tr__backend(desc->target.backend)->name, desc->op->name,
                          tr_dtype_name(desc->in_count > 0 ? desc->in[0].dtype
-                                                          : desc->out[0].dtype));
+                                                          : desc->out[0].dtype),
+                         host ? "" : ": set \"device\" to \"cpu\"");
 }
 
 static tr_status check_reach(const tr_plan *plan, const tr_plan_step *step,

@@ -107,14 +107,15 @@ static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *cal
     to->desc.packs = to->desc.packs && d->variant != TR_VARIANT_EVALUATE;
     to->kernel = tr__kernel_find(&to->desc);
     if (!to->kernel) {
-        return tr_fail(c->err, TR_USAGE,
-                       "unit %s: the %s backend has no kernel for op %s of this shape "
-                       "and type%s",
-                       c->unit->kind, tr__backend(to->desc.target.backend)->name,
-                       call->op->name,
-                       c->request->fp8 ? ": without fp8 there may be one "
-                                         "(docs/precision.md, \"Products in fp8\")"
-                                       : "");
+        return tr_fail(
+            c->err, TR_USAGE,
+            "unit %s: the %s backend has no kernel for op %s of this shape "
+            "and type%s",
+            c->unit->kind, tr__backend(to->desc.target.backend)->name, call->op->name,
+            c->request->fp8 ? ": without fp8 there may be one "
+                              "(docs/precision.md, \"Products in fp8\")"
+            : to->desc.target.backend != TR_BACKEND_HOST ? ": set \"device\" to \"cpu\""
+                                                         : "");
     }
     for (int i = 0; i < call->in_count; i++) {
         bool read = !(call->op->shape_only >> i & 1);

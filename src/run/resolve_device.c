@@ -23,6 +23,20 @@ tr_status tr__run_resolve_device(tr_run *run, tr_error *err) {
                                   &run->request.backend, &run->request.device, err);
 }
 
+tr_status tr__run_device_is_here(const tr_run *run, tr_error *err) {
+    const tr_backend *backend = tr__backend(run->request.backend);
+    tr_device device;
+    tr_error why = {0};
+    if (tr__config_is_auto(run->config, "device") || !backend->device ||
+        backend->device(run->request.device, &device, &why) == TR_OK) {
+        return TR_OK;
+    }
+    return tr_fail(err, why.status,
+                   "device is \"%s\", but %s; set device to \"cpu\", or leave it out "
+                   "to compute on what there is",
+                   tr__config_text(run->config, "device"), why.message);
+}
+
 tr_status tr__run_check_updates(const tr_run *run, const tr_optimizer *optimizer,
                                 tr_error *err) {
     const tr_plan_request *r = &run->request;

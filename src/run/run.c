@@ -112,9 +112,14 @@ static tr_status resolve(tr_run *run, const tr_run_options *options, tr_error *e
     tr__run_ask(run, options, &problems);
     if (problems.count == 0) {
         tr__run_resolve_device(run, &found);
-        keep(&problems, &found);
-        tr__run_resolve_model(run, options, &found);
-        bool model = keep(&problems, &found), batch = false;
+        if (keep(&problems, &found) && options->computes_here) {
+            tr__run_device_is_here(run, &found);
+        }
+        bool here = keep(&problems, &found), model = false, batch = false;
+        if (here) { // else nothing is to be said before
+            tr__run_resolve_model(run, options, &found);
+            model = keep(&problems, &found);
+        }
         if (model) {
             tr__run_resolve_data(run, options, &found);
             keep(&problems, &found);

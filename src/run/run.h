@@ -110,6 +110,8 @@ tr_status tr__run_resolve_device(tr_run *run, tr_error *err);
 struct tr_optimizer;
 tr_status tr__run_check_updates(const tr_run *run, const struct tr_optimizer *optimizer,
                                 tr_error *err);
+// Is the device there that the file names? TR_USAGE names the key, and why not.
+tr_status tr__run_device_is_here(const tr_run *run, tr_error *err);
 // When all else is resolved. Where the file leaves the device open: one beside the host
 // that can train the run on all ranks, if there is one; it is said which, or why not.
 // Where it names no number, the ranks of a machine take its devices in turn.

@@ -204,6 +204,21 @@ static void test_plan_for_a_target(void **state) {
     unsetenv("DNNL_MAX_CPU_ISA");
 }
 
+// It is said before anything else.
+static void test_a_device_that_is_not_there(void **state) {
+    const setting no_gpu = {.environment = {"CUDA_VISIBLE_DEVICES="}};
+    run_file(state, classifier_run, "");
+    fail_with(state, &no_gpu, LIST("train", "run.json", "--set", "device=cuda"), 2,
+              LIST("device is \"cuda\", but no CUDA device: ",
+                   "; set device to \"cpu\", or leave it out"));
+    fail_with(state, &no_gpu, LIST("train", "run.json", "--set", "device=cuda:1"), 2,
+              LIST("device is \"cuda:1\", but no CUDA device: "));
+    char *text = succeed(
+        state, LIST("plan", "run.json", "--set", "device=cuda", "--ranks", "1"));
+    assert_says(text, "kernels: sm_90");
+    free(text);
+}
+
 // Without a file it is this machine, measured once and then known.
 static void test_simulate_here(void **state) {
     char cache[512];
@@ -509,6 +524,7 @@ int main(void) {
         TEST(test_one_is_singular),
         TEST(test_simulate),
         TEST(test_plan_for_a_target),
+        TEST(test_a_device_that_is_not_there),
         TEST(test_simulate_here),
         TEST(test_train_trace),
         TEST(test_plan_takes_nothing),

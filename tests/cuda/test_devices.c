@@ -28,6 +28,7 @@ static tr_status open_run(const char *golden, const char *setting, tr_run **run,
                               .set_count = setting ? 1 : 0,
                               .resume = "never",
                               .choose_device = true,
+                              .computes_here = true,
                               .messages = {keep, NULL}};
     snprintf(path, sizeof path, "%s/goldens/%s", TR_TEST_DATA, golden);
     assert_int_equal(chdir(path), 0);
@@ -110,6 +111,35 @@ static void the_one_that_is_named(void **state) {
     test_device_set_count(1);
 }
 
+// A run that asks for a kernel which there is not ends before it says anything: the
+// message names the unit, the op and what helps.
+static void a_kernel_that_is_not_there(void **state) {
+    const char *const set[] = {"device=cuda", "fp8.enabled=true"};
+    tr_run_options options = {.file = "run.json",
+                              .set = set,
+                              .set_count = 2,
+                              .resume = "never",
+                              .computes_here = true,
+                              .messages = {keep, NULL}};
+    tr_run *run = NULL;
+    tr_plan *plan = NULL;
+    tr_error err = {0};
+    (void)state;
+    assert_int_equal(chdir(TR_TEST_DATA "/goldens/qwen3"), 0);
+    said[0] = '\0';
+    tr_status status = tr_run_open(&options, &run, &err);
+    if (status == TR_OK) {
+        status = tr_plan_make(tr_run_plan_request(run), &plan, &err);
+    }
+    assert_int_equal(tr_status_exit(status), 2);
+    if (!strstr(err.message, "the cuda backend has no kernel for op linear_fp8") ||
+        !strstr(err.message, "without fp8 there may be one")) {
+        fail_msg("%s", err.message);
+    }
+    assert_null(strstr(said, "model qwen3"));
+    tr_run_close(run);
+}
+
 // Products in fp8 need widths that are multiples of 16, and a GPU that has them.
 static void fp8_asks_for_more(void **state) {
     tr_run *run = NULL;
@@ -151,6 +181,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_that_can),
         cmocka_unit_test(the_one_that_is_named),
+        cmocka_unit_test(a_kernel_that_is_not_there),
         cmocka_unit_test(fp8_asks_for_more),
         cmocka_unit_test(kernels_run_on_later_devices),
     };
