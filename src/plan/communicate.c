@@ -25,7 +25,7 @@
 
 // The parts of an arrival and of a departure, in their order.
 typedef enum arrival { READ, FETCH, GATHER, ARRIVALS } arrival;
-typedef enum departure { REDUCE, EVICT, SQUARE, WRITE, DEPARTURES } departure;
+typedef enum departure { REDUCE, EVICT, ADD, SQUARE, WRITE, DEPARTURES } departure;
 
 // The last step of each stream that goes on beside computing, by its id; 0: none.
 typedef struct issue {
@@ -43,10 +43,12 @@ typedef struct walk {
     size_t ahead[ARRIVALS], after[DEPARTURES], behind;
     bool reads, writes; // parameters from NVMe, gradients to it
     bool squares;       // gradients are measured on the host as soon as they are there
+    bool adds;          // further gradients are added on the host when they are there
     issue *came;        // [visits] the last steps that bring it something
     issue *left;        // [visits] the last steps that take its gradients
-    // [flats] some of its gradients have been reduced, have left in this step
-    bool *reduced, *evicted;
+    // [flats] some of its gradients have been reduced, have left, are there in this
+    // step
+    bool *reduced, *evicted, *arrived;
     tr_error *err;
 } walk;
 
@@ -98,7 +100,9 @@ static tr_axes group_of(tr_part part) {
 }
 
 static int32_t add_gather(walk *w, tr_part part, int flat) {
-    tr_space space = part == TR_PART_STATISTICS ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+    tr_space space = part == TR_PART_STATISTICS ? TR_SPACE_HOST
+                     : part == TR_PART_NORMS    ? tr__norms_space(w->plan)
+                                                : TR_SPACE_DEVICE;
     return add(w, (tr_plan_step){.kind = TR_STEP_gather,
                                  .stream = tr__exchange_stream(w->plan, space),
                                  .guard = part == TR_PART_NORMS ? TR_GUARD_APPLIED
@@ -161,7 +165,7 @@ static void bring_all_ahead(walk *w, size_t now) {
 // ---- departures
 
 // What goes on to NVMe has its squares taken before.
-static int32_t add_evict(walk *w, int flat) {
+static int32_t add_evict(walk *w, int flat, bool apart) {
     if (w->writes) {
         add(w, (tr_plan_step){.kind = TR_STEP_gradient_squares, .unit = (int32_t)flat});
     }
@@ -169,11 +173,12 @@ static int32_t add_evict(walk *w, int flat) {
                                  .stream = TR_STREAM_COPY,
                                  .guard = TR_GUARD_ALWAYS,
                                  .part = TR_PART_GRAD,
-                                 .unit = (int32_t)flat});
+                                 .unit = (int32_t)flat,
+                                 .apart = apart});
 }
 
-// On the host, from where they are on the device. Only integers: floats come complete.
-// Or in the devices' own queue, what they have reduced.
+// On the host, from where they are on the device, or have been evicted to. Only
+// integers: floats come complete. Or in the devices' own queue, what they have reduced.
 static int32_t add_addition(walk *w, int flat, tr_stream stream) {
     return add(w, (tr_plan_step){.kind = TR_STEP_add,
                                  .stream = stream,
@@ -181,14 +186,23 @@ static int32_t add_addition(walk *w, int flat, tr_stream stream) {
                                  .unit = (int32_t)flat});
 }
 
-// The first of a step's gradients are copied, the others are added to them.
+// The first of a step's gradients are copied, the others are added to them; the memory
+// of a discrete device is not the host's, so there they are all copied, and added
+// later.
 static void hand_over(walk *w, int flat, issue *left) {
-    if (w->evicted[flat]) {
+    if (w->evicted[flat] && !w->adds) {
         left->of[TR_STREAM_HOST] = add_addition(w, flat, TR_STREAM_HOST);
     } else {
-        left->of[TR_STREAM_COPY] = add_evict(w, flat);
+        left->of[TR_STREAM_COPY] = add_evict(w, flat, w->evicted[flat]);
     }
     w->evicted[flat] = true;
+}
+
+static void add_arrived(walk *w, int flat, issue *left) {
+    if (w->arrived[flat]) {
+        left->of[TR_STREAM_HOST] = add_addition(w, flat, TR_STREAM_HOST);
+    }
+    w->arrived[flat] = true;
 }
 
 static void add_square(walk *w, int flat) {
@@ -218,6 +232,7 @@ static int32_t add_reduce(walk *w, int flat) {
 static bool takes(const walk *w, departure part) {
     return part == REDUCE   ? tr__data_ranks(&w->plan->request) > 1
            : part == EVICT  ? grads_are_offloaded(w)
+           : part == ADD    ? w->adds
            : part == SQUARE ? w->squares
                             : w->writes;
 }
@@ -235,6 +250,8 @@ static void take_away(walk *w, size_t v, departure part) {
             left->of[TR_STREAM_COMM] = add_reduce(w, flat);
         } else if (part == EVICT && w->plan->flats[flat].offloaded) {
             hand_over(w, flat, left);
+        } else if (part == ADD && w->plan->flats[flat].offloaded) {
+            add_arrived(w, flat, left);
         } else if (part == SQUARE && w->plan->flats[flat].offloaded) {
             add_square(w, flat);
         } else if (part == WRITE) {
@@ -348,10 +365,13 @@ static void choose_distances(walk *w) {
     w->ahead[READ] = w->ahead[FETCH] + w->reads;
     w->after[REDUCE] = 1;
     w->after[EVICT] = overlap && ranks ? 2 : 1;
+    w->adds = leave && !w->writes && r->discrete && r->sums == TR_I64 &&
+              tr__plan_grads_pass(w->plan);
+    w->after[ADD] = w->after[EVICT] + overlap;
     w->squares = leave && !w->writes && !tr__plan_accumulates(w->plan);
     w->after[SQUARE] = w->after[EVICT] + overlap;
     w->after[WRITE] = overlap ? w->after[EVICT] + 1 : 1;
-    w->behind = w->after[w->writes ? WRITE : leave ? EVICT : REDUCE];
+    w->behind = w->after[w->writes ? WRITE : w->adds ? ADD : leave ? EVICT : REDUCE];
 }
 
 static void edit(walk *w) {
@@ -361,7 +381,9 @@ static void edit(walk *w) {
     w->left = tr__calloc(w->visits.count + 1, sizeof *w->left);
     w->reduced = tr__calloc(w->plan->flat_count + 1, sizeof *w->reduced);
     w->evicted = tr__calloc(w->plan->flat_count + 1, sizeof *w->evicted);
-    if (status == TR_OK && (!w->came || !w->left || !w->reduced || !w->evicted)) {
+    w->arrived = tr__calloc(w->plan->flat_count + 1, sizeof *w->arrived);
+    if (status == TR_OK &&
+        (!w->came || !w->left || !w->reduced || !w->evicted || !w->arrived)) {
         status = tr_fail(w->err, TR_MEMORY, "no memory to plan what moves");
     }
     w->editor.status = status;
@@ -371,6 +393,7 @@ static void edit(walk *w) {
     tr__free(w->left);
     tr__free(w->reduced);
     tr__free(w->evicted);
+    tr__free(w->arrived);
 }
 
 // The next flat is read while this one is fetched; no more than that is staged. *read:

@@ -8,6 +8,11 @@ int64_t tr__norms_ranks(const tr_plan *plan) {
     return tr__plan_stage(plan) > 0 ? tr__data_ranks(&plan->request) : 1;
 }
 
+tr_space tr__norms_space(const tr_plan *plan) {
+    bool here = plan->request.optimizer_placement == TR_SPACE_DEVICE;
+    return here ? TR_SPACE_DEVICE : tr__plan_shared_space(plan);
+}
+
 int64_t tr__norms_parts(const tr_plan *plan, const tr_flat *flat) {
     if (flat->frozen) {
         return 0;

@@ -44,6 +44,9 @@ typedef struct tr_norms_layout {
 
 // How many data ranks' measures make up all: 1 at stage 0.
 int64_t tr__norms_ranks(const tr_plan *plan);
+// Where the measures are, and the norms: where both the host's updates and the device's
+// reach them.
+tr_space tr__norms_space(const tr_plan *plan);
 // How many tr_squares a rank has for a flat buffer.
 int64_t tr__norms_parts(const tr_plan *plan, const tr_flat *flat);
 // Index of the tr_squares of a block (of 1,024 elements of its flat buffer) in which

@@ -167,8 +167,8 @@ typedef struct tr_plan_step {
                         // exchange (comm/mesh.h); 0: no exchange
     bool saves_nothing; // forward: keeps nothing for the backward
     bool backward;      // pack, gather, merge: of the gradients of wave tensors
-    bool apart;         // reduce: into a buffer of its own, which a step `add` adds
-    bool whole;         // clear, of gradients: all (else: what lies between parameters)
+    bool apart; // reduce, evict: into a buffer of its own, which a step `add` adds
+    bool whole; // clear, of gradients: all (else: what lies between parameters)
     // The operands that the step writes, of those that it contributes to: it adds to
     // the others (adds.c). Bits: tr__operand_bit.
     uint64_t writes;

@@ -26,13 +26,15 @@ typedef struct table {
     int *param, *part; // [flats] parameters that are there; this rank's part, fetched
     int *grad, *sum;   // gradients that pass; the sums that they are accumulated into
     int *reduced;      // this rank's part of what was reduced
+    int *evicted;      // what waits on the host to be added
     // [flats] parameters from NVMe that are next to be fetched, and those after them;
     // gradients on their way to NVMe.
     int *staged_param, *staged_later, *staged_grad;
     int ring[TR_UPDATE_SLOTS_MAX][TR_PARTS]; // of the update's pieces
-    int convert[TR_STEP_KINDS];              // where sums of another type become f32
-    int measured;                            // what ranks have measured
-    int totals;                              // the norms of tensors
+    // Where sums of another type become f32: for the device, for the host.
+    int convert[2][TR_STEP_KINDS];
+    int measured; // what ranks have measured
+    int totals;   // the norms of tensors
     int gathered; // all ranks' parts of wave tensors, until they are merged
     tr_error *err;
     tr_status status;
@@ -199,6 +201,11 @@ static int use_reduced(table *t, int flat) {
     return use(t, &t->reduced[flat], TR_LEDGER_gradients, bytes);
 }
 
+static int use_evicted(table *t, int flat) {
+    int64_t bytes = tr__sums_bytes(t->plan, part_elements(&t->plan->flats[flat]));
+    return use_in(t, TR_SPACE_HOST, &t->evicted[flat], TR_LEDGER_gradients, bytes);
+}
+
 // Of so many parameters in memory: whole lines of the cache.
 static int64_t param_bytes(const table *t, int64_t count) {
     return tr__round_up(count * tr__param_bytes(t->plan), TR_ALIGNMENT);
@@ -349,6 +356,10 @@ static void use_boundary(table *t, tr_plan_step *step) {
 }
 
 static void use_evict(table *t, tr_plan_step *step) {
+    if (step->apart) {
+        t->evicted[step->unit] = -1;
+        step->buffer[TR_SLOT_OUTPUT] = use_evicted(t, step->unit);
+    }
     if (tr__part_is_on_nvme(t->plan, TR_PART_GRAD)) {
         t->staged_grad[step->unit] = -1;
         step->buffer[TR_SLOT_OUTPUT] =
@@ -362,9 +373,12 @@ static void use_evict(table *t, tr_plan_step *step) {
                                       : take_made(t, step->unit);
 }
 
+// What is there already: reduced, or evicted; else, on the host, what has been made.
 static void use_add(table *t, tr_plan_step *step) {
     if (step->stream == TR_STREAM_COMM) {
         step->buffer[TR_SLOT_INPUT] = use_reduced(t, step->unit);
+    } else if (t->plan->request.discrete) {
+        step->buffer[TR_SLOT_INPUT] = use_evicted(t, step->unit);
     } else {
         use_evict(t, step);
     }
@@ -426,15 +440,18 @@ static void use_fetch(table *t, tr_plan_step *step) {
 static int use_measured(table *t) {
     const tr_plan *plan = t->plan;
     int64_t ranks = tr__norms_ranks(plan);
-    return use(t, &t->measured,
-               ranks > 1 ? TR_LEDGER_communication : TR_LEDGER_workspace,
-               plan->norms.parts * ranks * (int64_t)sizeof(tr_squares));
+    return use_in(t, tr__norms_space(plan), &t->measured,
+                  ranks > 1 ? TR_LEDGER_communication : TR_LEDGER_workspace,
+                  tr__round_up(plan->norms.parts * ranks * (int64_t)sizeof(tr_squares),
+                               TR_ALIGNMENT));
 }
 
 static int use_totals(table *t) {
-    int64_t bytes = (int64_t)t->plan->param_count * (int64_t)sizeof(tr_squares);
+    int64_t bytes = tr__round_up(
+        (int64_t)t->plan->param_count * (int64_t)sizeof(tr_squares), TR_ALIGNMENT);
     return t->plan->request.tensor_norms
-               ? use(t, &t->totals, TR_LEDGER_workspace, bytes)
+               ? use_in(t, tr__norms_space(t->plan), &t->totals, TR_LEDGER_workspace,
+                        bytes)
                : -1;
 }
 
@@ -461,16 +478,19 @@ static void use_gather(table *t, tr_plan_step *step) {
     }
 }
 
-// Sums of another type, as f32. Steps that follow each other share the memory for it:
-// on the host's stream they are not done when the next one is issued.
+// Sums of another type, as f32, where who launches the step reaches them. Steps that
+// follow each other share the memory for it: on the host's stream they are not done
+// when the next one is issued.
 static void use_convert(table *t, tr_plan_step *step) {
     bool square = step->kind == TR_STEP_gradient_squares,
          host = step->stream == TR_STREAM_HOST;
     bool alone = step->guard == TR_GUARD_DEFERRED || (square && !host);
-    int none = -1, *shared = &t->convert[square ? TR_STEP_norm : step->kind];
+    int none = -1, *shared = &t->convert[host][square ? TR_STEP_norm : step->kind];
+    tr_space space = host ? tr__plan_shared_space(t->plan) : TR_SPACE_DEVICE;
     if (tr__plan_accumulates(t->plan)) {
-        step->buffer[TR_SLOT_TEMP] = use(t, alone ? &none : shared, TR_LEDGER_workspace,
-                                         TR_CONVERT_ELEMENTS * (int64_t)sizeof(float));
+        step->buffer[TR_SLOT_TEMP] =
+            use_in(t, space, alone ? &none : shared, TR_LEDGER_workspace,
+                   TR_CONVERT_ELEMENTS * (int64_t)sizeof(float));
     }
 }
 
@@ -593,7 +613,7 @@ static bool make_table(table *t, int **block) {
     size_t units = (size_t)t->plan->unit_count, flats = t->plan->flat_count;
     size_t micros = (size_t)t->micros;
     int *next =
-        tr__calloc((5 * units + 2) * micros + 6 * units + 8 * flats, sizeof *next);
+        tr__calloc((5 * units + 2) * micros + 6 * units + 9 * flats, sizeof *next);
     *block = next;
     if (!next) {
         return false;
@@ -609,6 +629,7 @@ static bool make_table(table *t, int **block) {
     t->param = take(&next, flats);
     t->part = take(&next, flats);
     t->reduced = take(&next, flats);
+    t->evicted = take(&next, flats);
     t->grad = take(&next, flats);
     t->sum = take(&next, flats);
     t->staged_param = take(&next, flats);

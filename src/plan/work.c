@@ -34,8 +34,8 @@ int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step) {
 tr_reach tr__step_reach(const tr_plan *plan, const tr_plan_step *step) {
     const tr_plan_request *r = &plan->request;
     bool updates = step->kind == TR_STEP_update, half = tr__plan_is_half(plan);
-    if (step->kind == TR_STEP_add && step->stream == TR_STREAM_COMM) {
-        return (tr_reach){0, 0};
+    if (step->kind == TR_STEP_add && (r->discrete || step->stream == TR_STREAM_COMM)) {
+        return (tr_reach){0, 0}; // all is where it is added
     }
     if (step->kind == TR_STEP_add) {
         int64_t count = plan->flats[step->unit].grad.count;

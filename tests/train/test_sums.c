@@ -431,9 +431,9 @@ static void sums_take_half(void **state) {
             assert_int_equal(bytes_of(&t[1], &flats[1]->grad), half);
         }
         assert_int_equal(2 * t[1].plan->traffic.reduce, t[0].plan->traffic.reduce);
-        assert_true(
-            (ledgers[1]->total[TR_SPACE_HOST] < ledgers[0]->total[TR_SPACE_HOST]) ==
-            (all[i].homes == away || all[i].homes == on_nvme));
+        assert_true((ledgers[1]->bytes[TR_SPACE_HOST][TR_LEDGER_gradients] <
+                     ledgers[0]->bytes[TR_SPACE_HOST][TR_LEDGER_gradients]) ==
+                    (all[i].homes == away || all[i].homes == on_nvme));
         trial_close(&t[0]);
         trial_close(&t[1]);
     }

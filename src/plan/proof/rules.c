@@ -57,8 +57,10 @@ static bool is_on_host(const tr_proof *p) {
 
 // Does the host exchange what lies on the host, while devices exchange the rest?
 static bool is_exchanged_by_host(const tr_proof *p) {
+    bool norms = p->step->part == TR_PART_NORMS;
     return p->plan->request.peers && p->step->kind == TR_STEP_gather &&
-           p->step->part == TR_PART_STATISTICS;
+           (p->step->part == TR_PART_STATISTICS ||
+            (norms && tr__norms_place(p) == TR_SPACE_HOST));
 }
 
 // Does it add what devices have reduced, in their queue?

@@ -133,9 +133,53 @@ static int64_t begin_handing(tr_proof *p, tr_kept *to) {
     return at;
 }
 
+// Where a further scope waits on the host for the step that adds it.
+static tr_kept find_apart(tr_proof *p, tr_slot slot, const tr_kept *to) {
+    int64_t bytes = to->count * to->element;
+    return (tr_kept){tr__slot_bytes(p, slot, bytes, TR_SPACE_HOST).buffer,
+                     to->first,
+                     to->count,
+                     to->element,
+                     -to->first * to->element,
+                     {0}};
+}
+
+static void evict_apart(tr_proof *p, const tr_kept *to, int64_t at) {
+    tr_kept apart = find_apart(p, TR_SLOT_OUTPUT, to);
+    tr_meaning handed = tr__gradient_total(p, p->step->unit, at, apart.base);
+    handed.kind = TR_MEANS_HANDED;
+    tr__gradient_leave(p, p->step->unit, &apart, to->first, to->count, NULL, &handed);
+}
+
+// The scope that was evicted last comes to those before.
+static void add_evicted(tr_proof *p) {
+    if (!tr__gradient_is_of_flat(p)) {
+        return;
+    }
+    int32_t flat = p->step->unit;
+    int64_t at = p->walked.evicted[flat] - 1;
+    tr_kept to = tr__kept_part(p, flat, TR_PART_GRAD);
+    if (at < 1 || p->plan->request.sums != TR_I64) {
+        tr__proof_wrong(p, "adds what has to come complete");
+        return;
+    }
+    tr_kept from = find_apart(p, TR_SLOT_INPUT, &to);
+    tr_meaning handed = tr__gradient_total(p, flat, at, from.base);
+    handed.kind = TR_MEANS_HANDED;
+    tr__gradient_as(p, flat, &from, to.first, to.count, &handed);
+    tr__bytes_forget(p, tr__kept_bytes(p, &from, to.first, to.count));
+    tr_meaning before = tr__gradient_total(p, flat, at, to.base);
+    tr_meaning total = tr__gradient_total(p, flat, at + 1, to.base);
+    tr__gradient_leave(p, flat, &to, to.first, to.count, &before, &total);
+}
+
 void tr__rule_evict(tr_proof *p) {
     tr_kept to;
     int64_t at = begin_handing(p, &to);
+    if (at > 0 && p->step->apart) {
+        evict_apart(p, &to, at);
+        return;
+    }
     if (at > 0) {
         tr__proof_wrong(p, "overwrites the sum of the scopes before");
     }
@@ -173,6 +217,10 @@ static void add_reduced(tr_proof *p) {
 void tr__rule_add(tr_proof *p) {
     if (p->step->stream == TR_STREAM_COMM) {
         add_reduced(p);
+        return;
+    }
+    if (p->plan->request.discrete) {
+        add_evicted(p);
         return;
     }
     tr_kept to;

@@ -70,7 +70,7 @@ static void gather_measures(tr_proof *p) {
     int64_t bytes = plan->norms.parts * (int64_t)sizeof(tr_squares);
     tr_meaning all = {.kind = TR_MEANS_ALL_MEASURES, .version = p->version};
     tr_bytes to = tr__slot_bytes(
-        p, TR_SLOT_OUTPUT, bytes * tr__data_ranks(&plan->request), TR_SPACE_DEVICE);
+        p, TR_SLOT_OUTPUT, bytes * tr__data_ranks(&plan->request), tr__norms_place(p));
     tr__exchange_work(p, TR_ON_DATA);
     tr__measures_read(p, to);
     tr__bytes_write(p, to, &all);

@@ -111,6 +111,12 @@ static void change_params(tr_proof *p) {
     }
 }
 
+tr_space tr__norms_place(const tr_proof *p) {
+    const tr_plan_request *r = &p->plan->request;
+    bool host = r->discrete && r->optimizer_placement != TR_SPACE_DEVICE;
+    return host ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+}
+
 void tr__rule_update(tr_proof *p) {
     if (!is_decided(p) || !is_of_flat(p)) {
         return;
@@ -118,7 +124,7 @@ void tr__rule_update(tr_proof *p) {
     tr_meaning norms = {.kind = TR_MEANS_NORMS, .version = p->version};
     if (p->plan->request.tensor_norms) {
         int64_t bytes = (int64_t)p->plan->param_count * (int64_t)sizeof(tr_squares);
-        tr_bytes totals = tr__slot_bytes(p, TR_SLOT_NORMS, bytes, TR_SPACE_DEVICE);
+        tr_bytes totals = tr__slot_bytes(p, TR_SLOT_NORMS, bytes, tr__norms_place(p));
         (p->step->count > 0 ? tr__bytes_read : tr__bytes_expect)(p, totals, &norms);
     }
     read_gradient(p);
@@ -135,7 +141,7 @@ static int64_t ranks_of(const tr_proof *p) {
 
 static tr_bytes find_all_measures(tr_proof *p, tr_slot slot) {
     int64_t bytes = p->plan->norms.parts * (int64_t)sizeof(tr_squares);
-    return tr__slot_bytes(p, slot, bytes * ranks_of(p), TR_SPACE_DEVICE);
+    return tr__slot_bytes(p, slot, bytes * ranks_of(p), tr__norms_place(p));
 }
 
 // What this rank measures of a flat buffer.
@@ -206,6 +212,6 @@ void tr__rule_tensor_norms(tr_proof *p) {
     } else {
         tr__measures_read(p, all);
     }
-    tr__bytes_write(p, tr__slot_bytes(p, TR_SLOT_OUTPUT, totals, TR_SPACE_DEVICE),
+    tr__bytes_write(p, tr__slot_bytes(p, TR_SLOT_OUTPUT, totals, tr__norms_place(p)),
                     &norms);
 }

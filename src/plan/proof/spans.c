@@ -48,9 +48,13 @@ void tr__slot_work(tr_proof *p, int64_t bytes) {
     tr__bytes_work(p, tr__slot_bytes(p, TR_SLOT_TEMP, bytes, TR_SPACE_DEVICE));
 }
 
+// The host's launches do not reach the memory of a discrete device.
 void tr__slot_convert(tr_proof *p) {
     bool accumulates = tr__plan_accumulates(p->plan);
-    tr__slot_work(p, accumulates ? TR_CONVERT_ELEMENTS * (int64_t)sizeof(float) : 0);
+    bool host = p->plan->request.discrete && p->step->stream == TR_STREAM_HOST;
+    int64_t bytes = accumulates ? TR_CONVERT_ELEMENTS * (int64_t)sizeof(float) : 0;
+    tr__bytes_work(p, tr__slot_bytes(p, TR_SLOT_TEMP, bytes,
+                                     host ? TR_SPACE_HOST : TR_SPACE_DEVICE));
 }
 
 void tr__exchange_work(tr_proof *p, tr_axes group) {
