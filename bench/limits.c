@@ -1,6 +1,6 @@
 // The rate of the processor's matrix products on a language model's own shapes, forward
 // and both backward products with accumulation, and the tokens a second that they would
-// allow if a step were nothing else.
+// allow if a step were nothing else. Attention's products are counted at the same rate.
 //
 //     limits [context] [width] [layers] [vocabulary] [micro-batch] [f32|bf16]
 //            [key-width] [inner-width]
@@ -8,6 +8,11 @@
 // With the last two the blocks are Llama's: keys and values of that width, and an MLP
 // with gates; else GPT-2's. In bf16 results are bf16 too, but for the gradients of
 // weights and the logits.
+//
+// There are two rates. The first is that of each product alone, the best of several
+// runs on the same operands, which are in the caches then. The second is that of all
+// products of a micro-batch in the order of a step, the best of several passes: each
+// layer has operands of its own there, as in a step, and they come from memory.
 #include "backend/cpu/matmul.h"
 #include "base/arena.h"
 #include "base/clock.h"
@@ -17,95 +22,204 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE = 4096, HEAD_ROWS = 256 };
+enum { PAGE = 4096, HEAD_ROWS = 256, LINEARS = 5, PASSES = 4 };
 
-typedef struct shape {
+typedef enum product { Y, DX, DW, PRODUCTS } product;
+
+static const char *const product_names[PRODUCTS] = {"y", "dx", "dw"};
+
+// A weight of [in, out], or [out, in] as files of Llama have it, and its products.
+typedef struct linear {
     const char *name;
-    int64_t m, n, k;
-    bool a_transposed, b_transposed, accumulate;
-    tr_dtype type, c_type;
-    double times; // in one micro-batch
-} shape;
+    int64_t rows, in, out, calls; // rows of one call, and calls in a layer
+    int64_t layers;               // that have such a weight
+    bool out_in, logits;
+    tr_matmul *products[PRODUCTS];
+    double best[PRODUCTS];           // seconds
+    size_t x, weight, gradient;      // where those of layer 0 are,
+    size_t x_apart, w_apart, g_apart; // and how far those of the next one are from them
+} linear;
 
-static size_t room(int64_t elements) {
-    return ((size_t)elements * sizeof(float) + PAGE - 1) / PAGE * PAGE;
+typedef struct bench {
+    linear linears[LINEARS];
+    tr_dtype type;
+    tr_arena *memory;
+    size_t taken, dy, dx, workspace; // where results and gradients of results are
+} bench;
+
+static _Noreturn void fail(tr_status status, const tr_error *err) {
+    fprintf(stderr, "limits: %s\n", err->message);
+    exit(tr_status_exit(status));
 }
 
-static double best_seconds(tr_matmul *product, const shape *s, tr_arena *memory) {
-    const void *a = tr__arena_view(memory, 0, room(s->m * s->k));
-    size_t at = room(s->m * s->k);
-    const void *b = tr__arena_view(memory, at, room(s->k * s->n));
-    at += room(s->k * s->n);
-    void *c = tr__arena_view(memory, at, room(s->m * s->n));
-    at += room(s->m * s->n);
-    void *workspace = tr__arena_view(memory, at, tr__matmul_workspace(product));
-    double flops = 2.0 * (double)s->m * (double)s->n * (double)s->k, best = 1e30;
-    int tries = flops > 1e10 ? 4 : 12;
+// ---- what is multiplied
+
+static tr_dtype result_type(const bench *b, const linear *l) {
+    return l->logits ? TR_F32 : b->type;
+}
+
+// x [rows, in] times the weight: forward, dx, dweight
+static tr_matmul_desc describe(const bench *b, const linear *l, product p) {
+    tr_matmul_desc d = {.type = b->type,
+                        .c_type = p == DW  ? TR_F32
+                                  : p == Y ? result_type(b, l)
+                                           : b->type,
+                        .fresh = p != DW,
+                        .accumulate = p == DW,
+                        .threads = omp_get_max_threads()};
+    if (p == DW) {
+        d.m = l->out_in ? l->out : l->in;
+        d.n = l->out_in ? l->in : l->out;
+        d.k = l->rows;
+        d.a_row = 1, d.a_col = d.m;
+        d.b_row = d.n, d.b_col = 1;
+    } else {
+        bool transposed = (p == Y) == l->out_in;
+        d.m = l->rows;
+        d.n = p == Y ? l->out : l->in;
+        d.k = p == Y ? l->in : l->out;
+        d.a_row = d.k, d.a_col = 1;
+        d.b_row = transposed ? 1 : d.n, d.b_col = transposed ? d.k : 1;
+    }
+    d.c_row = d.n;
+    return d;
+}
+
+static void create_products(bench *b, linear *l) {
+    for (product p = 0; p < PRODUCTS; p++) {
+        tr_error err = {0};
+        tr_matmul_desc desc = describe(b, l, p);
+        tr_status status = tr__matmul_create(&desc, &l->products[p], &err);
+        if (status != TR_OK) {
+            fail(status, &err);
+        }
+        size_t workspace = tr__matmul_workspace(l->products[p]);
+        b->workspace = workspace > b->workspace ? workspace : b->workspace;
+    }
+}
+
+static size_t take(bench *b, size_t bytes) {
+    size_t at = b->taken;
+    b->taken += (bytes + PAGE - 1) / PAGE * PAGE;
+    return at;
+}
+
+static size_t take_layers(bench *b, const linear *l, int64_t elements, tr_dtype type,
+                          size_t *apart) {
+    *apart = ((size_t)elements * tr_dtype_bytes(type) + PAGE - 1) / PAGE * PAGE;
+    return take(b, *apart * (size_t)l->layers);
+}
+
+static void place(bench *b) {
+    int64_t widest = 0;
+    for (int i = 0; i < LINEARS; i++) {
+        linear *l = &b->linears[i];
+        int64_t wider = l->in > l->out ? l->in : l->out;
+        widest = l->rows * wider > widest ? l->rows * wider : widest;
+        l->x = take_layers(b, l, l->rows * l->calls * l->in, b->type, &l->x_apart);
+        l->weight = take_layers(b, l, l->in * l->out, b->type, &l->w_apart);
+        l->gradient = take_layers(b, l, l->in * l->out, TR_F32, &l->g_apart);
+    }
+    size_t workspace = b->workspace;
+    b->dy = take(b, (size_t)widest * sizeof(float));
+    b->dx = take(b, (size_t)widest * sizeof(float));
+    b->workspace = take(b, workspace);
+    tr_error err = {0};
+    tr_status status = tr__arena_create("bench", b->taken, &b->memory, &err);
+    if (status != TR_OK) {
+        fail(status, &err);
+    }
+    memset(tr__arena_view(b->memory, 0, b->taken), 0, b->taken); // its pages are there
+}
+
+static void *at(const bench *b, size_t offset, size_t apart, int64_t index) {
+    return tr__arena_view(b->memory, offset + apart * (size_t)index, 0);
+}
+
+static void run(const bench *b, const linear *l, product p, int64_t layer,
+                int64_t call) {
+    size_t x_bytes = (size_t)(l->rows * l->in) * tr_dtype_bytes(b->type);
+    void *x = at(b, l->x + x_bytes * (size_t)call, l->x_apart, layer);
+    void *weight = at(b, l->weight, l->w_apart, layer);
+    void *dy = at(b, b->dy, 0, 0), *dx = at(b, b->dx, 0, 0);
+    const void *first = p == Y ? x : p == DX ? dy : l->out_in ? dy : x;
+    const void *second = p != DW ? weight : l->out_in ? x : dy;
+    void *to = p == Y    ? dy
+               : p == DX ? dx
+                         : at(b, l->gradient, l->g_apart, layer);
+    tr_error err = {0};
+    tr_status status = tr__matmul_run(l->products[p], p == DW, first, second, NULL, to,
+                                      at(b, b->workspace, 0, 0));
+    if (status != TR_OK) {
+        snprintf(err.message, sizeof err.message, "%s of %s failed", product_names[p],
+                 l->name);
+        fail(status, &err);
+    }
+}
+
+// ---- the rates
+
+static double work_of(const linear *l) {
+    return 2.0 * (double)l->rows * (double)l->in * (double)l->out;
+}
+
+static double times_of(const linear *l) {
+    return (double)(l->layers * l->calls);
+}
+
+static void measure_alone(const bench *b, linear *l, product p) {
+    int tries = work_of(l) > 1e10 ? 4 : 12;
+    l->best[p] = 1e30;
     for (int i = 0; i < tries; i++) {
         double begin = tr__seconds();
-        tr__matmul_run(product, s->accumulate, a, b, NULL, c, workspace);
+        run(b, l, p, 0, 0);
         double took = tr__seconds() - begin;
+        l->best[p] = took < l->best[p] ? took : l->best[p];
+    }
+    printf("    %-8s %-3s %6lld rows x %6lld x %6lld  %7.1f GFLOP/s\n", l->name,
+           product_names[p], (long long)l->rows, (long long)l->in, (long long)l->out,
+           work_of(l) / l->best[p] / 1e9);
+}
+
+// The products of all layers, each after the one before; the head's calls are complete
+// one after the other, as the loss makes them.
+static void pass(const bench *b) {
+    const linear *head = &b->linears[LINEARS - 1];
+    int64_t layers = b->linears[0].layers;
+    for (int64_t layer = 0; layer < layers; layer++) {
+        for (int i = 0; i < LINEARS - 1; i++) {
+            run(b, &b->linears[i], Y, layer, 0);
+        }
+    }
+    for (int64_t call = 0; call < head->calls; call++) {
+        for (product p = 0; p < PRODUCTS; p++) {
+            run(b, head, p, 0, call);
+        }
+    }
+    for (int64_t layer = layers; layer-- > 0;) {
+        for (int i = LINEARS - 1; i-- > 0;) {
+            run(b, &b->linears[i], DX, layer, 0);
+            run(b, &b->linears[i], DW, layer, 0);
+        }
+    }
+}
+
+// Seconds of a pass: so many at a time that they take about one together.
+static double measure_passes(const bench *b, double alone) {
+    int together = alone < 1 ? (int)(1 / alone) + 1 : 1;
+    double best = 1e30;
+    for (int i = 0; i < PASSES; i++) {
+        double begin = tr__seconds();
+        for (int j = 0; j < together; j++) {
+            pass(b);
+        }
+        double took = (tr__seconds() - begin) / together;
         best = took < best ? took : best;
     }
     return best;
 }
 
-static double measure(const shape *s) {
-    tr_error err = {0};
-    tr_matmul *product = NULL;
-    tr_arena *memory = NULL;
-    tr_matmul_desc desc = {.m = s->m,
-                           .n = s->n,
-                           .k = s->k,
-                           .a_row = s->a_transposed ? 1 : s->k,
-                           .a_col = s->a_transposed ? s->m : 1,
-                           .b_row = s->b_transposed ? 1 : s->n,
-                           .b_col = s->b_transposed ? s->k : 1,
-                           .c_row = s->n,
-                           .fresh = !s->accumulate,
-                           .accumulate = s->accumulate,
-                           .type = s->type,
-                           .c_type = s->c_type,
-                           .threads = omp_get_max_threads()};
-    tr_status status = tr__matmul_create(&desc, &product, &err);
-    if (status == TR_OK) {
-        status = tr__arena_create("bench",
-                                  room(s->m * s->k) + room(s->k * s->n) +
-                                      room(s->m * s->n) + tr__matmul_workspace(product),
-                                  &memory, &err);
-    }
-    if (status != TR_OK) {
-        fprintf(stderr, "limits: %s\n", err.message);
-        exit(tr_status_exit(status));
-    }
-    double seconds = best_seconds(product, s, memory);
-    tr__arena_destroy(memory);
-    tr__matmul_destroy(product);
-    return seconds;
-}
-
-// x [rows, in] times a weight [in, out]: forward, dx, dweight.
-static double measure_linear(const char *name, int64_t rows, int64_t in, int64_t out,
-                             bool out_in, double times, tr_dtype type, bool logits,
-                             double *flops) {
-    tr_dtype y = logits ? TR_F32 : type;
-    const shape shapes[] = {
-        {"y", rows, out, in, false, out_in, false, type, y, times},
-        {"dx", rows, in, out, false, !out_in, false, type, type, times},
-        {"dw", out_in ? out : in, out_in ? in : out, rows, true, false, true, type,
-         TR_F32, times},
-    };
-    double seconds = 0;
-    for (int i = 0; i < 3; i++) {
-        const shape *s = &shapes[i];
-        double took = measure(s), work = 2.0 * (double)rows * (double)in * (double)out;
-        printf("    %-8s %-3s %6lld x %6lld x %6lld  %7.1f GFLOP/s\n", name, s->name,
-               (long long)s->m, (long long)s->n, (long long)s->k, work / took / 1e9);
-        seconds += took * times;
-        *flops += work * times;
-    }
-    return seconds;
-}
+// ---- the model
 
 typedef struct sizes {
     int64_t context, width, layers, vocabulary, rows;
@@ -129,43 +243,62 @@ static sizes read_sizes(int argc, char **argv) {
     return z;
 }
 
-// The products of one block's weights, in the form in which files have them.
-static double measure_blocks(const sizes *z, double *flops) {
-    int64_t C = z->width, rows = z->rows;
+// The weights of one block, in the form in which files have them, and the head.
+static void list_linears(const sizes *z, linear linears[LINEARS]) {
+    int64_t C = z->width, L = z->layers, rows = z->rows;
     bool llama = z->inner > 0;
     int64_t qkv = llama ? C + 2 * z->keys : 3 * C;
     int64_t inner = llama ? z->inner : 4 * C, up = llama ? 2 * inner : inner;
-    double L = (double)z->layers, seconds = 0;
-    seconds += measure_linear("qkv", rows, C, qkv, llama, L, z->type, false, flops);
-    seconds += measure_linear("out", rows, C, C, llama, L, z->type, false, flops);
-    seconds += measure_linear(llama ? "gate, up" : "fc", rows, C, up, llama, L, z->type,
-                              false, flops);
-    seconds += measure_linear(llama ? "down" : "proj", rows, inner, C, llama, L,
-                              z->type, false, flops);
-    return seconds;
+    int64_t head = rows < HEAD_ROWS ? rows : HEAD_ROWS;
+    const linear all[LINEARS] = {
+        {"qkv", rows, C, qkv, 1, L, .out_in = llama},
+        {"out", rows, C, C, 1, L, .out_in = llama},
+        {llama ? "gate, up" : "fc", rows, C, up, 1, L, .out_in = llama},
+        {llama ? "down" : "proj", rows, inner, C, 1, L, .out_in = llama},
+        {"head", head, C, z->vocabulary, rows / head, 1, .out_in = true,
+         .logits = true},
+    };
+    memcpy(linears, all, sizeof all);
 }
 
 int main(int argc, char **argv) {
     sizes z = read_sizes(argc, argv);
-    int64_t head_rows = z.rows < HEAD_ROWS ? z.rows : HEAD_ROWS;
-    double flops = 0, rows = (double)z.rows;
+    bench b = {.type = z.type};
+    double flops = 0, alone = 0;
     if (!tr__matmul_has(z.type)) {
         fprintf(stderr, "limits: this processor has no products of %s\n",
                 tr_dtype_name(z.type));
         return 2;
     }
-    printf("products (m x n x k) of %s, %d threads\n", tr_dtype_name(z.type),
+    list_linears(&z, b.linears);
+    for (int i = 0; i < LINEARS; i++) {
+        create_products(&b, &b.linears[i]);
+    }
+    place(&b);
+    printf("products of %s, %d threads, each alone\n", tr_dtype_name(z.type),
            omp_get_max_threads());
-    double seconds = measure_blocks(&z, &flops);
-    seconds += measure_linear("head", head_rows, z.width, z.vocabulary, true,
-                              rows / (double)head_rows, z.type, true, &flops);
-    double rate = flops / seconds;
+    for (int i = 0; i < LINEARS; i++) {
+        for (product p = 0; p < PRODUCTS; p++) {
+            measure_alone(&b, &b.linears[i], p);
+            flops += work_of(&b.linears[i]) * times_of(&b.linears[i]);
+            alone += b.linears[i].best[p] * times_of(&b.linears[i]);
+        }
+    }
+    double passed = measure_passes(&b, alone), rows = (double)z.rows;
     // Causal attention: two products of S x S / 2 x C forward, five backward.
     double attention =
         (double)z.layers * 14 * rows * (double)z.context / 2 * (double)z.width;
+    double step = flops + attention;
     printf("{\"product_gflops\": %.1f, \"step_gflop_per_token\": %.4f, "
-           "\"limit_tokens_per_second\": %.1f}\n",
-           rate / 1e9, (flops + attention) / rows / 1e9,
-           rows / ((flops + attention) / rate));
+           "\"limit_tokens_per_second\": %.1f, \"pass_gflops\": %.1f, "
+           "\"pass_tokens_per_second\": %.1f}\n",
+           flops / alone / 1e9, step / rows / 1e9, rows * flops / alone / step,
+           flops / passed / 1e9, rows * flops / passed / step);
+    for (int i = 0; i < LINEARS; i++) {
+        for (product p = 0; p < PRODUCTS; p++) {
+            tr__matmul_destroy(b.linears[i].products[p]);
+        }
+    }
+    tr__arena_destroy(b.memory);
     return 0;
 }

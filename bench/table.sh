@@ -44,14 +44,18 @@ ratio() {
     }' "$figures"
 }
 
-# limit_row TYPE ARGUMENT...: the row of products_limit, as figures of limit_TYPE
+# limit_row TYPE ARGUMENT...: the rows of products_limit, as figures of limit_TYPE (the
+# best of each product) and order_TYPE (all of them in the order of a step)
 limit_row() {
     type=$1
     shift
     rate=$(products_limit "$@")
     [ -n "$rate" ] || return
+    in_order=$(figure pass_tokens_per_second "$work/limits.txt")
     echo "limit_$type $rate 0 0" >>"$figures"
-    columns "products of $type alone" "$rate" "" "" ""
+    echo "order_$type $in_order 0 0" >>"$figures"
+    columns "products of $type, the best of each" "$rate" "" "" ""
+    columns "the same in the order of a step" "$in_order" "" "" ""
 }
 
 # run_ranks NAME WHAT RANKS THREADS OPTION...: trains $work/NAME.json and prints its row;
