@@ -114,8 +114,13 @@ static inline void tr__pack_deal(tr_vc v, int64_t panel, tr_pair *out) {
 // TR_VW lanes, each adjacent along k, for TR_VW steps.
 static inline __attribute__((always_inline)) void
 tr__pack_square(const tr_pack *p, int64_t step, tr_vf *rows) {
+    const tr_number *from = p->from + step * TR_PAIR_STEPS;
+#pragma GCC unroll 16
     for (int i = 0; i < TR_VW; i++) {
-        memcpy(&rows[i], p->from + i * p->lane + step * TR_PAIR_STEPS, sizeof *rows);
+        tr_vf row; // the compiler would take an element of the array through memory
+        __builtin_prefetch(from + (i + TR_VW) * p->lane);
+        memcpy(&row, from + i * p->lane, sizeof row);
+        rows[i] = row;
     }
     tr__transpose(rows);
 }
