@@ -3,10 +3,10 @@ option(BUILD_SHARED_LIBS "a shared library instead of a static one" OFF)
 option(TRANCHE_WERROR "warnings are errors" OFF)
 set(TRANCHE_SANITIZE "" CACHE STRING "address,undefined or thread: build with sanitizers")
 option(TRANCHE_FUZZ "build the fuzz targets (tests/fuzz), and no other test" OFF)
-# AddressSanitizer and UBSan check the same memory and arithmetic at -O1, and name lines
-# by -g1; with more, GCC takes three times as long. Fuzz targets run longer than that.
+# Sanitizers check the same memory, arithmetic and threads at -O1, and name lines by -g1;
+# with more, GCC takes two or three times as long. Fuzz targets run longer than that.
 set(TR_SANITIZED_OPTIMIZATION "")
-if(TRANCHE_SANITIZE MATCHES "address" AND NOT TRANCHE_FUZZ)
+if(TRANCHE_SANITIZE AND NOT TRANCHE_FUZZ)
     set(TR_SANITIZED_OPTIMIZATION -O1 -g1)
 endif()
 

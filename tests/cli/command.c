@@ -23,7 +23,7 @@ enum { ARGUMENTS_MAX = 160, PIECE = 4096, HANGS_AFTER = 120 }; // seconds
 int folder_make(void **state) {
     char path[] = "/tmp/tranche-cli-XXXXXX";
     *state = mkdtemp(path) ? strdup(path) : NULL;
-    return *state ? 0 : -1;
+    return *state ? setenv("XDG_CACHE_HOME", file_path(state, ".cache"), 1) : -1;
 }
 
 int folder_remove(void **state) {
