@@ -16,7 +16,7 @@ enum {
 #if defined(__AVX512F__)
     STEPS = 384, // of pairs, in a block
 #else
-    STEPS = 192,
+    STEPS = 256,
 #endif
     BLOCK = STEPS * TR_PAIR_STEPS, // along k
     BLOCK_ROWS = 512,
