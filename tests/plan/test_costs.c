@@ -106,7 +106,7 @@ static void check_program(const tr_program *program) {
     tr_cost sum = {0};
     for (size_t i = 0; i < program->count; i++) {
         const tr_instruction *instruction = &program->instructions[i];
-        tr_cost cost = {-1, -1};
+        tr_cost cost = {.flops = -1, .bytes = -1};
         assert_non_null(instruction->kernel->cost);
         instruction->kernel->cost(&instruction->desc, &cost);
         check_flops(&instruction->desc, &cost);
