@@ -35,8 +35,8 @@ typedef struct linear {
     int64_t layers;               // that have such a weight
     bool out_in, logits;
     tr_matmul *products[PRODUCTS];
-    double best[PRODUCTS];           // seconds
-    size_t x, weight, gradient;      // where those of layer 0 are,
+    double best[PRODUCTS];            // seconds
+    size_t x, weight, gradient;       // where those of layer 0 are,
     size_t x_apart, w_apart, g_apart; // and how far those of the next one are from them
 } linear;
 
@@ -144,9 +144,7 @@ static void run(const bench *b, const linear *l, product p, int64_t layer,
     void *dy = at(b, b->dy, 0, 0), *dx = at(b, b->dx, 0, 0);
     const void *first = p == Y ? x : p == DX ? dy : l->out_in ? dy : x;
     const void *second = p != DW ? weight : l->out_in ? x : dy;
-    void *to = p == Y    ? dy
-               : p == DX ? dx
-                         : at(b, l->gradient, l->g_apart, layer);
+    void *to = p == Y ? dy : p == DX ? dx : at(b, l->gradient, l->g_apart, layer);
     tr_error err = {0};
     tr_status status = tr__matmul_run(l->products[p], p == DW, first, second, NULL, to,
                                       at(b, b->workspace, 0, 0));

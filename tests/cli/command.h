@@ -13,8 +13,8 @@
 #include <jansson.h>
 
 // For cmocka_unit_test_setup_teardown: *state is the path of an empty folder, in which
-// the commands run. The user's cache folder is in it: a file of the machine that earlier
-// runs have measured would change what a planner chooses.
+// the commands run. The user's cache folder is in it: a file of the machine that
+// earlier runs have measured would change what a planner chooses.
 int folder_make(void **state);
 int folder_remove(void **state);
 
