@@ -442,13 +442,11 @@ static int use_measured(table *t) {
     int64_t ranks = tr__norms_ranks(plan);
     return use_in(t, tr__norms_space(plan), &t->measured,
                   ranks > 1 ? TR_LEDGER_communication : TR_LEDGER_workspace,
-                  tr__round_up(plan->norms.parts * ranks * (int64_t)sizeof(tr_squares),
-                               TR_ALIGNMENT));
+                  plan->norms.parts * ranks * (int64_t)sizeof(tr_squares));
 }
 
 static int use_totals(table *t) {
-    int64_t bytes = tr__round_up(
-        (int64_t)t->plan->param_count * (int64_t)sizeof(tr_squares), TR_ALIGNMENT);
+    int64_t bytes = (int64_t)t->plan->param_count * (int64_t)sizeof(tr_squares);
     return t->plan->request.tensor_norms
                ? use_in(t, tr__norms_space(t->plan), &t->totals, TR_LEDGER_workspace,
                         bytes)

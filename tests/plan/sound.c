@@ -1,5 +1,7 @@
 #include "plan/sound.h"
 
+#include <string.h>
+
 static bool writes(const tr_access *a) {
     return a->mode != TR_ACCESS_READ;
 }
@@ -48,11 +50,30 @@ static bool take_turns(const tr_plan *plan, const tr_accesses *accesses, size_t 
     return true;
 }
 
+static void learn(int32_t *known, const int32_t *from) {
+    for (int s = 0; s < TR_STREAMS; s++) {
+        known[s] = from[s] > known[s] ? from[s] : known[s];
+    }
+}
+
+// Who waits for a step knows what that one has waited for, too.
+static void learn_of(const tr_sequence *sequence, const int32_t *number, size_t steps,
+                     tr_stream stream, int32_t awaited, int32_t (*knew)[TR_STREAMS],
+                     int32_t *known) {
+    for (size_t i = 0; i < steps; i++) {
+        if (sequence->steps[i].stream == stream && number[i] <= awaited) {
+            learn(known, knew[i]);
+        }
+    }
+    known[stream] = awaited > known[stream] ? awaited : known[stream];
+}
+
 bool test_is_sound(const tr_plan *plan, tr_sequence_kind kind,
                    const tr_accesses *accesses) {
     const tr_sequence *sequence = &plan->sequences[kind];
     int32_t number[STEPS_MAX], issued[TR_STREAMS] = {0}, waited[TR_STREAMS] = {0};
     int32_t queues[TR_STREAMS][TR_STREAMS] = {0}; // what a queue alone has waited for
+    int32_t knew[STEPS_MAX][TR_STREAMS];          // of each step
     if (sequence->count > STEPS_MAX || plan->buffer_count > STEPS_MAX) {
         return false;
     }
@@ -60,9 +81,11 @@ bool test_is_sound(const tr_plan *plan, tr_sequence_kind kind,
         const tr_plan_step *step = &sequence->steps[i];
         for (int s = 0; s < TR_STREAMS; s++) {
             bool follows = tr__plan_follows(plan, step->stream, (tr_stream)s);
-            int32_t *of = follows ? &queues[step->stream][s] : &waited[s];
-            *of = step->wait[s] > *of ? step->wait[s] : *of;
+            learn_of(sequence, number, i, (tr_stream)s, step->wait[s], knew,
+                     follows ? queues[step->stream] : waited);
         }
+        memcpy(knew[i], queues[step->stream], sizeof knew[i]);
+        learn(knew[i], waited);
         for (size_t k = 0; k < accesses->begin[i]; k++) {
             for (size_t l = accesses->begin[i]; l < accesses->begin[i + 1]; l++) {
                 const tr_access *a = &accesses->items[k], *b = &accesses->items[l];
@@ -73,8 +96,7 @@ bool test_is_sound(const tr_plan *plan, tr_sequence_kind kind,
                 while (accesses->begin[before + 1] <= k) {
                     before++;
                 }
-                if (!is_done(plan, sequence, number, before, i, waited) &&
-                    !is_done(plan, sequence, number, before, i, queues[step->stream])) {
+                if (!is_done(plan, sequence, number, before, i, knew[i])) {
                     return false;
                 }
             }

@@ -137,15 +137,16 @@ void tr__oblige_trained(tr_proof *p) {
 
 // A walk is over at the decision where the update is skipped, so all that comes behind
 // it is of the update, and nothing before it is. What goes on beside is counted by
-// those who wait for it, so an interruption cannot leave it out; of an update that is
-// not there, only what the NVMe stream does is counted.
+// those who wait for it, and other ranks wait for an exchange, so an interruption cannot
+// leave it out; of an update that is not there, only what the NVMe stream does is
+// counted.
 static const char *find_fault(const tr_proof *p, size_t index) {
     const tr_plan_step *step = p->step;
     bool train = p->kind == TR_SEQUENCE_TRAIN;
     bool at_once = step->guard == TR_GUARD_AT_ONCE;
     bool applied = step->guard == TR_GUARD_APPLIED || at_once;
     bool update = train && index >= p->update;
-    bool beside = tr__stream_is_beside(step->stream);
+    bool awaited = tr__stream_is_beside(step->stream) || step->group != 0;
     if (applied != update) {
         return "is of the update, or in it, and not both";
     }
@@ -155,7 +156,7 @@ static const char *find_fault(const tr_proof *p, size_t index) {
     if (step->kind == TR_STEP_decide && step->guard != TR_GUARD_ALWAYS) {
         return "may be left out, while the walk is over there";
     }
-    if (beside && step->guard == TR_GUARD_RUNNING) {
+    if (awaited && step->guard == TR_GUARD_RUNNING) {
         return "may be left out, while others wait for it";
     }
     if (step->guard == TR_GUARD_DEFERRED &&
