@@ -137,9 +137,9 @@ void tr__oblige_trained(tr_proof *p) {
 
 // A walk is over at the decision where the update is skipped, so all that comes behind
 // it is of the update, and nothing before it is. What goes on beside is counted by
-// those who wait for it, and other ranks wait for an exchange, so an interruption cannot
-// leave it out; of an update that is not there, only what the NVMe stream does is
-// counted.
+// those who wait for it, and other ranks wait for an exchange, so an interruption
+// cannot leave it out; of an update that is not there, only what the NVMe stream does
+// is counted.
 static const char *find_fault(const tr_proof *p, size_t index) {
     const tr_plan_step *step = p->step;
     bool train = p->kind == TR_SEQUENCE_TRAIN;
