@@ -81,8 +81,7 @@ static const char *error_text(int error) {
         return tr__nccl_error_text(error);
     }
     if (error >= TR_CUBLAS_ERROR) {
-        return error == TR_CUBLAS_MISSING ? "cuBLASLt (libcublasLt.so) cannot be opened"
-                                          : "cuBLASLt failed";
+        return tr__cublas_error_text(error);
     }
     return cu.cuGetErrorString((CUresult)error, &text) == CUDA_SUCCESS && text
                ? text

@@ -38,11 +38,23 @@ static struct {
                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                              cublasLtMatmulPreference_t, int,
                              cublasLtMatmulHeuristicResult_t[], int *);
+    const char *(*status_name)(cublasStatus_t);
 } lt;
 
+// CUDA's own folder is often not among those that are searched.
+static void *open_library(void) {
+    static const char *const names[] = {"libcublasLt.so.13",
+                                        "/usr/local/cuda/lib64/libcublasLt.so.13",
+                                        "libcublasLt.so"};
+    void *library = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++) {
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    }
+    return library;
+}
+
 int tr__cublas_open(void) {
-    void *library = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL);
-    library = library ? library : dlopen("libcublasLt.so", RTLD_NOW | RTLD_LOCAL);
+    void *library = open_library();
     bool there =
         library && tr__cuda_symbol(library, "cublasLtCreate", &lt.create) &&
         tr__cuda_symbol(library, "cublasLtMatmul", &lt.matmul) &&
@@ -52,12 +64,20 @@ int tr__cublas_open(void) {
         tr__cuda_symbol(library, "cublasLtMatmulPreferenceInit_internal", &lt.prefer) &&
         tr__cuda_symbol(library, "cublasLtMatmulPreferenceSetAttribute",
                         &lt.set_preference) &&
-        tr__cuda_symbol(library, "cublasLtMatmulAlgoGetHeuristic", &lt.choose);
+        tr__cuda_symbol(library, "cublasLtMatmulAlgoGetHeuristic", &lt.choose) &&
+        tr__cuda_symbol(library, "cublasLtGetStatusName", &lt.status_name);
     if (!there) {
         return TR_CUBLAS_MISSING;
     }
     cublasStatus_t status = lt.create(&lt.handle);
     return status == CUBLAS_STATUS_SUCCESS ? 0 : TR_CUBLAS_ERROR + (int)status;
+}
+
+const char *tr__cublas_error_text(int error) {
+    return error == TR_CUBLAS_MISSING
+               ? "cuBLASLt (libcublasLt.so.13, of CUDA's libraries) cannot be opened: "
+                 "install it, or have LD_LIBRARY_PATH name its folder"
+               : lt.status_name((cublasStatus_t)(error - TR_CUBLAS_ERROR));
 }
 
 static cudaDataType type_of(tr_dtype real) {
@@ -127,7 +147,9 @@ typedef struct choice {
     cublasLtMatmulAlgo_t algorithm;
 } choice;
 
-enum { CHOICES = 1024, ALIGNED_MOST = 256 };
+// Of pointers, what buffers of a plan have wherever they lie: with more, the place of a
+// buffer would decide which algorithm computes it, and so its bits.
+enum { CHOICES = 1024, ALIGNED_MOST = 64 };
 
 // By the hash of their keys. Only the thread that puts work into the compute queue
 // asks.

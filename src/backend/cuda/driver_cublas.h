@@ -10,6 +10,7 @@ enum {
 
 // Finds the library, and readies it for the device of the calling thread.
 int tr__cublas_open(void);
+const char *tr__cublas_error_text(int error);
 // tr_cuda_driver.multiply, by cuBLASLt.
 int tr__cublas_multiply(const tr_cuda_product *product, void *stream);
 

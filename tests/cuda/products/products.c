@@ -1,0 +1,213 @@
+// What cuBLASLt is told of a product (driver_cublas.c), by a stand-in that is as strict
+// as the library.
+#include "backend/cuda/driver_cublas.h"
+#include "base/half.h"
+#include "cuda/products/cublas_lt.h"
+
+#include <cublasLt.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { M = 5, N = 7, K = 9, MORE = 3 }; // MORE: elements between rows
+enum { WIDE = 48, ROOM = 1 << 16, SCRATCH = 512 };
+
+static struct { TR_ALIGNAS(256) char a[ROOM], b[ROOM], c[ROOM], scratch[ROOM]; } memory;
+
+static void put(tr_dtype type, void *x, int64_t i, float value) {
+    if (type == TR_F32) {
+        ((float *)x)[i] = value;
+    } else {
+        ((uint16_t *)x)[i] =
+            type == TR_BF16 ? tr__bf16_of_f32(value) : tr__f16_of_f32(value);
+    }
+}
+
+static float get(tr_dtype type, const void *x, int64_t i) {
+    return type == TR_F32    ? ((const float *)x)[i]
+           : type == TR_BF16 ? tr__bf16_to_f32(((const uint16_t *)x)[i])
+                             : tr__f16_to_f32(((const uint16_t *)x)[i]);
+}
+
+// Small whole numbers, which every type and every order of sums has exactly.
+static float value_of(int64_t row, int64_t column, int which) {
+    return (float)((row * 3 + column * 5 + which) % 7 - 3);
+}
+
+static void fill(tr_dtype type, void *x, int64_t rows, int64_t columns, int64_t row,
+                 int which) {
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < columns; j++) {
+            put(type, x, i * row + j, value_of(i, j, which));
+        }
+    }
+}
+
+static float factor(int64_t row, int64_t column, bool transposed, int which) {
+    return transposed ? value_of(column, row, which) : value_of(row, column, which);
+}
+
+static float expected(const tr_cuda_product *p, int64_t row, int64_t column) {
+    float sum = p->beta * value_of(row, column, 2);
+    for (int64_t k = 0; k < p->k; k++) {
+        sum +=
+            factor(row, k, p->a_transposed, 0) * factor(k, column, p->b_transposed, 1);
+    }
+    return sum;
+}
+
+// A product of the memory's matrices, whose rows have room behind them.
+static tr_cuda_product product_of(tr_dtype real, tr_dtype c_real, int how) {
+    bool a_transposed = how & 1, b_transposed = how & 2;
+    return (tr_cuda_product){.m = M,
+                             .n = N,
+                             .k = K,
+                             .a = memory.a,
+                             .b = memory.b,
+                             .c = memory.c,
+                             .real = real,
+                             .c_real = c_real,
+                             .a_row = (a_transposed ? M : K) + MORE,
+                             .b_row = (b_transposed ? K : N) + MORE,
+                             .c_row = N + MORE,
+                             .a_transposed = a_transposed,
+                             .b_transposed = b_transposed,
+                             .beta = how & 4 ? 1 : 0,
+                             .scratch = memory.scratch,
+                             .scratch_bytes = SCRATCH};
+}
+
+static void fill_operands(const tr_cuda_product *p) {
+    fill(p->real, (void *)p->a, p->a_transposed ? K : M, p->a_transposed ? M : K,
+         p->a_row, 0);
+    fill(p->real, (void *)p->b, p->b_transposed ? N : K, p->b_transposed ? K : N,
+         p->b_row, 1);
+    fill(p->c_real, p->c, M, N, p->c_row, 2);
+}
+
+static void assert_product(const tr_cuda_product *p) {
+    fill_operands(p);
+    assert_int_equal(tr__cublas_multiply(p, &memory), 0);
+    assert_ptr_equal(lt_look()->stream, &memory);
+    for (int64_t i = 0; i < M; i++) {
+        for (int64_t j = 0; j < N; j++) {
+            assert_float_equal(get(p->c_real, p->c, i * p->c_row + j),
+                               expected(p, i, j), 0);
+        }
+    }
+}
+
+// All types, transposed or not, written or added to.
+static void products_are_by_rows(void **state) {
+    static const tr_dtype types[] = {TR_F32, TR_BF16, TR_F16};
+    (void)state;
+    for (int t = 0; t < 3; t++) {
+        for (int how = 0; how < 8; how++) {
+            tr_cuda_product same = product_of(types[t], types[t], how);
+            tr_cuda_product wide = product_of(types[t], TR_F32, how);
+            assert_product(&same);
+            assert_product(&wide);
+        }
+    }
+}
+
+// Sums that are cut into parts are added in f32, in one order.
+static void parts_of_sums_stay_f32(void **state) {
+    tr_cuda_product p = product_of(TR_BF16, TR_BF16, 0);
+    (void)state;
+    p.c_row = N;
+    assert_product(&p);
+    assert_int_equal(lt_look()->schemes, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+}
+
+// A buffer of a plan begins at any multiple of 64: wherever it lies, it is computed in
+// the same way. What is aligned to less is computed in another.
+static void places_choose_nothing(void **state) {
+    tr_cuda_product p = product_of(TR_F32, TR_F32, 1);
+    (void)state;
+    assert_product(&p);
+    int asked = lt_look()->asked;
+    for (int at = 64; at < 256; at += 64) {
+        p.a = memory.a + at;
+        p.b = memory.b + 2 * at;
+        p.c = memory.c + 3 * at;
+        assert_product(&p);
+    }
+    assert_int_equal(lt_look()->asked, asked);
+    p.a = memory.a + 4;
+    assert_product(&p);
+    assert_int_equal(lt_look()->asked, asked + 1);
+}
+
+// Scales go with their factors.
+static void products_of_8_bits(void **state) {
+    static const float a_scale = 0.5f, b_scale = 4;
+    tr_cuda_product p = {.m = WIDE,
+                         .n = 16,
+                         .k = 32,
+                         .a = memory.a,
+                         .b = memory.b,
+                         .c = memory.c,
+                         .c_real = TR_F32,
+                         .a_row = 32,
+                         .b_row = 32,
+                         .c_row = 16,
+                         .b_transposed = true,
+                         .fp8 = true,
+                         .a_format = TR_FP8_E5M2,
+                         .b_format = TR_FP8_E4M3,
+                         .a_scale = &a_scale,
+                         .b_scale = &b_scale,
+                         .scratch = memory.scratch,
+                         .scratch_bytes = SCRATCH};
+    (void)state;
+    for (int64_t i = 0; i < WIDE * 32; i++) {
+        memory.a[i] = (char)tr__fp8_of_f32(TR_FP8_E5M2, value_of(i / 32, i % 32, 0));
+        memory.b[i] = (char)tr__fp8_of_f32(TR_FP8_E4M3, value_of(i / 32, i % 32, 1));
+    }
+    assert_int_equal(tr__cublas_multiply(&p, NULL), 0);
+    for (int64_t i = 0; i < WIDE; i++) {
+        for (int64_t j = 0; j < 16; j++) {
+            float sum = 0;
+            for (int64_t k = 0; k < 32; k++) {
+                sum += value_of(i, k, 0) * value_of(j, k, 1);
+            }
+            assert_float_equal(((float *)(void *)memory.c)[i * 16 + j], 2 * sum, 0);
+        }
+    }
+    p.c = memory.c + 4; // not at a multiple of 16
+    int error = tr__cublas_multiply(&p, NULL);
+    assert_string_equal(tr__cublas_error_text(error), "CUBLAS_STATUS_NOT_SUPPORTED");
+}
+
+// Work that does not fit in what the library is lent is refused, and nothing else is.
+static void a_workspace_begins_at_256_bytes(void **state) {
+    tr_cuda_product p = product_of(TR_F32, TR_F32, 0);
+    (void)state;
+    p.scratch = memory.scratch + 64;
+    assert_int_equal(tr__cublas_multiply(&p, NULL),
+                     TR_CUBLAS_ERROR + CUBLAS_STATUS_INVALID_VALUE);
+    p.scratch = NULL;
+    p.scratch_bytes = 0;
+    assert_product(&p);
+}
+
+static int open_library(void **state) {
+    (void)state;
+    return tr__cublas_open();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_are_by_rows),
+        cmocka_unit_test(parts_of_sums_stay_f32),
+        cmocka_unit_test(places_choose_nothing),
+        cmocka_unit_test(products_of_8_bits),
+        cmocka_unit_test(a_workspace_begins_at_256_bytes),
+    };
+    return cmocka_run_group_tests(tests, open_library, NULL);
+}
