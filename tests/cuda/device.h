@@ -13,6 +13,7 @@ extern "C" {
 typedef enum test_device_call {
     TEST_LAUNCH,
     TEST_COPY,
+    TEST_PIN, // always refused
     TEST_EXCHANGE
 } test_device_call;
 
@@ -29,6 +30,8 @@ void test_device_set_memory(size_t bytes); // of each; 16 GiB at first
 void test_device_set_paged(bool paged);
 size_t test_device_taken(void);
 int64_t test_device_moved(void);
+// Does the device reach all these bytes of the host's memory?
+bool test_device_reaches(const void *memory, size_t bytes);
 // Do the devices of several ranks exchange by themselves? At first they do not. And how
 // often they have done so.
 void test_device_set_peers(bool there);

@@ -191,7 +191,18 @@ int unmap(void *at, size_t bytes) {
 
 // ---- memory of the host
 
+// As CUDA, it pins no byte twice, and not nothing.
 int pin(void *memory, size_t bytes) {
+    bool twice = false;
+    pthread_mutex_lock(&lock);
+    for (region *r = regions; r; r = r->next) {
+        twice = twice || (r->pinned && (char *)memory < r->memory + r->length &&
+                          r->memory < (char *)memory + bytes);
+    }
+    pthread_mutex_unlock(&lock);
+    if (twice || bytes == 0 || is_chosen(TEST_PIN)) {
+        return twice || bytes == 0 ? BAD_ADDRESS : NO_MEMORY;
+    }
     keep((char *)memory, bytes, true);
     return 0;
 }
@@ -432,9 +443,12 @@ void multiply_here(const tr_cuda_product &p) {
     free(b);
 }
 
-// What cuBLASLt asks of products of 8 bits on sm_89 and sm_90 (its documentation of
-// cublasLtMatmul).
+// What cuBLASLt asks of its workspace, and of products of 8 bits on sm_89 and sm_90
+// (its documentation of cublasLtMatmul).
 bool takes(const tr_cuda_product &p) {
+    if (p.scratch_bytes > 0 && (uintptr_t)p.scratch % 256 != 0) {
+        return false;
+    }
     auto whole = [](const void *x, int64_t row_bytes) {
         return (uintptr_t)x % 16 == 0 && row_bytes % 16 == 0;
     };
@@ -627,6 +641,18 @@ int64_t test_device_moved(void) {
 
 int test_device_opened(void) {
     return opened;
+}
+
+bool test_device_reaches(const void *given, size_t bytes) {
+    const char *from = (const char *)given;
+    bool all = false;
+    pthread_mutex_lock(&lock);
+    for (region *r = regions; r; r = r->next) {
+        all = all ||
+              (r->pinned && r->memory <= from && from + bytes <= r->memory + r->length);
+    }
+    pthread_mutex_unlock(&lock);
+    return all;
 }
 
 void test_device_mend(void) {

@@ -1,7 +1,9 @@
 // The device's arena: in pages it grows where it is, and copies nothing; where the
-// driver has no pages, into a larger place.
+// driver has no pages, into a larger place. The host's, which the device reaches. What
+// libraries are lent.
 #include "backend/cuda/backend.h"
 #include "backend/cuda/driver.h"
+#include "backend/cuda/kernels.h"
 #include "base/arena.h"
 #include "cuda/device.h"
 #include "train/trial.h"
@@ -101,11 +103,91 @@ static void no_more_than_there_is(void **state) {
     test_device_set_memory((size_t)16 << 30);
 }
 
+// ---- of the host
+
+static tr_arena *begin_pinned(size_t bytes) {
+    tr_arena *arena = NULL;
+    tr_error err = {0};
+    trial_ok(
+        tr__arena_create_from(&tr__cuda_pinned_memory, "host", bytes, &arena, &err),
+        &err);
+    memset(tr__arena_view(arena, 0, MARK), 7, MARK);
+    return arena;
+}
+
+// The device reaches what is there, where it is now.
+static void assert_reached(tr_arena *arena, size_t bytes) {
+    const char *at = tr__arena_view(arena, 0, bytes);
+    assert_int_equal(tr__arena_bytes(arena), bytes);
+    assert_true(test_device_reaches(at, bytes));
+    for (int i = 0; i < MARK; i++) {
+        assert_int_equal(at[i], 7);
+    }
+}
+
+static void what_grows_stays_in_reach(void **state) {
+    tr_error err = {0};
+    (void)state;
+    tr_arena *arena = begin_pinned(sizes[0]);
+    assert_reached(arena, sizes[0]);
+    for (int i = 1; i < SIZES; i++) {
+        trial_ok(tr__arena_grow(arena, sizes[i], &err), &err);
+        assert_reached(arena, sizes[i]);
+    }
+    tr__arena_destroy(arena);
+}
+
+// Neither the system's refusal nor CUDA's takes away what the device has reached.
+static void what_cannot_grow_stays_in_reach(void **state) {
+    (void)state;
+    for (int of_cuda = 0; of_cuda < 2; of_cuda++) {
+        tr_error err = {0};
+        tr_arena *arena = begin_pinned(sizes[1]);
+        if (of_cuda) {
+            test_device_fail(TEST_PIN, 1, true);
+        }
+        size_t bytes = of_cuda ? sizes[2] : SIZE_MAX - PAGE;
+        assert_int_equal(tr__arena_grow(arena, bytes, &err), TR_MEMORY);
+        assert_reached(arena, sizes[1]);
+        tr_error none = {0};
+        trial_ok(tr__arena_grow(arena, sizes[3], &none), &none);
+        assert_reached(arena, sizes[3]);
+        tr__arena_destroy(arena);
+    }
+}
+
+// ---- of libraries
+
+// A plan's room for them begins at any multiple of 64. Of it they are lent as much as
+// NVIDIA recommends, from a multiple of 256 on.
+static void libraries_work_at_multiples_of_256(void **state) {
+    const tr_backend *backend = tr__backend(TR_BACKEND_CUDA);
+    int64_t all = backend->scratch(TR_CUDA_SM_90), bytes = 0;
+    char *room = aligned_alloc(256, (size_t)all + 256);
+    tr_device_queue *queue = NULL;
+    tr_error err = {0};
+    (void)state;
+    assert_non_null(room);
+    trial_ok(backend->queues->create(1, &queue, &err), &err);
+    for (int at = 0; at < 256; at += 64) {
+        backend->queues->lend(queue, room + at, all);
+        const char *lent = tr__cuda_scratch(queue, &bytes);
+        assert_int_equal((uintptr_t)lent % 256, 0);
+        assert_int_equal(bytes, 32 << 20);
+        assert_true(lent >= room + at && lent + bytes <= room + at + all);
+    }
+    backend->queues->destroy(queue);
+    free(room);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_stay_where_they_are),
         cmocka_unit_test(without_pages_all_moves),
         cmocka_unit_test(no_more_than_there_is),
+        cmocka_unit_test(what_grows_stays_in_reach),
+        cmocka_unit_test(what_cannot_grow_stays_in_reach),
+        cmocka_unit_test(libraries_work_at_multiples_of_256),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,7 +96,8 @@ static const char *level_name(int level) {
 // What NVIDIA recommends for cuBLAS: 32 MiB from Hopper on, else 4 MiB (cuBLAS library,
 // user guide, cublasSetWorkspace).
 static int64_t scratch(int level) {
-    return levels[level].major >= 9 ? INT64_C(32) << 20 : INT64_C(4) << 20;
+    int64_t bytes = levels[level].major >= 9 ? INT64_C(32) << 20 : INT64_C(4) << 20;
+    return bytes + TR_CUDA_SCRATCH_ALIGNMENT;
 }
 
 static int begin(int workers) {

@@ -170,14 +170,17 @@ const tr_memory_source tr__cuda_memory = {
 typedef struct pinned {
     void *memory; // the host's own
     char *base;
+    size_t bytes; // that are pinned
 } pinned;
 
 static tr_status pin(pinned *p, const char *space, size_t bytes, tr_error *err) {
     int error = tr__cuda_driver()->pin(p->base, bytes);
-    return error == 0 ? TR_OK
-                      : tr_fail(err, TR_MEMORY,
-                                "the %s arena of %zu bytes cannot be pinned: %s", space,
-                                bytes, tr__cuda_driver()->error_text(error));
+    if (error != 0) {
+        return tr_fail(err, TR_MEMORY, "the %s arena of %zu bytes cannot be pinned: %s",
+                       space, bytes, tr__cuda_driver()->error_text(error));
+    }
+    p->bytes = bytes;
+    return TR_OK;
 }
 
 static tr_status take_pinned(const char *space, size_t bytes, void **memory,
@@ -202,16 +205,19 @@ static tr_status take_pinned(const char *space, size_t bytes, void **memory,
     return TR_OK;
 }
 
-// Pinned pages do not move. (Where growing fails, the old ones are pinned again.)
+// Pinned pages do not move. Where growing fails, those of before are pinned again: the
+// device goes on to reach them, wherever they are now.
 static tr_status grow_pinned(void *memory, const char *space, size_t bytes, char **base,
                              tr_error *err) {
     pinned *p = memory;
-    tr_error ignored = {0};
     tr__cuda_driver()->unpin(p->base);
     tr_status status = tr__host_memory.grow(p->memory, space, bytes, &p->base, err);
+    status = status == TR_OK ? pin(p, space, bytes, err) : status;
+    if (status != TR_OK) {
+        pin(p, space, p->bytes, NULL);
+    }
     *base = p->base;
-    return status == TR_OK ? pin(p, space, bytes, err)
-                           : (pin(p, space, 1, &ignored), status);
+    return status;
 }
 
 static void give_back_pinned(void *memory) {

@@ -198,9 +198,11 @@ static void watch(tr_device_queue *q, tr_task_span *spans, int64_t count) {
     q->origin = tr__seconds();
 }
 
+// As many bytes wherever they begin: which algorithm a library takes depends on them.
 static void lend(tr_device_queue *q, void *memory, int64_t bytes) {
-    q->scratch = memory;
-    q->scratch_bytes = bytes;
+    uintptr_t before = (uintptr_t)memory % TR_CUDA_SCRATCH_ALIGNMENT;
+    q->scratch = (char *)memory + (TR_CUDA_SCRATCH_ALIGNMENT - before);
+    q->scratch_bytes = bytes - TR_CUDA_SCRATCH_ALIGNMENT;
 }
 
 const tr_queue_table tr__cuda_queues = {
