@@ -65,7 +65,8 @@ typedef struct tr_predictions {
 } tr_predictions;
 
 // Computes the predictions for the next samples, in the order of the data. TR_DATA,
-// TR_IO. TR_USAGE: created with plan_only.
+// TR_IO. TR_NUMBERS: logits are NaN or infinite (-INFINITY excludes a class).
+// TR_USAGE: created with plan_only.
 tr_status tr_evaluator_next(tr_evaluator *evaluator, tr_predictions *predictions,
                             tr_error *err);
 

@@ -8,6 +8,9 @@
 #include <string.h>
 
 static const char usual[] = "0 done; 2 wrong usage; 4 wrong data; 5 files";
+static const char asking[] =
+    "0 done; 2 wrong usage; 3 more memory than there is; 4 wrong data; 5 weights or\n"
+    "files; 7 numbers (the model's logits are not finite)";
 
 static const cli_command commands[] = {
     {"train", "RUN.json", "Trains the model that a run file describes.", cli_train,
@@ -32,22 +35,20 @@ static const cli_command commands[] = {
     {"sample", "DIR", "Writes text with a trained model.", cli_sample, true,
      "tranche sample out/text --prompt \"Once\" --tokens 300\n"
      "tranche sample out/text --temperature 1 --top-k 50 --top-p 0.95 --seed 7",
-     usual},
+     asking},
     {"evaluate", "DIR",
      "Computes loss, perplexity and accuracy of a trained model on data.", cli_evaluate,
      true,
      "tranche evaluate out/text\n"
      "tranche evaluate out/text --data held-out.txt --json\n"
      "tranche evaluate gpt2-folder --data ids.bin --format tokens --logits logits.npy",
-     "0 done; 2 wrong usage; 3 more memory than there is; 4 wrong data; 5 weights or "
-     "files"},
+     asking},
     {"predict", "DIR",
      "Prints the class of each sample by a trained classifier, as csv.", cli_predict,
      true,
      "tranche predict out/classifier --data new.csv > classes.csv\n"
      "tranche predict out/digits --data images.npy --json",
-     "0 done; 2 wrong usage; 3 more memory than there is; 4 wrong data; 5 weights or "
-     "files"},
+     asking},
     {"tokenize", "FILE...",
      "Turns text into token ids by a tokenizer.json, and ids into text.",
      cli_tokenize_run, true,

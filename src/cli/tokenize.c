@@ -11,7 +11,7 @@
 static tr_status check(const cli_tokenize *r, tr_error *err) {
     if (!r->tokenizer) {
         return tr_fail(err, TR_USAGE,
-                       "tranche tokenize: needs --tokenizer: a folder "
+                       "tokenize needs --tokenizer: a folder "
                        "with a tokenizer.json, such a file, or a name on Hugging "
                        "Face's hub");
     }
@@ -24,7 +24,7 @@ static tr_status check(const cli_tokenize *r, tr_error *err) {
                        "goes to standard output");
     }
     if (!r->decode && r->file_count == 0) {
-        return tr_fail(err, TR_USAGE, "tranche tokenize: needs FILE, or --decode IDS");
+        return tr_fail(err, TR_USAGE, "tokenize needs FILE, or --decode IDS");
     }
     if (r->threads > 4096) {
         return tr_fail(err, TR_USAGE, "--threads: at most 4096");

@@ -52,6 +52,10 @@ static tr_status open_out(work *w, tr_error *err) {
     if (!w->asked->out) {
         return TR_OK;
     }
+    tr_status status = tr__file_check_replaceable(w->asked->out, err);
+    if (status != TR_OK) {
+        return status;
+    }
     w->path = tr__format("%s.partial", w->asked->out);
     return w->path ? tr__file_create(w->path, &w->file, err)
                    : tr_fail(err, TR_MEMORY, "no memory for a path");

@@ -7,6 +7,7 @@
 #include "ckpt/tensor_set.h"
 #include "exec/executor.h"
 #include "run/run.h"
+#include "train/logits.h"
 #include "train/memory_check.h"
 #include "train/read_tensors.h"
 
@@ -258,6 +259,20 @@ static tr_status fill_slot(tr_evaluator *e, int64_t count, tr_error *err) {
     return status;
 }
 
+// Neither a loss nor a class comes of what is not finite.
+static tr_status check_logits(const tr_evaluator *e, const float *logits, int64_t count,
+                              tr_error *err) {
+    int64_t classes = e->model->classes;
+    tr_error why = {0};
+    for (int64_t i = 0; i < count * e->positions; i++) {
+        if (tr__logits_check(logits + i * classes, classes, &why) != TR_OK) {
+            return tr_fail(err, why.status, "sample %lld of the data: %s",
+                           (long long)(e->next + i / e->positions), why.message);
+        }
+    }
+    return TR_OK;
+}
+
 static void score_row(tr_evaluator *e, const float *logits, int32_t target) {
     double total = 0;
     int64_t classes = e->model->classes, best = 0;
@@ -290,10 +305,13 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
         status =
             tr__executor_run(e->executor, TR_SEQUENCE_INFERENCE, &context, NULL, err);
     }
+    const float *logits = status == TR_OK ? tr__executor_logits(e->executor) : NULL;
+    if (status == TR_OK) {
+        status = check_logits(e, logits, count, err);
+    }
     if (status != TR_OK) {
         return status;
     }
-    const float *logits = tr__executor_logits(e->executor);
     for (int64_t i = 0; i < count * e->positions; i++) {
         if (e->targets[i] >= 0) {
             score_row(e, logits + i * e->model->classes, e->targets[i]);

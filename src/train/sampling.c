@@ -4,6 +4,7 @@
 // generate does.
 #include "base/memory.h"
 #include "base/rng.h"
+#include "train/logits.h"
 
 #include <tranche/sample.h>
 
@@ -137,28 +138,10 @@ int32_t tr_sample_draw(const float *logits, int64_t vocabulary, double temperatu
     return draw(logits, vocabulary, NULL, &how, index);
 }
 
-// A distribution comes of these logits: -INFINITY excludes a token, nothing else may be
-// without bound.
-static tr_status check_logits(const float *logits, int64_t vocabulary, tr_error *err) {
-    bool some = false;
-    for (int64_t i = 0; i < vocabulary; i++) {
-        if (isnan(logits[i]) || logits[i] == INFINITY) {
-            return tr_fail(err, TR_NUMBERS,
-                           "the model's logit of token %lld is %s: its weights are "
-                           "damaged, or of a run that has diverged",
-                           (long long)i, isnan(logits[i]) ? "nan" : "inf");
-        }
-        some = some || isfinite(logits[i]);
-    }
-    return some ? TR_OK
-                : tr_fail(err, TR_NUMBERS,
-                          "all logits are -inf: there is no token to draw");
-}
-
 tr_status tr_sample_pick(const float *logits, int64_t vocabulary,
                          const tr_sampling *how, uint64_t index, int32_t *token,
                          tr_error *err) {
-    tr_status finite = check_logits(logits, vocabulary, err);
+    tr_status finite = tr__logits_check(logits, vocabulary, err);
     if (finite != TR_OK) {
         return finite;
     }

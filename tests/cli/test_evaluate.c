@@ -153,6 +153,33 @@ static void test_predict(void **state) {
     json_decref(result);
 }
 
+// Puts a NaN in place of the last weight of the latest checkpoint.
+static void spoil_last_weight(void **state) {
+    static const char name[] = "out/checkpoints/latest/model.safetensors";
+    static const float nan = NAN;
+    size_t bytes;
+    char *weights = file_read(state, name, &bytes);
+    memcpy(weights + bytes - sizeof nan, &nan, sizeof nan);
+    file_write(state, name, weights, bytes);
+    free(weights);
+}
+
+// Of logits that are not finite there is neither a loss nor a class.
+static void test_not_finite(void **state) {
+    const char *const words[] = {"sample 0 of the data", "is nan", "diverged", NULL};
+    write_tables(state);
+    free(succeed(state, LIST("train", "run.json")));
+    spoil_last_weight(state);
+    fail_with(state, NULL, LIST("evaluate", "out", "--data", "labelled.csv"), 7, words);
+    fail_with(state, NULL,
+              LIST("evaluate", "out", "--data", "labelled.csv", "--logits", "l.npy"), 7,
+              words);
+    assert_int_not_equal(access(file_path(state, "l.npy"), F_OK), 0);
+    assert_int_not_equal(access(file_path(state, "l.npy.new"), F_OK), 0);
+    fail_with(state, NULL, LIST("predict", "out", "--data", "bare.csv", "--json"), 7,
+              words);
+}
+
 static void test_refusals(void **state) {
     write_tables(state);
     free(succeed(state, LIST("train", "run.json")));
@@ -272,6 +299,7 @@ int main(void) {
         TEST(test_logits),           TEST(test_logits_follow_no_link),
         TEST(test_predict),          TEST(test_refusals),
         TEST(test_compare),          TEST(test_plan),
+        TEST(test_not_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define GPT2 TR_TEST_DATA "/tokenizers/gpt2.json"
 
@@ -113,10 +115,33 @@ static void test_full(void **state) {
               LIST("i.partial: "));
 }
 
+// A link, a pipe or a folder at the file's name is left as it is, and said before the
+// work.
+static void test_out_is_taken(void **state) {
+    file_text(state, "a.txt", "the");
+    file_text(state, "victim", "precious");
+    assert_int_equal(symlink("victim", file_path(state, "link")), 0);
+    assert_int_equal(mkfifo(file_path(state, "pipe"), 0600), 0);
+    assert_int_equal(mkdir(file_path(state, "folder"), 0700), 0);
+    for (const char *const *out = LIST("link", "pipe", "folder"); *out; out++) {
+        struct stat before, after;
+        assert_int_equal(lstat(file_path(state, *out), &before), 0);
+        fail_with(state, NULL,
+                  LIST("tokenize", "--tokenizer", GPT2, "a.txt", "--out", *out), 5,
+                  LIST(*out, "not a regular file"));
+        assert_int_equal(lstat(file_path(state, *out), &after), 0);
+        assert_int_equal(before.st_mode, after.st_mode);
+    }
+    char *text = file_read(state, "victim", NULL);
+    assert_string_equal(text, "precious");
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_there_and_back), TEST(test_dtypes),   TEST(test_special),
         TEST(test_folder),         TEST(test_refusals), TEST(test_full),
+        TEST(test_out_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
