@@ -36,6 +36,9 @@ bool test_device_reaches(const void *memory, size_t bytes);
 // often they have done so.
 void test_device_set_peers(bool there);
 int64_t test_device_exchanges(void);
+// How many products of 16 bits had an operand of which some row does not begin at a
+// multiple of 16 bytes: fast tensor cores are for those that do.
+int test_device_crooked(void);
 // Nothing fails any more.
 void test_device_mend(void);
 

@@ -459,8 +459,18 @@ bool takes(const tr_cuda_product &p) {
             !(p.a_format == TR_FP8_E5M2 && p.b_format == TR_FP8_E5M2));
 }
 
+std::atomic<int> crooked;
+
+bool is_straight(const void *x, int64_t row, tr_dtype real) {
+    return (uintptr_t)x % 16 == 0 && row * (int64_t)tr_dtype_bytes(real) % 16 == 0;
+}
+
 int multiply(const tr_cuda_product *product, void *given) {
     tr_cuda_product p = *product;
+    crooked +=
+        !p.fp8 && p.real != TR_F32 &&
+        !(is_straight(p.a, p.a_row, p.real) && is_straight(p.b, p.b_row, p.real) &&
+          is_straight(p.c, p.c_row, p.c_real));
     if (!takes(p)) {
         return BAD_LAUNCH;
     }
@@ -653,6 +663,10 @@ bool test_device_reaches(const void *given, size_t bytes) {
     }
     pthread_mutex_unlock(&lock);
     return all;
+}
+
+int test_device_crooked(void) {
+    return crooked;
 }
 
 void test_device_mend(void) {

@@ -115,7 +115,8 @@ static void launch_output(const tr_op_desc *desc, void *state,
                                                   .y_real = (int32_t)m.real,
                                                   .bias = launch->in[2],
                                                   .count = m.s.batch * m.windows * out,
-                                                  .width = out});
+                                                  .width = out,
+                                                  .pitch = out});
     }
 }
 

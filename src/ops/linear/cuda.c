@@ -57,7 +57,7 @@ void tr__cuda_linear(const tr_launch *launch, const tr_linear_dims *d,
                                          .c_real = f.c_real,
                                          .a_row = f.a_row ? f.a_row : d->in,
                                          .b_row = weight_row(d),
-                                         .c_row = d->out,
+                                         .c_row = f.c_row ? f.c_row : d->out,
                                          .b_transposed = d->layout == TR_WEIGHT_OUT_IN,
                                          .beta = f.add});
 }
@@ -120,6 +120,7 @@ static void launch_output(const tr_op_desc *desc, void *state,
                                                   .bias = launch->in[2],
                                                   .count = d.rows * d.out,
                                                   .width = d.out,
+                                                  .pitch = d.out,
                                                   .real = (int32_t)desc->in[0].dtype,
                                                   .y_real = (int32_t)desc->in[0].dtype,
                                                   .relu = relu});

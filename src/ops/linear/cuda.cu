@@ -10,9 +10,11 @@ static __device__ void add_bias(const tr_cuda_bias_args &a) {
     const B *bias = (const B *)a.bias;
     T *y = (T *)a.y;
     TR_CUDA_LOOP(i, a.count) {
-        float value = tr_cuda_get(y[i]);
-        value += bias ? tr_cuda_get(bias[i % a.width]) : 0;
-        tr_cuda_set(&y[i], a.relu && value < 0 ? 0 : value);
+        int64_t row = i / a.width, column = i % a.width;
+        T *at = y + row * a.pitch + column;
+        float value = tr_cuda_get(*at);
+        value += bias ? tr_cuda_get(bias[column]) : 0;
+        tr_cuda_set(at, a.relu && value < 0 ? 0 : value);
     }
 }
 

@@ -3,11 +3,12 @@
 
 #include <stdint.h>
 
-// y += bias (NULL: nothing), then max(y, 0) if asked. y: [count / width, width]
+// y += bias (NULL: nothing), then max(y, 0) if asked. y: [count / width, width], whose
+// rows are `pitch` elements apart
 typedef struct tr_cuda_bias_args {
     void *y;
     const void *bias;
-    int64_t count, width;
+    int64_t count, width, pitch;
     int32_t real, y_real; // tr_dtype of bias; of y: that, or f32
     int32_t relu;
 } tr_cuda_bias_args;

@@ -22,8 +22,9 @@ typedef struct tr_cuda_factors {
     void *c;
     tr_dtype real;   // of a and b
     tr_dtype c_real; // that, or f32
-    int64_t a_row;   // elements from a row of a to the next; 0: as many as it has
-    bool add;        // to c
+    // Elements from a row of a to the next, and of y; 0: as many as it has.
+    int64_t a_row, c_row;
+    bool add; // to c
 } tr_cuda_factors;
 
 // c: y [rows, out]; a: x [rows, in]; b: the weight

@@ -16,43 +16,59 @@ extern tr_cuda_function tr__cuda_function_take_rows, tr__cuda_function_clear_row
 static_assert(sizeof(tr_cuda_row_sums) == TR_SUMS * sizeof(double),
               "a row has what the loss sums");
 
-// Rows whose logits are made at once: about so many bytes, unless the attribute says.
-enum { CHUNK_BYTES = 64 << 20 };
+enum {
+    // Rows whose logits are made at once: about so many bytes, unless the attribute
+    // says.
+    CHUNK_BYTES = 64 << 20,
+    // Rows of logits begin at multiples of so many of them: products whose rows begin
+    // anywhere, as those of 50,257 logits, are slow on tensor cores, or not on them.
+    LINE = 64,
+};
+
+int64_t tr__cuda_logits_row(const tr_linear_dims *d) {
+    return tr__round_up(d->out, LINE);
+}
 
 int64_t tr__cuda_head_rows(const tr_op_desc *desc) {
     tr_linear_dims d = tr__lce_dims(desc);
     int64_t asked = tr__lce_attr(desc).chunk_rows;
-    int64_t rows = CHUNK_BYTES / (d.out * (int64_t)sizeof(float));
+    int64_t rows = CHUNK_BYTES / (tr__cuda_logits_row(&d) * (int64_t)sizeof(float));
     rows = asked > 0 ? asked : rows > 0 ? rows : 1;
     return tr__min_i64(rows, d.rows);
 }
 
-// The logits of a chunk, and what its rows add to the sums.
+size_t tr__cuda_logits_bytes(const tr_op_desc *desc) {
+    tr_linear_dims d = tr__lce_dims(desc);
+    return (size_t)(tr__cuda_head_rows(desc) * tr__cuda_logits_row(&d)) * sizeof(float);
+}
+
+// The logits of a chunk, then what its rows add to the sums.
 typedef struct room {
+    float *logits;          // [chunk, V], in rows of tr__cuda_logits_row
     tr_cuda_row_sums *each; // [chunk]
-    float *logits;          // [chunk, V]
 } room;
 
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
-    size_t rows = (size_t)tr__cuda_head_rows(desc);
-    return rows *
-           (sizeof(tr_cuda_row_sums) + (size_t)tr__lce_dims(desc).out * sizeof(float));
+    return tr__cuda_logits_bytes(desc) +
+           (size_t)tr__cuda_head_rows(desc) * sizeof(tr_cuda_row_sums);
 }
 
 static room room_of(const tr_op_desc *desc, const tr_launch *launch) {
-    tr_cuda_row_sums *each = launch->workspace;
-    return (room){each, (float *)(each + tr__cuda_head_rows(desc))};
+    char *each = (char *)launch->workspace + tr__cuda_logits_bytes(desc);
+    return (room){launch->workspace, (tr_cuda_row_sums *)(void *)each};
 }
 
+// Rows of y are so many elements apart.
 static void add_bias(const tr_op_desc *desc, const tr_launch *launch,
-                     const tr_linear_dims *d, float *y) {
+                     const tr_linear_dims *d, float *y, int64_t row) {
     if (launch->in[HEAD_BIAS]) {
         tr__cuda_bias(launch,
                       (tr_cuda_bias_args){.y = y,
                                           .bias = launch->in[HEAD_BIAS],
                                           .count = d->rows * d->out,
                                           .width = d->out,
+                                          .pitch = row,
                                           .real = (int32_t)desc->in[HEAD_X].dtype,
                                           .y_real = TR_F32});
     }
@@ -65,21 +81,18 @@ static void *row_at(const tr_op_desc *desc, const tr_linear_dims *d, const void 
     return x ? (char *)x + (size_t)(first * d->in) * bytes : NULL;
 }
 
-// x times the weight: logits.
-static tr_cuda_factors logits_of(const tr_op_desc *desc, const tr_launch *launch,
-                                 const void *x, float *logits) {
-    return (tr_cuda_factors){.a = x,
-                             .b = launch->in[HEAD_WEIGHT],
-                             .c = logits,
-                             .real = desc->in[HEAD_X].dtype,
-                             .c_real = TR_F32};
-}
-
+// x times the weight: logits, whose rows are so many elements apart.
 static void make_logits(const tr_op_desc *desc, const tr_launch *launch,
-                        const tr_linear_dims *d, int64_t first, float *logits) {
-    const void *x = row_at(desc, d, launch->in[HEAD_X], first);
-    tr__cuda_linear(launch, d, logits_of(desc, launch, x, logits));
-    add_bias(desc, launch, d, logits);
+                        const tr_linear_dims *d, const void *x, float *logits,
+                        int64_t row) {
+    tr__cuda_linear(launch, d,
+                    (tr_cuda_factors){.a = x,
+                                      .b = launch->in[HEAD_WEIGHT],
+                                      .c = logits,
+                                      .real = desc->in[HEAD_X].dtype,
+                                      .c_real = TR_F32,
+                                      .c_row = row});
+    add_bias(desc, launch, d, logits, row);
 }
 
 static void add_loss(const tr_op_desc *desc, const tr_launch *launch,
@@ -90,6 +103,7 @@ static void add_loss(const tr_op_desc *desc, const tr_launch *launch,
         .logits = r.logits,
         .targets = (const int32_t *)launch->in[HEAD_TARGETS] + first,
         .width = d->out,
+        .pitch = tr__cuda_logits_row(d),
         .seed = gradients ? launch->run->loss_seed : 0,
         .gradients = gradients,
         .real = (int32_t)desc->in[HEAD_X].dtype,
@@ -103,7 +117,7 @@ static void add_loss(const tr_op_desc *desc, const tr_launch *launch,
 
 // Gradients of 16 bits lie in rows of f32: there is room for two in the place of one.
 static int64_t gradient_row(tr_dtype real, const tr_linear_dims *d) {
-    return d->out * (int64_t)(sizeof(float) / tr_dtype_bytes(real));
+    return tr__cuda_logits_row(d) * (int64_t)(sizeof(float) / tr_dtype_bytes(real));
 }
 
 static void give_gradients(const tr_op_desc *desc, const tr_launch *launch,
@@ -146,7 +160,8 @@ void tr__cuda_head_chunks(const tr_op_desc *desc, const tr_launch *launch,
     int64_t chunk = tr__cuda_head_rows(desc);
     for (int64_t first = 0; first < d.rows; first += chunk) {
         part.rows = tr__min_i64(chunk, d.rows - first);
-        make_logits(desc, launch, &part, first, logits);
+        make_logits(desc, launch, &part, row_at(desc, &d, launch->in[HEAD_X], first),
+                    logits, tr__cuda_logits_row(&d));
         take(desc, launch, &part, first);
         if (gradients) {
             give_gradients(desc, launch, &part, first, logits);
@@ -216,8 +231,7 @@ static void launch_last(const tr_op_desc *desc, void *state, const tr_launch *la
     float *y = launch->out[0];
     part.rows = samples;
     take_last(desc, launch, samples, rows, x);
-    tr__cuda_linear(launch, &part, logits_of(desc, launch, x, y));
-    add_bias(desc, launch, &part, y);
+    make_logits(desc, launch, &part, x, y, d.out);
     tr_cuda_clear_rows_args clear = {
         .rows = rows, .samples = samples, .width = d.out, .y = y};
     tr__cuda_launch(launch, &tr__cuda_function_clear_rows,
@@ -227,7 +241,7 @@ static void launch_last(const tr_op_desc *desc, void *state, const tr_launch *la
 static void launch_rows(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     tr_linear_dims d = tr__lce_dims(desc);
-    make_logits(desc, launch, &d, 0, launch->out[0]);
+    make_logits(desc, launch, &d, launch->in[HEAD_X], launch->out[0], d.out);
 }
 
 static bool supports(const tr_op_desc *desc) {

@@ -13,7 +13,7 @@ static __device__ void put_gradients(const tr_cuda_cross_entropy_args &a, float 
 
 // blockIdx.x: row
 extern "C" __global__ void tr_cuda_cross_entropy(tr_cuda_cross_entropy_args a) {
-    float *row = a.logits + blockIdx.x * a.width;
+    float *row = a.logits + blockIdx.x * a.pitch;
     int32_t target = a.targets[blockIdx.x];
     tr_cuda_row_best best = tr_cuda_find_best(row, a.width);
     float top = best.value, wanted = target >= 0 ? row[target] : 0;

@@ -10,11 +10,12 @@ typedef struct tr_cuda_row_sums {
 
 // Of each row of logits [rows, width] that has a target: its loss and whether the best
 // guess is right, and, with `gradients`, in place the gradient of the loss times
-// `seed`; zeros in rows without a target. A block of TR_CUDA_THREADS has a row.
+// `seed`; zeros in rows without a target. Rows are `pitch` elements apart. A block of
+// TR_CUDA_THREADS has a row.
 typedef struct tr_cuda_cross_entropy_args {
     float *logits;
     const int32_t *targets; // [rows]
-    int64_t width;
+    int64_t width, pitch;
     float seed;
     int32_t gradients;
     int32_t real; // tr_dtype of the gradients, which begin where their logits do

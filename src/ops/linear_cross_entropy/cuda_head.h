@@ -4,8 +4,11 @@
 
 #include "ops/linear/cuda_linear.h"
 
-// Rows of a chunk, whose logits are made at once.
+// Rows of a chunk, whose logits are made at once, and the bytes of these; f32 from a
+// row of them to the next.
 int64_t tr__cuda_head_rows(const tr_op_desc *desc);
+size_t tr__cuda_logits_bytes(const tr_op_desc *desc);
+int64_t tr__cuda_logits_row(const tr_linear_dims *d);
 // Makes something of the logits of rows `first` on; part->rows: how many.
 typedef void tr_cuda_head_chunk(const tr_op_desc *desc, const tr_launch *launch,
                                 const tr_linear_dims *part, int64_t first);

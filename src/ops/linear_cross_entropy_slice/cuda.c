@@ -21,8 +21,7 @@ static int64_t first_class(const tr_op_desc *desc) {
 // The logits of a chunk.
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
-    size_t rows = (size_t)tr__cuda_head_rows(desc);
-    return rows * (size_t)tr__lce_dims(desc).out * sizeof(float);
+    return tr__cuda_logits_bytes(desc);
 }
 
 // ---- forward
@@ -42,6 +41,7 @@ static void fold(const tr_op_desc *desc, const tr_launch *launch,
         .logits = launch->workspace,
         .targets = (const int32_t *)launch->in[HEAD_TARGETS] + first,
         .width = part->out,
+        .pitch = tr__cuda_logits_row(part),
         .first = first_class(desc),
         .running = running_at(launch->in[SLICE_BEFORE], first),
         .best = best_at(launch->in[SLICE_BEST], first),
@@ -66,6 +66,7 @@ static void soften(const tr_op_desc *desc, const tr_launch *launch,
         .targets = (const int32_t *)launch->in[HEAD_TARGETS] + first,
         .rows = part->rows,
         .width = part->out,
+        .pitch = tr__cuda_logits_row(part),
         .first = first_class(desc),
         .real = (int32_t)desc->in[HEAD_X].dtype,
         .before = running_at(launch->in[SLICE_BEFORE], first),

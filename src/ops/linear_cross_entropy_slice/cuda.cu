@@ -35,7 +35,7 @@ static __device__ void put_best(const tr_cuda_slice_fold_args &a, int64_t row,
 
 extern "C" __global__ void tr_cuda_slice_fold(tr_cuda_slice_fold_args a) {
     int64_t row = blockIdx.x, place = place_of(a.targets[row], a.first, a.width);
-    const float *logits = a.logits + row * a.width;
+    const float *logits = a.logits + row * a.pitch;
     bool there = a.targets[row] >= 0;
     tr_cuda_row_best best = tr_cuda_find_best(logits, a.width);
     double sum = tr_cuda_sum_exp(logits, a.width, best.value);
@@ -79,7 +79,7 @@ extern "C" __global__ void tr_cuda_slice_soften(tr_cuda_slice_soften_args a) {
     softening s = {(float)lse, 0, (float)a.dafter[2 * row + PICKED],
                    place_of(a.targets[row], a.first, a.width)};
     s.factor = there ? (float)(a.dafter[2 * row + LSE] * exp(s.top - lse)) : 0;
-    TR_CUDA_BY_REAL(a.real, put_gradients, a.logits + row * a.width, a.width, s);
+    TR_CUDA_BY_REAL(a.real, put_gradients, a.logits + row * a.pitch, a.width, s);
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_slice_soften);
 

@@ -3,12 +3,14 @@
 
 #include <stdint.h>
 
-// A block of TR_CUDA_THREADS has a row of logits [rows, width]. running, best: [rows,
-// 2], before the slice (NULL: it is the first) and after it (NULL: not wanted).
+// A block of TR_CUDA_THREADS has a row of logits [rows, width], which are `pitch`
+// elements apart. running, best: [rows, 2], before the slice (NULL: it is the first)
+// and after it (NULL: not wanted).
 typedef struct tr_cuda_slice_fold_args {
     const float *logits;
     const int32_t *targets; // [rows], of all classes
-    int64_t width, first;   // class of the slice's first logit
+    int64_t width, pitch;
+    int64_t first; // class of the slice's first logit
     const double *running;
     const float *best;
     double *running_now;
@@ -20,7 +22,7 @@ typedef struct tr_cuda_slice_fold_args {
 typedef struct tr_cuda_slice_soften_args {
     float *logits;
     const int32_t *targets;
-    int64_t rows, width, first;
+    int64_t rows, width, pitch, first;
     int32_t real; // tr_dtype of the gradients, which begin where their logits do
     const double *before, *after, *dafter;
     double *dbefore;

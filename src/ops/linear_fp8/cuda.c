@@ -173,6 +173,7 @@ static void launch_product(const tr_op_desc *desc, void *state,
                                           .bias = launch->in[2],
                                           .count = tr_shape_count(desc->out[0].shape),
                                           .width = tr__shape_width(desc->out[0].shape),
+                                          .pitch = tr__shape_width(desc->out[0].shape),
                                           .real = (int32_t)desc->in[0].dtype,
                                           .y_real = (int32_t)desc->in[0].dtype,
                                           .relu = relu});
