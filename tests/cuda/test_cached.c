@@ -1,6 +1,5 @@
 // Attention over a cache on CUDA, in pieces, against the reference's attention of all
 // positions at once; on a device of the host's memory, in both orders of threads.
-#include "backend/backend.h"
 #include "backend/cuda/kernels.h"
 #include "base/half.h"
 #include "ops/attention/attention.h"
@@ -251,11 +250,8 @@ static void a_full_cache_is_refused(void **state) {
 }
 
 static int open_backend(void **state) {
-    const tr_backend *backend = tr__backend(TR_BACKEND_CUDA);
-    tr_error err = {0};
     (void)state;
-    test_memory_from(tr__backend_host_memory(backend));
-    return backend->open(0, &err) == TR_OK ? 0 : -1;
+    return test_open_backend(TR_BACKEND_CUDA);
 }
 
 int main(void) {

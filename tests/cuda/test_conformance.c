@@ -1,10 +1,9 @@
 // The kernels of the CUDA backend against the references, on a device of the host's
 // memory and threads, in both orders of threads; or on a GPU (on_gpu.sh), where all
 // cases are small enough, and threads have no order. Operands are in pinned memory.
-#include "backend/backend.h"
 #include "ops/apply.h"
 #include "ops/conformance.h"
-#include "ops/guarded.h"
+#include "ops/launch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,11 +46,8 @@ static void kernels_conform(void **state) {
 }
 
 static int open_backend(void **state) {
-    const tr_backend *backend = tr__backend(TR_BACKEND_CUDA);
-    tr_error err = {0};
     (void)state;
-    test_memory_from(tr__backend_host_memory(backend));
-    return backend->open(0, &err) == TR_OK ? 0 : -1;
+    return test_open_backend(TR_BACKEND_CUDA);
 }
 
 // An argument, such as "atten*", names the ops that are tried; none: all are.

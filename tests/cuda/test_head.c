@@ -1,6 +1,5 @@
 // The products of the head, whatever the number of logits is: rows of what they read
 // and write begin at multiples of 16 bytes.
-#include "backend/backend.h"
 #include "backend/cuda/kernels.h"
 #include "cuda/device.h"
 #include "ops/guarded.h"
@@ -71,11 +70,8 @@ static void rows_begin_at_16_bytes(void **state) {
 }
 
 static int open_backend(void **state) {
-    const tr_backend *backend = tr__backend(TR_BACKEND_CUDA);
-    tr_error err = {0};
     (void)state;
-    test_memory_from(tr__backend_host_memory(backend));
-    return backend->open(0, &err) == TR_OK ? 0 : -1;
+    return test_open_backend(TR_BACKEND_CUDA);
 }
 
 int main(void) {

@@ -76,3 +76,14 @@ void test_launch(const tr_kernel *kernel, const tr_op_desc *desc,
         kernel->release(state);
     }
 }
+
+int test_open_backend(tr_backend_id id) {
+    const tr_backend *backend = tr__backend(id);
+    tr_error err = {0};
+    test_memory_from(tr__backend_host_memory(backend));
+    if (backend->open(0, &err) != TR_OK) {
+        print_error("%s\n", err.message);
+        return -1;
+    }
+    return 0;
+}

@@ -19,4 +19,8 @@ void test_launch(const tr_kernel *kernel, const tr_op_desc *desc,
 void test_launch_prepared(const tr_kernel *kernel, const tr_op_desc *desc, void *state,
                           const tr_launch *launch);
 
+// For a group of tests: opens a backend's first device; memory of tests is the host's
+// that it reaches. 0; else it prints why not.
+int test_open_backend(tr_backend_id id);
+
 #endif
