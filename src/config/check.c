@@ -67,13 +67,16 @@ static bool among(const char *const *names, const char *text, const char **spelt
     return false;
 }
 
-// "cuda:1", with a name of `names`.
-static bool is_numbered(const char *const *names, const char *text) {
+// "cuda:1", with a name of `names`, which *name then is; `*number`: ":1".
+static bool is_numbered(const char *const *names, const char *text, const char **name,
+                        const char **number) {
     size_t length = strcspn(text, ":");
     const char *digits = text + length + 1;
     bool found = false;
-    for (; names && *names && text[length]; names++) {
-        found = found || (strlen(*names) == length && !strncmp(*names, text, length));
+    *number = text + length;
+    for (; names && *names && text[length] && !found; names++) {
+        *name = *names;
+        found = strlen(*names) == length && !strncasecmp(*names, text, length);
     }
     return found && digits[0] && strlen(digits) <= 9 &&
            digits[strspn(digits, "0123456789")] == '\0';
@@ -81,7 +84,7 @@ static bool is_numbered(const char *const *names, const char *text) {
 
 static tr_finding check_string(const tr_key *key, unsigned types, json_t *value,
                                json_t **out) {
-    const char *text = json_string_value(value), *spelt = text;
+    const char *text = json_string_value(value), *spelt = text, *number = "";
     int64_t bytes = 0;
     if (types & TR_KEY_SIZE && tr__parse_size(text, &bytes)) {
         return check_integer(key, types, bytes, out);
@@ -92,8 +95,8 @@ static tr_finding check_string(const tr_key *key, unsigned types, json_t *value,
     if (!key->choices) {
         return keep(json_incref(value), out);
     }
-    if (key->numbered && is_numbered(key->choices, text)) {
-        return keep(json_incref(value), out);
+    if (key->numbered && is_numbered(key->choices, text, &spelt, &number)) {
+        return keep(json_sprintf("%s%s", spelt, number), out);
     }
     if (!among(key->choices, text, &spelt)) {
         return among(key->later, text, &spelt) ? TR_TOO_SOON : TR_WRONG;
@@ -218,6 +221,9 @@ static tr_status check_member(tr_config *config, const char *pattern, const char
     }
     char inner[TR_CONFIG_PATH_MAX * 2];
     json_t *checked = NULL;
+    if (json_is_null(value)) { // as good as left out
+        return TR_OK;
+    }
     snprintf(inner, sizeof inner, "%s.%s", path, member);
     tr_status status = tr__config_check(config, key, inner, value, &checked, err);
     if (status == TR_OK && json_object_set_new(stored, member, checked) != 0) {
@@ -268,12 +274,15 @@ static tr_status check_element(tr_config *config, const tr_key *key, const char 
         return check_members(config, pattern, path, value, out, err);
     }
     tr_finding finding = TR_WRONG;
+    tr_key each = *key; // what the list's key says of an element
+    each.types = key->elements;
+    each.allow_auto = false;
     if (key->elements == 0) {
         finding = keep(json_incref(value), out);
     } else if (!json_is_array(value)) {
-        finding = check_scalar(key, key->elements, value, out);
+        finding = check_scalar(&each, each.types, value, out);
     }
-    return tell_value(config, key, path, value, finding, err);
+    return tell_value(config, &each, path, value, finding, err);
 }
 
 static tr_status check_list(tr_config *config, const tr_key *key, const char *path,

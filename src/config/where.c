@@ -89,6 +89,9 @@ static void add_choices(const tr_key *key, char *dst, size_t size) {
     add(dst, size, "one of ");
     for (const char *const *choice = key->choices; *choice; choice++) {
         add(dst, size, "%s\"%s\"", choice == key->choices ? "" : ", ", *choice);
+        if (key->numbered && !choice[1]) {
+            add(dst, size, " (or \"%s:1\", by its number)", *choice);
+        }
     }
 }
 

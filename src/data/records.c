@@ -58,11 +58,18 @@ static tr_status no_kind(const tr_records *r, tr_error *err) {
                    f->prompt, f->completion, f->messages, f->text);
 }
 
+// What is null is as good as left out: tables that were written as records have all
+// columns in each of them.
+static const json_t *member(const json_t *record, const char *name) {
+    const json_t *value = json_object_get(record, name);
+    return json_is_null(value) ? NULL : value;
+}
+
 static tr_status find_kind(const tr_records *r, const json_t *record,
                            tr_record_kind *kind, tr_error *err) {
     const tr_data_fields *f = &r->fields;
-    const json_t *prompt = json_object_get(record, f->prompt);
-    const json_t *completion = json_object_get(record, f->completion);
+    const json_t *prompt = member(record, f->prompt);
+    const json_t *completion = member(record, f->completion);
     if (prompt && completion) {
         bool messages = json_is_array(prompt);
         *kind = messages ? TR_STATISTICS_CHAT_COMPLETION : TR_STATISTICS_COMPLETION;
@@ -74,8 +81,8 @@ static tr_status find_kind(const tr_records *r, const json_t *record,
                              "messages; these are not",
                              f->prompt, f->completion);
     }
-    const json_t *messages = json_object_get(record, f->messages);
-    const json_t *text = json_object_get(record, f->text);
+    const json_t *messages = member(record, f->messages);
+    const json_t *text = member(record, f->text);
     *kind = messages ? TR_STATISTICS_CHAT : TR_STATISTICS_TEXT;
     if (messages && !json_is_array(messages)) {
         return tr_fail(err, TR_DATA, "\"%.60s\" is not a list of messages",

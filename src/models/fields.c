@@ -3,6 +3,7 @@
 #include "base/text.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 bool tr__field_whole(const json_t *value, int64_t *out) {
@@ -68,9 +69,15 @@ int tr__field_choice(const tr_model_keys *keys, const char *name,
         }
     }
     const char *nearest = text ? tr__nearest(text, choices, count) : NULL;
-    tr_fail(err, TR_USAGE, "%s: %s \"%.64s\" is not known; nearest: \"%s\"",
-            keys->origin, name, text ? text : "(not a text)",
-            nearest ? nearest : choices[0]);
+    char all[256] = "";
+    for (size_t i = 0; i < count; i++) {
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s\"%s\"", i ? ", " : "", choices[i]);
+    }
+    tr_fail(err, TR_USAGE, "%s: %s \"%.64s\" is not supported; supported are %s%s%s%s",
+            keys->origin, name, text ? text : "(not a text)", all,
+            nearest ? "; did you mean \"" : "", nearest ? nearest : "",
+            nearest ? "\"?" : "");
     return -1;
 }
 

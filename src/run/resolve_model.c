@@ -27,7 +27,7 @@ static json_t *with_vocabulary(tr_run *run, const json_t *given) {
     bool bytes = strcmp(tr__config_text(run->config, "data.format"), "bytes") == 0;
     const json_t *size = json_object_get(keys, "vocab_size");
     run->vocabulary_open = !size || json_is_null(size);
-    if (keys && bytes && tr__model_type_reads_tokens(type) && !size &&
+    if (keys && bytes && tr__model_type_reads_tokens(type) && run->vocabulary_open &&
         json_object_set_new(keys, "vocab_size", json_integer(BYTES)) != 0) {
         json_decref(keys);
         return NULL;

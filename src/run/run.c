@@ -185,6 +185,10 @@ static tr_status resolve_folders(tr_run *run, const tr_run_options *options,
     if (status != TR_OK) {
         return status;
     }
+    if (options->trace_step > 0 && !options->trace) {
+        return tr_fail(err, TR_USAGE,
+                       "--trace-step has no effect without --trace: give both");
+    }
     settings->trace_step = options->trace_step;
     settings->trace = options->trace ? tr__strdup(options->trace) : NULL;
     if (options->trace && !settings->trace) {

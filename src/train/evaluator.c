@@ -100,7 +100,7 @@ static tr_status open_run(tr_evaluator *e, const tr_evaluator_options *o,
     const char *set[SET_MAX];
     unsigned flags =
         TR_OPEN_MODEL_AS_IT_IS | (o->labels_optional ? TR_OPEN_LABELS_OPTIONAL : 0);
-    bool has_file = find_run_file(o->path, file);
+    bool has_file = find_run_file(o->path, file) || find_run_file(folder, file);
     tr_run_options options = {.file = has_file ? file : NULL,
                               .text = has_file ? NULL : "{}",
                               .set = set,

@@ -120,7 +120,9 @@ static void test_model(void **state) {
         {"gpt-2", {"\"gpt-2\"", "nearest name is \"gpt2\""}},
         {"gpt2-meduim", {"nearest name is \"gpt2-medium\""}},
         {"{}", {"has no \"model_type\"", "gpt2", "mlp"}},
-        {"{\"model_type\": \"gpt3\"}", {"\"gpt3\"", "nearest: \"gpt2\""}},
+        {"{\"model_type\": \"gpt3\"}", {"\"gpt3\"", "mean \"gpt2\"?"}},
+        {"{\"model_type\": \"bert\"}",
+         {"\"bert\"", "supported are \"gpt2\", \"llama\"", "\"resnet\""}},
         {"{\"model_type\": \"gpt2\", \"n_embdd\": 3}", {"\"n_embdd\"", "\"n_embd\"?"}},
         {"{\"model_type\": \"gpt2\", \"n_embd\": 12, \"n_head\": 5}",
          {"12", "n_head 5"}},
@@ -156,6 +158,23 @@ static void test_model(void **state) {
     file_text(state, "model.json", "{\"model_type\": ");
     fail_with(state, NULL, LIST("plan", "run.json", "--model", "model.json"), 2,
               LIST("model.json:1:", "not valid JSON"));
+}
+
+static int64_t parameters_with(void **state, const char *set) {
+    json_t *plan =
+        succeed_json(state, LIST("plan", "run.json", "--json", "--set", set));
+    int64_t count = json_integer_value(json_object_get(plan, "parameters"));
+    json_decref(plan);
+    return count;
+}
+
+// Of bytes, a vocabulary that is null is one that is left out.
+static void test_null_vocabulary(void **state) {
+    run_file(state, text_run, "");
+    int64_t of_bytes = parameters_with(state, "model.vocab_size=256");
+    assert_int_equal(parameters_with(state, "seed=0"), of_bytes);
+    assert_int_equal(parameters_with(state, "model.vocab_size=null"), of_bytes);
+    assert_true(parameters_with(state, "model.vocab_size=300") > of_bytes);
 }
 
 // What no machine has is refused before anything is taken, with what would do.
@@ -354,6 +373,7 @@ int main(void) {
         TEST(test_sums),
         TEST(test_not_yet),
         TEST(test_too_large),
+        TEST(test_null_vocabulary),
         TEST(test_memory_refused),
         TEST(test_all_at_once),
         TEST(test_monitors),

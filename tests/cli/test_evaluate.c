@@ -32,12 +32,13 @@ static double last_validation(void **state) {
 // Without --data it is the run's own validation, to the same loss, from any of the
 // folders that hold the model.
 static void test_as_trained(void **state) {
-    static const char *const paths[] = {"out", "out/checkpoints/latest",
+    static const char *const paths[] = {"out", "out/checkpoints",
+                                        "out/checkpoints/latest",
                                         "out/checkpoints/step-00000006"};
     run_file(state, text_run, "");
     free(succeed(state, LIST("train", "run.json")));
     double loss = last_validation(state);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         json_t *result = succeed_json(state, LIST("evaluate", paths[i], "--json"));
         assert_float_equal(number_in(result, "loss"), loss, 1e-6);
         assert_float_equal(number_in(result, "perplexity"), exp(loss), 1e-3);

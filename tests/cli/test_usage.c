@@ -45,6 +45,7 @@ static void test_wrong_words(void **state) {
         {{"train", "run.json", "--set", "seed.x=1"}, {"--set", "seed"}},
         {{"train", "run.json", "--resume", "atuo"}, {"--resume atuo", "mean auto?"}},
         {{"train", "run.json", "--resume", ""}, {"--resume", "never"}},
+        {{"train", "run.json", "--trace-step", "3"}, {"--trace-step", "--trace"}},
         {{"train", "nothere.json"}, {"nothere.json: cannot open: No such file"}},
         {{"train", "."}, {".: not a regular file"}},
         {{"train", "run.json", "--model", "gtp2"}, {"\"gtp2\"", "name is \"gpt2\""}},

@@ -66,7 +66,10 @@ static void test_types_and_ranges(void **state) {
     refused("{\"optimizer\": {\"params\": {\"betas\": [0.9]}}}", NULL,
             WORDS("a list of 2", "each a number of at least 0 and below 1"));
     refused("{\"optimizer\": {\"params\": {\"betas\": [0.9, 1]}}}", NULL,
-            WORDS("optimizer.params.betas[1] is 1"));
+            WORDS("optimizer.params.betas[1] is 1; expected a number of at least 0"));
+    refused("{\"data\": {\"train\": [1]}}", NULL,
+            WORDS("data.train[0] is 1; expected a text"));
+    refused("{\"device\": \"gpu\"}", NULL, WORDS("\"cuda\" (or \"cuda:1\""));
     refused("{\"optimizer\": {\"params\": {\"betas\": [0.9, [0.1]]}}}", NULL,
             WORDS("betas[1]"));
     refused("{\"zero_optimization\": {\"stage\": 4}}", NULL, WORDS("from 0 to 3"));

@@ -121,6 +121,20 @@ static void test_one_or_list(void **state) {
     tr__config_destroy(config);
 }
 
+// Names without regard to case, numbered ones, too; null in an element as elsewhere.
+static void test_spelling(void **state) {
+    (void)state;
+    tr_config *config = good_config(
+        "{\"device\": \"CUDA:1\", \"optimizer\": {\"type\": \"adamw\", \"groups\": "
+        "[{\"match\": \"*\", \"lr\": null, \"weight_decay\": 1}]}}",
+        NULL);
+    assert_string_equal(tr__config_text(config, "device"), "cuda:1");
+    assert_string_equal(tr__config_text(config, "optimizer.type"), "AdamW");
+    json_t *group = json_array_get(tr__config_json(config, "optimizer.groups"), 0);
+    assert_int_equal(json_object_size(group), 2);
+    tr__config_destroy(config);
+}
+
 static void test_set(void **state) {
     (void)state;
     tr_config *config = good_config(
@@ -350,7 +364,7 @@ int main(void) {
         cmocka_unit_test(test_one_or_list),    cmocka_unit_test(test_set),
         cmocka_unit_test(test_command_line),   cmocka_unit_test(test_no_meaning),
         cmocka_unit_test(test_resolve),        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_deepspeed_file),
+        cmocka_unit_test(test_deepspeed_file), cmocka_unit_test(test_spelling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

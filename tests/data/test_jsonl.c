@@ -241,6 +241,23 @@ static void records_are_kept(void **state) {
     assert_int_not_equal(hash_of(&options), first);
 }
 
+// As in records that a table with more columns was written to.
+static void null_is_as_good_as_left_out(void **state) {
+    char path[SCRATCH_PATH_MAX], with[FILE_BYTES], without[FILE_BYTES];
+    const char *paths[] = {
+        scratch_text(path, state, "data.jsonl",
+                     "{\"prompt\":null,\"completion\":null,\"messages\":null,"
+                     "\"text\":\"the men\"}")};
+    tr_data_options options = record_options(paths);
+    tr_dataset *dataset = scratch_open(&options);
+    shown(dataset, 0, with);
+    tr_dataset_destroy(dataset);
+    scratch_text(path, state, "data.jsonl", "{\"text\":\"the men\"}");
+    dataset = scratch_open(&options);
+    assert_string_equal(shown(dataset, 0, without), with);
+    tr_dataset_destroy(dataset);
+}
+
 // ---- what is refused
 
 static const struct {
@@ -352,6 +369,7 @@ int main(void) {
         TEST(dates),
         TEST(rows_are_cut_and_left_out),
         TEST(records_are_kept),
+        TEST(null_is_as_good_as_left_out),
         TEST(wrong_records_are_named),
         TEST(wrong_conversations_are_named),
         TEST(wrong_options_are_named),
