@@ -14,13 +14,16 @@ tr_status tr__label_check(int64_t label, int64_t classes, const char *path,
         path, (long long)label, (long long)position, (long long)bound, TR_NO_TARGET);
 }
 
-tr_status tr__features_check(int64_t features, int64_t expected, const char *path,
-                             tr_error *err) {
-    if (expected == 0 || features == expected) {
+// Where labels may be missing, a trained model says how many; else the run file.
+tr_status tr__features_check(int64_t features, const tr_data_options *options,
+                             const char *path, tr_error *err) {
+    if (options->features == 0 || features == options->features) {
         return TR_OK;
     }
     return tr_fail(err, TR_DATA,
-                   "%s: %lld features in a row where the model takes %lld; change the "
-                   "first of model.layer_sizes to %lld",
-                   path, (long long)features, (long long)expected, (long long)features);
+                   options->labels_optional
+                       ? "%s: %lld features in a row, but the model takes %lld"
+                       : "%s: %lld features in a row, but data.features is %lld; "
+                         "correct it, or leave it out",
+                   path, (long long)features, (long long)options->features);
 }

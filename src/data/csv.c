@@ -256,7 +256,7 @@ static tr_status parse_all(csv_parser *parser, const tr_file_list *list,
                          files->paths[0], files->paths_key);
     }
     if (status == TR_OK) {
-        status = tr__features_check(parser->table->features, parser->options->features,
+        status = tr__features_check(parser->table->features, parser->options,
                                     parser->path, err);
     }
     return status;

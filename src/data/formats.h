@@ -40,8 +40,8 @@ void tr__data_say(const tr_data_options *options, const char *format, ...)
 // fits an I32.
 tr_status tr__label_check(int64_t label, int64_t classes, const char *path,
                           int64_t position, tr_error *err);
-// TR_DATA unless `expected` is 0 or equal to the features found.
-tr_status tr__features_check(int64_t features, int64_t expected, const char *path,
-                             tr_error *err);
+// TR_DATA unless the features found are as many as the options want; 0: any number.
+tr_status tr__features_check(int64_t features, const tr_data_options *options,
+                             const char *path, tr_error *err);
 
 #endif

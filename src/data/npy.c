@@ -322,8 +322,7 @@ tr_status tr__npy_open(const tr_data_options *options, const tr_data_files *file
         status = check_shapes(self, err);
     }
     if (status == TR_OK) {
-        status = tr__features_check(self->width, options->features, self->features.path,
-                                    err);
+        status = tr__features_check(self->width, options, self->features.path, err);
     }
     if (status == TR_OK) {
         const tr_npy_array *array = &self->features.array;

@@ -218,7 +218,7 @@ static void the_model_has_its_say(void **state) {
     const char *const paths[] = {scratch_text(path, state, "t.csv", "1,2,0\n")};
     tr_data_options options = {
         .format = "csv", .paths = paths, .path_count = 1, .features = 3};
-    scratch_refuse(&options, TR_DATA, "2 features in a row where the model takes 3");
+    scratch_refuse(&options, TR_DATA, "2 features in a row, but data.features is 3");
     options.labels = path;
     scratch_refuse(&options, TR_USAGE, "data.labels: has no meaning for format csv");
 }

@@ -220,7 +220,7 @@ static void features_are_finite(void **state) {
     tr_dataset_destroy(dataset);
     pair.options.features = 3;
     scratch_refuse(&pair.options, TR_DATA,
-                   "2 features in a row where the model takes 3");
+                   "2 features in a row, but data.features is 3");
 }
 
 #define SCRATCH_TEST(f) cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
