@@ -196,6 +196,16 @@ void meet_block() {
     meet(&of_block, count);
 }
 
+bool any_of_block(bool mine) {
+    static bool found;
+    meet_block(); // all have read what the call before found
+    found = false;
+    meet_block();
+    found = found || mine;
+    meet_block();
+    return found;
+}
+
 int lane() {
     return (int)(index() % LANES);
 }
@@ -218,10 +228,15 @@ void *shared() {
     return shared_end - shared_bytes;
 }
 
-void begin_copy(void *to, const void *from, size_t bytes, bool there) {
-    if ((uintptr_t)to % bytes != 0 || (there && (uintptr_t)from % bytes != 0)) {
-        fail("a copy into shared memory is not aligned");
+void must_align(const void *address, size_t bytes) {
+    if ((uintptr_t)address % bytes != 0) {
+        fail("an access is not aligned");
     }
+}
+
+void begin_copy(void *to, const void *from, size_t bytes, bool there) {
+    must_align(to, bytes);
+    must_align(from, bytes);
     now->copies.push_back(copy{to, from, bytes, there, now->groups});
 }
 

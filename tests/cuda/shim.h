@@ -37,6 +37,9 @@ struct shape {
 // Runs the grid: body(closure) for each thread. `meets`: as fibers.
 void run(const shape &grid, bool meets, void (*body)(void *), void *closure);
 void meet_block();
+bool any_of_block(bool mine); // a barrier, too
+// Ends the program if a vector's address is no multiple of so many bytes: a GPU traps.
+void must_align(const void *address, size_t bytes);
 // What a lane gives to others of its warp.
 struct gift {
     uint64_t words[6];
@@ -77,6 +80,10 @@ static inline void sincospi(double x, double *sine, double *cosine) {
     *cosine = cos(M_PI * x);
 }
 
+struct alignas(16) uint4 {
+    uint32_t x, y, z, w;
+};
+
 #define threadIdx (shim::thread)
 #define blockIdx  (shim::block)
 #define blockDim  (shim::threads)
@@ -84,6 +91,26 @@ static inline void sincospi(double x, double *sine, double *cosine) {
 
 static inline void __syncthreads() {
     shim::meet_block();
+}
+
+static inline int __syncthreads_or(int mine) {
+    return shim::any_of_block(mine != 0);
+}
+
+static inline int __popc(uint32_t bits) {
+    return __builtin_popcount(bits);
+}
+
+static inline uint4 tr_cuda_load16(const void *from) {
+    uint4 words;
+    shim::must_align(from, sizeof words);
+    memcpy(&words, from, sizeof words);
+    return words;
+}
+
+static inline void tr_cuda_store16(void *to, uint4 words) {
+    shim::must_align(to, sizeof words);
+    memcpy(to, &words, sizeof words);
 }
 
 static inline uint32_t atomicMax(uint32_t *at, uint32_t value) {
@@ -101,6 +128,17 @@ template <class T> static inline T __shfl_sync(unsigned mask, T value, int from)
 
 template <class T> static inline T __shfl_xor_sync(unsigned mask, T value, int k) {
     return __shfl_sync(mask, value, shim::lane() ^ k);
+}
+
+static inline unsigned __ballot_sync(unsigned mask, bool mine) {
+    unsigned bits = 0;
+    (void)mask;
+    const shim::gift *all = shim::gather(&mine, sizeof mine);
+    for (unsigned k = 0; k < 32; k++) {
+        memcpy(&mine, &all[k], sizeof mine);
+        bits |= (unsigned)mine << k;
+    }
+    return bits;
 }
 
 #include "cuda/shim_mma.h"

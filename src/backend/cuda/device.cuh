@@ -33,11 +33,23 @@
 #endif
 
 // The sum over a warp, in every lane.
-static __device__ inline float tr_cuda_warp_sum(float x) {
+template <class T> static __device__ inline T tr_cuda_warp_sum(T x) {
     for (int k = 16; k > 0; k /= 2) {
         x += __shfl_xor_sync(TR_CUDA_WARP, x, k);
     }
     return x;
+}
+
+// 2^x by one instruction: exp2f takes four more, for results below 2^-126, which are 0
+// here.
+static __device__ inline float tr_cuda_exp2(float x) {
+#ifdef __CUDACC__
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return exp2f(x);
+#endif
 }
 
 static __device__ inline void tr_cuda_put(float *to, float value, bool add) {

@@ -9,6 +9,7 @@ enum {
     TR_CUDA_THREADS = 256,      // of a block, where nothing asks for another number
     TR_CUDA_COLUMN_THREADS = 8, // that sum a column of a matrix (tr__cuda_columns)
     TR_CUDA_BLOCKS_MOST = 4096, // of a grid whose threads go through elements
+    TR_CUDA_VECTOR = 8,         // elements that a thread has at a time (vector.cuh)
 };
 
 // Blocks along x, y and z, and the threads of each. A grid without blocks is empty:

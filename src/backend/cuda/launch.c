@@ -29,9 +29,18 @@ tr_cuda_grid tr__cuda_each(int64_t count) {
     return tr__cuda_blocks(tr__min_i64(blocks, TR_CUDA_BLOCKS_MOST), TR_CUDA_THREADS);
 }
 
+tr_cuda_grid tr__cuda_vectors(int64_t count) {
+    return tr__cuda_each(tr__ceil_div(count, TR_CUDA_VECTOR));
+}
+
 int64_t tr__cuda_part_rows(int64_t rows) {
-    enum { PARTS_MOST = 64, LEAST = 128 };
+    enum { PARTS_MOST = 128, LEAST = 128 };
     return tr__max_i64(tr__ceil_div(rows, PARTS_MOST), LEAST);
+}
+
+tr_cuda_grid tr__cuda_vector_columns(int64_t width, int64_t parts) {
+    bool whole = width % TR_CUDA_VECTOR == 0;
+    return tr__cuda_columns(whole ? width / TR_CUDA_VECTOR : width, parts);
 }
 
 tr_cuda_grid tr__cuda_columns(int64_t width, int64_t parts) {

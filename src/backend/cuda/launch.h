@@ -14,10 +14,15 @@ void tr__cuda_launch(const tr_launch *launch, const tr_cuda_function *function,
                      tr_cuda_grid grid, const void *args, size_t bytes);
 // For kernels whose threads go through `count` elements (TR_CUDA_LOOP).
 tr_cuda_grid tr__cuda_each(int64_t count);
+// Likewise, TR_CUDA_VECTOR elements at a time (vector.cuh).
+tr_cuda_grid tr__cuda_vectors(int64_t count);
 // For kernels that sum the columns of a matrix: a block has TR_CUDA_LANES of them,
 // along x, and TR_CUDA_COLUMN_THREADS threads for each, along y. The rows are cut into
 // parts, along y of the grid.
 tr_cuda_grid tr__cuda_columns(int64_t width, int64_t parts);
+// Likewise, but a thread has TR_CUDA_VECTOR columns where `width` is a multiple of them
+// (TR_CUDA_BY_WIDTH).
+tr_cuda_grid tr__cuda_vector_columns(int64_t width, int64_t parts);
 // Rows of each of these parts, the last one's excepted: a function of the rows alone,
 // like the order of the sums.
 int64_t tr__cuda_part_rows(int64_t rows);

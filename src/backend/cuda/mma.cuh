@@ -83,18 +83,6 @@ template <int LEFT> static __device__ inline void tr_cuda_copy_wait() {
     asm volatile("cp.async.wait_group %0;" : : "n"(LEFT) : "memory");
 }
 
-static __device__ inline uint32_t tr_cuda_pack_bf16(float low, float high) {
-    uint32_t both;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-    return both;
-}
-
-static __device__ inline uint32_t tr_cuda_pack_f16(float low, float high) {
-    uint32_t both;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-    return both;
-}
-
 #endif
 
 // ---- by type
@@ -107,14 +95,6 @@ static __device__ inline void tr_cuda_mma(float *c, const uint32_t *a,
 static __device__ inline void tr_cuda_mma(float *c, const uint32_t *a,
                                           const uint32_t *b, tr_cuda_f16) {
     tr_cuda_mma_f16(c, a, b);
-}
-
-static __device__ inline uint32_t tr_cuda_pack(float low, float high, tr_cuda_bf16) {
-    return tr_cuda_pack_bf16(low, high);
-}
-
-static __device__ inline uint32_t tr_cuda_pack(float low, float high, tr_cuda_f16) {
-    return tr_cuda_pack_f16(low, high);
 }
 
 #endif

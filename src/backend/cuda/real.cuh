@@ -1,6 +1,6 @@
 // Elements of the types that activations and weights have: f32, bf16 and f16.
 // Arithmetic is in f32; what is stored is rounded to nearest, ties to even, as on the
-// CPU.
+// CPU, but for the bits of a NaN.
 #ifndef TR_BACKEND_CUDA_REAL_H
 #define TR_BACKEND_CUDA_REAL_H
 
@@ -38,7 +38,11 @@ static __device__ inline void tr_cuda_set(float *to, float value) {
 }
 
 static __device__ inline void tr_cuda_set(tr_cuda_bf16 *to, float value) {
+#ifdef __CUDACC__
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to->bits) : "f"(value));
+#else
     to->bits = tr__bf16_of_f32(value);
+#endif
 }
 
 static __device__ inline void tr_cuda_set(tr_cuda_f16 *to, float value) {
@@ -47,6 +51,31 @@ static __device__ inline void tr_cuda_set(tr_cuda_f16 *to, float value) {
 #else
     to->bits = tr__f16_of_f32(value);
 #endif
+}
+
+// Two at once.
+#ifdef __CUDACC__ // else the stand-in for CUDA has these functions
+
+static __device__ inline uint32_t tr_cuda_pack_bf16(float low, float high) {
+    uint32_t both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+}
+
+static __device__ inline uint32_t tr_cuda_pack_f16(float low, float high) {
+    uint32_t both;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+}
+
+#endif
+
+static __device__ inline uint32_t tr_cuda_pack(float low, float high, tr_cuda_bf16) {
+    return tr_cuda_pack_bf16(low, high);
+}
+
+static __device__ inline uint32_t tr_cuda_pack(float low, float high, tr_cuda_f16) {
+    return tr_cuda_pack_f16(low, high);
 }
 
 // The value that a T keeps of it.

@@ -17,19 +17,37 @@ template <class T> static __device__ inline T tr_cuda_column_sum(T x) {
     return x;
 }
 
-// Of a block of TR_CUDA_THREADS threads: the sum over all, in all of them.
-template <class T> static __device__ inline T tr_cuda_block_sum(T x) {
-    __shared__ T sums[TR_CUDA_THREADS];
-    int t = threadIdx.x;
-    sums[t] = x;
-    for (int half = TR_CUDA_THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (t < half) {
-            sums[t] += sums[t + half];
-        }
+// Likewise of N columns for each threadIdx.x, the N next to each other: column
+// N threadIdx.x + threadIdx.y, in the threads whose threadIdx.y is below N.
+template <int N> static __device__ inline float tr_cuda_columns_sum(const float *x) {
+    __shared__ float sums[TR_CUDA_COLUMN_THREADS][N][TR_CUDA_LANES];
+    static_assert(N <= TR_CUDA_COLUMN_THREADS, "each column has a thread");
+    TR_CUDA_UNROLL
+    for (int k = 0; k < N; k++) {
+        sums[threadIdx.y][k][threadIdx.x] = x[k];
     }
     __syncthreads();
-    x = sums[0];
+    float sum = 0;
+    for (int deep = 0; threadIdx.y < N && deep < TR_CUDA_COLUMN_THREADS; deep++) {
+        sum += sums[deep][threadIdx.y][threadIdx.x];
+    }
+    __syncthreads();
+    return sum;
+}
+
+// Of a block of TR_CUDA_THREADS threads: the sum over all, in all of them.
+template <class T> static __device__ inline T tr_cuda_block_sum(T x) {
+    enum { WARPS = TR_CUDA_THREADS / TR_CUDA_LANES };
+    __shared__ T sums[WARPS];
+    x = tr_cuda_warp_sum(x);
+    if (threadIdx.x % TR_CUDA_LANES == 0) {
+        sums[threadIdx.x / TR_CUDA_LANES] = x;
+    }
+    __syncthreads();
+    x = 0;
+    for (int warp = 0; warp < WARPS; warp++) {
+        x += sums[warp];
+    }
     __syncthreads();
     return x;
 }

@@ -7,8 +7,8 @@ extern const tr_cuda_kernels tr__cuda_kernels_cast[];
 extern tr_cuda_function tr__cuda_function_cast;
 
 void tr__cuda_cast(const tr_launch *launch, const tr_cuda_cast_args *args) {
-    tr__cuda_launch(launch, &tr__cuda_function_cast, tr__cuda_each(args->count), args,
-                    sizeof *args);
+    tr__cuda_launch(launch, &tr__cuda_function_cast, tr__cuda_vectors(args->count),
+                    args, sizeof *args);
 }
 
 static void launch_cast(const tr_op_desc *desc, void *state, const tr_launch *launch) {

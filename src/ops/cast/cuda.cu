@@ -1,13 +1,10 @@
 #include "ops/cast/cuda.h"
 
-#include "backend/cuda/real.cuh"
+#include "backend/cuda/vector.cuh"
 
 template <class F, class T> static __device__ void cast(const tr_cuda_cast_args &a) {
-    const F *x = (const F *)a.x;
-    T *y = (T *)a.y;
-    TR_CUDA_LOOP(i, a.count) {
-        tr_cuda_give(&y[i], tr_cuda_get(x[i]), a.add);
-    }
+    tr_cuda_map((T *)a.y, a.add, a.count, [](int64_t, float x) { return x; },
+                (const F *)a.x);
 }
 
 template <class F> static __device__ void cast_from(const tr_cuda_cast_args &a) {

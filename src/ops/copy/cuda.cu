@@ -1,13 +1,10 @@
 #include "ops/copy/cuda.h"
 
-#include "backend/cuda/real.cuh"
+#include "backend/cuda/vector.cuh"
 
 template <class T> static __device__ void copy(const tr_cuda_copy_args &a) {
-    const T *x = (const T *)a.x;
-    T *y = (T *)a.y;
-    TR_CUDA_LOOP(i, a.count) {
-        tr_cuda_give(&y[i], tr_cuda_get(x[i]), a.add);
-    }
+    tr_cuda_map((T *)a.y, a.add, a.count, [](int64_t, float x) { return x; },
+                (const T *)a.x);
 }
 
 extern "C" __global__ void tr_cuda_copy(tr_cuda_copy_args a) {

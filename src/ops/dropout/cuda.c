@@ -28,8 +28,8 @@ static void add_dropout(const tr_op_desc *desc, const tr_launch *launch, const v
                                  .real = (int32_t)desc->in[0].dtype,
                                  .dropout = draws_of(desc, launch),
                                  .add = launch->accumulate & 1};
-    tr__cuda_launch(launch, &tr__cuda_function_dropout_add, tr__cuda_each(args.count),
-                    &args, sizeof args);
+    tr__cuda_launch(launch, &tr__cuda_function_dropout_add,
+                    tr__cuda_vectors(args.count), &args, sizeof args);
 }
 
 static void launch_dropout(const tr_op_desc *desc, void *state,

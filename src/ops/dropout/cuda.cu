@@ -1,12 +1,23 @@
-#include "backend/cuda/real.cuh"
+#include "backend/cuda/vector.cuh"
 #include "ops/dropout/cuda_element.cuh"
 
 template <class T> static __device__ void add_dropout(const tr_cuda_dropout_args &a) {
     const T *r = (const T *)a.r, *x = (const T *)a.x;
     T *y = (T *)a.y;
-    TR_CUDA_LOOP(i, a.count) {
-        float value = tr_cuda_get(x[i]) * tr_cuda_multiplier(a.dropout, i);
-        tr_cuda_give(&y[i], r ? tr_cuda_get(r[i]) + value : value, a.add);
+    if (r) {
+        tr_cuda_map(
+            y, a.add, a.count,
+            [&](int64_t i, float before, float value) {
+                return before + value * tr_cuda_multiplier(a.dropout, i);
+            },
+            r, x);
+    } else {
+        tr_cuda_map(
+            y, a.add, a.count,
+            [&](int64_t i, float value) {
+                return value * tr_cuda_multiplier(a.dropout, i);
+            },
+            x);
     }
 }
 

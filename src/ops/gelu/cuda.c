@@ -20,8 +20,8 @@ static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch)
                               .real = (int32_t)desc->in[0].dtype,
                               .exact = is_exact(desc),
                               .add = launch->accumulate & 1};
-    tr__cuda_launch(launch, &tr__cuda_function_gelu, tr__cuda_each(args.count), &args,
-                    sizeof args);
+    tr__cuda_launch(launch, &tr__cuda_function_gelu, tr__cuda_vectors(args.count),
+                    &args, sizeof args);
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,
@@ -34,8 +34,8 @@ static void launch_backward(const tr_op_desc *desc, void *state,
                                        .real = (int32_t)desc->in[0].dtype,
                                        .exact = is_exact(desc),
                                        .add = launch->accumulate & 1};
-    tr__cuda_launch(launch, &tr__cuda_function_gelu_backward, tr__cuda_each(args.count),
-                    &args, sizeof args);
+    tr__cuda_launch(launch, &tr__cuda_function_gelu_backward,
+                    tr__cuda_vectors(args.count), &args, sizeof args);
 }
 
 static bool supports(const tr_op_desc *desc) {

@@ -1,6 +1,6 @@
 #include "ops/gelu/cuda.h"
 
-#include "backend/cuda/real.cuh"
+#include "backend/cuda/vector.cuh"
 
 // sqrt(2 / pi), the factor of x^3 in the paper's approximation, and sqrt(1/2).
 #define ROOT_2_OVER_PI 0.79788456080286535588f
@@ -33,23 +33,18 @@ static __device__ float slope(float x, bool exact) {
 }
 
 template <class T> static __device__ void forward(const tr_cuda_gelu_args &a) {
-    const T *x = (const T *)a.x;
-    T *y = (T *)a.y;
-    TR_CUDA_LOOP(i, a.count) {
-        float value = tr_cuda_get(x[i]);
-        float gate = a.exact ? erf_gate(value) : tanh_gate(bounded(value));
-        tr_cuda_give(&y[i], value * gate, a.add);
-    }
+    tr_cuda_map((T *)a.y, a.add, a.count,
+                [&](int64_t, float x) {
+                    return x * (a.exact ? erf_gate(x) : tanh_gate(bounded(x)));
+                },
+                (const T *)a.x);
 }
 
 template <class T>
 static __device__ void backward(const tr_cuda_gelu_backward_args &a) {
-    const T *dy = (const T *)a.dy, *x = (const T *)a.x;
-    T *dx = (T *)a.dx;
-    TR_CUDA_LOOP(i, a.count) {
-        float value = tr_cuda_get(dy[i]) * slope(tr_cuda_get(x[i]), a.exact);
-        tr_cuda_give(&dx[i], value, a.add);
-    }
+    tr_cuda_map((T *)a.dx, a.add, a.count,
+                [&](int64_t, float dy, float x) { return dy * slope(x, a.exact); },
+                (const T *)a.dy, (const T *)a.x);
 }
 
 extern "C" __global__ void tr_cuda_gelu(tr_cuda_gelu_args a) {

@@ -71,7 +71,7 @@ static void launch_residual(const tr_op_desc *desc, void *state,
 static void launch_columns(const tr_launch *launch, const tr_cuda_norm_backward *norm) {
     int64_t parts = tr__ceil_div(norm->rows, norm->part);
     tr__cuda_launch(launch, &tr__cuda_function_layer_norm_columns_backward,
-                    tr__cuda_columns(norm->width, parts), norm, sizeof *norm);
+                    tr__cuda_vector_columns(norm->width, parts), norm, sizeof *norm);
 }
 
 // The parts' sums, [parts, width], to those of all rows; sums: NULL: not wanted.

@@ -8,14 +8,15 @@ extern const tr_cuda_kernels tr__cuda_kernels_linear[];
 extern tr_cuda_function tr__cuda_function_bias, tr__cuda_function_column_sums;
 
 void tr__cuda_bias(const tr_launch *launch, tr_cuda_bias_args args) {
-    tr__cuda_launch(launch, &tr__cuda_function_bias, tr__cuda_each(args.count), &args,
-                    sizeof args);
+    tr__cuda_launch(launch, &tr__cuda_function_bias, tr__cuda_vectors(args.count),
+                    &args, sizeof args);
 }
 
 static void sum_parts(const tr_launch *launch, tr_cuda_column_sums_args args) {
-    tr__cuda_launch(launch, &tr__cuda_function_column_sums,
-                    tr__cuda_columns(args.width, tr__ceil_div(args.rows, args.part)),
-                    &args, sizeof args);
+    tr__cuda_launch(
+        launch, &tr__cuda_function_column_sums,
+        tr__cuda_vector_columns(args.width, tr__ceil_div(args.rows, args.part)), &args,
+        sizeof args);
 }
 
 size_t tr__cuda_column_sums_bytes(int64_t rows, int64_t width) {

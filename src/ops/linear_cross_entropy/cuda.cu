@@ -6,28 +6,28 @@
 template <class T>
 static __device__ void put_gradients(const tr_cuda_cross_entropy_args &a, float *row,
                                      int32_t target, float top, float scale) {
-    TR_CUDA_ROW_PUT(T, row, a.width,
-                    (target >= 0 ? expf(row[v] - top) * scale : 0) -
-                        (v == target ? a.seed : 0));
+    tr_cuda_row_put<T>(row, a.width, [&](int64_t v, float logit) {
+        return (target >= 0 ? expf(logit - top) * scale : 0) -
+               (v == target ? a.seed : 0);
+    });
 }
 
 // blockIdx.x: row
 extern "C" __global__ void tr_cuda_cross_entropy(tr_cuda_cross_entropy_args a) {
     float *row = a.logits + blockIdx.x * a.pitch;
     int32_t target = a.targets[blockIdx.x];
-    tr_cuda_row_best best = tr_cuda_find_best(row, a.width);
-    float top = best.value, wanted = target >= 0 ? row[target] : 0;
-    double sum = tr_cuda_sum_exp(row, a.width, top); // all threads have read the row
+    float wanted = target >= 0 ? row[target] : 0;
+    tr_cuda_row_softmax s = tr_cuda_row_read(row, a.width); // all threads have read it
     if (a.gradients) {
-        float scale = target >= 0 ? a.seed / (float)sum : 0;
-        TR_CUDA_BY_REAL(a.real, put_gradients, a, row, target, top, scale);
+        float scale = target >= 0 ? a.seed / (float)s.sum : 0;
+        TR_CUDA_BY_REAL(a.real, put_gradients, a, row, target, s.top, scale);
     }
     if (threadIdx.x == 0) {
         tr_cuda_row_sums own = {0, 0, 0};
         if (target >= 0) {
-            own.loss = (double)top + log(sum) - wanted;
+            own.loss = (double)s.top + log(s.sum) - wanted;
             own.count = 1;
-            own.correct = best.place == target;
+            own.correct = s.place == target;
         }
         a.each[blockIdx.x] = own;
     }
@@ -36,16 +36,21 @@ TR_CUDA_KERNEL_MEETS(tr_cuda_cross_entropy);
 
 extern "C" __global__ void tr_cuda_add_row_sums(tr_cuda_add_row_sums_args a) {
     tr_cuda_row_sums sum = {0, 0, 0};
-    for (int64_t row = 0; row < a.rows; row++) {
+    for (int64_t row = threadIdx.x; row < a.rows; row += TR_CUDA_THREADS) {
         sum.loss += a.each[row].loss;
         sum.count += a.each[row].count;
         sum.correct += a.each[row].correct;
     }
-    a.sums[0] += sum.loss;
-    a.sums[1] += sum.count;
-    a.sums[2] += sum.correct;
+    sum.loss = tr_cuda_block_sum(sum.loss);
+    sum.count = tr_cuda_block_sum(sum.count);
+    sum.correct = tr_cuda_block_sum(sum.correct);
+    if (threadIdx.x == 0) {
+        a.sums[0] += sum.loss;
+        a.sums[1] += sum.count;
+        a.sums[2] += sum.correct;
+    }
 }
-TR_CUDA_KERNEL(tr_cuda_add_row_sums);
+TR_CUDA_KERNEL_MEETS(tr_cuda_add_row_sums);
 
 extern "C" __global__ void tr_cuda_last_targets(tr_cuda_last_targets_args a) {
     TR_CUDA_LOOP(b, a.samples) {

@@ -22,7 +22,7 @@ typedef struct tr_cuda_cross_entropy_args {
     tr_cuda_row_sums *each; // [rows]
 } tr_cuda_cross_entropy_args;
 
-// sums: [3], += those of all rows, one after the other, by one thread
+// sums: [3], += those of all rows, by one block
 typedef struct tr_cuda_add_row_sums_args {
     const tr_cuda_row_sums *each; // [rows]
     int64_t rows;

@@ -14,7 +14,7 @@ typedef void tr_cuda_head_chunk(const tr_op_desc *desc, const tr_launch *launch,
                                 const tr_linear_dims *part, int64_t first);
 // Goes through all rows, chunk by chunk: their logits go to `logits`, f32, and `take`
 // makes of them what it does. gradients: also what the gradients of these logits give,
-// which `take` has left in their place, of x's type, in rows as long (TR_CUDA_ROW_PUT).
+// which `take` has left in their place, of x's type, in rows as long (tr_cuda_row_put).
 // The first chunk writes what the launch writes; the others add.
 void tr__cuda_head_chunks(const tr_op_desc *desc, const tr_launch *launch,
                           float *logits, tr_cuda_head_chunk *take, bool gradients);

@@ -1,68 +1,114 @@
-// What a block finds out about a row of logits.
+// What a block finds out about a row of logits, and what it writes in their place. A
+// row begins at a multiple of 16 bytes, and behind its last element there is room for a
+// vector.
 #ifndef TR_OPS_LINEAR_CROSS_ENTROPY_CUDA_ROW_H
 #define TR_OPS_LINEAR_CROSS_ENTROPY_CUDA_ROW_H
 
-#include "backend/cuda/real.cuh"
 #include "backend/cuda/sums.cuh"
+#include "backend/cuda/vector.cuh"
 
-typedef struct tr_cuda_row_best {
-    float value;
+// The largest logit, the first of equal ones, and the sum of all e^(logit - largest).
+typedef struct tr_cuda_row_softmax {
+    float top;
     int64_t place;
-} tr_cuda_row_best;
+    double sum;
+} tr_cuda_row_softmax;
 
-// The largest of row [width], the first of equal ones, in all threads of a block of
-// TR_CUDA_THREADS.
-static __device__ inline tr_cuda_row_best tr_cuda_find_best(const float *row,
-                                                            int64_t width) {
-    __shared__ float values[TR_CUDA_THREADS];
+// Eight logits from v on; -infinity behind the last.
+static __device__ inline tr_cuda_vector<TR_CUDA_VECTOR>
+tr_cuda_row_get(const float *row, int64_t v, int64_t width) {
+    tr_cuda_vector<TR_CUDA_VECTOR> x = tr_cuda_load<TR_CUDA_VECTOR>(row + v, true);
+    TR_CUDA_UNROLL
+    for (int k = 0; k < TR_CUDA_VECTOR; k++) {
+        x.e[k] = v + k < width ? x.e[k] : -INFINITY;
+    }
+    return x;
+}
+
+// Adds logits to a sum whose top may grow: it is scaled then (Milakov and Gimelshein,
+// arXiv 1805.02867, alg. 3), so that a row is read once. NaN is never a top, but every
+// sum with one is NaN.
+static __device__ inline void tr_cuda_row_add(tr_cuda_row_softmax *s,
+                                              const tr_cuda_vector<TR_CUDA_VECTOR> &x,
+                                              int64_t first) {
+    float before = s->top, sum = 0;
+    TR_CUDA_UNROLL
+    for (int k = 0; k < TR_CUDA_VECTOR; k++) {
+        bool higher = x.e[k] > s->top;
+        s->place = higher ? first + k : s->place;
+        s->top = higher ? x.e[k] : s->top;
+    }
+    float base = s->top == -INFINITY ? 0 : s->top; // all are -infinity so far
+    if (s->top > before) {
+        s->sum *= expf(before - base);
+    }
+    TR_CUDA_UNROLL
+    for (int k = 0; k < TR_CUDA_VECTOR; k++) {
+        sum += expf(x.e[k] - base);
+    }
+    s->sum += sum;
+}
+
+// The tops of a block's threads become one, in all of them; place `width`: of none.
+static __device__ inline void tr_cuda_row_best(float *top, int64_t *place) {
+    __shared__ float tops[TR_CUDA_THREADS];
     __shared__ int64_t places[TR_CUDA_THREADS];
     int t = threadIdx.x;
-    tr_cuda_row_best best = {-INFINITY, width};
-    for (int64_t v = t; v < width; v += TR_CUDA_THREADS) {
-        if (row[v] > best.value || best.place == width) {
-            best.value = row[v];
-            best.place = v;
-        }
-    }
-    values[t] = best.value;
-    places[t] = best.place;
+    tops[t] = *top;
+    places[t] = *place;
     for (int half = TR_CUDA_THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
         int other = t + half;
-        if (t < half && (values[other] > values[t] ||
-                         (values[other] == values[t] && places[other] < places[t]))) {
-            values[t] = values[other];
+        if (t < half && (tops[other] > tops[t] ||
+                         (tops[other] == tops[t] && places[other] < places[t]))) {
+            tops[t] = tops[other];
             places[t] = places[other];
         }
     }
     __syncthreads();
-    best.value = values[0];
-    best.place = places[0];
+    *top = tops[0];
+    *place = places[0];
     __syncthreads();
-    return best;
 }
 
-// The sum of e^(logit - top) over row [width], likewise in all threads.
-static __device__ inline double tr_cuda_sum_exp(const float *row, int64_t width,
-                                                float top) {
-    double sum = 0;
-    for (int64_t v = threadIdx.x; v < width; v += TR_CUDA_THREADS) {
-        sum += expf(row[v] - top);
+// Of row [width], in all threads of a block of TR_CUDA_THREADS. If no logit is above
+// -infinity, place is `width`.
+static __device__ inline tr_cuda_row_softmax tr_cuda_row_read(const float *row,
+                                                              int64_t width) {
+    enum { TURN = TR_CUDA_THREADS * TR_CUDA_VECTOR };
+    tr_cuda_row_softmax s = {-INFINITY, width, 0};
+    for (int64_t v = threadIdx.x * TR_CUDA_VECTOR; v < width; v += TURN) {
+        tr_cuda_row_add(&s, tr_cuda_row_get(row, v, width), v);
     }
-    return tr_cuda_block_sum(sum);
+    float own = s.top;
+    tr_cuda_row_best(&s.top, &s.place);
+    float base = s.top == -INFINITY ? 0 : s.top;
+    s.sum = tr_cuda_block_sum(own == s.top ? s.sum : s.sum * expf(own - base));
+    return s;
 }
 
 // The block writes a row's gradients over its logits, which are f32: from where the row
-// begins, a T for each. What a turn writes has been read before it. EXPR: the gradient
-// of logit v.
-#define TR_CUDA_ROW_PUT(T, row, width, EXPR)                                           \
-    for (int64_t start = 0; start < (width); start += TR_CUDA_THREADS) {               \
-        int64_t v = start + threadIdx.x;                                               \
-        float gradient = v < (width) ? (EXPR) : 0;                                     \
-        __syncthreads();                                                               \
-        if (v < (width)) {                                                             \
-            tr_cuda_set(&((T *)(row))[v], gradient);                                   \
-        }                                                                              \
+// begins, a T for each. gradient(v, logit): that of logit v. What a turn writes lies
+// over logits of its own turn and of turns before it: only in the first turn can that
+// be logits which another thread still has to read.
+template <class T, class F>
+static __device__ inline void tr_cuda_row_put(float *row, int64_t width,
+                                              const F &gradient) {
+    enum { TURN = TR_CUDA_THREADS * TR_CUDA_VECTOR };
+    for (int64_t start = 0; start < width; start += TURN) {
+        int64_t v = start + threadIdx.x * TR_CUDA_VECTOR;
+        tr_cuda_vector<TR_CUDA_VECTOR> x = {};
+        if (v < width) {
+            x = tr_cuda_row_get(row, v, width);
+            x = tr_cuda_apply<TR_CUDA_VECTOR>(gradient, v, x);
+        }
+        if (start == 0) {
+            __syncthreads();
+        }
+        if (v < width) {
+            tr_cuda_store<TR_CUDA_VECTOR>((T *)row + v, x, false, true);
+        }
     }
+}
 
 #endif

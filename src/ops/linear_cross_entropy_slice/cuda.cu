@@ -37,19 +37,18 @@ extern "C" __global__ void tr_cuda_slice_fold(tr_cuda_slice_fold_args a) {
     int64_t row = blockIdx.x, place = place_of(a.targets[row], a.first, a.width);
     const float *logits = a.logits + row * a.pitch;
     bool there = a.targets[row] >= 0;
-    tr_cuda_row_best best = tr_cuda_find_best(logits, a.width);
-    double sum = tr_cuda_sum_exp(logits, a.width, best.value);
+    tr_cuda_row_softmax s = tr_cuda_row_read(logits, a.width);
     if (threadIdx.x > 0) {
         return;
     }
-    double lse = best.value > -INFINITY ? best.value + log(sum) : best.value;
+    double lse = s.top > -INFINITY ? s.top + log(s.sum) : s.top;
     if (a.running_now && there) {
         put_running(a, row, lse, place >= 0 ? logits[place] : 0);
     } else if (a.running_now) {
         a.running_now[2 * row + LSE] = a.running_now[2 * row + PICKED] = 0;
     }
     if (a.best_now && there) {
-        put_best(a, row, best.value, place >= 0 && place == best.place);
+        put_best(a, row, s.top, place >= 0 && place == s.place);
     } else if (a.best_now) {
         a.best_now[2 * row + LOGIT] = a.best_now[2 * row + IS_TARGET] = 0;
     }
@@ -65,9 +64,10 @@ typedef struct softening {
 
 template <class T>
 static __device__ void put_gradients(float *row, int64_t width, const softening &s) {
-    TR_CUDA_ROW_PUT(T, row, width,
-                    (s.factor != 0 ? s.factor * expf(row[v] - s.top) : 0) +
-                        (v == s.place ? s.picked : 0));
+    tr_cuda_row_put<T>(row, width, [&](int64_t v, float logit) {
+        return (s.factor != 0 ? s.factor * expf(logit - s.top) : 0) +
+               (v == s.place ? s.picked : 0);
+    });
 }
 
 // The sum is taken off in two steps, its f32 part from each logit and the rest at once:

@@ -122,8 +122,8 @@ static void round_factor(const tr_op_desc *desc, const tr_launch *launch, int fa
     int64_t rows = c.transposed ? c.row : c.rows;
     int64_t columns = c.transposed ? c.width : c.row;
     tr_cuda_grid grid = {
-        .blocks = {tr__ceil_div(columns, TR_CUDA_LANES),
-                   tr__ceil_div(rows, TR_CUDA_LANES), 1},
+        .blocks = {tr__ceil_div(columns, TR_CUDA_FP8_TILE),
+                   tr__ceil_div(rows, TR_CUDA_FP8_TILE), 1},
         .threads = {TR_CUDA_LANES, TR_CUDA_COLUMN_THREADS, 1},
     };
     tr__cuda_launch(launch, &tr__cuda_function_fp8_round, grid, &args, sizeof args);

@@ -1,20 +1,37 @@
 #include "ops/linear_fp8/cuda.h"
 
-#include "backend/cuda/real.cuh"
+#include "backend/cuda/vector.cuh"
 #include "base/fp8.h"
 
-enum { TILE = TR_CUDA_LANES, DEEP = TR_CUDA_COLUMN_THREADS };
+enum {
+    TILE = TR_CUDA_FP8_TILE,
+    LINE = TILE + 4, // bytes from one line of a tile to the next, in other banks
+    CHUNK = 16,      // bytes that a thread writes
+};
 
 static __device__ uint32_t larger(uint32_t a, uint32_t b) {
     return a > b ? a : b;
 }
 
+static __device__ uint32_t size_bits(float x) {
+    return tr__f32_bits(x) & 0x7FFFFFFF;
+}
+
 // Integers, so the order of threads changes nothing.
 template <class T> static __device__ void largest(const tr_cuda_fp8_largest_args &a) {
+    enum { N = TR_CUDA_VECTOR };
     const T *x = (const T *)a.x;
+    int64_t whole = tr_cuda_is_aligned(x) ? a.count / N : 0;
     uint32_t most = 0;
-    TR_CUDA_LOOP(i, a.count) {
-        most = larger(most, tr__f32_bits(tr_cuda_get(x[i])) & 0x7FFFFFFF);
+    TR_CUDA_LOOP(i, whole) {
+        tr_cuda_vector<N> v = tr_cuda_load<N>(x + i * N, true);
+        TR_CUDA_UNROLL
+        for (int k = 0; k < N; k++) {
+            most = larger(most, size_bits(v.e[k]));
+        }
+    }
+    TR_CUDA_LOOP(i, a.count - whole * N) {
+        most = larger(most, size_bits(tr_cuda_get(x[whole * N + i])));
     }
     for (int k = TR_CUDA_LANES / 2; k > 0; k /= 2) {
         most = larger(most, __shfl_xor_sync(TR_CUDA_WARP, most, k));
@@ -29,28 +46,101 @@ extern "C" __global__ void tr_cuda_fp8_largest(tr_cuda_fp8_largest_args a) {
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_fp8_largest);
 
-// A tile of x passes through shared memory, so that both sides are read and written
-// along their rows. blockIdx.x: columns of x; blockIdx.y: rows
-template <class T> static __device__ void round_tile(const tr_cuda_fp8_round_args &a) {
-    __shared__ uint8_t tile[TILE][TILE + 1];
-    const T *x = (const T *)a.x;
-    tr_fp8_scale scale = tr__fp8_scale_of((tr_fp8)a.format, *a.largest);
-    int64_t row = blockIdx.y * (int64_t)TILE, column = blockIdx.x * (int64_t)TILE;
-    int along = threadIdx.x;
-    for (int i = threadIdx.y; i < TILE; i += DEEP) {
-        bool there = row + i < a.rows && column + along < a.width;
-        float value = there ? tr_cuda_get(x[(row + i) * a.width + column + along]) : 0;
-        tile[i][along] = there ? tr__fp8_of_f32((tr_fp8)a.format, value * scale.by) : 0;
+// The codes of two numbers, as tr__fp8_of_f32 makes them.
+static __device__ uint32_t two_codes(tr_fp8 format, float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+    uint16_t both;
+    if (format == TR_FP8_E4M3) {
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;"
+            : "=h"(both)
+            : "f"(high), "f"(low));
+    } else {
+        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;"
+            : "=h"(both)
+            : "f"(high), "f"(low));
     }
-    __syncthreads();
-    for (int i = threadIdx.y; i < TILE; i += DEEP) {
-        int64_t line = (a.transposed ? column : row) + i;
-        int64_t at = (a.transposed ? row : column) + along;
-        if (line < (a.transposed ? a.width : a.rows) && at < a.to_row) {
-            a.to[line * a.to_row + at] = a.transposed ? tile[along][i] : tile[i][along];
+    return both;
+#else
+    return tr__fp8_of_f32(format, low) | (uint32_t)tr__fp8_of_f32(format, high) << 8;
+#endif
+}
+
+// Four codes in each word.
+struct alignas(8) eight_codes {
+    uint32_t words[2];
+};
+
+// Those of a row from a column on; 0 behind what x has.
+template <class T>
+static __device__ eight_codes codes_at(const tr_cuda_fp8_round_args &a, float by,
+                                       int64_t row, int64_t column) {
+    enum { N = TR_CUDA_VECTOR };
+    const T *x = (const T *)a.x + row * a.width + column;
+    tr_fp8 format = (tr_fp8)a.format;
+    tr_cuda_vector<N> v = {};
+    eight_codes codes;
+    if (row < a.rows && a.width % N == 0 && column < a.width) {
+        v = tr_cuda_load<N>(x, tr_cuda_is_aligned(x));
+    } else {
+        TR_CUDA_UNROLL
+        for (int k = 0; k < N; k++) {
+            v.e[k] = row < a.rows && column + k < a.width ? tr_cuda_get(x[k]) : 0;
         }
     }
-    if (row + column + along + threadIdx.y == 0) {
+    bool real = row < a.rows; // a scale that is NaN leaves zeros behind the rows
+    TR_CUDA_UNROLL
+    for (int k = 0; k < N; k++) {
+        v.e[k] = real && column + k < a.width ? v.e[k] * by : 0;
+    }
+    TR_CUDA_UNROLL
+    for (int k = 0; k < 2; k++) {
+        codes.words[k] = two_codes(format, v.e[4 * k], v.e[4 * k + 1]) |
+                         two_codes(format, v.e[4 * k + 2], v.e[4 * k + 3]) << 16;
+    }
+    return codes;
+}
+
+// Lines of the tile are columns of x; a line's chunk becomes part of a row of codes.
+static __device__ void put_tile(const tr_cuda_fp8_round_args &a, const uint8_t *tile,
+                                int64_t row, int64_t column) {
+    int t = (int)(threadIdx.y * blockDim.x + threadIdx.x);
+    int line = t / (TILE / CHUNK), place = t % (TILE / CHUNK) * CHUNK;
+    const uint32_t *from = (const uint32_t *)(const void *)(tile + line * LINE + place);
+    if (column + line < a.width && row + place < a.to_row) {
+        uint4 words = {from[0], from[1], from[2], from[3]};
+        tr_cuda_store16(a.to + (column + line) * a.to_row + row + place, words);
+    }
+}
+
+// blockIdx: a tile's columns and rows of x. What is transposed passes through shared
+// memory, so that both sides are read and written along their rows.
+template <class T> static __device__ void round_tile(const tr_cuda_fp8_round_args &a) {
+    enum { ACROSS = TILE / TR_CUDA_VECTOR };
+    __shared__ uint32_t tile_words[TILE * LINE / 4];
+    uint8_t *tile = (uint8_t *)tile_words;
+    tr_fp8_scale scale = tr__fp8_scale_of((tr_fp8)a.format, *a.largest);
+    int64_t row = blockIdx.y * (int64_t)TILE, column = blockIdx.x * (int64_t)TILE;
+    int t = (int)(threadIdx.y * blockDim.x + threadIdx.x);
+    TR_CUDA_UNROLL
+    for (int n = 0; n < TILE * ACROSS / TR_CUDA_THREADS; n++) {
+        int i = n * TR_CUDA_THREADS + t, r = i / ACROSS,
+            c = i % ACROSS * TR_CUDA_VECTOR;
+        eight_codes codes = codes_at<T>(a, scale.by, row + r, column + c);
+        if (a.transposed) {
+            TR_CUDA_UNROLL
+            for (int k = 0; k < TR_CUDA_VECTOR; k++) {
+                tile[(c + k) * LINE + r] = (uint8_t)(codes.words[k / 4] >> 8 * (k % 4));
+            }
+        } else if (row + r < a.rows && column + c < a.to_row) {
+            uint8_t *to = a.to + (row + r) * a.to_row + column + c;
+            *(eight_codes *)(void *)to = codes;
+        }
+    }
+    __syncthreads();
+    if (a.transposed) {
+        put_tile(a, tile, row, column);
+    }
+    if (row + column + t == 0) {
         *a.back = scale.back;
     }
 }

@@ -14,8 +14,8 @@ static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch)
                               .count = tr_shape_count(desc->in[0].shape),
                               .real = (int32_t)desc->in[0].dtype,
                               .add = launch->accumulate & 1};
-    tr__cuda_launch(launch, &tr__cuda_function_relu, tr__cuda_each(args.count), &args,
-                    sizeof args);
+    tr__cuda_launch(launch, &tr__cuda_function_relu, tr__cuda_vectors(args.count),
+                    &args, sizeof args);
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,
@@ -27,8 +27,8 @@ static void launch_backward(const tr_op_desc *desc, void *state,
                                        .count = tr_shape_count(desc->in[0].shape),
                                        .real = (int32_t)desc->in[0].dtype,
                                        .add = launch->accumulate & 1};
-    tr__cuda_launch(launch, &tr__cuda_function_relu_backward, tr__cuda_each(args.count),
-                    &args, sizeof args);
+    tr__cuda_launch(launch, &tr__cuda_function_relu_backward,
+                    tr__cuda_vectors(args.count), &args, sizeof args);
 }
 
 static bool supports(const tr_op_desc *desc) {

@@ -1,23 +1,18 @@
 #include "ops/relu/cuda.h"
 
-#include "backend/cuda/real.cuh"
+#include "backend/cuda/vector.cuh"
 
 template <class T> static __device__ void forward(const tr_cuda_relu_args &a) {
-    const T *x = (const T *)a.x;
-    T *y = (T *)a.y;
-    TR_CUDA_LOOP(i, a.count) {
-        float value = tr_cuda_get(x[i]);
-        tr_cuda_give(&y[i], value < 0 ? 0 : value, a.add); // NaN stays
-    }
+    tr_cuda_map((T *)a.y, a.add, a.count,
+                [](int64_t, float x) { return x < 0 ? 0 : x; }, // NaN stays
+                (const T *)a.x);
 }
 
 template <class T>
 static __device__ void backward(const tr_cuda_relu_backward_args &a) {
-    const T *dy = (const T *)a.dy, *y = (const T *)a.y;
-    T *dx = (T *)a.dx;
-    TR_CUDA_LOOP(i, a.count) {
-        tr_cuda_give(&dx[i], tr_cuda_get(y[i]) > 0 ? tr_cuda_get(dy[i]) : 0, a.add);
-    }
+    tr_cuda_map((T *)a.dx, a.add, a.count,
+                [](int64_t, float dy, float y) { return y > 0 ? dy : 0; },
+                (const T *)a.dy, (const T *)a.y);
 }
 
 extern "C" __global__ void tr_cuda_relu(tr_cuda_relu_args a) {

@@ -61,11 +61,17 @@ static size_t workspace(const tr_op_desc *desc, const void *state) {
                                          : (size_t)(parts * s.weights) * sizeof(float);
 }
 
+// A thread's weights are of one head.
+static tr_cuda_grid weight_grid(const tr_cuda_rms_norm_sizes *s, int64_t parts) {
+    return s->depth % TR_CUDA_VECTOR == 0 ? tr__cuda_vector_columns(s->weights, parts)
+                                          : tr__cuda_columns(s->weights, parts);
+}
+
 static void launch_weight(const tr_launch *launch,
                           tr_cuda_rms_norm_backward_args *args) {
     int64_t parts = tr__ceil_div(args->s.rows, args->part);
     tr__cuda_launch(launch, &tr__cuda_function_rms_norm_weight,
-                    tr__cuda_columns(args->s.weights, parts), args, sizeof *args);
+                    weight_grid(&args->s, parts), args, sizeof *args);
     tr__cuda_column_sums(launch,
                          (tr_cuda_column_sums_args){.x = args->parts,
                                                     .rows = parts,

@@ -17,6 +17,7 @@ static const struct {
     {1, 9, 2, 34, 17, TR_ROPE_LINEAR, 1e-3, 0},
     {2, 300, 3, 64, 64, TR_ROPE_DEFAULT, 0, 0},
     {1, 257, 4, 32, 0, TR_ROPE_LLAMA3, 0, 0},
+    {1, 65, 3, 32, 16, TR_ROPE_DEFAULT, 0, 0},
     {2, 129, 2, 80, 33, TR_ROPE_YARN, 0, 0},
     {2, 5, 3, 6, 4, TR_ROPE_DEFAULT, 1e-3, 3},
     {2, 400, 3, 64, 64, TR_ROPE_YARN, 0, 150},

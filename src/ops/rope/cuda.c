@@ -39,7 +39,7 @@ static void turn(const tr_op_desc *desc, const tr_launch *launch, float directio
     }
     int64_t rest = args.width - args.heads * args.depth;
     tr__cuda_launch(launch, &tr__cuda_function_rope,
-                    tr__cuda_each(args.rows * args.depth / 2), &args, sizeof args);
+                    tr__cuda_blocks(args.rows, TR_CUDA_ROPE_PAIRS), &args, sizeof args);
     if (rest > 0 && (args.add || args.x != args.y)) {
         tr__cuda_launch(launch, &tr__cuda_function_rope_pass,
                         tr__cuda_each(args.rows * rest), &args, sizeof args);

@@ -1,26 +1,48 @@
 #include "ops/rope/cuda.h"
 
-#include "backend/cuda/real.cuh"
+#include "backend/cuda/vector.cuh"
 
-// A thread turns one pair of a row in all its heads, by one cosine and sine. Angles are
-// counted in turns, of which the whole ones are taken off before: no large argument
-// reaches the sine.
+// Turns the pairs of a row's heads, by the cosines and sines of a head's pairs.
+template <class T, int N>
+static __device__ void turn_heads(const tr_cuda_rope_args &a, const float *cosine,
+                                  const float *sine) {
+    int64_t half = a.depth / 2, across = half / N, first = blockIdx.x * a.width;
+    const T *x = (const T *)a.x + first;
+    T *y = (T *)a.y + first;
+    bool aligned = tr_cuda_is_aligned(x) && tr_cuda_is_aligned(y);
+    for (int64_t v = threadIdx.x; v < a.heads * across; v += TR_CUDA_ROPE_PAIRS) {
+        int64_t j = v % across * N, at = v / across * a.depth + j;
+        tr_cuda_vector<N> low = tr_cuda_load<N>(x + at, aligned);
+        tr_cuda_vector<N> high = tr_cuda_load<N>(x + at + half, aligned);
+        TR_CUDA_UNROLL
+        for (int k = 0; k < N; k++) {
+            float c = cosine[j + k], s = sine[j + k], before = low.e[k];
+            low.e[k] = before * c - high.e[k] * s;
+            high.e[k] = high.e[k] * c + before * s;
+        }
+        tr_cuda_store<N>(y + at, low, a.add, aligned);
+        tr_cuda_store<N>(y + at + half, high, a.add, aligned);
+    }
+}
+
+// A block has a row: its threads first make a cosine and a sine each, which all heads
+// share. Angles are counted in turns, of which the whole ones are taken off before: no
+// large argument reaches the sine.
 template <class T> static __device__ void turn(const tr_cuda_rope_args &a) {
-    const T *x = (const T *)a.x;
-    T *y = (T *)a.y;
-    int64_t half = a.depth / 2;
-    TR_CUDA_LOOP(i, a.rows * half) {
-        int64_t row = i / half, j = i % half;
+    __shared__ float cosines[TR_CUDA_ROPE_PAIRS], sines[TR_CUDA_ROPE_PAIRS];
+    int64_t row = blockIdx.x, j = threadIdx.x;
+    if (j < a.depth / 2) {
         int64_t place = a.positions ? a.positions[row] : a.position + row % a.context;
         double turns = (double)place * a.frequency[j], sine, cosine;
         sincospi(2 * (turns - rint(turns)), &sine, &cosine);
-        float c = a.size * (float)cosine, s = a.direction * a.size * (float)sine;
-        for (int64_t head = 0; head < a.heads; head++) {
-            int64_t at = row * a.width + head * a.depth + j;
-            float low = tr_cuda_get(x[at]), high = tr_cuda_get(x[at + half]);
-            tr_cuda_give(&y[at], low * c - high * s, a.add);
-            tr_cuda_give(&y[at + half], high * c + low * s, a.add);
-        }
+        cosines[j] = a.size * (float)cosine;
+        sines[j] = a.direction * a.size * (float)sine;
+    }
+    __syncthreads();
+    if (a.width % TR_CUDA_VECTOR == 0 && a.depth / 2 % TR_CUDA_VECTOR == 0) {
+        turn_heads<T, TR_CUDA_VECTOR>(a, cosines, sines);
+    } else {
+        turn_heads<T, 1>(a, cosines, sines);
     }
 }
 
@@ -38,7 +60,7 @@ template <class T> static __device__ void pass(const tr_cuda_rope_args &a) {
 extern "C" __global__ void tr_cuda_rope(tr_cuda_rope_args a) {
     TR_CUDA_BY_REAL(a.real, turn, a);
 }
-TR_CUDA_KERNEL(tr_cuda_rope);
+TR_CUDA_KERNEL_MEETS(tr_cuda_rope);
 
 extern "C" __global__ void tr_cuda_rope_pass(tr_cuda_rope_args a) {
     TR_CUDA_BY_REAL(a.real, pass, a);

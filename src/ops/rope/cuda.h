@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-enum { TR_CUDA_ROPE_PAIRS = 128 }; // of a head, at most
+enum { TR_CUDA_ROPE_PAIRS = 128 }; // of a head, at most; threads of a block
 
 typedef struct tr_cuda_rope_args {
     int64_t rows, context, width; // rows: of all samples

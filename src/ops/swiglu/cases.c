@@ -4,7 +4,8 @@
 extern const tr_case_list tr__cases_swiglu;
 
 static const tr_shape shapes[] = {
-    {2, {1, 2}}, {2, {3, 34}}, {3, {3, 17, 126}}, {2, {5, 514}}, {2, {257, 600}},
+    {2, {1, 2}},   {2, {3, 34}},    {3, {3, 17, 126}},
+    {2, {5, 514}}, {2, {257, 600}}, {2, {5, 528}},
 };
 
 // Wide inputs, so that both tails are met.

@@ -23,7 +23,7 @@ static void launch_swiglu(const tr_op_desc *desc, void *state,
     args.h = launch->in[0];
     args.y = launch->out[0];
     tr__cuda_launch(launch, &tr__cuda_function_swiglu,
-                    tr__cuda_each(args.rows * args.width), &args, sizeof args);
+                    tr__cuda_vectors(args.rows * args.width), &args, sizeof args);
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,
@@ -34,7 +34,7 @@ static void launch_backward(const tr_op_desc *desc, void *state,
     args.h = launch->in[1];
     args.dh = launch->out[0];
     tr__cuda_launch(launch, &tr__cuda_function_swiglu_backward,
-                    tr__cuda_each(args.rows * args.width), &args, sizeof args);
+                    tr__cuda_vectors(args.rows * args.width), &args, sizeof args);
 }
 
 static bool supports(const tr_op_desc *desc) {
