@@ -29,6 +29,8 @@ static const struct {
     {2, 5, 7, 6, 3, 1e-3, 0, 0, false, 3},
     {3, 5, 7, 5, 3, 1e-3, 3, 2, true, 4},
     {4, 128, 300, 128, 160, 0, 0, 0, false, 50},
+    {5, 67, 40, 67, 24, 0, 0, 0, false, 0},
+    {5, 67, 40, 67, 24, 0, 3, 20, true, 9},
 };
 
 static bool get(int index, tr_case *out) {

@@ -40,16 +40,31 @@ static void launch_embedding(const tr_op_desc *desc, void *state,
                                .real = (int32_t)desc->in[1].dtype,
                                .add = launch->accumulate & 1};
     tr__cuda_launch(launch, &tr__cuda_function_embed,
-                    tr__cuda_each(args.of.rows * args.of.width), &args, sizeof args);
+                    tr__cuda_vectors(args.of.rows * args.of.width), &args, sizeof args);
 }
 
-static void add_to_tokens(const tr_launch *launch, tr_cuda_embed_backward_args args) {
+static void add_by_id(const tr_launch *launch, tr_cuda_embed_backward_args args) {
     int64_t count = args.of.tokens * args.of.width;
     if (!args.add) {
         tr__cuda_clear(launch, args.dtable, count * (int64_t)sizeof(float));
     }
     tr__cuda_launch(launch, &tr__cuda_function_embed_tokens_backward,
                     tr__cuda_blocks(args.of.rows, TR_CUDA_THREADS), &args, sizeof args);
+}
+
+// Places that are one after the other are counted; others are ids of another table.
+static void add_to_positions(const tr_launch *launch,
+                             tr_cuda_embed_backward_args args) {
+    if (args.of.places) {
+        args.of.ids = args.of.places;
+        args.of.tokens = args.of.positions;
+        args.of.first = 0;
+        add_by_id(launch, args);
+        return;
+    }
+    tr__cuda_launch(launch, &tr__cuda_function_embed_positions_backward,
+                    tr__cuda_each(args.of.positions * args.of.width), &args,
+                    sizeof args);
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,
@@ -61,14 +76,12 @@ static void launch_backward(const tr_op_desc *desc, void *state,
     if (launch->out[0]) {
         args.dtable = launch->out[0];
         args.add = launch->accumulate & 1;
-        add_to_tokens(launch, args);
+        add_by_id(launch, args);
     }
     if (launch->out[1]) {
         args.dtable = launch->out[1];
         args.add = launch->accumulate >> 1 & 1;
-        tr__cuda_launch(launch, &tr__cuda_function_embed_positions_backward,
-                        tr__cuda_each(args.of.positions * args.of.width), &args,
-                        sizeof args);
+        add_to_positions(launch, args);
     }
 }
 
