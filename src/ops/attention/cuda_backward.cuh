@@ -15,19 +15,18 @@
 
 #include "ops/attention/cuda_pairs.cuh"
 
-#define TR_LOG2_E 1.44269504088896341f
-
 // A pair's probability p times its multiplier; and p (m dy v - dy y), which is what the
-// score's gradient is.
+// score's gradient is. lse is to base 2; the score of a pair that does not count is
+// -infinity.
 struct tr_pair {
     float kept, through;
 };
 
 static __device__ inline tr_pair tr_pair_of(const tr_cuda_attention &a, float score,
                                             float dp, float lse, float delta,
-                                            float multiplier, bool seen) {
+                                            float multiplier) {
     tr_pair g;
-    float p = seen ? exp2f((score * a.scale - lse) * TR_LOG2_E) : 0;
+    float p = tr_cuda_exp2(score * (a.scale * TR_LOG2_E) - lse);
     g.kept = p * multiplier;
     g.through = p * (multiplier * dp - delta);
     return g;
@@ -76,11 +75,11 @@ template <class T, int PIECE> struct tr_backward {
 
     // The last stage of a tile has the block's own piece.
     __device__ int piece_of(int stage) const {
-        return (piece + 1 + stage) % pieces * PIECE;
+        return tr_remainder(piece + 1 + stage, pieces) * PIECE;
     }
 
     __device__ bool is_last(int stage) const {
-        return (stage + 1) % pieces == 0;
+        return tr_remainder(stage + 1, pieces) == 0;
     }
 
     __device__ bool needs_rows(int stage) const {
@@ -88,7 +87,7 @@ template <class T, int PIECE> struct tr_backward {
     }
 
     __device__ void multiply(int stage) {
-        if (stage % pieces == 0) {
+        if (tr_remainder(stage, pieces) == 0) {
             tr_clear(s);
             tr_clear(dp);
         }

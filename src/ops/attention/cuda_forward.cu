@@ -75,11 +75,11 @@ template <class T, int PIECE> struct forward {
 
     // The last stage of a tile has the block's own piece.
     __device__ bool is_last(int stage) const {
-        return (stage + 1) % pieces == 0;
+        return tr_remainder(stage + 1, pieces) == 0;
     }
 
     __device__ int key(int stage) const {
-        return (tile + stage / pieces) * KEYS;
+        return (tile + tr_quotient(stage, pieces)) * KEYS;
     }
 
     // Those of a tile of keys from position k on.
@@ -90,7 +90,7 @@ template <class T, int PIECE> struct forward {
     }
 
     __device__ void fetch(int stage) const {
-        int of = (piece + 1 + stage) % pieces * PIECE, k = key(stage);
+        int of = tr_remainder(piece + 1 + stage, pieces) * PIECE, k = key(stage);
         if (stage == 0 || pieces > 1) {
             tr_fetch_tile<T, PIECE, TR_ROWS>(
                 queries(),
@@ -140,14 +140,14 @@ template <class T, int PIECE> struct forward {
         }
         high = highest(high);
         float base = high == -INFINITY ? 0 : high; // it has seen no key
-        float shrink = exp2f(top[r] - base);
+        float shrink = tr_cuda_exp2(top[r] - base);
         total[r] *= shrink;
         top[r] = high;
         TR_CUDA_UNROLL
         for (int n = 0; n < N; n++) {
             TR_CUDA_UNROLL
             for (int i = 2 * r; i < 2 * r + 2; i++) {
-                s[n][i] = exp2f(s[n][i] * scale - base);
+                s[n][i] = tr_cuda_exp2(s[n][i] * scale - base);
                 total[r] += s[n][i];
             }
         }
@@ -174,12 +174,12 @@ template <class T, int PIECE> struct forward {
         if (first + tr_warp_row() >= a.queries) {
             return; // the whole warp has none
         }
-        if (stage % pieces == 0) {
+        if (tr_remainder(stage, pieces) == 0) {
             tr_clear(s);
         }
         tr_multiply_rows<T, PIECE>(s, queries(), tr_warp_row(), keys(stage));
         if (is_last(stage)) {
-            float scale = a.scale * 1.44269504088896341f; // log2(e)
+            float scale = a.scale * TR_LOG2_E;
             mask(key(stage));
             take<0>(scale);
             take<1>(scale);

@@ -44,11 +44,12 @@ template <class T, int PIECE> struct by_keys : tr_backward<T, PIECE> {
     }
 
     __device__ int64_t head_of(int stage) const {
-        return head * a.group + stage / pieces / tiles;
+        return head * a.group + (a.group == 1 ? 0 : tr_quotient(stage, pieces) / tiles);
     }
 
     __device__ int query(int stage) const {
-        return (tile + stage / pieces % tiles) * QUERIES;
+        int at = tr_quotient(stage, pieces);
+        return (tile + (a.group == 1 ? at : at % tiles)) * QUERIES;
     }
 
     template <int WHICH>
@@ -100,29 +101,44 @@ template <class T, int PIECE> struct by_keys : tr_backward<T, PIECE> {
         return apart >= 0 && apart < a.window && (!positions || apart <= place);
     }
 
-    // s becomes the kept probabilities, dp the gradients of the scores.
-    __device__ void take(int stage) {
+    // The scores of queries that do not see a key.
+    __device__ void mask(int stage) {
         int q = query(stage);
-        bool all = all_see(q);
+        const int *places = (const int *)(const void *)base::numbers(stage, PLACES);
+        if (all_see(q)) {
+            return;
+        }
+        TR_CUDA_UNROLL
+        for (int n = 0; n < N; n++) {
+            TR_CUDA_UNROLL
+            for (int i = 0; i < 4; i++) {
+                int at = column(n, i);
+                bool seen =
+                    q + at < a.queries && sees(q + at - first - row(i / 2), places[at]);
+                s[n][i] = seen ? s[n][i] : -INFINITY;
+            }
+        }
+    }
+
+    // s becomes the kept probabilities, dp the gradients of the scores.
+    template <bool DROPS> __device__ void take(int stage) {
+        int q = query(stage);
         uint32_t keeps = 0;
         tr_head h = tr_head_of(a, sample, head_of(stage));
         const float *lse = base::numbers(stage, LSE);
         const float *delta = base::numbers(stage, DELTA);
-        const int *places = (const int *)(const void *)base::numbers(stage, PLACES);
         TR_CUDA_UNROLL
         for (int n = 0; n < N; n++) {
             keeps >>= 4;
-            if (a.dropout > 0 && n % 2 == 0) { // of two fragments
+            if (DROPS && n % 2 == 0) { // of two fragments
                 keeps = tr_keeps_by_keys(a, h, q + 8 * n, first + tr_warp_row());
             }
             TR_CUDA_UNROLL
             for (int i = 0; i < 4; i++) {
                 int at = column(n, i);
-                bool seen = all || (q + at < a.queries &&
-                                    sees(q + at - first - row(i / 2), places[at]));
-                float m = a.dropout > 0 ? tr_multiplier(h, keeps, i) : 1;
+                float m = DROPS ? tr_multiplier(h, keeps, i) : 1;
                 tr_pair g =
-                    tr_pair_of(a, s[n][i], dp[n][i], lse[at], delta[at], m, seen);
+                    tr_pair_of(a, s[n][i], dp[n][i], lse[at] * TR_LOG2_E, delta[at], m);
                 s[n][i] = g.kept;
                 dp[n][i] = g.through;
             }
@@ -132,7 +148,8 @@ template <class T, int PIECE> struct by_keys : tr_backward<T, PIECE> {
     __device__ void compute(int stage) {
         base::multiply(stage);
         if (base::is_last(stage)) {
-            take(stage);
+            mask(stage);
+            a.dropout > 0 ? take<true>(stage) : take<false>(stage);
             tr_multiply_columns<T, PIECE>(dv, s, base::columns(stage, 1));
             tr_multiply_columns<T, PIECE>(dk, dp, base::columns(stage, 0));
         }

@@ -6,6 +6,8 @@
 #include "ops/attention/cuda_tile.cuh"
 #include "ops/dropout/draw.h"
 
+#define TR_LOG2_E 1.44269504088896341f
+
 // One head of one sample.
 struct tr_head {
     int64_t sample, head;

@@ -23,7 +23,7 @@ template <class T, int PIECE> struct by_queries : tr_backward<T, PIECE> {
             int query = first + row(r);
             int64_t at = (h.sample * a.heads + h.head) * a.queries + query;
             oldest[r] = tr_oldest(a, h.positions, query);
-            lse[r] = query < a.queries ? args.lse[at] : 0;
+            lse[r] = query < a.queries ? args.lse[at] * TR_LOG2_E : 0;
             delta[r] = query < a.queries ? args.delta[at] : 0;
         }
         tr_clear(sum);
@@ -34,7 +34,7 @@ template <class T, int PIECE> struct by_queries : tr_backward<T, PIECE> {
     }
 
     __device__ int key(int stage) const {
-        return (tile + stage / pieces) * KEYS;
+        return (tile + tr_quotient(stage, pieces)) * KEYS;
     }
 
     template <int WHICH>
@@ -56,24 +56,36 @@ template <class T, int PIECE> struct by_queries : tr_backward<T, PIECE> {
         fetch_both<1>(args.dy, a.v, stage);
     }
 
+    // The scores of keys that a query does not see.
+    __device__ void mask(int k) {
+        if (k >= latest && k + KEYS - 1 <= first + tr_warp_row()) {
+            return;
+        }
+        TR_CUDA_UNROLL
+        for (int n = 0; n < N; n++) {
+            TR_CUDA_UNROLL
+            for (int i = 0; i < 4; i++) {
+                int at = k + column(n, i);
+                bool seen = at >= oldest[i / 2] && at <= first + row(i / 2);
+                s[n][i] = seen ? s[n][i] : -INFINITY;
+            }
+        }
+    }
+
     // dp becomes the gradients of the scores.
-    __device__ void take(int k) {
-        bool all = k >= latest && k + KEYS - 1 <= first + tr_warp_row();
+    template <bool DROPS> __device__ void take(int k) {
         uint32_t keeps = 0;
         TR_CUDA_UNROLL
         for (int n = 0; n < N; n++) {
             keeps >>= 4;
-            if (a.dropout > 0 && n % 2 == 0) { // of two fragments
+            if (DROPS && n % 2 == 0) { // of two fragments
                 keeps = tr_keeps_by_queries(a, h, first + tr_warp_row(), k + 8 * n);
             }
             TR_CUDA_UNROLL
             for (int i = 0; i < 4; i++) {
-                int at = k + column(n, i), query = first + row(i / 2);
-                bool seen = all || (at >= oldest[i / 2] && at <= query);
-                float m = a.dropout > 0 ? tr_multiplier(h, keeps, i) : 1;
-                dp[n][i] =
-                    tr_pair_of(a, s[n][i], dp[n][i], lse[i / 2], delta[i / 2], m, seen)
-                        .through;
+                float m = DROPS ? tr_multiplier(h, keeps, i) : 1;
+                dp[n][i] = tr_pair_of(a, s[n][i], dp[n][i], lse[i / 2], delta[i / 2], m)
+                               .through;
             }
         }
     }
@@ -81,7 +93,8 @@ template <class T, int PIECE> struct by_queries : tr_backward<T, PIECE> {
     __device__ void compute(int stage) {
         base::multiply(stage);
         if (base::is_last(stage)) {
-            take(key(stage));
+            mask(key(stage));
+            a.dropout > 0 ? take<true>(key(stage)) : take<false>(key(stage));
             tr_multiply_columns<T, PIECE>(sum, dp, base::columns(stage, 0));
         }
     }

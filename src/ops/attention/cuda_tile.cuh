@@ -214,28 +214,36 @@ static __device__ inline void tr_put(const tr_destination<T> &to,
     }
 }
 
+// Of a stage's number, by so many pieces: mostly one, and a division takes as long as a
+// few exponentials.
+static __device__ inline int tr_quotient(int stage, int pieces) {
+    return pieces == 1 ? stage : stage / pieces;
+}
+
+static __device__ inline int tr_remainder(int stage, int pieces) {
+    return pieces == 1 ? 0 : stage % pieces;
+}
+
 // A block's work in stages: fetch(i) begins the copies of stage i, compute(i) uses
 // them. `ahead`: the copies of a stage go on beside the stage before, into other
-// memory.
+// memory, which is that of the stage before this one.
 template <class FETCH, class COMPUTE>
 static __device__ inline void tr_stages(int count, bool ahead, const FETCH &fetch,
                                         const COMPUTE &compute) {
     if (count > 0) {
         fetch(0);
     }
-    tr_cuda_copy_group();
     for (int i = 0; i < count; i++) {
+        tr_cuda_copy_group();
+        tr_cuda_copy_wait<0>();
+        __syncthreads(); // stage i is there, and all threads are done with stage i - 1
         if (ahead && i + 1 < count) {
             fetch(i + 1);
         }
-        tr_cuda_copy_group();
-        tr_cuda_copy_wait<1>();
-        __syncthreads();
         compute(i);
-        __syncthreads();
         if (!ahead && i + 1 < count) {
+            __syncthreads();
             fetch(i + 1);
-            tr_cuda_copy_group();
         }
     }
 }
