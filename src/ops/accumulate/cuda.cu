@@ -6,11 +6,13 @@
 
 // Notes that a launch has met a term that does not fit: the count, which is not below
 // 0, becomes one more, with a minus, which tr_cuda_fixed_counts takes off. All threads
-// that meet one write the same.
+// that meet one write the same. The count is read once: another thread may write it
+// between two reads.
 static __device__ void note(double *counts, bool finite) {
-    double *count = &counts[finite ? 0 : 1];
-    if (*count >= 0) {
-        *count = -(*count + 1);
+    volatile double *count = &counts[finite ? 0 : 1];
+    double before = *count;
+    if (before >= 0) {
+        *count = -(before + 1);
     }
 }
 
