@@ -5,6 +5,7 @@
 #include "backend/cuda/driver_cublas.h"
 #include "backend/cuda/driver_nccl.h"
 #include "backend/cuda/symbol.h"
+#include "base/clock.h"
 
 #include <assert.h>
 #include <cuda.h>
@@ -50,7 +51,6 @@
     F(cuEventCreate)                                                                   \
     F(cuEventDestroy)                                                                  \
     F(cuEventRecord)                                                                   \
-    F(cuEventSynchronize)                                                              \
     F(cuEventQuery)                                                                    \
     F(cuEventElapsedTime)
 
@@ -357,16 +357,28 @@ static int event_record(void *event, void *stream) {
     return error ? error : (int)cu.cuEventRecord(event, stream);
 }
 
-static int event_wait(void *event) {
-    int error = enter();
-    return error ? error : (int)cu.cuEventSynchronize(event);
-}
-
 static int event_look(void *event, bool *passed) {
     int error = enter();
     error = error ? error : (int)cu.cuEventQuery(event);
     *passed = error == CUDA_SUCCESS;
     return error == CUDA_ERROR_NOT_READY ? 0 : error;
+}
+
+// CUDA's own wait spins for as long as it takes, on a core that the host's kernels may
+// need. This one spins for a moment, and sleeps then, the longer the longer it waits.
+static int event_wait(void *event) {
+    static const double moment = 1e-3, nap_most = 2e-4; // seconds
+    double begin = tr__seconds(), waited = 0;
+    bool passed = false;
+    int error = event_look(event, &passed);
+    while (error == 0 && !passed) {
+        waited = tr__seconds() - begin;
+        if (waited > moment) {
+            tr__sleep(waited / 16 < nap_most ? waited / 16 : nap_most);
+        }
+        error = event_look(event, &passed);
+    }
+    return error;
 }
 
 static int event_follow(void *event, void *stream) {

@@ -1,7 +1,7 @@
 // A stand-in for cuBLASLt, on the host's memory: as strict as its documentation says
 // the library is, and slow. Descriptions are opaque to who uses the library, so what is
 // in them is the stand-in's own.
-#include "cuda/products/cublas_lt.h"
+#include "cuda/libraries/cublas_lt.h"
 
 #include "base/fp8.h"
 

@@ -2,7 +2,7 @@
 // as the library.
 #include "backend/cuda/driver_cublas.h"
 #include "base/half.h"
-#include "cuda/products/cublas_lt.h"
+#include "cuda/libraries/cublas_lt.h"
 
 #include <cublasLt.h>
 #include <math.h>

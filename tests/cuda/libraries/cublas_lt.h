@@ -1,6 +1,6 @@
 // What the stand-in for cuBLASLt has been asked.
-#ifndef TEST_CUDA_PRODUCTS_CUBLAS_LT_H
-#define TEST_CUDA_PRODUCTS_CUBLAS_LT_H
+#ifndef TEST_CUDA_LIBRARIES_CUBLAS_LT_H
+#define TEST_CUDA_LIBRARIES_CUBLAS_LT_H
 
 #include <stdbool.h>
 #include <stdint.h>
