@@ -38,6 +38,8 @@ typedef struct tr_config_override {
     const char *value; // JSON, or else plain text
     bool literal;      // plain text even where it looks like JSON
     bool append;       // one more element of a list that this origin began
+    bool rules_out;    // the file's keys that this value leaves no place for are passed
+                       // over, and no error
     tr_origin origin;  // TR_ORIGIN_SET or TR_ORIGIN_COMMAND
 } tr_config_override;
 

@@ -54,6 +54,8 @@ tr_status tr__config_load(const char *name, const char *text, size_t bytes,
                           json_t **root, tr_error *err);
 // override.c: puts the overrides into the tree.
 tr_status tr__config_override(tr_config *config, tr_error *err);
+// Has an override with `rules_out` the last word on `path`?
+bool tr__config_rules_out(const tr_config *config, const char *path);
 // The origin of `path` in the merged tree.
 tr_origin tr__config_path_origin(const tr_config *config, const char *path);
 // Keeps what is wrong in the user's keys, so that all of it can be told together.

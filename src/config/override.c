@@ -39,14 +39,25 @@ static bool touches(const assignment *part, const char *path) {
     return next == '\0' || next == '.' || next == '[';
 }
 
-tr_origin tr__config_path_origin(const tr_config *config, const char *path) {
+// The last override that touches `path`; NULL: none does.
+static const tr_config_override *last_of(const tr_config *config, const char *path) {
     assignment part;
     for (size_t i = config->override_count; i-- > 0;) {
         if (split(&config->overrides[i], &part) && touches(&part, path)) {
-            return config->overrides[i].origin;
+            return &config->overrides[i];
         }
     }
-    return TR_ORIGIN_FILE;
+    return NULL;
+}
+
+tr_origin tr__config_path_origin(const tr_config *config, const char *path) {
+    const tr_config_override *override = last_of(config, path);
+    return override ? override->origin : TR_ORIGIN_FILE;
+}
+
+bool tr__config_rules_out(const tr_config *config, const char *path) {
+    const tr_config_override *override = last_of(config, path);
+    return override && override->rules_out;
 }
 
 static const char *origin_words(const tr_config_override *override) {

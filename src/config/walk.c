@@ -48,10 +48,14 @@ static tr_status fail_refused(const tr_config *config, const tr_key *key,
     return tr_fail(err, TR_USAGE, "%s%s: %s", where, key->path, key->doc);
 }
 
-// Whether the key exists at all is then not known.
-static bool governor_is_wrong(const tr_config *config, const tr_key *key) {
+// Is nobody to blame for a key where there is none? The value that it depends on may be
+// wrong, so that it is not known whether it exists; or it is the file's, which has been
+// ruled out.
+static bool is_excused(const tr_config *config, const tr_key *key, const char *path) {
     const tr_entry *governor = tr__config_entry(config, key->where_key);
-    return governor && governor->wrong;
+    return (governor && governor->wrong) ||
+           (tr__config_path_origin(config, path) == TR_ORIGIN_FILE &&
+            tr__config_rules_out(config, key->where_key));
 }
 
 static tr_status assign(tr_config *config, const char *path, json_t *value,
@@ -62,7 +66,7 @@ static tr_status assign(tr_config *config, const char *path, json_t *value,
     }
     tr_entry *entry = tr__config_entry(config, path);
     if (!entry) {
-        return governor_is_wrong(config, key)
+        return is_excused(config, key, path)
                    ? TR_OK
                    : tr__config_misplaced(config, path, key, err);
     }

@@ -89,6 +89,9 @@ static tr_status open_config(tr_run *run, const tr_run_options *o, tr_error *err
         return tr_fail(err, TR_USAGE, "more than %d options", OVERRIDES_MAX - OPTIONS);
     }
     add_options(&all, o);
+    for (size_t i = 0; i < o->set_count; i++) { // they come first
+        all.all[i].rules_out = run->other_data;
+    }
     return o->text
                ? tr__config_parse("run", o->text, strlen(o->text), tr__key_tables,
                                   TR_KEY_TABLES, all.all, all.count, &run->config, err)
@@ -230,6 +233,7 @@ tr_status tr__run_open_data(const tr_run_options *options, unsigned flags, tr_ru
     begin_run(run, options);
     run->labels_optional = flags & TR_OPEN_LABELS_OPTIONAL;
     run->vocabulary_fixed = flags & TR_OPEN_MODEL_AS_IT_IS;
+    run->other_data = flags & TR_OPEN_OTHER_DATA;
     tr_problems missing = {0};
     tr_status status = open_config(run, options, err);
     if (status == TR_OK) {

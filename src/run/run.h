@@ -35,6 +35,7 @@ struct tr_run {
     bool has_data;        // they are known: a run that is only planned needs none
     bool own_data;        // destroyed with the run
     bool labels_optional; // samples of csv and npy may have none
+    bool other_data;      // what --set rules out of the run file is no error
     tr_order order;
     tr_batcher batcher;
     tr_settings settings;
@@ -144,6 +145,7 @@ void tr__settings_clear(tr_settings *settings);
 enum {
     TR_OPEN_LABELS_OPTIONAL = 1, // data may have no labels
     TR_OPEN_MODEL_AS_IT_IS = 2,  // nothing is trained: its vocabulary does not grow
+    TR_OPEN_OTHER_DATA = 4,      // --set may give the data another format than the file
 };
 
 // Of a run only what says how data are read and the model computes: no batch, no

@@ -42,7 +42,7 @@ static void print_kinds(const tr_simulated *s, FILE *to) {
     fprintf(to, "\nits steps by kind (copies and exchanges run beside the others)\n");
     for (int k = 0; k < TR_STEP_KINDS; k++) {
         if (s->kind_seconds[k] > 0) {
-            fprintf(to, "    %-10s %8" PRId64 " step%-1s %12.6f s\n",
+            fprintf(to, "    %-16s %8" PRId64 " step%-1s %12.6f s\n",
                     tr__plan_step_name((tr_plan_step_kind)k), s->kind_steps[k],
                     tr__plural(s->kind_steps[k]), s->kind_seconds[k]);
         }

@@ -98,8 +98,8 @@ static tr_status open_run(tr_evaluator *e, const tr_evaluator_options *o,
                           const char *folder, tr_error *err) {
     char file[PATH_MAX], format[96];
     const char *set[SET_MAX];
-    unsigned flags =
-        TR_OPEN_MODEL_AS_IT_IS | (o->labels_optional ? TR_OPEN_LABELS_OPTIONAL : 0);
+    unsigned flags = TR_OPEN_MODEL_AS_IT_IS | TR_OPEN_OTHER_DATA |
+                     (o->labels_optional ? TR_OPEN_LABELS_OPTIONAL : 0);
     bool has_file = find_run_file(o->path, file) || find_run_file(folder, file);
     tr_run_options options = {.file = has_file ? file : NULL,
                               .text = has_file ? NULL : "{}",

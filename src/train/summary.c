@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "models/models.h"
+#include "run/run.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -95,7 +96,11 @@ static void say_next(const tr_summary *s, const tr_engine *engine,
     const tr_model *model = engine->plan->request.model;
     bool text = !model->classifier && tr__model_reads_tokens(model);
     bool per_sample = tr_model_targets(model) == 1;
-    const char *data = s->evaluations > 0 ? "" : " --data FILE";
+    const char *read_as = tr__config_text(engine->run->config, "data.format");
+    // Of samples that were drawn there are no others.
+    bool drawn = read_as && strcmp(read_as, "random") == 0;
+    const char *file = drawn ? " --data FILE --format csv" : " --data FILE";
+    const char *data = s->evaluations > 0 ? "" : file;
     char out[PATH_TEXT];
     print_word(engine->settings->out, out);
     tr__progress_say(line, "next: tranche plot %s", out);
@@ -106,7 +111,7 @@ static void say_next(const tr_summary *s, const tr_engine *engine,
         }
         tr__progress_say(line, "      tranche evaluate %s%s", out, data);
         if (per_sample) {
-            tr__progress_say(line, "      tranche predict %s --data FILE", out);
+            tr__progress_say(line, "      tranche predict %s%s", out, file);
         }
         tr__progress_say(line,
                          "      tranche train %s/run.json --steps %" PRId64

@@ -142,6 +142,28 @@ static void test_one_is_singular(void **state) {
 }
 
 // The same plan on a machine of a file: a result, and a trace that is JSON.
+// The column at which the number of such steps ends.
+static size_t column_of(const char *text, const char *kind) {
+    char begin[64];
+    snprintf(begin, sizeof begin, "\n    %s ", kind);
+    const char *line = strstr(text, begin);
+    assert_non_null(line);
+    return (size_t)(strstr(line, " step") - line);
+}
+
+// Kinds of steps with long names stand in the same columns.
+static void test_simulated_columns(void **state) {
+    run_file(state, text_run, "");
+    file_text(state, "m.json",
+              "{\"name\": \"m\", \"ranks_per_node\": 8, \"compute\": {\"flops\": 1e9, "
+              "\"bytes\": 1e9}}");
+    char *text = succeed(state, LIST("simulate", "run.json", "--machine", "m.json",
+                                     "--set", "train_micro_batch_size_per_gpu=1",
+                                     "--set", "noise_scale.measure=true"));
+    assert_int_equal(column_of(text, "micro_norm_tied"), column_of(text, "forward"));
+    free(text);
+}
+
 static void test_simulate(void **state) {
     run_file(state, text_run, "");
     file_text(state, "m.json",
@@ -522,6 +544,7 @@ int main(void) {
         TEST(test_version),
         TEST(test_plan_json),
         TEST(test_one_is_singular),
+        TEST(test_simulated_columns),
         TEST(test_simulate),
         TEST(test_plan_for_a_target),
         TEST(test_a_device_that_is_not_there),

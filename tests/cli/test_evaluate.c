@@ -154,6 +154,52 @@ static void test_predict(void **state) {
     json_decref(result);
 }
 
+// What the run file says of the format of its own data does not hold for another.
+static void test_other_format(void **state) {
+    static const char head[] = "a,b,c,d,e,f,y\n";
+    char table[4096];
+    run_file(state, classifier_run, "");
+    free(succeed(state, LIST("train", "run.json")));
+    strcpy(table, head);
+    for (int i = 0; i < 5; i++) {
+        strcat(table, "1,2,3,4,5,6,2\n");
+    }
+    file_text(state, "six.csv", table);
+    char *rows =
+        succeed(state, LIST("predict", "out", "--data", "six.csv", "--format", "csv"));
+    assert_says(rows, "sample,class,p0,p1,p2\n0,");
+    assert_says(rows, "\n4,");
+    free(rows);
+    json_t *result = succeed_json(state, LIST("evaluate", "out", "--data", "six.csv",
+                                              "--set", "data.format=csv", "--json"));
+    assert_true(number_in(result, "samples") == 5);
+    json_decref(result);
+    fail_with(state, NULL,
+              LIST("evaluate", "out", "--data", "six.csv", "--format", "csv", "--set",
+                   "data.samples=5"),
+              2, LIST("--set: data.samples: there is no such key"));
+}
+
+// The same of text, whose tokens are also there as ids: the loss is the same.
+static void test_text_as_ids(void **state) {
+    char set[512];
+    file_words(state, "a.txt", 2000);
+    run_file(state, text_run, "");
+    snprintf(set, sizeof set, "data.tokenizer=%s", gpt2_tokenizer);
+    free(succeed(state, LIST("train", "run.json", "--data", "a.txt", "--set",
+                             "data.format=text", "--set", set)));
+    free(succeed(state, LIST("tokenize", "--tokenizer", gpt2_tokenizer, "a.txt",
+                             "--out", "ids.bin")));
+    json_t *text =
+        succeed_json(state, LIST("evaluate", "out", "--data", "a.txt", "--json"));
+    json_t *ids = succeed_json(state, LIST("evaluate", "out", "--data", "ids.bin",
+                                           "--format", "tokens", "--json"));
+    assert_true(number_in(text, "loss") == number_in(ids, "loss"));
+    assert_true(number_in(text, "targets") == number_in(ids, "targets"));
+    json_decref(ids);
+    json_decref(text);
+}
+
 // Puts a NaN in place of the last weight of the latest checkpoint.
 static void spoil_last_weight(void **state) {
     static const char name[] = "out/checkpoints/latest/model.safetensors";
@@ -300,7 +346,8 @@ int main(void) {
         TEST(test_logits),           TEST(test_logits_follow_no_link),
         TEST(test_predict),          TEST(test_refusals),
         TEST(test_compare),          TEST(test_plan),
-        TEST(test_not_finite),
+        TEST(test_not_finite),       TEST(test_other_format),
+        TEST(test_text_as_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

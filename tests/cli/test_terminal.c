@@ -66,7 +66,7 @@ static void test_summary(void **state) {
     free(text);
     run_file(state, classifier_run, "");
     text = succeed(state, LIST("train", "run.json"));
-    assert_says(text, "      tranche predict out --data FILE\n");
+    assert_says(text, "      tranche predict out --data FILE --format csv\n");
     assert_null(strstr(text, "tranche sample"));
     free(text);
 }
