@@ -54,6 +54,19 @@ static const json_t *scaling_of(const tr_model_keys *keys) {
     return json_is_object(newer) ? newer : json_is_object(older) ? older : NULL;
 }
 
+// Neither of them is passed over where it is no object.
+static tr_status check_objects(const tr_model_keys *keys, tr_error *err) {
+    static const char *const names[] = {"rope_parameters", "rope_scaling"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *given = json_object_get(keys->object, names[i]);
+        if (given && !json_is_null(given) && !json_is_object(given)) {
+            return tr_fail(err, TR_USAGE, "%s: %s must be an object, or null",
+                           keys->origin, names[i]);
+        }
+    }
+    return TR_OK;
+}
+
 static tr_status check_whole(const tr_model_keys *keys, tr_error *err) {
     const json_t *part = json_object_get(keys->object, "partial_rotary_factor");
     if (part && !json_is_null(part) && json_number_value(part) != 1) {
@@ -112,6 +125,9 @@ tr_status tr__rope_read(const tr_model_keys *keys, int64_t positions,
     tr_model_keys inside = {scaling_of(keys), keys->origin};
     *out = (tr_rope_options){.theta = 10000};
     tr_status status = tr__fields_read(keys, &theta, 1, err);
+    if (status == TR_OK) {
+        status = check_objects(keys, err);
+    }
     if (status == TR_OK) {
         status = check_whole(keys, err);
     }

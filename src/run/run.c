@@ -168,6 +168,13 @@ static tr_status resolve_resume(const char *asked, char **out, tr_error *err) {
     }
     if (!word && status == TR_OK && access(state, F_OK) != 0) {
         status = tr_checkpoint_locate(asked, folder, sizeof folder, err);
+        if (status == TR_OK && strcmp(folder, asked) == 0) {
+            status = tr_fail(err, TR_IO,
+                             "%.300s: is no checkpoint, since it has no state.json: "
+                             "there is nothing to resume. To start from its weights, "
+                             "give it as the model (--model), without --resume",
+                             asked);
+        }
     }
     if (status != TR_OK) {
         return status;

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "comm/alone.h"
+#include "ops/optimizer_settings.h"
 #include "train/data_identity.h"
 #include "train/engine.h"
 #include "train/model_identity.h"
@@ -49,11 +50,24 @@ static tr_status check_state(tr_engine *engine, const tr_checkpoint *from,
         return data;
     }
     if (state->group_count != (int64_t)engine->settings->group_count) {
-        return tr_fail(err, TR_IO, "%s: has %lld parameter groups, this run has %zu",
-                       from->folder, (long long)state->group_count,
-                       engine->settings->group_count);
+        return tr_fail(
+            err, TR_IO,
+            "%s: was trained with %lld of optimizer.groups, and this run has "
+            "%zu: give as many, or begin a new run from its weights, with "
+            "\"model\": \"%s\" and another \"out\"",
+            from->folder, (long long)state->group_count - 1,
+            engine->settings->group_count - 1, from->folder);
     }
     return TR_OK;
+}
+
+static const char *optimizer_name(int number) {
+    for (size_t i = 0; tr__optimizers[i]; i++) {
+        if (tr__optimizers[i]->optimizer->number == number) {
+            return tr__optimizers[i]->optimizer->name;
+        }
+    }
+    return "one that this version does not know";
 }
 
 // States of one name may mean different things: a mean in Adam and in Lion.
@@ -66,9 +80,11 @@ static tr_status check_optimizer(const tr_engine *engine, const tr_checkpoint *f
                ? TR_OK
                : tr_fail(
                      err, TR_IO,
-                     "%s: was trained with another optimizer than this run's, which "
-                     "is %s",
-                     from->folder, optimizer->name);
+                     "%s: was trained with another optimizer (%s) than this run's, "
+                     "which is %s: set optimizer.type back, or begin a new run from "
+                     "its weights, with \"model\": \"%s\" and another \"out\"",
+                     from->folder, optimizer_name((int)number), optimizer->name,
+                     from->folder);
 }
 
 // Where the weights were written in fewer bits, those of f32 are beside the states.

@@ -127,6 +127,19 @@ static void link_to(void *const *state, const char *target, const char *name) {
     assert_int_equal(symlink(file_path(state, target), file_path(state, name)), 0);
 }
 
+// A folder of weights alone, as Hugging Face's are, is no checkpoint.
+static void test_weights_alone(void **state) {
+    static const char *const weights = "out/checkpoints/step-00000006";
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json")));
+    unlink(file_path(state, "out/checkpoints/step-00000006/state.json"));
+    fail_with(state, NULL,
+              LIST("train", "run.json", "--out", "out2", "--resume", weights), 5,
+              LIST(weights, "is no checkpoint", "state.json", "--model"));
+    free(
+        succeed(state, LIST("train", "run.json", "--out", "out2", "--model", weights)));
+}
+
 static void folder(void *const *state, const char *name) {
     assert_int_equal(mkdir(file_path(state, name), 0777), 0);
 }
@@ -412,6 +425,7 @@ int main(void) {
         TEST(test_pipes_in_the_way), TEST(test_metrics_digits),
         TEST(test_minutes),          TEST(test_before_a_larger_batch),
         TEST(test_before_the_end),   TEST(test_best),
-        TEST(test_hostile_folders),  TEST(test_hostile_names)};
+        TEST(test_hostile_folders),  TEST(test_hostile_names),
+        TEST(test_weights_alone)};
     return cmocka_run_group_tests_name("checkpoints", tests, NULL, NULL);
 }

@@ -188,7 +188,7 @@ static void test_other_runs(void **state) {
     refuse_resume(state,
                   LIST("train", "run.json", "--set",
                        "optimizer.groups=[{\"match\": \"*\", \"lr\": 1}]"),
-                  LIST("parameter groups"));
+                  LIST("optimizer.groups"));
     run_file(state, text_run, "");
     free(succeed(state, LIST("train", "run.json", "--out", "text")));
     fail_with(state, NULL,

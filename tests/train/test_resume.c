@@ -413,17 +413,18 @@ static void of_something_else_is_refused(void **state) {
     check_refused(&s, "seed=6", "was trained with seed 5, and this run has seed 6");
     check_refused(&s, "model.layer_sizes=[7, 24, 4]",
                   "is a checkpoint of another model");
-    check_refused(&s, "optimizer.groups=[]", "2 parameter groups, this run has 1");
+    check_refused(&s, "optimizer.groups=[]",
+                  "1 of optimizer.groups, and this run has 0");
     check_refused(&s, "freeze=*.bias", "was trained with another \"freeze\"");
     s.data = &other;
     check_refused(&s, NULL, "was trained on other data");
     s.data = &data;
     s.optimizer = "{\"type\": \"SGD\", \"params\": {\"momentum\": 0.9}, "
                   "\"groups\": [{\"match\": \"*.bias\", \"weight_decay\": 0}]}";
-    check_refused(&s, NULL, "another optimizer than this run's, which is sgd");
+    check_refused(&s, NULL, "another optimizer (adam) than this run's, which is sgd");
     s.optimizer = "{\"type\": \"Lion\", " // whose state has the name of one of Adam's
                   "\"groups\": [{\"match\": \"*.bias\", \"weight_decay\": 0}]}";
-    check_refused(&s, NULL, "another optimizer than this run's, which is lion");
+    check_refused(&s, NULL, "another optimizer (adam) than this run's, which is lion");
     samples_free(&data);
     samples_free(&other);
 }
