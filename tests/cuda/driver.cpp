@@ -436,6 +436,7 @@ void multiply_here(const tr_cuda_product &p) {
             }
             int64_t at = i * p.c_row + j;
             sum += p.beta != 0 ? p.beta * element(p.c, p.c_real, at) : 0;
+            sum += p.bias ? element(p.bias, p.c_real, j) : 0;
             set_element(p.c, p.c_real, at, sum);
         }
     }
@@ -473,6 +474,9 @@ int multiply(const tr_cuda_product *product, void *given) {
           is_straight(p.c, p.c_row, p.c_real));
     if (!takes(p)) {
         return BAD_LAUNCH;
+    }
+    if (p.fp8 && p.bias && p.c_real == TR_F32) {
+        return TR_CUDA_BARE;
     }
     put_work(given, [=] { multiply_here(p); });
     return broken;

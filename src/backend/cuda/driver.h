@@ -35,7 +35,8 @@ typedef struct tr_cuda_product {
     tr_dtype c_real; // that, or f32
     int64_t a_row, b_row, c_row;
     bool a_transposed, b_transposed;
-    float beta; // 0: what is in c is not read
+    float beta;       // 0: what is in c is not read
+    const void *bias; // [n], of c's type, which is added to each row; NULL: nothing is
     // Memory of the device that the product may use meanwhile, 256-byte aligned; or
     // none.
     void *scratch;
@@ -59,8 +60,11 @@ typedef struct tr_cuda_exchange {
     size_t count;     // elements
 } tr_cuda_exchange;
 
-// CUDA's error of that name.
-enum { TR_CUDA_OUT_OF_MEMORY = 2 };
+enum {
+    TR_CUDA_OUT_OF_MEMORY = 2, // CUDA's error of that name
+    // Nothing has been done: cuBLASLt adds no bias to such a product.
+    TR_CUDA_BARE = -1,
+};
 
 typedef struct tr_cuda_driver {
     // NULL: there is a device; else why there is none, in words.

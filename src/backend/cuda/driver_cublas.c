@@ -101,6 +101,16 @@ static bool set(cublasLtMatmulDescOpaque_t *desc, cublasLtMatmulDescAttributes_t
     return lt.set(desc, what, value, bytes) == CUBLAS_STATUS_SUCCESS;
 }
 
+// Added to columns of c', before they are written.
+static bool describe_bias(cublasLtMatmulDescOpaque_t *desc, const tr_cuda_product *p) {
+    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    int32_t type = (int32_t)type_of(p->c_real);
+    return !p->bias ||
+           (set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue) &&
+            set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias) &&
+            set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type));
+}
+
 // Its first factor is b.
 static bool describe(cublasLtMatmulDescOpaque_t *desc, const tr_cuda_product *p) {
     cublasOperation_t first = p->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -108,7 +118,8 @@ static bool describe(cublasLtMatmulDescOpaque_t *desc, const tr_cuda_product *p)
     bool good = lt.describe(desc, sizeof *desc, CUBLAS_COMPUTE_32F, CUDA_R_32F) ==
                     CUBLAS_STATUS_SUCCESS &&
                 set(desc, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first) &&
-                set(desc, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second);
+                set(desc, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second) &&
+                describe_bias(desc, p);
     return good && (!p->fp8 || (set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER,
                                     &p->b_scale, sizeof p->b_scale) &&
                                 set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
@@ -138,12 +149,13 @@ static bool describe_all(described *of, const tr_cuda_product *p) {
 typedef struct key {
     int64_t m, n, k, a_row, b_row, c_row, scratch_bytes;
     int32_t real, c_real, a_format, b_format, fp8, a_transposed, b_transposed, adds;
-    uint32_t a_aligned, b_aligned, c_aligned, unused;
+    uint32_t a_aligned, b_aligned, c_aligned, biased;
 } key;
 
 typedef struct choice {
     key of;
     bool made;
+    cublasStatus_t status;
     cublasLtMatmulAlgo_t algorithm;
 } choice;
 
@@ -178,7 +190,8 @@ static key key_of(const tr_cuda_product *p) {
                  .adds = p->beta != 0,
                  .a_aligned = alignment(p->a),
                  .b_aligned = alignment(p->b),
-                 .c_aligned = alignment(p->c)};
+                 .c_aligned = alignment(p->c),
+                 .biased = p->bias != NULL};
 }
 
 static bool prefer(cublasLtMatmulPreferenceOpaque_t *preference, const key *of) {
@@ -206,7 +219,7 @@ static bool prefer(cublasLtMatmulPreferenceOpaque_t *preference, const key *of) 
 
 static cublasStatus_t choose(described *of, choice *to) {
     cublasLtMatmulPreferenceOpaque_t preference;
-    cublasLtMatmulHeuristicResult_t best;
+    cublasLtMatmulHeuristicResult_t best = {0};
     int count = 0;
     if (!prefer(&preference, &to->of)) {
         return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -215,7 +228,8 @@ static cublasStatus_t choose(described *of, choice *to) {
                                       &of->c, &preference, 1, &best, &count);
     status = status == CUBLAS_STATUS_SUCCESS && count == 0 ? CUBLAS_STATUS_NOT_SUPPORTED
                                                            : status;
-    to->made = status == CUBLAS_STATUS_SUCCESS;
+    to->made = status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED;
+    to->status = status;
     to->algorithm = best.algo;
     return status;
 }
@@ -224,13 +238,12 @@ static cublasStatus_t choice_of(const tr_cuda_product *p, described *of,
                                 const cublasLtMatmulAlgo_t **out) {
     key mine = key_of(p);
     choice *known = &choices[tr__hash(&mine, sizeof mine) % CHOICES];
-    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-    if (!known->made || memcmp(&known->of, &mine, sizeof mine) != 0) {
-        known->of = mine;
-        status = choose(of, known);
-    }
     *out = &known->algorithm;
-    return status;
+    if (known->made && memcmp(&known->of, &mine, sizeof mine) == 0) {
+        return known->status;
+    }
+    known->of = mine;
+    return choose(of, known);
 }
 
 int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
@@ -243,6 +256,9 @@ int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
         status = lt.matmul(lt.handle, &of.desc, &one, p->b, &of.b, p->a, &of.a,
                            &p->beta, p->c, &of.c, p->c, &of.c, algorithm, p->scratch,
                            (size_t)p->scratch_bytes, stream);
+    }
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED && p->bias) {
+        return TR_CUDA_BARE;
     }
     return status == CUBLAS_STATUS_SUCCESS ? 0 : TR_CUBLAS_ERROR + (int)status;
 }

@@ -48,11 +48,16 @@ tr_cuda_grid tr__cuda_columns(int64_t width, int64_t parts) {
                           .threads = {TR_CUDA_LANES, TR_CUDA_COLUMN_THREADS, 1}};
 }
 
-void tr__cuda_multiply(const tr_launch *launch, const tr_cuda_product *product) {
+bool tr__cuda_multiply(const tr_launch *launch, const tr_cuda_product *product) {
     tr_cuda_product whole = *product;
     void *stream = tr__cuda_stream(launch->queue);
     whole.scratch = tr__cuda_scratch(launch->queue, &whole.scratch_bytes);
-    note(launch, "a product", tr__cuda_driver()->multiply(&whole, stream));
+    int error = tr__cuda_driver()->multiply(&whole, stream);
+    if (error == TR_CUDA_BARE) {
+        return false;
+    }
+    note(launch, "a product", error);
+    return true;
 }
 
 void tr__cuda_clear(const tr_launch *launch, void *memory, int64_t bytes) {

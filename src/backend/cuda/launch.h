@@ -30,7 +30,9 @@ int64_t tr__cuda_part_rows(int64_t rows);
 tr_cuda_grid tr__cuda_blocks(int64_t blocks, int64_t threads);
 
 struct tr_cuda_product;
-void tr__cuda_multiply(const tr_launch *launch, const struct tr_cuda_product *product);
+// false: nothing has been put into the queue, because the product has a bias that
+// cuBLASLt does not add (TR_CUDA_BARE).
+bool tr__cuda_multiply(const tr_launch *launch, const struct tr_cuda_product *product);
 void tr__cuda_clear(const tr_launch *launch, void *memory, int64_t bytes);
 
 #endif

@@ -45,22 +45,45 @@ static int64_t weight_row(const tr_linear_dims *d) {
     return d->layout == TR_WEIGHT_IN_OUT ? d->out : d->in;
 }
 
+void tr__cuda_multiply_biased(const tr_launch *launch, const tr_cuda_product *product,
+                              bool relu) {
+    tr_cuda_product bare = *product;
+    if (!relu && tr__cuda_multiply(launch, product)) {
+        return;
+    }
+    bare.bias = NULL;
+    tr__cuda_multiply(launch, &bare);
+    if (product->bias || relu) {
+        tr__cuda_bias(launch, (tr_cuda_bias_args){.y = product->c,
+                                                  .bias = product->bias,
+                                                  .count = product->m * product->n,
+                                                  .width = product->n,
+                                                  .pitch = product->c_row,
+                                                  .real = (int32_t)product->c_real,
+                                                  .y_real = (int32_t)product->c_real,
+                                                  .relu = relu});
+    }
+}
+
 void tr__cuda_linear(const tr_launch *launch, const tr_linear_dims *d,
                      tr_cuda_factors f) {
-    tr__cuda_multiply(launch,
-                      &(tr_cuda_product){.m = d->rows,
-                                         .n = d->out,
-                                         .k = d->in,
-                                         .a = f.a,
-                                         .b = f.b,
-                                         .c = f.c,
-                                         .real = f.real,
-                                         .c_real = f.c_real,
-                                         .a_row = f.a_row ? f.a_row : d->in,
-                                         .b_row = weight_row(d),
-                                         .c_row = f.c_row ? f.c_row : d->out,
-                                         .b_transposed = d->layout == TR_WEIGHT_OUT_IN,
-                                         .beta = f.add});
+    tr__cuda_multiply_biased(
+        launch,
+        &(tr_cuda_product){.m = d->rows,
+                           .n = d->out,
+                           .k = d->in,
+                           .a = f.a,
+                           .b = f.b,
+                           .c = f.c,
+                           .real = f.real,
+                           .c_real = f.c_real,
+                           .a_row = f.a_row ? f.a_row : d->in,
+                           .b_row = weight_row(d),
+                           .c_row = f.c_row ? f.c_row : d->out,
+                           .b_transposed = d->layout == TR_WEIGHT_OUT_IN,
+                           .beta = f.add,
+                           .bias = f.bias},
+        f.relu);
 }
 
 void tr__cuda_linear_input(const tr_launch *launch, const tr_linear_dims *d,
@@ -114,18 +137,10 @@ static void launch_output(const tr_op_desc *desc, void *state,
                           const tr_launch *launch) {
     (void)state;
     tr_linear_dims d = tr__linear_output_dims(desc);
-    bool relu = tr__linear_attr(desc).activation == TR_ACTIVATION_RELU;
-    tr__cuda_linear(launch, &d, factors_of(desc, launch));
-    if (launch->in[2] || relu) {
-        tr__cuda_bias(launch, (tr_cuda_bias_args){.y = launch->out[0],
-                                                  .bias = launch->in[2],
-                                                  .count = d.rows * d.out,
-                                                  .width = d.out,
-                                                  .pitch = d.out,
-                                                  .real = (int32_t)desc->in[0].dtype,
-                                                  .y_real = (int32_t)desc->in[0].dtype,
-                                                  .relu = relu});
-    }
+    tr_cuda_factors f = factors_of(desc, launch);
+    f.bias = launch->in[2];
+    f.relu = tr__linear_attr(desc).activation == TR_ACTIVATION_RELU;
+    tr__cuda_linear(launch, &d, f);
 }
 
 static void launch_input(const tr_op_desc *desc, void *state, const tr_launch *launch) {

@@ -24,8 +24,16 @@ typedef struct tr_cuda_factors {
     tr_dtype c_real; // that, or f32
     // Elements from a row of a to the next, and of y; 0: as many as it has.
     int64_t a_row, c_row;
-    bool add; // to c
+    bool add;         // to c
+    const void *bias; // of tr__cuda_linear: as tr_cuda_product's
+    bool relu;        // likewise: then what is below 0 becomes 0
 } tr_cuda_factors;
+
+struct tr_cuda_product;
+// A product with its bias, which a kernel adds where cuBLASLt does not. relu: then what
+// is below 0 becomes 0, always by the kernel, which leaves NaN as it is.
+void tr__cuda_multiply_biased(const tr_launch *launch,
+                              const struct tr_cuda_product *product, bool relu);
 
 // c: y [rows, out]; a: x [rows, in]; b: the weight
 void tr__cuda_linear(const tr_launch *launch, const tr_linear_dims *d,

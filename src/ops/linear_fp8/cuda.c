@@ -136,30 +136,33 @@ static void multiply(const tr_op_desc *desc, const tr_launch *launch) {
     int a = swapped ? 1 : 0, b = 1 - a;
     codes first = codes_of(desc, a), second = codes_of(desc, b);
     int64_t n = second.bytes / second.row;
-    tr__cuda_multiply(launch,
-                      &(tr_cuda_product){.m = first.bytes / first.row,
-                                         .n = n,
-                                         .k = first.row,
-                                         .a = codes_at(desc, launch, a),
-                                         .b = codes_at(desc, launch, b),
-                                         .c = launch->out[0],
-                                         .c_real = desc->out[0].dtype,
-                                         .a_row = first.row,
-                                         .b_row = second.row,
-                                         .c_row = n,
-                                         .b_transposed = true,
-                                         .beta = launch->accumulate & 1,
-                                         .fp8 = true,
-                                         .a_format = tr__fp8_factor_format(desc, a),
-                                         .b_format = tr__fp8_factor_format(desc, b),
-                                         .a_scale = &scale_at(desc, launch, a)->back,
-                                         .b_scale = &scale_at(desc, launch, b)->back});
+    bool relu = tr__linear_attr(desc).activation == TR_ACTIVATION_RELU;
+    tr__cuda_multiply_biased(
+        launch,
+        &(tr_cuda_product){.m = first.bytes / first.row,
+                           .n = n,
+                           .k = first.row,
+                           .a = codes_at(desc, launch, a),
+                           .b = codes_at(desc, launch, b),
+                           .c = launch->out[0],
+                           .c_real = desc->out[0].dtype,
+                           .a_row = first.row,
+                           .b_row = second.row,
+                           .c_row = n,
+                           .b_transposed = true,
+                           .beta = launch->accumulate & 1,
+                           .bias = is_output(desc) ? launch->in[2] : NULL,
+                           .fp8 = true,
+                           .a_format = tr__fp8_factor_format(desc, a),
+                           .b_format = tr__fp8_factor_format(desc, b),
+                           .a_scale = &scale_at(desc, launch, a)->back,
+                           .b_scale = &scale_at(desc, launch, b)->back},
+        is_output(desc) && relu);
 }
 
 static void launch_product(const tr_op_desc *desc, void *state,
                            const tr_launch *launch) {
     (void)state;
-    bool relu = tr__linear_attr(desc).activation == TR_ACTIVATION_RELU;
     for (int i = 0; i < TR_FP8_FACTORS; i++) {
         if (i < tr__fp8_factors_passing(desc) || !launch->is_packed) {
             find_largest(desc, launch, i);
@@ -167,17 +170,6 @@ static void launch_product(const tr_op_desc *desc, void *state,
         }
     }
     multiply(desc, launch);
-    if (is_output(desc) && (launch->in[2] || relu)) {
-        tr__cuda_bias(launch,
-                      (tr_cuda_bias_args){.y = launch->out[0],
-                                          .bias = launch->in[2],
-                                          .count = tr_shape_count(desc->out[0].shape),
-                                          .width = tr__shape_width(desc->out[0].shape),
-                                          .pitch = tr__shape_width(desc->out[0].shape),
-                                          .real = (int32_t)desc->in[0].dtype,
-                                          .y_real = (int32_t)desc->in[0].dtype,
-                                          .relu = relu});
-    }
 }
 
 // What is not a multiple of 16 has no place in cuBLASLt's products of 8 bits: of the

@@ -21,6 +21,9 @@ typedef struct product {
     cudaDataType scale;
     cublasOperation_t op_a, op_b;
     const float *scale_a, *scale_b;
+    cublasLtEpilogue_t epilogue;
+    const void *bias;
+    int32_t bias_type; // -1: not said
 } product;
 
 typedef struct preference {
@@ -73,8 +76,12 @@ cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t d, size_t si
     if (size < sizeof(cublasLtMatmulDescOpaque_t)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    *(product *)(void *)d =
-        (product){.compute = compute, .scale = scale, CUBLAS_OP_N, CUBLAS_OP_N};
+    *(product *)(void *)d = (product){.compute = compute,
+                                      .scale = scale,
+                                      .op_a = CUBLAS_OP_N,
+                                      .op_b = CUBLAS_OP_N,
+                                      .epilogue = CUBLASLT_EPILOGUE_DEFAULT,
+                                      .bias_type = -1};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -101,6 +108,12 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
         return PUT(p->scale_a);
     case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
         return PUT(p->scale_b);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+        return PUT(p->epilogue);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+        return PUT(p->bias);
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+        return PUT(p->bias_type);
     default:
         return CUBLAS_STATUS_INVALID_VALUE;
     }
@@ -192,12 +205,25 @@ static bool sizes_fit(const product *p, const layout *a, const layout *b,
            columns_of(a, p->op_a) == rows_of(b, p->op_b);
 }
 
+static bool adds_bias(const product *p) {
+    return p->epilogue == CUBLASLT_EPILOGUE_BIAS;
+}
+
+// A bias has the result's type; in products of 8 bits, that of bf16 where the result is
+// f32.
+static bool bias_fits(const product *p, const layout *a, const layout *c) {
+    cudaDataType type =
+        is_fp8(a->type) && c->type == CUDA_R_32F ? CUDA_R_16BF : c->type;
+    return !adds_bias(p) || p->bias_type < 0 || p->bias_type == (int32_t)type;
+}
+
 static cublasStatus_t check(const product *p, const layout *a, const layout *b,
                             const layout *c) {
     bool in_f32 = p->compute == CUBLAS_COMPUTE_32F && p->scale == CUDA_R_32F;
-    return !sizes_fit(p, a, b, c)           ? CUBLAS_STATUS_INVALID_VALUE
-           : !in_f32 || !types_fit(a, b, c) ? CUBLAS_STATUS_NOT_SUPPORTED
-                                            : CUBLAS_STATUS_SUCCESS;
+    return !sizes_fit(p, a, b, c) ? CUBLAS_STATUS_INVALID_VALUE
+           : !in_f32 || !types_fit(a, b, c) || !bias_fits(p, a, c)
+               ? CUBLAS_STATUS_NOT_SUPPORTED
+               : CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t
@@ -293,13 +319,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         c_layout != d_layout || by.workspace > workspace_bytes ||
         (by.workspace > 0 && !is_aligned(workspace, WORKSPACE_ALIGNMENT)) ||
         !is_aligned(a, by.aligned[0]) || !is_aligned(b, by.aligned[1]) ||
-        !is_aligned(c, by.aligned[2]) || !is_aligned(d, by.aligned[3])) {
+        !is_aligned(c, by.aligned[2]) || !is_aligned(d, by.aligned[3]) ||
+        (adds_bias(p) && !p->bias)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     for (int64_t column = 0; column < (int64_t)lc->columns; column++) {
         for (int64_t row = 0; row < (int64_t)lc->rows; row++) {
             float sum = times * dot(p, la, a, lb, b, row, column);
             sum += keep != 0 ? keep * get(lc, c, row, column) : 0;
+            sum += adds_bias(p) ? get(lc, p->bias, row, 0) : 0;
             set(lc, d, row, column, sum);
         }
     }

@@ -16,7 +16,9 @@
 enum { M = 5, N = 7, K = 9, MORE = 3 }; // MORE: elements between rows
 enum { WIDE = 48, ROOM = 1 << 16, SCRATCH = 512 };
 
-static struct { TR_ALIGNAS(256) char a[ROOM], b[ROOM], c[ROOM], scratch[ROOM]; } memory;
+static struct {
+    TR_ALIGNAS(256) char a[ROOM], b[ROOM], c[ROOM], scratch[ROOM], bias[ROOM];
+} memory;
 
 static void put(tr_dtype type, void *x, int64_t i, float value) {
     if (type == TR_F32) {
@@ -57,7 +59,7 @@ static float expected(const tr_cuda_product *p, int64_t row, int64_t column) {
         sum +=
             factor(row, k, p->a_transposed, 0) * factor(k, column, p->b_transposed, 1);
     }
-    return sum;
+    return sum + (p->bias ? value_of(0, column, 3) : 0);
 }
 
 // A product of the memory's matrices, whose rows have room behind them.
@@ -87,6 +89,7 @@ static void fill_operands(const tr_cuda_product *p) {
     fill(p->real, (void *)p->b, p->b_transposed ? N : K, p->b_transposed ? K : N,
          p->b_row, 1);
     fill(p->c_real, p->c, M, N, p->c_row, 2);
+    fill(p->c_real, memory.bias, 1, N, N, 3);
 }
 
 static void assert_product(const tr_cuda_product *p) {
@@ -111,6 +114,24 @@ static void products_are_by_rows(void **state) {
             tr_cuda_product wide = product_of(types[t], TR_F32, how);
             assert_product(&same);
             assert_product(&wide);
+        }
+    }
+}
+
+// A bias for each column, of the result's type. Products without one are asked for
+// apart.
+static void biases_are_added_to_rows(void **state) {
+    static const tr_dtype types[] = {TR_F32, TR_BF16, TR_F16};
+    (void)state;
+    for (int t = 0; t < 3; t++) {
+        for (int how = 0; how < 8; how++) {
+            tr_cuda_product p = product_of(types[t], types[t], how);
+            assert_product(&p);
+            int asked = lt_look()->asked;
+            p.bias = memory.bias;
+            assert_product(&p);
+            assert_product(&p);
+            assert_int_equal(lt_look()->asked, asked + 1);
         }
     }
 }
@@ -179,6 +200,13 @@ static void products_of_8_bits(void **state) {
             assert_float_equal(((float *)(void *)memory.c)[i * 16 + j], 2 * sum, 0);
         }
     }
+    p.bias = memory.bias; // of f32, which products of 8 bits do not add
+    for (int i = 0; i < 2; i++) {
+        int asked = lt_look()->asked;
+        assert_int_equal(tr__cublas_multiply(&p, NULL), TR_CUDA_BARE);
+        assert_int_equal(lt_look()->asked, asked + 1 - i);
+    }
+    p.bias = NULL;
     p.c = memory.c + 4; // not at a multiple of 16
     int error = tr__cublas_multiply(&p, NULL);
     assert_string_equal(tr__cublas_error_text(error), "CUBLAS_STATUS_NOT_SUPPORTED");
@@ -204,6 +232,7 @@ static int open_library(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_by_rows),
+        cmocka_unit_test(biases_are_added_to_rows),
         cmocka_unit_test(parts_of_sums_stay_f32),
         cmocka_unit_test(places_choose_nothing),
         cmocka_unit_test(products_of_8_bits),
