@@ -1,6 +1,7 @@
 // Changes of the effective batch: a list of steps, or the noise scale.
 #include "base/checked.h"
 #include "base/memory.h"
+#include "models/fields.h"
 #include "run/run.h"
 
 #include <jansson.h>
@@ -9,12 +10,12 @@ static const double batch_most = 0x1p31; // as train_batch_size
 
 static tr_status read_change(const json_t *pair, size_t index, tr_batch_change *out,
                              tr_error *err) {
-    const json_t *step = json_array_get(pair, 0), *batch = json_array_get(pair, 1);
-    bool good = json_array_size(pair) == 2 && json_is_integer(step) &&
-                json_is_integer(batch) && json_integer_value(step) >= 0 &&
-                json_integer_value(batch) >= 1 &&
-                (double)json_integer_value(batch) <= batch_most;
-    *out = (tr_batch_change){json_integer_value(step), json_integer_value(batch)};
+    int64_t step = -1, batch = 0;
+    bool good = json_array_size(pair) == 2 &&
+                tr__field_whole(json_array_get(pair, 0), &step) &&
+                tr__field_whole(json_array_get(pair, 1), &batch) && step >= 0 &&
+                batch >= 1 && (double)batch <= batch_most;
+    *out = (tr_batch_change){step, batch};
     return good ? TR_OK
                 : tr_fail(
                       err, TR_USAGE,

@@ -72,7 +72,8 @@ static void follows_noise(void **state) {
 
 // ---- runs
 
-static const char schedule[] = "\"batch_schedule\": [[2, 12], [4, 3], [5, 4], [8, 9]]";
+static const char schedule[] =
+    "\"batch_schedule\": [[2, 12], [4e0, 3], [5, 4.0], [8, 9]]";
 
 typedef struct cut {
     int micro;
