@@ -31,7 +31,8 @@ static const cli_command commands[] = {
      "tranche plan run.json --ranks 8 --set zero_optimization.stage=3\n"
      "tranche plan run.json --ranks 8 --compare --machine "
      "examples/machines/dgx-h100.json",
-     "0 done; 2 wrong usage or run file; 3 no plan fits the memory"},
+     "0 done; 2 wrong usage or run file; 3 no plan fits the memory; 4 wrong data;\n"
+     "5 weights or other files"},
     {"sample", "DIR", "Writes text with a trained model.", cli_sample, true,
      "tranche sample out/text --prompt \"Once\" --tokens 300\n"
      "tranche sample out/text --temperature 1 --top-k 50 --top-p 0.95 --seed 7",
@@ -81,16 +82,15 @@ static const cli_command commands[] = {
      true,
      "tranche simulate run.json\n"
      "tranche simulate run.json --ranks 64 --machine examples/machines/dgx-h100.json",
-     "0 done; 2 wrong usage, run file or machine file; 3 no plan fits the memory; 5 "
-     "files"},
+     "0 done; 2 wrong usage, run file or machine file; 3 no plan fits the memory;\n"
+     "4 wrong data; 5 weights or other files"},
     {"check", "RUN.json",
      "Compares one step in several cuts and precisions; exit 1 if they differ.",
      cli_check, true,
      "tranche check run.json\n"
      "tranche check run.json --tolerance 1e-5 --tensors",
-     "0 all within the tolerance; 1 they differ; 2 wrong usage or run file; 4 wrong "
-     "data; 5 "
-     "files"},
+     "0 all within the tolerance; 1 they differ; 2 wrong usage or run file; 3 no plan\n"
+     "fits the memory; 4 wrong data; 5 weights or other files; 7 numbers"},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
