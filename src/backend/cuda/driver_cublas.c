@@ -149,7 +149,7 @@ static bool describe_all(described *of, const tr_cuda_product *p) {
 typedef struct key {
     int64_t m, n, k, a_row, b_row, c_row, scratch_bytes;
     int32_t real, c_real, a_format, b_format, fp8, a_transposed, b_transposed, adds;
-    uint32_t a_aligned, b_aligned, c_aligned, biased;
+    uint32_t a_aligned, b_aligned, c_aligned, bias_aligned; // 0: there is no bias
 } key;
 
 typedef struct choice {
@@ -191,7 +191,7 @@ static key key_of(const tr_cuda_product *p) {
                  .a_aligned = alignment(p->a),
                  .b_aligned = alignment(p->b),
                  .c_aligned = alignment(p->c),
-                 .biased = p->bias != NULL};
+                 .bias_aligned = p->bias ? alignment(p->bias) : 0};
 }
 
 static bool prefer(cublasLtMatmulPreferenceOpaque_t *preference, const key *of) {
@@ -217,15 +217,24 @@ static bool prefer(cublasLtMatmulPreferenceOpaque_t *preference, const key *of) 
     return good;
 }
 
-static cublasStatus_t choose(described *of, choice *to) {
+// Of a bias it is told the alignment by an address, at which nobody looks.
+static bool place_bias(cublasLtMatmulDescOpaque_t *desc, const key *of) {
+    uintptr_t address = of->bias_aligned;
+    return address == 0 ||
+           set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address, sizeof address);
+}
+
+static cublasStatus_t choose(const described *of, choice *to) {
+    described asked = *of;
     cublasLtMatmulPreferenceOpaque_t preference;
     cublasLtMatmulHeuristicResult_t best = {0};
     int count = 0;
-    if (!prefer(&preference, &to->of)) {
+    if (!prefer(&preference, &to->of) || !place_bias(&asked.desc, &to->of)) {
         return CUBLAS_STATUS_NOT_INITIALIZED;
     }
-    cublasStatus_t status = lt.choose(lt.handle, &of->desc, &of->b, &of->a, &of->c,
-                                      &of->c, &preference, 1, &best, &count);
+    cublasStatus_t status =
+        lt.choose(lt.handle, &asked.desc, &asked.b, &asked.a, &asked.c, &asked.c,
+                  &preference, 1, &best, &count);
     status = status == CUBLAS_STATUS_SUCCESS && count == 0 ? CUBLAS_STATUS_NOT_SUPPORTED
                                                            : status;
     to->made = status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED;
@@ -246,10 +255,18 @@ static cublasStatus_t choice_of(const tr_cuda_product *p, described *of,
     return choose(of, known);
 }
 
+// Of a result in f32, products of 8 bits have a bias in bf16, and ours is f32.
+static bool has_bias_of_its_own(const tr_cuda_product *p) {
+    return p->bias && p->fp8 && p->c_real == TR_F32;
+}
+
 int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
     described of;
     const cublasLtMatmulAlgo_t *algorithm = NULL;
     const float one = 1;
+    if (has_bias_of_its_own(p)) {
+        return TR_CUDA_BARE;
+    }
     cublasStatus_t status = describe_all(&of, p) ? choice_of(p, &of, &algorithm)
                                                  : CUBLAS_STATUS_NOT_INITIALIZED;
     if (status == CUBLAS_STATUS_SUCCESS) {

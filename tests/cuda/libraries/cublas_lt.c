@@ -35,6 +35,7 @@ typedef struct preference {
 typedef struct algorithm {
     uint64_t made, workspace;
     uint32_t aligned[4];
+    uint32_t bias_aligned; // as that was with which the choice was asked for
 } algorithm;
 
 static lt_seen seen;
@@ -220,10 +221,16 @@ static bool bias_fits(const product *p, const layout *a, const layout *c) {
 static cublasStatus_t check(const product *p, const layout *a, const layout *b,
                             const layout *c) {
     bool in_f32 = p->compute == CUBLAS_COMPUTE_32F && p->scale == CUDA_R_32F;
-    return !sizes_fit(p, a, b, c) ? CUBLAS_STATUS_INVALID_VALUE
-           : !in_f32 || !types_fit(a, b, c) || !bias_fits(p, a, c)
-               ? CUBLAS_STATUS_NOT_SUPPORTED
-               : CUBLAS_STATUS_SUCCESS;
+    return !sizes_fit(p, a, b, c) || !bias_fits(p, a, c) ? CUBLAS_STATUS_INVALID_VALUE
+           : !in_f32 || !types_fit(a, b, c)              ? CUBLAS_STATUS_NOT_SUPPORTED
+                                                         : CUBLAS_STATUS_SUCCESS;
+}
+
+// What an address is aligned to.
+static uint32_t alignment(const void *address) {
+    enum { MOST = 4096 };
+    uintptr_t bits = (uintptr_t)address | MOST;
+    return (uint32_t)(bits & -bits);
 }
 
 cublasStatus_t
@@ -248,7 +255,8 @@ cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t des
         !fp8_fits(p, layout_of(a), layout_of(b), layout_of(c), of->aligned)) {
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
-    algorithm best = {.made = MADE, .workspace = of->workspace};
+    algorithm best = {
+        .made = MADE, .workspace = of->workspace, .bias_aligned = alignment(p->bias)};
     memcpy(best.aligned, of->aligned, sizeof best.aligned);
     memset(results, 0, sizeof *results);
     memcpy(&results->algo, &best, sizeof best);
@@ -320,7 +328,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         (by.workspace > 0 && !is_aligned(workspace, WORKSPACE_ALIGNMENT)) ||
         !is_aligned(a, by.aligned[0]) || !is_aligned(b, by.aligned[1]) ||
         !is_aligned(c, by.aligned[2]) || !is_aligned(d, by.aligned[3]) ||
-        (adds_bias(p) && !p->bias)) {
+        (adds_bias(p) && !(p->bias && is_aligned(p->bias, by.bias_aligned)))) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     for (int64_t column = 0; column < (int64_t)lc->columns; column++) {
