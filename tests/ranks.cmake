@@ -30,13 +30,15 @@ function(tr_ranks_program target file)
     add_dependencies(tests-ranks ${target})
 endfunction()
 
-# tr_ranks_test(<name> <ranks> <labels> <command>...): the command on so many ranks
+# tr_ranks_test(<name> <ranks> <labels> <command>...): the command on so many ranks. Ranks
+# wait for their launcher and each other most of the time, so another test may run beside
+# them.
 function(tr_ranks_test name ranks labels)
     add_test(NAME ${name} COMMAND sh ${TR_LAUNCH} ${TR_MPIRUN} ${ranks} ${ARGN})
     tr_ranks_properties(${name} "${labels}")
 endfunction()
 
 function(tr_ranks_properties name labels)
-    set_tests_properties(${name} PROPERTIES LABELS "ranks;${labels}" TIMEOUT 120
-        PROCESSORS 2 ENVIRONMENT "${TR_RANKS_ENVIRONMENT}")
+    set_tests_properties(${name} PROPERTIES LABELS "ranks;${labels}" TIMEOUT 300
+        ENVIRONMENT "${TR_RANKS_ENVIRONMENT}")
 endfunction()

@@ -42,13 +42,11 @@ step() {
         2>/dev/null | tail -n 1 | grep . || echo 0
 }
 
+# Their processes' numbers, in their order.
 ranks_of() {
-    for exe in /proc/[0-9]*/exe; do
-        if [ "$(readlink "$exe" 2>/dev/null)" = "$copy" ]; then
-            exe=${exe#/proc/}
-            echo "${exe%/exe}"
-        fi
-    done
+    # shellcheck disable=SC2012 # a link's target, which only ls tells of all at once
+    ls -l /proc/[0-9]*/exe 2>/dev/null |
+        sed -n "s|.* /proc/\([0-9]*\)/exe -> $copy\$|\1|p" | sort -n
 }
 
 begin() { # RANKS STAGE WAVE
