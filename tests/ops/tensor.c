@@ -32,7 +32,7 @@ static int64_t count_of(const test_tensor *tensor) {
 
 // Element by element: a 16-bit format has the f32's values, rounded.
 static void put_all(test_tensor *tensor, const float *values) {
-    for (int64_t i = 0; i < count_of(tensor); i++) {
+    for (int64_t i = 0, count = count_of(tensor); i < count; i++) {
         test_tensor_put(tensor, i, values[i]);
     }
 }
@@ -70,7 +70,7 @@ void test_tensor_fill(test_tensor *tensor, double scale, uint64_t stream) {
 static void fill_places(test_tensor *tensor, int64_t longest, uint64_t stream) {
     int32_t *data = tensor->memory.data;
     int64_t length = tensor->desc.shape.dim[1], left = 0, place = 0;
-    for (int64_t i = 0; i < count_of(tensor); i++) {
+    for (int64_t i = 0, count = count_of(tensor); i < count; i++) {
         if (i % length == 0 || left == 0) {
             left = 1 + (int64_t)tr__draw_below((uint64_t)longest, (uint64_t)i, SEED,
                                                stream);
