@@ -1,8 +1,9 @@
 // Fibers: each thread of a block has a stack, and gives way where it waits. A fiber
-// begins by ucontext; from then on setjmp switches, which makes no system call.
+// begins by ucontext and lasts: it runs a thread of each block in turn. From then on
+// the compiler's own jumps switch, which make no system call and save no more than they
+// must.
 #include <cstdio>
 #include <cstdlib>
-#include <setjmp.h>
 #include <stdint.h>
 #include <ucontext.h>
 
@@ -12,12 +13,21 @@
 
 #include "cuda/shim.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 namespace shim {
 dim3 thread, block, threads, blocks;
 }
 
 namespace {
-enum { THREADS_MAX = 1024, STACK = 1 << 16, LANES = 32 };
+#if defined(__SANITIZE_ADDRESS__)
+enum { STACK = 1 << 18 }; // its frames are wider
+#else
+enum { STACK = 1 << 16 };
+#endif
+enum { THREADS_MAX = 1024, LANES = 32 };
 enum { SHARED_MOST = 99 << 10 }; // of compute capability 8.6, the least of 8.0 to 9.0
 
 // Into shared memory; of the group that its thread makes as number `group`.
@@ -29,24 +39,27 @@ struct copy {
     int group;
 };
 
-struct fiber {
-    ucontext_t begin;
-    jmp_buf at;
-    char *stack;
-    dim3 id;
-    bool begun, done;
-    std::vector<copy> copies; // that are under way
-    int groups;               // made
-};
-
 struct meeting {
     unsigned arrived, round;
 };
 
+typedef void *jump[5]; // as __builtin_setjmp asks
+
+struct fiber {
+    jump at;
+    void *frames; // AddressSanitizer's
+    char *stack;
+    dim3 id;
+    bool done;
+    const meeting *awaited;   // NULL: it waits for no one
+    unsigned round;           // that it waits to be over
+    std::vector<copy> copies; // that are under way
+    int groups;               // made
+};
+
 fiber fibers[THREADS_MAX];
-fiber *now;       // NULL: threads run one after the other
-ucontext_t ended; // where no fiber goes
-jmp_buf home;
+fiber *now; // NULL: threads run one after the other
+jump home;
 unsigned count, finished;
 meeting of_block, of_warp[THREADS_MAX / LANES];
 shim::gift given[2][THREADS_MAX]; // by turns
@@ -60,27 +73,119 @@ void fail(const char *why) {
     abort();
 }
 
-void give_way() {
-    if (_setjmp(now->at) == 0) {
-        _longjmp(home, 1);
+// ---- switches, of which AddressSanitizer must know
+
+// It would clean the stack that is left, as before a call that does not come back, when
+// it takes the next one for the one in use.
+#define SWITCHES __attribute__((noinline, no_sanitize_address))
+
+#if defined(__SANITIZE_ADDRESS__)
+void *home_frames;
+const void *home_stack;
+size_t home_bytes;
+
+void leave_home(const fiber *to) {
+    __sanitizer_start_switch_fiber(&home_frames, to->stack, STACK);
+}
+
+void come_home() {
+    __sanitizer_finish_switch_fiber(home_frames, NULL, NULL);
+}
+
+void leave(fiber *from) {
+    __sanitizer_start_switch_fiber(&from->frames, home_stack, home_bytes);
+}
+
+void come(const fiber *to) {
+    __sanitizer_finish_switch_fiber(to->frames, &home_stack, &home_bytes);
+}
+#else
+void leave_home(const fiber *) {
+}
+
+void come_home() {
+}
+
+void leave(fiber *) {
+}
+
+void come(const fiber *) {
+}
+#endif
+
+// From a function of its own: in one that has a target itself the compiler takes that
+// one for out of reach.
+SWITCHES void go_to(jump target) {
+    __builtin_longjmp(target, 1);
+}
+
+SWITCHES void give_way() {
+    if (__builtin_setjmp(now->at) == 0) {
+        leave(now);
+        go_to(home);
+    }
+    come(now);
+}
+
+// Threads of every block, one after the other.
+SWITCHES void entry() {
+    come(now);
+    for (;;) {
+        body(closure);
+        now->done = true;
+        finished++;
+        give_way();
     }
 }
+
+SWITCHES void begin(fiber *f) {
+    ucontext_t context;
+    f->stack = (char *)malloc(STACK);
+    if (!f->stack || getcontext(&context) != 0) {
+        fail("no memory");
+    }
+    context.uc_stack.ss_sp = f->stack;
+    context.uc_stack.ss_size = STACK;
+    context.uc_link = NULL;
+    makecontext(&context, entry, 0);
+    leave_home(f);
+    setcontext(&context);
+    fail("a fiber cannot begin");
+}
+
+// Until it waits or ends.
+SWITCHES void go_on(fiber *f) {
+    now = f;
+    shim::thread = f->id;
+    if (__builtin_setjmp(home) == 0) {
+        if (!f->stack) {
+            begin(f);
+        }
+        leave_home(f);
+        go_to(f->at);
+    }
+    come_home();
+}
+
+// ---- meetings
 
 void meet(meeting *m, unsigned all) {
     if (!now) {
         fail("a thread waits for others in a kernel whose threads do not meet");
     }
-    unsigned round = m->round;
     if (++m->arrived == all) {
         m->arrived = 0;
         m->round++;
+        return;
     }
-    while (m->round == round) {
-        if (finished > 0 && all == count) {
-            fail("a thread waits at a barrier that others do not reach");
-        }
-        give_way();
-    }
+    now->awaited = m;
+    now->round = m->round;
+    give_way();
+    now->awaited = NULL;
+}
+
+bool waits(const fiber *f) {
+    return f->awaited && f->awaited->round == f->round;
 }
 
 unsigned index() {
@@ -91,42 +196,6 @@ unsigned index() {
 dim3 id_of(unsigned i) {
     dim3 t = shim::threads;
     return dim3(i % t.x, i / t.x % t.y, i / (t.x * t.y));
-}
-
-void entry() {
-    body(closure);
-    now->done = true;
-    finished++;
-    _longjmp(home, 1);
-}
-
-void begin_fibers() {
-    for (unsigned i = 0; i < count; i++) {
-        fiber *f = &fibers[i];
-        f->stack = f->stack ? f->stack : (char *)malloc(STACK);
-        f->id = id_of(i);
-        f->begun = f->done = false;
-        f->copies.clear();
-        f->groups = 0;
-        getcontext(&f->begin);
-        f->begin.uc_stack.ss_sp = f->stack;
-        f->begin.uc_stack.ss_size = STACK;
-        f->begin.uc_link = NULL;
-        makecontext(&f->begin, entry, 0);
-    }
-}
-
-// Until it waits or ends.
-void go_on(fiber *f) {
-    now = f;
-    shim::thread = f->id;
-    if (_setjmp(home) == 0) {
-        if (f->begun) {
-            _longjmp(f->at, 1);
-        }
-        f->begun = true;
-        swapcontext(&ended, &f->begin);
-    }
 }
 
 // What was in it before another block is no number.
@@ -152,13 +221,23 @@ void run_fibers() {
     for (meeting &m : of_warp) {
         m = meeting();
     }
-    begin_fibers();
+    for (unsigned i = 0; i < count; i++) {
+        fibers[i].id = id_of(i);
+        fibers[i].done = false;
+        fibers[i].copies.clear();
+        fibers[i].groups = 0;
+    }
     while (finished < count) {
+        bool went = false;
         for (unsigned n = 0; n < count; n++) {
             fiber *f = &fibers[down ? count - 1 - n : n];
-            if (!f->done) {
+            if (!f->done && !waits(f)) {
                 go_on(f);
+                went = true;
             }
+        }
+        if (!went) {
+            fail("a thread waits at a barrier that others do not reach");
         }
     }
     now = NULL;

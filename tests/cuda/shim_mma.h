@@ -32,13 +32,18 @@ void multiply(float *c, const uint32_t *a, const uint32_t *b) {
         mine.b[i] = WIDE((uint16_t)(b[i / 2] >> 16 * (i % 2)));
     }
     const gift *all = gather(&mine, sizeof mine);
-    int row = lane() / 4, column = lane() % 4 * 2;
-    for (int i = 0; i < 4; i++) {
-        for (int k = 0; k < 16; k++) {
-            const gift *of_a = &all[row * 4 + k % 8 / 2];
-            const gift *of_b = &all[(column + i % 2) * 4 + k % 8 / 2];
-            c[i] += factor(of_a, k / 8 * 4 + i / 2 * 2 + k % 2) *
-                    factor(of_b, 8 + k / 8 * 2 + k % 2);
+    const gift *of_a = all + lane() / 4 * 4, *of_b = all + lane() % 4 * 8;
+    float rows[2][16], columns[2][16]; // of A, and of B
+    for (int k = 0; k < 16; k++) {
+        int of = k % 8 / 2;
+        for (int i = 0; i < 2; i++) {
+            rows[i][k] = factor(of_a + of, k / 8 * 4 + i * 2 + k % 2);
+            columns[i][k] = factor(of_b + i * 4 + of, 8 + k / 8 * 2 + k % 2);
+        }
+    }
+    for (int k = 0; k < 16; k++) {
+        for (int i = 0; i < 4; i++) {
+            c[i] += rows[i / 2][k] * columns[i % 2][k];
         }
     }
 }

@@ -1,3 +1,4 @@
+// Labels: slow
 // Offload on the CUDA backend, on a device of the host's memory and threads:
 // parameters, gradients, states and boundaries on the host or on NVMe.
 #include "cuda/trained.h"

@@ -1,3 +1,4 @@
+// Labels: slow
 // Training on the CUDA backend, on a device of the host's memory and threads: as on the
 // CPU, whatever the pace of its streams.
 #include "cuda/trained.h"
