@@ -123,11 +123,11 @@ tr_status tr_diff_print_json(const tr_diff *diff, FILE *to, tr_error *err) {
         return tr_fail(err, TR_MEMORY, "no memory to write JSON");
     }
     json_t *root = json_pack(
-        "{s:s, s:s, s:b, s:b, s:b, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "a",
-        diff->a, "b", diff->b, "identical", diff->identical, "optimizer_compared",
-        diff->optimizer_a && diff->optimizer_b, "state_compared",
-        diff->checkpoint_a && diff->checkpoint_b, "state", states_json(diff),
-        "tensor_count", (json_int_t)diff->count, "different_tensors",
+        "{s:o, s:o, s:b, s:b, s:b, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "a",
+        tr__json_path(diff->a), "b", tr__json_path(diff->b), "identical",
+        diff->identical, "optimizer_compared", diff->optimizer_a && diff->optimizer_b,
+        "state_compared", diff->checkpoint_a && diff->checkpoint_b, "state",
+        states_json(diff), "tensor_count", (json_int_t)diff->count, "different_tensors",
         (json_int_t)diff->different_tensors, "elements", (json_int_t)diff->elements,
         "different", (json_int_t)diff->different, "not_finite",
         (json_int_t)diff->not_finite, "max_abs", tr__json_double(diff->max_abs),

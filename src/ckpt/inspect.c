@@ -173,9 +173,10 @@ tr_status tr_inspection_print_json(const tr_inspection *inspection, FILE *to,
                                    tr_error *err) {
     const tr_checkpoint *checkpoint = inspection->checkpoint;
     json_t *metadata = (json_t *)tr__tensor_set_metadata(inspection->weights);
-    json_t *root = json_pack("{s:s, s:s, s:o, s:O*}", "path", inspection->path, "kind",
-                             checkpoint ? "checkpoint" : "weights", "model",
-                             set_json(inspection->weights), "metadata", metadata);
+    json_t *root =
+        json_pack("{s:o, s:s, s:o, s:O*}", "path", tr__json_path(inspection->path),
+                  "kind", checkpoint ? "checkpoint" : "weights", "model",
+                  set_json(inspection->weights), "metadata", metadata);
     int failed = !root;
     if (checkpoint) {
         failed |=

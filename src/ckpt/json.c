@@ -25,6 +25,43 @@ tr_status tr__json_parse(const char *path, const char *text, size_t bytes, json_
     return TR_OK;
 }
 
+// The bytes of the character that begins there, by table 3-7 of the Unicode standard;
+// 0: none does.
+static size_t character_bytes(const unsigned char *at) {
+    size_t bytes = at[0] < 0x80    ? 1
+                   : at[0] < 0xc2  ? 0
+                   : at[0] < 0xe0  ? 2
+                   : at[0] < 0xf0  ? 3
+                   : at[0] <= 0xf4 ? 4
+                                   : 0;
+    unsigned char least = at[0] == 0xe0 ? 0xa0 : at[0] == 0xf0 ? 0x90 : 0x80;
+    unsigned char most = at[0] == 0xed ? 0x9f : at[0] == 0xf4 ? 0x8f : 0xbf;
+    for (size_t i = 1; i < bytes; i++) { // a zero byte ends the loop
+        if (at[i] < least || at[i] > most) {
+            return 0;
+        }
+        least = 0x80;
+        most = 0xbf;
+    }
+    return bytes;
+}
+
+json_t *tr__json_path(const char *path) {
+    static const char replacement[] = "\xef\xbf\xbd";
+    const unsigned char *at = (const unsigned char *)path;
+    size_t used = 0;
+    char *text = tr__calloc(3 * strlen(path) + 1, 1);
+    while (text && *at) {
+        size_t bytes = character_bytes(at);
+        memcpy(text + used, bytes ? (const char *)at : replacement, bytes ? bytes : 3);
+        used += bytes ? bytes : 3;
+        at += bytes ? bytes : 1;
+    }
+    json_t *value = text ? json_string(text) : NULL;
+    tr__free(text);
+    return value;
+}
+
 json_t *tr__json_double(double value) {
     if (isnan(value)) {
         return json_string("nan");

@@ -27,6 +27,10 @@ bool tr__json_get_u64(const json_t *value, uint64_t *out);
 json_t *tr__json_hash(uint64_t hash);
 bool tr__json_get_hash(const json_t *value, uint64_t *out);
 
+// A path, whose bytes may be any: those that are no UTF-8 become U+FFFD. NULL: no
+// memory.
+json_t *tr__json_path(const char *path);
+
 // The text of `root`, put into a buffer of its size: where jansson's own cannot grow,
 // json_dumps leaves something out. Freed with tr__free; NULL: no memory.
 char *tr__json_text(const json_t *root, size_t flags);

@@ -114,10 +114,10 @@ static tr_status print_json(const char *path, const tr_survey *s, int64_t positi
     json_t *inner = s->kind == TR_SURVEY_BYTES ? bytes_json(s, positions)
                     : s->kind == TR_SURVEY_CSV ? csv_json(s)
                                                : npy_json(s);
-    json_t *root =
-        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "path", path, "kind", "dataset",
-                  "files", (json_int_t)s->files, "bytes", (json_int_t)s->bytes,
-                  "hidden", (json_int_t)s->hidden, "binary", (json_int_t)s->binary);
+    json_t *root = json_pack(
+        "{s:o, s:s, s:I, s:I, s:I, s:I}", "path", tr__json_path(path), "kind",
+        "dataset", "files", (json_int_t)s->files, "bytes", (json_int_t)s->bytes,
+        "hidden", (json_int_t)s->hidden, "binary", (json_int_t)s->binary);
     if (!root || !inner || json_object_update(root, inner) != 0) {
         json_decref(root);
         root = NULL;

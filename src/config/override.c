@@ -80,8 +80,9 @@ static tr_status make_text(const tr_config_override *override, const char *text,
         return fail_memory(err);
     }
     json_decref(unchecked);
-    return tr_fail(err, TR_USAGE, "%s: the value is not valid UTF-8",
-                   origin_words(override));
+    return tr_fail(err, TR_USAGE, "%s%s%s: the value is not valid UTF-8",
+                   origin_words(override), override->key ? ": " : "",
+                   override->key ? override->key : "");
 }
 
 // Is `value` text that only looks like something else, for a key that takes text?

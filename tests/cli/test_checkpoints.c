@@ -388,6 +388,31 @@ static void test_hostile_names(void **state) {
     }
 }
 
+// A path may be of any bytes; JSON is of UTF-8.
+static void test_paths_in_json(void **state) {
+    static const char *const paths[][2] = {
+        {"a\xff\xc3\xa4.safetensors", "a\xef\xbf\xbd\xc3\xa4.safetensors"},
+        {"b\xe0\x80\xf4\x90", "b\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+        {"c\xf0\x9f\x98\x80\xed\xa0\x80\xc3",
+         "c\xf0\x9f\x98\x80\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+    };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        write_named(state, paths[i][0], "w");
+        json_t *is = succeed_json(state, LIST("inspect", paths[i][0], "--json"));
+        assert_string_equal(json_string_value(json_object_get(is, "path")),
+                            paths[i][1]);
+        json_decref(is);
+        is = succeed_json(state, LIST("diff", paths[i][0], paths[i][0], "--json"));
+        assert_string_equal(json_string_value(json_object_get(is, "b")), paths[i][1]);
+        json_decref(is);
+    }
+    file_text(state, "d\xff", "text");
+    json_t *is = succeed_json(state, LIST("inspect", "d\xff", "--json"));
+    assert_string_equal(json_string_value(json_object_get(is, "path")),
+                        "d\xef\xbf\xbd");
+    json_decref(is);
+}
+
 // The same of what a run, an evaluation and a plot say, on both streams.
 static void test_hostile_folders(void **state) {
     static const char out[] = "o\xc2\x9b"
@@ -426,6 +451,6 @@ int main(void) {
         TEST(test_minutes),          TEST(test_before_a_larger_batch),
         TEST(test_before_the_end),   TEST(test_best),
         TEST(test_hostile_folders),  TEST(test_hostile_names),
-        TEST(test_weights_alone)};
+        TEST(test_weights_alone),    TEST(test_paths_in_json)};
     return cmocka_run_group_tests_name("checkpoints", tests, NULL, NULL);
 }
