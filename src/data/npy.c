@@ -260,8 +260,9 @@ static tr_status identify(const arrays *self, const tr_data_options *options,
                               {self->labels.path, self->labels.array.count}};
     tr_file_entry sizes[] = {{self->features.path, file_bytes(&self->features)},
                              {self->labels.path, file_bytes(&self->labels)}};
-    tr_file_list counted = {.entry = counts, .count = 2, .capacity = 2};
-    tr_file_list sized = {.entry = sizes, .count = 2, .capacity = 2};
+    size_t files = self->labels.file < 0 ? 1 : 2;
+    tr_file_list counted = {.entry = counts, .count = files, .capacity = 2};
+    tr_file_list sized = {.entry = sizes, .count = files, .capacity = 2};
     uint64_t hash = tr__hash_text("npy");
     *names = hash_reading(self, tr__file_list_names(&counted, hash));
     tr_status status =

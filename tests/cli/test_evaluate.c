@@ -154,6 +154,19 @@ static void test_predict(void **state) {
     json_decref(result);
 }
 
+// Features alone, of npy too.
+static void test_predict_npy(void **state) {
+    bad_sample_run(state, -1);
+    free(succeed(state, LIST("train", "run.json")));
+    char *bare = succeed(state, LIST("predict", "out", "--data", "x.npy"));
+    char *labelled = succeed(
+        state, LIST("predict", "out", "--data", "x.npy", "--set", "data.labels=y.npy"));
+    assert_string_equal(bare, labelled);
+    assert_says(bare, "\n39,");
+    free(labelled);
+    free(bare);
+}
+
 // What the run file says of the format of its own data does not hold for another.
 static void test_other_format(void **state) {
     static const char head[] = "a,b,c,d,e,f,y\n";
@@ -347,7 +360,7 @@ int main(void) {
         TEST(test_predict),          TEST(test_refusals),
         TEST(test_compare),          TEST(test_plan),
         TEST(test_not_finite),       TEST(test_other_format),
-        TEST(test_text_as_ids),
+        TEST(test_text_as_ids),      TEST(test_predict_npy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
