@@ -25,6 +25,7 @@ static const struct {
     {{2, {17, 9}}, 4099, TR_WEIGHT_OUT_IN, 0, true, 0},
     {{3, {2, 65, 63}}, 257, TR_WEIGHT_IN_OUT, 65, true, 0},
     {{2, {9, 24}}, 264, TR_WEIGHT_OUT_IN, 4, true, 0},
+    {{2, {3, 4}}, 6200, TR_WEIGHT_OUT_IN, 0, false, 0},
     {{3, {2, 257, 64}}, 1031, TR_WEIGHT_OUT_IN, 257, false, 0},
 };
 

@@ -89,8 +89,7 @@ static __device__ inline tr_cuda_row_softmax tr_cuda_row_read(const float *row,
 
 // The block writes a row's gradients over its logits, which are f32: from where the row
 // begins, a T for each. gradient(v, logit): that of logit v. What a turn writes lies
-// over logits of its own turn and of turns before it: only in the first turn can that
-// be logits which another thread still has to read.
+// over logits of its own turn and of turns before it, which all threads have read.
 template <class T, class F>
 static __device__ inline void tr_cuda_row_put(float *row, int64_t width,
                                               const F &gradient) {
@@ -102,9 +101,7 @@ static __device__ inline void tr_cuda_row_put(float *row, int64_t width,
             x = tr_cuda_row_get(row, v, width);
             x = tr_cuda_apply<TR_CUDA_VECTOR>(gradient, v, x);
         }
-        if (start == 0) {
-            __syncthreads();
-        }
+        __syncthreads();
         if (v < width) {
             tr_cuda_store<TR_CUDA_VECTOR>((T *)row + v, x, false, true);
         }
