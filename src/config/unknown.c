@@ -114,9 +114,12 @@ tr_status tr__config_misplaced(const tr_config *config, const char *path,
     const char *dot = strrchr(path, '.'), *name = dot ? dot + 1 : path;
     snprintf(prefix, sizeof prefix, "%.*s", (int)(name - path), path);
     tr__config_where(config, path, where, sizeof where);
-    tr_status status = suggest(config, prefix, name, words, sizeof words, err);
-    if (status != TR_OK) {
-        return status;
+    if (tr__config_path_origin(config, path) == TR_ORIGIN_COMMAND) { // no key was spelt
+        snprintf(words, sizeof words,
+                 "; set another (--set %s=...), or leave the option out",
+                 key->where_key);
+    } else if (suggest(config, prefix, name, words, sizeof words, err) != TR_OK) {
+        return TR_MEMORY;
     }
     const tr_entry *entry = tr__config_entry(config, key->where_key);
     const json_t *type = entry ? tr__entry_value(entry) : NULL;

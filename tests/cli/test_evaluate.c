@@ -187,6 +187,8 @@ static void test_other_format(void **state) {
                                               "--set", "data.format=csv", "--json"));
     assert_true(number_in(result, "samples") == 5);
     json_decref(result);
+    fail_with(state, NULL, LIST("evaluate", "out", "--data", "six.csv"), 2,
+              LIST("data.format is \"random\"", "--set data.format=..."));
     fail_with(state, NULL,
               LIST("evaluate", "out", "--data", "six.csv", "--format", "csv", "--set",
                    "data.samples=5"),
