@@ -34,11 +34,11 @@ const char *tr__records_kind(tr_record_kind kind) {
 }
 
 static bool has_completion(tr_record_kind kind) {
-    return kind == TR_STATISTICS_COMPLETION || kind == TR_STATISTICS_CHAT_COMPLETION;
+    return kind == TR_RECORD_COMPLETION || kind == TR_RECORD_CHAT_COMPLETION;
 }
 
 static bool is_chat(tr_record_kind kind) {
-    return kind == TR_STATISTICS_CHAT || kind == TR_STATISTICS_CHAT_COMPLETION;
+    return kind == TR_RECORD_CHAT || kind == TR_RECORD_CHAT_COMPLETION;
 }
 
 const char *tr__records_loss(const tr_records *r) {
@@ -72,7 +72,7 @@ static tr_status find_kind(const tr_records *r, const json_t *record,
     const json_t *completion = member(record, f->completion);
     if (prompt && completion) {
         bool messages = json_is_array(prompt);
-        *kind = messages ? TR_STATISTICS_CHAT_COMPLETION : TR_STATISTICS_COMPLETION;
+        *kind = messages ? TR_RECORD_CHAT_COMPLETION : TR_RECORD_COMPLETION;
         return (messages ? json_is_array(completion)
                          : json_is_string(prompt) && json_is_string(completion))
                    ? TR_OK
@@ -83,7 +83,7 @@ static tr_status find_kind(const tr_records *r, const json_t *record,
     }
     const json_t *messages = member(record, f->messages);
     const json_t *text = member(record, f->text);
-    *kind = messages ? TR_STATISTICS_CHAT : TR_STATISTICS_TEXT;
+    *kind = messages ? TR_RECORD_CHAT : TR_RECORD_TEXT;
     if (messages && !json_is_array(messages)) {
         return tr_fail(err, TR_DATA, "\"%.60s\" is not a list of messages",
                        f->messages);
@@ -125,7 +125,7 @@ static tr_status settle_kind(tr_records *r, const json_t *record, tr_error *err)
     if (status != TR_OK) {
         return status;
     }
-    if (r->kind == TR_STATISTICS_NONE) {
+    if (r->kind == TR_RECORD_NONE) {
         r->kind = kind;
         return check_loss(r, err);
     }
@@ -375,12 +375,12 @@ tr_status tr__record_encode(tr_records *r, const json_t *record, tr_error *err) 
         return status;
     }
     switch (r->kind) {
-    case TR_STATISTICS_TEXT:
+    case TR_RECORD_TEXT:
         return encode_text(r, json_object_get(record, f->text), err);
-    case TR_STATISTICS_COMPLETION:
+    case TR_RECORD_COMPLETION:
         return encode_completion(r, json_object_get(record, f->prompt),
                                  json_object_get(record, f->completion), err);
-    case TR_STATISTICS_CHAT:
+    case TR_RECORD_CHAT:
         return encode_chat(r, json_object_get(record, f->messages), record, err);
     default:
         return encode_chat_completion(r, json_object_get(record, f->prompt),

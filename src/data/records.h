@@ -20,11 +20,11 @@ typedef enum tr_loss_on {
 } tr_loss_on;
 
 typedef enum tr_record_kind {
-    TR_STATISTICS_NONE, // not known yet
-    TR_STATISTICS_TEXT,
-    TR_STATISTICS_COMPLETION,
-    TR_STATISTICS_CHAT,
-    TR_STATISTICS_CHAT_COMPLETION, // prompt and completion are messages
+    TR_RECORD_NONE, // not known yet
+    TR_RECORD_TEXT,
+    TR_RECORD_COMPLETION,
+    TR_RECORD_CHAT,
+    TR_RECORD_CHAT_COMPLETION, // prompt and completion are messages
 } tr_record_kind;
 
 typedef struct tr_records {
