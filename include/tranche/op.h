@@ -78,9 +78,10 @@ typedef struct tr_launch {
 
 typedef struct tr_cost {
     double flops;
-    double bytes;   // read and written, each operand once
-    double prepare; // bytes read and written before the arithmetic begins
-    double pack;    // the same, where the launch has to write what is packed
+    double bytes;    // read and written, each operand once
+    double prepare;  // bytes read and written before the arithmetic begins
+    double pack;     // the same, where the launch has to write what is packed
+    double launches; // of the device's own, beside one
 } tr_cost;
 
 // One implementation of one op on one backend. Every function but `launch` and

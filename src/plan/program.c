@@ -146,6 +146,7 @@ static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *cal
         d->program->cost.bytes += cost.bytes;
         d->program->cost.prepare += cost.prepare;
         d->program->cost.pack += cost.pack;
+        d->program->cost.launches += cost.launches;
     }
     d->program->count++;
     return TR_OK;

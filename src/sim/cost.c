@@ -98,7 +98,7 @@ double tr__kernel_seconds(const tr_share *share, const tr_instruction *instructi
     if (rated && more >= 0) {
         return m->launch + more + seconds;
     }
-    return m->launch + fmax(more, 0) +
+    return m->launch * (1 + cost.launches) + fmax(more, 0) +
            memory_seconds(share, (touched){0, cost.prepare}) +
            fmax(seconds, memory_seconds(share, touched_by(instruction, cost.bytes)));
 }

@@ -204,6 +204,35 @@ static void test_fp8(void **state) {
     tr_model_destroy(model);
 }
 
+// On a GPU the scale of what passes is cleared, found and used by launches of their
+// own.
+static void test_launches(void **state) {
+    (void)state;
+    tr_model *model = test_model_wide_gpt2();
+    tr_plan_request request = test_request(model, 2, 2); // weights' codes are kept
+    request.backend = TR_BACKEND_CUDA;
+    request.level_limit = 100; // the best there are
+    request.compute = TR_BF16;
+    request.fp8.enabled = true;
+    tr_plan *plan = test_plan(&request);
+    tr_machine *m =
+        test_machine("{\"name\": \"m\", \"ranks_per_node\": 1, \"compute\": "
+                     "{\"flops\": 1e30, \"bytes\": 1e30, \"launch\": 1}}");
+    tr_share one = tr__machine_share(m, 1, 1 << 20);
+    const tr_program *program = plan->units[1].program->forward;
+    int products = 0;
+    for (size_t i = 0; i < program->count; i++) {
+        const tr_instruction *at = &program->instructions[i];
+        bool product = strcmp(at->kernel->name, "linear_fp8.cuda") == 0;
+        assert_near(tr__kernel_seconds(&one, at), product ? 1 + 3 : 1, 1e-9);
+        products += product;
+    }
+    assert_true(products > 0);
+    tr_machine_close(m);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
 // What is packed of the weight takes the first micro-batch's time alone.
 static void test_packed(void **state) {
     (void)state;
@@ -254,7 +283,8 @@ int main(void) {
         cmocka_unit_test(test_wrong_files), cmocka_unit_test(test_no_file),
         cmocka_unit_test(test_values),      cmocka_unit_test(test_printed),
         cmocka_unit_test(test_roofline),    cmocka_unit_test(test_fp8),
-        cmocka_unit_test(test_packed),      cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_launches),    cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_examples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,7 +199,7 @@ static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
 }
 
 // Each factor is read twice, and its codes are written, before the product begins; of
-// what is kept, only once.
+// what is kept, only once. Its scale is cleared before: three launches.
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     tr_linear_dims d = dims_of(desc);
     tr__linear_cost(desc, d, out);
@@ -208,6 +208,7 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
             2 * (double)tr_tensor_bytes(desc->in[i]) +
             (double)tr__fp8_factor_count(desc, i);
     }
+    out->launches = 3 * tr__fp8_factors_passing(desc);
 }
 
 static const tr_kernel product = {.name = "linear_fp8.cuda",
