@@ -10,7 +10,7 @@ tr_status tr__label_check(int64_t label, int64_t classes, const char *path,
     return tr_fail(
         err, TR_DATA,
         "%s: label %lld at position %lld is not in [0, %lld), nor %d for none; "
-        "correct it, or give the model more outputs",
+        "correct it, or raise data.classes and the model's outputs",
         path, (long long)label, (long long)position, (long long)bound, TR_NO_TARGET);
 }
 

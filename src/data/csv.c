@@ -52,8 +52,8 @@ static tr_status parse_label(const csv_parser *parser, const tr_csv_record *reco
     if (number != TR_NO_TARGET && !(number >= 0 && number < bound)) {
         char why[160];
         snprintf(why, sizeof why,
-                 "is no label in [0, %.0f), nor %d for none; correct it, or give the "
-                 "model more outputs",
+                 "is no label in [0, %.0f), nor %d for none; correct it, or raise "
+                 "data.classes and the model's outputs",
                  bound, TR_NO_TARGET);
         return bad_field(parser, record, column, why, err);
     }

@@ -58,8 +58,9 @@ static tr_status read_fp8(tr_run *run, bool fp16, bool *bf16, tr_error *err) {
     if (said) {
         return tr_fail(err, TR_USAGE,
                        "fp8.enabled is true and %s.enabled is %s: around products in "
-                       "fp8 everything is bf16, so leave one of them out",
-                       said, fp16 ? "true" : "false");
+                       "fp8 everything is bf16; leave one of them out, or set "
+                       "%s.enabled to %s",
+                       said, fp16 ? "true" : "false", said, fp16 ? "false" : "true");
     }
     *bf16 = true;
     return tr__config_resolve_bool(run->config, "bf16.enabled", true, TR_ORIGIN_AUTO,
