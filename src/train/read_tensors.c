@@ -2,8 +2,10 @@
 
 #include "base/checked.h"
 #include "models/folder.h"
+#include "ops/operand.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *dst) {
     snprintf(dst, TR_TENSOR_NAME_MAX, "%s%s%s", plan->params[param].stored,
@@ -16,6 +18,17 @@ static bool same_shape(const tr_stored_tensor *stored, const tr_shape *shape) {
         same = stored->dim[d] == shape->dim[d];
     }
     return same;
+}
+
+// dst: [TR_SHAPE_TEXT]; returned.
+static const char *stored_text(const tr_stored_tensor *stored, char *dst) {
+    tr_shape shape = {.rank = stored->rank};
+    if (stored->rank > TR_RANK_MAX) {
+        snprintf(dst, TR_SHAPE_TEXT, "of %d dimensions", stored->rank);
+        return dst;
+    }
+    memcpy(shape.dim, stored->dim, sizeof shape.dim);
+    return tr__shape_text(shape, dst);
 }
 
 // A parameter's tensor as the files have it, and how many elements of it are read.
@@ -73,14 +86,14 @@ tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan
                            "another model or optimizer",
                            from->path, name);
         }
+        char stored_shape[TR_SHAPE_TEXT], model_shape[TR_SHAPE_TEXT];
         wanted w = wanted_of(from, plan->request.model, param);
         if (!same_shape(stored, &w.shape)) {
             return tr_fail(err, TR_IO,
-                           "%s: tensor %s (%lld elements) has another shape than in "
-                           "this run's model (%lld elements): it belongs to another "
-                           "model",
-                           from->path, name, (long long)stored->count,
-                           (long long)tr_shape_count(w.shape));
+                           "%s: tensor %s %s has another shape than in this run's "
+                           "model, %s: it belongs to another model",
+                           from->path, name, stored_text(stored, stored_shape),
+                           tr__shape_text(w.shape, model_shape));
         }
         tr_piece piece = tr__executor_held(executor, (int)i, state);
         tr_status status =

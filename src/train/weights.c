@@ -4,6 +4,8 @@
 #include "train/engine.h"
 #include "train/read_tensors.h"
 
+#include <string.h>
+
 // An element's value depends on where it lies in the tensor that files hold, not on who
 // draws it.
 static void draw_run(const tr_engine *engine, const tr_plan_param *param,
@@ -58,6 +60,59 @@ static tr_status draw_all(tr_engine *engine, tr_error *err) {
     return status;
 }
 
+// ---- tensors that a folder has and the model lacks
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+// What older versions of transformers saved beside the weights: masks and frequencies,
+// which follow from the config, and a head that is the embedding.
+static bool is_derived(const tr_stored_tensor *tensor) {
+    return ends_with(tensor->name, ".attn.bias") ||
+           ends_with(tensor->name, ".attn.masked_bias") ||
+           ends_with(tensor->name, "rotary_emb.inv_freq") ||
+           strcmp(tensor->name, "lm_head.weight") == 0;
+}
+
+static bool is_used(const tr_tensor_set *set, const tr_plan *plan,
+                    const tr_stored_tensor *tensor) {
+    bool used = false;
+    for (size_t i = 0; i < plan->param_count && !used; i++) {
+        used = tr__tensor_set_find_prefixed(set, plan->params[i].stored) == tensor;
+    }
+    for (size_t i = 0; i < plan->state_count && !used; i++) {
+        used = strcmp(plan->states[i].name, tensor->name) == 0;
+    }
+    return used;
+}
+
+// A config that names fewer layers than the files have loads without an error.
+static void warn_of_unused(const tr_engine *engine, const tr_tensor_set *set,
+                           const char *folder) {
+    const tr_plan *plan = engine->plan;
+    size_t count = tr__tensor_set_count(set), unused = 0;
+    const char *first = NULL;
+    if (count <= plan->param_count + plan->state_count) {
+        return; // all that the model needs has been found
+    }
+    for (size_t i = 0; i < count; i++) {
+        const tr_stored_tensor *tensor = tr__tensor_set_at(set, i);
+        if (!is_derived(tensor) && !is_used(set, plan, tensor)) {
+            first = first ? first : tensor->name;
+            unused++;
+        }
+    }
+    if (unused > 0) {
+        tr__warn(
+            tr__run_log(engine->run),
+            "%s: the model of its config.json does not use %zu of the %zu tensors; "
+            "the first is %s",
+            folder, unused, count, first);
+    }
+}
+
 // Of a vocabulary that has grown, the rows that the files have lie over drawn ones.
 static tr_status read_folder(tr_engine *engine, const char *folder, tr_error *err) {
     tr_tensor_set *set = NULL;
@@ -75,6 +130,9 @@ static tr_status read_folder(tr_engine *engine, const char *folder, tr_error *er
     }
     if (status == TR_OK) {
         status = tr__read_states(set, folder, engine->plan, engine->executor, err);
+    }
+    if (status == TR_OK) {
+        warn_of_unused(engine, set, folder);
     }
     tr__tensor_set_close(set);
     return status;

@@ -337,6 +337,40 @@ static void test_model_folder(void **state) {
               LIST("model/model.safetensors"));
 }
 
+// A folder "other": the weights of out's checkpoint, its config with one key changed.
+static void change_config(void *const *state, const char *key, int value) {
+    json_t *keys = file_json(state, "out/checkpoints/latest/config.json");
+    assert_int_equal(json_object_set_new(keys, key, json_integer(value)), 0);
+    char *text = json_dumps(keys, 0);
+    file_text(state, "other/config.json", text);
+    free(text);
+    json_decref(keys);
+}
+
+// A config that says another model than the files hold.
+static void test_other_config(void **state) {
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json", "--steps", "1")));
+    assert_int_equal(mkdir(file_path(state, "other"), 0777), 0);
+    assert_int_equal(symlink("../out/checkpoints/latest/model.safetensors",
+                             file_path(state, "other/model.safetensors")),
+                     0);
+    change_config(state, "n_layer", 1);
+    outcome o = run(state, LIST("train", "run.json", "--model", "other", "--out", "a"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.err, "does not use 12 of the 28 tensors");
+    assert_says(o.err, "the first is transformer.h.1.attn.c_attn.bias");
+    outcome_free(&o);
+    change_config(state, "n_layer", 2);
+    o = run(state, LIST("train", "run.json", "--model", "other", "--out", "b"));
+    assert_int_equal(o.status, 0);
+    assert_null(strstr(o.err, "does not use"));
+    outcome_free(&o);
+    change_config(state, "n_inner", 32);
+    fail_with(state, NULL, LIST("train", "run.json", "--model", "other", "--out", "c"),
+              5, LIST("mlp.c_fc.weight [16, 64]", "in this run's model, [16, 32]"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_unusable_out),
@@ -350,6 +384,7 @@ int main(void) {
         TEST(test_damaged_checkpoint),
         TEST(test_hostile_model),
         TEST(test_model_folder),
+        TEST(test_other_config),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
