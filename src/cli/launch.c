@@ -15,7 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS_MAX = 12, RANKS_TEXT = 32 };
+// Open MPI's launcher hangs, and ignores signals, where it is asked for a million
+// ranks.
+enum { WORDS_MAX = 12, RANKS_TEXT = 32, RANKS_MAX = 4096 };
 
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 enum { ENDS = sizeof ends / sizeof *ends };
@@ -139,6 +141,12 @@ int cli_launch(int64_t ranks, int argc, char **argv) {
     const char **words =
         tr__calloc((size_t)argc + WORDS_MAX, sizeof *words); // NULL at the end
     size_t used = 0;
+    if (ranks > RANKS_MAX) {
+        tr__free(words);
+        tr_fail(&err, TR_USAGE, "--ranks %lld: one machine takes at most %d ranks",
+                (long long)ranks, RANKS_MAX);
+        return cli_fail(&err);
+    }
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (!words || length <= 0) {
         tr__free(words);

@@ -39,6 +39,8 @@ static void test_error(void **state) {
               2, LIST("tranche: --set: sed: no such key; did you mean \"seed\"?"));
     fail_with(state, NULL, LIST("train", "run.json", "--ranks", "2", "--model", "gtp2"),
               2, LIST("the nearest name is \"gpt2\""));
+    fail_with(state, NULL, LIST("train", "run.json", "--ranks", "999999"), 2,
+              LIST("--ranks 999999: one machine takes at most 4096 ranks"));
 }
 
 // A signal comes to the ranks, which save; the status tells which one it was, but for
