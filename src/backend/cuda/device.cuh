@@ -27,10 +27,23 @@
 
 // Before a loop that nvcc has to unroll, so that its arrays are in registers.
 #ifdef __CUDACC__
-#define TR_CUDA_UNROLL _Pragma("unroll")
+#define TR_CUDA_UNROLL    _Pragma("unroll")
+#define TR_CUDA_NO_UNROLL _Pragma("unroll 1")
 #else
 #define TR_CUDA_UNROLL
+#define TR_CUDA_NO_UNROLL
 #endif
+
+// threadIdx.x, read again: what follows from it then has no registers elsewhere.
+static __device__ inline int tr_cuda_thread() {
+    int thread;
+#ifdef __CUDACC__
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+#else
+    thread = (int)threadIdx.x;
+#endif
+    return thread;
+}
 
 // The sum over a warp, in every lane.
 template <class T> static __device__ inline T tr_cuda_warp_sum(T x) {

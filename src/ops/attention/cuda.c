@@ -10,23 +10,25 @@ extern const tr_cuda_kernels tr__cuda_kernels_attention[];
 extern const tr_kernel tr__cuda_attention_cached;
 
 // The kernels of a pass, for f32, and for bf16 and f16 in pieces of 64 and of 128.
-#define PASS(name)                                                                     \
+#define PASS(name, TILES)                                                              \
     extern tr_cuda_function tr__cuda_function_##name##_f32,                            \
         tr__cuda_function_##name##_bf16_64, tr__cuda_function_##name##_bf16_128,       \
         tr__cuda_function_##name##_f16_64, tr__cuda_function_##name##_f16_128;         \
-    static const pass name = {{                                                        \
-        {&tr__cuda_function_##name##_f32, &tr__cuda_function_##name##_f32},            \
-        {&tr__cuda_function_##name##_bf16_64, &tr__cuda_function_##name##_bf16_128},   \
-        {&tr__cuda_function_##name##_f16_64, &tr__cuda_function_##name##_f16_128},     \
-    }};
+    static const pass name = {                                                         \
+        {{&tr__cuda_function_##name##_f32, &tr__cuda_function_##name##_f32},           \
+         {&tr__cuda_function_##name##_bf16_64, &tr__cuda_function_##name##_bf16_128},  \
+         {&tr__cuda_function_##name##_f16_64, &tr__cuda_function_##name##_f16_128}},   \
+        {TILES##_64, TILES##_128},                                                     \
+    };
 
 typedef struct pass {
     const tr_cuda_function *of[3][2];
+    int64_t tiles[2]; // of a block's rows, of 16 bits
 } pass;
 
-PASS(attend)
-PASS(attend_queries)
-PASS(attend_keys)
+PASS(attend, TR_CUDA_ATTEND_FORWARD)
+PASS(attend_queries, TR_CUDA_ATTEND_QUERIES)
+PASS(attend_keys, TR_CUDA_ATTEND_KEYS)
 extern tr_cuda_function tr__cuda_function_attend_delta;
 
 // What a description says of the queries, keys and values of a launch.
@@ -70,6 +72,7 @@ static tr_cuda_attention attention_of(const operands *o, const tr_launch *launch
         .window = (int32_t)s->window,
         .scale = (float)(1 / sqrt((double)s->depth)),
         .dropout = s->dropout,
+        .kept = tr__draw_open(launch->run, 0, s->draw_id, s->dropout).scale,
         .draw_id = s->draw_id,
         .whole = s->depth * (int64_t)tr_dtype_bytes(o->real) % 16 == 0,
         .down = (int32_t)tr__ceil_div(s->context, TR_DRAW_ROWS),
@@ -79,20 +82,23 @@ static tr_cuda_attention attention_of(const operands *o, const tr_launch *launch
     };
 }
 
-// Launches a pass of so many blocks for each of `heads` heads, which have, beside the
-// tiles that they go through two by two, `own` tiles of their rows, and `extra` bytes.
+// Launches a pass of as many blocks as its rows need, or of `parts` of their keys, for
+// each of `heads` heads. Blocks have, beside the tiles that they go through two by two,
+// `own` times their rows, and `extra` bytes.
 static void launch_pass(const pass *of, const operands *o, const tr_launch *launch,
-                        int64_t blocks, int64_t heads, int64_t own, int64_t extra,
-                        const void *args, size_t bytes) {
+                        int64_t queries, int64_t parts, int64_t heads, int64_t own,
+                        int64_t extra, const void *args, size_t bytes) {
     const tr_attention_sizes *s = &o->sizes;
     int64_t row = o->piece * (int64_t)tr_dtype_bytes(o->real);
-    int real = o->real == TR_F32 ? 0 : o->real == TR_BF16 ? 1 : 2;
+    int real = o->real == TR_F32 ? 0 : o->real == TR_BF16 ? 1 : 2, wide = o->piece > 64;
+    int64_t rows = TR_CUDA_ATTEND_ROWS * (real ? of->tiles[wide] : 1);
     tr_cuda_grid grid = {
-        .blocks = {blocks, heads * tr__ceil_div(s->depth, o->piece), s->batch},
+        .blocks = {parts > 1 ? parts : tr__ceil_div(queries, rows),
+                   heads * tr__ceil_div(s->depth, o->piece), s->batch},
         .threads = {TR_CUDA_ATTEND_THREADS, 1, 1},
-        .shared = own * TR_CUDA_ATTEND_ROWS * row + 4 * TR_CUDA_TILE_BYTES + extra,
+        .shared = own * rows * row + 4 * TR_CUDA_TILE_BYTES + extra,
     };
-    tr__cuda_launch(launch, of->of[real][o->piece > 64], grid, args, bytes);
+    tr__cuda_launch(launch, of->of[real][wide], grid, args, bytes);
 }
 
 // ---- forward
@@ -109,9 +115,8 @@ tr_cuda_attend_args tr__cuda_attend_args(const tr_op_desc *desc,
 void tr__cuda_attend(const tr_op_desc *desc, const tr_launch *launch,
                      const tr_cuda_attend_args *args) {
     operands o = operands_of(desc, 0);
-    int64_t blocks = tr__ceil_div(args->of.queries, TR_CUDA_ATTEND_ROWS);
-    launch_pass(&attend, &o, launch, args->parts > 1 ? args->parts : blocks,
-                args->of.heads, 1, 0, args, sizeof *args);
+    launch_pass(&attend, &o, launch, args->of.queries, args->parts, args->of.heads, 1,
+                0, args, sizeof *args);
 }
 
 static void launch_attention(const tr_op_desc *desc, void *state,
@@ -162,11 +167,10 @@ static void launch_backward(const tr_op_desc *desc, void *state,
         .dv = dqkv + s->values * bytes,
         .add = launch->accumulate & 1};
     launch_delta(&o, launch);
-    int64_t blocks = tr__ceil_div(s->context, TR_CUDA_ATTEND_ROWS);
-    launch_pass(&attend_queries, &o, launch, blocks, s->heads, 2, 0, &args,
+    launch_pass(&attend_queries, &o, launch, s->context, 1, s->heads, 2, 0, &args,
                 sizeof args);
-    launch_pass(&attend_keys, &o, launch, blocks, s->pairs, 2, 2 * 3 * rows * 4, &args,
-                sizeof args);
+    launch_pass(&attend_keys, &o, launch, s->context, 1, s->pairs, 2, 2 * 3 * rows * 4,
+                &args, sizeof args);
 }
 
 static size_t delta_bytes(const tr_op_desc *desc, const void *state) {

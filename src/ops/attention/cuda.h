@@ -5,9 +5,19 @@
 
 enum {
     TR_CUDA_ATTEND_THREADS = 128, // of a block: four warps
-    TR_CUDA_ATTEND_ROWS = 64,     // queries, or keys, of a block, 16 of each warp
+    TR_CUDA_ATTEND_ROWS = 64,     // of a block's tile, 16 of each warp
     TR_CUDA_JOIN_THREADS = 64,
     TR_CUDA_TILE_BYTES = 8192, // of a tile of the others, which it goes through
+};
+
+// Tiles of a block's own rows, of operands of 16 bits, by kernel and piece (f32: one).
+enum {
+    TR_CUDA_ATTEND_FORWARD_64 = 1,
+    TR_CUDA_ATTEND_FORWARD_128 = 1,
+    TR_CUDA_ATTEND_QUERIES_64 = 2,
+    TR_CUDA_ATTEND_QUERIES_128 = 1,
+    TR_CUDA_ATTEND_KEYS_64 = 2,
+    TR_CUDA_ATTEND_KEYS_128 = 1,
 };
 
 // Elements of a head that one block has in shared memory at a time: a wide one is taken
@@ -31,9 +41,9 @@ typedef struct tr_cuda_attention {
     int32_t queries, depth;
     int32_t heads, group; // heads of queries, and how many of them share keys
     int32_t position, advance, room;
-    int32_t window; // keys that a query sees at most, itself included
-    float scale;    // of q . k
-    float dropout;
+    int32_t window;      // keys that a query sees at most, itself included
+    float scale;         // of q . k
+    float dropout, kept; // probability; what kept elements are multiplied with
     uint32_t draw_id;
     int32_t whole;        // rows begin at multiples of 16 bytes
     int32_t down, across; // groups of draws of a head's probabilities

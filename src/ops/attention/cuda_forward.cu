@@ -10,8 +10,9 @@
 #include "ops/attention/cuda_pairs.cuh"
 
 namespace {
-template <class T, int PIECE> struct forward {
+template <class T, int PIECE, int TILES> struct forward {
     enum { KEYS = tr_tile_rows<T, PIECE>, N = KEYS / 8, M = PIECE / 8 };
+    enum { WARP_ROWS = 16 * TILES, ROWS = TR_CUDA_ATTEND_ROWS * TILES, R = 2 * TILES };
 
     const tr_cuda_attend_args &args;
     const tr_cuda_attention &a;
@@ -20,30 +21,29 @@ template <class T, int PIECE> struct forward {
     int part, first;   // of the tiles of keys; query
     int tile, end;     // the first tile of keys; positions that have keys
     int latest;        // of all queries' oldest keys
-    int oldest[2];     // of this lane's two queries
+    int oldest[R];     // of this lane's queries
 
-    // Of its two queries: the highest score so far, to base 2, and the sum of powers,
+    // Of its queries: the highest score so far, to base 2, and the sum of powers,
     // of this lane's keys alone.
-    float top[2], total[2];
-    float s[N][4], sum[M][4];
+    float top[R], total[R];
+    float s[TILES][N][4], sum[TILES][M][4];
 
     __device__ forward(const tr_cuda_attend_args &args_) : args(args_), a(args_.of) {
-        pieces = (a.depth + PIECE - 1) / PIECE;
+        pieces = tr_pieces<T, PIECE>(a);
         piece = blockIdx.y % pieces;
         h = tr_head_of(a, blockIdx.z, blockIdx.y / pieces);
         bool cut = args.parts > 1;
         part = cut ? blockIdx.x : 0;
-        first =
-            cut ? 0 : (int)(gridDim.x - 1 - blockIdx.x) * TR_ROWS; // long ones first
-        int last = (first + TR_ROWS < a.queries ? first + TR_ROWS : a.queries) - 1;
+        first = cut ? 0 : (int)(gridDim.x - 1 - blockIdx.x) * ROWS; // long ones first
+        int last = (first + ROWS < a.queries ? first + ROWS : a.queries) - 1;
         tile = tr_oldest(a, h.positions, first) / KEYS + part * args.tiles;
-        latest = tr_oldest(a, h.positions, first + TR_ROWS - 1);
+        latest = tr_oldest(a, h.positions, first + ROWS - 1);
         end = tr_position(a, last) + 1;
         if (cut && (tile + args.tiles) * KEYS < end) {
             end = (tile + args.tiles) * KEYS;
         }
         TR_CUDA_UNROLL
-        for (int r = 0; r < 2; r++) {
+        for (int r = 0; r < R; r++) {
             oldest[r] = tr_oldest(a, h.positions, first + row(r));
             top[r] = -INFINITY;
             total[r] = 0;
@@ -51,9 +51,9 @@ template <class T, int PIECE> struct forward {
         tr_clear(sum);
     }
 
-    // Of this lane's two, within the block.
+    // Of this lane's R, within the block.
     static __device__ int row(int r) {
-        return tr_warp_row() + tr_lane() / TR_QUAD + 8 * r;
+        return tr_warp_row<TILES>() + tr_lane() / TR_QUAD + 8 * r;
     }
 
     __device__ int stages() const {
@@ -66,7 +66,7 @@ template <class T, int PIECE> struct forward {
     }
 
     static __device__ T *keys(int stage) {
-        return queries() + (TR_ROWS + stage % 2 * 2 * KEYS) * PIECE;
+        return queries() + (ROWS + stage % 2 * 2 * KEYS) * PIECE;
     }
 
     static __device__ T *values(int stage) {
@@ -92,7 +92,7 @@ template <class T, int PIECE> struct forward {
     __device__ void fetch(int stage) const {
         int of = tr_remainder(piece + 1 + stage, pieces) * PIECE, k = key(stage);
         if (stage == 0 || pieces > 1) {
-            tr_fetch_tile<T, PIECE, TR_ROWS>(
+            tr_fetch_tile<T, PIECE, ROWS>(
                 queries(),
                 tr_rows_at<T>(a, a.q, h.sample, h.head, first, a.queries - first, of));
         }
@@ -104,17 +104,19 @@ template <class T, int PIECE> struct forward {
 
     // The scores of keys that a query does not see.
     __device__ void mask(int k) {
-        if (k >= latest && k + KEYS - 1 <= tr_position(a, first + tr_warp_row())) {
+        if (k >= latest &&
+            k + KEYS - 1 <= tr_position(a, first + tr_warp_row<TILES>())) {
             return;
         }
         TR_CUDA_UNROLL
         for (int n = 0; n < N; n++) {
             TR_CUDA_UNROLL
-            for (int i = 0; i < 4; i++) {
+            for (int i = 0; i < 4 * TILES; i++) {
                 int at = k + 8 * n + tr_lane() % TR_QUAD * 2 + i % 2;
                 bool seen =
                     at >= oldest[i / 2] && at <= tr_position(a, first + row(i / 2));
-                s[n][i] = seen ? s[n][i] : -INFINITY;
+                float *score = &s[i / 4][n][i % 4];
+                *score = seen ? *score : -INFINITY;
             }
         }
     }
@@ -133,10 +135,11 @@ template <class T, int PIECE> struct forward {
     // Of query r: the scores become powers of 2, below 1, and what was summed before
     // is scaled as they are.
     template <int r> __device__ void take(float scale) {
+        constexpr int t = r / 2, one = r % 2 * 2;
         float high = top[r];
         TR_CUDA_UNROLL
         for (int n = 0; n < N; n++) {
-            high = fmaxf(high, fmaxf(s[n][2 * r], s[n][2 * r + 1]) * scale);
+            high = fmaxf(high, fmaxf(s[t][n][one], s[t][n][one + 1]) * scale);
         }
         high = highest(high);
         float base = high == -INFINITY ? 0 : high; // it has seen no key
@@ -146,43 +149,51 @@ template <class T, int PIECE> struct forward {
         TR_CUDA_UNROLL
         for (int n = 0; n < N; n++) {
             TR_CUDA_UNROLL
-            for (int i = 2 * r; i < 2 * r + 2; i++) {
-                s[n][i] = tr_cuda_exp2(s[n][i] * scale - base);
-                total[r] += s[n][i];
+            for (int i = one; i < one + 2; i++) {
+                s[t][n][i] = tr_cuda_exp2(s[t][n][i] * scale - base);
+                total[r] += s[t][n][i];
             }
         }
         TR_CUDA_UNROLL
         for (int m = 0; m < M; m++) {
-            sum[m][2 * r] *= shrink;
-            sum[m][2 * r + 1] *= shrink;
+            sum[t][m][one] *= shrink;
+            sum[t][m][one + 1] *= shrink;
+        }
+    }
+
+    // All rows' from r on.
+    template <int r> __device__ void take_from(float scale) {
+        take<r>(scale);
+        if constexpr (r + 1 < R) {
+            take_from<r + 1>(scale);
         }
     }
 
     __device__ void drop(int k) {
         TR_CUDA_UNROLL
-        for (int n = 0; n < N; n += 2) {
-            uint32_t keeps =
-                tr_keeps_by_queries(a, h, first + tr_warp_row(), k + 8 * n);
+        for (int i = 0; i < TILES * N / 2; i++) { // two fragments
+            int t = i / (N / 2), n = i % (N / 2) * 2;
+            int query = first + tr_warp_row<TILES>() + 16 * t;
+            uint32_t keeps = tr_keeps_by_queries(a, h, query, k + 8 * n);
             TR_CUDA_UNROLL
-            for (int i = 0; i < 8; i++) {
-                s[n + i / 4][i % 4] *= tr_multiplier(h, keeps, i);
+            for (int e = 0; e < 8; e++) {
+                s[t][n + e / 4][e % 4] *= tr_multiplier(a, keeps, e);
             }
         }
     }
 
     __device__ void compute(int stage) {
-        if (first + tr_warp_row() >= a.queries) {
+        if (first + tr_warp_row<TILES>() >= a.queries) {
             return; // the whole warp has none
         }
         if (tr_remainder(stage, pieces) == 0) {
             tr_clear(s);
         }
-        tr_multiply_rows<T, PIECE>(s, queries(), tr_warp_row(), keys(stage));
+        tr_multiply_rows<T, PIECE>(s, queries(), tr_warp_row<TILES>(), keys(stage));
         if (is_last(stage)) {
             float scale = a.scale * TR_LOG2_E;
             mask(key(stage));
-            take<0>(scale);
-            take<1>(scale);
+            take_from<0>(scale);
             if (a.dropout > 0) {
                 drop(key(stage));
             }
@@ -191,7 +202,7 @@ template <class T, int PIECE> struct forward {
     }
 
     // What this part of the keys gives, for tr_cuda_attend_join.
-    __device__ void finish_part(const float (&all)[2]) const {
+    __device__ void finish_part(const float (&all)[R]) const {
         int64_t rows = ((h.sample * a.heads + h.head) * args.parts + part) * a.queries;
         tr_destination<float> to;
         to.first = args.sums + rows * a.depth + piece * PIECE;
@@ -200,8 +211,8 @@ template <class T, int PIECE> struct forward {
         to.columns = a.depth - piece * PIECE;
         to.whole = a.whole;
         to.add = false;
-        tr_put(to, sum, 1, 1);
-        for (int r = 0; piece == 0 && r < 2; r++) {
+        tr_put_scaled(to, sum, 1);
+        for (int r = 0; piece == 0 && r < R; r++) {
             if (tr_lane() % TR_QUAD == 0 && row(r) < a.queries) {
                 args.tops[2 * (rows + row(r))] = top[r];
                 args.tops[2 * (rows + row(r)) + 1] = all[r];
@@ -210,15 +221,19 @@ template <class T, int PIECE> struct forward {
     }
 
     __device__ void finish() const {
-        float all[2] = {together(total[0]), together(total[1])};
+        float all[R], inverse[R];
+        for (int r = 0; r < R; r++) {
+            all[r] = together(total[r]);
+            inverse[r] = 1 / all[r];
+        }
         if (args.parts > 1) {
             finish_part(all);
             return;
         }
         tr_put(tr_rows_to<T>(a, args.y, (void *)args.y.first, h.sample, h.head, first,
                              piece * PIECE, args.add_y),
-               sum, 1 / all[0], 1 / all[1]);
-        for (int r = 0; args.lse && piece == 0 && r < 2; r++) {
+               sum, inverse);
+        for (int r = 0; args.lse && piece == 0 && r < R; r++) {
             if (tr_lane() % TR_QUAD == 0 && first + row(r) < a.queries) {
                 float *to = args.lse + (h.sample * a.heads + h.head) * a.queries;
                 tr_cuda_put(to + first + row(r),
@@ -229,8 +244,9 @@ template <class T, int PIECE> struct forward {
     }
 };
 
-template <class T, int PIECE> __device__ void attend(const tr_cuda_attend_args &args) {
-    forward<T, PIECE> f(args);
+template <class T, int PIECE, int TILES>
+__device__ void attend(const tr_cuda_attend_args &args) {
+    forward<T, PIECE, TILES> f(args);
     tr_stages(
         f.stages(), f.pieces == 1, [&](int stage) { f.fetch(stage); },
         [&](int stage) { f.compute(stage); });
@@ -238,20 +254,20 @@ template <class T, int PIECE> __device__ void attend(const tr_cuda_attend_args &
 }
 } // namespace
 
-#define ENTRY(name, T, PIECE)                                                          \
+#define ENTRY(name, T, PIECE, TILES)                                                   \
     extern "C" __global__ void __launch_bounds__(TR_CUDA_ATTEND_THREADS, 2)            \
         name(tr_cuda_attend_args args) {                                               \
-        attend<T, PIECE>(args);                                                        \
+        attend<T, PIECE, TILES>(args);                                                 \
     }
 
 // blockIdx: 64 queries, or a part of the keys; head and piece of the depth; sample
-ENTRY(tr_cuda_attend_f32, float, 64)
+ENTRY(tr_cuda_attend_f32, float, 64, 1)
 TR_CUDA_KERNEL_MEETS(tr_cuda_attend_f32);
-ENTRY(tr_cuda_attend_bf16_64, tr_cuda_bf16, 64)
+ENTRY(tr_cuda_attend_bf16_64, tr_cuda_bf16, 64, TR_CUDA_ATTEND_FORWARD_64)
 TR_CUDA_KERNEL_MEETS(tr_cuda_attend_bf16_64);
-ENTRY(tr_cuda_attend_bf16_128, tr_cuda_bf16, 128)
+ENTRY(tr_cuda_attend_bf16_128, tr_cuda_bf16, 128, TR_CUDA_ATTEND_FORWARD_128)
 TR_CUDA_KERNEL_MEETS(tr_cuda_attend_bf16_128);
-ENTRY(tr_cuda_attend_f16_64, tr_cuda_f16, 64)
+ENTRY(tr_cuda_attend_f16_64, tr_cuda_f16, 64, TR_CUDA_ATTEND_FORWARD_64)
 TR_CUDA_KERNEL_MEETS(tr_cuda_attend_f16_64);
-ENTRY(tr_cuda_attend_f16_128, tr_cuda_f16, 128)
+ENTRY(tr_cuda_attend_f16_128, tr_cuda_f16, 128, TR_CUDA_ATTEND_FORWARD_128)
 TR_CUDA_KERNEL_MEETS(tr_cuda_attend_f16_128);

@@ -25,6 +25,16 @@ static __device__ inline tr_head tr_head_of(const tr_cuda_attention &a, int64_t 
     return h;
 }
 
+// A narrow head of 16 bits is one piece (tr__cuda_attend_piece).
+template <class T, int PIECE>
+constexpr bool tr_one_piece = sizeof(T) == 2 && PIECE == 64;
+
+// Of the depth.
+template <class T, int PIECE>
+static __device__ inline int tr_pieces(const tr_cuda_attention &a) {
+    return tr_one_piece<T, PIECE> ? 1 : (a.depth + PIECE - 1) / PIECE;
+}
+
 // `count` rows from `place` on, in columns from `column` on.
 template <class T>
 static __device__ inline tr_source<T>
@@ -114,8 +124,9 @@ tr_keeps_by_keys(const tr_cuda_attention &a, const tr_head &h, int query, int ke
     return tr_transpose<2, 1>(keeps);
 }
 
-static __device__ inline float tr_multiplier(const tr_head &h, uint32_t keeps, int i) {
-    return keeps >> i & 1 ? h.draw.scale : 0;
+static __device__ inline float tr_multiplier(const tr_cuda_attention &a, uint32_t keeps,
+                                             int i) {
+    return keeps >> i & 1 ? a.kept : 0;
 }
 
 #endif
