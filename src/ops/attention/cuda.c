@@ -9,26 +9,40 @@
 extern const tr_cuda_kernels tr__cuda_kernels_attention[];
 extern const tr_kernel tr__cuda_attention_cached;
 
-// The kernels of a pass, for f32, and for bf16 and f16 in pieces of 64 and of 128.
+// The kernels of a pass for bf16 and f16, in pieces of 64 and of 128.
+#define HALVES(name)                                                                   \
+    {&tr__cuda_function_##name##_bf16_64, &tr__cuda_function_##name##_bf16_128}, {     \
+        &tr__cuda_function_##name##_f16_64, &tr__cuda_function_##name##_f16_128        \
+    }
+#define DECLARE_HALVES(name)                                                           \
+    extern tr_cuda_function tr__cuda_function_##name##_bf16_64,                        \
+        tr__cuda_function_##name##_bf16_128, tr__cuda_function_##name##_f16_64,        \
+        tr__cuda_function_##name##_f16_128
+
+// And with that for f32, which has one tile of rows, as those of a pass of few rows do.
 #define PASS(name, TILES)                                                              \
-    extern tr_cuda_function tr__cuda_function_##name##_f32,                            \
-        tr__cuda_function_##name##_bf16_64, tr__cuda_function_##name##_bf16_128,       \
-        tr__cuda_function_##name##_f16_64, tr__cuda_function_##name##_f16_128;         \
+    extern tr_cuda_function tr__cuda_function_##name##_f32;                            \
+    DECLARE_HALVES(name);                                                              \
     static const pass name = {                                                         \
         {{&tr__cuda_function_##name##_f32, &tr__cuda_function_##name##_f32},           \
-         {&tr__cuda_function_##name##_bf16_64, &tr__cuda_function_##name##_bf16_128},  \
-         {&tr__cuda_function_##name##_f16_64, &tr__cuda_function_##name##_f16_128}},   \
+         HALVES(name)},                                                                \
         {TILES##_64, TILES##_128},                                                     \
-    };
+    }
 
 typedef struct pass {
     const tr_cuda_function *of[3][2];
     int64_t tiles[2]; // of a block's rows, of 16 bits
 } pass;
 
-PASS(attend, TR_CUDA_ATTEND_FORWARD)
-PASS(attend_queries, TR_CUDA_ATTEND_QUERIES)
-PASS(attend_keys, TR_CUDA_ATTEND_KEYS)
+PASS(attend, TR_CUDA_ATTEND_FORWARD);
+PASS(attend_queries, TR_CUDA_ATTEND_QUERIES);
+PASS(attend_keys, TR_CUDA_ATTEND_KEYS);
+DECLARE_HALVES(attend_few);
+static const pass attend_few = {
+    {{&tr__cuda_function_attend_f32, &tr__cuda_function_attend_f32},
+     HALVES(attend_few)},
+    {1, 1},
+};
 extern tr_cuda_function tr__cuda_function_attend_delta;
 
 // What a description says of the queries, keys and values of a launch.
@@ -115,8 +129,9 @@ tr_cuda_attend_args tr__cuda_attend_args(const tr_op_desc *desc,
 void tr__cuda_attend(const tr_op_desc *desc, const tr_launch *launch,
                      const tr_cuda_attend_args *args) {
     operands o = operands_of(desc, 0);
-    launch_pass(&attend, &o, launch, args->of.queries, args->parts, args->of.heads, 1,
-                0, args, sizeof *args);
+    launch_pass(args->of.queries <= TR_CUDA_ATTEND_ROWS ? &attend_few : &attend, &o,
+                launch, args->of.queries, args->parts, args->of.heads, 1, 0, args,
+                sizeof *args);
 }
 
 static void launch_attention(const tr_op_desc *desc, void *state,

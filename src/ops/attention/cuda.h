@@ -10,10 +10,11 @@ enum {
     TR_CUDA_TILE_BYTES = 8192, // of a tile of the others, which it goes through
 };
 
-// Tiles of a block's own rows, of operands of 16 bits, by kernel and piece (f32: one).
+// Tiles of a block's own rows, of operands of 16 bits, by kernel and piece. f32 has
+// one, and so has a forward of few queries.
 enum {
-    TR_CUDA_ATTEND_FORWARD_64 = 1,
-    TR_CUDA_ATTEND_FORWARD_128 = 1,
+    TR_CUDA_ATTEND_FORWARD_64 = 2,
+    TR_CUDA_ATTEND_FORWARD_128 = 2,
     TR_CUDA_ATTEND_QUERIES_64 = 2,
     TR_CUDA_ATTEND_QUERIES_128 = 1,
     TR_CUDA_ATTEND_KEYS_64 = 2,

@@ -1,12 +1,14 @@
 // Attention's forward (Dao, FlashAttention-2, arXiv 2307.08691, sec. 3.1): a block has
-// 64 queries of a head and goes through the tiles of keys that they see; each warp has
-// 16 queries, and their scores, probabilities and sums never leave its registers.
+// queries of a head, 16 or 32 for each of its four warps, and goes through the tiles of
+// keys that they see; their scores, probabilities and sums never leave a warp's
+// registers.
 //
-// Estimated, not measured, for bf16 on an H200: at depth 128 a stage of 64 queries by
-// 32 keys is 256 products of tensor cores and 80 KiB read from shared memory, 640
-// clocks, so at most 380 TFLOP/s; with 48 KiB of shared memory and 160 registers a
-// thread, three blocks share a multiprocessor, and 250 TFLOP/s are likely. At depth 64,
-// whose powers cost as much as its products, 180.
+// Estimated, not measured, for bf16 on an H200, with 32 queries a warp: at depth 128,
+// 64 queries by 32 keys are 256 products of tensor cores, some 410 clocks, and 56 KiB
+// to and from shared memory, 448 clocks, so at most 540 TFLOP/s; with 64 KiB of shared
+// memory and 255 registers a thread, two blocks share a multiprocessor, and 300 are
+// likely. At depth 64, 64 by 64 are as many products, 48 KiB and 384 clocks; its powers
+// take 256 of them elsewhere, and 250 are likely.
 #include "ops/attention/cuda_pairs.cuh"
 
 namespace {
@@ -21,7 +23,6 @@ template <class T, int PIECE, int TILES> struct forward {
     int part, first;   // of the tiles of keys; query
     int tile, end;     // the first tile of keys; positions that have keys
     int latest;        // of all queries' oldest keys
-    int oldest[R];     // of this lane's queries
 
     // Of its queries: the highest score so far, to base 2, and the sum of powers,
     // of this lane's keys alone.
@@ -44,7 +45,6 @@ template <class T, int PIECE, int TILES> struct forward {
         }
         TR_CUDA_UNROLL
         for (int r = 0; r < R; r++) {
-            oldest[r] = tr_oldest(a, h.positions, first + row(r));
             top[r] = -INFINITY;
             total[r] = 0;
         }
@@ -108,15 +108,17 @@ template <class T, int PIECE, int TILES> struct forward {
             k + KEYS - 1 <= tr_position(a, first + tr_warp_row<TILES>())) {
             return;
         }
+        int thread = tr_cuda_thread(), lane = thread % TR_LANES;
+        int row = first + thread / TR_LANES * WARP_ROWS + lane / TR_QUAD;
         TR_CUDA_UNROLL
-        for (int n = 0; n < N; n++) {
+        for (int r = 0; r < R; r++) {
+            int query = row + 8 * r, newest = tr_position(a, query);
+            int oldest = tr_oldest(a, h.positions, query);
             TR_CUDA_UNROLL
-            for (int i = 0; i < 4 * TILES; i++) {
-                int at = k + 8 * n + tr_lane() % TR_QUAD * 2 + i % 2;
-                bool seen =
-                    at >= oldest[i / 2] && at <= tr_position(a, first + row(i / 2));
-                float *score = &s[i / 4][n][i % 4];
-                *score = seen ? *score : -INFINITY;
+            for (int i = 0; i < 2 * N; i++) {
+                int at = k + i / 2 * 8 + lane % TR_QUAD * 2 + i % 2;
+                float *score = &s[r / 2][i / 2][r % 2 * 2 + i % 2];
+                *score = at >= oldest && at <= newest ? *score : -INFINITY;
             }
         }
     }
@@ -182,9 +184,16 @@ template <class T, int PIECE, int TILES> struct forward {
         }
     }
 
+    // Does a query of this warp see a key of the tile from key k on?
+    __device__ bool any_sees(int k) const {
+        int query = first + tr_warp_row<TILES>();
+        return query < a.queries && k <= tr_position(a, query + WARP_ROWS - 1) &&
+               k + KEYS > tr_oldest(a, h.positions, query);
+    }
+
     __device__ void compute(int stage) {
-        if (first + tr_warp_row<TILES>() >= a.queries) {
-            return; // the whole warp has none
+        if (!any_sees(key(stage))) {
+            return;
         }
         if (tr_remainder(stage, pieces) == 0) {
             tr_clear(s);
@@ -260,7 +269,8 @@ __device__ void attend(const tr_cuda_attend_args &args) {
         attend<T, PIECE, TILES>(args);                                                 \
     }
 
-// blockIdx: 64 queries, or a part of the keys; head and piece of the depth; sample
+// blockIdx: queries of a block, or a part of the keys; head and piece of the depth;
+// sample
 ENTRY(tr_cuda_attend_f32, float, 64, 1)
 TR_CUDA_KERNEL_MEETS(tr_cuda_attend_f32);
 ENTRY(tr_cuda_attend_bf16_64, tr_cuda_bf16, 64, TR_CUDA_ATTEND_FORWARD_64)
@@ -271,3 +281,13 @@ ENTRY(tr_cuda_attend_f16_64, tr_cuda_f16, 64, TR_CUDA_ATTEND_FORWARD_64)
 TR_CUDA_KERNEL_MEETS(tr_cuda_attend_f16_64);
 ENTRY(tr_cuda_attend_f16_128, tr_cuda_f16, 128, TR_CUDA_ATTEND_FORWARD_128)
 TR_CUDA_KERNEL_MEETS(tr_cuda_attend_f16_128);
+
+// Where no second tile has queries.
+ENTRY(tr_cuda_attend_few_bf16_64, tr_cuda_bf16, 64, 1)
+TR_CUDA_KERNEL_MEETS(tr_cuda_attend_few_bf16_64);
+ENTRY(tr_cuda_attend_few_bf16_128, tr_cuda_bf16, 128, 1)
+TR_CUDA_KERNEL_MEETS(tr_cuda_attend_few_bf16_128);
+ENTRY(tr_cuda_attend_few_f16_64, tr_cuda_f16, 64, 1)
+TR_CUDA_KERNEL_MEETS(tr_cuda_attend_few_f16_64);
+ENTRY(tr_cuda_attend_few_f16_128, tr_cuda_f16, 128, 1)
+TR_CUDA_KERNEL_MEETS(tr_cuda_attend_few_f16_128);
