@@ -10,10 +10,10 @@ static void find_groups(const tr_plan *plan, bool used[TR_ON_ALL + 1]) {
     for (int kind = 0; kind < TR_SEQUENCES; kind++) {
         const tr_sequence *sequence = &plan->sequences[kind];
         for (size_t i = 0; i < sequence->count; i++) {
-            tr_exchange e;
             const tr_plan_step *step = &sequence->steps[i];
-            if (tr__step_exchange(plan, step, &e) && step->stream == TR_STREAM_COMM) {
-                used[e.group] = true;
+            if (tr__step_shape(step) == TR_STEP_IS_EXCHANGE &&
+                step->stream == TR_STREAM_COMM) {
+                used[step->payload.exchange.group] = true;
             }
         }
     }

@@ -1,35 +1,42 @@
 // Steps that the ranks of a group take together: by messages; or, in a queue of the
 // device, by themselves.
 #include "exec/walk.h"
+#include "plan/work.h"
 
 // A fault of a message comes up where somebody waits. In the data stream the walk does.
 static tr_status start(const tr_work *work, const tr_plan_step *step,
                        const tr_comm_op *op) {
     const tr_executor *ex = work->ex;
     if (ex->queue[step->stream]) {
-        return tr__peers_exchange(ex, step->group, op, work->err);
+        return tr__peers_exchange(ex, step->payload.exchange.group, op, work->err);
     }
     int64_t ticket = tr__comm_start(ex->comm, op);
     return step->stream == TR_STREAM_DATA ? tr__comm_wait(ex->comm, ticket, work->err)
                                           : TR_OK;
 }
 
+// NULL: this rank's part of what is received.
+static void *sent_from(const tr_executor *ex, const tr_plan_step *step) {
+    return step->payload.exchange.in_place
+               ? NULL
+               : tr__operand_reached(
+                     ex, tr__step_operand(ex->plan, step, TR_EXCHANGE_SEND));
+}
+
 tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
-    tr_exchange e;
-    if (!tr__step_exchange(ex->plan, step, &e)) {
-        return TR_OK;
-    }
-    tr_comm_op op = {.kind = e.kind,
-                     .type = e.type,
-                     .count = e.count,
-                     .shard = e.shard,
-                     .send = tr__at_region(ex, &e.send),
-                     .recv = tr__at_region(ex, &e.recv),
-                     .add = e.adds,
-                     .away = tr__exchange_is_away(ex->plan, &e)};
+    const tr_exchange *e = &step->payload.exchange;
+    const tr_step_operand *recv = tr__step_operand(ex->plan, step, TR_EXCHANGE_RECEIVE);
+    tr_comm_op op = {.kind = e->kind,
+                     .type = e->type,
+                     .count = e->count,
+                     .shard = e->shard,
+                     .send = sent_from(ex, step),
+                     .recv = tr__operand_reached(ex, recv),
+                     .add = recv->mode == TR_ACCESS_ADD,
+                     .away = tr__exchange_is_away(ex->plan, step)};
     tr_status status =
-        tr__mesh_group(&ex->plan->request.mesh, e.group, &op.group, work->err);
+        tr__mesh_group(&ex->plan->request.mesh, e->group, &op.group, work->err);
     return status == TR_OK ? start(work, step, &op) : status;
 }
 

@@ -11,18 +11,17 @@ static_assert(TR_NVME_ALIGNMENT == (int)TR_CARRY_ALIGN,
 tr_status tr__run_copy(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     tr_device_queue *queue = ex->queue[TR_STREAM_COPY];
-    tr_copy copy;
-    bool moves = tr__step_copy(ex->plan, step, &copy);
-    if (moves && queue) {
-        ex->backend->queues->copy(queue, tr__region_address(ex, &copy.from),
-                                  tr__region_address(ex, &copy.to),
-                                  copy.to.end - copy.to.first);
+    const tr_step_operand *from = tr__step_operand(ex->plan, step, TR_COPY_FROM);
+    const tr_step_operand *to = tr__step_operand(ex->plan, step, TR_COPY_TO);
+    if (queue) {
+        ex->backend->queues->copy(queue, tr__operand_address(ex, from),
+                                  tr__operand_address(ex, to), tr__operand_bytes(to));
         ex->backend->queues->mark(queue);
-    } else if (moves) {
+    } else {
         tr_carry order = {.kind = TR_CARRY_COPY,
-                          .from = tr__at_region(ex, &copy.from),
-                          .to = tr__at_region(ex, &copy.to),
-                          .bytes = copy.to.end - copy.to.first};
+                          .from = tr__operand_reached(ex, from),
+                          .to = tr__operand_reached(ex, to),
+                          .bytes = tr__operand_bytes(to)};
         tr__copy_engine_start(ex->copy_engine[TR_STREAM_COPY], &order);
     }
     return TR_OK; // a fault comes up where somebody waits
@@ -30,16 +29,16 @@ tr_status tr__run_copy(tr_work *work, const tr_plan_step *step) {
 
 tr_status tr__run_file(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
-    tr_file_move move;
-    if (tr__step_file(ex->plan, step, &move)) {
-        void *memory = tr__at_region(ex, &move.memory);
-        const tr_buffer *file = &ex->plan->buffers[move.stored.buffer];
-        tr_carry order = {.kind = move.reads ? TR_CARRY_READ : TR_CARRY_WRITE,
-                          .from = move.reads ? NULL : memory,
-                          .to = move.reads ? memory : NULL,
-                          .bytes = move.stored.end - move.stored.first,
-                          .offset = file->offset + move.stored.first};
-        tr__copy_engine_start(ex->copy_engine[TR_STREAM_NVME], &order);
-    }
+    const tr_step_operand *stored = tr__step_operand(ex->plan, step, TR_FILE_STORED);
+    void *memory =
+        tr__operand_reached(ex, tr__step_operand(ex->plan, step, TR_FILE_MEMORY));
+    bool reads = stored->mode == TR_ACCESS_READ;
+    tr_carry order = {.kind = reads ? TR_CARRY_READ : TR_CARRY_WRITE,
+                      .from = reads ? NULL : memory,
+                      .to = reads ? memory : NULL,
+                      .bytes = tr__operand_bytes(stored),
+                      .offset =
+                          ex->plan->buffers[stored->buffer].offset + stored->first};
+    tr__copy_engine_start(ex->copy_engine[TR_STREAM_NVME], &order);
     return TR_OK;
 }

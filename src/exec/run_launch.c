@@ -17,7 +17,7 @@ static tr_status launch(const tr_executor *ex, tr_device_queue *queue,
     if (program) {
         return tr__launch_program(ex, queue, task, program, err);
     }
-    tr__launch_flat(ex, queue, &task->run, task->step);
+    tr__launch_ops(ex, queue, &task->run, task->step);
     return TR_OK;
 }
 

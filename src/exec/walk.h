@@ -7,7 +7,7 @@
 #include "backend/host/launcher.h"
 #include "exec/executor.h"
 #include "exec/guards.h"
-#include "plan/moves.h"
+#include "plan/plan.h"
 
 // A micro-batch that is at work: its slot of the data ring.
 typedef struct tr_micro {
@@ -72,15 +72,17 @@ static inline void *tr__memory(const tr_executor *ex, int buffer) {
     return at && ex->base[at->space] ? ex->base[at->space] + at->offset : NULL;
 }
 
-// The first byte of a region; NULL: there is none.
-static inline void *tr__region_address(const tr_executor *ex, const tr_region *region) {
-    char *memory = tr__memory(ex, region->buffer);
-    return memory ? memory + region->first : NULL;
+// The first byte of an operand; NULL: there is none.
+static inline void *tr__operand_address(const tr_executor *ex,
+                                        const tr_step_operand *operand) {
+    char *memory = tr__memory(ex, operand->buffer);
+    return memory ? memory + operand->first : NULL;
 }
 
 // The same, where messages and files reach it.
-static inline void *tr__at_region(const tr_executor *ex, const tr_region *region) {
-    return tr__backend_reach(ex->backend, tr__region_address(ex, region));
+static inline void *tr__operand_reached(const tr_executor *ex,
+                                        const tr_step_operand *operand) {
+    return tr__backend_reach(ex->backend, tr__operand_address(ex, operand));
 }
 
 // Element `element` of a flat buffer, in what this rank keeps of it.
@@ -130,10 +132,10 @@ tr_status tr__launch(const tr_executor *ex, tr_device_queue *queue,
 // One kernel, likewise.
 void tr__launch_kernel(const tr_executor *ex, tr_device_queue *queue,
                        const tr_device_work *work);
-// ---- run_flat.c
-// The launches of a step on flat buffers.
-void tr__launch_flat(const tr_executor *ex, tr_device_queue *queue,
-                     const tr_run_context *run, const tr_plan_step *step);
+// ---- run_ops.c
+// The launches of a step's ops.
+void tr__launch_ops(const tr_executor *ex, tr_device_queue *queue,
+                    const tr_run_context *run, const tr_plan_step *step);
 // ---- run_comm.c
 tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step);
 // Gives the ranks' exchanges a queue to the device's memory.

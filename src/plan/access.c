@@ -2,8 +2,6 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
-#include "plan/flat_launch.h"
-#include "plan/moves.h"
 #include "plan/wave.h"
 
 // A walk through a sequence; `begin`: where the accesses of the step begin.
@@ -18,7 +16,8 @@ typedef struct finder {
 
 static bool adjoins(const tr_access *a, const tr_access *b) {
     return a->value == b->value && a->mode == b->mode && a->first <= b->end &&
-           b->first <= a->end && a->contributes == b->contributes;
+           b->first <= a->end && a->contributes == b->contributes &&
+           a->operand == b->operand;
 }
 
 // Notes an access; one that adjoins another of the step becomes one with it.
@@ -44,41 +43,11 @@ static void note_access(finder *f, tr_access access) {
     }
 }
 
-static void note(finder *f, int32_t value, tr_access_mode mode, int64_t first,
-                 int64_t bytes) {
-    note_access(
-        f, (tr_access){
-               .value = value, .mode = mode, .first = first, .end = first + bytes});
-}
-
-static tr_access whole_of(const finder *f, int32_t value) {
-    return (tr_access){.value = value,
-                       .end = value < 0 ? 0 : f->plan->buffers[value].bytes};
-}
-
-static void note_whole(finder *f, int32_t value, tr_access_mode mode) {
-    note(f, value, mode, 0, whole_of(f, value).end);
-}
-
 // What the step adds to, or writes where it is the first; `bit`: of the operand.
 static void note_contribution(finder *f, tr_access access, uint64_t bit) {
     access.mode = f->step->writes & bit ? TR_ACCESS_WRITE : TR_ACCESS_ADD;
     access.contributes = bit;
     note_access(f, access);
-}
-
-static void writes(finder *f, tr_slot slot) {
-    note_whole(f, f->step->buffer[slot], TR_ACCESS_WRITE);
-}
-
-// ---- the statistics of the step
-
-static void note_statistics(finder *f, tr_access_mode mode, int64_t first,
-                            int64_t count) {
-    const tr_statistics_layout *layout = &f->plan->statistics;
-    int64_t own = tr_mesh_rank(&f->plan->request.mesh) * layout->doubles;
-    note(f, layout->buffer, mode, (own + first) * (int64_t)sizeof(double),
-         count * (int64_t)sizeof(double));
 }
 
 // ---- unit programs
@@ -181,144 +150,42 @@ static void note_program(finder *f, const tr_program *program) {
         }
         note_packed(f, at);
     }
-    writes(f, TR_SLOT_TEMP);
-}
-
-// ---- kinds of steps
-
-static void note_data(finder *f, tr_access_mode mode) {
-    int ring = f->kind == TR_SEQUENCE_TRAIN ? 0 : 1;
-    int64_t slot = f->step->micro % f->plan->slots[ring];
-    note(f, f->plan->data_ring[ring], mode, slot * f->plan->slot_bytes,
-         f->plan->slot_bytes);
-}
-
-// Bytes that a step launches on or moves. A rank that has none of them is taken to
-// access all of the buffer, so that it waits as the others.
-static tr_access region_of(const finder *f, const tr_region *region) {
-    return region->first < region->end ? (tr_access){.value = region->buffer,
-                                                     .first = region->first,
-                                                     .end = region->end}
-                                       : whole_of(f, region->buffer);
-}
-
-static tr_access operand_of(const finder *f, tr_location at, tr_tensor_desc desc) {
-    tr_region region = {at.buffer, at.offset, at.offset + tr_tensor_bytes(desc)};
-    return region_of(f, &region);
-}
-
-static void note_launch(finder *f, const tr_flat_launch *launch) {
-    const tr_op_desc *desc = &launch->desc;
-    for (int i = 0; i < desc->in_count; i++) {
-        if (launch->in[i].buffer >= 0) {
-            note_access(f, operand_of(f, launch->in[i], desc->in[i]));
-        }
-    }
-    for (int i = 0; i < desc->out_count; i++) {
-        bool there = launch->out[i].buffer >= 0;
-        bool none = launch->out[i].buffer == f->plan->statistics.buffer &&
-                    tr_tensor_bytes(desc->out[i]) == 0;
-        if (there && !none) {
-            tr_access access = operand_of(f, launch->out[i], desc->out[i]);
-            bool adds = desc->accumulate >> i & 1;
-            access.mode = adds ? TR_ACCESS_ADD : TR_ACCESS_WRITE;
-            access.contributes = launch->contributes[i];
-            note_access(f, access);
-        }
+    int32_t temp = f->step->buffer[TR_SLOT_TEMP];
+    if (temp >= 0) {
+        note_access(f, (tr_access){.value = temp,
+                                   .mode = TR_ACCESS_WRITE,
+                                   .end = f->plan->buffers[temp].bytes});
     }
 }
 
-static void note_launches(finder *f) {
-    tr_flat_launch launch;
-    size_t next = 0;
-    while (tr__flat_launch_next(f->plan, f->step, &next, &launch)) {
-        note_launch(f, &launch);
-    }
-    writes(f, TR_SLOT_TEMP);
-}
+// ---- all other steps
 
-static void note_region(finder *f, const tr_region *region, tr_access_mode mode) {
-    tr_access access = region_of(f, region);
-    access.mode = mode;
-    note_access(f, access);
-}
-
-static void note_moved(finder *f, const tr_region *to, uint64_t contributes) {
-    if (contributes) {
-        note_contribution(f, region_of(f, to), contributes);
-    } else {
-        note_region(f, to, TR_ACCESS_WRITE);
-    }
-}
-
-static void note_copy(finder *f) {
-    tr_copy copy;
-    if (tr__step_copy(f->plan, f->step, &copy)) {
-        note_region(f, &copy.from, TR_ACCESS_READ);
-        note_region(f, &copy.to, TR_ACCESS_WRITE);
-    }
-}
-
-// This rank's part of what it gathers in place.
-static tr_region own_part(const finder *f, const tr_exchange *e) {
-    int64_t element = (int64_t)tr__comm_type_bytes(e->type), first = 0, count = 0;
-    tr__comm_part(e->count, e->shard,
-                  (int)tr__mesh_member(&f->plan->request.mesh, e->group), &first,
-                  &count);
-    return (tr_region){e->recv.buffer, e->recv.first + first * element,
-                       e->recv.first + (first + count) * element};
-}
-
-static void note_exchange(finder *f) {
-    tr_exchange e;
-    if (tr__step_exchange(f->plan, f->step, &e)) {
-        tr_region send = e.send.buffer < 0 ? own_part(f, &e) : e.send;
-        note_region(f, &send, TR_ACCESS_READ);
-        note_moved(f, &e.recv, e.contributes);
-        if (tr__exchange_is_staged(f->plan, f->step)) {
-            note_whole(f, f->plan->staging, TR_ACCESS_WRITE);
-        }
-    }
-}
-
-static void note_file(finder *f) {
-    tr_file_move move;
-    if (tr__step_file(f->plan, f->step, &move)) {
-        note_region(f, &move.stored, move.reads ? TR_ACCESS_READ : TR_ACCESS_WRITE);
-        note_region(f, &move.memory, move.reads ? TR_ACCESS_WRITE : TR_ACCESS_READ);
-    }
-}
-
-static void note_load(finder *f) {
-    note_data(f, TR_ACCESS_WRITE);
-}
-
-// The statistics: completed, or decided by. Somebody who asks for an end may have noted
-// that in it before.
-static void note_host(finder *f) {
-    if (f->step->kind == TR_STEP_decide) {
-        note_whole(f, f->plan->statistics.buffer, TR_ACCESS_READ);
+// A rank that has none of the bytes is taken to access all of the buffer, so that it
+// waits as the others.
+static void note_operand(finder *f, size_t index) {
+    const tr_step_operand *operand = &f->plan->operands[index];
+    bool some = operand->first < operand->end;
+    if (operand->buffer < 0) {
         return;
     }
-    note_statistics(f, TR_ACCESS_ADD, TR_STATISTICS_ASKED, 1);
-    note_statistics(f, TR_ACCESS_WRITE, TR_STATISTICS_SECONDS,
-                    TR_STATISTICS_PEAK - TR_STATISTICS_SECONDS + 1);
+    note_access(f, (tr_access){.value = operand->buffer,
+                               .mode = operand->mode,
+                               .first = some ? operand->first : 0,
+                               .end = some ? operand->end
+                                           : f->plan->buffers[operand->buffer].bytes,
+                               .operand = operand->contributes ? index + 1 : 0});
 }
 
-static void note_launch_step(finder *f) {
+static void note_step(finder *f) {
     const tr_program *program = tr__step_program(f->plan, f->step, f->kind);
+    const tr_payload *payload = &f->step->payload;
     if (program) {
         note_program(f, program);
-    } else {
-        note_launches(f);
+    }
+    for (size_t i = 0; i < payload->operand_count; i++) {
+        note_operand(f, payload->operand + i);
     }
 }
-
-static void (*const note_shape[TR_STEP_SHAPES])(finder *) = {
-    [TR_STEP_IS_LAUNCH] = note_launch_step, [TR_STEP_IS_COPY] = note_copy,
-    [TR_STEP_IS_EXCHANGE] = note_exchange,  [TR_STEP_IS_FILE] = note_file,
-    [TR_STEP_IS_FEED] = note_load,          [TR_STEP_IS_HOST] = note_host,
-};
 
 tr_status tr__accesses_find(const tr_plan *plan, tr_sequence_kind kind,
                             tr_accesses *out, tr_error *err) {
@@ -329,7 +196,7 @@ tr_status tr__accesses_find(const tr_plan *plan, tr_sequence_kind kind,
     for (size_t i = 0; i < sequence->count && !f.failed; i++) {
         f.step = &sequence->steps[i];
         f.begin = out->begin[i] = out->count;
-        note_shape[tr__step_shape(f.step)](&f);
+        note_step(&f);
         out->begin[i + 1] = out->count;
     }
     return f.failed ? tr_fail(err, TR_MEMORY, "no memory for what the steps access")

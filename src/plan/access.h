@@ -8,19 +8,15 @@
 
 #include "plan/plan.h"
 
-typedef enum tr_access_mode {
-    TR_ACCESS_READ,
-    TR_ACCESS_WRITE, // what was there before does not count
-    TR_ACCESS_ADD,   // reads, adds, and writes
-} tr_access_mode;
-
 typedef struct tr_access {
     int32_t value; // a buffer of the plan
     tr_access_mode mode;
     int64_t first, end; // bytes [first, end) of it
-    // An add that is a write where nobody has added before (adds.c): its bit of
-    // tr_plan_step.writes; else 0.
+    // An add that is a write where nobody has added before (adds.c): of a unit's
+    // program its bit of tr_plan_step.writes, else 1 + the number of the plan's
+    // operand. 0: neither.
     uint64_t contributes;
+    size_t operand;
 } tr_access;
 
 // The accesses of one sequence: those of step i are items[begin[i]] to

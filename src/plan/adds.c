@@ -32,14 +32,24 @@ static bool is_begun(const tr_extents *value, size_t first, size_t end) {
     return false;
 }
 
+// What a step does with what it contributes.
+static void settle(tr_plan *plan, tr_plan_step *step, const tr_access *access,
+                   bool adds, uint64_t *added) {
+    if (access->operand > 0) {
+        plan->operands[access->operand - 1].mode =
+            adds ? TR_ACCESS_ADD : TR_ACCESS_WRITE;
+    }
+    *(adds ? added : &step->writes) |= access->contributes;
+}
+
 // values: [buffers], the writer of bytes being who has contributed to them last. false:
 // no memory.
-static bool contribute(const tr_plan *plan, const accesses *of, int32_t index,
+static bool contribute(tr_plan *plan, const accesses *of, int32_t index,
                        tr_extents *values, tr_plan_step *step) {
-    uint64_t adds = 0;
+    uint64_t added = 0;
     for (const tr_access *a = of->begin; a < of->end; a++) {
         size_t first, end;
-        if (a->contributes == 0) {
+        if (a->contributes == 0 && a->operand == 0) {
             continue;
         }
         if (!tr__extents_cut(&values[a->value], plan->buffers[a->value].bytes, a,
@@ -47,10 +57,10 @@ static bool contribute(const tr_plan *plan, const accesses *of, int32_t index,
             return false;
         }
         bool begun = is_begun(&values[a->value], first, end);
-        *(begun && !is_in_place(of, a) ? &adds : &step->writes) |= a->contributes;
+        settle(plan, step, a, begun && !is_in_place(of, a), &added);
         tr__extents_write(&values[a->value], first, end, index);
     }
-    step->writes &= ~adds;
+    step->writes &= ~added;
     return true;
 }
 

@@ -1,25 +1,24 @@
 // What the ranks of a group must do alike, as one number.
 #include "base/hash.h"
-#include "plan/moves.h"
+#include "plan/work.h"
 
 static uint64_t add(uint64_t hash, int64_t number) {
     return tr__hash_more(hash, &number, sizeof number);
 }
 
-uint64_t tr__exchange_hash(const tr_plan *plan, const tr_plan_step *step) {
-    tr_exchange e;
-    if (!tr__step_exchange(plan, step, &e)) {
+uint64_t tr__exchange_hash(const tr_plan_step *step) {
+    if (tr__step_shape(step) != TR_STEP_IS_EXCHANGE) {
         return 0;
     }
-    const int64_t numbers[] = {e.kind,      e.type,        e.count,
-                               e.shard,     step->part,    step->unit,
+    const tr_exchange *e = &step->payload.exchange;
+    const int64_t numbers[] = {e->kind,     e->type,       e->count,
+                               e->shard,    step->part,    step->unit,
                                step->guard, step->segment, step->backward};
-    return tr__hash_more(e.group, numbers, sizeof numbers);
+    return tr__hash_more(step->group, numbers, sizeof numbers);
 }
 
-static void add_step(const tr_plan *plan, const tr_plan_step *step,
-                     tr_plan_digest *digest) {
-    uint64_t hash = tr__exchange_hash(plan, step);
+static void add_step(const tr_plan_step *step, tr_plan_digest *digest) {
+    uint64_t hash = tr__exchange_hash(step);
     if (hash != 0) {
         uint64_t *group = &digest->of_group[step->group & TR_ON_ALL];
         *group = tr__hash_more(*group, &hash, sizeof hash);
@@ -41,7 +40,7 @@ void tr__plan_exchanges(const tr_plan *plan, tr_plan_digest *digest) {
         }
         digest->all = add(digest->all, s);
         for (size_t i = 0; i < sequence->count; i++) {
-            add_step(plan, &sequence->steps[i], digest);
+            add_step(&sequence->steps[i], digest);
         }
     }
 }

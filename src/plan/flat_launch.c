@@ -100,10 +100,9 @@ static bool accumulate(const tr_plan *plan, const tr_plan_step *step,
     memcpy(out->desc.attr, &attr, sizeof attr);
     add_input(out, vector(TR_F32, flat->count),
               (tr_location){step->buffer[TR_SLOT_INPUT], 0});
-    uint64_t bit = tr__slot_bit(TR_SLOT_OUTPUT);
-    bool writes = step->writes & bit;
-    (writes ? set_result : set_added)(out, 0, vector(type, flat->count), sums);
-    out->contributes[0] = bit;
+    set_added(out, 0, vector(type, flat->count), sums);
+    out->desc.fresh |= 1;
+    out->contributes[0] = true;
     if (type == TR_I64) {
         set_added(out, 1, vector(TR_F64, TR_ACCUMULATE_COUNTS),
                   in_statistics(plan, TR_STATISTICS_TOO_LARGE));

@@ -1,5 +1,5 @@
-// Steps on flat buffers as launches of ops: which op, on which bytes of which buffers.
-// The executor launches them, costs and accesses follow from them.
+// Steps on flat buffers as launches of ops: which op, on which bytes of which buffers,
+// from the steps' kinds and the buffers that they name (for lower.c).
 #ifndef TR_PLAN_FLAT_LAUNCH_H
 #define TR_PLAN_FLAT_LAUNCH_H
 
@@ -15,11 +15,12 @@ typedef struct tr_flat_launch {
     tr_op_desc desc;
     const tr_kernel *kernel;
     tr_location in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX], workspace;
-    uint64_t contributes[TR_OP_OUT_MAX]; // bit of tr_plan_step.writes; 0: no matter
+    bool contributes[TR_OP_OUT_MAX]; // adds, or writes where it is the first
 } tr_flat_launch;
 
 // The launches of a step, one with each call; `next`: 0 at first. false: no more.
-// Steps of other kinds have none. A result is added to where desc.accumulate says so.
+// Steps of other kinds have none. A result may be added to where desc.accumulate says
+// so.
 bool tr__flat_launch_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
                           tr_flat_launch *out);
 

@@ -1,11 +1,8 @@
 #include "plan/moves.h"
 
-#include "backend/backend.h"
 #include "ops/optimizer_measure.h"
 #include "plan/residency.h"
 #include "plan/wave.h"
-
-static const tr_region nothing = {-1, 0, 0};
 
 static tr_region all_of(int32_t buffer, int64_t bytes) {
     return (tr_region){buffer, 0, bytes};
@@ -57,14 +54,10 @@ static void copy_evicted(const tr_plan *plan, const tr_plan_step *step, tr_copy 
     };
 }
 
-bool tr__step_copy(const tr_plan *plan, const tr_plan_step *step, tr_copy *out) {
-    if (step->kind != TR_STEP_fetch && step->kind != TR_STEP_evict) {
-        return false;
-    }
+void tr__step_copy(const tr_plan *plan, const tr_plan_step *step, tr_copy *out) {
     (tr__step_is_of_boundary(step) ? copy_boundary
      : step->kind == TR_STEP_fetch ? copy_fetched
                                    : copy_evicted)(plan, step, out);
-    return true;
 }
 
 // ---- between ranks
@@ -83,59 +76,66 @@ static tr_comm_type sum_type(const tr_plan *plan) {
 }
 
 // So many bytes of each rank of the group, one after the other in one buffer.
-static tr_exchange gather_bytes(const tr_plan *plan, const tr_plan_step *step,
-                                int32_t buffer, int64_t own) {
+static tr_step_exchange gather_bytes(const tr_plan *plan, const tr_plan_step *step,
+                                     int32_t buffer, int64_t own) {
     int64_t all = own * tr__mesh_members(&plan->request.mesh, step->group);
-    return (tr_exchange){.kind = TR_COMM_GATHER,
-                         .type = TR_COMM_BYTE,
-                         .count = all,
-                         .shard = own,
-                         .send = nothing,
-                         .recv = all_of(buffer, all)};
+    return (tr_step_exchange){.of = {.kind = TR_COMM_GATHER,
+                                     .type = TR_COMM_BYTE,
+                                     .in_place = true,
+                                     .count = all,
+                                     .shard = own},
+                              .recv = all_of(buffer, all)};
 }
 
-static tr_exchange gather_flat(const tr_flat *flat, tr_comm_type type, int32_t buffer) {
-    return (tr_exchange){
-        .kind = TR_COMM_GATHER,
-        .type = type,
-        .count = flat->count,
-        .shard = flat->shard,
-        .send = nothing,
-        .recv = all_of(buffer, flat->count * (int64_t)tr__comm_type_bytes(type)),
-    };
+static tr_step_exchange gather_flat(const tr_flat *flat, tr_comm_type type,
+                                    int32_t buffer) {
+    int64_t element = (int64_t)tr__comm_type_bytes(type);
+    return (tr_step_exchange){.of = {.kind = TR_COMM_GATHER,
+                                     .type = type,
+                                     .in_place = true,
+                                     .count = flat->count,
+                                     .shard = flat->shard},
+                              .recv = all_of(buffer, flat->count * element)};
+}
+
+static void send_from(tr_step_exchange *e, tr_region send) {
+    e->of.in_place = send.buffer < 0;
+    e->send = send;
 }
 
 // Of 16 bits as bytes: nothing is added.
-static tr_exchange gather_params(const tr_plan *plan, const tr_plan_step *step) {
+static tr_step_exchange gather_params(const tr_plan *plan, const tr_plan_step *step) {
     const tr_flat *flat = flat_of(plan, step);
     int32_t from = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
     int64_t element = tr__param_bytes(plan);
-    tr_exchange e = gather_flat(flat, TR_COMM_F32, to < 0 ? flat->param.buffer : to);
+    tr_step_exchange e =
+        gather_flat(flat, TR_COMM_F32, to < 0 ? flat->param.buffer : to);
     if (tr__plan_is_half(plan)) {
-        e.type = TR_COMM_BYTE;
-        e.count *= element;
-        e.shard *= element;
-        e.recv.end = e.count;
+        e.of.type = TR_COMM_BYTE;
+        e.of.count *= element;
+        e.of.shard *= element;
+        e.recv.end = e.of.count;
     }
     if (to >= 0) {
-        e.send = all_of(from < 0 ? flat->param.buffer : from, flat->own * element);
+        send_from(&e,
+                  all_of(from < 0 ? flat->param.buffer : from, flat->own * element));
     }
     return e;
 }
 
 // Where a rank has several parts, they are packed: this rank's are at their place.
-static tr_exchange gather_wave(const tr_plan *plan, const tr_plan_step *step) {
+static tr_step_exchange gather_wave(const tr_plan *plan, const tr_plan_step *step) {
     tr_wave_range range = tr__wave_range(plan, step);
-    tr_exchange e = gather_bytes(plan, step, step->buffer[TR_SLOT_OUTPUT],
-                                 tr__wave_sent(plan, step));
+    tr_step_exchange e = gather_bytes(plan, step, step->buffer[TR_SLOT_OUTPUT],
+                                      tr__wave_sent(plan, step));
     if (tr__wave_parts(plan, TR_SEQUENCE_TRAIN) == 1) {
-        e.send = (tr_region){tr__wave_buffer(step), range.offset,
-                             range.offset + range.bytes};
+        send_from(&e, (tr_region){tr__wave_buffer(step), range.offset,
+                                  range.offset + range.bytes});
     }
     return e;
 }
 
-static tr_exchange gather(const tr_plan *plan, const tr_plan_step *step) {
+static tr_step_exchange gather(const tr_plan *plan, const tr_plan_step *step) {
     if (step->part == TR_PART_WAVE) {
         return gather_wave(plan, step);
     }
@@ -154,54 +154,31 @@ static tr_exchange gather(const tr_plan *plan, const tr_plan_step *step) {
     }
 }
 
-static tr_exchange reduce(const tr_plan *plan, const tr_plan_step *step) {
+static tr_step_exchange reduce(const tr_plan *plan, const tr_plan_step *step) {
     const tr_flat *flat = flat_of(plan, step);
     int32_t from = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
     int64_t element = tr__sum_bytes(plan);
-    return (tr_exchange){
-        .kind = TR_COMM_REDUCE,
-        .type = sum_type(plan),
-        .count = flat->count,
-        .shard = flat->shard,
+    return (tr_step_exchange){
+        .of = {.kind = TR_COMM_REDUCE,
+               .type = sum_type(plan),
+               .count = flat->count,
+               .shard = flat->shard},
         .send = all_of(from < 0 ? flat->sums.buffer : from, flat->count * element),
         .recv = to < 0 ? in_range(&flat->sums, flat->first, flat->own, element)
                        : all_of(to, flat->own * element),
-        .adds = !(step->writes & tr__slot_bit(TR_SLOT_OUTPUT)),
-        .contributes = tr__slot_bit(TR_SLOT_OUTPUT),
+        .contributes = true,
     };
 }
 
-bool tr__step_exchange(const tr_plan *plan, const tr_plan_step *step,
-                       tr_exchange *out) {
-    if (step->kind != TR_STEP_gather && step->kind != TR_STEP_reduce) {
-        return false;
-    }
+void tr__step_exchange(const tr_plan *plan, const tr_plan_step *step,
+                       tr_step_exchange *out) {
     *out = (step->kind == TR_STEP_gather ? gather : reduce)(plan, step);
-    out->group = step->group;
-    return true;
-}
-
-static bool is_on_device(const tr_plan *plan, const tr_region *region) {
-    return region->buffer >= 0 &&
-           plan->buffers[region->buffer].space == TR_SPACE_DEVICE;
-}
-
-bool tr__exchange_is_away(const tr_plan *plan, const tr_exchange *exchange) {
-    return !plan->request.peers &&
-           tr__backend_is_apart(tr__backend(plan->request.backend)) &&
-           (is_on_device(plan, &exchange->send) || is_on_device(plan, &exchange->recv));
-}
-
-bool tr__exchange_is_staged(const tr_plan *plan, const tr_plan_step *step) {
-    return !plan->request.peers || step->stream != TR_STREAM_COMM;
+    out->of.group = step->group;
 }
 
 // ---- between the file and memory
 
-bool tr__step_file(const tr_plan *plan, const tr_plan_step *step, tr_file_move *out) {
-    if (step->kind != TR_STEP_read && step->kind != TR_STEP_write) {
-        return false;
-    }
+void tr__step_file(const tr_plan *plan, const tr_plan_step *step, tr_file_move *out) {
     bool reads = step->kind == TR_STEP_read;
     const tr_flat_range *range = tr__flat_range(flat_of(plan, step), step->part);
     int64_t at = tr__nvme_bytes(plan, step->part, step->first - range->first);
@@ -210,5 +187,4 @@ bool tr__step_file(const tr_plan *plan, const tr_plan_step *step, tr_file_move *
         .reads = reads,
         .stored = {range->buffer, at, at + bytes},
         .memory = all_of(step->buffer[reads ? TR_SLOT_OUTPUT : TR_SLOT_INPUT], bytes)};
-    return true;
 }

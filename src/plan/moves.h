@@ -1,5 +1,5 @@
-// Steps that move bytes: what they move, from where and to where. The executor does it,
-// accesses and costs follow from it.
+// Steps that move bytes: what they move, from where and to where, from their kinds and
+// the buffers that they name (for lower.c).
 #ifndef TR_PLAN_MOVES_H
 #define TR_PLAN_MOVES_H
 
@@ -17,17 +17,13 @@ typedef struct tr_copy {
     tr_region from, to; // of one size
 } tr_copy;
 
-// Between ranks (comm.h): elements of `bytes` each.
-typedef struct tr_exchange {
-    tr_comm_kind kind;
-    tr_comm_type type;
-    tr_axes group;        // the step's
-    int64_t count, shard; // elements of `type`
-    tr_region send;       // none: this rank's part of recv
+// Between ranks.
+typedef struct tr_step_exchange {
+    tr_exchange of;
+    tr_region send; // where that is not in place
     tr_region recv;
-    bool adds;            // to what recv holds
-    uint64_t contributes; // bit of tr_plan_step.writes; 0: recv is written always
-} tr_exchange;
+    bool contributes; // to what recv holds; else it is written
+} tr_step_exchange;
 
 // Between the file and memory.
 typedef struct tr_file_move {
@@ -36,17 +32,10 @@ typedef struct tr_file_move {
     tr_region memory;
 } tr_file_move;
 
-// What the step moves. false: it moves nothing so.
-bool tr__step_copy(const tr_plan *plan, const tr_plan_step *step, tr_copy *out);
-bool tr__step_exchange(const tr_plan *plan, const tr_plan_step *step, tr_exchange *out);
-// Is some of it in a device's memory that messages do not reach? Then it is ferried
-// (tr_comm_ferry).
-bool tr__exchange_is_away(const tr_plan *plan, const tr_exchange *exchange);
-// Does it pass through the staging of exchanges? It does not where devices make it by
-// themselves.
-bool tr__exchange_is_staged(const tr_plan *plan, const tr_plan_step *step);
-// Of an exchange: all in which the ranks of its group have to agree. 0: it is none.
-uint64_t tr__exchange_hash(const tr_plan *plan, const tr_plan_step *step);
-bool tr__step_file(const tr_plan *plan, const tr_plan_step *step, tr_file_move *out);
+// What a step of the shape moves.
+void tr__step_copy(const tr_plan *plan, const tr_plan_step *step, tr_copy *out);
+void tr__step_exchange(const tr_plan *plan, const tr_plan_step *step,
+                       tr_step_exchange *out);
+void tr__step_file(const tr_plan *plan, const tr_plan_step *step, tr_file_move *out);
 
 #endif

@@ -25,13 +25,15 @@ tr_status tr__pass_communicate(tr_plan *plan, tr_error *err);
 tr_status tr__pass_stage(tr_plan *plan, tr_error *err);
 // Updates on the host that a step leaves to the next one.
 tr_status tr__pass_defer(tr_plan *plan, tr_error *err);
-// The statistics of the step, and the bytes that move in it.
-tr_status tr__pass_traffic(tr_plan *plan, tr_error *err);
+// The layout of the step's statistics, and of what is measured for norms.
+tr_status tr__pass_statistics(tr_plan *plan, tr_error *err);
 // The inputs of recomputed units leave the device, and come back.
 tr_status tr__pass_boundary(tr_plan *plan, tr_error *err);
 // Buffers that live always and belong to no flat buffer; the buffers of every step.
 tr_status tr__pass_kept(tr_plan *plan, tr_error *err);
 tr_status tr__pass_values(tr_plan *plan, tr_error *err);
+// What each step launches or moves (payload.h).
+tr_status tr__pass_lower(tr_plan *plan, tr_error *err);
 // Who waits for whom, from what the steps access (access.h); and from that, from when
 // to when each buffer lives.
 tr_status tr__pass_schedule(tr_plan *plan, tr_error *err);
@@ -41,6 +43,8 @@ tr_status tr__pass_offsets(tr_plan *plan, tr_error *err);
 tr_status tr__pass_kernels(tr_plan *plan, tr_error *err);
 // On a discrete device, who waits because values share memory.
 tr_status tr__pass_reuse(tr_plan *plan, tr_error *err);
+// The bytes that move in a step.
+tr_status tr__pass_traffic(tr_plan *plan, tr_error *err);
 // The bytes, by category.
 tr_status tr__pass_ledger(tr_plan *plan, tr_error *err);
 

@@ -337,10 +337,11 @@ static const struct {
     {tr__pass_accumulate, SUMS},   {tr__pass_recompute, ALWAYS},
     {tr__pass_micro_norm, ALWAYS}, {tr__pass_communicate, ALWAYS},
     {tr__pass_stage, STAGING},     {tr__pass_defer, ALWAYS},
-    {tr__pass_boundary, ALWAYS},   {tr__pass_traffic, ALWAYS},
+    {tr__pass_boundary, ALWAYS},   {tr__pass_statistics, ALWAYS},
     {tr__pass_kept, ALWAYS},       {tr__pass_values, ALWAYS},
-    {tr__pass_schedule, ALWAYS},   {tr__pass_offsets, ALWAYS},
-    {tr__pass_reuse, ALWAYS},      {tr__pass_kernels, ALWAYS},
+    {tr__pass_lower, ALWAYS},      {tr__pass_schedule, ALWAYS},
+    {tr__pass_offsets, ALWAYS},    {tr__pass_reuse, ALWAYS},
+    {tr__pass_kernels, ALWAYS},    {tr__pass_traffic, ALWAYS},
     {tr__pass_ledger, ALWAYS},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
@@ -519,6 +520,9 @@ void tr_plan_destroy(tr_plan *plan) {
         tr__free(plan->sequences[s].steps);
         tr__free(plan->sequences[s].limits);
     }
+    tr__free(plan->operands);
+    tr__free(plan->launches);
+    tr__free(plan->prepared);
     tr__free(plan->units);
     tr__free(plan->flats);
     tr__free(plan->bindings);

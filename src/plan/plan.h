@@ -66,6 +66,13 @@ struct tr_plan {
     tr_binding *bindings;
     size_t binding_count, binding_capacity;
     tr_sequence sequences[TR_SEQUENCES];
+    // Of the payloads of all steps: operands, launches of ops, and what these share.
+    tr_step_operand *operands;
+    size_t operand_count, operand_capacity;
+    tr_op_launch *launches;
+    size_t launch_count, launch_capacity;
+    tr_prepared_op *prepared;
+    size_t prepared_count, prepared_capacity;
     tr_buffer *buffers;
     size_t buffer_count, buffer_capacity;
     int data_ring[2]; // buffers: of training, of evaluation (or inference)

@@ -92,6 +92,15 @@ size_t tr__sequence_update(const tr_sequence *sequence) {
     return i < sequence->count ? i + 1 : i;
 }
 
+tr_step_operand *tr__step_operand(const tr_plan *plan, const tr_plan_step *step,
+                                  size_t i) {
+    return &plan->operands[step->payload.operand + i];
+}
+
+int64_t tr__operand_bytes(const tr_step_operand *operand) {
+    return operand->end - operand->first;
+}
+
 tr_slot tr__place_slot(tr_place place) {
     static const int slots[TR_PLACE_COUNT] = {
         [TR_PLACE_INPUT] = 1 + TR_SLOT_INPUT,

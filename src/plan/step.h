@@ -5,6 +5,7 @@
 
 #include "comm/mesh.h"
 #include "ops/update/update.h"
+#include "plan/payload.h"
 #include "plan/program.h"
 
 #include <tranche/plan.h>
@@ -82,10 +83,10 @@ typedef enum tr_plan_step_kind {
 
 // How a step does it. The executor has one function for each shape.
 typedef enum tr_step_shape {
-    TR_STEP_IS_LAUNCH,   // kernels: a unit's program (program.h), or flat_launch.h
-    TR_STEP_IS_COPY,     // between spaces (moves.h)
-    TR_STEP_IS_EXCHANGE, // between ranks (moves.h)
-    TR_STEP_IS_FILE,     // between the file and memory (moves.h)
+    TR_STEP_IS_LAUNCH,   // kernels: a unit's program (program.h), or ops
+    TR_STEP_IS_COPY,     // between spaces
+    TR_STEP_IS_EXCHANGE, // between ranks
+    TR_STEP_IS_FILE,     // between the file and memory
     TR_STEP_IS_FEED,     // a micro-batch's slot, from and to the reading thread
     TR_STEP_IS_HOST,     // the statistics of the step: completed, decided by
     TR_STEP_SHAPES
@@ -194,6 +195,7 @@ typedef struct tr_plan_step {
     // Pack and gather of wave tensors: OUTPUT is all ranks' parts of them. Merge: INPUT
     // (-1: no other rank's are merged).
     int32_t buffer[TR_SLOTS]; // -1: none
+    tr_payload payload;       // what follows from all that (lower.c)
 } tr_plan_step;
 
 // The step `before` must be done before the step `after` begins, though that needs none
@@ -260,6 +262,11 @@ const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step
 
 // ---- operands
 
+// Operand `i` of the step's payload.
+tr_step_operand *tr__step_operand(const tr_plan *plan, const tr_plan_step *step,
+                                  size_t i);
+// Bytes that this rank has of it.
+int64_t tr__operand_bytes(const tr_step_operand *operand);
 // The slot of the step that names where operands of the place lie; TR_SLOTS: none.
 tr_slot tr__place_slot(tr_place place);
 // Which bit of tr_plan_step.writes is that of an operand: what a slot names, or the

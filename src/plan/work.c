@@ -1,33 +1,43 @@
 #include "plan/work.h"
 
-#include "base/checked.h"
-#include "plan/flat_launch.h"
-#include "plan/moves.h"
+#include "backend/backend.h"
 
 enum { F32 = sizeof(float) };
 
 // ---- memory
 
+// As it is launched: an op that may be asked to add, but writes here, reads less.
+static double launch_bytes(const tr_plan *plan, const tr_op_launch *launch) {
+    const tr_prepared_op *op = &plan->prepared[launch->op];
+    tr_op_desc desc = op->desc;
+    tr_cost cost = {0};
+    for (int i = 0; i < desc.out_count; i++) {
+        const tr_step_operand *out =
+            &plan->operands[launch->operand + (size_t)(desc.in_count + i)];
+        desc.accumulate &= ~((uint32_t)(out->mode == TR_ACCESS_WRITE) << i);
+    }
+    if (op->kernel) { // else the plan is refused (kernels.c)
+        op->kernel->cost(&desc, &cost);
+    }
+    return cost.bytes;
+}
+
 double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
-    tr_flat_launch launch;
     double bytes = 0;
-    size_t next = 0;
-    if (step->kind == TR_STEP_clear && step->part == TR_PART_GRAD) {
+    if (tr__step_shape(step) != TR_STEP_IS_LAUNCH ||
+        (step->kind == TR_STEP_clear && step->part == TR_PART_GRAD)) {
         return 0; // gaps between parameters are too small to count
     }
-    while (tr__flat_launch_next(plan, step, &next, &launch)) {
-        tr_cost cost = {0};
-        if (launch.kernel) { // else the plan is refused (kernels.c)
-            launch.kernel->cost(&launch.desc, &cost);
-        }
-        bytes += cost.bytes;
+    for (size_t i = 0; i < step->payload.op_count; i++) {
+        bytes += launch_bytes(plan, &plan->launches[step->payload.op + i]);
     }
     return bytes;
 }
 
 int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step) {
-    tr_copy copy;
-    return tr__step_copy(plan, step, &copy) ? copy.to.end - copy.to.first : 0;
+    return tr__step_shape(step) == TR_STEP_IS_COPY
+               ? tr__operand_bytes(tr__step_operand(plan, step, TR_COPY_TO))
+               : 0;
 }
 
 // In 16 bits the masters are on the device, and what they are rounded to is written.
@@ -51,28 +61,41 @@ tr_reach tr__step_reach(const tr_plan *plan, const tr_plan_step *step) {
 }
 
 int64_t tr__step_stored(const tr_plan *plan, const tr_plan_step *step) {
-    tr_file_move move;
-    return tr__step_file(plan, step, &move) ? move.memory.end - move.memory.first : 0;
+    return tr__step_shape(step) == TR_STEP_IS_FILE
+               ? tr__operand_bytes(tr__step_operand(plan, step, TR_FILE_MEMORY))
+               : 0;
 }
 
 // ---- messages
 
+static bool is_on_device(const tr_plan *plan, const tr_step_operand *operand) {
+    return operand->buffer >= 0 &&
+           plan->buffers[operand->buffer].space == TR_SPACE_DEVICE;
+}
+
+bool tr__exchange_is_away(const tr_plan *plan, const tr_plan_step *step) {
+    return !plan->request.peers &&
+           tr__backend_is_apart(tr__backend(plan->request.backend)) &&
+           (is_on_device(plan, tr__step_operand(plan, step, TR_EXCHANGE_SEND)) ||
+            is_on_device(plan, tr__step_operand(plan, step, TR_EXCHANGE_RECEIVE)));
+}
+
 bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step,
                        tr_transfer *out) {
-    tr_exchange e;
-    bool exchanges = tr__step_exchange(plan, step, &e);
-    if (exchanges) {
-        const tr_mesh *mesh = &plan->request.mesh;
-        *out = (tr_transfer){.kind = e.kind,
-                             .count = e.count,
-                             .shard = e.shard,
-                             .bytes = (int64_t)tr__comm_type_bytes(e.type),
-                             .away = tr__exchange_is_away(plan, &e),
-                             .members = tr__mesh_members(mesh, e.group),
-                             .member = tr__mesh_member(mesh, e.group),
-                             .stride = tr__mesh_stride(mesh, e.group)};
+    const tr_exchange *e = &step->payload.exchange;
+    const tr_mesh *mesh = &plan->request.mesh;
+    if (tr__step_shape(step) != TR_STEP_IS_EXCHANGE) {
+        return false;
     }
-    return exchanges;
+    *out = (tr_transfer){.kind = e->kind,
+                         .count = e->count,
+                         .shard = e->shard,
+                         .bytes = (int64_t)tr__comm_type_bytes(e->type),
+                         .away = tr__exchange_is_away(plan, step),
+                         .members = tr__mesh_members(mesh, e->group),
+                         .member = tr__mesh_member(mesh, e->group),
+                         .stride = tr__mesh_stride(mesh, e->group)};
+    return true;
 }
 
 int64_t tr__transfer_sent(const tr_transfer *t) {

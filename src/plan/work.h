@@ -35,6 +35,11 @@ typedef struct tr_transfer {
     int64_t members, member, stride;
 } tr_transfer;
 
+// Is some of what a step exchanges in a device's memory that messages do not reach?
+// Then it is ferried (tr_comm_ferry).
+bool tr__exchange_is_away(const tr_plan *plan, const tr_plan_step *step);
+// Of an exchange: all in which the ranks of its group have to agree. 0: it is none.
+uint64_t tr__exchange_hash(const tr_plan_step *step);
 // The operation that a step starts; false: none.
 bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step, tr_transfer *out);
 // Bytes that this plan's rank sends: in a gather its part to every other rank, in a

@@ -1,7 +1,5 @@
 #include "plan/depends.h"
 
-#include "plan/flat_launch.h"
-
 static bool writes(const tr_plan_step *step, int slot) {
     if (slot == TR_SLOT_PACKED || slot == TR_SLOT_PACKED_BACKWARD) {
         return step->writes & tr__slot_bit((tr_slot)slot);
@@ -50,12 +48,9 @@ static bool is_next_phase(const tr_plan_step *step, const tr_plan_step *later) {
 }
 
 bool test_is_idle(const tr_plan *plan, const tr_plan_step *step) {
-    tr_flat_launch launch;
-    size_t next = 0;
     bool none =
         step->kind == TR_STEP_direction_norms && plan->flats[step->unit].count == 0;
-    return none || (step->kind == TR_STEP_norm &&
-                    !tr__flat_launch_next(plan, step, &next, &launch));
+    return none || (step->kind == TR_STEP_norm && step->payload.op_count == 0);
 }
 
 bool test_is_ring(const tr_plan_step *step) {
@@ -146,9 +141,8 @@ bool test_never_meet(const tr_plan *plan, int a, int b) {
            (is_done_before(plan, kind, a, b) || is_done_before(plan, kind, b, a));
 }
 
-uint64_t test_contributions(const tr_plan_step *step, const tr_program *program) {
-    bool sums = step->kind == TR_STEP_accumulate || step->kind == TR_STEP_reduce;
-    uint64_t operands = sums ? tr__slot_bit(TR_SLOT_OUTPUT) : 0;
+uint64_t test_contributions(const tr_program *program) {
+    uint64_t operands = 0;
     for (size_t i = 0; program && i < program->count; i++) {
         const tr_instruction *at = &program->instructions[i];
         for (int k = 0; k < at->desc.out_count; k++) {

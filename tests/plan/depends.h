@@ -19,7 +19,7 @@ bool test_never_meet(const tr_plan *plan, int a, int b);
 // on a buffer that the step names.
 int32_t test_needed(const tr_sequence *sequence, size_t i, tr_stream stream);
 bool test_is_cut(const tr_plan_step *step); // works on elements that it names
-// The operands that a step contributes to; program: its own, or NULL.
-uint64_t test_contributions(const tr_plan_step *step, const tr_program *program);
+// The operands of a step that its program contributes to; NULL: it has none.
+uint64_t test_contributions(const tr_program *program);
 
 #endif

@@ -558,7 +558,7 @@ static void flip_flags(tr_plan *plan, const subject *s) {
     for (size_t i = 0; i < sequence->count; i++) {
         tr_plan_step *step = &sequence->steps[i];
         const tr_program *program = tr__step_program(plan, step, TR_SEQUENCE_TRAIN);
-        uint64_t operands = test_contributions(step, program);
+        uint64_t operands = test_contributions(program);
         for (int bit = 0; bit < TR_SLOTS + TR_UNIT_FLATS_MAX; bit++) {
             step->writes ^= UINT64_C(1) << bit;
             if (operands >> bit & 1) {

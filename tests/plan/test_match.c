@@ -1,9 +1,9 @@
 // Plans of all ranks of a mesh fit together; and what one rank does otherwise is found.
 #include "plan/drawn.h"
 #include "plan/models.h"
-#include "plan/moves.h"
 #include "plan/passes.h"
 #include "plan/proof/prove.h"
+#include "plan/work.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -122,10 +122,9 @@ static void regroup(const ranks *r, tr_plan_step *step) {
 }
 
 // False: it is the same exchange, twice.
-static bool swap(const ranks *r, const tr_plan *plan, tr_plan_step *a,
-                 tr_plan_step *b) {
+static bool swap(const ranks *r, tr_plan_step *a, tr_plan_step *b) {
     tr_plan_step step = *a;
-    bool other = tr__exchange_hash(plan, a) != tr__exchange_hash(plan, b);
+    bool other = tr__exchange_hash(a) != tr__exchange_hash(b);
     *a = *b;
     *b = step;
     assert_true(is_found(r) == other);
@@ -147,7 +146,7 @@ static int spoil_last(const ranks *r) {
             leave_out(r, sequence, places[k]);
             regroup(r, at);
             if (k + 1 < count) {
-                found += swap(r, plan, at, &sequence->steps[places[k + 1]]);
+                found += swap(r, at, &sequence->steps[places[k + 1]]);
             }
         }
     }

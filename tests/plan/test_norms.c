@@ -143,21 +143,32 @@ static void what_it_sends(void **state) {
     tr_model_destroy(model);
 }
 
+// The first step of a kind, of a flat buffer (-1: of any).
+static const tr_plan_step *first_of(const tr_plan *plan, tr_plan_step_kind kind,
+                                    int32_t flat) {
+    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    size_t i = 0;
+    while (train->steps[i].kind != kind ||
+           (flat >= 0 && train->steps[i].unit != flat)) {
+        i++;
+    }
+    return &train->steps[i];
+}
+
 // What a step of the plan that is made of memory alone asks of it.
 static void what_it_touches(void **state) {
     (void)state;
     tr_model *model = test_model_mlp();
     tr_plan_request request = norms_request(model, 1, 0);
     tr_plan *plan = test_plan(&request);
-    tr_plan_step measure = {.kind = TR_STEP_direction_norms,
-                            .count = plan->flats[0].count};
+    const tr_plan_step *measure = first_of(plan, TR_STEP_direction_norms, 0);
     double elements = (double)plan->flats[0].count;
     // Parameters, gradients, two states twice, and what is measured.
     double parts = 16. * (double)tr__norms_parts(plan, &plan->flats[0]);
-    assert_true(tr__step_bytes(plan, &measure) == elements * 6 * 4 + parts);
-    tr_plan_step total = {.kind = TR_STEP_tensor_norms};
+    assert_true(tr__step_bytes(plan, measure) == elements * 6 * 4 + parts);
+    const tr_plan_step *total = first_of(plan, TR_STEP_tensor_norms, -1);
     double all = (double)(plan->norms.parts + (int64_t)plan->param_count);
-    assert_true(tr__step_bytes(plan, &total) == 16. * all);
+    assert_true(tr__step_bytes(plan, total) == 16. * all);
     tr_plan_destroy(plan);
     tr_model_destroy(model);
 }

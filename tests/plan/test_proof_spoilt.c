@@ -94,23 +94,35 @@ static void plan_anew(spoiler *s, const tr_accesses *accesses) {
 // What a plan is made of: is it the same?
 typedef struct copy {
     tr_plan_step *steps;
+    tr_step_operand *operands;
     tr_buffer *buffers;
 } copy;
 
 static copy copy_plan(const spoiler *s) {
     const tr_sequence *sequence = &s->plan->sequences[s->kind];
     copy c = {malloc(sequence->count * sizeof *c.steps),
+              malloc(s->plan->operand_count * sizeof *c.operands),
               malloc(s->plan->buffer_count * sizeof *c.buffers)};
-    assert_true(c.steps && c.buffers);
+    assert_true(c.steps && c.operands && c.buffers);
+    memcpy(c.operands, s->plan->operands, s->plan->operand_count * sizeof *c.operands);
     memcpy(c.steps, sequence->steps, sequence->count * sizeof *c.steps);
     memcpy(c.buffers, s->plan->buffers, s->plan->buffer_count * sizeof *c.buffers);
     return c;
 }
 
+static bool are_modes_same(const spoiler *s, const copy *c) {
+    bool same = true;
+    for (size_t i = 0; i < s->plan->operand_count; i++) {
+        same = same && c->operands[i].mode == s->plan->operands[i].mode;
+    }
+    return same;
+}
+
 static bool is_same(const spoiler *s, const copy *c) {
     const tr_sequence *sequence = &s->plan->sequences[s->kind];
     bool same =
-        memcmp(c->steps, sequence->steps, sequence->count * sizeof *c->steps) == 0;
+        memcmp(c->steps, sequence->steps, sequence->count * sizeof *c->steps) == 0 &&
+        are_modes_same(s, c);
     for (size_t b = 0; b < s->plan->buffer_count; b++) {
         same = same && c->buffers[b].offset == s->plan->buffers[b].offset;
     }
@@ -119,7 +131,7 @@ static bool is_same(const spoiler *s, const copy *c) {
 
 static bool are_adds_same(const spoiler *s, const copy *c) {
     const tr_sequence *sequence = &s->plan->sequences[s->kind];
-    bool same = true;
+    bool same = are_modes_same(s, c);
     for (size_t i = 0; i < sequence->count; i++) {
         same = same && c->steps[i].writes == sequence->steps[i].writes;
     }
@@ -135,7 +147,7 @@ static void spoil_access(tr_access *access, int way) {
     } else {
         access->mode =
             access->mode == TR_ACCESS_READ ? TR_ACCESS_WRITE : TR_ACCESS_READ;
-        access->contributes = 0;
+        access->contributes = access->operand = 0;
     }
 }
 
@@ -171,6 +183,8 @@ static void spoil_accesses(spoiler *s) {
                      i, way);
                 memcpy(s->plan->sequences[s->kind].steps, right.steps,
                        steps * sizeof *right.steps);
+                memcpy(s->plan->operands, right.operands,
+                       s->plan->operand_count * sizeof *right.operands);
                 memcpy(s->plan->buffers, right.buffers,
                        s->plan->buffer_count * sizeof *right.buffers);
                 tr__accesses_clear(&wrong);
@@ -180,7 +194,80 @@ static void spoil_accesses(spoiler *s) {
     plan_anew(s, &s->accesses);
     assert_true(is_same(s, &right));
     free(right.steps);
+    free(right.operands);
     free(right.buffers);
+}
+
+// ---- what is launched and moved
+
+// Ways: the operand is absent; it is only read, or is written; an add is a write, or a
+// write an add; all of the buffer is written. False: the way changes nothing here.
+static bool spoil_operand(const tr_plan *plan, tr_step_operand *operand, int way) {
+    int64_t all = plan->buffers[operand->buffer].bytes;
+    bool reads = operand->mode == TR_ACCESS_READ;
+    bool longer = operand->end - operand->first < all;
+    switch (way) {
+    case 0:
+        operand->buffer = -1;
+        return true;
+    case 1:
+        operand->mode = reads ? TR_ACCESS_WRITE : TR_ACCESS_READ;
+        return true;
+    case 2:
+        operand->mode =
+            operand->mode == TR_ACCESS_ADD ? TR_ACCESS_WRITE : TR_ACCESS_ADD;
+        return operand->contributes;
+    default:
+        operand->first = 0;
+        operand->end = all;
+        return longer && !reads;
+    }
+}
+
+// Do all operands together that the step writes fill the buffer?
+static bool is_filled(const tr_plan *plan, const tr_plan_step *step, int32_t buffer) {
+    int64_t bytes = 0;
+    for (size_t k = 0; k < step->payload.operand_count; k++) {
+        const tr_step_operand *of = tr__step_operand(plan, step, k);
+        bool writes = of->buffer == buffer && of->mode != TR_ACCESS_READ;
+        bytes += writes ? tr__operand_bytes(of) : 0;
+    }
+    return bytes >= plan->buffers[buffer].bytes;
+}
+
+// What a rank sends of what it gathers in place lies within that.
+static bool is_within_another(const tr_plan *plan, const tr_plan_step *step, size_t i) {
+    const tr_step_operand *of = tr__step_operand(plan, step, i);
+    bool within = false;
+    for (size_t k = 0; k < step->payload.operand_count; k++) {
+        const tr_step_operand *other = tr__step_operand(plan, step, k);
+        within = within || (k != i && other->buffer == of->buffer &&
+                            other->first <= of->first && of->end <= other->end);
+    }
+    return within;
+}
+
+static void spoil_payload(spoiler *s, size_t at) {
+    const tr_plan_step *step = &s->plan->sequences[s->kind].steps[at];
+    for (size_t i = 0; i < step->payload.operand_count; i++) {
+        tr_step_operand *operand = tr__step_operand(s->plan, step, i), right = *operand;
+        bool there = right.buffer >= 0 && right.first < right.end;
+        bool within = there && is_within_another(s->plan, step, i);
+        bool filled = there && is_filled(s->plan, step, right.buffer);
+        for (int way = 0; there && way < 4; way++) {
+            if (spoil_operand(s->plan, operand, way)) {
+                note(s, is_found(s->plan), way < 2 ? within : way == 3 && filled, at,
+                     way);
+            }
+            *operand = right;
+        }
+    }
+}
+
+static void spoil_payloads(spoiler *s) {
+    for (size_t i = 0; i < s->plan->sequences[s->kind].count; i++) {
+        spoil_payload(s, i);
+    }
 }
 
 // ---- guards, steps, their order
@@ -289,6 +376,7 @@ static const way ways[] = {
     {"steps left out", spoil_steps},
     {"dependent neighbours in the other order", spoil_order},
     {"other groups", spoil_groups},
+    {"other operands of launches and moves", spoil_payloads},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 

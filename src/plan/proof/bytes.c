@@ -175,6 +175,7 @@ void tr__bytes_read(tr_proof *p, tr_bytes bytes, const tr_meaning *want) {
     }
     tr_contents *held = &p->held[bytes.buffer];
     int stream = tr__clock_stream(p, p->step->stream);
+    tr__payload_touch(p, bytes, false);
     if (stream < 0) { // what issues steps is done with it when the next one begins
         expect_cells(p, bytes, held, find(held, bytes.first), want, false);
         return;
@@ -254,6 +255,7 @@ static void write(tr_proof *p, tr_bytes bytes, const tr_meaning *want,
         end++;
     }
     note_touch(p, held);
+    tr__payload_touch(p, bytes, true);
     expect_cells(p, bytes, held, first, want, true);
     if (!want && !p->stopped && is_done_already(held, first, bytes.end, leave)) {
         tr__proof_wrong(p, "does again what step %d has done",

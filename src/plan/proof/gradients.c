@@ -192,7 +192,12 @@ tr_kept tr__gradient_passing(tr_proof *p, tr_slot slot, int64_t first, int64_t c
 
 // Does the step write its sums? Else it adds to them.
 bool tr__gradient_is_written(const tr_proof *p) {
-    return p->step->writes & tr__slot_bit(TR_SLOT_OUTPUT);
+    bool written = false;
+    for (size_t i = 0; i < p->step->payload.operand_count; i++) {
+        const tr_step_operand *operand = tr__step_operand(p->plan, p->step, i);
+        written = written || (operand->contributes && operand->mode == TR_ACCESS_WRITE);
+    }
+    return written;
 }
 
 bool tr__gradient_is_of_flat(tr_proof *p) {

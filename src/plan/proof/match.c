@@ -1,7 +1,7 @@
 // Do the exchanges of several ranks fit together?
 #include "base/memory.h"
-#include "plan/moves.h"
 #include "plan/proof/prove.h"
+#include "plan/work.h"
 
 // Each rank's exchanges of one sequence, in their order: the communication thread works
 // off one after the other.
@@ -53,7 +53,7 @@ static tr_status fail(const matcher *m, size_t i, size_t k, const char *how) {
 // has not; m->count: none.
 static tr_status find_late(const matcher *m, size_t i, size_t *late) {
     const tr_plan_step *own = next_of(m, i);
-    uint64_t hash = tr__exchange_hash(m->plans[i], own);
+    uint64_t hash = tr__exchange_hash(own);
     *late = m->count;
     for (size_t k = 0; k < m->count; k++) {
         const tr_plan_step *other = next_of(m, k);
@@ -62,7 +62,7 @@ static tr_status find_late(const matcher *m, size_t i, size_t *late) {
         }
         if (!other || other->group != own->group) {
             *late = k;
-        } else if (tr__exchange_hash(m->plans[k], other) != hash) {
+        } else if (tr__exchange_hash(other) != hash) {
             return fail(m, i, k, "is another than that of");
         }
     }

@@ -14,6 +14,11 @@ typedef struct tr_bytes {
     int64_t first, end;
 } tr_bytes;
 
+typedef struct tr_byte_list {
+    tr_bytes *items;
+    size_t count, capacity;
+} tr_byte_list;
+
 // Bytes of one meaning and one history.
 typedef struct tr_cell {
     int64_t first, end;
@@ -80,7 +85,8 @@ typedef struct tr_proof {
     bool stopped;  // it was interrupted: what is not there is no error
     // The step has read what is not there; where zeros should be.
     bool spoilt, spoilt_zeros;
-    uint32_t used; // slots that the rule has taken
+    uint32_t used;           // slots that the rule has taken
+    tr_byte_list touched[2]; // bytes that the rule has read; and written
     int32_t issued[TR_BESIDE_STREAMS], done[TR_BESIDE_STREAMS]; // steps; step numbers
     int32_t known[TR_BESIDE_STREAMS][TR_BESIDE_STREAMS]; // done, as a queue alone knows
     tr_error *err;
@@ -126,6 +132,11 @@ void tr__bytes_copy(tr_proof *p, tr_bytes from, tr_bytes to);
 // Without a step: what bytes mean before a walk, and after it. Do they mean `want`?
 void tr__bytes_set(tr_proof *p, tr_bytes bytes, const tr_meaning *means);
 bool tr__bytes_mean(const tr_proof *p, tr_bytes bytes, const tr_meaning *want);
+
+// ---- payload.c: what the executor does is what the rule says
+void tr__payload_begin(tr_proof *p);
+void tr__payload_touch(tr_proof *p, tr_bytes bytes, bool writes);
+void tr__payload_check(tr_proof *p);
 
 // ---- tenants.c: who has which memory
 tr_status tr__tenants_make(tr_proof *p);

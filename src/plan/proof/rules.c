@@ -160,6 +160,7 @@ void tr__rule_apply(tr_proof *p) {
     const kind_rule *rule = &rules[p->step->kind];
     p->spoilt = p->spoilt_zeros = false;
     p->used = 0;
+    tr__payload_begin(p);
     name_buffers(p);
     check_named(p);
     if (p->step->stream != stream_of(p)) {
@@ -174,5 +175,8 @@ void tr__rule_apply(tr_proof *p) {
     }
     if (p->status == TR_OK) {
         check_slots(p);
+    }
+    if (p->status == TR_OK) {
+        tr__payload_check(p);
     }
 }

@@ -190,12 +190,19 @@ static tr_bytes find_staged(tr_proof *p, tr_slot slot, const tr_kept *kept) {
     return bytes;
 }
 
+// The file is read and written by whole blocks, the last of which may be partly unused.
+static void touch_blocks(tr_proof *p, tr_bytes to, const tr_kept *kept) {
+    to.end = to.first + tr__staged_bytes(kept, p->step->count);
+    tr__payload_touch(p, to, true);
+}
+
 // What is read means what was written: the step that uses it says what it needs.
 void tr__rule_read(tr_proof *p) {
     tr_kept kept;
     tr_bytes from, to;
     if (find_stored(p, &kept, &from)) {
         to = find_staged(p, TR_SLOT_OUTPUT, &kept);
+        touch_blocks(p, to, &kept);
         tr__bytes_copy(p, from, to);
     }
 }
@@ -205,6 +212,7 @@ void tr__rule_write(tr_proof *p) {
     tr_bytes from, to;
     if (find_stored(p, &kept, &to)) {
         from = find_staged(p, TR_SLOT_INPUT, &kept);
+        touch_blocks(p, to, &kept);
         tr__bytes_copy(p, from, to);
         tr__bytes_forget(p, from);
     }

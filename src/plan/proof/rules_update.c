@@ -198,6 +198,8 @@ void tr__rule_direction_norms(tr_proof *p) {
         tr__bytes_change(p, bytes, &before, &after);
     } else if (step->count > 0) {
         tr__bytes_write(p, bytes, &after);
+    } else { // it names them, and measures nothing
+        tr__payload_touch(p, bytes, true);
     }
     tr__slot_convert(p);
 }

@@ -58,9 +58,10 @@ void tr__slot_convert(tr_proof *p) {
 }
 
 void tr__exchange_work(tr_proof *p, tr_axes group) {
-    if (p->step->group != group) {
+    if (p->step->group != group || p->step->payload.exchange.group != group) {
         tr__proof_wrong(p, "is of the ranks on the axes \"%s\", and not on \"%s\"",
-                        tr__axes_name(p->step->group), tr__axes_name(group));
+                        tr__axes_name(p->step->payload.exchange.group),
+                        tr__axes_name(group));
         return;
     }
     tr_comm_group ranks = {0, 0, 0};

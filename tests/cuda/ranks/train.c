@@ -77,7 +77,8 @@ static void check_waits(const tr_plan *plan) {
         bool follows = tr__plan_follows(plan, step->stream, TR_STREAM_COMM);
         assert_true(step->wait[TR_STREAM_COMM] == 0 || follows);
         assert_false(step->kind == TR_STEP_reduce && !step->apart &&
-                     !(step->writes & tr__slot_bit(TR_SLOT_OUTPUT)));
+                     tr__step_operand(plan, step, TR_EXCHANGE_RECEIVE)->mode ==
+                         TR_ACCESS_ADD);
         waits += step->wait[TR_STREAM_COMM] > 0;
     }
     assert_true(waits > 0);

@@ -1,0 +1,73 @@
+// What a step does, as data: its operands, and what its shape needs besides. The pass
+// `lower` fills it in. Accesses, waits, costs and the executor read it, and know no
+// technique.
+#ifndef TR_PLAN_PAYLOAD_H
+#define TR_PLAN_PAYLOAD_H
+
+#include "comm/comm.h"
+#include "comm/mesh.h"
+
+#include <tranche/op.h>
+
+typedef enum tr_access_mode {
+    TR_ACCESS_READ,
+    TR_ACCESS_WRITE, // what was there before does not count
+    TR_ACCESS_ADD,   // reads, adds, and writes
+} tr_access_mode;
+
+// Bytes [first, end) of a buffer of the plan. Where they are none, this rank has no
+// part of what is moved or computed: it waits as those ranks do that have one.
+typedef struct tr_step_operand {
+    int32_t buffer; // -1: absent
+    tr_access_mode mode;
+    // An add that is a write where nobody has added to these bytes before (adds.c).
+    bool contributes;
+    int64_t first, end;
+} tr_step_operand;
+
+// An op and its kernel, as steps launch it. Launches that differ in their operands
+// alone share one.
+typedef struct tr_prepared_op {
+    tr_op_desc desc;         // bits of desc.accumulate: it may be asked to add
+    const tr_kernel *kernel; // NULL: none was found (kernels.c)
+} tr_prepared_op;
+
+// One op of a launch.
+typedef struct tr_op_launch {
+    size_t op;      // of plan->prepared
+    size_t operand; // of plan->operands: the first of desc.in_count inputs, behind
+                    // which desc.out_count results follow
+} tr_op_launch;
+
+// Between ranks (comm.h): elements of `type`, of all ranks of the group.
+typedef struct tr_exchange {
+    tr_comm_kind kind;
+    tr_comm_type type;
+    tr_axes group;
+    bool in_place; // what is sent is this rank's part of what is received
+    int64_t count, shard;
+} tr_exchange;
+
+// Which operand of a step is which, by its shape. A launch of ops has its working
+// memory first, if it needs any (tr_payload.works).
+enum {
+    TR_COPY_FROM = 0,
+    TR_COPY_TO = 1,
+    TR_EXCHANGE_SEND = 0,
+    TR_EXCHANGE_RECEIVE = 1, // behind it the staging, where messages pass through it
+    TR_FILE_STORED = 0,      // in the arena that the file is; read: from the file
+    TR_FILE_MEMORY = 1,
+};
+
+typedef struct tr_payload {
+    size_t operand, operand_count; // of plan->operands
+    union {
+        struct { // a launch of ops; none where the step runs a unit's program
+            size_t op, op_count; // of plan->launches
+            bool works;
+        };
+        tr_exchange exchange;
+    };
+} tr_payload;
+
+#endif
