@@ -3,7 +3,11 @@
 # there, with the same compiler and flags.
 set(TRANCHE_OBJECTS_OF "" CACHE PATH
     "folder of a build whose objects this one links where they do not depend on MPI")
+# What no test of a sanitizer is about, kernels, need not be compiled for each.
+set(TRANCHE_KERNELS_OF "" CACHE PATH
+    "folder of a build whose kernels this one links, as they are there")
 add_custom_target(objects) # builds what another build may take
+add_custom_target(kernels) # the kernels alone
 
 # tr_give_objects(<list> <target>...): writes which objects the targets have
 function(tr_give_objects list)
@@ -15,12 +19,13 @@ function(tr_give_objects list)
     add_dependencies(objects ${ARGN})
 endfunction()
 
-# tr_take_objects(<list> <result>): what the other build wrote
-function(tr_take_objects list result)
-    set(file ${TRANCHE_OBJECTS_OF}/objects/${list}.txt)
+# tr_take_objects(<folder> <list> <result>): what the build in the folder wrote
+function(tr_take_objects folder list result)
+    set(file ${folder}/objects/${list}.txt)
     if(NOT EXISTS ${file})
-        message(FATAL_ERROR "TRANCHE_OBJECTS_OF: there is no ${file}: configure that "
-            "build with tests, and build its target \"objects\"")
+        message(FATAL_ERROR "there is no ${file}: configure that build with tests, and "
+            "build its target \"objects\" (TRANCHE_OBJECTS_OF) or \"kernels\" "
+            "(TRANCHE_KERNELS_OF)")
     endif()
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
     file(STRINGS ${file} objects)

@@ -146,10 +146,14 @@ part() {
         fi
         ;;
     asan) suite asan build-asan all --label-exclude 'slow|serial' ;;
-    tsan) with_one_thread suite tsan build-tsan tests-threads --label-regex threads ;;
+    tsan)
+        build release build kernels &&
+            with_one_thread suite tsan build-tsan tests-threads --label-regex threads
+        ;;
     fuzz)
         if tools/has_fuzzer.sh >/dev/null 2>&1; then
-            with_one_thread suite fuzz build-fuzz fuzz --label-regex fuzz
+            build release build kernels &&
+                with_one_thread suite fuzz build-fuzz fuzz --label-regex fuzz
         else
             left_out fuzz "clang with libFuzzer is not installed"
         fi
