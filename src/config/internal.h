@@ -52,6 +52,9 @@ const tr_key *tr__config_key(const tr_config *config, size_t index);
 // load.c: the file's text as an object.
 tr_status tr__config_load(const char *name, const char *text, size_t bytes,
                           json_t **root, tr_error *err);
+// groups.c: gives each value that stands in place of a group its key there, by
+// tr_key.of_group.
+tr_status tr__config_name_values(tr_config *config, tr_error *err);
 // override.c: puts the overrides into the tree.
 tr_status tr__config_override(tr_config *config, tr_error *err);
 // Has an override with `rules_out` the last word on `path`?

@@ -47,6 +47,9 @@ typedef struct tr_key {
     const char *const *choices;
     bool numbered;            // a number may stand behind each of them: "cuda:1"
     const char *const *later; // known names whose time has not come
+    // A value in place of the key's group is this key's: "memory": "2GiB" says
+    // memory.total.
+    bool of_group;
     // The key exists only where the text key `where_key` is one of `where`.
     const char *where_key;
     const char *const *where;

@@ -90,6 +90,9 @@ static tr_status build(tr_config *config, tr_error *err) {
         status = tr_fail(err, TR_MEMORY, "no memory for a run file");
     }
     if (status == TR_OK) {
+        status = tr__config_name_values(config, err);
+    }
+    if (status == TR_OK) {
         status = tr__config_override(config, err);
     }
     if (status == TR_OK) {

@@ -205,6 +205,12 @@ static const tr_key keys[] = {
      .fallback = "false",
      .doc = "the same bits for every W, g, wave and stage, at one micro-batch size: "
             "gradients are summed in fixed point, in 8 bytes a parameter"},
+    {.path = "memory.total",
+     .types = TR_KEY_SIZE,
+     .allow_auto = true,
+     .of_group = true,
+     .doc = "budget of all that one rank's process may take of device and host, with "
+            "96 MiB for the process; \"memory\": \"2GiB\" is the same"},
     {.path = "memory.device",
      .types = TR_KEY_SIZE,
      .allow_auto = true,

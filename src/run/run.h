@@ -166,7 +166,34 @@ int tr__group_of(const tr_settings *settings, const char *name);
 tr_status tr__run_check_patterns(const tr_run *run, const tr_plan *plan, tr_error *err);
 void tr__run_say_groups(const tr_run *run, const tr_plan *plan);
 
+// ---- budgets.c
+// Does the run file say anything of a budget?
+bool tr__run_has_budget(const tr_run *run);
+// What plans may take: the file's budgets, and of each memory no more than there is for
+// a rank. say: tells the user what is not as it is written.
+void tr__run_set_budgets(const tr_run *run, const tr_run_options *options, bool say,
+                         tr_planner_request *request);
+
+// ---- levers.c
+// What tr__run_levers makes for its requests.
+typedef struct tr_run_levers {
+    const tr_run *run;
+    tr_machine *machine;
+    tr_model shorter;
+    char layers[96];
+    const char *frozen;
+} tr_run_levers;
+
+// tr_planner_request.levers; user: a tr_run_levers of a run and zeros, which the
+// requests need until tr__run_levers_end.
+size_t tr__run_levers(void *user, const tr_planner_request *request,
+                      tr_planner_lever *out);
+void tr__run_levers_end(tr_run_levers *levers);
+
 // ---- fits.c
+// All that the process takes by the plan of the host's memory; where the device has
+// none of its own, of the machine's.
+int64_t tr__run_process_bytes(const tr_plan *plan);
 // TR_BUDGET: the plan needs more memory than the machine has; the message says what
 // would fit.
 tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err);
