@@ -48,11 +48,27 @@ static void say_ranks(const tr_run *run, const tr_plan_request *r) {
     }
 }
 
+// It was asked for, and there is nothing to measure.
+static void say_no_part(const tr_run *run, const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    if (r->train_batch_size <= r->micro_batch) {
+        tr__warn(&run->log,
+                 "noise_scale.measure measures nothing: the batch is one micro-batch, "
+                 "and there is no part to compare it with; lower "
+                 "train_micro_batch_size_per_gpu");
+    } else {
+        tr__warn(&run->log, "noise_scale.measure measures nothing: the plan makes no "
+                            "tensor's gradient of a part of the batch alone");
+    }
+}
+
 // That it is not measured is known with the plan alone.
 static void say_no_noise(const tr_run *run, const tr_plan *plan) {
-    if (plan->request.measure == TR_MEASURE_NEVER &&
-        run->request.measure != TR_MEASURE_NEVER &&
-        tr__config_is_given(run->config, "noise_scale.smoothing")) {
+    bool measured = plan->request.measure != TR_MEASURE_NEVER;
+    if (!measured && run->request.measure == TR_MEASURE_ALWAYS) {
+        say_no_part(run, plan);
+    } else if (!measured && run->request.measure != TR_MEASURE_NEVER &&
+               tr__config_is_given(run->config, "noise_scale.smoothing")) {
         tr__warn(&run->log, "noise_scale.smoothing has no effect: measuring the noise "
                             "scale would cost too much here; noise_scale.measure true "
                             "has it measured all the same");

@@ -238,7 +238,8 @@ static const tr_key keys[] = {
      .doc = "budget on NVMe"},
 };
 
-const tr_key_table tr__keys_run = {.keys = keys, .count = sizeof keys / sizeof *keys};
+const tr_key_table tr__keys_run = {
+    .keys = keys, .count = sizeof keys / sizeof *keys, .names = tr__key_names};
 
 const tr_key_table *const tr__key_tables[TR_KEY_TABLES] = {
     &tr__keys_run,   &tr__keys_data,      &tr__keys_optimizer, &tr__keys_scheduler,

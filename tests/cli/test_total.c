@@ -150,10 +150,30 @@ static void test_capped(void **state) {
     outcome_free(&o);
 }
 
+// A folder for NVMe that is not there is the run file's mistake, and is told by its
+// key.
+static void test_no_folder(void **state) {
+    run_file(state, wide_run,
+             ",\n\"memory\": {\"total\": \"300MiB\", \"nvme\": {\"path\": \"gone\"}}");
+    fail_with(state, NULL, LIST("train", "run.json"), 2,
+              LIST("run.json:2: memory.nvme.path is gone: No such file", "mkdir"));
+    fail_with(state, NULL, LIST("plan", "run.json"), 2,
+              LIST("memory.nvme.path is gone"));
+    run_file(state, wide_run, "");
+    fail_with(state, NULL,
+              LIST("train", "run.json", "--set",
+                   "zero_optimization.offload_optimizer={\"device\": \"nvme\", "
+                   "\"nvme_path\": \"run.json\"}"),
+              2,
+              LIST("--set: zero_optimization.offload_optimizer.nvme_path is run.json: "
+                   "no folder"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_process), TEST(test_spellings),    TEST(test_smallest),
-        TEST(test_levers),  TEST(test_device_alone), TEST(test_capped),
+        TEST(test_process),   TEST(test_spellings),    TEST(test_smallest),
+        TEST(test_levers),    TEST(test_device_alone), TEST(test_capped),
+        TEST(test_no_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
