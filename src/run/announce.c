@@ -273,6 +273,7 @@ void tr__run_announce(const tr_run *run, const tr_plan *plan) {
              (long long)s->steps, tr__plural(s->steps));
     tr__note(&run->log, "planned memory %s", memory);
     say_how(run, plan);
+    tr__run_say_autos(run);
     tr__run_say_groups(run, plan);
     say_no_noise(run, plan);
     say_left_out(run, plan);

@@ -159,6 +159,9 @@ tr_status tr__run_open_data(const tr_run_options *options, unsigned flags, tr_ru
 void tr__run_say_ignored(const tr_run *run);
 void tr__run_say_idle(const tr_run *run);
 
+// ---- autos.c
+void tr__run_say_autos(const tr_run *run);
+
 // ---- groups.c
 // The number of the group that a parameter of this name is of.
 int tr__group_of(const tr_settings *settings, const char *name);
