@@ -169,11 +169,43 @@ static void test_no_folder(void **state) {
                    "no folder"));
 }
 
+// The planner and its plan count recomputed units in the same way.
+static void test_one_number(void **state) {
+    static const char *const gpt2 =
+        "model={\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 64, "
+        "\"n_head\": 4, \"n_positions\": 128, \"vocab_size\": 64}";
+    run_file(state, wide_run, "");
+    for (int first = 1; first <= 8; first++) {
+        char set[64], words[64], full[128];
+        snprintf(set, sizeof set, "activation_checkpointing.number_checkpoints=%d",
+                 first);
+        char *plan =
+            succeed(state, LIST("plan", "run.json", "--set", gpt2, "--set", set,
+                                "--set", "data=null", "--set", "memory=2GiB", "--set",
+                                "train_micro_batch_size_per_gpu=1"));
+        const char *said = strstr(plan, "recomputed: ");
+        assert_non_null(said);
+        said += strlen("recomputed: ");
+        snprintf(words, sizeof words, "%.*s", (int)strcspn(said, ";"), said);
+        snprintf(full, sizeof full, first < 7 ? "the first %d unit" : "all units but",
+                 first);
+        assert_memory_equal(words, full, strlen(full));
+        free(plan);
+    }
+    char *plan = succeed(state, LIST("plan", "run.json", "--set", gpt2, "--set",
+                                     "data=null", "--set", "memory=106MiB"));
+    char words[96];
+    const char *said = strstr(plan, "recomputed: ") + strlen("recomputed: ");
+    snprintf(words, sizeof words, ", %.*s recomputed; ", (int)strcspn(said, ";"), said);
+    assert_says(plan, words);
+    free(plan);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_process),   TEST(test_spellings),    TEST(test_smallest),
         TEST(test_levers),    TEST(test_device_alone), TEST(test_capped),
-        TEST(test_no_folder),
+        TEST(test_no_folder), TEST(test_one_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
