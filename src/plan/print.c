@@ -392,6 +392,9 @@ tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
     print_ledger(plan, to);
     print_traffic(plan, to);
     tr_status choices = tr__choices_print(plan, to, err);
+    if (choices == TR_OK && tr__backend(plan->target.backend)->device) {
+        choices = tr__kernels_print(plan, to, err); // others are told by their level
+    }
     if (choices != TR_OK) {
         return choices;
     }

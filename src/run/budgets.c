@@ -10,16 +10,10 @@
 
 #include <stdio.h>
 
-enum { TOTAL = TR_SPACES, KEYS };
+enum { TOTAL = TR_ROOM_TOTAL, KEYS };
 
 static const char *const keys[KEYS] = {"memory.device", "memory.host",
                                        "memory.nvme.bytes", "memory.total"};
-
-// What there is of each, for one rank.
-typedef struct room {
-    int64_t bytes[KEYS];
-    bool one_pool; // device and host are the same memory
-} room;
 
 static bool is_given(const tr_run *run, int key) {
     return tr__config_is_said(run->config, keys[key]);
@@ -44,8 +38,8 @@ static int64_t capacity(const tr_machine *machine, const tr_plan_request *r,
     return bytes == 0 ? TR_UNLIMITED : shared ? bytes / sharers : bytes;
 }
 
-static room room_of_file(const tr_run *run, const tr_machine *machine) {
-    room there = {.one_pool = machine->host_is_device};
+static tr_room room_of_file(const tr_run *run, const tr_machine *machine) {
+    tr_room there = {.one_pool = machine->host_is_device};
     for (int s = 0; s < TR_SPACES; s++) {
         there.bytes[s] = capacity(machine, &run->request, (tr_space)s);
     }
@@ -57,13 +51,13 @@ static room room_of_file(const tr_run *run, const tr_machine *machine) {
 }
 
 // The device may have memory of its own. One that is not here is not known.
-static room room_here(const tr_run *run) {
+static tr_room room_here(const tr_run *run) {
     const tr_plan_request *r = &run->request;
     const tr_backend *backend = tr__backend(r->backend);
     int64_t memory = tr__machine_memory();
     int64_t share = memory / (run->comm ? tr__comm_local_ranks(run->comm) : 1);
     tr_device device;
-    room here = {.one_pool = !backend->device};
+    tr_room here = {.one_pool = !backend->device};
     for (int i = 0; i < KEYS; i++) {
         here.bytes[i] = TR_UNLIMITED;
     }
@@ -76,10 +70,14 @@ static room room_here(const tr_run *run) {
     return here;
 }
 
+tr_room tr__run_room(const tr_run *run, const tr_machine *machine) {
+    return machine ? room_of_file(run, machine) : room_here(run);
+}
+
 // ---- budgets
 
 // What the file gives, but no more than there is.
-static int64_t budget_of(const tr_run *run, int key, const room *there, bool say) {
+static int64_t budget_of(const tr_run *run, int key, const tr_room *there, bool say) {
     bool of_pool = there->one_pool && key < TR_SPACE_NVME;
     int64_t most =
         tr__min_i64(there->bytes[key], of_pool ? there->bytes[TOTAL] : TR_UNLIMITED);
@@ -98,7 +96,7 @@ static int64_t budget_of(const tr_run *run, int key, const room *there, bool say
 }
 
 // A budget of the device alone bounds no process where the host's memory is the same.
-static void say_one_pool(const tr_run *run, const room *there) {
+static void say_one_pool(const tr_run *run, const tr_room *there) {
     if (there->one_pool && is_given(run, TR_SPACE_DEVICE) &&
         !is_given(run, TR_SPACE_HOST) && !is_given(run, TOTAL)) {
         tr__note(&run->log,
@@ -110,8 +108,7 @@ static void say_one_pool(const tr_run *run, const room *there) {
 
 void tr__run_set_budgets(const tr_run *run, const tr_run_options *options, bool say,
                          tr_planner_request *request) {
-    room there =
-        options->machine ? room_of_file(run, options->machine) : room_here(run);
+    tr_room there = tr__run_room(run, options->machine);
     for (int s = 0; s < TR_SPACES; s++) {
         request->budget[s] = budget_of(run, s, &there, say);
     }

@@ -170,6 +170,14 @@ tr_status tr__run_check_patterns(const tr_run *run, const tr_plan *plan, tr_erro
 void tr__run_say_groups(const tr_run *run, const tr_plan *plan);
 
 // ---- budgets.c
+enum { TR_ROOM_TOTAL = TR_SPACES };
+// What there is of each memory for one rank, TR_UNLIMITED where that is not known.
+typedef struct tr_room {
+    int64_t bytes[TR_SPACES + 1]; // the last: of device and host in all
+    bool one_pool;                // device and host are the same memory
+} tr_room;
+// machine: of a file; NULL: this one.
+tr_room tr__run_room(const tr_run *run, const tr_machine *machine);
 // Does the run file say anything of a budget?
 bool tr__run_has_budget(const tr_run *run);
 // What plans may take: the file's budgets, and of each memory no more than there is for
