@@ -115,7 +115,9 @@ void tr__run_set_budgets(const tr_run *run, const tr_run_options *options, bool 
     if (!tr__run_nvme_folder(run)) {
         request->budget[TR_SPACE_NVME] = 0;
     }
-    request->total = is_given(run, TOTAL);
+    // "auto" is the machine's memory, of which there are two where the device is apart.
+    request->total = there.one_pool ? tr__config_is_given(run->config, keys[TOTAL])
+                                    : is_given(run, TOTAL);
     request->together = request->total || (there.one_pool && !options->machine)
                             ? budget_of(run, TOTAL, &there, say)
                             : TR_UNLIMITED;

@@ -65,6 +65,10 @@ static void test_spellings(void **state) {
         assert_says(plan, " of   600.00 MiB, 96 MiB of it the process");
         free(plan);
     }
+    run_file(state, wide_run, ", \"memory\": \"auto\"");
+    char *plan = succeed(state, LIST("plan", "run.json"));
+    assert_says(plan, "    the smallest total is ");
+    free(plan);
     run_file(state, wide_run, ",\n\"memory\": true");
     fail_with(state, NULL, LIST("plan", "run.json"), 2,
               LIST("run.json:2: memory.total is true", "a size"));
