@@ -96,11 +96,11 @@ tr_status tr__run_resolve_recompute(tr_run *run, tr_error *err);
 // The folder that the file names for NVMe, NULL: none; and what becomes of it once
 // something lives there.
 const char *tr__run_nvme_folder(const tr_run *run);
-// Is it there, where something may come to live in it? TR_USAGE names the key.
-tr_status tr__run_check_nvme(const tr_run *run, const tr_run_options *options,
-                             tr_error *err);
 tr_status tr__run_resolve_nvme(tr_run *run, const tr_run_options *options,
                                tr_error *err);
+// Is the folder there, where something may come to live in it? TR_USAGE names the key.
+tr_status tr__run_check_nvme(const tr_run *run, const tr_run_options *options,
+                             tr_error *err);
 tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err);
 // Called by tr__run_resolve_optimizer: what is frozen.
 tr_status tr__run_resolve_freeze(tr_run *run, tr_error *err);
