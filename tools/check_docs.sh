@@ -1,7 +1,8 @@
 #!/bin/sh
 # check_docs.sh [ROOT]: fails when a link of a .md file leads to a file or to a heading of
-# one that is not there, or when a line of one is longer than 120 columns (rows of tables
-# cannot be broken, so they may be).
+# one that is not there, when a line of one is longer than 120 columns (rows of tables
+# cannot be broken, so they may be), or when one names a command of tranche, or an option
+# behind it, that src/cli does not have.
 set -eu
 root=${1:-$(cd "$(dirname "$0")/.." && pwd)}
 
@@ -20,7 +21,54 @@ anchors() {
     }' "$1"
 }
 
+# The commands that a file names, each with its options in a line: "plan --json". A line
+# that ends with a backslash goes on.
+commands() {
+    sed -e ':more' -e '/\\$/{N;s/\\\n//;b more' -e '}' "$1" |
+        grep -oE "(^|[^-a-zA-Z0-9_/.])tranche [a-z]+[^\`|;)]*" |
+        sed -E "s/^.*tranche ([a-z]+)/\1/; s/  +[a-z].*//" | awk '{
+            line = $1
+            for (i = 2; i <= NF; i++) {
+                if ($i ~ /^\[?--[a-z]/) {
+                    sub(/^\[/, "", $i)
+                    sub(/[^-a-z0-9].*$/, "", $i)
+                    line = line " " $i
+                }
+            }
+            print line
+        }'
+}
+
+# has WORD COMMAND: is the option one of the command's? Its files are named after it; what
+# all commands have is in options.c and main.c.
+has() {
+    cat src/cli/"$2".c src/cli/"$2"_*.c src/cli/options.c src/cli/main.c 2>/dev/null |
+        grep -qF -e "\"$1\""
+}
+
+check_commands() {
+    good=0
+    [ -f src/cli/main.c ] || return 0
+    commands "$1" | LC_ALL=C sort -u >"$list"
+    while read -r command options; do
+        if ! grep -qF "{\"$command\", " src/cli/main.c; then
+            echo "$1: tranche $command: there is no such command" >&2
+            good=1
+            continue
+        fi
+        for option in $options; do
+            if ! has "$option" "$command"; then
+                echo "$1: tranche $command $option: there is no such option" >&2
+                good=1
+            fi
+        done
+    done <"$list"
+    return "$good"
+}
+
 cd "$root"
+list=$(mktemp)
+trap 'rm -f "$list"' EXIT
 find . -name '.*' ! -name . -prune -o -path './build*' -prune -o -path './out' -prune -o \
     -name '*.md' -print | LC_ALL=C sort | {
     rc=0
@@ -32,6 +80,7 @@ find . -name '.*' ! -name . -prune -o -path './build*' -prune -o -path './out' -
             echo "$file: lines over 120 columns" >&2
             rc=1
         fi
+        check_commands "$file" || rc=1
         # Targets of [words](target); those of other places are not looked up.
         for link in $(grep -oE '\]\([^) ]+\)' "$file" | sed 's/^](//; s/)$//' |
             grep -vE '^[a-z]+:' || true); do

@@ -39,13 +39,16 @@ const char *tr_dimension_word(tr_dimension_name dimension);
 
 #define TR_UNLIMITED INT64_MAX
 
+struct tr_planner_lever;
+
 typedef struct tr_planner_request {
     tr_plan_request plan;      // what is not free is taken from here
     unsigned free;             // bit d: dimension d is to be chosen
     const tr_machine *machine; // the cost model of predictions
     int64_t budget[TR_SPACES]; // bytes on one rank, or TR_UNLIMITED. The process itself
                                // takes TR_PROCESS_BYTES of the host's
-    int64_t together;          // budget of both, where device and host share memory
+    int64_t together;          // budget of device and host in all, the process included
+    bool total; // the user gave `together`, so what is said of a budget is said of it
     int64_t vocabulary_slices; // that plan.model has now
     tr_model *sliced;          // plan.model, if the planner may change its vocabulary
                                // slices; NULL: it may not
@@ -55,7 +58,20 @@ typedef struct tr_planner_request {
     int64_t kept[TR_DIMENSIONS]; // an earlier choice, taken again if it still fits
     bool has_kept;
     bool choice_only; // find the choice alone, and no runners-up
+    // Asked where no plan fits: changes that the planner may not make, for it to tell
+    // what each would do. Fills [TR_LEVERS_MAX] from the request and returns how many.
+    // NULL: there are none.
+    size_t (*levers)(void *user, const struct tr_planner_request *request,
+                     struct tr_planner_lever *out);
+    void *lever_user;
 } tr_planner_request;
+
+enum { TR_LEVERS_MAX = 16, TR_LEVER_WORDS = 160 };
+
+typedef struct tr_planner_lever {
+    char words[TR_LEVER_WORDS]; // "bf16.enabled true"
+    tr_planner_request request; // with that change
+} tr_planner_lever;
 
 // A plan that the planner made, and whose step it predicted.
 typedef struct tr_planner_option {
@@ -69,8 +85,9 @@ typedef struct tr_planned tr_planned;
 // Chooses a plan. The result depends on the request alone. Takes no memory for tensors.
 // If no dimension is free, it checks whether the plan fits. plan.model keeps the
 // vocabulary slices that were chosen. The caller destroys *out. Not collective.
-// TR_BUDGET: no plan fits; the message has the nearest plans and what would make each
-// of them fit. TR_USAGE: no plan has the values that are not free. TR_MEMORY.
+// TR_BUDGET: no plan fits; the message has the nearest plans, what each of them lacks,
+// and what would make one fit. TR_USAGE: no plan has the values that are not free,
+// whatever the budgets. TR_MEMORY.
 tr_status tr_planner_choose(const tr_planner_request *request, tr_planned **out,
                             tr_error *err);
 void tr_planned_destroy(tr_planned *planned); // NULL-safe

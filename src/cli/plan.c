@@ -70,8 +70,7 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
         status = tr_run_open(&run_options, &opened, &err);
     }
     if (status == TR_OK) {
-        status = compare ? cli_plan_compare(tr_run_plan_request(opened), there, machine,
-                                            run.json, &err)
+        status = compare ? cli_plan_compare(opened, there, run.json, &err)
                          : show_plan(opened, run.json, !machine, &err);
     }
     tr_run_close(opened);

@@ -2,12 +2,13 @@
 #ifndef TR_CLI_PLAN_COMPARE_H
 #define TR_CLI_PLAN_COMPARE_H
 
-#include <tranche/planner.h>
+#include <tranche/run.h>
 
 // Prints to standard output what a rank needs at each ZeRO stage with each way of
-// offloading, everything else as in the run's own request, and how long a step takes on
-// the machine (NULL: not known). Collective: no. TR_MEMORY.
-tr_status cli_plan_compare(const tr_plan_request *run, const tr_machine *machine,
-                           const char *machine_name, bool json, tr_error *err);
+// offloading and in waves of one micro-batch and of all, everything else as in the
+// run's own request; which of them are over the memory of the machine (NULL: this one),
+// and how long a step takes on it (NULL: not told). Collective: no. TR_MEMORY.
+tr_status cli_plan_compare(const tr_run *run, const tr_machine *machine, bool json,
+                           tr_error *err);
 
 #endif

@@ -46,6 +46,7 @@ typedef struct tr_config_override {
 enum {
     TR_CONFIG_BYTES_MAX = 16 << 20, // of a run file
     TR_CONFIG_PATH_MAX = 256,       // of a key's path
+    TR_CONFIG_AUTO_TEXT = 64,       // of a value that is told
 };
 
 // Reads `path` (NULL: an empty object). The tables and all they point to must outlive
@@ -136,6 +137,15 @@ tr_status tr__config_resolve_json(tr_config *config, const char *path,
 // not "auto".
 tr_status tr__config_explain_auto(tr_config *config, const char *path, const char *why,
                                   tr_error *err);
+// An "auto" of the user's, and what it came to.
+typedef struct tr_config_auto {
+    const char *key;
+    char value[TR_CONFIG_AUTO_TEXT]; // JSON; "": none, it stays what `why` says
+    const char *why;                 // by whom or from what
+} tr_config_auto;
+// The one from number *next on, which becomes that of the one after it; false: there is
+// none.
+bool tr__config_auto_at(const tr_config *config, size_t *next, tr_config_auto *out);
 // Every "auto" that is left takes its key's default, where it has one.
 tr_status tr__config_settle(tr_config *config, tr_error *err);
 

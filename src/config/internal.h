@@ -49,9 +49,15 @@ tr_status tr__config_mistake(const tr_config *config, tr_error *err);
 // Key number i of all tables in a row; NULL after the last.
 const tr_key *tr__config_key(const tr_config *config, size_t index);
 
+// plain.c: puts spaces in place of comments and of commas behind the last element.
+// TR_USAGE: a comment without an end.
+tr_status tr__config_plain(const char *name, char *text, size_t bytes, tr_error *err);
 // load.c: the file's text as an object.
 tr_status tr__config_load(const char *name, const char *text, size_t bytes,
                           json_t **root, tr_error *err);
+// groups.c: gives each value that stands in place of a group its key there, by
+// tr_key.of_group.
+tr_status tr__config_name_values(tr_config *config, tr_error *err);
 // override.c: puts the overrides into the tree.
 tr_status tr__config_override(tr_config *config, tr_error *err);
 // Has an override with `rules_out` the last word on `path`?

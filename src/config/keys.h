@@ -47,6 +47,9 @@ typedef struct tr_key {
     const char *const *choices;
     bool numbered;            // a number may stand behind each of them: "cuda:1"
     const char *const *later; // known names whose time has not come
+    // A value in place of the key's group is this key's: "memory": "2GiB" says
+    // memory.total.
+    bool of_group;
     // The key exists only where the text key `where_key` is one of `where`.
     const char *where_key;
     const char *const *where;
@@ -60,11 +63,20 @@ typedef struct tr_key {
     const char *why;
 } tr_key;
 
+// A name that other programs have for something: by which key it is said here (NULL:
+// none), or what there is in its place.
+typedef struct tr_key_name {
+    const char *name; // the last one of a path
+    const char *path;
+    const char *instead;
+} tr_key_name;
+
 typedef struct tr_key_table tr_key_table;
 struct tr_key_table {
     const tr_key *keys;
     size_t count;
     const tr_key_table *const *parts; // tables that follow its keys, then NULL; or NULL
+    const tr_key_name *names;         // for messages, the last has no name; or NULL
 };
 
 // Key number `index` of all tables and their parts in a row; NULL after the last.

@@ -90,6 +90,9 @@ static tr_status build(tr_config *config, tr_error *err) {
         status = tr_fail(err, TR_MEMORY, "no memory for a run file");
     }
     if (status == TR_OK) {
+        status = tr__config_name_values(config, err);
+    }
+    if (status == TR_OK) {
         status = tr__config_override(config, err);
     }
     if (status == TR_OK) {
@@ -116,6 +119,24 @@ static size_t mark_bytes(const char *text, size_t bytes) {
     return text && bytes >= length && memcmp(text, mark, length) == 0 ? length : 0;
 }
 
+// The text without what is no JSON, freed by the caller when the config has been built.
+static tr_status make_plain(tr_config *config, const char *text, size_t bytes,
+                            char **plain, tr_error *err) {
+    size_t mark = mark_bytes(text, bytes);
+    config->bytes = bytes - mark;
+    if (config->bytes > TR_CONFIG_BYTES_MAX) {
+        config->text = text + mark; // refused where it is loaded
+        return TR_OK;
+    }
+    *plain = tr__calloc(config->bytes + 1, 1);
+    if (!*plain) {
+        return tr_fail(err, TR_MEMORY, "no memory to read %s", config->name);
+    }
+    memcpy(*plain, text + mark, config->bytes);
+    config->text = *plain;
+    return tr__config_plain(config->name, *plain, config->bytes, err);
+}
+
 tr_status tr__config_parse(const char *name, const char *text, size_t bytes,
                            const tr_key_table *const *tables, size_t table_count,
                            const tr_config_override *overrides, size_t override_count,
@@ -128,14 +149,16 @@ tr_status tr__config_parse(const char *name, const char *text, size_t bytes,
         return tr_fail(err, TR_MEMORY, "no memory for a run file");
     }
     config->name = copy;
-    size_t mark = mark_bytes(text, bytes);
-    config->text = text ? text + mark : NULL;
-    config->bytes = bytes - mark;
     config->tables = tables;
     config->table_count = table_count;
     config->overrides = overrides;
     config->override_count = override_count;
-    tr_status status = build(config, err);
+    char *plain = NULL;
+    tr_status status = text ? make_plain(config, text, bytes, &plain, err) : TR_OK;
+    if (status == TR_OK) {
+        status = build(config, err);
+    }
+    tr__free(plain);
     // What belongs to the caller is not kept.
     config->text = NULL;
     config->overrides = NULL;

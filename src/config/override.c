@@ -221,7 +221,10 @@ static tr_status apply(tr_config *config, size_t index, tr_error *err) {
     if (status == TR_OK) {
         status = make_value(config, override, &part, &value, err);
     }
-    return status == TR_OK ? set(config, index, path, value, &part, err) : status;
+    if (status == TR_OK) {
+        status = set(config, index, path, value, &part, err);
+    }
+    return status == TR_OK ? tr__config_name_values(config, err) : status;
 }
 
 tr_status tr__config_override(tr_config *config, tr_error *err) {

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum { NAME_MAX_BYTES = 64, WORDS_MAX = 512 };
 
@@ -48,6 +49,18 @@ static const char *elsewhere(const tr_config *config, const char *name) {
     return NULL;
 }
 
+static const tr_key_name *foreign_name(const tr_config *config, const char *name) {
+    for (size_t i = 0; i < config->table_count; i++) {
+        const tr_key_name *row = config->tables[i]->names;
+        for (; row && row->name; row++) {
+            if (strcasecmp(row->name, name) == 0) {
+                return row;
+            }
+        }
+    }
+    return NULL;
+}
+
 static void add_names(tr_name *names, size_t count, char *dst, size_t size) {
     snprintf(dst, size, "; known here: ");
     for (size_t i = 0; i < count; i++) {
@@ -81,7 +94,12 @@ static tr_status suggest(const tr_config *config, const char *prefix, const char
     }
     const char *other = elsewhere(config, name);
     const char *near = tr__nearest(name, pointers, count);
-    if (other) {
+    const tr_key_name *foreign = foreign_name(config, name);
+    if (foreign && foreign->instead) {
+        snprintf(dst, size, "; %s", foreign->instead);
+    } else if (foreign) {
+        snprintf(dst, size, "; did you mean \"%s\"?", foreign->path);
+    } else if (other) {
         snprintf(dst, size, "; did you mean \"%s\"?", other);
     } else if (near) {
         snprintf(dst, size, "; did you mean \"%s%s\"?", prefix, near);

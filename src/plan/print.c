@@ -324,13 +324,22 @@ void tr__plan_print_batch(const tr_plan_request *r, FILE *to) {
             tr__plural(r->accumulation_steps), ranks, tr__plural(ranks));
 }
 
+void tr__plan_recomputed_say(int64_t first, int units, char *dst, size_t size) {
+    if (first < 0 || (first > 0 && first >= units - 1)) {
+        snprintf(dst, size, "all units but the last");
+    } else if (first == 0) {
+        snprintf(dst, size, "no unit");
+    } else {
+        snprintf(dst, size, "the first %" PRId64 " unit%s", first, tr__plural(first));
+    }
+}
+
 static void print_request(const tr_plan *plan, FILE *to) {
     const tr_plan_request *r = &plan->request;
     int64_t ranks = tr__data_ranks(r);
-    int recomputed = 0;
-    for (int u = 0; u < plan->unit_count; u++) {
-        recomputed += plan->units[u].recomputed;
-    }
+    char recomputed[64];
+    tr__plan_recomputed_say(r->recomputed_units, plan->unit_count, recomputed,
+                            sizeof recomputed);
     int64_t all = tr_plan_parameters(plan), trained = tr_plan_trained(plan);
     fprintf(to, "model %s: %d unit%s, %" PRId64 " parameters", r->model->type,
             plan->unit_count, tr__plural(plan->unit_count), all);
@@ -346,13 +355,13 @@ static void print_request(const tr_plan *plan, FILE *to) {
     }
     fprintf(to,
             "%s; wave %" PRId64 "%s%s; stage %d\n"
-            "recomputed: %d unit%s; %.3f GFLOP a step; kernels: %s, %d thread%s\n",
+            "recomputed: %s; %.3f GFLOP a step; kernels: %s, %d thread%s\n",
             r->train_batch_size == r->micro_batch * r->accumulation_steps * ranks
                 ? ""
                 : " (the last one short)",
             r->wave, plan->why_wave ? ": " : "", plan->why_wave ? plan->why_wave : "",
-            r->stage, recomputed, tr__plural(recomputed), plan->flops / 1e9,
-            tr__target_name(&plan->target), r->threads, tr__plural(r->threads));
+            r->stage, recomputed, plan->flops / 1e9, tr__target_name(&plan->target),
+            r->threads, tr__plural(r->threads));
 }
 
 tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
@@ -383,6 +392,9 @@ tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
     print_ledger(plan, to);
     print_traffic(plan, to);
     tr_status choices = tr__choices_print(plan, to, err);
+    if (choices == TR_OK && tr__backend(plan->target.backend)->device) {
+        choices = tr__kernels_print(plan, to, err); // others are told by their level
+    }
     if (choices != TR_OK) {
         return choices;
     }

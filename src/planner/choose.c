@@ -8,7 +8,7 @@
 
 enum { PLANS_MOST = 400, PLANS_BESIDE = 8, TRIES = 8 };
 
-// Of the choice's device memory, what runners-up are to do with.
+// Of the choice's scarce memory, what runners-up are to do with.
 static const double shares[TR_RUNNERS_MAX] = {0.85, 0.65, 0.45, 0.25};
 
 static bool same_values(const tr_planner_option *a, const tr_planner_option *b) {
@@ -105,13 +105,14 @@ static tr_status choose(tr_search *search, const tr_limits *limits, tr_planned *
 static tr_status find_runners(tr_search *search, const tr_limits *limits,
                               tr_planned *planned, tr_error *err) {
     const tr_planner_option *last = &planned->choice;
+    int scarce = tr__budget_scarce(search->request);
     tr_status status = TR_OK;
     for (int i = 0; i < TR_RUNNERS_MAX && status == TR_OK; i++) {
         tr_limits less = *limits;
         tr_made made;
         bool found = false;
-        less.most[TR_SPACE_DEVICE] =
-            (int64_t)(shares[i] * (double)planned->choice.bytes[TR_SPACE_DEVICE]);
+        less.most[scarce] = (int64_t)(shares[i] * (double)tr__budget_bytes(
+                                                      scarce, planned->choice.bytes));
         status = tr__search_fastest(search, &less, PLANS_BESIDE, &made, &found, err);
         if (status == TR_OK && found && !same_values(&made.option, last)) {
             planned->runner[planned->runner_count++] = made.option;
@@ -135,8 +136,9 @@ static tr_status find_faster(tr_search *search, const tr_limits *limits,
 static tr_status find_smallest(tr_search *search, const tr_limits *limits,
                                tr_planned *planned, tr_error *err) {
     tr_made made;
-    tr_status status = tr__search_smallest(search, limits, TR_SPACE_DEVICE, &made,
-                                           &planned->has_smallest, err);
+    tr_status status =
+        tr__search_smallest(search, limits, tr__budget_scarce(search->request), &made,
+                            &planned->has_smallest, err);
     if (status == TR_OK && planned->has_smallest) {
         planned->smallest = made.option;
         status = tr__planner_fullest(search, &made.option, planned->smallest_at,
@@ -158,13 +160,6 @@ static tr_status look_around(tr_search *search, const tr_limits *limits,
     return status == TR_OK ? find_smallest(search, limits, planned, err) : status;
 }
 
-// Nothing can be: with all given, the plan itself says why.
-static tr_status fail_impossible(const tr_search *search, tr_error *err) {
-    return tr_fail(err, TR_USAGE, "%s",
-                   search->why.message[0] ? search->why.message
-                                          : "no plan is possible");
-}
-
 static tr_status leave_slices(const tr_planner_request *request,
                               const tr_planned *planned, tr_error *err) {
     int64_t slices = planned->choice.value[TR_DIMENSION_vocabulary_slices];
@@ -184,7 +179,7 @@ tr_status tr_planner_choose(const tr_planner_request *request, tr_planned **out,
         status = tr__search_begin(request, request->free, &search, err);
     }
     if (status == TR_OK && search->group_count == 0) {
-        status = fail_impossible(search, err);
+        status = tr__planner_impossible(search, err);
     }
     if (status == TR_OK) {
         status = choose(search, &limits, planned, err);

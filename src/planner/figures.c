@@ -5,6 +5,7 @@
 #include "models/models.h"
 #include "plan/passes.h"
 #include "planner/planner.h"
+#include "sim/simulate.h"
 
 #include <math.h>
 #include <string.h>
@@ -245,7 +246,7 @@ static void read_loads(const tr_search *search, const tr_plan *plan,
 
 static tr_status read_class(const tr_search *search, const tr_point *point,
                             tr_class *class, tr_error *err) {
-    double load[2][TR_STREAMS], all = 0;
+    double load[2][TR_STREAMS];
     tr_point least = *point;
     least.plan.recomputed_units = -1;
     least.plan.recomputed_ops = TR_RECOMPUTE_DEFAULT;
@@ -256,7 +257,8 @@ static tr_status read_class(const tr_search *search, const tr_point *point,
         if (status != TR_OK) {
             return status;
         }
-        if (i == 0) {
+        status = tr__simulate_check(plan, search->request->machine, err);
+        if (status == TR_OK && i == 0) {
             status = read_memory(plan, class, err);
         }
         class->whole_wave = plan->request.wave > 1;
@@ -269,13 +271,9 @@ static tr_status read_class(const tr_search *search, const tr_point *point,
     for (int s = 0; s < TR_STREAMS; s++) {
         class->load[s][0] = load[0][s];
         class->load[s][1] = fmax(0, load[1][s] - load[0][s]);
-        all += load[1][s];
     }
-    class->possible = isfinite(all);
-    return class->possible
-               ? TR_OK
-               : tr_fail(err, TR_USAGE, "machine %.200s: has no way for what moves",
-                         search->request->machine->name);
+    class->possible = true;
+    return TR_OK;
 }
 
 tr_status tr__class_make(const tr_search *search, const tr_point *point, tr_class **out,

@@ -125,6 +125,12 @@ tr_limits tr__planner_limits(const tr_planner_request *request);
 // By how much `bytes` are beyond each limit, and in all.
 int64_t tr__limits_excess(const tr_limits *limits, const int64_t bytes[TR_SPACES],
                           int64_t excess[TR_BUDGETS]);
+// What of a ledger counts against a budget, and what the process takes of it beside.
+int64_t tr__budget_bytes(int budget, const int64_t bytes[TR_SPACES]);
+int64_t tr__budget_process(int budget);
+// The budget that the user has least of: the whole, where that is given, else the
+// device's.
+int tr__budget_scarce(const tr_planner_request *request);
 
 // Where the classes of tensors to recompute are to be chosen and none are named:
 // of the model's (tr_plan_recompute_choices), those that are clearly cheaper than
@@ -169,10 +175,22 @@ struct tr_planned {
     size_t points, plans; // looked at, made
 };
 
-// TR_BUDGET, with the nearest plans and what would make each fit.
+// The plan that takes the least of a budget that is lacking, within the budgets that
+// are not.
+tr_status tr__planner_least(tr_search *search, const tr_limits *limits, int budget,
+                            tr_made *out, bool *found, tr_error *err);
+// Lists what would make a plan fit, each by itself, or nearly so: how much less of the
+// lacking budget it needs than `base`. "": nothing would. dst: [size]
+tr_status tr__planner_levers(const tr_search *search, int budget, int64_t base,
+                             char *dst, size_t size, tr_error *err);
+// TR_BUDGET, with the nearest plans and what would make one fit; TR_USAGE where none is
+// possible, whatever the budgets.
 tr_status tr__planner_refuse(tr_search *search, const tr_limits *limits, tr_error *err);
-// "device", "device and host"
-const char *tr__budget_word(int budget);
+// TR_USAGE: why no plan is possible.
+tr_status tr__planner_impossible(const tr_search *search, tr_error *err);
+// "device", "total"; in JSON the total is "device and host".
+const char *tr__budget_word(const tr_planner_request *request, int budget);
+const char *tr__budget_name(int budget);
 // When the device is fullest, and with what: "backward of h.0, with ...". dst: [size]
 tr_status tr__planner_fullest(const tr_search *search, const tr_planner_option *option,
                               char *dst, size_t size, tr_error *err);

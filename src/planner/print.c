@@ -87,16 +87,8 @@ static void print_runners(const tr_planned *p, FILE *to) {
     }
 }
 
-static int64_t process_bytes(int budget) {
-    return budget == TR_SPACE_HOST || budget == TR_BUDGET_TOGETHER ? TR_PROCESS_BYTES
-                                                                   : 0;
-}
-
 static int64_t taken(const tr_planner_option *o, int budget) {
-    int64_t bytes = budget == TR_BUDGET_TOGETHER
-                        ? o->bytes[TR_SPACE_DEVICE] + o->bytes[TR_SPACE_HOST]
-                        : o->bytes[budget];
-    return bytes + process_bytes(budget);
+    return tr__budget_bytes(budget, o->bytes) + tr__budget_process(budget);
 }
 
 static void print_budget(const tr_planned *p, int budget, FILE *to) {
@@ -110,8 +102,9 @@ static void print_budget(const tr_planned *p, int budget, FILE *to) {
     }
     tr__print_size(takes, sizeof takes, taken(&p->choice, budget));
     tr__print_size(of, sizeof of, has);
-    fprintf(to, "    %-15s takes %12s of %12s", tr__budget_word(budget), takes, of);
-    if (process_bytes(budget) > 0) {
+    fprintf(to, "    %-15s takes %12s of %12s", tr__budget_word(&p->request, budget),
+            takes, of);
+    if (tr__budget_process(budget) > 0) {
         fprintf(to, ", 96 MiB of it the process");
     }
     if (p->has_faster) {
@@ -131,9 +124,12 @@ static void print_budgets(const tr_planned *p, FILE *to) {
         print_budget(p, b, to);
     }
     if (p->has_smallest) {
-        tr__print_size(size, sizeof size, p->smallest.bytes[TR_SPACE_DEVICE]);
-        fprintf(to, "    the smallest device budget is %s (%" PRId64 " bytes): %s\n",
-                size, p->smallest.bytes[TR_SPACE_DEVICE], p->smallest_at);
+        int scarce = tr__budget_scarce(&p->request);
+        int64_t least = taken(&p->smallest, scarce);
+        tr__print_size(size, sizeof size, least);
+        fprintf(to, "    the smallest %s is %s (%" PRId64 " bytes): %s\n",
+                p->request.total ? "total" : "device budget", size, least,
+                p->smallest_at);
     }
 }
 

@@ -123,7 +123,7 @@ static void write_binding(const tr_planned *p, tr_json_writer *to) {
     tr__json_put_open(to, "binding", '{');
     for (int b = 0; b < TR_BUDGETS; b++) {
         if (excess[b] > 0) {
-            tr__json_put_integer(to, tr__budget_word(b), excess[b]);
+            tr__json_put_integer(to, tr__budget_name(b), excess[b]);
         }
     }
     tr__json_close(to, '}');

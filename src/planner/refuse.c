@@ -4,13 +4,14 @@
 #include "models/models.h"
 #include "plan/passes.h"
 #include "planner/planner.h"
+#include "sim/simulate.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { NEAREST = 3, SIZE_TEXT = 32, PLANS_RELAXED = 60, TEXT = 256 };
+enum { NEAREST = 3, SIZE_TEXT = 32, TEXT = 256 };
 
 // ---- where a plan is fullest
 
@@ -89,14 +90,15 @@ static void add_budgets(text *t, const tr_planner_request *request) {
         bool said = budget != TR_UNLIMITED && (b != TR_SPACE_NVME || budget > 0);
         if (said) {
             tr__print_size(size, sizeof size, budget);
-            add(t, "%s%s %s", comma, tr__budget_word(b), size);
+            add(t, "%s%s %s", comma, tr__budget_word(request, b), size);
             comma = ", ";
         }
     }
 }
 
 // "device 12.3 MiB more, host 1.0 GiB more"
-static void add_excess(text *t, const tr_limits *limits, const tr_planner_option *o) {
+static void add_excess(text *t, const tr_planner_request *request,
+                       const tr_limits *limits, const tr_planner_option *o) {
     int64_t excess[TR_BUDGETS];
     const char *comma = "";
     char size[SIZE_TEXT];
@@ -104,98 +106,112 @@ static void add_excess(text *t, const tr_limits *limits, const tr_planner_option
     for (int b = 0; b < TR_BUDGETS; b++) {
         if (excess[b] > 0) {
             tr__print_size(size, sizeof size, excess[b]);
-            add(t, "%s%s %s more", comma, tr__budget_word(b), size);
+            add(t, "%s%s %s more", comma, tr__budget_word(request, b), size);
             comma = ", ";
         }
     }
 }
 
-static tr_status add_nearest(text *t, tr_search *search, const tr_limits *limits,
-                             tr_error *err) {
-    tr_made near[NEAREST];
-    size_t count = 0;
+static void add_nearest(text *t, const tr_search *search, const tr_limits *limits,
+                        const tr_made *near, size_t count) {
     unsigned all = (1u << TR_DIMENSIONS) - 1;
-    tr_status status =
-        tr__search_nearest(search, limits, 0, NEAREST, near, &count, err);
-    add(t, count > 0 ? "\n    nearest plans, and what they lack:" : "");
-    for (size_t i = 0; i < count && status == TR_OK; i++) {
+    add(t, "\n    nearest plans, and what they lack:");
+    for (size_t i = 0; i < count; i++) {
         char words[TEXT];
         tr_point point = tr__point_of(search->request, near[i].option.value);
         tr__point_say(&point, search->request->free ? search->request->free : all,
                       words, sizeof words);
         add(t, "\n        %zu. ", i + 1);
-        add_excess(t, limits, &near[i].option);
+        add_excess(t, search->request, limits, &near[i].option);
         add(t, ": %s", words);
     }
-    return status;
 }
 
-// Of what the user has fixed, one thing that would do if it were another.
-static tr_status add_relaxed(text *t, const tr_search *search, const tr_limits *limits,
-                             tr_error *err) {
-    const char *begin = "\n    it would fit with ";
-    tr_status status = TR_OK;
-    for (int d = 0; d < TR_DIMENSIONS && status == TR_OK; d++) {
-        tr_search *other = NULL;
-        tr_made made;
-        bool found = false;
-        if (search->request->free >> d & 1) {
-            continue;
-        }
-        status = tr__search_begin(search->request, search->request->free | 1u << d,
-                                  &other, err);
-        if (status == TR_OK) {
-            status =
-                tr__search_fastest(other, limits, PLANS_RELAXED, &made, &found, err);
-        }
-        if (status == TR_OK && found) {
-            char words[TEXT];
-            tr__plan_setting_show(&tr__plan_settings[d], made.option.value[d], words,
-                                  sizeof words);
-            add(t, "%s%s %s", begin, tr__plan_settings[d].key, words);
-            begin = "\n                   or ";
-        }
-        tr__search_end(other);
+static tr_status add_smallest(text *t, tr_search *search, int budget,
+                              const tr_made *least, tr_error *err) {
+    int64_t bytes =
+        tr__budget_bytes(budget, least->option.bytes) + tr__budget_process(budget);
+    char where[TEXT], size[SIZE_TEXT];
+    tr__print_size(size, sizeof size, bytes);
+    add(t, "\n    the smallest %s%s within the other limits: %s (%" PRId64 " bytes)",
+        tr__budget_word(search->request, budget), budget < TR_SPACES ? " budget" : "",
+        size, bytes);
+    if (budget == TR_SPACE_HOST || budget == TR_SPACE_NVME) {
+        return TR_OK;
     }
-    return status;
-}
-
-static tr_status add_smallest(text *t, tr_search *search, const tr_limits *limits,
-                              tr_error *err) {
-    tr_made made;
-    bool found = false;
     tr_status status =
-        tr__search_smallest(search, limits, TR_SPACE_DEVICE, &made, &found, err);
+        tr__planner_fullest(search, &least->option, where, sizeof where, err);
+    add(t, "\n        the device's fullest moment: %s", where);
+    return status;
+}
+
+// The budget that the plan exceeds: the one that the user has least of, or another.
+static int lacking(const tr_search *search, const tr_limits *limits,
+                   const tr_made *near) {
+    int64_t excess[TR_BUDGETS];
+    int budget = tr__budget_scarce(search->request), other = 0;
+    tr__limits_excess(limits, near->option.bytes, excess);
+    while (other + 1 < TR_BUDGETS && excess[other] == 0) {
+        other++;
+    }
+    return excess[budget] > 0 ? budget : other;
+}
+
+static tr_status add_help(text *t, tr_search *search, const tr_limits *limits,
+                          const tr_made *near, tr_error *err) {
+    char words[TR_MESSAGE_MAX / 2];
+    int budget = lacking(search, limits, near);
+    tr_made least;
+    bool found = false;
+    tr_status status = tr__planner_least(search, limits, budget, &least, &found, err);
+    int64_t base =
+        tr__budget_bytes(budget, found ? least.option.bytes : near->option.bytes);
     if (status == TR_OK && found) {
-        char where[TEXT], size[SIZE_TEXT];
-        status = tr__planner_fullest(search, &made.option, where, sizeof where, err);
-        tr__print_size(size, sizeof size, made.option.bytes[TR_SPACE_DEVICE]);
-        add(t,
-            "\n    the smallest device budget within the other limits: %s (%" PRId64
-            " bytes)\n        its fullest moment: %s",
-            size, made.option.bytes[TR_SPACE_DEVICE], where);
+        status = add_smallest(t, search, budget, &least, err);
+    }
+    if (status == TR_OK) {
+        status = tr__planner_levers(search, budget, base, words, sizeof words, err);
+        if (words[0]) {
+            add(t, "\n    what would help, each by itself (%s):%s",
+                tr__budget_word(search->request, budget), words);
+        }
     }
     return status;
+}
+
+// What nobody chooses is as the run file has it: so the reason is the user's.
+tr_status tr__planner_impossible(const tr_search *search, tr_error *err) {
+    tr_point point = tr__planner_start(search->request);
+    tr_plan *plan = NULL;
+    tr_error why = {0};
+    tr_status status = tr__plan_draft(&point.plan, &plan, &why);
+    if (status == TR_OK) {
+        status = tr__simulate_check(plan, search->request->machine, &why);
+    }
+    tr_plan_destroy(plan);
+    why = why.status == TR_OK ? search->why : why;
+    return tr_fail(err, status == TR_MEMORY ? TR_MEMORY : TR_USAGE, "%s",
+                   why.message[0] ? why.message : "no plan is possible");
 }
 
 tr_status tr__planner_refuse(tr_search *search, const tr_limits *limits,
                              tr_error *err) {
     text t = {.used = 0};
     tr_error problem = {0};
+    tr_made near[NEAREST];
+    size_t count = 0;
+    tr_status status =
+        tr__search_nearest(search, limits, 0, NEAREST, near, &count, &problem);
+    if (status == TR_OK && count == 0) {
+        return tr__planner_impossible(search, err);
+    }
     add(&t, "%s the budgets (",
         search->request->free ? "no plan fits" : "the plan does not fit");
     add_budgets(&t, search->request);
     add(&t, ")");
-    size_t begun = t.used;
-    tr_status status = add_nearest(&t, search, limits, &problem);
-    if (status == TR_OK) {
-        status = add_relaxed(&t, search, limits, &problem);
-    }
-    if (status == TR_OK) {
-        status = add_smallest(&t, search, limits, &problem);
-    }
-    if (t.used == begun) {
-        add(&t, ": the settings exclude every plan");
+    if (status == TR_OK && count > 0) {
+        add_nearest(&t, search, limits, near, count);
+        status = add_help(&t, search, limits, near, &problem);
     }
     return status == TR_OK ? tr_fail(err, TR_BUDGET, "%s", t.words)
                            : tr_fail(err, status, "%s", problem.message);

@@ -212,7 +212,7 @@ static bool choose_smallest(const tr_search *search, const void *user, near *ite
     int64_t excess[TR_BUDGETS];
     item->rung = search->ladder_count - 1;
     tr_bound bound = tr__bound(search, item->group, item->rung);
-    item->distance = bound.bytes[wanted->budget];
+    item->distance = tr__budget_bytes(wanted->budget, bound.bytes);
     item->seconds = bound.seconds;
     return tr__limits_excess(wanted->limits, bound.bytes, excess) == 0;
 }
@@ -229,15 +229,15 @@ tr_status tr__search_smallest(tr_search *search, const tr_limits *limits, int bu
     for (size_t i = 0; i < count && status == TR_OK; i++) {
         int64_t excess[TR_BUDGETS];
         tr_made made;
-        if (*found && items[i].distance >= out->option.bytes[budget]) {
+        int64_t least = *found ? tr__budget_bytes(budget, out->option.bytes) : 0;
+        if (*found && items[i].distance >= least) {
             break;
         }
         tr_point point = tr__group_point(search, items[i].group, items[i].rung);
         status = tr__search_make(search, &point, &made, err);
         bool fits = status == TR_OK && made.possible &&
                     tr__limits_excess(&others, made.option.bytes, excess) == 0;
-        if (fits &&
-            (!*found || made.option.bytes[budget] < out->option.bytes[budget])) {
+        if (fits && (!*found || tr__budget_bytes(budget, made.option.bytes) < least)) {
             *out = made;
             *found = true;
         }

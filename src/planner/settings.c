@@ -3,7 +3,7 @@
 #include "planner/settings.h"
 
 #include "base/checked.h"
-#include "base/text.h"
+#include "plan/print.h"
 #include "planner/values.h"
 
 #include <inttypes.h>
@@ -196,13 +196,10 @@ static void set_recomputed_units(tr_point *p, int64_t value) {
 }
 
 static void say_recomputed_units(const tr_point *p, char *dst, size_t size) {
-    int64_t n = p->plan.recomputed_units;
-    if (n < 0 || n >= p->plan.model->unit_count - 1) {
-        snprintf(dst, size, "all units but the last recomputed");
-    } else {
-        snprintf(dst, size, n ? "%" PRId64 " unit%s recomputed" : "no unit recomputed",
-                 n, tr__plural(n));
-    }
+    char words[64];
+    tr__plan_recomputed_say(p->plan.recomputed_units, p->plan.model->unit_count, words,
+                            sizeof words);
+    snprintf(dst, size, "%s recomputed", words);
 }
 
 // ---- how it computes

@@ -48,11 +48,27 @@ static void say_ranks(const tr_run *run, const tr_plan_request *r) {
     }
 }
 
+// It was asked for, and there is nothing to measure.
+static void say_no_part(const tr_run *run, const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    if (r->train_batch_size <= r->micro_batch) {
+        tr__warn(&run->log,
+                 "noise_scale.measure measures nothing: the batch is one micro-batch, "
+                 "and there is no part to compare it with; lower "
+                 "train_micro_batch_size_per_gpu");
+    } else {
+        tr__warn(&run->log, "noise_scale.measure measures nothing: the plan makes no "
+                            "tensor's gradient of a part of the batch alone");
+    }
+}
+
 // That it is not measured is known with the plan alone.
 static void say_no_noise(const tr_run *run, const tr_plan *plan) {
-    if (plan->request.measure == TR_MEASURE_NEVER &&
-        run->request.measure != TR_MEASURE_NEVER &&
-        tr__config_is_given(run->config, "noise_scale.smoothing")) {
+    bool measured = plan->request.measure != TR_MEASURE_NEVER;
+    if (!measured && run->request.measure == TR_MEASURE_ALWAYS) {
+        say_no_part(run, plan);
+    } else if (!measured && run->request.measure != TR_MEASURE_NEVER &&
+               tr__config_is_given(run->config, "noise_scale.smoothing")) {
         tr__warn(&run->log, "noise_scale.smoothing has no effect: measuring the noise "
                             "scale would cost too much here; noise_scale.measure true "
                             "has it measured all the same");
@@ -202,11 +218,42 @@ static void say_guard(const tr_run *run) {
     }
 }
 
+enum { WORTH_SAYING = 1 << 20 }; // bytes
+
+// ", host 657.00 MiB"; "" where that is next to nothing.
+static void print_part(const char *words, int64_t bytes, char *dst, size_t size) {
+    char part[32];
+    tr__print_size(part, sizeof part, bytes);
+    dst[0] = '\0';
+    if (bytes >= WORTH_SAYING) {
+        snprintf(dst, size, "%s%s", words, part);
+    }
+}
+
+// All that the process takes: "1.94 GiB (device 1.20 GiB, host 657 MiB, up to 96 MiB
+// beside them)".
+static void print_memory(const tr_plan *plan, char *dst, size_t size) {
+    const tr_ledger *ledger = tr_plan_ledger(plan);
+    char all[32], device[32], beside[32], host[48], file[48];
+    tr__print_size(all, sizeof all, tr__run_process_bytes(plan));
+    tr__print_size(device, sizeof device, ledger->total[TR_SPACE_DEVICE]);
+    tr__print_size(beside, sizeof beside, TR_PROCESS_BYTES);
+    print_part(", host ", ledger->total[TR_SPACE_HOST], host, sizeof host);
+    print_part("; on nvme ", ledger->total[TR_SPACE_NVME], file, sizeof file);
+    if (tr__backend(plan->target.backend)->device) {
+        snprintf(dst, size, "device %s; process %s (up to %s beside the plan%s)%s",
+                 device, all, beside, host, file);
+    } else {
+        snprintf(dst, size, "%s (device %s%s, up to %s beside the plan)%s", all, device,
+                 host, beside, file);
+    }
+}
+
 void tr__run_announce(const tr_run *run, const tr_plan *plan) {
     const tr_plan_request *r = &run->request;
     const tr_settings *s = &run->settings;
-    char memory[32], ranks[32] = "", trained[80] = "";
-    tr__print_size(memory, sizeof memory, tr_plan_ledger(plan)->total[TR_SPACE_DEVICE]);
+    char memory[192], ranks[32] = "", trained[80] = "";
+    print_memory(plan, memory, sizeof memory);
     if (tr__data_ranks(r) > 1) {
         snprintf(ranks, sizeof ranks, " x %lld ranks", (long long)tr__data_ranks(r));
     }
@@ -220,12 +267,13 @@ void tr__run_announce(const tr_run *run, const tr_plan *plan) {
              run->weights ? ", from " : "", run->weights ? run->weights : "",
              tr_dataset_about(run->train));
     tr__note(&run->log,
-             "batch %lld = %lld x %lld accumulation step%s%s; %lld optimizer step%s; "
-             "planned memory %s",
+             "batch %lld = %lld x %lld accumulation step%s%s; %lld optimizer step%s",
              (long long)r->train_batch_size, (long long)r->micro_batch,
              (long long)r->accumulation_steps, tr__plural(r->accumulation_steps), ranks,
-             (long long)s->steps, tr__plural(s->steps), memory);
+             (long long)s->steps, tr__plural(s->steps));
+    tr__note(&run->log, "planned memory %s", memory);
     say_how(run, plan);
+    tr__run_say_autos(run);
     tr__run_say_groups(run, plan);
     say_no_noise(run, plan);
     say_left_out(run, plan);

@@ -14,8 +14,7 @@ static bool has_own_memory(const tr_plan_request *r) {
     return tr__backend(r->backend)->device != NULL;
 }
 
-// Of the machine's memory.
-static int64_t needed(const tr_plan *plan) {
+int64_t tr__run_process_bytes(const tr_plan *plan) {
     const tr_ledger *ledger = tr_plan_ledger(plan);
     bool apart = has_own_memory(&plan->request);
     return (apart ? 0 : ledger->total[TR_SPACE_DEVICE]) + ledger->total[TR_SPACE_HOST] +
@@ -58,8 +57,9 @@ static tr_status fits_device(const tr_run *run, const tr_plan *plan, tr_error *e
     tr__device_print(r->backend, r->device, name, sizeof name);
     return tr_fail(err, TR_BUDGET,
                    "the plan needs %s of the device's memory, and about %s beside "
-                   "it; %s has %s%s: lower train_micro_batch_size_per_gpu, or set "
-                   "activation_checkpointing.number_checkpoints",
+                   "it; %s has %s%s: lower train_micro_batch_size_per_gpu, set "
+                   "activation_checkpointing.number_checkpoints, or have \"memory\": "
+                   "\"auto\" choose a plan that fits",
                    want, beside, name, have, sharing);
 }
 
@@ -76,7 +76,7 @@ static int64_t smaller_micro(const tr_plan_request *request, int64_t memory,
             tr_plan_make(&tried, &plan, NULL) != TR_OK) {
             return 0;
         }
-        *bytes = needed(plan);
+        *bytes = tr__run_process_bytes(plan);
         tr_plan_destroy(plan);
         if (*bytes <= memory) {
             return tried.micro_batch;
@@ -96,12 +96,12 @@ tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err) {
     if (status != TR_OK) {
         return status;
     }
-    if (memory == 0 || needed(plan) <= memory) {
+    if (memory == 0 || tr__run_process_bytes(plan) <= memory) {
         return TR_OK;
     }
     char want[32], have[32], less[32], sharing[64];
     int64_t micro = smaller_micro(&run->request, memory, &bytes);
-    tr__print_size(want, sizeof want, needed(plan));
+    tr__print_size(want, sizeof want, tr__run_process_bytes(plan));
     tr__print_size(have, sizeof have, memory);
     tr__print_size(less, sizeof less, bytes);
     print_sharing(run->comm ? tr__comm_local_ranks(run->comm) : 1, sharing,
@@ -110,14 +110,14 @@ tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err) {
         return tr_fail(err, TR_BUDGET,
                        "the plan needs %s of memory, this machine has %s%s; with "
                        "train_micro_batch_size_per_gpu %lld in place of %lld it would "
-                       "need %s",
+                       "need %s; \"memory\": \"auto\" chooses a plan that fits",
                        want, have, sharing, (long long)micro,
                        (long long)run->request.micro_batch, less);
     }
     return tr_fail(err, TR_BUDGET,
                    "the plan needs %s of memory, this machine has %s%s: lower "
                    "train_micro_batch_size_per_gpu, set "
-                   "activation_checkpointing.number_checkpoints, or choose a smaller "
-                   "model",
+                   "activation_checkpointing.number_checkpoints, have \"memory\": "
+                   "\"auto\" choose a plan that fits, or choose a smaller model",
                    want, have, sharing);
 }

@@ -15,6 +15,8 @@ extern const tr_key_table tr__keys_precision; // fp16, bf16, data types
 extern const tr_key_table tr__keys_zero;      // ZeRO, recomputation
 extern const tr_key_table tr__keys_deepspeed; // the rest of DeepSpeed's keys
 
+extern const tr_key_name tr__key_names[]; // what others call them; the last has no name
+
 enum { TR_KEY_TABLES = 8 };
 extern const tr_key_table *const tr__key_tables[TR_KEY_TABLES];
 

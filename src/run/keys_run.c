@@ -205,6 +205,12 @@ static const tr_key keys[] = {
      .fallback = "false",
      .doc = "the same bits for every W, g, wave and stage, at one micro-batch size: "
             "gradients are summed in fixed point, in 8 bytes a parameter"},
+    {.path = "memory.total",
+     .types = TR_KEY_SIZE,
+     .allow_auto = true,
+     .of_group = true,
+     .doc = "budget of all that one rank's process may take of device and host, with "
+            "96 MiB for the process; \"memory\": \"2GiB\" is the same"},
     {.path = "memory.device",
      .types = TR_KEY_SIZE,
      .allow_auto = true,
@@ -232,7 +238,8 @@ static const tr_key keys[] = {
      .doc = "budget on NVMe"},
 };
 
-const tr_key_table tr__keys_run = {.keys = keys, .count = sizeof keys / sizeof *keys};
+const tr_key_table tr__keys_run = {
+    .keys = keys, .count = sizeof keys / sizeof *keys, .names = tr__key_names};
 
 const tr_key_table *const tr__key_tables[TR_KEY_TABLES] = {
     &tr__keys_run,   &tr__keys_data,      &tr__keys_optimizer, &tr__keys_scheduler,

@@ -3,6 +3,8 @@
 #include "base/problems.h"
 #include "run/run.h"
 
+#include <string.h>
+
 static bool is_missing(const tr_run *run, const char *key) {
     return !tr__config_is_set(run->config, key) || tr__config_is_auto(run->config, key);
 }
@@ -51,6 +53,35 @@ static void ask_batch(const tr_run *run, tr_problems *problems) {
     }
 }
 
+// Has the schedule rates of its own, whatever the optimizer's is?
+static bool schedule_has_rates(const tr_config *config) {
+    const char *type = tr__config_text(config, "scheduler.type");
+    const char *warmup = "scheduler.params.warmup_max_lr";
+    const char *cycle = "scheduler.params.cycle_max_lr";
+    if (strcmp(type, "WarmupDecayLR") == 0) { // left out it is 0.001
+        return !tr__config_is_auto(config, warmup);
+    }
+    return strcmp(type, "LRRangeTest") == 0 ||
+           (strcmp(type, "WarmupLR") == 0 && tr__config_is_said(config, warmup)) ||
+           (strcmp(type, "OneCycle") == 0 && tr__config_is_said(config, cycle));
+}
+
+// Hugging Face's Trainer fills it in from an option of its own, whose default is not
+// DeepSpeed's.
+static void ask_rate(const tr_run *run, const tr_run_options *options,
+                     tr_problems *problems) {
+    static const char *const key = "optimizer.params.lr";
+    tr_error err = {0};
+    if (!options->plan_only && is_auto(run, key) && !schedule_has_rates(run->config)) {
+        tr_fail(&err, TR_USAGE,
+                "%s is \"auto\", which nothing decides here (transformers puts its "
+                "learning_rate there, 5e-5 if nobody says more): give the number, for "
+                "example --set %s=5e-5",
+                key, key);
+        tr__problems_add(problems, &err);
+    }
+}
+
 static void ask_length(const tr_run *run, const tr_run_options *options,
                        tr_problems *problems) {
     tr_error err = {0};
@@ -72,5 +103,6 @@ void tr__run_ask(const tr_run *run, const tr_run_options *options,
                  tr_problems *problems) {
     tr__run_ask_data(run, options, problems);
     ask_batch(run, problems);
+    ask_rate(run, options, problems);
     ask_length(run, options, problems);
 }

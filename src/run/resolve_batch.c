@@ -135,5 +135,6 @@ tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
         r->threads = r->threads > 0 ? r->threads : tr_comm_threads(run->comm);
     }
     status = tr__run_resolve_placement(run, options, err);
+    status = status == TR_OK ? tr__run_check_nvme(run, options, err) : status;
     return status == TR_OK ? tr__run_resolve_recompute(run, err) : status;
 }

@@ -2,7 +2,6 @@
 // it. Rank 0 chooses for all.
 #include "backend/backend.h"
 #include "base/checked.h"
-#include "base/machine.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "calibrate/calibrate.h"
@@ -28,12 +27,6 @@ static bool given_auto(const tr_run *run, const char *key) {
 
 static bool given(const tr_run *run, const char *key) {
     return tr__config_is_given(run->config, key) && !given_auto(run, key);
-}
-
-static bool has_budget(const tr_run *run) {
-    return tr__config_is_given(run->config, "memory.device") ||
-           tr__config_is_given(run->config, "memory.host") ||
-           tr__config_is_given(run->config, "memory.nvme.bytes");
 }
 
 // May the planner have a say in it at all?
@@ -67,7 +60,7 @@ static bool is_free(const tr_run *run, tr_dimension_name d) {
     if (given_auto(run, setting->key)) {
         return can_choose(run, d);
     }
-    bool asked = has_budget(run) || (other && given_auto(run, other));
+    bool asked = tr__run_has_budget(run) || (other && given_auto(run, other));
     bool said = given(run, setting->key) || (other && given(run, other));
     return asked && !said && can_choose(run, d) &&
            !(run->request.reproducible && setting->changes_bits);
@@ -79,65 +72,6 @@ static unsigned find_free(const tr_run *run) {
         free |= (unsigned)is_free(run, (tr_dimension_name)d) << d;
     }
     return free;
-}
-
-// ---- budgets
-
-static int64_t budget_of(const tr_run *run, const char *key, int64_t otherwise) {
-    return given(run, key) ? tr__config_size(run->config, key) : otherwise;
-}
-
-// What a machine of a file has for one rank.
-static int64_t capacity(const tr_machine *machine, const tr_plan_request *r,
-                        tr_space space) {
-    bool shared = space != TR_SPACE_DEVICE || machine->shared;
-    int64_t sharers = tr__min_i64(tr_mesh_ranks(&r->mesh), machine->ranks_per_node);
-    int64_t bytes = machine->capacity[space];
-    return bytes == 0 ? TR_UNLIMITED : shared ? bytes / sharers : bytes;
-}
-
-// A device that has memory of its own, and is here: what plans may take of it and, for
-// each rank, of the host's.
-static bool has_device(const tr_run *run, int64_t budget[TR_SPACES]) {
-    const tr_plan_request *r = &run->request;
-    const tr_backend *backend = tr__backend(r->backend);
-    int ranks = run->comm ? tr__comm_local_ranks(run->comm) : 1;
-    tr_device device;
-    if (!tr__backend_has(backend, r->device, &device)) {
-        return false;
-    }
-    int64_t memory = tr__machine_memory();
-    budget[TR_SPACE_DEVICE] = tr__run_device_memory(run, &device);
-    budget[TR_SPACE_HOST] = memory > 0 ? memory / ranks : TR_UNLIMITED;
-    return true;
-}
-
-// Device and host are one memory here, that of the machine.
-static int64_t own_memory(const tr_run *run, const tr_run_options *options) {
-    int64_t memory = tr__machine_memory();
-    bool elsewhere = options->plan_only && given(run, "memory.device");
-    if (options->machine || elsewhere || memory == 0) {
-        return TR_UNLIMITED;
-    }
-    return memory / (run->comm ? tr__comm_local_ranks(run->comm) : 1);
-}
-
-static void set_budgets(const tr_run *run, const tr_run_options *options,
-                        tr_planner_request *request) {
-    static const char *const keys[TR_SPACES] = {"memory.device", "memory.host",
-                                                "memory.nvme.bytes"};
-    int64_t here[TR_SPACES] = {TR_UNLIMITED, TR_UNLIMITED, TR_UNLIMITED};
-    bool apart = !options->machine && has_device(run, here);
-    for (int s = 0; s < TR_SPACES; s++) {
-        int64_t otherwise = options->machine
-                                ? capacity(options->machine, &run->request, (tr_space)s)
-                                : here[s];
-        request->budget[s] = budget_of(run, keys[s], otherwise);
-    }
-    if (!tr__run_nvme_folder(run)) {
-        request->budget[TR_SPACE_NVME] = 0;
-    }
-    request->together = apart ? TR_UNLIMITED : own_memory(run, options);
 }
 
 // ---- an earlier choice
@@ -249,11 +183,17 @@ tr_status tr_run_machine(const tr_run *run, tr_machine **out, tr_error *err) {
 static tr_status choose(tr_run *run, const tr_run_options *options,
                         tr_planner_request *request, tr_error *err) {
     tr_state state;
-    set_budgets(run, options, request);
+    tr__run_set_budgets(run, options, true, request);
     if (tr__run_find_kept(run, options, &state)) {
         request->has_kept = get_choice(&state, request->free, request->kept);
     }
+    tr_run_levers levers = {.run = run};
+    request->levers = tr__run_levers;
+    request->lever_user = &levers;
     tr_status status = tr_planner_choose(request, &run->planned, err);
+    tr__run_levers_end(&levers);
+    request->levers = NULL;
+    request->lever_user = NULL;
     if (status == TR_OK) {
         memcpy(run->choice, tr_planned_choice(run->planned)->value, sizeof run->choice);
     }
@@ -282,11 +222,11 @@ static tr_status share(const tr_run *run, void *data, size_t bytes, tr_error *er
 static tr_planner_request request_of(const tr_run *run, unsigned free) {
     const char *slices = "execution.vocabulary_slices";
     bool open = tr__config_is_auto(run->config, slices);
-    bool cut = free >> TR_DIMENSION_vocabulary_slices & 1;
+    bool tokens = run->own_model && tr__model_type_reads_tokens(run->own_model->type);
     return (tr_planner_request){
         .plan = run->request,
         .free = free,
-        .sliced = cut ? run->own_model : NULL,
+        .sliced = tokens ? run->own_model : NULL,
         .vocabulary_slices = open ? 1 : tr__config_int(run->config, slices),
     };
 }
@@ -316,7 +256,7 @@ tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
     struct {
         unsigned free;
         bool budgets;
-    } asked = {find_free(run), has_budget(run)};
+    } asked = {find_free(run), tr__run_has_budget(run)};
     tr_error mine = {0};
     // Files that differ among ranks are told of later: here rank 0's counts.
     tr_status status = share(run, &asked, sizeof asked, err);
@@ -370,7 +310,7 @@ static tr_status choose_again(const tr_run *run, const tr_planner_request *asked
     memcpy(request.kept, run->choice, sizeof request.kept);
     *wave = tr__min_i64(*wave, request.plan.accumulation_steps);
     request.has_kept = request.choice_only = true;
-    set_budgets(run, &here, &request);
+    tr__run_set_budgets(run, &here, false, &request);
     tr_status status = tr__calibrate_nominal(&request.plan, &machine, err);
     if (status == TR_OK) {
         request.machine = machine;
@@ -388,7 +328,7 @@ tr_status tr__run_choose_again(const tr_run *run, tr_plan_request *plan,
                                tr_error *err) {
     int64_t value[TR_DIMENSIONS] = {0};
     tr_error mine = {0};
-    if (!run->chosen && !has_budget(run)) {
+    if (!run->chosen && !tr__run_has_budget(run)) {
         return TR_OK;
     }
     tr_planner_request request = request_of(run, changeable(run));

@@ -98,6 +98,9 @@ tr_status tr__run_resolve_recompute(tr_run *run, tr_error *err);
 const char *tr__run_nvme_folder(const tr_run *run);
 tr_status tr__run_resolve_nvme(tr_run *run, const tr_run_options *options,
                                tr_error *err);
+// Is the folder there, where something may come to live in it? TR_USAGE names the key.
+tr_status tr__run_check_nvme(const tr_run *run, const tr_run_options *options,
+                             tr_error *err);
 tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err);
 // Called by tr__run_resolve_optimizer: what is frozen.
 tr_status tr__run_resolve_freeze(tr_run *run, tr_error *err);
@@ -159,6 +162,9 @@ tr_status tr__run_open_data(const tr_run_options *options, unsigned flags, tr_ru
 void tr__run_say_ignored(const tr_run *run);
 void tr__run_say_idle(const tr_run *run);
 
+// ---- autos.c
+void tr__run_say_autos(const tr_run *run);
+
 // ---- groups.c
 // The number of the group that a parameter of this name is of.
 int tr__group_of(const tr_settings *settings, const char *name);
@@ -166,7 +172,42 @@ int tr__group_of(const tr_settings *settings, const char *name);
 tr_status tr__run_check_patterns(const tr_run *run, const tr_plan *plan, tr_error *err);
 void tr__run_say_groups(const tr_run *run, const tr_plan *plan);
 
+// ---- budgets.c
+enum { TR_ROOM_TOTAL = TR_SPACES };
+// What there is of each memory for one rank, TR_UNLIMITED where that is not known.
+typedef struct tr_room {
+    int64_t bytes[TR_SPACES + 1]; // the last: of device and host in all
+    bool one_pool;                // device and host are the same memory
+} tr_room;
+// machine: of a file; NULL: this one.
+tr_room tr__run_room(const tr_run *run, const tr_machine *machine);
+// Does the run file say anything of a budget?
+bool tr__run_has_budget(const tr_run *run);
+// What plans may take: the file's budgets, and of each memory no more than there is for
+// a rank. say: tells the user what is not as it is written.
+void tr__run_set_budgets(const tr_run *run, const tr_run_options *options, bool say,
+                         tr_planner_request *request);
+
+// ---- levers.c
+// What tr__run_levers makes for its requests.
+typedef struct tr_run_levers {
+    const tr_run *run;
+    tr_machine *machine;
+    tr_model shorter;
+    char layers[96];
+    const char *frozen;
+} tr_run_levers;
+
+// tr_planner_request.levers; user: a tr_run_levers of a run and zeros, which the
+// requests need until tr__run_levers_end.
+size_t tr__run_levers(void *user, const tr_planner_request *request,
+                      tr_planner_lever *out);
+void tr__run_levers_end(tr_run_levers *levers);
+
 // ---- fits.c
+// All that the process takes by the plan of the host's memory; where the device has
+// none of its own, of the machine's.
+int64_t tr__run_process_bytes(const tr_plan *plan);
 // TR_BUDGET: the plan needs more memory than the machine has; the message says what
 // would fit.
 tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err);

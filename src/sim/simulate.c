@@ -297,7 +297,6 @@ static void find_ways(const tr_plan *plan, bool used[TR_WAYS]) {
     }
 }
 
-// Has the machine all that the plan uses?
 static tr_status check_ways(const tr_share *share, const tr_plan *plan, tr_error *err) {
     static const char *const who[TR_WAYS] = {
         "several ranks on a node", "several nodes",       "plans that offload",
@@ -318,6 +317,13 @@ static tr_status check_ways(const tr_share *share, const tr_plan *plan, tr_error
                        m->name);
     }
     return status;
+}
+
+tr_status tr__simulate_check(const tr_plan *plan, const tr_machine *machine,
+                             tr_error *err) {
+    tr_share share = tr__machine_share(machine, tr_mesh_ranks(&plan->request.mesh),
+                                       plan->ledger.total[TR_SPACE_DEVICE]);
+    return check_ways(&share, plan, err);
 }
 
 tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,

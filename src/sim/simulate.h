@@ -15,4 +15,9 @@ struct tr_simulated {
     size_t span_count, span_capacity;
 };
 
+// Has the machine all that a step of the plan uses? TR_USAGE names the key that its
+// file lacks.
+tr_status tr__simulate_check(const tr_plan *plan, const tr_machine *machine,
+                             tr_error *err);
+
 #endif

@@ -1,6 +1,7 @@
 // Parameter groups: which parameters an update treats alike, and with which numbers.
 #include "base/memory.h"
 #include "plan/offsets.h"
+#include "run/schedule_say.h"
 #include "train/engine.h"
 
 #include <stdlib.h>
@@ -110,10 +111,15 @@ static double next_rate(const tr_engine *engine) {
 
 void tr__engine_say_rate(const tr_engine *engine) {
     const tr_config *config = engine->run->config;
+    const tr_settings *s = engine->settings;
     bool given = tr__config_is_given(config, "gradient_clipping");
+    char shape[256];
+    tr__schedule_say(&s->schedule, s->groups[s->group_count - 1].hyper.lr,
+                     tr__scaling_rate(&s->scaling, engine->batcher.batch), s->steps,
+                     shape, sizeof shape);
     tr__note(tr__run_log(engine->run),
-             "%s, gradient_clipping %g%s; rate of update %lld: %g",
-             tr__config_text(config, "optimizer.type"), engine->settings->clip,
+             "%s, gradient_clipping %g%s; rate of update %lld: %g; %s",
+             tr__config_text(config, "optimizer.type"), s->clip,
              given ? "" : " (default)", (long long)engine->count.update + 1,
-             next_rate(engine));
+             next_rate(engine), shape);
 }

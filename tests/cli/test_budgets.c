@@ -127,8 +127,9 @@ static void test_refusals(void **state) {
                      "\"train_micro_batch_size_per_gpu\": 1,"
                      "\"zero_optimization\": {\"offload_optimizer\": "
                      "{\"device\": \"cpu\"}}");
-    fail_with(state, NULL, LIST(PLAN, "--set", "execution.wave=2"), 3,
-              LIST(")\n    it would fit with ", "execution.wave 8"));
+    fail_with(state, NULL, LIST(PLAN, "--set", "execution.wave=2"), 2,
+              LIST("execution.wave is 2, but gradients go to the host once a step: "
+                   "set it to 8"));
     // Sizes that no machine has are counted all the same.
     fail_with(
         state, NULL,
@@ -151,7 +152,8 @@ static void test_refusals(void **state) {
                    "execution.recompute=[\"norm\", \"activation\"]"),
               3,
               LIST("the plan does not fit", "device", "more",
-                   "it would fit with train_micro_batch_size_per_gpu 1"));
+                   "\n    what would help, each by itself (device):\n",
+                   "\n        train_micro_batch_size_per_gpu 1: ", " less, it fits\n"));
 }
 
 #define MODEL                                                                          \

@@ -365,6 +365,22 @@ static void test_idle_evaluation(void **state) {
     outcome_free(&o);
 }
 
+// One micro-batch is the whole batch: nothing is measured, and it is said why.
+static void test_idle_noise(void **state) {
+    static const char *const micro[] = {"train_micro_batch_size_per_gpu=6",
+                                        "train_micro_batch_size_per_gpu=3"};
+    run_file(state, classifier_run, ", \"noise_scale\": {\"measure\": true}");
+    for (int i = 0; i < 2; i++) {
+        outcome o = run(state, LIST("train", "run.json", "--set", micro[i], "--set",
+                                    i ? "out=\"b\"" : "out=\"a\""));
+        assert_int_equal(o.status, 0);
+        const char *said = strstr(o.err, "noise_scale.measure measures nothing: the "
+                                         "batch is one micro-batch");
+        assert_true(i == 0 ? said != NULL : said == NULL);
+        outcome_free(&o);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_keys),
@@ -374,6 +390,7 @@ int main(void) {
         TEST(test_stages),
         TEST(test_no_meaning),
         TEST(test_idle_evaluation),
+        TEST(test_idle_noise),
         TEST(test_sums),
         TEST(test_not_yet),
         TEST(test_too_large),

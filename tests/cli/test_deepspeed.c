@@ -156,9 +156,25 @@ static void test_classic(void **state) {
 }
 
 static void test_auto(void **state) {
-    outcome o = train(state, all_auto);
+    outcome o = train(state, all_auto); // nobody but its user knows the rate
+    assert_int_equal(o.status, 2);
+    assert_says(o.err, "optimizer.params.lr is \"auto\", which nothing decides here");
+    assert_says(o.err, "--set optimizer.params.lr=5e-5");
+    outcome_free(&o);
+    o = run(state,
+            LIST("train", "ds_config.json", "--model", "model.json", "--data",
+                 "text.txt", "--steps", "4", "--set", "optimizer.params.lr=1e-3"));
     assert_int_equal(o.status, 0);
     assert_says(o.err, "gradient_clipping 1");
+    // Each "auto" is told with its value and where that is from.
+    assert_says(o.err, "\"auto\" (the default of DeepSpeed): ");
+    assert_says(o.err, "optimizer.params.betas [0.9, 0.999]");
+    assert_says(o.err, "\"auto\" (steps of the run): "
+                       "scheduler.params.total_num_steps 4\n");
+    assert_says(o.err, "\"auto\" (each parameter group's own lr): "
+                       "scheduler.params.warmup_max_lr\n");
+    assert_says(o.err, "rate of update 1: 0; peak rate 0.001: down in a line to 0 at "
+                       "update 4\n");
     outcome_free(&o);
     check_batch(state, 4, 4, 1);
     json_t *run = file_json(state, "out/run.json");
@@ -172,14 +188,15 @@ static void test_auto(void **state) {
 static void test_trainer(void **state) {
     file_text(state, "ds_config.json", trainer);
     fail_with(state, NULL, LIST("train", "ds_config.json"), 2,
-              LIST("4 problems:", "or use --model", "or --data PATH",
-                   "the batch is \"auto\", which nothing decides here: give ",
-                   "--set train_batch_size=8", "or use --steps"));
+              LIST("5 problems:", "or use --model", "or --data PATH",
+                   "--set train_batch_size=8", "--set optimizer.params.lr=5e-5",
+                   "or use --steps"));
     file_text(state, "model.json", small_model);
     file_words(state, "text.txt", DATA_BYTES);
     outcome o =
         run(state, LIST("train", "ds_config.json", "--model", "model.json", "--data",
-                        "text.txt", "--steps", "4", "--set", "train_batch_size=8"));
+                        "text.txt", "--steps", "4", "--set", "train_batch_size=8",
+                        "--set", "optimizer.params.lr=5e-5"));
     assert_int_equal(o.status, 0);
     assert_says(o.err, "precision f32 (bf16.enabled and fp16.enabled are \"auto\": ");
     assert_says(o.err,
@@ -220,7 +237,7 @@ static void test_accumulating(void **state) {
     outcome_free(&o);
     check_batch(state, 6, 2, 3);
     char *plan = file_read(state, "out/plan.txt", NULL);
-    assert_null(strstr(plan, "recomputed: 0 units"));
+    assert_null(strstr(plan, "recomputed: no unit"));
     assert_says(plan, "(keeps nothing)");
     assert_says(plan, "gradients summed in bf16");
     free(plan);
@@ -346,7 +363,8 @@ static void test_as_they_are(void **state) {
         file_text(state, "ds_config.json", files[i]);
         outcome o = run(state, LIST("train", "ds_config.json", "--model", "model.json",
                                     "--data", "text.txt", "--steps", "2", "--set",
-                                    "train_batch_size=4", "--resume", "never"));
+                                    "train_batch_size=4", "--set",
+                                    "optimizer.params.lr=5e-5", "--resume", "never"));
         if (o.status != 0) {
             fail_msg("%s\n%s", files[i], o.err);
         }

@@ -172,6 +172,8 @@ static void test_single_gpus(void **state) {
         char *text = succeed(state, LIST("plan", text_json, "--data", "text.txt",
                                          "--machine", example(name)));
         assert_says(text, machines[m][1]);
+        assert_says(text, "\nkernels of sm_"); // by name, although no GPU is here
+        assert_says(text, " attention.cuda,");
         free(text);
         json_t *found =
             succeed_json(state, LIST("simulate", text_json, "--data", "text.txt",

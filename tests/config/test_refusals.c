@@ -2,6 +2,7 @@
 #include "config/helper.h"
 
 #include "base/memory.h"
+#include "run/keys.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,6 +30,40 @@ static void test_misspelt(void **state) {
     refused("{\"memory\": {\"quux\": 1}}", NULL, WORDS("device, host, nvme"));
     refused("{\"\": 1}", NULL, WORDS("no such key"));
     refused("{\"optimizer.type\": \"SGD\"}", NULL, WORDS("dots"));
+}
+
+// What others call them.
+static void test_foreign(void **state) {
+    (void)state;
+    refused("{\"optimizer\": {\"params\": {\"learning_rate\": 0.1}}}", NULL,
+            WORDS("optimizer.params.learning_rate", "mean \"optimizer.params.lr\"?"));
+    refused("{\n\"max_grad_norm\": 1,\n\"output_dir\": \"x\"}", NULL,
+            WORDS("run.json:2: ", "mean \"gradient_clipping\"?",
+                  "run.json:3: ", "mean \"out\"?"));
+    refused("{\"data\": {\"max_seq_length\": 128}}", NULL,
+            WORDS("mean \"data.max_length\"?"));
+    refused("{\"per_device_train_batch_size\": 128}", NULL,
+            WORDS("mean \"train_micro_batch_size_per_gpu\"?"));
+    refused("{\"lora\": {\"r\": 8}}", NULL, WORDS("lora: no such key; ", "\"freeze\""));
+    refused("{\"peft\": {\"r\": 8}}", NULL, WORDS("peft: no such key; ", "\"freeze\""));
+}
+
+// Each of these names is no key, and stands for one that is there.
+static void test_foreign_names(void **state) {
+    (void)state;
+    for (const tr_key_name *row = tr__key_names; row->name; row++) {
+        const tr_key *key;
+        bool leads = row->instead != NULL;
+        for (size_t i = 0; (key = tr__key_at(tr__key_tables, TR_KEY_TABLES, i)); i++) {
+            size_t length = row->path ? strlen(row->path) : 0;
+            assert_string_not_equal(key->path, row->name);
+            leads = leads || (strncmp(key->path, row->path, length) == 0 &&
+                              (key->path[length] == '\0' || key->path[length] == '.'));
+        }
+        if (!leads) {
+            fail_msg("%s: %s is no key", row->name, row->path);
+        }
+    }
 }
 
 static void test_misplaced(void **state) {
@@ -97,6 +132,14 @@ static void test_sizes(void **state) {
 
 static void test_syntax(void **state) {
     (void)state;
+    // What is taken beside JSON moves no line and no column.
+    refused("{ // a\n/* b\n c */ \"seed\": x}", NULL, WORDS("run.json:3:15: "));
+    refused("{ # a\n\n/* b\n */ \"sead\": 1,}", NULL, WORDS("run.json:4: sead"));
+    refused("{ \"seed\": 1, // a\n\"seed\": 2,}", NULL, WORDS("duplicate"));
+    refused("{\n\"seed\": 1 /* a\n}", NULL, WORDS("run.json:2: ", "has no end"));
+    refused("{\"seed\": 1,,}", NULL, WORDS("not valid JSON"));
+    refused("{,}", NULL, WORDS("not valid JSON"));
+    refused("{\"out\": here}", NULL, WORDS("not valid JSON"));
     refused("{\n\"steps\": 1,\n\"seed\": 2,\n\"steps\": 3}", NULL,
             WORDS("run.json:4:", "duplicate", "steps"));
     refused("{\n  \"steps\" 1}", NULL, WORDS("run.json:2:"));
@@ -277,6 +320,8 @@ static void test_files(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_misspelt),
+        cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_foreign_names),
         cmocka_unit_test(test_misplaced),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_types_and_ranges),

@@ -33,6 +33,36 @@ static void test_defaults(void **state) {
     tr__config_destroy(config);
 }
 
+// As DeepSpeed reads it: comments, and commas behind the last element.
+static void test_plain(void **state) {
+    (void)state;
+    tr_config *config = good_config(
+        "# a /* comment\n"
+        "{ // another: \"seed\": 1,\n"
+        "  \"seed\": 7, /* over\n lines, \" */ \"out\": \"a//b#c/*d*/,}\\\"#e\",\n"
+        "  \"data\": {\"train\": [\"x\", \"y\" , # z\n ], },\n}\n# end",
+        NULL);
+    assert_int_equal(tr__config_int(config, "seed"), 7);
+    assert_string_equal(tr__config_text(config, "out"), "a//b#c/*d*/,}\"#e");
+    assert_int_equal(tr__config_count(config, "data.train"), 2);
+    tr__config_destroy(config);
+}
+
+// A size in place of a group.
+static void test_of_group(void **state) {
+    (void)state;
+    static const char *const sets[] = {"memory=1GiB", "memory.host=5", NULL};
+    tr_config *config = good_config("{\"memory\": \"2GiB\"}", NULL);
+    assert_int_equal(tr__config_size(config, "memory.total"), (int64_t)2 << 30);
+    tr__config_destroy(config);
+    config = good_config("{\"memory\": {\"total\": 3, \"device\": 4}}", sets);
+    assert_int_equal(tr__config_size(config, "memory.total"), 1 << 30);
+    assert_int_equal(tr__config_size(config, "memory.host"), 5);
+    assert_false(tr__config_is_set(config, "memory.device"));
+    assert_int_equal(tr__config_origin(config, "memory.total"), TR_ORIGIN_SET);
+    tr__config_destroy(config);
+}
+
 // The rows of the tables say which field of the settings a value goes into.
 static void test_fields(void **state) {
     (void)state;
@@ -360,6 +390,7 @@ static void test_deepspeed_file(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),       cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_plain),          cmocka_unit_test(test_of_group),
         cmocka_unit_test(test_idle),           cmocka_unit_test(test_given),
         cmocka_unit_test(test_one_or_list),    cmocka_unit_test(test_set),
         cmocka_unit_test(test_command_line),   cmocka_unit_test(test_no_meaning),

@@ -2,6 +2,7 @@
 // (tools/goldens/schedules.py), by hand, and what a run file makes of them.
 #include "run/keys.h"
 #include "run/schedule_read.h"
+#include "run/schedule_say.h"
 
 #include "base/memory.h"
 
@@ -350,6 +351,41 @@ static void test_beyond(void **state) {
     assert_true(tr__schedule_most_beyond(&decay, 20) == 0.125);
 }
 
+static void says(const tr_schedule *s, double own, double scale, int64_t updates,
+                 const char *words) {
+    char text[256];
+    tr__schedule_say(s, own, scale, updates, text, sizeof text);
+    assert_string_equal(text, words);
+}
+
+// The peak, the shape, and where a run ends before it has begun to fall.
+static void test_said(void **state) {
+    (void)state;
+    const tr_schedule constant = {.kind = TR_SCHEDULE_CONSTANT};
+    tr_schedule decay = {.kind = TR_SCHEDULE_WARMUP_DECAY,
+                         .max_lr = 0.5,
+                         .warmup_steps = 10,
+                         .total_steps = 100};
+    const tr_schedule cosine = {.kind = TR_SCHEDULE_COSINE,
+                                .cycles = 0.5,
+                                .warmup_steps = 1,
+                                .total_steps = 50,
+                                .unit = TR_SCHEDULE_SAMPLES};
+    says(&constant, 0.25, 2, 10, "rate 0.5, constant");
+    says(&decay, 0.1, 1, 100,
+         "peak rate 0.5: up over 10 updates (log), then down in a line to 0 at update "
+         "100");
+    says(&decay, 0.1, 1, 9,
+         "peak rate 0.5: up over 10 updates (log), then down in a line to 0 at update "
+         "100; the run ends before that, at update 9");
+    decay.max_is_own = decay.linear = true;
+    says(&decay, 0.1, 1, 0,
+         "peak rate 0.1: up over 10 updates (linear), then down in a line to 0 at "
+         "update 100");
+    says(&cosine, 1, 1, 20,
+         "peak rate 1: up over 1 sample, then by a cosine to 0 at sample 50");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_constant),         cmocka_unit_test(test_warmup),
@@ -358,7 +394,7 @@ int main(void) {
         cmocka_unit_test(test_one_cycle_shapes), cmocka_unit_test(test_read),
         cmocka_unit_test(test_read_errors),      cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_goldens),          cmocka_unit_test(test_by_tokens),
-        cmocka_unit_test(test_beyond),
+        cmocka_unit_test(test_beyond),           cmocka_unit_test(test_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

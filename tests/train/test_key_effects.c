@@ -255,6 +255,7 @@ static const place places[] = {
     {"evaluation.every", NULL, {"data.validation=0.2"}},
     {"evaluation.samples", NULL, {"data.validation=0.2"}},
     {"execution.recompute", "unit", {0}},
+    {"memory.device", "1GiB", {"memory.host=1GiB"}},
     {"memory.nvme.path", "/tmp", {ZERO "offload_optimizer.device=nvme"}},
     {"memory.nvme.bytes", "1GiB", {NVME}},
     {"memory.nvme.gradients", "true", {NVME}},
