@@ -74,6 +74,7 @@ static void train(void **state, const char *micro, const char *ranks) {
     if (o.status != 0) {
         fail_msg("%s", o.err);
     }
+    assert_says(o.out, "tranche sample out --chat --prompt \"Hello\"\n");
     outcome_free(&o);
 }
 
