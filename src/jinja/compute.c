@@ -173,15 +173,17 @@ static tr_jinja_value add_lists(tr_jinja_run *run, const tr_jinja_value *a,
 static tr_jinja_value repeat_list(tr_jinja_run *run, const tr_jinja_value *of,
                                   int64_t times) {
     const tr_jinja_list *list = of->as.list;
-    size_t count = 0;
-    times = times > 0 && list->count > 0 ? times : 0;
-    bool over = __builtin_mul_overflow(list->count, (uint64_t)times, &count) ||
-                count >= SIZE_MAX / 2 / sizeof *list->item;
-    // a size that is surely refused
-    tr_jinja_value *item = tr__jinja_take(
-        run, over ? SIZE_MAX / 4 / sizeof *item : count + 1, sizeof *item);
+    size_t part = list->count, count = 0;
+    if (part == 0 || times <= 0) {
+        return tr__jinja_make_list(run, of->kind, list->item, 0);
+    }
+    if (__builtin_mul_overflow(part, (uint64_t)times, &count) ||
+        count > SIZE_MAX / 2 / sizeof *list->item) {
+        count = SIZE_MAX / 2 / sizeof *list->item; // surely too much memory
+    }
+    tr_jinja_value *item = tr__jinja_take(run, count, sizeof *item);
     for (size_t i = 0; item && i < count; i++) {
-        item[i] = list->item[i % list->count];
+        item[i] = list->item[i % part];
     }
     return tr__jinja_make_list(run, of->kind, item, item ? count : 0);
 }
