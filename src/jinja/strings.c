@@ -237,8 +237,8 @@ tr_jinja_value tr__jinja_pad(tr_jinja_run *run, tr_jinja_string text, int64_t wi
         tr__jinja_fail(run, "the text is filled up with one character, not %lld",
                        (long long)tr__jinja_length(with));
     }
+    tr__jinja_charge(run, missing);
     for (int64_t i = 0; i <= missing && run->status == TR_OK; i++) {
-        tr__jinja_charge(run, 1);
         tr__jinja_add(run, &to, i == left ? text : (tr_jinja_string){0});
         tr__jinja_add(run, &to, i < missing ? with : (tr_jinja_string){0});
     }
