@@ -219,7 +219,6 @@ def kind_of(wanted, got):
         return "both refuse" if "error" in wanted else "refused"
     if "error" in wanted:
         return "accepted"
-    # Python shows where an object of its own lies
     return "equal" if wanted["text"] == got["text"] else "different"
 
 
