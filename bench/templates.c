@@ -1,5 +1,6 @@
-// Renders templates for tools/compare_templates.py: of each line of standard input, a
-// JSON array of a template's path and its variables, writes one line, a JSON object:
+// Renders templates for tools/compare_templates.py and tools/compare_snippets.py: of
+// each line of standard input, a JSON array of a template's path, its variables and
+// perhaps its text (in place of the file's), writes one line, a JSON object:
 // {"text": ..., "spans": [[begin, end], ...]} (in bytes) or {"error": ...}.
 #include "jinja/jinja.h"
 
@@ -13,23 +14,25 @@
 
 enum { FILE_MAX = 16 << 20 };
 
-static tr_status render(const char *path, const json_t *variables,
+static tr_status render(const char *path, const json_t *variables, const json_t *given,
                         tr_jinja_rendered *out, tr_error *err) {
-    char *text = NULL;
-    size_t bytes = 0;
+    char *file = NULL;
+    size_t bytes = json_string_length(given);
     tr_jinja *jinja = NULL;
     time_t now = time(NULL);
     struct tm today;
     localtime_r(&now, &today);
-    tr_status status = tr__file_read(path, FILE_MAX, &text, &bytes, err);
+    tr_status status =
+        given ? TR_OK : tr__file_read(path, FILE_MAX, &file, &bytes, err);
     if (status == TR_OK) {
+        const char *text = given ? json_string_value(given) : file;
         status = tr__jinja_parse(path, text, bytes, &jinja, err);
     }
     if (status == TR_OK) {
         status = tr__jinja_render(jinja, variables, &today, out, err);
     }
     tr__jinja_destroy(jinja);
-    tr__free(text);
+    tr__free(file);
     return status;
 }
 
@@ -37,7 +40,8 @@ static json_t *answer(const json_t *request) {
     tr_jinja_rendered rendered = {0};
     tr_error err = {0};
     const char *path = json_string_value(json_array_get(request, 0));
-    if (!path || render(path, json_array_get(request, 1), &rendered, &err) != TR_OK) {
+    if (!path || render(path, json_array_get(request, 1), json_array_get(request, 2),
+                        &rendered, &err) != TR_OK) {
         return json_pack("{s:s}", "error", path ? err.message : "no request");
     }
     json_t *spans = json_array();

@@ -174,8 +174,8 @@ class Program:
         self.process = subprocess.Popen([path], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
 
-    def render(self, path, variables):
-        line = json.dumps([path, variables], ensure_ascii=False) + "\n"
+    def render(self, path, variables, *text):
+        line = json.dumps([path, variables, *text], ensure_ascii=False) + "\n"
         self.process.stdin.write(line.encode())
         self.process.stdin.flush()
         answer = self.process.stdout.readline()

@@ -52,6 +52,15 @@ none|selectattr('a')|list; d|items|list; text|indent; text|indent(2, true); text
 messages[1].content|tojson; d|tojson; d|tojson(indent=2); messages|tojson(ensure_ascii=true); d|tojson(sort_keys=true); d|tojson(separators=(',', ':')); []|tojson(indent=1); [1, 1.0, none, true]|tojson
 '<a>'|safe + '<b>'; '<b>' + '<a>'|safe; '<&>"\\''|e; ('<a>'|safe) ~ '<b>'; range(3)|list; range(1, 7, 2)|list; range(3, 0, -1)|list; dict(a=1)
 namespace(a=1).a; loop; x is x; 'a' is in 'abc'; ('a', 'b')[1]; [[1, 2], [3]][0][1]; {'a': {'b': 1}}.a.b; 1_0
+range(3); range(1, 8, 2); range(5)[1:3]; range(5)[::-1]; range(3)[-1]; range(3) == range(0, 3, 1); range(3) == [0, 1, 2]; [range(2)]; range(4).stop; range(9).index(3); n.real; n.imag; x.imag; true.numerator; n.denominator; n.nope; 's'.nope
+'inf'|float; '-Infinity'|float; 'nan'|float; '1_000'|int; '1__0'|int(3); ' +7 '|int; '1e3'|int; 'inf'|int; '.5'|float; '5.'|float; '1_0.5e1_0'|float; 'ff'|int(0, 16); '0x1f'|int(base=16); '0b11'|int(0, 0); '010'|int; '010'|int(5, 0); none|int(4); [1]|float(2); 'x'|int('no')
+2.5|round; 3.5|round; 2.675|round(2); 7|round; 2.1|round(0, 'ceil'); -2.1|round(method='floor'); 1.25|round(1, 'ceil'); 1e22|round(2); 0.5|round; -0.4|round; n|round(3)
+"they're bill's"|title; "they're bill's".title(); 'a-b_c (d [e {f <g'|title; 'x1y 2z'|title; 'x1y 2z'.title(); 'aBc'.swapcase(); 'ab'|center(7) ~ '|'; 'abc'.center(6, '*'); 'ab'.center(5, '*'); 'a'.ljust(3, '.') ; 'a'.rjust(3); '-5'.zfill(5); 'é'.zfill(3)
+text.rfind('e'); text.rfind('z'); text.find('e', 3); text.find('', 99); text.find('t', -5); text.rfind('o', 0, 3); text.index('t'); text.rindex('e'); text.count('e', 1); s.partition(','); s.rpartition(','); s.partition('z'); s.rpartition('z'); 'aaa'.count('aa')
+'abc'.isalpha(); 'ab1'.isalpha(); 'é漢'.isalpha(); ''.isalpha(); 'ab1'.isalnum(); '12'.isnumeric(); '²'.isnumeric(); '12'.isdecimal(); ' \t'.isspace(); 'AB1'.isupper(); 'ab1'.islower(); '1'.islower(); 'Ab Cd'.istitle(); 'aB'.istitle(); 'é'.isascii(); '\u00a0'.isspace(); 'é'.isdigit()
+'%s and %d' % ('a', 2); '%5.2f|%-6s|%+d|%05d|% d' % (x, 'ab', 3, -42, 7); '%x %X %o %c %c' % (255, 255, 8, 'a', 66); '%r %s' % ('a', none); '%(a)s-%(b)03d' % d; '100%%' % (); '%s' % 'x'; '%s' % [1, 2]; '%.2s|%5.1s|' % ('abc', 'xyz'); '%e %g %G' % (1234.5, 0.00001, 1e20); '%s' % (1, 2); '%d' % 'x'; '%s %s' % 'a'; '%d' % 2.9; '%i' % true; 'x' % {'a': 1}; 'x' % 1; '%(z)s' % d; '%z' % 1; '%s|%s' | format('a', 1); '%(a)s' | format(a=2)
+[1, 2] * 2; 2 * [0]; (1,) * 3; [1] * 0; [1] * -1; 7.5 // -2; -7.5 % 2; 5.5 % -2; 1e308 * 10; 0.0 // 3; -1 // 1e300; 2 ** -1; 0 ** -1; 9007199254740993 == 9007199254740992.0
+('<b>'|safe).upper() + '<'; ['<b>'|safe|trim]|first + '<'; ('<b>'|safe)[1:] + '<'; '<'|e|upper ~ '<'; 'x'|indent(1, true); 5|indent; n[1:2]; d[1:]; d.keys()[:1]; n is none(1); d is mapping(1); [1] in d; d.get([]); items|map('string')|last; [items|sum('a', 'b')]; items|sort(reverse='x')
 nope.a; nope['a']; nope + 'a'; 'a' + 1; 1 + none; n(); raise_exception('no'); 1 // 0; none|length; 1 in 2; 1 in 'a'; nope(); items.append(1); namespace(_a=1); 1 < 'a'; x|nofilter; x is notest; ['a']|sum; nope|tojson; none|join; d|items|length; {[]: 1}; 'a'.split(''); items.index(9); for; a b; (1; 'x; -nope; n.a.b; {1: 2}|tojson; {none: 1}|tojson; macro(1)
 """
 
@@ -148,6 +157,24 @@ y{% endif %}
 {% set ns = namespace() %}{% set ns['a'] = 1 %}
 ---
 {% for a, b in [(1, 2), [3, 4]] %}{{ a }}{{ b }}{% endfor %}{% for a, b in [1] %}{% endfor %}
+---
+{% for v in items %}{% set loop = v %}{% endfor %}
+---
+{% for loop in items %}{{ loop }}{% endfor %}
+---
+{% for v in empty %}{% else %}{% set loop = 1 %}{% endfor %}
+---
+{% set loop = 5 %}{{ loop }}{% for v in items %}{{ loop.index }}{% endfor %}{{ loop }}
+---
+{% filter length %}abc{% endfilter %}
+---
+{% set g = messages | map(attribute='role') %}{{ 'user' in g }}{{ g | list }}{{ g | list }}
+---
+{% set g = items | map('string') %}{{ g | first }}{{ g | list }}
+---
+{% for i in range(3)[::-1] %}{{ i }}{% endfor %}
+---
+{% macro m(a) %}{{ a }}{% endmacro %}{{ m == m }}{{ m.nope }}{{ d.items.type is defined }}
 ---
 {% with a = 1 %}{{ a }}{% endwith %}
 ---

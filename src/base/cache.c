@@ -24,7 +24,7 @@ tr_status tr__cache_write(const char *path, const void *data, size_t bytes,
     if (length < 0 || length >= PATH_MAX) {
         return tr_fail(err, TR_IO, "%.300s: path too long", path);
     }
-    tr_status status = tr__file_replace(own, data, bytes, err);
+    tr_status status = tr__file_replace_private(own, data, bytes, err);
     if (status == TR_OK && rename(own, path) != 0) {
         unlink(own);
         status = tr_fail(err, TR_IO, "%.300s: cannot replace", path);

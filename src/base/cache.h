@@ -10,8 +10,11 @@
 
 // $XDG_CACHE_HOME/tranche or ~/.cache/tranche. false: the user has neither.
 bool tr__cache_folder(char path[PATH_MAX]);
-// tr__file_replace for a file that several processes may write at once: beside it
-// first, under a name that no other process takes.
+// What stands in it may come from files that others cannot read, so nobody else may
+// read it: make the folder by tr__folder_create_private.
+//
+// tr__file_replace_private for a file that several processes may write at once: beside
+// it first, under a name that no other process takes.
 tr_status tr__cache_write(const char *path, const void *data, size_t bytes,
                           tr_error *err);
 

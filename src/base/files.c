@@ -114,12 +114,20 @@ cleanup:
     return status;
 }
 
-tr_status tr__file_create(const char *path, int *file, tr_error *err) {
+static tr_status create(const char *path, mode_t mode, int *file, tr_error *err) {
     if (unlink(path) != 0 && errno != ENOENT) {
         return fail(err, path, "replace");
     }
-    *file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    *file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     return *file < 0 ? fail(err, path, "create") : TR_OK;
+}
+
+tr_status tr__file_create(const char *path, int *file, tr_error *err) {
+    return create(path, 0666, file, err);
+}
+
+tr_status tr__file_create_private(const char *path, int *file, tr_error *err) {
+    return create(path, 0600, file, err);
 }
 
 // A link, a device or a pipe is somebody's for a reason.
@@ -134,8 +142,8 @@ tr_status tr__file_check_replaceable(const char *path, tr_error *err) {
                    path);
 }
 
-tr_status tr__file_replace(const char *path, const void *data, size_t bytes,
-                           tr_error *err) {
+static tr_status replace(const char *path, mode_t mode, const void *data, size_t bytes,
+                         tr_error *err) {
     char temporary[PATH_MAX];
     int file = -1, length = snprintf(temporary, sizeof temporary, "%s.new", path);
     if (length < 0 || (size_t)length >= sizeof temporary) {
@@ -143,7 +151,7 @@ tr_status tr__file_replace(const char *path, const void *data, size_t bytes,
     }
     tr_status status = tr__file_check_replaceable(path, err);
     if (status == TR_OK) {
-        status = tr__file_create(temporary, &file, err);
+        status = create(temporary, mode, &file, err);
     }
     if (status != TR_OK) {
         return status;
@@ -162,6 +170,16 @@ tr_status tr__file_replace(const char *path, const void *data, size_t bytes,
         unlink(temporary);
     }
     return status;
+}
+
+tr_status tr__file_replace(const char *path, const void *data, size_t bytes,
+                           tr_error *err) {
+    return replace(path, 0666, data, bytes, err);
+}
+
+tr_status tr__file_replace_private(const char *path, const void *data, size_t bytes,
+                                   tr_error *err) {
+    return replace(path, 0600, data, bytes, err);
 }
 
 tr_status tr__file_print(const char *path,
@@ -184,7 +202,7 @@ tr_status tr__file_print(const char *path,
     return status;
 }
 
-tr_status tr__folder_create(const char *path, tr_error *err) {
+static tr_status create_folder(const char *path, mode_t mode, tr_error *err) {
     char part[PATH_MAX];
     size_t length = strlen(path);
     if (length == 0 || length >= sizeof part) {
@@ -196,7 +214,7 @@ tr_status tr__folder_create(const char *path, tr_error *err) {
             continue;
         }
         part[i] = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST) {
+        if (mkdir(part, mode) != 0 && errno != EEXIST) {
             return fail(err, part, "create folder");
         }
         part[i] = path[i];
@@ -206,6 +224,31 @@ tr_status tr__folder_create(const char *path, tr_error *err) {
         return tr_fail(err, TR_IO, "%s: is not a folder", path);
     }
     return TR_OK;
+}
+
+tr_status tr__folder_create(const char *path, tr_error *err) {
+    return create_folder(path, 0777, err);
+}
+
+tr_status tr__folder_create_private(const char *path, tr_error *err) {
+    const mode_t others = S_IRWXG | S_IRWXO;
+    struct stat info;
+    tr_status status = create_folder(path, 0700, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) {
+        return errno == EACCES ? TR_OK : fail(err, path, "open");
+    }
+    // What belongs to another is not ours to change.
+    bool open_to_others =
+        fstat(folder, &info) == 0 && info.st_uid == geteuid() && info.st_mode & others;
+    if (open_to_others && fchmod(folder, info.st_mode & 07777 & ~others) != 0) {
+        status = fail(err, path, "close to other users");
+    }
+    close(folder);
+    return status;
 }
 
 tr_status tr__folder_sync(const char *path, tr_error *err) {

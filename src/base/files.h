@@ -16,6 +16,8 @@ tr_status tr__file_open(const char *path, int flags, int *file, tr_error *err);
 // Makes a new file to write; what had its name (a file, a link) is removed, not written
 // through.
 tr_status tr__file_create(const char *path, int *file, tr_error *err);
+// The same of a file that only its owner may read, whatever the umask is.
+tr_status tr__file_create_private(const char *path, int *file, tr_error *err);
 // The whole file, with a zero byte after its end; the caller frees it with tr__free.
 // Refuses files over `limit` bytes.
 tr_status tr__file_read(const char *path, size_t limit, char **text, size_t *bytes,
@@ -26,7 +28,10 @@ tr_status tr__file_check_replaceable(const char *path, tr_error *err);
 // What is there and not a regular file is an error.
 tr_status tr__file_replace(const char *path, const void *data, size_t bytes,
                            tr_error *err);
-// The same of what `print` writes to `to`.
+// The same of a file that only its owner may read.
+tr_status tr__file_replace_private(const char *path, const void *data, size_t bytes,
+                                   tr_error *err);
+// tr__file_replace of what `print` writes to `to`.
 tr_status tr__file_print(const char *path,
                          tr_status (*print)(const void *what, FILE *to, tr_error *err),
                          const void *what, tr_error *err);
@@ -37,6 +42,9 @@ tr_status tr__pwrite(int file, const char *path, const void *data, size_t bytes,
                      int64_t offset, tr_error *err);
 // The folder and its parents.
 tr_status tr__folder_create(const char *path, tr_error *err);
+// The same of folders that only their owner may enter. One that is there, and ours, and
+// open to others, is closed to them; TR_IO: that cannot be.
+tr_status tr__folder_create_private(const char *path, tr_error *err);
 tr_status tr__folder_sync(const char *path, tr_error *err);
 // Takes a folder for oneself until *lock is closed; nothing is left behind in it. *lock
 // -1: where the file system has no such locks (NFS). False: another process has it, or

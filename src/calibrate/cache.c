@@ -72,7 +72,8 @@ void tr__calibration_write(const char *folder, const char *fingerprint,
     if (!file_of(folder, fingerprint, path) || !folder_of(folder, in)) {
         return;
     }
-    tr_status status = tr__folder_create(in, &why);
+    tr_status status =
+        folder ? tr__folder_create(in, &why) : tr__folder_create_private(in, &why);
     if (status == TR_OK) {
         status = tr__cache_write(path, text, strlen(text), &why);
     }

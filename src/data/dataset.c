@@ -10,6 +10,7 @@ struct tr_dataset {
     tr_dataset_source source; // about: owned
     tr_data_identity identity;
     _Atomic int users;
+    bool chats;
 };
 
 tr_status tr__dataset_create(const tr_dataset_source *source, tr_dataset **out,
@@ -41,6 +42,14 @@ tr_status tr__dataset_create(const tr_dataset_source *source, tr_dataset **out,
 
 const tr_data_identity *tr__dataset_identity(const tr_dataset *dataset) {
     return &dataset->identity;
+}
+
+void tr__dataset_mark_chats(tr_dataset *dataset) {
+    dataset->chats = true;
+}
+
+bool tr__dataset_has_chats(const tr_dataset *dataset) {
+    return dataset->chats;
 }
 
 void tr__dataset_names(tr_dataset *dataset, uint64_t names) {

@@ -2,6 +2,7 @@
 // padding behind it. Their ids and labels are made once, ahead, into a file in the
 // user's cache folder.
 #include "data/chat.h"
+#include "data/dataset.h"
 #include "data/json_lines.h"
 #include "data/record_file.h"
 #include "data/records.h"
@@ -296,6 +297,11 @@ tr_status tr__jsonl_open(const tr_data_options *options, const tr_data_files *fi
     if (status == TR_OK) {
         say_counts(&s);
         status = open_rows(&s, out, err);
+    }
+    bool chats =
+        s.counts.kind == TR_RECORD_CHAT || s.counts.kind == TR_RECORD_CHAT_COMPLETION;
+    if (status == TR_OK && chats) {
+        tr__dataset_mark_chats(*out);
     }
     tr__records_release(&s.records);
     tr__chat_close(s.chat);

@@ -1,5 +1,7 @@
 #include "data/records.h"
 
+#include "data/share_gpt.h"
+
 #include "base/memory.h"
 #include "base/text.h"
 #include "tokenizer/ids.h"
@@ -65,6 +67,13 @@ static const json_t *member(const json_t *record, const char *name) {
     return json_is_null(value) ? NULL : value;
 }
 
+// ShareGPT calls them conversations.
+static const json_t *find_messages(const tr_records *r, const json_t *record) {
+    const json_t *messages = member(record, r->fields.messages);
+    const json_t *others = member(record, "conversations");
+    return messages || !json_is_array(others) ? messages : others;
+}
+
 static tr_status find_kind(const tr_records *r, const json_t *record,
                            tr_record_kind *kind, tr_error *err) {
     const tr_data_fields *f = &r->fields;
@@ -81,7 +90,7 @@ static tr_status find_kind(const tr_records *r, const json_t *record,
                              "messages; these are not",
                              f->prompt, f->completion);
     }
-    const json_t *messages = member(record, f->messages);
+    const json_t *messages = find_messages(r, record);
     const json_t *text = member(record, f->text);
     *kind = messages ? TR_RECORD_CHAT : TR_RECORD_TEXT;
     if (messages && !json_is_array(messages)) {
@@ -329,6 +338,17 @@ static tr_status encode_chat(tr_records *r, const json_t *messages,
     return status;
 }
 
+static tr_status encode_messages(tr_records *r, const json_t *messages,
+                                 const json_t *record, tr_error *err) {
+    json_t *as_roles = NULL;
+    tr_status status = tr__share_gpt_messages(messages, &as_roles, err);
+    if (status == TR_OK) {
+        status = encode_chat(r, as_roles, record, err);
+    }
+    json_decref(as_roles);
+    return status;
+}
+
 // Takes the prompt out of what is learnt: the tokens up to where its own differ.
 static tr_status forget_prompt(tr_records *r, const json_t *prompt,
                                const json_t *record, tr_error *err) {
@@ -381,7 +401,7 @@ tr_status tr__record_encode(tr_records *r, const json_t *record, tr_error *err) 
         return encode_completion(r, json_object_get(record, f->prompt),
                                  json_object_get(record, f->completion), err);
     case TR_RECORD_CHAT:
-        return encode_chat(r, json_object_get(record, f->messages), record, err);
+        return encode_messages(r, find_messages(r, record), record, err);
     default:
         return encode_chat_completion(r, json_object_get(record, f->prompt),
                                       json_object_get(record, f->completion), record,

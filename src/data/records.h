@@ -5,6 +5,7 @@
 //     {"text": "..."}
 //     {"prompt": "...", "completion": "..."}, or both lists of messages
 //     {"messages": [{"role": "user", "content": "..."}, ...], "tools": [...]}
+//     {"conversations": [{"from": "human", "value": "..."}, ...]}, as ShareGPT has it
 // All records of a data set are of one kind.
 #ifndef TR_DATA_RECORDS_H
 #define TR_DATA_RECORDS_H

@@ -51,7 +51,7 @@ bool tr__scan_cache_read(const tr_scan_entry *entry, uint32_t most[2]) {
 void tr__scan_cache_write(const tr_scan_entry *entry, const uint32_t most[2]) {
     char folder[PATH_MAX], text[TEXT_MAX];
     if (entry->path[0] == '\0' || !tr__cache_folder(folder) ||
-        tr__folder_create(folder, NULL) != TR_OK) {
+        tr__folder_create_private(folder, NULL) != TR_OK) {
         return;
     }
     int length = snprintf(text, sizeof text, "%u %u\n", most[0], most[1]);

@@ -106,6 +106,9 @@ static tr_status create_part(const split_part *model, tr_dataset **out, tr_error
     tr_status status = tr__dataset_create(&source, out, err);
     if (status == TR_OK) {
         tr__dataset_identify(*out, &identity);
+        if (tr__dataset_has_chats(self->whole)) {
+            tr__dataset_mark_chats(*out);
+        }
     }
     return status;
 }

@@ -44,7 +44,7 @@ tr_status tr__text_cache_name(tr_text_cache *cache, tr_error *err) {
                        "is none: set HOME or XDG_CACHE_HOME to a folder");
     }
     tr_error why = {0};
-    if (tr__folder_create(folder, &why) != TR_OK) {
+    if (tr__folder_create_private(folder, &why) != TR_OK) {
         return tr_fail(err, TR_IO,
                        "%.400s; tokenized text is kept there: set XDG_CACHE_HOME to a "
                        "folder that can be written",
@@ -116,6 +116,7 @@ bool tr__text_cache_find(tr_text_cache *cache) {
         return false;
     }
     bool good = read_file(cache, file);
+    (void)fchmod(file, 0600); // that of an earlier version
     close(file);
     return good;
 }
@@ -157,7 +158,7 @@ static tr_status open_alone(const tr_text_cache *cache, tr_text_writer *writer,
     if (length < 0 || (size_t)length >= sizeof writer->path) {
         return tr_fail(err, TR_IO, "%.300s: path too long", cache->path);
     }
-    return tr__file_create(writer->path, &writer->file, err);
+    return tr__file_create_private(writer->path, &writer->file, err);
 }
 
 // Whoever writes has the file locked; a process that ends for any reason lets go of it.
@@ -165,10 +166,11 @@ static tr_status open_shared(const tr_text_cache *cache, tr_text_writer *writer,
                              tr_text_claim *claim, tr_error *err) {
     remove_stranger(writer->path);
     int file = open(writer->path,
-                    O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+                    O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
     if (file < 0) {
         return cannot("write", writer->path, err);
     }
+    (void)fchmod(file, 0600); // one that an earlier version has left
     if (flock(file, LOCK_EX | LOCK_NB) != 0) {
         bool locked = errno == EWOULDBLOCK;
         close(file);

@@ -77,6 +77,9 @@ tr_jinja_value tr__jinja_call(tr_jinja_run *run, const tr_jinja_function *functi
         return function->any(run, self, arguments);
     }
     if (function->kinds) {
+        if (arguments->count + arguments->named_count > 0) {
+            tr__jinja_fail(run, "the test '%s' takes no arguments", function->name);
+        }
         return tr__jinja_bool(function->kinds >> self->kind & 1);
     }
     if (!function->call) {
@@ -85,6 +88,37 @@ tr_jinja_value tr__jinja_call(tr_jinja_run *run, const tr_jinja_function *functi
     }
     tr_jinja_bound bound = bind(run, function, arguments);
     return run->status == TR_OK ? function->call(run, self, &bound) : tr__jinja_none();
+}
+
+static bool plain(tr_jinja_run *run, const tr_jinja_value *value) {
+    return value->kind < TR_JINJA_TEXT ||
+           (value->kind == TR_JINJA_TEXT &&
+            tr__jinja_escape(run, value->as.text).count == value->as.text.count);
+}
+
+tr_jinja_value tr__jinja_call_method(tr_jinja_run *run, const tr_jinja_method *method,
+                                     const tr_jinja_arguments *arguments) {
+    bool safe = method->self->kind == TR_JINJA_TEXT && method->self->safe;
+    bool possible = arguments->named_count == 0;
+    tr_jinja_value value =
+        tr__jinja_call(run, method->function, method->self, arguments);
+    if (!safe || tr__jinja_is_number(&value)) {
+        return value;
+    }
+    for (size_t i = 0; i < arguments->count; i++) {
+        possible = possible && plain(run, &arguments->value[i]);
+    }
+    if (!possible) {
+        tr__jinja_fail(run,
+                       "%s of a text marked `safe`, with arguments that would be "
+                       "escaped, is not supported",
+                       method->function->name);
+    }
+    value.safe = value.kind == TR_JINJA_TEXT;
+    for (size_t i = 0; tr__jinja_is_series(&value) && i < value.as.list->count; i++) {
+        value.as.list->item[i].safe = value.as.list->item[i].kind == TR_JINJA_TEXT;
+    }
+    return value;
 }
 
 const tr_jinja_function *tr__jinja_row(const tr_jinja_function *table, size_t count,

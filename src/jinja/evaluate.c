@@ -17,10 +17,23 @@ static tr_jinja_value constant(tr_jinja_run *run, const tr_jinja_node *node) {
 
 static tr_jinja_value name(tr_jinja_run *run, const tr_jinja_node *node) {
     const tr_jinja_value *value = tr__jinja_find(run, node->name);
+    if (run->own.count > 0 && tr__jinja_same_text(run->own, node->name) &&
+        !tr__jinja_is_assigned(run, node->name)) {
+        tr__jinja_fail(run,
+                       "'%.*s' within the body that is assigned to it is not "
+                       "supported",
+                       (int)node->name.count, node->name.bytes);
+    }
     if (value) {
         return *value;
     }
+    static const char *const special[] = {"self", "varargs", "kwargs"};
     const tr_jinja_function *global = tr__jinja_global(node->name);
+    for (size_t i = 0; i < (run->macros > 0 ? 3u : 1u); i++) {
+        if (tr__jinja_text_is(node->name, special[i])) {
+            tr__jinja_fail(run, "the name '%s' is not supported", special[i]);
+        }
+    }
     return global ? (tr_jinja_value){.kind = TR_JINJA_GLOBAL, .as.global = global}
                   : tr__jinja_undefined(node->name);
 }
@@ -45,7 +58,7 @@ static tr_jinja_value dict(tr_jinja_run *run, const tr_jinja_node *node) {
     for (const tr_jinja_node *n = node->list.first; made && n; n = n->next->next) {
         tr_jinja_value key = tr__jinja_evaluate(run, n);
         tr_jinja_value value = tr__jinja_evaluate(run, n->next);
-        if (key.kind > TR_JINJA_TEXT && key.kind != TR_JINJA_TUPLE) {
+        if (!tr__jinja_is_key(&key)) {
             tr__jinja_fail(run, "a %s cannot be a key", tr__jinja_kind_name(key.kind));
         }
         tr__jinja_dict_put(run, made, &key, &value);
@@ -129,7 +142,9 @@ static tr_jinja_value call_macro(tr_jinja_run *run, const tr_jinja_macro *macro,
     set_parameters(run, macro->node, arguments);
     tr_jinja_buffer text = {0}, *out = run->out;
     run->out = &text;
+    run->macros++;
     tr__jinja_run_body(run, &macro->node->list);
+    run->macros--;
     run->out = out;
     run->scope = scope;
     return tr__jinja_text(text.bytes ? text.bytes : "", text.count);
@@ -149,8 +164,7 @@ static tr_jinja_value call(tr_jinja_run *run, const tr_jinja_node *node) {
         return tr__jinja_call(run, callee.as.global, NULL, &arguments);
     }
     if (callee.kind == TR_JINJA_METHOD) {
-        return tr__jinja_call(run, callee.as.method.function, callee.as.method.self,
-                              &arguments);
+        return tr__jinja_call_method(run, &callee.as.method, &arguments);
     }
     tr_jinja_string called =
         callee.kind == TR_JINJA_UNDEFINED ? callee.as.text : node->first->name;

@@ -239,7 +239,8 @@ tr_jinja_value tr__jinja_sort(tr_jinja_run *run, const tr_jinja_value *self,
     if (!entry || !list || run->status != TR_OK) {
         return tr__jinja_none();
     }
-    sort_entries(run, entry, list->count, tr__jinja_truth_or(arguments, 0, false));
+    sort_entries(run, entry, list->count,
+                 tr__jinja_integer_or(run, arguments, 0, 0) != 0);
     return values_of(run, entry, list->count);
 }
 
@@ -263,7 +264,8 @@ tr_jinja_value tr__jinja_dictsort(tr_jinja_run *run, const tr_jinja_value *self,
     if (!entry || run->status != TR_OK) {
         return tr__jinja_none();
     }
-    sort_entries(run, entry, dict->count, tr__jinja_truth_or(arguments, 2, false));
+    sort_entries(run, entry, dict->count,
+                 tr__jinja_integer_or(run, arguments, 2, 0) != 0);
     return values_of(run, entry, dict->count);
 }
 
@@ -325,6 +327,9 @@ tr_jinja_value tr__jinja_sum(tr_jinja_run *run, const tr_jinja_value *self,
     const tr_jinja_list *list = tr__jinja_iterate(run, self);
     tr_jinja_value sum = tr__jinja_or(arguments, 1, tr__jinja_integer(0));
     bool by = arguments->given[0] && arguments->value[0].kind != TR_JINJA_NONE;
+    if (sum.kind == TR_JINJA_TEXT) {
+        tr__jinja_fail(run, "sum: of texts there is none; use join");
+    }
     for (size_t i = 0; list && i < list->count && run->status == TR_OK; i++) {
         tr_jinja_value one =
             by ? tr__jinja_by_path(run, &list->item[i], &arguments->value[0])

@@ -1,15 +1,14 @@
 // What stands behind a bar.
 #include "jinja/filter_lists.h"
+#include "jinja/numbers.h"
+#include "jinja/percent.h"
 #include "jinja/strings.h"
 #include "jinja/text_case.h"
 #include "jinja/tojson.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER_MAX = 64, INDENT_MAX = 64 };
+enum { INDENT_MAX = 64 };
 
 // ---- texts
 
@@ -38,28 +37,79 @@ static tr_jinja_value escape(tr_jinja_run *run, const tr_jinja_value *self,
     return value;
 }
 
+// What is made of a text that is safe is safe.
+static tr_jinja_value as_safe(tr_jinja_value value, const tr_jinja_value *self) {
+    value.safe = self->kind == TR_JINJA_TEXT && self->safe;
+    return value;
+}
+
+static tr_jinja_value change_case(tr_jinja_run *run, const tr_jinja_value *self,
+                                  tr_jinja_case to) {
+    tr_jinja_string text = tr__jinja_to_text(run, self);
+    return as_safe(tr__jinja_change_case(run, text, to), self);
+}
+
 static tr_jinja_value trim(tr_jinja_run *run, const tr_jinja_value *self,
                            const tr_jinja_bound *arguments) {
     tr_jinja_value chars = tr__jinja_or(arguments, 0, tr__jinja_none());
-    return tr__jinja_strip(run, tr__jinja_to_text(run, self), &chars, true, true);
+    tr_jinja_string text = tr__jinja_to_text(run, self);
+    return as_safe(tr__jinja_strip(run, text, &chars, true, true), self);
 }
 
 static tr_jinja_value lower(tr_jinja_run *run, const tr_jinja_value *self,
                             const tr_jinja_bound *arguments) {
     (void)arguments;
-    return tr__jinja_change_case(run, tr__jinja_to_text(run, self), TR_CASE_LOWER);
+    return change_case(run, self, TR_CASE_LOWER);
 }
 
 static tr_jinja_value upper(tr_jinja_run *run, const tr_jinja_value *self,
                             const tr_jinja_bound *arguments) {
     (void)arguments;
-    return tr__jinja_change_case(run, tr__jinja_to_text(run, self), TR_CASE_UPPER);
+    return change_case(run, self, TR_CASE_UPPER);
 }
 
 static tr_jinja_value capitalize(tr_jinja_run *run, const tr_jinja_value *self,
                                  const tr_jinja_bound *arguments) {
     (void)arguments;
-    return tr__jinja_change_case(run, tr__jinja_to_text(run, self), TR_CASE_CAPITAL);
+    return change_case(run, self, TR_CASE_CAPITAL);
+}
+
+static tr_jinja_value title(tr_jinja_run *run, const tr_jinja_value *self,
+                            const tr_jinja_bound *arguments) {
+    (void)arguments;
+    return tr__jinja_change_case(run, tr__jinja_to_text(run, self),
+                                 TR_CASE_TITLE_WORDS);
+}
+
+// (width)
+static tr_jinja_value center(tr_jinja_run *run, const tr_jinja_value *self,
+                             const tr_jinja_bound *arguments) {
+    int64_t width = tr__jinja_integer_or(run, arguments, 0, 80);
+    tr_jinja_value value = tr__jinja_pad(run, tr__jinja_to_text(run, self), width,
+                                         TR_PAD_CENTER, (tr_jinja_string){" ", 1});
+    return as_safe(value, self);
+}
+
+// Of the values by place, or of those by name.
+static tr_jinja_value format(tr_jinja_run *run, const tr_jinja_value *self,
+                             const tr_jinja_arguments *arguments) {
+    tr_jinja_dict *dict = tr__jinja_make_dict(run);
+    tr_jinja_value value =
+        tr__jinja_make_list(run, TR_JINJA_TUPLE, arguments->value, arguments->count);
+    for (size_t i = 0; i < arguments->named_count; i++) {
+        tr__jinja_dict_put(run, dict, &arguments->named[i].key,
+                           &arguments->named[i].value);
+    }
+    if (arguments->named_count > 0) {
+        value = tr__jinja_of_dict(dict);
+    }
+    if (arguments->count > 0 && arguments->named_count > 0) {
+        tr__jinja_fail(run, "format: values by place and by name");
+    }
+    if (self->kind == TR_JINJA_TEXT && self->safe) {
+        tr__jinja_fail(run, "format: of a text marked `safe` it is not supported");
+    }
+    return tr__jinja_percent(run, tr__jinja_to_text(run, self), &value);
 }
 
 // (old, new, count)
@@ -88,6 +138,10 @@ static tr_jinja_value indent(tr_jinja_run *run, const tr_jinja_value *self,
     bool first = tr__jinja_truth_or(arguments, 1, false);
     bool blank = tr__jinja_truth_or(arguments, 2, false);
     tr_jinja_buffer to = {0}, text = {0};
+    if (self->kind != TR_JINJA_TEXT || self->safe) {
+        tr__jinja_fail(run, "indent: a text is wanted, not a %s",
+                       self->safe ? "safe one" : tr__jinja_kind_name(self->kind));
+    }
     tr__jinja_print(run, &text, self);
     tr__jinja_add_word(run, &text, "\n");
     tr_jinja_value lines =
@@ -126,6 +180,7 @@ static tr_jinja_value length(tr_jinja_run *run, const tr_jinja_value *self,
         return tr__jinja_integer(tr__jinja_length(self->as.text));
     case TR_JINJA_LIST:
     case TR_JINJA_TUPLE:
+    case TR_JINJA_RANGE:
     case TR_JINJA_VIEW:
         return tr__jinja_integer((int64_t)self->as.list->count);
     case TR_JINJA_DICT:
@@ -134,78 +189,6 @@ static tr_jinja_value length(tr_jinja_run *run, const tr_jinja_value *self,
         tr__jinja_fail(run, "length: a %s has none", tr__jinja_kind_name(self->kind));
         return tr__jinja_none();
     }
-}
-
-static tr_jinja_value absolute(tr_jinja_run *run, const tr_jinja_value *self,
-                               const tr_jinja_bound *arguments) {
-    (void)arguments;
-    if (self->kind == TR_JINJA_REAL) {
-        return tr__jinja_real(fabs(self->as.real));
-    }
-    tr_jinja_value zero = tr__jinja_integer(0);
-    bool below = tr__jinja_compare(run, self, &zero) < 0;
-    return tr__jinja_compute(run, (tr_jinja_string){below ? "-" : "+", 1}, &zero, self);
-}
-
-// A number that is the whole of a text, blanks aside; false: there is none.
-static bool read_number(tr_jinja_string text, double *real, long long *integer) {
-    char copy[NUMBER_MAX], *end = copy;
-    size_t begin = tr__jinja_blanks_before(text), stop = tr__jinja_blanks_after(text);
-    if (stop <= begin || stop - begin >= sizeof copy) {
-        return false;
-    }
-    memcpy(copy, text.bytes + begin, stop - begin);
-    copy[stop - begin] = '\0';
-    if (strspn(copy, "0123456789+-.eE") != stop - begin) {
-        return false;
-    }
-    errno = 0;
-    *integer = strtoll(copy, &end, 10);
-    bool whole = end != copy && *end == '\0' && errno == 0;
-    *real = strtod(copy, &end);
-    if (!whole && fabs(*real) < 9e18) {
-        *integer = (long long)*real;
-    }
-    return end != copy && *end == '\0' && fabs(*real) < 9e18;
-}
-
-// (default)
-static tr_jinja_value to_integer(tr_jinja_run *run, const tr_jinja_value *self,
-                                 const tr_jinja_bound *arguments) {
-    double real = 0;
-    long long integer = 0;
-    if (tr__jinja_is_integer(self)) {
-        return tr__jinja_integer(tr__jinja_to_integer(self));
-    }
-    if (self->kind == TR_JINJA_REAL && fabs(self->as.real) < 9e18) {
-        return tr__jinja_integer((int64_t)self->as.real);
-    }
-    if (self->kind == TR_JINJA_TEXT && read_number(self->as.text, &real, &integer)) {
-        return tr__jinja_integer(integer);
-    }
-    if (self->kind == TR_JINJA_UNDEFINED) {
-        tr__jinja_fail(run, "int: '%.*s' is undefined", (int)self->as.text.count,
-                       self->as.text.bytes ? self->as.text.bytes : "");
-    }
-    return tr__jinja_or(arguments, 0, tr__jinja_integer(0));
-}
-
-// (default)
-static tr_jinja_value to_real(tr_jinja_run *run, const tr_jinja_value *self,
-                              const tr_jinja_bound *arguments) {
-    double real = 0;
-    long long integer = 0;
-    if (tr__jinja_is_number(self)) {
-        return tr__jinja_real(tr__jinja_to_real(self));
-    }
-    if (self->kind == TR_JINJA_TEXT && read_number(self->as.text, &real, &integer)) {
-        return tr__jinja_real(real);
-    }
-    if (self->kind == TR_JINJA_UNDEFINED) {
-        tr__jinja_fail(run, "float: '%.*s' is undefined", (int)self->as.text.count,
-                       self->as.text.bytes ? self->as.text.bytes : "");
-    }
-    return tr__jinja_or(arguments, 0, tr__jinja_real(0));
 }
 
 // ---- lists
@@ -235,11 +218,21 @@ static tr_jinja_value items(tr_jinja_run *run, const tr_jinja_value *self,
 }
 
 static tr_jinja_value at_end(tr_jinja_run *run, const tr_jinja_value *self, bool last) {
+    if (last && self->kind == TR_JINJA_GENERATOR) {
+        tr__jinja_fail(run, "last: a generator has none; make it a list");
+    }
     const tr_jinja_list *from = tr__jinja_iterate(run, self);
     if (!from || from->count == 0) {
         return tr__jinja_undefined((tr_jinja_string){"item", 4});
     }
-    return from->item[last ? from->count - 1 : 0];
+    tr_jinja_value item = from->item[last ? from->count - 1 : 0];
+    if (last && self->kind == TR_JINJA_TEXT) {
+        item.safe = self->safe;
+    }
+    if (self->kind == TR_JINJA_GENERATOR) {
+        tr__jinja_give_back(self, 1);
+    }
+    return item;
 }
 
 static tr_jinja_value first(tr_jinja_run *run, const tr_jinja_value *self,
@@ -331,6 +324,9 @@ static const tr_jinja_function filters[] = {
     {.name = "lower", .call = lower},
     {.name = "upper", .call = upper},
     {.name = "capitalize", .call = capitalize},
+    {.name = "title", .call = title},
+    {.name = "center", .call = center, .parameter = {"width"}},
+    {.name = "format", .any = format},
     {.name = "replace",
      .call = replace,
      .parameter = {"old", "new", "count"},
@@ -340,9 +336,10 @@ static const tr_jinja_function filters[] = {
     {.name = "d", .call = otherwise, .parameter = {"default_value", "boolean"}},
     {.name = "length", .call = length},
     {.name = "count", .call = length},
-    {.name = "abs", .call = absolute},
-    {.name = "int", .call = to_integer, .parameter = {"default"}},
-    {.name = "float", .call = to_real, .parameter = {"default"}},
+    {.name = "abs", .call = tr__jinja_absolute},
+    {.name = "int", .call = tr__jinja_to_int, .parameter = {"default", "base"}},
+    {.name = "float", .call = tr__jinja_to_float, .parameter = {"default"}},
+    {.name = "round", .call = tr__jinja_round, .parameter = {"precision", "method"}},
     {.name = "list", .call = list},
     {.name = "items", .call = items},
     {.name = "first", .call = first},

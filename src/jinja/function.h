@@ -45,6 +45,9 @@ const tr_jinja_function *tr__jinja_method(tr_jinja_kind of, tr_jinja_string name
 tr_jinja_value tr__jinja_call(tr_jinja_run *run, const tr_jinja_function *function,
                               const tr_jinja_value *self,
                               const tr_jinja_arguments *arguments);
+// Of a text that is safe, what a method makes is safe, and its arguments are escaped.
+tr_jinja_value tr__jinja_call_method(tr_jinja_run *run, const tr_jinja_method *method,
+                                     const tr_jinja_arguments *arguments);
 // The values of the arguments of a node's list.
 tr_jinja_arguments tr__jinja_arguments(tr_jinja_run *run, const tr_jinja_nodes *list);
 // What an argument that is left out stands for.

@@ -1,9 +1,10 @@
 // Functions that templates find without defining them.
 #include "jinja/function.h"
 
+#include <string.h>
 #include <time.h>
 
-enum { RANGE_MAX = 100000, DATE_MAX = 64 };
+enum { DATE_MAX = 64 };
 
 static tr_jinja_value raise_exception(tr_jinja_run *run, const tr_jinja_value *self,
                                       const tr_jinja_bound *arguments) {
@@ -14,35 +15,24 @@ static tr_jinja_value raise_exception(tr_jinja_run *run, const tr_jinja_value *s
     return tr__jinja_none();
 }
 
-// What one letter behind a percent sign stands for; 0: it is not supported.
-static size_t show_part(char letter, const struct tm *now, char text[DATE_MAX]) {
-    switch (letter) {
-#define PART(letter, format)                                                           \
-    case letter:                                                                       \
-        return strftime(text, DATE_MAX, format, now)
-        PART('a', "%a");
-        PART('A', "%A");
-        PART('b', "%b");
-        PART('B', "%B");
-        PART('d', "%d");
-        PART('e', "%e");
-        PART('F', "%F");
-        PART('H', "%H");
-        PART('I', "%I");
-        PART('j', "%j");
-        PART('m', "%m");
-        PART('M', "%M");
-        PART('p', "%p");
-        PART('S', "%S");
-        PART('T', "%T");
-        PART('Y', "%Y");
-#undef PART
-    case '%':
-        text[0] = '%';
-        return 1;
-    default:
+// Shows the part of a format that begins at `text`, a percent sign: a letter, or a
+// minus sign (no zeros in front) and the letter of a number. Returns its bytes; 0: it
+// is not supported.
+static size_t show_part(tr_jinja_string text, const struct tm *now,
+                        char shown[DATE_MAX], size_t *count) {
+    static const char letters[] = "aAbBcCdDeFGhHIjklmMpRSTuUVwWxXyY%",
+                      numbers[] = "dHIjmMSUVWy";
+    size_t plain = text.count > 2 && text.bytes[1] == '-';
+    char letter = text.count > 1 + plain ? text.bytes[1 + plain] : '\0';
+    char format[] = {'%', plain ? '-' : letter, plain ? letter : '\0', '\0'};
+    if (!letter || !strchr(plain ? numbers : letters, letter)) {
         return 0;
     }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    *count = strftime(shown, DATE_MAX, format, now);
+#pragma GCC diagnostic pop
+    return 2 + plain;
 }
 
 static tr_jinja_value strftime_now(tr_jinja_run *run, const tr_jinja_value *self,
@@ -55,17 +45,18 @@ static tr_jinja_value strftime_now(tr_jinja_run *run, const tr_jinja_value *self
         tr__jinja_fail(run, "strftime_now shows today's date, and the data would not "
                             "be the same tomorrow: set data.date, as 2026-11-22");
     }
-    for (size_t i = 0; i < format.count && run->status == TR_OK; i++) {
-        bool part = format.bytes[i] == '%' && i + 1 < format.count;
-        size_t count = part ? show_part(format.bytes[i + 1], run->now, text) : 0;
-        if (part && count == 0) {
-            tr__jinja_fail(run, "strftime_now: %%%c is not supported",
-                           format.bytes[i + 1]);
+    for (size_t i = 0, count = 0, used = 1; i < format.count && run->status == TR_OK;
+         i += used) {
+        tr_jinja_string rest = tr__jinja_part(format, i, format.count);
+        bool part = rest.bytes[0] == '%';
+        used = part ? show_part(rest, run->now, text, &count) : 1;
+        if (used == 0) {
+            tr__jinja_fail(run, "strftime_now: %.*s is not supported",
+                           (int)(rest.count < 3 ? rest.count : 3), rest.bytes);
         }
         tr__jinja_add(run, &to,
-                      part ? (tr_jinja_string){text, count}
-                           : tr__jinja_part(format, i, i + 1));
-        i += part;
+                      part ? (tr_jinja_string){text, used ? count : 0}
+                           : tr__jinja_part(rest, 0, 1));
     }
     return tr__jinja_text(to.bytes ? to.bytes : "", to.count);
 }
@@ -121,18 +112,7 @@ static tr_jinja_value range(tr_jinja_run *run, const tr_jinja_value *self,
     int64_t from = one ? 0 : first;
     int64_t to = one ? first : tr__jinja_integer_or(run, arguments, 1, 0);
     int64_t step = tr__jinja_integer_or(run, arguments, 2, 1);
-    __int128 distance = step > 0 ? (__int128)to - from : (__int128)from - to;
-    __int128 stride = step > 0 ? step : -(__int128)step;
-    __int128 count = step == 0 || distance <= 0 ? 0 : (distance + stride - 1) / stride;
-    if (step == 0 || count > RANGE_MAX) {
-        tr__jinja_fail(run, "range: a step of 0, or over %d items", RANGE_MAX);
-        return tr__jinja_none();
-    }
-    tr_jinja_value *item = tr__jinja_take(run, (size_t)count + 1, sizeof *item);
-    for (int64_t i = 0; item && i < count; i++) {
-        item[i] = tr__jinja_integer(from + i * step);
-    }
-    return tr__jinja_make_list(run, TR_JINJA_LIST, item, (size_t)count);
+    return tr__jinja_make_range(run, from, to, step);
 }
 
 static const tr_jinja_function globals[] = {

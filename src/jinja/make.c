@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 500 };
+enum { DEPTH_MAX = 500, RANGE_MAX = 100000 };
 
 static const int64_t weight_max = INT64_C(1) << 40;
 
@@ -46,6 +46,29 @@ tr_jinja_value tr__jinja_make_list(tr_jinja_run *run, tr_jinja_kind kind,
     }
     tr__jinja_charge(run, (int64_t)count);
     return (tr_jinja_value){.kind = kind, .as.list = list};
+}
+
+tr_jinja_value tr__jinja_make_range(tr_jinja_run *run, int64_t start, int64_t stop,
+                                    int64_t step) {
+    __int128 distance = step > 0 ? (__int128)stop - start : (__int128)start - stop;
+    __int128 stride = step > 0 ? step : -(__int128)step;
+    __int128 count = step == 0 || distance <= 0 ? 0 : (distance + stride - 1) / stride;
+    if (step == 0 || count > RANGE_MAX) {
+        tr__jinja_fail(run, "range: a step of 0, or over %d items", RANGE_MAX);
+        return tr__jinja_none();
+    }
+    tr_jinja_value *item = tr__jinja_take(run, (size_t)count + 1, sizeof *item);
+    for (int64_t i = 0; item && i < count; i++) {
+        item[i] = tr__jinja_integer(start + i * step);
+    }
+    tr_jinja_value range =
+        tr__jinja_make_list(run, TR_JINJA_RANGE, item, (size_t)count);
+    if (range.kind == TR_JINJA_RANGE) {
+        range.as.list->start = start;
+        range.as.list->stop = stop;
+        range.as.list->step = step;
+    }
+    return range;
 }
 
 tr_jinja_value tr__jinja_make_pair(tr_jinja_run *run, tr_jinja_value a,

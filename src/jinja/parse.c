@@ -72,11 +72,16 @@ static void check_target(tr_jinja_parser *p, const tr_jinja_node *target) {
         target->kind != TR_NODE_ASSIGN_ATTRIBUTE) {
         tr__jinja_parser_fail(p, "nothing can be assigned to what stands here");
     }
+    if (p->fors > 0 && target->kind == TR_NODE_NAME &&
+        tr__jinja_text_is(target->name, "loop")) {
+        tr__jinja_parser_fail(p, "nothing can be assigned to 'loop' within a loop");
+    }
 }
 
 static tr_jinja_node *parse_for(tr_jinja_parser *p) {
     static const char *const ends[] = {"endfor", "else", NULL};
     tr_jinja_node *node = tr__jinja_node(p, TR_NODE_FOR);
+    p->fors++;
     node->first = tr__jinja_parse_tuple(p, TR_WANTED_PRIMARY, "in");
     check_target(p, node->first);
     if (!tr__jinja_skip_name(p, "in")) {
@@ -96,6 +101,7 @@ static tr_jinja_node *parse_for(tr_jinja_parser *p) {
     } else {
         end_block(p);
     }
+    p->fors--;
     return node;
 }
 

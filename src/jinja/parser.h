@@ -13,6 +13,7 @@ typedef struct tr_jinja_parser {
     const tr_jinja_token *token; // the current one
     const tr_jinja_token *end;
     int depth, loops; // of nested parts; of loops around (break, continue)
+    int fors;         // of loops around, with what stands in their `else`
     tr_status status;
     tr_jinja_node spare; // where there is no memory for another
     tr_error *err;

@@ -54,6 +54,13 @@ const tr_jinja_list *tr__jinja_iterate(tr_jinja_run *run, const tr_jinja_value *
     return value->as.list;
 }
 
+void tr__jinja_give_back(const tr_jinja_value *generator, size_t used) {
+    tr_jinja_list *list = generator->as.list;
+    list->item += used;
+    list->count -= used;
+    list->taken = false;
+}
+
 // ---- by name
 
 // The value is kept: the method outlives the expression that names it.
@@ -62,7 +69,7 @@ static tr_jinja_value find_method(tr_jinja_run *run, const tr_jinja_value *of,
     bool forbidden = false;
     const tr_jinja_function *method = tr__jinja_method(of->kind, name, &forbidden);
     if (!method) {
-        return tr__jinja_undefined(name);
+        return tr__jinja_property(run, of, name);
     }
     tr_jinja_value *self = tr__jinja_take(run, 1, sizeof *self);
     if (!self) {
@@ -174,15 +181,21 @@ static tr_jinja_value text_item(tr_jinja_string text, int64_t index, bool *found
     return tr__jinja_of_string(tr__jinja_part(text, begin, begin + length));
 }
 
+// What is cut out of a text that is safe is safe.
+static tr_jinja_value as_safe(tr_jinja_value value, const tr_jinja_value *of) {
+    value.safe = of->kind == TR_JINJA_TEXT && of->safe;
+    return value;
+}
+
 static tr_jinja_value indexed(tr_jinja_run *run, const tr_jinja_value *of,
                               int64_t index, bool *found) {
     int64_t at = 0;
     if (of->kind == TR_JINJA_TEXT) {
         tr__jinja_charge(run, (int64_t)of->as.text.count / 16);
-        return text_item(of->as.text, index, found);
+        return as_safe(text_item(of->as.text, index, found), of);
     }
-    *found = (of->kind == TR_JINJA_LIST || of->kind == TR_JINJA_TUPLE) &&
-             place(index, (int64_t)of->as.list->count, &at);
+    *found =
+        tr__jinja_is_sequence(of) && place(index, (int64_t)of->as.list->count, &at);
     return *found ? of->as.list->item[at] : tr__jinja_none();
 }
 
@@ -273,10 +286,27 @@ static tr_jinja_value slice_text(tr_jinja_run *run, tr_jinja_string text,
     return tr__jinja_text(to.bytes ? to.bytes : "", to.count);
 }
 
+static tr_jinja_value slice_range(tr_jinja_run *run, const tr_jinja_list *of,
+                                  const range *r) {
+    int64_t start = 0, stop = 0, step = 0;
+    if (__builtin_mul_overflow(r->from, of->step, &start) ||
+        __builtin_add_overflow(of->start, start, &start) ||
+        __builtin_mul_overflow(r->to, of->step, &stop) ||
+        __builtin_add_overflow(of->start, stop, &stop) ||
+        __builtin_mul_overflow(r->step, of->step, &step)) {
+        tr__jinja_fail(run, "integers of over 64 bits are not supported");
+        return tr__jinja_none();
+    }
+    return tr__jinja_make_range(run, start, stop, step);
+}
+
 static tr_jinja_value slice_list(tr_jinja_run *run, const tr_jinja_value *of,
                                  const tr_jinja_value bound[3]) {
     const tr_jinja_list *list = of->as.list;
     range r = find_range(run, bound, (int64_t)list->count);
+    if (of->kind == TR_JINJA_RANGE) {
+        return slice_range(run, list, &r);
+    }
     tr_jinja_value *item = tr__jinja_take(run, list->count + 1, sizeof *item);
     size_t count = 0;
     for (int64_t i = r.from; item && (r.step > 0 ? i < r.to : i > r.to); i += r.step) {
@@ -291,15 +321,16 @@ tr_jinja_value tr__jinja_slice(tr_jinja_run *run, const tr_jinja_value *of,
         return tr__jinja_none();
     }
     if (of->kind == TR_JINJA_TEXT) {
-        return slice_text(run, of->as.text, bound);
+        return as_safe(slice_text(run, of->as.text, bound), of);
     }
-    if (of->kind == TR_JINJA_LIST || of->kind == TR_JINJA_TUPLE) {
+    if (tr__jinja_is_sequence(of)) {
         return slice_list(run, of, bound);
     }
     if (of->kind == TR_JINJA_UNDEFINED) {
         return fail_undefined(run, of, (tr_jinja_string){"slice", 5});
     }
-    return tr__jinja_undefined((tr_jinja_string){"slice", 5}); // as jinja2 has it
+    tr__jinja_fail(run, "a %s has no slices", tr__jinja_kind_name(of->kind));
+    return tr__jinja_none();
 }
 
 // ---- in
@@ -322,12 +353,24 @@ bool tr__jinja_contains(tr_jinja_run *run, const tr_jinja_value *whole,
                 memmem(text.bytes, text.count, sought.bytes, sought.count));
     }
     if (whole->kind == TR_JINJA_DICT) {
+        if (!tr__jinja_is_key(part)) {
+            tr__jinja_fail(run, "in: a %s cannot be a key",
+                           tr__jinja_kind_name(part->kind));
+        }
         return tr__jinja_dict_find(whole->as.dict, part) != NULL;
     }
     const tr_jinja_list *list = tr__jinja_iterate(run, whole);
     bool found = false;
-    for (size_t i = 0; list && !found && i < list->count; i++) {
-        found = tr__jinja_same(run, &list->item[i], part);
+    size_t at = 0;
+    if (whole->kind == TR_JINJA_VIEW && !tr__jinja_is_key(part)) {
+        tr__jinja_fail(run, "in: a %s cannot be a key",
+                       tr__jinja_kind_name(part->kind));
+    }
+    while (list && !found && at < list->count) {
+        found = tr__jinja_same(run, &list->item[at++], part);
+    }
+    if (found && whole->kind == TR_JINJA_GENERATOR) {
+        tr__jinja_give_back(whole, at);
     }
     return found;
 }

@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void print_inner(tr_jinja_run *run, tr_jinja_buffer *to,
-                        const tr_jinja_value *value);
-
 // ---- numbers
 
 // The fewest digits that are read as the same number, and the power of ten of the
@@ -50,7 +47,7 @@ void tr__jinja_print_real(tr_jinja_run *run, tr_jinja_buffer *to, double value) 
     char digits[32], text[64];
     int power = 0;
     if (!isfinite(value)) {
-        tr__jinja_fail(run, "a number that is not finite");
+        tr__jinja_add_word(run, to, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
         return;
     }
     find_digits(fabs(value), digits, &power);
@@ -87,7 +84,7 @@ static void print_escape(tr_jinja_run *run, tr_jinja_buffer *to, uint32_t c) {
     tr__jinja_add_word(run, to, named ? named : text);
 }
 
-static void print_quoted(tr_jinja_run *run, tr_jinja_buffer *to, tr_jinja_string text) {
+static void quote(tr_jinja_run *run, tr_jinja_buffer *to, tr_jinja_string text) {
     bool single = text.count > 0 && memchr(text.bytes, '\'', text.count);
     bool both = single && memchr(text.bytes, '"', text.count);
     char quote[] = {single && !both ? '"' : '\'', '\0'};
@@ -113,7 +110,7 @@ static void print_items(tr_jinja_run *run, tr_jinja_buffer *to,
                         const tr_jinja_list *list) {
     for (size_t i = 0; i < list->count && run->status == TR_OK; i++) {
         tr__jinja_add_word(run, to, i > 0 ? ", " : "");
-        print_inner(run, to, &list->item[i]);
+        tr__jinja_print_quoted(run, to, &list->item[i]);
     }
 }
 
@@ -122,9 +119,9 @@ static void print_dict(tr_jinja_run *run, tr_jinja_buffer *to,
     tr__jinja_add_word(run, to, "{");
     for (size_t i = 0; i < dict->count && run->status == TR_OK; i++) {
         tr__jinja_add_word(run, to, i > 0 ? ", " : "");
-        print_inner(run, to, &dict->entry[i].key);
+        tr__jinja_print_quoted(run, to, &dict->entry[i].key);
         tr__jinja_add_word(run, to, ": ");
-        print_inner(run, to, &dict->entry[i].value);
+        tr__jinja_print_quoted(run, to, &dict->entry[i].value);
     }
     tr__jinja_add_word(run, to, "}");
 }
@@ -133,6 +130,19 @@ static void print_integer(tr_jinja_run *run, tr_jinja_buffer *to, int64_t value)
     char text[32];
     snprintf(text, sizeof text, "%lld", (long long)value);
     tr__jinja_add_word(run, to, text);
+}
+
+static void print_range(tr_jinja_run *run, tr_jinja_buffer *to,
+                        const tr_jinja_list *range) {
+    tr__jinja_add_word(run, to, "range(");
+    print_integer(run, to, range->start);
+    tr__jinja_add_word(run, to, ", ");
+    print_integer(run, to, range->stop);
+    if (range->step != 1) {
+        tr__jinja_add_word(run, to, ", ");
+        print_integer(run, to, range->step);
+    }
+    tr__jinja_add_word(run, to, ")");
 }
 
 void tr__jinja_print(tr_jinja_run *run, tr_jinja_buffer *to,
@@ -166,6 +176,9 @@ void tr__jinja_print(tr_jinja_run *run, tr_jinja_buffer *to,
         print_items(run, to, value->as.list);
         tr__jinja_add_word(run, to, value->as.list->count == 1 ? ",)" : ")");
         break;
+    case TR_JINJA_RANGE:
+        print_range(run, to, value->as.list);
+        break;
     case TR_JINJA_DICT:
         print_dict(run, to, value->as.dict);
         break;
@@ -174,11 +187,10 @@ void tr__jinja_print(tr_jinja_run *run, tr_jinja_buffer *to,
     }
 }
 
-// Within a list or a dictionary: repr.
-static void print_inner(tr_jinja_run *run, tr_jinja_buffer *to,
-                        const tr_jinja_value *value) {
+void tr__jinja_print_quoted(tr_jinja_run *run, tr_jinja_buffer *to,
+                            const tr_jinja_value *value) {
     if (value->kind == TR_JINJA_TEXT && !value->safe) {
-        print_quoted(run, to, value->as.text);
+        quote(run, to, value->as.text);
     } else if (value->kind == TR_JINJA_UNDEFINED) {
         tr__jinja_add_word(run, to, "Undefined");
     } else if (value->kind == TR_JINJA_TEXT) {

@@ -187,8 +187,16 @@ static tr_jinja_value filtered(tr_jinja_run *run, const tr_jinja_node *filter,
     return tr__jinja_call(run, function, &inner, &arguments);
 }
 
+// A name that the body assigns and reads itself is undefined to jinja2, or not, by what
+// the template has read before.
 static void run_set_block(tr_jinja_run *run, const tr_jinja_node *node) {
+    tr_jinja_string own = run->own;
+    run->own = node->first->kind == TR_NODE_NAME &&
+                       !tr__jinja_is_assigned(run, node->first->name)
+                   ? node->first->name
+                   : (tr_jinja_string){0};
     tr_jinja_value text = tr__jinja_of_string(tr__jinja_capture(run, &node->list));
+    run->own = own;
     tr_jinja_value value = filtered(run, node->second, text);
     tr__jinja_assign_to(run, node->first, &value);
 }
@@ -196,6 +204,10 @@ static void run_set_block(tr_jinja_run *run, const tr_jinja_node *node) {
 static void run_filtered(tr_jinja_run *run, const tr_jinja_node *node) {
     tr_jinja_value text = tr__jinja_of_string(tr__jinja_capture(run, &node->list));
     tr_jinja_value value = filtered(run, node->second, text);
+    if (value.kind != TR_JINJA_TEXT) {
+        tr__jinja_fail(run, "the filters of a block make a %s, not a text",
+                       tr__jinja_kind_name(value.kind));
+    }
     tr__jinja_print(run, run->out, &value);
 }
 

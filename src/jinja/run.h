@@ -39,9 +39,10 @@ typedef struct tr_jinja_run {
     tr_jinja_span *span;         // in {% generation %}
     size_t span_count, span_capacity;
     tr_jinja_jump jump;
-    tr_unicode unicode; // made when a text beyond ASCII has to be of lower case
-    int line, depth;
-    int64_t steps; // left
+    tr_unicode unicode;  // made when a text beyond ASCII has to be of lower case
+    tr_jinja_string own; // the name that the innermost {% set %} with a body assigns
+    int line, depth, macros; // macros: how many of them run, one in the other
+    int64_t steps;           // left
     tr_status status;
     tr_error *err;
 } tr_jinja_run;
@@ -63,6 +64,8 @@ tr_jinja_string tr__jinja_capture(tr_jinja_run *run, const tr_jinja_nodes *body)
 // ---- scopes (scope.c)
 
 const tr_jinja_value *tr__jinja_find(const tr_jinja_run *run, tr_jinja_string name);
+// Has the template assigned it?
+bool tr__jinja_is_assigned(const tr_jinja_run *run, tr_jinja_string name);
 // In the innermost scope.
 void tr__jinja_assign(tr_jinja_run *run, tr_jinja_string name, tr_jinja_value value);
 // target: a name or a tuple of such, or an attribute of a namespace.
@@ -77,6 +80,8 @@ tr_jinja_value tr__jinja_of_string(tr_jinja_string text);
 // item: [count], taken over
 tr_jinja_value tr__jinja_make_list(tr_jinja_run *run, tr_jinja_kind kind,
                                    tr_jinja_value *item, size_t count);
+tr_jinja_value tr__jinja_make_range(tr_jinja_run *run, int64_t start, int64_t stop,
+                                    int64_t step);
 tr_jinja_value tr__jinja_make_pair(tr_jinja_run *run, tr_jinja_value a,
                                    tr_jinja_value b);
 tr_jinja_dict *tr__jinja_make_dict(tr_jinja_run *run);
@@ -94,12 +99,21 @@ tr_jinja_value tr__jinja_from_json(tr_jinja_run *run, const struct json_t *json)
 tr_jinja_string tr__jinja_to_text(tr_jinja_run *run, const tr_jinja_value *value);
 void tr__jinja_print(tr_jinja_run *run, tr_jinja_buffer *to,
                      const tr_jinja_value *value);
+// repr(value): texts in quotation marks, as within lists.
+void tr__jinja_print_quoted(tr_jinja_run *run, tr_jinja_buffer *to,
+                            const tr_jinja_value *value);
 void tr__jinja_print_real(tr_jinja_run *run, tr_jinja_buffer *to, double value);
 // What `for` goes through; NULL and a failure: nothing can.
 const tr_jinja_list *tr__jinja_iterate(tr_jinja_run *run, const tr_jinja_value *value);
+// A generator of which only the first `used` items were gone through has the others
+// left.
+void tr__jinja_give_back(const tr_jinja_value *generator, size_t used);
 // of.name, of[key], of[from:to:step]
 tr_jinja_value tr__jinja_attribute(tr_jinja_run *run, const tr_jinja_value *of,
                                    tr_jinja_string name);
+// What is no method and no item: of numbers and ranges.
+tr_jinja_value tr__jinja_property(tr_jinja_run *run, const tr_jinja_value *of,
+                                  tr_jinja_string name);
 tr_jinja_value tr__jinja_item(tr_jinja_run *run, const tr_jinja_value *of,
                               const tr_jinja_value *key);
 tr_jinja_value tr__jinja_slice(tr_jinja_run *run, const tr_jinja_value *of,

@@ -25,6 +25,14 @@ static tr_jinja_variable *find_in(const tr_jinja_scope *scope, tr_jinja_string n
     return NULL;
 }
 
+bool tr__jinja_is_assigned(const tr_jinja_run *run, tr_jinja_string name) {
+    bool found = false;
+    for (const tr_jinja_scope *s = run->scope; s && !found; s = s->around) {
+        found = find_in(s, name) != NULL;
+    }
+    return found;
+}
+
 const tr_jinja_value *tr__jinja_find(const tr_jinja_run *run, tr_jinja_string name) {
     for (const tr_jinja_scope *scope = run->scope; scope; scope = scope->around) {
         const tr_jinja_variable *variable = find_in(scope, name);

@@ -96,12 +96,12 @@ bool tr__jinja_search(tr_jinja_run *run, tr_jinja_string text, tr_jinja_string p
     return found != NULL;
 }
 
-// The last place of a part that ends at or before byte `end`.
-static bool search_back(tr_jinja_run *run, tr_jinja_string text, tr_jinja_string part,
-                        size_t end, size_t *at) {
-    for (size_t i = end; i >= part.count && run->status == TR_OK; i--) {
+bool tr__jinja_search_back(tr_jinja_run *run, tr_jinja_string text,
+                           tr_jinja_string part, size_t end, size_t *at) {
+    for (size_t i = end + 1; i-- > part.count && run->status == TR_OK;) {
         tr__jinja_charge(run, 1);
-        if (memcmp(text.bytes + i - part.count, part.bytes, part.count) == 0) {
+        if (part.count == 0 ||
+            memcmp(text.bytes + i - part.count, part.bytes, part.count) == 0) {
             *at = i - part.count;
             return true;
         }
@@ -116,7 +116,7 @@ tr_jinja_value tr__jinja_split(tr_jinja_run *run, tr_jinja_string text,
     size_t begin = 0, end = text.count, at = 0;
     for (int64_t i = 0; most < 0 || i < most; i++) {
         if (from_right) {
-            if (!search_back(run, text, separator, end, &at)) {
+            if (!tr__jinja_search_back(run, text, separator, end, &at)) {
                 break;
             }
             add_part(&p, tr__jinja_part(text, at + separator.count, end));
@@ -220,6 +220,29 @@ tr_jinja_value tr__jinja_replace(tr_jinja_run *run, tr_jinja_string text,
     }
     tr__jinja_add(run, &out, tr__jinja_part(text, begin, text.count));
     return tr__jinja_text(out.bytes ? out.bytes : "", out.count);
+}
+
+// ---- filling up
+
+tr_jinja_value tr__jinja_pad(tr_jinja_run *run, tr_jinja_string text, int64_t width,
+                             tr_jinja_side side, tr_jinja_string with) {
+    int64_t count = tr__jinja_length(text);
+    int64_t missing = width > count ? width - count : 0;
+    // Where the two sides differ by one, Python decides by the width.
+    int64_t left = side == TR_PAD_LEFT    ? missing
+                   : side == TR_PAD_RIGHT ? 0
+                                          : missing / 2 + (missing & width & 1);
+    tr_jinja_buffer to = {0};
+    if (tr__jinja_length(with) != 1) {
+        tr__jinja_fail(run, "the text is filled up with one character, not %lld",
+                       (long long)tr__jinja_length(with));
+    }
+    tr__jinja_charge(run, missing);
+    for (int64_t i = 0; i <= missing && run->status == TR_OK; i++) {
+        tr__jinja_add(run, &to, i == left ? text : (tr_jinja_string){0});
+        tr__jinja_add(run, &to, i < missing ? with : (tr_jinja_string){0});
+    }
+    return tr__jinja_text(to.bytes ? to.bytes : "", to.count);
 }
 
 // ---- format

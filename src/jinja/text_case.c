@@ -1,6 +1,8 @@
 #include "jinja/text_case.h"
 
-static bool is_letter(char c) {
+#include <string.h>
+
+static bool is_ascii_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
@@ -18,6 +20,25 @@ static bool has_no_case(uint32_t c) {
            (c >= 0x2000 && c < 0x2070) || (c >= 0x2200 && c < 0x2460) ||
            (c >= 0x2500 && c < 0x2c00) || (c >= 0x3000 && c < 0xa640) ||
            (c >= 0xac00 && c < 0xd800) || (c >= 0x1f300 && c < 0x1fb00);
+}
+
+bool tr__jinja_case_known(uint32_t c) {
+    return has_no_case(c);
+}
+
+static uint32_t flags_of(tr_jinja_run *run, uint32_t c) {
+    if (!run->unicode.flags && run->status == TR_OK) {
+        run->status = tr__unicode_create(&run->unicode, run->err);
+    }
+    return run->unicode.flags ? run->unicode.flags[c] : 0;
+}
+
+bool tr__jinja_is_letter(tr_jinja_run *run, uint32_t c) {
+    return flags_of(run, c) & TR_LETTER;
+}
+
+bool tr__jinja_is_numeric(tr_jinja_run *run, uint32_t c) {
+    return flags_of(run, c) & TR_NUMBER;
 }
 
 static void check(tr_jinja_run *run, tr_jinja_string text) {
@@ -55,14 +76,22 @@ static void put_lower(tr_jinja_run *run, tr_jinja_buffer *to, uint32_t c) {
 
 static tr_jinja_value lower_all(tr_jinja_run *run, tr_jinja_string text) {
     tr_jinja_buffer to = {0};
-    if (!run->unicode.flags && run->status == TR_OK) {
-        run->status = tr__unicode_create(&run->unicode, run->err);
-    }
+    flags_of(run, 0);
     for (size_t at = 0, length = 0; at < text.count && run->status == TR_OK;
          at += length) {
         put_lower(run, &to, tr__jinja_character(text, at, &length));
     }
     return tr__jinja_text(to.bytes ? to.bytes : "", to.count);
+}
+
+// Does a word begin behind byte `last`, as jinja2's `title` has it?
+static bool ends_word(tr_jinja_string text, size_t last) {
+    size_t begin = last, length = 0;
+    while (begin > 0 && ((unsigned char)text.bytes[begin] & 0xc0) == 0x80) {
+        begin--;
+    }
+    uint32_t c = tr__jinja_character(text, begin, &length);
+    return tr__jinja_is_space(c) || (c && c < 0x80 && strchr("-({[<", (int)c));
 }
 
 tr_jinja_value tr__jinja_change_case(tr_jinja_run *run, tr_jinja_string text,
@@ -75,9 +104,13 @@ tr_jinja_value tr__jinja_change_case(tr_jinja_run *run, tr_jinja_string text,
     bool begins = true; // a word, or the text
     check(run, text);
     for (size_t i = 0; i < value.as.text.count; i++) {
-        bool raise = to == TR_CASE_UPPER || (to >= TR_CASE_CAPITAL && begins);
-        begins = to == TR_CASE_TITLE && !is_letter(bytes[i]);
-        bytes[i] = raise ? upper(bytes[i]) : lower(bytes[i]);
+        char old = bytes[i];
+        bool raise = to == TR_CASE_UPPER || (to == TR_CASE_SWAP && old == lower(old)) ||
+                     (to >= TR_CASE_CAPITAL && to != TR_CASE_SWAP && begins);
+        bytes[i] = raise ? upper(old) : lower(old);
+        begins = to == TR_CASE_TITLE         ? !is_ascii_letter(old)
+                 : to == TR_CASE_TITLE_WORDS ? ends_word(value.as.text, i)
+                                             : false;
     }
     return value;
 }

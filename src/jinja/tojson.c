@@ -1,5 +1,6 @@
 #include "jinja/tojson.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +146,15 @@ static void write_dict(writer *w, const tr_jinja_dict *dict) {
     end_elements(w, "}");
 }
 
+static void write_real(const writer *w, const tr_jinja_value *value) {
+    double real = value->as.real;
+    if (isfinite(real)) {
+        tr__jinja_print(w->run, w->to, value);
+    } else {
+        word(w, isnan(real) ? "NaN" : real < 0 ? "-Infinity" : "Infinity");
+    }
+}
+
 static void write_value(writer *w, const tr_jinja_value *value) {
     tr__jinja_charge(w->run, 1);
     switch (value->kind) {
@@ -155,8 +165,10 @@ static void write_value(writer *w, const tr_jinja_value *value) {
         word(w, value->as.truth ? "true" : "false");
         break;
     case TR_JINJA_INTEGER:
-    case TR_JINJA_REAL:
         tr__jinja_print(w->run, w->to, value);
+        break;
+    case TR_JINJA_REAL:
+        write_real(w, value);
         break;
     case TR_JINJA_TEXT:
         write_text(w, value->as.text);

@@ -6,6 +6,21 @@ bool tr__jinja_is_series(const tr_jinja_value *value) {
     return value->kind >= TR_JINJA_LIST && value->kind <= TR_JINJA_GENERATOR;
 }
 
+bool tr__jinja_is_sequence(const tr_jinja_value *value) {
+    return value->kind >= TR_JINJA_LIST && value->kind <= TR_JINJA_RANGE;
+}
+
+bool tr__jinja_is_key(const tr_jinja_value *value) {
+    bool key = value->kind <= TR_JINJA_TEXT || value->kind == TR_JINJA_RANGE;
+    if (value->kind == TR_JINJA_TUPLE) {
+        key = true;
+        for (size_t i = 0; key && i < value->as.list->count; i++) {
+            key = tr__jinja_is_key(&value->as.list->item[i]);
+        }
+    }
+    return key;
+}
+
 tr_jinja_extent tr__jinja_extent(const tr_jinja_value *value) {
     if (tr__jinja_is_series(value)) {
         return value->as.list->extent;
@@ -48,6 +63,7 @@ bool tr__jinja_is_true(const tr_jinja_value *value) {
         return value->as.text.count > 0;
     case TR_JINJA_LIST:
     case TR_JINJA_TUPLE:
+    case TR_JINJA_RANGE:
     case TR_JINJA_VIEW:
         return value->as.list->count > 0;
     case TR_JINJA_DICT:
@@ -83,15 +99,16 @@ static bool equal_dicts(const tr_jinja_dict *a, const tr_jinja_dict *b) {
     return equal;
 }
 
-static bool equal_numbers(const tr_jinja_value *a, const tr_jinja_value *b) {
-    return tr__jinja_is_integer(a) && tr__jinja_is_integer(b)
-               ? tr__jinja_to_integer(a) == tr__jinja_to_integer(b)
-               : tr__jinja_to_real(a) == tr__jinja_to_real(b);
+// Python compares an integer with a real exactly. A long double holds both: it has 64
+// bits of digits at least wherever Tranche is built.
+static long double exact(const tr_jinja_value *number) {
+    return number->kind == TR_JINJA_REAL ? (long double)number->as.real
+                                         : (long double)tr__jinja_to_integer(number);
 }
 
 bool tr__jinja_equal(const tr_jinja_value *a, const tr_jinja_value *b) {
     if (tr__jinja_is_number(a) && tr__jinja_is_number(b)) {
-        return equal_numbers(a, b);
+        return exact(a) == exact(b);
     }
     if (a->kind != b->kind) {
         return false;
@@ -104,12 +121,17 @@ bool tr__jinja_equal(const tr_jinja_value *a, const tr_jinja_value *b) {
         return tr__jinja_same_text(a->as.text, b->as.text);
     case TR_JINJA_LIST:
     case TR_JINJA_TUPLE:
+    case TR_JINJA_RANGE:
     case TR_JINJA_VIEW:
         return equal_lists(a->as.list, b->as.list);
     case TR_JINJA_DICT:
         return equal_dicts(a->as.dict, b->as.dict);
     case TR_JINJA_NAMESPACE:
         return a->as.dict == b->as.dict;
+    case TR_JINJA_MACRO:
+        return a->as.macro == b->as.macro;
+    case TR_JINJA_GLOBAL:
+        return a->as.global == b->as.global;
     default:
         return false;
     }
@@ -132,15 +154,10 @@ static bool order_lists(const tr_jinja_list *a, const tr_jinja_list *b, int *ord
 }
 
 bool tr__jinja_order(const tr_jinja_value *a, const tr_jinja_value *b, int *order) {
-    if (tr__jinja_is_integer(a) && tr__jinja_is_integer(b)) {
-        int64_t x = tr__jinja_to_integer(a), y = tr__jinja_to_integer(b);
-        *order = (x > y) - (x < y);
-        return true;
-    }
     if (tr__jinja_is_number(a) && tr__jinja_is_number(b)) {
-        double x = tr__jinja_to_real(a), y = tr__jinja_to_real(b);
+        long double x = exact(a), y = exact(b);
         *order = (x > y) - (x < y);
-        return true;
+        return x == x && y == y; // what is not a number has no order
     }
     if (a->kind == TR_JINJA_TEXT && b->kind == TR_JINJA_TEXT) {
         *order = order_texts(a->as.text, b->as.text);
@@ -162,11 +179,10 @@ tr_jinja_entry *tr__jinja_dict_find(const tr_jinja_dict *dict,
 }
 
 const char *tr__jinja_kind_name(tr_jinja_kind kind) {
-    static const char *const names[] = {"undefined", "None",  "bool",
-                                        "int",       "float", "str",
-                                        "list",      "tuple", "dictionary view",
-                                        "generator", "dict",  "namespace",
-                                        "loop",      "macro", "method",
-                                        "function"};
+    static const char *const names[] = {
+        "undefined", "None",    "bool",      "int",   "float",
+        "str",       "list",    "tuple",     "range", "dictionary view",
+        "generator", "dict",    "namespace", "loop",  "macro",
+        "method",    "function"};
     return names[kind];
 }

@@ -18,6 +18,7 @@ typedef enum tr_jinja_kind {
     TR_JINJA_TEXT,
     TR_JINJA_LIST,
     TR_JINJA_TUPLE,
+    TR_JINJA_RANGE,     // of range(): its integers, which its `bounds` describe
     TR_JINJA_VIEW,      // of a dictionary: keys, values, items
     TR_JINJA_GENERATOR, // what filters like `map` make: goes through its items once
     TR_JINJA_DICT,
@@ -42,10 +43,11 @@ typedef struct tr_jinja_extent {
     int depth;
 } tr_jinja_extent;
 
-typedef struct tr_jinja_list { // also of tuples, views and generators
+typedef struct tr_jinja_list { // also of tuples, ranges, views and generators
     tr_jinja_value *item;      // [count]
     size_t count;
-    bool taken; // a generator that has gone through its items
+    bool taken;                // a generator that has gone through its items
+    int64_t start, stop, step; // of a range
     tr_jinja_extent extent;
 } tr_jinja_list;
 
@@ -118,8 +120,12 @@ static inline tr_jinja_value tr__jinja_undefined(tr_jinja_string name) {
 }
 
 tr_jinja_extent tr__jinja_extent(const tr_jinja_value *value);
-// Lists, tuples, views, generators: what has `as.list`.
+// Lists, tuples, ranges, views, generators: what has `as.list`.
 bool tr__jinja_is_series(const tr_jinja_value *value);
+// Lists, tuples, ranges: what has a length, an order, and items at places.
+bool tr__jinja_is_sequence(const tr_jinja_value *value);
+// What Python takes as a key of a dictionary.
+bool tr__jinja_is_key(const tr_jinja_value *value);
 // Booleans count as integers.
 bool tr__jinja_is_integer(const tr_jinja_value *value);
 bool tr__jinja_is_number(const tr_jinja_value *value);

@@ -2,6 +2,7 @@
 // the run file says.
 #include "base/checked.h"
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "models/models.h"
 #include "run/run.h"
@@ -88,6 +89,67 @@ static void say_more(const tr_run *run, int64_t before, int64_t after) {
                           : "its weights are drawn");
 }
 
+// The first of the model's tokens that the other tokenizer has not, or has otherwise;
+// -1: it has all of them.
+static int64_t first_other(const tr_tokenizer *own, const tr_tokenizer *other) {
+    int64_t count = tr_tokenizer_vocabulary(own);
+    for (int64_t id = 0; id < count; id++) {
+        size_t a_bytes = 0, b_bytes = 0;
+        const char *a = tr_tokenizer_token(own, (int32_t)id, &a_bytes);
+        const char *b = tr_tokenizer_token(other, (int32_t)id, &b_bytes);
+        if (a && (!b || a_bytes != b_bytes || memcmp(a, b, a_bytes) != 0)) {
+            return id;
+        }
+    }
+    return -1;
+}
+
+static void compare_vocabularies(const tr_run *run, const tr_tokenizer *own,
+                                 const tr_tokenizer *other) {
+    int64_t id = first_other(own, other);
+    size_t bytes = 0;
+    const char *token = id >= 0 ? tr_tokenizer_token(own, (int32_t)id, &bytes) : NULL;
+    if (token) {
+        tr__warn(&run->log,
+                 "data.tokenizer: %.300s has another vocabulary than the tokenizer of "
+                 "the model's folder (%.300s): token %lld is '%.*s' there; the weights "
+                 "were trained on that one's ids",
+                 run->tokenizer, run->model_folder, (long long)id,
+                 (int)(bytes < 40 ? bytes : 40), token);
+    }
+}
+
+// Weights know the ids of the tokenizer beside them. Where that one cannot be read,
+// there is nothing to compare.
+static tr_status check_tokenizer(const tr_run *run, tr_error *err) {
+    char own_file[PATH_MAX], file[PATH_MAX];
+    tr_tokenizer *own = NULL, *other = NULL;
+    uint64_t a = 0, b = 0;
+    bool compare = run->weights && run->model_folder &&
+                   tr__config_is_set(run->config, key) &&
+                   tr__tokenizer_file(run->model_folder, own_file, NULL) == TR_OK &&
+                   tr__hash_file(own_file, &a, NULL) == TR_OK;
+    if (!compare) {
+        return TR_OK;
+    }
+    tr_status status = tr__tokenizer_file(run->tokenizer, file, err);
+    if (status == TR_OK) {
+        status = tr__hash_file(file, &b, err);
+    }
+    if (status != TR_OK || a == b ||
+        tr_tokenizer_load(run->model_folder, &own, NULL) != TR_OK) {
+        return status;
+    }
+    status = tr_tokenizer_load(run->tokenizer, &other, err);
+    if (status == TR_OK) {
+        compare_vocabularies(run, own, other);
+    }
+    tr_tokenizer_destroy(own);
+    tr_tokenizer_destroy(other);
+    tr__memory_trim();
+    return status;
+}
+
 // The tokenizer's tokens where the run reads text, and else none.
 static tr_status find_tokens(tr_run *run, int64_t *tokens, tr_error *err) {
     const char *format = tr__config_text(run->config, "data.format");
@@ -97,6 +159,9 @@ static tr_status find_tokens(tr_run *run, int64_t *tokens, tr_error *err) {
         return TR_OK;
     }
     tr_status status = name_tokenizer(run, err);
+    if (status == TR_OK) {
+        status = check_tokenizer(run, err);
+    }
     bool asked = run->own_model && !run->vocabulary_fixed;
     return status == TR_OK && asked ? count_tokens(run, tokens, err) : status;
 }

@@ -7,14 +7,15 @@
 #include "tokenizer/trie.h"
 #include "tokenizer/vocabulary.h"
 
-enum {
-    TR_ADDED_BYTES_MAX = 1024
-}; // of one token: bounds the work a byte of text takes
+// Of one token, and of what the normalizer makes of it: they bound the work that a byte
+// of text takes.
+enum { TR_ADDED_BYTES_MAX = 1024, TR_ADDED_NORMALIZED_MAX = 4 * TR_ADDED_BYTES_MAX };
 
 typedef struct tr_added_token {
     int32_t id;
     size_t bytes;       // of its content
     unsigned char last; // of its content
+    tr_text_span shown; // in tr_added.shown: what decoding shows of a normalized token
     bool special, single_word, lstrip, rstrip, normalized;
 } tr_added_token;
 
@@ -29,6 +30,7 @@ typedef struct tr_added {
     tr_added_token *token;
     size_t count, capacity;
     tr_added_set raw, normalized;
+    tr_text shown;
 } tr_added;
 
 // Reads the array and gives the tokens that the model lacks to `tokens->extra`.

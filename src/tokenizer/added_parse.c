@@ -37,17 +37,46 @@ static tr_status join(const tr_tokens *tokens, const tr_node *node, const char *
                : tr__vocabulary_add(tokens->extra, node, text, bytes, (int32_t)id, err);
 }
 
+// What all tokens of the array need.
+typedef struct sources {
+    const tr_normalizer *normalizer;
+    tr_normalized *scratch;
+    const tr_tokens *tokens;
+} sources;
+
+// What the normalizer makes of the token is what decoding shows, as `tokenizers` has
+// it.
+static tr_status rename_token(tr_added *added, const tr_tokens *tokens, int32_t place,
+                              const unsigned char *text, size_t bytes,
+                              const tr_node *node, tr_error *err) {
+    tr_added_token *token = &added->token[place];
+    if (bytes > TR_ADDED_NORMALIZED_MAX) {
+        return tr__node_fail(node, err,
+                             "the normalizer makes %zu bytes of it; at most %d are "
+                             "supported",
+                             bytes, TR_ADDED_NORMALIZED_MAX);
+    }
+    token->shown = (tr_text_span){added->shown.count, added->shown.count + bytes};
+    tr__text_add(&added->shown, text, bytes);
+    tr__tokens_at(tokens, token->id)->renamed = place + 1;
+    return added->shown.failed ? tr_fail(err, TR_MEMORY, "no memory for added tokens")
+                               : TR_OK;
+}
+
 // Adds what is looked for: the text, or what the normalizer makes of it.
-static tr_status enter(tr_added *added, const tr_normalizer *normalizer,
-                       tr_normalized *scratch, const char *text, size_t bytes,
-                       int32_t place, tr_error *err) {
+static tr_status enter(tr_added *added, const sources *s, const char *text,
+                       size_t bytes, const tr_node *node, tr_error *err) {
     const unsigned char *sought = (const unsigned char *)text;
+    int32_t place = (int32_t)added->count - 1;
     bool normalized = added->token[place].normalized;
     tr_added_set *set = normalized ? &added->normalized : &added->raw;
     tr_status status = TR_OK;
     if (normalized) {
-        status = tr__normalizer_run(normalizer, scratch, sought, bytes, false, &sought,
-                                    &bytes, err);
+        status = tr__normalizer_run(s->normalizer, s->scratch, sought, bytes, false,
+                                    &sought, &bytes, err);
+    }
+    if (status == TR_OK && normalized) {
+        status = rename_token(added, s->tokens, place, sought, bytes, node, err);
     }
     if (status != TR_OK || bytes == 0) {
         return status;
@@ -59,9 +88,8 @@ static tr_status enter(tr_added *added, const tr_normalizer *normalizer,
                : tr_fail(err, TR_MEMORY, "no memory for added tokens");
 }
 
-static tr_status parse_token(const tr_node *node, const tr_normalizer *normalizer,
-                             tr_normalized *scratch, const tr_tokens *tokens,
-                             tr_added *added, tr_error *err) {
+static tr_status parse_token(const tr_node *node, const sources *s, tr_added *added,
+                             tr_error *err) {
     const char *text;
     size_t bytes;
     int64_t id = 0;
@@ -77,7 +105,7 @@ static tr_status parse_token(const tr_node *node, const tr_normalizer *normalize
     member = tr__node_member(node, "id");
     status = tr__node_integer(&member, 0, TR_TOKEN_ID_MAX, &id, err);
     if (status == TR_OK) {
-        status = join(tokens, &member, text, bytes, id, err);
+        status = join(s->tokens, &member, text, bytes, id, err);
     }
     if (status != TR_OK) {
         return status;
@@ -86,10 +114,8 @@ static tr_status parse_token(const tr_node *node, const tr_normalizer *normalize
     *token = (tr_added_token){
         .id = (int32_t)id, .bytes = bytes, .last = (unsigned char)text[bytes - 1]};
     status = parse_flags(node, token, err);
-    tr__tokens_at(tokens, (int32_t)id)->special |= token->special;
-    return status == TR_OK ? enter(added, normalizer, scratch, text, bytes,
-                                   (int32_t)added->count - 1, err)
-                           : status;
+    tr__tokens_at(s->tokens, (int32_t)id)->special |= token->special;
+    return status == TR_OK ? enter(added, s, text, bytes, node, err) : status;
 }
 
 tr_status tr__added_parse(const tr_node *node, const tr_normalizer *normalizer,
@@ -107,11 +133,12 @@ tr_status tr__added_parse(const tr_node *node, const tr_normalizer *normalizer,
     if (!added->token && count > 0) {
         return tr_fail(err, TR_MEMORY, "no memory for added tokens");
     }
+    sources s = {normalizer, &scratch, tokens};
     for (size_t i = 0; i < count && status == TR_OK; i++) {
         tr_node token = tr__node_element(node, i);
         status = tr__node_object(&token, err);
         if (status == TR_OK) {
-            status = parse_token(&token, normalizer, &scratch, tokens, added, err);
+            status = parse_token(&token, &s, added, err);
         }
     }
     tr__normalized_release(&scratch);
@@ -122,5 +149,6 @@ void tr__added_release(tr_added *added) {
     tr__free(added->token);
     tr__trie_release(&added->raw.trie);
     tr__trie_release(&added->normalized.trie);
+    tr__text_release(&added->shown);
     *added = (tr_added){0};
 }

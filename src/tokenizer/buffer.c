@@ -5,12 +5,24 @@
 
 bool tr__text_reserve(tr_text *text, size_t more) {
     size_t need;
-    if (!tr__add_size(text->count, more, &need) ||
-        !tr__grow((void **)&text->bytes, &text->capacity, need, 1)) {
+    bool fits = tr__add_size(text->count, more, &need);
+    if (text->limit > 0 && (!fits || need > text->limit)) {
+        text->failed = text->over = true;
+        return false;
+    }
+    if (!fits || !tr__grow((void **)&text->bytes, &text->capacity, need, 1)) {
         text->failed = true;
         return false;
     }
     return true;
+}
+
+// Long texts have room for four bytes of each, and 256 MiB.
+size_t tr__text_growth(size_t bytes) {
+    const size_t much = (size_t)256 << 20;
+    size_t small = bytes < much ? TR_GROWTH * bytes + TR_GROWTH_FREE : SIZE_MAX;
+    size_t large = bytes < SIZE_MAX / 8 ? TR_GROWTH_LARGE * bytes + much : SIZE_MAX / 2;
+    return small < large ? small : large;
 }
 
 bool tr__spans_reserve(tr_text_spans *spans) {

@@ -12,7 +12,9 @@
 typedef struct tr_text { // zero-initialized: empty
     unsigned char *bytes;
     size_t count, capacity;
-    bool failed; // no memory: what was added after is missing
+    bool failed;  // no memory: what was added after is missing
+    bool over;    // failed, as it would have more bytes than `limit`
+    size_t limit; // 0: none
 } tr_text;
 
 // A part of a text: [begin, end).
@@ -49,7 +51,7 @@ static inline void tr__text_put(tr_text *text, uint32_t c) {
 
 static inline void tr__text_clear(tr_text *text) {
     text->count = 0;
-    text->failed = false;
+    text->failed = text->over = false;
 }
 
 // An empty span is not added.
@@ -64,6 +66,10 @@ static inline void tr__spans_clear(tr_text_spans *spans) {
     spans->failed = false;
 }
 
+// How long a text may become that a file's rules make of `bytes` bytes. Real tokenizers
+// make three bytes of a blank, and at most eleven of another character.
+enum { TR_GROWTH = 64, TR_GROWTH_LARGE = 4, TR_GROWTH_FREE = 1 << 16 };
+size_t tr__text_growth(size_t bytes);
 // Appends `bytes` bytes of `from`; what is not UTF-8 becomes U+FFFD, one for each
 // longest part that could have begun a character, as Python's decode('utf-8',
 // 'replace') has it.

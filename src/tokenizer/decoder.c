@@ -113,7 +113,7 @@ static tr_status replace(const token *t, tr_text *to, tr_error *err) {
     tr_text kinds = {0};
     tr_status status = tr__pattern_cut(
         &t->step->pattern, t->bytes, (tr_text_span){0, t->count}, &spans, &kinds, err);
-    for (size_t i = 0; i < spans.count && status == TR_OK; i++) {
+    for (size_t i = 0; i < spans.count && status == TR_OK && !to->failed; i++) {
         if (kinds.bytes[i]) {
             tr__text_add(to, t->step->text.bytes, t->step->text.count);
         } else {
@@ -219,7 +219,7 @@ static tr_status run_token(const token *t, tr_text *to, tr_error *err) {
 
 static tr_status each_token(const tr_decode_step *step, const tr_strings *from,
                             tr_strings *to, tr_error *err) {
-    for (size_t i = 0; i < from->count; i++) {
+    for (size_t i = 0; i < from->count && !to->text.failed; i++) {
         size_t begin = to->text.count;
         token t = {.step = step, .first = i == 0, .last = i + 1 == from->count};
         t.bytes = string_at(from, i, &t.count);
@@ -249,18 +249,40 @@ static tr_status run_step(const tr_decode_step *step, const tr_strings *from,
     }
 }
 
+static const char *name_of(tr_decode_kind kind) {
+    static const char *const names[] = {"ByteLevel", "ByteFallback", "Fuse",
+                                        "Replace",   "Strip",        "Metaspace",
+                                        "WordPiece", "BPEDecoder"};
+    return names[kind];
+}
+
+// step: the one that failed, counted from 1; 0: the tokens themselves.
+static tr_status fail_text(const tr_decoder *decoder, const tr_strings *strings,
+                           size_t step, size_t limit, tr_error *err) {
+    if (!strings->text.over) {
+        return tr_fail(err, TR_MEMORY, "no memory for a text");
+    }
+    if (step == 0) {
+        return tr_fail(err, TR_DATA, "the tokens have over %zu bytes together", limit);
+    }
+    return tr_fail(err, TR_DATA,
+                   "the tokenizer's decoder %zu of %zu (%s) makes more than %zu bytes "
+                   "of the tokens, which are allowed of their bytes and number",
+                   step, decoder->count, name_of(decoder->step[step - 1].kind), limit);
+}
+
 tr_status tr__decoder_run(const tr_decoder *decoder, tr_strings *strings,
                           tr_error *err) {
     tr_status status = TR_OK;
-    for (size_t i = 0; i < decoder->count && status == TR_OK && !strings->text.failed;
-         i++) {
-        tr_strings next = {0};
+    // each token may get a blank
+    size_t limit = tr__text_growth(strings->text.count + strings->count), i = 0;
+    for (; i < decoder->count && status == TR_OK && !strings->text.failed; i++) {
+        tr_strings next = {.text.limit = limit};
         status = run_step(&decoder->step[i], strings, &next, err);
-        next.text.failed |= strings->text.failed;
         tr__strings_release(strings);
         *strings = next;
     }
     return status == TR_OK && strings->text.failed
-               ? tr_fail(err, TR_MEMORY, "no memory for a text")
+               ? fail_text(decoder, strings, i, i ? limit : strings->text.limit, err)
                : status;
 }

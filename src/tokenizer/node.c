@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 16 }; // of Sequences in Sequences
+enum { DEPTH_MAX = 16, PARTS_MAX = 256 }; // of Sequences in Sequences; in all of them
 
 static json_t *present(json_t *value) {
     return json_is_null(value) ? NULL : value;
@@ -110,8 +110,15 @@ tr_status tr__node_character(const tr_node *node, const char **text, size_t *byt
     return status;
 }
 
-static tr_status sequence(const tr_node *node, const char *list, tr_node_visit visit,
-                          void *context, int depth, tr_error *err) {
+// What is visited, and how many parts there were.
+typedef struct visits {
+    const char *list;
+    tr_node_visit visit;
+    void *context;
+    int parts;
+} visits;
+
+static tr_status sequence(const tr_node *node, visits *v, int depth, tr_error *err) {
     const char *type;
     size_t count = 0;
     tr_status status = tr__node_type(node, &type, err);
@@ -119,22 +126,27 @@ static tr_status sequence(const tr_node *node, const char *list, tr_node_visit v
         return status;
     }
     if (strcmp(type, "Sequence") != 0) {
-        return visit(context, node, type, err);
+        if (v->parts++ == PARTS_MAX) {
+            return tr__node_fail(node, err, "a Sequence of more than %d parts",
+                                 PARTS_MAX);
+        }
+        return v->visit(v->context, node, type, err);
     }
     if (depth == DEPTH_MAX) {
         return tr__node_fail(node, err, "more than %d Sequences in each other",
                              DEPTH_MAX);
     }
-    tr_node members = tr__node_member(node, list);
+    tr_node members = tr__node_member(node, v->list);
     status = tr__node_array(&members, &count, err);
     for (size_t i = 0; i < count && status == TR_OK; i++) {
         tr_node member = tr__node_element(&members, i);
-        status = sequence(&member, list, visit, context, depth + 1, err);
+        status = sequence(&member, v, depth + 1, err);
     }
     return status;
 }
 
 tr_status tr__node_sequence(const tr_node *node, const char *list, tr_node_visit visit,
                             void *context, tr_error *err) {
-    return node->value ? sequence(node, list, visit, context, 0, err) : TR_OK;
+    visits v = {list, visit, context, 0};
+    return node->value ? sequence(node, &v, 0, err) : TR_OK;
 }

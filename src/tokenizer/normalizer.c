@@ -77,7 +77,8 @@ static void prepend(const work *w) {
 static void replace_byte(const work *w, unsigned char byte) {
     const tr_text *content = &w->step->content;
     const unsigned char *at = w->from, *end = w->from + w->bytes, *next;
-    while (at < end && (next = memchr(at, byte, (size_t)(end - at))) != NULL) {
+    while (at < end && !w->to->failed &&
+           (next = memchr(at, byte, (size_t)(end - at))) != NULL) {
         tr__text_add(w->to, at, (size_t)(next - at));
         tr__text_add(w->to, content->bytes, content->count);
         at = next + 1;
@@ -96,7 +97,7 @@ static tr_status replace(const work *w, tr_error *err) {
     tr__text_clear(kinds);
     tr_status status = tr__pattern_cut(&w->step->pattern, w->from,
                                        (tr_text_span){0, w->bytes}, spans, kinds, err);
-    for (size_t i = 0; i < spans->count && status == TR_OK; i++) {
+    for (size_t i = 0; i < spans->count && status == TR_OK && !w->to->failed; i++) {
         tr_text_span span = spans->span[i];
         if (kinds->bytes[i]) {
             tr__text_add(w->to, w->step->content.bytes, w->step->content.count);
@@ -206,6 +207,44 @@ static tr_status run_step(const work *w, tr_error *err) {
     return TR_OK;
 }
 
+static const char *name_of(const tr_normalizer_step *step) {
+    switch (step->kind) {
+    case TR_NORMALIZE_FORM:
+        return step->form.compatibility ? step->form.compose ? "NFKC" : "NFKD"
+               : step->form.compose     ? "NFC"
+                                        : "NFD";
+    case TR_NORMALIZE_LOWERCASE:
+        return "Lowercase";
+    case TR_NORMALIZE_STRIP_ACCENTS:
+        return "StripAccents";
+    case TR_NORMALIZE_STRIP:
+        return "Strip";
+    case TR_NORMALIZE_PREPEND:
+        return "Prepend";
+    case TR_NORMALIZE_REPLACE:
+        return "Replace";
+    case TR_NORMALIZE_BERT_CLEAN:
+    case TR_NORMALIZE_BERT_CHINESE:
+    case TR_NORMALIZE_BERT_ACCENTS:
+        break;
+    }
+    return "BertNormalizer";
+}
+
+static tr_status fail_step(const tr_normalizer *normalizer, const work *w, size_t bytes,
+                           tr_error *err) {
+    if (!w->to->over) {
+        return tr_fail(err, TR_MEMORY, "no memory to normalize a text");
+    }
+    return tr_fail(err, TR_DATA,
+                   "the tokenizer's normalizer %zu of %zu (%s) makes more than %zu "
+                   "bytes of a text of %zu; at most %d for each byte and %d KiB are "
+                   "allowed, of long texts fewer",
+                   (size_t)(w->step - normalizer->step) + 1, normalizer->count,
+                   name_of(w->step), tr__text_growth(bytes), bytes, TR_GROWTH,
+                   TR_GROWTH_FREE >> 10);
+}
+
 tr_status tr__normalizer_run(const tr_normalizer *normalizer, tr_normalized *normalized,
                              const unsigned char *text, size_t bytes, bool continues,
                              const unsigned char **out, size_t *out_bytes,
@@ -222,9 +261,10 @@ tr_status tr__normalizer_run(const tr_normalizer *normalizer, tr_normalized *nor
         }
         w.to = &normalized->text[w.from == normalized->text[0].bytes];
         tr__text_clear(w.to);
+        w.to->limit = tr__text_growth(bytes);
         tr_status status = run_step(&w, err);
         if (status == TR_OK && w.to->failed) {
-            status = tr_fail(err, TR_MEMORY, "no memory to normalize a text");
+            status = fail_step(normalizer, &w, bytes, err);
         }
         if (status != TR_OK) {
             return status;

@@ -8,10 +8,16 @@
 
 #include <string.h>
 
-// Steps that one search may take, and how deep it may remember, in KiB. Searches that
-// fail late at every place take quadratic time altogether: a text has some seconds, and
-// a microsecond for each byte.
-enum { MATCH_LIMIT = 10000000, HEAP_LIMIT = 1 << 20, SECONDS = 5 };
+// Steps that one search may take, fewer in short texts, of which there are many, and
+// how deep it may remember, in KiB. Searches that fail late at every place take
+// quadratic time altogether: a text has some seconds, and a microsecond for each byte.
+enum {
+    MATCH_LIMIT = 10000000,
+    MATCH_LIMIT_SHORT = 100000, // and for each byte
+    MATCH_LIMIT_BYTE = 100,
+    HEAP_LIMIT = 1 << 20,
+    SECONDS = 5
+};
 
 // Why an expression means another thing to PCRE2; NULL: it does not.
 static const char *differs(const char *at, const char *end) {
@@ -86,11 +92,14 @@ typedef struct search {
     pcre2_match_data *data;
 } search;
 
-static bool search_begin(search *s, const pcre2_code *code) {
+static bool search_begin(search *s, const pcre2_code *code, size_t bytes) {
     s->context = pcre2_match_context_create(NULL);
     s->data = pcre2_match_data_create_from_pattern(code, NULL);
     if (s->context) {
-        pcre2_set_match_limit(s->context, MATCH_LIMIT);
+        size_t most = MATCH_LIMIT_SHORT + (bytes < MATCH_LIMIT ? bytes : MATCH_LIMIT) *
+                                              (size_t)MATCH_LIMIT_BYTE;
+        pcre2_set_match_limit(s->context,
+                              most < MATCH_LIMIT ? (uint32_t)most : MATCH_LIMIT);
         pcre2_set_heap_limit(s->context, HEAP_LIMIT);
     }
     return s->context && s->data;
@@ -116,7 +125,7 @@ tr_status tr__regex_cut(const void *code, const unsigned char *text,
     search s;
     tr_status status = TR_OK;
     size_t bytes = within.end - within.begin, from = 0, at = 0;
-    if (!search_begin(&s, code)) {
+    if (!search_begin(&s, code, bytes)) {
         search_end(&s);
         return tr_fail(err, TR_MEMORY, "no memory for a search");
     }

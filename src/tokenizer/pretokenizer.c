@@ -195,10 +195,11 @@ static void write_byte_level(const unsigned char *text, tr_text_span piece,
 }
 
 // Steps that write the text anew.
-static void rewrite(const tr_cut_step *step, tr_words *w, bool first) {
+static void rewrite(const tr_cut_step *step, tr_words *w, bool first, size_t limit) {
     tr_text *to = &w->buffer[w->text == w->buffer[0].bytes];
     tr__text_clear(to);
-    for (size_t i = 0; i < w->spans.count; i++) {
+    to->limit = limit;
+    for (size_t i = 0; i < w->spans.count && !to->failed; i++) {
         tr_text_span piece = w->spans.span[i];
         size_t begin = to->count;
         if (step->kind == TR_CUT_METASPACE) {
@@ -219,6 +220,17 @@ static bool rewrites(tr_cut_kind kind) {
            kind == TR_CUT_BYTE_PREFIX;
 }
 
+static tr_status fail_growth(const tr_pretokenizer *p, size_t step, size_t bytes,
+                             tr_error *err) {
+    return tr_fail(err, TR_DATA,
+                   "the tokenizer's pre-tokenizer %zu of %zu (%s) makes more than %zu "
+                   "bytes of a text of %zu; at most %d for each byte and %d KiB are "
+                   "allowed, of long texts fewer",
+                   step + 1, p->count,
+                   p->step[step].kind == TR_CUT_METASPACE ? "Metaspace" : "ByteLevel",
+                   tr__text_growth(bytes), bytes, TR_GROWTH, TR_GROWTH_FREE >> 10);
+}
+
 tr_status tr__pretokenizer_run(const tr_pretokenizer *p, tr_words *w,
                                const unsigned char *text, size_t bytes, bool first,
                                tr_error *err) {
@@ -230,7 +242,7 @@ tr_status tr__pretokenizer_run(const tr_pretokenizer *p, tr_words *w,
         const tr_cut_step *step = &p->step[s];
         tr__spans_clear(&w->next);
         if (rewrites(step->kind)) {
-            rewrite(step, w, first);
+            rewrite(step, w, first, tr__text_growth(bytes));
         } else {
             for (size_t i = 0; i < w->spans.count && status == TR_OK; i++) {
                 status = cut_piece(p, step, w, w->spans.span[i], err);
@@ -241,7 +253,9 @@ tr_status tr__pretokenizer_run(const tr_pretokenizer *p, tr_words *w,
         w->spans = cut;
         if (status == TR_OK &&
             (w->spans.failed || w->buffer[0].failed || w->buffer[1].failed)) {
-            status = no_memory(err);
+            status = w->buffer[0].over || w->buffer[1].over
+                         ? fail_growth(p, s, bytes, err)
+                         : no_memory(err);
         }
     }
     return status;

@@ -2,6 +2,8 @@
 
 #include "tokenizer/vocabulary.h"
 
+enum { IDS_MAX = 1024 }; // on each side of a text
+
 static tr_status no_memory(tr_error *err) {
     return tr_fail(err, TR_MEMORY, "no memory for a post-processor");
 }
@@ -9,6 +11,9 @@ static tr_status no_memory(tr_error *err) {
 static tr_status add_id(const tr_node *node, tr_token_ids *ids, tr_error *err) {
     int64_t value = 0;
     tr_status status = tr__node_integer(node, 0, TR_TOKEN_ID_MAX, &value, err);
+    if (status == TR_OK && ids->count >= IDS_MAX) {
+        return tr__node_fail(node, err, "over %d tokens beside the text", IDS_MAX);
+    }
     int32_t id = (int32_t)value;
     if (status == TR_OK && !tr__ids_add(ids, &id, 1)) {
         status = no_memory(err);
@@ -79,7 +84,12 @@ static tr_status parse_pair(const tr_node *node, const char *key, tr_token_ids *
 }
 
 // What stands in the template already is the text of this one.
-static tr_status wrap(tr_template *template, tr_template *own, tr_error *err) {
+static tr_status wrap(const tr_node *node, tr_template *template, tr_template *own,
+                      tr_error *err) {
+    if (own->before.count + template->before.count > IDS_MAX ||
+        own->after.count + template->after.count > IDS_MAX) {
+        return tr__node_fail(node, err, "over %d tokens beside the text", IDS_MAX);
+    }
     if (!tr__ids_add(&own->before, template->before.id, template->before.count) ||
         !tr__ids_add(&template->after, own->after.id, own->after.count)) {
         return no_memory(err);
@@ -109,7 +119,7 @@ static tr_status parse_part(void *context, const tr_node *node, const char *type
         status = tr__node_refuse(node, type, err);
     }
     if (status == TR_OK) {
-        status = wrap(context, &own, err);
+        status = wrap(node, context, &own, err);
     }
     tr__template_release(&own);
     return status;

@@ -11,6 +11,7 @@ typedef struct tr_token {
     size_t begin; // in `bytes`
     uint32_t count;
     bool present, special;
+    int32_t renamed; // the place of an added token that decoding shows, plus 1
 } tr_token;
 
 typedef struct tr_vocabulary { // zero-initialized: empty

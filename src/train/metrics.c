@@ -57,43 +57,90 @@ static void begin_line(line *to, int64_t step, const char *kind) {
         tr__wall_seconds());
 }
 
-// Where the disk is full, the training goes on without lines until there is room: what
-// was written of this one is taken back, so that those after it stay whole.
+// Where the disk is full, the training goes on, and lines wait until there is room:
+// what was written of them is taken back, so that those after it stay whole.
 static tr_status without_room(tr_metrics *metrics, int problem, tr_error *err) {
     bool full = problem == ENOSPC || problem == EDQUOT;
     if (!full || ftruncate(metrics->file, metrics->bytes) != 0) {
         return tr_fail(err, TR_IO, "%s: cannot write: %s", metrics->path,
                        strerror(problem));
     }
-    if (metrics->missing++ == 0) {
+    if (!metrics->stopped) {
+        metrics->stopped = true;
         tr__warn(metrics->log,
-                 "%s: cannot write: %s; training goes on, and lines are missing until "
-                 "there is room",
+                 "%s: cannot write: %s; training goes on, and lines wait until there "
+                 "is room",
                  metrics->path, strerror(problem));
     }
     return TR_OK;
 }
 
-static tr_status end_line(tr_metrics *metrics, line *to, tr_error *err) {
-    put(to, "}\n");
-    size_t done = metrics->file < 0 ? to->length : 0;
-    while (done < to->length) {
-        ssize_t wrote = write(metrics->file, to->text + done, to->length - done);
+// 0: all of it; else the error.
+static int write_all(int file, const char *text, size_t bytes) {
+    while (bytes > 0) {
+        ssize_t wrote = write(file, text, bytes);
         if (wrote < 0 && errno == EINTR) {
             continue;
         }
         if (wrote <= 0) {
-            return without_room(metrics, wrote == 0 ? ENOSPC : errno, err);
+            return wrote == 0 ? ENOSPC : errno;
         }
-        done += (size_t)wrote;
+        text += wrote;
+        bytes -= (size_t)wrote;
     }
-    metrics->bytes += (int64_t)to->length;
+    return 0;
+}
+
+// The lines that wait go first.
+static tr_status write_waiting(tr_metrics *metrics, tr_error *err) {
+    int problem = write_all(metrics->file, metrics->waiting, metrics->waiting_bytes);
+    if (problem != 0) {
+        return without_room(metrics, problem, err);
+    }
+    metrics->bytes += (int64_t)metrics->waiting_bytes;
+    metrics->waiting_bytes = 0;
     if (metrics->missing > 0) {
         tr__warn(metrics->log, "%s: is written again; %" PRId64 " lines are missing",
                  metrics->path, metrics->missing);
-        metrics->missing = 0;
+    } else if (metrics->stopped) {
+        tr__note(metrics->log, "%s: is written again, with the lines that waited",
+                 metrics->path);
     }
+    metrics->missing = 0;
+    metrics->stopped = false;
     return TR_OK;
+}
+
+// A line behind one that found no room there finds none either: what waits has no gaps.
+static void wait(tr_metrics *metrics, const line *to) {
+    bool room = metrics->waiting && metrics->missing == 0 &&
+                to->length <= TR_METRICS_WAIT - metrics->waiting_bytes;
+    if (!room) {
+        metrics->missing++;
+        return;
+    }
+    memcpy(metrics->waiting + metrics->waiting_bytes, to->text, to->length);
+    metrics->waiting_bytes += to->length;
+}
+
+static tr_status end_line(tr_metrics *metrics, line *to, tr_error *err) {
+    put(to, "}\n");
+    if (metrics->file < 0) {
+        return TR_OK;
+    }
+    tr_status status = metrics->stopped ? write_waiting(metrics, err) : TR_OK;
+    if (status != TR_OK || metrics->stopped) {
+        wait(metrics, to);
+        return status;
+    }
+    int problem = write_all(metrics->file, to->text, to->length);
+    if (problem == 0) {
+        metrics->bytes += (int64_t)to->length;
+        return TR_OK;
+    }
+    status = without_room(metrics, problem, err);
+    wait(metrics, to);
+    return status;
 }
 
 // The file's bytes up to the first line that is of a later step or not whole; -1: it
@@ -147,8 +194,10 @@ tr_status tr__metrics_open(const char *out, int64_t step, tr_metrics *metrics,
     found->evaluated_step = -1;
     found->best_loss = INFINITY;
     metrics->path = tr__format("%s/metrics.jsonl", out);
-    if (!metrics->path) {
-        return tr_fail(err, TR_MEMORY, "no memory for the metrics' path");
+    metrics->waiting = tr__calloc(1, TR_METRICS_WAIT);
+    if (!metrics->path || !metrics->waiting) {
+        tr__metrics_close(metrics);
+        return tr_fail(err, TR_MEMORY, "no memory for the metrics");
     }
     tr_status status = tr__file_open(
         metrics->path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, &metrics->file, err);
@@ -166,12 +215,31 @@ tr_status tr__metrics_open(const char *out, int64_t step, tr_metrics *metrics,
     return status;
 }
 
+// A last time for lines that wait.
+static void write_rest(tr_metrics *metrics) {
+    if (metrics->stopped && write_waiting(metrics, NULL) == TR_OK &&
+        !metrics->stopped) {
+        return;
+    }
+    int64_t lines = metrics->missing;
+    for (size_t i = 0; i < metrics->waiting_bytes; i++) {
+        lines += metrics->waiting[i] == '\n';
+    }
+    if (lines > 0) {
+        tr__warn(metrics->log,
+                 "%s: there was no room to the end; %" PRId64 " lines are missing",
+                 metrics->path, lines);
+    }
+}
+
 void tr__metrics_close(tr_metrics *metrics) {
     if (metrics) {
         if (metrics->file >= 0) {
+            write_rest(metrics);
             close(metrics->file);
         }
         tr__free(metrics->path);
+        tr__free(metrics->waiting);
         *metrics = (tr_metrics){.file = -1};
     }
 }

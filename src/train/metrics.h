@@ -4,11 +4,16 @@
 
 #include "train/engine.h"
 
+enum { TR_METRICS_WAIT = 1 << 20 }; // some thousand lines
+
 typedef struct tr_metrics {
     int file; // -1: lines go nowhere
     char *path;
-    int64_t bytes;     // of whole lines
-    int64_t missing;   // lines since the disk is full
+    int64_t bytes; // of whole lines
+    char *waiting; // lines that a full disk has had no room for, [TR_METRICS_WAIT]
+    size_t waiting_bytes;
+    int64_t missing;   // lines since the disk is full for which there was no room there
+    bool stopped;      // the last line could not be written, which was said
     const tr_log *log; // is told of that
 } tr_metrics;
 

@@ -54,6 +54,18 @@ static int columns(FILE *to) {
     return said ? size.ws_col : COLUMNS;
 }
 
+// The bytes of the first fields, with two blanks between them, that have room; where
+// not even one has, as much as fits of its words.
+static int whole_fields(const char *text, int room) {
+    int fields = 0, words = 0;
+    for (int i = 1; i <= room; i++) {
+        bool ends = text[i] == ' ' && text[i - 1] != ' ';
+        words = ends ? i : words;
+        fields = ends && text[i + 1] == ' ' ? i : fields;
+    }
+    return fields > 0 ? fields : words;
+}
+
 // A live line is cut to the terminal: one that wraps could not be drawn over.
 static void draw(tr_progress_line *line, const char *text) {
     if (!line->to) {
@@ -65,7 +77,7 @@ static void draw(tr_progress_line *line, const char *text) {
         return;
     }
     int room = columns(line->to) - 1, length = (int)strlen(text);
-    length = length < room ? length : room;
+    length = length <= room ? length : whole_fields(text, room);
     fprintf(line->to, "\r%.*s", length, text);
     if (length < line->drawn) {
         fprintf(line->to, "%*s\r%.*s", line->drawn - length, "", length, text);
@@ -104,8 +116,19 @@ static void add_time(char *text, double seconds) {
     }
 }
 
-// What a line has room for, in the order in which it does without.
-typedef enum detail { BARE, WITH_MFU, WITH_MEMORY, WITH_RATE, WITH_NORM, FULL } detail;
+// What a line has room for, in the order in which it does without: without all of these
+// it has the step and the loss.
+typedef enum detail {
+    BARE,
+    WITH_STEPS, // of how many
+    WITH_LEFT,
+    WITH_SPEED,
+    WITH_MFU,
+    WITH_MEMORY,
+    WITH_RATE,
+    WITH_NORM,
+    FULL
+} detail;
 
 static void describe(const tr_progress_line *line, const tr_engine *engine,
                      const tr_step_result *r, detail most, char *text) {
@@ -118,15 +141,20 @@ static void describe(const tr_progress_line *line, const tr_engine *engine,
     text[0] = '\0';
     double loss =
         isnan(r->loss) ? NAN : r->loss; // without a sign: a step without targets
-    add(text, "step %" PRId64 "/%" PRId64 "  loss %.4f", r->step,
-        engine->settings->steps, loss);
+    add(text, "step %" PRId64, r->step);
+    if (most >= WITH_STEPS) {
+        add(text, "/%" PRId64, engine->settings->steps);
+    }
+    add(text, "  loss %.4f", loss);
     if (most >= WITH_RATE) {
         add(text, "  lr %.3g", r->lr);
     }
     if (most >= WITH_NORM) {
         add(text, "  norm %.3g", r->grad_norm);
     }
-    add(text, "  %.0f %s/s", rate, model->classifier ? "samples" : "tokens");
+    if (most >= WITH_SPEED) {
+        add(text, "  %.0f %s/s", rate, model->classifier ? "samples" : "tokens");
+    }
     if (most >= WITH_MFU && line->flops_limit > 0) {
         add(text, "  MFU %.0f%%",
             100 * tr_plan_flops(engine->plan) /
@@ -135,13 +163,16 @@ static void describe(const tr_progress_line *line, const tr_engine *engine,
     if (most >= WITH_MEMORY) {
         add(text, "  %s %s", full ? "memory" : "mem", memory);
     }
-    add(text, "  ");
-    add_time(text, (double)(engine->settings->steps - r->step) * line->step_seconds);
-    add(text, " left");
+    if (most >= WITH_LEFT) {
+        add(text, "  ");
+        add_time(text,
+                 (double)(engine->settings->steps - r->step) * line->step_seconds);
+        add(text, " left");
+    }
 }
 
 // A live line that is too long for its terminal loses whole fields, the last ones being
-// step, loss, throughput and the time that is left.
+// throughput, the time that is left and the number of all steps.
 static void describe_to_fit(const tr_progress_line *line, const tr_engine *engine,
                             const tr_step_result *r, char *text) {
     int room = line->live ? columns(line->to) - 1 : TR_PROGRESS_TEXT_MAX;

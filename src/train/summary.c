@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "data/dataset.h"
 #include "models/models.h"
 #include "run/run.h"
 
@@ -106,8 +107,12 @@ static void say_next(const tr_summary *s, const tr_engine *engine,
     tr__progress_say(line, "next: tranche plot %s", out);
     if (!tr__run_is_own(engine->run)) { // a program's own model is for that program
         if (text) {
-            tr__progress_say(line, "      tranche sample %s --prompt %s", out,
-                             takes_text(engine) ? "\"Once\"" : "\"1 2 3\"");
+            bool chats =
+                engine->run->train && tr__dataset_has_chats(engine->run->train);
+            tr__progress_say(line, "      tranche sample %s %s", out,
+                             chats                ? "--chat --prompt \"Hello\""
+                             : takes_text(engine) ? "--prompt \"Once\""
+                                                  : "--prompt \"1 2 3\"");
         }
         tr__progress_say(line, "      tranche evaluate %s%s", out, data);
         if (per_sample) {

@@ -74,6 +74,7 @@ static void train(void **state, const char *micro, const char *ranks) {
     if (o.status != 0) {
         fail_msg("%s", o.err);
     }
+    assert_says(o.out, "tranche sample out --chat --prompt \"Hello\"\n");
     outcome_free(&o);
 }
 
@@ -272,13 +273,34 @@ static void test_other_template(void **state) {
     free(chat);
 }
 
+// Weights know the ids of the tokenizer beside them: another one is warned of.
+static void test_other_tokenizer(void **state) {
+    static const char other[] = "data.tokenizer=" TR_TEST_DATA "/tokenizers/gpt2.json";
+    train(state, "6", "1");
+    file_text(state, "t.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
+    outcome o = run(state, LIST("train", "run.json", "--set", "model=out", "--set",
+                                other, "--set", "data.chat_template=t.jinja", "--set",
+                                "data.loss_on=all", "--out", "b", "--steps", "1"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.err, "warning: data.tokenizer: ");
+    assert_says(o.err, "gpt2.json has another vocabulary than the tokenizer of the "
+                       "model's folder (");
+    outcome_free(&o);
+    o = run(state, LIST("train", "run.json", "--set", "model=out", "--out", "c",
+                        "--steps", "1"));
+    assert_int_equal(o.status, 0);
+    assert_null(strstr(o.err, "another vocabulary"));
+    outcome_free(&o);
+}
+
 #define CHATS(name) cmocka_unit_test_setup_teardown(name, chats_make, folder_remove)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CHATS(test_cuts_and_ranks), CHATS(test_damaged),       CHATS(test_samples),
-        CHATS(test_packed),         CHATS(test_packed_bits),   CHATS(test_chat),
-        CHATS(test_other_template), CHATS(test_end_of_answer), CHATS(test_stop_text),
+        CHATS(test_cuts_and_ranks),  CHATS(test_damaged),       CHATS(test_samples),
+        CHATS(test_packed),          CHATS(test_packed_bits),   CHATS(test_chat),
+        CHATS(test_other_template),  CHATS(test_end_of_answer), CHATS(test_stop_text),
+        CHATS(test_other_tokenizer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

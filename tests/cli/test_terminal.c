@@ -155,6 +155,32 @@ static void test_eighty_columns(void **state) {
     outcome_free(&o);
 }
 
+// However narrow it is, fields are whole, and the step and the loss stay longest.
+static void test_forty_columns(void **state) {
+    static const setting forty = {.terminal = true, .columns = 40},
+                         twenty = {.terminal = true, .columns = 20};
+    run_file(state, text_run, "");
+    outcome o = run_with(state, &forty, LIST("train", "run.json"));
+    assert_int_equal(o.status, 0);
+    int lines = 0;
+    for (char *line = strtok(o.out, "\r\n"); line; line = strtok(NULL, "\r\n")) {
+        int step, used = 0;
+        double loss;
+        if (sscanf(line, "step %d/6  loss %lf%n", &step, &loss, &used) == 2 && used) {
+            assert_true(strlen(line) < 40);
+            assert_string_equal(line + strlen(line) - strlen(" left"), " left");
+            lines++;
+        }
+    }
+    assert_true(lines >= 2);
+    outcome_free(&o);
+    o = run_with(state, &twenty, LIST("train", "run.json", "--resume", "never"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.out, "\rstep 1  loss ");
+    assert_null(strstr(o.out, "left"));
+    outcome_free(&o);
+}
+
 // After an interruption the line stays above what is said of it, and does not come
 // back.
 static void test_interrupted(void **state) {
@@ -242,10 +268,10 @@ static void test_closed_streams(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_plain),          TEST(test_summary),     TEST(test_steps_per_print),
-        TEST(test_live),           TEST(test_narrow),      TEST(test_eighty_columns),
-        TEST(test_interrupted),    TEST(test_utilization), TEST(test_closed_output),
-        TEST(test_closed_streams),
+        TEST(test_plain),         TEST(test_summary),        TEST(test_steps_per_print),
+        TEST(test_live),          TEST(test_narrow),         TEST(test_eighty_columns),
+        TEST(test_forty_columns), TEST(test_interrupted),    TEST(test_utilization),
+        TEST(test_closed_output), TEST(test_closed_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,6 +44,36 @@ static void test_dtypes(void **state) {
     free(from);
 }
 
+// A file of the other width is noticed, whatever was said.
+static void test_wrong_width(void **state) {
+    size_t bytes;
+    file_words(state, "a.txt", 3000);
+    free(succeed(state, LIST("tokenize", "--tokenizer", GPT2, "a.txt", "--out", "n")));
+    free(succeed(state, LIST("tokenize", "--tokenizer", GPT2, "a.txt", "--out", "w",
+                             "--dtype", "u32")));
+    char *from = file_read(state, "a.txt", &bytes);
+    outcome o = run(state, LIST("tokenize", "--tokenizer", GPT2, "--decode", "w"));
+    assert_int_equal(o.status, 0);
+    assert_string_equal(o.out, from);
+    assert_says(o.err, "w: read as u32: as u16 every second id would be 0");
+    outcome_free(&o);
+    free(from);
+    fail_with(state, NULL,
+              LIST("tokenize", "--tokenizer", GPT2, "--decode", "w", "--dtype", "u16"),
+              4, LIST("w: its ids are u32", "say --dtype u32"));
+    fail_with(state, NULL,
+              LIST("tokenize", "--tokenizer", GPT2, "--decode", "n", "--dtype", "u32"),
+              4, LIST("n: id ", "all are as u16: say --dtype u16"));
+    // 21 as u32, or 21 and 0 as u16
+    file_write(state, "few", "\x15\0\0\0", 4);
+    fail_with(state, NULL, LIST("tokenize", "--tokenizer", GPT2, "--decode", "few"), 4,
+              LIST("few: may be 2 ids of u16, every second one 0, or 1 of u32"));
+    free(succeed(state, LIST("tokenize", "--tokenizer", GPT2, "--decode", "few",
+                             "--dtype", "u16")));
+    free(succeed(state, LIST("tokenize", "--tokenizer", GPT2, "--decode", "few",
+                             "--dtype", "u32")));
+}
+
 // A special token in the text is one id, or text; those of the template are asked for.
 static void test_special(void **state) {
     size_t bytes;
@@ -139,9 +169,9 @@ static void test_out_is_taken(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_there_and_back), TEST(test_dtypes),   TEST(test_special),
-        TEST(test_folder),         TEST(test_refusals), TEST(test_full),
-        TEST(test_out_is_taken),
+        TEST(test_there_and_back), TEST(test_dtypes),       TEST(test_wrong_width),
+        TEST(test_special),        TEST(test_folder),       TEST(test_refusals),
+        TEST(test_full),           TEST(test_out_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,6 +144,24 @@ static void conversations(void **state) {
            "[assistant]<said>" END);
 }
 
+// Records of ShareGPT are the same conversations.
+static void share_gpt(void **state) {
+    char path[SCRATCH_PATH_MAX];
+    static const char record[] =
+        "{\"conversations\":[{\"from\":\"system\",\"value\":\"be\"},{\"from\":"
+        "\"human\","
+        "\"value\":\"the men\"},{\"from\":\"gpt\",\"value\":\"it is\"},{\"from\":"
+        "\"observation\",\"value\":\"so\"}]}\n";
+    tr_data_options options = record_options(NULL);
+    options.chat_template = scratch_text(path, state, "t.jinja", chat_template);
+    options.loss_on = "assistant";
+    static const char wanted[] =
+        "[system]be" END "[user]the men" END "[assistant]<it is" END ">[tool]so" END;
+    expect(state, options, record, wanted);
+    options.fields.messages = "conversations";
+    expect(state, options, record, wanted);
+}
+
 static void conversations_with_completions(void **state) {
     char path[SCRATCH_PATH_MAX];
     static const char record[] =
@@ -301,6 +319,11 @@ static void wrong_conversations_are_named(void **state) {
          "data.jsonl:1: the chat template renders message 2 of the assistant "
          "differently"},
         {"{% for %}", conversation, "t.jinja:1: "},
+        {chat_template, "{\"conversations\":[{\"from\":\"bard\",\"value\":\"\"}]}",
+         "message 1: \"from\" is \"bard\"; human, gpt, system and tool are known"},
+        {chat_template,
+         "{\"conversations\":[{\"from\":\"gpt\",\"value\":\"\"},{\"role\":\"user\"}]}",
+         "message 2: others of the record have \"from\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *paths[] = {scratch_text(path, state, "data.jsonl", cases[i].lines)};
@@ -364,6 +387,7 @@ int main(void) {
         TEST(texts_end),
         TEST(completions_are_learnt),
         TEST(conversations),
+        TEST(share_gpt),
         TEST(conversations_with_completions),
         TEST(last_answers_of_their_own),
         TEST(dates),

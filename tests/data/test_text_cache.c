@@ -285,12 +285,39 @@ static void claims(void **state) {
     assert_int_equal(cached(state, path), 1);
 }
 
+// What a folder or file lets others do.
+static unsigned others(const char *path) {
+    struct stat info;
+    assert_int_equal(lstat(path, &info), 0);
+    return info.st_mode & 077;
+}
+
+// Text that others cannot read must not come to them by its ids.
+static void test_private(void **state) {
+    char text[SCRATCH_PATH_MAX], folder[SCRATCH_PATH_MAX], kept[SCRATCH_PATH_MAX];
+    mode_t mask = umask(0);
+    const char *const paths[] = {scratch_text(text, state, "text", "the men said so")};
+    tr_data_options options = options_for(paths, 1);
+    open_made(&options, 1);
+    scratch_path(folder, state, "cache/tranche");
+    assert_int_equal(cached(state, kept), 1);
+    assert_int_equal(others(folder), 0);
+    assert_int_equal(others(kept), 0);
+    // those of an earlier version are closed
+    assert_int_equal(chmod(folder, 0755), 0);
+    assert_int_equal(chmod(kept, 0644), 0);
+    open_made(&options, 0);
+    assert_int_equal(others(folder), 0);
+    assert_int_equal(others(kept), 0);
+    umask(mask);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, own_cache, scratch_remove)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(used_until_a_change), TEST(any_byte_counts), TEST(spoilt_files),
-        TEST(strangers),           TEST(claims),
+        TEST(used_until_a_change), TEST(test_private), TEST(any_byte_counts),
+        TEST(spoilt_files),        TEST(strangers),    TEST(claims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

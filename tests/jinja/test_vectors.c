@@ -16,8 +16,8 @@ static json_t *load(void) {
 
 // Constructs that jinja2 has and Tranche refuses.
 static bool refused_by_choice(const char *template) {
-    static const char *const marks[] = {"{% with",   "recursive", "{% call",
-                                        "| format(", "1_0",       NULL};
+    static const char *const marks[] = {"{% with", "recursive", "{% call", " 1_0",
+                                        NULL};
     for (size_t i = 0; marks[i]; i++) {
         if (strstr(template, marks[i])) {
             return true;

@@ -147,6 +147,166 @@ static void test_expression(void **state) {
     tr_tokenizer_destroy(tokenizer);
 }
 
+// Rules that each multiply a text end with an error that names the one that is too
+// much.
+#define THOUSAND_A                                                                     \
+    HUNDRED_A HUNDRED_A HUNDRED_A HUNDRED_A HUNDRED_A HUNDRED_A HUNDRED_A HUNDRED_A    \
+        HUNDRED_A HUNDRED_A
+#define HUNDRED_A TEN_A TEN_A TEN_A TEN_A TEN_A TEN_A TEN_A TEN_A TEN_A TEN_A
+#define TEN_A     "aaaaaaaaaa"
+#define REPLACE                                                                        \
+    "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"" THOUSAND_A   \
+    "\"}"
+#define REPLACE_REGEX                                                                  \
+    "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a\"},\"content\":\"" THOUSAND_A    \
+    "\"}"
+#define THREE(part) part "," part "," part
+#define SEQUENCE(what, list, parts)                                                    \
+    WITH("\"" what "\":{\"type\":\"Sequence\",\"" list "\":[" parts "]}")
+#define BYTES "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}"
+#define NINE(part)                                                                     \
+    part "," part "," part "," part "," part "," part "," part "," part "," part
+#define PREPEND "{\"type\":\"Prepend\",\"prepend\":\"" THOUSAND_A "\"}"
+
+static tr_tokenizer *parse(const char *file) {
+    tr_tokenizer *tokenizer = NULL;
+    tr_error err = {0};
+    if (tr__tokenizer_parse("file", file, strlen(file), &tokenizer, &err) != TR_OK) {
+        fail_msg("%s", err.message);
+    }
+    return tokenizer;
+}
+
+static void test_growth(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *words;
+    } grows[] = {
+        {SEQUENCE("normalizer", "normalizers", THREE(REPLACE)),
+         "normalizer 2 of 3 (Replace) makes more than 65728 bytes of a text of 3"},
+        {SEQUENCE("normalizer", "normalizers", THREE(REPLACE_REGEX)),
+         "normalizer 2 of 3 (Replace)"},
+        {SEQUENCE("normalizer", "normalizers", NINE(NINE(PREPEND))),
+         "normalizer 66 of 81 (Prepend)"},
+        {SEQUENCE("pre_tokenizer", "pretokenizers", NINE(THREE(BYTES))),
+         "pre-tokenizer 16 of 26 (ByteLevel)"},
+    };
+    for (size_t i = 0; i < sizeof grows / sizeof *grows; i++) {
+        tr_tokenizer *tokenizer = parse(grows[i].file);
+        tr_token_ids ids = {0};
+        tr_error err = {0};
+        tr_status status = tr_tokenizer_encode(tokenizer, i < 3 ? "aaa" : "\xc3\xa9",
+                                               i < 3 ? 3 : 2, NULL, 1, &ids, &err);
+        if (status != TR_DATA || !strstr(err.message, grows[i].words)) {
+            fail_msg("wanted \"%s\", got %d, \"%s\"", grows[i].words, (int)status,
+                     err.message);
+        }
+        tr_token_ids_release(&ids);
+        tr_tokenizer_destroy(tokenizer);
+    }
+}
+
+static void test_growth_of_decoders(void **state) {
+    (void)state;
+    tr_tokenizer *tokenizer = parse(SEQUENCE("decoder", "decoders", THREE(REPLACE)));
+    const int32_t id[] = {0, 0, 0};
+    char *text = NULL;
+    size_t bytes;
+    tr_error err = {0};
+    assert_int_equal(tr_tokenizer_decode(tokenizer, id, 3, false, &text, &bytes, &err),
+                     TR_DATA);
+    assert_non_null(strstr(err.message, "decoder 2 of 3 (Replace) makes more than"));
+    tr_tokenizer_destroy(tokenizer);
+}
+
+// What real tokenizers do is far below: three bytes for a blank, of a long text, too.
+static void test_growth_allowed(void **state) {
+    (void)state;
+    tr_tokenizer *tokenizer = parse(
+        WITH("\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"b\"},"
+             "\"content\":\"" TEN_A "\"}"));
+    enum { BYTES_OF_TEXT = 1 << 18 };
+    static char text[BYTES_OF_TEXT];
+    tr_token_ids ids = {0};
+    tr_error err = {0};
+    memset(text, 'b', sizeof text);
+    assert_int_equal(
+        tr_tokenizer_encode(tokenizer, text, sizeof text, NULL, 1, &ids, &err), TR_OK);
+    assert_int_equal(ids.count, 10 * BYTES_OF_TEXT);
+    tr_token_ids_release(&ids);
+    tr_tokenizer_destroy(tokenizer);
+}
+
+// Tokens that are sought in the normalized text are shown as it has them.
+static void test_decode_normalized(void **state) {
+    (void)state;
+    static const struct {
+        const char *normalizer, *flag, *shown;
+    } shows[] = {
+        {"{\"type\":\"Lowercase\"}", "true", "ab<y>ab"},
+        {"{\"type\":\"Lowercase\"}", "false", "ab<Y>ab"},
+        {"{\"type\":\"Prepend\",\"prepend\":\"_\"}", "true", "ab_<Y>ab"},
+        {"{\"type\":\"Prepend\",\"prepend\":\"_\"}", "false", "ab<Y>ab"},
+        {"null", "true", "ab<Y>ab"},
+    };
+    for (size_t i = 0; i < sizeof shows / sizeof *shows; i++) {
+        char file[1000];
+        snprintf(file, sizeof file,
+                 WITH("\"normalizer\":%s,\"decoder\":{\"type\":\"Fuse\"},"
+                      "\"added_tokens\":[{\"content\":\"<Y>\",\"id\":3,"
+                      "\"normalized\":%s}]"),
+                 shows[i].normalizer, shows[i].flag);
+        tr_tokenizer *tokenizer = parse(file);
+        const int32_t id[] = {2, 3, 2};
+        char *text = NULL;
+        size_t bytes;
+        tr_error err = {0};
+        assert_int_equal(
+            tr_tokenizer_decode(tokenizer, id, 3, false, &text, &bytes, &err), TR_OK);
+        assert_string_equal(text, shows[i].shown);
+        tr_tokenizer_text_release(text);
+        assert_int_equal(tr_tokenizer_find(tokenizer, "<Y>"), 3);
+        tr_tokenizer_destroy(tokenizer);
+    }
+}
+
+// A token that the normalizer makes long, a template of many tokens, a long chain.
+static void test_too_many(void **state) {
+    (void)state;
+    static const struct {
+        const char *begin, *part, *end, *words;
+        int parts;
+    } chains[] = {
+        {"{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[",
+         "{\"type\":\"Lowercase\"}", "]}," BPE "}", "a Sequence of more than 256 parts",
+         257},
+        {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"special_tokens\":"
+         "{\"a\":{\"ids\":[0]}},\"single\":[{\"Sequence\":{\"id\":\"A\"}},",
+         "{\"SpecialToken\":{\"id\":\"a\"}}", "]}," BPE "}", "over 1024 tokens", 1025},
+        {"{\"added_tokens\":[{\"content\":\"aaaaa\",\"id\":3,\"normalized\":true}],"
+         "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[",
+         REPLACE, "]}," BPE "}", "the normalizer makes 5000 bytes of it", 1},
+    };
+    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
+        tr_text file = {0};
+        tr_tokenizer *tokenizer = NULL;
+        tr_error err = {0};
+        tr__text_add(&file, chains[i].begin, strlen(chains[i].begin));
+        for (int n = 0; n < chains[i].parts; n++) {
+            tr__text_add(&file, ",", n > 0);
+            tr__text_add(&file, chains[i].part, strlen(chains[i].part));
+        }
+        tr__text_add(&file, chains[i].end, strlen(chains[i].end));
+        assert_int_equal(tr__tokenizer_parse("file", (const char *)file.bytes,
+                                             file.count, &tokenizer, &err),
+                         TR_DATA);
+        if (!strstr(err.message, chains[i].words)) {
+            fail_msg("wanted \"%s\", got \"%s\"", chains[i].words, err.message);
+        }
+        tr__text_release(&file);
+    }
+}
+
 static void fill(tr_text *text, const char *what, size_t bytes) {
     tr__text_clear(text);
     while (text->count < bytes) {
@@ -200,9 +360,16 @@ static void test_strange_ids(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files),       cmocka_unit_test(test_deep),
-        cmocka_unit_test(test_expression),  cmocka_unit_test(test_long_runs),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_expression),
+        cmocka_unit_test(test_long_runs),
         cmocka_unit_test(test_strange_ids),
+        cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_growth_of_decoders),
+        cmocka_unit_test(test_growth_allowed),
+        cmocka_unit_test(test_decode_normalized),
+        cmocka_unit_test(test_too_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
