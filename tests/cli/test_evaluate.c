@@ -242,6 +242,49 @@ static void test_not_finite(void **state) {
               words);
 }
 
+// With a NaN as the first weight of each tensor in turn: no layer between it and the
+// logits swallows it.
+static void spoil_each_tensor(void **state, const char *const *command) {
+    static const char name[] = "out/checkpoints/latest/model.safetensors";
+    static const float nan = NAN;
+    size_t bytes;
+    char *weights = file_read(state, name, &bytes);
+    uint64_t length;
+    memcpy(&length, weights, sizeof length);
+    json_t *header = json_loadb(weights + sizeof length, (size_t)length, 0, NULL), *one;
+    const char *tensor;
+    int tried = 0;
+    json_object_foreach(header, tensor, one) {
+        json_t *place = json_array_get(json_object_get(one, "data_offsets"), 0);
+        float before;
+        if (place && !strstr(tensor, "num_batches")) {
+            char *at = weights + sizeof length + length + json_integer_value(place);
+            memcpy(&before, at, sizeof before);
+            memcpy(at, &nan, sizeof nan);
+            file_write(state, name, weights, bytes);
+            memcpy(at, &before, sizeof before);
+            fail_with(state, NULL, command, 7, LIST("is nan"));
+            tried++;
+        }
+    }
+    assert_true(tried >= 4);
+    json_decref(header);
+    free(weights);
+}
+
+static void test_weight_not_finite(void **state) {
+    write_tables(state);
+    free(succeed(state, LIST("train", "run.json")));
+    spoil_each_tensor(state, LIST("evaluate", "out", "--data", "labelled.csv"));
+    spoil_each_tensor(state, LIST("predict", "out", "--data", "bare.csv"));
+}
+
+static void test_text_weight_not_finite(void **state) {
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json")));
+    spoil_each_tensor(state, LIST("evaluate", "out"));
+}
+
 static void test_refusals(void **state) {
     write_tables(state);
     free(succeed(state, LIST("train", "run.json")));
@@ -357,12 +400,20 @@ static void test_plan(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_tokenizer_folder), TEST(test_as_trained),
-        TEST(test_logits),           TEST(test_logits_follow_no_link),
-        TEST(test_predict),          TEST(test_refusals),
-        TEST(test_compare),          TEST(test_plan),
-        TEST(test_not_finite),       TEST(test_other_format),
-        TEST(test_text_as_ids),      TEST(test_predict_npy),
+        TEST(test_tokenizer_folder),
+        TEST(test_as_trained),
+        TEST(test_logits),
+        TEST(test_logits_follow_no_link),
+        TEST(test_predict),
+        TEST(test_weight_not_finite),
+        TEST(test_text_weight_not_finite),
+        TEST(test_refusals),
+        TEST(test_compare),
+        TEST(test_plan),
+        TEST(test_not_finite),
+        TEST(test_other_format),
+        TEST(test_text_as_ids),
+        TEST(test_predict_npy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
