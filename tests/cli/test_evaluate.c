@@ -53,6 +53,34 @@ static void test_as_trained(void **state) {
     free(text);
 }
 
+// Trains with these keys; evaluating the checkpoint gives about the loss that the run
+// wrote, or exactly that.
+static void check_half_weights(void **state, const char *more, bool exactly) {
+    run_file(state, text_run, more);
+    free(succeed(state, LIST("train", "run.json", "--resume", "never")));
+    double loss = last_validation(state);
+    json_t *result = succeed_json(state, LIST("evaluate", "out", "--json"));
+    double off = fabs(number_in(result, "loss") - loss);
+    assert_true(exactly ? off < 1e-6 : off > 1e-6 && off < 1e-2 * loss);
+    assert_int_equal(json_boolean_value(json_object_get(result, "weights_rounded")),
+                     !exactly);
+    char *text = succeed(state, LIST("evaluate", "out"));
+    assert_int_equal(strstr(text, "\nweights        rounded to bf16") != NULL,
+                     !exactly);
+    free(text);
+    json_decref(result);
+}
+
+// A checkpoint's weights of 16 bits are not those that were trained, unless the run
+// computes with them: the command says so.
+static void test_rounded_weights(void **state) {
+    check_half_weights(state, "", true);
+    check_half_weights(state, ", \"checkpoint\": {\"dtype\": \"bf16\"}", false);
+    check_half_weights(
+        state, ", \"checkpoint\": {\"dtype\": \"bf16\"}, \"bf16\": {\"enabled\": true}",
+        true);
+}
+
 // The file's header, its size, and that the loss is that of its numbers.
 static void test_logits(void **state) {
     size_t bytes = 0;
@@ -402,6 +430,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_tokenizer_folder),
         TEST(test_as_trained),
+        TEST(test_rounded_weights),
         TEST(test_logits),
         TEST(test_logits_follow_no_link),
         TEST(test_predict),
