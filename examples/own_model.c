@@ -1,5 +1,6 @@
 // A model of the program's own, with an op of its own: 100 -> 64, squared, -> 10.
 #include <tranche/engine.h>
+#include <tranche/op_check.h>
 
 #include <stdio.h>
 
@@ -103,6 +104,12 @@ static const tr_model model = {
     .config_json = "{\"model_type\": \"squares\"}",
 };
 
+// Is the op what it says?  In a larger program this is one of its tests.
+static tr_status check_op(tr_error *err) {
+    const tr_op_check_input x = {.desc = {TR_F32, TR_SHAPE2(5, 3)}};
+    return tr_op_check(&square_op, NULL, &x, 1, 0, err);
+}
+
 static const char text[] =
     "{\"data\": {\"format\": \"random\", \"samples\": 1000, \"features\": 100,"
     "           \"classes\": 10},"
@@ -114,7 +121,10 @@ int main(void) {
     tr_plan *plan = NULL;
     tr_engine *engine = NULL;
     tr_run_options options = {.text = text, .own_model = &model, .resume = "never"};
-    tr_status status = tr_run_open(&options, &run, &err);
+    tr_status status = check_op(&err);
+    if (status == TR_OK) {
+        status = tr_run_open(&options, &run, &err);
+    }
     if (status == TR_OK) {
         status = tr_plan_make(tr_run_plan_request(run), &plan, &err);
     }

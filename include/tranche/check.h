@@ -23,20 +23,26 @@ typedef struct tr_check_tensor {
     double norm;   // of its gradient in the first cut
 } tr_check_tensor;
 
+// A tensor with a larger distance allowed than this is not decided: rounding alone
+// moves it so far that a mistake of 5% could hide in it.
+#define TR_CHECK_DECIDED 0.05
+
 // One way to make the step. The distance of a tensor is that of its gradient g from its
-// gradient f in the first cut: |g - f| / max(|f|, least |F|). Norms are Euclidean, and
-// F is the gradient of the whole model. `least` keeps rounding alone from making a
-// large distance of a gradient near zero.
+// gradient f in the first cut: |g - f| / max(|f|, 1e-6 |F|). Norms are Euclidean, and F
+// is the gradient of the whole model: a gradient next to zero is rounding alone.
 typedef struct tr_check_cut {
     char name[TR_CHECK_TEXT];    // in words: "micro-batches of 3"
     char skipped[TR_CHECK_TEXT]; // why this cut was left out; "": it was made
     bool same_bits;              // no bit may differ
-    double tolerance;            // the largest distance that passes
-    double least;                // 1e-6; larger where a cut computes in 16 bits
+    double tolerance; // the distance allowed to all tensors; 0: to each its own, which
+                      // was measured, because something is in 16 or 8 bits
     double loss, grad_norm;
-    double *distance; // [tensors of the check]
-    size_t worst;     // the tensor of the largest distance
-    bool passed;      // all distances, and the loss, are within the tolerance
+    double loss_allowed; // |loss - that of the first cut|
+    double *distance;    // [tensors of the check]
+    double *allowed;     // [tensors of the check] the largest that rounding explains
+    size_t undecided;    // tensors with more than TR_CHECK_DECIDED allowed
+    size_t worst;        // the tensor farthest off, measured by what it is allowed
+    bool passed;         // all distances, and the loss, are within what is allowed
 } tr_check_cut;
 
 typedef struct tr_check {
@@ -50,19 +56,21 @@ typedef struct tr_check {
 // Makes the first step of the run, from its initial weights, in each cut. Writes no
 // files. Takes the memory of one step and of one more copy of the gradients.
 // `options`: as for training; those that resume or trace are ignored. `tolerance`: for
-// cuts in f32; 0 means 1e-4. Cuts in 16 bits have tolerances of their own. In fp16 the
-// check lowers the loss scale until nothing overflows.
-// The caller destroys *out. Not collective: one process. Errors: those of tr_run_open
-// and tr_engine_create. TR_USAGE: there are several ranks, or the run's gradients
-// cannot be read (reproducible mode, or gradients on NVMe). TR_NUMBERS: gradients are
-// not finite.
+// cuts in f32; 0 means 1e-4. What rounding to 16 bits explains is measured, tensor by
+// tensor: by the first cut again from weights that are each off by up to half a
+// distance between numbers of the type, several times. In fp16 the check lowers the
+// loss scale until nothing overflows. The caller destroys *out. Not collective: one
+// process. Errors: those of tr_run_open and tr_engine_create. TR_USAGE: there are
+// several ranks, or the run's gradients cannot be read (reproducible mode, or gradients
+// on NVMe). TR_NUMBERS: gradients are not finite.
 tr_status tr_check_run(const tr_run_options *options, double tolerance, tr_check **out,
                        tr_error *err);
 void tr_check_destroy(tr_check *check); // NULL-safe
 
-// Prints a line for each cut with the tensor of the largest distance; with `every`, a
-// line for each tensor. The second function prints everything as one JSON object.
-// TR_IO: `to` cannot be written; TR_MEMORY.
+// Prints a line for each cut with the tensor that is farthest off, and which tensors
+// are not decided; with `every`, a line for each tensor of each cut. The second
+// function prints everything as one JSON object. TR_IO: `to` cannot be written;
+// TR_MEMORY.
 void tr_check_print(const tr_check *check, bool every, FILE *to);
 tr_status tr_check_print_json(const tr_check *check, FILE *to, tr_error *err);
 

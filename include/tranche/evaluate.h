@@ -78,6 +78,9 @@ typedef struct tr_evaluated {
     double bits_per_byte; // loss / ln 2 where the data are bytes; else NAN
     double accuracy;      // the share of targets that have the largest logit; of equal
                           // logits the first counts
+    // The weights are a checkpoint's in bf16 ("checkpoint.dtype") and the run computed
+    // with others: the loss is near that of the run, and that of other programs.
+    bool weights_rounded;
 } tr_evaluated;
 
 // The result over the samples that tr_evaluator_next has returned so far.

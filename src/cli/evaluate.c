@@ -21,6 +21,10 @@ static void print(const tr_evaluated *r) {
     print_number("perplexity", r->perplexity, "");
     print_number("bits per byte", r->bits_per_byte, "");
     print_number("accuracy", 100 * r->accuracy, " %");
+    if (r->weights_rounded) {
+        printf("%-14s %s\n", "weights",
+               "rounded to bf16 (checkpoint.dtype): the loss is near that of the run");
+    }
 }
 
 static void print_json(const tr_evaluated *r, const tr_ledger *ledger) {
@@ -33,6 +37,7 @@ static void print_json(const tr_evaluated *r, const tr_ledger *ledger) {
     tr__json_put_digits(&w, "perplexity", r->perplexity, DIGITS);
     tr__json_put_digits(&w, "bits_per_byte", r->bits_per_byte, DIGITS);
     tr__json_put_digits(&w, "accuracy", r->accuracy, DIGITS);
+    tr__json_put_bool(&w, "weights_rounded", r->weights_rounded);
     tr__json_put_open(&w, "planned_peak_bytes", '{');
     tr__json_put_integer(&w, "device", ledger->total[TR_SPACE_DEVICE]);
     tr__json_put_integer(&w, "host", ledger->total[TR_SPACE_HOST]);

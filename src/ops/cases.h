@@ -7,7 +7,8 @@
 // outputs; then runs forward, recompute rule and backward rules by each instruction
 // set's kernel, both fresh and accumulating, on memory with guard zones, and compares
 // with the reference. The reference for 16-bit formats is that for f32 on the same
-// numbers, its results rounded once (tr__widened).
+// numbers, its results rounded once (tr__widened). On the small cases it also puts NaN
+// and infinities into each operand (tests/ops/carried.h).
 #ifndef TR_OPS_CASES_H
 #define TR_OPS_CASES_H
 

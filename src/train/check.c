@@ -4,201 +4,98 @@
 #include "base/memory.h"
 #include "data/apart.h"
 #include "run/run.h"
-#include "train/check_cuts.h"
-#include "train/engine.h"
+#include "train/check_steps.h"
 
 #include <math.h>
 #include <string.h>
 
-// The first loss scale that fp16 is tried with, and how much lower the next is.
-#define SCALE_FIRST 0x1p16
-#define SCALE_STEP  0x1p4
+// Runs that differ by rounding alone.
+enum { DRAWS = 4 };
 
-typedef struct checker {
-    tr_check *check;
-    tr_run *run;
-    float **first; // [tensors] gradients of the first cut
-    size_t *param; // [tensors] its number in the plan
-    double whole;  // norm of all of them
-    double scale;  // the loss scale of fp16
-    double power;  // by which the first cut divided its seeds
-    tr_error *err;
-} checker;
-
-// A step of the cut, its gradients still in their accumulators.
-typedef struct attempt {
-    tr_plan *plan;
-    tr_engine *engine;
-    tr_step_result result;
-} attempt;
-
-static void end_attempt(attempt *a) {
-    tr_engine_destroy(a->engine);
-    tr_plan_destroy(a->plan);
-    *a = (attempt){0};
-}
-
-static tr_status make_once(checker *c, const tr_plan_request *request, attempt *a,
+// Makes a cut once more, from other weights.
+static tr_status draw_once(tr_checker *c, const tr_kept *from, tr_movement *m,
                            tr_error *err) {
-    tr_status status = tr_plan_make(request, &a->plan, err);
-    if (status == TR_OK) {
-        status = tr_engine_create(c->run, a->plan, &a->engine, err);
+    tr_attempt a = {0};
+    tr_status status = tr__check_step(c, &from->request, &a, err);
+    for (size_t t = 0; t < c->check->tensor_count && status == TR_OK; t++) {
+        bool same = true;
+        m->distance[t] =
+            fmax(m->distance[t], tr__check_distance(c, &a, from, t, &same));
     }
     if (status == TR_OK) {
-        status = tr_engine_step(a->engine, &a->result, err);
+        m->loss = fmax(m->loss, fabs(a.result.loss - from->loss));
     }
+    tr__check_end(&a);
     return status;
 }
 
-// In fp16 with the largest of a few loss scales at which nothing overflows, as a run
-// would find it in its first steps.
-static tr_status make_attempt(checker *c, const tr_plan_request *request, attempt *a,
-                              tr_error *err) {
-    bool scaled = request->compute == TR_F16;
-    for (;; c->scale /= SCALE_STEP) {
-        c->run->settings.scale =
-            (tr_loss_scale_rules){.initial = scaled ? c->scale : 1};
-        tr_status status = make_once(c, request, a, err);
-        bool fits = isfinite(a->result.grad_norm) || c->scale <= 1;
-        if (status != TR_OK || !scaled || fits) {
-            return status;
-        }
-        end_attempt(a);
-    }
-}
-
-enum { RUN = 1024 }; // elements that are read at a time
-
-// Elements [first, first + *count) of a tensor's gradient, *count <= RUN of them. The
-// accumulators hold loss_scale times the gradient's sum. false: cannot be read.
-static bool read_grad(const checker *c, const attempt *a, size_t t, int64_t first,
-                      int64_t *count, float values[RUN]) {
-    const tr_check_tensor *tensor = &c->check->tensors[t];
-    double scale = a->engine->seed_power / c->power / a->result.loss_scale;
-    *count = tr__min_i64(RUN, tensor->count - first);
-    if (!tr__executor_read_grad(a->engine->executor, (int)c->param[t], first, *count,
-                                values)) {
-        return false;
-    }
-    for (int64_t i = 0; i < *count; i++) {
-        values[i] = (float)(values[i] * scale);
-    }
-    return true;
-}
-
-// ---- the first cut
-
-static tr_status list_tensors(checker *c, const tr_plan *plan, tr_error *err) {
-    c->check->tensors = tr__calloc(plan->param_count, sizeof *c->check->tensors);
-    c->first = tr__calloc(plan->param_count, sizeof *c->first);
-    c->param = tr__calloc(plan->param_count, sizeof *c->param);
-    if (!c->check->tensors || !c->first || !c->param) {
+static tr_status measure(tr_checker *c, const tr_kept *from, double part,
+                         tr_movement *m, tr_error *err) {
+    tr_status status = TR_OK;
+    m->distance = tr__calloc(c->check->tensor_count, sizeof *m->distance);
+    if (!m->distance) {
         return tr_fail(err, TR_MEMORY, "no memory for a check");
     }
-    for (size_t i = 0; i < plan->param_count; i++) {
-        const tr_plan_param *param = &plan->params[i];
-        if (plan->flats[param->flat].frozen) {
-            continue;
-        }
-        size_t t = c->check->tensor_count++;
-        tr_check_tensor *tensor = &c->check->tensors[t];
-        c->param[t] = i;
-        tensor->name = tr__strdup(param->name);
-        tensor->count = param->count;
-        c->first[t] = tr__calloc((size_t)param->count, sizeof **c->first);
-        if (!tensor->name || !c->first[t]) {
-            return tr_fail(err, TR_MEMORY, "no memory for a copy of the gradients");
-        }
+    c->part = part;
+    for (c->draw = 1; c->draw <= DRAWS && status == TR_OK; c->draw++) {
+        status = draw_once(c, from, m, err);
     }
-    return TR_OK;
+    c->part = 0;
+    return status;
 }
 
-// The tensor's gradient, and the sum of its squares.
-static bool keep_tensor(checker *c, const attempt *a, size_t t, double *squares) {
-    const tr_check_tensor *tensor = &c->check->tensors[t];
-    int64_t now = 0;
-    *squares = 0;
-    for (int64_t at = 0; at < tensor->count; at += now) {
-        float values[RUN];
-        if (!read_grad(c, a, t, at, &now, values)) {
-            return false;
-        }
-        for (int64_t i = 0; i < now; i++) {
-            c->first[t][at + i] = values[i];
-            *squares += (double)values[i] * values[i];
-        }
+static void allow(const tr_checker *c, const tr_cut_request *asked,
+                  const tr_movement *moved, tr_check_cut *cut) {
+    double loss = fabs(c->first.loss), rounding = tr__check_rounding(asked->rounds);
+    for (size_t t = 0; t < c->check->tensor_count; t++) {
+        double measured =
+            moved ? tr__check_allowed(moved->distance[t], asked->change) : 0;
+        cut->allowed[t] = cut->same_bits ? 0
+                          : moved        ? measured + asked->summed
+                                         : cut->tolerance;
     }
-    return true;
+    cut->loss_allowed =
+        moved ? tr__check_allowed(moved->loss, asked->change) + rounding * loss
+              : cut->tolerance * loss;
 }
 
-static tr_status keep_first(checker *c, const attempt *a, tr_error *err) {
-    tr_status status = list_tensors(c, a->plan, err);
-    double whole = 0;
-    c->power = a->engine->seed_power;
-    for (size_t t = 0; t < c->check->tensor_count && status == TR_OK; t++) {
-        double squares;
-        if (!keep_tensor(c, a, t, &squares)) {
-            return tr_fail(
-                err, TR_USAGE,
-                "a check reads gradients in memory, which it cannot in reproducible "
-                "mode, or with gradients on NVMe: change that for the check by --set");
-        }
-        c->check->tensors[t].norm = sqrt(squares);
-        whole += squares;
-    }
-    c->whole = sqrt(whole);
-    if (status == TR_OK && !isfinite(c->whole)) {
-        status = tr_fail(err, TR_NUMBERS,
-                         "the gradients of the first step are not "
-                         "finite");
+// What the cut may be off by. own: the cut's gradients, where its type is coarser than
+// that of the first one, so that what rounding does is measured in it.
+static tr_status find_allowed(tr_checker *c, const tr_cut_request *asked, tr_kept *own,
+                              tr_check_cut *cut, tr_error *err) {
+    double part = tr__check_part(asked->rounds, asked->change);
+    tr_movement *known = &c->moved[asked->change], mine = {0};
+    tr_status status = TR_OK;
+    if (asked->rounds == TR_ROUNDS_F32) {
+        allow(c, asked, NULL, cut);
+    } else if (own->values) {
+        status = measure(c, own, part, &mine, err);
+        allow(c, asked, &mine, cut);
+        tr__free(mine.distance);
+    } else {
+        status = known->distance ? TR_OK : measure(c, &c->first, part, known, err);
+        allow(c, asked, known, cut);
     }
     return status;
 }
 
-// ---- every cut
-
-static double distance_of(const checker *c, const attempt *a, size_t t, double part,
-                          bool *same) {
-    const tr_check_tensor *tensor = &c->check->tensors[t];
-    int64_t now = 0;
-    double sum = 0;
-    for (int64_t at = 0; at < tensor->count; at += now) {
-        float values[RUN];
-        const float *first = c->first[t] + at;
-        if (!read_grad(c, a, t, at, &now, values)) {
-            return NAN;
-        }
-        *same = *same && memcmp(values, first, (size_t)now * sizeof *values) == 0;
-        for (int64_t i = 0; i < now; i++) {
-            double off = (double)values[i] - first[i];
-            sum += off * off;
-        }
-    }
-    double least = part * c->whole;
-    double norm = tensor->norm > least ? tensor->norm : least;
-    return tr__plain(sum > 0 ? sqrt(sum) / norm : sum);
-}
-
-static tr_status judge(checker *c, const attempt *a, tr_check_cut *cut, tr_error *err) {
-    const tr_check_cut *first = &c->check->cuts[0];
-    bool same = true, near = true;
-    cut->distance = tr__calloc(c->check->tensor_count, sizeof *cut->distance);
-    if (!cut->distance) {
+// Reads what the cut's step came to, and keeps its gradients where they are needed.
+static tr_status read_step(tr_checker *c, const tr_attempt *a,
+                           const tr_cut_request *asked, tr_check_cut *cut, bool *same,
+                           tr_kept *own, tr_error *err) {
+    size_t tensors = c->check->tensor_count;
+    cut->distance = tr__calloc(tensors, sizeof *cut->distance);
+    cut->allowed = tr__calloc(tensors, sizeof *cut->allowed);
+    if (!cut->distance || !cut->allowed) {
         return tr_fail(err, TR_MEMORY, "no memory for a check");
     }
     cut->loss = a->result.loss;
     cut->grad_norm = a->result.grad_norm;
-    for (size_t t = 0; t < c->check->tensor_count; t++) {
-        cut->distance[t] = distance_of(c, a, t, cut->least, &same);
-        near = near && cut->distance[t] <= cut->tolerance; // NaN is not
-        double worst = cut->distance[cut->worst];          // NaN is the worst there is
-        bool worse = !isnan(worst) && !(cut->distance[t] <= worst);
-        cut->worst = worse ? t : cut->worst;
+    *same = true;
+    for (size_t t = 0; t < tensors; t++) {
+        cut->distance[t] = tr__check_distance(c, a, &c->first, t, same);
     }
-    double off = fabs(cut->loss - first->loss);
-    cut->passed =
-        near && off <= cut->tolerance * fabs(first->loss) && (same || !cut->same_bits);
-    return TR_OK;
+    return asked->coarser ? tr__check_keep(c, a, own, err) : TR_OK;
 }
 
 // What cannot be made is skipped with its reason, unless it is the run itself.
@@ -206,20 +103,29 @@ static bool may_skip(tr_status status) {
     return status == TR_BUDGET || status == TR_USAGE;
 }
 
-static tr_status try_cut(checker *c, const tr_plan_request *request, tr_check_cut *cut,
+// request: of the cut, `asked` but for other data.
+static tr_status try_cut(tr_checker *c, const tr_plan_request *request,
+                         const tr_cut_request *asked, tr_check_cut *cut,
                          tr_error *err) {
-    bool is_first = cut == c->check->cuts;
-    attempt a = {0};
+    bool is_first = cut == c->check->cuts, same = true;
+    tr_attempt a = {0};
+    tr_kept own = {.request = *request};
     tr_error mine = {0};
-    tr_status status = make_attempt(c, request, &a, &mine);
+    tr_status status = tr__check_step(c, request, &a, &mine);
     if (status == TR_OK && is_first) {
-        status = keep_first(c, &a, &mine);
+        status = tr__check_keep_first(c, &a, &mine);
     }
     if (status == TR_OK) {
-        cut->loss = a.result.loss;
-        status = judge(c, &a, cut, &mine);
+        status = read_step(c, &a, asked, cut, &same, &own, &mine);
     }
-    end_attempt(&a);
+    tr__check_end(&a);
+    if (status == TR_OK) {
+        status = find_allowed(c, asked, &own, cut, &mine);
+    }
+    if (status == TR_OK) {
+        tr__check_judge(cut, c->check->tensor_count, same, c->first.loss);
+    }
+    tr__check_drop(c, &own);
     if (status != TR_OK && !is_first && may_skip(status)) {
         snprintf(cut->skipped, sizeof cut->skipped, "%.*s", TR_CHECK_TEXT - 1,
                  mine.message);
@@ -246,7 +152,7 @@ static tr_status take_apart(const tr_run *run, tr_dataset **out, tr_error *err) 
 }
 
 // The first step on other data, which is all of its batch.
-static tr_status try_on(checker *c, tr_dataset *data, const tr_cut_request *asked,
+static tr_status try_on(tr_checker *c, tr_dataset *data, const tr_cut_request *asked,
                         tr_check_cut *cut, tr_error *err) {
     tr_run *run = c->run;
     tr_dataset *train = run->train;
@@ -259,15 +165,15 @@ static tr_status try_on(checker *c, tr_dataset *data, const tr_cut_request *aske
     run->batcher = (tr_batcher){.samples = samples, .batch = samples};
     request.train_batch_size = samples;
     request.accumulation_steps = tr__ceil_div(samples, request.micro_batch);
-    tr_status status = try_cut(c, &request, cut, err);
+    tr_status status = try_cut(c, &request, asked, cut, err);
     run->train = train;
     run->order = order;
     run->batcher = batcher;
     return status;
 }
 
-static tr_status try_apart(checker *c, const tr_cut_request *asked, tr_check_cut *cut,
-                           tr_error *err) {
+static tr_status try_apart(tr_checker *c, const tr_cut_request *asked,
+                           tr_check_cut *cut, tr_error *err) {
     tr_dataset *data = NULL;
     tr_status status = take_apart(c->run, &data, err);
     if (status == TR_OK) {
@@ -277,7 +183,7 @@ static tr_status try_apart(checker *c, const tr_cut_request *asked, tr_check_cut
     return status;
 }
 
-static tr_status make_cuts(checker *c, double tolerance, tr_error *err) {
+static tr_status make_cuts(tr_checker *c, double tolerance, tr_error *err) {
     tr_cut_request asked[TR_CHECK_CUTS];
     tr_plan *plan = NULL;
     tr_status status = tr_plan_make(tr_run_plan_request(c->run), &plan, err);
@@ -287,6 +193,7 @@ static tr_status make_cuts(checker *c, double tolerance, tr_error *err) {
     size_t count =
         tr__check_cuts(&plan->request, tr_plan_flops(plan), tolerance, asked);
     tr_plan_destroy(plan);
+    c->first.request = asked[0].request;
     c->check->cuts = tr__calloc(count, sizeof *c->check->cuts);
     if (!c->check->cuts) {
         return tr_fail(err, TR_MEMORY, "no memory for a check");
@@ -297,8 +204,9 @@ static tr_status make_cuts(checker *c, double tolerance, tr_error *err) {
         *cut = asked[i].cut;
         c->check->cut_count++;
         if (!cut->skipped[0]) {
-            status = asked[i].apart ? try_apart(c, &asked[i], cut, err)
-                                    : try_cut(c, &asked[i].request, cut, err);
+            status = asked[i].apart
+                         ? try_apart(c, &asked[i], cut, err)
+                         : try_cut(c, &asked[i].request, &asked[i], cut, err);
         }
         c->check->passed = c->check->passed && (cut->skipped[0] || cut->passed);
     }
@@ -308,8 +216,7 @@ static tr_status make_cuts(checker *c, double tolerance, tr_error *err) {
 tr_status tr_check_run(const tr_run_options *options, double tolerance, tr_check **out,
                        tr_error *err) {
     tr_run_options own = *options;
-    checker c = {
-        .err = err, .scale = SCALE_FIRST, .check = tr__calloc(1, sizeof *c.check)};
+    tr_checker c = {.scale = TR_CHECK_SCALE, .check = tr__calloc(1, sizeof *c.check)};
     own.resume = "never";
     own.trace = NULL;
     own.steps = 1;
@@ -326,11 +233,13 @@ tr_status tr_check_run(const tr_run_options *options, double tolerance, tr_check
         c.run->settings.dry = true;
         status = make_cuts(&c, tolerance > 0 ? tolerance : 1e-4, err);
     }
-    for (size_t t = 0; c.first && t < c.check->tensor_count; t++) {
-        tr__free(c.first[t]);
+    if (c.check) {
+        tr__check_drop(&c, &c.first);
     }
-    tr__free(c.first);
     tr__free(c.param);
+    for (int i = 0; i < TR_CHANGES_COUNT; i++) {
+        tr__free(c.moved[i].distance);
+    }
     tr_run_close(c.run);
     if (status != TR_OK) {
         tr_check_destroy(c.check);
@@ -349,6 +258,7 @@ void tr_check_destroy(tr_check *check) {
     }
     for (size_t i = 0; i < check->cut_count; i++) {
         tr__free(check->cuts[i].distance);
+        tr__free(check->cuts[i].allowed);
     }
     tr__free(check->tensors);
     tr__free(check->cuts);

@@ -3,40 +3,41 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "models/models.h"
+#include "train/check_judge.h"
 
+#include <math.h>
 #include <stdio.h>
 
 // Plain kernels are for tests: more work than this in one step would be minutes.
 #define PLAIN_FLOPS_MOST 2e10
 #define UNROLLED_MOST    4096 // accumulation steps of a cut
-// Below this part of the whole gradient a tensor's own has no digits.
-#define LEAST_F32 1e-6
-
-// How far gradients of 16 bits may be off from those of another cut of the same
-// format by the same kernels, where a sum in another order is now and then rounded to
-// the neighbour, and from those of f32. About twice what was met with the gradients of
-// GPT-2's and MLPs of many sizes; with ReLU, values next to 0 fall on the other side of
-// it.
-typedef struct closeness {
-    double cuts, f32;
-    double least; // part of the whole gradient below which a tensor's has no digits
-} closeness;
-
-static const closeness of_bf16 = {0.05, 0.2, 1e-2};
-static const closeness of_f16 = {0.02, 0.1, 2e-3};
-static const closeness of_fp8 = {0.1, 0.4, 1e-2};
 
 typedef struct list {
     tr_cut_request *cuts;
     size_t count;
-    double tolerance, least;
+    double tolerance;       // of what is f32
+    tr_check_rounds rounds; // of the cuts like the run
+    double sums_round;      // of its sums: the largest error of a number, 0 in f32
 } list;
+
+static tr_check_rounds coarser(tr_check_rounds a, tr_check_rounds b) {
+    return a > b ? a : b;
+}
+
+// Each addition to a sum is rounded, by chance up or down, and sums on the way may be
+// larger than the last one.
+static double rounding_of_sums(const list *l, int64_t additions) {
+    return tr__check_allowed(l->sums_round * sqrt((double)additions), TR_CHANGES_ORDER);
+}
 
 static tr_cut_request *add(list *l, const tr_plan_request *request, bool same_bits) {
     tr_cut_request *at = &l->cuts[l->count++];
+    bool measured = l->rounds != TR_ROUNDS_F32 && !same_bits;
     *at = (tr_cut_request){
-        .cut = {.same_bits = same_bits, .tolerance = l->tolerance, .least = l->least},
-        .request = *request};
+        .cut = {.same_bits = same_bits, .tolerance = measured ? 0 : l->tolerance},
+        .request = *request,
+        .rounds = measured ? l->rounds : TR_ROUNDS_F32,
+        .summed = rounding_of_sums(l, request->accumulation_steps)};
     return at;
 }
 
@@ -50,6 +51,7 @@ static void cut_micro(list *l, const tr_plan_request *base, int64_t micro) {
     r->micro_batch = micro;
     r->accumulation_steps = tr__ceil_div(r->train_batch_size, micro);
     r->wave = 0;
+    at->summed = fmax(at->summed, rounding_of_sums(l, r->accumulation_steps));
     snprintf(at->cut.name, sizeof at->cut.name,
              "micro-batches of %lld, %lld accumulation step%s%s", (long long)micro,
              (long long)r->accumulation_steps, tr__plural(r->accumulation_steps),
@@ -121,38 +123,15 @@ static void cut_placement(list *l, const tr_plan_request *base) {
                      : "parameters and optimizer state on the host");
 }
 
-static const closeness *close_to(tr_dtype type) {
-    return type == TR_BF16 ? &of_bf16 : type == TR_F16 ? &of_f16 : NULL;
-}
-
-// That of the coarsest of what a request computes and sums in; NULL: all f32.
-static const closeness *closeness_of(const tr_plan_request *r) {
-    const closeness *compute = r->fp8.enabled ? &of_fp8 : close_to(r->compute);
-    const closeness *sums = close_to(r->sums);
-    if (!compute || !sums) {
-        return compute ? compute : sums;
-    }
-    return compute->cuts > sums->cuts ? compute : sums;
-}
-
-// NULL: all is f32, whose tolerance stays.
-static void round_elsewhere(tr_cut_request *at, const closeness *half) {
-    if (half) {
-        at->cut.tolerance = half->f32;
-        at->cut.least = half->least;
-    }
-}
-
-// Kernels that add up in another order round every tensor of 16 bits elsewhere: they
-// are as far from each other as from f32.
+// Kernels that add up in another order round every tensor of 16 bits elsewhere.
 static void cut_kernels(list *l, const tr_plan_request *base, double flops) {
     tr_cut_request *at = add(l, base, false);
     at->request.level_limit = 1;
-    round_elsewhere(at, closeness_of(base));
+    at->change = TR_CHANGES_KERNELS;
     name_it(at, "kernels of plain C");
     at = add(l, base, false);
     at->request.reference_kernels = true;
-    round_elsewhere(at, closeness_of(base));
+    at->change = TR_CHANGES_KERNELS;
     name_it(at, "reference kernels, which add up in f64");
     if (flops > PLAIN_FLOPS_MOST) {
         snprintf(at->cut.skipped, sizeof at->cut.skipped,
@@ -163,23 +142,26 @@ static void cut_kernels(list *l, const tr_plan_request *base, double flops) {
 
 static void cut_precision(list *l, const tr_plan_request *base, tr_dtype compute,
                           const char *words) {
-    const closeness *asked = close_to(compute), *from = close_to(base->compute);
+    bool is_half = base->compute != TR_F32, asks_half = compute != TR_F32;
     bool from_fp8 = base->fp8.enabled && compute == TR_BF16;
-    if ((asked == NULL) == (from == NULL) && !from_fp8) {
+    if (is_half == asks_half && !from_fp8) {
         return; // as it is, or both of 16 bits
     }
     tr_cut_request *at = add(l, base, false);
     at->request.compute = compute;
     at->request.fp8.enabled = false;
-    round_elsewhere(at, closeness_of(from ? base : &at->request));
+    at->change = TR_CHANGES_TYPES;
+    at->coarser = asks_half && !is_half;
+    at->rounds = base->fp8.enabled ? TR_ROUNDS_FP8
+                                   : coarser(l->rounds, tr__check_rounds(compute));
+    at->cut.tolerance = 0;
     name_it(at, words);
 }
 
 static void cut_sums(list *l, const tr_plan_request *base) {
-    if (close_to(base->sums)) {
+    if (base->sums == TR_BF16 || base->sums == TR_F16) {
         tr_cut_request *at = add(l, base, false);
         at->request.sums = TR_F32;
-        round_elsewhere(at, closeness_of(base));
         name_it(at, "gradients summed in f32");
     }
 }
@@ -213,10 +195,11 @@ static void cut_apart(list *l, const tr_plan_request *base) {
 
 size_t tr__check_cuts(const tr_plan_request *base, double flops, double tolerance,
                       tr_cut_request *cuts) {
-    const closeness *half = closeness_of(base);
+    tr_check_rounds sums = tr__check_rounds(base->sums);
     list l = {.cuts = cuts,
-              .tolerance = half ? half->cuts : tolerance,
-              .least = half ? half->least : LEAST_F32};
+              .tolerance = tolerance,
+              .rounds = coarser(tr__check_rounds(base->compute), sums),
+              .sums_round = tr__check_rounding(sums)};
     name_it(add(&l, base, true), "as the run file has it");
     cut_batch(&l, base);
     cut_wave(&l, base);

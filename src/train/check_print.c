@@ -13,16 +13,44 @@ static void print_cut(const tr_check *check, const tr_check_cut *cut, FILE *to) 
             cut->loss);
     if (cut != check->cuts) {
         fprintf(to, " off by %-9.3g at most %-7.2g in %s", cut->distance[cut->worst],
-                cut->same_bits ? 0 : cut->tolerance, check->tensors[cut->worst].name);
+                cut->allowed[cut->worst], check->tensors[cut->worst].name);
     }
     fputc('\n', to);
 }
 
 static void print_tensors(const tr_check *check, const tr_check_cut *cut, FILE *to) {
     for (size_t t = 0; t < check->tensor_count && cut->distance; t++) {
-        fprintf(to, "        %-50s %12" PRId64 "  norm %-9.3g off by %.3g\n",
+        fprintf(to,
+                "        %-50s %12" PRId64 "  norm %-9.3g off by %-9.3g at most %.2g\n",
                 check->tensors[t].name, check->tensors[t].count, check->tensors[t].norm,
-                cut->distance[t]);
+                cut->distance[t], cut->allowed[t]);
+    }
+}
+
+// The most that the cuts allow a tensor.
+static double most_allowed(const tr_check *check, size_t t) {
+    double most = 0;
+    for (size_t i = 0; i < check->cut_count; i++) {
+        const tr_check_cut *cut = &check->cuts[i];
+        if (cut->allowed && !cut->skipped[0] && cut->allowed[t] > most) {
+            most = cut->allowed[t];
+        }
+    }
+    return most;
+}
+
+static void print_undecided(const tr_check *check, FILE *to) {
+    bool any = false;
+    for (size_t t = 0; t < check->tensor_count; t++) {
+        double most = most_allowed(check, t);
+        if (most > TR_CHECK_DECIDED) {
+            fputs(any ? ""
+                      : "not decided, because rounding alone explains more than 5% in "
+                        "some cut:\n",
+                  to);
+            fprintf(to, "        %-50s up to %.2g\n", check->tensors[t].name, most);
+            any = true;
+        }
     }
 }
 
@@ -33,32 +61,49 @@ void tr_check_print(const tr_check *check, bool every, FILE *to) {
             print_tensors(check, &check->cuts[i], to);
         }
     }
+    print_undecided(check, to);
     fputs(check->passed ? "the cuts agree\n"
                         : "the cuts differ by more than rounding\n",
           to);
 }
 
-static json_t *cut_json(const tr_check *check, const tr_check_cut *cut) {
+// By the names of the tensors; NULL: no memory.
+static json_t *by_tensor(const tr_check *check, const double *values) {
     json_t *tensors = json_object();
-    bool failed = false;
-    for (size_t t = 0; t < check->tensor_count && cut->distance; t++) {
-        failed |= json_object_set_new(tensors, check->tensors[t].name,
-                                      tr__json_double(cut->distance[t])) != 0;
+    for (size_t t = 0; t < check->tensor_count && tensors; t++) {
+        if (json_object_set_new(tensors, check->tensors[t].name,
+                                tr__json_double(values[t])) != 0) {
+            json_decref(tensors);
+            tensors = NULL;
+        }
     }
-    if (failed || cut->skipped[0]) {
-        json_decref(tensors);
+    return tensors;
+}
+
+static json_t *undecided_json(const tr_check *check, const tr_check_cut *cut) {
+    json_t *names = json_array();
+    for (size_t t = 0; t < check->tensor_count; t++) {
+        if (cut->allowed[t] > TR_CHECK_DECIDED) {
+            json_array_append_new(names, json_string(check->tensors[t].name));
+        }
     }
-    if (failed) {
-        return NULL;
-    }
+    return names;
+}
+
+static json_t *cut_json(const tr_check *check, const tr_check_cut *cut) {
     if (cut->skipped[0]) {
         return json_pack("{s:s, s:s}", "name", cut->name, "skipped", cut->skipped);
     }
-    return json_pack("{s:s, s:b, s:b, s:o, s:o, s:o, s:o}", "name", cut->name, "passed",
-                     cut->passed, "same_bits", cut->same_bits, "tolerance",
-                     tr__json_double(cut->same_bits ? 0 : cut->tolerance), "loss",
-                     tr__json_double(cut->loss), "grad_norm",
-                     tr__json_double(cut->grad_norm), "distance", tensors);
+    return json_pack("{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "name", cut->name,
+                     "passed", cut->passed, "same_bits", cut->same_bits, "tolerance",
+                     cut->tolerance > 0 || cut->same_bits
+                         ? tr__json_double(cut->same_bits ? 0 : cut->tolerance)
+                         : json_null(),
+                     "loss", tr__json_double(cut->loss), "grad_norm",
+                     tr__json_double(cut->grad_norm), "distance",
+                     by_tensor(check, cut->distance), "allowed",
+                     by_tensor(check, cut->allowed), "undecided",
+                     undecided_json(check, cut));
 }
 
 tr_status tr_check_print_json(const tr_check *check, FILE *to, tr_error *err) {

@@ -85,6 +85,9 @@ static inline double tr__plain(double value) {
 // ---- weights.c
 // Draws every parameter as its unit says, or reads it from the model's folder.
 tr_status tr__engine_weights(tr_engine *engine, tr_error *err);
+// Changes every weight by up to `part` of itself, up or down, in its own way in each
+// draw.
+tr_status tr__engine_perturb(tr_engine *engine, double part, int draw, tr_error *err);
 // Are the weights that the ranks begin with, drawn or from a folder, the same? TR_COMM.
 // At stage 0 all of them are compared, else samples of every tensor of the folder.
 // Collective.

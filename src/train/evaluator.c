@@ -38,6 +38,7 @@ struct tr_evaluator {
     int32_t *targets; // [batch, positions]
     double loss, count, correct;
     bool bytes;
+    bool rounded; // the weights were, when they were saved
 };
 
 // ---- the run
@@ -157,6 +158,25 @@ static tr_status make_plan(tr_evaluator *e, tr_error *err) {
     return tr_plan_make(&request, &e->plan, err);
 }
 
+// Has a checkpoint other weights than those that its run computed with?  In bf16 a run
+// computes with the rounded ones.
+static bool are_rounded(const tr_evaluator *e, const tr_tensor_set *set,
+                        const char *folder) {
+    char state[PATH_MAX];
+    bool rounded = false;
+    if (e->run->request.compute == TR_BF16 ||
+        tr__path_join(state, sizeof state, folder, "state.json", NULL) != TR_OK ||
+        access(state, F_OK) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < e->plan->param_count && !rounded; i++) {
+        const tr_stored_tensor *tensor =
+            tr__tensor_set_find_prefixed(set, e->plan->params[i].stored);
+        rounded = tensor && tensor->dtype == TR_BF16;
+    }
+    return rounded;
+}
+
 static tr_status read_weights(tr_evaluator *e, const char *folder, tr_error *err) {
     tr_tensor_set *set = NULL;
     tr_status status = tr__tensor_set_open(folder, &set, err);
@@ -166,6 +186,7 @@ static tr_status read_weights(tr_evaluator *e, const char *folder, tr_error *err
     }
     if (status == TR_OK) {
         status = tr__read_states(set, folder, e->plan, e->executor, err);
+        e->rounded = are_rounded(e, set, folder);
     }
     tr__tensor_set_close(set);
     return status == TR_OK ? tr__executor_round(e->executor, err) : status;
@@ -329,7 +350,8 @@ tr_evaluated tr_evaluator_result(const tr_evaluator *e) {
                           .loss = loss,
                           .perplexity = exp(loss),
                           .bits_per_byte = e->bytes ? loss / log(2) : NAN,
-                          .accuracy = e->correct / e->count};
+                          .accuracy = e->correct / e->count,
+                          .weights_rounded = e->rounded};
 }
 
 tr_status tr_evaluate(const tr_evaluator_options *options, tr_evaluated *result,

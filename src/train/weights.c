@@ -1,4 +1,5 @@
 // The weights that a run begins with.
+#include "base/checked.h"
 #include "base/hash.h"
 #include "base/rng.h"
 #include "train/engine.h"
@@ -136,6 +137,47 @@ static tr_status read_folder(tr_engine *engine, const char *folder, tr_error *er
     }
     tr__tensor_set_close(set);
     return status;
+}
+
+// ---- weights that rounding may have made of these
+
+// Not the seed of any weights, in practice.
+#define PERTURB_SEED 0x726F756E64696E67u
+
+static void perturb_run(const tr_piece *run, double part, int draw, uint64_t stream) {
+    enum { CHUNK = 1024 };
+    float off[CHUNK];
+    for (int64_t at = 0; at < run->count; at += CHUNK) {
+        int64_t count = tr__min_i64(CHUNK, run->count - at);
+        tr__fill_uniform(off, run->first + at, count, (float)-part, (float)part,
+                         PERTURB_SEED + (uint64_t)draw, stream);
+        for (int64_t i = 0; i < count; i++) {
+            run->data[at + i] += run->data[at + i] * off[i];
+        }
+    }
+}
+
+static tr_status perturb(tr_engine *engine, int index, double part, int draw,
+                         tr_error *err) {
+    tr_piece piece = tr__executor_held(engine->executor, index, -1), run;
+    uint64_t stream = tr__hash_text(engine->plan->params[index].stored);
+    tr_status status = TR_OK;
+    for (int64_t at = 0; at < piece.count && status == TR_OK; at += run.count) {
+        status = tr__executor_borrow(engine->executor, &piece, at, &run, err);
+        if (status == TR_OK) {
+            perturb_run(&run, part, draw, stream);
+            status = tr__executor_return(engine->executor, &run, err);
+        }
+    }
+    return status;
+}
+
+tr_status tr__engine_perturb(tr_engine *engine, double part, int draw, tr_error *err) {
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < engine->plan->param_count && status == TR_OK; i++) {
+        status = perturb(engine, (int)i, part, draw, err);
+    }
+    return status == TR_OK ? tr__executor_round(engine->executor, err) : status;
 }
 
 tr_status tr__engine_weights(tr_engine *engine, tr_error *err) {

@@ -53,6 +53,34 @@ static void test_as_trained(void **state) {
     free(text);
 }
 
+// Trains with these keys; evaluating the checkpoint gives about the loss that the run
+// wrote, or exactly that.
+static void check_half_weights(void **state, const char *more, bool exactly) {
+    run_file(state, text_run, more);
+    free(succeed(state, LIST("train", "run.json", "--resume", "never")));
+    double loss = last_validation(state);
+    json_t *result = succeed_json(state, LIST("evaluate", "out", "--json"));
+    double off = fabs(number_in(result, "loss") - loss);
+    assert_true(exactly ? off < 1e-6 : off > 1e-6 && off < 1e-2 * loss);
+    assert_int_equal(json_boolean_value(json_object_get(result, "weights_rounded")),
+                     !exactly);
+    char *text = succeed(state, LIST("evaluate", "out"));
+    assert_int_equal(strstr(text, "\nweights        rounded to bf16") != NULL,
+                     !exactly);
+    free(text);
+    json_decref(result);
+}
+
+// A checkpoint's weights of 16 bits are not those that were trained, unless the run
+// computes with them: the command says so.
+static void test_rounded_weights(void **state) {
+    check_half_weights(state, "", true);
+    check_half_weights(state, ", \"checkpoint\": {\"dtype\": \"bf16\"}", false);
+    check_half_weights(
+        state, ", \"checkpoint\": {\"dtype\": \"bf16\"}, \"bf16\": {\"enabled\": true}",
+        true);
+}
+
 // The file's header, its size, and that the loss is that of its numbers.
 static void test_logits(void **state) {
     size_t bytes = 0;
@@ -242,6 +270,53 @@ static void test_not_finite(void **state) {
               words);
 }
 
+// With a NaN as the first weight of each tensor in turn: no layer between it and the
+// logits swallows it.
+static void spoil_each_tensor(void **state, const char *const *command) {
+    static const char name[] = "out/checkpoints/latest/model.safetensors";
+    static const float nan = NAN;
+    size_t bytes;
+    char *weights = file_read(state, name, &bytes);
+    uint64_t length;
+    memcpy(&length, weights, sizeof length);
+    json_t *header = json_loadb(weights + sizeof length, (size_t)length, 0, NULL), *one;
+    const char *tensor;
+    int tried = 0;
+    json_object_foreach(header, tensor, one) {
+        json_t *place = json_array_get(json_object_get(one, "data_offsets"), 0);
+        float before;
+        if (place && !strstr(tensor, "num_batches")) {
+            char *at = weights + sizeof length + length + json_integer_value(place);
+            memcpy(&before, at, sizeof before);
+            memcpy(at, &nan, sizeof nan);
+            file_write(state, name, weights, bytes);
+            memcpy(at, &before, sizeof before);
+            fail_with(state, NULL, command, 7,
+                      LIST(strcmp(*command, "train") == 0 ? "not finite" : "is nan"));
+            tried++;
+        }
+    }
+    assert_true(tried >= 4);
+    json_decref(header);
+    free(weights);
+}
+
+static void test_weight_not_finite(void **state) {
+    write_tables(state);
+    free(succeed(state, LIST("train", "run.json")));
+    spoil_each_tensor(state, LIST("evaluate", "out", "--data", "labelled.csv"));
+    spoil_each_tensor(state, LIST("predict", "out", "--data", "bare.csv"));
+    spoil_each_tensor(state,
+                      LIST("train", "run.json", "--model", "out/checkpoints/latest",
+                           "--set", "out=other", "--set", "max_skipped_updates=2"));
+}
+
+static void test_text_weight_not_finite(void **state) {
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json")));
+    spoil_each_tensor(state, LIST("evaluate", "out"));
+}
+
 static void test_refusals(void **state) {
     write_tables(state);
     free(succeed(state, LIST("train", "run.json")));
@@ -400,9 +475,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_tokenizer_folder),
         TEST(test_as_trained),
+        TEST(test_rounded_weights),
         TEST(test_logits),
         TEST(test_logits_follow_no_link),
         TEST(test_predict),
+        TEST(test_weight_not_finite),
+        TEST(test_text_weight_not_finite),
         TEST(test_refusals),
         TEST(test_compare),
         TEST(test_compare_waves),

@@ -2,6 +2,7 @@
 // memory and threads, in both orders of threads; or on a GPU (on_gpu.sh), where all
 // cases are small enough, and threads have no order. Operands are in pinned memory.
 #include "ops/apply.h"
+#include "ops/carried.h"
 #include "ops/conformance.h"
 #include "ops/launch.h"
 
@@ -42,6 +43,7 @@ static void kernels_conform(void **state) {
         print_message("%s: the backend has no kernel\n", list->op_name);
         skip();
     }
+    assert_int_equal(test_conform_carried(list, TR_BACKEND_CUDA), 0);
     if (!gpu && ORDERS > 1) { // a GPU's threads have no order
         setenv("TR_CUDA_DESCENDING", "1", 1);
         assert_int_equal(test_conform_on(list, TR_BACKEND_CUDA, most, &large), 0);

@@ -1,10 +1,8 @@
 #include "ops/finite.h"
 
-#include <math.h>
+#include "base/slope.h"
 
-// Exact in f32; the error of the difference quotient, step^2 / 6 of the third
-// derivative, is then near that of the rounding of f32 outputs, 2^-24 / step.
-static const double step = 0x1p-7;
+#include <math.h>
 
 static double project(const test_node *node, test_tensor *weights) {
     double sum = 0;
@@ -24,20 +22,25 @@ static double project(const test_node *node, test_tensor *weights) {
     return sum;
 }
 
-// The slope along element `j` of `x`, one of the node's inputs.
-static double slope(test_node *node, test_tensor *x, int64_t j, test_tensor *weights) {
+// The node as a function of one of its inputs.
+typedef struct function {
+    test_node *node;
+    test_tensor *x, *weights;
+} function;
+
+static double value(void *of) {
     const test_way reference = {.isa = -1};
-    double value = test_tensor_at(x, j);
-    test_tensor_put(x, j, value + step);
-    double up = test_tensor_at(x, j);
-    test_node_forward(node, &reference);
-    double above = project(node, weights);
-    test_tensor_put(x, j, value - step);
-    double down = test_tensor_at(x, j);
-    test_node_forward(node, &reference);
-    double below = project(node, weights);
-    test_tensor_put(x, j, value);
-    return (above - below) / (up - down);
+    function *f = of;
+    test_node_forward(f->node, &reference);
+    return project(f->node, f->weights);
+}
+
+static double get(void *of, int64_t i) {
+    return test_tensor_at(((function *)of)->x, i);
+}
+
+static void put(void *of, int64_t i, double x) {
+    test_tensor_put(((function *)of)->x, i, x);
 }
 
 double test_finite_distance(test_node *node, int i) {
@@ -51,10 +54,11 @@ double test_finite_distance(test_node *node, int i) {
     int64_t count = tr_shape_count(node->in[i].desc.shape);
     int64_t tried = count < TEST_FINITE_TRIED ? count : TEST_FINITE_TRIED;
     double largest = 0;
+    function of = {node, &node->in[i], weights};
+    tr_function f = {&of, value, get, put};
     for (int64_t k = 0; k < tried; k++) {
         int64_t j = k * count / tried;
-        double wrong = fabs(slope(node, &node->in[i], j, weights) -
-                            test_tensor_at(&node->grad_in[i], j));
+        double wrong = fabs(tr__slope(&f, j) - test_tensor_at(&node->grad_in[i], j));
         largest = isnan(wrong) || wrong > largest ? wrong : largest;
     }
     for (int o = 0; o < node->out_count; o++) {

@@ -50,7 +50,8 @@ void test_node_open(test_node *node, const tr_case *the_case) {
 }
 
 void test_node_open_like(test_node *node, const test_node *from) {
-    *node = (test_node){.the_case = from->the_case, .out_count = from->out_count};
+    *node = (test_node){
+        .the_case = from->the_case, .out_count = from->out_count, .spot = from->spot};
     for (int i = 0; i < TR_OP_IN_MAX; i++) {
         test_tensor_copy(&node->in[i], &from->in[i]);
     }
@@ -62,6 +63,13 @@ void test_node_open_like(test_node *node, const test_node *from) {
 static void give_all(test_tensor *tensors, int count) {
     for (int i = 0; i < count; i++) {
         test_tensor_give(&tensors[i]);
+    }
+}
+
+void test_node_put_spot(test_node *node, test_spot spot) {
+    node->spot = spot;
+    if (spot.there && !spot.of_gradient) {
+        test_tensor_put(&node->in[spot.operand], spot.element, spot.value);
     }
 }
 
@@ -269,6 +277,9 @@ uint32_t test_node_grads_used(const test_node *node) {
 void test_node_grad_start(const test_node *node, int i, test_tensor *grad) {
     test_tensor_take(grad, node->out[i].desc);
     test_tensor_fill(grad, 1, STREAM_GRAD_OUT + (uint64_t)i);
+    if (node->spot.there && node->spot.of_gradient && node->spot.operand == i) {
+        test_tensor_put(grad, node->spot.element, node->spot.value);
+    }
 }
 
 static tr_tensor_desc described(const test_node *node, tr_ref ref) {

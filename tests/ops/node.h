@@ -5,6 +5,15 @@
 
 #include "ops/apply.h"
 
+// One element that has another value than the case says: of an input, or of the
+// gradient of an output that the backward starts from.
+typedef struct test_spot {
+    bool there, of_gradient;
+    int operand;
+    int64_t element;
+    double value;
+} test_spot;
+
 typedef struct test_node {
     const tr_case *the_case;
     const char *broken; // the first thing that a launch did wrong, NULL: nothing
@@ -12,6 +21,7 @@ typedef struct test_node {
     test_tensor in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
     test_tensor grad_in[TR_OP_IN_MAX], grad_out[TR_OP_OUT_MAX];
     test_tensor temp[2];
+    test_spot spot; // test_node_put_spot
 } test_node;
 
 // Fills the inputs. Fails the test when the shape rule refuses the case.
@@ -19,6 +29,8 @@ void test_node_open(test_node *node, const tr_case *the_case);
 // A node of the same case, with its inputs and outputs copied.
 void test_node_open_like(test_node *node, const test_node *from);
 void test_node_close(test_node *node);
+// Before the forward. Nodes that are opened like this one have the spot, too.
+void test_node_put_spot(test_node *node, test_spot spot);
 
 // The op itself, all outputs from nothing (a loss's sums: from a base).
 void test_node_forward(test_node *node, const test_way *way);

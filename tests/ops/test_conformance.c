@@ -1,5 +1,6 @@
 // Every op against its reference, every reference against finite differences.
 // Labels: check
+#include "ops/carried.h"
 #include "ops/conformance.h"
 
 #include <setjmp.h>
@@ -28,15 +29,25 @@ static void wrong_shapes_are_refused(void **state) {
     assert_int_equal(test_conform_refusals(*state), 0);
 }
 
-int main(void) {
-    struct CMUnitTest tests[2 * LISTS];
+static void nan_and_infinity_are_carried(void **state) {
+    assert_int_equal(test_conform_carried(*state, TR_BACKEND_CPU), 0);
+}
+
+// An argument, such as "NaN*", names the tests that are made; none: all are.
+int main(int count, char **given) {
+    struct CMUnitTest tests[3 * LISTS];
     for (int i = 0; i < LISTS; i++) {
-        tests[2 * i] = (struct CMUnitTest){.name = lists[i]->op_name,
+        tests[3 * i] = (struct CMUnitTest){.name = lists[i]->op_name,
                                            .test_func = kernels_conform,
                                            .initial_state = (void *)lists[i]};
-        tests[2 * i + 1] = (struct CMUnitTest){.name = "wrong shapes are refused",
+        tests[3 * i + 1] = (struct CMUnitTest){.name = "wrong shapes are refused",
                                                .test_func = wrong_shapes_are_refused,
                                                .initial_state = (void *)lists[i]};
+        tests[3 * i + 2] =
+            (struct CMUnitTest){.name = "NaN and infinity are carried",
+                                .test_func = nan_and_infinity_are_carried,
+                                .initial_state = (void *)lists[i]};
     }
+    cmocka_set_test_filter(count > 1 ? given[1] : NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 // A check finds that cuts of a right model agree, and a mistake that a cut shows.
 #include "batch_mean.h"
+#include "ops/linear/linear.h"
 #include "own_model.h"
 #include "samples.h"
 #include "trial.h"
@@ -25,6 +26,8 @@ static void build_mistaken(tr_graph *graph, const void *config) {
                                        (tr_value[]){x, sums[0], sums[1]}, 3, NULL));
 }
 
+static void (*build)(tr_graph *graph, const void *config) = build_mistaken;
+
 static const char own_run[] =
     "{\"train_batch_size\": 12, \"train_micro_batch_size_per_gpu\": 4, \"steps\": 5,"
     " %s \"seed\": 3, \"execution\": {\"threads\": 2}, \"out\": \"not-made\"}";
@@ -40,8 +43,7 @@ static tr_check *check_in(const char *precision, bool mistaken, double tolerance
     if (mistaken) {
         micro_sum = test_op_wave_sum;
         micro_sum.wave_outputs = 0;
-        own.units[1] =
-            (tr_model_unit){"middle", "mistaken", "middle.", build_mistaken, NULL};
+        own.units[1] = (tr_model_unit){"middle", "mistaken", "middle.", build, NULL};
     }
     samples_features(&s, 40, FEATURES, CLASSES, 5);
     samples_mask(&s, 3, 6);
@@ -103,24 +105,86 @@ static void test_mistake(void **state) {
     tr_check_destroy(check);
 }
 
-// 16 bits are nearer to themselves than to f32. A scale that overflows is lowered.
+// In 16 bits each tensor has what rounding was measured to do to it. A scale that
+// overflows is lowered.
 static void test_half(void **state) {
     static const char *const runs[] = {
         "\"bf16\": {\"enabled\": true},",
-        "\"fp16\": {\"enabled\": true, \"loss_scale\": 1e30},"};
+        "\"fp16\": {\"enabled\": true, \"loss_scale\": 1e30},",
+        "\"bf16\": {\"enabled\": true}, \"fp8\": {\"enabled\": true},"};
     (void)state;
-    for (int f = 0; f < 2; f++) {
+    for (int f = 0; f < 3; f++) {
         tr_check *check = check_in(runs[f], false, 0);
         const tr_check_cut *whole = find_cut(check, "of 12");
         const tr_check_cut *full = find_cut(check, "in f32");
         assert_true(check->passed && full->passed);
         assert_true(isfinite(check->cuts[0].grad_norm));
         assert_true(full->distance[full->worst] > whole->distance[whole->worst]);
-        assert_true(full->tolerance > whole->tolerance && whole->tolerance > 1e-4);
-        assert_true(find_cut(check, "plain C")->tolerance == full->tolerance);
+        assert_true(whole->tolerance == 0 && full->tolerance == 0);
+        for (size_t t = 0; t < check->tensor_count; t++) {
+            assert_true(whole->allowed[t] > 1e-4);
+            assert_true(full->allowed[t] > 1e-4);
+        }
         assert_true(find_cut(check, "all units")->same_bits);
         tr_check_destroy(check);
     }
+}
+
+// A linear layer, the gradient of whose weight is 5% too large in one cut alone: where
+// a micro-batch has 12 samples.
+static tr_op off_linear, off_backward;
+static tr_kernel off_kernel;
+
+static void launch_off(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    float *dweight = launch->out[0];
+    tr__op_linear_backward_weight.reference->launch(desc, state, launch);
+    for (int64_t i = 0; i < tr_shape_count(desc->out[0].shape); i++) {
+        dweight[i] *= desc->in[0].shape.dim[0] == 12 ? 1.05f : 1;
+    }
+}
+
+static int off_rules(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
+    int count = tr__op_linear.backward(node, rules);
+    for (int i = 0; i < count; i++) {
+        bool weight = rules[i].op == &tr__op_linear_backward_weight;
+        rules[i].op = weight ? &off_backward : rules[i].op;
+    }
+    return count;
+}
+
+static void build_off(tr_graph *graph, const void *config) {
+    static const tr_linear_attr attr = {TR_WEIGHT_OUT_IN, TR_ACTIVATION_NONE};
+    tr_init draw = {TR_INIT_UNIFORM, -0.5f, 0.5f};
+    (void)config;
+    tr_value x = tr_graph_input(graph, 0);
+    tr_value w = tr_graph_param(graph, "off", TR_SHAPE2(16, 16), draw);
+    tr_graph_output(graph, tr_graph_op(graph, &off_linear, &attr,
+                                       (tr_value[]){x, w, TR_NO_VALUE}, 3, NULL));
+}
+
+static void test_half_mistake(void **state) {
+    static const char *const runs[] = {
+        "\"bf16\": {\"enabled\": true},", "\"fp16\": {\"enabled\": true},",
+        "\"data_types\": {\"grad_accum_dtype\": \"bf16\"},"};
+    (void)state;
+    off_kernel = *tr__op_linear_backward_weight.reference;
+    off_kernel.launch = launch_off;
+    off_backward = tr__op_linear_backward_weight;
+    off_backward.reference = &off_kernel;
+    off_linear = tr__op_linear;
+    off_linear.backward = off_rules;
+    for (int f = 0; f < 3; f++) {
+        build = build_off;
+        tr_check *check = check_in(runs[f], true, 0);
+        const tr_check_cut *whole = find_cut(check, "of 12");
+        assert_false(whole->passed);
+        assert_string_equal(check->tensors[whole->worst].name, "middle.off");
+        assert_true(whole->allowed[whole->worst] < TR_CHECK_DECIDED);
+        assert_true(find_cut(check, "of 1,")->passed);
+        assert_true(find_cut(check, "plain C")->passed);
+        tr_check_destroy(check);
+    }
+    build = build_mistaken;
 }
 
 // Sums of 16 bits are read as any other, and compared with those of f32.
@@ -200,7 +264,7 @@ int main(void) {
         cmocka_unit_test(test_right_model), cmocka_unit_test(test_mistake),
         cmocka_unit_test(test_half),        cmocka_unit_test(test_half_sums),
         cmocka_unit_test(test_tolerance),   cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_not_finite),  cmocka_unit_test(test_half_mistake),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,7 +185,7 @@ static dnnl_status_t create_convolution(tr_conv *p, const tr_layout *x, bool acc
     dnnl_primitive_desc_t desc = NULL;
     dnnl_primitive_attr_t attributes = NULL;
     tr_layout any = {0};
-    dnnl_status_t status = tr__attributes_create(false, accumulate, &attributes);
+    dnnl_status_t status = tr__attributes_create(accumulate, &attributes);
     status = status ? status
                     : tr__layout_tagged(4, weight, weight_type(d), dnnl_format_tag_any,
                                         &any);
@@ -209,7 +209,7 @@ static dnnl_status_t create_reorder(tr_conv *p, const tr_layout *from,
                                     const tr_layout *to, bool accumulate, part *out) {
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t desc = NULL;
-    dnnl_status_t status = tr__attributes_create(false, accumulate, &attributes);
+    dnnl_status_t status = tr__attributes_create(accumulate, &attributes);
     out->threads = threads_to_reorder(p, to);
     omp_set_num_threads(out->threads);
     status =

@@ -202,7 +202,7 @@ static void finish_row(const part *p, const float *sums, const place *of, int64_
         int left = (int)least(of->columns - q, TR_VW);
         tr_vf value = load(sums, q, false, left);
         value += d.bias ? load(run.bias, of->j + q, is_half(d.type), left) : zero;
-        value = d.relu ? tr_v_select(value > zero, value, zero) : value;
+        value = d.relu ? tr_v_relu(value) : value;
         value += add ? load(run.c, at + q, half, left) : zero;
         store(run.c, at + q, half, left, value);
     }

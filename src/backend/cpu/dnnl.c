@@ -1,7 +1,6 @@
 #include "backend/cpu/dnnl.h"
 
-dnnl_status_t tr__attributes_create(bool relu, bool accumulate,
-                                    dnnl_primitive_attr_t *out) {
+dnnl_status_t tr__attributes_create(bool accumulate, dnnl_primitive_attr_t *out) {
     dnnl_post_ops_t ops = NULL;
     dnnl_status_t status = dnnl_primitive_attr_create(out);
     status =
@@ -9,9 +8,6 @@ dnnl_status_t tr__attributes_create(bool relu, bool accumulate,
             ? status
             : dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
     status = status ? status : dnnl_post_ops_create(&ops);
-    if (!status && relu) {
-        status = tr__post_relu(ops);
-    }
     if (!status && accumulate) {
         status = tr__post_sum(ops);
     }

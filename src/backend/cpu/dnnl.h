@@ -29,7 +29,6 @@ size_t tr__layout_bytes(const tr_layout *layout);
 dnnl_status_t tr__layout_memory(const tr_layout *layout, dnnl_engine_t engine,
                                 dnnl_memory_t *out);
 
-dnnl_status_t tr__post_relu(dnnl_post_ops_t ops);
 dnnl_status_t tr__post_sum(dnnl_post_ops_t ops); // the result is added to what is there
 
 // Does a product keep the distance between the elements of a vector (A with one row, C
@@ -62,10 +61,8 @@ dnnl_status_t tr__conv_describe(dnnl_engine_t engine, tr_conv_kind kind,
 
 // ---- the same with either version
 
-// Scratch memory from the caller; ReLU first, then the sum: what is accumulated is the
-// activated result.
-dnnl_status_t tr__attributes_create(bool relu, bool accumulate,
-                                    dnnl_primitive_attr_t *out);
+// Scratch memory from the caller.
+dnnl_status_t tr__attributes_create(bool accumulate, dnnl_primitive_attr_t *out);
 
 // What a run came to, the description having been accepted before.
 tr_status tr__dnnl_ran(dnnl_status_t status);

@@ -35,10 +35,6 @@ dnnl_status_t tr__layout_memory(const tr_layout *layout, dnnl_engine_t engine,
     return dnnl_memory_create(out, &layout->desc, engine, DNNL_MEMORY_NONE);
 }
 
-dnnl_status_t tr__post_relu(dnnl_post_ops_t ops) {
-    return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, 0, 0);
-}
-
 dnnl_status_t tr__post_sum(dnnl_post_ops_t ops) {
     return dnnl_post_ops_append_sum(ops, 1);
 }

@@ -104,7 +104,7 @@ static inline void tr__few_rows_finish(const tr_few_rows *p, tr_range outputs) {
         for (int64_t o = outputs.begin; o < outputs.end; o++) {
             float value = p->sums[r * p->out + o];
             value += p->bias ? tr_r_get(p->bias[o]) : 0;
-            value = p->relu && !(value > 0) ? 0 : value;
+            value = p->relu && value < 0 ? 0 : value; // NaN stays
             if (p->y) {
                 p->y[r * p->out + o] = tr_r_of(value);
             } else {

@@ -122,7 +122,7 @@ tr__tile_store(const tr_tile *t, const int vectors,
             float *c = t->c + i * t->c_row + j * TR_VW;
             tr_vf sum = t->add ? tr_v_load(c) + sums[i][j] : sums[i][j];
             sum = t->bias ? sum + bias : sum;
-            tr_v_store(c, t->relu ? tr_v_select(sum > zero, sum, zero) : sum);
+            tr_v_store(c, t->relu ? tr_v_relu(sum) : sum);
         }
     }
 }

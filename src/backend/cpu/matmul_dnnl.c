@@ -94,7 +94,7 @@ static dnnl_status_t create_way(tr_matmul *p, bool accumulate) {
         .c = &p->c_layout,
         .bias = p->desc.bias ? &p->bias_layout : NULL,
     };
-    dnnl_status_t status = tr__attributes_create(p->desc.relu, accumulate, &attributes);
+    dnnl_status_t status = tr__attributes_create(accumulate, &attributes);
     status = status ? status : tr__product_describe(p->engine, &of, attributes, &desc);
     status = tr__primitive_create(status, p->engine, desc, &p->ways[accumulate]);
     if (attributes) {

@@ -85,6 +85,16 @@ static inline tr_vf tr_v_min(tr_vf a, tr_vf b) {
 }
 #endif
 
+// 0 where x is below 0; NaN stays.
+static inline tr_vf tr_v_relu(tr_vf x) {
+    return tr_v_max(tr_v_set(0), x);
+}
+
+// dy where a ReLU let its result y through, else 0. A NaN lets it through.
+static inline tr_vf tr_v_behind_relu(tr_vf dy, tr_vf y) {
+    return tr_v_select(y <= tr_v_set(0), tr_v_set(0), dy);
+}
+
 // Lane i of the result is lane i ^ bit.
 static inline tr_vf tr_v_swap(tr_vf v, int bit) {
 #if defined(__clang__) // its shuffles take constants alone

@@ -19,6 +19,8 @@ enum {
 
 // Below every score, and finite.
 #define NOTHING (-1e38f)
+// A highest score that is not above this is of infinities alone.
+#define LOWEST (-1e30f)
 
 typedef struct work {
     tr_attention_cached_sizes sizes;
@@ -165,8 +167,9 @@ static void merge(const tr_attention_sizes *s, float *into, const float *part) {
 static void finish(const work *w, int64_t row, int64_t head, const float *part) {
     const tr_attention_sizes *s = &w->sizes.now;
     tr_real *to = w->y + row * s->width + head * s->depth;
+    float sum = part[0] > LOWEST ? part[1] : NAN;
     for (int64_t d = 0; d < s->depth; d += TR_VW) {
-        tr_v_put_some_r(to + d, tr_v_load(part + HEAD + d) / part[1],
+        tr_v_put_some_r(to + d, tr_v_load(part + HEAD + d) / sum,
                         tr_v_left(s->depth, d), false);
     }
 }

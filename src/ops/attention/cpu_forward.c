@@ -14,6 +14,8 @@ extern const tr_kernel TR_ISA_NAME(tr__attention_kernel);
 
 // Below every score, and finite: a row may see nothing of the first tile of its window.
 #define NOTHING (-1e38f)
+// A highest score that is not above this is of infinities alone.
+#define LOWEST (-1e30f)
 
 // One thread's part of the workspace; D' is the padded depth, S' the context padded to
 // whole tiles.
@@ -212,7 +214,7 @@ static void write_rows(const head *h, softmax *soft, int64_t rows, const space *
     const tr_attention_sizes *s = h->sizes;
     int64_t width = tr_v_padded(s->depth);
     for (int64_t r = 0; r < rows; r++) {
-        float sum = tr_v_sum(soft->sum[r]);
+        float sum = soft->top[r] > LOWEST ? tr_v_sum(soft->sum[r]) : NAN;
         tr_v_unpack(m->o + r * width, 1, s->depth, 1 / sum, accumulate & 1, s->width,
                     y + r * s->width);
         if (lse) {

@@ -61,8 +61,7 @@ backward_column(column *k, bool relu, bool dresidual, bool simple, int count) {
         int64_t at = i * k->channels;
         tr_vf d = tr__chunk_load(k->dy + at, count);
         if (relu) {
-            d = tr_v_select(tr__chunk_load(k->y + at, count) > tr_v_set(0), d,
-                            tr_v_set(0));
+            d = tr_v_behind_relu(d, tr__chunk_load(k->y + at, count));
         }
         tr_vf apart = tr__chunk_load(k->x + at, count) - k->mean;
         plain += tr__chunk_wide(d);

@@ -86,7 +86,7 @@ static tr_statistic statistic_of(const stat_part *part, int64_t c) {
     }
     double mean = part->sum[c] / count;
     double squares = part->squares[c] - mean * part->sum[c];
-    return (tr_statistic){count, mean, squares > 0 ? squares : 0};
+    return (tr_statistic){count, mean, squares < 0 ? 0 : squares};
 }
 
 static int stat_threads(const tr_op_desc *desc) {
@@ -162,7 +162,7 @@ norm_column(const column *k, bool residual, bool relu, int count) {
         int64_t at = i * k->channels;
         tr_vf value = (tr__chunk_load(k->x + at, count) - k->mean) * k->scale + k->bias;
         value += residual ? tr__chunk_load(k->residual + at, count) : tr_v_set(0);
-        value = relu ? tr_v_max(tr_v_set(0), value) : value; // NaN stays
+        value = relu ? tr_v_relu(value) : value;
         value += k->add ? tr__chunk_load(k->y + at, count) : tr_v_set(0);
         tr__chunk_store(k->y + at, value, count);
     }

@@ -58,7 +58,7 @@ static __device__ tr_statistic part_statistic(const tr_cuda_batch_stat_args &a,
     double sum = a.parts[2 * part * a.s.channels + c];
     double squares = a.parts[(2 * part + 1) * a.s.channels + c];
     double mean = sum / count, apart = squares - mean * sum;
-    tr_statistic s = {count, mean, apart > 0 ? apart : 0};
+    tr_statistic s = {count, mean, apart < 0 ? 0 : apart};
     return s;
 }
 
@@ -146,7 +146,7 @@ static __device__ void backward(const tr_cuda_batch_norm_backward_args &a) {
     float slope = (float)(weight * tr__statistic_rstd(s, a.epsilon));
     double plain = 0, along = 0;
     EACH_PIXEL(at, a.s, c) {
-        float d = !y || tr_cuda_get(y[at]) > 0 ? tr_cuda_get(dy[at]) : 0;
+        float d = y && tr_cuda_get(y[at]) <= 0 ? 0 : tr_cuda_get(dy[at]);
         plain += d;
         along += d * (tr_cuda_get(x[at]) - mean);
         if (dresidual) {

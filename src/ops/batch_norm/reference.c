@@ -69,7 +69,7 @@ static void norm_launch(const tr_op_desc *desc, void *state, const tr_launch *la
 
 // The gradient that reaches the sum before the ReLU.
 static double behind_relu(const float *dy, const float *y, int64_t i) {
-    return !y || y[i] > 0 ? dy[i] : 0;
+    return y && y[i] <= 0 ? 0 : dy[i];
 }
 
 static void norm_backward_channel(const tr_op_desc *desc, const tr_launch *launch,

@@ -16,6 +16,11 @@ extern const tr_kernel TR_ISA_NAME(tr__gelu_backward_kernel);
 // An element costs about as much as this many moved ones.
 enum { GELU_WEIGHT = 4 };
 
+// 0, but NaN of an infinity, whose slope has a product of it with 0.
+static tr_vf if_finite(tr_vf x) {
+    return 0 * x;
+}
+
 // x within [-10, 10], where both forms have reached 0 and x: nothing overflows inside.
 static tr_vf bounded(tr_vf x) {
     return tr_v_max(tr_v_set(-10), tr_v_min(tr_v_set(10), x)); // NaN stays
@@ -42,21 +47,21 @@ static tr_vf gelu_erf(tr_vf x, tr_vf same) {
 
 // With e = e^-|2 u| the gate g is 1 / (1 + e) or, for x < 0, e / (1 + e), and g (1 - g)
 // is e / (1 + e)^2 on both sides, without the cancellation of 1 - g.
-static tr_vf gelu_tanh_backward(tr_vf dy, tr_vf x) {
-    x = bounded(x);
+static tr_vf gelu_tanh_backward(tr_vf dy, tr_vf all) {
+    tr_vf x = bounded(all);
     tr_vf square = x * x;
     tr_vf twice = 2 * ROOT_2_OVER_PI * x * (1 + CUBIC * square);
     tr_vf e = tr_v_exp(tr_v_min(twice, -twice));
     tr_vf high = 1 / (1 + e), low = e * high;
     tr_vf inner = 2 * ROOT_2_OVER_PI * (1 + 3 * CUBIC * square);
     tr_vf gate = tr_v_select(x < tr_v_set(0), low, high);
-    return dy * (gate + x * inner * (low * high));
+    return dy * (gate + x * inner * (low * high) + if_finite(all));
 }
 
-static tr_vf gelu_erf_backward(tr_vf dy, tr_vf x) {
-    x = bounded(x);
+static tr_vf gelu_erf_backward(tr_vf dy, tr_vf all) {
+    tr_vf x = bounded(all);
     tr_vf density = 0.5f * ROOT_2_OVER_PI * tr_v_exp(-0.5f * x * x);
-    return dy * (erf_gate(x) + x * density);
+    return dy * (erf_gate(x) + x * density + if_finite(all));
 }
 
 static void gelu_range(tr_gelu_form form, const tr_real *x, tr_real *y, int64_t count,

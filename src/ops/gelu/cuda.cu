@@ -21,15 +21,16 @@ static __device__ float bounded(float x) {
     return x < -10 ? -10 : x > 10 ? 10 : x; // NaN stays
 }
 
-static __device__ float slope(float x, bool exact) {
-    x = bounded(x);
+// That of an infinity is NaN: it has a product of it with 0.
+static __device__ float slope(float all, bool exact) {
+    float x = bounded(all), none = 0 * all;
     if (exact) {
-        return erf_gate(x) + x * 0.5f * ROOT_2_OVER_PI * expf(-0.5f * x * x);
+        return erf_gate(x) + x * 0.5f * ROOT_2_OVER_PI * expf(-0.5f * x * x) + none;
     }
     float twice = 2 * ROOT_2_OVER_PI * x * (1 + CUBIC * x * x);
     float e = expf(-fabsf(twice)), high = 1 / (1 + e), low = e * high;
     float inner = 2 * ROOT_2_OVER_PI * (1 + 3 * CUBIC * x * x);
-    return (x < 0 ? low : high) + x * inner * (low * high);
+    return (x < 0 ? low : high) + x * inner * (low * high) + none;
 }
 
 template <class T> static __device__ void forward(const tr_cuda_gelu_args &a) {

@@ -24,6 +24,8 @@ static const struct {
     {{2, {17, 63}}, 257, TR_WEIGHT_IN_OUT, TR_ACTIVATION_RELU, true, 0},
     {{2, {64, 100}}, 500, TR_WEIGHT_OUT_IN, TR_ACTIVATION_RELU, true, 0},
     {{2, {63, 17}}, 63, TR_WEIGHT_OUT_IN, TR_ACTIVATION_RELU, false, 0},
+    {{2, {9, 5}}, 50, TR_WEIGHT_IN_OUT, TR_ACTIVATION_RELU, true, 0},
+    {{2, {3, 7}}, 20, TR_WEIGHT_OUT_IN, TR_ACTIVATION_RELU, true, 0},
     {{2, {64, 500}}, 10, TR_WEIGHT_OUT_IN, TR_ACTIVATION_NONE, true, 0},
     {{2, {9, 24}}, 264, TR_WEIGHT_OUT_IN, TR_ACTIVATION_RELU, true, 0},
     {{3, {1, 257, 63}}, 257, TR_WEIGHT_IN_OUT, TR_ACTIVATION_NONE, false, 0},

@@ -9,6 +9,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+// What a row whose largest logit is `top` is shifted by: of -infinity alone by nothing,
+// so that their powers are 0 and that of a NaN is NaN.
+static inline float tr__row_shift(float top) {
+    return top > -INFINITY ? top : 0;
+}
+
 // Added in f32 by lanes, this many at a time, then in f64.
 enum { TR_SOFTMAX_BLOCK = 1024 };
 

@@ -49,8 +49,8 @@ static void fold_row(const rows *k, int64_t r, float *row, int64_t width,
                      int64_t place) {
     float top = tr__row_top(row, width);
     if (k->running_now) {
-        double lse = top > -INFINITY ? top + log(tr__row_exp(row, width, top, false))
-                                     : (double)top;
+        float shift = tr__row_shift(top);
+        double lse = shift + log(tr__row_exp(row, width, shift, false));
         const double *before = k->running ? k->running + r * RUNNING : NULL;
         double *now = k->running_now + r * RUNNING;
         now[RUNNING_LSE] = before ? log_add(before[RUNNING_LSE], lse) : lse;

@@ -41,7 +41,7 @@ extern "C" __global__ void tr_cuda_slice_fold(tr_cuda_slice_fold_args a) {
     if (threadIdx.x > 0) {
         return;
     }
-    double lse = s.top > -INFINITY ? s.top + log(s.sum) : s.top;
+    double lse = (s.top > -INFINITY ? s.top : 0) + log(s.sum); // NaN stays
     if (a.running_now && there) {
         put_running(a, row, lse, place >= 0 ? logits[place] : 0);
     } else if (a.running_now) {

@@ -16,12 +16,15 @@ static void row_logits(const tr_op_desc *desc, const tr_launch *launch, int64_t 
 static void fold(const double *logits, int64_t classes, int64_t place,
                  const double *running, const float *best, double *running_now,
                  float *best_now) {
-    int64_t top = 0;
-    for (int64_t v = 1; v < classes; v++) {
-        top = logits[v] > logits[top] ? v : top;
+    int64_t top = -1;
+    double most = -INFINITY; // NaN is never the best
+    for (int64_t v = 0; v < classes; v++) {
+        top = logits[v] > most ? v : top;
+        most = logits[v] > most ? logits[v] : most;
     }
-    bool ahead = !best || logits[top] > best[BEST_LOGIT];
-    double shift = running ? fmax(running[RUNNING_LSE], logits[top]) : logits[top];
+    bool ahead = !best || most > best[BEST_LOGIT];
+    double shift = running ? fmax(running[RUNNING_LSE], most) : most;
+    shift = shift > -INFINITY ? shift : 0; // else no power would be one
     double sum = running ? exp(running[RUNNING_LSE] - shift) : 0;
     for (int64_t v = 0; v < classes; v++) {
         sum += exp(logits[v] - shift);
@@ -29,8 +32,8 @@ static void fold(const double *logits, int64_t classes, int64_t place,
     running_now[RUNNING_LSE] = shift + log(sum);
     running_now[RUNNING_PICKED] =
         (running ? running[RUNNING_PICKED] : 0) + (place >= 0 ? logits[place] : 0);
-    best_now[BEST_LOGIT] = ahead ? (float)logits[top] : best[BEST_LOGIT];
-    best_now[BEST_IS_TARGET] = ahead ? top == place : best[BEST_IS_TARGET];
+    best_now[BEST_LOGIT] = ahead ? (float)most : best[BEST_LOGIT];
+    best_now[BEST_IS_TARGET] = ahead ? top >= 0 && top == place : best[BEST_IS_TARGET];
 }
 
 static void forward(const tr_op_desc *desc, void *state, const tr_launch *launch) {

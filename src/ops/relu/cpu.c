@@ -10,11 +10,7 @@ extern const tr_kernel TR_ISA_NAME(tr__relu_backward_kernel);
 
 static tr_vf relu(tr_vf x, tr_vf same) {
     (void)same;
-    return tr_v_max(tr_v_set(0), x); // NaN stays
-}
-
-static tr_vf relu_backward(tr_vf dy, tr_vf y) {
-    return tr_v_select(y > tr_v_set(0), dy, tr_v_set(0));
+    return tr_v_relu(x);
 }
 
 static void launch_relu(const tr_op_desc *desc, void *state, const tr_launch *launch) {
@@ -43,7 +39,7 @@ static void launch_relu_backward(const tr_op_desc *desc, void *state,
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int t = 0; t < threads; t++) {
         tr_range r = tr__range_part(count, TR_VW, t, threads);
-        tr_v_map2(relu_backward, dy + r.begin, y + r.begin, dx + r.begin,
+        tr_v_map2(tr_v_behind_relu, dy + r.begin, y + r.begin, dx + r.begin,
                   r.end - r.begin, add);
     }
 }

@@ -11,7 +11,7 @@ template <class T> static __device__ void forward(const tr_cuda_relu_args &a) {
 template <class T>
 static __device__ void backward(const tr_cuda_relu_backward_args &a) {
     tr_cuda_map((T *)a.dx, a.add, a.count,
-                [](int64_t, float dy, float y) { return y > 0 ? dy : 0; },
+                [](int64_t, float dy, float y) { return y <= 0 ? 0 : dy; },
                 (const T *)a.dy, (const T *)a.y);
 }
 

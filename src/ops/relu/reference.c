@@ -21,7 +21,7 @@ static void relu_backward(const tr_op_desc *desc, void *state,
     float *dx = launch->out[0];                          // [count]
     int64_t count = tr_shape_count(desc->in[0].shape);
     for (int64_t i = 0; i < count; i++) {
-        float value = y[i] > 0 ? dy[i] : 0;
+        float value = y[i] <= 0 ? 0 : dy[i]; // behind a NaN it goes on
         dx[i] = launch->accumulate & 1 ? dx[i] + value : value;
     }
 }

@@ -7,7 +7,7 @@
 // No attributes.
 // in: x [...]             out: y [...]
 extern const tr_op tr__op_relu;
-// in: dy [...], y [...]   out: dx [...] = dy where y > 0, else 0
+// in: dy [...], y [...]   out: dx [...] = 0 where y <= 0, else dy
 extern const tr_op tr__op_relu_backward;
 
 #endif

@@ -1,0 +1,38 @@
+// Is an op of the program's own right? For its tests: what the op's reference computes
+// is held to what the op says of itself.
+#ifndef TRANCHE_OP_CHECK_H
+#define TRANCHE_OP_CHECK_H
+
+#include <tranche/op.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tr_op_check_input {
+    tr_tensor_desc desc; // of a concrete shape; dtype TR_NONE: left out
+    const void *values;  // of the whole tensor; NULL: drawn from [-3/2, 3/2], for real
+                         // numbers in f32 and f64 alone
+} tr_op_check_input;
+
+// Runs the op and the ops of its backward on these inputs, each operand with guard
+// zones around it. TR_DIFFERENT, with a message that names the op and the operand,
+// where
+// - a gradient is not what finite differences of the forward give, or there is no rule
+//   for it; `tolerance`: how far off it may be, as a part of the gradient's largest
+//   element (0: 1e-2; the inputs must have no kink nearby)
+// - a backward that is asked to add overwrites (tr_launch.accumulate), or the other way
+// - a kernel writes outside of its results, or to an input
+// - a result depends on what lies outside of the operands, or a part of it is not
+//   written
+// - `infer` takes an input that is smaller by one in a dimension, on which a kernel
+// then
+//   does one of these (not tried with integers among the inputs).
+// TR_USAGE: the op refuses the inputs. TR_MEMORY.
+tr_status tr_op_check(const tr_op *op, const void *attr, const tr_op_check_input *in,
+                      int in_count, double tolerance, tr_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
