@@ -13,7 +13,7 @@
 enum { DRAWS = 4 };
 
 // Makes a cut once more, from other weights.
-static tr_status draw_once(tr_checker *c, const tr_kept *from, tr_movement *m,
+static tr_status draw_once(tr_checker *c, const tr_kept_cut *from, tr_movement *m,
                            tr_error *err) {
     tr_attempt a = {0};
     tr_status status = tr__check_step(c, &from->request, &a, err);
@@ -29,7 +29,7 @@ static tr_status draw_once(tr_checker *c, const tr_kept *from, tr_movement *m,
     return status;
 }
 
-static tr_status measure(tr_checker *c, const tr_kept *from, double part,
+static tr_status measure(tr_checker *c, const tr_kept_cut *from, double part,
                          tr_movement *m, tr_error *err) {
     tr_status status = TR_OK;
     m->distance = tr__calloc(c->check->tensor_count, sizeof *m->distance);
@@ -61,8 +61,8 @@ static void allow(const tr_checker *c, const tr_cut_request *asked,
 
 // What the cut may be off by. own: the cut's gradients, where its type is coarser than
 // that of the first one, so that what rounding does is measured in it.
-static tr_status find_allowed(tr_checker *c, const tr_cut_request *asked, tr_kept *own,
-                              tr_check_cut *cut, tr_error *err) {
+static tr_status find_allowed(tr_checker *c, const tr_cut_request *asked,
+                              tr_kept_cut *own, tr_check_cut *cut, tr_error *err) {
     double part = tr__check_part(asked->rounds, asked->change);
     tr_movement *known = &c->moved[asked->change], mine = {0};
     tr_status status = TR_OK;
@@ -82,7 +82,7 @@ static tr_status find_allowed(tr_checker *c, const tr_cut_request *asked, tr_kep
 // Reads what the cut's step came to, and keeps its gradients where they are needed.
 static tr_status read_step(tr_checker *c, const tr_attempt *a,
                            const tr_cut_request *asked, tr_check_cut *cut, bool *same,
-                           tr_kept *own, tr_error *err) {
+                           tr_kept_cut *own, tr_error *err) {
     size_t tensors = c->check->tensor_count;
     cut->distance = tr__calloc(tensors, sizeof *cut->distance);
     cut->allowed = tr__calloc(tensors, sizeof *cut->allowed);
@@ -109,7 +109,7 @@ static tr_status try_cut(tr_checker *c, const tr_plan_request *request,
                          tr_error *err) {
     bool is_first = cut == c->check->cuts, same = true;
     tr_attempt a = {0};
-    tr_kept own = {.request = *request};
+    tr_kept_cut own = {.request = *request};
     tr_error mine = {0};
     tr_status status = tr__check_step(c, request, &a, &mine);
     if (status == TR_OK && is_first) {

@@ -89,7 +89,7 @@ static tr_status list_tensors(tr_checker *c, const tr_plan *plan, tr_error *err)
     return TR_OK;
 }
 
-void tr__check_drop(const tr_checker *c, tr_kept *k) {
+void tr__check_drop(const tr_checker *c, tr_kept_cut *k) {
     for (size_t t = 0; k->values && t < c->check->tensor_count; t++) {
         tr__free(k->values[t]);
     }
@@ -109,7 +109,7 @@ static bool keep_tensor(const tr_checker *c, const tr_attempt *a, size_t t, floa
     return true;
 }
 
-tr_status tr__check_keep(const tr_checker *c, const tr_attempt *a, tr_kept *k,
+tr_status tr__check_keep(const tr_checker *c, const tr_attempt *a, tr_kept_cut *k,
                          tr_error *err) {
     size_t count = c->check->tensor_count;
     k->loss = a->result.loss;
@@ -152,8 +152,8 @@ tr_status tr__check_keep_first(tr_checker *c, const tr_attempt *a, tr_error *err
     return status;
 }
 
-double tr__check_distance(const tr_checker *c, const tr_attempt *a, const tr_kept *from,
-                          size_t t, bool *same) {
+double tr__check_distance(const tr_checker *c, const tr_attempt *a,
+                          const tr_kept_cut *from, size_t t, bool *same) {
     const tr_check_tensor *tensor = &c->check->tensors[t];
     int64_t now = 0;
     double sum = 0;
