@@ -10,6 +10,9 @@ if(TR_SANITIZED_OPTIMIZATION)
     set_source_files_properties(${CMAKE_SOURCE_DIR}/src/backend/cpu/cpu_gemm.c
         PROPERTIES COMPILE_OPTIONS -O2)
 endif()
+if(TRANCHE_FUZZ) # no fuzz target runs a kernel
+    set(TR_KERNEL_FLAGS -O0 -fno-sanitize=all -Wno-psabi)
+endif()
 set(TR_ISAS generic)
 set(TR_ISA_FLAGS_generic "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

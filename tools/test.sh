@@ -158,8 +158,7 @@ part() {
         ;;
     fuzz)
         if tools/has_fuzzer.sh >/dev/null 2>&1; then
-            build release build kernels &&
-                with_one_thread suite fuzz build-fuzz fuzz --label-regex fuzz
+            with_one_thread suite fuzz build-fuzz fuzz --label-regex fuzz
         else
             left_out fuzz "clang with libFuzzer is not installed"
         fi
